@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+# Thin front of Meson: every target first has its tools installed, then calls
+# the tool or script that does the work. `make help` lists the targets.
+#
+#   CC=clang BUILD_DIR=build-clang make test    another compiler, beside the first build
+#   make install PREFIX=/usr DESTDIR=/tmp/root  for packages
+
+BUILD_DIR ?= build
+PREFIX ?= /usr/local
+SYSCONFDIR ?= /etc
+export BUILD_DIR
+
+configure = meson setup $(BUILD_DIR) $(if $(wildcard $(BUILD_DIR)/build.ninja),--reconfigure) \
+	--prefix=$(PREFIX) --sysconfdir=$(SYSCONFDIR)
+compile = meson compile -C $(BUILD_DIR)
+
+.PHONY: build demo test bench lint sanitize fuzz soak install clean help
+
+build: $(BUILD_DIR)/build.ninja ## library and programs, in build/ (the default)
+	$(compile)
+
+demo: build ## a first look: what Flyball does with a recorded workload
+	scripts/demo
+
+test: $(BUILD_DIR)/.with-tests ## every test
+	scripts/test $(BUILD_DIR)
+
+bench: $(BUILD_DIR)/.with-tests ## speed of the parts that must be fast
+	$(compile)
+	$(BUILD_DIR)/bench/bench
+
+lint: $(BUILD_DIR)/.with-tests ## formatting, static analysis, scripts, man pages
+	scripts/bootstrap lint
+	$(compile)
+	scripts/lint
+
+sanitize: ## the tests under address, undefined-behaviour and thread sanitizers
+	scripts/bootstrap build test sanitize
+	scripts/sanitize
+
+fuzz: ## every fuzz target for a while; FUZZ_RUNS and FUZZ_SECONDS bound it
+	scripts/bootstrap build fuzz
+	scripts/fuzz
+
+soak: build ## long runs that look for leaks and drift; SOAK_FLAGS=--short for a taste
+	scripts/bootstrap soak
+	scripts/soak $(SOAK_FLAGS)
+
+install: $(BUILD_DIR)/build.ninja ## programs, library, headers and man pages under PREFIX
+	meson configure $(BUILD_DIR) --prefix=$(PREFIX) --sysconfdir=$(SYSCONFDIR)
+	DESTDIR=$(abspath $(DESTDIR)) meson install -C $(BUILD_DIR)
+
+clean: ## removes all that was built
+	rm -rf $(BUILD_DIR) build-asan build-clang-asan build-tsan build-fuzz flyball-demo
+
+help: ## this list
+	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile | expand -t 12
+
+# Tests need cmocka, so a build without them does not ask for it.
+$(BUILD_DIR)/build.ninja:
+	scripts/bootstrap build
+	$(configure) -Dtests=false
+
+$(BUILD_DIR)/.with-tests:
+	scripts/bootstrap build test
+	$(configure) -Dtests=true
+	@touch $@

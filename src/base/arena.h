@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef FLYBALL_BASE_ARENA_H
+#define FLYBALL_BASE_ARENA_H
+
+#include <stddef.h>
+
+/*
+ * Memory with one lifetime: pieces are handed out one after the other and freed
+ * all at once. What belongs together (a trace, the state of a run) lives in one
+ * arena, so nothing is freed piece by piece and nothing leaks.
+ *
+ *     struct arena arena;
+ *     arena_init(&arena, 64 << 20);
+ *     double *cost_j = arena_alloc(&arena, count, sizeof *cost_j);
+ *     if (cost_j == NULL) ...
+ *     arena_deinit(&arena);
+ *
+ * Not thread-safe.
+ */
+struct arena_block;
+
+struct arena {
+    struct arena_block *blocks; /* owned, newest first */
+    size_t used;                /* bytes handed out */
+    size_t maximum;             /* bytes it may ever hand out */
+};
+
+void arena_init(struct arena *arena, size_t maximum);
+void arena_deinit(struct arena *arena);
+
+/*
+ * `count` zeroed elements of `size` bytes, aligned for any type; NULL when
+ * memory or the maximum is exhausted or count * size overflows.
+ */
+void *arena_alloc(struct arena *arena, size_t count, size_t size);
+
+/* A copy of a string, or NULL. */
+char *arena_strdup(struct arena *arena, const char *text);
+
+#endif

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* All commands, in the order in which help lists them. */
+#include "cli/commands.h"
+
+static const char *const formats[] = {"table", "json", "csv", NULL};
+static const char *const colors[] = {"auto", "always", "never", NULL};
+
+/* The order of `formats` and `colors` is that of enum table_format and color_choice. */
+const struct cli_option cli_common_options[] = {
+    {.name = "format",
+     .type = CLI_CHOICE,
+     .placeholder = "FORMAT",
+     .choices = formats,
+     .default_text = "table",
+     .key = "format",
+     .help = "Form of the output: a table for people, JSON or CSV for programs."},
+    {.name = "color",
+     .type = CLI_CHOICE,
+     .placeholder = "WHEN",
+     .choices = colors,
+     .default_text = "auto",
+     .key = "color",
+     .help = "When to use colour; auto means on a terminal, unless the variable NO_COLOR is set."},
+    {.name = "quiet", .type = CLI_FLAG, .help = "Print no notes and no progress on standard error."},
+    {.name = "help",
+     .type = CLI_FLAG,
+     .help = "Print the help of the command and do nothing else; -h for short."},
+};
+const size_t cli_common_option_count = sizeof cli_common_options / sizeof cli_common_options[0];
+
+static const struct cli_command *const commands[] = {
+    &cmd_sim_job, &cmd_sim_make_trace, &cmd_config_show, &cmd_help, &cmd_version, NULL,
+};
+
+static const struct cli_group groups[] = {
+    {"sim", "simulated jobs, replayed from recorded traces"},
+    {"config", "settings and where they come from"},
+    {NULL, NULL},
+};
+
+static const struct cli_variable variables[] = {
+    {"FLYBALL_DISABLE", "Set to 1, training runs as if Flyball were not there."},
+    {"FLYBALL_TEST_DATA", "Directory of the recorded traces that the tests and benchmarks use."},
+    {NULL, NULL},
+};
+
+const struct cli_program flyball_program = {commands, groups, variables};

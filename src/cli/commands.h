@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef FLYBALL_CLI_COMMANDS_H
+#define FLYBALL_CLI_COMMANDS_H
+
+#include "cli/command.h"
+
+/* Each in its own file cmd_*.c; named in the array of commands.c. */
+extern const struct cli_command cmd_config_show;
+extern const struct cli_command cmd_help;
+extern const struct cli_command cmd_sim_job;
+extern const struct cli_command cmd_sim_make_trace;
+extern const struct cli_command cmd_version;
+
+#endif

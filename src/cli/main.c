@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The edge of the program: what cli_main is told about the world. */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/cli.h"
+
+#ifndef FLYBALL_SYSCONFDIR
+#define FLYBALL_SYSCONFDIR "/etc/flyball"
+#endif
+
+/*
+ * A closed standard stream would hand its number to the next file that is
+ * opened, and output would land there. The stand-in fails on use instead.
+ */
+static void fill_standard_streams(void)
+{
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
+        if (fcntl(fd, F_GETFD) < 0 && errno == EBADF)
+            (void)!open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY);
+    }
+}
+
+/* The user's configuration file, owned; NULL when there is no home. */
+static char *user_file(void)
+{
+    const char *base = getenv("XDG_CONFIG_HOME");
+    const char *home = getenv("HOME");
+    char *path = NULL;
+
+    /* The XDG specification has relative paths ignored. */
+    if (base != NULL && base[0] == '/')
+        return asprintf(&path, "%s/flyball/flyball.ini", base) < 0 ? NULL : path;
+    if (home != NULL && home[0] == '/')
+        return asprintf(&path, "%s/.config/flyball/flyball.ini", home) < 0 ? NULL : path;
+    return NULL;
+}
+
+int main(int argc, char **argv)
+{
+    char *user = user_file();
+    const char *no_color = getenv("NO_COLOR");
+    int status;
+
+    fill_standard_streams();
+    /* A file that grows beyond its limit is then an error to report, not the end. */
+    signal(SIGXFSZ, SIG_IGN);
+    status = cli_main(&(struct cli_world){
+        .program = &flyball_program,
+        .arguments = (const char *const *)argv + (argc > 0),
+        .argument_count = argc > 0 ? (size_t)argc - 1 : 0,
+        .environment = (const char *const *)environ,
+        .paths = {.system = FLYBALL_SYSCONFDIR "/flyball.ini", .user = user, .local = "./flyball.ini"},
+        .console = {.out = stdout,
+                    .err = stderr,
+                    .out_terminal = isatty(STDOUT_FILENO) == 1,
+                    .err_terminal = isatty(STDERR_FILENO) == 1,
+                    .no_color = no_color != NULL && no_color[0] != '\0'},
+    });
+    free(user);
+    return status;
+}

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A table for people: columns aligned by what a terminal shows, numbers to the
+ * right, a footnote for every reason why something is not known. Control
+ * characters become '?', so that no text from a file reaches the terminal's
+ * command language.
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/table_private.h"
+
+enum { COLUMN_GAP = 2, CELL_TEXT_MAX = 1 << 20 };
+
+/* Columns on a terminal: UTF-8 continuation bytes take none. Wide characters count as one. */
+static size_t text_width(const char *text)
+{
+    size_t width = 0;
+
+    for (; *text != '\0'; text++)
+        width += ((unsigned char)*text & 0xC0) != 0x80;
+    return width;
+}
+
+static void cell_text(const struct table_column *column, const struct table_cell *cell, struct buffer *out)
+{
+    buffer_clear(out);
+    switch (cell->state) {
+    case CELL_TEXT:
+        buffer_puts(out, cell->text);
+        break;
+    case CELL_INTEGER:
+        buffer_printf(out, "%" PRId64, cell->integer);
+        break;
+    case CELL_REAL:
+        buffer_printf(out, "%.*f", column->decimals, cell->real);
+        break;
+    case CELL_UNAVAILABLE:
+        buffer_printf(out, "%s [%zu]", cell->text, cell->footnote);
+        break;
+    }
+    for (size_t i = 0; i < out->length; i++) {
+        if ((unsigned char)out->data[i] < ' ' || out->data[i] == 0x7F)
+            out->data[i] = '?';
+    }
+}
+
+static size_t column_width(const struct table *table, size_t column, struct buffer *scratch)
+{
+    size_t width = text_width(table->columns[column].heading);
+
+    for (size_t row = 0; row < table_row_count(table); row++) {
+        size_t cell_width;
+
+        cell_text(&table->columns[column], table_cell_at(table, row, column), scratch);
+        cell_width = text_width(scratch->data);
+        if (cell_width > width)
+            width = cell_width;
+    }
+    return width;
+}
+
+static void pad(struct buffer *out, size_t count)
+{
+    while (count-- > 0)
+        buffer_puts(out, " ");
+}
+
+/* One field of a line; the last one of a line is not padded behind. */
+static void put_field(const struct table *table, size_t column, const char *text, size_t width,
+                      struct buffer *out)
+{
+    size_t missing = width - text_width(text);
+    bool right = table->columns[column].kind != TABLE_TEXT;
+    bool last = column + 1 == table->column_count;
+
+    pad(out, column > 0 ? COLUMN_GAP : 0);
+    pad(out, right ? missing : 0);
+    buffer_puts(out, text);
+    pad(out, right || last ? 0 : missing);
+}
+
+static void put_lines(const struct table *table, const size_t *widths, bool color, struct buffer *scratch,
+                      struct buffer *out)
+{
+    buffer_puts(out, color ? "\033[1m" : "");
+    for (size_t column = 0; column < table->column_count; column++)
+        put_field(table, column, table->columns[column].heading, widths[column], out);
+    buffer_puts(out, color ? "\033[0m\n" : "\n");
+    for (size_t row = 0; row < table_row_count(table); row++) {
+        for (size_t column = 0; column < table->column_count; column++) {
+            cell_text(&table->columns[column], table_cell_at(table, row, column), scratch);
+            put_field(table, column, scratch->data, widths[column], out);
+        }
+        buffer_puts(out, "\n");
+    }
+}
+
+void table_render_text(const struct table *table, bool color, struct buffer *out)
+{
+    size_t *widths = calloc(table->column_count, sizeof *widths);
+    struct buffer scratch;
+
+    if (widths == NULL) {
+        out->error = out->error < 0 ? out->error : FLY_ENOMEM;
+        return;
+    }
+    buffer_init(&scratch, CELL_TEXT_MAX);
+    for (size_t column = 0; column < table->column_count; column++)
+        widths[column] = column_width(table, column, &scratch);
+    put_lines(table, widths, color, &scratch, out);
+    for (size_t i = 0; i < table->reason_count; i++)
+        buffer_printf(out, "%s[%zu] %s\n", i == 0 ? "\n" : "", i + 1, table->reasons[i]);
+    buffer_deinit(&scratch);
+    free(widths);
+}

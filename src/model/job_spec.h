@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef FLYBALL_MODEL_JOB_SPEC_H
+#define FLYBALL_MODEL_JOB_SPEC_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/*
+ * What a recurring job is, as far as decisions need to know it. Registered once
+ * and never changed; plain data that whoever made it owns.
+ */
+struct batch_choice {
+    uint32_t size;          /* global batch size, > 0 */
+    const double *limits_w; /* power limits that can be set, ascending */
+    size_t limit_count;     /* >= 1 */
+};
+
+struct job_spec {
+    const char *name;                   /* keys the job's random streams */
+    const struct batch_choice *batches; /* the batch sizes to choose from, ascending */
+    size_t batch_count;                 /* 1 .. JOB_BATCHES_MAX */
+    size_t default_batch;               /* index into batches */
+    uint32_t max_epochs;                /* a try that has not reached its target by then has failed */
+    double max_power_w;                 /* as in flyball/cost.h */
+    double eta;                         /* 0 .. 1 */
+};
+
+enum { JOB_BATCHES_MAX = 1024, JOB_LIMITS_MAX = 1024 };
+
+/* The highest power limit of a batch size. */
+static inline double batch_highest_limit_w(const struct batch_choice *batch)
+{
+    return batch->limits_w[batch->limit_count - 1];
+}
+
+#endif

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <flyball/objective.h>
+
+#include <math.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/number.h"
+#include "base/words.h"
+
+enum { TEXT_MAX = 63 };
+
+static const char *const kind_names[] = {
+    [FLY_OBJECTIVE_ENERGY] = "energy",
+    [FLY_OBJECTIVE_TIME] = "time",
+    [FLY_OBJECTIVE_COST] = "cost",
+    [FLY_OBJECTIVE_LOWEST_LIMIT] = "lowest-limit",
+};
+enum { KIND_COUNT = sizeof kind_names / sizeof kind_names[0] };
+_Static_assert(KIND_COUNT == FLY_OBJECTIVE_LOWEST_LIMIT + 1, "one name for every kind");
+
+static int unknown_objective(const char *text, const char *word, struct fly_error *out_error)
+{
+    int nearest = word_nearest(word, kind_names, KIND_COUNT);
+
+    return error_set(out_error, FLY_EUSAGE,
+                     "objective '%.60s': expected energy, time, cost:ETA or lowest-limit; did you mean '%s'?",
+                     text, kind_names[nearest >= 0 ? nearest : FLY_OBJECTIVE_ENERGY]);
+}
+
+int fly_objective_parse(const char *text, struct fly_objective *out_objective, struct fly_error *out_error)
+{
+    struct fly_objective objective = {.eta = 0.5, .max_slowdown = INFINITY};
+    size_t word_length = strcspn(text, ":");
+    char word[TEXT_MAX + 1] = "";
+    int kind;
+
+    if (word_length <= TEXT_MAX)
+        memcpy(word, text, word_length);
+    kind = word_index(word, kind_names, KIND_COUNT);
+    if (kind < 0 || (text[word_length] == ':' && kind != FLY_OBJECTIVE_COST))
+        return unknown_objective(text, word, out_error);
+    objective.kind = (enum fly_objective_kind)kind;
+    if (text[word_length] == ':' && (!number_parse_double(text + word_length + 1, &objective.eta) ||
+                                     objective.eta < 0.0 || objective.eta > 1.0))
+        return error_set(
+            out_error, FLY_EUSAGE,
+            "objective '%.60s': expected an eta from 0 (time) to 1 (energy) after 'cost:', as in cost:0.5",
+            text);
+    *out_objective = objective;
+    return 0;
+}
+
+int fly_slowdown_parse(const char *text, double *out_factor, struct fly_error *out_error)
+{
+    size_t length = strlen(text);
+    char number[TEXT_MAX + 1] = "";
+    double value;
+
+    if (length >= 2 && length <= TEXT_MAX) {
+        memcpy(number, text, length - 1);
+        if (number_parse_double(number, &value)) {
+            double factor = text[length - 1] == '%'   ? 1.0 + value / 100.0
+                            : text[length - 1] == 'x' ? value
+                                                      : NAN;
+
+            if (isfinite(factor) && factor >= 1.0) {
+                *out_factor = factor;
+                return 0;
+            }
+        }
+    }
+    return error_set(
+        out_error, FLY_EUSAGE,
+        "slowdown '%.60s': expected a percentage from 0%% or a factor from 1x; write 3%% or 1.03x", text);
+}

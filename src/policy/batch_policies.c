@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Every batch-size policy stands here and nowhere else. */
+#include <string.h>
+
+#include "policy/batch_policy.h"
+
+const struct batch_policy *const batch_policies[] = {
+    &batch_policy_default, &batch_policy_fixed, &batch_policy_grid, &batch_policy_zeus, NULL,
+};
+
+const struct batch_policy *batch_policy_find(const char *name)
+{
+    for (const struct batch_policy *const *policy = batch_policies; *policy != NULL; policy++) {
+        if (strcmp((*policy)->name, name) == 0)
+            return *policy;
+    }
+    return NULL;
+}

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef FLYBALL_POLICY_BATCH_POLICY_H
+#define FLYBALL_POLICY_BATCH_POLICY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/error.h"
+#include "base/generator.h"
+#include "model/job_spec.h"
+#include "policy/event.h"
+
+/*
+ * A batch-size policy: which batch size does the next trial of a recurring job
+ * get, and how many epochs may it take?
+ *
+ * A policy is pure. Its state follows from the events alone; it reads no clock,
+ * file, device or global, and takes randomness only as batch_question says, so
+ * that the same events give the same decisions anywhere. One state belongs to
+ * one job and is used by one thread at a time.
+ */
+
+/* What the user may set; every policy reads the fields it knows. */
+struct policy_parameters {
+    double beta;     /* stop a trial at this multiple of the best cost; > 0, infinity for never */
+    uint32_t window; /* observations of a batch size that count, newest first; 0 for all */
+    uint32_t seed;
+    enum generator generator;
+    size_t fixed_batch; /* the choice of the policy `fixed` */
+    double fixed_limit_w;
+};
+
+enum { POLICY_WINDOW_MAX = 65536 };
+
+/* The question what to run next. */
+struct batch_question {
+    uint64_t recurrence; /* from 0 */
+    uint32_t try_number; /* within the recurrence, from 0 */
+    uint64_t trial;      /* proposals made so far: index of this decision's random numbers */
+};
+
+/* The question how many epochs a proposed trial may run. */
+struct epoch_question {
+    size_t batch;
+    double epoch_energy_j; /* at the trial's power limit */
+    double epoch_time_s;
+    double highest_limit_w; /* of this batch size's profile */
+};
+
+struct batch_policy {
+    const char *name;
+    const char *summary; /* one line for people */
+    uint32_t version;    /* raised when equal events may give other decisions */
+
+    /*
+     * Power limits are chosen with the highest limit of the batch size in the
+     * place of the job's max_power_w: a habit of the published code.
+     */
+    bool weighs_with_batch_limit;
+
+    /*
+     * Makes the state of one job in `arena`. Borrows `spec` for the state's
+     * life. FLY_ENOMEM, or FLY_EUSAGE for parameters out of range.
+     */
+    int (*create)(const struct job_spec *spec, const struct policy_parameters *parameters,
+                  struct arena *arena, void **out_state, struct fly_error *out_error);
+
+    /* Takes one event in; cannot fail. NULL when the policy learns nothing. */
+    void (*fold)(void *state, const struct event *event);
+
+    /*
+     * Answers a question and leaves the state alone. FLY_EEXHAUSTED when the
+     * policy has no batch size left to propose.
+     */
+    int (*propose)(const void *state, const struct batch_question *question, struct proposal *out_proposal,
+                   struct fly_error *out_error);
+
+    /*
+     * The epochs a trial may run, 0 to max_epochs; 0 refuses it. NULL: always
+     * max_epochs.
+     */
+    uint32_t (*epoch_cap)(const void *state, const struct epoch_question *question);
+};
+
+/* All batch-size policies, ended by NULL. */
+extern const struct batch_policy *const batch_policies[];
+
+extern const struct batch_policy batch_policy_default; /* the default batch size at its highest limit */
+extern const struct batch_policy batch_policy_fixed;   /* what the parameters say, for ever */
+extern const struct batch_policy batch_policy_grid;
+extern const struct batch_policy batch_policy_zeus;
+
+/* The policy of that name, or NULL. */
+const struct batch_policy *batch_policy_find(const char *name);
+
+#endif

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef FLYBALL_POLICY_DECIDER_H
+#define FLYBALL_POLICY_DECIDER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/error.h"
+#include "model/job_spec.h"
+#include "policy/batch_policy.h"
+#include "policy/event.h"
+
+/*
+ * The decision core of one recurring job: a policy, what all policies need to
+ * know (the power profiles), and the fold that keeps both up to date.
+ *
+ *     decider_fold(&decider, &(struct event){.kind = EVENT_RECURRENCE_BEGUN});
+ *     decider_propose(&decider, &proposal, out_error);
+ *     decider_fold(&decider, &(struct event){.kind = EVENT_TRIAL_PROPOSED, .proposed = &proposal});
+ *     if (decider_wants_profile(&decider, &proposal))
+ *         ... measure, and fold EVENT_PROFILE_MEASURED
+ *     limit_w = decider_limit_w(&decider, &proposal);
+ *     epochs = decider_epoch_cap(&decider, &question);
+ *     ... train, and fold EVENT_TRIAL_ENDED
+ *
+ * Live sessions, services and the simulator all drive it this way; it cannot
+ * tell them apart. Pure but for the arena: the same events give the same
+ * answers. One thread at a time.
+ */
+struct decider_profile {
+    struct fly_power_point *points; /* NULL until measured */
+    size_t count;
+    size_t best; /* the chosen point, by cost with the job's eta */
+    double highest_limit_w;
+};
+
+struct decider {
+    const struct job_spec *spec; /* borrowed */
+    const struct batch_policy *policy;
+    void *policy_state;
+    struct arena *arena;              /* borrowed; holds everything below */
+    struct decider_profile *profiles; /* one per batch size */
+    uint64_t recurrences;             /* begun */
+    uint64_t trials;                  /* proposed */
+    uint32_t tries;                   /* proposed in this recurrence */
+};
+
+/* Borrows spec, policy and arena for the decider's life. Nothing to free. */
+int decider_init(struct decider *decider, const struct job_spec *spec, const struct batch_policy *policy,
+                 const struct policy_parameters *parameters, struct arena *arena,
+                 struct fly_error *out_error);
+
+/* Takes one event in. FLY_ENOMEM, or FLY_EDATA for an unusable profile; the state is then as before. */
+int decider_fold(struct decider *decider, const struct event *event, struct fly_error *out_error);
+
+/* What to run next; errors as batch_policy.propose. */
+int decider_propose(const struct decider *decider, struct proposal *out_proposal,
+                    struct fly_error *out_error);
+
+/* Whether the trial must begin by measuring its batch size's power profile. */
+bool decider_wants_profile(const struct decider *decider, const struct proposal *proposal);
+
+/* The trial's power limit; with LIMIT_PROFILED the profile must be known. */
+double decider_limit_w(const struct decider *decider, const struct proposal *proposal);
+
+/* The epochs the trial may run, given what one epoch takes at its power limit. */
+uint32_t decider_epoch_cap(const struct decider *decider, size_t batch, double epoch_energy_j,
+                           double epoch_time_s);
+
+#endif

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * `grid`: every (batch size, power limit) once, in ascending order of batch size
+ * and then of limit; a batch size is dropped at its first failure. Then the
+ * choice of least cost seen, for ever. No trial is stopped early: the grid is
+ * the patient, expensive baseline of the Zeus paper.
+ */
+#include <math.h>
+#include <stdbool.h>
+
+#include <flyball/cost.h>
+
+#include "policy/batch_policy.h"
+
+struct grid_batch {
+    bool dropped;
+    double least_cost_j; /* infinity until something was seen */
+    double best_limit_w;
+};
+
+struct grid_state {
+    const struct job_spec *spec;
+    size_t next_batch; /* the next unseen cell; batch_count when all were seen */
+    size_t next_limit;
+    struct grid_batch batches[];
+};
+
+static int grid_create(const struct job_spec *spec, const struct policy_parameters *parameters,
+                       struct arena *arena, void **out_state, struct fly_error *out_error)
+{
+    struct grid_state *state =
+        arena_alloc(arena, 1, sizeof *state + spec->batch_count * sizeof state->batches[0]);
+
+    (void)parameters;
+    if (state == NULL)
+        return error_no_memory(out_error);
+    state->spec = spec;
+    for (size_t i = 0; i < spec->batch_count; i++)
+        state->batches[i].least_cost_j = INFINITY;
+    *out_state = state;
+    return 0;
+}
+
+/* Moves to the next cell whose batch size still stands. */
+static void grid_advance(struct grid_state *state)
+{
+    const struct job_spec *spec = state->spec;
+
+    state->next_limit++;
+    while (state->next_batch < spec->batch_count &&
+           (state->batches[state->next_batch].dropped ||
+            state->next_limit >= spec->batches[state->next_batch].limit_count)) {
+        state->next_batch++;
+        state->next_limit = 0;
+    }
+}
+
+static void grid_fold(void *opaque, const struct event *event)
+{
+    struct grid_state *state = opaque;
+    const struct trial_ended *ended = event->ended;
+    struct grid_batch *batch;
+    double cost_j;
+
+    if (event->kind != EVENT_TRIAL_ENDED)
+        return;
+    batch = &state->batches[ended->batch];
+    if (ended->outcome == TRIAL_REACHED) {
+        cost_j = fly_cost(state->spec->eta, state->spec->max_power_w, ended->energy_j, ended->time_s);
+        if (cost_j < batch->least_cost_j) {
+            batch->least_cost_j = cost_j;
+            batch->best_limit_w = ended->limit_w;
+        }
+    } else {
+        batch->dropped = true;
+    }
+    if (ended->batch == state->next_batch &&
+        (batch->dropped || ended->limit_w == state->spec->batches[ended->batch].limits_w[state->next_limit]))
+        grid_advance(state);
+}
+
+static const struct grid_batch *grid_best(const struct grid_state *state)
+{
+    const struct grid_batch *best = NULL;
+
+    for (size_t i = 0; i < state->spec->batch_count; i++) {
+        const struct grid_batch *batch = &state->batches[i];
+
+        if (!batch->dropped && isfinite(batch->least_cost_j) &&
+            (best == NULL || batch->least_cost_j < best->least_cost_j))
+            best = batch;
+    }
+    return best;
+}
+
+static int grid_propose(const void *opaque, const struct batch_question *question,
+                        struct proposal *out_proposal, struct fly_error *out_error)
+{
+    const struct grid_state *state = opaque;
+    const struct grid_batch *best;
+
+    (void)question;
+    *out_proposal = (struct proposal){.limit_rule = LIMIT_FIXED, .policy_version = batch_policy_grid.version};
+    if (state->next_batch < state->spec->batch_count) {
+        out_proposal->batch = state->next_batch;
+        out_proposal->limit_w = state->spec->batches[state->next_batch].limits_w[state->next_limit];
+        out_proposal->reason = REASON_EXPLORE;
+        return 0;
+    }
+    best = grid_best(state);
+    if (best == NULL)
+        return error_set(
+            out_error, FLY_EEXHAUSTED,
+            "no batch size is left: each of them failed once; allow more epochs or another target");
+    out_proposal->batch = (size_t)(best - state->batches);
+    out_proposal->limit_w = best->best_limit_w;
+    out_proposal->reason = REASON_BEST_SEEN;
+    return 0;
+}
+
+const struct batch_policy batch_policy_grid = {
+    .name = "grid",
+    .summary = "every batch size and power limit once, then the least cost seen",
+    .version = 1,
+    .create = grid_create,
+    .fold = grid_fold,
+    .propose = grid_propose,
+};

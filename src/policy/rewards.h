@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef FLYBALL_POLICY_REWARDS_H
+#define FLYBALL_POLICY_REWARDS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+
+/*
+ * The rewards observed of one batch size: how many, their mean and their
+ * population variance, of all or of the newest `window`. Adding one costs the
+ * same however many came before (Welford, "Note on a Method for Calculating
+ * Corrected Sums of Squares and Products", 1962); with a window it costs a pass
+ * over the window.
+ */
+struct rewards {
+    uint64_t seen;
+    double mean;     /* of those that count */
+    double variance; /* divided by their number, not one less */
+    double squares;  /* sum of squared distances from the mean, without a window */
+    double *ring;    /* the newest `window`, or NULL */
+    uint32_t window; /* 0: all count */
+};
+
+/* Returns whether the arena had room for the window. */
+bool rewards_init(struct rewards *rewards, uint32_t window, struct arena *arena);
+
+void rewards_add(struct rewards *rewards, double reward);
+
+/* How many count. */
+static inline uint64_t rewards_count(const struct rewards *rewards)
+{
+    return rewards->window > 0 && rewards->seen > rewards->window ? rewards->window : rewards->seen;
+}
+
+#endif

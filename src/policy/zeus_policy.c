@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * `zeus`: the batch-size search of You et al., "Zeus: Understanding and
+ * Optimizing GPU Energy Consumption of DNN Training", NSDI '23, as its published
+ * simulator carries it out: two rounds of pruning, then Gaussian Thompson
+ * sampling over the survivors, each trial stopped at beta times the least cost
+ * a recurrence has had.
+ *
+ * Faithful to the last draw, so that published runs can be repeated. Hence some
+ * habits that other policies should not take over:
+ *  - a failed trial enters the beliefs with the cost at which it was stopped,
+ *    which is less than what it would have cost;
+ *  - a trial refused before its first epoch enters with 100 times its bound;
+ *  - the first trial of a size includes its power profile, and stays in the mean;
+ *  - least cost counts a recurrence's failed tries too;
+ *  - the power limit and the stopping rule weigh time with the highest limit of
+ *    the batch size, the cost with that of the GPU;
+ *  - when the very first recurrence fails once, the search ends;
+ *  - a window of 1 leaves too few observations to build the bandit.
+ */
+#include <math.h>
+#include <stdbool.h>
+
+#include <flyball/cost.h>
+
+#include "base/philox.h"
+#include "base/ziggurat.h"
+#include "policy/batch_policy.h"
+#include "policy/pruning.h"
+#include "policy/rewards.h"
+#include "policy/stopping.h"
+
+enum { POLICY_STREAM = 0, WORDS_AT_ONCE = 64 };
+
+static const double refused_penalty = 100.0;
+
+/* Beliefs about the mean reward of one surviving batch size. */
+struct arm {
+    double mean_j;
+    double deviation_j;
+};
+
+struct zeus_state {
+    const struct job_spec *spec;
+    double beta;
+    double least_cost_j;      /* of a recurrence that reached its target; infinity before */
+    double recurrence_cost_j; /* of the running recurrence so far */
+    uint32_t window;          /* observations of a size that count; 0 for all */
+    struct pruning pruning;
+    struct rewards *rewards; /* per batch size */
+    struct arm *arms;        /* the survivors, ascending; filled when exploration is over */
+    size_t *arm_batches;     /* arm -> batch size */
+    size_t *batch_arms;      /* batch size -> arm */
+    size_t arm_count;
+    enum generator generator;
+    struct philox_key key;
+    struct numpy_random random; /* with GENERATOR_NUMPY: where the sequence stands */
+    const struct ziggurat *ziggurat;
+};
+
+static int zeus_create(const struct job_spec *spec, const struct policy_parameters *parameters,
+                       struct arena *arena, void **out_state, struct fly_error *out_error)
+{
+    struct zeus_state *state = arena_alloc(arena, 1, sizeof *state);
+    size_t count = spec->batch_count;
+    bool fits = state != NULL;
+
+    if (!(parameters->beta > 0.0))
+        return error_set(out_error, FLY_EUSAGE, "beta %g: expected a number above 0, or inf",
+                         parameters->beta);
+    if (parameters->window > POLICY_WINDOW_MAX)
+        return error_set(out_error, FLY_EUSAGE, "window %u: expected at most %d", parameters->window,
+                         POLICY_WINDOW_MAX);
+    if (!fits)
+        return error_no_memory(out_error);
+    *state = (struct zeus_state){
+        .spec = spec,
+        .beta = parameters->beta,
+        .window = parameters->window,
+        .least_cost_j = INFINITY,
+        .rewards = arena_alloc(arena, count, sizeof state->rewards[0]),
+        .arms = arena_alloc(arena, count, sizeof state->arms[0]),
+        .arm_batches = arena_alloc(arena, count, sizeof state->arm_batches[0]),
+        .batch_arms = arena_alloc(arena, count, sizeof state->batch_arms[0]),
+        .generator = parameters->generator,
+        .key = philox_key(parameters->seed, spec->name),
+        .random = numpy_random_seed(parameters->seed),
+        .ziggurat = ziggurat_tables(),
+    };
+    fits = state->rewards != NULL && state->arms != NULL && state->arm_batches != NULL &&
+           state->batch_arms != NULL && pruning_init(&state->pruning, count, spec->default_batch, arena);
+    for (size_t i = 0; fits && i < count; i++)
+        fits = rewards_init(&state->rewards[i], parameters->window, arena);
+    if (!fits)
+        return error_no_memory(out_error);
+    *out_state = state;
+    return 0;
+}
+
+/*
+ * The posterior of the mean reward from a flat prior: normal with the mean of
+ * the rewards and their variance divided by their number.
+ */
+static void arm_fit(struct zeus_state *state, size_t arm)
+{
+    const struct rewards *rewards = &state->rewards[state->arm_batches[arm]];
+
+    state->arms[arm] = (struct arm){.mean_j = rewards->mean,
+                                    .deviation_j = sqrt(rewards->variance / (double)rewards_count(rewards))};
+}
+
+static void arms_build(struct zeus_state *state)
+{
+    for (size_t i = 0; i < state->spec->batch_count; i++) {
+        if (!state->pruning.candidate[i])
+            continue;
+        state->arm_batches[state->arm_count] = i;
+        state->batch_arms[i] = state->arm_count;
+        arm_fit(state, state->arm_count++);
+    }
+}
+
+static void observe(struct zeus_state *state, size_t batch, bool reached, double cost_j)
+{
+    rewards_add(&state->rewards[batch], -cost_j);
+    if (pruning_over(&state->pruning)) {
+        if (state->arm_count > 0)
+            arm_fit(state, state->batch_arms[batch]);
+        return;
+    }
+    if (batch != state->pruning.awaited)
+        return;
+    pruning_observe(&state->pruning, reached, cost_j);
+    if (state->pruning.round == PRUNING_ROUNDS)
+        arms_build(state);
+}
+
+static void fold_ended(struct zeus_state *state, const struct trial_ended *ended)
+{
+    double cost_j;
+
+    if (ended->outcome == TRIAL_REFUSED) {
+        observe(state, ended->batch, false, refused_penalty * state->beta * state->least_cost_j);
+        return;
+    }
+    cost_j = fly_cost(state->spec->eta, state->spec->max_power_w, ended->energy_j, ended->time_s);
+    state->recurrence_cost_j += cost_j;
+    observe(state, ended->batch, ended->outcome == TRIAL_REACHED, cost_j);
+    if (ended->outcome == TRIAL_REACHED && state->recurrence_cost_j < state->least_cost_j)
+        state->least_cost_j = state->recurrence_cost_j;
+}
+
+static void zeus_fold(void *opaque, const struct event *event)
+{
+    struct zeus_state *state = opaque;
+
+    switch (event->kind) {
+    case EVENT_RECURRENCE_BEGUN:
+        state->recurrence_cost_j = 0.0;
+        break;
+    case EVENT_TRIAL_PROPOSED:
+        state->random = event->proposed->random_after;
+        break;
+    case EVENT_PROFILE_MEASURED:
+        break;
+    case EVENT_TRIAL_ENDED:
+        fold_ended(state, event->ended);
+        break;
+    }
+}
+
+/* One normal number for each arm, from the numbers that belong to this trial. */
+static size_t sample_philox(const struct zeus_state *state, uint64_t trial)
+{
+    struct philox philox = philox_open(state->key, POLICY_STREAM, trial, 0);
+    uint64_t words[WORDS_AT_ONCE];
+    double highest_j = -INFINITY;
+    size_t best = 0;
+
+    for (size_t first = 0; first < state->arm_count; first += WORDS_AT_ONCE) {
+        size_t count = state->arm_count - first < WORDS_AT_ONCE ? state->arm_count - first : WORDS_AT_ONCE;
+
+        philox_fill(&philox, words, count);
+        for (size_t i = 0; i < count; i++) {
+            const struct arm *arm = &state->arms[first + i];
+            double z = ziggurat_normal(state->ziggurat, words[i], philox_source, &philox);
+            double reward_j = arm->mean_j + arm->deviation_j * z;
+
+            if (reward_j > highest_j) {
+                highest_j = reward_j;
+                best = first + i;
+            }
+        }
+    }
+    return best;
+}
+
+/* The same from the published generator, with the permutation that its code draws and does not use. */
+static size_t sample_numpy(const struct zeus_state *state, struct numpy_random *random)
+{
+    double highest_j = -INFINITY;
+    size_t best = 0;
+
+    numpy_random_skip_permutation(random, (uint32_t)state->arm_count);
+    for (size_t i = 0; i < state->arm_count; i++) {
+        const struct arm *arm = &state->arms[i];
+        double reward_j = arm->mean_j + arm->deviation_j * numpy_random_normal(random);
+
+        if (reward_j > highest_j) {
+            highest_j = reward_j;
+            best = i;
+        }
+    }
+    return best;
+}
+
+static int check_alive(const struct zeus_state *state, const struct batch_question *question,
+                       struct fly_error *out_error)
+{
+    if (question->recurrence == 0 && question->try_number > 0)
+        return error_set(
+            out_error, FLY_EEXHAUSTED,
+            "the first recurrence did not reach its target with the default batch size; choose another "
+            "default, target or number of epochs");
+    if (state->pruning.exhausted)
+        return error_set(
+            out_error, FLY_EEXHAUSTED,
+            "no batch size is left: exploration pruned them all; raise beta or allow more epochs");
+    if (state->window == 1 && state->arm_count > 0)
+        return error_set(
+            out_error, FLY_EEXHAUSTED,
+            "a window of 1 leaves a single observation of each batch size, and the bandit needs two; "
+            "choose a window of 0 or from 2");
+    return 0;
+}
+
+static int zeus_propose(const void *opaque, const struct batch_question *question,
+                        struct proposal *out_proposal, struct fly_error *out_error)
+{
+    const struct zeus_state *state = opaque;
+    struct proposal proposal = {.limit_rule = LIMIT_PROFILED,
+                                .policy_version = batch_policy_zeus.version,
+                                .random_after = state->random};
+    int code = check_alive(state, question, out_error);
+
+    if (code < 0)
+        return code;
+    if (!pruning_over(&state->pruning)) {
+        proposal.batch = state->pruning.awaited;
+        proposal.reason = REASON_EXPLORE;
+    } else {
+        size_t arm = state->generator == GENERATOR_NUMPY ? sample_numpy(state, &proposal.random_after)
+                                                         : sample_philox(state, question->trial);
+
+        proposal.batch = state->arm_batches[arm];
+        proposal.reason = REASON_SAMPLED;
+    }
+    *out_proposal = proposal;
+    return 0;
+}
+
+static uint32_t zeus_epoch_cap(const void *opaque, const struct epoch_question *question)
+{
+    const struct zeus_state *state = opaque;
+    double epoch_j = fly_cost(state->spec->eta, question->highest_limit_w, question->epoch_energy_j,
+                              question->epoch_time_s);
+
+    return stopping_epochs(state->beta * state->least_cost_j, epoch_j, state->spec->max_epochs);
+}
+
+const struct batch_policy batch_policy_zeus = {
+    .name = "zeus",
+    .summary = "the published search: pruning, then Thompson sampling, stopping at beta",
+    .version = 1,
+    .weighs_with_batch_limit = true,
+    .create = zeus_create,
+    .fold = zeus_fold,
+    .propose = zeus_propose,
+    .epoch_cap = zeus_epoch_cap,
+};

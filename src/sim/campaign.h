@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef FLYBALL_SIM_CAMPAIGN_H
+#define FLYBALL_SIM_CAMPAIGN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "sim/comparison.h"
+#include "sim/ordered_output.h"
+#include "sim/workload.h"
+
+/*
+ * Many comparisons on several threads: every workload with every policy and
+ * every seed. The results do not depend on the number of threads.
+ */
+struct campaign_policy {
+    const char *name;
+    const struct batch_policy *policy; /* NULL: the oracle, which is told the optimum */
+    bool writes_tries;                 /* its tries go to the tries file */
+};
+
+struct campaign_plan {
+    const struct workload *workloads; /* borrowed, as everything here */
+    size_t workload_count;
+    const struct campaign_policy *policies;
+    size_t policy_count;
+    const uint32_t *seeds;
+    size_t seed_count;
+    uint64_t recurrences;                /* of each job; 0 for the published number of its workload */
+    struct policy_parameters parameters; /* the seed is filled in */
+    unsigned threads;                    /* 1 .. CAMPAIGN_THREADS_MAX */
+    ordered_sink *tries;                 /* takes the tries as CSV text, or NULL */
+    void *tries_context;
+    void (*progress)(void *context, uint64_t done,
+                     uint64_t total); /* by the caller's thread, ten times a second */
+    void *progress_context;
+};
+
+enum { CAMPAIGN_THREADS_MAX = 256, CAMPAIGN_UNITS_MAX = 1 << 18 };
+
+struct campaign {
+    struct comparison *comparisons; /* owned: [workload][policy][seed] */
+    struct optimum *optima;         /* owned: [workload]; cost_j is infinite where there is none */
+    uint64_t *recurrences;          /* owned: [workload] */
+};
+
+/* The header of the tries file, with its line end. */
+extern const char campaign_tries_header[];
+
+/*
+ * Runs the plan. FLY_ENOMEM, FLY_ELIMIT beyond CAMPAIGN_UNITS_MAX comparisons,
+ * or the first error of a comparison or the tries sink. Needs campaign_free
+ * only after success. Worker threads have all signals blocked.
+ */
+int campaign_run(const struct campaign_plan *plan, struct campaign *out_campaign,
+                 struct fly_error *out_error);
+
+void campaign_free(struct campaign *campaign);
+
+/* The comparisons of one workload and policy: one for every seed. */
+const struct comparison *campaign_cell(const struct campaign_plan *plan, const struct campaign *campaign,
+                                       size_t workload, size_t policy);
+
+#endif

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef FLYBALL_SIM_COMPARISON_H
+#define FLYBALL_SIM_COMPARISON_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "sim/oracle.h"
+#include "sim/recurring.h"
+#include "sim/workload.h"
+
+/*
+ * One policy on one job with one seed, recurrence by recurrence beside the
+ * default (default batch size, highest power limit) in the same world.
+ *
+ * Memory does not grow with the number of recurrences.
+ */
+enum { COMPARISON_TAIL = 5 }; /* the last recurrences, as in the paper's figures */
+
+/* What is measured; each is a number per run, over which seeds are averaged. */
+enum comparison_figure {
+    FIGURE_TAIL_ENERGY, /* change against the default in percent, over the last recurrences */
+    FIGURE_TAIL_TIME,
+    FIGURE_TAIL_COST,
+    FIGURE_WHOLE_ENERGY, /* the same over the whole run, exploration included */
+    FIGURE_WHOLE_TIME,
+    FIGURE_WHOLE_COST,
+    FIGURE_REGRET,   /* sum over recurrences of (cost - optimum) / optimum */
+    FIGURE_PAID_OFF, /* recurrences after which the total cost stayed below the default's; NaN: never */
+    FIGURE_TRIES,    /* trainings, failed ones included */
+    FIGURE_COUNT
+};
+
+struct comparison_plan {
+    const struct workload *workload;
+    const struct optimum *optimum; /* NULL when the job has none; its figures are then unknown */
+    const struct batch_policy *policy;
+    struct policy_parameters parameters;
+    uint64_t recurrences;         /* >= 1 */
+    recurring_observer *observer; /* of the policy's tries, or NULL */
+    void *observer_context;
+    /* Asked before every 1024th recurrence; true gives the run up. NULL: never. */
+    bool (*cancelled)(void *context);
+    void *cancelled_context;
+};
+
+struct comparison {
+    uint64_t completed;           /* recurrences that reached their target */
+    double figures[FIGURE_COUNT]; /* NaN: unknown; all of them unless every recurrence completed */
+    struct recurrence last;       /* of the policy: its knobs at the end */
+    int ended;                    /* 0, or the code with which the job ended before its last recurrence */
+    struct fly_error end;         /* why */
+};
+
+/*
+ * Runs it. An early end of the policy's job is a result (`ended`); an error is
+ * returned for what keeps it from running at all, or FLY_ESTATE when given up.
+ */
+int comparison_run(const struct comparison_plan *plan, struct comparison *out_comparison,
+                   struct fly_error *out_error);
+
+#endif

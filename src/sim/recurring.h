@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef FLYBALL_SIM_RECURRING_H
+#define FLYBALL_SIM_RECURRING_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/error.h"
+#include "policy/decider.h"
+#include "sim/environment.h"
+#include "sim/workload.h"
+
+/*
+ * One recurring job in the simulated world: the decision core decides, the
+ * trace answers, and what happened goes back as events.
+ *
+ *     struct recurring job;
+ *     recurring_init(&job, &workload, policy, &parameters, out_error);
+ *     while (...)
+ *         recurring_run(&job, &recurrence, out_error);
+ *     recurring_deinit(&job);
+ *
+ * A recurrence is over when a try reaches its target. After RECURRING_TRIES_MAX
+ * tries that did not, or when the policy has no choice left, the job ends, as
+ * it does in the published code.
+ */
+enum { RECURRING_TRIES_MAX = 20 };
+
+/* One training, as it goes into the tries file. */
+struct try_record {
+    uint64_t recurrence; /* from 0 */
+    uint64_t number;     /* of this try through the whole job, from 0 */
+    uint32_t batch_size;
+    double power_limit_w;
+    uint32_t path; /* of the batch size's recorded runs */
+    bool reached;
+    double energy_j;
+    double time_s;
+    double cost_j;
+};
+
+/* Called for every try that trained at least one epoch. */
+typedef void recurring_observer(void *context, const struct try_record *record);
+
+/* Sums over all tries of one recurrence. */
+struct recurrence {
+    double energy_j;
+    double time_s;
+    double cost_j;
+    size_t batch; /* of the last try */
+    double power_limit_w;
+};
+
+struct recurring {
+    const struct workload *workload; /* borrowed */
+    struct arena arena;              /* the decider's */
+    struct decider decider;
+    struct environment environment;
+    uint64_t recurrences;         /* completed or begun */
+    uint64_t tries;               /* that trained */
+    uint64_t refused;             /* tries that did not train */
+    recurring_observer *observer; /* NULL: none */
+    void *observer_context;
+};
+
+/* Borrows `workload`. Errors as the policy's create. Needs recurring_deinit only after success. */
+int recurring_init(struct recurring *job, const struct workload *workload, const struct batch_policy *policy,
+                   const struct policy_parameters *parameters, struct fly_error *out_error);
+
+void recurring_deinit(struct recurring *job);
+
+/*
+ * Runs one recurrence. FLY_EEXHAUSTED when the job ends before its target was
+ * reached: a result, not a fault; its tries were observed, and the sums are
+ * given all the same.
+ */
+int recurring_run(struct recurring *job, struct recurrence *out_recurrence, struct fly_error *out_error);
+
+#endif

@@ -1,0 +1,243 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The built program from outside: help, words, statuses, settings, output, manual pages.
+
+usage: cli_basics.py FLYBALL SOURCE_ROOT
+"""
+
+import csv
+import io
+import json
+import os
+import pathlib
+import pty
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+import tap
+
+FLYBALL = os.path.abspath(sys.argv[1])
+SOURCE = pathlib.Path(sys.argv[2]).resolve()
+WORK = tempfile.TemporaryDirectory(prefix="flyball-cli-")
+HOME = pathlib.Path(WORK.name)
+
+# Nothing of the developer's own settings reaches the tests.
+CLEAN = {name: value for name, value in os.environ.items() if not name.startswith(("FLYBALL_", "XDG_", "NO_COLOR"))}
+CLEAN["HOME"] = str(HOME)
+
+
+def flyball(*arguments, **options):
+    environment = {**CLEAN, **options.pop("environment", {})}
+    return tap.run([FLYBALL, *arguments], env=environment, cwd=HOME, **options)
+
+
+def on_terminal(*arguments, **environment):
+    """What the program writes when stdout is a terminal."""
+    main, terminal = pty.openpty()
+    result = subprocess.run([FLYBALL, *arguments], stdout=terminal, env={**CLEAN, **environment}, cwd=HOME, check=False)
+    os.close(terminal)
+    pieces = []
+    try:
+        while piece := os.read(main, 65536):
+            pieces.append(piece)
+    except OSError:  # the end of a terminal whose other side is closed
+        pass
+    os.close(main)
+    tap.equal(result.returncode, 0)
+    return b"".join(pieces).decode()
+
+
+def commands():
+    """The words of every command, from the reference."""
+    return re.findall(r"^## flyball (.+)$", flyball("help", "--markdown").stdout, re.MULTILINE)
+
+
+def pages():
+    return ["flyball.1", "flyball.ini.5"] + [f"flyball-{words.replace(' ', '-')}.1" for words in commands()]
+
+
+def test_version():
+    version = re.search(r"version: '([^']+)'", (SOURCE / "meson.build").read_text())[1]
+    for arguments in (["version"], ["--version"]):
+        result = flyball(*arguments)
+        tap.equal((result.returncode, result.stdout, result.stderr), (0, f"flyball {version}\n", ""))
+
+
+def test_help_of_every_command():
+    words = commands()
+    if len(words) < 3:
+        raise AssertionError(f"too few commands: {words}")
+    for command in words:
+        explained = flyball("help", *command.split())
+        tap.equal((explained.returncode, explained.stderr), (0, ""), command)
+        tap.contains(explained.stdout, f"flyball {command} - ")
+        tap.contains(explained.stdout, "Examples:\n  flyball ")
+        tap.equal(flyball(*command.split(), "--help").stdout, explained.stdout, command)
+        tap.equal(flyball(*command.split(), "-h").stdout, explained.stdout, command)
+        for line in explained.stdout.splitlines():
+            if len(line) > 80 and not line.startswith("  flyball "):
+                raise AssertionError(f"{command}: a line of {len(line)} columns: {line}")
+
+
+def test_every_option_has_help():
+    for command in commands():
+        reference = flyball("help", *command.split()).stdout
+        for term, text in re.findall(r"^  (--\S+.*?)(?:  +|\n {20,})(\S.*)$", reference, re.MULTILINE):
+            if len(text) < 8:
+                raise AssertionError(f"{command}: {term} has no help")
+
+
+def test_overview():
+    result = flyball("help")
+    for command in commands():
+        tap.contains(result.stdout, f"\n  {command} ")
+    tap.equal(flyball("--help").stdout, result.stdout)
+
+
+def test_group_needs_a_command():
+    for words in ([], ["config"]):
+        result = flyball(*words)
+        tap.equal((result.returncode, result.stdout), (64, ""))
+        tap.contains(result.stderr, "config show")
+        tap.contains(result.stderr, "needs a command")
+    result = flyball("config", "--help")
+    tap.equal((result.returncode, result.stderr), (0, ""))
+    tap.contains(result.stdout, "config show")
+
+
+def test_statuses_and_suggestions():
+    for arguments, status, message in (
+        (["cofnig", "show"], 64, "unknown command 'cofnig'; did you mean 'config show'?"),
+        (["config", "shwo"], 64, "unknown command 'config shwo'; did you mean 'config show'?"),
+        (["help", "versoin"], 64, "did you mean 'version'?"),
+        (["config", "show", "--orgin"], 64, "unknown option '--orgin' of 'flyball config show'; did you mean '--origin'?"),
+        (["config", "show", "--format", "jsn"], 64, "did you mean 'json'?"),
+        (["config", "show", "--quiet", "--quiet"], 64, "option '--quiet' is given twice"),
+        (["version", "extra"], 64, "unexpected operand 'extra' of 'flyball version'; see 'flyball help version'"),
+        (["help", "--man", "nothing.1"], 66, "there is no manual page 'nothing.1'"),
+        (["help", "--format", "json"], 64, "leave '--format' out"),
+        (["help", "--man", "flyball.1", "--markdown"], 64, "exclude each other"),
+    ):
+        result = flyball(*arguments)
+        tap.equal((result.returncode, result.stdout), (status, ""), " ".join(arguments))
+        tap.contains(result.stderr, message)
+        tap.equal(result.stderr[:9], "flyball: ")
+
+
+def test_unknown_variable_is_warned_of():
+    result = flyball("config", "show", environment={"FLYBALL_FROMAT": "csv", "FLYBALL_DISABLE": "1"})
+    tap.equal(result.returncode, 0)
+    tap.equal(
+        result.stderr,
+        "flyball: warning: unknown variable 'FLYBALL_FROMAT' has no effect; did you mean 'FLYBALL_FORMAT'?\n",
+    )
+
+
+def test_bad_variable():
+    result = flyball("config", "show", environment={"FLYBALL_FORMAT": "cvs"})
+    tap.equal((result.returncode, result.stdout), (78, ""))
+    tap.contains(result.stderr, "bad value 'cvs' of variable 'FLYBALL_FORMAT'")
+    tap.equal(flyball("version", environment={"FLYBALL_FORMAT": "cvs"}).returncode, 0)
+
+
+def test_config_show_in_three_formats():
+    table = flyball("config", "show", "--origin").stdout
+    tap.contains(table, "key ")
+    document = json.loads(flyball("config", "show", "--origin", "--format", "json").stdout)
+    tap.equal(document["schema"], "flyball.config.show/1")
+    rows = list(csv.DictReader(io.StringIO(flyball("config", "show", "--origin", "--format", "csv").stdout)))
+    tap.equal([row["key"] for row in rows], [row["key"] for row in document["rows"]])
+    for row, other in zip(rows, document["rows"]):
+        tap.contains(table, row["key"])
+        tap.equal(row["schema"], document["schema"])
+        if other["value"] is None:
+            tap.equal(row["value"], "")
+            tap.contains(other["value_unavailable"], "nothing sets the key")
+    by_key = {row["key"]: row for row in document["rows"]}
+    tap.equal(by_key["format"]["value"], "json")
+    tap.equal(by_key["format"]["origin"], "--format")
+    tap.equal(by_key["color"]["origin"], "default")
+
+
+def test_config_files():
+    user = HOME / ".config" / "flyball"
+    user.mkdir(parents=True)
+    (user / "flyball.ini").write_text("color = never\nformat = csv\n")
+    (HOME / "flyball.ini").write_text("\nformat = json\n")
+    try:
+        rows = {row["key"]: row for row in json.loads(flyball("config", "show", "--origin").stdout)["rows"]}
+        tap.equal(rows["format"]["origin"], "./flyball.ini:2")
+        tap.equal(rows["color"]["origin"], f"{user}/flyball.ini:1")
+        elsewhere = flyball("config", "show", environment={"XDG_CONFIG_HOME": str(HOME / "none")})
+        tap.equal({row["key"]: row for row in json.loads(elsewhere.stdout)["rows"]}["color"]["source"], "default")
+        (HOME / "flyball.ini").write_text("fromat = json\n")
+        broken = flyball("config", "show")
+        tap.equal((broken.returncode, broken.stdout), (78, ""))
+        tap.equal(broken.stderr, "flyball: ./flyball.ini:1: unknown key 'fromat'; did you mean 'format'?\n")
+        tap.equal(flyball("help").returncode, 0)
+    finally:
+        (HOME / "flyball.ini").unlink()
+        shutil.rmtree(HOME / ".config")
+
+
+def test_full_disk_on_stdout():
+    if not os.path.exists("/dev/full"):
+        raise tap.Skip("there is no /dev/full")
+    for arguments in (["version"], ["help"], ["config", "show", "--format", "json"], ["config", "show", "--help"]):
+        with open("/dev/full", "w") as full:
+            result = flyball(*arguments, stdout=full)
+        tap.equal(result.returncode, 74, " ".join(arguments))
+        tap.contains(result.stderr, "writing standard output failed: No space left on device; ")
+
+
+def test_closed_stdout():
+    result = tap.run(["sh", "-c", '"$0" version >&-', FLYBALL], env=CLEAN, cwd=HOME)
+    tap.equal(result.returncode, 74)
+    tap.contains(result.stderr, "writing standard output failed: Bad file descriptor")
+
+
+def test_color_only_where_wanted():
+    escape = "\033["
+    for expected, arguments, environment in (
+        (True, ["config", "show"], {}),
+        (True, ["help"], {}),
+        (True, ["config", "show"], {"NO_COLOR": ""}),
+        (False, ["config", "show"], {"NO_COLOR": "1"}),
+        (False, ["version", "--help"], {"NO_COLOR": "1"}),
+        (False, ["config", "show", "--color", "never"], {}),
+        (False, ["config", "show"], {"FLYBALL_COLOR": "never"}),
+        (True, ["config", "show", "--color", "always"], {"NO_COLOR": "1"}),
+        (False, ["config", "show", "--format", "csv"], {}),
+    ):
+        found = escape in on_terminal(*arguments, **environment)
+        tap.equal(found, expected, f"{arguments} {environment}")
+    tap.equal(escape in flyball("config", "show").stdout, False)
+    tap.equal(escape in flyball("config", "show", "--color", "always").stdout, True)
+
+
+def test_manual_pages():
+    mandoc = shutil.which("mandoc")
+    if mandoc is None:
+        raise tap.Skip("mandoc is not installed")
+    for page in pages():
+        path = HOME / page
+        path.write_text(flyball("help", "--man", page).stdout)
+        result = tap.run([mandoc, "-T", "lint", "-W", "warning", str(path)])
+        tap.equal((result.returncode, result.stdout + result.stderr), (0, ""), page)
+
+
+def test_manual_pages_are_built():
+    listed = (SOURCE / "docs" / "meson.build").read_text()
+    for page in pages():
+        tap.contains(listed, f"'{page}'", "add the page to docs/meson.build")
+
+
+def test_reference_in_step():
+    committed = (SOURCE / "docs" / "cli.md").read_text()
+    if flyball("help", "--markdown").stdout != committed:
+        raise AssertionError("docs/cli.md is behind; run: build/flyball help --markdown > docs/cli.md")
+
+
+tap.main(globals())

@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tests of whole programs, reported in the Test Anything Protocol.
+
+    import tap
+
+    def test_addition():
+        tap.equal(1 + 1, 2)
+
+    tap.main(globals())
+
+Every function whose name begins with "test_" runs, in the order of the file. A
+failed check raises AssertionError; Skip ends a test that cannot run here.
+"""
+
+import subprocess
+import sys
+import traceback
+
+
+class Skip(Exception):
+    """Raised with the reason why a test cannot run here."""
+
+
+def equal(actual, expected, context=""):
+    """Fails with both sides unless they are equal."""
+    if actual != expected:
+        raise AssertionError(f"{context}\nexpected: {expected!r}\n     got: {actual!r}")
+
+
+def contains(text, piece, context=""):
+    """Fails with both sides unless the piece stands in the text."""
+    if piece not in text:
+        raise AssertionError(f"{context}\nexpected a text with: {piece!r}\n     got: {text!r}")
+
+
+def run(command, **options):
+    """Runs a program with its output captured as text; a minute is long enough for any."""
+    options.setdefault("stdout", subprocess.PIPE)
+    options.setdefault("timeout", 60)
+    return subprocess.run(command, stderr=subprocess.PIPE, text=True, check=False, **options)
+
+
+def _run_test(number, function):
+    name = function.__name__.removeprefix("test_").replace("_", " ")
+    try:
+        function()
+    except Skip as reason:
+        print(f"ok {number} - {name} # SKIP {reason}", flush=True)
+    except Exception:  # the report of a failure, whatever it is, is the purpose
+        print(f"not ok {number} - {name}", flush=True)
+        for line in traceback.format_exc().splitlines():
+            print(f"# {line}", flush=True)
+        return False
+    else:
+        print(f"ok {number} - {name}", flush=True)
+    return True
+
+
+def main(names):
+    """Runs the tests among `names` and exits with 1 when one failed."""
+    tests = [value for name, value in names.items() if name.startswith("test_")]
+    print(f"1..{len(tests)}", flush=True)
+    results = [_run_test(number, test) for number, test in enumerate(tests, 1)]
+    sys.exit(0 if all(results) else 1)

@@ -1,0 +1,393 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The command line of a made-up program: every type of option, and every way to get it wrong. */
+#include "cli_support.h"
+
+static const char *const colors_of_light[] = {"red", "green", "blue", NULL};
+
+static const struct cli_option options[] = {
+    {.name = "text", .type = CLI_TEXT, .placeholder = "TEXT", .key = "demo.text", .help = "A text."},
+    {.name = "light",
+     .alias = "lamp",
+     .type = CLI_CHOICE,
+     .placeholder = "COLOUR",
+     .choices = colors_of_light,
+     .default_text = "green",
+     .key = "demo.light",
+     .help = "A choice."},
+    {.name = "mix",
+     .type = CLI_LIST,
+     .placeholder = "LIST",
+     .choices = colors_of_light,
+     .default_text = "red,blue",
+     .help = "A list."},
+    {.name = "words", .type = CLI_LIST, .placeholder = "LIST", .help = "A free list."},
+    {.name = "count",
+     .type = CLI_INTEGER,
+     .placeholder = "N",
+     .minimum = -5,
+     .maximum = 20,
+     .default_text = "3",
+     .help = "A number."},
+    {.name = "weight",
+     .type = CLI_REAL,
+     .placeholder = "W",
+     .maximum = 1,
+     .default_text = "0.5",
+     .key = "weight",
+     .help = "A weight."},
+    {.name = "limit",
+     .type = CLI_REAL,
+     .placeholder = "L",
+     .minimum = 1,
+     .maximum = INFINITY,
+     .above_minimum = true,
+     .infinite = true,
+     .default_text = "2",
+     .help = "A limit."},
+    {.name = "wet", .type = CLI_FLAG, .help = "A flag."},
+};
+
+/* Prints what the getters say, for the cases to compare with. */
+static int demo_run(const struct cli_call *call, struct fly_error *out_error)
+{
+    const struct cli_list *mix = cli_list(call, "mix");
+    char text[1024];
+
+    snprintf(text, sizeof text,
+             "text=%s(%s) light=%d(%s) mix=%zu:%s/%d words=%zu count=%lld weight=%g limit=%g "
+             "wet=%d given=%d operands=%zu:%s format=%d",
+             cli_text(call, "text") != NULL ? cli_text(call, "text") : "NULL", cli_origin(call, "text"),
+             cli_choice(call, "light"), cli_origin(call, "light"), mix->count, mix->words[mix->count - 1],
+             mix->choices[mix->count - 1], cli_list(call, "words")->count,
+             (long long)cli_integer(call, "count"), cli_real(call, "weight"), cli_real(call, "limit"),
+             cli_flag(call, "wet"), cli_given(call, "light"), cli_operand_count(call),
+             cli_operand(call, 0) != NULL ? cli_operand(call, 0) : "NULL", (int)cli_format(call));
+    cli_note(call, "a note");
+    return cli_emit_text(call, text, out_error);
+}
+
+static int refuse_run(const struct cli_call *call, struct fly_error *out_error)
+{
+    if (cli_operand_count(call) == 0)
+        return cli_usage(call, out_error, "no %s", "operand");
+    if (strcmp(cli_operand(call, 0), "value") == 0)
+        return cli_value_error(call, "text", "x", "a better text", out_error);
+    return FLY_EDATA; /* without a text */
+}
+
+static const struct cli_command demo = {.words = "demo run",
+                                        .summary = "demo",
+                                        .options = options,
+                                        .option_count = sizeof options / sizeof options[0],
+                                        .operands = "[OPERAND...]",
+                                        .operand_maximum = 2,
+                                        .run = demo_run};
+static const struct cli_command refuse = {.words = "refuse",
+                                          .summary = "refuse",
+                                          .options = options,
+                                          .option_count = 1,
+                                          .operand_maximum = 1,
+                                          .run = refuse_run};
+static const struct cli_command *const commands[] = {&demo, &refuse, NULL};
+static const struct cli_group groups[] = {{"demo", "demonstrations"}, {NULL, NULL}};
+static const struct cli_variable variables[] = {{"FLYBALL_DISABLE", "Off."}, {NULL, NULL}};
+static const struct cli_program program = {commands, groups, variables};
+
+static const struct cli_world world = {.program = &program};
+
+struct line_case {
+    const char *line;
+    int status;
+    const char *piece; /* of stdout where the status is 0, of stderr otherwise */
+};
+
+static void check_cases(const struct cli_world *in, const struct line_case *cases, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        struct cli_run run = cli_run_line(in, cases[i].line);
+
+        if (run.status != cases[i].status)
+            fail_msg("'%s': expected status %d, got %d: %s", cases[i].line, cases[i].status, run.status,
+                     run.err);
+        assert_contains(cases[i].line, run.status == 0 ? run.out : run.err, cases[i].piece);
+        cli_run_free(&run);
+    }
+}
+#define CHECK(in, cases) check_cases(in, cases, sizeof(cases) / sizeof((cases)[0]))
+
+static void test_values(void **state)
+{
+    static const struct line_case cases[] = {
+        {"demo run", 0,
+         "text=NULL(unset) light=1(default) mix=2:blue/2 words=0 count=3 weight=0.5 limit=2 wet=0 given=0 "
+         "operands=0:NULL format=0"},
+        {"demo run --text=a=b", 0, "text=a=b(--text)"},
+        {"demo run --text -x", 0, "text=-x("},
+        {"demo run --text=--x", 0, "text=--x("},
+        {"demo run --lamp blue", 0, "light=2(--lamp)"},
+        {"demo run --light red", 0, "light=0(--light)"},
+        {"demo run --mix green,red", 0, "mix=2:red/0"},
+        {"demo run --words a,b,c", 0, "words=3"},
+        {"demo run --count -5", 0, "count=-5"},
+        {"demo run --count=20", 0, "count=20"},
+        {"demo run --weight 1e-1", 0, "weight=0.1"},
+        {"demo run --weight 0", 0, "weight=0 "},
+        {"demo run --limit inf", 0, "limit=inf"},
+        {"demo run --limit 1.0001", 0, "limit=1.0001"},
+        {"demo run --wet", 0, "wet=1"},
+        {"demo run --wet=no", 0, "wet=0"},
+        {"demo run a b", 0, "operands=2:a"},
+        {"demo run a --wet b", 0, "wet=1 given=0 operands=2:a"},
+        {"demo run -- --wet", 0, "operands=1:--wet"},
+        {"demo run -", 0, "operands=1:-"},
+        {"--format json demo run", 0, "format=1"},
+        {"--quiet demo run --format=csv", 0, "format=2"},
+    };
+
+    (void)state;
+    CHECK(&world, cases);
+}
+
+static void test_refusals(void **state)
+{
+    static const struct line_case cases[] = {
+        {"demo run --txet a", 64, "unknown option '--txet' of 'flyball demo run'; did you mean '--text'?"},
+        {"demo run --lapm=a", 64, "unknown option '--lapm' of 'flyball demo run'; did you mean '--lamp'?"},
+        {"demo run --lig red", 64, "unknown option '--lig'"},
+        {"demo run --zzzzzzzz", 64,
+         "unknown option '--zzzzzzzz' of 'flyball demo run'; see 'flyball help demo run'"},
+        {"demo run -w", 64, "unknown option '-w' of 'flyball demo run'"},
+        {"--wet demo run", 64, "unknown option '--wet' of 'flyball'"},
+        {"demo run --text a --text a", 64, "option '--text' is given twice"},
+        {"demo run --light red --lamp red", 64, "option '--light' is given twice"},
+        {"demo run --text", 64, "option '--text' needs a value, TEXT"},
+        {"demo run --text --wet", 64, "option '--text' needs a value"},
+        {"demo run --text=", 64, "bad value '' of '--text': expected a text"},
+        {"demo run --light gren", 64,
+         "bad value 'gren' of '--light': expected one of red, green, blue (did you mean 'green'?); see "
+         "'flyball help demo run'"},
+        {"demo run --mix red,bleu", 64,
+         "expected one or more of red, green, blue, separated by commas, each once "
+         "(did you mean 'blue'?)"},
+        {"demo run --mix red,red", 64, "each once"},
+        {"demo run --mix red,", 64, "bad value 'red,'"},
+        {"demo run --words a,,b", 64, "expected words separated by commas, each once"},
+        {"demo run --count 21", 64, "expected a whole number from -5 to 20"},
+        {"demo run --count 1.5", 64, "expected a whole number"},
+        {"demo run --count --5", 64, "needs a value"},
+        {"demo run --count 99999999999999999999", 64, "expected a whole number"},
+        {"demo run --weight 1.01", 64, "bad value '1.01' of '--weight': expected a number from 0 to 1"},
+        {"demo run --weight nan", 64, "expected a number from 0 to 1"},
+        {"demo run --weight inf", 64, "expected a number from 0 to 1"},
+        {"demo run --limit 1", 64, "expected a number above 1, or 'inf'"},
+        {"demo run --wet=perhaps", 64, "expected yes or no"},
+        {"demo run a b c", 64, "unexpected operand 'c' of 'flyball demo run'"},
+        {"demo rnu", 64, "unknown command 'demo rnu'; did you mean 'demo run'?"},
+        {"dmeo run", 64, "did you mean 'demo run'?"},
+        {"xyzzy", 64, "unknown command 'xyzzy'; 'flyball help' lists all"},
+        {"refuse", 64, "flyball: no operand; see 'flyball help refuse'"},
+        {"refuse value --text a", 64,
+         "bad value 'x' of '--text': expected a better text; see 'flyball help refuse'"},
+        {"refuse other", 65, "flyball: input data does not have the documented form"},
+        {"demo", 64, "'flyball demo' needs a command"},
+        {"", 64, "'flyball' needs a command"},
+    };
+
+    (void)state;
+    CHECK(&world, cases);
+}
+
+static void test_variables(void **state)
+{
+    static const char *const good[] = {"FLYBALL_DEMO_LIGHT=red", "FLYBALL_WEIGHT=", "FLYBALL_DISABLE=1",
+                                       "HOME=/", NULL};
+    static const char *const bad[] = {"FLYBALL_WEIGHT=2", NULL};
+    static const char *const unknown[] = {"FLYBALL_WIEGHT=1", "FLYBALL_QQQQQQQQQQ=1", NULL};
+    static const struct line_case good_cases[] = {
+        {"demo run", 0, "light=0(FLYBALL_DEMO_LIGHT)"},
+        {"demo run --light blue", 0, "light=2(--light)"},
+    };
+    static const struct line_case bad_cases[] = {
+        {"demo run", 78,
+         "bad value '2' of variable 'FLYBALL_WEIGHT': expected a number from 0 to 1; correct or unset it"},
+        {"demo run --help", 0, "Usage:"},
+    };
+    struct cli_world in = world;
+    struct cli_run run;
+
+    (void)state;
+    in.environment = good;
+    CHECK(&in, good_cases);
+    in.environment = bad;
+    CHECK(&in, bad_cases);
+    in.environment = unknown;
+    run = cli_run_line(&in, "demo run --quiet");
+    assert_int_equal(run.status, 0);
+    assert_string_equal(run.err,
+                        "flyball: warning: unknown variable 'FLYBALL_WIEGHT' has no effect; did you mean "
+                        "'FLYBALL_WEIGHT'?\n"
+                        "flyball: warning: unknown variable 'FLYBALL_QQQQQQQQQQ' has no effect\n");
+    cli_run_free(&run);
+}
+
+static void test_help(void **state)
+{
+    static const struct line_case cases[] = {
+        {"demo run --help", 0, "flyball demo run - demo"},
+        {"demo run --zzz -h", 0, "--light COLOUR, --lamp"},
+        {"--help demo run", 0, "A number above 1, or 'inf'. Default: 2."},
+        {"demo --help", 0, "flyball demo - demonstrations"},
+        {"--help", 0, "Exit status:"},
+        {"demo run -- --help", 0, "operands=1:--help"},
+    };
+
+    (void)state;
+    CHECK(&world, cases);
+}
+
+static void test_notes_and_control_characters(void **state)
+{
+    struct cli_run run = cli_run_line(&world, "demo run");
+
+    (void)state;
+    assert_string_equal(run.err, "flyball: note: a note\n");
+    cli_run_free(&run);
+    run = cli_run_line(&world, "demo run --quiet");
+    assert_string_equal(run.err, "");
+    cli_run_free(&run);
+    run = cli_run_line(&world, "demo run --weight \033[31m");
+    assert_contains("escape", run.err, "'?[31m'");
+    cli_run_free(&run);
+}
+
+static void test_color(void **state)
+{
+    static const struct {
+        const char *line;
+        bool terminal;
+        bool no_color;
+        bool expected;
+    } cases[] = {
+        {"demo run --help", true, false, true},
+        {"demo run --help", true, true, false},
+        {"demo run --help", false, false, false},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct cli_world in = world;
+        struct cli_run run;
+
+        in.console.out_terminal = cases[i].terminal;
+        in.console.no_color = cases[i].no_color;
+        run = cli_run_line(&in, cases[i].line);
+        assert_int_equal(strchr(run.out, '\033') != NULL, cases[i].expected);
+        cli_run_free(&run);
+    }
+}
+
+static void test_progress(void **state)
+{
+    struct progress progress;
+    char *text;
+    size_t size;
+    FILE *stream = open_memstream(&text, &size);
+    struct mono_time now;
+
+    (void)state;
+    progress_begin(&progress, stream, "tries", 200);
+    progress_add(&progress, 50);
+    now = progress.start;
+    now.ns += INT64_C(900000000);
+    progress_tick_at(&progress, now);
+    fflush(stream);
+    assert_int_equal(size, 0);
+    now.ns += INT64_C(600000000);
+    progress_tick_at(&progress, now);
+    assert_string_equal(text, "\r50 of 200 tries (25%), 2 s\033[K");
+    now.ns += INT64_C(50000000); /* too soon after the last drawing */
+    progress_tick_at(&progress, now);
+    assert_string_equal(text, "\r50 of 200 tries (25%), 2 s\033[K");
+    progress_end(&progress);
+    assert_string_equal(text, "\r50 of 200 tries (25%), 2 s\033[K\r\033[K");
+    fclose(stream);
+    free(text);
+    progress_begin(&progress, NULL, "tries", 0);
+    progress_tick(&progress);
+    progress_end(&progress);
+}
+
+/* Every table of the real program: complete, within the limits, and with defaults that its own types accept.
+ */
+static void test_real_tables(void **state)
+{
+    (void)state;
+    for (size_t i = 0; flyball_program.commands[i] != NULL; i++) {
+        const struct cli_command *command = flyball_program.commands[i];
+
+        assert_true(command_option_count(command) <= LINE_OPTIONS_MAX);
+        assert_non_null(command->summary);
+        assert_non_null(command->paragraphs[0]);
+        assert_non_null(command->examples[0].command);
+        assert_non_null(command->run);
+        for (size_t j = 0; j < command_option_count(command); j++) {
+            const struct cli_option *option = command_option(command, j);
+            struct cli_value value;
+
+            if (option->help == NULL || option->help[strlen(option->help) - 1] != '.')
+                fail_msg("--%s of %s: help is not a sentence", option->name, command->words);
+            if ((option->placeholder == NULL) != (option->type == CLI_FLAG))
+                fail_msg("--%s of %s: placeholder and type disagree", option->name, command->words);
+            if (option->type == CLI_INTEGER || option->type == CLI_REAL)
+                assert_true(option->minimum < option->maximum);
+            value_init(&value);
+            if (option->default_text != NULL)
+                assert_int_equal(
+                    value_set(&value, option, CLI_DEFAULT, "default", option->default_text, NULL, NULL), 0);
+            value_deinit(&value);
+            assert_int_equal(command_option_index(command, option->name, strlen(option->name)), j);
+        }
+    }
+}
+
+/* A key that several commands use has one type and one set of choices. */
+static void test_keys_agree(void **state)
+{
+    struct key_table keys;
+
+    (void)state;
+    keys_collect(&flyball_program, &keys);
+    assert_true(keys.count < KEYS_MAX);
+    for (size_t i = 0; flyball_program.commands[i] != NULL; i++) {
+        const struct cli_command *command = flyball_program.commands[i];
+
+        for (size_t j = 0; j < command->option_count; j++) {
+            const struct cli_option *option = &command->options[j];
+            const struct cli_option *first;
+
+            if (option->key == NULL)
+                continue;
+            first = keys.options[keys_find(&keys, option->key)];
+            assert_int_equal(first->type, option->type);
+            assert_ptr_equal(first->choices, option->choices);
+            assert_true(strlen(option->key) + sizeof "FLYBALL_" <= KEY_VARIABLE_MAX);
+        }
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_values),
+        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_variables),
+        cmocka_unit_test(test_help),
+        cmocka_unit_test(test_notes_and_control_characters),
+        cmocka_unit_test(test_color),
+        cmocka_unit_test(test_progress),
+        cmocka_unit_test(test_real_tables),
+        cmocka_unit_test(test_keys_agree),
+    };
+
+    return cmocka_run_group_tests_name("cli options", tests, NULL, NULL);
+}
