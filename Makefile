@@ -19,7 +19,7 @@ compile = meson compile -C $(BUILD_DIR)
 build: $(BUILD_DIR)/build.ninja ## library and programs, in build/ (the default)
 	$(compile)
 
-demo: build ## a first look: what Flyball does with a recorded workload
+demo: build ## a first look: a simulated recurring job, and what was saved
 	scripts/demo
 
 test: $(BUILD_DIR)/.with-tests ## every test
@@ -27,14 +27,14 @@ test: $(BUILD_DIR)/.with-tests ## every test
 
 bench: $(BUILD_DIR)/.with-tests ## speed of the parts that must be fast
 	$(compile)
-	$(BUILD_DIR)/bench/bench
+	$(BUILD_DIR)/bench/bench $(BUILD_DIR)/flyball "$${FLYBALL_TEST_DATA:-../shared/data}/zeus_nsdi23"
 
 lint: $(BUILD_DIR)/.with-tests ## formatting, static analysis, scripts, man pages
 	scripts/bootstrap lint
 	$(compile)
 	scripts/lint
 
-sanitize: ## the tests under address, undefined-behaviour and thread sanitizers
+sanitize: ## the tests under sanitizers, and the same bytes on other builds
 	scripts/bootstrap build test sanitize
 	scripts/sanitize
 
@@ -51,7 +51,7 @@ install: $(BUILD_DIR)/build.ninja ## programs, library, headers and man pages un
 	DESTDIR=$(abspath $(DESTDIR)) meson install -C $(BUILD_DIR)
 
 clean: ## removes all that was built
-	rm -rf $(BUILD_DIR) build-asan build-clang-asan build-tsan build-fuzz flyball-demo
+	rm -rf $(BUILD_DIR) build-asan build-clang-asan build-tsan build-plain build-native build-fuzz flyball-demo
 
 help: ## this list
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile | expand -t 12

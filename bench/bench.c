@@ -21,12 +21,11 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/order.h"
 #include "base/ziggurat.h"
 #include "sim/campaign.h"
 
 enum { ROUNDS = 7, PROCESS_ROUNDS = 31, RECURRENCES = 1000000, PATH_BYTES = 4096 };
-
-extern char **environ;
 
 /* Keeps the compiler from leaving out work whose result nobody reads. */
 static volatile double sink;
@@ -35,16 +34,9 @@ struct spread {
     double least, median, most;
 };
 
-static int compare_doubles(const void *left, const void *right)
-{
-    double a = *(const double *)left, b = *(const double *)right;
-
-    return (a > b) - (a < b);
-}
-
 static struct spread spread_of(double *values, size_t count)
 {
-    qsort(values, count, sizeof values[0], compare_doubles);
+    qsort(values, count, sizeof values[0], order_doubles);
     return (struct spread){values[0], values[count / 2], values[count - 1]};
 }
 
@@ -239,6 +231,8 @@ static double run_process(char *const *arguments, double *out_peak_bytes)
     int status;
     pid_t child;
 
+    if (arguments[0] == NULL)
+        die("no program to start");
     posix_spawn_file_actions_init(&actions);
     posix_spawn_file_actions_addopen(&actions, 1, "/dev/null", O_WRONLY, 0);
     posix_spawn_file_actions_addopen(&actions, 2, "/dev/null", O_WRONLY, 0);
@@ -260,7 +254,7 @@ static struct spread time_process(const char *const *words, double *out_peak_byt
     double ms[PROCESS_ROUNDS];
 
     *out_peak_bytes = 0.0;
-    for (size_t i = 0; words[i] != NULL && i < WORDS_MAX; i++)
+    for (size_t i = 0; i < WORDS_MAX && words[i] != NULL; i++)
         arguments[i] = strdup(words[i]);
     for (int i = 0; i < PROCESS_ROUNDS; i++) {
         double peak_bytes;

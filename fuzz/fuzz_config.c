@@ -29,7 +29,10 @@ static int take(void *data, const struct config_entry *entry, struct fly_error *
 
     (void)out_error;
     require(entry->line >= *line && entry->line >= 1);
-    require(strlen(entry->section) + strlen(entry->name) + strlen(entry->value) < 4096);
+    require((entry->name == NULL) == (entry->value == NULL));
+    require(strlen(entry->section) < 4096);
+    if (entry->name != NULL)
+        require(strlen(entry->name) + strlen(entry->value) < 4096);
     *line = entry->line;
     return 0;
 }

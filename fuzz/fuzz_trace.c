@@ -85,7 +85,8 @@ static void check_workload(const struct workload *workload)
 {
     const struct job_spec *spec = &workload->spec;
 
-    FUZZ_CHECK(spec->batch_count >= 1 && spec->default_batch < spec->batch_count && workload->limit_count >= 1);
+    FUZZ_CHECK(spec->batch_count >= 1 && spec->default_batch < spec->batch_count);
+    FUZZ_CHECK(workload->limit_count >= 1);
     for (size_t i = 0; i < spec->batch_count; i++) {
         const struct workload_batch *batch = &workload->batches[i];
 

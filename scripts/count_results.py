@@ -4,9 +4,9 @@
 DIRECTORY holds STEP.log, the output of a step, and STEP.status, its exit
 status; BUILD is a build directory whose tests the step ran. A script's points
 are its lines that begin with "ok - " or "not ok - "; a test's are the TAP lines
-that Meson's log keeps. A test that crashed counts as one failure, and so does a
-step that failed without a point to show for it. Ends with the line
-"N passed, N failed, N skipped".
+that Meson's log keeps. A test or a step that failed without a point to show for
+it counts as one failure, and one without points as one point. Ends with the
+line "N passed, N failed, N skipped".
 """
 import collections
 import json
@@ -67,8 +67,8 @@ def step_points(directory, step, builds):
         except FileNotFoundError:
             unheard += 1
     failed = unheard > 0 or int(read(directory, step + ".status")) != 0
-    if failed and not points["failed"]:
-        points["failed"] += 1
+    if not points or (failed and not points["failed"]):
+        points["failed" if failed else "passed"] += 1
     return points
 
 

@@ -115,6 +115,8 @@ static void test_numbers(void **state)
     assert_int_equal(whole, UINT64_MAX);
     assert_false(number_parse_u64("18446744073709551616", UINT64_MAX, &whole));
     assert_false(number_parse_u64("11", 10, &whole));
+    assert_false(number_parse_u64("5", 0, &whole));
+    assert_true(number_parse_u64("10", 10, &whole));
     assert_false(number_parse_u64("-1", 10, &whole));
     assert_false(number_parse_u64("", 10, &whole));
     assert_false(number_parse_u64("1.0", 10, &whole));

@@ -63,9 +63,3 @@ int error_set(struct fly_error *out_error, int code, const char *format, ...)
     out_error->code = code;
     return code;
 }
-
-int error_no_memory(struct fly_error *out_error)
-{
-    return error_set(out_error, FLY_ENOMEM,
-                     "out of memory; free some, or ask for fewer seeds, threads or rows");
-}

@@ -50,7 +50,7 @@ bool number_parse_u64(const char *text, uint64_t maximum, uint64_t *out_value)
     for (; *text != '\0'; text++) {
         unsigned digit = (unsigned)(*text - '0');
 
-        if (digit > 9 || value > maximum / 10 || value * 10 > maximum - digit)
+        if (digit > 9 || digit > maximum || value > (maximum - digit) / 10)
             return false;
         value = value * 10 + digit;
     }
@@ -60,8 +60,10 @@ bool number_parse_u64(const char *text, uint64_t maximum, uint64_t *out_value)
 
 char *number_format(double value, char *text)
 {
-    if (!isfinite(value))
-        return strcpy(text, isnan(value) ? "nan" : value > 0 ? "inf" : "-inf");
+    if (!isfinite(value)) {
+        snprintf(text, NUMBER_TEXT_MAX, "%s", isnan(value) ? "nan" : value > 0 ? "inf" : "-inf");
+        return text;
+    }
     for (int digits = 15; digits <= 17; digits++) {
         char *comma;
 

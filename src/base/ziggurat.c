@@ -13,7 +13,7 @@ enum { LAYERS = 256 };
 static const double tail_start = 3.6541528853610088;
 static const double layer_area = 0.0049286732339746519;
 
-static struct ziggurat tables;
+static struct ziggurat shared_tables;
 static pthread_once_t tables_once = PTHREAD_ONCE_INIT;
 
 static double density(double x)
@@ -33,16 +33,16 @@ static void tables_make(void)
     for (int i = 0; i < LAYERS; i++) {
         double inner = i == 0 ? tail_start : i == 1 ? 0.0 : x[i - 1];
 
-        tables.inside[i] = (uint64_t)(inner / x[i] * steps);
-        tables.width[i] = x[i] / steps;
-        tables.height[i] = i == 0 ? 1.0 : density(x[i]);
+        shared_tables.inside[i] = (uint64_t)(inner / x[i] * steps);
+        shared_tables.width[i] = x[i] / steps;
+        shared_tables.height[i] = i == 0 ? 1.0 : density(x[i]);
     }
 }
 
 const struct ziggurat *ziggurat_tables(void)
 {
     pthread_once(&tables_once, tables_make);
-    return &tables;
+    return &shared_tables;
 }
 
 /* Uniform in [0, 1) with 53 bits. */
@@ -64,20 +64,20 @@ static double tail(ziggurat_source *source, void *generator)
     return tail_start + x;
 }
 
-double ziggurat_edge(const struct ziggurat *z, uint64_t bits, ziggurat_source *source, void *generator)
+double ziggurat_edge(const struct ziggurat *tables, uint64_t bits, ziggurat_source *source, void *generator)
 {
     for (;; bits = source(generator)) {
         unsigned layer = bits & 0xff;
         bool negative = bits & 0x100;
         uint64_t position = bits >> 9 & 0xfffffffffffff;
-        double x = (double)(int64_t)position * z->width[layer];
+        double x = (double)(int64_t)position * tables->width[layer];
 
-        if (position >= z->inside[layer]) {
+        if (position >= tables->inside[layer]) {
             if (layer == 0) {
                 x = tail(source, generator);
                 negative = position >> 8 & 1;
-            } else if ((z->height[layer - 1] - z->height[layer]) * uniform(source, generator) +
-                           z->height[layer] >=
+            } else if ((tables->height[layer - 1] - tables->height[layer]) * uniform(source, generator) +
+                           tables->height[layer] >=
                        density(x)) {
                 continue;
             }

@@ -10,12 +10,12 @@
 #include "base/error.h"
 #include "cli/call.h"
 #include "cli/commands.h"
-#include "cli/job_list.h"
 #include "cli/number_list.h"
 #include "cli/sim_report.h"
+#include "cli/sim_workloads.h"
 #include "sim/campaign.h"
 
-enum { SEEDS_MAX = 100000, MEMORY_MAX = 64 << 20, NOTE_MAX = 4096, WORKLOADS_MAX = JOB_LIST_MAX };
+enum { SEEDS_MAX = 100000, MEMORY_MAX = 64 << 20 };
 
 enum { POLICY_DEFAULT, POLICY_GRID, POLICY_ZEUS, POLICY_ORACLE, POLICY_COUNT };
 static const char *const policy_names[] = {"default", "grid", "zeus", "oracle", NULL};
@@ -152,25 +152,10 @@ static const struct cli_option options[] = {
      .help = "Its batch sizes to choose from, as 8,16,32; all in the traces if not given."},
 };
 
-/* Options that describe the one workload, and the field of a job file that each stands for. */
-static const struct {
-    const char *option, *field;
-} description_options[] = {
-    {"dataset", "dataset"},         {"network", "network"},
-    {"optimizer", "optimizer"},     {"target-metric", "target_metric"},
-    {"max-epochs", "max_epochs"},   {"default-batch-size", "default_batch_size"},
-    {"batch-sizes", "batch_sizes"},
-};
-enum { DESCRIPTION_COUNT = sizeof description_options / sizeof description_options[0] };
-
 /* Everything the command holds while it runs. */
 struct sim_job {
     struct arena arena;
-    struct job_list list;
-    struct trace trace;
-    bool trace_is_open;
-    struct workload workloads[WORKLOADS_MAX];
-    size_t workload_count;
+    struct sim_workloads workloads;
     struct campaign_policy chosen[POLICY_COUNT];
     size_t chosen_count;
     uint32_t *seeds;
@@ -178,143 +163,6 @@ struct sim_job {
     struct atomic_file tries;
     struct progress progress;
 };
-
-static bool describes_a_job(const struct cli_call *call)
-{
-    for (size_t i = 0; i < DESCRIPTION_COUNT; i++) {
-        if (cli_given(call, description_options[i].option))
-            return true;
-    }
-    return false;
-}
-
-/* Applies --dataset and the like to the one workload, which may be new. */
-static int describe(struct sim_job *sim, const struct cli_call *call, const char *name,
-                    struct fly_error *out_error)
-{
-    struct job_description *job = job_list_find(&sim->list, name);
-    int code = job == NULL ? job_list_add(&sim->list, name, &job, out_error) : 0;
-
-    for (size_t i = 0; i < DESCRIPTION_COUNT && code == 0; i++) {
-        const char *option = description_options[i].option;
-
-        if (cli_given(call, option))
-            code = job_list_set_field(&sim->list, job, description_options[i].field, cli_text(call, option),
-                                      cli_origin(call, option), FLY_EUSAGE, out_error);
-    }
-    if (code == 0 && cli_given(call, "default-batch-size"))
-        job->default_fits_gpu = false;
-    return code == 0 ? job_list_check(job, cli_origin(call, "workload"), FLY_EUSAGE, out_error) : code;
-}
-
-static void note_left_out(const struct sim_job *sim, const struct cli_call *call,
-                          const struct workload *workload)
-{
-    struct buffer sizes;
-
-    buffer_init(&sizes, NOTE_MAX);
-    for (size_t i = 0; i < workload->left_out_count; i++)
-        buffer_printf(&sizes, "%s%u", i > 0 ? ", " : "", workload->left_out[i]);
-    if (workload->left_out_count > 0)
-        cli_note(call, "%s: batch sizes of %s without power rows are left out: %s", sim->trace.power_path,
-                 workload->job.name, sizes.data);
-    buffer_deinit(&sizes);
-}
-
-static int add_workload(struct sim_job *sim, const struct cli_call *call, const struct job_description *job,
-                        struct fly_error *out_error)
-{
-    struct workload *workload = &sim->workloads[sim->workload_count];
-    int code = workload_open(workload, &sim->trace, job, out_error);
-
-    if (code < 0)
-        return code;
-    workload->spec.eta = cli_real(call, "eta");
-    sim->workload_count++;
-    note_left_out(sim, call, workload);
-    return 0;
-}
-
-static int add_named(struct sim_job *sim, const struct cli_call *call, const char *name,
-                     struct fly_error *out_error)
-{
-    const struct job_description *job = job_list_find(&sim->list, name);
-    const char *nearest = job_list_nearest(&sim->list, name);
-
-    if (job != NULL)
-        return add_workload(sim, call, job, out_error);
-    return cli_usage(call, out_error,
-                     "unknown workload '%s'%s%s%s; describe it with --network, --optimizer, "
-                     "--target-metric, --max-epochs and --default-batch-size or in a --jobs file",
-                     name, nearest != NULL ? "; did you mean '" : "", nearest != NULL ? nearest : "",
-                     nearest != NULL ? "'?" : "");
-}
-
-/* All jobs that the trace has; the others are said. */
-static int add_all(struct sim_job *sim, const struct cli_call *call, struct fly_error *out_error)
-{
-    struct buffer absent;
-    int code = 0;
-
-    buffer_init(&absent, NOTE_MAX);
-    for (size_t i = 0; i < sim->list.count && code == 0; i++) {
-        const struct job_description *job = &sim->list.jobs[i];
-
-        if (workload_in_trace(&sim->trace, job))
-            code = add_workload(sim, call, job, out_error);
-        else
-            buffer_printf(&absent, "%s%s", absent.length > 0 ? ", " : "", job->name);
-    }
-    if (code == 0 && sim->workload_count == 0)
-        code = error_set(
-            out_error, FLY_ENOTFOUND,
-            "%s: none of the known jobs is in the traces (%s); describe one with --workload, --network, "
-            "--optimizer, --target-metric, --max-epochs and --default-batch-size",
-            sim->trace.power_path, absent.data);
-    else if (code == 0 && absent.length > 0)
-        cli_note(call, "%s: jobs that are not in the traces are left out: %s", sim->trace.power_path,
-                 absent.data);
-    buffer_deinit(&absent);
-    return code;
-}
-
-static int open_workloads(struct sim_job *sim, const struct cli_call *call, struct fly_error *out_error)
-{
-    const struct cli_list *names = cli_list(call, "workload");
-    bool all = names->count == 1 && strcmp(names->words[0], "all") == 0;
-    int code = 0;
-
-    if (describes_a_job(call)) {
-        if (all || names->count != 1)
-            return cli_usage(call, out_error,
-                             "options that describe a job need one --workload NAME to describe, not '%s'",
-                             cli_text(call, "workload"));
-        code = describe(sim, call, names->words[0], out_error);
-    }
-    if (all)
-        return add_all(sim, call, out_error);
-    for (size_t i = 0; i < names->count && code == 0; i++)
-        code = add_named(sim, call, names->words[i], out_error);
-    return code;
-}
-
-static int open_traces(struct sim_job *sim, const struct cli_call *call, struct fly_error *out_error)
-{
-    const char *traces = cli_text(call, "traces"), *gpu = cli_text(call, "gpu"),
-               *jobs = cli_text(call, "jobs");
-    int code = 0;
-
-    if (traces == NULL)
-        return cli_usage(call, out_error, "no traces given; name their directory with --traces DIR");
-    if (gpu == NULL)
-        return cli_usage(call, out_error, "no GPU given; name one of the traces with --gpu NAME, as in v100");
-    if (jobs != NULL)
-        code = job_list_load(&sim->list, jobs, out_error);
-    if (code == 0)
-        code = trace_open(&sim->trace, traces, gpu, out_error);
-    sim->trace_is_open = code == 0;
-    return code;
-}
 
 /* The policies asked for, then those that are always computed. */
 static void choose_policies(struct sim_job *sim, const struct cli_call *call)
@@ -370,8 +218,8 @@ static unsigned thread_count(const struct cli_call *call)
 static struct campaign_plan make_plan(struct sim_job *sim, const struct cli_call *call)
 {
     return (struct campaign_plan){
-        .workloads = sim->workloads,
-        .workload_count = sim->workload_count,
+        .workloads = sim->workloads.items,
+        .workload_count = sim->workloads.count,
         .policies = sim->chosen,
         .policy_count = sim->chosen_count,
         .seeds = sim->seeds,
@@ -417,28 +265,31 @@ static int simulate(struct sim_job *sim, const struct cli_call *call, struct fly
     return code;
 }
 
+static int read_seeds(struct sim_job *sim, const struct cli_call *call, struct fly_error *out_error)
+{
+    const char *text = cli_text(call, "seeds");
+    struct fly_error error;
+    int code = number_list_parse(text, 0, SEEDS_MAX, &sim->arena, &sim->seeds, &sim->seed_count, &error);
+
+    if (code == FLY_EUSAGE)
+        return cli_value_error(call, "seeds", text, error.text, out_error);
+    return code < 0 ? error_no_memory(out_error) : 0;
+}
+
 static int sim_job_run(const struct cli_call *call, struct fly_error *out_error)
 {
     static struct sim_job sim; /* large; the program runs one command */
     int code;
 
     arena_init(&sim.arena, MEMORY_MAX);
-    job_list_init(&sim.list);
-    code = number_list_parse(cli_text(call, "seeds"), cli_origin(call, "seeds"), 0, SEEDS_MAX, &sim.arena,
-                             &sim.seeds, &sim.seed_count, out_error);
+    code = read_seeds(&sim, call, out_error);
     if (code == 0)
-        code = open_traces(&sim, call, out_error);
-    if (code == 0)
-        code = open_workloads(&sim, call, out_error);
+        code = sim_workloads_open(&sim.workloads, call, out_error);
     if (code == 0) {
         choose_policies(&sim, call);
         code = simulate(&sim, call, out_error);
+        sim_workloads_close(&sim.workloads);
     }
-    for (size_t i = 0; i < sim.workload_count; i++)
-        workload_close(&sim.workloads[i]);
-    if (sim.trace_is_open)
-        trace_close(&sim.trace);
-    job_list_deinit(&sim.list);
     arena_deinit(&sim.arena);
     return code;
 }

@@ -39,6 +39,21 @@ static size_t line_length(const char *start, const char *end)
     return (size_t)((newline == NULL ? end : newline) - start);
 }
 
+/* Tells `take` that a section begins, which inih keeps to itself. */
+static void source_take_section(struct ini_source *source, char *line)
+{
+    char *end = strchr(line, ']');
+    struct config_entry entry = {.section = line + 1, .line = source->line};
+
+    if (line[0] != '[' || end == NULL)
+        return;
+    *end = '\0';
+    if (strcmp(entry.section, "flyball") == 0)
+        entry.section = "";
+    source->result = source->take(source->data, &entry, &source->error);
+    *end = ']';
+}
+
 /* The next line without its leading blanks and its end, as fgets would give it; see ini_reader. */
 static char *source_read_line(char *out_line, int size, void *data)
 {
@@ -64,6 +79,7 @@ static char *source_read_line(char *out_line, int size, void *data)
         return NULL;
     memcpy(out_line, start, length);
     memcpy(out_line + length, "\n", 2);
+    source_take_section(source, out_line);
     return out_line;
 }
 

@@ -25,9 +25,9 @@ enum { CONFIG_FILE_MAX = 1 << 20 };
 
 struct config_entry {
     const char *section; /* "", "sim", "lock"; never "flyball" */
-    const char *name;
-    const char *value;
-    size_t line; /* from 1 */
+    const char *name;    /* NULL: the section begins here; it may have no entries */
+    const char *value;   /* NULL with name */
+    size_t line;         /* from 1 */
 };
 
 /* Takes an entry, borrowed for the call; a negative result ends the parsing and is its result. */

@@ -136,7 +136,7 @@ static int compare_words(const void *left, const void *right)
 /* References to the pages of all commands, in the order of the alphabet. */
 static void put_command_references(const struct cli_program *program, struct buffer *out)
 {
-    const struct cli_command *commands[COMMANDS_MAX];
+    const struct cli_command *commands[COMMANDS_MAX] = {NULL};
     size_t count = 0;
 
     while (count < COMMANDS_MAX && program->commands[count] != NULL) {

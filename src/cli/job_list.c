@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/number.h"
+#include "base/order.h"
 #include "base/words.h"
 #include "cli/config_file.h"
 #include "cli/number_list.h"
@@ -91,62 +92,59 @@ static const struct field *find_field(const char *name)
     return NULL;
 }
 
-static int compare_u32(const void *left, const void *right)
-{
-    uint32_t a = *(const uint32_t *)left, b = *(const uint32_t *)right;
-
-    return (a > b) - (a < b);
-}
-
-static int set_sizes(struct job_list *list, struct job_description *job, const char *value, const char *where,
-                     int code, struct fly_error *out_error)
+static int set_sizes(struct job_list *list, struct job_description *job, const char *value,
+                     struct fly_error *out_error)
 {
     uint32_t *sizes;
     size_t count;
-    int result = number_list_parse(value, where, 1, JOB_BATCHES_MAX, &list->arena, &sizes, &count, out_error);
+    int code = number_list_parse(value, 1, JOB_BATCHES_MAX, &list->arena, &sizes, &count, out_error);
 
-    if (result < 0) {
-        if (out_error != NULL)
-            out_error->code = code;
+    if (code < 0)
         return code;
-    }
-    qsort(sizes, count, sizeof sizes[0], compare_u32);
+    qsort(sizes, count, sizeof sizes[0], order_u32);
     job->batch_sizes = sizes;
     job->batch_count = count;
     return 0;
 }
 
+static int set_text(struct job_list *list, const char **member, const char *value,
+                    struct fly_error *out_error)
+{
+    const char *text = arena_strdup(&list->arena, value);
+
+    if (*value == '\0')
+        return error_set(out_error, FLY_EUSAGE, "a name");
+    if (text == NULL)
+        return error_no_memory(out_error);
+    *member = text;
+    return 0;
+}
+
+static int set_count(uint32_t *member, const char *value, struct fly_error *out_error)
+{
+    uint64_t count;
+
+    if (!number_parse_u64(value, UINT32_MAX, &count) || count == 0)
+        return error_set(out_error, FLY_EUSAGE, "a whole number from 1");
+    *member = (uint32_t)count;
+    return 0;
+}
+
 int job_list_set_field(struct job_list *list, struct job_description *job, const char *field_name,
-                       const char *value, const char *where, int code, struct fly_error *out_error)
+                       const char *value, struct fly_error *out_error)
 {
     const struct field *field = find_field(field_name);
     void *member = (char *)job + field->offset;
-    const char *text;
-    double number;
-    uint64_t whole;
 
     switch (field->kind) {
     case FIELD_TEXT:
-        text = arena_strdup(&list->arena, value);
-        if (text == NULL)
-            return error_no_memory(out_error);
-        memcpy(member, &text, sizeof text);
-        return 0;
+        return set_text(list, member, value, out_error);
     case FIELD_NUMBER:
-        if (!number_parse_double(value, &number))
-            return error_set(out_error, code, "%s: '%.60s' is no value for '%s': expected a number", where,
-                             value, field->name);
-        memcpy(member, &number, sizeof number);
-        return 0;
+        return number_parse_double(value, member) ? 0 : error_set(out_error, FLY_EUSAGE, "a number");
     case FIELD_COUNT_FROM_1:
-        if (!number_parse_u64(value, UINT32_MAX, &whole) || whole == 0)
-            return error_set(out_error, code,
-                             "%s: '%.60s' is no value for '%s': expected a whole number from 1", where, value,
-                             field->name);
-        memcpy(member, &(uint32_t){(uint32_t)whole}, sizeof(uint32_t));
-        return 0;
+        return set_count(member, value, out_error);
     case FIELD_SIZES:
-        return set_sizes(list, job, value, where, code, out_error);
+        return set_sizes(list, job, value, out_error);
     }
     return FLY_EINTERNAL;
 }
@@ -178,6 +176,7 @@ struct loading {
     struct job_list *list;
     const char *path;
     struct job_description job; /* of the section being read; name NULL before the first */
+    bool read[JOB_LIST_MAX];    /* which jobs of the list this file has given */
     size_t line;                /* where that section began */
     bool seen[FIELD_COUNT];
 };
@@ -185,7 +184,7 @@ struct loading {
 /* The section has ended: checks its job and puts it into the list. */
 static int finish_section(struct loading *loading, struct fly_error *out_error)
 {
-    struct job_description *known;
+    struct job_description *known = NULL;
     char where[WHERE_MAX];
     int code;
 
@@ -198,9 +197,14 @@ static int finish_section(struct loading *loading, struct fly_error *out_error)
     known = job_list_find(loading->list, loading->job.name);
     if (known == NULL)
         code = job_list_add(loading->list, loading->job.name, &known, out_error);
-    if (code == 0)
-        *known = loading->job;
-    return code;
+    if (code < 0 || known == NULL)
+        return code;
+    if (loading->read[known - loading->list->jobs])
+        return error_set(out_error, FLY_ECONFIG, "%s: job '%s' stands there twice; rename or remove one",
+                         where, loading->job.name);
+    loading->read[known - loading->list->jobs] = true;
+    *known = loading->job;
+    return 0;
 }
 
 static int begin_section(struct loading *loading, const struct config_entry *entry,
@@ -215,8 +219,8 @@ static int begin_section(struct loading *loading, const struct config_entry *ent
         return error_no_memory(out_error);
     if (*name == '\0')
         return error_set(out_error, FLY_ECONFIG,
-                         "%s:%zu: '%s' stands before the first job; begin with [NAME]", loading->path,
-                         entry->line, entry->name);
+                         "%s:%zu: expected the name of a job in brackets; rename this section", loading->path,
+                         entry->line);
     loading->job = (struct job_description){.name = name, .target_metric = NAN};
     loading->line = entry->line;
     memset(loading->seen, 0, sizeof loading->seen);
@@ -244,23 +248,29 @@ static int refuse_field(const struct loading *loading, const struct config_entry
 static int take_entry(void *data, const struct config_entry *entry, struct fly_error *out_error)
 {
     struct loading *loading = data;
-    const struct field *field = find_field(entry->name);
-    char where[WHERE_MAX];
-    int code = 0;
+    const struct field *field;
+    struct fly_error error;
+    int code;
 
-    if (loading->job.name == NULL || strcmp(loading->job.name, entry->section) != 0)
-        code = begin_section(loading, entry, out_error);
-    if (code < 0)
-        return code;
+    if (entry->name == NULL)
+        return begin_section(loading, entry, out_error);
+    if (loading->job.name == NULL)
+        return error_set(out_error, FLY_ECONFIG,
+                         "%s:%zu: '%s' stands before the first job; begin with [NAME]", loading->path,
+                         entry->line, entry->name);
+    field = find_field(entry->name);
     if (field == NULL)
         return refuse_field(loading, entry, out_error);
     if (loading->seen[field - fields])
         return error_set(out_error, FLY_ECONFIG, "%s:%zu: '%s' of job '%s' stands there twice; remove one",
                          loading->path, entry->line, entry->name, entry->section);
     loading->seen[field - fields] = true;
-    snprintf(where, sizeof where, "%s:%zu", loading->path, entry->line);
-    return job_list_set_field(loading->list, &loading->job, entry->name, entry->value, where, FLY_ECONFIG,
-                              out_error);
+    code = job_list_set_field(loading->list, &loading->job, entry->name, entry->value, &error);
+    if (code == FLY_EUSAGE)
+        return error_set(out_error, FLY_ECONFIG,
+                         "%s:%zu: bad value '%.60s' of '%s': expected %s; correct that line", loading->path,
+                         entry->line, entry->value, entry->name, error.text);
+    return code < 0 ? error_no_memory(out_error) : 0;
 }
 
 int job_list_load(struct job_list *list, const char *path, struct fly_error *out_error)

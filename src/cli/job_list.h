@@ -47,19 +47,19 @@ struct job_description *job_list_find(struct job_list *list, const char *name);
 const char *job_list_nearest(const struct job_list *list, const char *name);
 
 /*
- * Sets one field by its name in the table above. `where` says who sets it, as
- * "jobs.ini:3" or "--network", for messages; `code` is the error for a bad value.
+ * Sets one field by its name in the table above. FLY_EUSAGE for a bad value;
+ * the error's text is then what was expected: "a whole number from 1".
  */
 int job_list_set_field(struct job_list *list, struct job_description *job, const char *field,
-                       const char *value, const char *where, int code, struct fly_error *out_error);
+                       const char *value, struct fly_error *out_error);
 
 /* A new job with nothing but its name; FLY_ELIMIT beyond JOB_LIST_MAX. */
 int job_list_add(struct job_list *list, const char *name, struct job_description **out_job,
                  struct fly_error *out_error);
 
 /*
- * Whether a job has all it needs; names what is missing. `where` as above. A
- * dataset left out becomes the job's name.
+ * Whether a job has all it needs; `code` is the error when not, and `where`
+ * begins its text. A dataset left out becomes the job's name.
  */
 int job_list_check(struct job_description *job, const char *where, int code, struct fly_error *out_error);
 

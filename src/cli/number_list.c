@@ -5,13 +5,13 @@
 #include <string.h>
 
 #include "base/number.h"
+#include "base/order.h"
 
 enum { PIECE_MAX = 31 };
 
-/* What is being read, for the parser's steps and messages. */
+/* What is being read, for the parser's steps. */
 struct number_list {
     const char *text;
-    const char *what;
     uint32_t minimum;
     size_t most;
     size_t count;
@@ -20,11 +20,8 @@ struct number_list {
 
 static int refuse(const struct number_list *list, struct fly_error *out_error)
 {
-    return error_set(
-        out_error, FLY_EUSAGE,
-        "bad value '%.60s' for option '%s': expected whole numbers from %u and ranges of them, as in "
-        "1-20 or 1,3,7-9",
-        list->text, list->what, list->minimum);
+    return error_set(out_error, FLY_EUSAGE, "whole numbers from %u and ranges of them, as in 1-20 or 1,3,7-9",
+                     list->minimum);
 }
 
 /* The number in the `length` bytes at `text`. */
@@ -45,12 +42,9 @@ static int read_number(const struct number_list *list, const char *text, size_t 
 static int add_range(struct number_list *list, uint32_t first, uint32_t last, struct fly_error *out_error)
 {
     if (first > last)
-        return error_set(out_error, FLY_EUSAGE,
-                         "bad value '%.60s' for option '%s': the range %u-%u runs backwards; write %u-%u",
-                         list->text, list->what, first, last, last, first);
+        return error_set(out_error, FLY_EUSAGE, "ranges that run forwards, as %u-%u does", last, first);
     if ((uint64_t)last - first >= list->most - list->count)
-        return error_set(out_error, FLY_ELIMIT, "%s: '%.60s' stands for more than %zu numbers; ask for fewer",
-                         list->what, list->text, list->most);
+        return error_set(out_error, FLY_EUSAGE, "at most %zu numbers", list->most);
     for (uint64_t number = first; number <= last; number++) {
         if (list->numbers != NULL)
             list->numbers[list->count] = (uint32_t)number;
@@ -83,13 +77,6 @@ static int read_ranges(struct number_list *list, struct fly_error *out_error)
     }
 }
 
-static int compare_u32(const void *left, const void *right)
-{
-    uint32_t a = *(const uint32_t *)left, b = *(const uint32_t *)right;
-
-    return (a > b) - (a < b);
-}
-
 /* A number listed twice would count twice. */
 static int check_doubled(const struct number_list *list, struct arena *arena, struct fly_error *out_error)
 {
@@ -98,19 +85,18 @@ static int check_doubled(const struct number_list *list, struct arena *arena, st
     if (sorted == NULL)
         return error_no_memory(out_error);
     memcpy(sorted, list->numbers, list->count * sizeof sorted[0]);
-    qsort(sorted, list->count, sizeof sorted[0], compare_u32);
+    qsort(sorted, list->count, sizeof sorted[0], order_u32);
     for (size_t i = 1; i < list->count; i++) {
         if (sorted[i] == sorted[i - 1])
-            return error_set(out_error, FLY_EUSAGE, "%s: %u stands twice in '%.60s'; name each number once",
-                             list->what, sorted[i], list->text);
+            return error_set(out_error, FLY_EUSAGE, "each number once, but %u stands there twice", sorted[i]);
     }
     return 0;
 }
 
-int number_list_parse(const char *text, const char *what, uint32_t minimum, size_t most, struct arena *arena,
+int number_list_parse(const char *text, uint32_t minimum, size_t most, struct arena *arena,
                       uint32_t **out_numbers, size_t *out_count, struct fly_error *out_error)
 {
-    struct number_list list = {.text = text, .what = what, .minimum = minimum, .most = most};
+    struct number_list list = {.text = text, .minimum = minimum, .most = most};
     int code = read_ranges(&list, out_error);
 
     if (code < 0)

@@ -13,9 +13,10 @@
  *
  * Gives the numbers in the order written, in `arena`. FLY_EUSAGE for anything
  * else, a range that runs backwards, a number that stands twice or lies outside
- * minimum .. UINT32_MAX; FLY_ELIMIT for more than `most` numbers. `what` names the list in messages: "--seeds".
+ * minimum .. UINT32_MAX, and more than `most` numbers; the error's text is then
+ * what was expected, for the caller to say of what: "whole numbers from 0 ...".
  */
-int number_list_parse(const char *text, const char *what, uint32_t minimum, size_t most, struct arena *arena,
+int number_list_parse(const char *text, uint32_t minimum, size_t most, struct arena *arena,
                       uint32_t **out_numbers, size_t *out_count, struct fly_error *out_error);
 
 #endif

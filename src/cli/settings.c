@@ -170,6 +170,8 @@ static int take_entry(void *data, const struct config_entry *entry, struct fly_e
     struct buffer origin;
     int result;
 
+    if (entry->name == NULL)
+        return 0;
     buffer_init(&key, VALUE_TEXT_MAX);
     buffer_init(&origin, 2 * VALUE_TEXT_MAX);
     entry_key(entry, &key);

@@ -116,6 +116,8 @@ static int cell_make(const struct campaign_plan *plan, const struct campaign *ca
     return 0;
 }
 
+static const char no_optimum[] = "no batch size reaches the target";
+
 static const char *unknown_reason(const struct cell *cell, int figure)
 {
     if (cell->completed == 0)
@@ -123,7 +125,7 @@ static const char *unknown_reason(const struct cell *cell, int figure)
     if (figure == FIGURE_PAID_OFF)
         return "no run's total cost came to stay below the default's";
     if (figure == FIGURE_REGRET)
-        return "no batch size reaches the target";
+        return no_optimum;
     return "not a finite number";
 }
 
@@ -155,7 +157,7 @@ static void add_optimum(struct table *table, const struct cell *cell)
 
     if (isinf(optimum->cost_j)) {
         for (int i = 0; i < 3; i++)
-            table_add_unavailable(table, NULL, unknown_reason(cell, FIGURE_REGRET));
+            table_add_unavailable(table, NULL, no_optimum);
         return;
     }
     table_add_integer(table, cell->workload->spec.batches[optimum->batch].size);

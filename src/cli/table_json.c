@@ -18,8 +18,10 @@ static json_t *text_value(const char *text)
     if (value != NULL)
         return value;
     copy = strdup(text);
-    for (char *byte = copy; byte != NULL && *byte != '\0'; byte++)
-        *byte = (unsigned char)*byte < 0x80 ? *byte : '?';
+    for (char *byte = copy; byte != NULL && *byte != '\0'; byte++) {
+        if ((unsigned char)*byte >= 0x80)
+            *byte = '?';
+    }
     value = copy == NULL ? NULL : json_string(copy);
     free(copy);
     return value;

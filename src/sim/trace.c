@@ -75,7 +75,8 @@ static int read_finite(const struct csv *csv, size_t column, double *out_value, 
 
 static int read_positive(const struct csv *csv, size_t column, double *out_value, struct fly_error *out_error)
 {
-    return csv_number(csv, column, 0.0, DBL_MAX, "a number above 0", out_value, out_error);
+    return csv_number(csv, column, 0.0, TRACE_VALUE_MAX, "a number above 0, at most 1e12", out_value,
+                      out_error);
 }
 
 static int read_target_epoch(const struct csv *csv, double *out_epoch, struct fly_error *out_error)
@@ -85,7 +86,7 @@ static int read_target_epoch(const struct csv *csv, double *out_epoch, struct fl
 
     if (*text == '\0' || strcasecmp(text, "nan") == 0)
         epoch = NAN;
-    else if (!number_parse_double(text, &epoch) || epoch < 1.0)
+    else if (!number_parse_double(text, &epoch) || epoch < 1.0 || epoch > TRACE_VALUE_MAX)
         return csv_refuse(csv, T_EPOCH, "an epoch from 1, or nan for never reached", mend, out_error);
     *out_epoch = epoch;
     return 0;
@@ -174,6 +175,7 @@ static int read_rows(struct trace *trace, const struct trace_file *file, struct 
                      struct fly_error *out_error)
 {
     size_t lines = count_lines(csv);
+    size_t rows = 0;
     int more;
 
     if (lines > TRACE_ROWS_MAX)
@@ -186,7 +188,11 @@ static int read_rows(struct trace *trace, const struct trace_file *file, struct 
 
         if (code < 0)
             return code;
+        rows++;
     }
+    if (more == 0 && rows == 0)
+        return error_set(out_error, FLY_EDATA, "%s:1: the file has a header and no rows; record some",
+                         csv->path);
     return more;
 }
 
@@ -330,6 +336,18 @@ int trace_open(struct trace *trace, const char *directory, const char *gpu, stru
     if (code < 0)
         trace_close(trace);
     return code;
+}
+
+bool trace_trained(const struct trace *trace, const struct power_row *power)
+{
+    for (size_t i = 0; i < trace->train_count; i++) {
+        const struct train_row *row = &trace->train[i];
+
+        if (row->batch_size == power->batch_size && row->dataset == power->dataset &&
+            row->network == power->network && row->optimizer == power->optimizer)
+            return true;
+    }
+    return false;
 }
 
 void trace_close(struct trace *trace)

@@ -2,6 +2,7 @@
 #ifndef FLYBALL_SIM_TRACE_H
 #define FLYBALL_SIM_TRACE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -18,9 +19,12 @@
  *
  * Columns are found by name; others are ignored. batch_size is a whole number
  * from 1; power_limit in W, time_per_epoch in s and average_power in W are
- * above 0; target_epoch is at least 1, or `nan` or empty for a run that never
- * reached the target. Everything else is refused with file, line and column.
+ * above 0 and at most TRACE_VALUE_MAX; target_epoch is from 1 to that, or `nan`
+ * or empty for a run that never reached the target. Everything else is refused
+ * with file, line and column, and so is a file without rows.
  */
+#define TRACE_VALUE_MAX 1e12 /* keeps every sum of products of them finite */
+
 struct train_row {
     const char *dataset, *network, *optimizer; /* interned: equal texts are equal pointers */
     uint32_t batch_size;
@@ -63,5 +67,8 @@ void trace_close(struct trace *trace);
 
 /* The interned text equal to `text`, or NULL when no row has it. */
 const char *trace_word(const struct trace *trace, const char *text);
+
+/* Whether the train file has a row of a power row's dataset, network, optimizer and batch size. */
+bool trace_trained(const struct trace *trace, const struct power_row *power);
 
 #endif
