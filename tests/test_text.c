@@ -242,6 +242,44 @@ static void test_csv_values(void **state)
     assert_int_equal(csv_open(&csv, "/", columns, 2, &error), FLY_EREAD);
 }
 
+/* A file of many windows, read through and from the middle. */
+static void test_csv_windows(void **state)
+{
+    enum { ROWS = 40000 };
+    struct buffer text;
+    struct csv csv;
+    uint64_t offset = 0;
+    size_t line = 0;
+
+    (void)state;
+    buffer_init(&text, 16 << 20);
+    buffer_puts(&text, "a,b\n");
+    for (int i = 0; i < ROWS; i++)
+        buffer_printf(&text, i % 3 ? "%d,x%d\n" : "\"%d\",\"x\"\"\n%d\"\r\n", i, i);
+    assert_int_equal(csv_open_text(&csv, "t.csv", text.data, text.length, columns, 2, NULL), 0);
+    for (int round = 0; round < 2; round++) {
+        for (int i = round == 0 ? 0 : ROWS / 2; i < ROWS; i++) {
+            char a[32], b[32];
+
+            if (round == 0 && i == ROWS / 2) {
+                offset = csv.next_offset;
+                line = csv.next_line;
+            }
+            assert_int_equal(csv_next(&csv, NULL), 1);
+            snprintf(a, sizeof a, "%d", i);
+            snprintf(b, sizeof b, i % 3 ? "x%d" : "x\"\n%d", i);
+            assert_string_equal(csv_field(&csv, 1), a);
+            assert_string_equal(csv_field(&csv, 0), b);
+        }
+        assert_int_equal(csv_next(&csv, NULL), 0);
+        assert_int_equal(csv_seek(&csv, offset, line, NULL), 0);
+    }
+    assert_int_equal(csv_next(&csv, NULL), 1);
+    assert_int_equal(csv.line, line);
+    csv_close(&csv);
+    buffer_deinit(&text);
+}
+
 static void test_csv_quote(void **state)
 {
     static const char *const rows[][2] = {
@@ -268,6 +306,7 @@ int main(void)
         cmocka_unit_test(test_numbers_in_other_locales),
         cmocka_unit_test(test_csv),
         cmocka_unit_test(test_csv_values),
+        cmocka_unit_test(test_csv_windows),
         cmocka_unit_test(test_csv_quote),
     };
 

@@ -1,42 +1,94 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The whole file is read at once and cut into fields in place: traces are small,
- * and a row's texts then live as long as the reader.
+ * A window of the file is kept in memory, grown to hold at least one whole row,
+ * and cut into fields in place.
  */
 #include "base/csv.h"
 
 #include <errno.h>
-#include <stdbool.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/buffer.h"
 #include "base/number.h"
 #include "base/words.h"
 
-static int read_whole(const char *path, struct buffer *out_text, struct fly_error *out_error)
-{
-    FILE *file = fopen(path, "re");
-    int code = 0;
-    char chunk[1 << 16];
+enum { FIRST_WINDOW = 1 << 16 };
 
-    if (file == NULL) {
-        code = errno == ENOENT || errno == ENOTDIR ? FLY_ENOTFOUND : errno == EACCES ? FLY_EPERM : FLY_EREAD;
-        return error_set(out_error, code, "%s: opening failed: %s; check the path and its permissions", path,
-                         strerror(errno));
+/* Behind the quoted field at `at`, or the window's end. */
+static const char *quoted_end(const struct csv *csv, const char *at)
+{
+    for (at++; at < csv->end; at++) {
+        at = memchr(at, '"', (size_t)(csv->end - at));
+        if (at == NULL)
+            return csv->end;
+        if (at[1] != '"')
+            return at + 1;
+        at++;
     }
-    while (out_text->error == 0 && !feof(file) && !ferror(file))
-        buffer_append(out_text, chunk, fread(chunk, 1, sizeof chunk, file));
-    if (ferror(file))
-        code = error_set(out_error, FLY_EREAD, "%s: reading failed: %s; expected a CSV file", path,
+    return csv->end;
+}
+
+/*
+ * Where the row at csv->next ends: behind its line end, at a NUL in it, or NULL
+ * when the window does not hold it whole.
+ */
+static const char *row_end(const struct csv *csv)
+{
+    const char *at = csv->next;
+
+    for (;;) {
+        if (*at == '"')
+            at = quoted_end(csv, at);
+        at += strcspn(at, ",\n");
+        if (at >= csv->end)
+            return NULL;
+        if (*at != ',')
+            return *at == '\n' ? at + 1 : at;
+        at++;
+    }
+}
+
+/* Moves the rest of the window to its front, makes room behind it, and reads on. */
+static int read_on(struct csv *csv, struct fly_error *out_error)
+{
+    size_t kept = (size_t)(csv->end - csv->next), got;
+
+    if (kept + 1 >= csv->capacity) {
+        size_t capacity = csv->capacity > 0 ? csv->capacity * 2 : FIRST_WINDOW;
+        char *window;
+
+        if (capacity > (size_t)2 * CSV_ROW_MAX)
+            return error_set(out_error, FLY_ELIMIT, "%s:%zu: the row is longer than %d bytes; shorten it",
+                             csv->path, csv->next_line, CSV_ROW_MAX);
+        window = malloc(capacity);
+        if (window == NULL)
+            return error_no_memory(out_error);
+        if (kept > 0)
+            memcpy(window, csv->next, kept);
+        free(csv->window);
+        csv->window = window;
+        csv->capacity = capacity;
+    } else if (kept > 0) {
+        memmove(csv->window, csv->next, kept);
+    }
+    got = fread(csv->window + kept, 1, csv->capacity - kept - 1, csv->stream);
+    csv->next = csv->window;
+    csv->end = csv->window + kept + got;
+    *csv->end = '\0';
+    csv->at_end = got == 0;
+    if (ferror(csv->stream))
+        return error_set(out_error, FLY_EREAD, "%s: reading failed: %s; expected a CSV file", csv->path,
                          strerror(errno));
-    else if (out_text->error == FLY_ELIMIT)
-        code = error_set(out_error, FLY_ELIMIT, "%s: the file is larger than %d MiB; split it", path,
-                         CSV_FILE_MAX >> 20);
-    else if (out_text->error < 0)
-        code = error_no_memory(out_error);
-    fclose(file);
+    return 0;
+}
+
+/* Has the window hold the whole next row, or the rest of the file. */
+static int hold_row(struct csv *csv, struct fly_error *out_error)
+{
+    int code = 0;
+
+    while (code == 0 && !csv->at_end && (csv->window == NULL || row_end(csv) == NULL))
+        code = read_on(csv, out_error);
     return code;
 }
 
@@ -95,30 +147,45 @@ static int cut_field(struct csv *csv, char **out_field, struct fly_error *out_er
     return separator == ',';
 }
 
-static void skip_blank_lines(struct csv *csv)
+static bool skip_blank_line(struct csv *csv)
 {
-    while (csv->next < csv->end && (*csv->next == '\n' || (csv->next[0] == '\r' && csv->next[1] == '\n'))) {
-        csv->next += *csv->next == '\r' ? 2 : 1;
-        csv->next_line++;
-    }
+    size_t length = csv->next[0] == '\r' ? 1 : 0;
+
+    if (csv->next[length] != '\n')
+        return false;
+    csv->next += length + 1;
+    csv->next_offset += length + 1;
+    csv->next_line++;
+    return true;
 }
 
 /* Cuts the next row into csv->fields; returns 1, 0 at the end, or an error. */
 static int cut_row(struct csv *csv, size_t *out_count, struct fly_error *out_error)
 {
     size_t count = 0;
-    int more = 1;
+    const char *start;
+    int more = 1, code;
 
-    skip_blank_lines(csv);
+    do
+        code = hold_row(csv, out_error);
+    while (code == 0 && skip_blank_line(csv));
     csv->line = csv->next_line;
-    if (csv->next >= csv->end)
-        return 0;
+    if (code < 0 || csv->next >= csv->end)
+        return code;
+    start = row_end(csv);
+    if (memchr(csv->next, '\0', (size_t)((start != NULL ? start : csv->end) - csv->next)) != NULL ||
+        (start != NULL && *start == '\0' && start < csv->end))
+        return error_set(out_error, FLY_EDATA,
+                         "%s:%zu: the file holds NUL bytes; expected CSV text (decompress it first)",
+                         csv->path, csv->line);
+    start = csv->next;
     while (more > 0) {
         if (count == CSV_COLUMNS_MAX)
             return error_set(out_error, FLY_ELIMIT, "%s:%zu: more than %d columns; leave some out", csv->path,
                              csv->line, CSV_COLUMNS_MAX);
         more = cut_field(csv, &csv->fields[count++], out_error);
     }
+    csv->next_offset += (uint64_t)(csv->next - start);
     *out_count = count;
     return more < 0 ? more : 1;
 }
@@ -166,27 +233,28 @@ static int read_header(struct csv *csv, struct fly_error *out_error)
     return code;
 }
 
-/* Takes the text of `buffer` and reads the header. */
-static int csv_begin(struct csv *csv, struct buffer *buffer, struct fly_error *out_error)
+static void skip_byte_order_mark(struct csv *csv)
+{
+    if (csv->end - csv->next >= 3 && memcmp(csv->next, "\xef\xbb\xbf", 3) == 0) {
+        csv->next += 3;
+        csv->next_offset += 3;
+    }
+}
+
+int csv_open_stream(struct csv *csv, const char *name, FILE *stream, const char *const *columns,
+                    size_t column_count, struct fly_error *out_error)
 {
     int code;
 
-    buffer_append(buffer, "", 0); /* owned memory even when empty */
-    if (buffer->error < 0) {
-        buffer_deinit(buffer);
-        return error_no_memory(out_error);
-    }
-    csv->text = buffer->data;
-    csv->next = csv->text;
-    csv->end = csv->text + buffer->length;
-    csv->line = csv->next_line = 1;
-    if (memchr(csv->text, '\0', buffer->length) != NULL)
-        code =
-            error_set(out_error, FLY_EDATA,
-                      "%s:1: the file holds NUL bytes; expected CSV text (decompress it first)", csv->path);
-    else {
-        if (strncmp(csv->text, "\xef\xbb\xbf", 3) == 0)
-            csv->next += 3;
+    *csv = (struct csv){.path = name,
+                        .columns = columns,
+                        .column_count = column_count,
+                        .stream = stream,
+                        .line = 1,
+                        .next_line = 1};
+    code = hold_row(csv, out_error);
+    if (code == 0) {
+        skip_byte_order_mark(csv);
         code = read_header(csv, out_error);
     }
     if (code < 0)
@@ -197,34 +265,51 @@ static int csv_begin(struct csv *csv, struct buffer *buffer, struct fly_error *o
 int csv_open(struct csv *csv, const char *path, const char *const *columns, size_t column_count,
              struct fly_error *out_error)
 {
-    struct buffer buffer;
-    int code;
+    FILE *stream = fopen(path, "re");
 
-    *csv = (struct csv){.path = path, .columns = columns, .column_count = column_count};
-    buffer_init(&buffer, CSV_FILE_MAX);
-    code = read_whole(path, &buffer, out_error);
-    if (code < 0) {
-        buffer_deinit(&buffer);
-        return code;
+    if (stream == NULL) {
+        int code = errno == ENOENT || errno == ENOTDIR ? FLY_ENOTFOUND
+                   : errno == EACCES                   ? FLY_EPERM
+                                                       : FLY_EREAD;
+
+        return error_set(out_error, code, "%s: opening failed: %s; check the path and its permissions", path,
+                         strerror(errno));
     }
-    return csv_begin(csv, &buffer, out_error);
+    return csv_open_stream(csv, path, stream, columns, column_count, out_error);
 }
 
 int csv_open_text(struct csv *csv, const char *name, const char *text, size_t length,
                   const char *const *columns, size_t column_count, struct fly_error *out_error)
 {
-    struct buffer buffer;
+    /* fmemopen wants at least one byte, and the stream only reads. */
+    FILE *stream = length > 0 ? fmemopen((char *)(uintptr_t)text, length, "r") : fopen("/dev/null", "re");
 
-    *csv = (struct csv){.path = name, .columns = columns, .column_count = column_count};
-    buffer_init(&buffer, CSV_FILE_MAX);
-    buffer_append(&buffer, text, length);
-    return csv_begin(csv, &buffer, out_error);
+    if (stream == NULL)
+        return error_no_memory(out_error);
+    return csv_open_stream(csv, name, stream, columns, column_count, out_error);
+}
+
+int csv_seek(struct csv *csv, uint64_t offset, size_t line, struct fly_error *out_error)
+{
+    if (fseeko(csv->stream, (off_t)offset, SEEK_SET) < 0)
+        return error_set(out_error, FLY_EREAD,
+                         "%s: moving within the file failed: %s; expected a regular file", csv->path,
+                         strerror(errno));
+    csv->next = csv->end = csv->window;
+    *csv->end = '\0';
+    csv->at_end = false;
+    csv->next_offset = offset;
+    csv->next_line = line;
+    return 0;
 }
 
 void csv_close(struct csv *csv)
 {
-    free(csv->text);
-    csv->text = NULL;
+    if (csv->stream != NULL)
+        fclose(csv->stream);
+    free(csv->window);
+    csv->stream = NULL;
+    csv->window = NULL;
 }
 
 int csv_next(struct csv *csv, struct fly_error *out_error)

@@ -14,7 +14,7 @@
 #include "base/number.h"
 #include "base/words.h"
 
-enum { MEMORY_MAX = 1 << 30, GPUS_MAX = 64 };
+enum { MEMORY_MAX = 1 << 30, GPUS_MAX = 64, FIRST_ROWS = 512 };
 
 enum train_column { T_DATASET, T_NETWORK, T_BATCH, T_OPTIMIZER, T_RATE, T_RUN, T_TARGET, T_EPOCH, T_COUNT };
 static const char *const train_columns[] = {"dataset",       "network", "batch_size",    "optimizer",
@@ -139,53 +139,55 @@ static int read_power_row(struct trace *trace, const struct csv *csv, struct fly
     return code;
 }
 
-/* An upper bound on the rows still to come, from the line ends. */
-static size_t count_lines(const struct csv *csv)
+/* Room for twice the rows; the arena keeps the old ones until the trace is closed. */
+static bool grow_train(struct trace *trace, size_t capacity)
 {
-    size_t lines = 1;
+    struct train_row *rows = arena_alloc(&trace->arena, capacity, sizeof rows[0]);
 
-    for (const char *at = csv->next; at < csv->end; at++)
-        lines += *at == '\n';
-    return lines;
+    if (rows != NULL && trace->train_count > 0)
+        memcpy(rows, trace->train, trace->train_count * sizeof rows[0]);
+    trace->train = rows;
+    return rows != NULL;
 }
 
-static bool reserve_train(struct trace *trace, size_t rows)
+static bool grow_power(struct trace *trace, size_t capacity)
 {
-    trace->train = arena_alloc(&trace->arena, rows, sizeof trace->train[0]);
-    return trace->train != NULL;
-}
+    struct power_row *rows = arena_alloc(&trace->arena, capacity, sizeof rows[0]);
 
-static bool reserve_power(struct trace *trace, size_t rows)
-{
-    trace->power = arena_alloc(&trace->arena, rows, sizeof trace->power[0]);
-    return trace->power != NULL;
+    if (rows != NULL && trace->power_count > 0)
+        memcpy(rows, trace->power, trace->power_count * sizeof rows[0]);
+    trace->power = rows;
+    return rows != NULL;
 }
 
 struct trace_file {
     const char *const *columns;
     size_t column_count;
-    bool (*reserve)(struct trace *trace, size_t rows);
+    bool (*grow)(struct trace *trace, size_t capacity);
     int (*read_row)(struct trace *trace, const struct csv *csv, struct fly_error *out_error);
 };
 
-static const struct trace_file train_file = {train_columns, T_COUNT, reserve_train, read_train_row};
-static const struct trace_file power_file = {power_columns, P_COUNT, reserve_power, read_power_row};
+static const struct trace_file train_file = {train_columns, T_COUNT, grow_train, read_train_row};
+static const struct trace_file power_file = {power_columns, P_COUNT, grow_power, read_power_row};
 
 static int read_rows(struct trace *trace, const struct trace_file *file, struct csv *csv,
                      struct fly_error *out_error)
 {
-    size_t lines = count_lines(csv);
-    size_t rows = 0;
+    size_t rows = 0, capacity = 0;
     int more;
 
-    if (lines > TRACE_ROWS_MAX)
-        return error_set(out_error, FLY_ELIMIT, "%s: more than %d rows; split the trace", csv->path,
-                         TRACE_ROWS_MAX);
-    if (!file->reserve(trace, lines))
-        return error_no_memory(out_error);
     while ((more = csv_next(csv, out_error)) > 0) {
-        int code = file->read_row(trace, csv, out_error);
+        int code;
 
+        if (rows == TRACE_ROWS_MAX)
+            return error_set(out_error, FLY_ELIMIT, "%s:%zu: more than %d rows; split the trace", csv->path,
+                             csv->line, TRACE_ROWS_MAX);
+        if (rows == capacity) {
+            capacity = capacity > 0 ? 2 * capacity : FIRST_ROWS;
+            if (!file->grow(trace, capacity))
+                return error_no_memory(out_error);
+        }
+        code = file->read_row(trace, csv, out_error);
         if (code < 0)
             return code;
         rows++;
