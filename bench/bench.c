@@ -94,7 +94,7 @@ static double only_draw(const struct workload *workload, enum generator generato
     struct mono_time start;
     double sum = 0.0;
 
-    environment_init(&environment, workload, 1, generator);
+    environment_init(&environment, workload, workload->spec.name, 1, generator);
     start = mono_now();
     for (uint64_t i = 0; i < count; i++) {
         if (generator == GENERATOR_NUMPY) {

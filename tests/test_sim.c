@@ -132,9 +132,9 @@ static void test_environment_shares_luck(void **state)
     size_t equal = 0;
 
     (void)state;
-    environment_init(&one, &workload, 5, GENERATOR_PHILOX);
-    environment_init(&two, &workload, 5, GENERATOR_PHILOX);
-    environment_init(&other_seed, &workload, 6, GENERATOR_PHILOX);
+    environment_init(&one, &workload, workload.spec.name, 5, GENERATOR_PHILOX);
+    environment_init(&two, &workload, workload.spec.name, 5, GENERATOR_PHILOX);
+    environment_init(&other_seed, &workload, workload.spec.name, 6, GENERATOR_PHILOX);
     for (uint64_t r = 0; r < 300; r++) {
         uint32_t path = environment_draw_path(&one, r, 0, 3);
 

@@ -28,6 +28,7 @@ struct policy_parameters {
     uint32_t window; /* observations of a batch size that count, newest first; 0 for all */
     uint32_t seed;
     enum generator generator;
+    bool overlapping;   /* recurrences may be submitted while others run */
     size_t fixed_batch; /* the choice of the policy `fixed` */
     double fixed_limit_w;
 };
@@ -39,6 +40,7 @@ struct batch_question {
     uint64_t recurrence; /* from 0 */
     uint32_t try_number; /* within the recurrence, from 0 */
     uint64_t trial;      /* proposals made so far: index of this decision's random numbers */
+    uint64_t in_flight;  /* trials proposed that have not ended */
 };
 
 /* The question how many epochs a proposed trial may run. */

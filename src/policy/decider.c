@@ -60,6 +60,7 @@ int decider_fold(struct decider *decider, const struct event *event, struct fly_
         code = fold_profile(decider, event->measured, out_error);
         break;
     case EVENT_TRIAL_ENDED:
+        decider->ended++;
         break;
     }
     if (code == 0 && decider->policy->fold != NULL)
@@ -69,8 +70,10 @@ int decider_fold(struct decider *decider, const struct event *event, struct fly_
 
 int decider_propose(const struct decider *decider, struct proposal *out_proposal, struct fly_error *out_error)
 {
-    const struct batch_question question = {
-        .recurrence = decider->recurrences - 1, .try_number = decider->tries, .trial = decider->trials};
+    const struct batch_question question = {.recurrence = decider->recurrences - 1,
+                                            .try_number = decider->tries,
+                                            .trial = decider->trials,
+                                            .in_flight = decider->trials - decider->ended};
 
     return decider->policy->propose(decider->policy_state, &question, out_proposal, out_error);
 }

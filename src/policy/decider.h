@@ -45,6 +45,7 @@ struct decider {
     uint64_t recurrences;             /* begun */
     uint64_t trials;                  /* proposed */
     uint32_t tries;                   /* proposed in this recurrence */
+    uint64_t ended;                   /* trials that have */
 };
 
 /* Borrows spec, policy and arena for the decider's life. Nothing to free. */

@@ -2,8 +2,9 @@
 /*
  * `grid`: every (batch size, power limit) once, in ascending order of batch size
  * and then of limit; a batch size is dropped at its first failure. Then the
- * choice of least cost seen, for ever. No trial is stopped early: the grid is
- * the patient, expensive baseline of the Zeus paper.
+ * choice of least cost seen, for ever; before anything was seen, and while
+ * another recurrence runs, the best seen or the default. No trial is stopped
+ * early: the grid is the patient, expensive baseline of the Zeus paper.
  */
 #include <math.h>
 #include <stdbool.h>
@@ -97,17 +98,21 @@ static int grid_propose(const void *opaque, const struct batch_question *questio
                         struct proposal *out_proposal, struct fly_error *out_error)
 {
     const struct grid_state *state = opaque;
-    const struct grid_batch *best;
+    const struct grid_batch *best = grid_best(state);
 
-    (void)question;
     *out_proposal = (struct proposal){.limit_rule = LIMIT_FIXED, .policy_version = batch_policy_grid.version};
-    if (state->next_batch < state->spec->batch_count) {
+    if (question->in_flight > 0 && best == NULL) {
+        out_proposal->batch = state->spec->default_batch;
+        out_proposal->limit_w = batch_highest_limit_w(&state->spec->batches[state->spec->default_batch]);
+        out_proposal->reason = REASON_FIXED;
+        return 0;
+    }
+    if (question->in_flight == 0 && state->next_batch < state->spec->batch_count) {
         out_proposal->batch = state->next_batch;
         out_proposal->limit_w = state->spec->batches[state->next_batch].limits_w[state->next_limit];
         out_proposal->reason = REASON_EXPLORE;
         return 0;
     }
-    best = grid_best(state);
     if (best == NULL)
         return error_set(
             out_error, FLY_EEXHAUSTED,

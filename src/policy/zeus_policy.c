@@ -17,6 +17,11 @@
  *    the batch size, the cost with that of the GPU;
  *  - when the very first recurrence fails once, the search ends;
  *  - a window of 1 leaves too few observations to build the bandit.
+ *
+ * With overlapping recurrences (policy_parameters.overlapping) it is the
+ * published group simulator's: while a trial runs, others take the cheapest
+ * batch size so far; least cost is that of a single trial; and a refused trial
+ * enters as if it had cost nothing, the best there is.
  */
 #include <math.h>
 #include <stdbool.h>
@@ -33,6 +38,7 @@
 enum { POLICY_STREAM = 0, WORDS_AT_ONCE = 64 };
 
 static const double refused_penalty = 100.0;
+static const size_t NO_ARM = SIZE_MAX;
 
 /* Beliefs about the mean reward of one surviving batch size. */
 struct arm {
@@ -43,14 +49,17 @@ struct arm {
 struct zeus_state {
     const struct job_spec *spec;
     double beta;
+    bool overlapping;
     double least_cost_j;      /* of a recurrence that reached its target; infinity before */
+    size_t cheapest;          /* the batch size that had it; the default before */
     double recurrence_cost_j; /* of the running recurrence so far */
     uint32_t window;          /* observations of a size that count; 0 for all */
     struct pruning pruning;
+    bool exploring;          /* the awaited size was proposed and not yet observed */
     struct rewards *rewards; /* per batch size */
     struct arm *arms;        /* the survivors, ascending; filled when exploration is over */
     size_t *arm_batches;     /* arm -> batch size */
-    size_t *batch_arms;      /* batch size -> arm */
+    size_t *batch_arms;      /* batch size -> arm, or NO_ARM */
     size_t arm_count;
     enum generator generator;
     struct philox_key key;
@@ -77,6 +86,8 @@ static int zeus_create(const struct job_spec *spec, const struct policy_paramete
         .spec = spec,
         .beta = parameters->beta,
         .window = parameters->window,
+        .overlapping = parameters->overlapping,
+        .cheapest = spec->default_batch,
         .least_cost_j = INFINITY,
         .rewards = arena_alloc(arena, count, sizeof state->rewards[0]),
         .arms = arena_alloc(arena, count, sizeof state->arms[0]),
@@ -112,6 +123,7 @@ static void arm_fit(struct zeus_state *state, size_t arm)
 static void arms_build(struct zeus_state *state)
 {
     for (size_t i = 0; i < state->spec->batch_count; i++) {
+        state->batch_arms[i] = NO_ARM;
         if (!state->pruning.candidate[i])
             continue;
         state->arm_batches[state->arm_count] = i;
@@ -124,12 +136,13 @@ static void observe(struct zeus_state *state, size_t batch, bool reached, double
 {
     rewards_add(&state->rewards[batch], -cost_j);
     if (pruning_over(&state->pruning)) {
-        if (state->arm_count > 0)
+        if (state->arm_count > 0 && state->batch_arms[batch] != NO_ARM)
             arm_fit(state, state->batch_arms[batch]);
         return;
     }
-    if (batch != state->pruning.awaited)
+    if (!state->exploring || batch != state->pruning.awaited)
         return;
+    state->exploring = false;
     pruning_observe(&state->pruning, reached, cost_j);
     if (state->pruning.round == PRUNING_ROUNDS)
         arms_build(state);
@@ -137,17 +150,22 @@ static void observe(struct zeus_state *state, size_t batch, bool reached, double
 
 static void fold_ended(struct zeus_state *state, const struct trial_ended *ended)
 {
-    double cost_j;
+    bool reached = ended->outcome == TRIAL_REACHED;
+    double cost_j, counted_j;
 
     if (ended->outcome == TRIAL_REFUSED) {
-        observe(state, ended->batch, false, refused_penalty * state->beta * state->least_cost_j);
+        cost_j = state->overlapping ? 0.0 : refused_penalty * state->beta * state->least_cost_j;
+        observe(state, ended->batch, false, cost_j);
         return;
     }
     cost_j = fly_cost(state->spec->eta, state->spec->max_power_w, ended->energy_j, ended->time_s);
     state->recurrence_cost_j += cost_j;
-    observe(state, ended->batch, ended->outcome == TRIAL_REACHED, cost_j);
-    if (ended->outcome == TRIAL_REACHED && state->recurrence_cost_j < state->least_cost_j)
-        state->least_cost_j = state->recurrence_cost_j;
+    counted_j = state->overlapping ? cost_j : state->recurrence_cost_j;
+    observe(state, ended->batch, reached, cost_j);
+    if (reached && counted_j < state->least_cost_j) {
+        state->least_cost_j = counted_j;
+        state->cheapest = ended->batch;
+    }
 }
 
 static void zeus_fold(void *opaque, const struct event *event)
@@ -160,6 +178,7 @@ static void zeus_fold(void *opaque, const struct event *event)
         break;
     case EVENT_TRIAL_PROPOSED:
         state->random = event->proposed->random_after;
+        state->exploring |= event->proposed->reason == REASON_EXPLORE;
         break;
     case EVENT_PROFILE_MEASURED:
         break;
@@ -217,7 +236,7 @@ static size_t sample_numpy(const struct zeus_state *state, struct numpy_random *
 static int check_alive(const struct zeus_state *state, const struct batch_question *question,
                        struct fly_error *out_error)
 {
-    if (question->recurrence == 0 && question->try_number > 0)
+    if (!state->overlapping && question->recurrence == 0 && question->try_number > 0)
         return error_set(
             out_error, FLY_EEXHAUSTED,
             "the first recurrence did not reach its target with the default batch size; choose another "
@@ -241,8 +260,15 @@ static int zeus_propose(const void *opaque, const struct batch_question *questio
     struct proposal proposal = {.limit_rule = LIMIT_PROFILED,
                                 .policy_version = batch_policy_zeus.version,
                                 .random_after = state->random};
-    int code = check_alive(state, question, out_error);
+    int code;
 
+    if (state->overlapping && question->in_flight > 0) {
+        proposal.batch = state->cheapest;
+        proposal.reason = REASON_BEST_SEEN;
+        *out_proposal = proposal;
+        return 0;
+    }
+    code = check_alive(state, question, out_error);
     if (code < 0)
         return code;
     if (!pruning_over(&state->pruning)) {

@@ -6,13 +6,13 @@
 /* The draws of one try leave room for the few that a rejection costs. */
 enum { DRAWS_PER_TRY = 1 << 16 };
 
-void environment_init(struct environment *environment, const struct workload *workload, uint32_t seed,
-                      enum generator generator)
+void environment_init(struct environment *environment, const struct workload *workload, const char *job,
+                      uint32_t seed, enum generator generator)
 {
     *environment = (struct environment){
         .workload = workload,
         .generator = generator,
-        .key = philox_key(seed, workload->spec.name),
+        .key = philox_key(seed, job),
         .random = numpy_random_seed(seed),
     };
 }

@@ -35,8 +35,9 @@ struct training {
     double time_s;
 };
 
-void environment_init(struct environment *environment, const struct workload *workload, uint32_t seed,
-                      enum generator generator);
+/* `job` keys the product's generator: the job's name, or that of a group of its recurrences. */
+void environment_init(struct environment *environment, const struct workload *workload, const char *job,
+                      uint32_t seed, enum generator generator);
 
 /* Draws the recorded run of this training: an index below its batch size's path_count. */
 uint32_t environment_draw_path(struct environment *environment, uint64_t recurrence, uint32_t try_number,

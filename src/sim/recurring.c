@@ -3,6 +3,8 @@
 
 #include <flyball/cost.h>
 
+#include "sim/trial.h"
+
 enum { STATE_MAX = 512 << 20 };
 
 int recurring_init(struct recurring *job, const struct workload *workload, const struct batch_policy *policy,
@@ -12,7 +14,8 @@ int recurring_init(struct recurring *job, const struct workload *workload, const
 
     *job = (struct recurring){.workload = workload};
     arena_init(&job->arena, STATE_MAX);
-    environment_init(&job->environment, workload, parameters->seed, parameters->generator);
+    environment_init(&job->environment, workload, workload->spec.name, parameters->seed,
+                     parameters->generator);
     code = decider_init(&job->decider, &workload->spec, policy, parameters, &job->arena, out_error);
     if (code < 0)
         arena_deinit(&job->arena);
@@ -22,32 +25,6 @@ int recurring_init(struct recurring *job, const struct workload *workload, const
 void recurring_deinit(struct recurring *job)
 {
     arena_deinit(&job->arena);
-}
-
-/* Measures the power profile of a batch size: in the trace it stands ready and exact. */
-static int measure_profile(struct recurring *job, size_t batch, struct fly_error *out_error)
-{
-    const struct profile_measured measured = {batch, job->workload->batches[batch].points,
-                                              job->workload->batches[batch].point_count};
-
-    return decider_fold(&job->decider, &(struct event){.kind = EVENT_PROFILE_MEASURED, .measured = &measured},
-                        out_error);
-}
-
-/* Asks for the next trial and tells the core that it was proposed. */
-static int propose(struct recurring *job, struct proposal *out_proposal, bool *out_profiling,
-                   struct fly_error *out_error)
-{
-    int code = decider_propose(&job->decider, out_proposal, out_error);
-
-    if (code < 0)
-        return code;
-    code = decider_fold(&job->decider,
-                        &(struct event){.kind = EVENT_TRIAL_PROPOSED, .proposed = out_proposal}, out_error);
-    *out_profiling = decider_wants_profile(&job->decider, out_proposal);
-    if (code == 0 && *out_profiling)
-        code = measure_profile(job, out_proposal->batch, out_error);
-    return code;
 }
 
 static void record_try(struct recurring *job, const struct trial_ended *ended, uint32_t path,
@@ -81,36 +58,19 @@ static void record_try(struct recurring *job, const struct trial_ended *ended, u
 static int run_try(struct recurring *job, uint32_t try_number, struct recurrence *sums,
                    struct fly_error *out_error)
 {
-    struct proposal proposal;
-    struct trial_ended ended;
-    struct training training;
-    const struct fly_power_point *epoch;
-    size_t point;
-    uint32_t path, cap;
-    bool profiling;
-    int code = propose(job, &proposal, &profiling, out_error);
+    struct trial trial;
+    int code = trial_run(&job->decider, &job->environment, job->recurrences, try_number, &trial, out_error);
 
+    if (code == 0)
+        code = decider_fold(&job->decider, &(struct event){.kind = EVENT_TRIAL_ENDED, .ended = &trial.ended},
+                            out_error);
     if (code < 0)
         return code;
-    ended =
-        (struct trial_ended){.batch = proposal.batch, .limit_w = decider_limit_w(&job->decider, &proposal)};
-    point = workload_find_limit(&job->workload->batches[proposal.batch], ended.limit_w);
-    epoch = &job->workload->batches[proposal.batch].points[point];
-    path = environment_draw_path(&job->environment, job->recurrences, try_number, proposal.batch);
-    cap = decider_epoch_cap(&job->decider, proposal.batch, epoch->time_s * epoch->power_w, epoch->time_s);
-    training = environment_train(job->workload, proposal.batch, point, path, cap, profiling);
-    ended.outcome = !training.ran ? TRIAL_REFUSED : training.reached ? TRIAL_REACHED : TRIAL_NOT_REACHED;
-    ended.energy_j = training.energy_j;
-    ended.time_s = training.time_s;
-    code =
-        decider_fold(&job->decider, &(struct event){.kind = EVENT_TRIAL_ENDED, .ended = &ended}, out_error);
-    if (code < 0)
-        return code;
-    if (training.ran)
-        record_try(job, &ended, path, sums);
-    else
+    if (trial.ended.outcome == TRIAL_REFUSED)
         job->refused++;
-    return training.reached;
+    else
+        record_try(job, &trial.ended, trial.path, sums);
+    return trial.ended.outcome == TRIAL_REACHED;
 }
 
 int recurring_run(struct recurring *job, struct recurrence *out_recurrence, struct fly_error *out_error)

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef FLYBALL_SIM_OVERLAPPING_H
+#define FLYBALL_SIM_OVERLAPPING_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/error.h"
+#include "policy/decider.h"
+#include "sim/environment.h"
+#include "sim/group_file.h"
+#include "sim/recurring.h"
+#include "sim/trial.h"
+#include "sim/workload.h"
+
+/*
+ * A recurring job whose submissions overlap: one may start while others run.
+ *
+ *     overlapping_init(&job, &workload, name, policy, &parameters, out_error);
+ *     while (...)
+ *         overlapping_submit(&job, &submission, out_error);
+ *     overlapping_finish(&job, out_error);
+ *     overlapping_deinit(&job);
+ *
+ * A submission's trial is decided and drawn when it starts, and known to the
+ * policy when it ends. Start and end are the trace's; the simulated time of a
+ * trial orders nothing. A trial that does not reach its target is submitted
+ * again at its end, for as long as it took. Energy and time of a record are
+ * those of the trial times the submission's runtime_ratio; what the policy
+ * learns is not scaled. Records come in the order in which trials end.
+ *
+ * Memory grows with the trials in flight, not with the submissions.
+ */
+enum { OVERLAPPING_TRIES_MAX = 1000 };
+
+struct flight; /* a trial in flight */
+
+struct overlapping {
+    const struct workload *workload; /* borrowed */
+    struct job_spec spec;            /* the workload's, under the group's name */
+    struct arena arena;
+    struct decider decider;
+    struct environment environment;
+    struct flight *flights; /* owned: a heap, the first to end on top */
+    size_t flight_count, flight_capacity;
+    uint64_t submissions;
+    uint64_t launches;
+    uint64_t beside; /* launches while another trial was in flight */
+    uint64_t records;
+    recurring_observer *observer; /* NULL: none; `recurrence` of a record is its submission */
+    void *observer_context;
+};
+
+/* Borrows workload and name. Errors as the policy's create. Needs overlapping_deinit only after success. */
+int overlapping_init(struct overlapping *job, const struct workload *workload, const char *name,
+                     const struct batch_policy *policy, const struct policy_parameters *parameters,
+                     struct fly_error *out_error);
+void overlapping_deinit(struct overlapping *job);
+
+/*
+ * Lets end what ends until the submission's start, then starts it. Submissions
+ * come by start ascending. FLY_EEXHAUSTED when the policy has no choice left or
+ * a submission failed OVERLAPPING_TRIES_MAX times: the job ends, as a result.
+ */
+int overlapping_submit(struct overlapping *job, const struct submission *submission,
+                       struct fly_error *out_error);
+
+/* Lets everything end; errors as above. */
+int overlapping_finish(struct overlapping *job, struct fly_error *out_error);
+
+#endif

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sim/trial.h"
+
+/* Measures the power profile of a batch size: in the trace it stands ready and exact. */
+static int measure_profile(struct decider *decider, const struct workload *workload, size_t batch,
+                           struct fly_error *out_error)
+{
+    const struct profile_measured measured = {batch, workload->batches[batch].points,
+                                              workload->batches[batch].point_count};
+
+    return decider_fold(decider, &(struct event){.kind = EVENT_PROFILE_MEASURED, .measured = &measured},
+                        out_error);
+}
+
+/* Asks for the next trial and tells the core that it was proposed. */
+static int propose(struct decider *decider, const struct workload *workload, struct proposal *out_proposal,
+                   bool *out_profiling, struct fly_error *out_error)
+{
+    int code = decider_propose(decider, out_proposal, out_error);
+
+    if (code < 0)
+        return code;
+    code = decider_fold(decider, &(struct event){.kind = EVENT_TRIAL_PROPOSED, .proposed = out_proposal},
+                        out_error);
+    *out_profiling = decider_wants_profile(decider, out_proposal);
+    if (code == 0 && *out_profiling)
+        code = measure_profile(decider, workload, out_proposal->batch, out_error);
+    return code;
+}
+
+int trial_run(struct decider *decider, struct environment *environment, uint64_t recurrence,
+              uint32_t try_number, struct trial *out_trial, struct fly_error *out_error)
+{
+    const struct workload *workload = environment->workload;
+    struct proposal proposal;
+    struct training training;
+    const struct fly_power_point *epoch;
+    double limit_w;
+    size_t point;
+    uint32_t path, cap;
+    bool profiling;
+    int code = propose(decider, workload, &proposal, &profiling, out_error);
+
+    if (code < 0)
+        return code;
+    limit_w = decider_limit_w(decider, &proposal);
+    point = workload_find_limit(&workload->batches[proposal.batch], limit_w);
+    epoch = &workload->batches[proposal.batch].points[point];
+    path = environment_draw_path(environment, recurrence, try_number, proposal.batch);
+    cap = decider_epoch_cap(decider, proposal.batch, epoch->time_s * epoch->power_w, epoch->time_s);
+    training = environment_train(workload, proposal.batch, point, path, cap, profiling);
+    *out_trial = (struct trial){.ended = {.batch = proposal.batch,
+                                          .limit_w = limit_w,
+                                          .outcome = !training.ran      ? TRIAL_REFUSED
+                                                     : training.reached ? TRIAL_REACHED
+                                                                        : TRIAL_NOT_REACHED,
+                                          .energy_j = training.energy_j,
+                                          .time_s = training.time_s},
+                                .path = path};
+    return 0;
+}
