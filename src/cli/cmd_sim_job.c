@@ -14,6 +14,8 @@
 #include "cli/sim_report.h"
 #include "cli/sim_workloads.h"
 #include "sim/campaign.h"
+#include "sim/crew.h"
+#include "sim/try_writer.h"
 
 enum { SEEDS_MAX = 100000, MEMORY_MAX = 64 << 20 };
 
@@ -108,7 +110,7 @@ static const struct cli_option options[] = {
      .type = CLI_INTEGER,
      .placeholder = "N",
      .minimum = 1,
-     .maximum = CAMPAIGN_THREADS_MAX,
+     .maximum = CREW_THREADS_MAX,
      .key = "sim.threads",
      .help = "Worker threads; if not given, one for each processor."},
     {.name = "tries",
@@ -210,9 +212,7 @@ static unsigned thread_count(const struct cli_call *call)
 
     if (cli_set(call, "threads"))
         return (unsigned)cli_integer(call, "threads");
-    return processors < 1                      ? 1
-           : processors > CAMPAIGN_THREADS_MAX ? CAMPAIGN_THREADS_MAX
-                                               : (unsigned)processors;
+    return processors < 1 ? 1 : processors > CREW_THREADS_MAX ? CREW_THREADS_MAX : (unsigned)processors;
 }
 
 static struct campaign_plan make_plan(struct sim_job *sim, const struct cli_call *call)
@@ -246,7 +246,7 @@ static int simulate(struct sim_job *sim, const struct cli_call *call, struct fly
     if (cli_set(call, "tries"))
         code = atomic_file_open(cli_text(call, "tries"), &sim->tries, out_error);
     if (code == 0 && sim->tries.stream != NULL)
-        fputs(campaign_tries_header, sim->tries.stream);
+        fputs(try_header, sim->tries.stream);
     if (code < 0)
         return code;
     cli_progress_begin(call, &sim->progress, "simulations",

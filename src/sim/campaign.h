@@ -30,7 +30,7 @@ struct campaign_plan {
     size_t seed_count;
     uint64_t recurrences;                /* of each job; 0 for the published number of its workload */
     struct policy_parameters parameters; /* the seed is filled in */
-    unsigned threads;                    /* 1 .. CAMPAIGN_THREADS_MAX */
+    unsigned threads;                    /* as in crew.h */
     ordered_sink *tries;                 /* takes the tries as CSV text, or NULL */
     void *tries_context;
     void (*progress)(void *context, uint64_t done,
@@ -38,7 +38,7 @@ struct campaign_plan {
     void *progress_context;
 };
 
-enum { CAMPAIGN_THREADS_MAX = 256, CAMPAIGN_UNITS_MAX = 1 << 18 };
+enum { CAMPAIGN_UNITS_MAX = 1 << 18 };
 
 struct campaign {
     struct comparison *comparisons; /* owned: [workload][policy][seed] */
@@ -46,13 +46,10 @@ struct campaign {
     uint64_t *recurrences;          /* owned: [workload] */
 };
 
-/* The header of the tries file, with its line end. */
-extern const char campaign_tries_header[];
-
 /*
  * Runs the plan. FLY_ENOMEM, FLY_ELIMIT beyond CAMPAIGN_UNITS_MAX comparisons,
  * or the first error of a comparison or the tries sink. Needs campaign_free
- * only after success. Worker threads have all signals blocked.
+ * only after success.
  */
 int campaign_run(const struct campaign_plan *plan, struct campaign *out_campaign,
                  struct fly_error *out_error);

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sim/crew.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <time.h>
+
+enum { PROGRESS_NS = 100000000 };
+
+struct crew {
+    const struct crew_plan *plan;
+    struct ordered_output output;
+    pthread_mutex_t lock; /* of all below */
+    pthread_cond_t changed;
+    uint64_t next, done; /* units */
+    unsigned working;    /* threads */
+    int code;            /* the first error */
+    struct fly_error error;
+};
+
+bool crew_given_up(void *unit)
+{
+    struct crew *crew = ((struct crew_unit *)unit)->crew;
+    bool failed;
+
+    pthread_mutex_lock(&crew->lock);
+    failed = crew->code < 0;
+    pthread_mutex_unlock(&crew->lock);
+    return failed || ordered_output_failed(&crew->output);
+}
+
+/* Takes the next unit; false when there is none or the crew has failed. */
+static bool take_unit(struct crew *crew, uint64_t *out_number)
+{
+    bool taken;
+
+    pthread_mutex_lock(&crew->lock);
+    taken = crew->code == 0 && crew->next < crew->plan->units;
+    if (taken)
+        *out_number = crew->next++;
+    pthread_mutex_unlock(&crew->lock);
+    return taken;
+}
+
+static void finish_unit(struct crew *crew, int code, const struct fly_error *error)
+{
+    pthread_mutex_lock(&crew->lock);
+    crew->done++;
+    if (code < 0 && crew->code == 0) {
+        crew->code = code;
+        crew->error = *error;
+    }
+    pthread_mutex_unlock(&crew->lock);
+}
+
+static void *work(void *context)
+{
+    struct crew *crew = context;
+    struct crew_unit unit = {.crew = crew};
+
+    while (take_unit(crew, &unit.number)) {
+        struct fly_error error = {0};
+        int code;
+
+        ordered_part_begin(&unit.part, &crew->output, unit.number);
+        code = crew->plan->run(crew->plan->context, &unit, &error);
+        finish_unit(crew, code, &error);
+        ordered_part_end(&unit.part);
+    }
+    pthread_mutex_lock(&crew->lock);
+    crew->working--;
+    pthread_cond_signal(&crew->changed);
+    pthread_mutex_unlock(&crew->lock);
+    return NULL;
+}
+
+/* Starts up to plan->threads workers with all signals blocked; returns how many run. */
+static unsigned start_workers(struct crew *crew, pthread_t *threads)
+{
+    sigset_t all, before;
+    unsigned count = 0;
+
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    pthread_mutex_lock(&crew->lock);
+    while (count < crew->plan->threads && count < crew->plan->units &&
+           pthread_create(&threads[count], NULL, work, crew) == 0)
+        count++;
+    crew->working = count;
+    pthread_mutex_unlock(&crew->lock);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return count;
+}
+
+/* Reports progress until the last worker is done. */
+static void wait_workers(struct crew *crew)
+{
+    pthread_mutex_lock(&crew->lock);
+    while (crew->working > 0) {
+        struct timespec until;
+        uint64_t done = crew->done;
+
+        pthread_mutex_unlock(&crew->lock);
+        if (crew->plan->progress != NULL)
+            crew->plan->progress(crew->plan->progress_context, done, crew->plan->units);
+        clock_gettime(CLOCK_REALTIME, &until);
+        until.tv_nsec += PROGRESS_NS;
+        until.tv_sec += until.tv_nsec / 1000000000;
+        until.tv_nsec %= 1000000000;
+        pthread_mutex_lock(&crew->lock);
+        if (crew->working > 0)
+            pthread_cond_timedwait(&crew->changed, &crew->lock, &until);
+    }
+    pthread_mutex_unlock(&crew->lock);
+}
+
+static int discard(void *context, const char *bytes, size_t count, struct fly_error *out_error)
+{
+    (void)context;
+    (void)bytes;
+    (void)count;
+    (void)out_error;
+    return 0;
+}
+
+int crew_run(const struct crew_plan *plan, struct fly_error *out_error)
+{
+    struct crew crew = {.plan = plan};
+    pthread_t threads[CREW_THREADS_MAX];
+    unsigned count;
+
+    if (plan->threads < 1 || plan->threads > CREW_THREADS_MAX)
+        return error_set(out_error, FLY_ELIMIT, "%u threads; expected 1 to %d", plan->threads,
+                         CREW_THREADS_MAX);
+    ordered_output_init(&crew.output, plan->sink != NULL ? plan->sink : discard, plan->sink_context);
+    pthread_mutex_init(&crew.lock, NULL);
+    pthread_cond_init(&crew.changed, NULL);
+    count = start_workers(&crew, threads);
+    if (count == 0) {
+        crew.working = 1;
+        work(&crew);
+    }
+    wait_workers(&crew);
+    for (unsigned i = 0; i < count; i++)
+        pthread_join(threads[i], NULL);
+    pthread_cond_destroy(&crew.changed);
+    pthread_mutex_destroy(&crew.lock);
+    ordered_output_deinit(&crew.output);
+    if (crew.output.code < 0) {
+        crew.code = crew.output.code;
+        crew.error = crew.output.error;
+    }
+    if (crew.code < 0 && out_error != NULL)
+        *out_error = crew.error;
+    return crew.code;
+}

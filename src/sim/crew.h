@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef FLYBALL_SIM_CREW_H
+#define FLYBALL_SIM_CREW_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "sim/ordered_output.h"
+
+/*
+ * Worker threads over numbered units of work, with output in the order of the
+ * units. Everything a unit touches is its own or constant, so the number of
+ * threads changes nothing but the time.
+ */
+enum { CREW_THREADS_MAX = 256 };
+
+/* A unit that is being worked on. */
+struct crew_unit {
+    uint64_t number;
+    struct ordered_part part; /* what the unit writes */
+    struct crew *crew;
+};
+
+struct crew_plan {
+    uint64_t units;
+    unsigned threads; /* 1 .. CREW_THREADS_MAX */
+    int (*run)(void *context, struct crew_unit *unit, struct fly_error *out_error);
+    void *context;
+    ordered_sink *sink; /* takes what the units write, or NULL */
+    void *sink_context;
+    void (*progress)(void *context, uint64_t done,
+                     uint64_t total); /* by the caller's thread, ten times a second */
+    void *progress_context;
+};
+
+/*
+ * Works until every unit is done, or one has failed: its error, or the sink's,
+ * is returned once the running units have ended. Worker threads have all
+ * signals blocked. FLY_ELIMIT for too many threads.
+ */
+int crew_run(const struct crew_plan *plan, struct fly_error *out_error);
+
+/* Whether the crew has failed, so that a long unit may give up. `unit` is a struct crew_unit. Thread-safe. */
+bool crew_given_up(void *unit);
+
+#endif

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef FLYBALL_SIM_GROUP_CAMPAIGN_H
+#define FLYBALL_SIM_GROUP_CAMPAIGN_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "sim/campaign.h"
+#include "sim/group_file.h"
+#include "sim/workload.h"
+
+/*
+ * Every group of a file with every policy and every seed, on several threads.
+ * The results do not depend on the number of threads.
+ */
+struct group_plan {
+    const struct group_file *file; /* borrowed, as everything here */
+    const struct workload *workloads;
+    const size_t *group_workloads; /* group -> its workload */
+    const struct campaign_policy *policies;
+    size_t policy_count;
+    const uint32_t *seeds;
+    size_t seed_count;
+    bool seed_from_name; /* each group's seed is the Adler-32 of its name; seed_count is then 1 */
+    struct policy_parameters parameters; /* the seed is filled in */
+    unsigned threads;
+    ordered_sink *tries; /* takes the tries as CSV text, or NULL */
+    void *tries_context;
+    void (*progress)(void *context, uint64_t done, uint64_t total);
+    void *progress_context;
+};
+
+/* One group, policy and seed: sums over all its tries, scaled by their submissions' runtime_ratio. */
+struct group_result {
+    double energy_j;
+    double time_s;
+    double cost_j;
+    uint64_t submissions;
+    uint64_t tries;
+    uint64_t launches;
+    uint64_t beside; /* launches while another trial of the group was in flight */
+    int ended;       /* 0, or the code with which the job ended before its last submission */
+};
+
+enum { GROUP_UNITS_MAX = 16 << 20 };
+
+/* The seed of a group. */
+uint32_t group_seed(const struct group_plan *plan, size_t group, size_t seed);
+
+/*
+ * Runs the plan; `out_results` [group][policy][seed] is the caller's to free.
+ * Errors as campaign_run, and what reading the file says.
+ */
+int group_campaign_run(const struct group_plan *plan, struct group_result **out_results,
+                       struct fly_error *out_error);
+
+#endif

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef FLYBALL_SIM_TRY_WRITER_H
+#define FLYBALL_SIM_TRY_WRITER_H
+
+#include <stdint.h>
+
+#include "base/buffer.h"
+#include "sim/crew.h"
+#include "sim/recurring.h"
+
+/*
+ * Writes tries as lines of CSV into a unit's part: what they have in common
+ * first, then what each has. 17 significant digits read back exactly.
+ */
+struct try_writer {
+    struct buffer prefix; /* with its final comma */
+    struct crew_unit *unit;
+};
+
+/* `group` NULL leaves that column out. */
+void try_writer_init(struct try_writer *writer, struct crew_unit *unit, const char *gpu, const char *group,
+                     const char *dataset, const char *policy, uint32_t seed);
+void try_writer_deinit(struct try_writer *writer);
+
+/* A recurring_observer over a struct try_writer. */
+void try_writer_observe(void *writer, const struct try_record *record);
+
+/* The headers of the two tries files, with line end. */
+extern const char try_header[];
+extern const char try_header_of_groups[];
+
+#endif
