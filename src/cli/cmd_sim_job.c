@@ -1,17 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* `flyball sim job`: recurring jobs replayed from recorded traces through the decision core. */
 #include <math.h>
-#include <stdio.h>
-#include <string.h>
-#include <unistd.h>
 
-#include "base/atomic_file.h"
 #include "base/buffer.h"
 #include "base/error.h"
 #include "cli/call.h"
 #include "cli/commands.h"
 #include "cli/number_list.h"
 #include "cli/sim_report.h"
+#include "cli/sim_run.h"
 #include "cli/sim_workloads.h"
 #include "sim/campaign.h"
 #include "sim/crew.h"
@@ -162,8 +159,7 @@ struct sim_job {
     size_t chosen_count;
     uint32_t *seeds;
     size_t seed_count;
-    struct atomic_file tries;
-    struct progress progress;
+    struct sim_run run;
 };
 
 /* The policies asked for, then those that are always computed. */
@@ -187,34 +183,6 @@ static void choose_policies(struct sim_job *sim, const struct cli_call *call)
     }
 }
 
-static int write_tries(void *context, const char *bytes, size_t count, struct fly_error *out_error)
-{
-    struct sim_job *sim = context;
-
-    if (fwrite(bytes, 1, count, sim->tries.stream) == count)
-        return 0;
-    /* Commit tells the cause; it fails because this write has failed. */
-    return atomic_file_commit(&sim->tries, out_error);
-}
-
-static void show_progress(void *context, uint64_t done, uint64_t total)
-{
-    struct sim_job *sim = context;
-
-    (void)total;
-    progress_add(&sim->progress, done - sim->progress.done);
-    progress_tick(&sim->progress);
-}
-
-static unsigned thread_count(const struct cli_call *call)
-{
-    long processors = sysconf(_SC_NPROCESSORS_ONLN);
-
-    if (cli_set(call, "threads"))
-        return (unsigned)cli_integer(call, "threads");
-    return processors < 1 ? 1 : processors > CREW_THREADS_MAX ? CREW_THREADS_MAX : (unsigned)processors;
-}
-
 static struct campaign_plan make_plan(struct sim_job *sim, const struct cli_call *call)
 {
     return (struct campaign_plan){
@@ -228,11 +196,11 @@ static struct campaign_plan make_plan(struct sim_job *sim, const struct cli_call
         .parameters = {.beta = cli_real(call, "beta"),
                        .window = (uint32_t)cli_integer(call, "window"),
                        .generator = (enum generator)cli_choice(call, "generator")},
-        .threads = thread_count(call),
-        .tries = cli_set(call, "tries") ? write_tries : NULL,
-        .tries_context = sim,
-        .progress = show_progress,
-        .progress_context = sim,
+        .threads = sim_run_threads(call),
+        .tries = cli_set(call, "tries") ? sim_run_sink : NULL,
+        .tries_context = &sim->run,
+        .progress = sim_run_progress,
+        .progress_context = &sim->run,
     };
 }
 
@@ -240,25 +208,14 @@ static struct campaign_plan make_plan(struct sim_job *sim, const struct cli_call
 static int simulate(struct sim_job *sim, const struct cli_call *call, struct fly_error *out_error)
 {
     const struct campaign_plan plan = make_plan(sim, call);
-    struct campaign campaign;
-    int code = 0;
+    struct campaign campaign = {0};
+    int code = sim_run_begin(&sim->run, call, try_header,
+                             (uint64_t)plan.workload_count * plan.policy_count * plan.seed_count, out_error);
 
-    if (cli_set(call, "tries"))
-        code = atomic_file_open(cli_text(call, "tries"), &sim->tries, out_error);
-    if (code == 0 && sim->tries.stream != NULL)
-        fputs(try_header, sim->tries.stream);
     if (code < 0)
         return code;
-    cli_progress_begin(call, &sim->progress, "simulations",
-                       (uint64_t)plan.workload_count * plan.policy_count * plan.seed_count);
     code = campaign_run(&plan, &campaign, out_error);
-    progress_end(&sim->progress);
-    if (code < 0) {
-        atomic_file_discard(&sim->tries);
-        return code;
-    }
-    if (cli_set(call, "tries"))
-        code = atomic_file_commit(&sim->tries, out_error);
+    code = sim_run_end(&sim->run, code, out_error);
     if (code == 0)
         code = sim_report_emit(call, &plan, &campaign, out_error);
     campaign_free(&campaign);

@@ -72,8 +72,8 @@ static void note_left_out(const struct sim_workloads *set, const struct cli_call
     buffer_deinit(&sizes);
 }
 
-static int add_workload(struct sim_workloads *set, const struct cli_call *call,
-                        const struct job_description *job, struct fly_error *out_error)
+int sim_workloads_add(struct sim_workloads *set, const struct cli_call *call,
+                      const struct job_description *job, struct fly_error *out_error)
 {
     struct workload *workload = &set->items[set->count];
     int code = workload_open(workload, &set->trace, job, out_error);
@@ -93,7 +93,7 @@ static int add_named(struct sim_workloads *set, const struct cli_call *call, con
     const char *nearest = job_list_nearest(&set->list, name);
 
     if (job != NULL)
-        return add_workload(set, call, job, out_error);
+        return sim_workloads_add(set, call, job, out_error);
     if (strcmp(name, "all") == 0)
         return cli_usage(call, out_error, "workload 'all' stands for every job; leave out the other names");
     return cli_usage(call, out_error,
@@ -114,7 +114,7 @@ static int add_all(struct sim_workloads *set, const struct cli_call *call, struc
         const struct job_description *job = &set->list.jobs[i];
 
         if (workload_in_trace(&set->trace, job))
-            code = add_workload(set, call, job, out_error);
+            code = sim_workloads_add(set, call, job, out_error);
         else
             buffer_printf(&absent, "%s%s", absent.length > 0 ? ", " : "", job->name);
     }
@@ -169,7 +169,8 @@ static int open_traces(struct sim_workloads *set, const struct cli_call *call, s
     return code;
 }
 
-int sim_workloads_open(struct sim_workloads *set, const struct cli_call *call, struct fly_error *out_error)
+int sim_workloads_open_traces(struct sim_workloads *set, const struct cli_call *call,
+                              struct fly_error *out_error)
 {
     int code;
 
@@ -177,8 +178,18 @@ int sim_workloads_open(struct sim_workloads *set, const struct cli_call *call, s
     set->trace_is_open = false;
     set->count = 0;
     code = open_traces(set, call, out_error);
-    if (code == 0)
-        code = add_workloads(set, call, out_error);
+    if (code < 0)
+        sim_workloads_close(set);
+    return code;
+}
+
+int sim_workloads_open(struct sim_workloads *set, const struct cli_call *call, struct fly_error *out_error)
+{
+    int code = sim_workloads_open_traces(set, call, out_error);
+
+    if (code < 0)
+        return code;
+    code = add_workloads(set, call, out_error);
     if (code < 0)
         sim_workloads_close(set);
     return code;

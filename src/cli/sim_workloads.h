@@ -25,6 +25,16 @@ struct sim_workloads {
 
 /* Needs sim_workloads_close only after success. */
 int sim_workloads_open(struct sim_workloads *set, const struct cli_call *call, struct fly_error *out_error);
+
+/*
+ * The same in two steps, for commands that name the workloads otherwise: traces
+ * and job file first, then one workload after the other by its job.
+ */
+int sim_workloads_open_traces(struct sim_workloads *set, const struct cli_call *call,
+                              struct fly_error *out_error);
+int sim_workloads_add(struct sim_workloads *set, const struct cli_call *call,
+                      const struct job_description *job, struct fly_error *out_error);
+
 void sim_workloads_close(struct sim_workloads *set);
 
 #endif
