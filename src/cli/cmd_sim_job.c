@@ -7,6 +7,7 @@
 #include "cli/call.h"
 #include "cli/commands.h"
 #include "cli/number_list.h"
+#include "cli/sim_policies.h"
 #include "cli/sim_report.h"
 #include "cli/sim_run.h"
 #include "cli/sim_workloads.h"
@@ -16,31 +17,9 @@
 
 enum { SEEDS_MAX = 100000, MEMORY_MAX = 64 << 20 };
 
-enum { POLICY_DEFAULT, POLICY_GRID, POLICY_ZEUS, POLICY_ORACLE, POLICY_COUNT };
-static const char *const policy_names[] = {"default", "grid", "zeus", "oracle", NULL};
-
-static const struct batch_policy *const policies[POLICY_COUNT] = {
-    [POLICY_DEFAULT] = &batch_policy_default,
-    [POLICY_GRID] = &batch_policy_grid,
-    [POLICY_ZEUS] = &batch_policy_zeus,
-    [POLICY_ORACLE] = NULL, /* told the optimum by the simulator */
-};
-
-static const char *const generator_names[] = {
-    [GENERATOR_PHILOX] = "philox", [GENERATOR_NUMPY] = "numpy", NULL};
-
 static const struct cli_option options[] = {
-    {.name = "traces",
-     .type = CLI_TEXT,
-     .placeholder = "DIR",
-     .key = "sim.traces",
-     .help = "Directory with summary_train.csv and summary_power_GPU.csv."},
-    {.name = "gpu",
-     .alias = "gpu-model",
-     .type = CLI_TEXT,
-     .placeholder = "NAME",
-     .key = "sim.gpu",
-     .help = "GPU whose power trace is replayed, as in the file's name."},
+    SIM_OPTION_TRACES,
+    SIM_OPTION_GPU,
     {.name = "workload",
      .type = CLI_LIST,
      .placeholder = "NAME",
@@ -49,13 +28,7 @@ static const struct cli_option options[] = {
      .help = "Jobs to simulate, or all that the traces have: the six of the Zeus paper by dataset name, and "
              "those of "
              "--jobs."},
-    {.name = "policy",
-     .type = CLI_LIST,
-     .placeholder = "NAME",
-     .choices = policy_names,
-     .default_text = "zeus",
-     .key = "sim.policy",
-     .help = "Policies to compare; default and oracle are always computed."},
+    SIM_OPTION_POLICY,
     {.name = "seeds",
      .type = CLI_TEXT,
      .placeholder = "LIST",
@@ -69,57 +42,13 @@ static const struct cli_option options[] = {
      .maximum = 1e12,
      .key = "sim.recurrences",
      .help = "Recurrences of each job; if not given, twice its batch sizes times its power limits."},
-    {.name = "eta",
-     .type = CLI_REAL,
-     .placeholder = "WEIGHT",
-     .minimum = 0,
-     .maximum = 1,
-     .default_text = "0.5",
-     .key = "eta",
-     .help = "Weight of energy against time in the cost, from 0 (time) to 1 (energy)."},
-    {.name = "beta",
-     .type = CLI_REAL,
-     .placeholder = "FACTOR",
-     .minimum = 0,
-     .above_minimum = true,
-     .maximum = INFINITY,
-     .infinite = true,
-     .default_text = "2",
-     .key = "beta",
-     .help = "Stop a try at this multiple of the least cost so far; inf for never."},
-    {.name = "window",
-     .type = CLI_INTEGER,
-     .placeholder = "N",
-     .minimum = 0,
-     .maximum = POLICY_WINDOW_MAX,
-     .default_text = "0",
-     .key = "window",
-     .help = "Newest observations of a batch size that count, to follow drift; 0 for all."},
-    {.name = "generator",
-     .type = CLI_CHOICE,
-     .placeholder = "NAME",
-     .choices = generator_names,
-     .default_text = "philox",
-     .key = "sim.generator",
-     .help = "Random numbers: philox (policies share their luck), or numpy to repeat runs of the published "
-             "code."},
-    {.name = "threads",
-     .type = CLI_INTEGER,
-     .placeholder = "N",
-     .minimum = 1,
-     .maximum = CREW_THREADS_MAX,
-     .key = "sim.threads",
-     .help = "Worker threads; if not given, one for each processor."},
-    {.name = "tries",
-     .type = CLI_TEXT,
-     .placeholder = "FILE",
-     .help = "Write every try of the policies named by --policy to this CSV file."},
-    {.name = "jobs",
-     .type = CLI_TEXT,
-     .placeholder = "FILE",
-     .key = "sim.jobs",
-     .help = "Job file: a section per job with dataset, network, optimizer, target_metric, max_epochs, "
-             "default_batch_size and, optionally, batch_sizes."},
+    SIM_OPTION_ETA,
+    SIM_OPTION_BETA,
+    SIM_OPTION_WINDOW,
+    SIM_OPTION_GENERATOR,
+    SIM_OPTION_THREADS,
+    SIM_OPTION_TRIES,
+    SIM_OPTION_JOBS,
     {.name = "dataset",
      .type = CLI_TEXT,
      .placeholder = "NAME",
@@ -155,47 +84,23 @@ static const struct cli_option options[] = {
 struct sim_job {
     struct arena arena;
     struct sim_workloads workloads;
-    struct campaign_policy chosen[POLICY_COUNT];
-    size_t chosen_count;
+    struct sim_policies policies;
     uint32_t *seeds;
     size_t seed_count;
     struct sim_run run;
 };
-
-/* The policies asked for, then those that are always computed. */
-static void choose_policies(struct sim_job *sim, const struct cli_call *call)
-{
-    static const int always[] = {POLICY_DEFAULT, POLICY_ORACLE};
-    const struct cli_list *asked = cli_list(call, "policy");
-    bool chosen[POLICY_COUNT] = {false};
-
-    for (size_t i = 0; i < asked->count; i++) {
-        int policy = asked->choices[i];
-
-        chosen[policy] = true;
-        sim->chosen[sim->chosen_count++] =
-            (struct campaign_policy){policy_names[policy], policies[policy], .writes_tries = true};
-    }
-    for (size_t i = 0; i < sizeof always / sizeof always[0]; i++) {
-        if (!chosen[always[i]])
-            sim->chosen[sim->chosen_count++] =
-                (struct campaign_policy){policy_names[always[i]], policies[always[i]], .writes_tries = false};
-    }
-}
 
 static struct campaign_plan make_plan(struct sim_job *sim, const struct cli_call *call)
 {
     return (struct campaign_plan){
         .workloads = sim->workloads.items,
         .workload_count = sim->workloads.count,
-        .policies = sim->chosen,
-        .policy_count = sim->chosen_count,
+        .policies = sim->policies.items,
+        .policy_count = sim->policies.count,
         .seeds = sim->seeds,
         .seed_count = sim->seed_count,
         .recurrences = cli_set(call, "recurrences") ? (uint64_t)cli_integer(call, "recurrences") : 0,
-        .parameters = {.beta = cli_real(call, "beta"),
-                       .window = (uint32_t)cli_integer(call, "window"),
-                       .generator = (enum generator)cli_choice(call, "generator")},
+        .parameters = sim_policy_parameters(call),
         .threads = sim_run_threads(call),
         .tries = cli_set(call, "tries") ? sim_run_sink : NULL,
         .tries_context = &sim->run,
@@ -243,7 +148,7 @@ static int sim_job_run(const struct cli_call *call, struct fly_error *out_error)
     if (code == 0)
         code = sim_workloads_open(&sim.workloads, call, out_error);
     if (code == 0) {
-        choose_policies(&sim, call);
+        sim_policies_choose(&sim.policies, call);
         code = simulate(&sim, call, out_error);
         sim_workloads_close(&sim.workloads);
     }
