@@ -24,6 +24,8 @@
 #include "base/order.h"
 #include "base/ziggurat.h"
 #include "sim/campaign.h"
+#include "sim/group_campaign.h"
+#include "sim/made_groups.h"
 
 enum { ROUNDS = 7, PROCESS_ROUNDS = 31, RECURRENCES = 1000000, PATH_BYTES = 4096 };
 
@@ -222,6 +224,74 @@ static void bench_threads(const struct workload *workload)
            ratio.median, ratio.least, ratio.most, sysconf(_SC_NPROCESSORS_ONLN));
 }
 
+/* Seconds for made-up groups of one job through zeus, from the file to the sums. */
+static double run_groups(const struct workload *workload, const struct group_file *file,
+                         const size_t *workloads, unsigned threads)
+{
+    static const struct campaign_policy policies[] = {{"zeus", &batch_policy_zeus, false}};
+    static const uint32_t seeds[] = {1};
+    const struct group_plan plan = {.file = file,
+                                    .workloads = workload,
+                                    .group_workloads = workloads,
+                                    .policies = policies,
+                                    .policy_count = 1,
+                                    .seeds = seeds,
+                                    .seed_count = 1,
+                                    .parameters = parameters_of(GENERATOR_PHILOX),
+                                    .threads = threads};
+    struct mono_time start = mono_now();
+    struct group_result *results;
+    struct fly_error error;
+
+    if (group_campaign_run(&plan, &results, &error) < 0)
+        die(error.text);
+    free(results);
+    return mono_elapsed_s(start, mono_now());
+}
+
+static void bench_groups(const struct workload *workload)
+{
+    static const char *const datasets[] = {"librispeech"};
+    static const struct made_groups made = {
+        .datasets = datasets, .dataset_count = 1, .groups = 200, .submissions = RECURRENCES, .seed = 1};
+    char path[] = "/tmp/flyball-bench-XXXXXX";
+    static size_t workloads[1024];
+    double rates[ROUNDS], ratios[ROUNDS], speedups[ROUNDS];
+    struct spread rate, ratio, speedup;
+    struct group_file file;
+    struct fly_error error;
+    int fd = mkstemp(path);
+    FILE *stream = fd < 0 ? NULL : fdopen(fd, "w");
+
+    if (stream == NULL)
+        die("making a temporary file failed");
+    made_groups_write(stream, &made);
+    if (fclose(stream) != 0 || group_file_open(&file, path, path, &error) < 0)
+        die("writing a temporary file failed");
+    for (int i = 0; i < ROUNDS; i++) {
+        const struct policy_parameters parameters = parameters_of(GENERATOR_PHILOX);
+        double one_s = run_groups(workload, &file, workloads, 1);
+        struct recurring job;
+
+        recurring_init(&job, workload, &batch_policy_zeus, &parameters, NULL);
+        ratios[i] = one_s / run_recurrences(&job, RECURRENCES);
+        recurring_deinit(&job);
+        rates[i] = RECURRENCES / one_s / 1e6;
+        speedups[i] = one_s / run_groups(workload, &file, workloads, 2);
+    }
+    group_file_close(&file);
+    unlink(path);
+    rate = spread_of(rates, ROUNDS);
+    ratio = spread_of(ratios, ROUNDS);
+    speedup = spread_of(speedups, ROUNDS);
+    printf("overlapping groups, zeus, 1 thread %5.2f million submissions/s (%.2f .. %.2f), read from CSV; "
+           "%.2f times the "
+           "time (%.2f .. %.2f) of as many recurrences of a single job; two threads %.2f times as fast (%.2f "
+           ".. %.2f)\n",
+           rate.median, rate.least, rate.most, ratio.median, ratio.least, ratio.most, speedup.median,
+           speedup.least, speedup.most);
+}
+
 /* Runs a program with its output thrown away; seconds, and peak memory in bytes. */
 static double run_process(char *const *arguments, double *out_peak_bytes)
 {
@@ -301,6 +371,7 @@ int main(int argc, char **argv)
     bench_recurrences(&workload, GENERATOR_NUMPY, "numpy ");
     bench_flat(&workload);
     bench_threads(&workload);
+    bench_groups(&workload);
     bench_process(argv[1], argv[2]);
     workload_close(&workload);
     return 0;
