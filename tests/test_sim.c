@@ -11,6 +11,7 @@
 
 #include "base/buffer.h"
 #include "sim/campaign.h"
+#include "sim/drift.h"
 #include "sim/made_trace.h"
 #include "sim/statistics.h"
 
@@ -149,21 +150,23 @@ static void test_training(void **state)
 {
     const struct workload_batch *batch = &workload.batches[3];
     double n = batch->path_epochs[2], time_s = batch->points[4].time_s, power_w = batch->points[4].power_w;
-    struct training training = environment_train(&workload, 3, 4, 2, 100, false);
+    struct training training = environment_train(&workload, 3, 4, 2, 1.0, 100, false);
 
     (void)state;
     assert_true(training.ran && training.reached);
     check_double(training.time_s, time_s * n);
     check_double(training.energy_j, time_s * power_w * n);
-    training = environment_train(&workload, 3, 4, 2, 100, true);
+    training = environment_train(&workload, 3, 4, 2, 1.0, 100, true);
     check_close(training.time_s, batch->mean_epoch_time_s + time_s * (n - 1.0), 1e-15);
-    training = environment_train(&workload, 3, 4, 2, (uint32_t)n - 1, false); /* stopped one epoch short */
+    training =
+        environment_train(&workload, 3, 4, 2, 1.0, (uint32_t)n - 1, false); /* stopped one epoch short */
     assert_false(training.reached);
     check_double(training.time_s, time_s * (n - 1.0));
-    training = environment_train(&workload, 3, 4, 2, 0, true);
+    training = environment_train(&workload, 3, 4, 2, 1.0, 0, true);
     assert_false(training.ran);
     check_double(training.energy_j, 0.0);
-    training = environment_train(&workload, 8, 0, 4, 100, false); /* a run that never reaches its target */
+    training =
+        environment_train(&workload, 8, 0, 4, 1.0, 100, false); /* a run that never reaches its target */
     assert_false(training.reached);
     check_double(training.epochs, 100.0);
 }
@@ -206,6 +209,90 @@ static void test_oracle(void **state)
         }
         recurring_deinit(&recurring);
         check_close(sum_j / counted, expected_j, 0.05);
+    }
+}
+
+static void test_drift(void **state)
+{
+    struct arena arena;
+    struct drift drift;
+    struct optimum still;
+
+    (void)state;
+    arena_init(&arena, 1 << 20);
+    assert_int_equal(oracle_find(&workload, &still, NULL), 0);
+    for (int kind = DRIFT_NONE; kind < DRIFT_COUNT; kind++) {
+        assert_int_equal(drift_init(&drift, (enum drift_kind)kind, &workload, 101, &arena, NULL), 0);
+        for (uint64_t r = 0; r <= 100; r++) {
+            const struct optimum optimum = drift_optimum(&drift, r);
+            double grown = kind == DRIFT_LEVEL && 2 * r >= 101 ? 1.8 : 1.0;
+
+            /* The best choice costs what it did, but for the common level, and no other costs less. */
+            check_close(optimum.cost_j, still.cost_j * grown, 1e-12);
+            for (size_t b = 0; b < workload.spec.batch_count; b++) {
+                const struct fly_power_point *point =
+                    &workload.batches[b].points[workload.batches[b].point_count - 1];
+                double cost_j = fly_cost(0.5, 250.0, point->time_s * point->power_w, point->time_s) *
+                                oracle_expected_epochs(&workload, b) * drift_factor(&drift, r, b);
+
+                assert_true(cost_j >= optimum.cost_j * (1 - 1e-9));
+            }
+        }
+        for (size_t b = 0; b < workload.spec.batch_count; b++)
+            check_double(drift_factor(&drift, 0, b), 1.0);
+    }
+    assert_int_equal(drift_init(&drift, DRIFT_JUMP, &workload, 100, &arena, NULL), 0);
+    check_double(drift_factor(&drift, 49, 3), 1.0);
+    assert_int_equal(drift_optimum(&drift, 49).batch, still.batch);
+    assert_true(drift_optimum(&drift, 50).batch >
+                still.batch + 1); /* octaves apart, and the trace has one size in each */
+    assert_string_equal(drift_names[DRIFT_SINE], "sine");
+    arena_deinit(&arena);
+}
+
+static const struct campaign_policy policies[] = {{"zeus", &batch_policy_zeus, true},
+                                                  {"grid", &batch_policy_grid, true},
+                                                  {"oracle", NULL, true},
+                                                  {"default", &batch_policy_default, false}};
+static uint32_t seeds[] = {1, 2, 3, 4, 5, 6};
+
+static struct campaign_plan plan_of(unsigned threads, ordered_sink *sink, void *context)
+{
+    return (struct campaign_plan){.workloads = &workload,
+                                  .workload_count = 1,
+                                  .policies = policies,
+                                  .policy_count = COUNT(policies),
+                                  .seeds = seeds,
+                                  .seed_count = COUNT(seeds),
+                                  .parameters = {.beta = 2.0},
+                                  .threads = threads,
+                                  .tries = sink,
+                                  .tries_context = context};
+}
+
+/* Under drift the oracle still has next to no regret, since it moves along; the fixed default falls behind.
+ */
+static void test_oracle_follows_drift(void **state)
+{
+    static const enum drift_kind kinds[] = {DRIFT_SHIFT, DRIFT_JUMP, DRIFT_SINE};
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(kinds); i++) {
+        struct campaign_plan plan = plan_of(2, NULL, NULL);
+        struct campaign campaign;
+        double mean = 0.0;
+
+        plan.drift = kinds[i];
+        plan.recurrences = 400;
+        assert_int_equal(campaign_run(&plan, &campaign, NULL), 0);
+        for (size_t s = 0; s < COUNT(seeds); s++) {
+            const struct comparison *oracle = &campaign_cell(&plan, &campaign, 0, 2)[s];
+
+            assert_int_equal(oracle->ended, 0);
+            mean += oracle->figures[FIGURE_REGRET] / COUNT(seeds);
+        }
+        assert_true(fabs(mean) < 8.0); /* of 400 recurrences */
+        campaign_free(&campaign);
     }
 }
 
@@ -294,26 +381,6 @@ static void test_ordered_output(void **state)
     assert_int_equal(*at, '\0');
     ordered_output_deinit(&writing.output);
     buffer_deinit(&text);
-}
-
-static const struct campaign_policy policies[] = {{"zeus", &batch_policy_zeus, true},
-                                                  {"grid", &batch_policy_grid, true},
-                                                  {"oracle", NULL, true},
-                                                  {"default", &batch_policy_default, false}};
-static uint32_t seeds[] = {1, 2, 3, 4, 5, 6};
-
-static struct campaign_plan plan_of(unsigned threads, ordered_sink *sink, void *context)
-{
-    return (struct campaign_plan){.workloads = &workload,
-                                  .workload_count = 1,
-                                  .policies = policies,
-                                  .policy_count = COUNT(policies),
-                                  .seeds = seeds,
-                                  .seed_count = COUNT(seeds),
-                                  .parameters = {.beta = 2.0},
-                                  .threads = threads,
-                                  .tries = sink,
-                                  .tries_context = context};
 }
 
 static void test_campaign_threads(void **state)
@@ -418,6 +485,8 @@ int main(void)
         cmocka_unit_test(test_environment_shares_luck),
         cmocka_unit_test(test_training),
         cmocka_unit_test(test_oracle),
+        cmocka_unit_test(test_drift),
+        cmocka_unit_test(test_oracle_follows_drift),
         cmocka_unit_test(test_statistics),
         cmocka_unit_test(test_ordered_output),
         cmocka_unit_test(test_campaign_threads),

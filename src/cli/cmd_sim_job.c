@@ -42,6 +42,15 @@ static const struct cli_option options[] = {
      .maximum = 1e12,
      .key = "sim.recurrences",
      .help = "Recurrences of each job; if not given, twice its batch sizes times its power limits."},
+    {.name = "drift",
+     .type = CLI_CHOICE,
+     .placeholder = "KIND",
+     .choices = drift_names,
+     .default_text = "none",
+     .key = "sim.drift",
+     .help = "Made-up drift of the epochs needed: the optimum moves slowly (shift), jumps at half time "
+             "(jump) or swings "
+             "(sine), or all batch sizes need 1.8 times as many from half time on (level)."},
     SIM_OPTION_ETA,
     SIM_OPTION_BETA,
     SIM_OPTION_WINDOW,
@@ -100,6 +109,7 @@ static struct campaign_plan make_plan(struct sim_job *sim, const struct cli_call
         .seeds = sim->seeds,
         .seed_count = sim->seed_count,
         .recurrences = cli_set(call, "recurrences") ? (uint64_t)cli_integer(call, "recurrences") : 0,
+        .drift = (enum drift_kind)cli_choice(call, "drift"),
         .parameters = sim_policy_parameters(call),
         .threads = sim_run_threads(call),
         .tries = cli_set(call, "tries") ? sim_run_sink : NULL,
@@ -107,6 +117,16 @@ static struct campaign_plan make_plan(struct sim_job *sim, const struct cli_call
         .progress = sim_run_progress,
         .progress_context = &sim->run,
     };
+}
+
+/* A job whose epochs all grow must be given more of them, or none could reach its target. */
+static void allow_for_drift(struct sim_job *sim, const struct cli_call *call)
+{
+    if (cli_choice(call, "drift") != DRIFT_LEVEL)
+        return;
+    for (size_t i = 0; i < sim->workloads.count; i++)
+        sim->workloads.items[i].spec.max_epochs *= 2;
+    cli_note(call, "with this drift every job may take twice its greatest number of epochs");
 }
 
 /* Simulates, completes the tries file, and only then reports. */
@@ -149,6 +169,7 @@ static int sim_job_run(const struct cli_call *call, struct fly_error *out_error)
         code = sim_workloads_open(&sim.workloads, call, out_error);
     if (code == 0) {
         sim_policies_choose(&sim.policies, call);
+        allow_for_drift(&sim, call);
         code = simulate(&sim, call, out_error);
         sim_workloads_close(&sim.workloads);
     }

@@ -207,6 +207,7 @@ static void add_settings(struct table *table, const struct cli_call *call, const
 
     json_object_set_new(settings, "traces", json_string(cli_text(call, "traces")));
     json_object_set_new(settings, "seeds", json_string(cli_text(call, "seeds")));
+    json_object_set_new(settings, "drift", json_string(cli_text(call, "drift")));
     json_object_set_new(settings, "eta", json_real(cli_real(call, "eta")));
     json_object_set_new(settings, "beta", stops ? json_real(plan->parameters.beta) : json_null());
     if (!stops)

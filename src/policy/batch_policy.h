@@ -31,6 +31,9 @@ struct policy_parameters {
     bool overlapping;   /* recurrences may be submitted while others run */
     size_t fixed_batch; /* the choice of the policy `fixed` */
     double fixed_limit_w;
+    /* If not NULL, that choice in each recurrence, where it changes; gets fixed_context. */
+    void (*fixed_at)(const void *context, uint64_t recurrence, size_t *out_batch, double *out_limit_w);
+    const void *fixed_context;
 };
 
 enum { POLICY_WINDOW_MAX = 65536 };

@@ -4,6 +4,8 @@
 
 struct fixed_state {
     struct proposal choice;
+    void (*at)(const void *context, uint64_t recurrence, size_t *out_batch, double *out_limit_w);
+    const void *context;
 };
 
 static int choice_create(size_t batch, double limit_w, struct arena *arena, void **out_state,
@@ -33,11 +35,20 @@ static int default_create(const struct job_spec *spec, const struct policy_param
 static int fixed_create(const struct job_spec *spec, const struct policy_parameters *parameters,
                         struct arena *arena, void **out_state, struct fly_error *out_error)
 {
+    int code;
+
     if (parameters->fixed_batch >= spec->batch_count)
         return error_set(out_error, FLY_EUSAGE,
                          "policy 'fixed': batch index %zu is beyond the job's %zu batch sizes",
                          parameters->fixed_batch, spec->batch_count);
-    return choice_create(parameters->fixed_batch, parameters->fixed_limit_w, arena, out_state, out_error);
+    code = choice_create(parameters->fixed_batch, parameters->fixed_limit_w, arena, out_state, out_error);
+    if (code == 0) {
+        struct fixed_state *state = *out_state;
+
+        state->at = parameters->fixed_at;
+        state->context = parameters->fixed_context;
+    }
+    return code;
 }
 
 static int fixed_propose(const void *state, const struct batch_question *question,
@@ -45,9 +56,10 @@ static int fixed_propose(const void *state, const struct batch_question *questio
 {
     const struct fixed_state *fixed = state;
 
-    (void)question;
     (void)out_error;
     *out_proposal = fixed->choice;
+    if (fixed->at != NULL)
+        fixed->at(fixed->context, question->recurrence, &out_proposal->batch, &out_proposal->limit_w);
     return 0;
 }
 

@@ -7,6 +7,8 @@
 #include "sim/crew.h"
 #include "sim/try_writer.h"
 
+enum { MEMORY_MAX = 64 << 20 };
+
 /* What the units share. */
 struct work {
     const struct campaign_plan *plan;
@@ -21,6 +23,16 @@ static void no_optimum(const struct workload *workload, struct comparison *out_r
     out_result->ended = oracle_find(workload, &none, &out_result->end);
     for (int i = 0; i < FIGURE_COUNT; i++)
         out_result->figures[i] = NAN;
+}
+
+/* The oracle knows the drift too. */
+static void follow_optimum(const void *context, uint64_t recurrence, size_t *out_batch, double *out_limit_w)
+{
+    const struct drift *drift = context;
+    const struct optimum optimum = drift_optimum(drift, recurrence);
+
+    *out_batch = optimum.batch;
+    *out_limit_w = drift->workload->batches[optimum.batch].points[optimum.point].limit_w;
 }
 
 static int run_unit(void *context, struct crew_unit *unit, struct fly_error *out_error)
@@ -39,6 +51,7 @@ static int run_unit(void *context, struct crew_unit *unit, struct fly_error *out
         .policy = policy->policy != NULL ? policy->policy : &batch_policy_fixed,
         .parameters = plan->parameters,
         .recurrences = work->campaign->recurrences[w],
+        .drift = plan->drift == DRIFT_NONE ? NULL : &work->campaign->drifts[w],
         .cancelled = crew_given_up,
         .cancelled_context = unit,
     };
@@ -53,6 +66,10 @@ static int run_unit(void *context, struct crew_unit *unit, struct fly_error *out
         return 0;
     }
     comparison.parameters.fixed_limit_w = workload->batches[optimum->batch].points[optimum->point].limit_w;
+    if (comparison.drift != NULL && policy->policy == NULL) {
+        comparison.parameters.fixed_at = follow_optimum;
+        comparison.parameters.fixed_context = comparison.drift;
+    }
     try_writer_init(&writer, unit, workload->gpu, NULL, workload->job.dataset, policy->name,
                     comparison.parameters.seed);
     if (plan->tries != NULL && policy->writes_tries) {
@@ -67,19 +84,26 @@ static int run_unit(void *context, struct crew_unit *unit, struct fly_error *out
 static int prepare(const struct campaign_plan *plan, struct campaign *campaign, uint64_t units,
                    struct fly_error *out_error)
 {
+    int code = 0;
+
     campaign->comparisons = calloc(units, sizeof campaign->comparisons[0]);
     campaign->optima = calloc(plan->workload_count, sizeof campaign->optima[0]);
     campaign->recurrences = calloc(plan->workload_count, sizeof campaign->recurrences[0]);
-    if (campaign->comparisons == NULL || campaign->optima == NULL || campaign->recurrences == NULL)
+    campaign->drifts = calloc(plan->workload_count, sizeof campaign->drifts[0]);
+    arena_init(&campaign->arena, MEMORY_MAX);
+    if (campaign->comparisons == NULL || campaign->optima == NULL || campaign->recurrences == NULL ||
+        campaign->drifts == NULL)
         return error_no_memory(out_error);
-    for (size_t i = 0; i < plan->workload_count; i++) {
+    for (size_t i = 0; i < plan->workload_count && code == 0; i++) {
         const struct workload *workload = &plan->workloads[i];
 
         if (oracle_find(workload, &campaign->optima[i], NULL) < 0)
             campaign->optima[i] = (struct optimum){.cost_j = INFINITY};
         campaign->recurrences[i] = plan->recurrences > 0 ? plan->recurrences : workload_recurrences(workload);
+        code = drift_init(&campaign->drifts[i], plan->drift, workload, campaign->recurrences[i],
+                          &campaign->arena, out_error);
     }
-    return 0;
+    return code;
 }
 
 int campaign_run(const struct campaign_plan *plan, struct campaign *out_campaign, struct fly_error *out_error)
@@ -116,6 +140,8 @@ void campaign_free(struct campaign *campaign)
     free(campaign->comparisons);
     free(campaign->optima);
     free(campaign->recurrences);
+    free(campaign->drifts);
+    arena_deinit(&campaign->arena);
     *campaign = (struct campaign){0};
 }
 

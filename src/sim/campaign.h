@@ -28,7 +28,8 @@ struct campaign_plan {
     size_t policy_count;
     const uint32_t *seeds;
     size_t seed_count;
-    uint64_t recurrences;                /* of each job; 0 for the published number of its workload */
+    uint64_t recurrences; /* of each job; 0 for the published number of its workload */
+    enum drift_kind drift;
     struct policy_parameters parameters; /* the seed is filled in */
     unsigned threads;                    /* as in crew.h */
     ordered_sink *tries;                 /* takes the tries as CSV text, or NULL */
@@ -44,6 +45,8 @@ struct campaign {
     struct comparison *comparisons; /* owned: [workload][policy][seed] */
     struct optimum *optima;         /* owned: [workload]; cost_j is infinite where there is none */
     uint64_t *recurrences;          /* owned: [workload] */
+    struct drift *drifts;           /* owned: [workload] */
+    struct arena arena;             /* of the drifts */
 };
 
 /*

@@ -42,9 +42,12 @@ static int race_step(struct race *race, struct fly_error *out_error)
         code = side_step(&race->baseline, race->completed, out_error);
     if (code < 0)
         return code;
-    if (optimum != NULL)
-        race->regret +=
-            (race->policy.tail[race->completed % COMPARISON_TAIL].cost_j - optimum->cost_j) / optimum->cost_j;
+    if (optimum != NULL) {
+        double best_j = race->plan->drift == NULL ? optimum->cost_j
+                                                  : drift_optimum(race->plan->drift, race->completed).cost_j;
+
+        race->regret += (race->policy.tail[race->completed % COMPARISON_TAIL].cost_j - best_j) / best_j;
+    }
     race->completed++;
     if (!(race->policy.cost_j < race->baseline.cost_j))
         race->last_behind = race->completed;
@@ -133,6 +136,7 @@ int comparison_run(const struct comparison_plan *plan, struct comparison *out_co
                           out_error);
     if (code < 0)
         goto end_policy;
+    race.policy.job.environment.drift = race.baseline.job.environment.drift = plan->drift;
     race.policy.job.observer = plan->observer;
     race.policy.job.observer_context = plan->observer_context;
     code = run_race(&race, &comparison, out_error);

@@ -39,6 +39,7 @@ struct comparison_plan {
     const struct batch_policy *policy;
     struct policy_parameters parameters;
     uint64_t recurrences;         /* >= 1 */
+    const struct drift *drift;    /* NULL: none; the optimum then follows it */
     recurring_observer *observer; /* of the policy's tries, or NULL */
     void *observer_context;
     /* Asked before every 1024th recurrence; true gives the run up. NULL: never. */

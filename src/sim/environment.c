@@ -32,12 +32,12 @@ uint32_t environment_draw_path(struct environment *environment, uint64_t recurre
 }
 
 struct training environment_train(const struct workload *workload, size_t batch, size_t point, uint32_t path,
-                                  uint32_t epoch_cap, bool profiling)
+                                  double epoch_factor, uint32_t epoch_cap, bool profiling)
 {
     const struct workload_batch *trained = &workload->batches[batch];
     const struct fly_power_point *epoch = &trained->points[point];
     double epoch_energy_j = epoch->time_s * epoch->power_w;
-    double target_epoch = trained->path_epochs[path];
+    double target_epoch = trained->path_epochs[path] * epoch_factor;
     struct training training = {.ran = epoch_cap > 0};
 
     if (!training.ran)
@@ -52,4 +52,9 @@ struct training environment_train(const struct workload *workload, size_t batch,
         training.time_s = epoch->time_s * training.epochs;
     }
     return training;
+}
+
+double environment_epoch_factor(const struct environment *environment, uint64_t recurrence, size_t batch)
+{
+    return environment->drift == NULL ? 1.0 : drift_factor(environment->drift, recurrence, batch);
 }

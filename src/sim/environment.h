@@ -9,6 +9,7 @@
 #include "base/generator.h"
 #include "base/numpy_random.h"
 #include "base/philox.h"
+#include "sim/drift.h"
 #include "sim/workload.h"
 
 /*
@@ -24,6 +25,7 @@ struct environment {
     enum generator generator;
     struct philox_key key;
     struct numpy_random random;
+    const struct drift *drift; /* NULL: none */
 };
 
 /* What happened in one training. */
@@ -45,10 +47,13 @@ uint32_t environment_draw_path(struct environment *environment, uint64_t recurre
 
 /*
  * Trains along `path` for at most `epoch_cap` epochs under the power limit at
- * index `point`. With `profiling` the first epoch is shared evenly among all
- * limits. Pure.
+ * index `point`; the run needs `epoch_factor` times the recorded epochs. With
+ * `profiling` the first epoch is shared evenly among all limits. Pure.
  */
 struct training environment_train(const struct workload *workload, size_t batch, size_t point, uint32_t path,
-                                  uint32_t epoch_cap, bool profiling);
+                                  double epoch_factor, uint32_t epoch_cap, bool profiling);
+
+/* The factor of a training in this environment: 1 without drift. */
+double environment_epoch_factor(const struct environment *environment, uint64_t recurrence, size_t batch);
 
 #endif

@@ -48,7 +48,9 @@ int trial_run(struct decider *decider, struct environment *environment, uint64_t
     epoch = &workload->batches[proposal.batch].points[point];
     path = environment_draw_path(environment, recurrence, try_number, proposal.batch);
     cap = decider_epoch_cap(decider, proposal.batch, epoch->time_s * epoch->power_w, epoch->time_s);
-    training = environment_train(workload, proposal.batch, point, path, cap, profiling);
+    training =
+        environment_train(workload, proposal.batch, point, path,
+                          environment_epoch_factor(environment, recurrence, proposal.batch), cap, profiling);
     *out_trial = (struct trial){.ended = {.batch = proposal.batch,
                                           .limit_w = limit_w,
                                           .outcome = !training.ran      ? TRIAL_REFUSED
