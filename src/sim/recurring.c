@@ -21,6 +21,7 @@ int recurring_init(struct recurring *job, const struct workload *workload, const
 
 void recurring_deinit(struct recurring *job)
 {
+    decider_deinit(&job->decider);
     arena_deinit(&job->arena);
 }
 
@@ -97,7 +98,10 @@ static int run_try(struct recurring *job, uint32_t try_number, struct recurrence
     point = workload_find_limit(&job->workload->batches[proposal.batch], ended.limit_w);
     epoch = &job->workload->batches[proposal.batch].points[point];
     path = environment_draw_path(&job->environment, job->recurrences, try_number, proposal.batch);
-    cap = decider_epoch_cap(&job->decider, proposal.batch, epoch->time_s * epoch->power_w, epoch->time_s);
+    code = decider_epoch_cap(&job->decider, proposal.batch, epoch->time_s * epoch->power_w, epoch->time_s,
+                             &cap, out_error);
+    if (code < 0)
+        return code;
     training = environment_train(job->workload, proposal.batch, point, path, cap, profiling);
     ended.outcome = !training.ran ? TRIAL_REFUSED : training.reached ? TRIAL_REACHED : TRIAL_NOT_REACHED;
     ended.energy_j = training.energy_j;
