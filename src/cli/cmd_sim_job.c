@@ -11,6 +11,8 @@
 #include "cli/call.h"
 #include "cli/commands.h"
 #include "cli/number_list.h"
+#include "cli/plugin_crash.h"
+#include "cli/sim_plugins.h"
 #include "cli/sim_report.h"
 #include "cli/sim_workloads.h"
 #include "sim/campaign.h"
@@ -54,9 +56,15 @@ static const struct cli_option options[] = {
      .type = CLI_LIST,
      .placeholder = "NAME",
      .choices = policy_names,
+     .paths = true,
      .default_text = "zeus",
      .key = "sim.policy",
      .help = "Policies to compare; default and oracle are always computed."},
+    {.name = "power-policy",
+     .type = CLI_TEXT,
+     .placeholder = "FILE",
+     .help = "Shared object whose policy chooses the power limit of each profiled batch size; if not given, "
+             "least cost decides."},
     {.name = "seeds",
      .type = CLI_TEXT,
      .placeholder = "LIST",
@@ -156,7 +164,8 @@ static const struct cli_option options[] = {
 struct sim_job {
     struct arena arena;
     struct sim_workloads workloads;
-    struct campaign_policy chosen[POLICY_COUNT];
+    struct sim_plugins plugins;
+    struct campaign_policy chosen[CLI_LIST_MAX + POLICY_COUNT];
     size_t chosen_count;
     uint32_t *seeds;
     size_t seed_count;
@@ -170,13 +179,18 @@ static void choose_policies(struct sim_job *sim, const struct cli_call *call)
     static const int always[] = {POLICY_DEFAULT, POLICY_ORACLE};
     const struct cli_list *asked = cli_list(call, "policy");
     bool chosen[POLICY_COUNT] = {false};
+    size_t plugin = 0;
 
     for (size_t i = 0; i < asked->count; i++) {
         int policy = asked->choices[i];
+        const struct batch_policy *own = policy < 0 ? &sim->plugins.batch[plugin++].policy : NULL;
 
-        chosen[policy] = true;
+        if (policy >= 0)
+            chosen[policy] = true;
         sim->chosen[sim->chosen_count++] =
-            (struct campaign_policy){policy_names[policy], policies[policy], .writes_tries = true};
+            own != NULL
+                ? (struct campaign_policy){own->name, own, .writes_tries = true}
+                : (struct campaign_policy){policy_names[policy], policies[policy], .writes_tries = true};
     }
     for (size_t i = 0; i < sizeof always / sizeof always[0]; i++) {
         if (!chosen[always[i]])
@@ -227,8 +241,10 @@ static struct campaign_plan make_plan(struct sim_job *sim, const struct cli_call
         .recurrences = cli_set(call, "recurrences") ? (uint64_t)cli_integer(call, "recurrences") : 0,
         .parameters = {.beta = cli_real(call, "beta"),
                        .window = (uint32_t)cli_integer(call, "window"),
-                       .generator = (enum generator)cli_choice(call, "generator")},
+                       .generator = (enum generator)cli_choice(call, "generator"),
+                       .power = sim_plugins_power(&sim->plugins)},
         .threads = thread_count(call),
+        .thread_begun = plugin_crash_thread,
         .tries = cli_set(call, "tries") ? write_tries : NULL,
         .tries_context = sim,
         .progress = show_progress,
@@ -251,7 +267,9 @@ static int simulate(struct sim_job *sim, const struct cli_call *call, struct fly
         return code;
     cli_progress_begin(call, &sim->progress, "simulations",
                        (uint64_t)plan.workload_count * plan.policy_count * plan.seed_count);
+    plugin_crash_remove(sim->tries.temporary);
     code = campaign_run(&plan, &campaign, out_error);
+    plugin_crash_remove(NULL);
     progress_end(&sim->progress);
     if (code < 0) {
         atomic_file_discard(&sim->tries);
@@ -286,8 +304,12 @@ static int sim_job_run(const struct cli_call *call, struct fly_error *out_error)
     if (code == 0)
         code = sim_workloads_open(&sim.workloads, call, out_error);
     if (code == 0) {
-        choose_policies(&sim, call);
-        code = simulate(&sim, call, out_error);
+        code = sim_plugins_open(&sim.plugins, call, policy_names, out_error);
+        if (code == 0) {
+            choose_policies(&sim, call);
+            code = simulate(&sim, call, out_error);
+            sim_plugins_close(&sim.plugins);
+        }
         sim_workloads_close(&sim.workloads);
     }
     arena_deinit(&sim.arena);
@@ -312,7 +334,11 @@ const struct cli_command cmd_sim_job = {
          "in vain) is a result: it is reported as such, and the exit status is 0.",
          "The tries file has the columns gpu, dataset, policy, seed, recurrence, try, batch_size, "
          "power_limit_w, "
-         "reached, energy_j, time_s and cost_j. It appears when it is complete, or not at all."},
+         "reached, energy_j, time_s and cost_j. It appears when it is complete, or not at all.",
+         "A policy can be your own: a shared object that --policy names by its path (with a slash, or ending "
+         "in .so), or --power-policy for the choice of power limits; flyball/plugin.h is all it needs. "
+         "Configuration files cannot name one. A wrong answer or a crash of a plug-in is an error that names "
+         "it."},
     .options = options,
     .option_count = sizeof options / sizeof options[0],
     .examples = {{"flyball sim job --traces traces --gpu v100",
@@ -321,6 +347,8 @@ const struct cli_command cmd_sim_job = {
                   "--seeds 1-100",
                   "compare two policies on one job over a hundred seeds"},
                  {"flyball sim job --traces traces --gpu v100 --generator numpy --seeds 1 --tries tries.csv",
-                  "repeat the published code's run with seed 1, try by try"}},
+                  "repeat the published code's run with seed 1, try by try"},
+                 {"flyball sim job --traces traces --gpu v100 --policy zeus,./mine.so",
+                  "compare a policy of your own with the published search"}},
     .run = sim_job_run,
 };

@@ -157,6 +157,8 @@ static void *work(void *context)
     struct crew *crew = context;
     uint64_t number;
 
+    if (crew->plan->thread_begun != NULL)
+        crew->plan->thread_begun();
     while (take_unit(crew, &number)) {
         struct unit unit;
         struct fly_error error = {0};
@@ -174,14 +176,20 @@ static void *work(void *context)
     return NULL;
 }
 
-/* Starts up to plan->threads workers with all signals blocked; returns how many run. */
+/*
+ * Starts up to plan->threads workers with all signals blocked but those of
+ * faults, for which a program may have handlers; returns how many run.
+ */
 static unsigned start_workers(struct crew *crew, pthread_t *threads)
 {
-    sigset_t all, before;
+    static const int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
+    sigset_t blocked, before;
     unsigned count = 0;
 
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
+    sigfillset(&blocked);
+    for (size_t i = 0; i < sizeof faults / sizeof faults[0]; i++)
+        sigdelset(&blocked, faults[i]);
+    pthread_sigmask(SIG_SETMASK, &blocked, &before);
     pthread_mutex_lock(&crew->lock);
     while (count < crew->plan->threads && count < crew->total &&
            pthread_create(&threads[count], NULL, work, crew) == 0)

@@ -31,6 +31,7 @@ struct campaign_plan {
     uint64_t recurrences;                /* of each job; 0 for the published number of its workload */
     struct policy_parameters parameters; /* the seed is filled in */
     unsigned threads;                    /* 1 .. CAMPAIGN_THREADS_MAX */
+    void (*thread_begun)(void);          /* called first by every worker thread, or NULL */
     ordered_sink *tries;                 /* takes the tries as CSV text, or NULL */
     void *tries_context;
     void (*progress)(void *context, uint64_t done,
@@ -52,7 +53,8 @@ extern const char campaign_tries_header[];
 /*
  * Runs the plan. FLY_ENOMEM, FLY_ELIMIT beyond CAMPAIGN_UNITS_MAX comparisons,
  * or the first error of a comparison or the tries sink. Needs campaign_free
- * only after success. Worker threads have all signals blocked.
+ * only after success. Worker threads have all signals blocked but those that
+ * tell of a fault of their own.
  */
 int campaign_run(const struct campaign_plan *plan, struct campaign *out_campaign,
                  struct fly_error *out_error);
