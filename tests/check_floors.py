@@ -20,7 +20,7 @@ PUBLIC = {
     "error": "base", "export": "base", "version": "base",
     "cost": "model", "objective": "model", "operating_point": "model", "pareto": "model",
     "power_profile": "model",
-    "power_search": "policy", "power_selector": "policy",
+    "plugin": "policy", "power_search": "policy", "power_selector": "policy",
 }
 UMBRELLA = "flyball"
 

@@ -36,7 +36,8 @@ enum { CLI_LIST_MAX = 64 };
 struct cli_list {
     size_t count;
     const char *words[CLI_LIST_MAX];
-    int choices[CLI_LIST_MAX]; /* index of each word in the option's choices, -1 without those */
+    int choices[CLI_LIST_MAX]; /* index of each word in the option's choices, -1 for a path or without those
+                                */
 };
 
 /* As the user wrote it; NULL when unset and without default. For every type. */

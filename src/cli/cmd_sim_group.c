@@ -9,6 +9,7 @@
 #include "cli/commands.h"
 #include "cli/group_report.h"
 #include "cli/number_list.h"
+#include "cli/plugin_crash.h"
 #include "cli/sim_policies.h"
 #include "cli/sim_run.h"
 #include "cli/sim_workloads.h"
@@ -28,6 +29,7 @@ static const struct cli_option options[] = {
     SIM_OPTION_TRACES,
     SIM_OPTION_GPU,
     SIM_OPTION_POLICY,
+    SIM_OPTION_POWER_POLICY,
     {.name = "seeds",
      .type = CLI_TEXT,
      .placeholder = "LIST",
@@ -126,8 +128,9 @@ static int simulate(struct sim_group *sim, const struct cli_call *call, struct f
         .seeds = sim->seeds,
         .seed_count = sim->seed_count,
         .seed_from_name = cli_choice(call, "generator") == GENERATOR_NUMPY,
-        .parameters = sim_policy_parameters(call),
+        .parameters = sim_policy_parameters(&sim->policies, call),
         .threads = sim_run_threads(call),
+        .thread_begun = plugin_crash_thread,
         .tries = cli_set(call, "tries") ? sim_run_sink : NULL,
         .tries_context = &sim->run,
         .progress = sim_run_progress,
@@ -154,9 +157,11 @@ static int run_with_traces(struct sim_group *sim, const struct cli_call *call, s
     if (code < 0)
         return code;
     code = open_workloads(sim, call, out_error);
+    if (code == 0)
+        code = sim_policies_open(&sim->policies, call, out_error);
     if (code == 0) {
-        sim_policies_choose(&sim->policies, call);
         code = simulate(sim, call, out_error);
+        sim_policies_close(&sim->policies);
     }
     sim_workloads_close(&sim->workloads);
     return code;

@@ -7,6 +7,7 @@
 #include "cli/call.h"
 #include "cli/commands.h"
 #include "cli/number_list.h"
+#include "cli/plugin_crash.h"
 #include "cli/sim_policies.h"
 #include "cli/sim_report.h"
 #include "cli/sim_run.h"
@@ -29,6 +30,7 @@ static const struct cli_option options[] = {
              "those of "
              "--jobs."},
     SIM_OPTION_POLICY,
+    SIM_OPTION_POWER_POLICY,
     {.name = "seeds",
      .type = CLI_TEXT,
      .placeholder = "LIST",
@@ -110,8 +112,9 @@ static struct campaign_plan make_plan(struct sim_job *sim, const struct cli_call
         .seed_count = sim->seed_count,
         .recurrences = cli_set(call, "recurrences") ? (uint64_t)cli_integer(call, "recurrences") : 0,
         .drift = (enum drift_kind)cli_choice(call, "drift"),
-        .parameters = sim_policy_parameters(call),
+        .parameters = sim_policy_parameters(&sim->policies, call),
         .threads = sim_run_threads(call),
+        .thread_begun = plugin_crash_thread,
         .tries = cli_set(call, "tries") ? sim_run_sink : NULL,
         .tries_context = &sim->run,
         .progress = sim_run_progress,
@@ -168,9 +171,12 @@ static int sim_job_run(const struct cli_call *call, struct fly_error *out_error)
     if (code == 0)
         code = sim_workloads_open(&sim.workloads, call, out_error);
     if (code == 0) {
-        sim_policies_choose(&sim.policies, call);
-        allow_for_drift(&sim, call);
-        code = simulate(&sim, call, out_error);
+        code = sim_policies_open(&sim.policies, call, out_error);
+        if (code == 0) {
+            allow_for_drift(&sim, call);
+            code = simulate(&sim, call, out_error);
+            sim_policies_close(&sim.policies);
+        }
         sim_workloads_close(&sim.workloads);
     }
     arena_deinit(&sim.arena);
@@ -195,7 +201,11 @@ const struct cli_command cmd_sim_job = {
          "in vain) is a result: it is reported as such, and the exit status is 0.",
          "The tries file has the columns gpu, dataset, policy, seed, recurrence, try, batch_size, "
          "power_limit_w, "
-         "reached, energy_j, time_s and cost_j. It appears when it is complete, or not at all."},
+         "reached, energy_j, time_s and cost_j. It appears when it is complete, or not at all.",
+         "A policy can be your own: a shared object that --policy names by its path (with a slash, or ending "
+         "in .so), or --power-policy for the choice of power limits; flyball/plugin.h is all it needs. "
+         "Configuration files cannot name one. A wrong answer or a crash of a plug-in is an error that names "
+         "it."},
     .options = options,
     .option_count = sizeof options / sizeof options[0],
     .examples = {{"flyball sim job --traces traces --gpu v100",
@@ -204,6 +214,8 @@ const struct cli_command cmd_sim_job = {
                   "--seeds 1-100",
                   "compare two policies on one job over a hundred seeds"},
                  {"flyball sim job --traces traces --gpu v100 --generator numpy --seeds 1 --tries tries.csv",
-                  "repeat the published code's run with seed 1, try by try"}},
+                  "repeat the published code's run with seed 1, try by try"},
+                 {"flyball sim job --traces traces --gpu v100 --policy zeus,./mine.so",
+                  "compare a policy of your own with the published search"}},
     .run = sim_job_run,
 };

@@ -40,7 +40,7 @@ struct cli_call;
 enum cli_type {
     CLI_TEXT,    /* any text that is not empty */
     CLI_CHOICE,  /* one of `choices` */
-    CLI_LIST,    /* words separated by commas, each once; of `choices` where those are given */
+    CLI_LIST,    /* words separated by commas, each once; of `choices` where those are given, or `paths` */
     CLI_INTEGER, /* a whole number from minimum to maximum, both within 2^53 */
     CLI_REAL,    /* a finite number from minimum to maximum */
     CLI_FLAG,    /* present or absent; "yes" or "no" in variables and files */
@@ -56,6 +56,7 @@ struct cli_option {
     bool above_minimum;         /* the minimum itself is outside the range */
     bool infinite;              /* of CLI_REAL: the word "inf" is allowed too, and read as INFINITY */
     const char *const *choices; /* of CLI_CHOICE and CLI_LIST, ends with NULL */
+    bool paths;                 /* of CLI_LIST: paths of shared objects too: with a '/' or ending in .so */
     const char *default_text;   /* what holds when nothing else is said, or NULL for unset */
     const char *key;            /* in configuration files, "sim.gpu"; NULL: command line only */
     const char *help;           /* one sentence, with its full stop, without the default */

@@ -5,6 +5,7 @@
 #include <math.h>
 
 #include "cli/call.h"
+#include "cli/sim_plugins.h"
 #include "sim/campaign.h"
 #include "sim/crew.h"
 
@@ -12,18 +13,25 @@
  * Which policies a simulation command compares, and the options that
  * simulation commands share, as rows of their tables.
  */
-enum { SIM_POLICIES_MAX = 8 };
+enum { SIM_POLICIES_MAX = CLI_LIST_MAX + 2 };
 
 struct sim_policies {
+    struct sim_plugins plugins;
     struct campaign_policy items[SIM_POLICIES_MAX];
     size_t count;
 };
 
-/* The policies of --policy, then default and oracle where they were not asked for. */
-void sim_policies_choose(struct sim_policies *policies, const struct cli_call *call);
+/*
+ * The policies of --policy, plug-ins among them, then default and oracle where
+ * they were not asked for. Needs sim_policies_close only after success.
+ */
+int sim_policies_open(struct sim_policies *policies, const struct cli_call *call,
+                      struct fly_error *out_error);
+void sim_policies_close(struct sim_policies *policies);
 
-/* --beta, --window and --generator. */
-struct policy_parameters sim_policy_parameters(const struct cli_call *call);
+/* --beta, --window, --generator and --power-policy. */
+struct policy_parameters sim_policy_parameters(const struct sim_policies *policies,
+                                               const struct cli_call *call);
 
 extern const char *const sim_policy_names[];
 extern const char *const sim_generator_names[];
@@ -41,8 +49,14 @@ extern const char *const sim_generator_names[];
 #define SIM_OPTION_POLICY                                                                       \
     {                                                                                           \
         .name = "policy", .type = CLI_LIST, .placeholder = "NAME", .choices = sim_policy_names, \
-        .default_text = "zeus", .key = "sim.policy",                                            \
+        .paths = true, .default_text = "zeus", .key = "sim.policy",                             \
         .help = "Policies to compare; default and oracle are always computed."                  \
+    }
+#define SIM_OPTION_POWER_POLICY                                                                           \
+    {                                                                                                     \
+        .name = "power-policy", .type = CLI_TEXT, .placeholder = "FILE",                                  \
+        .help = "Shared object whose policy chooses the power limit of each profiled batch size; if not " \
+                "given, least cost decides."                                                              \
     }
 #define SIM_OPTION_ETA                                                                        \
     {                                                                                         \

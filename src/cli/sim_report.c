@@ -214,6 +214,8 @@ static void add_settings(struct table *table, const struct cli_call *call, const
         json_object_set_new(settings, "beta_unavailable", json_string("no early stopping"));
     json_object_set_new(settings, "window_observations", json_integer(plan->parameters.window));
     json_object_set_new(settings, "generator", json_string(cli_text(call, "generator")));
+    if (plan->parameters.power != NULL)
+        json_object_set_new(settings, "power_policy", json_string(plan->parameters.power->name));
     table_member(table, "settings", settings);
 }
 
@@ -241,7 +243,7 @@ static void put_statistics(struct buffer *text, const struct statistics *statist
 static void put_changes(struct buffer *text, const char *policy, const char *over, const struct cell *cell,
                         int first_figure)
 {
-    buffer_printf(text, "  %-10s%-11s", policy, over);
+    buffer_printf(text, "  %-9s %-11s", policy, over);
     for (int i = 0; i < 3; i++)
         put_statistics(text, &cell->figures[first_figure + i], 1);
     while (text->length > 0 && text->data[text->length - 1] == ' ')
@@ -334,6 +336,9 @@ int sim_report_emit(const struct cli_call *call, const struct campaign_plan *pla
 
     buffer_init(&text, TEXT_MAX);
     buffer_printf(&text, legend, cli_text(call, "traces"));
+    if (plan->parameters.power != NULL)
+        buffer_printf(&text, "Power limits of profiled batch sizes: as '%s' chooses (%s).\n\n",
+                      plan->parameters.power->name, cli_text(call, "power-policy"));
     code = for_each_cell(plan, campaign, &text, table, out_error);
     if (code == 0 && for_people)
         code = cli_emit_text(call, text.data, out_error);

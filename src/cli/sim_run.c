@@ -3,6 +3,7 @@
 
 #include <unistd.h>
 
+#include "cli/plugin_crash.h"
 #include "sim/crew.h"
 
 int sim_run_begin(struct sim_run *run, const struct cli_call *call, const char *header, uint64_t units,
@@ -17,6 +18,7 @@ int sim_run_begin(struct sim_run *run, const struct cli_call *call, const char *
         return code;
     if (run->has_tries)
         fputs(header, run->tries.stream); /* commit reports a failure */
+    plugin_crash_remove(run->tries.temporary);
     cli_progress_begin(call, &run->progress, "simulations", units);
     return 0;
 }
@@ -43,6 +45,7 @@ void sim_run_progress(void *context, uint64_t done, uint64_t total)
 int sim_run_end(struct sim_run *run, int code, struct fly_error *out_error)
 {
     progress_end(&run->progress);
+    plugin_crash_remove(NULL);
     if (code < 0)
         atomic_file_discard(&run->tries);
     else if (run->has_tries)

@@ -7,6 +7,7 @@
 #include "cli/value.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -55,12 +56,22 @@ static bool parse_choice(const struct cli_option *option, const char *text, stru
     return value->choice >= 0;
 }
 
+/* Whether a word that is no choice may stand in the list all the same. */
+static bool is_path(const struct cli_option *option, const char *word)
+{
+    size_t length = strlen(word);
+
+    return option->paths &&
+           (strchr(word, '/') != NULL || (length > 3 && strcmp(word + length - 3, ".so") == 0));
+}
+
 /* Adds a word to the list, unless it is empty, unknown, there already, or one too many. */
 static bool list_add(const struct cli_option *option, const char *word, struct cli_list *list)
 {
     int choice = word_index(word, option->choices, choice_count(option));
 
-    if (word[0] == '\0' || list->count == CLI_LIST_MAX || (option->choices != NULL && choice < 0) ||
+    if (word[0] == '\0' || list->count == CLI_LIST_MAX ||
+        (option->choices != NULL && choice < 0 && !is_path(option, word)) ||
         word_index(word, list->words, list->count) >= 0)
         return false;
     list->words[list->count] = word;
@@ -160,6 +171,8 @@ static void describe_choices(const struct cli_option *option, struct buffer *out
     buffer_puts(out_text, list ? "one or more of " : "one of ");
     for (size_t i = 0; option->choices[i] != NULL; i++)
         buffer_printf(out_text, "%s%s", i > 0 ? ", " : "", option->choices[i]);
+    if (option->paths)
+        buffer_puts(out_text, ", or paths of shared objects such as ./mine.so");
     if (list)
         buffer_puts(out_text, ", separated by commas, each once");
 }
@@ -184,17 +197,14 @@ void value_describe(const struct cli_option *option, struct buffer *out_text)
 /* The choice that the text, or the first unknown word of a list, may have meant; NULL for none. */
 static const char *nearest_choice(const struct cli_option *option, const char *text)
 {
-    char word[64];
+    char word[VALUE_TEXT_MAX + 1];
     int nearest;
 
     for (; option->choices != NULL; text++) {
         size_t length = option->type == CLI_LIST ? strcspn(text, ",") : strlen(text);
 
-        if (length >= sizeof word)
-            return NULL;
-        memcpy(word, text, length);
-        word[length] = '\0';
-        if (word_index(word, option->choices, choice_count(option)) < 0) {
+        snprintf(word, sizeof word, "%.*s", (int)length, text);
+        if (word_index(word, option->choices, choice_count(option)) < 0 && !is_path(option, word)) {
             nearest = word_nearest(word, option->choices, choice_count(option));
             return nearest < 0 ? NULL : option->choices[nearest];
         }

@@ -11,6 +11,7 @@
 #include "base/generator.h"
 #include "model/job_spec.h"
 #include "policy/event.h"
+#include "policy/power_policy.h"
 
 /*
  * A batch-size policy: which batch size does the next trial of a recurring job
@@ -34,6 +35,7 @@ struct policy_parameters {
     /* If not NULL, that choice in each recurrence, where it changes; gets fixed_context. */
     void (*fixed_at)(const void *context, uint64_t recurrence, size_t *out_batch, double *out_limit_w);
     const void *fixed_context;
+    const struct power_policy *power; /* chooses from profiles; NULL: power_policy_cost */
 };
 
 enum { POLICY_WINDOW_MAX = 65536 };
@@ -66,11 +68,15 @@ struct batch_policy {
     bool weighs_with_batch_limit;
 
     /*
-     * Makes the state of one job in `arena`. Borrows `spec` for the state's
-     * life. FLY_ENOMEM, or FLY_EUSAGE for parameters out of range.
+     * Makes the state of one job in `arena`. Borrows `self` and `spec` for the
+     * state's life. FLY_ENOMEM, or FLY_EUSAGE for parameters out of range.
      */
-    int (*create)(const struct job_spec *spec, const struct policy_parameters *parameters,
-                  struct arena *arena, void **out_state, struct fly_error *out_error);
+    int (*create)(const struct batch_policy *self, const struct job_spec *spec,
+                  const struct policy_parameters *parameters, struct arena *arena, void **out_state,
+                  struct fly_error *out_error);
+
+    /* Releases what the state holds beside the arena. NULL: nothing. */
+    void (*destroy)(void *state);
 
     /* Takes one event in; cannot fail. NULL when the policy learns nothing. */
     void (*fold)(void *state, const struct event *event);
@@ -83,10 +89,12 @@ struct batch_policy {
                    struct fly_error *out_error);
 
     /*
-     * The epochs a trial may run, 0 to max_epochs; 0 refuses it. NULL: always
+     * The epochs a trial may run, 0 to max_epochs; 0 refuses it. Fails only
+     * with FLY_EDATA for a plug-in that answers otherwise. NULL: always
      * max_epochs.
      */
-    uint32_t (*epoch_cap)(const void *state, const struct epoch_question *question);
+    int (*epoch_cap)(const void *state, const struct epoch_question *question, uint32_t *out_epochs,
+                     struct fly_error *out_error);
 };
 
 /* All batch-size policies, ended by NULL. */

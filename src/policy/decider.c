@@ -4,26 +4,33 @@
 #include <math.h>
 #include <string.h>
 
-#include <flyball/power_selector.h>
-
 int decider_init(struct decider *decider, const struct job_spec *spec, const struct batch_policy *policy,
                  const struct policy_parameters *parameters, struct arena *arena, struct fly_error *out_error)
 {
-    *decider = (struct decider){.spec = spec, .policy = policy, .arena = arena};
+    *decider = (struct decider){
+        .spec = spec,
+        .policy = policy,
+        .power = parameters->power != NULL ? parameters->power : &power_policy_cost,
+        .arena = arena,
+    };
     decider->profiles = arena_alloc(arena, spec->batch_count, sizeof decider->profiles[0]);
     if (decider->profiles == NULL)
         return error_no_memory(out_error);
     for (size_t i = 0; i < spec->batch_count; i++)
         decider->profiles[i].highest_limit_w = batch_highest_limit_w(&spec->batches[i]);
-    return policy->create(spec, parameters, arena, &decider->policy_state, out_error);
+    return policy->create(policy, spec, parameters, arena, &decider->policy_state, out_error);
+}
+
+void decider_deinit(struct decider *decider)
+{
+    if (decider->policy->destroy != NULL)
+        decider->policy->destroy(decider->policy_state);
 }
 
 static int fold_profile(struct decider *decider, const struct profile_measured *measured,
                         struct fly_error *out_error)
 {
     struct decider_profile profile = {.count = measured->count};
-    const struct fly_objective objective = {
-        .kind = FLY_OBJECTIVE_COST, .eta = decider->spec->eta, .max_slowdown = INFINITY};
     double max_power_w;
     int code;
 
@@ -31,8 +38,8 @@ static int fold_profile(struct decider *decider, const struct profile_measured *
         profile.highest_limit_w = fmax(profile.highest_limit_w, measured->points[i].limit_w);
     max_power_w =
         decider->policy->weighs_with_batch_limit ? profile.highest_limit_w : decider->spec->max_power_w;
-    code = fly_power_select(measured->points, measured->count, &objective, max_power_w, &profile.best,
-                            out_error);
+    code = decider->power->choose(decider->power, measured->points, measured->count, decider->spec->eta,
+                                  max_power_w, &profile.best, out_error);
     if (code < 0)
         return code;
     profile.points = arena_alloc(decider->arena, measured->count, sizeof profile.points[0]);
@@ -90,8 +97,8 @@ double decider_limit_w(const struct decider *decider, const struct proposal *pro
     return proposal->limit_rule == LIMIT_FIXED ? proposal->limit_w : profile->points[profile->best].limit_w;
 }
 
-uint32_t decider_epoch_cap(const struct decider *decider, size_t batch, double epoch_energy_j,
-                           double epoch_time_s)
+int decider_epoch_cap(const struct decider *decider, size_t batch, double epoch_energy_j, double epoch_time_s,
+                      uint32_t *out_epochs, struct fly_error *out_error)
 {
     const struct epoch_question question = {
         .batch = batch,
@@ -100,7 +107,8 @@ uint32_t decider_epoch_cap(const struct decider *decider, size_t batch, double e
         .highest_limit_w = decider->profiles[batch].highest_limit_w,
     };
 
-    if (decider->policy->epoch_cap == NULL)
-        return decider->spec->max_epochs;
-    return decider->policy->epoch_cap(decider->policy_state, &question);
+    if (decider->policy->epoch_cap != NULL)
+        return decider->policy->epoch_cap(decider->policy_state, &question, out_epochs, out_error);
+    *out_epochs = decider->spec->max_epochs;
+    return 0;
 }

@@ -22,7 +22,7 @@
  *     if (decider_wants_profile(&decider, &proposal))
  *         ... measure, and fold EVENT_PROFILE_MEASURED
  *     limit_w = decider_limit_w(&decider, &proposal);
- *     epochs = decider_epoch_cap(&decider, &question);
+ *     decider_epoch_cap(&decider, proposal.batch, epoch_energy_j, epoch_time_s, &epochs, out_error);
  *     ... train, and fold EVENT_TRIAL_ENDED
  *
  * Live sessions, services and the simulator all drive it this way; it cannot
@@ -32,13 +32,14 @@
 struct decider_profile {
     struct fly_power_point *points; /* NULL until measured */
     size_t count;
-    size_t best; /* the chosen point, by cost with the job's eta */
+    size_t best; /* the point chosen by the power policy */
     double highest_limit_w;
 };
 
 struct decider {
     const struct job_spec *spec; /* borrowed */
     const struct batch_policy *policy;
+    const struct power_policy *power;
     void *policy_state;
     struct arena *arena;              /* borrowed; holds everything below */
     struct decider_profile *profiles; /* one per batch size */
@@ -48,12 +49,21 @@ struct decider {
     uint64_t ended;                   /* trials that have */
 };
 
-/* Borrows spec, policy and arena for the decider's life. Nothing to free. */
+/*
+ * Borrows spec, policies and arena for the decider's life. Needs decider_deinit,
+ * before the arena's end, only after success.
+ */
 int decider_init(struct decider *decider, const struct job_spec *spec, const struct batch_policy *policy,
                  const struct policy_parameters *parameters, struct arena *arena,
                  struct fly_error *out_error);
 
-/* Takes one event in. FLY_ENOMEM, or FLY_EDATA for an unusable profile; the state is then as before. */
+void decider_deinit(struct decider *decider);
+
+/*
+ * Takes one event in. FLY_ENOMEM, FLY_EUSAGE for an unusable profile, or
+ * FLY_EDATA for a power policy that gave no usable answer; the state is then as
+ * before.
+ */
 int decider_fold(struct decider *decider, const struct event *event, struct fly_error *out_error);
 
 /* What to run next; errors as batch_policy.propose. */
@@ -66,8 +76,8 @@ bool decider_wants_profile(const struct decider *decider, const struct proposal 
 /* The trial's power limit; with LIMIT_PROFILED the profile must be known. */
 double decider_limit_w(const struct decider *decider, const struct proposal *proposal);
 
-/* The epochs the trial may run, given what one epoch takes at its power limit. */
-uint32_t decider_epoch_cap(const struct decider *decider, size_t batch, double epoch_energy_j,
-                           double epoch_time_s);
+/* The epochs the trial may run, given what one takes at its limit; errors as batch_policy.epoch_cap. */
+int decider_epoch_cap(const struct decider *decider, size_t batch, double epoch_energy_j, double epoch_time_s,
+                      uint32_t *out_epochs, struct fly_error *out_error);
 
 #endif

@@ -23,10 +23,11 @@ enum limit_rule {
 
 /* Why a trial was proposed. */
 enum reason {
-    REASON_FIXED,    /* the policy knows no other choice */
-    REASON_EXPLORE,  /* to learn about this batch size or limit */
-    REASON_SAMPLED,  /* the best of one draw from what is believed of each batch size */
-    REASON_BEST_SEEN /* least cost so far */
+    REASON_FIXED,     /* the policy knows no other choice */
+    REASON_EXPLORE,   /* to learn about this batch size or limit */
+    REASON_SAMPLED,   /* the best of one draw from what is believed of each batch size */
+    REASON_BEST_SEEN, /* least cost so far */
+    REASON_PLUGIN,    /* a plug-in's own */
 };
 
 /*

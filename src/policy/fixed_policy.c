@@ -24,19 +24,23 @@ static int choice_create(size_t batch, double limit_w, struct arena *arena, void
     return 0;
 }
 
-static int default_create(const struct job_spec *spec, const struct policy_parameters *parameters,
-                          struct arena *arena, void **out_state, struct fly_error *out_error)
+static int default_create(const struct batch_policy *self, const struct job_spec *spec,
+                          const struct policy_parameters *parameters, struct arena *arena, void **out_state,
+                          struct fly_error *out_error)
 {
+    (void)self;
     (void)parameters;
     return choice_create(spec->default_batch, batch_highest_limit_w(&spec->batches[spec->default_batch]),
                          arena, out_state, out_error);
 }
 
-static int fixed_create(const struct job_spec *spec, const struct policy_parameters *parameters,
-                        struct arena *arena, void **out_state, struct fly_error *out_error)
+static int fixed_create(const struct batch_policy *self, const struct job_spec *spec,
+                        const struct policy_parameters *parameters, struct arena *arena, void **out_state,
+                        struct fly_error *out_error)
 {
     int code;
 
+    (void)self;
     if (parameters->fixed_batch >= spec->batch_count)
         return error_set(out_error, FLY_EUSAGE,
                          "policy 'fixed': batch index %zu is beyond the job's %zu batch sizes",

@@ -26,12 +26,14 @@ struct grid_state {
     struct grid_batch batches[];
 };
 
-static int grid_create(const struct job_spec *spec, const struct policy_parameters *parameters,
-                       struct arena *arena, void **out_state, struct fly_error *out_error)
+static int grid_create(const struct batch_policy *self, const struct job_spec *spec,
+                       const struct policy_parameters *parameters, struct arena *arena, void **out_state,
+                       struct fly_error *out_error)
 {
     struct grid_state *state =
         arena_alloc(arena, 1, sizeof *state + spec->batch_count * sizeof state->batches[0]);
 
+    (void)self;
     (void)parameters;
     if (state == NULL)
         return error_no_memory(out_error);

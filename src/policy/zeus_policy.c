@@ -67,13 +67,15 @@ struct zeus_state {
     const struct ziggurat *ziggurat;
 };
 
-static int zeus_create(const struct job_spec *spec, const struct policy_parameters *parameters,
-                       struct arena *arena, void **out_state, struct fly_error *out_error)
+static int zeus_create(const struct batch_policy *self, const struct job_spec *spec,
+                       const struct policy_parameters *parameters, struct arena *arena, void **out_state,
+                       struct fly_error *out_error)
 {
     struct zeus_state *state = arena_alloc(arena, 1, sizeof *state);
     size_t count = spec->batch_count;
     bool fits = state != NULL;
 
+    (void)self;
     if (!(parameters->beta > 0.0))
         return error_set(out_error, FLY_EUSAGE, "beta %g: expected a number above 0, or inf",
                          parameters->beta);
@@ -285,13 +287,16 @@ static int zeus_propose(const void *opaque, const struct batch_question *questio
     return 0;
 }
 
-static uint32_t zeus_epoch_cap(const void *opaque, const struct epoch_question *question)
+static int zeus_epoch_cap(const void *opaque, const struct epoch_question *question, uint32_t *out_epochs,
+                          struct fly_error *out_error)
 {
     const struct zeus_state *state = opaque;
     double epoch_j = fly_cost(state->spec->eta, question->highest_limit_w, question->epoch_energy_j,
                               question->epoch_time_s);
 
-    return stopping_epochs(state->beta * state->least_cost_j, epoch_j, state->spec->max_epochs);
+    (void)out_error;
+    *out_epochs = stopping_epochs(state->beta * state->least_cost_j, epoch_j, state->spec->max_epochs);
+    return 0;
 }
 
 const struct batch_policy batch_policy_zeus = {

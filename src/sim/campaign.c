@@ -115,6 +115,7 @@ int campaign_run(const struct campaign_plan *plan, struct campaign *out_campaign
                                    .threads = plan->threads,
                                    .run = run_unit,
                                    .context = &work,
+                                   .thread_begun = plan->thread_begun,
                                    .sink = plan->tries,
                                    .sink_context = plan->tries_context,
                                    .progress = plan->progress,

@@ -32,6 +32,7 @@ struct campaign_plan {
     enum drift_kind drift;
     struct policy_parameters parameters; /* the seed is filled in */
     unsigned threads;                    /* as in crew.h */
+    void (*thread_begun)(void);          /* as in crew.h */
     ordered_sink *tries;                 /* takes the tries as CSV text, or NULL */
     void *tries_context;
     void (*progress)(void *context, uint64_t done,

@@ -58,6 +58,8 @@ static void *work(void *context)
     struct crew *crew = context;
     struct crew_unit unit = {.crew = crew};
 
+    if (crew->plan->thread_begun != NULL)
+        crew->plan->thread_begun();
     while (take_unit(crew, &unit.number)) {
         struct fly_error error = {0};
         int code;
@@ -74,14 +76,17 @@ static void *work(void *context)
     return NULL;
 }
 
-/* Starts up to plan->threads workers with all signals blocked; returns how many run. */
+/* Starts up to plan->threads workers, with no signals but those of faults; returns how many run. */
 static unsigned start_workers(struct crew *crew, pthread_t *threads)
 {
-    sigset_t all, before;
+    static const int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
+    sigset_t blocked, before;
     unsigned count = 0;
 
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
+    sigfillset(&blocked);
+    for (size_t i = 0; i < sizeof faults / sizeof faults[0]; i++)
+        sigdelset(&blocked, faults[i]);
+    pthread_sigmask(SIG_SETMASK, &blocked, &before);
     pthread_mutex_lock(&crew->lock);
     while (count < crew->plan->threads && count < crew->plan->units &&
            pthread_create(&threads[count], NULL, work, crew) == 0)

@@ -27,7 +27,8 @@ struct crew_plan {
     unsigned threads; /* 1 .. CREW_THREADS_MAX */
     int (*run)(void *context, struct crew_unit *unit, struct fly_error *out_error);
     void *context;
-    ordered_sink *sink; /* takes what the units write, or NULL */
+    void (*thread_begun)(void); /* called first by every worker thread, or NULL */
+    ordered_sink *sink;         /* takes what the units write, or NULL */
     void *sink_context;
     void (*progress)(void *context, uint64_t done,
                      uint64_t total); /* by the caller's thread, ten times a second */
@@ -37,7 +38,8 @@ struct crew_plan {
 /*
  * Works until every unit is done, or one has failed: its error, or the sink's,
  * is returned once the running units have ended. Worker threads have all
- * signals blocked. FLY_ELIMIT for too many threads.
+ * signals blocked but those that tell of a fault of their own, for which a
+ * program may have handlers. FLY_ELIMIT for too many threads.
  */
 int crew_run(const struct crew_plan *plan, struct fly_error *out_error);
 

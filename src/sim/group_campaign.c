@@ -126,6 +126,7 @@ int group_campaign_run(const struct group_plan *plan, struct group_result **out_
                                    .threads = plan->threads,
                                    .run = run_unit,
                                    .context = &work,
+                                   .thread_begun = plan->thread_begun,
                                    .sink = plan->tries,
                                    .sink_context = plan->tries_context,
                                    .progress = plan->progress,

@@ -25,7 +25,8 @@ struct group_plan {
     bool seed_from_name; /* each group's seed is the Adler-32 of its name; seed_count is then 1 */
     struct policy_parameters parameters; /* the seed is filled in */
     unsigned threads;
-    ordered_sink *tries; /* takes the tries as CSV text, or NULL */
+    void (*thread_begun)(void); /* as in crew.h */
+    ordered_sink *tries;        /* takes the tries as CSV text, or NULL */
     void *tries_context;
     void (*progress)(void *context, uint64_t done, uint64_t total);
     void *progress_context;

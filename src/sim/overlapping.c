@@ -42,6 +42,7 @@ int overlapping_init(struct overlapping *job, const struct workload *workload, c
 void overlapping_deinit(struct overlapping *job)
 {
     free(job->flights);
+    decider_deinit(&job->decider);
     arena_deinit(&job->arena);
 }
 

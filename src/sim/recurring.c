@@ -24,6 +24,7 @@ int recurring_init(struct recurring *job, const struct workload *workload, const
 
 void recurring_deinit(struct recurring *job)
 {
+    decider_deinit(&job->decider);
     arena_deinit(&job->arena);
 }
 

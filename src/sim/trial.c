@@ -47,7 +47,10 @@ int trial_run(struct decider *decider, struct environment *environment, uint64_t
     point = workload_find_limit(&workload->batches[proposal.batch], limit_w);
     epoch = &workload->batches[proposal.batch].points[point];
     path = environment_draw_path(environment, recurrence, try_number, proposal.batch);
-    cap = decider_epoch_cap(decider, proposal.batch, epoch->time_s * epoch->power_w, epoch->time_s);
+    code = decider_epoch_cap(decider, proposal.batch, epoch->time_s * epoch->power_w, epoch->time_s, &cap,
+                             out_error);
+    if (code < 0)
+        return code;
     training =
         environment_train(workload, proposal.batch, point, path,
                           environment_epoch_factor(environment, recurrence, proposal.batch), cap, profiling);

@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef FLYBALL_PLUGIN_H
+#define FLYBALL_PLUGIN_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <flyball/export.h>
+#include <flyball/power_profile.h>
+
+/*
+ * Policies of your own, in a shared object that Flyball loads:
+ *
+ *     flyball sim job ... --policy zeus,./mine.so --power-policy ./my_limits.so
+ *
+ * A batch-size policy says which batch size the next trial of a recurring job
+ * gets; a power-limit policy picks the power limit from a measured profile. A
+ * shared object has one of them, or both. This is a whole one:
+ *
+ *     #include <flyball/plugin.h>
+ *
+ *     static int create(const struct fly_batch_job *job, void **out_state, const char **out_reason)
+ *     {
+ *         *out_state = (void *)job; // it lives as long as the state
+ *         return 0;
+ *     }
+ *
+ *     static int propose(const void *state, const struct fly_batch_question *question,
+ *                        struct fly_batch_decision *decision)
+ *     {
+ *         const struct fly_batch_job *job = state;
+ *
+ *         decision->batch = (size_t)(question->recurrence % job->batch_count);
+ *         return 0;
+ *     }
+ *
+ *     const struct fly_batch_policy fly_batch_policy_plugin = {
+ *         .abi = FLY_PLUGIN_ABI, .size = sizeof(struct fly_batch_policy),
+ *         .name = "in-turn", .version = 1, .create = create, .propose = propose,
+ *     };
+ *
+ *     $ cc -shared -fPIC mine.c -o mine.so
+ *
+ * Rules. Equal calls must give equal answers: no clock, no file, no variable
+ * that outlives a state, no random numbers but those of the question. Several
+ * states live at once, on several threads, one thread at a time each. Keep
+ * pointers only where it says so. Do not print to stdout, exit or start threads.
+ * docs/plugins.md tells more, and what is checked.
+ */
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Raised when a plug-in has to be compiled anew; another one's is refused. */
+#define FLY_PLUGIN_ABI 1
+
+/*
+ * The random numbers of one trial, given by (seed, job, trial, draw): asking
+ * again gives the same number, another draw an independent one. Use each draw
+ * for one of the two only.
+ */
+struct fly_random {
+    uint64_t (*bits)(const struct fly_random *random, uint16_t draw); /* 64 random bits */
+    double (*normal)(const struct fly_random *random, uint16_t draw); /* mean 0, deviation 1 */
+};
+
+/* A batch size to choose from. */
+struct fly_batch_choice {
+    uint32_t size;          /* global batch size */
+    const double *limits_w; /* power limits that can be set, ascending */
+    size_t limit_count;     /* >= 1 */
+};
+
+/* A recurring job, and what the user asked for. Lives until destroy has returned. */
+struct fly_batch_job {
+    const char *name;
+    const struct fly_batch_choice *batches; /* ascending */
+    size_t batch_count;                     /* >= 1 */
+    size_t default_batch;                   /* index of today's */
+    uint32_t max_epochs;                    /* a trial that has not reached its target by then has failed */
+    double max_power_w;                     /* sum of the GPUs' highest limits: weight of time in the cost */
+    double eta;                             /* weight of energy in the cost, 0 .. 1 */
+    double beta;     /* --beta: stop at this multiple of the least cost; may be infinite */
+    uint32_t window; /* --window: newest observations that count; 0 for all */
+    uint32_t seed;
+};
+
+/* What to run next? */
+struct fly_batch_question {
+    uint64_t recurrence; /* submission of the job, from 0 */
+    uint32_t try_number; /* within the recurrence, from 0; above that, those before have failed */
+    uint64_t trial;      /* through the whole job, from 0 */
+    const struct fly_random *random;
+};
+
+enum fly_limit_rule {
+    FLY_LIMIT_PROFILED, /* profile the batch size if that was not done, and let the power policy choose */
+    FLY_LIMIT_FIXED,    /* limit_w */
+};
+
+/* What propose returns when no batch size is left to choose. */
+#define FLY_NOTHING_LEFT 1
+
+struct fly_batch_decision {
+    size_t batch;                   /* index into the job's batches; comes in as none of them */
+    enum fly_limit_rule limit_rule; /* comes in as FLY_LIMIT_PROFILED */
+    double limit_w;                 /* with FLY_LIMIT_FIXED: one of that batch size's limits */
+};
+
+enum fly_trial_outcome {
+    FLY_TRIAL_REACHED,     /* its target */
+    FLY_TRIAL_NOT_REACHED, /* within its epochs */
+    FLY_TRIAL_REFUSED,     /* epoch_cap gave 0 epochs: nothing ran */
+};
+
+/* A trial that has ended. */
+struct fly_trial {
+    uint64_t recurrence;
+    uint32_t try_number;
+    size_t batch;
+    double limit_w;
+    enum fly_trial_outcome outcome;
+    double energy_j; /* of this trial, profiling included */
+    double time_s;
+    double cost_j; /* eta * energy_j + (1 - eta) * max_power_w * time_s */
+};
+
+/* A batch-size policy. Slots marked optional may be left out. */
+struct fly_batch_policy {
+    uint32_t abi;     /* FLY_PLUGIN_ABI */
+    uint32_t size;    /* sizeof(struct fly_batch_policy) */
+    const char *name; /* in reports: 1 to 40 of a-z A-Z 0-9 - _ . + that begin with a letter or digit */
+    uint32_t version; /* raise it when the policy decides otherwise than before */
+
+    /*
+     * Makes the state of one job under one seed. Returns 0; or anything else
+     * for a job it cannot serve, then `*out_reason` may be set to say why, to a
+     * text that stays.
+     */
+    int (*create)(const struct fly_batch_job *job, void **out_state, const char **out_reason);
+
+    /* Optional: releases what create made. */
+    void (*destroy)(void *state);
+
+    /* Optional: takes in the power profile of a batch size, per epoch, limits in any order. */
+    void (*profile)(void *state, size_t batch, const struct fly_power_point *points, size_t count);
+
+    /* Optional: takes in how a trial ended. */
+    void (*observe)(void *state, const struct fly_trial *trial);
+
+    /*
+     * Answers what to run next; learns nothing from being asked. Returns 0;
+     * FLY_NOTHING_LEFT when no batch size is worth a trial, which ends the job;
+     * or anything else for a failure.
+     */
+    int (*propose)(const void *state, const struct fly_batch_question *question,
+                   struct fly_batch_decision *out_decision);
+
+    /*
+     * Optional: the epochs that a trial may run, 0 (do not start it) to
+     * max_epochs, given what an epoch takes at its power limit. Without it:
+     * max_epochs.
+     */
+    uint32_t (*epoch_cap)(const void *state, size_t batch, double epoch_energy_j, double epoch_time_s);
+};
+
+/* A power-limit policy: for every batch size that is profiled, whichever policy chose that. */
+struct fly_power_policy {
+    uint32_t abi;     /* FLY_PLUGIN_ABI */
+    uint32_t size;    /* sizeof(struct fly_power_policy) */
+    const char *name; /* as above */
+    uint32_t version;
+
+    /*
+     * Sets `*out_index` to the chosen one of `count` >= 1 points, which are in
+     * any order; it comes in as none of them. eta and max_power_w are as in
+     * struct fly_batch_job. Returns 0, or anything else for a failure.
+     */
+    int (*choose)(const struct fly_power_point *points, size_t count, double eta, double max_power_w,
+                  size_t *out_index);
+};
+
+/* What a plug-in defines: one of these, or both. */
+extern FLY_API const struct fly_batch_policy fly_batch_policy_plugin;
+extern FLY_API const struct fly_power_policy fly_power_policy_plugin;
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/shared_object.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <fenv.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/error.h"
+
+/* Says what a loader would say in many words, or not at all. */
+static int check_file(const char *path, struct fly_error *out_error)
+{
+    struct stat status;
+
+    if (stat(path, &status) < 0) {
+        int code = errno == EACCES ? FLY_EPERM : FLY_ENOTFOUND;
+
+        return error_set(out_error, code, "shared object '%.200s' cannot be read: %s; correct its path", path,
+                         strerror(errno));
+    }
+    if (!S_ISREG(status.st_mode))
+        return error_set(out_error, FLY_EDATA,
+                         "'%.200s' is no regular file; expected the path of a shared object", path);
+    return 0;
+}
+
+/* The loader's words without the path that most of them begin with. */
+static const char *cause(const char *path)
+{
+    const char *text = dlerror();
+    size_t length = strlen(path);
+
+    if (text == NULL)
+        return "unknown cause";
+    return strncmp(text, path, length) == 0 && strncmp(text + length, ": ", 2) == 0 ? text + length + 2
+                                                                                    : text;
+}
+
+int shared_object_open(const char *path, struct shared_object *out_object, struct fly_error *out_error)
+{
+    int code = check_file(path, out_error);
+    char *file = NULL;
+    fenv_t environment;
+    void *handle;
+
+    if (code < 0)
+        return code;
+    /* The loader searches for names without a slash. */
+    if (asprintf(&file, "%s%s", strchr(path, '/') == NULL ? "./" : "", path) < 0)
+        return error_no_memory(out_error);
+    fegetenv(&environment);
+    handle = dlopen(file, RTLD_NOW | RTLD_LOCAL);
+    fesetenv(&environment);
+    if (handle == NULL)
+        code = error_set(out_error, FLY_EDATA,
+                         "shared object '%.200s' cannot be loaded: %.200s; build it again for this machine, "
+                         "with -shared -fPIC",
+                         path, cause(file));
+    else
+        out_object->handle = handle;
+    free(file);
+    return code;
+}
+
+void shared_object_close(struct shared_object *object)
+{
+    if (object->handle != NULL)
+        dlclose(object->handle);
+    object->handle = NULL;
+}
+
+const void *shared_object_find(const struct shared_object *object, const char *symbol)
+{
+    return dlsym(object->handle, symbol);
+}

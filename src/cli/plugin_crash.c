@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Handlers run in the thread that crashed, which may hold any lock: they use
+ * what is async-signal-safe, and end the process without further ado. What the
+ * atomic file has written then has no name and is gone with the process.
+ */
+#include "cli/plugin_crash.h"
+
+#include <limits.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <flyball/error.h>
+
+#include "policy/plugin.h"
+
+enum { STACK_SIZE = 1 << 16, TEXT_MAX = PATH_MAX + 512 };
+
+static const struct {
+    int number;
+    const char *name;
+} crashes[] = {
+    {SIGSEGV, "SIGSEGV"}, {SIGBUS, "SIGBUS"}, {SIGFPE, "SIGFPE"}, {SIGILL, "SIGILL"}, {SIGABRT, "SIGABRT"},
+};
+enum { CRASH_COUNT = sizeof crashes / sizeof crashes[0] };
+
+static char leftover[PATH_MAX]; /* to be removed; "" for nothing */
+
+/* A line put together without the C library's streams. */
+struct line {
+    size_t length;
+    char text[TEXT_MAX];
+};
+
+static void line_add(struct line *line, const char *text)
+{
+    for (; *text != '\0' && line->length < sizeof line->text - 1; text++) {
+        bool control = (unsigned char)*text < ' ' || *text == 0x7F;
+        char shown = *text;
+
+        if (control)
+            shown = '?';
+        line->text[line->length++] = shown;
+    }
+}
+
+/*
+ * Says what happened and ends the process: "crashed in", and the signal's name
+ * or NULL. Of several threads only the first does.
+ */
+_Noreturn static void end(const struct plugin_call *call, const char *what, const char *signal_name)
+{
+    static atomic_flag ended = ATOMIC_FLAG_INIT;
+    struct line line = {.length = 0};
+
+    while (atomic_flag_test_and_set(&ended))
+        pause();
+    line_add(&line, "flyball: plug-in '");
+    line_add(&line, call->path);
+    line_add(&line, "' ");
+    line_add(&line, what);
+    line_add(&line, " '");
+    line_add(&line, call->function);
+    line_add(&line, "'");
+    if (signal_name != NULL) {
+        line_add(&line, " (");
+        line_add(&line, signal_name);
+        line_add(&line, ")");
+    }
+    line_add(&line,
+             "; no file was written; mend the plug-in (a debugger shows where it happened) or leave it out");
+    line.text[line.length++] = '\n';
+    (void)!write(STDERR_FILENO, line.text, line.length);
+    if (leftover[0] != '\0')
+        unlink(leftover);
+    _exit(fly_error_exit_status(FLY_EINTERNAL));
+}
+
+static const char *crash_name(int number)
+{
+    for (int i = 0; i < CRASH_COUNT; i++) {
+        if (crashes[i].number == number)
+            return crashes[i].name;
+    }
+    return "a signal";
+}
+
+static void on_crash(int number, siginfo_t *info, void *context)
+{
+    const struct plugin_call call = plugin_current();
+    /* Of the kernel's doing, or the process's own, as abort is. */
+    bool ours = info->si_code > 0 || info->si_pid == getpid();
+
+    (void)context;
+    if (call.function != NULL && ours)
+        end(&call, "crashed in", crash_name(number));
+    signal(number, SIG_DFL);
+    raise(number); /* strikes when this handler returns */
+}
+
+static void on_exit_call(void)
+{
+    const struct plugin_call call = plugin_current();
+
+    if (call.function != NULL)
+        end(&call, "called exit in", NULL);
+}
+
+void plugin_crash_watch(void)
+{
+    static bool watching;
+    struct sigaction action = {.sa_sigaction = on_crash, .sa_flags = SA_SIGINFO | SA_ONSTACK};
+
+    plugin_crash_thread();
+    if (watching)
+        return;
+    watching = true;
+    sigemptyset(&action.sa_mask);
+    for (int i = 0; i < CRASH_COUNT; i++)
+        sigaddset(&action.sa_mask, crashes[i].number);
+    for (int i = 0; i < CRASH_COUNT; i++)
+        sigaction(crashes[i].number, &action, NULL);
+    atexit(on_exit_call);
+}
+
+void plugin_crash_thread(void)
+{
+    static _Thread_local char stack[STACK_SIZE];
+    stack_t known;
+
+    /* Sanitizers bring their own. */
+    if (sigaltstack(NULL, &known) == 0 && (known.ss_flags & SS_DISABLE) != 0)
+        sigaltstack(&(stack_t){.ss_sp = stack, .ss_size = sizeof stack}, NULL);
+}
+
+void plugin_crash_remove(const char *path)
+{
+    leftover[0] = '\0';
+    if (path != NULL && strlen(path) < sizeof leftover)
+        memcpy(leftover, path, strlen(path) + 1);
+}

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "policy/plugin.h"
+
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <flyball/plugin.h>
+
+enum { NAME_LENGTH_MAX = 40 };
+
+#define BEGINS_WITH_HEAD(table)                                                           \
+    _Static_assert(offsetof(table, abi) == offsetof(struct plugin_head, abi) &&           \
+                       offsetof(table, size) == offsetof(struct plugin_head, size) &&     \
+                       offsetof(table, name) == offsetof(struct plugin_head, name) &&     \
+                       offsetof(table, version) == offsetof(struct plugin_head, version), \
+                   "both tables begin alike")
+BEGINS_WITH_HEAD(struct fly_batch_policy);
+BEGINS_WITH_HEAD(struct fly_power_policy);
+
+/* Volatile: what is written here is for a signal handler. */
+static _Thread_local struct {
+    const char *volatile path;
+    const char *volatile function;
+} current;
+
+void plugin_enter(const struct plugin *plugin, const char *function)
+{
+    current.path = plugin->path;
+    current.function = function;
+}
+
+void plugin_leave(void)
+{
+    current.function = NULL;
+}
+
+struct plugin_call plugin_current(void)
+{
+    return (struct plugin_call){current.path, current.function};
+}
+
+/* Names go into CSV and command lines as they are. */
+static bool name_fits(const char *name)
+{
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
+    static const char all[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.+";
+    size_t length = name != NULL ? strnlen(name, NAME_LENGTH_MAX + 1) : 0;
+
+    return length >= 1 && length <= NAME_LENGTH_MAX && strchr(letters, name[0]) != NULL &&
+           strspn(name, all) == length;
+}
+
+static int check_head(const struct plugin *plugin, const char *symbol, const struct plugin_head *head,
+                      size_t size, struct fly_error *out_error)
+{
+    if (head == NULL)
+        return error_set(out_error, FLY_EDATA,
+                         "plug-in '%.200s' has no symbol '%s'; define that table as flyball/plugin.h shows",
+                         plugin->path, symbol);
+    if (head->abi != FLY_PLUGIN_ABI)
+        return error_set(out_error, FLY_EUNSUPPORTED,
+                         "plug-in '%.200s': '%s' has abi %u, and this program has %d; compile it again with "
+                         "this version's flyball/plugin.h",
+                         plugin->path, symbol, head->abi, FLY_PLUGIN_ABI);
+    if (head->size != size)
+        return error_set(out_error, FLY_EUNSUPPORTED,
+                         "plug-in '%.200s': '%s' has size %u, and this program expects %zu; set it with "
+                         "sizeof and compile it again with this version's flyball/plugin.h",
+                         plugin->path, symbol, head->size, size);
+    if (!name_fits(head->name))
+        return error_set(out_error, FLY_EDATA,
+                         "plug-in '%.200s': bad name '%.60s' in '%s': expected 1 to %d letters, digits, '-', "
+                         "'_', '.' or '+' that begin with a letter or digit",
+                         plugin->path, head->name != NULL ? head->name : "", symbol, NAME_LENGTH_MAX);
+    return 0;
+}
+
+int plugin_open(const char *path, const char *symbol, size_t size, struct plugin *out_plugin,
+                const struct plugin_head **out_head, struct fly_error *out_error)
+{
+    struct plugin plugin = {.path = strdup(path)};
+    const struct plugin_head *head = NULL;
+    int code;
+
+    if (plugin.path == NULL)
+        return error_no_memory(out_error);
+    plugin_enter(&plugin, "loading");
+    code = shared_object_open(path, &plugin.object, out_error);
+    plugin_leave();
+    if (code == 0) {
+        head = shared_object_find(&plugin.object, symbol);
+        code = check_head(&plugin, symbol, head, size, out_error);
+    }
+    if (code < 0) {
+        plugin_close(&plugin);
+        return code;
+    }
+    *out_plugin = plugin;
+    *out_head = head;
+    return 0;
+}
+
+void plugin_close(struct plugin *plugin)
+{
+    if (plugin->path != NULL)
+        plugin_enter(plugin, "unloading");
+    shared_object_close(&plugin->object);
+    plugin_leave();
+    free(plugin->path);
+    *plugin = (struct plugin){.path = NULL};
+}
+
+int plugin_lacks(const struct plugin *plugin, const char *function, struct fly_error *out_error)
+{
+    return error_set(out_error, FLY_EDATA,
+                     "plug-in '%.200s' leaves out '%s', which is not optional; see flyball/plugin.h",
+                     plugin->path, function);
+}

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef FLYBALL_POLICY_PLUGIN_H
+#define FLYBALL_POLICY_PLUGIN_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "base/shared_object.h"
+
+/*
+ * What plug-ins of either kind (flyball/plugin.h) have in common: opening,
+ * checking, and the mark that says which of their functions a thread is in.
+ * Every error names the plug-in by the path that the user wrote.
+ */
+struct plugin {
+    char *path; /* owned */
+    struct shared_object object;
+};
+
+/* The fields with which the tables of both kinds begin. */
+struct plugin_head {
+    uint32_t abi;
+    uint32_t size;
+    const char *name;
+    uint32_t version;
+};
+
+/*
+ * Loads the file and finds the table `symbol` of `size` bytes, which lives as
+ * long as the plug-in. Errors as shared_object_open; FLY_EDATA without the
+ * symbol or with an unusable name, FLY_EUNSUPPORTED for another interface.
+ */
+int plugin_open(const char *path, const char *symbol, size_t size, struct plugin *out_plugin,
+                const struct plugin_head **out_head, struct fly_error *out_error);
+
+/* Harmless on a zeroed struct. */
+void plugin_close(struct plugin *plugin);
+
+/* FLY_EDATA: the plug-in leaves out a function that it must have. */
+int plugin_lacks(const struct plugin *plugin, const char *function, struct fly_error *out_error);
+
+/*
+ * The call of a plug-in that the calling thread is in; `function` is NULL
+ * outside of any. Written around every call and read by nobody but a program's
+ * signal handlers, which may: it is async-signal-safe.
+ */
+struct plugin_call {
+    const char *path;
+    const char *function; /* "propose", "loading" */
+};
+
+void plugin_enter(const struct plugin *plugin, const char *function);
+void plugin_leave(void);
+struct plugin_call plugin_current(void);
+
+#endif
