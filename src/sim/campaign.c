@@ -16,7 +16,7 @@
 
 #include "base/csv_quote.h"
 
-enum { PROGRESS_NS = 100000000, TRY_LINE_MAX = 256, PREFIX_MAX = 1 << 16 };
+enum { PROGRESS_NS = 100000000, TRY_LINE_MAX = 256, PREFIX_MAX = 1 << 16, CURVES_MEMORY_MAX = 1 << 30 };
 
 const char campaign_tries_header[] =
     "gpu,dataset,policy,seed,recurrence,try,batch_size,power_limit_w,reached,energy_j,time_s,cost_j\n";
@@ -113,6 +113,7 @@ static int run_unit(struct unit *unit, uint64_t number, struct fly_error *out_er
         .recurrences = crew->campaign->recurrences[unit->workload],
         .observer = plan->tries != NULL && policy->writes_tries ? write_try : NULL,
         .observer_context = unit,
+        .curve = plan->curves ? &crew->campaign->curves[number] : NULL,
         .cancelled = crew_failed,
         .cancelled_context = crew,
     };
@@ -253,6 +254,33 @@ static int run_crew(const struct campaign_plan *plan, struct campaign *campaign,
     return crew.code;
 }
 
+/* A curve for every unit; those of a workload share their positions. */
+static int prepare_curves(const struct campaign_plan *plan, struct campaign *campaign, uint64_t units,
+                          struct fly_error *out_error)
+{
+    uint64_t per_workload = units / plan->workload_count, unit = 0;
+    size_t most = CAMPAIGN_SAMPLES_MAX / units;
+
+    arena_init(&campaign->arena, CURVES_MEMORY_MAX);
+    campaign->curves = arena_alloc(&campaign->arena, units, sizeof campaign->curves[0]);
+    if (campaign->curves == NULL)
+        return error_no_memory(out_error);
+    most = most < CURVE_SAMPLES_MAX ? most : CURVE_SAMPLES_MAX;
+    for (size_t w = 0; w < plan->workload_count; w++) {
+        uint64_t *positions = arena_alloc(&campaign->arena, most, sizeof positions[0]);
+        size_t count = positions != NULL ? curve_positions(campaign->recurrences[w], most, positions) : 0;
+
+        for (; unit < (w + 1) * per_workload && count > 0; unit++) {
+            if (!curve_init(&campaign->curves[unit], &campaign->arena, positions, count,
+                            unit % plan->seed_count == 0))
+                count = 0;
+        }
+        if (count == 0)
+            return error_no_memory(out_error);
+    }
+    return 0;
+}
+
 static int prepare(const struct campaign_plan *plan, struct campaign *campaign, uint64_t units,
                    struct fly_error *out_error)
 {
@@ -284,6 +312,8 @@ int campaign_run(const struct campaign_plan *plan, struct campaign *out_campaign
             "for fewer seeds, policies or workloads",
             (unsigned long long)units, plan->threads, CAMPAIGN_UNITS_MAX, CAMPAIGN_THREADS_MAX);
     code = prepare(plan, &campaign, units, out_error);
+    if (code == 0 && plan->curves)
+        code = prepare_curves(plan, &campaign, units, out_error);
     if (code == 0)
         code = run_crew(plan, &campaign, units, out_error);
     if (code < 0)
@@ -298,6 +328,7 @@ void campaign_free(struct campaign *campaign)
     free(campaign->comparisons);
     free(campaign->optima);
     free(campaign->recurrences);
+    arena_deinit(&campaign->arena);
     *campaign = (struct campaign){0};
 }
 
@@ -305,4 +336,12 @@ const struct comparison *campaign_cell(const struct campaign_plan *plan, const s
                                        size_t workload, size_t policy)
 {
     return &campaign->comparisons[(workload * plan->policy_count + policy) * plan->seed_count];
+}
+
+const struct curve *campaign_curves(const struct campaign_plan *plan, const struct campaign *campaign,
+                                    size_t workload, size_t policy)
+{
+    return campaign->curves == NULL
+               ? NULL
+               : &campaign->curves[(workload * plan->policy_count + policy) * plan->seed_count];
 }

@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "sim/curve.h"
 #include "sim/oracle.h"
 #include "sim/recurring.h"
 #include "sim/workload.h"
@@ -41,6 +42,7 @@ struct comparison_plan {
     uint64_t recurrences;         /* >= 1 */
     recurring_observer *observer; /* of the policy's tries, or NULL */
     void *observer_context;
+    struct curve *curve; /* takes samples of the run, or NULL */
     /* Asked before every 1024th recurrence; true gives the run up. NULL: never. */
     bool (*cancelled)(void *context);
     void *cancelled_context;
