@@ -192,7 +192,7 @@ static const char golden[] =
     "<path class=\"orange\" fill=\"currentColor\" d=\"M106.7,104.9 113.1,104.9 113.1,111.2 106.7,111.2z\"><title>b&lt;c</title></path>\n"
     "<path class=\"orange\" fill=\"currentColor\" d=\"M172.9,74.9 179.2,74.9 179.2,81.2 172.9,81.2z\"><title>d</title></path>\n"
     "<line class=\"ink\" stroke=\"currentColor\" x1=\"113.4\" y1=\"111.5\" x2=\"118.3\" y2=\"116.4\" stroke-width=\"1\"/>\n"
-    "<text class=\"ink\" fill=\"currentColor\" x=\"119.3\" y=\"125.9\" font-size=\"12\">middle</text>\n"
+    "<text class=\"ink\" fill=\"currentColor\" x=\"121.3\" y=\"125.9\" font-size=\"12\">middle</text>\n"
     "</svg>\n";
 // clang-format on
 

@@ -226,3 +226,21 @@ int chart_draw(const struct chart *chart, struct buffer *out, struct fly_error *
                          chart->title, out->maximum);
     return out->error < 0 ? error_no_memory(out_error) : 0;
 }
+
+int chart_commit(const struct chart *chart, struct atomic_file *file, struct fly_error *out_error)
+{
+    struct buffer picture;
+    int code;
+
+    buffer_init(&picture, CHART_BYTES_MAX);
+    code = chart_draw(chart, &picture, out_error);
+    if (code < 0)
+        atomic_file_discard(file);
+    else {
+        /* Commit reports what a write could not do. */
+        fwrite(picture.data, 1, picture.length, file->stream);
+        code = atomic_file_commit(file, out_error);
+    }
+    buffer_deinit(&picture);
+    return code;
+}

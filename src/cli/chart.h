@@ -6,6 +6,7 @@
 
 #include <flyball/error.h>
 
+#include "base/atomic_file.h"
 #include "base/buffer.h"
 #include "cli/chart_axis.h"
 #include "cli/svg.h"
@@ -61,7 +62,7 @@ struct chart_note {
     const char *text;
 };
 
-enum { CHART_NOTES_MAX = 32, CHART_BYTES_MAX = 16 << 20 };
+enum { CHART_NOTES_MAX = 32, CHART_BYTES_MAX = 256 << 20 };
 
 struct chart_panel {
     const char *title; /* or NULL */
@@ -83,5 +84,8 @@ struct chart {
 
 /* Appends the picture. FLY_ELIMIT when the buffer's maximum or CHART_NOTES_MAX is exceeded, FLY_ENOMEM. */
 int chart_draw(const struct chart *chart, struct buffer *out, struct fly_error *out_error);
+
+/* Draws it into a file that was opened and commits that, or discards it on failure. */
+int chart_commit(const struct chart *chart, struct atomic_file *file, struct fly_error *out_error);
 
 #endif

@@ -11,6 +11,8 @@
 #include "cli/call.h"
 #include "cli/commands.h"
 #include "cli/number_list.h"
+#include "cli/sim_options.h"
+#include "cli/sim_plot.h"
 #include "cli/sim_report.h"
 #include "cli/sim_workloads.h"
 #include "sim/campaign.h"
@@ -31,25 +33,7 @@ static const char *const generator_names[] = {
     [GENERATOR_PHILOX] = "philox", [GENERATOR_NUMPY] = "numpy", NULL};
 
 static const struct cli_option options[] = {
-    {.name = "traces",
-     .type = CLI_TEXT,
-     .placeholder = "DIR",
-     .key = "sim.traces",
-     .help = "Directory with summary_train.csv and summary_power_GPU.csv."},
-    {.name = "gpu",
-     .alias = "gpu-model",
-     .type = CLI_TEXT,
-     .placeholder = "NAME",
-     .key = "sim.gpu",
-     .help = "GPU whose power trace is replayed, as in the file's name."},
-    {.name = "workload",
-     .type = CLI_LIST,
-     .placeholder = "NAME",
-     .default_text = "all",
-     .key = "sim.workload",
-     .help = "Jobs to simulate, or all that the traces have: the six of the Zeus paper by dataset name, and "
-             "those of "
-             "--jobs."},
+    SIM_OPTIONS_TRACES,
     {.name = "policy",
      .type = CLI_LIST,
      .placeholder = "NAME",
@@ -70,14 +54,7 @@ static const struct cli_option options[] = {
      .maximum = 1e12,
      .key = "sim.recurrences",
      .help = "Recurrences of each job; if not given, twice its batch sizes times its power limits."},
-    {.name = "eta",
-     .type = CLI_REAL,
-     .placeholder = "WEIGHT",
-     .minimum = 0,
-     .maximum = 1,
-     .default_text = "0.5",
-     .key = "eta",
-     .help = "Weight of energy against time in the cost, from 0 (time) to 1 (energy)."},
+    SIM_OPTION_ETA,
     {.name = "beta",
      .type = CLI_REAL,
      .placeholder = "FACTOR",
@@ -115,41 +92,11 @@ static const struct cli_option options[] = {
      .type = CLI_TEXT,
      .placeholder = "FILE",
      .help = "Write every try of the policies named by --policy to this CSV file."},
-    {.name = "jobs",
+    {.name = "plot",
      .type = CLI_TEXT,
      .placeholder = "FILE",
-     .key = "sim.jobs",
-     .help = "Job file: a section per job with dataset, network, optimizer, target_metric, max_epochs, "
-             "default_batch_size and, optionally, batch_sizes."},
-    {.name = "dataset",
-     .type = CLI_TEXT,
-     .placeholder = "NAME",
-     .help = "Dataset of the one workload in the traces; these last options describe a job or change a known "
-             "one."},
-    {.name = "network", .type = CLI_TEXT, .placeholder = "NAME", .help = "Its network in the traces."},
-    {.name = "optimizer", .type = CLI_TEXT, .placeholder = "NAME", .help = "Its optimizer in the traces."},
-    {.name = "target-metric",
-     .type = CLI_REAL,
-     .placeholder = "VALUE",
-     .minimum = -INFINITY,
-     .maximum = INFINITY,
-     .help = "Its target, exactly as in the traces."},
-    {.name = "max-epochs",
-     .type = CLI_INTEGER,
-     .placeholder = "N",
-     .minimum = 1,
-     .maximum = 4294967295.0,
-     .help = "Epochs after which a try has failed."},
-    {.name = "default-batch-size",
-     .type = CLI_INTEGER,
-     .placeholder = "N",
-     .minimum = 1,
-     .maximum = 4294967295.0,
-     .help = "Its batch size today, from which the search starts."},
-    {.name = "batch-sizes",
-     .type = CLI_TEXT,
-     .placeholder = "LIST",
-     .help = "Its batch sizes to choose from, as 8,16,32; all in the traces if not given."},
+     .help = "Draw cumulative regret and the choices made over the recurrences into this SVG file."},
+    SIM_OPTIONS_JOB,
 };
 
 /* Everything the command holds while it runs. */
@@ -161,6 +108,7 @@ struct sim_job {
     uint32_t *seeds;
     size_t seed_count;
     struct atomic_file tries;
+    struct atomic_file plot;
     struct progress progress;
 };
 
@@ -231,34 +179,45 @@ static struct campaign_plan make_plan(struct sim_job *sim, const struct cli_call
         .threads = thread_count(call),
         .tries = cli_set(call, "tries") ? write_tries : NULL,
         .tries_context = sim,
+        .curves = cli_set(call, "plot"),
         .progress = show_progress,
         .progress_context = sim,
     };
 }
 
-/* Simulates, completes the tries file, and only then reports. */
-static int simulate(struct sim_job *sim, const struct cli_call *call, struct fly_error *out_error)
+/* Opens what was asked for before the long work begins. */
+static int open_files(struct sim_job *sim, const struct cli_call *call, struct fly_error *out_error)
 {
-    const struct campaign_plan plan = make_plan(sim, call);
-    struct campaign campaign;
     int code = 0;
 
     if (cli_set(call, "tries"))
         code = atomic_file_open(cli_text(call, "tries"), &sim->tries, out_error);
+    if (code == 0 && cli_set(call, "plot"))
+        code = atomic_file_open(cli_text(call, "plot"), &sim->plot, out_error);
     if (code == 0 && sim->tries.stream != NULL)
         fputs(campaign_tries_header, sim->tries.stream);
+    return code;
+}
+
+/* Simulates, completes the files, and only then reports. */
+static int simulate(struct sim_job *sim, const struct cli_call *call, struct fly_error *out_error)
+{
+    const struct campaign_plan plan = make_plan(sim, call);
+    struct campaign campaign;
+    int code = open_files(sim, call, out_error);
+
     if (code < 0)
         return code;
     cli_progress_begin(call, &sim->progress, "simulations",
                        (uint64_t)plan.workload_count * plan.policy_count * plan.seed_count);
     code = campaign_run(&plan, &campaign, out_error);
     progress_end(&sim->progress);
-    if (code < 0) {
-        atomic_file_discard(&sim->tries);
+    if (code < 0)
         return code;
-    }
     if (cli_set(call, "tries"))
         code = atomic_file_commit(&sim->tries, out_error);
+    if (code == 0 && cli_set(call, "plot"))
+        code = sim_plot_commit(&plan, &campaign, &sim->plot, out_error);
     if (code == 0)
         code = sim_report_emit(call, &plan, &campaign, out_error);
     campaign_free(&campaign);
@@ -288,6 +247,8 @@ static int sim_job_run(const struct cli_call *call, struct fly_error *out_error)
     if (code == 0) {
         choose_policies(&sim, call);
         code = simulate(&sim, call, out_error);
+        atomic_file_discard(&sim.tries);
+        atomic_file_discard(&sim.plot);
         sim_workloads_close(&sim.workloads);
     }
     arena_deinit(&sim.arena);

@@ -9,6 +9,7 @@ extern const struct cli_command cmd_config_show;
 extern const struct cli_command cmd_help;
 extern const struct cli_command cmd_sim_job;
 extern const struct cli_command cmd_sim_make_trace;
+extern const struct cli_command cmd_sim_pareto;
 extern const struct cli_command cmd_version;
 
 #endif
