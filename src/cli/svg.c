@@ -13,7 +13,7 @@
 static const struct {
     const char *name, *light, *dark;
 } colors[] = {
-    [SVG_INK] = {"ink", "#4f5863", "#a3abb5"},       [SVG_FAINT] = {"faint", "#8a929c", "#79818b"},
+    [SVG_INK] = {"ink", "#636c76", "#a3abb5"},       [SVG_FAINT] = {"faint", "#8a929c", "#79818b"},
     [SVG_BLUE] = {"blue", "#0072b2", "#4ba3e3"},     [SVG_ORANGE] = {"orange", "#d55e00", "#f0843c"},
     [SVG_GREEN] = {"green", "#008f68", "#2fbf94"},   [SVG_PURPLE] = {"purple", "#b8579a", "#dc93bd"},
     [SVG_YELLOW] = {"yellow", "#b58900", "#e3b93c"},
