@@ -108,6 +108,120 @@ static void test_pareto_properties(void **state)
     }
 }
 
+static void test_choice_golden(void **state)
+{
+    static const struct fly_operating_point points[] = {
+        {128, 250, 8, 110}, {32, 250, 10, 90}, {64, 100, 20, 60},  {64, 150, 20, 60},
+        {16, 100, 20, 60},  {8, 75, 30, 80},   {256, 250, 8, 120},
+    };
+    static const struct {
+        struct fly_objective objective;
+        uint32_t batch_size;
+        double limit_w;
+    } rows[] = {
+        {{FLY_OBJECTIVE_TIME, 0.0, INFINITY}, 128, 250},  /* less energy in the same time */
+        {{FLY_OBJECTIVE_ENERGY, 0.0, INFINITY}, 16, 100}, /* ties: the lower limit, then the smaller batch */
+        {{FLY_OBJECTIVE_ENERGY, 0.0, 1.25}, 32, 250},
+        {{FLY_OBJECTIVE_ENERGY, 0.0, 1.0}, 128, 250},
+        {{FLY_OBJECTIVE_COST, 1.0, INFINITY}, 16, 100},
+        {{FLY_OBJECTIVE_COST, 0.0, INFINITY}, 128, 250},
+        {{FLY_OBJECTIVE_COST, 0.5, INFINITY}, 16, 100},
+        {{FLY_OBJECTIVE_COST, 0.5, 1.25}, 32, 250},
+        {{FLY_OBJECTIVE_LOWEST_LIMIT, 0.0, INFINITY}, 8, 75},
+        {{FLY_OBJECTIVE_LOWEST_LIMIT, 0.0, 2.5}, 16, 100},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        size_t index;
+        struct fly_error error;
+
+        if (fly_pareto_choose(points, COUNT(points), &rows[i].objective, 1.0, 8.0, &index, &error) < 0)
+            fail_msg("row %zu: %s", i, error.text);
+        if (points[index].batch_size != rows[i].batch_size)
+            fail_msg("row %zu: batch size %u, expected %u", i, points[index].batch_size, rows[i].batch_size);
+        check_double(points[index].power_limit_w, rows[i].limit_w);
+    }
+}
+
+static double score_of_kind(const struct fly_operating_point *point, const struct fly_objective *objective)
+{
+    const double scores[] = {point->energy_j, point->time_s,
+                             fly_cost(objective->eta, 10.0, point->energy_j, point->time_s),
+                             point->power_limit_w};
+
+    return scores[objective->kind];
+}
+
+static void test_choice_properties(void **state)
+{
+    enum { MOST = 30 };
+    uint64_t random = 29;
+
+    (void)state;
+    for (int round = 0; round < 2000; round++) {
+        struct fly_operating_point points[MOST], frontier[MOST];
+        struct fly_objective objective = {.kind = (enum fly_objective_kind)(round % 4),
+                                          .eta = 0.25 * test_below(&random, 5),
+                                          .max_slowdown = round % 5 ? 1.0 + test_uniform(&random) : INFINITY};
+        size_t count = 1 + test_below(&random, MOST - 1), chosen, again, length;
+        double reference_s = 1.0 + test_below(&random, 12), allowed_s;
+        bool on_frontier = false;
+
+        for (size_t i = 0; i < count; i++)
+            frontier[i] = points[i] = (struct fly_operating_point){
+                1 + (uint32_t)i, 100.0 + 25 * test_below(&random, 4),
+                i == 0 ? reference_s : 1.0 + test_below(&random, 12), 1.0 + test_below(&random, 12)};
+        allowed_s = objective.max_slowdown * reference_s;
+        /* The reference itself keeps the bound, so there is a choice. */
+        assert_int_equal(fly_pareto_choose(points, count, &objective, 10.0, reference_s, &chosen, NULL), 0);
+        assert_true(points[chosen].time_s <= allowed_s);
+        for (size_t i = 0; i < count; i++)
+            assert_true(points[i].time_s > allowed_s ||
+                        score_of_kind(&points[i], &objective) >= score_of_kind(&points[chosen], &objective));
+        /* A wider bound is never worse. */
+        objective.max_slowdown *= 1.5;
+        assert_int_equal(fly_pareto_choose(points, count, &objective, 10.0, reference_s, &again, NULL), 0);
+        assert_true(score_of_kind(&points[again], &objective) <= score_of_kind(&points[chosen], &objective));
+        objective.max_slowdown /= 1.5;
+        /* The choice among the frontier alone is the same point, whatever the order. */
+        length = fly_pareto_frontier(frontier, count);
+        for (size_t i = 0; i < length; i++)
+            on_frontier |= frontier[i].batch_size == points[chosen].batch_size;
+        assert_true(on_frontier || objective.kind == FLY_OBJECTIVE_LOWEST_LIMIT);
+        assert_int_equal(fly_pareto_choose(frontier, count, &objective, 10.0, reference_s, &again, NULL), 0);
+        assert_int_equal(frontier[again].batch_size, points[chosen].batch_size);
+        /* Without a bound, the best of the frontier is the choice for a cost. */
+        if (objective.kind == FLY_OBJECTIVE_COST && isinf(objective.max_slowdown))
+            assert_int_equal(fly_pareto_best(frontier, length, objective.eta, 10.0)->batch_size,
+                             points[chosen].batch_size);
+    }
+}
+
+static void test_choice_refuses(void **state)
+{
+    static const struct fly_operating_point points[] = {{128, 250, 8, 110}, {32, 250, 10, 90}};
+    static const struct fly_operating_point unknown[] = {{128, 250, 8, 110}, {32, 250, INFINITY, 90}};
+    static const struct fly_objective energy = {FLY_OBJECTIVE_ENERGY, 0.0, INFINITY};
+    static const struct fly_objective bounded = {FLY_OBJECTIVE_ENERGY, 0.0, 1.5};
+    static const struct fly_objective bad = {FLY_OBJECTIVE_COST, 1.5, INFINITY};
+    size_t index = 99;
+    struct fly_error error;
+
+    (void)state;
+    assert_int_equal(fly_pareto_choose(points, 0, &energy, 1.0, 8.0, &index, &error), FLY_EUSAGE);
+    assert_int_equal(fly_pareto_choose(points, 2, &bad, 1.0, 8.0, &index, &error), FLY_EUSAGE);
+    assert_int_equal(fly_pareto_choose(unknown, 2, &energy, 1.0, 8.0, &index, &error), FLY_EUSAGE);
+    check_contains(error.text, "point 1");
+    assert_int_equal(fly_pareto_choose(points, 2, &bounded, 1.0, NAN, &index, &error), FLY_EUSAGE);
+    assert_int_equal(fly_pareto_choose(points, 2, &bounded, 1.0, 5.0, &index, &error), FLY_EEXHAUSTED);
+    check_contains(error.text, "the fastest takes 8 s");
+    assert_int_equal(index, 99);
+    /* Without a bound there need be no reference. */
+    assert_int_equal(fly_pareto_choose(points, 2, &energy, 1.0, NAN, &index, &error), 0);
+    assert_int_equal(index, 1);
+}
+
 static const struct fly_power_point profile[] = {
     {100, 96, 1.60}, {150, 140, 1.12}, {200, 180, 1.02}, {250, 215, 1.00}, {300, 216, 1.00},
 };
@@ -274,6 +388,9 @@ int main(void)
         cmocka_unit_test(test_cost),
         cmocka_unit_test(test_pareto_golden),
         cmocka_unit_test(test_pareto_properties),
+        cmocka_unit_test(test_choice_golden),
+        cmocka_unit_test(test_choice_properties),
+        cmocka_unit_test(test_choice_refuses),
         cmocka_unit_test(test_selectors_golden),
         cmocka_unit_test(test_selector_properties),
         cmocka_unit_test(test_selector_refuses),

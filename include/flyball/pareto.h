@@ -4,7 +4,9 @@
 
 #include <stddef.h>
 
+#include <flyball/error.h>
 #include <flyball/export.h>
+#include <flyball/objective.h>
 #include <flyball/operating_point.h>
 
 /*
@@ -40,5 +42,31 @@ FLY_API size_t fly_pareto_frontier(struct fly_operating_point *points, size_t co
  */
 FLY_API const struct fly_operating_point *fly_pareto_best(const struct fly_operating_point *frontier,
                                                           size_t count, double eta, double max_power_w);
+
+/*
+ * Chooses an operating point for an objective: of the points whose time is
+ * within objective.max_slowdown times `reference_time_s`, the one of least
+ *
+ *     energy        energy_j
+ *     time          time_s
+ *     cost          cost (cost.h) for objective.eta
+ *     lowest-limit  power_limit_w
+ *
+ * Ties go to the faster point, then to less energy, the lower power limit and
+ * the smaller batch size, so the choice for energy, time and cost stands on the
+ * frontier and does not depend on the order of the points.
+ *
+ * points            count points in any order, as for fly_pareto_frontier
+ * max_power_w       as in cost.h; only used for FLY_OBJECTIVE_COST
+ * reference_time_s  of the default batch size at the highest limit, > 0; not
+ *                   used without a bound (max_slowdown infinite)
+ * out_index         where in `points` the choice stands
+ *
+ * FLY_EUSAGE when count is 0 or a figure is out of its range or not finite,
+ * FLY_EEXHAUSTED when no point keeps the bound. O(count). Pure; thread-safe.
+ */
+FLY_API int fly_pareto_choose(const struct fly_operating_point *points, size_t count,
+                              const struct fly_objective *objective, double max_power_w,
+                              double reference_time_s, size_t *out_index, struct fly_error *out_error);
 
 #endif

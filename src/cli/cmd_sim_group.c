@@ -10,6 +10,7 @@
 #include "cli/group_report.h"
 #include "cli/number_list.h"
 #include "cli/plugin_crash.h"
+#include "cli/sim_options.h"
 #include "cli/sim_policies.h"
 #include "cli/sim_run.h"
 #include "cli/sim_workloads.h"
@@ -26,10 +27,9 @@ static const struct cli_option options[] = {
      .key = "sim.groups",
      .help =
          "CSV file of groups, also compressed as .xz: group, start_time, end_time, dataset, runtime_ratio."},
-    SIM_OPTION_TRACES,
-    SIM_OPTION_GPU,
-    SIM_OPTION_POLICY,
-    SIM_OPTION_POWER_POLICY,
+    SIM_OPTIONS_GPU,
+    SIM_OPTION_JOBS,
+    SIM_OPTIONS_POLICY,
     {.name = "seeds",
      .type = CLI_TEXT,
      .placeholder = "LIST",
@@ -38,12 +38,8 @@ static const struct cli_option options[] = {
      .help = "Seeds, as 1-20; not with the generator numpy, where each group's seed is the Adler-32 of its "
              "name."},
     SIM_OPTION_ETA,
-    SIM_OPTION_BETA,
-    SIM_OPTION_WINDOW,
-    SIM_OPTION_GENERATOR,
-    SIM_OPTION_THREADS,
-    SIM_OPTION_TRIES,
-    SIM_OPTION_JOBS,
+    SIM_OPTIONS_SEARCH,
+    SIM_OPTIONS_RUN,
 };
 
 /* Everything the command holds while it runs. */

@@ -8,6 +8,8 @@
 #include "cli/commands.h"
 #include "cli/number_list.h"
 #include "cli/plugin_crash.h"
+#include "cli/sim_options.h"
+#include "cli/sim_plot.h"
 #include "cli/sim_policies.h"
 #include "cli/sim_report.h"
 #include "cli/sim_run.h"
@@ -19,18 +21,8 @@
 enum { SEEDS_MAX = 100000, MEMORY_MAX = 64 << 20 };
 
 static const struct cli_option options[] = {
-    SIM_OPTION_TRACES,
-    SIM_OPTION_GPU,
-    {.name = "workload",
-     .type = CLI_LIST,
-     .placeholder = "NAME",
-     .default_text = "all",
-     .key = "sim.workload",
-     .help = "Jobs to simulate, or all that the traces have: the six of the Zeus paper by dataset name, and "
-             "those of "
-             "--jobs."},
-    SIM_OPTION_POLICY,
-    SIM_OPTION_POWER_POLICY,
+    SIM_OPTIONS_TRACES,
+    SIM_OPTIONS_POLICY,
     {.name = "seeds",
      .type = CLI_TEXT,
      .placeholder = "LIST",
@@ -50,45 +42,17 @@ static const struct cli_option options[] = {
      .choices = drift_names,
      .default_text = "none",
      .key = "sim.drift",
-     .help = "Made-up drift of the epochs needed: the optimum moves slowly (shift), jumps at half time "
-             "(jump) or swings "
-             "(sine), or all batch sizes need 1.8 times as many from half time on (level)."},
+     .help =
+         "Made-up drift of the epochs needed: the optimum moves slowly (shift), jumps at half time (jump) or "
+         "swings (sine), or all batch sizes need 1.8 times as many from half time on (level)."},
     SIM_OPTION_ETA,
-    SIM_OPTION_BETA,
-    SIM_OPTION_WINDOW,
-    SIM_OPTION_GENERATOR,
-    SIM_OPTION_THREADS,
-    SIM_OPTION_TRIES,
-    SIM_OPTION_JOBS,
-    {.name = "dataset",
+    SIM_OPTIONS_SEARCH,
+    SIM_OPTIONS_RUN,
+    {.name = "plot",
      .type = CLI_TEXT,
-     .placeholder = "NAME",
-     .help = "Dataset of the one workload in the traces; these last options describe a job or change a known "
-             "one."},
-    {.name = "network", .type = CLI_TEXT, .placeholder = "NAME", .help = "Its network in the traces."},
-    {.name = "optimizer", .type = CLI_TEXT, .placeholder = "NAME", .help = "Its optimizer in the traces."},
-    {.name = "target-metric",
-     .type = CLI_REAL,
-     .placeholder = "VALUE",
-     .minimum = -INFINITY,
-     .maximum = INFINITY,
-     .help = "Its target, exactly as in the traces."},
-    {.name = "max-epochs",
-     .type = CLI_INTEGER,
-     .placeholder = "N",
-     .minimum = 1,
-     .maximum = 4294967295.0,
-     .help = "Epochs after which a try has failed."},
-    {.name = "default-batch-size",
-     .type = CLI_INTEGER,
-     .placeholder = "N",
-     .minimum = 1,
-     .maximum = 4294967295.0,
-     .help = "Its batch size today, from which the search starts."},
-    {.name = "batch-sizes",
-     .type = CLI_TEXT,
-     .placeholder = "LIST",
-     .help = "Its batch sizes to choose from, as 8,16,32; all in the traces if not given."},
+     .placeholder = "FILE",
+     .help = "Draw cumulative regret and the choices made over the recurrences into this SVG file."},
+    SIM_OPTIONS_JOB,
 };
 
 /* Everything the command holds while it runs. */
@@ -99,6 +63,7 @@ struct sim_job {
     uint32_t *seeds;
     size_t seed_count;
     struct sim_run run;
+    struct atomic_file plot;
 };
 
 static struct campaign_plan make_plan(struct sim_job *sim, const struct cli_call *call)
@@ -117,6 +82,7 @@ static struct campaign_plan make_plan(struct sim_job *sim, const struct cli_call
         .thread_begun = plugin_crash_thread,
         .tries = cli_set(call, "tries") ? sim_run_sink : NULL,
         .tries_context = &sim->run,
+        .curves = cli_set(call, "plot"),
         .progress = sim_run_progress,
         .progress_context = &sim->run,
     };
@@ -132,18 +98,24 @@ static void allow_for_drift(struct sim_job *sim, const struct cli_call *call)
     cli_note(call, "with this drift every job may take twice its greatest number of epochs");
 }
 
-/* Simulates, completes the tries file, and only then reports. */
+/* Simulates, completes the files, and only then reports. */
 static int simulate(struct sim_job *sim, const struct cli_call *call, struct fly_error *out_error)
 {
     const struct campaign_plan plan = make_plan(sim, call);
     struct campaign campaign = {0};
-    int code = sim_run_begin(&sim->run, call, try_header,
-                             (uint64_t)plan.workload_count * plan.policy_count * plan.seed_count, out_error);
+    int code = 0;
 
+    if (cli_set(call, "plot"))
+        code = atomic_file_open(cli_text(call, "plot"), &sim->plot, out_error);
+    if (code == 0)
+        code = sim_run_begin(&sim->run, call, try_header,
+                             (uint64_t)plan.workload_count * plan.policy_count * plan.seed_count, out_error);
     if (code < 0)
         return code;
     code = campaign_run(&plan, &campaign, out_error);
     code = sim_run_end(&sim->run, code, out_error);
+    if (code == 0 && cli_set(call, "plot"))
+        code = sim_plot_commit(&plan, &campaign, &sim->plot, out_error);
     if (code == 0)
         code = sim_report_emit(call, &plan, &campaign, out_error);
     campaign_free(&campaign);
@@ -175,6 +147,7 @@ static int sim_job_run(const struct cli_call *call, struct fly_error *out_error)
         if (code == 0) {
             allow_for_drift(&sim, call);
             code = simulate(&sim, call, out_error);
+            atomic_file_discard(&sim.plot);
             sim_policies_close(&sim.policies);
         }
         sim_workloads_close(&sim.workloads);

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/number.h"
 #include "base/words.h"
+#include "model/objective_check.h"
 
 enum { TEXT_MAX = 63 };
 
@@ -73,4 +74,20 @@ int fly_slowdown_parse(const char *text, double *out_factor, struct fly_error *o
     return error_set(
         out_error, FLY_EUSAGE,
         "slowdown '%.60s': expected a percentage from 0%% or a factor from 1x; write 3%% or 1.03x", text);
+}
+
+int objective_check(const struct fly_objective *objective, double max_power_w, struct fly_error *out_error)
+{
+    if ((unsigned)objective->kind > FLY_OBJECTIVE_LOWEST_LIMIT)
+        return error_set(out_error, FLY_EUSAGE, "objective kind %d is unknown", (int)objective->kind);
+    if (!(objective->max_slowdown >= 1.0))
+        return error_set(out_error, FLY_EUSAGE, "max_slowdown %g: expected a factor from 1, or infinity",
+                         objective->max_slowdown);
+    if (objective->kind != FLY_OBJECTIVE_COST)
+        return 0;
+    if (!(objective->eta >= 0.0 && objective->eta <= 1.0))
+        return error_set(out_error, FLY_EUSAGE, "eta %g: expected a number from 0 to 1", objective->eta);
+    if (!objective_positive(max_power_w))
+        return error_set(out_error, FLY_EUSAGE, "max_power_w %g: expected a number above 0", max_power_w);
+    return 0;
 }

@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <flyball/pareto.h>
 
+#include <math.h>
 #include <stdlib.h>
 
 #include <flyball/cost.h>
+
+#include "base/error.h"
+#include "model/objective_check.h"
 
 static int compare_doubles(double a, double b)
 {
@@ -57,4 +61,84 @@ const struct fly_operating_point *fly_pareto_best(const struct fly_operating_poi
         }
     }
     return best;
+}
+
+static double score_of(const struct fly_operating_point *point, const struct fly_objective *objective,
+                       double max_power_w)
+{
+    switch (objective->kind) {
+    case FLY_OBJECTIVE_ENERGY:
+        return point->energy_j;
+    case FLY_OBJECTIVE_TIME:
+        return point->time_s;
+    case FLY_OBJECTIVE_COST:
+        return fly_cost(objective->eta, max_power_w, point->energy_j, point->time_s);
+    case FLY_OBJECTIVE_LOWEST_LIMIT:
+        return point->power_limit_w;
+    }
+    return NAN;
+}
+
+static int check_points(const struct fly_operating_point *points, size_t count, struct fly_error *out_error)
+{
+    if (count == 0)
+        return error_set(out_error, FLY_EUSAGE, "no operating point to choose from; expected at least one");
+    for (size_t i = 0; i < count; i++) {
+        if (!objective_positive(points[i].power_limit_w) || !objective_positive(points[i].time_s) ||
+            !objective_positive(points[i].energy_j))
+            return error_set(
+                out_error, FLY_EUSAGE,
+                "operating point %zu: limit %g W, time %g s, energy %g J: expected numbers above 0; leave "
+                "out what is unknown",
+                i, points[i].power_limit_w, points[i].time_s, points[i].energy_j);
+    }
+    return 0;
+}
+
+static int refuse_bound(const struct fly_operating_point *points, size_t count, double allowed_s,
+                        struct fly_error *out_error)
+{
+    double fastest_s = points[0].time_s;
+
+    for (size_t i = 1; i < count; i++)
+        fastest_s = fmin(fastest_s, points[i].time_s);
+    return error_set(out_error, FLY_EEXHAUSTED,
+                     "no operating point takes at most %g s; the fastest takes %g s, so allow a larger "
+                     "slowdown",
+                     allowed_s, fastest_s);
+}
+
+int fly_pareto_choose(const struct fly_operating_point *points, size_t count,
+                      const struct fly_objective *objective, double max_power_w, double reference_time_s,
+                      size_t *out_index, struct fly_error *out_error)
+{
+    int code = objective_check(objective, max_power_w, out_error);
+    double allowed_s = INFINITY, least = INFINITY;
+    size_t best = count;
+
+    if (code == 0)
+        code = check_points(points, count, out_error);
+    if (code < 0)
+        return code;
+    if (isfinite(objective->max_slowdown)) {
+        if (!objective_positive(reference_time_s))
+            return error_set(out_error, FLY_EUSAGE, "reference_time_s %g: expected a number above 0",
+                             reference_time_s);
+        allowed_s = objective->max_slowdown * reference_time_s;
+    }
+    for (size_t i = 0; i < count; i++) {
+        double score = score_of(&points[i], objective, max_power_w);
+
+        if (points[i].time_s > allowed_s)
+            continue;
+        if (best == count || score < least ||
+            (score == least && compare_points(&points[i], &points[best]) < 0)) {
+            best = i;
+            least = score;
+        }
+    }
+    if (best == count)
+        return refuse_bound(points, count, allowed_s, out_error);
+    *out_index = best;
+    return 0;
 }

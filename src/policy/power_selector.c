@@ -2,9 +2,9 @@
 #include <flyball/power_selector.h>
 
 #include <math.h>
-#include <stdbool.h>
 
 #include "base/error.h"
+#include "model/objective_check.h"
 
 static double score_of(const struct fly_power_point *point, const struct fly_objective *objective,
                        double max_power_w)
@@ -22,35 +22,14 @@ static double score_of(const struct fly_power_point *point, const struct fly_obj
     return NAN;
 }
 
-static bool positive(double value)
-{
-    return isfinite(value) && value > 0.0;
-}
-
-static int check_objective(const struct fly_objective *objective, double max_power_w,
-                           struct fly_error *out_error)
-{
-    if ((unsigned)objective->kind > FLY_OBJECTIVE_LOWEST_LIMIT)
-        return error_set(out_error, FLY_EUSAGE, "objective kind %d is unknown", (int)objective->kind);
-    if (!(objective->max_slowdown >= 1.0))
-        return error_set(out_error, FLY_EUSAGE, "max_slowdown %g: expected a factor from 1, or infinity",
-                         objective->max_slowdown);
-    if (objective->kind != FLY_OBJECTIVE_COST)
-        return 0;
-    if (!(objective->eta >= 0.0 && objective->eta <= 1.0))
-        return error_set(out_error, FLY_EUSAGE, "eta %g: expected a number from 0 to 1", objective->eta);
-    if (!positive(max_power_w))
-        return error_set(out_error, FLY_EUSAGE, "max_power_w %g: expected a number above 0", max_power_w);
-    return 0;
-}
-
 static int check_points(const struct fly_power_point *points, size_t count, struct fly_error *out_error)
 {
     if (count == 0)
         return error_set(out_error, FLY_EUSAGE,
                          "the power profile is empty; expected at least one power limit");
     for (size_t i = 0; i < count; i++) {
-        if (!positive(points[i].limit_w) || !positive(points[i].power_w) || !positive(points[i].time_s))
+        if (!objective_positive(points[i].limit_w) || !objective_positive(points[i].power_w) ||
+            !objective_positive(points[i].time_s))
             return error_set(
                 out_error, FLY_EUSAGE,
                 "power profile, point %zu: limit %g W, power %g W, time %g s: expected numbers above "
@@ -75,7 +54,7 @@ int fly_power_select(const struct fly_power_point *points, size_t count,
                      const struct fly_objective *objective, double max_power_w, size_t *out_index,
                      struct fly_error *out_error)
 {
-    int code = check_objective(objective, max_power_w, out_error);
+    int code = objective_check(objective, max_power_w, out_error);
     size_t best;
     double allowed_s, least;
 

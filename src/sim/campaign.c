@@ -7,7 +7,7 @@
 #include "sim/crew.h"
 #include "sim/try_writer.h"
 
-enum { MEMORY_MAX = 64 << 20 };
+enum { MEMORY_MAX = 1 << 30 };
 
 /* What the units share. */
 struct work {
@@ -52,6 +52,7 @@ static int run_unit(void *context, struct crew_unit *unit, struct fly_error *out
         .parameters = plan->parameters,
         .recurrences = work->campaign->recurrences[w],
         .drift = plan->drift == DRIFT_NONE ? NULL : &work->campaign->drifts[w],
+        .curve = plan->curves ? &work->campaign->curves[unit->number] : NULL,
         .cancelled = crew_given_up,
         .cancelled_context = unit,
     };
@@ -79,6 +80,32 @@ static int run_unit(void *context, struct crew_unit *unit, struct fly_error *out
     code = comparison_run(&comparison, result, out_error);
     try_writer_deinit(&writer);
     return code;
+}
+
+/* A curve for every unit; those of a workload share their positions. */
+static int prepare_curves(const struct campaign_plan *plan, struct campaign *campaign, uint64_t units,
+                          struct fly_error *out_error)
+{
+    uint64_t per_workload = units / plan->workload_count, unit = 0;
+    size_t most = CAMPAIGN_SAMPLES_MAX / units;
+
+    campaign->curves = arena_alloc(&campaign->arena, units, sizeof campaign->curves[0]);
+    if (campaign->curves == NULL)
+        return error_no_memory(out_error);
+    most = most < CURVE_SAMPLES_MAX ? most : CURVE_SAMPLES_MAX;
+    for (size_t w = 0; w < plan->workload_count; w++) {
+        uint64_t *positions = arena_alloc(&campaign->arena, most, sizeof positions[0]);
+        size_t count = positions != NULL ? curve_positions(campaign->recurrences[w], most, positions) : 0;
+
+        for (; unit < (w + 1) * per_workload && count > 0; unit++) {
+            if (!curve_init(&campaign->curves[unit], &campaign->arena, positions, count,
+                            unit % plan->seed_count == 0))
+                count = 0;
+        }
+        if (count == 0)
+            return error_no_memory(out_error);
+    }
+    return 0;
 }
 
 static int prepare(const struct campaign_plan *plan, struct campaign *campaign, uint64_t units,
@@ -127,6 +154,8 @@ int campaign_run(const struct campaign_plan *plan, struct campaign *out_campaign
                          "%llu simulations; expected 1 to %d, so ask for fewer seeds, policies or workloads",
                          (unsigned long long)units, CAMPAIGN_UNITS_MAX);
     code = prepare(plan, &campaign, units, out_error);
+    if (code == 0 && plan->curves)
+        code = prepare_curves(plan, &campaign, units, out_error);
     if (code == 0)
         code = crew_run(&crew, out_error);
     if (code < 0)
@@ -150,4 +179,12 @@ const struct comparison *campaign_cell(const struct campaign_plan *plan, const s
                                        size_t workload, size_t policy)
 {
     return &campaign->comparisons[(workload * plan->policy_count + policy) * plan->seed_count];
+}
+
+const struct curve *campaign_curves(const struct campaign_plan *plan, const struct campaign *campaign,
+                                    size_t workload, size_t policy)
+{
+    return campaign->curves == NULL
+               ? NULL
+               : &campaign->curves[(workload * plan->policy_count + policy) * plan->seed_count];
 }

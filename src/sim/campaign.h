@@ -35,19 +35,24 @@ struct campaign_plan {
     void (*thread_begun)(void);          /* as in crew.h */
     ordered_sink *tries;                 /* takes the tries as CSV text, or NULL */
     void *tries_context;
+    bool curves; /* every run leaves a curve */
     void (*progress)(void *context, uint64_t done,
                      uint64_t total); /* by the caller's thread, ten times a second */
     void *progress_context;
 };
 
-enum { CAMPAIGN_UNITS_MAX = 1 << 18 };
+enum {
+    CAMPAIGN_UNITS_MAX = 1 << 18,
+    CAMPAIGN_SAMPLES_MAX = 1 << 23, /* of all curves; with many runs each has fewer */
+};
 
 struct campaign {
     struct comparison *comparisons; /* owned: [workload][policy][seed] */
     struct optimum *optima;         /* owned: [workload]; cost_j is infinite where there is none */
     uint64_t *recurrences;          /* owned: [workload] */
     struct drift *drifts;           /* owned: [workload] */
-    struct arena arena;             /* of the drifts */
+    struct curve *curves;           /* as comparisons, or NULL; knobs only of the first seed's */
+    struct arena arena;             /* owns curves and drifts' tables */
 };
 
 /*
@@ -63,5 +68,9 @@ void campaign_free(struct campaign *campaign);
 /* The comparisons of one workload and policy: one for every seed. */
 const struct comparison *campaign_cell(const struct campaign_plan *plan, const struct campaign *campaign,
                                        size_t workload, size_t policy);
+
+/* Their curves, in the same order; NULL when the plan asked for none. */
+const struct curve *campaign_curves(const struct campaign_plan *plan, const struct campaign *campaign,
+                                    size_t workload, size_t policy);
 
 #endif

@@ -51,6 +51,9 @@ static int race_step(struct race *race, struct fly_error *out_error)
     race->completed++;
     if (!(race->policy.cost_j < race->baseline.cost_j))
         race->last_behind = race->completed;
+    if (race->plan->curve != NULL)
+        curve_take(race->plan->curve, race->completed, optimum != NULL ? race->regret : NAN,
+                   &race->policy.tail[(race->completed - 1) % COMPARISON_TAIL]);
     return 0;
 }
 

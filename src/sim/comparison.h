@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "sim/curve.h"
 #include "sim/oracle.h"
 #include "sim/recurring.h"
 #include "sim/workload.h"
@@ -42,6 +43,7 @@ struct comparison_plan {
     const struct drift *drift;    /* NULL: none; the optimum then follows it */
     recurring_observer *observer; /* of the policy's tries, or NULL */
     void *observer_context;
+    struct curve *curve; /* takes samples of the run, or NULL */
     /* Asked before every 1024th recurrence; true gives the run up. NULL: never. */
     bool (*cancelled)(void *context);
     void *cancelled_context;

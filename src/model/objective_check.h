@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef FLYBALL_MODEL_OBJECTIVE_CHECK_H
+#define FLYBALL_MODEL_OBJECTIVE_CHECK_H
+
+#include <math.h>
+#include <stdbool.h>
+
+#include <flyball/objective.h>
+
+/* What all who choose by an objective refuse, in the same words. Pure; thread-safe. */
+
+/* FLY_EUSAGE for an unknown kind, a bound below 1, and, for a cost, a bad eta or max_power_w. */
+int objective_check(const struct fly_objective *objective, double max_power_w, struct fly_error *out_error);
+
+/* Whether a measured quantity is known: finite and above 0. */
+static inline bool objective_positive(double value)
+{
+    return isfinite(value) && value > 0.0;
+}
+
+#endif
