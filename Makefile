@@ -14,7 +14,7 @@ configure = meson setup $(BUILD_DIR) $(if $(wildcard $(BUILD_DIR)/build.ninja),-
 	--prefix=$(PREFIX) --sysconfdir=$(SYSCONFDIR)
 compile = meson compile -C $(BUILD_DIR)
 
-.PHONY: build demo test bench lint sanitize fuzz soak install clean help
+.PHONY: build demo test bench lint sanitize fuzz soak reproduce install clean help
 
 build: $(BUILD_DIR)/build.ninja ## library and programs, in build/ (the default)
 	$(compile)
@@ -45,6 +45,10 @@ fuzz: ## every fuzz target for a while; FUZZ_RUNS and FUZZ_SECONDS bound it
 soak: build ## long runs that look for leaks and drift; SOAK_FLAGS=--short for a taste
 	scripts/bootstrap soak
 	scripts/soak $(SOAK_FLAGS)
+
+reproduce: build ## the published claims against the published traces, in docs/reproduction.md
+	scripts/bootstrap soak
+	scripts/reproduce
 
 install: $(BUILD_DIR)/build.ninja ## programs, library, headers and man pages under PREFIX
 	meson configure $(BUILD_DIR) --prefix=$(PREFIX) --sysconfdir=$(SYSCONFDIR)

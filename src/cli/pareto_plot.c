@@ -209,8 +209,9 @@ static int draw(struct picture *picture, struct atomic_file *file, struct fly_er
              workload->job.name, workload->gpu);
     snprintf(description, sizeof description,
              "%zu points, %zu of them on the frontier, from the recorded runs. %s%s%s.",
-             picture->result->points->count, picture->frontier.count, notes[0].text,
-             panel.note_count > 1 ? "; " : "", panel.note_count > 1 ? notes[1].text : "");
+             picture->result->points->count, picture->frontier.count,
+             panel.note_count > 0 ? notes[0].text : "", panel.note_count > 1 ? "; " : "",
+             panel.note_count > 1 ? notes[1].text : "");
     return chart_commit(&chart, file, out_error);
 }
 
