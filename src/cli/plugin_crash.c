@@ -28,6 +28,7 @@ static const struct {
 };
 enum { CRASH_COUNT = sizeof crashes / sizeof crashes[0] };
 
+static bool watching;
 static char leftover[PATH_MAX]; /* to be removed; "" for nothing */
 
 /* A line put together without the C library's streams. */
@@ -112,19 +113,17 @@ static void on_exit_call(void)
 
 void plugin_crash_watch(void)
 {
-    static bool watching;
     struct sigaction action = {.sa_sigaction = on_crash, .sa_flags = SA_SIGINFO | SA_ONSTACK};
 
-    plugin_crash_thread();
     if (watching)
         return;
     watching = true;
+    plugin_crash_thread();
     sigemptyset(&action.sa_mask);
     for (int i = 0; i < CRASH_COUNT; i++)
         sigaddset(&action.sa_mask, crashes[i].number);
     for (int i = 0; i < CRASH_COUNT; i++)
         sigaction(crashes[i].number, &action, NULL);
-    atexit(on_exit_call);
 }
 
 void plugin_crash_thread(void)
@@ -132,6 +131,10 @@ void plugin_crash_thread(void)
     static _Thread_local char stack[STACK_SIZE];
     stack_t known;
 
+    if (!watching)
+        return;
+    /* Each call of exit uses up a handler, and threads may call it at the same time. */
+    atexit(on_exit_call);
     /* Sanitizers bring their own. */
     if (sigaltstack(NULL, &known) == 0 && (known.ss_flags & SS_DISABLE) != 0)
         sigaltstack(&(stack_t){.ss_sp = stack, .ss_size = sizeof stack}, NULL);

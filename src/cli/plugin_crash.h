@@ -17,8 +17,9 @@
 void plugin_crash_watch(void);
 
 /*
- * Gives the calling thread a stack for the handlers, so that a plug-in that
- * uses up its own can be named too. Fits `campaign_plan.thread_begun`.
+ * Readies a thread that will call plug-ins: gives it a stack for the handlers, so
+ * that a plug-in that uses up its own can be named too. Nothing unless watched.
+ * Fits `campaign_plan.thread_begun`.
  */
 void plugin_crash_thread(void);
 
