@@ -43,7 +43,7 @@ static void test_power_policy(void **state)
                                   &(struct policy_parameters){.beta = 2.0, .power = &odd}, &arena, NULL),
                      0);
     assert_int_equal(decider_fold(&decider, &(struct event){.kind = EVENT_RECURRENCE_BEGUN}, NULL), 0);
-    assert_int_equal(decider_propose(&decider, &proposal, NULL), 0);
+    assert_int_equal(decider_propose(&decider, 0, 0, &proposal, NULL), 0);
     assert_int_equal(decider_fold(&decider, &event, &error), FLY_EDATA);
     assert_true(decider_wants_profile(&decider, &proposal));
     assert_int_equal(decider_fold(&decider, &event, NULL), 0);

@@ -27,12 +27,16 @@ static const struct job_spec spec = {.name = "made-up",
 struct bench {
     struct arena arena;
     struct decider decider;
+    uint64_t recurrences; /* begun */
+    uint32_t tries;       /* in this recurrence */
 };
 
 static void bench_init(struct bench *bench, const struct batch_policy *policy,
                        const struct policy_parameters *parameters)
 {
     struct fly_error error;
+
+    *bench = (struct bench){0};
 
     arena_init(&bench->arena, 1 << 20);
     if (decider_init(&bench->decider, &spec, policy, parameters, &bench->arena, &error) < 0)
@@ -41,6 +45,8 @@ static void bench_init(struct bench *bench, const struct batch_policy *policy,
 
 static void begin(struct bench *bench)
 {
+    bench->recurrences++;
+    bench->tries = 0;
     assert_int_equal(decider_fold(&bench->decider, &(struct event){.kind = EVENT_RECURRENCE_BEGUN}, NULL), 0);
 }
 
@@ -48,10 +54,12 @@ static void begin(struct bench *bench)
 static int next_trial(struct bench *bench, struct proposal *out_proposal, struct fly_error *out_error)
 {
     static const struct fly_power_point points[LIMITS] = {{100, 95, 1.5}, {150, 130, 1.1}, {200, 180, 1.0}};
-    int code = decider_propose(&bench->decider, out_proposal, out_error);
+    int code =
+        decider_propose(&bench->decider, bench->recurrences - 1, bench->tries, out_proposal, out_error);
 
     if (code < 0)
         return code;
+    bench->tries++;
     assert_int_equal(decider_fold(&bench->decider,
                                   &(struct event){.kind = EVENT_TRIAL_PROPOSED, .proposed = out_proposal},
                                   NULL),
@@ -72,8 +80,13 @@ static void end_trial(struct bench *bench, const struct proposal *proposal, enum
                       double cost_j)
 {
     /* With eta 0.5 and 200 W this costs cost_j. */
-    const struct trial_ended ended = {proposal->batch, decider_limit_w(&bench->decider, proposal), outcome,
-                                      cost_j, cost_j / 200.0};
+    const struct trial_ended ended = {bench->recurrences - 1,
+                                      bench->tries,
+                                      proposal->batch,
+                                      decider_limit_w(&bench->decider, proposal),
+                                      outcome,
+                                      cost_j,
+                                      cost_j / 200.0};
 
     assert_int_equal(
         decider_fold(&bench->decider, &(struct event){.kind = EVENT_TRIAL_ENDED, .ended = &ended}, NULL), 0);
@@ -337,8 +350,8 @@ static void test_zeus_is_pure(void **state)
 
             begin(&one);
             begin(&two);
-            assert_int_equal(decider_propose(&one.decider, &first, NULL), 0);
-            assert_int_equal(decider_propose(&one.decider, &again, NULL), 0);
+            assert_int_equal(decider_propose(&one.decider, (uint64_t)i, 0, &first, NULL), 0);
+            assert_int_equal(decider_propose(&one.decider, (uint64_t)i, 0, &again, NULL), 0);
             assert_int_equal(first.batch, again.batch);
             assert_int_equal(next_trial(&one, &first, NULL), 0);
             assert_int_equal(next_trial(&two, &other, NULL), 0);

@@ -289,7 +289,7 @@ static void test_oracle_follows_drift(void **state)
             const struct comparison *oracle = &campaign_cell(&plan, &campaign, 0, 2)[s];
 
             assert_int_equal(oracle->ended, 0);
-            mean += oracle->figures[FIGURE_REGRET] / COUNT(seeds);
+            mean += oracle->figures[FIGURE_REGRET] / (double)COUNT(seeds);
         }
         assert_true(fabs(mean) < 8.0); /* of 400 recurrences */
         campaign_free(&campaign);

@@ -90,6 +90,7 @@ struct fly_batch_question {
     uint64_t recurrence; /* submission of the job, from 0 */
     uint32_t try_number; /* within the recurrence, from 0; above that, those before have failed */
     uint64_t trial;      /* through the whole job, from 0 */
+    uint64_t in_flight;  /* trials that run beside this one, where recurrences overlap */
     const struct fly_random *random;
 };
 

@@ -68,7 +68,7 @@ static int read_on(struct csv *csv, struct fly_error *out_error)
         free(csv->window);
         csv->window = window;
         csv->capacity = capacity;
-    } else if (kept > 0) {
+    } else if (kept > 0 && csv->window != NULL) {
         memmove(csv->window, csv->next, kept);
     }
     got = fread(csv->window + kept, 1, csv->capacity - kept - 1, csv->stream);
@@ -281,11 +281,15 @@ int csv_open(struct csv *csv, const char *path, const char *const *columns, size
 int csv_open_text(struct csv *csv, const char *name, const char *text, size_t length,
                   const char *const *columns, size_t column_count, struct fly_error *out_error)
 {
-    /* fmemopen wants at least one byte, and the stream only reads. */
-    FILE *stream = length > 0 ? fmemopen((char *)(uintptr_t)text, length, "r") : fopen("/dev/null", "re");
+    FILE *stream = fmemopen(NULL, length + 1, "w+");
 
     if (stream == NULL)
         return error_no_memory(out_error);
+    if (fwrite(text, 1, length, stream) != length || fflush(stream) != 0) {
+        fclose(stream);
+        return error_no_memory(out_error);
+    }
+    rewind(stream);
     return csv_open_stream(csv, name, stream, columns, column_count, out_error);
 }
 
@@ -314,7 +318,7 @@ void csv_close(struct csv *csv)
 
 int csv_next(struct csv *csv, struct fly_error *out_error)
 {
-    size_t count;
+    size_t count = 0;
     int code = cut_row(csv, &count, out_error);
 
     if (code <= 0)

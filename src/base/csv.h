@@ -59,7 +59,7 @@ int csv_open(struct csv *csv, const char *path, const char *const *columns, size
 int csv_open_stream(struct csv *csv, const char *name, FILE *stream, const char *const *columns,
                     size_t column_count, struct fly_error *out_error);
 
-/* The same over text in memory, borrowed until csv_close. */
+/* The same over text in memory; copies it. */
 int csv_open_text(struct csv *csv, const char *name, const char *text, size_t length,
                   const char *const *columns, size_t column_count, struct fly_error *out_error);
 

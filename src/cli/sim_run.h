@@ -26,10 +26,11 @@ struct sim_run {
 int sim_run_begin(struct sim_run *run, const struct cli_call *call, const char *header, uint64_t units,
                   struct fly_error *out_error);
 
-/* An ordered_sink; to be used only where there is a tries file. */
-int sim_run_sink(void *run, const char *bytes, size_t count, struct fly_error *out_error);
+/* An ordered_sink over a struct sim_run; to be used only where there is a tries file. */
+int sim_run_sink(void *context, const char *bytes, size_t count, struct fly_error *out_error);
 
-void sim_run_progress(void *run, uint64_t done, uint64_t total);
+/* The progress function of a plan, over a struct sim_run. */
+void sim_run_progress(void *context, uint64_t done, uint64_t total);
 
 /* Completes the tries file when `code` is 0, else forgets it; returns `code` or what went wrong now. */
 int sim_run_end(struct sim_run *run, int code, struct fly_error *out_error);

@@ -19,6 +19,7 @@ struct unpacking {
     FILE *from, *to;
     lzma_stream stream;
     size_t lines; /* unpacked so far */
+    uint8_t packed[CHUNK], plain[CHUNK];
 };
 
 static FILE *nameless_file(void)
@@ -68,7 +69,6 @@ static int refuse_stream(const struct unpacking *unpacking, lzma_ret result, str
 /* Unpacks all; the stream is initialised. */
 static int unpack(struct unpacking *unpacking, struct fly_error *out_error)
 {
-    uint8_t packed[CHUNK], plain[CHUNK];
     lzma_ret result = LZMA_OK;
     lzma_action action = LZMA_RUN;
 
@@ -76,23 +76,25 @@ static int unpack(struct unpacking *unpacking, struct fly_error *out_error)
         int code;
 
         if (unpacking->stream.avail_in == 0 && action == LZMA_RUN) {
-            unpacking->stream.next_in = packed;
-            unpacking->stream.avail_in = fread(packed, 1, sizeof packed, unpacking->from);
+            unpacking->stream.next_in = unpacking->packed;
+            unpacking->stream.avail_in =
+                fread(unpacking->packed, 1, sizeof unpacking->packed, unpacking->from);
             if (ferror(unpacking->from))
                 return error_set(out_error, FLY_EREAD, "%s: reading failed: %s", unpacking->path,
                                  strerror(errno));
             action = feof(unpacking->from) ? LZMA_FINISH : LZMA_RUN;
         }
-        unpacking->stream.next_out = plain;
-        unpacking->stream.avail_out = sizeof plain;
+        unpacking->stream.next_out = unpacking->plain;
+        unpacking->stream.avail_out = sizeof unpacking->plain;
         result = lzma_code(&unpacking->stream, action);
-        code = write_chunk(unpacking, plain, sizeof plain - unpacking->stream.avail_out, out_error);
+        code = write_chunk(unpacking, unpacking->plain, sizeof unpacking->plain - unpacking->stream.avail_out,
+                           out_error);
         if (code < 0)
             return code;
     }
     if (result != LZMA_STREAM_END)
         return refuse_stream(unpacking, result, out_error);
-    return fflush(unpacking->to) == 0 ? 0 : write_chunk(unpacking, plain, 1, out_error);
+    return fflush(unpacking->to) == 0 ? 0 : write_chunk(unpacking, unpacking->plain, 1, out_error);
 }
 
 static int unpack_to(struct unpacked *file, const char *path, FILE *from, struct fly_error *out_error)

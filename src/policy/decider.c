@@ -56,12 +56,9 @@ int decider_fold(struct decider *decider, const struct event *event, struct fly_
 
     switch (event->kind) {
     case EVENT_RECURRENCE_BEGUN:
-        decider->recurrences++;
-        decider->tries = 0;
         break;
     case EVENT_TRIAL_PROPOSED:
         decider->trials++;
-        decider->tries++;
         break;
     case EVENT_PROFILE_MEASURED:
         code = fold_profile(decider, event->measured, out_error);
@@ -75,10 +72,11 @@ int decider_fold(struct decider *decider, const struct event *event, struct fly_
     return code;
 }
 
-int decider_propose(const struct decider *decider, struct proposal *out_proposal, struct fly_error *out_error)
+int decider_propose(const struct decider *decider, uint64_t recurrence, uint32_t try_number,
+                    struct proposal *out_proposal, struct fly_error *out_error)
 {
-    const struct batch_question question = {.recurrence = decider->recurrences - 1,
-                                            .try_number = decider->tries,
+    const struct batch_question question = {.recurrence = recurrence,
+                                            .try_number = try_number,
                                             .trial = decider->trials,
                                             .in_flight = decider->trials - decider->ended};
 

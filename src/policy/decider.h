@@ -17,7 +17,7 @@
  * know (the power profiles), and the fold that keeps both up to date.
  *
  *     decider_fold(&decider, &(struct event){.kind = EVENT_RECURRENCE_BEGUN});
- *     decider_propose(&decider, &proposal, out_error);
+ *     decider_propose(&decider, recurrence, try_number, &proposal, out_error);
  *     decider_fold(&decider, &(struct event){.kind = EVENT_TRIAL_PROPOSED, .proposed = &proposal});
  *     if (decider_wants_profile(&decider, &proposal))
  *         ... measure, and fold EVENT_PROFILE_MEASURED
@@ -43,9 +43,7 @@ struct decider {
     void *policy_state;
     struct arena *arena;              /* borrowed; holds everything below */
     struct decider_profile *profiles; /* one per batch size */
-    uint64_t recurrences;             /* begun */
     uint64_t trials;                  /* proposed */
-    uint32_t tries;                   /* proposed in this recurrence */
     uint64_t ended;                   /* trials that have */
 };
 
@@ -66,9 +64,9 @@ void decider_deinit(struct decider *decider);
  */
 int decider_fold(struct decider *decider, const struct event *event, struct fly_error *out_error);
 
-/* What to run next; errors as batch_policy.propose. */
-int decider_propose(const struct decider *decider, struct proposal *out_proposal,
-                    struct fly_error *out_error);
+/* What to run next, for this try of this recurrence; errors as batch_policy.propose. */
+int decider_propose(const struct decider *decider, uint64_t recurrence, uint32_t try_number,
+                    struct proposal *out_proposal, struct fly_error *out_error);
 
 /* Whether the trial must begin by measuring its batch size's power profile. */
 bool decider_wants_profile(const struct decider *decider, const struct proposal *proposal);

@@ -58,6 +58,8 @@ enum trial_outcome {
 
 /* A trial has ended. */
 struct trial_ended {
+    uint64_t recurrence; /* from 0 */
+    uint32_t try_number; /* within the recurrence, from 0 */
     size_t batch;
     double limit_w;
     enum trial_outcome outcome;

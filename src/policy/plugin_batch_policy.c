@@ -18,8 +18,6 @@ struct plugin_state {
     struct fly_batch_job job;
     void *state; /* the plug-in's */
     struct philox_key key;
-    uint64_t recurrences; /* begun */
-    uint32_t tries;       /* proposed in this recurrence */
 };
 
 /* The random numbers of one trial. */
@@ -132,8 +130,8 @@ static void fold_ended(struct plugin_state *state, const struct trial_ended *end
                                                       [TRIAL_REFUSED] = FLY_TRIAL_REFUSED};
     const struct plugin_batch_policy *self = state->self;
     const struct fly_trial trial = {
-        .recurrence = state->recurrences - 1,
-        .try_number = state->tries - 1,
+        .recurrence = ended->recurrence,
+        .try_number = ended->try_number,
         .batch = ended->batch,
         .limit_w = ended->limit_w,
         .outcome = outcomes[ended->outcome],
@@ -155,11 +153,7 @@ static void plugin_fold(void *opaque, const struct event *event)
 
     switch (event->kind) {
     case EVENT_RECURRENCE_BEGUN:
-        state->recurrences++;
-        state->tries = 0;
-        break;
     case EVENT_TRIAL_PROPOSED:
-        state->tries++;
         break;
     case EVENT_PROFILE_MEASURED:
         fold_profile(state, event->measured);
@@ -180,6 +174,7 @@ static int ask(const struct plugin_state *state, const struct batch_question *qu
     const struct fly_batch_question asked = {.recurrence = question->recurrence,
                                              .try_number = question->try_number,
                                              .trial = question->trial,
+                                             .in_flight = question->in_flight,
                                              .random = &random.face};
     int answer;
 

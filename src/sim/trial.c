@@ -13,10 +13,11 @@ static int measure_profile(struct decider *decider, const struct workload *workl
 }
 
 /* Asks for the next trial and tells the core that it was proposed. */
-static int propose(struct decider *decider, const struct workload *workload, struct proposal *out_proposal,
-                   bool *out_profiling, struct fly_error *out_error)
+static int propose(struct decider *decider, const struct workload *workload, uint64_t recurrence,
+                   uint32_t try_number, struct proposal *out_proposal, bool *out_profiling,
+                   struct fly_error *out_error)
 {
-    int code = decider_propose(decider, out_proposal, out_error);
+    int code = decider_propose(decider, recurrence, try_number, out_proposal, out_error);
 
     if (code < 0)
         return code;
@@ -39,7 +40,7 @@ int trial_run(struct decider *decider, struct environment *environment, uint64_t
     size_t point;
     uint32_t path, cap;
     bool profiling;
-    int code = propose(decider, workload, &proposal, &profiling, out_error);
+    int code = propose(decider, workload, recurrence, try_number, &proposal, &profiling, out_error);
 
     if (code < 0)
         return code;
@@ -54,7 +55,9 @@ int trial_run(struct decider *decider, struct environment *environment, uint64_t
     training =
         environment_train(workload, proposal.batch, point, path,
                           environment_epoch_factor(environment, recurrence, proposal.batch), cap, profiling);
-    *out_trial = (struct trial){.ended = {.batch = proposal.batch,
+    *out_trial = (struct trial){.ended = {.recurrence = recurrence,
+                                          .try_number = try_number,
+                                          .batch = proposal.batch,
                                           .limit_w = limit_w,
                                           .outcome = !training.ran      ? TRIAL_REFUSED
                                                      : training.reached ? TRIAL_REACHED

@@ -23,7 +23,7 @@ void try_writer_init(struct try_writer *writer, struct crew_unit *unit, const ch
 void try_writer_deinit(struct try_writer *writer);
 
 /* A recurring_observer over a struct try_writer. */
-void try_writer_observe(void *writer, const struct try_record *record);
+void try_writer_observe(void *context, const struct try_record *record);
 
 /* The headers of the two tries files, with line end. */
 extern const char try_header[];
