@@ -34,10 +34,16 @@ uint32_t environment_draw_path(struct environment *environment, uint64_t recurre
 struct training environment_train(const struct workload *workload, size_t batch, size_t point, uint32_t path,
                                   uint32_t epoch_cap, bool profiling)
 {
+    return environment_train_until(workload, batch, point, workload->batches[batch].path_epochs[path],
+                                   epoch_cap, profiling);
+}
+
+struct training environment_train_until(const struct workload *workload, size_t batch, size_t point,
+                                        double target_epoch, uint32_t epoch_cap, bool profiling)
+{
     const struct workload_batch *trained = &workload->batches[batch];
     const struct fly_power_point *epoch = &trained->points[point];
     double epoch_energy_j = epoch->time_s * epoch->power_w;
-    double target_epoch = trained->path_epochs[path];
     struct training training = {.ran = epoch_cap > 0};
 
     if (!training.ran)

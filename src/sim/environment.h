@@ -50,4 +50,8 @@ uint32_t environment_draw_path(struct environment *environment, uint64_t recurre
 struct training environment_train(const struct workload *workload, size_t batch, size_t point, uint32_t path,
                                   uint32_t epoch_cap, bool profiling);
 
+/* The same for a training that reaches its target in `target_epoch`, from 1; NaN: never. */
+struct training environment_train_until(const struct workload *workload, size_t batch, size_t point,
+                                        double target_epoch, uint32_t epoch_cap, bool profiling);
+
 #endif

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sim/recurring.h"
 
+#include <math.h>
+
 #include <flyball/cost.h>
 
 enum { STATE_MAX = 512 << 20 };
@@ -77,6 +79,26 @@ static void record_try(struct recurring *job, const struct trial_ended *ended, u
         job->observer(job->observer_context, &record);
 }
 
+/* Trains in the job's world; `out_path` is the recorded run it turned out to be, 0 without a record. */
+static struct training train(struct recurring *job, uint32_t try_number, size_t batch, size_t point,
+                             bool profiling, uint32_t *out_path)
+{
+    const struct fly_power_point *epoch = &job->workload->batches[batch].points[point];
+    uint32_t path = 0, cap;
+    double target_epoch = NAN;
+
+    if (job->world == NULL)
+        path = environment_draw_path(&job->environment, job->recurrences, try_number, batch);
+    cap = decider_epoch_cap(&job->decider, batch, epoch->time_s * epoch->power_w, epoch->time_s);
+    *out_path = path;
+    if (job->world == NULL)
+        return environment_train(job->workload, batch, point, path, cap, profiling);
+    if (cap > 0)
+        target_epoch = job->world->train(job->world->context,
+                                         &(struct recurring_order){job->recurrences, try_number, batch, cap});
+    return environment_train_until(job->workload, batch, point, target_epoch, cap, profiling);
+}
+
 /* One try. Returns 1 when it reached the target, 0 when it did not, or an error. */
 static int run_try(struct recurring *job, uint32_t try_number, struct recurrence *sums,
                    struct fly_error *out_error)
@@ -84,9 +106,8 @@ static int run_try(struct recurring *job, uint32_t try_number, struct recurrence
     struct proposal proposal;
     struct trial_ended ended;
     struct training training;
-    const struct fly_power_point *epoch;
     size_t point;
-    uint32_t path, cap;
+    uint32_t path;
     bool profiling;
     int code = propose(job, &proposal, &profiling, out_error);
 
@@ -95,10 +116,7 @@ static int run_try(struct recurring *job, uint32_t try_number, struct recurrence
     ended =
         (struct trial_ended){.batch = proposal.batch, .limit_w = decider_limit_w(&job->decider, &proposal)};
     point = workload_find_limit(&job->workload->batches[proposal.batch], ended.limit_w);
-    epoch = &job->workload->batches[proposal.batch].points[point];
-    path = environment_draw_path(&job->environment, job->recurrences, try_number, proposal.batch);
-    cap = decider_epoch_cap(&job->decider, proposal.batch, epoch->time_s * epoch->power_w, epoch->time_s);
-    training = environment_train(job->workload, proposal.batch, point, path, cap, profiling);
+    training = train(job, try_number, proposal.batch, point, profiling, &path);
     ended.outcome = !training.ran ? TRIAL_REFUSED : training.reached ? TRIAL_REACHED : TRIAL_NOT_REACHED;
     ended.energy_j = training.energy_j;
     ended.time_s = training.time_s;

@@ -44,6 +44,23 @@ struct try_record {
 /* Called for every try that trained at least one epoch. */
 typedef void recurring_observer(void *context, const struct try_record *record);
 
+/*
+ * A world in which trainings are run, not looked up: what stands in for the
+ * recorded runs of a trace. Power and time remain those of the workload's points.
+ */
+struct recurring_order {
+    uint64_t recurrence;
+    uint32_t try_number; /* within the recurrence, from 0 */
+    size_t batch;
+    uint32_t epoch_cap; /* >= 1 */
+};
+
+struct recurring_world {
+    /* Trains; the epoch, from 1, in which the target was reached, or NaN when not within the cap. */
+    double (*train)(void *context, const struct recurring_order *order);
+    void *context;
+};
+
 /* Sums over all tries of one recurrence. */
 struct recurrence {
     double energy_j;
@@ -58,10 +75,11 @@ struct recurring {
     struct arena arena;              /* the decider's */
     struct decider decider;
     struct environment environment;
-    uint64_t recurrences;         /* completed or begun */
-    uint64_t tries;               /* that trained */
-    uint64_t refused;             /* tries that did not train */
-    recurring_observer *observer; /* NULL: none */
+    uint64_t recurrences;                /* completed or begun */
+    uint64_t tries;                      /* that trained */
+    uint64_t refused;                    /* tries that did not train */
+    const struct recurring_world *world; /* borrowed; NULL: the workload's recorded runs answer */
+    recurring_observer *observer;        /* NULL: none */
     void *observer_context;
 };
 
