@@ -140,5 +140,12 @@ void findings_of(const struct demo_job *job, struct findings *out_findings)
 bool findings_claims(const struct findings *findings, enum demo_measure measure, enum demo_span span)
 {
     return findings->completed > 0 && measure != DEMO_ACCURACY &&
+           paired_saves(&findings->figures[DEMO_COST][span]) &&
            paired_saves(&findings->figures[measure][span]);
+}
+
+bool findings_claim_any(const struct findings *findings)
+{
+    return findings_claims(findings, DEMO_COST, DEMO_LAST) ||
+           findings_claims(findings, DEMO_COST, DEMO_WHOLE);
 }

@@ -37,7 +37,14 @@ struct findings {
 
 void findings_of(const struct demo_job *job, struct findings *out_findings);
 
-/* Whether the figure is one to save, and was saved beyond chance. */
+/*
+ * Whether the figure may be claimed as saved: it is energy, time or cost, its
+ * interval lies wholly below 0, and so does that of cost, which is what was asked
+ * for: less energy bought with more time than it is worth is no saving.
+ */
 bool findings_claims(const struct findings *findings, enum demo_measure measure, enum demo_span span);
+
+/* Whether anything may be claimed. */
+bool findings_claim_any(const struct findings *findings);
 
 #endif
