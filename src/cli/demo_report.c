@@ -127,6 +127,7 @@ static struct table *make_table(const struct demo_report *report)
     json_object_set_new(settings, "recurrences", json_integer((json_int_t)plan->recurrences));
     json_object_set_new(settings, "seed", json_integer(plan->seed));
     json_object_set_new(settings, "eta", json_real(demo_eta));
+    json_object_set_new(settings, "beta", json_real(demo_beta));
     json_object_set_new(settings, "gpu", json_string(demo_gpu));
     json_object_set_new(settings, "target_accuracy", json_real((double)DEMO_TARGET / DIGITS_HELD_OUT));
     json_object_set_new(settings, "real", json_string("network, data, accuracy, epochs"));
@@ -197,16 +198,18 @@ static void put_choice(struct buffer *text, const struct demo_job *job, struct d
 
 static void put_check(struct buffer *text, const struct demo_job *job, const struct findings *findings)
 {
-    buffer_printf(text, "BOTH  all %zu choices x %d fresh seeds tried: ours is %zu%s by cost",
-                  findings->choices, DEMO_CHECK_SEEDS, findings->rank, ordinal_end(findings->rank));
+    buffer_printf(text, "BOTH  all %zu choices x %d fresh seeds: ours is %zu%s by cost", findings->choices,
+                  DEMO_CHECK_SEEDS, findings->rank, ordinal_end(findings->rank));
     if (findings->sharing > 0)
-        buffer_printf(text, ", as are %zu more", findings->sharing);
-    buffer_printf(text, ", %.1f %%", 100.0 * findings->above.change);
-    if (isfinite(findings->above.low) && findings->above.change > 0.0)
-        buffer_printf(text, " [%+.1f, %+.1f]", 100.0 * findings->above.low, 100.0 * findings->above.high);
-    buffer_puts(text, " above the best (");
-    put_choice(text, job, findings->best);
-    buffer_puts(text, ")\n");
+        buffer_printf(text, ", with %zu like it", findings->sharing);
+    if (findings->rank > 1) {
+        buffer_printf(text, ", %.1f %% ", 100.0 * findings->above.change);
+        if (isfinite(findings->above.low))
+            buffer_printf(text, "[%+.1f, %+.1f] ", 100.0 * findings->above.low, 100.0 * findings->above.high);
+        buffer_puts(text, "above the best, ");
+        put_choice(text, job, findings->best);
+    }
+    buffer_puts(text, "\n");
 }
 
 static void put_end(struct buffer *text, const struct demo_job *job, const struct findings *findings)
@@ -227,7 +230,7 @@ static void put_job(struct buffer *text, const struct demo_report *report, size_
     const struct demo_choice standard = {job->workload.spec.default_batch, demo_limit_count(job) - 1};
 
     buffer_printf(text, "\n      Job %s: %s\n", job->name,
-                  number == 0 ? "the largest limit and a large batch, as many are"
+                  number == 0 ? "by default a large batch at the highest limit"
                               : "its default is already the best choice");
     buffer_printf(text, "REAL  %zu of %llu recurrences reached %.1f %%, in %zu tries\n", findings->completed,
                   (unsigned long long)report->demo->plan.recurrences, 100.0 * DEMO_TARGET / DIGITS_HELD_OUT,

@@ -12,6 +12,7 @@
 enum { MEMORY_MAX = 1 << 20, RUNS_PER_JOB = 2 };
 
 const double demo_eta = 0.5;
+const double demo_beta = 3.0;
 const char demo_gpu[] = "v100-like";
 
 /*
@@ -44,13 +45,18 @@ static void advance(const struct demo *demo)
         demo->plan.advance(demo->plan.progress_context);
 }
 
-static struct digits_result train(uint32_t seed, const char *name, uint64_t index, uint32_t batch_size,
+/*
+ * One training; all share the split of the data. `kind` is the number of the job,
+ * or DEMO_JOBS for the check, so that the check's luck is its own.
+ */
+static struct digits_result train(uint32_t seed, size_t kind, uint64_t index, uint32_t batch_size,
                                   uint32_t max_epochs)
 {
-    return digits_train(&(struct digits_plan){.seed = {philox_key(seed, name), index},
-                                              .batch_size = batch_size,
-                                              .max_epochs = max_epochs,
-                                              .target = DEMO_TARGET});
+    return digits_train(
+        &(struct digits_plan){.seed = {philox_key(seed, "digits"), (uint64_t)kind << 32 | index},
+                              .batch_size = batch_size,
+                              .max_epochs = max_epochs,
+                              .target = DEMO_TARGET});
 }
 
 /* The world of a job: its luck depends on recurrence and try, so policies share it. */
@@ -59,7 +65,7 @@ static double train_in_world(void *context, const struct recurring_order *order)
     struct history *history = context;
     const struct job_spec *spec = &history->job->workload.spec;
 
-    history->last = train(history->demo->plan.seed, spec->name,
+    history->last = train(history->demo->plan.seed, (size_t)(history->job - history->demo->jobs),
                           order->recurrence * RECURRING_TRIES_MAX + order->try_number,
                           spec->batches[order->batch].size, order->epoch_cap);
     return history->last.reached ? (double)history->last.epochs : NAN;
@@ -87,7 +93,7 @@ static void run_history(struct history *history)
 {
     const struct demo_plan *plan = &history->demo->plan;
     const struct policy_parameters parameters = {
-        .beta = 2.0, .seed = plan->seed, .generator = GENERATOR_PHILOX};
+        .beta = demo_beta, .seed = plan->seed, .generator = GENERATOR_PHILOX};
     const struct recurring_world world = {train_in_world, history};
     struct demo_run *run = history->run;
     struct recurring job;
@@ -131,7 +137,7 @@ static void do_piece(void *context, size_t piece)
     }
     /* The longest first, so that no thread is left with one. */
     demo->trained[DEMO_BATCHES - 1 - check / DEMO_CHECK_SEEDS][check % DEMO_CHECK_SEEDS] =
-        train(demo->plan.seed, "digits-check", check % DEMO_CHECK_SEEDS,
+        train(demo->plan.seed, DEMO_JOBS, check % DEMO_CHECK_SEEDS,
               demo->jobs[0].workload.spec.batches[DEMO_BATCHES - 1 - check / DEMO_CHECK_SEEDS].size,
               DEMO_MAX_EPOCHS);
     advance(demo);

@@ -16,7 +16,7 @@
  * entropy; mini-batch stochastic gradient descent. The learning rate grows with
  * the root of the batch size, a common rule (Krizhevsky, "One Weird Trick for
  * Parallelizing Convolutional Neural Networks", 2014). Of the 1,797 images, 1,437
- * are trained on and 360 held out, a fresh split for each training.
+ * are trained on and 360 held out; all trainings under one key share the split.
  *
  * The same (seed, batch size, epochs) gives the same bits on every machine: sums
  * run in a fixed order, in single precision without contraction, and exp is
@@ -38,7 +38,7 @@ struct digits_weights {
     float output_bias[DIGITS_OUTPUTS];
 };
 
-/* Where a training takes its luck from: split, first weights and the order of the images. */
+/* Where a training takes its luck from: the key has the split, with the index first weights and order. */
 struct digits_seed {
     struct philox_key key;
     uint64_t index; /* of the training under that key */
