@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 
-enum { TEXT_MAX = 1 << 16, PLACE_MAX = 32 };
+enum { TEXT_MAX = 1 << 16, PLACE_MAX = 32, INTERVAL_MAX = 80 };
 
 /* How each measure is shown: JSON and CSV in the plain unit, people in the scaled one. */
 static const struct {
@@ -155,17 +155,26 @@ static const char *ordinal_end(size_t number)
     return number % 10 == 1 ? "st" : number % 10 == 2 ? "nd" : number % 10 == 3 ? "rd" : "th";
 }
 
-static void put_interval(struct buffer *text, const struct paired *paired)
+/* In percent with a sign and one decimal; what rounds to nothing is +0.0. */
+static char *signed_percent(double fraction, char text[PLACE_MAX])
 {
-    char interval[PLACE_MAX];
+    double percent = 100.0 * fraction;
 
-    /* Minus zero is nothing to a reader. */
+    snprintf(text, PLACE_MAX, "%+.1f", fabs(percent) < 0.05 ? 0.0 : percent);
+    return text;
+}
+
+/* "[-0.5, +2.1]" */
+static char *interval_of(const struct paired *paired, char text[INTERVAL_MAX])
+{
+    char low[PLACE_MAX], high[PLACE_MAX];
+
     if (isfinite(paired->low))
-        snprintf(interval, sizeof interval, "[%+.1f, %+.1f]", 100.0 * paired->low + 0.0,
-                 100.0 * paired->high + 0.0);
+        snprintf(text, INTERVAL_MAX, "[%s, %s]", signed_percent(paired->low, low),
+                 signed_percent(paired->high, high));
     else
-        snprintf(interval, sizeof interval, "[unavailable]");
-    buffer_printf(text, "%+7.1f %%  %-16s", 100.0 * paired->change, interval);
+        snprintf(text, INTERVAL_MAX, "[unavailable]");
+    return text;
 }
 
 static void put_figure(struct buffer *text, const struct findings *findings, enum demo_measure measure,
@@ -174,7 +183,7 @@ static void put_figure(struct buffer *text, const struct findings *findings, enu
     const struct paired *figure = &findings->figures[measure][span];
     double scale = measures[measure].people_scale / (double)figure->count;
     const char *verdict = "no change shown";
-    char name[PLACE_MAX];
+    char name[PLACE_MAX], change[PLACE_MAX], interval[INTERVAL_MAX];
 
     if (findings_claims(findings, measure, span))
         verdict = "saved";
@@ -186,8 +195,8 @@ static void put_figure(struct buffer *text, const struct findings *findings, enu
     buffer_printf(text, "%s  %-19s %8.2f %-2s  %8.2f %-2s  ", measures[measure].gutter, name,
                   figure->theirs * scale, measures[measure].people_unit, figure->ours * scale,
                   measures[measure].people_unit);
-    put_interval(text, figure);
-    buffer_printf(text, " %s\n", verdict);
+    buffer_printf(text, "%7s %%  %-16s %s\n", signed_percent(figure->change, change),
+                  interval_of(figure, interval), verdict);
 }
 
 static void put_choice(struct buffer *text, const struct demo_job *job, struct demo_choice choice)
@@ -198,15 +207,15 @@ static void put_choice(struct buffer *text, const struct demo_job *job, struct d
 
 static void put_check(struct buffer *text, const struct demo_job *job, const struct findings *findings)
 {
+    char change[PLACE_MAX], interval[INTERVAL_MAX];
+
     buffer_printf(text, "BOTH  all %zu choices x %d fresh seeds: ours is %zu%s by cost", findings->choices,
                   DEMO_CHECK_SEEDS, findings->rank, ordinal_end(findings->rank));
     if (findings->sharing > 0)
         buffer_printf(text, ", with %zu like it", findings->sharing);
     if (findings->rank > 1) {
-        buffer_printf(text, ", %.1f %% ", 100.0 * findings->above.change);
-        if (isfinite(findings->above.low))
-            buffer_printf(text, "[%+.1f, %+.1f] ", 100.0 * findings->above.low, 100.0 * findings->above.high);
-        buffer_puts(text, "above the best, ");
+        buffer_printf(text, ", %s %% %s above the best, ", signed_percent(findings->above.change, change),
+                      interval_of(&findings->above, interval));
         put_choice(text, job, findings->best);
     }
     buffer_puts(text, "\n");
