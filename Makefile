@@ -19,7 +19,7 @@ compile = meson compile -C $(BUILD_DIR)
 build: $(BUILD_DIR)/build.ninja ## library and programs, in build/ (the default)
 	$(compile)
 
-demo: build ## a first look: a simulated recurring job, and what was saved
+demo: build ## a first look: a small network trained in earnest, and what was saved
 	scripts/demo
 
 test: $(BUILD_DIR)/.with-tests ## every test

@@ -29,9 +29,11 @@ const struct cli_option cli_common_options[] = {
 const size_t cli_common_option_count = sizeof cli_common_options / sizeof cli_common_options[0];
 
 static const struct cli_command *const commands[] = {
-    &cmd_sim_job,        &cmd_sim_group,       &cmd_sim_pareto,
-    &cmd_sim_make_trace, &cmd_sim_make_groups, &cmd_config_show,
-    &cmd_help,           &cmd_version,         NULL,
+    &cmd_demo,           &cmd_sim_job,
+    &cmd_sim_group,      &cmd_sim_pareto,
+    &cmd_sim_make_trace, &cmd_sim_make_groups,
+    &cmd_config_show,    &cmd_help,
+    &cmd_version,        NULL,
 };
 
 static const struct cli_group groups[] = {

@@ -7,6 +7,7 @@
 /* Each in its own file cmd_*.c; named in the array of commands.c. */
 extern const struct cli_command cmd_config_show;
 extern const struct cli_command cmd_help;
+extern const struct cli_command cmd_demo;
 extern const struct cli_command cmd_sim_group;
 extern const struct cli_command cmd_sim_job;
 extern const struct cli_command cmd_sim_make_groups;

@@ -31,13 +31,26 @@ uint32_t environment_draw_path(struct environment *environment, uint64_t recurre
     return philox_below(&philox, count);
 }
 
-struct training environment_train(const struct workload *workload, size_t batch, size_t point, uint32_t path,
-                                  double epoch_factor, uint32_t epoch_cap, bool profiling)
+double environment_target_epoch(struct environment *environment, const struct training_order *order,
+                                uint32_t *out_path)
+{
+    double factor = 1.0;
+
+    *out_path = 0;
+    if (environment->world != NULL)
+        return order->epoch_cap > 0 ? environment->world->train(environment->world->context, order) : NAN;
+    if (environment->drift != NULL)
+        factor = drift_factor(environment->drift, order->recurrence, order->batch);
+    *out_path = environment_draw_path(environment, order->recurrence, order->try_number, order->batch);
+    return environment->workload->batches[order->batch].path_epochs[*out_path] * factor;
+}
+
+struct training environment_train(const struct workload *workload, size_t batch, size_t point,
+                                  double target_epoch, uint32_t epoch_cap, bool profiling)
 {
     const struct workload_batch *trained = &workload->batches[batch];
     const struct fly_power_point *epoch = &trained->points[point];
     double epoch_energy_j = epoch->time_s * epoch->power_w;
-    double target_epoch = trained->path_epochs[path] * epoch_factor;
     struct training training = {.ran = epoch_cap > 0};
 
     if (!training.ran)
@@ -52,9 +65,4 @@ struct training environment_train(const struct workload *workload, size_t batch,
         training.time_s = epoch->time_s * training.epochs;
     }
     return training;
-}
-
-double environment_epoch_factor(const struct environment *environment, uint64_t recurrence, size_t batch)
-{
-    return environment->drift == NULL ? 1.0 : drift_factor(environment->drift, recurrence, batch);
 }

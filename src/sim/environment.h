@@ -20,12 +20,31 @@
  * published generator the runs come from one sequence in the order in which
  * they are drawn, as in the published code.
  */
+struct training_order {
+    uint64_t recurrence;
+    uint32_t try_number; /* within the recurrence, from 0 */
+    size_t batch;
+    uint32_t epoch_cap; /* 0: the training is refused */
+};
+
+/*
+ * A world in which trainings are run, not looked up: what stands in for the
+ * recorded runs of a trace. Power and time remain those of the workload's points.
+ */
+struct training_world {
+    /* Trains; the epoch, from 1, in which the target was reached, or NaN when not within the cap, which is
+     * >= 1. */
+    double (*train)(void *context, const struct training_order *order);
+    void *context;
+};
+
 struct environment {
     const struct workload *workload; /* borrowed */
     enum generator generator;
     struct philox_key key;
     struct numpy_random random;
-    const struct drift *drift; /* NULL: none */
+    const struct drift *drift;          /* NULL: none */
+    const struct training_world *world; /* NULL: the recorded runs answer */
 };
 
 /* What happened in one training. */
@@ -46,14 +65,19 @@ uint32_t environment_draw_path(struct environment *environment, uint64_t recurre
                                size_t batch);
 
 /*
- * Trains along `path` for at most `epoch_cap` epochs under the power limit at
- * index `point`; the run needs `epoch_factor` times the recorded epochs. With
- * `profiling` the first epoch is shared evenly among all limits. Pure.
+ * The epoch, from 1, in which a training would reach its target, or NaN for
+ * never (within `epoch_cap`, in a world of its own). `out_path` is the recorded
+ * run it turned out to be, 0 without a record.
  */
-struct training environment_train(const struct workload *workload, size_t batch, size_t point, uint32_t path,
-                                  double epoch_factor, uint32_t epoch_cap, bool profiling);
+double environment_target_epoch(struct environment *environment, const struct training_order *order,
+                                uint32_t *out_path);
 
-/* The factor of a training in this environment: 1 without drift. */
-double environment_epoch_factor(const struct environment *environment, uint64_t recurrence, size_t batch);
+/*
+ * Trains towards `target_epoch` for at most `epoch_cap` epochs under the power
+ * limit at index `point`. With `profiling` the first epoch is shared evenly
+ * among all limits. Pure.
+ */
+struct training environment_train(const struct workload *workload, size_t batch, size_t point,
+                                  double target_epoch, uint32_t epoch_cap, bool profiling);
 
 #endif

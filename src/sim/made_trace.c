@@ -7,12 +7,13 @@
 #include "base/philox.h"
 #include "base/portable_math.h"
 #include "base/ziggurat.h"
+#include "model/gpu_model.h"
 
 enum { SMALLEST_BATCH = 8, LARGEST_BATCH = 2048, DEFAULT_BATCH = 1024, MAX_EPOCHS = 100, RUNS = 5 };
-enum { LOWEST_LIMIT_W = 100, HIGHEST_LIMIT_W = 250, LIMIT_STEP_W = 25 };
 
-static const double idle_w = 70.0;
 static const double samples = 50000.0;
+static const struct gpu_load load = {
+    .sample_s = 100e-6, .step_s = 4e-3, .half_busy_batch = 48.0, .clock_share = 1.0};
 
 const char made_trace_name[] = "made-up";
 
@@ -41,23 +42,19 @@ void made_trace_write_train(FILE *stream, uint32_t seed)
     }
 }
 
-static double cube_root(double x)
-{
-    return portable_exp(portable_log(x) / 3.0);
-}
-
 void made_trace_write_power(FILE *stream)
 {
+    const struct gpu_shape *shape = gpu_shape_find("v100-like");
+
     fputs("dataset,network,batch_size,optimizer,power_limit,time_per_epoch,average_power\n", stream);
     for (uint32_t b = SMALLEST_BATCH; b <= LARGEST_BATCH; b *= 2) {
-        for (int limit_w = LOWEST_LIMIT_W; limit_w <= HIGHEST_LIMIT_W; limit_w += LIMIT_STEP_W) {
-            double wanted_w = idle_w + 180.0 * b / (b + 48.0);
-            double clock = limit_w < wanted_w ? cube_root((limit_w - idle_w) / (wanted_w - idle_w)) : 1.0;
+        for (unsigned i = 0; i < gpu_limit_count(shape); i++) {
+            struct fly_power_point epoch = gpu_work(shape, &load, samples, b, gpu_limit_w(shape, i));
             char time_s[NUMBER_TEXT_MAX], power_w[NUMBER_TEXT_MAX];
 
-            number_format(samples * (100e-6 + 4e-3 / b) / clock, time_s);
-            number_format(fmin(wanted_w, limit_w), power_w);
-            fprintf(stream, "%s,mlp,%u,sgd,%d,%s,%s\n", made_trace_name, b, limit_w, time_s, power_w);
+            number_format(epoch.time_s, time_s);
+            number_format(epoch.power_w, power_w);
+            fprintf(stream, "%s,mlp,%u,sgd,%g,%s,%s\n", made_trace_name, b, epoch.limit_w, time_s, power_w);
         }
     }
 }

@@ -15,15 +15,10 @@
  *
  *     10 * (1 + b / 512) * (1 + 8 / b) * exp(0.1 z)
  *
- * and the largest batch size reaches the target in one run of five only. An
- * epoch of 50,000 samples takes
- *
- *     50000 * (100 us + 4 ms / b) / f
- *
- * where the GPU (70 W idle, up to 250 W) wants D = 70 + 180 * b / (b + 48)
- * watts, draws the lesser of D and the power limit P, and under a limit below D
- * runs at the relative clock f = ((P - 70) / (D - 70))^(1/3), since dynamic
- * power grows about with the cube of the clock.
+ * and the largest batch size reaches the target in one run of five only. Time
+ * and power are those of the GPU "v100-like" of model/gpu_model.h, 100 us for a
+ * sample and 4 ms for a step, all of it bound by the clock; half the dynamic
+ * power is wanted at a batch size of 48.
  */
 extern const char made_trace_name[]; /* of its GPU and its job: "made-up" */
 

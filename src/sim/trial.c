@@ -36,7 +36,7 @@ int trial_run(struct decider *decider, struct environment *environment, uint64_t
     struct proposal proposal;
     struct training training;
     const struct fly_power_point *epoch;
-    double limit_w;
+    double limit_w, target_epoch;
     size_t point;
     uint32_t path, cap;
     bool profiling;
@@ -47,14 +47,13 @@ int trial_run(struct decider *decider, struct environment *environment, uint64_t
     limit_w = decider_limit_w(decider, &proposal);
     point = workload_find_limit(&workload->batches[proposal.batch], limit_w);
     epoch = &workload->batches[proposal.batch].points[point];
-    path = environment_draw_path(environment, recurrence, try_number, proposal.batch);
     code = decider_epoch_cap(decider, proposal.batch, epoch->time_s * epoch->power_w, epoch->time_s, &cap,
                              out_error);
     if (code < 0)
         return code;
-    training =
-        environment_train(workload, proposal.batch, point, path,
-                          environment_epoch_factor(environment, recurrence, proposal.batch), cap, profiling);
+    target_epoch = environment_target_epoch(
+        environment, &(struct training_order){recurrence, try_number, proposal.batch, cap}, &path);
+    training = environment_train(workload, proposal.batch, point, target_epoch, cap, profiling);
     *out_trial = (struct trial){.ended = {.recurrence = recurrence,
                                           .try_number = try_number,
                                           .batch = proposal.batch,

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef FLYBALL_DEMO_DEMO_H
+#define FLYBALL_DEMO_DEMO_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "demo/digits_network.h"
+#include "model/gpu_model.h"
+#include "policy/batch_policy.h"
+#include "sim/workload.h"
+
+/*
+ * The demo: recurring jobs whose every training is a real one, on an emulated
+ * GPU.
+ *
+ * Real: the network, its data, the accuracy and the epochs each training takes
+ * (digits_network.h). Emulated: the seconds and watts of an epoch (gpu_model.h),
+ * for a load far heavier than this network.
+ *
+ * Two jobs train the same network to the same target:
+ *
+ *     digits         by default in batches of DEMO_DEFAULT_BATCH
+ *     digits-tuned   on a load that the clock bounds, so that no lower limit pays;
+ *                    its default is the best choice there is
+ *
+ * Each is run by the policy and by the default, with the same luck in the same
+ * recurrence and try. Then every batch size is trained with DEMO_CHECK_SEEDS
+ * fresh seeds; since a power limit changes no arithmetic, these trainings price
+ * every (batch size, limit). The results do not depend on the number of threads.
+ */
+enum {
+    DEMO_JOBS = 2,
+    DEMO_BATCHES = 8, /* 4, 8, ..., 512 */
+    DEMO_SMALLEST_BATCH = 4,
+    DEMO_DEFAULT_BATCH = 256,
+    DEMO_MAX_EPOCHS = 120,
+    DEMO_TARGET = 342, /* of DIGITS_HELD_OUT: 95 % */
+    DEMO_CHECK_SEEDS = 20,
+    DEMO_RECURRENCES_MAX = 1000,
+};
+
+extern const double demo_eta;
+extern const double demo_beta; /* 3 in the place of 2: equal trainings differ by a fifth from seed to seed */
+extern const char demo_gpu[];  /* name of the GPU's shape */
+
+/* One training and what it took. */
+struct demo_try {
+    uint64_t recurrence; /* from 0; of a check: its seed */
+    uint64_t number;     /* through the whole job, from 0 */
+    uint32_t batch_size;
+    double power_limit_w;
+    bool reached;
+    double energy_j;
+    double time_s;
+    double cost_j;
+    uint32_t epochs;
+    uint32_t correct; /* of DIGITS_HELD_OUT, in the end */
+};
+
+/* A policy's history of one job. */
+struct demo_run {
+    struct demo_try *tries; /* owned */
+    size_t count;
+    size_t completed; /* recurrences that reached the target */
+    int ended;        /* 0, or the code with which the job ended before its last recurrence */
+    struct fly_error end;
+};
+
+struct demo_job {
+    const char *name;
+    struct gpu_load load;
+    struct workload workload; /* its points hold what an epoch takes */
+    struct demo_run chosen;   /* by the policy */
+    struct demo_run baseline; /* the same luck with the default */
+    struct demo_try *checks;  /* owned: [batch][limit][seed] */
+};
+
+struct demo_plan {
+    const struct batch_policy *policy;
+    uint64_t recurrences; /* 1 .. DEMO_RECURRENCES_MAX */
+    uint32_t seed;
+    unsigned threads; /* 1 .. PARALLEL_THREADS_MAX */
+    /* Trainings are done; by any thread. Then, by the caller's, ten times a second. NULL: neither. */
+    void (*advance)(void *context);
+    void (*tick)(void *context);
+    void *progress_context;
+};
+
+struct demo {
+    struct demo_plan plan;
+    struct demo_job jobs[DEMO_JOBS];
+    struct digits_result trained[DEMO_BATCHES][DEMO_CHECK_SEEDS]; /* for the check */
+};
+
+/* How often `advance` is called at most. */
+uint64_t demo_advances(const struct demo_plan *plan);
+
+/* The power limits of a choice, and its trainings in the check. */
+size_t demo_limit_count(const struct demo_job *job);
+const struct demo_try *demo_checks(const struct demo_job *job, size_t batch, size_t limit);
+
+/* The cost of a recurrence at a choice: of all its checks, by how many reached; infinite where none did. */
+double demo_check_cost_j(const struct demo_job *job, size_t batch, size_t limit);
+
+/*
+ * Runs the demo. FLY_ENOMEM, or a policy's error other than the end of its job,
+ * which is a result. Needs demo_free also after failure.
+ */
+int demo_run(const struct demo_plan *plan, struct demo *out_demo, struct fly_error *out_error);
+
+void demo_free(struct demo *demo);
+
+#endif

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef FLYBALL_DEMO_DIGITS_NETWORK_H
+#define FLYBALL_DEMO_DIGITS_NETWORK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/philox.h"
+#include "demo/digits_data.h"
+
+/*
+ * A small neural network that learns to read handwritten digits: what the demo
+ * trains in earnest.
+ *
+ * 64 pixels, DIGITS_HIDDEN rectified linear units, ten classes; softmax and cross
+ * entropy; mini-batch stochastic gradient descent. The learning rate grows with
+ * the root of the batch size, a common rule (Krizhevsky, "One Weird Trick for
+ * Parallelizing Convolutional Neural Networks", 2014). Of the 1,797 images, 1,437
+ * are trained on and 360 held out; all trainings under one key share the split.
+ *
+ * The same (seed, batch size, epochs) gives the same bits on every machine: sums
+ * run in a fixed order, in single precision without contraction, and exp is
+ * base/portable_math.h.
+ */
+enum {
+    DIGITS_HIDDEN = 32,
+    DIGITS_OUTPUTS = 12, /* ten classes and padding, so that loops divide by four */
+    DIGITS_TRAINED = 1437,
+    DIGITS_HELD_OUT = DIGITS_COUNT - DIGITS_TRAINED,
+    DIGITS_BATCH_MAX = 1024,
+};
+
+/* Weights and biases, and as well their gradient. */
+struct digits_weights {
+    float hidden[DIGITS_PIXELS][DIGITS_HIDDEN];
+    float hidden_bias[DIGITS_HIDDEN];
+    float output[DIGITS_HIDDEN][DIGITS_OUTPUTS];
+    float output_bias[DIGITS_OUTPUTS];
+};
+
+/* Where a training takes its luck from: the key has the split, with the index first weights and order. */
+struct digits_seed {
+    struct philox_key key;
+    uint64_t index; /* of the training under that key */
+};
+
+struct digits_plan {
+    struct digits_seed seed;
+    uint32_t batch_size; /* 1 .. DIGITS_BATCH_MAX */
+    uint32_t max_epochs; /* >= 1 */
+    uint32_t target;     /* held-out images to read rightly: the training ends when it does */
+};
+
+struct digits_result {
+    bool reached;
+    uint32_t epochs;  /* trained: to the target, or max_epochs */
+    uint32_t correct; /* held-out images that the network reads rightly in the end, of DIGITS_HELD_OUT */
+};
+
+/* Trains a network. Pure; thread-safe; takes some 30 KiB of stack. */
+struct digits_result digits_train(const struct digits_plan *plan);
+
+/* The parts, for tests. */
+
+/* Draws first weights: normal with variance 2 / inputs (He et al., 2015), biases 0. */
+void digits_weights_init(struct digits_weights *weights, const struct digits_seed *seed);
+
+/*
+ * The mean cross entropy over `count` images, and its gradient. `images` are
+ * indices below DIGITS_COUNT; count is at least 1.
+ */
+float digits_loss(const struct digits_weights *weights, const uint16_t *images, uint32_t count,
+                  struct digits_weights *out_gradient);
+
+/* How many of `count` images the network reads rightly. */
+uint32_t digits_count_correct(const struct digits_weights *weights, const uint16_t *images, uint32_t count);
+
+#endif

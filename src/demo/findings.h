@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef FLYBALL_DEMO_FINDINGS_H
+#define FLYBALL_DEMO_FINDINGS_H
+
+#include "demo/demo.h"
+#include "demo/paired.h"
+
+/*
+ * What a demo says of one job: every figure that is printed, from the tries
+ * alone, so that a reader can recompute it from the tries file. docs/demo.md
+ * defines each.
+ */
+enum { FINDINGS_TAIL = 10 }; /* the last recurrences, when most exploring is over */
+
+enum demo_measure { DEMO_ENERGY, DEMO_TIME, DEMO_COST, DEMO_ACCURACY, DEMO_MEASURES };
+enum demo_span { DEMO_LAST, DEMO_WHOLE, DEMO_SPANS };
+
+/* A (batch size, power limit), by index. */
+struct demo_choice {
+    size_t batch;
+    size_t limit;
+};
+
+struct findings {
+    size_t completed; /* recurrences that both sides completed; without any, nothing below holds */
+    /* Ours against the default, by recurrence; an accuracy is a percentage. */
+    struct paired figures[DEMO_MEASURES][DEMO_SPANS];
+    size_t paid_off;         /* recurrences after which our total cost stayed below the default's; 0: never */
+    struct demo_choice ours; /* the most common of the last recurrences, the newer one of equals */
+    /* From the check. */
+    size_t choices;          /* measured */
+    size_t rank;             /* of ours by cost, from 1 */
+    size_t sharing;          /* other choices of exactly our cost */
+    struct demo_choice best; /* smallest batch size, then highest limit, of those of least cost */
+    struct paired above;     /* cost of ours against the best, by seed; interval unknown if one failed */
+};
+
+void findings_of(const struct demo_job *job, struct findings *out_findings);
+
+/*
+ * Whether the figure may be claimed as saved: it is energy, time or cost, its
+ * interval lies wholly below 0, and so does that of cost, which is what was asked
+ * for: less energy bought with more time than it is worth is no saving.
+ */
+bool findings_claims(const struct findings *findings, enum demo_measure measure, enum demo_span span);
+
+/* Whether anything may be claimed. */
+bool findings_claim_any(const struct findings *findings);
+
+#endif

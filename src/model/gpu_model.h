@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef FLYBALL_MODEL_GPU_MODEL_H
+#define FLYBALL_MODEL_GPU_MODEL_H
+
+#include <flyball/power_profile.h>
+
+/*
+ * The power-and-step-time model of a GPU: (batch size, power limit, load) ->
+ * watts and seconds, where no GPU is at hand. Nothing it says was measured.
+ *
+ *     const struct gpu_shape *shape = gpu_shape_find("v100-like");
+ *     struct fly_power_point epoch = gpu_work(shape, &load, 50000.0, 64, 150.0);
+ *
+ * A batch of b wants
+ *
+ *     D = idle + (busy - idle) * b / (b + half_busy_batch)         watts
+ *
+ * and the GPU draws the lesser of D and the limit P. Dynamic power grows about
+ * with the cube of the clock, since the voltage follows the frequency, so under
+ * a limit below D it runs at the relative clock
+ *
+ *     f = ((P - idle) / (D - idle))^(1/3)
+ *
+ * which slows the share of the work that waits for the clock; memory and input
+ * go on as before. n samples take
+ *
+ *     n * (sample_s + step_s / b) * (clock_share / f + 1 - clock_share)   seconds
+ *
+ * How near that is: the V100 power traces published with Zeus (You et al., NSDI
+ * '23; 100 .. 250 W in steps of 25 W) have 47 pairs of job and batch size that
+ * draw 100 W or more. With idle 70 W and the best clock_share of each, the worst
+ * slowdown of a pair is 5.7 % off in the median and 19 % at most; the shares of
+ * its DeepSpeech2 lie between 0.3 and 1. It is a shape, no substitute for
+ * measuring.
+ *
+ * Monotone: a higher limit never takes longer and never draws less; a larger
+ * batch never draws less and never takes longer for the same samples, as long as
+ * the limit is not below D. Pure; thread-safe; the same bits on every machine.
+ */
+struct gpu_shape {
+    const char *name;
+    double idle_w; /* drawn without work, clocks up; below lowest_limit_w */
+    double busy_w; /* wanted by the largest batches */
+    double lowest_limit_w;
+    double highest_limit_w;
+    double limit_step_w; /* of the limits worth trying */
+};
+
+/* What runs on it. */
+struct gpu_load {
+    double sample_s;        /* time of a sample at full clock, > 0 */
+    double step_s;          /* time of a step besides its samples, at full clock, >= 0 */
+    double half_busy_batch; /* the batch size that wants half of the dynamic power, > 0 */
+    double clock_share;     /* of the time at full clock, what the clock stretches; 0 .. 1 */
+};
+
+/*
+ * All shapes, ended by a NULL name.
+ *
+ *     v100-like   limits of 100 .. 250 W in steps of 25 W and up to 250 W drawn, as
+ *                 in the traces above (100 .. 250 W set, up to 228 W seen); idle
+ *                 70 W stands for what work draws beside its clock: 60 .. 90 W fit
+ *                 the slowdowns about as well, though the lightest job draws 35 W
+ */
+extern const struct gpu_shape gpu_shapes[];
+
+/* The shape of that name, or NULL. */
+const struct gpu_shape *gpu_shape_find(const char *name);
+
+/* Power limits lowest, lowest + step, ..., up to the highest. */
+unsigned gpu_limit_count(const struct gpu_shape *shape);
+double gpu_limit_w(const struct gpu_shape *shape, unsigned index);
+
+/* D: what a batch of `batch_size` draws without a limit. */
+double gpu_wanted_w(const struct gpu_shape *shape, const struct gpu_load *load, double batch_size);
+
+/* f: the relative clock, above 0 and at most 1, of a work that wants `wanted_w`; limit_w above idle_w. */
+double gpu_clock(const struct gpu_shape *shape, double wanted_w, double limit_w);
+
+/* Mean power and time of `samples` samples in batches of `batch_size` under a limit above idle_w. */
+struct fly_power_point gpu_work(const struct gpu_shape *shape, const struct gpu_load *load, double samples,
+                                double batch_size, double limit_w);
+
+#endif
