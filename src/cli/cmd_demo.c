@@ -12,6 +12,7 @@
 #include "cli/chart.h"
 #include "cli/commands.h"
 #include "cli/demo_report.h"
+#include "cli/sim_run.h"
 #include "demo/parallel.h"
 
 enum { PATH_MAX_BYTES = 4096, TRIES_MAX = 64 << 20 };
@@ -62,13 +63,9 @@ struct demo_command {
 
 static unsigned thread_count(const struct cli_call *call)
 {
-    long processors = sysconf(_SC_NPROCESSORS_ONLN);
+    unsigned threads = sim_run_threads(call);
 
-    if (cli_set(call, "threads"))
-        return (unsigned)cli_integer(call, "threads");
-    return processors < 1                      ? 1
-           : processors > PARALLEL_THREADS_MAX ? PARALLEL_THREADS_MAX
-                                               : (unsigned)processors;
+    return threads > PARALLEL_THREADS_MAX ? PARALLEL_THREADS_MAX : threads;
 }
 
 static void advance(void *context)
