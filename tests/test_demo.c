@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the demo's figures rest on: the interval of a paired change, and work on several threads. */
+/* What the demo's figures rest on: the interval of a paired change. */
 #include "test.h"
 
 #include <math.h>
-#include <stdatomic.h>
 
 #include "base/philox.h"
 #include "base/ziggurat.h"
 #include "demo/paired.h"
-#include "demo/parallel.h"
 
 static void test_student_quantiles(void **state)
 {
@@ -85,38 +83,13 @@ static void test_interval_covers(void **state)
     assert_in_range(covered, REPETITIONS * 92 / 100, REPETITIONS * 97 / 100);
 }
 
-enum { PIECES = 500 };
-
-struct labour {
-    atomic_int times[PIECES];
-};
-
-static void count_piece(void *context, size_t piece)
-{
-    atomic_fetch_add(&((struct labour *)context)->times[piece], 1);
-}
-
-static void test_every_piece_is_done_once(void **state)
-{
-    static const unsigned threads[] = {1, 2, 7, PARALLEL_THREADS_MAX};
-
-    (void)state;
-    for (size_t i = 0; i < COUNT(threads); i++) {
-        struct labour labour = {0};
-
-        parallel_run(&(struct parallel){PIECES, count_piece, NULL, &labour}, threads[i]);
-        for (size_t p = 0; p < PIECES; p++)
-            assert_int_equal(atomic_load(&labour.times[p]), 1);
-    }
-    parallel_run(&(struct parallel){0, count_piece, NULL, NULL}, 3);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_student_quantiles),        cmocka_unit_test(test_known_interval),
-        cmocka_unit_test(test_equal_sides_save_nothing), cmocka_unit_test(test_interval_covers),
-        cmocka_unit_test(test_every_piece_is_done_once),
+        cmocka_unit_test(test_student_quantiles),
+        cmocka_unit_test(test_known_interval),
+        cmocka_unit_test(test_equal_sides_save_nothing),
+        cmocka_unit_test(test_interval_covers),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -3,6 +3,7 @@
 #include "test.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -11,6 +12,7 @@
 
 #include "base/buffer.h"
 #include "sim/campaign.h"
+#include "sim/crew.h"
 #include "sim/drift.h"
 #include "sim/made_trace.h"
 #include "sim/statistics.h"
@@ -249,6 +251,44 @@ static void test_drift(void **state)
                 still.batch + 1); /* octaves apart, and the trace has one size in each */
     assert_string_equal(drift_names[DRIFT_SINE], "sine");
     arena_deinit(&arena);
+}
+
+enum { CREW_UNITS = 500, BAD_UNIT = 321 };
+
+struct labour {
+    atomic_int times[CREW_UNITS];
+    bool fails;
+};
+
+static int count_unit(void *context, struct crew_unit *unit, struct fly_error *out_error)
+{
+    struct labour *labour = context;
+
+    atomic_fetch_add(&labour->times[unit->number], 1);
+    return labour->fails && unit->number == BAD_UNIT ? error_set(out_error, FLY_EDATA, "made-up failure") : 0;
+}
+
+/* Every unit once, on however many threads; the first failure ends it with its own message. */
+static void test_crew(void **state)
+{
+    static const unsigned threads[] = {1, 2, 7, CREW_THREADS_MAX};
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(threads); i++) {
+        static struct labour labour;
+        struct fly_error error = {0};
+        struct crew_plan plan = {
+            .units = CREW_UNITS, .threads = threads[i], .run = count_unit, .context = &labour};
+
+        memset(&labour, 0, sizeof labour);
+        assert_int_equal(crew_run(&plan, &error), 0);
+        for (size_t u = 0; u < CREW_UNITS; u++)
+            assert_int_equal(atomic_load(&labour.times[u]), 1);
+        labour.fails = true;
+        assert_int_equal(crew_run(&plan, &error), FLY_EDATA);
+        assert_string_equal(error.text, "made-up failure");
+    }
+    assert_int_equal(crew_run(&(struct crew_plan){.threads = CREW_THREADS_MAX + 1}, NULL), FLY_ELIMIT);
 }
 
 static const struct campaign_policy policies[] = {{"zeus", &batch_policy_zeus, true},
@@ -490,6 +530,7 @@ int main(void)
         cmocka_unit_test(test_oracle_follows_drift),
         cmocka_unit_test(test_statistics),
         cmocka_unit_test(test_ordered_output),
+        cmocka_unit_test(test_crew),
         cmocka_unit_test(test_campaign_threads),
         cmocka_unit_test(test_campaign_sink_failure),
         cmocka_unit_test(test_hopeless_job),

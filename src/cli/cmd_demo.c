@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/atomic_file.h"
 #include "base/error.h"
@@ -13,7 +12,7 @@
 #include "cli/commands.h"
 #include "cli/demo_report.h"
 #include "cli/sim_run.h"
-#include "demo/parallel.h"
+#include "sim/crew.h"
 
 enum { PATH_MAX_BYTES = 4096, TRIES_MAX = 64 << 20 };
 
@@ -49,7 +48,7 @@ static const struct cli_option options[] = {
      .type = CLI_INTEGER,
      .placeholder = "N",
      .minimum = 1,
-     .maximum = PARALLEL_THREADS_MAX,
+     .maximum = CREW_THREADS_MAX,
      .help = "Worker threads, which change nothing but the time; if not given, one for each processor."},
 };
 
@@ -60,13 +59,6 @@ struct demo_command {
     struct progress progress;
     char tries_path[PATH_MAX_BYTES], picture_path[PATH_MAX_BYTES];
 };
-
-static unsigned thread_count(const struct cli_call *call)
-{
-    unsigned threads = sim_run_threads(call);
-
-    return threads > PARALLEL_THREADS_MAX ? PARALLEL_THREADS_MAX : threads;
-}
 
 static void advance(void *context)
 {
@@ -131,7 +123,7 @@ static int demonstrate(struct demo_command *command, const struct cli_call *call
         .policy = batch_policy_find(cli_text(call, "policy")),
         .recurrences = (uint64_t)cli_integer(call, "recurrences"),
         .seed = (uint32_t)cli_integer(call, "seed"),
-        .threads = thread_count(call),
+        .threads = sim_run_threads(call),
         .advance = advance,
         .tick = tick,
         .progress_context = command,

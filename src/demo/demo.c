@@ -6,7 +6,7 @@
 
 #include <flyball/cost.h>
 
-#include "demo/parallel.h"
+#include "sim/crew.h"
 #include "sim/recurring.h"
 
 enum { MEMORY_MAX = 1 << 20, RUNS_PER_JOB = 2 };
@@ -125,15 +125,20 @@ struct shift {
     struct history histories[RUNS_PER_JOB];
 };
 
-static void do_piece(void *context, size_t piece)
+/* The first units are histories, the rest trainings for the check. */
+static int run_unit(void *context, struct crew_unit *unit, struct fly_error *out_error)
 {
     struct shift *shift = context;
     struct demo *demo = shift->demo;
-    size_t check = piece - RUNS_PER_JOB;
+    size_t check = unit->number - RUNS_PER_JOB;
 
-    if (piece < RUNS_PER_JOB) {
-        run_history(&shift->histories[piece]);
-        return;
+    if (unit->number < RUNS_PER_JOB) {
+        struct history *history = &shift->histories[unit->number];
+
+        run_history(history);
+        if (history->code < 0 && out_error != NULL)
+            *out_error = history->error;
+        return history->code;
     }
     /* The longest first, so that no thread is left with one. */
     demo->trained[DEMO_BATCHES - 1 - check / DEMO_CHECK_SEEDS][check % DEMO_CHECK_SEEDS] =
@@ -141,12 +146,15 @@ static void do_piece(void *context, size_t piece)
               demo->jobs[0].workload.spec.batches[DEMO_BATCHES - 1 - check / DEMO_CHECK_SEEDS].size,
               DEMO_MAX_EPOCHS);
     advance(demo);
+    return 0;
 }
 
-static void tick(void *context)
+static void tick(void *context, uint64_t done, uint64_t total)
 {
     const struct demo_plan *plan = &((struct shift *)context)->demo->plan;
 
+    (void)done;
+    (void)total;
     if (plan->tick != NULL)
         plan->tick(plan->progress_context);
 }
@@ -156,16 +164,14 @@ static int run_shift(struct demo *demo, struct demo_job *job, size_t checks, str
     struct shift shift = {.demo = demo,
                           .histories = {{demo, job, &job->chosen, demo->plan.policy, {0}, 0, {0}},
                                         {demo, job, &job->baseline, &batch_policy_default, {0}, 0, {0}}}};
+    const struct crew_plan crew = {.units = RUNS_PER_JOB + checks,
+                                   .threads = demo->plan.threads,
+                                   .run = run_unit,
+                                   .context = &shift,
+                                   .progress = tick,
+                                   .progress_context = &shift};
 
-    parallel_run(&(struct parallel){RUNS_PER_JOB + checks, do_piece, tick, &shift}, demo->plan.threads);
-    for (int i = 0; i < RUNS_PER_JOB; i++) {
-        if (shift.histories[i].code < 0) {
-            if (out_error != NULL)
-                *out_error = shift.histories[i].error;
-            return shift.histories[i].code;
-        }
-    }
-    return 0;
+    return crew_run(&crew, out_error);
 }
 
 /* What an epoch of a batch size takes under each power limit. */

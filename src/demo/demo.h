@@ -82,7 +82,7 @@ struct demo_plan {
     const struct batch_policy *policy;
     uint64_t recurrences; /* 1 .. DEMO_RECURRENCES_MAX */
     uint32_t seed;
-    unsigned threads; /* 1 .. PARALLEL_THREADS_MAX */
+    unsigned threads; /* 1 .. CREW_THREADS_MAX */
     /* Trainings are done; by any thread. Then, by the caller's, ten times a second. NULL: neither. */
     void (*advance)(void *context);
     void (*tick)(void *context);
