@@ -85,8 +85,8 @@ static int strongest(const float *output)
     return best;
 }
 
-/* Turns outputs into probabilities less the truth, the gradient at the outputs; returns the cross entropy. */
-static float compare_with(int label, float *output)
+/* Turns outputs into probabilities less the truth, the gradient there; returns the label's probability. */
+static double compare_with(int label, float *output)
 {
     double likelihood[DIGITS_CLASSES], sum = 0.0;
     float highest = output[strongest(output)];
@@ -97,7 +97,7 @@ static float compare_with(int label, float *output)
     }
     for (int k = 0; k < DIGITS_OUTPUTS; k++)
         output[k] = k < DIGITS_CLASSES ? (float)(likelihood[k] / sum) - (k == label ? 1.0f : 0.0f) : 0.0f;
-    return (float)(portable_log(sum) - portable_log(likelihood[label]));
+    return likelihood[label] / sum;
 }
 
 /* Adds one image's gradient; `at` holds what compare_with left of its activation. */
@@ -133,29 +133,32 @@ static void add_scaled(struct digits_weights *weights, float factor, const struc
         to[i] += factor * from[i];
 }
 
-/* Sums over the images, not yet divided by their number. */
-static float sum_gradient(const struct digits_weights *weights, const uint16_t *images, uint32_t count,
-                          struct digits_weights *out_sum)
+/* Sums over the images, not yet divided by their number; training has no use for the loss, which may be NULL.
+ */
+static void sum_gradient(const struct digits_weights *weights, const uint16_t *images, uint32_t count,
+                         struct digits_weights *out_sum, float *loss)
 {
-    float loss = 0.0f;
 
     *out_sum = (struct digits_weights){0};
     for (uint32_t i = 0; i < count; i++) {
         struct activation activation;
+        double probability;
 
         propagate(weights, digits_pixels[images[i]], &activation);
-        loss += compare_with(digits_labels[images[i]], activation.output);
+        probability = compare_with(digits_labels[images[i]], activation.output);
+        if (loss != NULL)
+            *loss -= (float)portable_log(probability);
         accumulate(weights, digits_pixels[images[i]], &activation, out_sum);
     }
-    return loss;
 }
 
 float digits_loss(const struct digits_weights *weights, const uint16_t *images, uint32_t count,
                   struct digits_weights *out_gradient)
 {
     struct digits_weights mean = {0}, sum;
-    float loss = sum_gradient(weights, images, count, &sum);
+    float loss = 0.0f;
 
+    sum_gradient(weights, images, count, &sum, &loss);
     add_scaled(&mean, 1.0f / (float)count, &sum);
     *out_gradient = mean;
     return loss / (float)count;
@@ -183,7 +186,7 @@ static void train_epoch(struct digits_weights *weights, const uint16_t *images, 
     for (uint32_t first = 0; first < DIGITS_TRAINED; first += batch_size) {
         uint32_t count = first + batch_size <= DIGITS_TRAINED ? batch_size : DIGITS_TRAINED - first;
 
-        sum_gradient(weights, images + first, count, &gradient);
+        sum_gradient(weights, images + first, count, &gradient, NULL);
         add_scaled(weights, -rate / (float)count, &gradient);
     }
 }
