@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sim/ordered_output.h"
 
+#include <stdlib.h>
+
 void ordered_output_init(struct ordered_output *output, ordered_sink *sink, void *context)
 {
     *output = (struct ordered_output){.sink = sink, .context = context};
@@ -49,17 +51,60 @@ void ordered_part_write(struct ordered_part *part, const char *bytes, size_t cou
     pthread_mutex_unlock(&part->output->lock);
 }
 
+/* Leaves the part for later; returns whether there was room. The lock is held. */
+static bool park(struct ordered_part *part)
+{
+    struct ordered_output *output = part->output;
+    struct ordered_part **at = &output->parked;
+    size_t size = sizeof *part + part->bytes.length;
+    struct ordered_part *parked;
+
+    if (size > ORDERED_PARKED_MAX - output->parked_bytes)
+        return false;
+    parked = malloc(sizeof *parked);
+    if (parked == NULL)
+        return false;
+    while (*at != NULL && (*at)->unit < part->unit)
+        at = &(*at)->next;
+    *parked = *part;
+    parked->next = *at;
+    *at = parked;
+    output->parked_bytes += size;
+    return true;
+}
+
+/* Passes on the parked parts whose turn has come. The lock is held. */
+static void pass_on_parked(struct ordered_output *output)
+{
+    while (output->parked != NULL && output->parked->unit == output->turn) {
+        struct ordered_part *part = output->parked;
+
+        output->parked = part->next;
+        output->parked_bytes -= sizeof *part + part->bytes.length;
+        pass_on(part);
+        buffer_deinit(&part->bytes);
+        free(part);
+        output->turn++;
+    }
+}
+
 void ordered_part_end(struct ordered_part *part)
 {
     struct ordered_output *output = part->output;
+    bool parked;
 
     pthread_mutex_lock(&output->lock);
-    wait_turn(part);
-    pass_on(part);
-    output->turn++;
-    pthread_cond_broadcast(&output->turned);
+    parked = output->turn != part->unit && park(part);
+    if (!parked) {
+        wait_turn(part);
+        pass_on(part);
+        output->turn++;
+        pass_on_parked(output);
+        pthread_cond_broadcast(&output->turned);
+    }
     pthread_mutex_unlock(&output->lock);
-    buffer_deinit(&part->bytes);
+    if (!parked)
+        buffer_deinit(&part->bytes);
 }
 
 bool ordered_output_failed(struct ordered_output *output)
