@@ -21,6 +21,7 @@ PUBLIC = {
     "cost": "model", "objective": "model", "operating_point": "model", "pareto": "model",
     "power_profile": "model",
     "plugin": "policy", "power_search": "policy", "power_selector": "policy",
+    "meter": "meter",
 }
 UMBRELLA = "flyball"
 

@@ -12,10 +12,36 @@ struct mono_time {
     int64_t ns;
 };
 
-/* Now, by CLOCK_MONOTONIC. Thread-safe. */
+/* A date: nanoseconds since 1970-01-01 00:00 UTC. It may jump; no duration is computed from it. */
+struct wall_time {
+    int64_t ns;
+};
+
+/*
+ * Where time comes from, as a table, so that what measures and what is measured
+ * can both live in virtual time. `state` belongs to the clock.
+ *
+ *     struct mono_time start = clock->now(clock->state);
+ */
+struct clock {
+    const char *name; /* "real" */
+    struct mono_time (*now)(void *state);
+    struct wall_time (*date)(void *state);
+    /* Returns at `when` or later; a virtual clock jumps there. */
+    void (*sleep_until)(void *state, struct mono_time when);
+    void *state;
+};
+
+/* CLOCK_MONOTONIC and CLOCK_REALTIME. Thread-safe. */
+extern const struct clock clock_real;
+
+/* The time of `clock_real`. Thread-safe. */
 struct mono_time mono_now(void);
 
 /* Seconds from `start` to `end`. */
 double mono_elapsed_s(struct mono_time start, struct mono_time end);
+
+/* The moment `duration_s` seconds after `start`; |duration_s| up to 1e9. */
+struct mono_time mono_after_s(struct mono_time start, double duration_s);
 
 #endif

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef FLYBALL_METER_H
+#define FLYBALL_METER_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <flyball/error.h>
+
+/*
+ * The energy of a stretch of a program: a window over the devices of this node.
+ *
+ *     struct fly_meter_options options = {.size = sizeof options};
+ *     struct fly_meter *meter;
+ *     struct fly_device_energy devices[16];
+ *     struct fly_measurement measured = {.size = sizeof measured, .devices = devices, .device_capacity = 16};
+ *     fly_window window;
+ *
+ *     if (fly_meter_open(&options, &meter, &error) < 0)
+ *         ...
+ *     fly_meter_begin(meter, "epoch", &window, &error);
+ *     train();
+ *     fly_meter_end(meter, window, &measured, &error);
+ *     fly_meter_close(meter);
+ *
+ * Windows may nest and overlap, and may begin and end on different threads: all
+ * functions but open and close are thread-safe. Time is monotonic, and every
+ * device is stamped for itself. A thread of the meter, with all signals blocked,
+ * samples power, temperature, utilisation and throttling in the background; it
+ * and the windows allocate nothing after open. Nothing is ever set on a device,
+ * and a fault of a device never fails a window: its energy is unavailable, and
+ * the note says why.
+ *
+ * After fork the child's copy is inert: its functions return FLY_ESTATE, and
+ * closing it only frees memory. With FLYBALL_DISABLE=1 in the environment open
+ * returns a meter without devices.
+ */
+struct fly_meter;
+typedef uint64_t fly_window;
+
+enum fly_energy_source {
+    FLY_ENERGY_UNAVAILABLE, /* no figure; the note says why */
+    FLY_ENERGY_COUNTER,     /* the device's own energy counter */
+    FLY_ENERGY_INTEGRATED,  /* the sampled power readings, by the trapezoidal rule */
+    FLY_ENERGY_ESTIMATED,   /* computed from use and a stated power; nothing was measured */
+};
+
+/* "counter"; "unavailable". Static storage. */
+FLY_API const char *fly_energy_source_name(enum fly_energy_source source);
+
+#define FLY_METER_TEXT_MAX 160
+
+/* What one device did in a window. What is not known is NAN, never 0. */
+struct fly_device_energy {
+    enum fly_energy_source source;
+    double energy_j;
+    double uncertainty_j; /* half width of an interval that holds the true energy in 95 of 100 windows: from
+                             the counter's period, the sensor's duty and the window's length; board gain not
+                             included */
+    double gain_error;    /* of the board's sensor besides, as a fraction of the energy */
+    double time_s;        /* between the stamps of this device */
+    double mean_power_w;
+    double integral_j;        /* the sampled power integrated, to check a counter by */
+    double idle_share;        /* of the sampled time: without work on the device, */
+    double idle_energy_share; /* and of the energy */
+    double capped_share;      /* held down by the power limit */
+    double heat_share;        /* held down by heat */
+    double brake_share;       /* held down from outside the board */
+    double temperature_max_c;
+    double limit_w;                /* the power limit at the end */
+    uint64_t samples;              /* behind these shares */
+    char note[FLY_METER_TEXT_MAX]; /* a clause: why there is no figure, or what to know of it; "" for nothing
+                                    */
+};
+
+struct fly_measurement {
+    size_t size;                       /* set by the caller: sizeof(struct fly_measurement) */
+    struct fly_device_energy *devices; /* the caller's, may be NULL */
+    size_t device_capacity;            /* of that array; more devices than that are left out */
+    size_t device_count;               /* of the meter */
+    double start_unix_s;               /* date of the begin */
+    double time_s;                     /* from begin to end by the monotonic clock */
+    char name[64];                     /* of the window; longer names are cut */
+};
+
+struct fly_meter_options {
+    size_t size;           /* sizeof(struct fly_meter_options) */
+    const char *gpus;      /* as CUDA_VISIBLE_DEVICES is written; NULL: what the environment makes visible */
+    const char *nvml_path; /* of the driver library; NULL: searched for */
+    const char *amdsmi_path;
+    const char *replay_path; /* a recording in place of hardware */
+    double cpu_tdp_w;     /* > 0: without a sensor, estimate the CPU's energy from its use and this power */
+    double sample_hz;     /* 0: 10, or the sensor's own rate where that is lower; at most 1000 */
+    uint32_t windows_max; /* open at a time; 0: 256 */
+    /* Waits until the device has finished what was asked of it; called before every stamp. May be NULL. */
+    void (*synchronize)(void *data);
+    void *synchronize_data;
+};
+
+/*
+ * Opens the devices and starts sampling. Without any device it succeeds, with a
+ * device count of 0. FLY_EUSAGE for options out of range or GPUs that do not
+ * exist, FLY_ENOMEM, FLY_EDATA for a recording that cannot be read.
+ */
+FLY_API int fly_meter_open(const struct fly_meter_options *options, struct fly_meter **out_meter,
+                           struct fly_error *out_error);
+
+/* Stops sampling and frees all; open windows are forgotten. Accepts NULL. */
+FLY_API void fly_meter_close(struct fly_meter *meter);
+
+/* How many devices; the kind ("GPU"), index, name and identity of one; NULL beyond the last. */
+FLY_API size_t fly_meter_device_count(const struct fly_meter *meter);
+FLY_API const char *fly_meter_device_kind(const struct fly_meter *meter, size_t device);
+FLY_API unsigned fly_meter_device_index(const struct fly_meter *meter, size_t device);
+FLY_API const char *fly_meter_device_name(const struct fly_meter *meter, size_t device);
+FLY_API const char *fly_meter_device_uuid(const struct fly_meter *meter, size_t device);
+
+/* Begins a window. Copies the name. FLY_ELIMIT when windows_max are open, FLY_ESTATE after fork. */
+FLY_API int fly_meter_begin(struct fly_meter *meter, const char *name, fly_window *out_window,
+                            struct fly_error *out_error);
+
+/*
+ * Ends a window. `out_measurement` has size, devices and device_capacity set.
+ * A window too short to mean anything has no energy, and the note says so.
+ * FLY_ESTATE for a window that is not open, or after fork.
+ */
+FLY_API int fly_meter_end(struct fly_meter *meter, fly_window window, struct fly_measurement *out_measurement,
+                          struct fly_error *out_error);
+
+#endif

@@ -1,0 +1,7 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* All back ends, in the order in which they are opened. */
+#include "device/backends.h"
+
+const struct device_backend *const device_backends[] = {
+    NULL,
+};

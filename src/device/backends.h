@@ -1,0 +1,9 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef FLYBALL_DEVICE_BACKENDS_H
+#define FLYBALL_DEVICE_BACKENDS_H
+
+#include "device/device.h"
+
+/* Each in a file of its own, device/NAME*.c; `device_backends` holds them all. */
+
+#endif

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Opens the back ends into one list and reads devices with stamps. */
+#include "device/device.h"
+
+#include <string.h>
+
+#include "base/error.h"
+
+static const char *const kind_names[] = {[DEVICE_GPU] = "GPU", [DEVICE_CPU] = "CPU", [DEVICE_DRAM] = "DRAM"};
+_Static_assert(sizeof kind_names / sizeof kind_names[0] == DEVICE_KIND_COUNT, "one name for every kind");
+
+const char *device_kind_name(enum device_kind kind)
+{
+    return kind_names[kind];
+}
+
+const struct clock *device_clock(const struct device_options *options)
+{
+    return options->clock != NULL ? options->clock : &clock_real;
+}
+
+size_t device_list_count(const struct device_list *list, enum device_kind kind)
+{
+    size_t count = 0;
+
+    for (size_t i = 0; i < list->count; i++)
+        count += list->devices[i].info.kind == kind;
+    return count;
+}
+
+int device_list_add(struct device_list *list, const struct device_backend *backend,
+                    const struct device_info *info, void *state, struct fly_error *out_error)
+{
+    size_t index = device_list_count(list, info->kind);
+    size_t place = list->count;
+
+    if (list->count == DEVICES_MAX)
+        return error_set(out_error, FLY_ELIMIT,
+                         "more than %d devices; hide some, for example with "
+                         "CUDA_VISIBLE_DEVICES",
+                         DEVICES_MAX);
+    while (place > 0 && list->devices[place - 1].info.kind > info->kind) {
+        list->devices[place] = list->devices[place - 1];
+        place--;
+    }
+    list->devices[place] = (struct device){.backend = backend, .info = *info, .state = state};
+    list->devices[place].info.index = (unsigned)index;
+    list->count++;
+    return 0;
+}
+
+/* Opens one back end; that it offers nothing is reported, not an error of the list. */
+static int open_backend(const struct device_backend *backend, const struct device_options *options,
+                        struct device_list *list, struct fly_error *out_error)
+{
+    struct backend_report *report = &list->reports[list->report_count];
+    size_t before = list->count;
+    int code;
+
+    *report = (struct backend_report){.backend = backend};
+    code = backend->open(options, list, &report->error);
+    report->error.code = code;
+    report->found = list->count - before;
+    list->report_count++;
+    if (code != FLY_ENOMEM && code != FLY_ELIMIT)
+        return 0;
+    if (out_error != NULL)
+        *out_error = report->error;
+    return code;
+}
+
+int device_list_open(const struct device_options *options, struct device_list *out_list,
+                     struct fly_error *out_error)
+{
+    int code = 0;
+
+    memset(out_list, 0, sizeof *out_list);
+    if (options->replay_path != NULL) {
+        code = device_backend_replay.open(options, out_list, out_error);
+        out_list->reports[out_list->report_count++] =
+            (struct backend_report){.backend = &device_backend_replay, .found = out_list->count};
+    }
+    for (size_t i = 0; options->replay_path == NULL && code == 0 && device_backends[i] != NULL; i++) {
+        const struct device_backend *backend = device_backends[i];
+
+        if (!backend->fallback || device_list_count(out_list, backend->kind) == 0)
+            code = open_backend(backend, options, out_list, out_error);
+    }
+    if (code < 0)
+        device_list_close(out_list);
+    return code;
+}
+
+void device_list_close(struct device_list *list)
+{
+    for (size_t i = 0; i < list->count; i++)
+        list->devices[i].backend->close(&list->devices[i]);
+    list->count = 0;
+}
+
+void device_read(const struct device *device, const struct clock *clock, quantity_set wanted,
+                 struct device_reading *out_reading)
+{
+    memset(out_reading->values, 0, sizeof out_reading->values);
+    out_reading->before = clock->now(clock->state);
+    device->backend->read(device, wanted, out_reading->values);
+    out_reading->after = clock->now(clock->state);
+}
+
+quantity_set device_offers(const struct device *device, const struct clock *clock)
+{
+    struct device_reading reading;
+    quantity_set offers = 0;
+
+    device_read(device, clock, QUANTITY_ALL, &reading);
+    for (int i = 0; i < QUANTITY_COUNT; i++) {
+        if (reading.values[i].state == READING_OK)
+            offers |= QUANTITY_BIT(i);
+    }
+    return offers;
+}
+
+bool counter_delta_uj(uint64_t modulus_uj, uint64_t before_uj, uint64_t after_uj, uint64_t *out_uj)
+{
+    if (after_uj < before_uj && modulus_uj == 0)
+        return false;
+    *out_uj = after_uj >= before_uj ? after_uj - before_uj : modulus_uj - before_uj + after_uj;
+    return true;
+}

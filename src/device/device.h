@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef FLYBALL_DEVICE_DEVICE_H
+#define FLYBALL_DEVICE_DEVICE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include <flyball/error.h>
+
+#include "base/clock.h"
+#include "device/quantity.h"
+
+/*
+ * Devices whose energy can be known: GPUs, CPU packages, memory.
+ *
+ * A back end (NVML, AMD SMI, RAPL, ...) is one constant table of functions; all
+ * of them stand in the array of backends.c. A list opens what is there, and says
+ * of each back end what became of it:
+ *
+ *     struct device_options options = {0};
+ *     struct device_list list;
+ *
+ *     device_list_open(&options, &list, out_error);
+ *     for (size_t i = 0; i < list.count; i++) {
+ *         struct device_reading reading;
+ *
+ *         device_read(&list.devices[i], &clock_real, QUANTITY_BIT(QUANTITY_ENERGY), &reading);
+ *         if (reading.values[QUANTITY_ENERGY].state == READING_OK)
+ *             ...
+ *     }
+ *     device_list_close(&list);
+ *
+ * Reading is thread-safe, also of one device by several threads, allocates
+ * nothing and never sets anything. Opening and closing are for one thread. After
+ * fork a list is for the parent alone; `device_list_close` in the child frees
+ * memory only if the caller says so by calling it.
+ */
+
+enum device_kind { DEVICE_GPU, DEVICE_CPU, DEVICE_DRAM, DEVICE_KIND_COUNT };
+
+/* "GPU", "CPU", "DRAM". */
+const char *device_kind_name(enum device_kind kind);
+
+/* How the figures of a device come about, which bounds how certain an energy can be. 0: not known. */
+struct sensor_facts {
+    double counter_period_s; /* between two updates of the energy counter */
+    double power_period_s;   /* between two updates of the power reading */
+    double power_window_s;   /* of each period, what the power reading averages over; may exceed the period */
+    bool counter_from_power; /* the counter sums the power readings, so it sees only their windows */
+    double gain_error;       /* of the board's sensor, as a fraction: 0.05; literature, no software sees it */
+    const char *source;      /* of these figures: a paper, a manual, "assumed" */
+};
+
+enum { DEVICE_TEXT_MAX = 96 };
+
+/* Facts that do not change while a list is open. Unknown texts are empty. */
+struct device_info {
+    enum device_kind kind;
+    unsigned index;             /* within its kind, in the order of the list: the 1 of "GPU 1" */
+    char name[DEVICE_TEXT_MAX]; /* "NVIDIA A100-SXM4-80GB", "package-0" */
+    char uuid[DEVICE_TEXT_MAX]; /* what identifies the device on its node, never empty: "GPU-...", "cpu-0" */
+    char pci[32];               /* "00000000:07:00.0" */
+    char driver[DEVICE_TEXT_MAX]; /* of the driver, "550.54.14" */
+    int minor;                    /* of /dev/nvidiaN, -1 unknown */
+    bool emulated;                /* an emulator answers */
+    bool estimated;               /* ENERGY is computed from use and a stated power, nothing is measured */
+    bool module_power;            /* power and energy are those of the module with the CPU on it */
+    bool mig;                     /* shared: a MIG instance is measured as its whole GPU */
+    uint64_t energy_modulus_uj;   /* where the counter wraps to 0; 0: it does not wrap */
+    struct sensor_facts sensor;
+    char note[160]; /* what a user should know of figures of this device, a clause; often empty */
+};
+
+struct device_reading {
+    struct mono_time before, after; /* of the reading, by the reader's clock */
+    struct reading values[QUANTITY_COUNT];
+};
+
+struct device_process {
+    pid_t pid;
+    uint64_t memory_bytes; /* UINT64_MAX: not known */
+};
+
+struct device_backend;
+
+struct device {
+    const struct device_backend *backend;
+    struct device_info info;
+    void *state; /* of the back end, one for each device or shared by all */
+};
+
+/* What to open. All texts are borrowed while the list is open; NULL stands for the default. */
+struct device_options {
+    const char *nvml_path;     /* of libnvidia-ml; NULL: searched for by its names */
+    const char *amdsmi_path;   /* of libamd_smi */
+    const char *sysfs_root;    /* where /sys and /proc and /dev begin; NULL: "/" */
+    const char *replay_path;   /* a recording in place of all hardware */
+    double cpu_tdp_w;          /* > 0: without a CPU sensor, estimate from CPU time and this power */
+    const struct clock *clock; /* NULL: clock_real */
+};
+
+enum { DEVICES_MAX = 128, BACKENDS_MAX = 8 };
+
+/* What became of a back end: code 0, or why it offers nothing, with what to do about it. */
+struct backend_report {
+    const struct device_backend *backend;
+    struct fly_error error; /* code 0: it works, though it may have found no device */
+    size_t found;
+};
+
+struct device_list {
+    size_t count;
+    struct device devices[DEVICES_MAX]; /* GPUs first, then CPUs, then memory */
+    size_t report_count;
+    struct backend_report reports[BACKENDS_MAX];
+};
+
+/*
+ * A back end. `open` appends its devices to the list by `device_list_add`; it
+ * returns 0, or a negative code with a text that names what is missing and the
+ * next step: FLY_EUNSUPPORTED for hardware or a driver that is not there,
+ * FLY_EPERM, FLY_EREAD for one that is broken. `close` frees what `open` made for
+ * one device and is called once per added device; what devices share is counted.
+ */
+struct device_backend {
+    const char *name;  /* "nvml" */
+    const char *title; /* "NVIDIA GPUs, through NVML" */
+    bool fallback;     /* opened only where no earlier back end found a device of the kind it offers */
+    enum device_kind kind;
+    int (*open)(const struct device_options *options, struct device_list *list, struct fly_error *out_error);
+    void (*close)(struct device *device);
+    /* Fills in what is wanted, each with a state; the rest stays as it is. */
+    void (*read)(const struct device *device, quantity_set wanted, struct reading *values);
+    /* The processes that compute on the device, at most `maximum`; NULL: not supported. Returns a negative
+     * code. */
+    int (*processes)(const struct device *device, struct device_process *processes, size_t maximum,
+                     size_t *out_count);
+};
+
+/* All back ends, ended by NULL, in the order in which they are opened. */
+extern const struct device_backend *const device_backends[];
+/* The one that takes the place of all others when a recording is given. */
+extern const struct device_backend device_backend_replay;
+
+/*
+ * Opens every back end. Returns 0 also when nothing is found: `reports` says
+ * why. FLY_ELIMIT beyond DEVICES_MAX devices; a recording that cannot be replayed
+ * is an error. `out_list` needs closing only after success.
+ */
+int device_list_open(const struct device_options *options, struct device_list *out_list,
+                     struct fly_error *out_error);
+void device_list_close(struct device_list *list);
+
+/* For back ends: appends a device with its index counted; takes `state` on success. FLY_ELIMIT when full. */
+int device_list_add(struct device_list *list, const struct device_backend *backend,
+                    const struct device_info *info, void *state, struct fly_error *out_error);
+
+/* How many devices of a kind there are. */
+size_t device_list_count(const struct device_list *list, enum device_kind kind);
+
+/* The clock of the options. */
+const struct clock *device_clock(const struct device_options *options);
+
+/*
+ * Asks the device for the wanted quantities, stamped with `clock` right before
+ * and after. Quantities that were not wanted are READING_NOT_READ. Thread-safe.
+ */
+void device_read(const struct device *device, const struct clock *clock, quantity_set wanted,
+                 struct device_reading *out_reading);
+
+/* What the device answers to now: the quantities that a reading just made was OK for. */
+quantity_set device_offers(const struct device *device, const struct clock *clock);
+
+/*
+ * Microjoules between two readings of a counter with `modulus_uj` as in
+ * device_info. Exact over at most one wrap. Returns false, and leaves
+ * `out_uj`, when a counter that does not wrap went backwards: it was reset.
+ */
+bool counter_delta_uj(uint64_t modulus_uj, uint64_t before_uj, uint64_t after_uj, uint64_t *out_uj);
+
+#endif

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "device/quantity.h"
+
+#include <stddef.h>
+#include <string.h>
+
+#define QUANTITY_FACTS(name, key, title, unit) {key, title, unit},
+const struct quantity_facts quantity_facts[QUANTITY_COUNT] = {QUANTITY_MAP(QUANTITY_FACTS)};
+
+int quantity_find(const char *key)
+{
+    for (int i = 0; i < QUANTITY_COUNT; i++) {
+        if (strcmp(quantity_facts[i].key, key) == 0)
+            return i;
+    }
+    return -1;
+}
+
+#define READING_WORD(name, word, clause) word,
+#define READING_CLAUSE(name, word, clause) clause,
+static const char *const words[READING_STATE_COUNT] = {READING_MAP(READING_WORD)};
+static const char *const clauses[READING_STATE_COUNT] = {READING_MAP(READING_CLAUSE)};
+
+const char *reading_state_word(enum reading_state state)
+{
+    return words[state];
+}
+
+const char *reading_state_clause(enum reading_state state)
+{
+    return clauses[state];
+}
+
+int reading_state_find(const char *word)
+{
+    for (int i = 0; i < READING_STATE_COUNT; i++) {
+        if (strcmp(words[i], word) == 0)
+            return i;
+    }
+    return -1;
+}

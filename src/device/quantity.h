@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef FLYBALL_DEVICE_QUANTITY_H
+#define FLYBALL_DEVICE_QUANTITY_H
+
+#include <stdint.h>
+
+/*
+ * What a device can be asked for, and what came back.
+ *
+ * One table names every quantity: readers, recordings, `flyball devices`,
+ * `doctor` and `monitor` loop over it instead of naming each.
+ *
+ *     X(name, key with unit, what it is for people, unit)
+ */
+#define QUANTITY_MAP(X)                                                                                   \
+    X(ENERGY, "energy_uj", "energy counter", "uJ")               /* since some moment; may wrap */        \
+    X(POWER_INSTANT, "power_mw", "power, instant", "mW")         /* over the sensor's own short window */ \
+    X(POWER_AVERAGE, "power_average_mw", "power, average", "mW") /* over about a second */                \
+    X(POWER_LIMIT, "power_limit_mw", "power limit", "mW")        /* as it was set */                      \
+    X(POWER_LIMIT_ENFORCED, "power_limit_enforced_mw", "power limit enforced",                            \
+      "mW") /* after all limiters */                                                                      \
+    X(POWER_LIMIT_DEFAULT, "power_limit_default_mw", "power limit by default", "mW")                      \
+    X(POWER_LIMIT_MIN, "power_limit_min_mw", "lowest power limit", "mW")                                  \
+    X(POWER_LIMIT_MAX, "power_limit_max_mw", "highest power limit", "mW")                                 \
+    X(CLOCK_GPU, "clock_gpu_mhz", "GPU clock", "MHz")                                                     \
+    X(CLOCK_GPU_MAX, "clock_gpu_max_mhz", "highest GPU clock", "MHz")                                     \
+    X(CLOCK_MEMORY, "clock_memory_mhz", "memory clock", "MHz")                                            \
+    X(TEMPERATURE, "temperature_c", "temperature", "C")                                                   \
+    X(UTILIZATION, "utilization_percent", "utilisation", "%") /* share of time with work on it */         \
+    X(UTILIZATION_MEMORY, "utilization_memory_percent", "memory utilisation", "%")                        \
+    X(THROTTLE, "throttle", "throttle reasons", "bits") /* enum throttle_reason */                        \
+    X(PERSISTENCE, "persistence_mode", "persistence mode", "0 or 1")                                      \
+    X(MIG, "mig_mode", "MIG mode", "0 or 1")
+
+#define QUANTITY_ENUM(name, key, title, unit) QUANTITY_##name,
+enum quantity { QUANTITY_MAP(QUANTITY_ENUM) QUANTITY_COUNT };
+#undef QUANTITY_ENUM
+
+/* A set of quantities, one bit each. */
+typedef uint32_t quantity_set;
+#define QUANTITY_BIT(quantity) ((quantity_set)1 << (quantity))
+#define QUANTITY_ALL (QUANTITY_BIT(QUANTITY_COUNT) - 1)
+_Static_assert(QUANTITY_COUNT < 32, "a set of quantities has 32 bits");
+
+struct quantity_facts {
+    const char *key;   /* for programs, with the unit: "power_mw" */
+    const char *title; /* for people: "power, instant" */
+    const char *unit;
+};
+
+extern const struct quantity_facts quantity_facts[QUANTITY_COUNT];
+
+/* The quantity of that key, or -1. */
+int quantity_find(const char *key);
+
+/* Why a GPU runs below its highest clock; the bits of NVML, to which other back ends translate. */
+enum throttle_reason {
+    THROTTLE_IDLE = 0x1,
+    THROTTLE_APPLICATION_CLOCKS = 0x2,
+    THROTTLE_POWER_CAP = 0x4, /* the power limit binds */
+    THROTTLE_HARDWARE = 0x8,
+    THROTTLE_SYNC_BOOST = 0x10,
+    THROTTLE_HEAT_SOFTWARE = 0x20,
+    THROTTLE_HEAT_HARDWARE = 0x40,
+    THROTTLE_POWER_BRAKE = 0x80, /* from outside the board */
+    THROTTLE_DISPLAY = 0x100,
+};
+
+/*
+ * The state of a reading. A value counts only with READING_OK; everything else
+ * says why there is none, and a zeroed reading says so too.
+ *
+ *     X(name, word for programs, clause for people)
+ */
+#define READING_MAP(X)                                                      \
+    X(NOT_READ, "not_read", "it was not read")                              \
+    X(OK, "ok", "it was read")                                              \
+    X(UNSUPPORTED, "unsupported", "the device does not offer it")           \
+    X(MISSING, "missing_function", "the driver library lacks the function") \
+    X(DENIED, "no_permission", "permission is missing")                     \
+    X(LOST, "device_lost", "the device is gone")                            \
+    X(ENDED, "recording_ended", "the recording has ended")                  \
+    X(FAILED, "failed", "the driver reported an error")
+
+#define READING_ENUM(name, word, clause) READING_##name,
+enum reading_state { READING_MAP(READING_ENUM) READING_STATE_COUNT };
+#undef READING_ENUM
+
+/* "no_permission"; "permission is missing". Static storage. */
+const char *reading_state_word(enum reading_state state);
+const char *reading_state_clause(enum reading_state state);
+
+/* The state of that word, or -1. */
+int reading_state_find(const char *word);
+
+struct reading {
+    int64_t value; /* in the quantity's unit; meaningful with READING_OK only */
+    enum reading_state state;
+    int code; /* of the driver, errno for files; 0 where there is none */
+};
+
+#endif

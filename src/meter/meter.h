@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef FLYBALL_METER_METER_H
+#define FLYBALL_METER_METER_H
+
+#include <flyball/meter.h>
+
+#include "device/device.h"
+
+/*
+ * The inside of <flyball/meter.h>: a meter over devices that the caller opened,
+ * with a clock of the caller's.
+ *
+ * In virtual time there is no thread: whoever moves the clock calls
+ * `meter_sample` at each moment that `meter_next_sample` names.
+ */
+struct meter_parts {
+    struct device_list *devices; /* borrowed; selected already */
+    const struct clock *clock;   /* NULL: clock_real */
+    bool threadless;
+    double sample_hz;
+    uint32_t windows_max;
+    void (*synchronize)(void *data);
+    void *synchronize_data;
+};
+
+int meter_new(const struct meter_parts *parts, struct fly_meter **out_meter, struct fly_error *out_error);
+
+/* Takes one sample of every device, as the thread does; the moment at which the next is due. */
+void meter_sample(struct fly_meter *meter);
+struct mono_time meter_next_sample(const struct fly_meter *meter);
+
+/* The devices, in the order of the measurement's. */
+const struct device_list *meter_devices(const struct fly_meter *meter);
+
+/* Processor seconds that the sampling thread has used. */
+double meter_own_cpu_s(const struct fly_meter *meter);
+
+/* The newest sample of a device, for showing; false before the first. Thread-safe. */
+bool meter_latest(const struct fly_meter *meter, size_t device, struct device_reading *out_reading);
+
+#endif
