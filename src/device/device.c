@@ -49,24 +49,65 @@ int device_list_add(struct device_list *list, const struct device_backend *backe
     return 0;
 }
 
+void device_list_remove(struct device_list *list, size_t place)
+{
+    enum device_kind kind = list->devices[place].info.kind;
+    unsigned index = 0;
+
+    list->devices[place].backend->close(&list->devices[place]);
+    list->count--;
+    memmove(&list->devices[place], &list->devices[place + 1],
+            (list->count - place) * sizeof list->devices[0]);
+    for (size_t i = 0; i < list->count; i++) {
+        if (list->devices[i].info.kind == kind)
+            list->devices[i].info.index = index++;
+    }
+}
+
+size_t device_list_find(const struct device_list *list, enum device_kind kind, const char *uuid)
+{
+    size_t place = 0;
+
+    while (place < list->count &&
+           (list->devices[place].info.kind != kind || strcmp(list->devices[place].info.uuid, uuid) != 0))
+        place++;
+    return place;
+}
+
 /* Opens one back end; that it offers nothing is reported, not an error of the list. */
 static int open_backend(const struct device_backend *backend, const struct device_options *options,
                         struct device_list *list, struct fly_error *out_error)
 {
     struct backend_report *report = &list->reports[list->report_count];
-    size_t before = list->count;
     int code;
 
     *report = (struct backend_report){.backend = backend};
     code = backend->open(options, list, &report->error);
     report->error.code = code;
-    report->found = list->count - before;
     list->report_count++;
     if (code != FLY_ENOMEM && code != FLY_ELIMIT)
         return 0;
     if (out_error != NULL)
         *out_error = report->error;
     return code;
+}
+
+/* Counted at the end, since a back end may take the place of another's devices. */
+static void count_found(struct device_list *list)
+{
+    for (size_t i = 0; i < list->report_count; i++) {
+        for (size_t j = 0; j < list->count; j++)
+            list->reports[i].found += list->devices[j].backend == list->reports[i].backend;
+    }
+}
+
+static bool kind_answers(const struct device_list *list, enum device_kind kind, const struct clock *clock)
+{
+    for (size_t i = 0; i < list->count; i++) {
+        if (list->devices[i].info.kind == kind && device_answers(&list->devices[i], clock))
+            return true;
+    }
+    return false;
 }
 
 int device_list_open(const struct device_options *options, struct device_list *out_list,
@@ -78,14 +119,15 @@ int device_list_open(const struct device_options *options, struct device_list *o
     if (options->replay_path != NULL) {
         code = device_backend_replay.open(options, out_list, out_error);
         out_list->reports[out_list->report_count++] =
-            (struct backend_report){.backend = &device_backend_replay, .found = out_list->count};
+            (struct backend_report){.backend = &device_backend_replay};
     }
     for (size_t i = 0; options->replay_path == NULL && code == 0 && device_backends[i] != NULL; i++) {
         const struct device_backend *backend = device_backends[i];
 
-        if (!backend->fallback || device_list_count(out_list, backend->kind) == 0)
+        if (!backend->fallback || !kind_answers(out_list, backend->kind, device_clock(options)))
             code = open_backend(backend, options, out_list, out_error);
     }
+    count_found(out_list);
     if (code < 0)
         device_list_close(out_list);
     return code;
@@ -118,6 +160,18 @@ quantity_set device_offers(const struct device *device, const struct clock *cloc
             offers |= QUANTITY_BIT(i);
     }
     return offers;
+}
+
+bool device_answers(const struct device *device, const struct clock *clock)
+{
+    const quantity_set figures = QUANTITY_BIT(QUANTITY_ENERGY) | QUANTITY_BIT(QUANTITY_POWER_INSTANT) |
+                                 QUANTITY_BIT(QUANTITY_POWER_AVERAGE);
+    struct device_reading reading;
+
+    device_read(device, clock, figures, &reading);
+    return reading.values[QUANTITY_ENERGY].state == READING_OK ||
+           reading.values[QUANTITY_POWER_INSTANT].state == READING_OK ||
+           reading.values[QUANTITY_POWER_AVERAGE].state == READING_OK;
 }
 
 bool counter_delta_uj(uint64_t modulus_uj, uint64_t before_uj, uint64_t after_uj, uint64_t *out_uj)

@@ -107,7 +107,7 @@ enum { DEVICES_MAX = 128, BACKENDS_MAX = 8 };
 struct backend_report {
     const struct device_backend *backend;
     struct fly_error error; /* code 0: it works, though it may have found no device */
-    size_t found;
+    size_t found;           /* its devices in the list; with FLY_EPERM some cannot be read */
 };
 
 struct device_list {
@@ -121,13 +121,17 @@ struct device_list {
  * A back end. `open` appends its devices to the list by `device_list_add`; it
  * returns 0, or a negative code with a text that names what is missing and the
  * next step: FLY_EUNSUPPORTED for hardware or a driver that is not there,
- * FLY_EPERM, FLY_EREAD for one that is broken. `close` frees what `open` made for
- * one device and is called once per added device; what devices share is counted.
+ * FLY_EPERM, FLY_EREAD for one that is broken. A device that is there but may not
+ * be read is added all the same, its readings READING_DENIED, and the text of
+ * FLY_EPERM holds the exact command that would open it: what is out of reach must
+ * not look absent. `close` frees what `open` made for one device and is called
+ * once per added device; what devices share is counted.
  */
 struct device_backend {
     const char *name;  /* "nvml" */
     const char *title; /* "NVIDIA GPUs, through NVML" */
-    bool fallback;     /* opened only where no earlier back end found a device of the kind it offers */
+    bool fallback; /* opened only where no device of its kind answers; it takes the place of those that do not
+                    */
     enum device_kind kind;
     int (*open)(const struct device_options *options, struct device_list *list, struct fly_error *out_error);
     void (*close)(struct device *device);
@@ -157,6 +161,15 @@ void device_list_close(struct device_list *list);
 int device_list_add(struct device_list *list, const struct device_backend *backend,
                     const struct device_info *info, void *state, struct fly_error *out_error);
 
+/*
+ * For back ends: closes a device and takes it out of the list; those after it
+ * move up, and the indices of its kind are counted anew.
+ */
+void device_list_remove(struct device_list *list, size_t place);
+
+/* The place of the device of a kind with that uuid, or list->count. */
+size_t device_list_find(const struct device_list *list, enum device_kind kind, const char *uuid);
+
 /* How many devices of a kind there are. */
 size_t device_list_count(const struct device_list *list, enum device_kind kind);
 
@@ -169,6 +182,9 @@ const struct clock *device_clock(const struct device_options *options);
  */
 void device_read(const struct device *device, const struct clock *clock, quantity_set wanted,
                  struct device_reading *out_reading);
+
+/* Whether the device's energy or power can be read now. */
+bool device_answers(const struct device *device, const struct clock *clock);
 
 /* What the device answers to now: the quantities that a reading just made was OK for. */
 quantity_set device_offers(const struct device *device, const struct clock *clock);

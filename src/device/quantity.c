@@ -39,3 +39,11 @@ int reading_state_find(const char *word)
     }
     return -1;
 }
+
+void readings_fail(struct reading *values, quantity_set wanted, enum reading_state state, int code)
+{
+    for (int i = 0; i < QUANTITY_COUNT; i++) {
+        if ((wanted & QUANTITY_BIT(i)) != 0)
+            values[i] = (struct reading){.state = state, .code = code};
+    }
+}

@@ -99,4 +99,7 @@ struct reading {
     int code; /* of the driver, errno for files; 0 where there is none */
 };
 
+/* Gives each wanted reading that state, for want of a value. */
+void readings_fail(struct reading *values, quantity_set wanted, enum reading_state state, int code);
+
 #endif
