@@ -84,7 +84,7 @@ def test_help_of_every_command():
 def test_every_option_has_help():
     for command in commands():
         reference = flyball("help", *command.split()).stdout
-        for term, text in re.findall(r"^  (--\S+.*?)(?:  +|\n {20,})(\S.*)$", reference, re.MULTILINE):
+        for term, text in re.findall(r"^  ((?:-\w, )?--\S+.*?)(?:  +|\n {20,})(\S.*)$", reference, re.MULTILINE):
             if len(text) < 8:
                 raise AssertionError(f"{command}: {term} has no help")
 

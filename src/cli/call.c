@@ -163,6 +163,11 @@ const char *cli_operand(const struct cli_call *call, size_t index)
     return index < call->line->operand_count ? call->line->operands[index] : NULL;
 }
 
+void cli_exit_with(const struct cli_call *call, int status)
+{
+    *call->exit_status = status;
+}
+
 enum table_format cli_format(const struct cli_call *call)
 {
     return (enum table_format)cli_choice(call, "format");

@@ -24,6 +24,7 @@ struct cli_call {
     const struct settings_paths *paths;
     const struct command_line *line;
     struct cli_value *values; /* owned; one per option of the command */
+    int *exit_status;         /* of the program, after a run that did not fail */
 };
 
 /*

@@ -62,12 +62,14 @@ static int need_command(const struct cli_world *world, const struct line_subject
 static int run_command(const struct cli_world *world, const struct command_line *line,
                        const struct settings *settings)
 {
+    int status = 0;
     struct cli_call call = {.program = world->program,
                             .command = line->command,
                             .console = &world->console,
                             .settings = settings,
                             .paths = &world->paths,
-                            .line = line};
+                            .line = line,
+                            .exit_status = &status};
     struct fly_error error = {.code = 0};
     int result = call_init(&call, &error);
 
@@ -75,10 +77,21 @@ static int run_command(const struct cli_world *world, const struct command_line 
         result = line->command->run(&call, &error);
     call_deinit(&call);
     if (result == 0)
-        return 0;
+        return status;
     if (error.text[0] == '\0')
         error_set(&error, result, "%s", fly_error_sentence(result));
     return fail(world, &error);
+}
+
+/* Whether the user wants everything to be as without this program. */
+static bool disabled(const struct cli_world *world)
+{
+    for (const char *const *variable = world->environment; variable != NULL && *variable != NULL;
+         variable++) {
+        if (strcmp(*variable, "FLYBALL_DISABLE=1") == 0)
+            return true;
+    }
+    return false;
 }
 
 static int run_line(const struct cli_world *world, const struct command_line *line)
@@ -90,7 +103,7 @@ static int run_line(const struct cli_world *world, const struct command_line *li
     int result = 0;
 
     buffer_init(&warnings, WARNINGS_MAX);
-    if (line->command->ignores_settings)
+    if (line->command->ignores_settings || (line->command->runs_program && disabled(world)))
         settings_init(world->program, &settings);
     else
         result =

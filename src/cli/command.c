@@ -37,6 +37,15 @@ int command_option_index(const struct cli_command *command, const char *name, si
     return -1;
 }
 
+int command_letter_index(const struct cli_command *command, char letter)
+{
+    for (size_t i = 0; letter != '\0' && i < command_option_count(command); i++) {
+        if (command_option(command, i)->letter == letter)
+            return (int)i;
+    }
+    return -1;
+}
+
 /* How many of the typed words spell `known` ("sim job"), or 0 when they do not begin with it. */
 static size_t words_match(const char *known, const char *const *words, size_t count)
 {

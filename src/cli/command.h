@@ -49,6 +49,7 @@ enum cli_type {
 struct cli_option {
     const char *name;  /* "gpu" is written --gpu */
     const char *alias; /* a second name, or NULL */
+    char letter;       /* 'i' is written -i; '\0' for none */
     enum cli_type type;
     const char *placeholder;    /* of the value in help texts, "NAME"; NULL for a flag */
     double minimum;             /* of CLI_INTEGER and CLI_REAL: the range, always given; */
@@ -77,6 +78,10 @@ struct cli_command {
     size_t option_count;
     const char *operands; /* in the synopsis, "[COMMAND...]"; NULL: takes none */
     size_t operand_maximum;
+    bool runs_program; /* the first operand, with all behind it, is a program's command line: options end
+                          there, and there may be any number of operands; with FLYBALL_DISABLE=1 no variable
+                          and no file is read, so that nothing wrong with them keeps it from running */
+    const char *exit_status; /* a paragraph on statuses of its own, or NULL */
     struct cli_example examples[CLI_EXAMPLES_MAX];
     bool ignores_settings; /* reads no variable and no file, to work when those are broken */
 
@@ -117,8 +122,9 @@ extern const size_t cli_common_option_count;
 size_t command_option_count(const struct cli_command *command);
 const struct cli_option *command_option(const struct cli_command *command, size_t index);
 
-/* The index of the option with that name or alias of `length` bytes, or -1. */
+/* The index of the option with that name or alias of `length` bytes, or with that letter; or -1. */
 int command_option_index(const struct cli_command *command, const char *name, size_t length);
+int command_letter_index(const struct cli_command *command, char letter);
 
 /*
  * The command or the group that the first words of `words` name, or NULL;

@@ -23,8 +23,9 @@ const struct cli_option cli_common_options[] = {
      .help = "When to use colour; auto means on a terminal, unless the variable NO_COLOR is set."},
     {.name = "quiet", .type = CLI_FLAG, .help = "Print no notes and no progress on standard error."},
     {.name = "help",
+     .letter = 'h',
      .type = CLI_FLAG,
-     .help = "Print the help of the command and do nothing else; -h for short."},
+     .help = "Print the help of the command and do nothing else."},
 };
 const size_t cli_common_option_count = sizeof cli_common_options / sizeof cli_common_options[0];
 

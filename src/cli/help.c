@@ -67,10 +67,7 @@ static void put_option(const struct page *page, const struct cli_option *option)
 
     buffer_init(&term, FACTS_MAX);
     buffer_init(&text, FACTS_MAX);
-    buffer_printf(&term, "--%s%s%s", option->name, option->placeholder != NULL ? " " : "",
-                  option->placeholder != NULL ? option->placeholder : "");
-    if (option->alias != NULL)
-        buffer_printf(&term, ", --%s", option->alias);
+    help_option_term(option, &term);
     buffer_printf(&text, "%s ", option->help);
     help_option_facts(option, &text);
     if (option->key != NULL)
@@ -102,6 +99,11 @@ static void put_command(const struct page *page, const struct cli_command *comma
         put_paragraph(page, command->paragraphs[i]);
     put_options(page, "Options:", command->options, command->option_count);
     put_options(page, "Options of every command:", cli_common_options, cli_common_option_count);
+    if (command->exit_status != NULL) {
+        put_heading(page, "Exit status:");
+        buffer_puts(page->out, "  ");
+        put_wrapped(page, command->exit_status, 2, 2);
+    }
     put_heading(page, "Examples:");
     for (; example < command->examples + CLI_EXAMPLES_MAX && example->command != NULL; example++)
         buffer_printf(page->out, "  %s\n      %s\n", example->command, example->effect);

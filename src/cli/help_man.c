@@ -59,7 +59,10 @@ static void put_key_reference(const char *key, struct buffer *out)
 
 static void put_option(const struct cli_option *option, struct buffer *out)
 {
-    buffer_printf(out, ".It Fl \\-%s", option->name);
+    buffer_puts(out, ".It Fl ");
+    if (option->letter != '\0')
+        buffer_printf(out, "%c , Fl ", option->letter);
+    buffer_printf(out, "\\-%s", option->name);
     if (option->placeholder != NULL) {
         buffer_puts(out, " Ar");
         mdoc_argument(option->placeholder, out);
@@ -208,7 +211,7 @@ static void put_command_page(const struct cli_command *command, const char *page
         mdoc_paragraph("The options, beside those of every command in flyball(1):", out);
     put_options(command->options, command->option_count, out);
     mdoc_section("EXIT STATUS", out);
-    mdoc_text("See flyball(1).", out);
+    mdoc_text(command->exit_status != NULL ? command->exit_status : "See flyball(1).", out);
     put_examples(command, out);
     mdoc_section("SEE ALSO", out);
     buffer_puts(out, ".Xr flyball 1 ,\n.Xr flyball.ini 5\n");

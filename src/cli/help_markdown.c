@@ -40,7 +40,10 @@ static void put_option(const struct cli_option *option, struct buffer *out)
 
     buffer_init(&facts, FACTS_MAX);
     help_option_facts(option, &facts);
-    buffer_printf(out, "- `--%s%s%s`", option->name, option->placeholder != NULL ? " " : "",
+    buffer_puts(out, "- ");
+    if (option->letter != '\0')
+        buffer_printf(out, "`-%c`, ", option->letter);
+    buffer_printf(out, "`--%s%s%s`", option->name, option->placeholder != NULL ? " " : "",
                   option->placeholder != NULL ? option->placeholder : "");
     if (option->alias != NULL)
         buffer_printf(out, ", `--%s`", option->alias);
@@ -85,6 +88,10 @@ static void put_command(const struct cli_command *command, struct buffer *out)
     for (size_t i = 0; i < CLI_PARAGRAPHS_MAX && command->paragraphs[i] != NULL; i++)
         put_paragraph(command->paragraphs[i], out);
     put_options("Options:", command->options, command->option_count, out);
+    if (command->exit_status != NULL) {
+        buffer_puts(out, "Exit status: ");
+        put_paragraph(command->exit_status, out);
+    }
     put_examples(command, out);
 }
 

@@ -63,6 +63,16 @@ void help_option_facts(const struct cli_option *option, struct buffer *out)
     buffer_deinit(&clause);
 }
 
+void help_option_term(const struct cli_option *option, struct buffer *out)
+{
+    if (option->letter != '\0')
+        buffer_printf(out, "-%c, ", option->letter);
+    buffer_printf(out, "--%s%s%s", option->name, option->placeholder != NULL ? " " : "",
+                  option->placeholder != NULL ? option->placeholder : "");
+    if (option->alias != NULL)
+        buffer_printf(out, ", --%s", option->alias);
+}
+
 struct exit_row {
     int status;
     const char *reason;

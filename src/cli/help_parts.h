@@ -19,6 +19,9 @@ extern const char *const help_variable_paragraphs[];
 /* What a value has to be and what it is without one: "A number from 0 to 1. Default: 0.5." */
 void help_option_facts(const struct cli_option *option, struct buffer *out);
 
+/* The option as it is written: "-i, --gpus GPUS", with its alias. */
+void help_option_term(const struct cli_option *option, struct buffer *out);
+
 /* Why a program ends with this status, "a; or b"; appends nothing when none does. */
 void help_exit_reasons(int status, struct buffer *out);
 enum { HELP_EXIT_MAX = 255 };

@@ -27,25 +27,100 @@ static bool looks_like_option(const char *argument)
     return argument[0] == '-' && argument[1] != '\0';
 }
 
-static bool is_help(const char *argument)
+/* An argument looked up in the table of options. */
+struct spelled {
+    int index;         /* of the command's options, -1 for none of them */
+    size_t length;     /* of the spelling, without a value */
+    const char *value; /* in the same argument, or NULL */
+};
+
+/* Before the command there are the common options alone. */
+static const struct cli_command no_command = {.words = ""};
+
+static struct spelled spell_name(const struct cli_command *command, const char *argument)
 {
-    return strcmp(argument, "--help") == 0 || strcmp(argument, "-h") == 0;
+    size_t length = strcspn(argument, "=");
+
+    return (struct spelled){.index = command_option_index(command, argument + 2, length - 2),
+                            .length = length,
+                            .value = argument[length] == '=' ? argument + length + 1 : NULL};
 }
 
-static bool wants_help(const char *const *arguments, size_t count)
+/* "-i0": what follows the letter is its value, and a flag takes none. */
+static struct spelled spell_letter(const struct cli_command *command, const char *argument)
 {
+    struct spelled spelled = {.index = command_letter_index(command, argument[1]), .length = 2};
+
+    if (argument[2] == '\0')
+        return spelled;
+    spelled.value = argument + 2;
+    if (spelled.index >= 0 && command_option(command, (size_t)spelled.index)->type == CLI_FLAG)
+        spelled.index = -1;
+    return spelled;
+}
+
+static struct spelled spell(const struct cli_command *command, const char *argument)
+{
+    if (argument[0] == '-' && argument[1] == '-')
+        return spell_name(command, argument);
+    return spell_letter(command, argument);
+}
+
+/* Whether the next argument, if there is one, is the value of this one. */
+static bool takes_next(const struct cli_command *command, const struct spelled *spelled)
+{
+    return spelled->index >= 0 && spelled->value == NULL &&
+           command_option(command, (size_t)spelled->index)->type != CLI_FLAG;
+}
+
+/* Whether an argument can be that value: "--..." is the next option, and the value was forgotten. */
+static bool may_be_value(const char *argument)
+{
+    return strncmp(argument, "--", 2) != 0;
+}
+
+static bool is_help(const char *argument)
+{
+    struct spelled spelled = spell(&no_command, argument);
+
+    return spelled.index >= 0 && spelled.value == NULL &&
+           strcmp(command_option(&no_command, (size_t)spelled.index)->name, "help") == 0;
+}
+
+/*
+ * Whether help is asked for, be the rest of the line as it may. What stands
+ * behind the first operand of a command that runs a program is not for us.
+ */
+static bool wants_help(const struct line_subject *subject, const char *const *arguments, size_t count)
+{
+    const struct cli_command *command = subject->command != NULL ? subject->command : &no_command;
+    bool value = false;
+
     for (size_t i = 0; i < count && strcmp(arguments[i], "--") != 0; i++) {
-        if (is_help(arguments[i]))
+        bool option = looks_like_option(arguments[i]);
+
+        if (option && is_help(arguments[i]))
             return true;
+        if (i >= subject->first && i < subject->first + subject->words)
+            continue;
+        if (command->runs_program && !option && !value)
+            return false;
+        if (option) {
+            struct spelled spelled = spell(command, arguments[i]);
+
+            value = takes_next(command, &spelled);
+        } else {
+            value = false;
+        }
     }
     return false;
 }
 
+/* `command` is NULL before the command. */
 static int unknown_option(const struct cli_command *command, const char *argument,
                           struct fly_error *out_error)
 {
-    static const struct cli_command nothing = {.words = ""};
-    const struct cli_command *of = command != NULL ? command : &nothing;
+    const struct cli_command *of = command != NULL ? command : &no_command;
     const char *known[2 * LINE_OPTIONS_MAX];
     size_t count = 0;
     char name[LINE_TEXT_MAX];
@@ -64,32 +139,15 @@ static int unknown_option(const struct cli_command *command, const char *argumen
                      name, command != NULL ? " " : "", of->words, command != NULL ? " " : "", of->words);
 }
 
-/* The common option that an argument before the command names, or NULL. */
-static const struct cli_option *common_option(const char *argument)
-{
-    size_t length = strcspn(argument, "=");
-
-    for (size_t i = 0; i < cli_common_option_count; i++) {
-        const char *name = cli_common_options[i].name;
-
-        if (strlen(name) + 2 == length && strncmp(argument, "--", 2) == 0 &&
-            strncmp(argument + 2, name, length - 2) == 0)
-            return &cli_common_options[i];
-    }
-    return NULL;
-}
-
 /* Passes over the common options before the command; `*first` becomes the index of the first word. */
 static int skip_common(const char *const *arguments, size_t count, size_t *first, struct fly_error *out_error)
 {
     while (*first < count && looks_like_option(arguments[*first])) {
-        const struct cli_option *option = common_option(arguments[*first]);
+        struct spelled spelled = spell(&no_command, arguments[*first]);
 
-        if (option == NULL && !is_help(arguments[*first]))
+        if (spelled.index < 0)
             return unknown_option(NULL, arguments[*first], out_error);
-        if (option != NULL && option->type != CLI_FLAG && strchr(arguments[*first], '=') == NULL)
-            ++*first;
-        ++*first;
+        *first += takes_next(&no_command, &spelled) ? 2 : 1;
     }
     if (*first > count)
         *first = count;
@@ -109,13 +167,14 @@ int line_find_subject(const struct cli_program *program, const char *const *argu
                       struct line_subject *out_subject, struct fly_error *out_error)
 {
     static const char *const version[] = {"version"};
-    struct line_subject subject = {.help = wants_help(arguments, count)};
+    struct line_subject subject = {.help = false};
     const char *const *words;
     size_t word_count;
     size_t used = 0;
 
     if (count > 0 && strcmp(arguments[0], "--version") == 0) {
         subject.command = command_find(program, version, 1, &subject.words);
+        subject.help = wants_help(&subject, arguments, count);
         *out_subject = subject;
         return 0;
     }
@@ -129,6 +188,7 @@ int line_find_subject(const struct cli_program *program, const char *const *argu
     if (subject.command == NULL && used != word_count)
         return command_unknown(program, words, word_count, out_error);
     subject.words = used;
+    subject.help = wants_help(&subject, arguments, count);
     *out_subject = subject;
     return 0;
 }
@@ -141,50 +201,50 @@ static int take_operand(struct walk *walk, const char *argument, struct fly_erro
         return error_set(out_error, FLY_EUSAGE,
                          "unexpected operand '%.80s' of 'flyball %s'; see 'flyball help %s'", argument,
                          line->command->words, line->command->words);
-    line->operands[line->operand_count++] = argument;
+    line->listed[line->operand_count++] = argument;
     return 0;
 }
 
-/*
- * The value of an option: behind its "=", or the next argument. One that begins
- * with "--" is the next option, and the value was forgotten.
- */
-static const char *option_value(struct walk *walk, const struct cli_option *option, const char *equals)
+/* The rest of the arguments is a program's command line. */
+static void take_program(struct walk *walk, size_t first)
 {
-    const char *next = walk->next < walk->count ? walk->arguments[walk->next] : NULL;
+    walk->line->operands = walk->arguments + first;
+    walk->line->operand_count = walk->count - first;
+    walk->next = walk->count;
+}
 
-    if (equals != NULL)
-        return equals + 1;
-    if (option->type == CLI_FLAG)
+/* The value of an option, in its own argument or the next; NULL: there is none. */
+static const char *option_value(struct walk *walk, const struct spelled *spelled)
+{
+    if (spelled->value != NULL)
+        return spelled->value;
+    if (!takes_next(walk->line->command, spelled))
         return "yes";
-    if (next == NULL || strncmp(next, "--", 2) == 0)
+    if (walk->next == walk->count || !may_be_value(walk->arguments[walk->next]))
         return NULL;
-    walk->next++;
-    return next;
+    return walk->arguments[walk->next++];
 }
 
 static int take_option(struct walk *walk, const char *argument, struct fly_error *out_error)
 {
     const struct cli_command *command = walk->line->command;
-    size_t length = strcspn(argument, "=");
-    const char *equals = argument[length] == '=' ? argument + length : NULL;
-    int index =
-        strncmp(argument, "--", 2) == 0 ? command_option_index(command, argument + 2, length - 2) : -1;
+    struct spelled spelled = spell(command, argument);
+    const struct cli_option *option;
     struct line_option *given;
 
-    if (index < 0)
+    if (spelled.index < 0)
         return unknown_option(command, argument, out_error);
-    given = &walk->line->options[index];
+    option = command_option(command, (size_t)spelled.index);
+    given = &walk->line->options[spelled.index];
     if (given->text != NULL)
         return error_set(out_error, FLY_EUSAGE,
-                         "option '--%s' is given twice to 'flyball %s'; keep one of them",
-                         command_option(command, (size_t)index)->name, command->words);
-    snprintf(given->spelling, sizeof given->spelling, "%.*s", (int)length, argument);
-    given->text = option_value(walk, command_option(command, (size_t)index), equals);
+                         "option '--%s' is given twice to 'flyball %s'; keep one of them", option->name,
+                         command->words);
+    snprintf(given->spelling, sizeof given->spelling, "%.*s", (int)spelled.length, argument);
+    given->text = option_value(walk, &spelled);
     if (given->text == NULL)
         return error_set(out_error, FLY_EUSAGE, "option '%s' needs a value, %s; see 'flyball help %s'",
-                         given->spelling, command_option(command, (size_t)index)->placeholder,
-                         command->words);
+                         given->spelling, option->placeholder, command->words);
     return 0;
 }
 
@@ -195,7 +255,7 @@ int line_parse(const struct line_subject *subject, const char *const *arguments,
     bool options_ended = false;
     int result = 0;
 
-    *out_line = (struct command_line){.command = subject->command};
+    *out_line = (struct command_line){.command = subject->command, .operands = out_line->listed};
     while (result == 0 && walk.next < count) {
         const char *argument = arguments[walk.next];
 
@@ -208,6 +268,8 @@ int line_parse(const struct line_subject *subject, const char *const *arguments,
             options_ended = true;
         else if (!options_ended && looks_like_option(argument))
             result = take_option(&walk, argument, out_error);
+        else if (subject->command->runs_program)
+            take_program(&walk, walk.next - 1);
         else
             result = take_operand(&walk, argument, out_error);
     }

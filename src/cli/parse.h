@@ -18,13 +18,14 @@ struct line_option {
 struct command_line {
     const struct cli_command *command;
     struct line_option options[LINE_OPTIONS_MAX]; /* by index of the command's options */
-    const char *operands[LINE_OPERANDS_MAX];
+    const char *const *operands; /* of the arguments where the command runs a program, or `listed` */
     size_t operand_count;
+    const char *listed[LINE_OPERANDS_MAX];
 };
 
 /* What the arguments are about. */
 struct line_subject {
-    bool help;                         /* --help or -h stands among them */
+    bool help;                         /* --help or -h stands among them, where options may */
     const struct cli_command *command; /* or NULL: then the next two may help */
     const struct cli_group *group;     /* the words are a group's, and nothing follows */
     size_t first;                      /* index of the command's first word, or the count */
@@ -40,9 +41,10 @@ int line_find_subject(const struct cli_program *program, const char *const *argu
                       struct line_subject *out_subject, struct fly_error *out_error);
 
 /*
- * Takes the options (--name value, --name=value, --flag) and operands apart;
- * `--` ends the options. Unknown, doubled and incomplete options and too many
- * operands are FLY_EUSAGE.
+ * Takes the options (--name value, --name=value, --flag; -n value, -nvalue, -f)
+ * and operands apart; `--` ends the options, and so does the first operand of a
+ * command that runs a program. Unknown, doubled and incomplete options and too
+ * many operands are FLY_EUSAGE. `out_line` is not to be copied.
  */
 int line_parse(const struct line_subject *subject, const char *const *arguments, size_t count,
                struct command_line *out_line, struct fly_error *out_error);
