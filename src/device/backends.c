@@ -3,5 +3,6 @@
 #include "device/backends.h"
 
 const struct device_backend *const device_backends[] = {
+    &device_backend_rapl_powercap,
     NULL,
 };

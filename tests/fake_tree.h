@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef FLYBALL_TESTS_FAKE_TREE_H
+#define FLYBALL_TESTS_FAKE_TREE_H
+
+/*
+ * A made-up /sys and /proc in a directory of its own.
+ *
+ *     fake_tree_make();
+ *     fake_tree_put("sys/class/powercap/intel-rapl:0/name", "package-0\n");
+ *     options.sysfs_root = fake_tree_root();
+ *     fake_tree_remove();
+ *
+ * Anything that fails fails the test.
+ */
+void fake_tree_make(void);
+const char *fake_tree_root(void);
+void fake_tree_remove(void);
+
+/* Writes a file, with the directories it needs. */
+void fake_tree_put(const char *path, const char *text);
+void fake_tree_put_in(const char *directory, const char *name, const char *text);
+void fake_tree_put_u64(const char *path, unsigned long long value);
+void fake_tree_link(const char *path, const char *target);
+void fake_tree_delete(const char *path);
+void fake_tree_mode(const char *path, unsigned mode);
+
+/* How many descriptors the process has open, to find those forgotten. */
+int fake_tree_open_files(void);
+
+/*
+ * Makes permissions count: root becomes nobody until `again`, an ordinary user
+ * stays. Tear-down calls `again`, so that a failed test does not stay nobody.
+ */
+void fake_tree_be_nobody(void);
+void fake_tree_be_myself_again(void);
+
+#endif
