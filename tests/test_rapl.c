@@ -401,11 +401,17 @@ static void test_threads(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TREE_TEST(test_server),        TREE_TEST(test_layouts),
-        TREE_TEST(test_nothing_there), cmocka_unit_test(test_modulus),
-        TREE_TEST(test_wrap),          TREE_TEST(test_unknown_range),
-        TREE_TEST(test_denied),        TREE_TEST(test_privileges_may_be_dropped),
-        TREE_TEST(test_odd_contents),  TREE_TEST(test_no_counter),
+        TREE_TEST(test_server),
+        TREE_TEST(test_layouts),
+        TREE_TEST(test_nothing_there),
+        cmocka_unit_test(test_modulus),
+        TREE_TEST(test_wrap),
+        TREE_TEST(test_unknown_range),
+        TREE_TEST(test_denied),
+        TREE_TEST(test_privileges_may_be_dropped),
+        cmocka_unit_test(test_errors_have_states),
+        TREE_TEST(test_odd_contents),
+        TREE_TEST(test_no_counter),
         TREE_TEST(test_threads),
     };
 
