@@ -40,11 +40,22 @@ static const char *cause(const char *path)
                                                                                     : text;
 }
 
+/* What an object does to the floating-point environment while it is loaded is undone. */
+static void *load(const char *file)
+{
+    fenv_t environment;
+    void *handle;
+
+    fegetenv(&environment);
+    handle = dlopen(file, RTLD_NOW | RTLD_LOCAL);
+    fesetenv(&environment);
+    return handle;
+}
+
 int shared_object_open(const char *path, struct shared_object *out_object, struct fly_error *out_error)
 {
     int code = check_file(path, out_error);
     char *file = NULL;
-    fenv_t environment;
     void *handle;
 
     if (code < 0)
@@ -52,9 +63,7 @@ int shared_object_open(const char *path, struct shared_object *out_object, struc
     /* The loader searches for names without a slash. */
     if (asprintf(&file, "%s%s", strchr(path, '/') == NULL ? "./" : "", path) < 0)
         return error_no_memory(out_error);
-    fegetenv(&environment);
-    handle = dlopen(file, RTLD_NOW | RTLD_LOCAL);
-    fesetenv(&environment);
+    handle = load(file);
     if (handle == NULL)
         code = error_set(out_error, FLY_EDATA,
                          "shared object '%.200s' cannot be loaded: %.200s; build it again for this machine, "
@@ -64,6 +73,18 @@ int shared_object_open(const char *path, struct shared_object *out_object, struc
         out_object->handle = handle;
     free(file);
     return code;
+}
+
+int shared_object_open_library(const char *name, struct shared_object *out_object,
+                               struct fly_error *out_error)
+{
+    void *handle = load(name);
+
+    if (handle == NULL)
+        return error_set(out_error, FLY_ENOTFOUND, "library '%.100s' cannot be loaded: %.300s", name,
+                         cause(name));
+    out_object->handle = handle;
+    return 0;
 }
 
 void shared_object_close(struct shared_object *object)

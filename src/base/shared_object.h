@@ -5,7 +5,7 @@
 #include <flyball/error.h>
 
 /*
- * Code and data loaded from a file that the user named.
+ * Code and data loaded from a file that the user named, or from an installed library.
  *
  *     struct shared_object object;
  *
@@ -27,6 +27,14 @@ struct shared_object {
 
 /* FLY_ENOTFOUND, FLY_EPERM, or FLY_EDATA for what cannot be loaded. */
 int shared_object_open(const char *path, struct shared_object *out_object, struct fly_error *out_error);
+
+/*
+ * The same for a library by its name, "libnvidia-ml.so.1", which the loader looks
+ * for where libraries are installed. FLY_ENOTFOUND with the loader's words; what
+ * to do about it is for the caller to say.
+ */
+int shared_object_open_library(const char *name, struct shared_object *out_object,
+                               struct fly_error *out_error);
 
 /* Harmless on a zeroed struct. */
 void shared_object_close(struct shared_object *object);

@@ -3,6 +3,7 @@
 #include "device/backends.h"
 
 const struct device_backend *const device_backends[] = {
+    &device_backend_nvml,
     &device_backend_rapl_powercap,
     NULL,
 };
