@@ -12,6 +12,7 @@
  */
 #include <flyball/cost.h>
 #include <flyball/error.h>
+#include <flyball/meter.h>
 #include <flyball/objective.h>
 #include <flyball/operating_point.h>
 #include <flyball/pareto.h>

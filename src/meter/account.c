@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Readings of one device, in whatever order threads bring them, added up. */
+#include "meter/account.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+bool account_init(struct account *account, const struct device *device, uint32_t mark_count,
+                  double sample_period_s)
+{
+    *account = (struct account){
+        .device = device,
+        .counter = {.modulus_uj = device->info.energy_modulus_uj},
+        .integral = {.gap_max_s = fmax(10.0 * sample_period_s, 2.0)},
+        .wanted = QUANTITY_BIT(QUANTITY_ENERGY) | QUANTITY_BIT(QUANTITY_POWER_INSTANT) |
+                  QUANTITY_BIT(QUANTITY_POWER_AVERAGE),
+        .marks = calloc(mark_count, sizeof account->marks[0]),
+        .mark_count = mark_count,
+        .first_open = mark_count,
+    };
+    if (account->marks == NULL)
+        return false;
+    pthread_mutex_init(&account->lock, NULL);
+    return true;
+}
+
+void account_deinit(struct account *account)
+{
+    free(account->marks);
+    account->marks = NULL;
+}
+
+/* The reading of power to be integrated: the instant one, which says most, where there is one. */
+static const struct reading *power_of(const struct reading *values)
+{
+    if (values[QUANTITY_POWER_INSTANT].state == READING_OK ||
+        values[QUANTITY_POWER_AVERAGE].state == READING_NOT_READ)
+        return &values[QUANTITY_POWER_INSTANT];
+    return &values[QUANTITY_POWER_AVERAGE];
+}
+
+static struct mono_time middle(const struct device_reading *reading)
+{
+    return (struct mono_time){reading->before.ns + (reading->after.ns - reading->before.ns) / 2};
+}
+
+static quantity_set wanted_of(const struct reading *values)
+{
+    const struct reading *power = power_of(values);
+
+    if (values[QUANTITY_ENERGY].state == READING_OK)
+        return QUANTITY_BIT(QUANTITY_ENERGY);
+    if (power->state != READING_OK || values[QUANTITY_ENERGY].state == READING_FAILED)
+        return 0;
+    return power == &values[QUANTITY_POWER_INSTANT] ? QUANTITY_BIT(QUANTITY_POWER_INSTANT)
+                                                    : QUANTITY_BIT(QUANTITY_POWER_AVERAGE);
+}
+
+/* Power first: the integral is what fills the gap of a counter that was reset. */
+static struct account_edge take(struct account *account, const struct device_reading *reading)
+{
+    const struct reading *energy = &reading->values[QUANTITY_ENERGY], *power = power_of(reading->values);
+    struct account_edge edge = {.at = middle(reading),
+                                .read_s = mono_elapsed_s(reading->before, reading->after)};
+    struct integral_edge before = integral_edge(&account->integral, account->counter.at), now;
+
+    if (power->state != READING_NOT_READ)
+        account->power_state = power->state;
+    if (power->state == READING_OK)
+        integral_take(&account->integral, edge.at, (double)power->value * 1e-3);
+    now = integral_edge(&account->integral, edge.at);
+    if (energy->state != READING_NOT_READ)
+        account->energy_state = energy->state;
+    if (energy->state == READING_OK) {
+        bool fills = now.known && before.known && now.holes == before.holes;
+
+        edge.counter = counter_take(&account->counter, edge.at, (uint64_t)energy->value,
+                                    fills ? now.total_j - before.total_j : NAN);
+    }
+    edge.integral = now;
+    edge.shares = account->shares;
+    edge.power_limit = account->latest.values[QUANTITY_POWER_LIMIT];
+    edge.energy_state = account->energy_state;
+    edge.power_state = account->power_state;
+    return edge;
+}
+
+quantity_set account_wanted(struct account *account)
+{
+    quantity_set wanted;
+
+    pthread_mutex_lock(&account->lock);
+    wanted = account->wanted;
+    pthread_mutex_unlock(&account->lock);
+    return wanted;
+}
+
+/* The energy since the last sample, by the counter or else by the integral. */
+static double since_sample_j(const struct account *account, const struct account_edge *edge)
+{
+    if (edge->counter.known && account->sampled_counter.known &&
+        edge->counter.holes == account->sampled_counter.holes)
+        return (double)(edge->counter.total_uj - account->sampled_counter.total_uj) * 1e-6;
+    if (edge->integral.known && account->sampled_integral.known &&
+        edge->integral.holes == account->sampled_integral.holes)
+        return edge->integral.total_j - account->sampled_integral.total_j;
+    return NAN;
+}
+
+static void note_temperature(struct account *account, const struct reading *temperature)
+{
+    if (temperature->state != READING_OK)
+        return;
+    for (uint32_t i = account->first_open; i < account->mark_count; i = account->marks[i].after) {
+        if (account->marks[i].temperature_max_c < temperature->value)
+            account->marks[i].temperature_max_c = temperature->value;
+    }
+}
+
+void account_sample(struct account *account, const struct device_reading *reading)
+{
+    struct account_edge edge;
+
+    pthread_mutex_lock(&account->lock);
+    edge = take(account, reading);
+    if (!account->sampled || edge.at.ns > account->sampled_at.ns) {
+        if (account->sampled)
+            shares_take(&account->shares, reading->values, mono_elapsed_s(account->sampled_at, edge.at),
+                        since_sample_j(account, &edge));
+        else if (wanted_of(reading->values) != 0)
+            account->wanted = wanted_of(reading->values);
+        account->sampled = true;
+        account->sampled_at = edge.at;
+        account->sampled_counter = edge.counter;
+        account->sampled_integral = edge.integral;
+        account->latest.before = reading->before;
+        account->latest.after = reading->after;
+        for (int i = 0; i < QUANTITY_COUNT; i++) {
+            if (reading->values[i].state != READING_NOT_READ)
+                account->latest.values[i] = reading->values[i];
+        }
+        note_temperature(account, &reading->values[QUANTITY_TEMPERATURE]);
+    }
+    pthread_mutex_unlock(&account->lock);
+}
+
+void account_begin(struct account *account, uint32_t mark, const struct device_reading *reading)
+{
+    struct account_mark *opened = &account->marks[mark];
+
+    pthread_mutex_lock(&account->lock);
+    opened->begin = take(account, reading);
+    opened->temperature_max_c = account->latest.values[QUANTITY_TEMPERATURE].state == READING_OK
+                                    ? account->latest.values[QUANTITY_TEMPERATURE].value
+                                    : INT64_MIN;
+    opened->before = account->mark_count;
+    opened->after = account->first_open;
+    if (opened->after < account->mark_count)
+        account->marks[opened->after].before = mark;
+    account->first_open = mark;
+    pthread_mutex_unlock(&account->lock);
+}
+
+struct account_edge account_end(struct account *account, uint32_t mark, const struct device_reading *reading,
+                                struct account_mark *out_mark)
+{
+    struct account_mark *closed = &account->marks[mark];
+    struct account_edge edge;
+
+    pthread_mutex_lock(&account->lock);
+    edge = take(account, reading);
+    *out_mark = *closed;
+    if (closed->after < account->mark_count)
+        account->marks[closed->after].before = closed->before;
+    if (closed->before < account->mark_count)
+        account->marks[closed->before].after = closed->after;
+    else
+        account->first_open = closed->after;
+    pthread_mutex_unlock(&account->lock);
+    return edge;
+}
+
+bool account_latest(struct account *account, struct device_reading *out_reading)
+{
+    bool sampled;
+
+    pthread_mutex_lock(&account->lock);
+    sampled = account->sampled;
+    if (sampled)
+        *out_reading = account->latest;
+    pthread_mutex_unlock(&account->lock);
+    return sampled;
+}

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "meter/counter.h"
+
+#include <math.h>
+
+#include "device/device.h"
+
+/* Microjoules from one reading to a later one; false for a counter that was reset in between. */
+static bool advance(const struct counter *counter, uint64_t before_uj, uint64_t after_uj, double elapsed_s,
+                    uint64_t *out_uj)
+{
+    uint64_t delta_uj;
+
+    if (!counter_delta_uj(counter->modulus_uj, before_uj, after_uj, &delta_uj))
+        return false;
+    /* A wrap that nothing could have filled so fast; a plain rise is believed. */
+    if (after_uj < before_uj && (double)delta_uj * 1e-6 > COUNTER_POWER_MAX_W * fmax(elapsed_s, 1e-3))
+        return false;
+    *out_uj = delta_uj;
+    return true;
+}
+
+static void step(struct counter *counter, struct mono_time at, uint64_t value_uj, double fill_j)
+{
+    uint64_t delta_uj;
+
+    if (advance(counter, counter->value_uj, value_uj, mono_elapsed_s(counter->at, at), &delta_uj)) {
+        counter->total_uj += delta_uj;
+    } else if (isfinite(fill_j) && fill_j >= 0.0) {
+        counter->resets++;
+        counter->total_uj += (uint64_t)(fill_j * 1e6);
+        counter->filled_uj += (uint64_t)(fill_j * 1e6);
+    } else {
+        counter->holes++;
+    }
+    if (value_uj != counter->value_uj) {
+        counter->other_until = counter->at;
+        counter->same_since = at;
+    }
+    counter->value_uj = value_uj;
+    counter->at = at;
+}
+
+static struct counter_edge edge_here(const struct counter *counter)
+{
+    bool seen_change = counter->other_until.ns != counter->same_since.ns;
+
+    return (struct counter_edge){
+        .known = true,
+        .total_uj = counter->total_uj,
+        .resets = counter->resets,
+        .holes = counter->holes,
+        .age_low_s = mono_elapsed_s(counter->same_since, counter->at),
+        .age_high_s = seen_change ? mono_elapsed_s(counter->other_until, counter->at) : INFINITY,
+    };
+}
+
+/* A reading older than the last: the total as it was then. */
+static struct counter_edge edge_before(const struct counter *counter, struct mono_time at, uint64_t value_uj)
+{
+    struct counter_edge edge = edge_here(counter);
+    uint64_t delta_uj;
+
+    edge.age_low_s = 0.0;
+    edge.age_high_s = INFINITY;
+    if (!advance(counter, value_uj, counter->value_uj, mono_elapsed_s(at, counter->at), &delta_uj) ||
+        delta_uj > counter->total_uj)
+        edge.known = false;
+    else
+        edge.total_uj -= delta_uj;
+    return edge;
+}
+
+struct counter_edge counter_take(struct counter *counter, struct mono_time at, uint64_t value_uj,
+                                 double fill_j)
+{
+    if (!counter->known) {
+        counter->known = true;
+        counter->value_uj = value_uj;
+        counter->at = counter->same_since = counter->other_until = at;
+        /* Room for readings that are older than the first and come after it. */
+        counter->total_uj = UINT64_C(1) << 40;
+        return edge_here(counter);
+    }
+    if (at.ns < counter->at.ns)
+        return edge_before(counter, at, value_uj);
+    step(counter, at, value_uj, fill_j);
+    return edge_here(counter);
+}

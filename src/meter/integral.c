@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "meter/integral.h"
+
+void integral_take(struct integral *integral, struct mono_time at, double power_w)
+{
+    double elapsed_s = mono_elapsed_s(integral->at, at);
+
+    if (integral->known && elapsed_s <= 0.0)
+        return;
+    if (integral->known && elapsed_s <= integral->gap_max_s)
+        integral->total_j += 0.5 * (integral->power_w + power_w) * elapsed_s;
+    else if (integral->known)
+        integral->holes++;
+    integral->known = true;
+    integral->at = at;
+    integral->power_w = power_w;
+}
+
+struct integral_edge integral_edge(const struct integral *integral, struct mono_time at)
+{
+    double elapsed_s = mono_elapsed_s(integral->at, at);
+
+    return (struct integral_edge){
+        .known = integral->known && elapsed_s <= integral->gap_max_s,
+        .total_j = integral->total_j + integral->power_w * elapsed_s,
+        .power_w = integral->power_w,
+        .holes = integral->holes,
+    };
+}

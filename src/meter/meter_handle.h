@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef FLYBALL_METER_METER_HANDLE_H
+#define FLYBALL_METER_METER_HANDLE_H
+
+#include "meter/meter.h"
+#include "meter/sampler.h"
+#include "meter/windows.h"
+
+/* What a meter is made of; for the files of the meter alone. */
+struct fly_meter {
+    uint64_t forks; /* the process that made it */
+    struct device_list *devices;
+    struct device_list *owned; /* NULL, or to be closed and freed with the meter */
+    const struct clock *clock;
+    void (*synchronize)(void *data);
+    void *synchronize_data;
+    struct account *accounts; /* one for each device */
+    struct windows windows;
+    struct sampler sampler;
+};
+
+#endif

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The public way to a meter: devices opened and chosen by what the caller and the environment say. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "device/selection.h"
+#include "meter/meter_handle.h"
+
+/* TEMPORARY until device/selection.c exists: without it every GPU is measured. */
+#pragma weak device_select_named
+#pragma weak device_select_visible
+#pragma weak visibility_of_environment
+
+/* As if Flyball were not there. */
+static bool is_disabled(void)
+{
+    const char *value = getenv("FLYBALL_DISABLE");
+
+    return value != NULL && strcmp(value, "1") == 0;
+}
+
+static int choose_devices(const struct fly_meter_options *options, struct device_list *list,
+                          struct fly_error *out_error)
+{
+    struct visibility visible;
+
+    if (device_select_named == NULL || visibility_of_environment == NULL)
+        return 0;
+    if (options->gpus != NULL)
+        return device_select_named(list, options->gpus, out_error);
+    visible = visibility_of_environment();
+    device_select_visible(list, &visible, NULL);
+    return 0;
+}
+
+static int open_devices(const struct fly_meter_options *options, struct device_list *list,
+                        struct fly_error *out_error)
+{
+    const struct device_options wanted = {
+        .nvml_path = options->nvml_path,
+        .amdsmi_path = options->amdsmi_path,
+        .replay_path = options->replay_path,
+        .cpu_tdp_w = options->cpu_tdp_w,
+    };
+    int code;
+
+    if (is_disabled())
+        return 0;
+    code = device_list_open(&wanted, list, out_error);
+    if (code < 0)
+        return code;
+    code = choose_devices(options, list, out_error);
+    if (code < 0)
+        device_list_close(list);
+    return code;
+}
+
+int fly_meter_open(const struct fly_meter_options *options, struct fly_meter **out_meter,
+                   struct fly_error *out_error)
+{
+    struct device_list *list = calloc(1, sizeof *list);
+    const struct meter_parts parts = {
+        .devices = list,
+        .sample_hz = options->sample_hz,
+        .windows_max = options->windows_max,
+        .synchronize = options->synchronize,
+        .synchronize_data = options->synchronize_data,
+    };
+    int code;
+
+    if (list == NULL)
+        return error_no_memory(out_error);
+    code = open_devices(options, list, out_error);
+    if (code == 0) {
+        code = meter_new(&parts, out_meter, out_error);
+        if (code < 0)
+            device_list_close(list);
+    }
+    if (code < 0) {
+        free(list);
+        return code;
+    }
+    (*out_meter)->owned = list;
+    return 0;
+}

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a meter says of itself and of its devices. */
+#include "meter/meter_handle.h"
+
+size_t fly_meter_device_count(const struct fly_meter *meter)
+{
+    return meter->devices->count;
+}
+
+static const struct device_info *info_of(const struct fly_meter *meter, size_t device)
+{
+    return device < meter->devices->count ? &meter->devices->devices[device].info : NULL;
+}
+
+const char *fly_meter_device_kind(const struct fly_meter *meter, size_t device)
+{
+    const struct device_info *info = info_of(meter, device);
+
+    return info != NULL ? device_kind_name(info->kind) : NULL;
+}
+
+unsigned fly_meter_device_index(const struct fly_meter *meter, size_t device)
+{
+    const struct device_info *info = info_of(meter, device);
+
+    return info != NULL ? info->index : 0;
+}
+
+const char *fly_meter_device_name(const struct fly_meter *meter, size_t device)
+{
+    const struct device_info *info = info_of(meter, device);
+
+    return info != NULL ? info->name : NULL;
+}
+
+const char *fly_meter_device_uuid(const struct fly_meter *meter, size_t device)
+{
+    const struct device_info *info = info_of(meter, device);
+
+    return info != NULL ? info->uuid : NULL;
+}
+
+const struct device_list *meter_devices(const struct fly_meter *meter)
+{
+    return meter->devices;
+}
+
+void meter_sample(struct fly_meter *meter)
+{
+    sampler_take(&meter->sampler);
+}
+
+struct mono_time meter_next_sample(const struct fly_meter *meter)
+{
+    return meter->sampler.next;
+}
+
+double meter_own_cpu_s(const struct fly_meter *meter)
+{
+    return (double)atomic_load_explicit(&meter->sampler.cpu_ns, memory_order_relaxed) * 1e-9;
+}
+
+bool meter_latest(const struct fly_meter *meter, size_t device, struct device_reading *out_reading)
+{
+    return device < meter->devices->count && account_latest(&meter->accounts[device], out_reading);
+}

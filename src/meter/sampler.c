@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "meter/sampler.h"
+
+#include <signal.h>
+#include <time.h>
+
+enum {
+    /* Rounds between two readings of what changes slowly. */
+    SLOW_ROUNDS = 10,
+    FAST = QUANTITY_BIT(QUANTITY_ENERGY) | QUANTITY_BIT(QUANTITY_POWER_INSTANT) |
+           QUANTITY_BIT(QUANTITY_POWER_AVERAGE) | QUANTITY_BIT(QUANTITY_UTILIZATION) |
+           QUANTITY_BIT(QUANTITY_THROTTLE) | QUANTITY_BIT(QUANTITY_TEMPERATURE),
+    SLOW = FAST | QUANTITY_BIT(QUANTITY_POWER_LIMIT) | QUANTITY_BIT(QUANTITY_CLOCK_GPU) |
+           QUANTITY_BIT(QUANTITY_CLOCK_MEMORY) | QUANTITY_BIT(QUANTITY_UTILIZATION_MEMORY),
+};
+
+void sampler_take(struct sampler *sampler)
+{
+    quantity_set wanted = sampler->taken % SLOW_ROUNDS == 0 ? SLOW : FAST;
+    struct mono_time now;
+
+    for (size_t i = 0; i < sampler->count; i++) {
+        struct device_reading reading;
+
+        device_read(sampler->accounts[i].device, sampler->clock, wanted, &reading);
+        account_sample(&sampler->accounts[i], &reading);
+    }
+    sampler->taken++;
+    now = sampler->clock->now(sampler->clock->state);
+    do
+        sampler->next = mono_after_s(sampler->next, sampler->period_s);
+    while (sampler->next.ns <= now.ns);
+}
+
+void sampler_init(struct sampler *sampler, struct account *accounts, size_t count, const struct clock *clock,
+                  double period_s)
+{
+    pthread_condattr_t attributes;
+
+    *sampler = (struct sampler){.accounts = accounts, .count = count, .clock = clock, .period_s = period_s};
+    pthread_mutex_init(&sampler->lock, NULL);
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_cond_init(&sampler->wake, &attributes);
+    pthread_condattr_destroy(&attributes);
+    sampler->next = clock->now(clock->state);
+    sampler_take(sampler);
+}
+
+/* Waits until the deadline; true when it is time to end. */
+static bool wait_for_deadline(struct sampler *sampler)
+{
+    struct timespec until = {.tv_sec = sampler->next.ns / 1000000000,
+                             .tv_nsec = sampler->next.ns % 1000000000};
+    bool stopping;
+
+    pthread_mutex_lock(&sampler->lock);
+    while (!sampler->stopping && pthread_cond_timedwait(&sampler->wake, &sampler->lock, &until) == 0)
+        ;
+    stopping = sampler->stopping;
+    pthread_mutex_unlock(&sampler->lock);
+    return stopping;
+}
+
+static void *run(void *data)
+{
+    struct sampler *sampler = data;
+
+    while (!wait_for_deadline(sampler)) {
+        struct timespec used;
+
+        sampler_take(sampler);
+        if (clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used) == 0)
+            atomic_store_explicit(&sampler->cpu_ns, (int64_t)used.tv_sec * 1000000000 + used.tv_nsec,
+                                  memory_order_relaxed);
+    }
+    return NULL;
+}
+
+bool sampler_start(struct sampler *sampler)
+{
+    sigset_t all, before;
+
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    sampler->started = pthread_create(&sampler->thread, NULL, run, sampler) == 0;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return sampler->started;
+}
+
+void sampler_stop(struct sampler *sampler)
+{
+    if (!sampler->started)
+        return;
+    pthread_mutex_lock(&sampler->lock);
+    sampler->stopping = true;
+    pthread_cond_signal(&sampler->wake);
+    pthread_mutex_unlock(&sampler->lock);
+    pthread_join(sampler->thread, NULL);
+    sampler->started = false;
+}
