@@ -1,30 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The edge of the program: what cli_main is told about the world. */
-#include <errno.h>
-#include <fcntl.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "cli/cli.h"
+#include "cli/inherited.h"
 
 #ifndef FLYBALL_SYSCONFDIR
 #define FLYBALL_SYSCONFDIR "/etc/flyball"
 #endif
-
-/*
- * A closed standard stream would hand its number to the next file that is
- * opened, and output would land there. The stand-in fails on use instead.
- */
-static void fill_standard_streams(void)
-{
-    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
-        if (fcntl(fd, F_GETFD) < 0 && errno == EBADF)
-            (void)!open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY);
-    }
-}
 
 /* The user's configuration file, owned; NULL when there is no home. */
 static char *user_file(void)
@@ -47,9 +32,7 @@ int main(int argc, char **argv)
     const char *no_color = getenv("NO_COLOR");
     int status;
 
-    fill_standard_streams();
-    /* A file that grows beyond its limit is then an error to report, not the end. */
-    signal(SIGXFSZ, SIG_IGN);
+    inherited_take();
     status = cli_main(&(struct cli_world){
         .program = &flyball_program,
         .arguments = (const char *const *)argv + (argc > 0),

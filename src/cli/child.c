@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/child.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "cli/inherited.h"
+
+enum { STATUS_NOT_EXECUTABLE = 126, STATUS_NOT_FOUND = 127, STATUS_SIGNAL = 128, VARIABLE_MAX = 1 << 15 };
+
+/* Passed on when somebody sends them here; the realtime signals are too. */
+static const int forwarded[] = {
+    SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGALRM, SIGCONT, SIGTSTP, SIGPWR, SIGXCPU,
+};
+
+static void waited_signals(sigset_t *set)
+{
+    sigemptyset(set);
+    sigaddset(set, SIGCHLD);
+    for (size_t i = 0; i < sizeof forwarded / sizeof forwarded[0]; i++)
+        sigaddset(set, forwarded[i]);
+    for (int signal = SIGRTMIN; signal <= SIGRTMAX; signal++)
+        sigaddset(set, signal);
+}
+
+static int status_of_exec(int error)
+{
+    return error == ENOENT ? STATUS_NOT_FOUND : STATUS_NOT_EXECUTABLE;
+}
+
+/* Reads until the other side closes; returns how much came, at most `capacity`. */
+static size_t read_all(int fd, char *bytes, size_t capacity)
+{
+    size_t length = 0;
+
+    while (length < capacity) {
+        ssize_t count = read(fd, bytes + length, capacity - length);
+
+        if (count < 0 && errno == EINTR)
+            continue;
+        if (count <= 0)
+            break;
+        length += (size_t)count;
+    }
+    return length;
+}
+
+static void write_all(int fd, const char *bytes, size_t length)
+{
+    while (length > 0) {
+        ssize_t count = write(fd, bytes, length);
+
+        if (count < 0 && errno == EINTR)
+            continue;
+        if (count <= 0)
+            return;
+        bytes += count;
+        length -= (size_t)count;
+    }
+}
+
+/* The new process: waits at the gate, then becomes the program. */
+_Noreturn static void become(char *const *arguments, int gate, int outcome, const sigset_t *mask)
+{
+    static char variable[VARIABLE_MAX];
+    size_t length;
+    int error;
+
+    sigprocmask(SIG_SETMASK, mask, NULL);
+    length = read_all(gate, variable, sizeof variable - 1);
+    variable[length] = '\0';
+    if (length > 0)
+        putenv(variable);
+    inherited_restore();
+    execvp(arguments[0], arguments);
+    error = errno;
+    write_all(outcome, (const char *)&error, sizeof error);
+    _exit(status_of_exec(error));
+}
+
+/* Two pipes whose ends close when a program is started; the ends are -1 or open. */
+static int open_pipes(int gate[2], int outcome[2], struct fly_error *out_error)
+{
+    if (pipe2(gate, O_CLOEXEC) == 0) {
+        if (pipe2(outcome, O_CLOEXEC) == 0)
+            return 0;
+        close(gate[0]);
+        close(gate[1]);
+    }
+    return error_set(out_error, FLY_ELIMIT, "no pipe to a new process: %s; close files, or raise ulimit -n",
+                     strerror(errno));
+}
+
+int child_fork(struct child *out_child, char *const *arguments, struct fly_error *out_error)
+{
+    /* A child that ends must be heard of, whoever had that turned off; the program gets it as it was. */
+    struct sigaction standard = {.sa_handler = SIG_DFL};
+    struct sigaction inherited;
+    int gate[2];
+    int outcome[2];
+    sigset_t before;
+    int result = open_pipes(gate, outcome, out_error);
+
+    if (result < 0)
+        return result;
+    *out_child = (struct child){.gate = gate[1], .outcome = outcome[0]};
+    waited_signals(&out_child->waited);
+    sigprocmask(SIG_BLOCK, &out_child->waited, &before);
+    sigaction(SIGCHLD, &standard, &inherited);
+    out_child->pid = fork();
+    if (out_child->pid == 0) {
+        sigaction(SIGCHLD, &inherited, NULL);
+        close(gate[1]);
+        close(outcome[0]);
+        become(arguments, gate[0], outcome[1], &before);
+    }
+    close(gate[0]);
+    close(outcome[1]);
+    if (out_child->pid > 0)
+        return 0;
+    result = error_set(out_error, errno == ENOMEM ? FLY_ENOMEM : FLY_ELIMIT,
+                       "no new process: %s; end some, or raise ulimit -u", strerror(errno));
+    close(gate[1]);
+    close(outcome[0]);
+    sigprocmask(SIG_SETMASK, &before, NULL);
+    return result;
+}
+
+/* Takes note of what became of the program; whether it has ended. */
+static bool child_ended(struct child *child)
+{
+    int status;
+    pid_t found;
+
+    while ((found = waitpid(child->pid, &status, WNOHANG | WUNTRACED | WCONTINUED)) == child->pid) {
+        child->stopped = WIFSTOPPED(status);
+        if (WIFEXITED(status))
+            child->status = WEXITSTATUS(status);
+        if (WIFSIGNALED(status)) {
+            child->signal = WTERMSIG(status);
+            child->status = STATUS_SIGNAL + child->signal;
+        }
+        if (WIFEXITED(status) || WIFSIGNALED(status))
+            return true;
+    }
+    return found < 0 && errno != EINTR;
+}
+
+int child_start(struct child *child, const char *variable)
+{
+    struct sigaction ignore = {.sa_handler = SIG_IGN};
+    int error = 0;
+    int status;
+
+    /* From here on neither a process that died at the gate nor a reader of stderr that left may end this one.
+     */
+    sigaction(SIGPIPE, &ignore, NULL);
+    if (variable != NULL && strlen(variable) < VARIABLE_MAX)
+        write_all(child->gate, variable, strlen(variable));
+    close(child->gate);
+    read_all(child->outcome, (char *)&error, sizeof error);
+    close(child->outcome);
+    if (error == 0)
+        return 0;
+    while (waitpid(child->pid, &status, 0) < 0 && errno == EINTR)
+        ;
+    child->exec_errno = error;
+    child->status = status_of_exec(error);
+    return -1;
+}
+
+/*
+ * What the kernel sent came from the terminal, to the whole group. SIGCONT goes
+ * on in any case: it does no harm twice, and a stopped program needs it.
+ */
+static void pass_on(struct child *child, int signal, const siginfo_t *info)
+{
+    bool sent_by_someone = info->si_code <= 0;
+
+    if (signal == SIGTSTP)
+        child->stop_wanted = true;
+    if (sent_by_someone || signal == SIGCONT)
+        kill(child->pid, signal);
+}
+
+void child_wait(struct child *child)
+{
+    for (;;) {
+        siginfo_t info;
+        int signal;
+
+        if (child_ended(child))
+            return;
+        if (child->stopped && child->stop_wanted) {
+            child->stop_wanted = false;
+            raise(SIGSTOP);
+        }
+        signal = sigwaitinfo(&child->waited, &info);
+        if (signal > 0 && signal != SIGCHLD)
+            pass_on(child, signal, &info);
+    }
+}
+
+int child_replace(char *const *arguments)
+{
+    inherited_restore();
+    execvp(arguments[0], arguments);
+    return status_of_exec(errno);
+}

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef FLYBALL_CLI_CHILD_H
+#define FLYBALL_CLI_CHILD_H
+
+#include <signal.h>
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include <flyball/error.h>
+
+/*
+ * Another program, run as a shell would run it, and measured around.
+ *
+ * The process is made first, while this one has no threads, and waits at a gate
+ * until the devices are open:
+ *
+ *     struct child child;
+ *
+ *     if (child_fork(&child, arguments, out_error) < 0)
+ *         ...
+ *     ... open devices, begin the window ...
+ *     if (child_start(&child, "FLYBALL_COUNTED_BY=...") == 0)
+ *         child_wait(&child);
+ *     ... child.status ...
+ *
+ * It stays in this process's group, so a terminal's Ctrl-C and Ctrl-Z reach it
+ * from the terminal, once. Signals that somebody sent to this process alone are
+ * passed on; whoever signals the whole group reaches it twice. When it stops at a
+ * Ctrl-Z, this process stops too, so that the shell sees its job stopped. Should
+ * this process die, the program is started all the same and runs on.
+ *
+ * For one thread, which keeps the signals blocked from `child_fork` on.
+ */
+struct child {
+    pid_t pid;
+    int status;       /* as a shell has it: 0 to 255; 126 not executable, 127 not found, 128+n signal n */
+    int signal;       /* that ended it, or 0 */
+    int exec_errno;   /* of a program that could not be started, or 0 */
+    int gate;         /* to the process; closing it lets it go */
+    int outcome;      /* from the process: the error of exec, or the end of file */
+    bool stopped;     /* as was last heard of it */
+    bool stop_wanted; /* a stop from the terminal came here */
+    sigset_t waited;  /* signals that are waited for */
+};
+
+/* Makes the process. `arguments` ends with NULL and is borrowed until child_start. FLY_ELIMIT, FLY_ENOMEM. */
+int child_fork(struct child *out_child, char *const *arguments, struct fly_error *out_error);
+
+/*
+ * Starts the program, with one more variable "NAME=value" in its environment (or
+ * NULL). Returns 0, or -1 when it could not be started: then `status` and
+ * `exec_errno` say why, and the process is gone.
+ */
+int child_start(struct child *child, const char *variable);
+
+/* Waits until the program has ended, and passes signals on to it. */
+void child_wait(struct child *child);
+
+/* Puts the program in this process's place; returns only on failure, with the status a shell would give. */
+int child_replace(char *const *arguments);
+
+#endif

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef FLYBALL_METER_CLAIM_H
+#define FLYBALL_METER_CLAIM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+#include "device/device.h"
+#include "meter/identity.h"
+
+/*
+ * Who counts a device for a job on a node: each device once, however many ranks
+ * and nested wrappers of the job measure it.
+ *
+ *     struct claim_options options = {...};
+ *     static struct claims claims;
+ *
+ *     claims_take(&options, &list, &claims);
+ *     if (claims.devices[i].counted)
+ *         total_j += energy_j;
+ *     claims_release(&claims);
+ *
+ * Whoever measures a device takes a lock in a directory of the user on this
+ * node, one file for each job and device; the lock is held while the window is
+ * open and ends with the process, also after kill -9. Who finds it taken still
+ * measures, and says by whom the device is counted. Where the directory is not
+ * shared (a container inside), a nested wrapper learns the same from the variable
+ * FLYBALL_COUNTED_BY, which claims_variable writes for the program that is run.
+ *
+ * Nothing here fails: a device that could not be claimed is counted, and
+ * `fault` says what to know of the sum. Processes forked while claims are held
+ * keep them held. Not thread-safe.
+ */
+enum { CLAIM_BY_MAX = 160, CLAIM_PATH_MAX = 512, CLAIM_VARIABLE_MAX = 1 << 14 };
+
+#define CLAIM_VARIABLE "FLYBALL_COUNTED_BY"
+
+struct claim_options {
+    const struct identity *identity;
+    const char *inherited;         /* the value of CLAIM_VARIABLE, or NULL */
+    const char *runtime_directory; /* XDG_RUNTIME_DIR, or NULL */
+    const char *fallback;          /* where directories of users without one are: "/tmp" */
+    uid_t uid;
+    pid_t pid;
+    double start_unix_s; /* of this process's window; with the pid it names a job that nobody names */
+};
+
+struct claim {
+    bool counted;          /* here; else by `by` */
+    char by[CLAIM_BY_MAX]; /* "process 4711 on node n17, rank 0" */
+    char path[CLAIM_PATH_MAX];
+    int lock; /* held, or -1 */
+};
+
+struct claims {
+    char job[IDENTITY_TEXT_MAX];  /* of the scheduler, or of the wrapper around, or made up */
+    char node[IDENTITY_TEXT_MAX]; /* of the identity */
+    char self[CLAIM_BY_MAX];      /* what others say of us */
+    char directory[CLAIM_PATH_MAX];
+    char directory_id[64];      /* tells it from a directory of the same name elsewhere */
+    char fault[CLAIM_PATH_MAX]; /* why a device may be counted twice, a clause; "" for no reason */
+    const char *inherited;      /* borrowed, or NULL: what the variable said counts for us */
+    size_t count;
+    struct claim devices[DEVICES_MAX]; /* as in the list */
+};
+
+void claims_take(const struct claim_options *options, const struct device_list *list,
+                 struct claims *out_claims);
+void claims_release(struct claims *claims);
+
+/*
+ * The value of CLAIM_VARIABLE for a program that is run inside, with what it
+ * already said. Returns `value`, "" when it would be too long.
+ *
+ *     job;node;by;directory;GPU.GPU-8f3a,CPU.cpu-0|...
+ */
+char *claims_variable(const struct claims *claims, const struct device_list *list,
+                      char value[CLAIM_VARIABLE_MAX]);
+
+/*
+ * One entry of that variable, for the reader and its tests: takes the next entry
+ * off `*rest`, which becomes NULL behind the last. Returns false for one that is
+ * malformed. The parts are borrowed from the text; their lengths stand beside.
+ */
+struct claim_entry {
+    const char *job, *node, *by, *directory, *devices;
+    int job_length, node_length, by_length, directory_length, devices_length;
+};
+bool claim_entry_next(const char **rest, struct claim_entry *out_entry);
+
+#endif

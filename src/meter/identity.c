@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Two tables: who names a job, and who numbers its processes. Order decides
+ * where several do: schedulers before launchers for the job, the innermost first
+ * for the rank, since an outer one numbers the launcher and not its children.
+ */
+#include "meter/identity.h"
+
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/number.h"
+
+enum { NUMBER_MAX = 1 << 30, HASH_DIGITS = 8 };
+
+struct job_row {
+    const char *source;
+    const char *variable;
+    const char *prefix;
+    const char *meaningless; /* a value that many jobs share, or NULL */
+};
+
+static const struct job_row job_rows[] = {
+    {"Slurm", "SLURM_JOB_ID", "slurm-", NULL},
+    {"PBS", "PBS_JOBID", "pbs-", NULL},
+    {"LSF", "LSB_JOBID", "lsf-", NULL},
+    {"Flux", "FLUX_JOB_ID", "flux-", NULL},
+    {"Cray PALS", "PALS_APID", "pals-", NULL},
+    {"AWS Batch", "AWS_BATCH_JOB_ID", "aws-", NULL},
+    {"torchrun", "TORCHELASTIC_RUN_ID", "torchrun-", "none"},
+    {"PMIx", "PMIX_NAMESPACE", "pmix-", NULL},
+    {"Open MPI", "OMPI_MCA_ess_base_jobid", "ompi-", NULL},
+};
+
+/* Variables with the numbers of a process; NULL where a launcher sets none. */
+struct rank_row {
+    const char *source;
+    const char *needs; /* a variable without which the others mean nothing, or NULL */
+    const char *rank, *world_size, *local_rank, *local_size;
+};
+
+static const struct rank_row rank_rows[] = {
+    {"torchrun", "TORCHELASTIC_RUN_ID", "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE"},
+    {"Open MPI", NULL, "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK",
+     "OMPI_COMM_WORLD_LOCAL_SIZE"},
+    {"MVAPICH2", NULL, "MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_SIZE", "MV2_COMM_WORLD_LOCAL_RANK",
+     "MV2_COMM_WORLD_LOCAL_SIZE"},
+    {"Cray PALS", NULL, "PALS_RANKID", NULL, "PALS_LOCAL_RANKID", "PALS_LOCAL_SIZE"},
+    {"Flux", NULL, "FLUX_TASK_RANK", "FLUX_JOB_SIZE", "FLUX_TASK_LOCAL_ID", NULL},
+    {"Hydra", NULL, "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS"},
+    {"PMIx", NULL, "PMIX_RANK", NULL, NULL, NULL},
+    /* A batch script has a process number too, but it is no task; only steps have a number. */
+    {"Slurm", "SLURM_STEP_ID", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID", NULL},
+    {"PyTorch", "WORLD_SIZE", "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE"},
+};
+
+struct node_row {
+    const char *rank, *count;
+};
+
+static const struct node_row node_rows[] = {
+    {"SLURM_NODEID", "SLURM_STEP_NUM_NODES"},
+    {"SLURM_NODEID", "SLURM_JOB_NUM_NODES"},
+    {"GROUP_RANK", "GROUP_WORLD_SIZE"},
+    {"PALS_NODEID", NULL},
+};
+
+/* Names of this machine that are the same in all containers on it. */
+static const char *const node_names[] = {"SLURMD_NODENAME", "FLUX_NODE_NAME", "NODE_NAME"};
+
+const char *identity_variable(const char *const *environment, const char *name)
+{
+    size_t length = strlen(name);
+
+    for (; environment != NULL && *environment != NULL; environment++) {
+        if (strncmp(*environment, name, length) == 0 && (*environment)[length] == '=')
+            return *environment + length + 1;
+    }
+    return NULL;
+}
+
+/* As identity_variable, but an empty one counts as not set, and so does no name. */
+static const char *value_of(const char *const *environment, const char *name)
+{
+    const char *value = name != NULL ? identity_variable(environment, name) : NULL;
+
+    return value != NULL && value[0] != '\0' ? value : NULL;
+}
+
+static int number_of(const char *const *environment, const char *name)
+{
+    const char *value = value_of(environment, name);
+    uint64_t number;
+
+    return value != NULL && number_parse_u64(value, NUMBER_MAX, &number) ? (int)number : -1;
+}
+
+static uint32_t hash_of(const char *text)
+{
+    uint32_t hash = UINT32_C(2166136261); /* FNV-1a */
+
+    for (; *text != '\0'; text++)
+        hash = (hash ^ (unsigned char)*text) * UINT32_C(16777619);
+    return hash;
+}
+
+const char identity_alphabet[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._@:+-";
+
+char *identity_name(const char *prefix, const char *text, char name[IDENTITY_TEXT_MAX])
+{
+    enum { KEPT = IDENTITY_TEXT_MAX - HASH_DIGITS - 2 };
+    size_t length = (size_t)snprintf(name, KEPT, "%s", prefix);
+    const char *from = text;
+
+    for (; *from != '\0' && length < KEPT; from++)
+        name[length++] = *from;
+    name[length] = '\0';
+    for (char *at = name + strspn(name, identity_alphabet); *at != '\0'; at += strspn(at, identity_alphabet))
+        *at = '_';
+    if (*from != '\0' || text[strspn(text, identity_alphabet)] != '\0')
+        snprintf(name + length, IDENTITY_TEXT_MAX - length, "-%08x", (unsigned)hash_of(text));
+    return name;
+}
+
+static void find_job(const char *const *environment, struct identity *identity)
+{
+    for (size_t i = 0; i < sizeof job_rows / sizeof job_rows[0]; i++) {
+        const struct job_row *row = &job_rows[i];
+        const char *value = value_of(environment, row->variable);
+
+        if (value == NULL || (row->meaningless != NULL && strcmp(value, row->meaningless) == 0))
+            continue;
+        identity_name(row->prefix, value, identity->job);
+        identity->job_source = row->source;
+        return;
+    }
+}
+
+static void find_rank(const char *const *environment, struct identity *identity)
+{
+    for (size_t i = 0; i < sizeof rank_rows / sizeof rank_rows[0]; i++) {
+        const struct rank_row *row = &rank_rows[i];
+        int rank = number_of(environment, row->rank);
+
+        if (rank < 0 || (row->needs != NULL && value_of(environment, row->needs) == NULL))
+            continue;
+        identity->rank_source = row->source;
+        identity->rank = rank;
+        identity->world_size = number_of(environment, row->world_size);
+        identity->local_rank = number_of(environment, row->local_rank);
+        identity->local_size = number_of(environment, row->local_size);
+        return;
+    }
+}
+
+static void find_node(const char *const *environment, const char *host, struct identity *identity)
+{
+    const char *name = NULL;
+
+    for (size_t i = 0; name == NULL && i < sizeof node_names / sizeof node_names[0]; i++)
+        name = value_of(environment, node_names[i]);
+    identity_name("", name != NULL ? name : host, identity->node);
+    for (size_t i = 0; i < sizeof node_rows / sizeof node_rows[0]; i++) {
+        if (identity->node_rank < 0)
+            identity->node_rank = number_of(environment, node_rows[i].rank);
+        if (identity->node_count < 0)
+            identity->node_count = number_of(environment, node_rows[i].count);
+    }
+}
+
+void identity_find(const char *const *environment, const char *host, struct identity *out_identity)
+{
+    const char *step = value_of(environment, "SLURM_STEP_ID");
+
+    *out_identity = (struct identity){
+        .rank = -1, .world_size = -1, .local_rank = -1, .local_size = -1, .node_rank = -1, .node_count = -1};
+    find_job(environment, out_identity);
+    find_rank(environment, out_identity);
+    find_node(environment, host, out_identity);
+    if (step != NULL)
+        identity_name("", step, out_identity->step);
+}

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef FLYBALL_METER_IDENTITY_H
+#define FLYBALL_METER_IDENTITY_H
+
+#include <stddef.h>
+
+/*
+ * Which job this process belongs to, and which of its ranks it is: read from the
+ * variables that schedulers and launchers set.
+ *
+ *     struct identity identity;
+ *     char host[256];
+ *
+ *     gethostname(host, sizeof host);
+ *     identity_find((const char *const *)environ, host, &identity);
+ *     if (identity.rank >= 0)
+ *         printf("rank %d of %d, says %s\n", identity.rank, identity.world_size, identity.rank_source);
+ *
+ * A pure function of the variables. The innermost launcher knows the rank
+ * (torchrun inside Slurm), the outermost scheduler the job. A variable that is
+ * not what its launcher would set counts as not set.
+ */
+enum { IDENTITY_TEXT_MAX = 96 };
+
+struct identity {
+    char job[IDENTITY_TEXT_MAX];  /* "slurm-4711"; letters, digits and ._@:+- only; "" not known */
+    const char *job_source;       /* "Slurm"; NULL not known */
+    char step[IDENTITY_TEXT_MAX]; /* of the job, "0"; "" none */
+    char node[IDENTITY_TEXT_MAX]; /* the scheduler's name for this machine, else the host's */
+    const char *rank_source;      /* "torchrun"; NULL not known */
+    int rank, world_size;       /* of the process among all of the job's or step's; -1 not known, as below */
+    int local_rank, local_size; /* among those of this node */
+    int node_rank, node_count;
+};
+
+/* `environment` holds "NAME=value" and ends with NULL, or is NULL; `host` is borrowed for the call. */
+void identity_find(const char *const *environment, const char *host, struct identity *out_identity);
+
+/* The value of a variable, or NULL. */
+const char *identity_variable(const char *const *environment, const char *name);
+
+/*
+ * Appends `text` to a job's or node's name: what may not stand there becomes '_',
+ * and a text that had to be changed or cut ends in a number that tells it from
+ * others. Returns `name`.
+ */
+char *identity_name(const char *prefix, const char *text, char name[IDENTITY_TEXT_MAX]);
+
+/* The characters of such names. */
+extern const char identity_alphabet[];
+
+#endif
