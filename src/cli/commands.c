@@ -29,13 +29,21 @@ const struct cli_option cli_common_options[] = {
 };
 const size_t cli_common_option_count = sizeof cli_common_options / sizeof cli_common_options[0];
 
+/* clang-format off: one command a line, so that lists merge */
 static const struct cli_command *const commands[] = {
-    &cmd_demo,           &cmd_sim_job,
-    &cmd_sim_group,      &cmd_sim_pareto,
-    &cmd_sim_make_trace, &cmd_sim_make_groups,
-    &cmd_config_show,    &cmd_help,
-    &cmd_version,        NULL,
+    &cmd_devices,
+    &cmd_demo,
+    &cmd_sim_job,
+    &cmd_sim_group,
+    &cmd_sim_pareto,
+    &cmd_sim_make_trace,
+    &cmd_sim_make_groups,
+    &cmd_config_show,
+    &cmd_help,
+    &cmd_version,
+    NULL,
 };
+/* clang-format on */
 
 static const struct cli_group groups[] = {
     {"sim", "simulated jobs, replayed from recorded traces"},
