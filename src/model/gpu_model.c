@@ -9,6 +9,16 @@
 const struct gpu_shape gpu_shapes[] = {
     {"v100-like", .idle_w = 70.0, .busy_w = 250.0, .lowest_limit_w = 100.0, .highest_limit_w = 250.0,
      .limit_step_w = 25.0},
+    {"v100", .idle_w = 40.0, .busy_w = 250.0, .lowest_limit_w = 100.0, .highest_limit_w = 250.0,
+     .limit_step_w = 25.0},
+    {"v100-sxm2", .idle_w = 45.0, .busy_w = 300.0, .lowest_limit_w = 150.0, .highest_limit_w = 300.0,
+     .limit_step_w = 25.0},
+    {"a40", .idle_w = 55.0, .busy_w = 300.0, .lowest_limit_w = 100.0, .highest_limit_w = 300.0,
+     .limit_step_w = 25.0},
+    {"a100", .idle_w = 60.0, .busy_w = 400.0, .lowest_limit_w = 100.0, .highest_limit_w = 400.0,
+     .limit_step_w = 25.0},
+    {"h100", .idle_w = 75.0, .busy_w = 700.0, .lowest_limit_w = 200.0, .highest_limit_w = 700.0,
+     .limit_step_w = 50.0},
     {.name = NULL},
 };
 

@@ -61,6 +61,19 @@ struct gpu_load {
  *                 in the traces above (100 .. 250 W set, up to 228 W seen); idle
  *                 70 W stands for what work draws beside its clock: 60 .. 90 W fit
  *                 the slowdowns about as well, though the lightest job draws 35 W
+ *
+ * The others carry the figures of boards, so that limits and counters look as
+ * they do there. The highest limit is the board power of NVIDIA's data sheet;
+ * the lowest is what drivers answer on such boards, as published logs of
+ * nvidia-smi show it (no data sheet has it); `busy_w` is assumed to reach the
+ * highest limit, and `idle_w` and the steps are assumed.
+ *
+ *     name        board                 data sheet        lowest limit
+ *     v100        V100 PCIe             250 W             100 W, as in the traces above
+ *     v100-sxm2   V100 SXM2             300 W             150 W
+ *     a40         A40                   300 W             100 W
+ *     a100        A100 SXM4 80 GB       400 W             100 W
+ *     h100        H100 SXM5 80 GB       700 W             200 W
  */
 extern const struct gpu_shape gpu_shapes[];
 

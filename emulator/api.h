@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef FLYBALL_EMULATOR_API_H
+#define FLYBALL_EMULATOR_API_H
+
+#include "device/nvml_abi.h"
+
+/*
+ * All functions of the emulator's libnvidia-ml.so.1: those that Flyball uses, by
+ * its own list of them, and those that other programs bind (nvtop, gpustat, the
+ * Python bindings, hwloc, Slurm).
+ *
+ *     X(type of the result, symbol, parameters)
+ */
+
+struct nvml_device_attributes { /* of a MIG instance */
+    unsigned multiprocessors, shared_copy_engines, shared_decoders, shared_encoders, shared_jpeg, shared_ofa;
+    unsigned gpu_slices, compute_slices;
+    unsigned long long memory_mib;
+};
+
+struct nvml_bar1_memory { /* bytes */
+    unsigned long long total, free, used;
+};
+
+#define NVML_MORE_FUNCTIONS(X)                                                                           \
+    X(int, nvmlDeviceGetBrand, (NVML_DEVICE, unsigned *brand))                                           \
+    X(int, nvmlDeviceGetCurrPcieLinkGeneration, (NVML_DEVICE, unsigned *generation))                     \
+    X(int, nvmlDeviceGetMaxPcieLinkGeneration, (NVML_DEVICE, unsigned *generation))                      \
+    X(int, nvmlDeviceGetCurrPcieLinkWidth, (NVML_DEVICE, unsigned *width))                               \
+    X(int, nvmlDeviceGetMaxPcieLinkWidth, (NVML_DEVICE, unsigned *width))                                \
+    X(int, nvmlDeviceGetPcieThroughput, (NVML_DEVICE, unsigned counter, unsigned *kb_per_s))             \
+    X(int, nvmlDeviceGetFanSpeed, (NVML_DEVICE, unsigned *percent))                                      \
+    X(int, nvmlDeviceGetFanSpeed_v2, (NVML_DEVICE, unsigned fan, unsigned *percent))                     \
+    X(int, nvmlDeviceGetNumFans, (NVML_DEVICE, unsigned *count))                                         \
+    X(int, nvmlDeviceGetNumGpuCores, (NVML_DEVICE, unsigned *count))                                     \
+    X(int, nvmlDeviceGetEncoderUtilization, (NVML_DEVICE, unsigned *percent, unsigned *period_us))       \
+    X(int, nvmlDeviceGetDecoderUtilization, (NVML_DEVICE, unsigned *percent, unsigned *period_us))       \
+    X(int, nvmlDeviceGetApplicationsClock, (NVML_DEVICE, unsigned type, unsigned *clock_mhz))            \
+    X(int, nvmlDeviceGetDefaultApplicationsClock, (NVML_DEVICE, unsigned type, unsigned *clock_mhz))     \
+    X(int, nvmlDeviceSetApplicationsClocks, (NVML_DEVICE, unsigned memory_mhz, unsigned graphics_mhz))   \
+    X(int, nvmlDeviceResetApplicationsClocks, (NVML_DEVICE))                                             \
+    X(int, nvmlDeviceGetComputeMode, (NVML_DEVICE, unsigned *mode))                                      \
+    X(int, nvmlDeviceGetDisplayActive, (NVML_DEVICE, unsigned *active))                                  \
+    X(int, nvmlDeviceGetDisplayMode, (NVML_DEVICE, unsigned *mode))                                      \
+    X(int, nvmlDeviceGetEccMode, (NVML_DEVICE, unsigned *current, unsigned *pending))                    \
+    X(int, nvmlDeviceGetBAR1MemoryInfo, (NVML_DEVICE, struct nvml_bar1_memory * memory))                 \
+    X(int, nvmlDeviceGetCpuAffinity, (NVML_DEVICE, unsigned words, unsigned long *mask))                 \
+    X(int, nvmlDeviceGetAttributes_v2, (NVML_DEVICE, struct nvml_device_attributes * attributes))        \
+    X(int, nvmlDeviceGetNvLinkState, (NVML_DEVICE, unsigned link, unsigned *active))                     \
+    X(int, nvmlDeviceGetNvLinkVersion, (NVML_DEVICE, unsigned link, unsigned *version))                  \
+    X(int, nvmlDeviceGetNvLinkRemotePciInfo, (NVML_DEVICE, unsigned link, struct nvml_pci_info_v2 *pci)) \
+    X(int, nvmlDeviceGetNvLinkRemotePciInfo_v2, (NVML_DEVICE, unsigned link, struct nvml_pci_info *pci)) \
+    X(int, nvmlUnitGetCount, (unsigned *count))
+
+#define EMULATOR_EXPORT __attribute__((visibility("default")))
+#define EMULATOR_DECLARE(result, symbol, parameters) EMULATOR_EXPORT result symbol parameters;
+NVML_FUNCTIONS(EMULATOR_DECLARE)
+NVML_MORE_FUNCTIONS(EMULATOR_DECLARE)
+#undef EMULATOR_DECLARE
+
+/* Not NVML's: which emulator this is. */
+EMULATOR_EXPORT const char *flyball_emulator_version(void);
+
+/*
+ * Not NVML's: how the readings of a GPU come about, since settings may have made
+ * them other than the board's. Times in seconds; a window below 0 is a reading that
+ * does not exist. Returns an NVML code; needs an initialised library.
+ */
+struct flyball_emulator_sensor {
+    double counter_period_s, power_period_s, instant_window_s, average_window_s;
+    int counter_from_power, usage_is_average;
+};
+EMULATOR_EXPORT int flyball_emulator_sensor(NVML_DEVICE, struct flyball_emulator_sensor *sensor);
+
+#endif

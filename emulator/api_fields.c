@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Values by field id, and the driver's buffer of power samples. */
+#include "emulator/api.h"
+#include "emulator/call.h"
+#include "emulator/sensor.h"
+
+enum { SAMPLES_MAX = 120, NS_PER_US = 1000 };
+
+static long long date_us(const struct call *call)
+{
+    const struct emulator_state *state = call->state;
+
+    return (state->created_date_ns + call->now_ns - state->created_ns) / NS_PER_US;
+}
+
+static void answer_unsigned(struct nvml_field_value *field, unsigned value)
+{
+    field->value_type = NVML_VALUE_UNSIGNED;
+    field->value.ui = value;
+    field->code = NVML_SUCCESS;
+}
+
+static void answer_long(struct nvml_field_value *field, double value)
+{
+    field->value_type = NVML_VALUE_UNSIGNED_LONG_LONG;
+    field->value.ull = (unsigned long long)value;
+    field->code = NVML_SUCCESS;
+}
+
+static void answer_energy(const struct call *call, struct nvml_field_value *field)
+{
+    field->value_type = NVML_VALUE_UNSIGNED_LONG_LONG;
+    field->value.ull = sensor_counter_mj(call->gpu, call->now_ns);
+    field->code = NVML_SUCCESS;
+}
+
+/* Boards here have no module around them, and no sensor of their memory's power. */
+static bool is_of_gpu(const struct nvml_field_value *field)
+{
+    return field->scope_id == NVML_SCOPE_GPU;
+}
+
+static void answer_power(const struct call *call, struct nvml_field_value *field)
+{
+    const struct emulated_gpu *gpu = call->gpu;
+
+    if (!is_of_gpu(field))
+        return;
+    if (field->field_id == NVML_FIELD_POWER_AVERAGE && sensor_has_average(gpu))
+        answer_unsigned(field, sensor_average_mw(gpu, call->now_ns));
+    else if (field->field_id == NVML_FIELD_POWER_INSTANT && sensor_has_instant(gpu))
+        answer_unsigned(field, sensor_instant_mw(gpu, call->now_ns));
+}
+
+static void answer_field(const struct call *call, struct nvml_field_value *field)
+{
+    const struct emulated_gpu *gpu = call->gpu;
+    const struct gpu_shape *shape = gpu_shape_of(gpu);
+
+    switch (field->field_id) {
+    case NVML_FIELD_TOTAL_ENERGY:
+        answer_energy(call, field);
+        break;
+    case NVML_FIELD_ENERGY:
+        if (is_of_gpu(field))
+            answer_energy(call, field);
+        break;
+    case NVML_FIELD_POWER_AVERAGE:
+    case NVML_FIELD_POWER_INSTANT:
+        answer_power(call, field);
+        break;
+    case NVML_FIELD_POWER_LIMIT_MIN:
+        answer_unsigned(field, (unsigned)(shape->lowest_limit_w * 1000.0));
+        break;
+    case NVML_FIELD_POWER_LIMIT_MAX:
+        answer_unsigned(field, (unsigned)(shape->highest_limit_w * 1000.0));
+        break;
+    case NVML_FIELD_POWER_LIMIT_DEFAULT:
+        answer_unsigned(field, gpu->default_limit_mw);
+        break;
+    case NVML_FIELD_POWER_LIMIT_ENFORCED:
+    case NVML_FIELD_POWER_LIMIT_REQUESTED:
+        answer_unsigned(field, gpu->limit_mw);
+        break;
+    case NVML_FIELD_POWER_VIOLATION_TIME:
+        answer_long(field, history_capped_s(&gpu->history, call->now_ns) * 1e6);
+        break;
+    case NVML_FIELD_THERMAL_VIOLATION_TIME:
+        answer_long(field, history_hot_s(&gpu->history, call->now_ns) * 1e6);
+        break;
+    case NVML_FIELD_SOFTWARE_THERMAL_NS:
+        answer_long(field, history_hot_s(&gpu->history, call->now_ns) * 1e9);
+        break;
+    case NVML_FIELD_HARDWARE_THERMAL_NS:
+    case NVML_FIELD_POWER_BRAKE_NS:
+        answer_long(field, 0.0);
+        break;
+    default:
+        break;
+    }
+}
+
+int nvmlDeviceGetFieldValues(struct nvml_device *device, int count, struct nvml_field_value *fields)
+{
+    struct call call;
+    int code = call_device(&call, __func__, device, fields != NULL && count > 0);
+
+    for (int i = 0; code == NVML_SUCCESS && i < count; i++) {
+        fields[i].timestamp_us = date_us(&call);
+        fields[i].latency_us = 0;
+        fields[i].code = NVML_NOT_SUPPORTED;
+        answer_field(&call, &fields[i]);
+    }
+    return call_end(&call, code);
+}
+
+/* The power readings later than `last_us`, oldest first, as many as the driver's buffer holds. */
+int nvmlDeviceGetSamples(struct nvml_device *device, unsigned type, unsigned long long last_us,
+                         unsigned *value_type, unsigned *count, struct nvml_sample *samples)
+{
+    struct call call;
+    int code = call_device(&call, __func__, device, value_type != NULL && count != NULL);
+    int64_t period_ns, made_ns, offset_ns;
+    unsigned filled = 0;
+
+    if (code != NVML_SUCCESS)
+        return code;
+    period_ns = call.gpu->sensor.power_period_ns;
+    if (type != NVML_SAMPLES_TOTAL_POWER || period_ns == 0)
+        return call_end(&call, NVML_NOT_SUPPORTED);
+    *value_type = NVML_VALUE_UNSIGNED;
+    if (samples == NULL) {
+        *count = SAMPLES_MAX;
+        return call_end(&call, NVML_SUCCESS);
+    }
+    offset_ns = call.state->created_date_ns - call.state->created_ns;
+    made_ns = sensor_power_made_ns(call.gpu, call.now_ns) - (SAMPLES_MAX - 1) * period_ns;
+    for (; made_ns <= call.now_ns && filled < *count; made_ns += period_ns) {
+        unsigned long long date = (unsigned long long)((made_ns + offset_ns) / NS_PER_US);
+
+        if (date > last_us && made_ns >= call.state->created_ns)
+            samples[filled++] =
+                (struct nvml_sample){.timestamp_us = date, .value.ui = sensor_usage_mw(call.gpu, made_ns)};
+    }
+    *count = filled;
+    return call_end(&call, filled > 0 ? NVML_SUCCESS : NVML_NOT_FOUND);
+}

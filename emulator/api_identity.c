@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which GPU it is, how it is connected, and that it is not divided. */
+#include <stdio.h>
+#include <string.h>
+
+#include "emulator/getter.h"
+#include "emulator/identity.h"
+
+enum { NO_LINK = 0, BRAND_TESLA = 2, CORES_PER_MULTIPROCESSOR = 64 };
+
+static int text(const char *function, const struct nvml_device *device, char *out, unsigned bytes,
+                void (*write)(const struct emulated_gpu *gpu, char out_text[IDENTITY_MAX]))
+{
+    struct call call;
+    int code = call_device(&call, function, device, out != NULL);
+    char identity[IDENTITY_MAX];
+
+    if (code != NVML_SUCCESS)
+        return code;
+    write(call.gpu, identity);
+    return call_end(&call, call_text(out, bytes, "%s", identity));
+}
+
+int nvmlDeviceGetName(struct nvml_device *device, char *name, unsigned bytes)
+{
+    return text(__func__, device, name, bytes, identity_name);
+}
+
+int nvmlDeviceGetUUID(struct nvml_device *device, char *uuid, unsigned bytes)
+{
+    return text(__func__, device, uuid, bytes, identity_uuid);
+}
+
+int nvmlDeviceGetSerial(struct nvml_device *device, char *serial, unsigned bytes)
+{
+    return text(__func__, device, serial, bytes, identity_serial);
+}
+
+static int get_index(const struct call *call, unsigned *out_value)
+{
+    *out_value = call->gpu->index;
+    return NVML_SUCCESS;
+}
+
+static int get_architecture(const struct call *call, unsigned *out_value)
+{
+    *out_value = gpu_board(call->gpu)->architecture;
+    return NVML_SUCCESS;
+}
+
+static int get_brand(const struct call *call, unsigned *out_value)
+{
+    (void)call;
+    *out_value = BRAND_TESLA;
+    return NVML_SUCCESS;
+}
+
+static int get_generation(const struct call *call, unsigned *out_value)
+{
+    *out_value = gpu_board(call->gpu)->pcie_generation;
+    return NVML_SUCCESS;
+}
+
+static int get_width(const struct call *call, unsigned *out_value)
+{
+    *out_value = gpu_board(call->gpu)->pcie_width;
+    return NVML_SUCCESS;
+}
+
+static int get_cores(const struct call *call, unsigned *out_value)
+{
+    *out_value = gpu_board(call->gpu)->multiprocessors * CORES_PER_MULTIPROCESSOR;
+    return NVML_SUCCESS;
+}
+
+/* clang-format off */
+GETTER(nvmlDeviceGetIndex, get_index)
+GETTER(nvmlDeviceGetMinorNumber, get_index)
+GETTER(nvmlDeviceGetArchitecture, get_architecture)
+GETTER(nvmlDeviceGetBrand, get_brand)
+GETTER(nvmlDeviceGetCurrPcieLinkGeneration, get_generation)
+GETTER(nvmlDeviceGetMaxPcieLinkGeneration, get_generation)
+GETTER(nvmlDeviceGetCurrPcieLinkWidth, get_width)
+GETTER(nvmlDeviceGetMaxPcieLinkWidth, get_width)
+GETTER(nvmlDeviceGetNumGpuCores, get_cores)
+GETTER(nvmlDeviceGetComputeMode, getter_zero)
+GETTER(nvmlDeviceGetDisplayActive, getter_zero)
+GETTER(nvmlDeviceGetDisplayMode, getter_zero)
+GETTER(nvmlDeviceGetMaxMigDeviceCount, getter_zero)
+GETTER(nvmlDeviceIsMigDeviceHandle, getter_zero)
+GETTER(nvmlDeviceGetGpuInstanceId, getter_not_supported)
+GETTER(nvmlDeviceGetComputeInstanceId, getter_not_supported)
+/* clang-format on */
+
+static void fill_v2(const struct emulated_gpu *gpu, struct nvml_pci_info_v2 *pci)
+{
+    char bus_id[IDENTITY_MAX];
+
+    identity_legacy_bus_id(gpu, bus_id);
+    *pci = (struct nvml_pci_info_v2){.bus = identity_bus(gpu),
+                                     .device_id = gpu_board(gpu)->pci_device_id,
+                                     .subsystem_id = gpu_board(gpu)->pci_device_id};
+    snprintf(pci->bus_id, sizeof pci->bus_id, "%.*s", (int)sizeof pci->bus_id - 1, bus_id);
+}
+
+static int pci_info_v2(const char *function, const struct nvml_device *device, struct nvml_pci_info_v2 *pci)
+{
+    struct call call;
+    int code = call_device(&call, function, device, pci != NULL);
+
+    if (code == NVML_SUCCESS)
+        fill_v2(call.gpu, pci);
+    return call_end(&call, code);
+}
+
+int nvmlDeviceGetPciInfo(struct nvml_device *device, struct nvml_pci_info_v2 *pci)
+{
+    return pci_info_v2(__func__, device, pci);
+}
+
+int nvmlDeviceGetPciInfo_v2(struct nvml_device *device, struct nvml_pci_info_v2 *pci)
+{
+    return pci_info_v2(__func__, device, pci);
+}
+
+int nvmlDeviceGetPciInfo_v3(struct nvml_device *device, struct nvml_pci_info *pci)
+{
+    struct call call;
+    int code = call_device(&call, __func__, device, pci != NULL);
+    char bus_id[IDENTITY_MAX], legacy[IDENTITY_MAX];
+
+    if (code != NVML_SUCCESS)
+        return code;
+    identity_bus_id(call.gpu, bus_id);
+    identity_legacy_bus_id(call.gpu, legacy);
+    *pci = (struct nvml_pci_info){.bus = identity_bus(call.gpu),
+                                  .device_id = gpu_board(call.gpu)->pci_device_id,
+                                  .subsystem_id = gpu_board(call.gpu)->pci_device_id};
+    snprintf(pci->bus_id, sizeof pci->bus_id, "%.*s", (int)sizeof pci->bus_id - 1, bus_id);
+    snprintf(pci->bus_id_legacy, sizeof pci->bus_id_legacy, "%.*s", (int)sizeof pci->bus_id_legacy - 1,
+             legacy);
+    return call_end(&call, code);
+}
+
+int nvmlDeviceGetCudaComputeCapability(struct nvml_device *device, int *major, int *minor)
+{
+    struct call call;
+    int code = call_device(&call, __func__, device, major != NULL && minor != NULL);
+
+    if (code == NVML_SUCCESS) {
+        *major = (int)gpu_board(call.gpu)->capability_major;
+        *minor = (int)gpu_board(call.gpu)->capability_minor;
+    }
+    return call_end(&call, code);
+}
+
+/* MIG: off where the architecture has it, and never on. */
+int nvmlDeviceGetMigMode(struct nvml_device *device, unsigned *current, unsigned *pending)
+{
+    struct call call;
+    int code = call_device(&call, __func__, device, current != NULL && pending != NULL);
+
+    if (code == NVML_SUCCESS &&
+        (gpu_board(call.gpu)->capability_major < 8 || gpu_board(call.gpu)->capability_minor != 0))
+        code = NVML_NOT_SUPPORTED;
+    if (code == NVML_SUCCESS) {
+        *current = NVML_DISABLED;
+        *pending = NVML_DISABLED;
+    }
+    return call_end(&call, code);
+}
+
+/* What can only be said of an instance, of a link, or of a board that has such a thing. */
+static int answer(const char *function, const struct nvml_device *device, int code)
+{
+    struct call call;
+    int entered = call_device(&call, function, device, true);
+
+    return call_end(&call, entered == NVML_SUCCESS ? code : entered);
+}
+
+int nvmlDeviceGetMigDeviceHandleByIndex(struct nvml_device *device, unsigned index, struct nvml_device **out)
+{
+    (void)index;
+    (void)out;
+    return answer(__func__, device, NVML_NOT_SUPPORTED);
+}
+
+int nvmlDeviceGetDeviceHandleFromMigDeviceHandle(struct nvml_device *device, struct nvml_device **out)
+{
+    (void)out;
+    return answer(__func__, device, NVML_INVALID_ARGUMENT);
+}
+
+int nvmlDeviceGetAttributes_v2(struct nvml_device *device, struct nvml_device_attributes *attributes)
+{
+    (void)attributes;
+    return answer(__func__, device, NVML_NOT_SUPPORTED);
+}
+
+int nvmlDeviceGetNvLinkState(struct nvml_device *device, unsigned link, unsigned *active)
+{
+    (void)link;
+    (void)active;
+    return answer(__func__, device, NVML_NOT_SUPPORTED);
+}
+
+int nvmlDeviceGetNvLinkVersion(struct nvml_device *device, unsigned link, unsigned *version)
+{
+    (void)link;
+    (void)version;
+    return answer(__func__, device, NVML_NOT_SUPPORTED);
+}
+
+int nvmlDeviceGetNvLinkRemotePciInfo(struct nvml_device *device, unsigned link, struct nvml_pci_info_v2 *pci)
+{
+    (void)link;
+    (void)pci;
+    return answer(__func__, device, NVML_NOT_SUPPORTED);
+}
+
+int nvmlDeviceGetNvLinkRemotePciInfo_v2(struct nvml_device *device, unsigned link, struct nvml_pci_info *pci)
+{
+    (void)link;
+    (void)pci;
+    return answer(__func__, device, NVML_NOT_SUPPORTED);
+}
+
+/* All processors of the first 64 are as near as any other. */
+int nvmlDeviceGetCpuAffinity(struct nvml_device *device, unsigned words, unsigned long *mask)
+{
+    struct call call;
+    int code = call_device(&call, __func__, device, mask != NULL && words > 0);
+
+    if (code == NVML_SUCCESS) {
+        memset(mask, 0, words * sizeof mask[0]);
+        mask[0] = ~0UL;
+    }
+    return call_end(&call, code);
+}

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef FLYBALL_EMULATOR_BOARDS_H
+#define FLYBALL_EMULATOR_BOARDS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/*
+ * The boards that can be emulated: what of them `model/gpu_model.h` does not say.
+ *
+ * Clocks, memory and links are NVIDIA's data sheets. Sensors follow Yang, Adamek
+ * and Armour, "Accurate and Convenient Energy Measurements for GPUs", SC '24
+ * (arXiv 2312.02741), who tried more than 70 boards: a V100 reads its power every
+ * 20 ms over 10 ms of them, an A100 every 100 ms over 25 ms, boards of the GA10x
+ * kind every 100 ms over the last second, and an H100 offers that average beside
+ * a reading like an A100's. Update periods of energy counters, settling times and
+ * everything thermal are assumed.
+ */
+struct emulated_board {
+    const char *name;  /* in settings, and of its struct gpu_shape: "a100" */
+    const char *title; /* within the device's name: "A100-SXM4-80GB" */
+    unsigned architecture, capability_major, capability_minor;
+    unsigned highest_mhz, idle_mhz, memory_mhz; /* graphics clock, at most and without work; memory clock */
+    unsigned pcie_generation, pcie_width, pci_device_id, multiprocessors;
+    uint64_t memory_bytes;
+    double settle_s; /* time constant of the power's way to a new target */
+    double thermal_s, ambient_c, heating_c_per_w;
+    double counter_period_s;
+    double power_period_s;
+    double instant_window_s; /* of each period, what the instant reading averages over */
+    double average_window_s; /* of the average reading; 0: there is none */
+    bool usage_is_average;   /* which of the two nvmlDeviceGetPowerUsage returns */
+};
+
+/* All boards, ended by a NULL name. */
+extern const struct emulated_board emulated_boards[];
+
+/* The index of the board of that name, or -1. */
+int emulated_board_find(const char *name);
+
+#endif

@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "emulator/call.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "emulator/sensor.h"
+
+/* A handle is the address of one of these; there is nothing in it. */
+struct nvml_device {
+    char unused;
+};
+
+static struct nvml_device handles[EMULATOR_GPUS_MAX];
+
+/* This process's part. The count of initialisations guards the mapping; it is only closed at 0. */
+static struct {
+    pthread_mutex_t mutex;
+    unsigned users;
+    struct emulator *emulator;
+    uint64_t met[FAULTS_MAX];
+} library = {.mutex = PTHREAD_MUTEX_INITIALIZER};
+
+static struct emulator_state *state_in_use(void)
+{
+    struct emulator_state *state;
+
+    pthread_mutex_lock(&library.mutex);
+    state = library.users > 0 ? library.emulator->state : NULL;
+    pthread_mutex_unlock(&library.mutex);
+    return state;
+}
+
+struct nvml_device *call_handle(unsigned gpu)
+{
+    return &handles[gpu];
+}
+
+/* The index of the handle, or -1. */
+static int index_of(const struct nvml_device *device, const struct emulator_state *state)
+{
+    for (unsigned i = 0; i < state->gpu_count; i++) {
+        if (device == &handles[i])
+            return (int)i;
+    }
+    return -1;
+}
+
+/* What the faults that strike this call add up to. */
+struct strike {
+    int code;
+    double slow_s;
+};
+
+static void strike_gpu(const struct fault *fault, struct call *call)
+{
+    if (fault->action == FAULT_RESET_COUNTER) {
+        sensor_reset_counter(call->gpu, call->now_ns);
+    } else if (fault->action == FAULT_LOST) {
+        call->gpu->lost = true;
+    } else if (fault->action == FAULT_HOT && !call->gpu->hot) {
+        call->gpu->hot = true;
+        gpu_changed(call->gpu, call->now_ns);
+    }
+}
+
+/* Under the lock, so that counts over all processes are exact. */
+static struct strike meet_faults(struct call *call, const char *function, int gpu)
+{
+    struct emulator_state *state = call->state;
+    struct strike strike = {.code = NVML_SUCCESS};
+    double age_s = (double)(state_now_ns(state) - state->created_ns) / 1e9;
+
+    for (size_t i = 0; i < state->faults.count; i++) {
+        const struct fault *fault = &state->faults.faults[i];
+        uint64_t met;
+
+        if (!fault_selects(fault, function, gpu))
+            continue;
+        met = state->faults.per_machine ? ++state->met[i]
+                                        : __atomic_add_fetch(&library.met[i], 1, __ATOMIC_RELAXED);
+        if (!fault_strikes(fault, met, age_s))
+            continue;
+        if (fault->action == FAULT_RETURN) {
+            strike.code = fault->code;
+        } else if (fault->action == FAULT_SLOW) {
+            strike.slow_s += fault->slow_s;
+        } else if (call->gpu != NULL && !(fault->when == FAULT_AT && state->struck[i])) {
+            state->struck[i] = true;
+            strike_gpu(fault, call);
+        }
+    }
+    return strike;
+}
+
+static void hold(struct call *call, int gpu)
+{
+    state_lock(call->state);
+    if (gpu >= 0) {
+        call->gpu = &call->state->gpus[gpu];
+        call->now_ns = gpu_settle(call->gpu, state_now_ns(call->state));
+    } else {
+        call->now_ns = state_now_ns(call->state);
+    }
+}
+
+/* The slow part of a call, before it sees anything: what it answers is of its end. */
+static int meet(struct call *call, const char *function, int gpu)
+{
+    const struct emulator_settings *settings = &call->state->settings;
+    struct strike strike;
+
+    state_spend(call->state, settings->latency_s, settings->latency_busy);
+    hold(call, gpu);
+    if (call->state->faults.count > 0) {
+        strike = meet_faults(call, function, gpu);
+        if (strike.slow_s > 0.0) {
+            state_unlock(call->state);
+            state_spend(call->state, strike.slow_s, settings->latency_busy);
+            hold(call, gpu);
+        }
+        if (strike.code != NVML_SUCCESS)
+            return call_end(call, strike.code);
+    }
+    if (call->gpu != NULL && call->gpu->lost)
+        return call_end(call, NVML_GPU_IS_LOST);
+    return NVML_SUCCESS;
+}
+
+int call_system(struct call *call, const char *function, int gpu, bool arguments_given)
+{
+    *call = (struct call){.state = state_in_use()};
+    if (call->state == NULL)
+        return NVML_UNINITIALIZED;
+    if (!arguments_given || gpu >= (int)call->state->gpu_count) {
+        call->state = NULL;
+        return NVML_INVALID_ARGUMENT;
+    }
+    return meet(call, function, gpu);
+}
+
+int call_device(struct call *call, const char *function, const struct nvml_device *device,
+                bool arguments_given)
+{
+    struct emulator_state *state = state_in_use();
+    int gpu = state != NULL ? index_of(device, state) : -1;
+
+    return call_system(call, function, gpu, arguments_given && (state == NULL || gpu >= 0));
+}
+
+int call_setting(struct call *call, const char *function, const struct nvml_device *device,
+                 bool arguments_given)
+{
+    int code = call_device(call, function, device, arguments_given);
+
+    if (code == NVML_SUCCESS && geteuid() != 0 && !call->state->settings.any_user)
+        return call_end(call, NVML_NO_PERMISSION);
+    return code;
+}
+
+int call_end(struct call *call, int code)
+{
+    if (call->state != NULL)
+        state_unlock(call->state);
+    call->state = NULL;
+    return code;
+}
+
+/* The first initialisation opens the state; a fault of the script may still end it. */
+int call_library_open(const char *function)
+{
+    struct call call = {0};
+    int code = NVML_SUCCESS;
+
+    pthread_mutex_lock(&library.mutex);
+    if (library.emulator == NULL && emulator_open_or_create(NULL, &library.emulator, NULL) < 0)
+        code = NVML_DRIVER_NOT_LOADED;
+    if (code == NVML_SUCCESS) {
+        call.state = library.emulator->state;
+        code = call_end(&call, meet(&call, function, -1));
+    }
+    if (code == NVML_SUCCESS) {
+        library.users++;
+    } else if (library.users == 0) {
+        emulator_close(library.emulator);
+        library.emulator = NULL;
+    }
+    pthread_mutex_unlock(&library.mutex);
+    return code;
+}
+
+int call_library_close(const char *function)
+{
+    struct call call;
+    int code = call_end(&call, call_system(&call, function, -1, true));
+
+    if (code != NVML_SUCCESS)
+        return code;
+    pthread_mutex_lock(&library.mutex);
+    if (--library.users == 0) {
+        emulator_close(library.emulator);
+        library.emulator = NULL;
+    }
+    pthread_mutex_unlock(&library.mutex);
+    return NVML_SUCCESS;
+}
+
+int call_text(char *out, unsigned bytes, const char *format, ...)
+{
+    char text[256];
+    va_list arguments;
+    int length;
+
+    va_start(arguments, format);
+    length = vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    if ((unsigned)length >= bytes)
+        return NVML_INSUFFICIENT_SIZE;
+    snprintf(out, bytes, "%s", text);
+    return NVML_SUCCESS;
+}

@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "emulator/control.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/error.h"
+#include "emulator/gpu.h"
+#include "emulator/sensor.h"
+
+/* A GPU under the lock, settled at the state's present. */
+struct hold {
+    struct emulator_state *state;
+    struct emulated_gpu *gpu;
+    int64_t now_ns;
+};
+
+static struct hold take(const struct emulator *emulator, unsigned gpu)
+{
+    struct hold hold = {.state = emulator->state};
+
+    if (gpu >= hold.state->gpu_count) {
+        fprintf(stderr, "emulator: defect: GPU %u of %u\n", gpu, hold.state->gpu_count);
+        abort();
+    }
+    state_lock(hold.state);
+    hold.gpu = &hold.state->gpus[gpu];
+    hold.now_ns = gpu_settle(hold.gpu, state_now_ns(hold.state));
+    return hold;
+}
+
+static void give(const struct hold *hold)
+{
+    state_unlock(hold->state);
+}
+
+unsigned emulator_gpu_count(const struct emulator *emulator)
+{
+    return emulator->state->gpu_count;
+}
+
+const struct emulator_settings *emulator_settings_of(const struct emulator *emulator)
+{
+    return &emulator->state->settings;
+}
+
+static struct mono_time clock_now(void *emulator)
+{
+    return emulator_now(emulator);
+}
+
+static struct wall_time clock_date(void *data)
+{
+    const struct emulator *emulator = data;
+    const struct emulator_state *state = emulator->state;
+
+    if (!state->settings.virtual_time)
+        return clock_real.date(NULL);
+    return (struct wall_time){state->created_date_ns + state_now_ns(state) - state->created_ns};
+}
+
+static void clock_sleep_until(void *data, struct mono_time when)
+{
+    struct emulator *emulator = data;
+
+    if (emulator->state->settings.virtual_time)
+        state_advance_to(emulator->state, when.ns);
+    else
+        clock_real.sleep_until(NULL, when);
+}
+
+struct clock emulator_clock(struct emulator *emulator)
+{
+    return (struct clock){.name = emulator->state->settings.virtual_time ? "emulator's virtual"
+                                                                         : "emulator's real",
+                          .now = clock_now,
+                          .date = clock_date,
+                          .sleep_until = clock_sleep_until,
+                          .state = emulator};
+}
+
+struct mono_time emulator_now(const struct emulator *emulator)
+{
+    return (struct mono_time){state_now_ns(emulator->state)};
+}
+
+void emulator_advance_s(struct emulator *emulator, double duration_s)
+{
+    if (emulator->state->settings.virtual_time)
+        state_spend(emulator->state, duration_s, false);
+}
+
+static struct emulator_load full_load(double wanted_w)
+{
+    return (struct emulator_load){.wanted_w = wanted_w, .utilization = wanted_w > 0.0 ? 1.0 : 0.0};
+}
+
+void emulator_set_load(struct emulator *emulator, unsigned gpu, double wanted_w)
+{
+    struct hold hold = take(emulator, gpu);
+
+    hold.gpu->scripted = full_load(wanted_w);
+    gpu_changed(hold.gpu, hold.now_ns);
+    give(&hold);
+}
+
+int emulator_plan_load(struct emulator *emulator, unsigned gpu, struct mono_time at, double wanted_w,
+                       struct fly_error *out_error)
+{
+    struct hold hold = take(emulator, gpu);
+    struct emulator_load load = full_load(wanted_w);
+    bool planned = gpu_plan(hold.gpu, at.ns, &load);
+
+    give(&hold);
+    if (planned)
+        return 0;
+    return error_set(out_error, FLY_ELIMIT,
+                     "GPU %u of the emulator has %d planned loads; let time pass first", gpu,
+                     EMULATOR_PLANNED_MAX);
+}
+
+int emulator_set_limit_w(struct emulator *emulator, unsigned gpu, double limit_w, struct fly_error *out_error)
+{
+    struct hold hold = take(emulator, gpu);
+    const struct gpu_shape *shape = gpu_shape_of(hold.gpu);
+    bool possible = limit_w >= shape->lowest_limit_w && limit_w <= shape->highest_limit_w;
+
+    if (possible) {
+        hold.gpu->limit_mw = (unsigned)(limit_w * 1000.0 + 0.5);
+        gpu_changed(hold.gpu, hold.now_ns);
+    }
+    give(&hold);
+    if (possible)
+        return 0;
+    return error_set(out_error, FLY_EUSAGE, "power limit %g W of GPU %u of the emulator: expected %g to %g W",
+                     limit_w, gpu, shape->lowest_limit_w, shape->highest_limit_w);
+}
+
+double emulator_limit_w(struct emulator *emulator, unsigned gpu)
+{
+    struct hold hold = take(emulator, gpu);
+    double limit_w = hold.gpu->limit_mw / 1000.0;
+
+    give(&hold);
+    return limit_w;
+}
+
+static double truth(struct emulator *emulator, unsigned gpu, struct mono_time at,
+                    double (*ask)(const struct history *, const struct inertia *, int64_t))
+{
+    struct hold hold = take(emulator, gpu);
+    double value = NAN;
+
+    if (at.ns >= history_known_ns(&hold.gpu->history))
+        value = ask(&hold.gpu->history, &hold.gpu->inertia, at.ns);
+    give(&hold);
+    return value;
+}
+
+double emulator_truth_energy_j(struct emulator *emulator, unsigned gpu, struct mono_time at)
+{
+    return truth(emulator, gpu, at, history_energy_j);
+}
+
+double emulator_truth_power_w(struct emulator *emulator, unsigned gpu, struct mono_time at)
+{
+    return truth(emulator, gpu, at, history_power_w);
+}
+
+double emulator_truth_temperature_c(struct emulator *emulator, unsigned gpu, struct mono_time at)
+{
+    return truth(emulator, gpu, at, history_temperature_c);
+}
+
+unsigned long long emulator_counter_mj(struct emulator *emulator, unsigned gpu)
+{
+    struct hold hold = take(emulator, gpu);
+    unsigned long long energy_mj = sensor_counter_mj(hold.gpu, hold.now_ns);
+
+    give(&hold);
+    return energy_mj;
+}
+
+unsigned emulator_power_mw(struct emulator *emulator, unsigned gpu)
+{
+    struct hold hold = take(emulator, gpu);
+    unsigned power_mw = sensor_usage_mw(hold.gpu, hold.now_ns);
+
+    give(&hold);
+    return power_mw;
+}
+
+struct emulator_sensor emulator_sensor_of(struct emulator *emulator, unsigned gpu)
+{
+    struct hold hold = take(emulator, gpu);
+    struct emulator_sensor sensor = hold.gpu->sensor;
+
+    give(&hold);
+    return sensor;
+}
+
+void emulator_set_sensor(struct emulator *emulator, unsigned gpu, const struct emulator_sensor *sensor)
+{
+    struct hold hold = take(emulator, gpu);
+
+    sensor_change(hold.gpu, sensor, hold.now_ns);
+    give(&hold);
+}
+
+void emulator_reset_counter(struct emulator *emulator, unsigned gpu)
+{
+    struct hold hold = take(emulator, gpu);
+
+    sensor_reset_counter(hold.gpu, hold.now_ns);
+    give(&hold);
+}
+
+void emulator_lose(struct emulator *emulator, unsigned gpu)
+{
+    struct hold hold = take(emulator, gpu);
+
+    hold.gpu->lost = true;
+    give(&hold);
+}
+
+void emulator_set_faults(struct emulator *emulator, const struct fault_list *faults)
+{
+    struct emulator_state *state = emulator->state;
+
+    state_lock(state);
+    state->faults = *faults;
+    for (int i = 0; i < FAULTS_MAX; i++) {
+        state->met[i] = 0;
+        state->struck[i] = false;
+    }
+    state_unlock(state);
+}
+
+int emulator_work_begin(struct emulator *emulator, unsigned gpu, const struct emulator_load *load,
+                        int *out_slot, struct fly_error *out_error)
+{
+    struct hold hold = take(emulator, gpu);
+    int slot = gpu_work_begin(hold.gpu, hold.now_ns, load);
+
+    give(&hold);
+    if (slot < 0)
+        return error_set(out_error, FLY_EEXHAUSTED,
+                         "%d programs work on GPU %u of the emulator; end one first", EMULATOR_SLOTS, gpu);
+    *out_slot = slot;
+    return 0;
+}
+
+void emulator_work_change(struct emulator *emulator, unsigned gpu, int slot, const struct emulator_load *load)
+{
+    struct hold hold = take(emulator, gpu);
+
+    gpu_work_change(hold.gpu, slot, hold.now_ns, load);
+    give(&hold);
+}
+
+void emulator_work_end(struct emulator *emulator, unsigned gpu, int slot)
+{
+    struct hold hold = take(emulator, gpu);
+
+    gpu_work_end(hold.gpu, slot, hold.now_ns);
+    give(&hold);
+}
+
+double emulator_speed(struct emulator *emulator, unsigned gpu)
+{
+    struct hold hold = take(emulator, gpu);
+    double speed = gpu_speed(hold.gpu);
+
+    give(&hold);
+    return speed;
+}

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef FLYBALL_EMULATOR_GPU_H
+#define FLYBALL_EMULATOR_GPU_H
+
+#include "emulator/boards.h"
+#include "emulator/state.h"
+#include "model/gpu_model.h"
+
+/*
+ * What an emulated GPU does: its loads, its limit and its clocks give the power
+ * that it nears. The caller holds the state's lock.
+ *
+ * Loads add up above idle, up to what the board can want, D. The clock is that of
+ * the model in model/gpu_model.h under the limit, or the locked one where that is
+ * lower; at a clock f below the limit's the dynamic power falls with its cube.
+ */
+
+void gpu_init(struct emulated_gpu *gpu, unsigned index, const struct emulator_settings *settings,
+              int64_t now_ns);
+
+/*
+ * Brings the history up to `now_ns`: planned loads begin, the work of processes
+ * that died ends. Every question about a GPU comes after this. Returns the moment
+ * that it stands at: `now_ns`, or where it stood when that is later.
+ */
+int64_t gpu_settle(struct emulated_gpu *gpu, int64_t now_ns);
+
+/* Begins a segment with what load, limit and clocks now say; after each change of them. */
+void gpu_changed(struct emulated_gpu *gpu, int64_t at_ns);
+
+const struct emulated_board *gpu_board(const struct emulated_gpu *gpu);
+const struct gpu_shape *gpu_shape_of(const struct emulated_gpu *gpu);
+
+/* Plans a load of the control interface; false when EMULATOR_PLANNED_MAX wait. */
+bool gpu_plan(struct emulated_gpu *gpu, int64_t at_ns, const struct emulator_load *load);
+
+/* A slot for the calling process's work, -1 when all are taken; the thread that took it has to end it. */
+int gpu_work_begin(struct emulated_gpu *gpu, int64_t now_ns, const struct emulator_load *load);
+void gpu_work_change(struct emulated_gpu *gpu, int slot, int64_t now_ns, const struct emulator_load *load);
+void gpu_work_end(struct emulated_gpu *gpu, int slot, int64_t now_ns);
+
+/* Memory that loads use. */
+uint64_t gpu_memory_used(const struct emulated_gpu *gpu);
+
+/* The clock under the present load, limit and locks, relative to the highest: how fast work is. */
+double gpu_speed(const struct emulated_gpu *gpu);
+
+#endif

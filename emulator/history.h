@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef FLYBALL_EMULATOR_HISTORY_H
+#define FLYBALL_EMULATOR_HISTORY_H
+
+#include <stdint.h>
+
+/*
+ * The truth about one emulated GPU: what it drew, moment by moment.
+ *
+ * Whenever load, limit or clocks change, a segment begins, with a target that
+ * the power nears exponentially. From its start at power P0, with target T and
+ * settling time s,
+ *
+ *     P(t) = T + (P0 - T) e^(-t/s)
+ *     E(t) = T t + (P0 - T) s (1 - e^(-t/s))
+ *
+ * and the temperature C follows C' = (ambient + heating P - C) / thermal time,
+ * solved in closed form too. Nothing is stepped, so that a question about any
+ * moment has one exact answer however rarely it is asked.
+ *
+ * The newest EMULATOR_SEGMENTS segments are kept. Before the first one the power
+ * was that at its start. Times are nanoseconds of the state's clock. Pure but for
+ * the history itself; the caller locks.
+ */
+enum { EMULATOR_SEGMENTS = 4096 };
+
+struct segment {
+    int64_t start_ns;
+    double power_w;       /* at the start, */
+    double temperature_c; /* like this, */
+    double energy_j;      /* and drawn until then, since the state was made */
+    double capped_s;      /* time held down by the limit until then, */
+    double hot_s;         /* and by heat */
+    double target_w;
+    double clock;       /* relative to the highest; 0 without work */
+    double utilization; /* 0 .. 1 */
+    uint64_t reasons;   /* enum nvml_event_reason */
+};
+
+/* What the physics of a board needs. */
+struct inertia {
+    double settle_s;
+    double thermal_s, ambient_c, heating_c_per_w;
+};
+
+struct history {
+    uint64_t count; /* of all segments ever; the ring holds the newest */
+    struct segment ring[EMULATOR_SEGMENTS];
+};
+
+/* What changes at the start of a segment. */
+struct segment_change {
+    double target_w, clock, utilization;
+    uint64_t reasons;
+};
+
+/* The history of a GPU that idled at `power_w` for ever. */
+void history_start(struct history *history, const struct inertia *inertia, int64_t at_ns, double power_w,
+                   uint64_t reasons);
+
+/* Begins a segment at `at_ns`, or at the newest one's start where that is later. */
+void history_append(struct history *history, const struct inertia *inertia, int64_t at_ns,
+                    const struct segment_change *change);
+
+/* The newest segment; the one that `at_ns` falls into, the oldest kept one for moments before it. */
+const struct segment *history_newest(const struct history *history);
+const struct segment *history_find(const struct history *history, int64_t at_ns);
+
+/* The start of the oldest kept segment, INT64_MIN while nothing was dropped: truth goes back to here. */
+int64_t history_known_ns(const struct history *history);
+
+double history_power_w(const struct history *history, const struct inertia *inertia, int64_t at_ns);
+double history_energy_j(const struct history *history, const struct inertia *inertia, int64_t at_ns);
+double history_temperature_c(const struct history *history, const struct inertia *inertia, int64_t at_ns);
+
+/* Seconds held down by the limit, by heat. */
+double history_capped_s(const struct history *history, int64_t at_ns);
+double history_hot_s(const struct history *history, int64_t at_ns);
+
+/* Mean power over `window_s` before `at_ns`; the power at that moment for a window of 0. */
+double history_mean_w(const struct history *history, const struct inertia *inertia, int64_t at_ns,
+                      double window_s);
+
+#endif

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "emulator/identity.h"
+
+#include <stdio.h>
+
+#include "emulator/gpu.h"
+
+void identity_name(const struct emulated_gpu *gpu, char out_text[IDENTITY_MAX])
+{
+    snprintf(out_text, IDENTITY_MAX, "Emulated %s (Flyball)", gpu_board(gpu)->title);
+}
+
+void identity_uuid(const struct emulated_gpu *gpu, char out_text[IDENTITY_MAX])
+{
+    snprintf(out_text, IDENTITY_MAX, "GPU-f1eba11%x-%04x-4000-8000-%012x", gpu->index & 0xf, gpu->index,
+             gpu->sensor.seed);
+}
+
+void identity_serial(const struct emulated_gpu *gpu, char out_text[IDENTITY_MAX])
+{
+    snprintf(out_text, IDENTITY_MAX, "FLYBALL%06u", gpu->index);
+}
+
+unsigned identity_bus(const struct emulated_gpu *gpu)
+{
+    return 7 + 8 * gpu->index;
+}
+
+void identity_bus_id(const struct emulated_gpu *gpu, char out_text[IDENTITY_MAX])
+{
+    snprintf(out_text, IDENTITY_MAX, "00000000:%02X:00.0", identity_bus(gpu));
+}
+
+void identity_legacy_bus_id(const struct emulated_gpu *gpu, char out_text[IDENTITY_MAX])
+{
+    snprintf(out_text, IDENTITY_MAX, "0000:%02X:00.0", identity_bus(gpu));
+}

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef FLYBALL_EMULATOR_IDENTITY_H
+#define FLYBALL_EMULATOR_IDENTITY_H
+
+#include "emulator/state.h"
+
+/* What an emulated GPU is called. The UUID begins with "GPU-f1eba11" and follows from seed and index. */
+enum { IDENTITY_MAX = 96 };
+
+void identity_name(const struct emulated_gpu *gpu, char out_text[IDENTITY_MAX]);
+void identity_uuid(const struct emulated_gpu *gpu, char out_text[IDENTITY_MAX]);
+void identity_serial(const struct emulated_gpu *gpu, char out_text[IDENTITY_MAX]);
+
+/* "00000000:07:00.0" and "0000:07:00.0". */
+void identity_bus_id(const struct emulated_gpu *gpu, char out_text[IDENTITY_MAX]);
+void identity_legacy_bus_id(const struct emulated_gpu *gpu, char out_text[IDENTITY_MAX]);
+
+/* The number of its bus. */
+unsigned identity_bus(const struct emulated_gpu *gpu);
+
+#endif

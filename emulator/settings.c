@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "emulator/settings.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/number.h"
+#include "base/words.h"
+#include "emulator/boards.h"
+
+static bool set_real(double *out, const char *value, double lowest, double highest, double unit)
+{
+    double number;
+
+    if (!number_parse_double(value, &number) || number < lowest || number > highest)
+        return false;
+    *out = number * unit;
+    return true;
+}
+
+/* The index of the value among the words, which end with NULL, or -1. */
+static int word_of(const char *value, const char *const *words)
+{
+    for (int i = 0; words[i] != NULL; i++) {
+        if (strcmp(words[i], value) == 0)
+            return i;
+    }
+    return -1;
+}
+
+static bool set_word(const char *value, const char *const *words, bool *out)
+{
+    int index = word_of(value, words);
+
+    if (index >= 0)
+        *out = index == 1;
+    return index >= 0;
+}
+
+static const char *const no_or_yes[] = {"no", "yes", NULL};
+
+static bool set_gpus(struct emulator_settings *settings, const char *value)
+{
+    uint64_t gpus;
+
+    if (!number_parse_u64(value, EMULATOR_GPUS_MAX, &gpus))
+        return false;
+    settings->gpus = (unsigned)gpus;
+    return true;
+}
+
+static bool set_model(struct emulator_settings *settings, const char *value)
+{
+    int board = emulated_board_find(value);
+
+    if (board >= 0)
+        settings->board = (unsigned)board;
+    return board >= 0;
+}
+
+static bool set_time(struct emulator_settings *settings, const char *value)
+{
+    static const char *const words[] = {"real", "virtual", NULL};
+
+    return set_word(value, words, &settings->virtual_time);
+}
+
+static bool set_sensor(struct emulator_settings *settings, const char *value)
+{
+    static const char *const words[] = {"board", "part-time", "second", "exact", NULL};
+    int kind = word_of(value, words);
+
+    if (kind >= 0)
+        settings->sensor = (enum emulator_sensor_kind)kind;
+    return kind >= 0;
+}
+
+static bool set_counter_period(struct emulator_settings *settings, const char *value)
+{
+    return set_real(&settings->counter_period_s, value, 0.0, 60000.0, 1e-3);
+}
+
+static bool set_counter(struct emulator_settings *settings, const char *value)
+{
+    static const char *const words[] = {"truth", "power", NULL};
+
+    return set_word(value, words, &settings->counter_from_power);
+}
+
+static bool set_gain(struct emulator_settings *settings, const char *value)
+{
+    return set_real(&settings->gain, value, 0.1, 10.0, 1.0);
+}
+
+static bool set_noise(struct emulator_settings *settings, const char *value)
+{
+    return set_real(&settings->noise_w, value, 0.0, 1000.0, 1.0);
+}
+
+static bool set_settle(struct emulator_settings *settings, const char *value)
+{
+    return set_real(&settings->settle_s, value, 0.001, 5000.0, 1e-3);
+}
+
+static bool set_latency(struct emulator_settings *settings, const char *value)
+{
+    return set_real(&settings->latency_s, value, 0.0, 1e7, 1e-6);
+}
+
+static bool set_latency_busy(struct emulator_settings *settings, const char *value)
+{
+    static const char *const words[] = {"sleep", "busy", NULL};
+
+    return set_word(value, words, &settings->latency_busy);
+}
+
+static bool set_seed(struct emulator_settings *settings, const char *value)
+{
+    uint64_t seed;
+
+    if (!number_parse_u64(value, UINT32_MAX, &seed))
+        return false;
+    settings->seed = (uint32_t)seed;
+    return true;
+}
+
+static bool set_any_user(struct emulator_settings *settings, const char *value)
+{
+    return set_word(value, no_or_yes, &settings->any_user);
+}
+
+static bool set_shared(struct emulator_settings *settings, const char *value)
+{
+    return set_word(value, no_or_yes, &settings->shared);
+}
+
+static bool set_faults(struct emulator_settings *settings, const char *value)
+{
+    return value[0] != '\0' &&
+           (size_t)snprintf(settings->faults, sizeof settings->faults, "%s", value) < sizeof settings->faults;
+}
+
+const struct emulator_setting emulator_settings_table[] = {
+    {"gpus", "N", "a number from 0 to 16", "How many GPUs; 2 unless said otherwise.", set_gpus},
+    {"model", "NAME", "v100, v100-sxm2, a40, a100 or h100",
+     "Which GPU to resemble; a100 unless said otherwise.", set_model},
+    {"time", "WORD", "real or virtual",
+     "Whether time passes by itself, or only when a program moves it; real unless said otherwise.", set_time},
+    {"sensor", "WORD", "board, part-time, second or exact",
+     "What a power reading averages over: as the board does, 25 ms of every 100 ms, the last second, or "
+     "nothing.",
+     set_sensor},
+    {"counter-period-ms", "MS", "a number from 0 to 60000",
+     "Time between two updates of the energy counter; the board's unless given.", set_counter_period},
+    {"counter", "WORD", "truth or power",
+     "Whether the energy counter sums the true power or the sensor's readings; truth unless said otherwise.",
+     set_counter},
+    {"gain", "FACTOR", "a number from 0.1 to 10", "What readings of power and energy are multiplied with.",
+     set_gain},
+    {"noise-w", "W", "a number from 0 to 1000", "Standard deviation of the noise of a power reading.",
+     set_noise},
+    {"settle-ms", "MS", "a number from 0.001 to 5000",
+     "Time constant of the power's way to a new value; the board's unless given.", set_settle},
+    {"latency-us", "US", "a number from 0 to 10000000", "Time that every call of the library takes.",
+     set_latency},
+    {"latency", "WORD", "sleep or busy", "How that time is spent; asleep unless said otherwise.",
+     set_latency_busy},
+    {"seed", "N", "a number from 0 to 4294967295", "Seed of the sensors' phases and noise.", set_seed},
+    {"any-user", "yes|no", "yes or no", "Lets every user turn limits and clocks, not root alone.",
+     set_any_user},
+    {"shared", "yes|no", "yes or no", "Lets users other than the one who starts it take part.", set_shared},
+    {"faults", "FILE", "a path", "Script of the faults that calls meet.", set_faults},
+    {.key = NULL},
+};
+
+const struct emulator_settings emulator_default_settings = {
+    .gpus = 2,
+    .board = 3, /* a100 */
+    .counter_period_s = NAN,
+    .gain = 1.0,
+    .settle_s = NAN,
+    .seed = 1,
+};
+
+static const struct emulator_setting *find(const char *key)
+{
+    const struct emulator_setting *setting = emulator_settings_table;
+
+    while (setting->key != NULL && strcmp(setting->key, key) != 0)
+        setting++;
+    return setting->key != NULL ? setting : NULL;
+}
+
+static int unknown_key(const char *key, struct fly_error *out_error)
+{
+    const char *keys[32];
+    size_t count = 0;
+    int nearest;
+
+    while (count < sizeof keys / sizeof keys[0] && emulator_settings_table[count].key != NULL) {
+        keys[count] = emulator_settings_table[count].key;
+        count++;
+    }
+    nearest = word_nearest(key, keys, count);
+    if (nearest >= 0)
+        return error_set(out_error, FLY_EUSAGE, "unknown setting '%.40s' of the emulator; did you mean '%s'?",
+                         key, keys[nearest]);
+    return error_set(out_error, FLY_EUSAGE,
+                     "unknown setting '%.40s' of the emulator; 'flyball-emulator help start' lists all", key);
+}
+
+int emulator_settings_set(struct emulator_settings *settings, const char *key, const char *value,
+                          struct fly_error *out_error)
+{
+    const struct emulator_setting *setting = find(key);
+
+    if (setting == NULL)
+        return unknown_key(key, out_error);
+    if (!setting->set(settings, value))
+        return error_set(out_error, FLY_EUSAGE,
+                         "bad value '%.80s' for the emulator's setting '%s': expected %s", value, key,
+                         setting->expected);
+    return 0;
+}
+
+int emulator_settings_parse(struct emulator_settings *settings, const char *text, struct fly_error *out_error)
+{
+    struct emulator_settings parsed = *settings;
+    char entry[EMULATOR_PATH_MAX + 64];
+    int code = 0;
+
+    while (text[0] != '\0' && code == 0) {
+        size_t length = strcspn(text, ",");
+        char *value;
+
+        if (length >= sizeof entry)
+            return error_set(out_error, FLY_EUSAGE,
+                             "setting '%.20s...' of the emulator is too long; shorten it", text);
+        memcpy(entry, text, length);
+        entry[length] = '\0';
+        text += length + (text[length] == ',');
+        value = strchr(entry, '=');
+        if (value != NULL)
+            *value++ = '\0';
+        if (entry[0] != '\0')
+            code = emulator_settings_set(&parsed, entry, value != NULL ? value : "yes", out_error);
+    }
+    if (code == 0)
+        *settings = parsed;
+    return code;
+}

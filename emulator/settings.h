@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef FLYBALL_EMULATOR_SETTINGS_H
+#define FLYBALL_EMULATOR_SETTINGS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <flyball/error.h>
+
+/*
+ * How an emulated machine is to be. One table names every setting; the options
+ * of `flyball-emulator start` and the variable FLYBALL_EMULATOR
+ * ("gpus=8,model=h100,time=virtual") are spelled from it.
+ */
+enum { EMULATOR_GPUS_MAX = 16, EMULATOR_PATH_MAX = 1024 };
+
+enum emulator_sensor_kind {
+    EMULATOR_SENSOR_BOARD,     /* as the board's */
+    EMULATOR_SENSOR_PART_TIME, /* every 100 ms the mean of the last 25 ms */
+    EMULATOR_SENSOR_SECOND,    /* every 100 ms the mean of the last second */
+    EMULATOR_SENSOR_EXACT,     /* the power at the moment of asking; energy without a period */
+};
+
+struct emulator_settings {
+    unsigned gpus;
+    unsigned board; /* in emulated_boards */
+    bool virtual_time;
+    enum emulator_sensor_kind sensor;
+    double counter_period_s;        /* NAN: the board's; 0: always fresh */
+    bool counter_from_power;        /* the counter sums power readings instead of the truth */
+    double gain;                    /* of power and energy readings: 1.05 reads 5 % too much */
+    double noise_w;                 /* standard deviation of a power reading's noise */
+    double settle_s;                /* NAN: the board's */
+    double latency_s;               /* that every call takes */
+    bool latency_busy;              /* spent on the processor instead of asleep */
+    uint32_t seed;                  /* of the phases of all sensors, and of noise */
+    bool any_user;                  /* may turn limits and clocks; otherwise root alone */
+    bool shared;                    /* users other than the owner may take part */
+    char faults[EMULATOR_PATH_MAX]; /* path of a fault script; "" for none */
+};
+
+struct emulator_setting {
+    const char *key;         /* "counter-period-ms" */
+    const char *placeholder; /* "MS" */
+    const char *expected;    /* what a value must be: "a number from 0 to 60000" */
+    const char *help;        /* one sentence */
+    bool (*set)(struct emulator_settings *settings, const char *value);
+};
+
+/* All of them, ended by a NULL key. */
+extern const struct emulator_setting emulator_settings_table[];
+
+/* What holds when nothing is said. */
+extern const struct emulator_settings emulator_default_settings;
+
+/* Sets one by its key; FLY_EUSAGE names what is wrong and what was expected. */
+int emulator_settings_set(struct emulator_settings *settings, const char *key, const char *value,
+                          struct fly_error *out_error);
+
+/* Sets all of "key=value,key=value"; a key of which the value is "yes" may stand alone. */
+int emulator_settings_parse(struct emulator_settings *settings, const char *text,
+                            struct fly_error *out_error);
+
+#endif

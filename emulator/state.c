@@ -1,0 +1,321 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The file of the emulated machine: made whole before anyone can open it, checked when it is opened. */
+#include "emulator/state.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "emulator/gpu.h"
+
+static const char state_magic[32] = "flyball-emulator-state/1";
+
+enum { NS_PER_S = 1000000000 };
+
+/* Virtual time begins here, so that no moment in it looks like none. */
+static const int64_t virtual_start_ns = INT64_C(1000) * NS_PER_S;
+static const int64_t virtual_date_ns = INT64_C(1767225600) * NS_PER_S; /* 2026-01-01 */
+
+static void read_boot(char out_boot[40])
+{
+    int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+    ssize_t length = fd >= 0 ? read(fd, out_boot, 39) : 0;
+
+    out_boot[length > 0 ? length : 0] = '\0';
+    if (fd >= 0)
+        close(fd);
+}
+
+bool emulator_default_path(char out_path[EMULATOR_PATH_MAX])
+{
+    const char *path = getenv("FLYBALL_EMULATOR_STATE");
+    const char *directory = "/dev/shm";
+    int length;
+
+    if (path != NULL && path[0] != '\0')
+        return (size_t)snprintf(out_path, EMULATOR_PATH_MAX, "%s", path) < EMULATOR_PATH_MAX;
+    if (access(directory, W_OK) < 0)
+        directory = getenv("TMPDIR") != NULL ? getenv("TMPDIR") : "/tmp";
+    length = snprintf(out_path, EMULATOR_PATH_MAX, "%s/flyball-emulator-%u", directory, (unsigned)getuid());
+    return length > 0 && length < EMULATOR_PATH_MAX;
+}
+
+static int choose_path(const char *path, char out_path[EMULATOR_PATH_MAX], struct fly_error *out_error)
+{
+    if (path == NULL ? emulator_default_path(out_path)
+                     : (size_t)snprintf(out_path, EMULATOR_PATH_MAX, "%s", path) < EMULATOR_PATH_MAX)
+        return 0;
+    return error_set(out_error, FLY_ELIMIT,
+                     "the path of the emulator's state is too long; choose a shorter one");
+}
+
+static void init_mutex(pthread_mutex_t *mutex)
+{
+    pthread_mutexattr_t attributes;
+
+    pthread_mutexattr_init(&attributes);
+    pthread_mutexattr_setpshared(&attributes, PTHREAD_PROCESS_SHARED);
+    pthread_mutexattr_setrobust(&attributes, PTHREAD_MUTEX_ROBUST);
+    pthread_mutex_init(mutex, &attributes);
+    pthread_mutexattr_destroy(&attributes);
+}
+
+static void init_state(struct emulator_state *state, const struct emulator_settings *settings)
+{
+    state->bytes = sizeof *state;
+    read_boot(state->boot);
+    init_mutex(&state->mutex);
+    state->settings = *settings;
+    state->created_ns = settings->virtual_time ? virtual_start_ns : mono_now().ns;
+    state->created_date_ns = settings->virtual_time ? virtual_date_ns : clock_real.date(NULL).ns;
+    state->virtual_ns = virtual_start_ns;
+    state->gpu_count = settings->gpus;
+    for (unsigned i = 0; i < state->gpu_count; i++) {
+        for (unsigned slot = 0; slot < EMULATOR_SLOTS; slot++)
+            init_mutex(&state->gpus[i].slots[slot].alive);
+        gpu_init(&state->gpus[i], i, settings, state->created_ns);
+    }
+    memcpy(state->magic, state_magic, sizeof state->magic);
+}
+
+static int map(int fd, const char *path, struct emulator_state **out_state, struct fly_error *out_error)
+{
+    void *memory = mmap(NULL, sizeof **out_state, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+
+    if (memory == MAP_FAILED)
+        return error_set(out_error, FLY_EREAD, "emulator state '%s': mapping failed: %s; choose another file",
+                         path, strerror(errno));
+    *out_state = memory;
+    return 0;
+}
+
+/* A whole state in `fd`, nobody else's yet. */
+static int fill(int fd, const char *path, const struct emulator_settings *settings,
+                struct fly_error *out_error)
+{
+    struct fault_list *faults = calloc(1, sizeof *faults);
+    struct emulator_state *state = NULL;
+    int code = 0;
+
+    if (faults == NULL)
+        code = error_set(out_error, FLY_ENOMEM, "memory is exhausted");
+    else if (settings->faults[0] != '\0')
+        code = faults_read(settings->faults, faults, out_error);
+    /* Allocated now: a full file system is an error here, and a bus error later. */
+    if (code == 0 && ((errno = posix_fallocate(fd, 0, sizeof *state)) != 0 ||
+                      fchmod(fd, settings->shared ? 0666 : 0600) < 0))
+        code = error_set(out_error, FLY_EWRITE, "emulator state '%s': %s; choose another file", path,
+                         strerror(errno));
+    if (code == 0)
+        code = map(fd, path, &state, out_error);
+    if (code == 0) {
+        state->faults = *faults;
+        init_state(state, settings);
+        munmap(state, sizeof *state);
+    }
+    free(faults);
+    return code;
+}
+
+/* Linked under its name when it is whole, so that nobody ever opens half of it. */
+static int create_file(const char *path, const struct emulator_settings *settings,
+                       struct fly_error *out_error)
+{
+    char temporary[EMULATOR_PATH_MAX + 8];
+    int fd;
+    int code;
+
+    snprintf(temporary, sizeof temporary, "%s.XXXXXX", path);
+    fd = mkostemp(temporary, O_CLOEXEC);
+    if (fd < 0)
+        return error_set(out_error, FLY_EWRITE, "emulator state '%s': %s; choose another file", path,
+                         strerror(errno));
+    code = fill(fd, path, settings, out_error);
+    if (code == 0 && link(temporary, path) < 0)
+        code = errno == EEXIST
+                   ? error_set(out_error, FLY_ESTATE,
+                               "emulator state '%s' exists; end it with 'flyball-emulator stop'", path)
+                   : error_set(out_error, FLY_EWRITE, "emulator state '%s': %s; choose another file", path,
+                               strerror(errno));
+    unlink(temporary);
+    close(fd);
+    return code;
+}
+
+static bool is_stale(const struct emulator_state *state)
+{
+    char boot[40];
+
+    read_boot(boot);
+    return memcmp(state->magic, state_magic, sizeof state->magic) == 0 && strcmp(state->boot, boot) != 0;
+}
+
+static int check(const struct emulator_state *state, const char *path, struct fly_error *out_error)
+{
+    if (memcmp(state->magic, state_magic, sizeof state->magic) != 0 || state->bytes != sizeof *state ||
+        state->gpu_count > EMULATOR_GPUS_MAX || state->faults.count > FAULTS_MAX)
+        return error_set(out_error, FLY_EDATA,
+                         "'%s' is no emulator state of this version; remove it, or name another in "
+                         "FLYBALL_EMULATOR_STATE",
+                         path);
+    if (is_stale(state))
+        return error_set(out_error, FLY_ENOTFOUND,
+                         "emulator state '%s' is of an earlier boot; start one with 'flyball-emulator start'",
+                         path);
+    return 0;
+}
+
+static int open_file(const char *path, struct emulator_state **out_state, struct fly_error *out_error)
+{
+    struct stat status;
+    int fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+    int code = 0;
+
+    if (fd < 0)
+        return error_set(out_error,
+                         errno == ENOENT   ? FLY_ENOTFOUND
+                         : errno == EACCES ? FLY_EPERM
+                                           : FLY_EREAD,
+                         "emulator state '%s': %s; start one with 'flyball-emulator start'", path,
+                         strerror(errno));
+    if (fstat(fd, &status) < 0 || !S_ISREG(status.st_mode) || (size_t)status.st_size != sizeof **out_state)
+        code = error_set(out_error, FLY_EDATA,
+                         "'%s' is no emulator state of this version; remove it, or name another in "
+                         "FLYBALL_EMULATOR_STATE",
+                         path);
+    if (code == 0)
+        code = map(fd, path, out_state, out_error);
+    close(fd);
+    return code;
+}
+
+int emulator_open(const char *path, struct emulator **out_emulator, struct fly_error *out_error)
+{
+    struct emulator *emulator = calloc(1, sizeof *emulator);
+    int code;
+
+    if (emulator == NULL)
+        return error_set(out_error, FLY_ENOMEM, "memory is exhausted");
+    code = choose_path(path, emulator->path, out_error);
+    if (code == 0)
+        code = open_file(emulator->path, &emulator->state, out_error);
+    if (code == 0)
+        code = check(emulator->state, emulator->path, out_error);
+    if (code < 0)
+        emulator_close(emulator);
+    else
+        *out_emulator = emulator;
+    return code;
+}
+
+/* A file of an earlier boot is in nobody's use. */
+static void remove_stale(const char *path)
+{
+    struct emulator_state *state = NULL;
+
+    if (open_file(path, &state, NULL) < 0)
+        return;
+    if (is_stale(state))
+        unlink(path);
+    munmap(state, sizeof *state);
+}
+
+int emulator_create(const char *path, const struct emulator_settings *settings,
+                    struct emulator **out_emulator, struct fly_error *out_error)
+{
+    char chosen[EMULATOR_PATH_MAX];
+    int code = choose_path(path, chosen, out_error);
+
+    if (code == 0) {
+        remove_stale(chosen);
+        code = create_file(chosen, settings, out_error);
+    }
+    return code < 0 ? code : emulator_open(chosen, out_emulator, out_error);
+}
+
+int emulator_open_or_create(const char *path, struct emulator **out_emulator, struct fly_error *out_error)
+{
+    struct emulator_settings settings = emulator_default_settings;
+    const char *text = getenv("FLYBALL_EMULATOR");
+    int code = emulator_open(path, out_emulator, out_error);
+
+    if (code != FLY_ENOTFOUND)
+        return code;
+    code = text != NULL ? emulator_settings_parse(&settings, text, out_error) : 0;
+    if (code == 0)
+        code = emulator_create(path, &settings, out_emulator, out_error);
+    /* Somebody else was quicker: that one is as good. */
+    return code == FLY_ESTATE ? emulator_open(path, out_emulator, out_error) : code;
+}
+
+void emulator_close(struct emulator *emulator)
+{
+    if (emulator == NULL)
+        return;
+    if (emulator->state != NULL)
+        munmap(emulator->state, sizeof *emulator->state);
+    free(emulator);
+}
+
+int emulator_remove(const char *path, struct fly_error *out_error)
+{
+    char chosen[EMULATOR_PATH_MAX];
+    int code = choose_path(path, chosen, out_error);
+
+    if (code == 0 && unlink(chosen) < 0)
+        code =
+            error_set(out_error, errno == ENOENT ? FLY_ENOTFOUND : FLY_EWRITE,
+                      "emulator state '%s': %s; 'flyball-emulator start' makes one", chosen, strerror(errno));
+    return code;
+}
+
+void state_lock(struct emulator_state *state)
+{
+    if (pthread_mutex_lock(&state->mutex) == EOWNERDEAD)
+        pthread_mutex_consistent(&state->mutex);
+}
+
+void state_unlock(struct emulator_state *state)
+{
+    pthread_mutex_unlock(&state->mutex);
+}
+
+int64_t state_now_ns(const struct emulator_state *state)
+{
+    return state->settings.virtual_time ? state->virtual_ns : mono_now().ns;
+}
+
+void state_advance_to(struct emulator_state *state, int64_t ns)
+{
+    int64_t now = state->virtual_ns;
+
+    while (now < ns && !__atomic_compare_exchange_n(&state->virtual_ns, &now, ns, false, __ATOMIC_SEQ_CST,
+                                                    __ATOMIC_SEQ_CST))
+        ;
+}
+
+void state_spend(struct emulator_state *state, double duration_s, bool busy)
+{
+    struct mono_time until;
+
+    if (duration_s <= 0.0)
+        return;
+    if (state->settings.virtual_time) {
+        state->virtual_ns += (int64_t)(duration_s * 1e9);
+        return;
+    }
+    until = mono_after_s(mono_now(), duration_s);
+    if (!busy)
+        clock_real.sleep_until(NULL, until);
+    while (mono_now().ns < until.ns)
+        ;
+}
