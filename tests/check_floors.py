@@ -21,7 +21,7 @@ PUBLIC = {
     "cost": "model", "objective": "model", "operating_point": "model", "pareto": "model",
     "power_profile": "model",
     "plugin": "policy", "power_search": "policy", "power_selector": "policy",
-    "meter": "meter",
+    "meter": "meter", "record": "meter",
 }
 UMBRELLA = "flyball"
 

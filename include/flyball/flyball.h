@@ -19,6 +19,7 @@
 #include <flyball/power_profile.h>
 #include <flyball/power_search.h>
 #include <flyball/power_selector.h>
+#include <flyball/record.h>
 #include <flyball/version.h>
 
 #endif
