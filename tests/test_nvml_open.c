@@ -165,6 +165,25 @@ static void test_mig(void **state)
     opened_close(opened);
 }
 
+static void test_instances(void **state)
+{
+    struct opened *opened = opened_load("new");
+
+    (void)state;
+    opened->standin->gpus = 2;
+    assert_int_equal(opened_gpus(opened), 0);
+    assert_true(device_backend_nvml.has_instance(&opened->list.devices[1], "MIG-5555"));
+    assert_false(device_backend_nvml.has_instance(&opened->list.devices[0], "MIG-5555"));
+    assert_false(device_backend_nvml.has_instance(&opened->list.devices[1], "MIG-6666"));
+    opened->standin->codes[STANDIN_mig_parent] = NVML_NO_PERMISSION;
+    assert_false(device_backend_nvml.has_instance(&opened->list.devices[1], "MIG-5555"));
+    opened_close(opened);
+    opened = opened_load("old");
+    assert_int_equal(opened_gpus(opened), 0);
+    assert_false(device_backend_nvml.has_instance(&opened->list.devices[0], "MIG-5555"));
+    opened_close(opened);
+}
+
 static int processes_of(const struct opened *opened, struct device_process *processes, size_t maximum,
                         size_t *out_count)
 {
@@ -290,6 +309,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_gpus_that_cannot_be_opened),
     cmocka_unit_test(test_two_lists),
     cmocka_unit_test(test_mig),
+    cmocka_unit_test(test_instances),
     cmocka_unit_test(test_processes),
     cmocka_unit_test(test_processes_that_keep_coming),
     cmocka_unit_test(test_drivers_with_long_processes),

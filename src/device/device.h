@@ -142,6 +142,9 @@ struct device_backend {
      * code. */
     int (*processes)(const struct device *device, struct device_process *processes, size_t maximum,
                      size_t *out_count);
+    /* Whether the instance of that name, "MIG-...", is a part of the device; NULL: its devices have no parts.
+     */
+    bool (*has_instance)(const struct device *device, const char *uuid);
 };
 
 /* All back ends, ended by NULL, in the order in which they are opened. */

@@ -200,6 +200,25 @@ static int nvml_processes(const struct device *device, struct device_process *pr
     return nvml_processes_read(&state->library->call, state->handle, processes, maximum, out_count);
 }
 
+/* Instances have handles of their own; what lies under one is compared by name, since handles promise
+ * nothing. */
+static bool nvml_has_instance(const struct device *device, const char *uuid)
+{
+    const struct nvml_state *state = device->state;
+    const struct nvml_calls *call = &state->library->call;
+    struct nvml_device *instance, *gpu;
+    char gpu_uuid[NVML_UUID_BYTES] = "";
+
+    if (call->handle_by_uuid == NULL || call->mig_parent == NULL || call->uuid == NULL)
+        return false;
+    if (call->handle_by_uuid(uuid, &instance) != NVML_SUCCESS ||
+        call->mig_parent(instance, &gpu) != NVML_SUCCESS ||
+        call->uuid(gpu, gpu_uuid, sizeof gpu_uuid) != NVML_SUCCESS)
+        return false;
+    gpu_uuid[sizeof gpu_uuid - 1] = '\0';
+    return strcmp(gpu_uuid, device->info.uuid) == 0;
+}
+
 const struct device_backend device_backend_nvml = {
     .name = "nvml",
     .title = "NVIDIA GPUs, through NVML",
@@ -208,4 +227,5 @@ const struct device_backend device_backend_nvml = {
     .close = nvml_close,
     .read = nvml_read,
     .processes = nvml_processes,
+    .has_instance = nvml_has_instance,
 };
