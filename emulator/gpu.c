@@ -187,6 +187,7 @@ int gpu_work_begin(struct emulated_gpu *gpu, int64_t now_ns, const struct emulat
             continue;
         slot->pid = getpid();
         slot->used = true;
+        slot->load = (struct emulator_load){.wanted_w = 0.0};
         gpu_work_change(gpu, i, now_ns, load);
         return i;
     }
@@ -195,9 +196,12 @@ int gpu_work_begin(struct emulated_gpu *gpu, int64_t now_ns, const struct emulat
 
 void gpu_work_change(struct emulated_gpu *gpu, int slot, int64_t now_ns, const struct emulator_load *load)
 {
-    gpu->slots[slot].load = *load;
+    struct emulator_load before = gpu->slots[slot].load;
+
     gpu->slots[slot].heard_ns = now_ns;
-    gpu_changed(gpu, now_ns);
+    gpu->slots[slot].load = *load;
+    if (before.wanted_w != load->wanted_w || before.utilization != load->utilization)
+        gpu_changed(gpu, now_ns);
 }
 
 void gpu_work_end(struct emulated_gpu *gpu, int slot, int64_t now_ns)

@@ -53,7 +53,10 @@ static const struct cli_group groups[] = {
 
 static const struct cli_variable variables[] = {
     {"FLYBALL_DISABLE", "Set to 1, training runs as if Flyball were not there."},
+    {"FLYBALL_EMULATOR", "Settings of an emulator that is yet to be started, such as 'gpus=4,model=h100'."},
+    {"FLYBALL_EMULATOR_STATE", "File of the emulated GPUs, where flyball-emulator started some."},
     {"FLYBALL_TEST_DATA", "Directory of the recorded traces that the tests and benchmarks use."},
+    {"FLYBALL_TEST_EMULATOR", "Directory of the emulator's driver library that the tests use."},
     {NULL, NULL},
 };
 

@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* `flyball-emulator train`: what a training job does to a GPU, without one. */
+#include <signal.h>
+#include <stdio.h>
+
+#include "base/error.h"
+#include "emulator/boards.h"
+#include "emulator/program.h"
+#include "model/gpu_model.h"
+
+enum { GIB_BITS = 30 };
+
+static const double evaluation_share = 0.4; /* of a step's time, forward only; and of its dynamic power 0.7 */
+static const double evaluation_power = 0.7;
+
+static volatile sig_atomic_t stopped;
+
+struct job {
+    struct emulator *emulator;
+    struct clock clock;
+    const struct gpu_shape *shape;
+    unsigned gpus; /* bits */
+    int slots[EMULATOR_GPUS_MAX];
+    struct gpu_load load;
+    double batch_size, gap_s;
+    unsigned steps, epochs, evaluation_steps;
+    uint64_t memory_bytes;
+};
+
+static void stop(int signal_number)
+{
+    (void)signal_number;
+    stopped = 1;
+}
+
+static void put_load(struct job *job, double wanted_w, double utilization)
+{
+    struct emulator_load load = {wanted_w, utilization, job->memory_bytes};
+
+    for (unsigned i = 0; i < EMULATOR_GPUS_MAX; i++) {
+        if ((job->gpus & 1U << i) != 0)
+            emulator_work_change(job->emulator, i, job->slots[i], &load);
+    }
+}
+
+/* The slowest GPU's clock sets the pace of all. */
+static double pace(const struct job *job)
+{
+    double slowest = 1.0;
+
+    for (unsigned i = 0; i < EMULATOR_GPUS_MAX; i++) {
+        double speed = (job->gpus & 1U << i) != 0 ? emulator_speed(job->emulator, i) : 1.0;
+
+        slowest = speed < slowest ? speed : slowest;
+    }
+    return slowest;
+}
+
+/* Works through `steps` steps that take `share` of a training step each; returns the seconds. */
+static double work(struct job *job, unsigned steps, double wanted_w, double share)
+{
+    double full_clock_s = share * (job->load.sample_s * job->batch_size + job->load.step_s);
+    struct mono_time start = job->clock.now(job->clock.state);
+    struct mono_time next = start;
+
+    for (unsigned i = 0; i < steps && !stopped; i++) {
+        double clock;
+
+        put_load(job, wanted_w, 1.0);
+        clock = pace(job);
+        next =
+            mono_after_s(next, full_clock_s * (job->load.clock_share / clock + 1.0 - job->load.clock_share));
+        job->clock.sleep_until(job->clock.state, next);
+        if (job->gap_s > 0.0) {
+            put_load(job, job->shape->idle_w, 0.0);
+            next = mono_after_s(next, job->gap_s);
+            job->clock.sleep_until(job->clock.state, next);
+        }
+    }
+    return mono_elapsed_s(start, job->clock.now(job->clock.state));
+}
+
+static void train(struct job *job)
+{
+    double wanted_w = gpu_wanted_w(job->shape, &job->load, job->batch_size);
+    double evaluation_w = job->shape->idle_w + evaluation_power * (wanted_w - job->shape->idle_w);
+    double total_s = 0.0;
+
+    for (unsigned epoch = 1; epoch <= job->epochs && !stopped; epoch++) {
+        double time_s = work(job, job->steps, wanted_w, 1.0);
+        double evaluation_s = work(job, job->evaluation_steps, evaluation_w, evaluation_share);
+
+        total_s += time_s + evaluation_s;
+        printf("epoch %u of %u: %u steps of batch size %g in %.3f s", epoch, job->epochs, job->steps,
+               job->batch_size, time_s);
+        if (job->evaluation_steps > 0)
+            printf(", %u evaluation steps in %.3f s", job->evaluation_steps, evaluation_s);
+        putchar('\n');
+        fflush(stdout);
+    }
+    printf("%s: %.3f s on emulated GPUs\n", stopped ? "stopped" : "done", total_s);
+}
+
+static int read_job(const struct program_call *call, struct job *job, struct fly_error *out_error)
+{
+    double steps = 0.0, epochs = 0.0, evaluation_steps = 0.0, memory_gib = 0.0;
+    const struct {
+        const char *name;
+        double lowest, highest, otherwise;
+        double *out;
+        double unit;
+    } rows[] = {
+        {"batch-size", 1, 1e6, 64, &job->batch_size, 1},
+        {"steps", 1, 1e9, 100, &steps, 1},
+        {"epochs", 1, 1e6, 1, &epochs, 1},
+        {"evaluation-steps", 0, 1e9, 0, &evaluation_steps, 1},
+        {"step-gap-ms", 0, 1e6, 0, &job->gap_s, 1e-3},
+        {"sample-ms", 1e-6, 1e6, 0.2, &job->load.sample_s, 1e-3},
+        {"step-ms", 0, 1e6, 5, &job->load.step_s, 1e-3},
+        {"half-busy-batch", 1e-3, 1e6, 32, &job->load.half_busy_batch, 1},
+        {"clock-share", 0, 1, 0.7, &job->load.clock_share, 1},
+        {"memory-gib", 0, 1e4, 8, &memory_gib, 1},
+    };
+    int code = 0;
+
+    for (size_t i = 0; code == 0 && i < sizeof rows / sizeof rows[0]; i++) {
+        code = program_number(call, rows[i].name, rows[i].lowest, rows[i].highest, rows[i].otherwise,
+                              rows[i].out, out_error);
+        if (code == 0)
+            *rows[i].out *= rows[i].unit;
+    }
+    job->steps = (unsigned)steps;
+    job->epochs = (unsigned)epochs;
+    job->evaluation_steps = (unsigned)evaluation_steps;
+    job->memory_bytes = (uint64_t)(memory_gib * (double)(UINT64_C(1) << GIB_BITS));
+    return code;
+}
+
+/* Takes its place on every GPU, or on none. */
+static int begin(struct job *job, struct fly_error *out_error)
+{
+    struct emulator_load load = {job->shape->idle_w, 0.0, job->memory_bytes};
+    int code = 0;
+
+    for (unsigned i = 0; code == 0 && i < EMULATOR_GPUS_MAX; i++) {
+        if ((job->gpus & 1U << i) != 0)
+            code = emulator_work_begin(job->emulator, i, &load, &job->slots[i], out_error);
+    }
+    return code;
+}
+
+static void end(const struct job *job)
+{
+    for (unsigned i = 0; i < EMULATOR_GPUS_MAX; i++) {
+        if ((job->gpus & 1U << i) != 0 && job->slots[i] >= 0)
+            emulator_work_end(job->emulator, i, job->slots[i]);
+    }
+}
+
+static int train_run(const struct program_call *call, struct fly_error *out_error)
+{
+    struct job job = {.gpus = 0};
+    int code = read_job(call, &job, out_error);
+
+    for (int i = 0; i < EMULATOR_GPUS_MAX; i++)
+        job.slots[i] = -1;
+    if (code == 0)
+        code = emulator_open_or_create(call->state, &job.emulator, out_error);
+    if (code < 0)
+        return code;
+    code = program_gpus(call, job.emulator, "0", &job.gpus, out_error);
+    if (code == 0) {
+        job.clock = emulator_clock(job.emulator);
+        job.shape = gpu_shape_find(emulated_boards[emulator_settings_of(job.emulator)->board].name);
+        code = begin(&job, out_error);
+        if (code == 0) {
+            signal(SIGINT, stop);
+            signal(SIGTERM, stop);
+            train(&job);
+        }
+        end(&job);
+    }
+    emulator_close(job.emulator);
+    return code < 0 || !stopped ? code : 128 + SIGTERM;
+}
+
+const struct program_command program_train = {
+    .name = "train",
+    .summary = "train on emulated GPUs: load that follows batch size and power limit",
+    .text =
+        "A step takes (sample-ms * batch size + step-ms) * (clock-share / clock + 1 - clock-share), with "
+        "the\n"
+        "clock that the power limit leaves; a batch size of half-busy-batch wants half of the power above\n"
+        "idle. The load ends with the program, however it ends. In virtual time nothing is waited for.",
+    .options = {{"gpu", "LIST", "Which GPUs, such as 0,1; 0 unless given."},
+                {"batch-size", "N", "Samples in a step on each GPU; 64 unless given."},
+                {"steps", "N", "Steps in an epoch; 100 unless given."},
+                {"epochs", "N", "How many epochs; 1 unless given."},
+                {"evaluation-steps", "N", "Lighter steps behind every epoch; none unless given."},
+                {"step-gap-ms", "MS", "Time without load behind every step; none unless given."},
+                {"sample-ms", "MS", "Time of a sample at full clock; 0.2 unless given."},
+                {"step-ms", "MS", "Time of a step besides its samples; 5 unless given."},
+                {"half-busy-batch", "N", "See above; 32 unless given."},
+                {"clock-share", "SHARE", "Part of the time that the clock stretches; 0.7 unless given."},
+                {"memory-gib", "GIB", "Memory in use on each GPU; 8 unless given."}},
+    .run = train_run,
+};
