@@ -32,6 +32,7 @@ const size_t cli_common_option_count = sizeof cli_common_options / sizeof cli_co
 /* clang-format off: one command a line, so that lists merge */
 static const struct cli_command *const commands[] = {
     &cmd_devices,
+    &cmd_record,
     &cmd_demo,
     &cmd_sim_job,
     &cmd_sim_group,
