@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "device/recording.h"
+#include "meter/meter.h"
 
 enum { ROUNDS = 200, INTERVAL_NS = 100000000 };
 
@@ -349,19 +350,26 @@ static void test_long_lines_are_refused(void **state)
     check_contains(error.text, "f.jsonl:1: the line is longer than 8192 bytes");
 }
 
+/* A file with the text; the caller removes it. */
+static void write_file(char *path, const char *text)
+{
+    int descriptor = mkstemp(path);
+
+    assert_true(descriptor >= 0);
+    assert_int_equal(write(descriptor, text, strlen(text)), strlen(text));
+    close(descriptor);
+}
+
 static void test_replay_plays_by_the_clock(void **state)
 {
     char path[] = "/tmp/flyball-recording-XXXXXX", *text = make_recording(true);
-    int descriptor = mkstemp(path);
     struct device_options options = {.replay_path = path, .clock = &virtual_clock};
     static struct device_list list;
     struct device_reading reading;
     struct fly_error error;
 
     (void)state;
-    assert_true(descriptor >= 0);
-    assert_int_equal(write(descriptor, text, strlen(text)), strlen(text));
-    close(descriptor);
+    write_file(path, text);
     free(text);
     virtual_time.ns = 77;
     assert_int_equal(device_list_open(&options, &list, &error), 0);
@@ -386,6 +394,48 @@ static void test_replay_plays_by_the_clock(void **state)
     check_contains(error.text, path);
 }
 
+/* What a meter makes of the played devices is what their recorded counters say. */
+static void test_meter_over_a_replay(void **state)
+{
+    char path[] = "/tmp/flyball-recording-XXXXXX", *text = make_recording(true);
+    struct device_options options = {.replay_path = path, .clock = &virtual_clock};
+    static struct device_list list;
+    struct meter_parts parts = {.devices = &list, .clock = &virtual_clock, .threadless = true};
+    struct fly_device_energy energies[3];
+    struct fly_measurement measured = {.size = sizeof measured, .devices = energies, .device_capacity = 3};
+    int64_t end_ns = 155 * (int64_t)INTERVAL_NS;
+    struct fly_error error = {0};
+    struct fly_meter *meter;
+    fly_window window;
+
+    (void)state;
+    write_file(path, text);
+    free(text);
+    virtual_time.ns = 0;
+    assert_int_equal(device_list_open(&options, &list, &error), 0);
+    assert_int_equal(meter_new(&parts, &meter, &error), 0);
+    virtual_time.ns = 30 * (int64_t)INTERVAL_NS + 5000;
+    assert_int_equal(fly_meter_begin(meter, "replayed", &window, &error), 0);
+    for (struct mono_time next = meter_next_sample(meter); next.ns < end_ns;
+         next = meter_next_sample(meter)) {
+        virtual_time.ns = next.ns > virtual_time.ns ? next.ns : virtual_time.ns;
+        meter_sample(meter);
+    }
+    virtual_time.ns = end_ns + 5000;
+    assert_int_equal(fly_meter_end(meter, window, &measured, &error), 0);
+    for (size_t d = 0; d < 2; d++) {
+        assert_int_equal(energies[d].source, FLY_ENERGY_COUNTER);
+        /* 310 W and 620 W by the counters. */
+        check_close(energies[d].energy_j, 31.0 * (double)(d + 1) * 125, 1e-9);
+        assert_true(energies[d].uncertainty_j > 0);
+    }
+    assert_int_equal(energies[2].source, FLY_ENERGY_INTEGRATED);
+    check_close(energies[2].energy_j, 300.003 * 12.5, 0.02);
+    fly_meter_close(meter);
+    device_list_close(&list);
+    unlink(path);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -397,6 +447,7 @@ int main(void)
         cmocka_unit_test(test_broken_files_say_where),
         cmocka_unit_test(test_long_lines_are_refused),
         cmocka_unit_test(test_replay_plays_by_the_clock),
+        cmocka_unit_test(test_meter_over_a_replay),
     };
 
     return cmocka_run_group_tests(tests, make_devices, NULL);
