@@ -6,11 +6,6 @@
 
 #include "device/selection.h"
 
-/* TEMPORARY until device/selection.c exists: without it every GPU is taken. */
-#pragma weak device_select_named
-#pragma weak device_select_visible
-#pragma weak visibility_of_environment
-
 struct device_options cli_device_options(const struct cli_call *call)
 {
     const char *root = cli_text(call, "sysfs-root");
@@ -43,8 +38,6 @@ int cli_open_devices(const struct cli_call *call, enum gpus_without_choice witho
 
     if (result < 0)
         return result;
-    if (visibility_of_environment == NULL)
-        return 0;
     if (gpus == NULL && without == GPUS_VISIBLE)
         select_visible(call, out_list);
     if (gpus != NULL)
