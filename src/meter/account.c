@@ -5,11 +5,20 @@
 #include <math.h>
 #include <stdlib.h>
 
+/* What is not known of the sensor is taken up with the first sample. */
+static void know_sensor(struct account *account, bool average)
+{
+    account->sensing = sensing_of(&account->device->info, account->sensing.sample_s, average);
+    account->integral.lag_s = account->sensing.lag_s;
+    variation_init(&account->variation, fmax(account->sensing.lag_s, account->sensing.sample_s));
+}
+
 bool account_init(struct account *account, const struct device *device, uint32_t mark_count,
                   double sample_period_s)
 {
     *account = (struct account){
         .device = device,
+        .sensing = {.sample_s = sample_period_s},
         .counter = {.modulus_uj = device->info.energy_modulus_uj},
         .integral = {.gap_max_s = fmax(10.0 * sample_period_s, 2.0)},
         .wanted = QUANTITY_BIT(QUANTITY_ENERGY) | QUANTITY_BIT(QUANTITY_POWER_INSTANT) |
@@ -20,6 +29,7 @@ bool account_init(struct account *account, const struct device *device, uint32_t
     };
     if (account->marks == NULL)
         return false;
+    know_sensor(account, false);
     pthread_mutex_init(&account->lock, NULL);
     return true;
 }
@@ -56,6 +66,33 @@ static quantity_set wanted_of(const struct reading *values)
                                                     : QUANTITY_BIT(QUANTITY_POWER_AVERAGE);
 }
 
+/* The begins of windows whose lag has passed by the next reading get the sum of readings up to there. */
+static void centre_marks(struct account *account, struct mono_time next_at, double next_w)
+{
+    double lag_s = account->sensing.lag_s;
+
+    for (uint32_t i = account->first_open; account->uncentred > 0 && i < account->mark_count;
+         i = account->marks[i].after) {
+        struct account_mark *mark = &account->marks[i];
+        struct mono_time due = mono_after_s(mark->begin.at, lag_s);
+
+        if (mark->centred || due.ns > next_at.ns)
+            continue;
+        mark->begin_centred = integral_between(&account->integral, due, next_at, next_w);
+        mark->centred = true;
+        account->uncentred--;
+    }
+}
+
+static void take_power(struct account *account, struct mono_time at, double power_w)
+{
+    if (!account->integral.known || at.ns > account->integral.at.ns) {
+        if (account->uncentred > 0)
+            centre_marks(account, at, power_w);
+        integral_take(&account->integral, at, power_w);
+    }
+}
+
 /* Power first: the integral is what fills the gap of a counter that was reset. */
 static struct account_edge take(struct account *account, const struct device_reading *reading)
 {
@@ -67,7 +104,7 @@ static struct account_edge take(struct account *account, const struct device_rea
     if (power->state != READING_NOT_READ)
         account->power_state = power->state;
     if (power->state == READING_OK)
-        integral_take(&account->integral, edge.at, (double)power->value * 1e-3);
+        take_power(account, edge.at, (double)power->value * 1e-3);
     now = integral_edge(&account->integral, edge.at);
     if (energy->state != READING_NOT_READ)
         account->energy_state = energy->state;
@@ -78,6 +115,7 @@ static struct account_edge take(struct account *account, const struct device_rea
                                     fills ? now.total_j - before.total_j : NAN);
     }
     edge.integral = now;
+    edge.variation = variation_edge(&account->variation);
     edge.shares = account->shares;
     edge.power_limit = account->latest.values[QUANTITY_POWER_LIMIT];
     edge.energy_state = account->energy_state;
@@ -117,30 +155,68 @@ static void note_temperature(struct account *account, const struct reading *temp
     }
 }
 
+/*
+ * Without a sensor of power, that of the counter between two samples takes its
+ * place. A counter that is fast enough also shows what a sensor averages away.
+ */
+static void note_power(struct account *account, const struct account_edge *edge, const struct reading *power,
+                       double energy_j)
+{
+    const struct sensing *sensing = &account->sensing;
+    double elapsed_s = mono_elapsed_s(account->sampled_at, edge->at), power_w = NAN, counter_w = NAN;
+
+    if (account->sampled && elapsed_s > 0.0)
+        counter_w = energy_j / elapsed_s;
+    if (power->state == READING_OK)
+        power_w = (double)power->value * 1e-3;
+    else
+        power_w = counter_w;
+    if (sensing->counter_from_power || elapsed_s < 4.0 * sensing->counter_period_s)
+        counter_w = NAN;
+    if (isfinite(power_w))
+        variation_take(&account->variation, edge->at, power_w, fmax(power_w, counter_w));
+}
+
+static void keep_latest(struct account *account, const struct device_reading *reading)
+{
+    account->latest.before = reading->before;
+    account->latest.after = reading->after;
+    for (int i = 0; i < QUANTITY_COUNT; i++) {
+        if (reading->values[i].state != READING_NOT_READ)
+            account->latest.values[i] = reading->values[i];
+    }
+}
+
+static void take_sample(struct account *account, const struct device_reading *reading)
+{
+    const struct reading *power = power_of(reading->values);
+    struct account_edge edge;
+    double energy_j;
+
+    if (!account->sampled)
+        know_sensor(account, power == &reading->values[QUANTITY_POWER_AVERAGE]);
+    edge = take(account, reading);
+    if (account->sampled && edge.at.ns <= account->sampled_at.ns)
+        return;
+    energy_j = account->sampled ? since_sample_j(account, &edge) : NAN;
+    note_power(account, &edge, power, energy_j);
+    if (account->sampled)
+        shares_take(&account->shares, reading->values, mono_elapsed_s(account->sampled_at, edge.at),
+                    energy_j);
+    else if (wanted_of(reading->values) != 0)
+        account->wanted = wanted_of(reading->values);
+    account->sampled = true;
+    account->sampled_at = edge.at;
+    account->sampled_counter = edge.counter;
+    account->sampled_integral = edge.integral;
+    keep_latest(account, reading);
+    note_temperature(account, &reading->values[QUANTITY_TEMPERATURE]);
+}
+
 void account_sample(struct account *account, const struct device_reading *reading)
 {
-    struct account_edge edge;
-
     pthread_mutex_lock(&account->lock);
-    edge = take(account, reading);
-    if (!account->sampled || edge.at.ns > account->sampled_at.ns) {
-        if (account->sampled)
-            shares_take(&account->shares, reading->values, mono_elapsed_s(account->sampled_at, edge.at),
-                        since_sample_j(account, &edge));
-        else if (wanted_of(reading->values) != 0)
-            account->wanted = wanted_of(reading->values);
-        account->sampled = true;
-        account->sampled_at = edge.at;
-        account->sampled_counter = edge.counter;
-        account->sampled_integral = edge.integral;
-        account->latest.before = reading->before;
-        account->latest.after = reading->after;
-        for (int i = 0; i < QUANTITY_COUNT; i++) {
-            if (reading->values[i].state != READING_NOT_READ)
-                account->latest.values[i] = reading->values[i];
-        }
-        note_temperature(account, &reading->values[QUANTITY_TEMPERATURE]);
-    }
+    take_sample(account, reading);
     pthread_mutex_unlock(&account->lock);
 }
 
@@ -150,6 +226,8 @@ void account_begin(struct account *account, uint32_t mark, const struct device_r
 
     pthread_mutex_lock(&account->lock);
     opened->begin = take(account, reading);
+    opened->centred = false;
+    account->uncentred++;
     opened->temperature_max_c = account->latest.values[QUANTITY_TEMPERATURE].state == READING_OK
                                     ? account->latest.values[QUANTITY_TEMPERATURE].value
                                     : INT64_MIN;
@@ -161,23 +239,34 @@ void account_begin(struct account *account, uint32_t mark, const struct device_r
     pthread_mutex_unlock(&account->lock);
 }
 
-struct account_edge account_end(struct account *account, uint32_t mark, const struct device_reading *reading,
-                                struct account_mark *out_mark)
+/* Takes a mark out of the list of open ones. */
+static void unlink_mark(struct account *account, const struct account_mark *closed)
 {
-    struct account_mark *closed = &account->marks[mark];
-    struct account_edge edge;
-
-    pthread_mutex_lock(&account->lock);
-    edge = take(account, reading);
-    *out_mark = *closed;
     if (closed->after < account->mark_count)
         account->marks[closed->after].before = closed->before;
     if (closed->before < account->mark_count)
         account->marks[closed->before].after = closed->after;
     else
         account->first_open = closed->after;
+    if (!closed->centred)
+        account->uncentred--;
+}
+
+void account_end(struct account *account, uint32_t mark, const struct device_reading *reading,
+                 struct account_window *out_window)
+{
+    pthread_mutex_lock(&account->lock);
+    out_window->end = take(account, reading);
+    out_window->mark = account->marks[mark];
+    unlink_mark(account, &account->marks[mark]);
+    out_window->sensing = account->sensing;
+    out_window->counter_period_s = fmax(account->sensing.counter_period_s, account->counter.held_s);
+    out_window->variation =
+        variation_between(&account->variation, &out_window->mark.begin.variation, &out_window->end.variation);
+    out_window->edges_w = variation_edges_w(&account->variation);
+    out_window->held_j = variation_held_j(&account->variation, account->sensing.lag_s,
+                                          mono_elapsed_s(out_window->mark.begin.at, out_window->end.at));
     pthread_mutex_unlock(&account->lock);
-    return edge;
 }
 
 bool account_latest(struct account *account, struct device_reading *out_reading)

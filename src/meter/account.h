@@ -9,7 +9,9 @@
 #include "device/device.h"
 #include "meter/counter.h"
 #include "meter/integral.h"
+#include "meter/sensing.h"
 #include "meter/shares.h"
+#include "meter/variation.h"
 
 /*
  * All that the readings of one device add up to. Window edges and the sampler
@@ -25,6 +27,7 @@ struct account_edge {
     double read_s; /* that the reading took: by so much the stamp is uncertain */
     struct counter_edge counter;
     struct integral_edge integral;
+    struct variation_edge variation;
     struct shares shares;
     struct reading power_limit;
     enum reading_state energy_state, power_state; /* of the last attempts */
@@ -33,15 +36,30 @@ struct account_edge {
 /* An open window's begin, and what cannot be had as a difference. */
 struct account_mark {
     struct account_edge begin;
-    int64_t temperature_max_c; /* INT64_MIN: not known */
-    uint32_t before, after;    /* in the list of open marks */
+    bool centred;                       /* begin.integral is the sum up to the begin and the lag, */
+    struct integral_edge begin_centred; /* and this is it */
+    int64_t temperature_max_c;          /* INT64_MIN: not known */
+    uint32_t before, after;             /* in the list of open marks */
+};
+
+/* All that is known of a window that has ended. */
+struct account_window {
+    struct account_mark mark;
+    struct account_edge end;
+    struct sensing sensing;
+    double counter_period_s; /* as stated, or longer where readings show so */
+    struct variation_mean variation;
+    double edges_w; /* what two edges miss of powers of late, for each second that they miss */
+    double held_j;  /* what holding the last power for the lag, or the window, misses */
 };
 
 struct account {
     const struct device *device; /* borrowed */
     pthread_mutex_t lock;
+    struct sensing sensing;
     struct counter counter;
     struct integral integral;
+    struct variation variation; /* of the sampler's readings of power, or what those of the counter make */
     struct shares shares;
     struct device_reading
         latest; /* of the sampler: slow quantities are those of the last time they were asked */
@@ -53,6 +71,7 @@ struct account {
     quantity_set wanted; /* at a window's edge */
     struct account_mark *marks;
     uint32_t mark_count, first_open; /* mark_count: none */
+    uint32_t uncentred;              /* open marks that wait for their lag to pass */
 };
 
 bool account_init(struct account *account, const struct device *device, uint32_t mark_count,
@@ -68,9 +87,9 @@ void account_sample(struct account *account, const struct device_reading *readin
 /* Takes in the reading at a window's begin, and keeps the edge under `mark`. */
 void account_begin(struct account *account, uint32_t mark, const struct device_reading *reading);
 
-/* Takes in the reading at its end; both edges and the mark's rest. The mark is free again. */
-struct account_edge account_end(struct account *account, uint32_t mark, const struct device_reading *reading,
-                                struct account_mark *out_mark);
+/* Takes in the reading at its end, and tells all that is known of the window. The mark is free again. */
+void account_end(struct account *account, uint32_t mark, const struct device_reading *reading,
+                 struct account_window *out_window);
 
 /* The newest reading of the sampler; false before the first. */
 bool account_latest(struct account *account, struct device_reading *out_reading);

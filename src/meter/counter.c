@@ -5,6 +5,8 @@
 
 #include "device/device.h"
 
+static const double held_most_s = 2.0;
+
 /* Microjoules from one reading to a later one; false for a counter that was reset in between. */
 static bool advance(const struct counter *counter, uint64_t before_uj, uint64_t after_uj, double elapsed_s,
                     uint64_t *out_uj)
@@ -34,6 +36,11 @@ static void step(struct counter *counter, struct mono_time at, uint64_t value_uj
         counter->holes++;
     }
     if (value_uj != counter->value_uj) {
+        double held_s = mono_elapsed_s(counter->same_since, counter->at);
+
+        /* One that stood for longer had stopped, which says nothing of its period. */
+        if (held_s > counter->held_s && held_s <= held_most_s)
+            counter->held_s = held_s;
         counter->other_until = counter->at;
         counter->same_since = at;
     }
@@ -50,6 +57,7 @@ static struct counter_edge edge_here(const struct counter *counter)
         .total_uj = counter->total_uj,
         .resets = counter->resets,
         .holes = counter->holes,
+        .filled_uj = counter->filled_uj,
         .age_low_s = mono_elapsed_s(counter->same_since, counter->at),
         .age_high_s = seen_change ? mono_elapsed_s(counter->other_until, counter->at) : INFINITY,
     };

@@ -27,3 +27,14 @@ struct integral_edge integral_edge(const struct integral *integral, struct mono_
         .holes = integral->holes,
     };
 }
+
+struct integral_edge integral_between(const struct integral *integral, struct mono_time at,
+                                      struct mono_time next_at, double next_w)
+{
+    struct integral_edge edge = integral_edge(integral, at);
+    double elapsed_s = mono_elapsed_s(integral->at, at), whole_s = mono_elapsed_s(integral->at, next_at);
+
+    if (whole_s > 0.0)
+        edge.total_j += 0.5 * (next_w - integral->power_w) * elapsed_s * elapsed_s / whole_s;
+    return edge;
+}

@@ -197,13 +197,12 @@ int fly_meter_end(struct fly_meter *meter, fly_window window, struct fly_measure
     memcpy(out_measurement->name, ended->name, sizeof out_measurement->name);
     for (size_t i = 0; i < meter->devices->count; i++) {
         struct device_reading reading;
-        struct account_edge end;
-        struct account_mark mark;
+        struct account_window known;
 
         read_edge(meter, i, &reading);
-        end = account_end(&meter->accounts[i], slot, &reading, &mark);
+        account_end(&meter->accounts[i], slot, &reading, &known);
         if (out_measurement->devices != NULL && i < out_measurement->device_capacity)
-            verdict_give(&meter->devices->devices[i].info, &mark, &end, &out_measurement->devices[i]);
+            verdict_give(&meter->devices->devices[i].info, &known, &out_measurement->devices[i]);
     }
     windows_give_back(&meter->windows, slot);
     return 0;

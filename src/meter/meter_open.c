@@ -7,11 +7,6 @@
 #include "device/selection.h"
 #include "meter/meter_handle.h"
 
-/* TEMPORARY until device/selection.c exists: without it every GPU is measured. */
-#pragma weak device_select_named
-#pragma weak device_select_visible
-#pragma weak visibility_of_environment
-
 /* As if Flyball were not there. */
 static bool is_disabled(void)
 {
@@ -25,8 +20,6 @@ static int choose_devices(const struct fly_meter_options *options, struct device
 {
     struct visibility visible;
 
-    if (device_select_named == NULL || visibility_of_environment == NULL)
-        return 0;
     if (options->gpus != NULL)
         return device_select_named(list, options->gpus, out_error);
     visible = visibility_of_environment();

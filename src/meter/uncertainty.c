@@ -19,3 +19,29 @@ double uncertainty_edges_j(double a_j, double b_j)
     }
     return more - sqrt(0.1 * less * more);
 }
+
+double uncertainty_ages_j(const struct uncertainty_edge *begin, const struct uncertainty_edge *end)
+{
+    double least_j = begin->power_w * begin->age_low_s - end->power_w * end->age_low_s;
+
+    return fabs(least_j) + uncertainty_edges_j(begin->power_w * (begin->age_high_s - begin->age_low_s),
+                                               end->power_w * (end->age_high_s - end->age_low_s));
+}
+
+/*
+ * What was seen says nothing of what was not but through their variance: a mean
+ * over the seen part stands for the unseen u, which has three such parts in the
+ * worst sensor known, so that each period is off by u with a variance of 4/3 of
+ * that among readings. Where the sensor sees everything, noise is left. Periods
+ * are independent of each other, or as far as samples of ours lie further apart,
+ * those are; variances add, and 1.96 standard deviations make 95 %.
+ */
+double uncertainty_unseen_j(const struct uncertainty_sensor *sensor, double length_s)
+{
+    double seen_s = fmin(sensor->window_s, sensor->period_s), unseen_s = sensor->period_s - seen_s;
+    double independent = length_s / fmax(sensor->period_s, sensor->apart_s);
+    double variance_j2 = independent * (4.0 / 3.0 * unseen_s * unseen_s * sensor->local_w2 +
+                                        seen_s * sensor->period_s * sensor->noise_w2);
+
+    return 1.96 * sqrt(variance_j2);
+}

@@ -3,12 +3,15 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
-#include "meter/uncertainty.h"
+#include "meter/figure.h"
 
-/* Where nothing is known of a counter: what boards were seen to have at most. */
-static const double assumed_period_s[DEVICE_KIND_COUNT] = {
-    [DEVICE_GPU] = 0.1, [DEVICE_CPU] = 0.001, [DEVICE_DRAM] = 0.001};
+/* A counter that did not advance in so many of its periods is no matter of the window's length. */
+static const double still_periods = 20.0;
+
+/* Fewer samples than this are no check of a counter. */
+enum { compared_samples = 10 };
 
 void verdict_unknown(struct fly_device_energy *out_energy, const char *note)
 {
@@ -48,90 +51,141 @@ static void tell_shares(const struct shares *begin, const struct shares *end, st
     out->brake_share = share(end->brake_s - begin->brake_s, throttle_s);
 }
 
-static void tell_integral(const struct integral_edge *begin, const struct integral_edge *end,
-                          struct fly_device_energy *out)
-{
-    if (begin->known && end->known && begin->holes == end->holes)
-        out->integral_j = end->total_j - begin->total_j;
-}
-
+/* Adds a clause to the note; clauses are kept apart, and what does not fit is left out whole. */
 static void note(struct fly_device_energy *out, const char *text)
 {
-    snprintf(out->note, sizeof out->note, "%s", text);
+    size_t used = strlen(out->note);
+    const char *apart = used > 0 ? "; " : "";
+
+    if (used + strlen(apart) + strlen(text) < sizeof out->note)
+        snprintf(out->note + used, sizeof out->note - used, "%s%s", apart, text);
 }
 
-static void tell_counter(const struct device_info *info, const struct account_edge *begin,
-                         const struct account_edge *end, struct fly_device_energy *out)
+static void tell_counter(const struct device_info *info, const struct account_window *window,
+                         const struct figure *figure, struct fly_device_energy *out)
 {
-    double period_s =
-        info->sensor.counter_period_s > 0.0 ? info->sensor.counter_period_s : assumed_period_s[info->kind];
-    double energy_j = (double)(end->counter.total_uj - begin->counter.total_uj) * 1e-6;
-    double mean_w = energy_j / out->time_s;
-    double begin_w = begin->integral.known ? fmax(begin->integral.power_w, mean_w) : mean_w;
-    double end_w = end->integral.known ? fmax(end->integral.power_w, mean_w) : mean_w;
-    double half_j = uncertainty_edges_j(begin_w * period_s, end_w * period_s) + begin->read_s * begin_w +
-                    end->read_s * end_w;
-
-    if (end->counter.holes != begin->counter.holes) {
-        note(out, "the counter was reset, and no power reading fills the gap");
-    } else if (energy_j <= 0.0) {
-        note(out, "the window is too short: the counter did not advance in it");
-    } else if (half_j >= energy_j) {
-        note(out, "the window is too short for the counter's period");
-    } else {
-        out->source = info->estimated ? FLY_ENERGY_ESTIMATED : FLY_ENERGY_COUNTER;
-        out->energy_j = energy_j;
-        out->uncertainty_j = info->estimated ? NAN : half_j;
-        if (info->estimated)
-            note(out, "an estimate from use; no bound is stated");
-        else if (end->counter.resets != begin->counter.resets)
-            note(out, "the counter was reset; the gap is filled from sampled power");
+    if (figure->energy_j <= 0.0) {
+        note(out, out->time_s < still_periods * window->counter_period_s
+                      ? "the window is too short: the counter did not advance in it"
+                      : "the counter stood still");
+        return;
     }
+    if (window->sensing.counter_from_power && figure_is_averaged_away(&window->sensing, out->time_s)) {
+        note(out, "the window is shorter than what the power readings behind the counter average over");
+        return;
+    }
+    if (!info->estimated && figure->half_j >= figure->energy_j) {
+        note(out, "the window is too short for the counter's period");
+        return;
+    }
+    out->source = info->estimated ? FLY_ENERGY_ESTIMATED : FLY_ENERGY_COUNTER;
+    out->energy_j = figure->energy_j;
+    if (info->estimated)
+        note(out, "estimated from use; no bound is stated");
+    else
+        out->uncertainty_j = figure->half_j;
+    if (window->end.counter.resets != window->mark.begin.counter.resets)
+        note(out, "the counter was reset; sampled power fills the gap");
 }
 
-static void tell_integrated(const struct account_edge *begin, const struct account_edge *end,
+static void tell_integrated(const struct account_window *window, const struct figure *figure,
                             struct fly_device_energy *out)
 {
-    if (begin->integral.holes != end->integral.holes) {
-        note(out, "the power could not be sampled for a part of the window");
+    if (figure_is_averaged_away(&window->sensing, out->time_s)) {
+        note(out, "the window is shorter than what a power reading averages over");
+        return;
+    }
+    if (figure->energy_j <= 0.0 || figure->half_j >= figure->energy_j) {
+        note(out, "the window is too short for the power sensor");
         return;
     }
     out->source = FLY_ENERGY_INTEGRATED;
-    out->energy_j = end->integral.total_j - begin->integral.total_j;
-    out->uncertainty_j = 0.1 * out->energy_j;
+    out->energy_j = figure->energy_j;
+    out->uncertainty_j = figure->half_j;
 }
 
-static void tell_why_not(const struct account_edge *edge, struct fly_device_energy *out)
+/* A counter and an integral that differ by more than both may be off. */
+static void compare(const struct figure *counter, const struct figure *integral, uint64_t samples,
+                    struct fly_device_energy *out)
 {
-    enum reading_state state =
-        edge->power_state == READING_NOT_READ || edge->energy_state != READING_UNSUPPORTED
-            ? edge->energy_state
-            : edge->power_state;
+    double apart_j = integral->energy_j - counter->energy_j;
+    char text[FLY_METER_TEXT_MAX];
 
-    snprintf(out->note, sizeof out->note, "no energy could be read: %s", reading_state_clause(state));
+    if (samples < compared_samples || fabs(apart_j) <= counter->half_j + integral->half_j)
+        return;
+    snprintf(text, sizeof text, "sampled power gives %+.1f %% against the counter, more than both may be off",
+             100.0 * apart_j / counter->energy_j);
+    note(out, text);
 }
 
-void verdict_give(const struct device_info *info, const struct account_mark *mark,
-                  const struct account_edge *end, struct fly_device_energy *out_energy)
+/* The clause of a state, behind what it is about. */
+static void note_state(struct fly_device_energy *out, const char *what, enum reading_state state)
 {
-    const struct account_edge *begin = &mark->begin;
+    char text[FLY_METER_TEXT_MAX];
+
+    snprintf(text, sizeof text, "%s: %s", what, reading_state_clause(state));
+    note(out, text);
+}
+
+static void tell_why_not(const struct account_window *window, struct fly_device_energy *out)
+{
+    const struct account_edge *begin = &window->mark.begin, *end = &window->end;
+    const struct account_edge *edge = end->counter.known || end->integral.known ? begin : end;
+    bool only_power = edge->energy_state == READING_UNSUPPORTED || edge->energy_state == READING_NOT_READ;
+
+    if (begin->counter.known && end->counter.known)
+        note(out, "the counter was reset, and no sampled power fills the gap");
+    else if (begin->integral.known && end->integral.known)
+        note(out, "power could not be sampled for a part of the window");
+    else if (only_power && edge->power_state != READING_NOT_READ)
+        note_state(out, "its power could not be read", edge->power_state);
+    else
+        note_state(out, "its energy could not be read", edge->energy_state);
+}
+
+static void tell_energy(const struct device_info *info, const struct account_window *window,
+                        struct fly_device_energy *out)
+{
+    const struct account_edge *begin = &window->mark.begin, *end = &window->end;
+    struct figure counter = figure_by_counter(window, out->time_s);
+    struct figure integral = figure_by_integral(window, out->time_s);
+
+    if (end->energy_state == READING_LOST || end->power_state == READING_LOST) {
+        note_state(out, "its energy could not be read", READING_LOST);
+        return;
+    }
+    if (integral.known)
+        out->integral_j = integral.energy_j;
+    if (counter.known)
+        tell_counter(info, window, &counter, out);
+    else if (integral.known)
+        tell_integrated(window, &integral, out);
+    else
+        tell_why_not(window, out);
+    if (begin->counter.known != end->counter.known && out->source == FLY_ENERGY_INTEGRATED)
+        note_state(out, "the counter could not be read",
+                   begin->counter.known ? end->energy_state : begin->energy_state);
+    if (out->source == FLY_ENERGY_COUNTER && integral.known)
+        compare(&counter, &integral, out->samples, out);
+    out->mean_power_w = out->energy_j / out->time_s;
+}
+
+void verdict_give(const struct device_info *info, const struct account_window *window,
+                  struct fly_device_energy *out_energy)
+{
+    const struct account_mark *mark = &window->mark;
 
     verdict_unknown(out_energy, info->note);
-    out_energy->time_s = mono_elapsed_s(begin->at, end->at);
+    out_energy->time_s = mono_elapsed_s(mark->begin.at, window->end.at);
     if (info->sensor.gain_error > 0.0)
         out_energy->gain_error = info->sensor.gain_error;
     if (mark->temperature_max_c != INT64_MIN)
         out_energy->temperature_max_c = (double)mark->temperature_max_c;
-    if (end->power_limit.state == READING_OK)
-        out_energy->limit_w = (double)end->power_limit.value * 1e-3;
-    tell_shares(&begin->shares, &end->shares, out_energy);
-    tell_integral(&begin->integral, &end->integral, out_energy);
-    if (begin->counter.known && end->counter.known)
-        tell_counter(info, begin, end, out_energy);
-    else if (begin->integral.known && end->integral.known)
-        tell_integrated(begin, end, out_energy);
-    else
-        tell_why_not(end->counter.known ? begin : end, out_energy);
+    if (window->end.power_limit.state == READING_OK)
+        out_energy->limit_w = (double)window->end.power_limit.value * 1e-3;
+    tell_shares(&mark->begin.shares, &window->end.shares, out_energy);
     if (out_energy->time_s > 0.0)
-        out_energy->mean_power_w = out_energy->energy_j / out_energy->time_s;
+        tell_energy(info, window, out_energy);
+    else
+        note(out_energy, "the window has no length");
 }

@@ -5,12 +5,12 @@
 #include "meter/account.h"
 
 /*
- * What is to be said of one device in one window, from its two edges: the
- * source, the energy, how certain it is, and in the note what stands against it.
- * Pure.
+ * What is to be said of one device in one window, from all that is known of it:
+ * the source, the energy, how certain it is, and in the note what stands against
+ * it. Pure.
  */
-void verdict_give(const struct device_info *info, const struct account_mark *mark,
-                  const struct account_edge *end, struct fly_device_energy *out_energy);
+void verdict_give(const struct device_info *info, const struct account_window *window,
+                  struct fly_device_energy *out_energy);
 
 /* Nothing is known of a device. */
 void verdict_unknown(struct fly_device_energy *out_energy, const char *note);

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "meter/figure.h"
+
+#include <math.h>
+
+#include "meter/uncertainty.h"
+
+/* Of the energy in one averaging window, what swings within it are taken to hide at the edges, */
+static const double hidden_share = 0.06;
+/* and of the power at an edge. */
+static const double hidden_power_share = 0.15;
+
+/* Readings are whole milliwatts and millijoules; half of one is lost. */
+static const double rounding_w = 0.5e-3, rounding_j = 0.5e-3;
+
+static struct uncertainty_edge edge_of(const struct account_edge *edge, double period_s, double power_w)
+{
+    double low_s = fmin(edge->counter.age_low_s, period_s), high_s = fmin(edge->counter.age_high_s, period_s);
+
+    /* The driver looked at some moment of the reading. */
+    return (struct uncertainty_edge){.power_w = power_w,
+                                     .age_low_s = fmax(0.0, low_s - 0.5 * edge->read_s),
+                                     .age_high_s = fmax(low_s, high_s) + 0.5 * edge->read_s};
+}
+
+static struct uncertainty_sensor sensor_of(const struct account_window *window, double period_s)
+{
+    return (struct uncertainty_sensor){.period_s = period_s,
+                                       .window_s = window->sensing.power_window_s,
+                                       .apart_s = window->sensing.sample_s,
+                                       .local_w2 = window->variation.local_w2,
+                                       .noise_w2 = window->variation.noise_w2};
+}
+
+/* What a counter that sums power readings misses besides: what the sensor does not see, and its lag. */
+static double summed_half_j(const struct account_window *window, double length_s)
+{
+    const struct sensing *sensing = &window->sensing;
+    const struct uncertainty_sensor sensor = sensor_of(window, sensing->power_period_s);
+    const struct integral_edge *begin = &window->mark.begin.integral, *end = &window->end.integral;
+    double lag_j = sensing->lag_s * fabs(begin->power_w - end->power_w);
+
+    return lag_j + hypot(uncertainty_unseen_j(&sensor, length_s), M_SQRT2 * window->held_j);
+}
+
+/* What two edges miss whose counter was last updated at random moments of its period, under the load of late.
+ */
+static double edges_half_j(const struct account_window *window)
+{
+    double half_j = window->edges_w * window->counter_period_s;
+
+    /* Powers of late are those of the readings, which may average over more than that period. */
+    if (window->sensing.power_window_s > 2.0 * window->counter_period_s)
+        half_j *= 1.0 + hidden_power_share;
+    return half_j;
+}
+
+struct figure figure_by_counter(const struct account_window *window, double length_s)
+{
+    const struct account_edge *begin = &window->mark.begin, *end = &window->end;
+    double period_s = window->counter_period_s, mean_w, filled_j;
+    struct figure figure = {.known = begin->counter.known && end->counter.known &&
+                                     begin->counter.holes == end->counter.holes};
+    struct uncertainty_edge from, to;
+
+    if (!figure.known)
+        return figure;
+    figure.energy_j = (double)(end->counter.total_uj - begin->counter.total_uj) * 1e-6;
+    mean_w = figure.energy_j / length_s;
+    from = edge_of(begin, period_s, begin->integral.known ? begin->integral.power_w : mean_w);
+    to = edge_of(end, period_s, end->integral.known ? fmax(end->integral.power_w, mean_w) : mean_w);
+    figure.half_j = fmax(uncertainty_ages_j(&from, &to), edges_half_j(window));
+    if (window->sensing.counter_from_power)
+        figure.half_j = hypot(figure.half_j, summed_half_j(window, length_s));
+    /* A gap that was filled is off by less than what it was filled with. */
+    filled_j = (double)(end->counter.filled_uj - begin->counter.filled_uj) * 1e-6;
+    figure.half_j = hypot(figure.half_j, filled_j) + rounding_j;
+    return figure;
+}
+
+struct figure figure_by_integral(const struct account_window *window, double length_s)
+{
+    const struct account_mark *mark = &window->mark;
+    const struct integral_edge *end = &window->end.integral;
+    const struct integral_edge *begin = mark->centred ? &mark->begin_centred : &mark->begin.integral;
+    const struct sensing *sensing = &window->sensing;
+    const struct uncertainty_sensor sensor = sensor_of(window, sensing->sample_s);
+    struct figure figure = {.known = mark->begin.integral.known && begin->known && end->known &&
+                                     mark->begin.integral.holes == end->holes};
+
+    if (!figure.known)
+        return figure;
+    if (mark->centred) {
+        figure.energy_j = end->total_j + sensing->lag_s * end->power_w - begin->total_j;
+        figure.half_j = hypot(M_SQRT2 * window->held_j, uncertainty_unseen_j(&sensor, length_s));
+    } else {
+        /* Every reading so far speaks of the time before the window, the last one least. */
+        figure.energy_j = end->power_w * length_s;
+        figure.half_j = window->held_j;
+    }
+    /* Swings that come again within the time that a reading averages over do not show in it. */
+    if (sensing->power_window_s > sensing->power_period_s)
+        figure.half_j = hypot(figure.half_j, hidden_share * sensing->power_window_s * end->power_w);
+    figure.half_j += rounding_w * length_s;
+    return figure;
+}
+
+/* A reading that averages over more than the window says little of it. */
+bool figure_is_averaged_away(const struct sensing *sensing, double length_s)
+{
+    return sensing->power_window_s > sensing->power_period_s && length_s < sensing->power_window_s;
+}

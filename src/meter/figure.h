@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef FLYBALL_METER_FIGURE_H
+#define FLYBALL_METER_FIGURE_H
+
+#include <stdbool.h>
+
+#include "meter/account.h"
+
+/* An energy of a window, and the half width of the interval that holds the true one in 95 of 100 cases. */
+struct figure {
+    bool known;
+    double energy_j, half_j;
+};
+
+/* As the counter has it, and as sampled power has it. docs/metering.md derives both. Pure. */
+struct figure figure_by_counter(const struct account_window *window, double length_s);
+struct figure figure_by_integral(const struct account_window *window, double length_s);
+
+/* Whether a power reading averages over more than the window, and so says little of it. */
+bool figure_is_averaged_away(const struct sensing *sensing, double length_s);
+
+#endif

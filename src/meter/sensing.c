@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "meter/sensing.h"
+
+#include <math.h>
+
+/* Where nothing is known of a counter: what GPUs were seen to have at most, and what RAPL documents. */
+static const double counter_period_s[DEVICE_KIND_COUNT] = {
+    [DEVICE_GPU] = 0.1, [DEVICE_CPU] = 0.001, [DEVICE_DRAM] = 0.001};
+
+/* Of a power reading: A100 and H100, which see least of all boards that were measured. */
+static const double power_period_s = 0.1, power_window_s = 0.025, average_window_s = 1.0;
+
+static double known_or(double value, double otherwise)
+{
+    return value > 0.0 ? value : otherwise;
+}
+
+struct sensing sensing_of(const struct device_info *info, double sample_s, bool average)
+{
+    struct sensing sensing = {
+        .counter_period_s = known_or(info->sensor.counter_period_s, counter_period_s[info->kind]),
+        .power_period_s = known_or(info->sensor.power_period_s, power_period_s),
+        .power_window_s = known_or(info->sensor.power_window_s, power_window_s),
+        .counter_from_power = info->sensor.counter_from_power,
+        .sample_s = sample_s,
+    };
+
+    if (average)
+        sensing.power_window_s = fmax(sensing.power_window_s, average_window_s);
+    /* A reading is half a period old in the mean, and speaks of the middle of its window. */
+    sensing.lag_s = 0.5 * (sensing.power_period_s + sensing.power_window_s);
+    return sensing;
+}

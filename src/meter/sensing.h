@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef FLYBALL_METER_SENSING_H
+#define FLYBALL_METER_SENSING_H
+
+#include "device/device.h"
+
+/*
+ * How a device's figures come about, with nothing left open: the facts that its
+ * back end states, and where it states none, the worst that boards were seen to
+ * do.
+ */
+struct sensing {
+    double counter_period_s, power_period_s, power_window_s;
+    bool counter_from_power;
+    double lag_s;    /* by which the middle of what a power reading averages lies before its being read */
+    double sample_s; /* between two samples of ours */
+};
+
+/* `average` says that the power read is the average over about a second. Pure. */
+struct sensing sensing_of(const struct device_info *info, double sample_s, bool average);
+
+#endif

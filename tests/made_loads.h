@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef FLYBALL_TESTS_MADE_LOADS_H
+#define FLYBALL_TESTS_MADE_LOADS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/*
+ * Made-up loads of a GPU, step by step: what power is wanted, for how long. Each
+ * is a sequence drawn from a seed, without an end.
+ */
+struct made_load {
+    const char *name;
+    bool locked;             /* strictly periodic, so that a part-time sensor can beat with it */
+    double period_s, jitter; /* of what repeats; each period is off by at most this share */
+    double duty;             /* of the period, the share at high power */
+    double low_w, high_w;
+    double pause_every_s, pause_s, pause_w; /* 0: never; each drawn from an exponential distribution */
+};
+
+extern const struct made_load made_loads[];
+extern const unsigned made_load_count;
+
+/* Where a sequence stands. */
+struct made_sequence {
+    const struct made_load *load;
+    uint64_t random;
+    bool high, pausing;
+    double until_pause_s, period_s;
+};
+
+struct made_sequence made_sequence(const struct made_load *load, uint64_t seed);
+
+/* The next step. */
+void made_sequence_next(struct made_sequence *sequence, double *out_duration_s, double *out_power_w);
+
+#endif
