@@ -91,6 +91,26 @@ static void test_boards(void **state)
     }
 }
 
+/* Found by its name, where the loader is told to look there first. */
+static void test_by_name(void **state)
+{
+    const char *path = getenv("LD_LIBRARY_PATH"), *directory = getenv("FLYBALL_TEST_EMULATOR");
+    struct device_options options = {.nvml_path = NULL};
+    struct emulator *emulator;
+
+    (void)state;
+    if (path == NULL || directory == NULL || strstr(path, directory) == NULL) {
+        print_message("skipped: the emulator is not in LD_LIBRARY_PATH\n");
+        skip();
+    }
+    emulator = start("gpus=2,time=virtual");
+    memset(&list, 0, sizeof list);
+    assert_int_equal(device_backend_nvml.open(&options, &list, NULL), 0);
+    assert_int_equal(list.count, 2);
+    assert_true(list.devices[1].info.emulated);
+    stop(emulator);
+}
+
 static void test_lost(void **state)
 {
     struct emulator *emulator = start("gpus=3,time=virtual");
@@ -202,10 +222,8 @@ static void test_every_fault(void **state)
 }
 
 static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(test_boards),
-    cmocka_unit_test(test_lost),
-    cmocka_unit_test(test_reset_counter),
-    cmocka_unit_test(test_every_fault),
+    cmocka_unit_test(test_boards),        cmocka_unit_test(test_by_name),     cmocka_unit_test(test_lost),
+    cmocka_unit_test(test_reset_counter), cmocka_unit_test(test_every_fault),
 };
 
 int main(void)

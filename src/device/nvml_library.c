@@ -159,7 +159,8 @@ void nvml_library_release(struct nvml_library *library)
 {
     if (--library->users > 0)
         return;
-    library->call.shutdown();
-    shared_object_close(&library->object);
+    /* What does not let go of its state is better left where that state is in use. */
+    if (library->call.shutdown() == NVML_SUCCESS)
+        shared_object_close(&library->object);
     free(library);
 }
