@@ -3,6 +3,7 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "emulator/sensor.h"
@@ -19,6 +20,7 @@ static struct {
     pthread_mutex_t mutex;
     unsigned users;
     struct emulator *emulator;
+    int64_t identity; /* of the state that `met` counts calls of */
     uint64_t met[FAULTS_MAX];
 } library = {.mutex = PTHREAD_MUTEX_INITIALIZER};
 
@@ -167,6 +169,15 @@ int call_end(struct call *call, int code)
     return code;
 }
 
+/* The library of one state after another counts calls anew, and goes on with one that it opens again. */
+static void count_anew(void)
+{
+    if (library.identity == library.emulator->state->identity)
+        return;
+    library.identity = library.emulator->state->identity;
+    memset(library.met, 0, sizeof library.met);
+}
+
 /* The first initialisation opens the state; a fault of the script may still end it. */
 int call_library_open(const char *function)
 {
@@ -177,6 +188,7 @@ int call_library_open(const char *function)
     if (library.emulator == NULL && emulator_open_or_create(NULL, &library.emulator, NULL) < 0)
         code = NVML_DRIVER_NOT_LOADED;
     if (code == NVML_SUCCESS) {
+        count_anew();
         call.state = library.emulator->state;
         code = call_end(&call, meet(&call, function, -1));
     }

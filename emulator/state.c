@@ -75,6 +75,7 @@ static void init_state(struct emulator_state *state, const struct emulator_setti
     read_boot(state->boot);
     init_mutex(&state->mutex);
     state->settings = *settings;
+    state->identity = mono_now().ns;
     state->created_ns = settings->virtual_time ? virtual_start_ns : mono_now().ns;
     state->created_date_ns = settings->virtual_time ? virtual_date_ns : clock_real.date(NULL).ns;
     state->virtual_ns = virtual_start_ns;
@@ -310,7 +311,7 @@ void state_spend(struct emulator_state *state, double duration_s, bool busy)
     if (duration_s <= 0.0)
         return;
     if (state->settings.virtual_time) {
-        state->virtual_ns += (int64_t)(duration_s * 1e9);
+        state->virtual_ns += (int64_t)(duration_s * 1e9 + 0.5);
         return;
     }
     until = mono_after_s(mono_now(), duration_s);

@@ -79,6 +79,7 @@ struct emulator_state {
     uint64_t bytes;
     pthread_mutex_t mutex;
     struct emulator_settings settings;
+    int64_t identity; /* differs from that of other states */
     int64_t created_ns;
     int64_t created_date_ns;
     _Atomic int64_t virtual_ns;

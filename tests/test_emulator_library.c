@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The emulator's driver library, loaded as a program would: what it answers. */
+#include "emulator_support.h"
+
+static void test_identity(void **state)
+{
+    struct emulator *emulator = start("gpus=3,model=h100", NULL);
+    char text[NVML_NAME_BYTES], again[NVML_NAME_BYTES];
+    struct nvml_device *handle = NULL;
+    struct nvml_pci_info pci;
+    unsigned count = 0, number = 0;
+
+    (void)state;
+    assert_int_equal(nvml.nvmlDeviceGetCount_v2(&count), NVML_UNINITIALIZED);
+    assert_int_equal(nvml.nvmlInit_v2(), NVML_SUCCESS);
+    assert_int_equal(nvml.nvmlDeviceGetCount_v2(&count), NVML_SUCCESS);
+    assert_int_equal(count, 3);
+    assert_int_equal(nvml.nvmlDeviceGetHandleByIndex_v2(3, &handle), NVML_INVALID_ARGUMENT);
+    assert_int_equal(nvml.nvmlDeviceGetIndex(NULL, &number), NVML_INVALID_ARGUMENT);
+    assert_int_equal(nvml.nvmlDeviceGetIndex(device(0), NULL), NVML_INVALID_ARGUMENT);
+    for (unsigned i = 0; i < count; i++) {
+        assert_int_equal(nvml.nvmlDeviceGetUUID(device(i), text, sizeof text), NVML_SUCCESS);
+        assert_int_equal(nvml.nvmlDeviceGetHandleByUUID(text, &handle), NVML_SUCCESS);
+        assert_ptr_equal(handle, device(i));
+        assert_int_equal(nvml.nvmlDeviceGetPciInfo_v3(device(i), &pci), NVML_SUCCESS);
+        assert_int_equal(nvml.nvmlDeviceGetHandleByPciBusId_v2(pci.bus_id, &handle), NVML_SUCCESS);
+        assert_ptr_equal(handle, device(i));
+        assert_int_equal(nvml.nvmlDeviceGetHandleByPciBusId_v2(pci.bus_id_legacy, &handle), NVML_SUCCESS);
+        assert_ptr_equal(handle, device(i));
+        assert_int_equal(nvml.nvmlDeviceGetUUID(device((i + 1) % count), again, sizeof again), NVML_SUCCESS);
+        assert_string_not_equal(text, again);
+    }
+    assert_int_equal(nvml.nvmlDeviceGetName(device(0), text, 5), NVML_INSUFFICIENT_SIZE);
+    assert_int_equal(nvml.nvmlDeviceGetName(device(0), text, sizeof text), NVML_SUCCESS);
+    assert_string_equal(text, "Emulated H100-SXM5-80GB (Flyball)");
+    assert_int_equal(nvml.nvmlSystemGetDriverVersion(text, sizeof text), NVML_SUCCESS);
+    check_contains(text, "flyball-emulator");
+    check_contains(nvml.flyball_emulator_version(), "flyball-emulator");
+    check_contains(nvml.nvmlErrorString(NVML_GPU_IS_LOST), "emulator");
+    check_contains(nvml.nvmlErrorString(12345), "does not have");
+    assert_int_equal(nvml.nvmlInit_v2(), NVML_SUCCESS);
+    assert_int_equal(nvml.nvmlShutdown(), NVML_SUCCESS);
+    assert_int_equal(nvml.nvmlShutdown(), NVML_SUCCESS);
+    assert_int_equal(nvml.nvmlShutdown(), NVML_UNINITIALIZED);
+    stop(emulator);
+}
+
+static void test_limits_and_clocks(void **state)
+{
+    struct emulator *emulator = start("gpus=1,model=a100,time=virtual,any-user,sensor=exact", NULL);
+    struct nvml_power_value_v2 limit = {
+        .version = NVML_POWER_VALUE_V2, .scope = NVML_SCOPE_GPU, .power_mw = 150000};
+    unsigned lowest = 0, highest = 0, number = 0;
+    unsigned long long reasons = 0;
+
+    (void)state;
+    assert_int_equal(nvml.nvmlInit_v2(), NVML_SUCCESS);
+    assert_int_equal(nvml.nvmlDeviceGetPowerManagementLimitConstraints(device(0), &lowest, &highest),
+                     NVML_SUCCESS);
+    assert_int_equal(lowest, 100000);
+    assert_int_equal(highest, 400000);
+    assert_int_equal(nvml.nvmlDeviceSetPowerManagementLimit(device(0), 99999), NVML_INVALID_ARGUMENT);
+    assert_int_equal(nvml.nvmlDeviceSetPowerManagementLimit(device(0), 400001), NVML_INVALID_ARGUMENT);
+    assert_int_equal(nvml.nvmlDeviceSetPowerManagementLimit_v2(device(0), &limit), NVML_SUCCESS);
+    assert_int_equal(nvml.nvmlDeviceGetPowerManagementLimit(device(0), &number), NVML_SUCCESS);
+    assert_int_equal(number, 150000);
+    assert_int_equal(nvml.nvmlDeviceGetCurrentClocksEventReasons(device(0), &reasons), NVML_SUCCESS);
+    assert_int_equal(reasons, NVML_REASON_IDLE);
+    emulator_set_load(emulator, 0, 300.0);
+    emulator_advance_s(emulator, 5.0);
+    assert_int_equal(nvml.nvmlDeviceGetPowerUsage(device(0), &number), NVML_SUCCESS);
+    assert_int_equal(number, 150000);
+    assert_int_equal(nvml.nvmlDeviceGetCurrentClocksThrottleReasons(device(0), &reasons), NVML_SUCCESS);
+    assert_int_equal(reasons, NVML_REASON_POWER_CAP);
+    assert_int_equal(nvml.nvmlDeviceGetClockInfo(device(0), NVML_CLOCK_SM, &number), NVML_SUCCESS);
+    assert_int_equal(number, (unsigned)(1410 * cbrt(90.0 / 240.0)));
+    assert_int_equal(nvml.nvmlDeviceSetGpuLockedClocks(device(0), 210, 705), NVML_SUCCESS);
+    emulator_advance_s(emulator, 5.0);
+    assert_int_equal(nvml.nvmlDeviceGetPowerUsage(device(0), &number), NVML_SUCCESS);
+    assert_int_equal(number, 60000 + 240000 / 8);
+    assert_int_equal(nvml.nvmlDeviceResetGpuLockedClocks(device(0)), NVML_SUCCESS);
+    assert_int_equal(nvml.nvmlShutdown(), NVML_SUCCESS);
+    stop(emulator);
+}
+
+/* The field ids against the functions, and what a board does not have. */
+static void test_fields(void **state)
+{
+    struct emulator *emulator = start("gpus=1,model=h100,time=virtual", NULL);
+    struct nvml_field_value fields[] = {
+        {.field_id = NVML_FIELD_TOTAL_ENERGY},
+        {.field_id = NVML_FIELD_POWER_INSTANT},
+        {.field_id = NVML_FIELD_POWER_AVERAGE},
+        {.field_id = NVML_FIELD_POWER_LIMIT_MAX},
+        {.field_id = NVML_FIELD_POWER_INSTANT, .scope_id = NVML_SCOPE_MODULE},
+        {.field_id = 4711},
+    };
+    struct nvml_sample samples[200];
+    struct flyball_emulator_sensor sensor;
+    unsigned long long energy_mj = 0;
+    unsigned power_mw = 0, type = 0, count = COUNT(samples);
+
+    (void)state;
+    assert_int_equal(nvml.nvmlInit_v2(), NVML_SUCCESS);
+    emulator_set_load(emulator, 0, 500.0);
+    emulator_advance_s(emulator, 0.7);
+    assert_int_equal(nvml.nvmlDeviceGetFieldValues(device(0), (int)COUNT(fields), fields), NVML_SUCCESS);
+    assert_int_equal(nvml.nvmlDeviceGetTotalEnergyConsumption(device(0), &energy_mj), NVML_SUCCESS);
+    assert_int_equal(fields[0].code, NVML_SUCCESS);
+    assert_int_equal(fields[0].value.ull, energy_mj);
+    assert_int_equal(nvml.nvmlDeviceGetPowerUsage(device(0), &power_mw), NVML_SUCCESS);
+    assert_int_equal(fields[2].value.ui, power_mw);
+    assert_true(fields[1].value.ui > 499000 && fields[1].value.ui <= 500000);
+    assert_true(power_mw < 400000);
+    assert_int_equal(fields[3].value.ui, 700000);
+    assert_int_equal(fields[4].code, NVML_NOT_SUPPORTED);
+    assert_int_equal(fields[5].code, NVML_NOT_SUPPORTED);
+    assert_int_equal(
+        nvml.nvmlDeviceGetSamples(device(0), NVML_SAMPLES_TOTAL_POWER, 0, &type, &count, samples),
+        NVML_SUCCESS);
+    assert_true(count >= 6 && count <= 8);
+    assert_int_equal(samples[count - 1].value.ui, power_mw);
+    for (unsigned i = 1; i < count; i++)
+        assert_int_equal(samples[i].timestamp_us - samples[i - 1].timestamp_us, 100000);
+    assert_int_equal(nvml.flyball_emulator_sensor(device(0), &sensor), NVML_SUCCESS);
+    check_double(sensor.average_window_s, 1.0);
+    check_double(sensor.instant_window_s, 0.025);
+    assert_int_equal(nvml.nvmlShutdown(), NVML_SUCCESS);
+    stop(emulator);
+}
+
+/* The same history by the same calls: the same answers, to the last digit. */
+static void test_virtual_time_repeats(void **state)
+{
+    unsigned long long answers[2][300];
+
+    (void)state;
+    for (int run = 0; run < 2; run++) {
+        struct emulator *emulator = start("gpus=1,time=virtual,noise-w=3,counter=power,latency-us=37", NULL);
+        uint64_t random = 5;
+
+        assert_int_equal(nvml.nvmlInit_v2(), NVML_SUCCESS);
+        for (int i = 0; i < 300; i += 3) {
+            unsigned power_mw = 0;
+
+            emulator_set_load(emulator, 0, 500.0 * test_uniform(&random));
+            emulator_advance_s(emulator, test_uniform(&random));
+            assert_int_equal(nvml.nvmlDeviceGetTotalEnergyConsumption(device(0), &answers[run][i]),
+                             NVML_SUCCESS);
+            assert_int_equal(nvml.nvmlDeviceGetPowerUsage(device(0), &power_mw), NVML_SUCCESS);
+            answers[run][i + 1] = power_mw;
+            answers[run][i + 2] = (unsigned long long)emulator_now(emulator).ns;
+        }
+        assert_int_equal(nvml.nvmlShutdown(), NVML_SUCCESS);
+        stop(emulator);
+    }
+    assert_memory_equal(answers[0], answers[1], sizeof answers[0]);
+}
+
+/* Reads and turns what another thread does too; the first failing code, or 0. */
+static void *use_often(void *data)
+{
+    unsigned *failed = data;
+    unsigned power_mw;
+    unsigned long long energy_mj, last_mj = 0;
+
+    for (int i = 0; i < 2000 && *failed == 0; i++) {
+        *failed |= (unsigned)nvml.nvmlInit_v2();
+        *failed |= (unsigned)nvml.nvmlDeviceGetPowerUsage(device(0), &power_mw);
+        *failed |= (unsigned)nvml.nvmlDeviceSetPowerManagementLimit(device(0), 100000 + (unsigned)i);
+        *failed |= (unsigned)nvml.nvmlDeviceGetTotalEnergyConsumption(device(0), &energy_mj);
+        *failed |= energy_mj < last_mj;
+        last_mj = energy_mj;
+        *failed |= (unsigned)nvml.nvmlShutdown();
+    }
+    return NULL;
+}
+
+static void test_threads(void **state)
+{
+    struct emulator *emulator =
+        start("gpus=1,any-user,counter-period-ms=0,counter=power", "every 1000000 lost");
+    pthread_t threads[4];
+    unsigned failed[COUNT(threads)] = {0};
+
+    (void)state;
+    assert_int_equal(nvml.nvmlInit_v2(), NVML_SUCCESS);
+    for (size_t i = 0; i < COUNT(threads); i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, use_often, &failed[i]), 0);
+    for (size_t i = 0; i < COUNT(threads); i++) {
+        assert_int_equal(pthread_join(threads[i], NULL), 0);
+        assert_int_equal(failed[i], 0);
+    }
+    assert_int_equal(nvml.nvmlShutdown(), NVML_SUCCESS);
+    stop(emulator);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_identity), cmocka_unit_test(test_limits_and_clocks),
+        cmocka_unit_test(test_fields),   cmocka_unit_test(test_virtual_time_repeats),
+        cmocka_unit_test(test_threads),
+    };
+
+    return emulator_support_begin() != 0 || cmocka_run_group_tests(tests, NULL, NULL) != 0;
+}
