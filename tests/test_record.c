@@ -176,12 +176,15 @@ static void test_utf8(void **state)
     (void)state;
     for (size_t i = 0; i < COUNT(names); i++) {
         struct fly_measurement measured = make_measurement(names[i].name);
+        json_t *document;
 
         measured.devices = NULL;
         fly_record_window(meter, &measured, FLY_RECORD_JSON, text, sizeof text);
         snprintf(expected, sizeof expected, "\"window_name\":\"%s\",", names[i].written);
         check_contains(text, expected);
-        json_decref(json_loads(text, 0, NULL));
+        document = json_loads(text, 0, NULL);
+        assert_non_null(document);
+        json_decref(document);
     }
 }
 

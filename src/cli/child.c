@@ -174,6 +174,15 @@ int child_start(struct child *child, const char *variable)
     return -1;
 }
 
+void child_abandon(struct child *child)
+{
+    kill(child->pid, SIGKILL);
+    while (waitpid(child->pid, NULL, 0) < 0 && errno == EINTR)
+        ;
+    close(child->gate);
+    close(child->outcome);
+}
+
 /*
  * What the kernel sent came from the terminal, to the whole group. SIGCONT goes
  * on in any case: it does no harm twice, and a stopped program needs it.

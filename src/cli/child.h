@@ -56,6 +56,9 @@ int child_start(struct child *child, const char *variable);
 /* Waits until the program has ended, and passes signals on to it. */
 void child_wait(struct child *child);
 
+/* Ends the process before it was started. */
+void child_abandon(struct child *child);
+
 /* Puts the program in this process's place; returns only on failure, with the status a shell would give. */
 int child_replace(char *const *arguments);
 

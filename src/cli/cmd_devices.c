@@ -208,7 +208,7 @@ static int emit_all(const struct cli_call *call, const struct device_list *list,
 static int devices_run(const struct cli_call *call, struct fly_error *out_error)
 {
     static struct device_list list; /* large */
-    int result = cli_open_devices(call, GPUS_ALL, &list, out_error);
+    int result = cli_open_devices(call, GPUS_ALL, &list, NULL, out_error);
 
     if (result < 0)
         return result;

@@ -217,7 +217,7 @@ static int record_run(const struct cli_call *call, struct fly_error *out_error)
         return error_no_memory(out_error);
     record->call = call;
     record->path = cli_operand(call, 0);
-    code = cli_open_devices(call, GPUS_ALL, &record->devices, out_error);
+    code = cli_open_devices(call, GPUS_ALL, &record->devices, NULL, out_error);
     if (code == 0) {
         code = record_into_file(record, out_error);
         device_list_close(&record->devices);

@@ -29,8 +29,10 @@ const struct cli_option cli_common_options[] = {
 };
 const size_t cli_common_option_count = sizeof cli_common_options / sizeof cli_common_options[0];
 
-/* clang-format off: one command a line, so that lists merge */
+/* One command a line, so that lists merge. */
+/* clang-format off */
 static const struct cli_command *const commands[] = {
+    &cmd_run,
     &cmd_devices,
     &cmd_record,
     &cmd_demo,
@@ -53,6 +55,8 @@ static const struct cli_group groups[] = {
 };
 
 static const struct cli_variable variables[] = {
+    {"FLYBALL_COUNTED_BY",
+     "Set by 'flyball run' for what it runs: which devices it counts, so that another one inside does not."},
     {"FLYBALL_DISABLE", "Set to 1, training runs as if Flyball were not there."},
     {"FLYBALL_EMULATOR", "Settings of an emulator that is yet to be started, such as 'gpus=4,model=h100'."},
     {"FLYBALL_EMULATOR_STATE", "File of the emulated GPUs, where flyball-emulator started some."},

@@ -4,8 +4,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "device/selection.h"
-
 struct device_options cli_device_options(const struct cli_call *call)
 {
     const char *root = cli_text(call, "sysfs-root");
@@ -19,29 +17,25 @@ struct device_options cli_device_options(const struct cli_call *call)
     };
 }
 
-static void select_visible(const struct cli_call *call, struct device_list *list)
-{
-    struct visibility visible = visibility_of_environment();
-    char note[SELECTION_NOTE_MAX] = "";
-
-    device_select_visible(list, &visible, note);
-    if (note[0] != '\0')
-        cli_note(call, "%s", note);
-}
-
 int cli_open_devices(const struct cli_call *call, enum gpus_without_choice without,
-                     struct device_list *out_list, struct fly_error *out_error)
+                     struct device_list *out_list, char out_note[SELECTION_NOTE_MAX],
+                     struct fly_error *out_error)
 {
     struct device_options options = cli_device_options(call);
     const char *gpus = cli_text(call, "gpus");
     int result = device_list_open(&options, out_list, out_error);
 
+    if (out_note != NULL)
+        out_note[0] = '\0';
     if (result < 0)
         return result;
-    if (gpus == NULL && without == GPUS_VISIBLE)
-        select_visible(call, out_list);
-    if (gpus != NULL)
+    if (gpus != NULL) {
         result = device_select_named(out_list, gpus, out_error);
+    } else if (without == GPUS_VISIBLE) {
+        struct visibility visible = visibility_of_environment();
+
+        device_select_visible(out_list, &visible, out_note);
+    }
     if (result < 0)
         device_list_close(out_list);
     return result;

@@ -4,13 +4,14 @@
 
 #include "cli/call.h"
 #include "device/device.h"
+#include "device/selection.h"
 
 /*
  * Devices as the options of cli/device_options.h want them.
  *
  *     static struct device_list list;
  *
- *     if (cli_open_devices(call, GPUS_ALL, &list, out_error) < 0)
+ *     if (cli_open_devices(call, GPUS_ALL, &list, NULL, out_error) < 0)
  *         ...
  *     device_list_close(&list);
  */
@@ -23,11 +24,12 @@ struct device_options cli_device_options(const struct cli_call *call);
 
 /*
  * Opens the devices of this machine and keeps the GPUs that were asked for; CPUs
- * and memory stay. A note says what hides GPUs. FLY_ENOTFOUND and FLY_EUSAGE for
- * what --gpus names wrongly, and the errors of device_list_open.
+ * and memory stay. `out_note` (may be NULL) receives what hides GPUs, "" for nothing. FLY_ENOTFOUND and
+ * FLY_EUSAGE for what --gpus names wrongly, and the errors of device_list_open.
  */
 int cli_open_devices(const struct cli_call *call, enum gpus_without_choice without,
-                     struct device_list *out_list, struct fly_error *out_error);
+                     struct device_list *out_list, char out_note[SELECTION_NOTE_MAX],
+                     struct fly_error *out_error);
 
 /* Notes on back ends that found nothing or not everything, and why. */
 void cli_note_backends(const struct cli_call *call, const struct device_list *list);

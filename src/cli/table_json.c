@@ -6,11 +6,11 @@
 
 #include "base/error.h"
 #include "cli/table_private.h"
+#include "cli/text_value.h"
 
 enum { KEY_MAX = 96, REAL_DIGITS = 17 };
 
-/* A JSON text; what is not UTF-8 (a file name may not be) has its bytes above ASCII replaced. */
-static json_t *text_value(const char *text)
+json_t *text_value(const char *text)
 {
     json_t *value = json_string(text);
     char *copy;

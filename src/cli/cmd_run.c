@@ -1,0 +1,347 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs a program and measures around it. Whatever goes wrong with measuring is a
+ * sentence in the report; the program runs as if this one were not there.
+ */
+#include <errno.h>
+#include <flyball/record.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "cli/call_private.h"
+#include "cli/child.h"
+#include "cli/commands.h"
+#include "cli/device_options.h"
+#include "cli/open_devices.h"
+#include "cli/run_files.h"
+#include "cli/run_result.h"
+#include "cli/table_private.h"
+#include "meter/meter.h"
+
+enum { HOST_MAX = 256, REPORT_MAX = 1 << 22, STATUS_LINE_MAX = 256 };
+
+static const struct cli_option options[] = {
+    DEVICE_OPTION_GPUS(
+        "If not given, those that the program will see, by CUDA_VISIBLE_DEVICES and its like."),
+    {.name = "output",
+     .type = CLI_TEXT,
+     .placeholder = "FILE",
+     .help = "Write the report to this file as JSON."},
+    {.name = "csv",
+     .type = CLI_TEXT,
+     .placeholder = "FILE",
+     .help = "Add a line to this CSV file: start_time, window_name, elapsed_time and each GPU's energy."},
+    DEVICE_OPTIONS,
+};
+
+/* Large, and there is one. */
+struct run {
+    struct device_list list;
+    struct claims claims;
+    struct fly_device_energy devices[DEVICES_MAX];
+    char variable[CLAIM_VARIABLE_MAX + sizeof CLAIM_VARIABLE + 1];
+    struct identity identity;
+    struct fly_error fault;
+    char selection[SELECTION_NOTE_MAX];
+    struct fly_meter *meter; /* NULL: nothing is measured */
+    fly_window window;
+    bool opened; /* the list */
+    struct mono_time begin;
+    struct run_result result;
+};
+
+/* The program's words as exec wants them; NULL without memory. */
+static char **arguments_of(const struct cli_call *call)
+{
+    size_t count = cli_operand_count(call);
+    char **arguments = calloc(count + 1, sizeof *arguments);
+
+    for (size_t i = 0; arguments != NULL && i < count; i++) {
+        const char *word = cli_operand(call, i);
+
+        memcpy(&arguments[i], &word, sizeof word);
+    }
+    return arguments;
+}
+
+/* What a shell would say of a program that cannot be run; the status is the command's. */
+static void say_not_run(const struct cli_call *call, const char *program, int error, int status)
+{
+    char text[FLY_ERROR_TEXT_MAX];
+
+    snprintf(text, sizeof text, "'%.200s' cannot be run: %s", program,
+             error == ENOENT && strchr(program, '/') == NULL ? "there is no such command" : strerror(error));
+    console_say(call->console, "", text);
+    cli_exit_with(call, status);
+}
+
+static int replace(const struct cli_call *call, char *const *arguments)
+{
+    int status = child_replace(arguments);
+
+    say_not_run(call, arguments[0], errno, status);
+    return 0;
+}
+
+/* Opens the devices and begins to sample. A fault is kept; only a malformed list of GPUs is an error. */
+static int open_meter(const struct cli_call *call, struct run *run, struct fly_error *out_error)
+{
+    struct meter_parts parts = {.devices = &run->list};
+    int result = cli_open_devices(call, GPUS_VISIBLE, &run->list, run->selection, &run->fault);
+
+    if (result == FLY_EUSAGE)
+        return cli_value_error(call, "gpus", cli_text(call, "gpus"), "indices, UUIDs, all or none, each once",
+                               out_error);
+    if (result < 0)
+        return 0;
+    run->opened = true;
+    if (run->list.count == 0) {
+        error_set(&run->fault, FLY_EUNSUPPORTED,
+                  "no device here can be measured; 'flyball doctor' says why, and what would change it");
+        return 0;
+    }
+    if (meter_new(&parts, &run->meter, &run->fault) < 0)
+        run->meter = NULL;
+    return 0;
+}
+
+static void claim_devices(struct run *run)
+{
+    char host[HOST_MAX] = "";
+    struct claim_options claim_options = {.identity = &run->identity,
+                                          .inherited = getenv(CLAIM_VARIABLE),
+                                          .runtime_directory = getenv("XDG_RUNTIME_DIR"),
+                                          .fallback = "/tmp",
+                                          .uid = geteuid(),
+                                          .pid = getpid(),
+                                          .start_unix_s = run->result.measured.start_unix_s};
+    static const struct device_list none;
+    const struct device_list *list = run->meter != NULL ? &run->list : &none;
+    size_t length;
+
+    gethostname(host, sizeof host - 1);
+    identity_find((const char *const *)environ, host, &run->identity);
+    claims_take(&claim_options, list, &run->claims);
+    length = (size_t)snprintf(run->variable, sizeof run->variable, "%s=", CLAIM_VARIABLE);
+    claims_variable(&run->claims, list, run->variable + length);
+}
+
+static void begin(struct run *run, char *const *arguments)
+{
+    const char *slash = strrchr(arguments[0], '/');
+
+    run->result.measured.start_unix_s = (double)clock_real.date(clock_real.state).ns * 1e-9;
+    claim_devices(run);
+    if (run->meter != NULL && fly_meter_begin(run->meter, slash != NULL ? slash + 1 : arguments[0],
+                                              &run->window, &run->fault) < 0) {
+        fly_meter_close(run->meter);
+        run->meter = NULL;
+    }
+    run->begin = mono_now();
+}
+
+static void end(struct run *run)
+{
+    struct run_result *result = &run->result;
+
+    result->measured.time_s = mono_elapsed_s(run->begin, mono_now());
+    result->measured.size = sizeof result->measured;
+    result->measured.devices = run->devices;
+    result->measured.device_capacity = DEVICES_MAX;
+    if (run->meter != NULL && fly_meter_end(run->meter, run->window, &result->measured, &run->fault) < 0)
+        result->fault = run->fault.text;
+    if (run->meter == NULL)
+        result->fault = run->fault.text;
+    claims_release(&run->claims);
+}
+
+/* The most memory that this process ever had resident, in bytes; -1 when the kernel does not say. */
+static int64_t most_memory_bytes(void)
+{
+    FILE *status = fopen("/proc/self/status", "re");
+    char line[STATUS_LINE_MAX];
+    long long kibibytes = -1;
+
+    while (status != NULL && kibibytes < 0 && fgets(line, sizeof line, status) != NULL) {
+        if (strncmp(line, "VmHWM:", 6) == 0)
+            kibibytes = strtoll(line + 6, NULL, 10);
+    }
+    if (status != NULL)
+        fclose(status);
+    return kibibytes < 0 ? -1 : kibibytes * 1024;
+}
+
+static void count_own_use(struct run_result *result)
+{
+    struct rusage usage;
+
+    getrusage(RUSAGE_SELF, &usage);
+    result->own_cpu_s = (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
+                        (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) * 1e-6;
+    result->own_memory_bytes = most_memory_bytes();
+}
+
+/* The report in the form of --format. */
+static void put_report(const struct cli_call *call, const struct run *run, struct buffer *out)
+{
+    static char lines[REPORT_MAX / 8];
+    json_t *document;
+
+    switch (cli_format(call)) {
+    case TABLE_FORMAT_TABLE:
+        run_report_text(&run->result, out);
+        break;
+    case TABLE_FORMAT_JSON:
+        document = run_report_json(&run->result);
+        table_print_json(document, out, NULL);
+        json_decref(document);
+        break;
+    case TABLE_FORMAT_CSV:
+        if (run->result.fault != NULL)
+            break;
+        if (fly_record_header(run->meter, FLY_RECORD_CSV, lines, sizeof lines) > 0)
+            buffer_puts(out, lines);
+        if (fly_record_window(run->meter, &run->result.measured, FLY_RECORD_CSV, lines, sizeof lines) > 0)
+            buffer_puts(out, lines);
+        break;
+    }
+}
+
+static void report(const struct cli_call *call, struct run *run)
+{
+    const char *output = cli_text(call, "output");
+    const char *csv = cli_text(call, "csv");
+    struct fly_error error;
+    struct buffer text;
+
+    count_own_use(&run->result);
+    if (output != NULL && run_output_write(&run->result, output, &error) < 0) {
+        cli_warn(call, "no report: %s", error.text);
+        run->result.output = NULL;
+    }
+    if (csv != NULL && run->result.fault == NULL &&
+        run_csv_append(run->meter, &run->result.measured, csv, &error) < 0)
+        cli_warn(call, "%s", error.text);
+    if (cli_flag(call, "quiet"))
+        return;
+    buffer_init(&text, REPORT_MAX);
+    put_report(call, run, &text);
+    fwrite(text.data, 1, text.length, call->console->err);
+    fflush(call->console->err);
+    buffer_deinit(&text);
+}
+
+/* Runs the program that waits at its gate, and reports on it. */
+static void measure(const struct cli_call *call, struct child *child, char *const *arguments, struct run *run)
+{
+    begin(run, arguments);
+    if (child_start(child, run->variable) < 0) {
+        say_not_run(call, arguments[0], child->exec_errno, child->status);
+        claims_release(&run->claims);
+        return;
+    }
+    child_wait(child);
+    end(run);
+    run->result.arguments = arguments;
+    run->result.status = child->status;
+    run->result.signal = child->signal;
+    cli_exit_with(call, child->status);
+    report(call, run);
+}
+
+static void warn_of_output(const struct cli_call *call)
+{
+    const char *output = cli_text(call, "output");
+    struct fly_error error;
+
+    if (output != NULL && run_output_check(output, &error) < 0)
+        cli_warn(call, "there will be no report, and the program runs without: %s", error.text);
+}
+
+static int run_program(const struct cli_call *call, char *const *arguments, struct fly_error *out_error)
+{
+    static struct run run;
+    struct child child;
+    int result;
+
+    run.result = (struct run_result){.list = &run.list,
+                                     .claims = &run.claims,
+                                     .identity = &run.identity,
+                                     .selection = run.selection,
+                                     .output = cli_text(call, "output")};
+    warn_of_output(call);
+    if (child_fork(&child, arguments, &run.fault) < 0) {
+        cli_warn(call, "nothing is measured: %s", run.fault.text);
+        return replace(call, arguments);
+    }
+    result = open_meter(call, &run, out_error);
+    if (result == 0)
+        measure(call, &child, arguments, &run);
+    else
+        child_abandon(&child);
+    fly_meter_close(run.meter);
+    if (run.opened)
+        device_list_close(&run.list);
+    return result;
+}
+
+static int run_run(const struct cli_call *call, struct fly_error *out_error)
+{
+    const char *disable = getenv("FLYBALL_DISABLE");
+    char **arguments;
+    int result;
+
+    if (cli_operand_count(call) == 0)
+        return cli_usage(call, out_error, "no program to run; name one behind --");
+    arguments = arguments_of(call);
+    if (arguments == NULL)
+        return error_no_memory(out_error);
+    if (disable != NULL && strcmp(disable, "1") == 0)
+        result = replace(call, arguments);
+    else
+        result = run_program(call, arguments, out_error);
+    free(arguments);
+    return result;
+}
+
+const struct cli_command cmd_run = {
+    .words = "run",
+    .summary = "run a program and report the energy it took",
+    .paragraphs =
+        {"Runs any program as it stands and measures the devices of this machine from its start to its end. "
+         "The program has this one's standard streams; nothing is written to standard output, and the report "
+         "follows on standard error when the program has ended. --format says in which form, --quiet leaves "
+         "it "
+         "out.",
+         "For every device the report names its energy, where the figure comes from (the device's own "
+         "counter, "
+         "sampled power, or an estimate) and an interval that holds the true energy in 95 of 100 runs; the "
+         "error of the board's sensor itself, which no software sees, stands beside it. What is not known "
+         "says why. CPUs and memory are measured for the whole machine, whoever uses them.",
+         "Nothing is set on any device. A fault of measuring never stops the program nor changes its exit "
+         "status; with FLYBALL_DISABLE=1 the program takes the place of this one at once.",
+         "Signals sent to this process are passed on to the program; those of the terminal reach it from the "
+         "terminal. The program runs on should this process be killed.",
+         "Each device is counted once: where several ranks of a job, or one of these commands inside "
+         "another, "
+         "measure the same device, one counts it and the others say which one. 'flyball tally' adds up the "
+         "reports of a job. A job is known by the variables of its scheduler or launcher."},
+    .options = options,
+    .option_count = sizeof options / sizeof options[0],
+    .operands = "-- PROGRAM [ARGUMENT...]",
+    .runs_program = true,
+    .exit_status =
+        "That of the program; 126 when it cannot be executed, 127 when it is not found, 128 and the "
+        "number of a signal that ended it. When the command line, a variable or a configuration file "
+        "is wrong, the program does not start, and the status is as in flyball(1).",
+    .examples = {{"flyball run -- python train.py", "measure a training run"},
+                 {"flyball run -i 0,1 --output run.json -- ./train.sh --epochs 3",
+                  "measure two GPUs, and keep the report"},
+                 {"srun flyball run --output run-%t.json -- python train.py",
+                  "measure every task of a Slurm job; each GPU counts once"}},
+    .run = run_run,
+};
