@@ -4,6 +4,7 @@
 
 const struct device_backend *const device_backends[] = {
     &device_backend_nvml,
+    &device_backend_amdsmi,
     &device_backend_rapl_powercap,
     &device_backend_rapl_perf,
     &device_backend_cpu_estimate,
