@@ -76,8 +76,10 @@ static int look_for_a_driver(void)
     struct fly_error error = {.code = 0};
     void *real = dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
 
-    if (real != NULL)
+    if (real != NULL) {
+        dlclose(real);
         return EXIT_DRIVER;
+    }
     if (open_path(NULL, &error) != FLY_EUNSUPPORTED ||
         strstr(error.text, "no NVIDIA driver: library 'libnvidia-ml.so.1' cannot be loaded: ") == NULL ||
         strstr(error.text, "install NVIDIA's driver") == NULL) {

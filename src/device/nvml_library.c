@@ -2,7 +2,6 @@
 /* Finds the library, its functions and the reason why it does not work. */
 #include "device/nvml_library.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -117,10 +116,12 @@ static int initialise(const struct nvml_library *library, const char *name, stru
 static void avoid_long_processes(struct nvml_library *library)
 {
     static const struct call_row second = {.names = {"nvmlDeviceGetComputeRunningProcesses_v2"}};
-    unsigned major, minor;
+    char *dot;
+    unsigned long major = strtoul(library->driver, &dot, 10),
+                  minor = *dot == '.' ? strtoul(dot + 1, NULL, 10) : 0;
     const void *found;
 
-    if (sscanf(library->driver, "%u.%u", &major, &minor) != 2 || major != 535 || minor < 43 || minor >= 98)
+    if (major != 535 || minor < 43 || minor >= 98)
         return;
     found = find(&library->object, &second);
     memcpy(&library->call.processes, &found, sizeof found);

@@ -2,6 +2,7 @@
 /* The table of ways, which of them serve a device, and the readings. */
 #include "device/nvml_ways.h"
 
+#include <math.h>
 #include <stddef.h>
 
 /* Codes that say more than that the driver failed. */
@@ -152,8 +153,10 @@ static bool field_number(const struct nvml_field_value *field, int64_t *out_numb
 
     switch (field->value_type) {
     case NVML_VALUE_DOUBLE:
-        *out_number = value->d > -0x1p53 && value->d < 0x1p53 ? (int64_t)value->d : 0;
-        return value->d > -0x1p53 && value->d < 0x1p53;
+        if (!(fabs(value->d) < 1e15)) /* nor a NaN */
+            return false;
+        *out_number = (int64_t)value->d;
+        return true;
     case NVML_VALUE_UNSIGNED:
         *out_number = value->ui;
         return true;
