@@ -6,22 +6,22 @@
 #define NEVER 0.0, 0.0, 0.0
 
 const struct made_load made_loads[] = {
-    {"constant", false, 1.0, 0.0, 1.0, 250.0, 250.0, NEVER},
-    {"training, 0.32 s steps", false, 0.32, 0.05, 0.85, 110.0, 300.0, 25.0, 3.0, 75.0},
-    {"training, 0.09 s steps", false, 0.09, 0.1, 0.8, 120.0, 280.0, 30.0, 2.0, 80.0},
-    {"training, 2.5 s steps", false, 2.5, 0.05, 0.9, 100.0, 330.0, 40.0, 4.0, 70.0},
-    {"square, 30 ms", false, 0.03, 0.1, 0.5, 80.0, 320.0, NEVER},
-    {"square, 100 ms, jittered", false, 0.1, 0.1, 0.5, 80.0, 320.0, NEVER},
-    {"square, 240 ms", false, 0.24, 0.1, 0.5, 80.0, 320.0, NEVER},
-    {"square, 1 s", false, 1.0, 0.1, 0.5, 80.0, 320.0, NEVER},
-    {"square, 10 s", false, 10.0, 0.1, 0.5, 80.0, 320.0, NEVER},
-    {"short dips", false, 0.5, 0.3, 0.94, 70.0, 300.0, NEVER},
-    {"bursts", false, 3.0, 0.9, 0.1, 60.0, 350.0, NEVER},
-    {"rare bursts", false, 40.0, 0.9, 0.05, 60.0, 350.0, NEVER},
-    {"square, 100 ms exactly", true, 0.1, 0.0, 0.5, 80.0, 320.0, NEVER},
-    {"square, 103 ms exactly", true, 0.103, 0.0, 0.5, 80.0, 320.0, NEVER},
-    {"square, 200 ms exactly", true, 0.2, 0.0, 0.5, 80.0, 320.0, NEVER},
-    {"square, 333 ms exactly", true, 0.333, 0.0, 0.5, 80.0, 320.0, NEVER},
+    {"constant", 0, 1.0, 0.0, 1.0, 250.0, 250.0, NEVER},
+    {"training, 0.32 s steps", 0, 0.32, 0.05, 0.85, 110.0, 300.0, 25.0, 3.0, 75.0},
+    {"training, 0.09 s steps", 0, 0.09, 0.1, 0.8, 120.0, 280.0, 30.0, 2.0, 80.0},
+    {"training, 2.5 s steps", 0, 2.5, 0.05, 0.9, 100.0, 330.0, 40.0, 4.0, 70.0},
+    {"square, 30 ms", 0, 0.03, 0.1, 0.5, 80.0, 320.0, NEVER},
+    {"square, 100 ms, jittered", MADE_PART_TIME, 0.1, 0.1, 0.5, 80.0, 320.0, NEVER},
+    {"square, 240 ms", 0, 0.24, 0.1, 0.5, 80.0, 320.0, NEVER},
+    {"square, 1 s", MADE_SECOND, 1.0, 0.1, 0.5, 80.0, 320.0, NEVER},
+    {"square, 10 s", 0, 10.0, 0.1, 0.5, 80.0, 320.0, NEVER},
+    {"short dips", 0, 0.5, 0.3, 0.94, 70.0, 300.0, NEVER},
+    {"bursts", 0, 3.0, 0.9, 0.1, 60.0, 350.0, NEVER},
+    {"rare bursts", 0, 40.0, 0.9, 0.05, 60.0, 350.0, NEVER},
+    {"square, 100 ms exactly", MADE_PART_TIME | MADE_SECOND, 0.1, 0.0, 0.5, 80.0, 320.0, NEVER},
+    {"square, 103 ms exactly", MADE_PART_TIME, 0.103, 0.0, 0.5, 80.0, 320.0, NEVER},
+    {"square, 200 ms exactly", MADE_SECOND, 0.2, 0.0, 0.5, 80.0, 320.0, NEVER},
+    {"square, 333 ms exactly", MADE_SECOND, 0.333, 0.0, 0.5, 80.0, 320.0, NEVER},
 };
 const unsigned made_load_count = sizeof made_loads / sizeof made_loads[0];
 

@@ -6,12 +6,19 @@
 #include <stdint.h>
 
 /*
+ * Where a load repeats about as often as a part-time sensor looks, it beats with
+ * it, and readings show another load, slow and smooth. Where its period divides
+ * the second of an average, readings show a constant one.
+ */
+enum made_sensor { MADE_PART_TIME = 1, MADE_SECOND = 2 };
+
+/*
  * Made-up loads of a GPU, step by step: what power is wanted, for how long. Each
  * is a sequence drawn from a seed, without an end.
  */
 struct made_load {
     const char *name;
-    bool locked;             /* strictly periodic, so that a part-time sensor can beat with it */
+    unsigned hidden_from;    /* bits of enum made_sensor: whose readings cannot show what it does */
     double period_s, jitter; /* of what repeats; each period is off by at most this share */
     double duty;             /* of the period, the share at high power */
     double low_w, high_w;

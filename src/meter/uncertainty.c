@@ -29,19 +29,24 @@ double uncertainty_ages_j(const struct uncertainty_edge *begin, const struct unc
 }
 
 /*
- * What was seen says nothing of what was not but through their variance: a mean
- * over the seen part stands for the unseen u, which has three such parts in the
- * worst sensor known, so that each period is off by u with a variance of 4/3 of
- * that among readings. Where the sensor sees everything, noise is left. Periods
- * are independent of each other, or as far as samples of ours lie further apart,
- * those are; variances add, and 1.96 standard deviations make 95 %.
+ * The unseen u of a period is taken to be as the seen part is. It is off by u
+ * times the difference of two means, whose variance is that among readings, and
+ * a third of it more where the load changes many times in u; less where it
+ * changes rarely. Errors of neighbouring periods may go together for a while, as
+ * where the load nearly keeps step with the sensor: in a long window that
+ * averages out, in one of few periods it does not. Where the sensor sees all,
+ * noise is left. 1.96 standard deviations make 95 %.
  */
+static const double alone = 0.85, together = 3.0;
+
 double uncertainty_unseen_j(const struct uncertainty_sensor *sensor, double length_s)
 {
     double seen_s = fmin(sensor->window_s, sensor->period_s), unseen_s = sensor->period_s - seen_s;
-    double independent = length_s / fmax(sensor->period_s, sensor->apart_s);
-    double variance_j2 = independent * (4.0 / 3.0 * unseen_s * unseen_s * sensor->local_w2 +
-                                        seen_s * sensor->period_s * sensor->noise_w2);
+    /* Periods within one sample of ours are as one. */
+    double periods = length_s / fmax(sensor->period_s, sensor->apart_s);
+    double variance_j2 =
+        (alone * periods + fmin(together, periods)) * unseen_s * unseen_s * sensor->local_w2 +
+        periods * seen_s * sensor->period_s * sensor->noise_w2;
 
     return 1.96 * sqrt(variance_j2);
 }
