@@ -2,6 +2,7 @@
 /* The NVML back end against a driver library that answers what each test wants. */
 #include "test.h"
 
+#include "device/sensor_facts.h"
 #include "nvml/opened.h"
 
 static struct reading read_one(const struct opened *opened, size_t gpu, enum quantity quantity)
@@ -299,6 +300,37 @@ static void test_power_by_chip(void **state)
     }
 }
 
+static void test_sensor_facts(void **state)
+{
+    static const struct {
+        unsigned architecture;
+        int minor;
+        double power_period_s, power_window_s;
+    } cases[] = {
+        {NVML_VOLTA, 0, 0.02, 0.01},  {NVML_TURING, 5, 0.1, 0.1},
+        {NVML_AMPERE, 0, 0.1, 0.025}, {NVML_AMPERE, 6, 0.1, 0.1},
+        {NVML_HOPPER, 0, 0.1, 0.025}, {NVML_BLACKWELL, 0, 0.1, 0.025},
+        {NVML_RUBIN, 0, 0.1, 0.025},  {NVML_ARCHITECTURE_UNKNOWN, 0, 0.1, 0.025},
+        {0, 0, 0.1, 0.025},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct gpu_chip chip = {.architecture = cases[i].architecture,
+                                .capability_major = 8,
+                                .capability_minor = cases[i].minor,
+                                .name = ""};
+        struct sensor_facts instant = gpu_sensor_facts(&chip, true), average = gpu_sensor_facts(&chip, false);
+
+        check_double(instant.power_period_s, cases[i].power_period_s);
+        check_double(instant.power_window_s, cases[i].power_window_s);
+        check_double(average.power_window_s, 1.0);
+        check_double(average.counter_period_s, instant.counter_period_s);
+        check_double(instant.gain_error, 0.05);
+        assert_true(instant.source[0] != '\0');
+    }
+}
+
 /* A function that a device does not offer, and what takes its place. */
 static const struct instead_case {
     enum standin_slot slot;
@@ -381,6 +413,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_every_code_of_every_function),
     cmocka_unit_test(test_types_of_fields),
     cmocka_unit_test(test_power_by_chip),
+    cmocka_unit_test(test_sensor_facts),
     cmocka_unit_test(test_what_takes_its_place),
     cmocka_unit_test(test_keeps_a_way_that_fails_now),
     cmocka_unit_test(test_module),

@@ -152,6 +152,7 @@ static void test_gpus_that_cannot_be_opened(void **state)
         assert_string_equal(opened->list.devices[1].info.uuid, "nvidia-1");
         assert_int_equal(opened->list.devices[1].info.denied, cases[i].denied);
         check_contains(opened->list.devices[1].info.note, "cannot be opened");
+        check_contains(opened->error.text, cases[i].denied ? "1 of 3 GPUs may not be opened" : "");
         for (int gpu = 0; gpu < 3; gpu++) {
             device_read(&opened->list.devices[gpu], &clock_real, QUANTITY_ALL, &reading);
             for (int q = 0; q < QUANTITY_COUNT; q++) {

@@ -117,7 +117,7 @@ static void fill_failure(struct nvml_state *state, int code, struct device_info 
 }
 
 static int add_device(struct nvml_library *library, unsigned index, struct device_list *list,
-                      struct fly_error *out_error)
+                      unsigned *denied, struct fly_error *out_error)
 {
     struct device_info info = {.kind = DEVICE_GPU, .minor = -1, .emulated = library->emulated};
     struct nvml_state *state = calloc(1, sizeof *state);
@@ -142,19 +142,16 @@ static int add_device(struct nvml_library *library, unsigned index, struct devic
         return code;
     }
     library->users++;
-    return info.denied ? error_set(out_error, FLY_EPERM,
-                                   "GPU %u cannot be opened: %s; unless a scheduler or a container keeps it "
-                                   "from you on purpose, 'sudo chmod a+rw /dev/nvidia*' opens it",
-                                   index, nvml_meaning(nvml_code))
-                       : 0;
+    *denied += info.denied;
+    return 0;
 }
 
 static int nvml_open(const struct device_options *options, struct device_list *list,
                      struct fly_error *out_error)
 {
     struct nvml_library *library;
-    unsigned count = 0;
-    int denied = 0, nvml_code, code = nvml_library_open(options->nvml_path, &library, out_error);
+    unsigned count = 0, denied = 0;
+    int nvml_code, code = nvml_library_open(options->nvml_path, &library, out_error);
 
     if (code < 0)
         return code;
@@ -164,15 +161,16 @@ static int nvml_open(const struct device_options *options, struct device_list *l
             error_set(out_error, nvml_code == NVML_NO_PERMISSION ? FLY_EPERM : FLY_EREAD,
                       "the NVIDIA driver does not count its GPUs: %s (NVML %d); see what 'nvidia-smi' says",
                       nvml_meaning(nvml_code), nvml_code);
-    for (unsigned i = 0; i < count && code == 0; i++) {
-        code = add_device(library, i, list, out_error);
-        if (code == FLY_EPERM) {
-            denied = code;
-            code = 0;
-        }
-    }
+    for (unsigned i = 0; i < count && code == 0; i++)
+        code = add_device(library, i, list, &denied, out_error);
     nvml_library_release(library);
-    return code < 0 ? code : denied;
+    if (code == 0 && denied > 0)
+        code = error_set(
+            out_error, FLY_EPERM,
+            "%u of %u GPUs may not be opened; unless a scheduler or a container keeps them from you "
+            "on purpose, 'sudo chmod a+rw /dev/nvidia*' opens them",
+            denied, count);
+    return code;
 }
 
 static void nvml_close(struct device *device)
