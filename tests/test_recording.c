@@ -118,7 +118,7 @@ static char *make_recording(bool ended)
 
 static int load(const char *text, size_t length, struct recording **out, struct fly_error *out_error)
 {
-    char *copy = malloc(length);
+    char *copy = malloc(length + 1);
     FILE *stream;
     int code;
 

@@ -35,6 +35,7 @@ static const struct cli_command *const commands[] = {
     &cmd_run,
     &cmd_devices,
     &cmd_record,
+    &cmd_selftest,
     &cmd_demo,
     &cmd_sim_job,
     &cmd_sim_group,

@@ -11,6 +11,7 @@ extern const struct cli_command cmd_help;
 extern const struct cli_command cmd_demo;
 extern const struct cli_command cmd_record;
 extern const struct cli_command cmd_run;
+extern const struct cli_command cmd_selftest;
 extern const struct cli_command cmd_sim_group;
 extern const struct cli_command cmd_sim_job;
 extern const struct cli_command cmd_sim_make_groups;

@@ -50,6 +50,7 @@ struct selftest_latency {
 };
 
 struct selftest_result {
+    bool load_ran; /* a load of the test's own in the second stage; for the caller to say */
     struct selftest_latency latencies[QUANTITY_COUNT];
     struct selftest_window windows[SELFTEST_STAGE_COUNT];
 };

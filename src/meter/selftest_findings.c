@@ -146,6 +146,9 @@ static void check_load(const struct device_info *info, const struct selftest_res
     (void)info;
     if (!result->windows[SELFTEST_LOADED].measured || isnan(idle_w) || isnan(loaded_w))
         say(finding, SELFTEST_NOT_KNOWN, "the power with and without a load is not known");
+    else if (!result->load_ran)
+        say(finding, SELFTEST_NOT_KNOWN, "no load was put on it; the power went from %.1f W to %.1f W",
+            idle_w, loaded_w);
     else
         say(finding, loaded_w > idle_w * (1.0 + load_tolerance) ? SELFTEST_AS_EXPECTED : SELFTEST_DIFFERS,
             "the power went from %.1f W to %.1f W", idle_w, loaded_w);

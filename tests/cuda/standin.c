@@ -13,6 +13,9 @@
  *     crash         dies in the 3rd launch
  *     hang          never comes back from the 3rd launch
  *     hang_at_init  never comes back from cuInit
+ *
+ * With STANDIN_CUDA_WATTS its GPUs are those of the emulator, and the first launch
+ * puts a load of so many watts on one of them, which ends with the process.
  */
 #include <stdbool.h>
 #include <stdint.h>
@@ -21,6 +24,9 @@
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "emulator/control.h"
+#include "emulator/identity.h"
 
 #define EXPORT __attribute__((visibility("default")))
 #define PCI "00000000:07:00.0"
@@ -42,6 +48,11 @@ static struct {
     int launches;
     uint32_t pending_steps;
 } seen;
+static struct {
+    struct emulator *machine; /* NULL: none is loaded */
+    unsigned gpu;
+    int slot;
+} emulated;
 static int context_place, module_place, function_place;
 
 static bool is(const char *habit)
@@ -94,11 +105,38 @@ int cuInit(unsigned flags)
     return done("cuInit", flags == 0 ? 0 : INVALID_VALUE);
 }
 
+/* The emulated GPU of that place. */
+static bool find_emulated(const char *pci)
+{
+    if (emulator_open(NULL, &emulated.machine, NULL) < 0)
+        return false;
+    for (unsigned i = 0; i < emulator_gpu_count(emulated.machine); i++) {
+        char bus_id[IDENTITY_MAX];
+
+        identity_bus_id(&emulated.machine->state->gpus[i], bus_id);
+        if (strcmp(bus_id, pci) == 0) {
+            emulated.gpu = i;
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool put_load(void)
+{
+    struct emulator_load load = {
+        .wanted_w = strtod(getenv("STANDIN_CUDA_WATTS"), NULL), .utilization = 1, .memory_bytes = 1 << 20};
+
+    return emulator_work_begin(emulated.machine, emulated.gpu, &load, &emulated.slot, NULL) == 0;
+}
+
 int cuDeviceGetByPCIBusId(int *device, const char *pci)
 {
+    bool wanted = getenv("STANDIN_CUDA_WATTS") != NULL;
+
     if (!seen.initialized)
         return done("cuDeviceGetByPCIBusId", NOT_INITIALIZED);
-    if (is("no_gpu") || strcmp(pci, PCI) != 0)
+    if (is("no_gpu") || (wanted ? !find_emulated(pci) : strcmp(pci, PCI) != 0))
         return done("cuDeviceGetByPCIBusId", NO_DEVICE);
     *device = 0;
     return done("cuDeviceGetByPCIBusId", 0);
@@ -125,6 +163,10 @@ int cuDevicePrimaryCtxRelease_v2(int device)
 {
     bool valid = device == 0 && seen.retained && !seen.loaded && !seen.allocated;
 
+    if (emulated.machine != NULL && seen.launches > 0)
+        emulator_work_end(emulated.machine, emulated.gpu, emulated.slot);
+    emulator_close(emulated.machine);
+    emulated.machine = NULL;
     seen.retained = false;
     return done("cuDevicePrimaryCtxRelease", valid ? 0 : INVALID_CONTEXT);
 }
@@ -208,6 +250,8 @@ int cuLaunchKernel(void *function, unsigned blocks_x, unsigned blocks_y, unsigne
     if (!valid)
         return done("cuLaunchKernel", INVALID_VALUE);
     seen.pending_steps = *(uint32_t *)arguments[1];
+    if (seen.launches == 0 && emulated.machine != NULL && !put_load())
+        return done("cuLaunchKernel", LAUNCH_FAILED);
     if (++seen.launches == 3) {
         if (is("crash"))
             abort();
