@@ -149,9 +149,9 @@ static struct reading percent(uint32_t value)
 {
     struct reading reading = figure(value, 1);
 
-    return reading.state == READING_OK && reading.value > PERCENT_MAX
-               ? (struct reading){.state = READING_FAILED}
-               : reading;
+    if (reading.state == READING_OK && reading.value > PERCENT_MAX)
+        reading.state = READING_FAILED;
+    return reading;
 }
 
 static void ask_usage(const struct amdsmi_gpu *gpu, quantity_set wanted, struct reading *values)

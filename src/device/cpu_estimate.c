@@ -114,8 +114,8 @@ static int begin(int file, const struct device_options *options, struct estimate
 {
     long ticks_per_s = sysconf(_SC_CLK_TCK);
     struct estimate *estimate;
-    struct proc_stat stat;
-    unsigned processors;
+    struct proc_stat stat = {0};
+    unsigned processors = 0;
     int code = read_machine(file, &stat, &processors, out_error);
 
     if (code < 0)
@@ -191,7 +191,7 @@ static struct reading read_energy(struct estimate *estimate)
 {
     struct mono_time now = estimate->clock->now(estimate->clock->state);
     char line[LINE_MAX_BYTES];
-    struct proc_stat stat;
+    struct proc_stat stat = {0};
     int code = read_stat(estimate->file, line, sizeof line, &stat);
     double energy_uj = mono_elapsed_s(estimate->opened, now) * estimate->idle_w * 1e6;
 

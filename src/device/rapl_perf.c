@@ -303,7 +303,7 @@ static void perf_close(struct device *device)
 
 static struct reading read_energy(const struct event *event)
 {
-    uint64_t count;
+    uint64_t count = 0;
     int code = event->file < 0 ? -event->error : calls->read(event->file, &count);
     double energy_uj;
 

@@ -15,6 +15,6 @@ struct perf_calls {
 };
 
 /* For devices opened from now on, and for readings; NULL: the kernel. For tests, on one thread. */
-void rapl_perf_set_calls(const struct perf_calls *calls);
+void rapl_perf_set_calls(const struct perf_calls *other);
 
 #endif
