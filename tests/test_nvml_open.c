@@ -183,6 +183,26 @@ static void test_two_lists(void **state)
     opened_close(first);
 }
 
+/* A child's close says nothing to the driver, whose open files it shares with the parent. */
+static void test_fork(void **state)
+{
+    struct opened *opened = opened_load("new");
+    int status;
+    pid_t child;
+
+    (void)state;
+    assert_int_equal(opened_gpus(opened), 0);
+    child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        device_list_close(&opened->list);
+        _exit(opened->standin->calls[STANDIN_shutdown] == 0 ? EXIT_SUCCESS : EXIT_FAILURE);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == EXIT_SUCCESS);
+    opened_close(opened);
+}
+
 static void test_mig(void **state)
 {
     struct opened *opened = opened_load("new");
@@ -338,6 +358,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_no_count),
     cmocka_unit_test(test_gpus_that_cannot_be_opened),
     cmocka_unit_test(test_two_lists),
+    cmocka_unit_test(test_fork),
     cmocka_unit_test(test_mig),
     cmocka_unit_test(test_instances),
     cmocka_unit_test(test_processes),

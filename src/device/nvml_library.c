@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/error.h"
 
@@ -146,6 +147,7 @@ int nvml_library_open(const char *path, struct nvml_library **out_library, struc
         return code;
     }
     library->users = 1;
+    library->owner = getpid();
     library->emulated = shared_object_find(&library->object, NVML_EMULATOR_SYMBOL) != NULL;
     if (library->call.driver_version == NULL ||
         library->call.driver_version(library->driver, sizeof library->driver) != NVML_SUCCESS)
@@ -161,7 +163,7 @@ void nvml_library_release(struct nvml_library *library)
     if (--library->users > 0)
         return;
     /* What does not let go of its state is better left where that state is in use. */
-    if (library->call.shutdown() == NVML_SUCCESS)
+    if (library->owner == getpid() && library->call.shutdown() == NVML_SUCCESS)
         shared_object_close(&library->object);
     free(library);
 }

@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <sys/types.h>
 
 #include <flyball/error.h>
 
@@ -81,6 +82,7 @@ struct nvml_library {
     struct nvml_calls call;
     struct shared_object object;
     size_t users;                    /* who hold it: released by the last */
+    pid_t owner;                     /* the process that initialised it */
     bool emulated;                   /* an emulator's library */
     char driver[NVML_VERSION_BYTES]; /* the version; empty where it is not known */
 };
@@ -94,7 +96,10 @@ struct nvml_library {
  */
 int nvml_library_open(const char *path, struct nvml_library **out_library, struct fly_error *out_error);
 
-/* Gives up one use; the last one shuts the library down and frees it. */
+/*
+ * Gives up one use; the last one shuts the library down and frees it. After fork
+ * the child frees its memory only: what it has of the driver is the parent's too.
+ */
 void nvml_library_release(struct nvml_library *library);
 
 /* What a code means, in words; for codes unheard of too. Static storage. */
