@@ -4,7 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <math.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -299,8 +299,7 @@ void state_advance_to(struct emulator_state *state, int64_t ns)
 {
     int64_t now = state->virtual_ns;
 
-    while (now < ns && !__atomic_compare_exchange_n(&state->virtual_ns, &now, ns, false, __ATOMIC_SEQ_CST,
-                                                    __ATOMIC_SEQ_CST))
+    while (now < ns && !atomic_compare_exchange_weak(&state->virtual_ns, &now, ns))
         ;
 }
 
