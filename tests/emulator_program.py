@@ -1,0 +1,197 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The program flyball-emulator: machines that come and go, training that a limit slows, and broken libraries.
+
+usage: emulator_program.py FLYBALL ROOT
+"""
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+import tap
+
+FLYBALL = pathlib.Path(sys.argv[1]).resolve()
+EMULATOR = FLYBALL.parent / "emulator" / "flyball-emulator"
+SANITIZED = any(mark in FLYBALL.read_bytes() for mark in (b"__asan_init", b"__tsan_init"))
+HOME = tempfile.TemporaryDirectory()
+os.environ["FLYBALL_EMULATOR_STATE"] = str(pathlib.Path(HOME.name) / "state")
+os.environ.pop("FLYBALL_EMULATOR", None)
+
+
+def emulator(*arguments, **options):
+    return tap.run([EMULATOR, *arguments], **options)
+
+
+def show():
+    result = emulator("show", "--json")
+    tap.equal((result.returncode, result.stderr), (0, ""))
+    return json.loads(result.stdout)
+
+
+class Machine:
+    """Emulated GPUs for the length of a with statement."""
+
+    def __init__(self, *arguments):
+        self.arguments = arguments
+
+    def __enter__(self):
+        started = emulator("start", *self.arguments)
+        tap.equal(started.returncode, 0, started.stderr)
+        tap.contains(started.stderr, "no hardware answers")
+        return started.stdout
+
+    def __exit__(self, *_):
+        tap.equal(emulator("stop").returncode, 0)
+
+
+def test_life():
+    tap.equal(emulator("show").returncode, 66)
+    with Machine("--gpus", "3", "--model=h100") as exports:
+        tap.contains(exports, f"export FLYBALL_EMULATOR_STATE='{os.environ['FLYBALL_EMULATOR_STATE']}'\n")
+        tap.contains(exports, f"export LD_LIBRARY_PATH='{EMULATOR.parent}'\n")
+        tap.equal(emulator("start").returncode, 70)
+        shown = show()
+        tap.equal((shown["schema"], shown["emulated"], shown["virtual_time"]), ("flyball.emulator.show/1", True, False))
+        tap.equal([gpu["name"] for gpu in shown["gpus"]], ["Emulated H100-SXM5-80GB (Flyball)"] * 3)
+        tap.equal([gpu["limit_w"] for gpu in shown["gpus"]], [700.0] * 3)
+        tap.contains(emulator("show").stdout, "no hardware answers")
+    stopped = emulator("stop")
+    tap.equal(stopped.returncode, 66)
+    tap.contains(stopped.stderr, "'flyball-emulator start' makes one")
+
+
+def test_bad_command_lines():
+    for arguments, status, words in (
+            ([], 64, "a command is missing"), (["strat"], 64, "did you mean 'start'?"),
+            (["start", "--gpsu=3"], 64, "unknown option '--gpsu'"), (["start", "--gpus"], 64, "needs a value"),
+            (["start", "--gpus=99"], 64, "expected a number from 0 to 16"), (["stop", "now"], 64, "unexpected operand"),
+            (["run", "--gpus=1"], 64, "no command given"), (["start", "--faults=/nowhere"], 66, "fault script '/nowhere'"),
+            (["train", "--steps=0"], 64, "expected a number from 1"), (["help", "me"], 64, "unknown command 'me'")):
+        result = emulator(*arguments)
+        tap.equal((result.returncode, result.stdout), (status, ""), f"{arguments} {result.stderr}")
+        tap.contains(result.stderr, words)
+        tap.equal(result.stderr.count("\n"), 1)
+
+
+def test_help_names_every_option():
+    tap.contains(emulator("help").stdout, "train")
+    for command in ("start", "run", "train", "show", "set", "stop", "library"):
+        tap.contains(emulator("help", command).stdout, f"flyball-emulator {command}")
+        tap.equal(emulator(command, "--help").stdout, emulator("help", command).stdout)
+    tap.contains(emulator("help", "run").stdout, "--counter-period-ms MS")
+
+
+def test_virtual_time_and_truth():
+    with Machine("--gpus=2", "--time=virtual", "--model=a100", "--settle-ms=1", "--counter-period-ms=0"):
+        tap.equal(emulator("set", "--gpu=1", "--load-w=300").returncode, 0)
+        tap.equal(emulator("set", "--advance-s=100").returncode, 0)
+        gpus = show()["gpus"]
+        tap.equal(round(gpus[0]["true_energy_j"], 1), 6000.0)
+        tap.equal(round(gpus[1]["true_energy_j"]), 30000)
+        tap.equal(round(gpus[1]["counter_j"] - 2000), 30000, "the counter")
+        emulator("set", "--gpu=1", "--limit-w=200", "--reset-counter")
+        emulator("set", "--advance-s=10")
+        tap.equal(round(show()["gpus"][1]["true_power_w"], 3), 200.0)
+        tap.equal(emulator("set", "--gpu=1", "--limit-w=20").returncode, 64)
+        tap.equal(emulator("set", "--gpu=2", "--load-w=20").returncode, 66)
+        tap.equal(emulator("set", "--gpu=0", "--lost").returncode, 0)
+        tap.equal([gpu["lost"] for gpu in show()["gpus"]], [True, False])
+
+
+def training_time(*arguments):
+    """Seconds of 1000 steps in virtual time, and the energy of GPU 0."""
+    before = show()["gpus"][0]["true_energy_j"]
+    result = emulator("train", "--steps=1000", *arguments)
+    tap.equal(result.returncode, 0, result.stderr)
+    return float(result.stdout.split("done: ")[1].split()[0]), show()["gpus"][0]["true_energy_j"] - before
+
+
+def test_training_follows_batch_size_and_limit():
+    with Machine("--time=virtual", "--model=a100"):
+        time_s, energy_j = training_time("--batch-size=32")
+        tap.equal(round(time_s, 3), 1000 * (0.0002 * 32 + 0.005))
+        tap.equal(abs(energy_j / time_s - 230) < 1, True, f"half busy, of 60 .. 400 W: {energy_j / time_s}")
+        emulator("set", "--limit-w=145")
+        slow_s, low_j = training_time("--batch-size=32")
+        tap.equal(round(slow_s / time_s, 4), round(0.7 * 2 ** (1 / 3) + 0.3, 4))
+        tap.equal(low_j < energy_j, True)
+        larger_s, _ = training_time("--batch-size=64", "--epochs=2", "--evaluation-steps=10", "--step-gap-ms=1")
+        tap.equal(larger_s > 2 * slow_s, True)
+
+
+def test_training_ends_with_its_process():
+    with Machine("--model=v100"):
+        trainer = subprocess.Popen([EMULATOR, "train", "--gpu=0,1", "--epochs=1000"], stdout=subprocess.DEVNULL)
+        deadline = time.monotonic() + 10
+        while not show()["gpus"][1]["processes"] and time.monotonic() < deadline:
+            time.sleep(0.01)
+        tap.equal([gpu["processes"] for gpu in show()["gpus"]], [[trainer.pid]] * 2)
+        tap.equal(show()["gpus"][0]["utilization"], 1.0)
+        trainer.kill()
+        trainer.wait()
+        time.sleep(0.3)
+        tap.equal([gpu["processes"] for gpu in show()["gpus"]], [[], []])
+        tap.equal([round(gpu["true_power_w"], 1) for gpu in show()["gpus"]], [40.0, 40.0])
+
+
+def test_run_gives_a_machine_of_its_own():
+    script = f"test -e $FLYBALL_EMULATOR_STATE && '{EMULATOR}' show --json && exit 7"
+    result = emulator("run", "--gpus=4", "--load-w=300", "--", "sh", "-c", script)
+    tap.equal(result.returncode, 7)
+    shown = json.loads(result.stdout)
+    tap.equal(len(shown["gpus"]), 4)
+    tap.equal(os.path.exists(shown["state"]), False, "the state is left behind")
+    tap.equal(emulator("run", "/nonexistent").returncode, 127)
+    tap.equal(emulator("run", "/etc").returncode, 126)
+    tap.equal(emulator("run", "sh", "-c", "kill -9 $$").returncode, 128 + signal.SIGKILL)
+    waiting = subprocess.Popen([EMULATOR, "run", "sh", "-c", "trap 'exit 5' TERM; echo; while :; do sleep 0.01; done"],
+                               stdout=subprocess.PIPE)
+    waiting.stdout.readline()
+    waiting.send_signal(signal.SIGTERM)
+    tap.equal(waiting.wait(timeout=20), 5)
+
+
+LOOK_UP = """
+import ctypes, sys
+library = ctypes.CDLL(sys.argv[1] + "/libnvidia-ml.so.1")
+print([hasattr(library, name) for name in sys.argv[2:]], library.nvmlInit_v2())
+"""
+
+
+def test_library_without_functions():
+    if SANITIZED:
+        raise tap.Skip("Python cannot load a library that is built with a sanitizer")
+    names = ["nvmlDeviceGetTotalEnergyConsumption", "nvmlDeviceGetPowerUsage", "nvmlDeviceGetCount_v2", "nvmlDeviceGetCount"]
+    with tempfile.TemporaryDirectory() as directory, Machine("--gpus=1"):
+        tap.equal(emulator("library").stdout.strip(), str(EMULATOR.parent))
+        made = emulator("library", "--output", directory, "--without", ",".join([names[0], names[2]]))
+        tap.equal((made.returncode, made.stderr), (0, ""))
+        tap.equal(sorted(os.listdir(directory)), ["libnvidia-ml.so", "libnvidia-ml.so.1"])
+        looked = tap.run([sys.executable, "-c", LOOK_UP, directory, *names])
+        tap.equal(looked.stdout, "[False, True, False, True] 0\n", looked.stderr)
+        wrong = emulator("library", "--output", directory, "--without", "nvmlDeviceGetPower")
+        tap.equal(wrong.returncode, 66)
+        tap.contains(wrong.stderr, "no function 'nvmlDeviceGetPower'")
+
+
+def test_library_makes_a_machine_where_there_is_none():
+    if SANITIZED:
+        raise tap.Skip("Python cannot load a library that is built with a sanitizer")
+    text = ("import ctypes, sys; l = ctypes.CDLL(sys.argv[1]); n = ctypes.c_uint(); l.nvmlInit_v2(); "
+            "l.nvmlDeviceGetCount_v2(ctypes.byref(n)); print(n.value)")
+    for settings, count in (("", "2"), ("gpus=5,model=v100", "5")):
+        environment = {**os.environ, "FLYBALL_EMULATOR": settings}
+        found = tap.run([sys.executable, "-c", text, EMULATOR.parent / "libnvidia-ml.so"], env=environment)
+        tap.equal(found.stdout.strip(), count, found.stderr)
+        tap.equal(len(show()["gpus"]), int(count))
+        tap.equal(emulator("stop").returncode, 0)
+    broken = tap.run([sys.executable, "-c", text.replace("l.nvmlInit_v2()", "print(l.nvmlInit_v2())"),
+                      EMULATOR.parent / "libnvidia-ml.so"], env={**os.environ, "FLYBALL_EMULATOR": "gpus=many"})
+    tap.equal(broken.stdout.split()[0], "9", "a driver that is not loaded")
+
+
+tap.main(globals())
