@@ -211,6 +211,25 @@ static void test_denied(void **state)
     check_kept(&node, "11 22 " REST, "0,1 by name");
 }
 
+static void test_mig_is_on(void **state)
+{
+    static const char *const texts[] = {NULL, "1,2", "2", "0,1"};
+    static const char *const kept[] = {"11 22 33 44 " REST, "22 33 " REST, "33 " REST, "11 22 " REST};
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(texts); i++) {
+        struct visibility visible = {.cuda_visible_devices = texts[i]};
+        char note[SELECTION_NOTE_MAX];
+        struct node node;
+
+        make_node(&node);
+        node.list.devices[2].info.mig = true;
+        device_select_visible(&node.list, &visible, note);
+        assert_int_equal(strstr(note, "GPU 2 is shared by MIG") != NULL, i < 2);
+        check_kept(&node, kept[i], "MIG");
+    }
+}
+
 static const struct {
     struct visibility visible;
     const char *kept, *note;
@@ -332,9 +351,9 @@ static void test_environment(void **state)
 }
 
 static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(test_cuda),         cmocka_unit_test(test_order),        cmocka_unit_test(test_denied),
-    cmocka_unit_test(test_amd),          cmocka_unit_test(test_both_vendors), cmocka_unit_test(test_named),
-    cmocka_unit_test(test_named_of_few), cmocka_unit_test(test_environment),
+    cmocka_unit_test(test_cuda),  cmocka_unit_test(test_order),        cmocka_unit_test(test_denied),
+    cmocka_unit_test(test_amd),   cmocka_unit_test(test_mig_is_on),    cmocka_unit_test(test_both_vendors),
+    cmocka_unit_test(test_named), cmocka_unit_test(test_named_of_few), cmocka_unit_test(test_environment),
 };
 
 int main(void)

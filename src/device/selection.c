@@ -114,6 +114,25 @@ static void note_order(const struct device_list *list, const struct gpu_choice *
     }
 }
 
+/* Where MIG is on, CUDA picks an instance by itself, and shows a program nothing besides. */
+static void note_mig(const struct device_list *list, const struct gpu_choice *gpus, char *note)
+{
+    for (size_t i = 0; gpus->count > 1 && i < gpus->count; i++) {
+        const struct device_info *info = &list->devices[gpus->places[i]].info;
+        char text[SELECTION_NOTE_MAX];
+
+        if (!info->mig)
+            continue;
+        snprintf(
+            text, sizeof text,
+            "GPU %u is shared by MIG, and a program that gets one of its instances gets no other GPU; name "
+            "the instance in CUDA_VISIBLE_DEVICES",
+            info->index);
+        add_note(note, text);
+        return;
+    }
+}
+
 /* Programs neither see nor count GPUs that they may not open. */
 static struct gpu_choice openable(const struct device_list *list, bool amd)
 {
@@ -151,6 +170,7 @@ void device_select_visible(struct device_list *list, const struct visibility *vi
     if (chosen.count > 0) {
         note_order(list, &chosen, visible, out_note);
         apply(list, &cuda, &chosen, out_note);
+        note_mig(list, &chosen, out_note);
     }
     if (amd.count > 0) {
         apply(list, &rocr, &amd, out_note);
