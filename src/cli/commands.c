@@ -33,6 +33,7 @@ const size_t cli_common_option_count = sizeof cli_common_options / sizeof cli_co
 /* clang-format off */
 static const struct cli_command *const commands[] = {
     &cmd_run,
+    &cmd_tally,
     &cmd_devices,
     &cmd_record,
     &cmd_selftest,

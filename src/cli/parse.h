@@ -8,7 +8,7 @@
  * The command line taken apart; values are still texts. Everything is borrowed
  * from the arguments.
  */
-enum { LINE_OPTIONS_MAX = 64, LINE_OPERANDS_MAX = 64, LINE_SPELLING_MAX = 48 };
+enum { LINE_OPTIONS_MAX = 64, LINE_OPERANDS_MAX = 4096, LINE_SPELLING_MAX = 48 };
 
 struct line_option {
     const char *text;                 /* NULL: not given */
