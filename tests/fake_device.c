@@ -158,6 +158,8 @@ static int64_t energy_uj(struct fake_device *fake, double t_s)
                                              : fake_load_energy_j(fake->load, fake->reset_s);
     else
         energy_j += (double)fake->counter_start_uj * 1e-6;
+    if (fake->counter_gain > 0.0)
+        energy_j *= fake->counter_gain;
     return (int64_t)floor(fmax(energy_j, 0.0) * 1e3) * 1000;
 }
 

@@ -52,7 +52,8 @@ struct fake_device {
     /* Power readings so far summed up, where the counter is made of them. */
     double *sums_j;
     size_t sum_count, sum_capacity;
-    unsigned long reads, power_reads; /* calls; power asked for */
+    _Atomic unsigned long reads, power_reads; /* calls; power asked for */
+    double counter_gain;                      /* 0: 1 */
 };
 
 extern const struct device_backend fake_backend;

@@ -2,117 +2,484 @@
 /* Windows over devices whose true energy is known, in virtual time. */
 #include "test.h"
 
+#include <stdio.h>
 #include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
-#include "fake_device.h"
-#include "meter/meter.h"
+#include "meter_fixture.h"
 
-/* A meter over some made-up GPUs, in virtual time. */
-struct bench_top {
-    struct fake_time time;
-    struct clock clock;
-    struct fake_load load;
-    struct fake_device fakes[4];
-    struct device_list list;
-    struct fly_meter *meter;
-};
-
-static const struct fake_device counting = {
-    .counter_period_s = 0.02, .power_period_s = 0.1, .power_window_s = 0.025};
-static const struct fake_device sensing = {.power_period_s = 0.1, .power_window_s = 0.025};
-
-static void set_up(struct bench_top *top, const struct fake_device *like, size_t count)
+static void check_truth(const struct fly_device_energy *energy, double truth_j)
 {
-    memset(top, 0, sizeof *top);
-    top->time.now_ns = 10000000000;
-    top->clock = fake_clock(&top->time);
-    fake_load_init(&top->load);
-    fake_load_add(&top->load, 1000.0, 100.0);
-    for (size_t i = 0; i < count; i++) {
-        top->fakes[i] = *like;
-        top->fakes[i].load = &top->load;
-        top->fakes[i].time = &top->time;
-        fake_list_add(&top->list, &top->fakes[i]);
-    }
-}
-
-static void open_meter(struct bench_top *top, uint32_t windows_max)
-{
-    const struct meter_parts parts = {
-        .devices = &top->list, .clock = &top->clock, .threadless = true, .windows_max = windows_max};
-
-    assert_int_equal(meter_new(&parts, &top->meter, NULL), 0);
-}
-
-static void tear_down(struct bench_top *top)
-{
-    fly_meter_close(top->meter);
-    for (size_t i = 0; i < COUNT(top->fakes); i++)
-        fake_device_deinit(&top->fakes[i]);
-    fake_load_deinit(&top->load);
-}
-
-/* Lets time pass, sampling when it is due. */
-static void pass(struct bench_top *top, double duration_s)
-{
-    int64_t until_ns = top->time.now_ns + (int64_t)(duration_s * 1e9);
-
-    while (meter_next_sample(top->meter).ns <= until_ns) {
-        top->time.now_ns = meter_next_sample(top->meter).ns;
-        meter_sample(top->meter);
-    }
-    top->time.now_ns = until_ns;
-}
-
-static fly_window begin(struct bench_top *top, const char *name)
-{
-    fly_window window = 0;
-
-    assert_int_equal(fly_meter_begin(top->meter, name, &window, NULL), 0);
-    assert_int_not_equal(window, 0);
-    return window;
-}
-
-static struct fly_device_energy end(struct bench_top *top, fly_window window)
-{
-    struct fly_device_energy energy;
-    struct fly_measurement measured = {.size = sizeof measured, .devices = &energy, .device_capacity = 1};
-
-    assert_int_equal(fly_meter_end(top->meter, window, &measured, NULL), 0);
-    return energy;
+    if (!(fabs(energy->energy_j - truth_j) <= energy->uncertainty_j))
+        fail_msg("%g +- %g J do not hold %g J", energy->energy_j, energy->uncertainty_j, truth_j);
 }
 
 static void test_constant(void **state)
 {
-    const struct fake_device *const kinds[] = {&counting, &sensing};
+    const struct fake_device *const kinds[] = {&fixture_counting, &fixture_sensing};
     const enum fly_energy_source sources[] = {FLY_ENERGY_COUNTER, FLY_ENERGY_INTEGRATED};
 
     (void)state;
     for (size_t i = 0; i < COUNT(kinds); i++) {
-        struct bench_top top;
+        struct meter_fixture fixture;
         struct fly_device_energy energy;
-        fly_window window;
 
-        set_up(&top, kinds[i], 1);
-        open_meter(&top, 0);
-        window = begin(&top, "steady");
-        pass(&top, 5.0);
-        energy = end(&top, window);
+        fixture_set_up(&fixture, kinds[i], 1);
+        fixture_open(&fixture, 0);
+        energy = fixture_measure(&fixture, 5.0);
         assert_int_equal(energy.source, sources[i]);
         check_close(energy.energy_j, 500.0, 0.01);
+        check_truth(&energy, 500.0);
         check_close(energy.time_s, 5.0, 1e-9);
         check_close(energy.mean_power_w, 100.0, 0.01);
-        assert_true(energy.uncertainty_j >= 0.0);
+        check_close(energy.integral_j, 500.0, 0.01);
         check_double(energy.gain_error, 0.05);
+        check_double(energy.idle_share, 0.0);
+        check_double(energy.temperature_max_c, 40.0);
+        check_double(energy.limit_w, 400.0);
         assert_string_equal(energy.note, "");
-        tear_down(&top);
+        fixture_tear_down(&fixture);
     }
+}
+
+/* Nested and overlapping windows of any end, each against the truth. */
+static void test_nested(void **state)
+{
+    struct meter_fixture fixture;
+    struct fly_device_energy energy;
+    fly_window outer, inner, across;
+
+    (void)state;
+    fixture_set_up(&fixture, &fixture_counting, 1);
+    fixture_open(&fixture, 3);
+    outer = fixture_begin(&fixture, "outer");
+    fixture_pass(&fixture, 1.0);
+    inner = fixture_begin(&fixture, "inner");
+    fixture_pass(&fixture, 1.0);
+    across = fixture_begin(&fixture, "across");
+    fixture_pass(&fixture, 1.0);
+    energy = fixture_end(&fixture, inner);
+    check_truth(&energy, 200.0);
+    fixture_pass(&fixture, 1.0);
+    energy = fixture_end(&fixture, outer);
+    check_truth(&energy, 400.0);
+    fixture_pass(&fixture, 1.0);
+    energy = fixture_end(&fixture, across);
+    check_truth(&energy, 300.0);
+    fixture_tear_down(&fixture);
+}
+
+static void test_handles(void **state)
+{
+    struct meter_fixture fixture;
+    struct fly_measurement measured = {.size = sizeof measured};
+    struct fly_error error;
+    fly_window first, second, third;
+
+    (void)state;
+    fixture_set_up(&fixture, &fixture_counting, 1);
+    fixture_open(&fixture, 2);
+    first = fixture_begin(&fixture, "first");
+    second = fixture_begin(&fixture, NULL);
+    third = 77;
+    assert_int_equal(fly_meter_begin(fixture.meter, "third", &third, &error), FLY_ELIMIT);
+    check_contains(error.text, "'third'");
+    assert_true(third == 77);
+    fixture_pass(&fixture, 0.5);
+    (void)fixture_end(&fixture, first);
+    assert_int_equal(fly_meter_end(fixture.meter, first, &measured, &error), FLY_ESTATE);
+    third = fixture_begin(&fixture, "third"); /* in the slot of the first */
+    assert_true(third != first);
+    assert_int_equal(fly_meter_end(fixture.meter, first, &measured, NULL), FLY_ESTATE);
+    assert_int_equal(fly_meter_end(fixture.meter, 0, &measured, NULL), FLY_ESTATE);
+    assert_int_equal(fly_meter_end(fixture.meter, UINT64_MAX, &measured, NULL), FLY_ESTATE);
+    measured.size = 0;
+    assert_int_equal(fly_meter_end(fixture.meter, second, &measured, NULL), FLY_EUSAGE);
+    measured.size = sizeof measured;
+    assert_int_equal(fly_meter_end(fixture.meter, second, &measured, NULL), 0);
+    assert_string_equal(measured.name, "");
+    assert_int_equal(fly_meter_end(fixture.meter, third, &measured, NULL), 0);
+    assert_string_equal(measured.name, "third");
+    fixture_tear_down(&fixture);
+}
+
+static void test_names(void **state)
+{
+    static const struct {
+        const char *given, *kept;
+    } cases[] = {
+        {"", ""},
+        {"epoch 3", "epoch 3"},
+        {"123456789012345678901234567890123456789012345678901234567890123",
+         "123456789012345678901234567890123456789012345678901234567890123"},
+        {"1234567890123456789012345678901234567890123456789012345678901234",
+         "123456789012345678901234567890123456789012345678901234567890123"},
+        /* A letter of two bytes is not cut in the middle. */
+        {"12345678901234567890123456789012345678901234567890123456789012\xc3\xa4",
+         "12345678901234567890123456789012345678901234567890123456789012"},
+    };
+    struct meter_fixture fixture;
+
+    (void)state;
+    fixture_set_up(&fixture, &fixture_counting, 1);
+    fixture_open(&fixture, 0);
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct fly_measurement measured = {.size = sizeof measured};
+
+        assert_int_equal(
+            fly_meter_end(fixture.meter, fixture_begin(&fixture, cases[i].given), &measured, NULL), 0);
+        assert_string_equal(measured.name, cases[i].kept);
+        check_close(measured.start_unix_s, 1700000010.0, 1e-12);
+    }
+    fixture_tear_down(&fixture);
+}
+
+/* Fewer places than devices, and none. */
+static void test_capacity(void **state)
+{
+    struct meter_fixture fixture;
+    struct fly_device_energy energies[4];
+
+    (void)state;
+    fixture_set_up(&fixture, &fixture_counting, 3);
+    fixture_open(&fixture, 0);
+    for (size_t capacity = 0; capacity <= 4; capacity++) {
+        struct fly_measurement measured = {
+            .size = sizeof measured, .devices = capacity > 0 ? energies : NULL, .device_capacity = capacity};
+        fly_window window = fixture_begin(&fixture, "w");
+
+        memset(energies, 0x55, sizeof energies);
+        fixture_pass(&fixture, 1.0);
+        assert_int_equal(fly_meter_end(fixture.meter, window, &measured, NULL), 0);
+        assert_int_equal(measured.device_count, 3);
+        check_close(measured.time_s, 1.0, 1e-9);
+        for (size_t i = 0; i < 4; i++)
+            assert_int_equal(energies[i].source == FLY_ENERGY_COUNTER, i < 3 && i < capacity);
+    }
+    fixture_tear_down(&fixture);
+}
+
+static void test_no_devices(void **state)
+{
+    struct meter_fixture fixture;
+    struct fly_measurement measured = {.size = sizeof measured};
+    fly_window window;
+
+    (void)state;
+    fixture_set_up(&fixture, &fixture_counting, 0);
+    fixture_open(&fixture, 0);
+    assert_int_equal(fly_meter_device_count(fixture.meter), 0);
+    assert_null(fly_meter_device_name(fixture.meter, 0));
+    window = fixture_begin(&fixture, "nothing");
+    fixture.time.now_ns += 1000000000;
+    meter_sample(fixture.meter);
+    assert_int_equal(fly_meter_end(fixture.meter, window, &measured, NULL), 0);
+    assert_int_equal(measured.device_count, 0);
+    check_close(measured.time_s, 1.0, 1e-9);
+    fixture_tear_down(&fixture);
+}
+
+static void test_device_facts(void **state)
+{
+    struct meter_fixture fixture;
+    struct device_reading reading;
+
+    (void)state;
+    fixture_set_up(&fixture, &fixture_counting, 2);
+    fixture_open(&fixture, 0);
+    assert_int_equal(fly_meter_device_count(fixture.meter), 2);
+    assert_string_equal(fly_meter_device_kind(fixture.meter, 1), "GPU");
+    assert_int_equal(fly_meter_device_index(fixture.meter, 1), 1);
+    assert_string_equal(fly_meter_device_name(fixture.meter, 1), "Fake 1");
+    assert_string_equal(fly_meter_device_uuid(fixture.meter, 1), "GPU-fake-1");
+    assert_null(fly_meter_device_uuid(fixture.meter, 2));
+    assert_true(meter_latest(fixture.meter, 1, &reading));
+    assert_int_equal(reading.values[QUANTITY_TEMPERATURE].value, 40);
+    assert_false(meter_latest(fixture.meter, 2, &reading));
+    fixture_tear_down(&fixture);
+}
+
+/* A counter that wraps every ten joules, over many windows of every length. */
+static void test_wraps(void **state)
+{
+    struct meter_fixture fixture;
+
+    (void)state;
+    fixture_set_up(&fixture, &fixture_counting, 1);
+    fixture.list.devices[0].info.energy_modulus_uj = 10000000 + 1;
+    fixture.fakes[0].counter_start_uj = 1234567;
+    fixture_open(&fixture, 0);
+    for (int i = 1; i < 60; i++) {
+        struct fly_device_energy energy = fixture_measure(&fixture, 0.05 * i);
+
+        assert_int_equal(energy.source, FLY_ENERGY_COUNTER);
+        check_truth(&energy, 5.0 * i);
+        assert_string_equal(energy.note, "");
+    }
+    fixture_tear_down(&fixture);
+}
+
+static void test_reset(void **state)
+{
+    struct meter_fixture fixture;
+    struct fly_device_energy energy;
+
+    (void)state;
+    for (int with_power = 0; with_power < 2; with_power++) {
+        fixture_set_up(&fixture, &fixture_counting, 1);
+        fixture.fakes[0].counter_start_uj = INT64_C(5000000000);
+        fixture.fakes[0].reset_s = 12.03;
+        if (!with_power)
+            fixture.fakes[0].power_state = READING_DENIED;
+        fixture_open(&fixture, 0);
+        energy = fixture_measure(&fixture, 5.0);
+        if (with_power) {
+            assert_int_equal(energy.source, FLY_ENERGY_COUNTER);
+            check_truth(&energy, 500.0);
+            check_contains(energy.note, "the counter was reset; sampled power fills the gap");
+        } else {
+            assert_int_equal(energy.source, FLY_ENERGY_UNAVAILABLE);
+            assert_true(isnan(energy.energy_j) && isnan(energy.uncertainty_j) && isnan(energy.mean_power_w));
+            check_contains(energy.note, "the counter was reset, and no sampled power fills the gap");
+        }
+        energy = fixture_measure(&fixture, 5.0);
+        assert_int_equal(energy.source, FLY_ENERGY_COUNTER);
+        check_truth(&energy, 500.0);
+        assert_string_equal(energy.note, "");
+        fixture_tear_down(&fixture);
+    }
+}
+
+/* What does not answer: from the start, from some moment on, in part. */
+static void test_faults(void **state)
+{
+    static const struct {
+        enum reading_state energy, power;
+        bool counts, lost;
+        enum fly_energy_source source;
+        const char *note;
+    } cases[] = {
+        {READING_DENIED, READING_DENIED, true, false, FLY_ENERGY_UNAVAILABLE, "permission is missing"},
+        {READING_FAILED, READING_FAILED, true, false, FLY_ENERGY_UNAVAILABLE, "the driver reported an error"},
+        {READING_MISSING, READING_NOT_READ, true, false, FLY_ENERGY_INTEGRATED, ""},
+        {READING_UNSUPPORTED, READING_DENIED, true, false, FLY_ENERGY_UNAVAILABLE,
+         "its power could not be read: permission is missing"},
+        {READING_NOT_READ, READING_DENIED, true, false, FLY_ENERGY_COUNTER, ""},
+        {READING_NOT_READ, READING_NOT_READ, true, true, FLY_ENERGY_UNAVAILABLE, "the device is gone"},
+        {READING_NOT_READ, READING_NOT_READ, false, true, FLY_ENERGY_UNAVAILABLE, "the device is gone"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct meter_fixture fixture;
+        struct fly_device_energy energy;
+
+        fixture_set_up(&fixture, cases[i].counts ? &fixture_counting : &fixture_sensing, 1);
+        fixture.fakes[0].energy_state = cases[i].energy;
+        fixture.fakes[0].power_state = cases[i].power;
+        fixture.fakes[0].lost_s = cases[i].lost ? 13.95 : 0.0;
+        fixture_open(&fixture, 0);
+        energy = fixture_measure(&fixture, 4.0);
+        if (energy.source != cases[i].source || strstr(energy.note, cases[i].note) == NULL)
+            fail_msg("case %zu: %s, '%s'", i, fly_energy_source_name(energy.source), energy.note);
+        assert_true(energy.source == FLY_ENERGY_UNAVAILABLE ? isnan(energy.energy_j) : energy.energy_j > 0.0);
+        check_close(energy.time_s, 4.0, 1e-9);
+        fixture_tear_down(&fixture);
+    }
+}
+
+/* A counter that fails at a window's end only: sampled power steps in, and the note says so. */
+static void test_counter_fails_late(void **state)
+{
+    struct meter_fixture fixture;
+    struct fly_device_energy energy;
+    fly_window window;
+
+    (void)state;
+    fixture_set_up(&fixture, &fixture_counting, 1);
+    fixture_open(&fixture, 0);
+    window = fixture_begin(&fixture, "w");
+    fixture_pass(&fixture, 3.0);
+    fixture.fakes[0].energy_state = READING_FAILED;
+    energy = fixture_end(&fixture, window);
+    assert_int_equal(energy.source, FLY_ENERGY_INTEGRATED);
+    check_truth(&energy, 300.0);
+    check_contains(energy.note, "the counter could not be read: the driver reported an error");
+    fixture_tear_down(&fixture);
+}
+
+static void test_too_short(void **state)
+{
+    struct meter_fixture fixture;
+    struct fly_device_energy energy;
+
+    (void)state;
+    fixture_set_up(&fixture, &fixture_counting, 1);
+    fixture_open(&fixture, 0);
+    fixture_pass(&fixture, 1.001);
+    energy = fixture_measure(&fixture, 0.005);
+    assert_int_equal(energy.source, FLY_ENERGY_UNAVAILABLE);
+    assert_true(isnan(energy.energy_j) && isnan(energy.mean_power_w) && isnan(energy.idle_share));
+    check_close(energy.time_s, 0.005, 1e-6);
+    check_contains(energy.note, "too short: the counter did not advance");
+    fixture_pass(&fixture, 0.008);
+    energy = fixture_measure(&fixture, 0.010);
+    assert_int_equal(energy.source, FLY_ENERGY_UNAVAILABLE);
+    check_contains(energy.note, "too short");
+    fixture_tear_down(&fixture);
+
+    fixture_set_up(&fixture, &fixture_sensing, 1);
+    fixture.list.devices[0].info.sensor.power_window_s = 1.0;
+    fixture_open(&fixture, 0);
+    energy = fixture_measure(&fixture, 0.9);
+    assert_int_equal(energy.source, FLY_ENERGY_UNAVAILABLE);
+    check_contains(energy.note, "shorter than what a power reading averages over");
+    energy = fixture_measure(&fixture, 1.1);
+    assert_int_equal(energy.source, FLY_ENERGY_INTEGRATED);
+    fixture_tear_down(&fixture);
+}
+
+static void test_estimated(void **state)
+{
+    struct meter_fixture fixture;
+    struct fly_device_energy energy;
+
+    (void)state;
+    fixture_set_up(&fixture, &fixture_counting, 1);
+    fixture.list.devices[0].info.estimated = true;
+    snprintf(fixture.list.devices[0].info.note, sizeof fixture.list.devices[0].info.note, "made up");
+    fixture_open(&fixture, 0);
+    energy = fixture_measure(&fixture, 2.0);
+    assert_int_equal(energy.source, FLY_ENERGY_ESTIMATED);
+    check_close(energy.energy_j, 200.0, 0.02);
+    assert_true(isnan(energy.uncertainty_j));
+    assert_string_equal(energy.note, "made up; estimated from use; no bound is stated");
+    fixture_tear_down(&fixture);
+}
+
+/* A counter that is 5 % off against its own sensor is told; one that agrees is not. */
+static void test_cross_check(void **state)
+{
+    static const struct {
+        double gain;
+        const char *note;
+    } cases[] = {{0.0, ""}, {1.001, ""}, {1.05, "sampled power gives -4.8 % against the counter"}};
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct meter_fixture fixture;
+        struct fly_device_energy energy;
+
+        fixture_set_up(&fixture, &fixture_counting, 1);
+        fixture.fakes[0].counter_gain = cases[i].gain;
+        fixture_open(&fixture, 0);
+        energy = fixture_measure(&fixture, 20.0);
+        assert_int_equal(energy.source, FLY_ENERGY_COUNTER);
+        if (cases[i].note[0] == '\0')
+            assert_string_equal(energy.note, "");
+        check_contains(energy.note, cases[i].note);
+        fixture_tear_down(&fixture);
+    }
+}
+
+static void test_shares(void **state)
+{
+    struct meter_fixture fixture;
+    struct fake_device *fake = &fixture.fakes[0];
+    struct fly_device_energy energy;
+    fly_window window;
+
+    (void)state;
+    fixture_set_up(&fixture, &fixture_counting, 1);
+    fixture_open(&fixture, 0);
+    fixture_pass(&fixture, 1.0);
+    window = fixture_begin(&fixture, "w");
+    fixture_pass(&fixture, 1.0);
+    fake->utilization = 0;
+    fake->throttle = THROTTLE_POWER_CAP | THROTTLE_HEAT_HARDWARE;
+    fake->temperature_c = 71;
+    fixture_pass(&fixture, 2.0);
+    fake->utilization = 7;
+    fake->throttle = THROTTLE_POWER_BRAKE | THROTTLE_HEAT_SOFTWARE;
+    fake->temperature_c = 65;
+    fixture_pass(&fixture, 1.0);
+    energy = fixture_end(&fixture, window);
+    assert_int_equal(energy.samples, 40);
+    check_close(energy.idle_share, 0.5, 1e-9);
+    check_close(energy.idle_energy_share, 0.5, 0.01);
+    check_close(energy.capped_share, 0.5, 1e-9);
+    check_close(energy.heat_share, 0.75, 1e-9);
+    check_close(energy.brake_share, 0.25, 1e-9);
+    check_double(energy.temperature_max_c, 71.0);
+    fake->other_state = READING_UNSUPPORTED;
+    energy = fixture_measure(&fixture, 1.0);
+    assert_true(isnan(energy.idle_share) && isnan(energy.idle_energy_share) && isnan(energy.capped_share));
+    fixture_tear_down(&fixture);
+}
+
+/* An edge costs one question: the counter where there is one, the power otherwise. */
+static void test_edges_are_cheap(void **state)
+{
+    const struct fake_device *const kinds[] = {&fixture_counting, &fixture_sensing};
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(kinds); i++) {
+        struct meter_fixture fixture;
+        unsigned long reads, power_reads;
+
+        fixture_set_up(&fixture, kinds[i], 2);
+        fixture_open(&fixture, 0);
+        reads = fixture.fakes[1].reads;
+        power_reads = fixture.fakes[1].power_reads;
+        (void)fixture_end(&fixture, fixture_begin(&fixture, "w"));
+        assert_int_equal(fixture.fakes[1].reads - reads, 2);
+        assert_int_equal(fixture.fakes[1].power_reads - power_reads, kinds[i] == &fixture_counting ? 0 : 2);
+        fixture_tear_down(&fixture);
+    }
+}
+
+/* The stamp's doubt grows with a slow driver. */
+static void test_slow_reading(void **state)
+{
+    double halves_j[2];
+
+    (void)state;
+    for (int slow = 0; slow < 2; slow++) {
+        struct meter_fixture fixture;
+        struct fly_device_energy energy;
+
+        fixture_set_up(&fixture, &fixture_counting, 1);
+        fixture.fakes[0].latency_s = slow ? 0.2 : 0.0;
+        fixture_open(&fixture, 0);
+        energy = fixture_measure(&fixture, 5.0);
+        check_truth(&energy, 100.0 * energy.time_s);
+        halves_j[slow] = energy.uncertainty_j;
+        fixture_tear_down(&fixture);
+    }
+    assert_true(halves_j[1] > halves_j[0] + 10.0);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_constant),
+        cmocka_unit_test(test_nested),
+        cmocka_unit_test(test_handles),
+        cmocka_unit_test(test_names),
+        cmocka_unit_test(test_capacity),
+        cmocka_unit_test(test_no_devices),
+        cmocka_unit_test(test_device_facts),
+        cmocka_unit_test(test_wraps),
+        cmocka_unit_test(test_reset),
+        cmocka_unit_test(test_faults),
+        cmocka_unit_test(test_counter_fails_late),
+        cmocka_unit_test(test_too_short),
+        cmocka_unit_test(test_estimated),
+        cmocka_unit_test(test_cross_check),
+        cmocka_unit_test(test_shares),
+        cmocka_unit_test(test_edges_are_cheap),
+        cmocka_unit_test(test_slow_reading),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -91,7 +91,7 @@ struct fly_meter_options {
     const char *replay_path; /* a recording in place of hardware */
     double cpu_tdp_w;     /* > 0: without a sensor, estimate the CPU's energy from its use and this power */
     double sample_hz;     /* 0: 10, or the sensor's own rate where that is lower; at most 1000 */
-    uint32_t windows_max; /* open at a time; 0: 256 */
+    uint32_t windows_max; /* open at a time; 0: 256; at most 65536 */
     /* Waits until the device has finished what was asked of it; called before every stamp. May be NULL. */
     void (*synchronize)(void *data);
     void *synchronize_data;
@@ -122,7 +122,7 @@ FLY_API int fly_meter_begin(struct fly_meter *meter, const char *name, fly_windo
 /*
  * Ends a window. `out_measurement` has size, devices and device_capacity set.
  * A window too short to mean anything has no energy, and the note says so.
- * FLY_ESTATE for a window that is not open, or after fork.
+ * FLY_ESTATE for a window that is not open, or after fork; FLY_EUSAGE without a size.
  */
 FLY_API int fly_meter_end(struct fly_meter *meter, fly_window window, struct fly_measurement *out_measurement,
                           struct fly_error *out_error);

@@ -40,13 +40,21 @@ void account_deinit(struct account *account)
     account->marks = NULL;
 }
 
+static bool is_offered(const struct reading *reading)
+{
+    return reading->state != READING_NOT_READ && reading->state != READING_UNSUPPORTED &&
+           reading->state != READING_MISSING;
+}
+
 /* The reading of power to be integrated: the instant one, which says most, where there is one. */
 static const struct reading *power_of(const struct reading *values)
 {
-    if (values[QUANTITY_POWER_INSTANT].state == READING_OK ||
-        values[QUANTITY_POWER_AVERAGE].state == READING_NOT_READ)
-        return &values[QUANTITY_POWER_INSTANT];
-    return &values[QUANTITY_POWER_AVERAGE];
+    const struct reading *instant = &values[QUANTITY_POWER_INSTANT],
+                         *average = &values[QUANTITY_POWER_AVERAGE];
+
+    if (instant->state == READING_OK || average->state == READING_NOT_READ)
+        return instant;
+    return average->state == READING_OK || !is_offered(instant) ? average : instant;
 }
 
 static struct mono_time middle(const struct device_reading *reading)

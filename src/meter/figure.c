@@ -19,7 +19,7 @@ static struct uncertainty_edge edge_of(const struct account_edge *edge, double p
 
     /* The driver looked at some moment of the reading. */
     return (struct uncertainty_edge){.power_w = power_w,
-                                     .age_low_s = fmax(0.0, low_s - 0.5 * edge->read_s),
+                                     .age_low_s = low_s - 0.5 * edge->read_s,
                                      .age_high_s = fmax(low_s, high_s) + 0.5 * edge->read_s};
 }
 

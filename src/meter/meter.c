@@ -185,6 +185,10 @@ int fly_meter_end(struct fly_meter *meter, fly_window window, struct fly_measure
 
     if (is_inert(meter))
         return refuse_inert(out_error);
+    if (out_measurement->size < sizeof *out_measurement)
+        return error_set(out_error, FLY_EUSAGE,
+                         "meter: measurement.size is %zu; set it to sizeof measurement",
+                         out_measurement->size);
     if (!windows_claim(&meter->windows, window, &slot))
         return error_set(out_error, FLY_ESTATE,
                          "window %#llx is not open; each window ends once, on the meter that began it",

@@ -52,18 +52,23 @@ static int open_devices(const struct fly_meter_options *options, struct device_l
 int fly_meter_open(const struct fly_meter_options *options, struct fly_meter **out_meter,
                    struct fly_error *out_error)
 {
-    struct device_list *list = calloc(1, sizeof *list);
-    const struct meter_parts parts = {
+    struct meter_parts parts;
+    struct device_list *list;
+    int code;
+
+    if (options->size < sizeof *options)
+        return error_set(out_error, FLY_EUSAGE, "meter: options.size is %zu; set it to sizeof options",
+                         options->size);
+    list = calloc(1, sizeof *list);
+    if (list == NULL)
+        return error_no_memory(out_error);
+    parts = (struct meter_parts){
         .devices = list,
         .sample_hz = options->sample_hz,
         .windows_max = options->windows_max,
         .synchronize = options->synchronize,
         .synchronize_data = options->synchronize_data,
     };
-    int code;
-
-    if (list == NULL)
-        return error_no_memory(out_error);
     code = open_devices(options, list, out_error);
     if (code == 0) {
         code = meter_new(&parts, out_meter, out_error);
