@@ -105,6 +105,23 @@ static json_t *devices_value(const struct run_result *result)
     return devices;
 }
 
+/* What became of every driver. */
+static json_t *drivers_value(const struct run_result *result)
+{
+    json_t *drivers = json_array();
+
+    for (size_t i = 0; i < result->list->report_count; i++) {
+        const struct backend_report *report = &result->list->reports[i];
+        json_t *driver = json_object();
+
+        json_object_set_new(driver, "name", json_string(report->backend->name));
+        json_object_set_new(driver, "found", json_integer((json_int_t)report->found));
+        set_text(driver, "fault", report->error.code < 0 ? report->error.text : NULL, "there is none");
+        json_array_append_new(drivers, driver);
+    }
+    return drivers;
+}
+
 static json_t *job_value(const struct run_result *result)
 {
     static const char no_scheduler[] = "no variable of a scheduler or launcher says it";
@@ -195,6 +212,7 @@ json_t *run_report_json(const struct run_result *result)
     set_text(document, "selection", result->selection, "nothing hides GPUs");
     json_object_set_new(document, "job", job_value(result));
     json_object_set_new(document, "devices", devices_value(result));
+    json_object_set_new(document, "drivers", drivers_value(result));
     json_object_set_new(document, "total", total_value(result));
     json_object_set_new(document, "not_included", not_included_value(result));
     if (json_object_set_new(document, "own", own_value(result)) == 0)

@@ -185,7 +185,7 @@ static void put_models(const struct run_result *result, struct buffer *out)
             ;
         buffer_printf(out, ", %zu x %s%s (GPU ", next - i,
                       info->emulated && strcasestr(info->name, "emulated") == NULL ? "emulated " : "",
-                      info->name);
+                      info->name[0] != '\0' ? info->name : "GPU of unknown model");
         for (size_t j = i; j < next; j++)
             buffer_printf(out, "%s%u", j > i ? ", " : "", result->list->devices[j].info.index);
         buffer_puts(out, ")");
@@ -249,6 +249,17 @@ static void put_shares(const struct run_result *result, const struct run_totals 
                   amount_share(totals->brake_share, brake));
 }
 
+/* Drivers that are there and do not work; those that are not there are nobody's fault. */
+static void put_drivers(const struct run_result *result, struct buffer *out)
+{
+    for (size_t i = 0; i < result->list->report_count; i++) {
+        const struct backend_report *report = &result->list->reports[i];
+
+        if (report->error.code < 0 && report->error.code != FLY_EUNSUPPORTED && report->found == 0)
+            buffer_printf(out, "  %s: %s\n", report->backend->title, report->error.text);
+    }
+}
+
 static void put_own(const struct run_result *result, struct buffer *out)
 {
     buffer_printf(out, "  flyball's own use: %.3g s CPU", result->own_cpu_s);
@@ -293,6 +304,7 @@ void run_report_text(const struct run_result *result, struct buffer *out)
             buffer_puts(out,
                         "  'flyball doctor' says why figures are unavailable, and what would change it\n");
     }
+    put_drivers(result, out);
     if (result->claims->fault[0] != '\0')
         buffer_printf(out, "  %s\n", result->claims->fault);
     if (result->selection[0] != '\0')
