@@ -366,6 +366,33 @@ static void test_what_takes_its_place(void **state)
     }
 }
 
+/* Success with a value of 0 is no figure, in any scope. */
+static void test_empty_scopes(void **state)
+{
+    struct opened *opened = opened_load("new");
+    struct reading reading;
+
+    (void)state;
+    opened->standin->codes[STANDIN_energy] = opened->standin->codes[STANDIN_power] = NVML_NOT_SUPPORTED;
+    opened->standin->empty_scopes[NVML_SCOPE_GPU] = true;
+    assert_int_equal(opened_gpus(opened), 0);
+    reading = read_one(opened, 0, QUANTITY_ENERGY);
+    check_value(&reading, QUANTITY_ENERGY, 1000LL * STANDIN_MODULE_ENERGY_MJ);
+    reading = read_one(opened, 0, QUANTITY_POWER_INSTANT);
+    check_value(&reading, QUANTITY_POWER_INSTANT, STANDIN_MODULE_MW);
+    opened->standin->empty_scopes[NVML_SCOPE_MODULE] = true;
+    reading = read_one(opened, 0, QUANTITY_POWER_INSTANT);
+    check_state(&reading, QUANTITY_POWER_INSTANT, READING_UNSUPPORTED, NVML_SUCCESS);
+    device_list_close(&opened->list);
+    assert_int_equal(opened_gpus(opened), 0);
+    assert_false(opened->list.devices[0].info.module_power);
+    reading = read_one(opened, 0, QUANTITY_ENERGY);
+    check_state(&reading, QUANTITY_ENERGY, READING_UNSUPPORTED, NVML_SUCCESS);
+    reading = read_one(opened, 0, QUANTITY_POWER_AVERAGE);
+    check_state(&reading, QUANTITY_POWER_AVERAGE, READING_UNSUPPORTED, NVML_SUCCESS);
+    opened_close(opened);
+}
+
 /* A way that fails for the moment is kept: a reading that comes back must mean what it meant. */
 static void test_keeps_a_way_that_fails_now(void **state)
 {
@@ -415,6 +442,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_power_by_chip),
     cmocka_unit_test(test_sensor_facts),
     cmocka_unit_test(test_what_takes_its_place),
+    cmocka_unit_test(test_empty_scopes),
     cmocka_unit_test(test_keeps_a_way_that_fails_now),
     cmocka_unit_test(test_module),
 };

@@ -54,6 +54,7 @@
     X(NOT_READY, 27, "the device is not ready")                                                  \
     X(GPU_NOT_FOUND, 28, "no device was found")                                                  \
     X(INVALID_STATE, 29, "the device is in a state that does not allow it")                      \
+    X(RESET_TYPE_NOT_SUPPORTED, 30, "this device does not support that kind of reset")           \
     X(UNKNOWN, 999, "the driver reports an unknown error")
 
 #define NVML_RETURN_ENUM(name, number, meaning) NVML_##name = (number),
@@ -135,7 +136,7 @@ enum nvml_field_id {
     NVML_FIELD_POWER_LIMIT_ENFORCED = 190,
     NVML_FIELD_ENERGY = 191, /* as NVML_FIELD_TOTAL_ENERGY, by scope */
     NVML_FIELD_POWER_LIMIT_REQUESTED = 192,
-    NVML_FIELD_SOFTWARE_THERMAL_NS = 269,
+    NVML_FIELD_SOFTWARE_THERMAL_NS = 269, /* these three by version 13; 12 had them at 251 to 253 */
     NVML_FIELD_HARDWARE_THERMAL_NS = 270,
     NVML_FIELD_POWER_BRAKE_NS = 271,
 };

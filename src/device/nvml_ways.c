@@ -139,11 +139,25 @@ bool nvml_way_is_of_module(const struct nvml_way *way)
     return way != NULL && way->ask == NULL && way->scope == NVML_SCOPE_MODULE;
 }
 
+/*
+ * Figures that no board with power has at 0. Drivers have been seen to say so,
+ * with success, of a scope that a board lacks.
+ */
+static const quantity_set never_zero =
+    QUANTITY_BIT(QUANTITY_POWER_INSTANT) | QUANTITY_BIT(QUANTITY_POWER_AVERAGE) |
+    QUANTITY_BIT(QUANTITY_POWER_LIMIT) | QUANTITY_BIT(QUANTITY_POWER_LIMIT_ENFORCED) |
+    QUANTITY_BIT(QUANTITY_POWER_LIMIT_DEFAULT) | QUANTITY_BIT(QUANTITY_POWER_LIMIT_MIN) |
+    QUANTITY_BIT(QUANTITY_POWER_LIMIT_MAX);
+
 static void set_reading(struct reading *reading, const struct nvml_way *way, int code, int64_t value)
 {
-    *reading = (struct reading){.value = code == NVML_SUCCESS ? value * way->factor : 0,
-                                .state = nvml_reading_state(code),
-                                .code = code};
+    *reading = (struct reading){.state = nvml_reading_state(code), .code = code};
+    if (code != NVML_SUCCESS)
+        return;
+    if (value == 0 && (never_zero & QUANTITY_BIT(way->quantity)) != 0)
+        reading->state = READING_UNSUPPORTED;
+    else
+        reading->value = value * way->factor;
 }
 
 /* False for a type of value that no driver has had so far. */
@@ -228,10 +242,13 @@ void nvml_ways_read(const struct nvml_ways *ways, const struct nvml_calls *call,
 /* Whether a failure means that this way will never serve, so that the next may be tried. */
 static bool is_final(const struct nvml_way *way, const struct reading *reading)
 {
+    bool is_field = way->ask == NULL;
+
     if (reading->state == READING_UNSUPPORTED || reading->state == READING_MISSING)
         return true;
-    /* Drivers older than a field call its number an invalid argument. */
-    return way->ask == NULL && reading->code == NVML_INVALID_ARGUMENT;
+    /* Drivers older than a field call its number an invalid argument; a field that is empty is 0. */
+    return is_field &&
+           (reading->code == NVML_INVALID_ARGUMENT || (reading->state == READING_OK && reading->value == 0));
 }
 
 void nvml_ways_find(const struct nvml_calls *call, struct nvml_device *device, const struct gpu_chip *chip,

@@ -296,7 +296,9 @@ int nvmlDeviceGetFieldValues(struct nvml_device *device, int count, struct nvml_
 
         field->code = standin.field_codes[field->scope_id][field->field_id];
         field->value_type = standin.field_type;
-        field->value = value_of(standin.field_type, field_number(field->field_id, field->scope_id));
+        field->value = value_of(standin.field_type, standin.empty_scopes[field->scope_id]
+                                                        ? 0
+                                                        : field_number(field->field_id, field->scope_id));
     }
     return say(STANDIN_fields);
 }

@@ -26,6 +26,7 @@ struct standin {
     unsigned gpus;
     int handle_codes[STANDIN_GPUS];
     int field_codes[4][STANDIN_FIELDS]; /* by scope */
+    bool empty_scopes[4];               /* success, and a value of 0 */
     unsigned field_type;                /* of their values, enum nvml_value_type */
     unsigned architecture;
     int capability_major, capability_minor;
