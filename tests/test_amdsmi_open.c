@@ -120,15 +120,15 @@ static void test_order(void **state)
     shown_set("AMD_GPUS", "3");
     shown_set("AMD_BDF_0", "0x23b01"); /* domain 2, bus 3b, device 0, function 1 */
     shown_set("AMD_HIP_0", "2");
-    shown_set("AMD_HIP_1", "0");
-    shown_set("AMD_HIP_2", "1");
+    shown_set("AMD_HIP_1", "1");
+    shown_set("AMD_HIP_2", "0");
     shown_set("AMD_NODE_0", "6");
-    shown_set("AMD_NODE_1", "4");
-    shown_set("AMD_NODE_2", "5");
+    shown_set("AMD_NODE_1", "5");
+    shown_set("AMD_NODE_2", "4");
     for (unsigned version = 24; version <= 26; version++) {
         assert_int_equal(shown_open(shown_library(version)), 0);
-        assert_string_equal(shown.devices[0].info.pci, "00000000:15:00.0");
-        assert_string_equal(shown.devices[1].info.pci, "00000000:1A:00.0");
+        assert_string_equal(shown.devices[1].info.pci, "00000000:15:00.0");
+        assert_string_equal(shown.devices[0].info.pci, "00000000:1A:00.0");
         assert_string_equal(shown.devices[2].info.pci, "00000002:3B:00.1");
         assert_int_equal(shown.devices[2].info.index, 2);
         device_list_close(&shown);
