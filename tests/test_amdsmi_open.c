@@ -6,6 +6,7 @@
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "amdsmi/shown.h"
@@ -154,6 +155,16 @@ static void test_uuids(void **state)
     assert_string_equal(shown.devices[0].info.uuid, "amd-00000000:10:00.0");
     device_list_close(&shown);
 
+    unsetenv("AMD_FAIL_amdsmi_get_gpu_device_uuid");
+    shown_set("AMD_GPUS", "3");
+    shown_set("AMD_UUID_2", "5eff74a1-0000-1000-80ab-000000000000");
+    assert_int_equal(shown_open(shown_library(24)), 0);
+    assert_string_equal(shown.devices[0].info.uuid, "amd-00000000:10:00.0");
+    assert_string_equal(shown.devices[1].info.uuid, "amd-00000000:15:00.0");
+    assert_string_equal(shown.devices[2].info.uuid, "5eff74a1-0000-1000-80ab-000000000000");
+    device_list_close(&shown);
+
+    shown_set("AMD_GPUS", "1");
     fake_tree_make();
     fake_tree_put("sys/bus/pci/devices/0000:10:00.0/unique_id", "1234567890abcdef\n");
     options.sysfs_root = fake_tree_root();
@@ -204,6 +215,31 @@ static void test_failures_of_opening(void **state)
     assert_int_equal(shown_open(shown_library(26)), 0);
     assert_int_equal(shown.count, DEVICES_MAX);
     assert_int_equal(*users, 1);
+    device_list_close(&shown);
+    assert_int_equal(*users, 0);
+    dlclose(held);
+}
+
+/* The library of a forked child is its parent's: closing there shuts nothing down. */
+static void test_fork(void **state)
+{
+    void *held = dlopen(shown_library(26), RTLD_NOW);
+    const int *users;
+    int status;
+    pid_t child;
+
+    (void)state;
+    assert_non_null(held);
+    users = dlsym(held, "standin_users");
+    assert_int_equal(shown_open(shown_library(26)), 0);
+    child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        device_list_close(&shown);
+        _exit(*users == 1 ? 0 : 1);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
     device_list_close(&shown);
     assert_int_equal(*users, 0);
     dlclose(held);
@@ -273,6 +309,7 @@ int main(void)
         AMD_TEST(test_order),
         AMD_TEST(test_uuids),
         AMD_TEST(test_failures_of_opening),
+        AMD_TEST(test_fork),
         AMD_TEST(test_no_such_library),
         AMD_TEST(test_search),
         AMD_TEST(test_judgement),

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/error.h"
 
@@ -150,6 +151,7 @@ int amdsmi_library_open(const char *path, struct amdsmi_library **out_library, s
     if (library == NULL)
         return error_no_memory(out_error);
     library->users = 1;
+    library->owner = getpid();
     pthread_mutex_init(&library->lock, NULL);
     code = load(path, &library->object, out_error);
     if (code == 0)
@@ -171,9 +173,11 @@ void amdsmi_library_release(struct amdsmi_library *library)
 {
     if (--library->users > 0)
         return;
-    if (library->call.shut_down != NULL)
-        library->call.shut_down();
-    shared_object_close(&library->object);
-    pthread_mutex_destroy(&library->lock);
+    if (library->owner == getpid()) {
+        if (library->call.shut_down != NULL)
+            library->call.shut_down();
+        shared_object_close(&library->object);
+        pthread_mutex_destroy(&library->lock);
+    }
     free(library);
 }

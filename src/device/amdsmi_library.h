@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <sys/types.h>
 
 #include <flyball/error.h>
 
@@ -59,6 +60,7 @@ struct amdsmi_library {
     struct shared_object object;
     pthread_mutex_t lock;
     size_t users; /* who hold it: released by the last */
+    pid_t owner;  /* the process that initialised it */
 };
 
 /*
@@ -69,7 +71,11 @@ struct amdsmi_library {
  */
 int amdsmi_library_open(const char *path, struct amdsmi_library **out_library, struct fly_error *out_error);
 
-/* Gives up one use; the last one shuts the library down and frees it. For one thread. */
+/*
+ * Gives up one use; the last one shuts the library down and frees it. A forked
+ * child only frees memory, since it shares the open files of its parent. For one
+ * thread.
+ */
 void amdsmi_library_release(struct amdsmi_library *library);
 
 void amdsmi_library_lock(struct amdsmi_library *library);
