@@ -39,6 +39,8 @@ const char *nvmlErrorString(int code)
     } meanings[] = {NVML_RETURNS(RETURN_MEANING)};
 #undef RETURN_MEANING
 
+    if (code == NVML_DRIVER_NOT_LOADED && call_library_complaint()[0] != '\0')
+        return call_library_complaint();
     for (size_t i = 0; i < sizeof meanings / sizeof meanings[0]; i++) {
         if (meanings[i].code == code)
             return meanings[i].meaning;

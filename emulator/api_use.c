@@ -64,7 +64,7 @@ int nvmlDeviceGetUtilizationRates(struct nvml_device *device, struct nvml_utiliz
 
     if (code != NVML_SUCCESS)
         return code;
-    part = history_newest(&call.gpu->history)->utilization;
+    part = history_mean_utilization(&call.gpu->history, call.now_ns, UTILIZATION_PERIOD_US * 1e-6);
     *utilization = (struct nvml_utilization){.gpu = (unsigned)(part * PERCENT + 0.5),
                                              .memory = (unsigned)(part * PERCENT * 0.5 + 0.5)};
     return call_end(&call, code);

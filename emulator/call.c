@@ -24,6 +24,8 @@ static struct {
     uint64_t met[FAULTS_MAX];
 } library = {.mutex = PTHREAD_MUTEX_INITIALIZER};
 
+static _Thread_local char complaint[FLY_ERROR_TEXT_MAX];
+
 static struct emulator_state *state_in_use(void)
 {
     struct emulator_state *state;
@@ -130,31 +132,34 @@ static int meet(struct call *call, const char *function, int gpu)
     return NVML_SUCCESS;
 }
 
-int call_system(struct call *call, const char *function, int gpu, bool arguments_given)
+bool call_library_is_open(void)
+{
+    return state_in_use() != NULL;
+}
+
+int call_enter(struct call *call, const char *function, int gpu)
 {
     *call = (struct call){.state = state_in_use()};
     if (call->state == NULL)
         return NVML_UNINITIALIZED;
-    if (!arguments_given || gpu >= (int)call->state->gpu_count) {
+    if (gpu >= (int)call->state->gpu_count) {
         call->state = NULL;
         return NVML_INVALID_ARGUMENT;
     }
     return meet(call, function, gpu);
 }
 
-int call_device(struct call *call, const char *function, const struct nvml_device *device,
-                bool arguments_given)
+int call_enter_device(struct call *call, const char *function, const struct nvml_device *device)
 {
     struct emulator_state *state = state_in_use();
     int gpu = state != NULL ? index_of(device, state) : -1;
 
-    return call_system(call, function, gpu, arguments_given && (state == NULL || gpu >= 0));
+    return state != NULL && gpu < 0 ? call_refuse(call) : call_enter(call, function, gpu);
 }
 
-int call_setting(struct call *call, const char *function, const struct nvml_device *device,
-                 bool arguments_given)
+int call_enter_setting(struct call *call, const char *function, const struct nvml_device *device)
 {
-    int code = call_device(call, function, device, arguments_given);
+    int code = call_enter_device(call, function, device);
 
     if (code == NVML_SUCCESS && geteuid() != 0 && !call->state->settings.any_user)
         return call_end(call, NVML_NO_PERMISSION);
@@ -181,11 +186,12 @@ static void count_anew(void)
 /* The first initialisation opens the state; a fault of the script may still end it. */
 int call_library_open(const char *function)
 {
-    struct call call = {0};
+    struct call call = {.state = NULL};
+    struct fly_error error = {.code = 0};
     int code = NVML_SUCCESS;
 
     pthread_mutex_lock(&library.mutex);
-    if (library.emulator == NULL && emulator_open_or_create(NULL, &library.emulator, NULL) < 0)
+    if (library.emulator == NULL && emulator_open_or_create(NULL, &library.emulator, &error) < 0)
         code = NVML_DRIVER_NOT_LOADED;
     if (code == NVML_SUCCESS) {
         count_anew();
@@ -199,14 +205,21 @@ int call_library_open(const char *function)
         library.emulator = NULL;
     }
     pthread_mutex_unlock(&library.mutex);
+    snprintf(complaint, sizeof complaint, "%s", error.text);
     return code;
+}
+
+const char *call_library_complaint(void)
+{
+    return complaint;
 }
 
 int call_library_close(const char *function)
 {
-    struct call call;
-    int code = call_end(&call, call_system(&call, function, -1, true));
+    struct call call = {.state = NULL};
+    int code = call_enter(&call, function, -1);
 
+    code = call_end(&call, code);
     if (code != NVML_SUCCESS)
         return code;
     pthread_mutex_lock(&library.mutex);

@@ -26,16 +26,40 @@ struct call {
     int64_t now_ns;
 };
 
+/* Whether the library is initialised in this process. */
+bool call_library_is_open(void);
+
+/* What the three below do once they have their arguments. */
+int call_enter(struct call *call, const char *function, int gpu);
+int call_enter_device(struct call *call, const char *function, const struct nvml_device *device);
+int call_enter_setting(struct call *call, const char *function, const struct nvml_device *device);
+
+/* A call that lacks arguments ends here, in sight of the caller's analyser. */
+static inline int call_refuse(struct call *call)
+{
+    *call = (struct call){.state = NULL};
+    return call_library_is_open() ? NVML_INVALID_ARGUMENT : NVML_UNINITIALIZED;
+}
+
 /* Begins a call about a device; the code that it ends with at once, or NVML_SUCCESS with the lock held. */
-int call_device(struct call *call, const char *function, const struct nvml_device *device,
-                bool arguments_given);
+static inline int call_device(struct call *call, const char *function, const struct nvml_device *device,
+                              bool arguments_given)
+{
+    return arguments_given ? call_enter_device(call, function, device) : call_refuse(call);
+}
 
 /* The same for a call that turns something: only root may, unless the state lets every user. */
-int call_setting(struct call *call, const char *function, const struct nvml_device *device,
-                 bool arguments_given);
+static inline int call_setting(struct call *call, const char *function, const struct nvml_device *device,
+                               bool arguments_given)
+{
+    return arguments_given ? call_enter_setting(call, function, device) : call_refuse(call);
+}
 
 /* The same for a call about the whole machine, or about the GPU that has yet to be found (-1: none). */
-int call_system(struct call *call, const char *function, int gpu, bool arguments_given);
+static inline int call_system(struct call *call, const char *function, int gpu, bool arguments_given)
+{
+    return arguments_given ? call_enter(call, function, gpu) : call_refuse(call);
+}
 
 /* Releases what is held, and returns the code. */
 int call_end(struct call *call, int code);
@@ -46,6 +70,9 @@ struct nvml_device *call_handle(unsigned gpu);
 /* The initialisation of the library in this process. */
 int call_library_open(const char *function);
 int call_library_close(const char *function);
+
+/* Why this thread's last initialisation found no GPUs to emulate; "" for no reason. */
+const char *call_library_complaint(void);
 
 /* Copies a text into a caller's buffer: NVML_SUCCESS or NVML_INSUFFICIENT_SIZE. */
 __attribute__((format(printf, 3, 4))) int call_text(char *out, unsigned bytes, const char *format, ...);

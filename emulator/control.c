@@ -224,6 +224,15 @@ void emulator_lose(struct emulator *emulator, unsigned gpu)
     give(&hold);
 }
 
+bool emulator_is_lost(struct emulator *emulator, unsigned gpu)
+{
+    struct hold hold = take(emulator, gpu);
+    bool lost = hold.gpu->lost;
+
+    give(&hold);
+    return lost;
+}
+
 void emulator_set_faults(struct emulator *emulator, const struct fault_list *faults)
 {
     struct emulator_state *state = emulator->state;

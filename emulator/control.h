@@ -72,6 +72,7 @@ void emulator_set_sensor(struct emulator *emulator, unsigned gpu, const struct e
 /* Faults by hand: the counter starts at 0, the GPU falls off the bus. */
 void emulator_reset_counter(struct emulator *emulator, unsigned gpu);
 void emulator_lose(struct emulator *emulator, unsigned gpu);
+bool emulator_is_lost(struct emulator *emulator, unsigned gpu);
 
 /* Takes the faults of a script in place of those there were, with all counts at 0. */
 void emulator_set_faults(struct emulator *emulator, const struct fault_list *faults);

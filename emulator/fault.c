@@ -259,12 +259,12 @@ int faults_read(const char *path, struct fault_list *out_list, struct fly_error 
         code = error_set(out_error, FLY_ENOMEM, "fault script '%s': memory is exhausted", path);
     else
         length = fread(text, 1, FAULT_TEXT_MAX, file);
-    if (code == 0 && ferror(file) != 0)
+    if (code == 0 && file != NULL && ferror(file) != 0)
         code = error_set(out_error, FLY_EREAD, "fault script '%s': reading failed; name a file", path);
     else if (code == 0 && length == FAULT_TEXT_MAX)
         code = error_set(out_error, FLY_ELIMIT, "fault script '%s' is longer than %d bytes; shorten it", path,
                          FAULT_TEXT_MAX - 1);
-    if (code == 0) {
+    if (code == 0 && text != NULL) {
         text[length] = '\0';
         code = faults_parse(text, path, out_list, out_error);
     }

@@ -87,6 +87,7 @@ void history_append(struct history *history, const struct inertia *inertia, int6
         .energy_j = energy_j(last, inertia, after_s),
         .capped_s = time_with(last, REASONS_CAPPED, last->capped_s, start_ns),
         .hot_s = time_with(last, REASONS_HOT, last->hot_s, start_ns),
+        .busy_s = last->busy_s + last->utilization * after_s,
         .target_w = change->target_w,
         .clock = change->clock,
         .utilization = change->utilization,
@@ -108,7 +109,7 @@ const struct segment *history_find(const struct history *history, int64_t at_ns)
 {
     uint64_t low = oldest(history), high = history->count;
 
-    /* Answers `low` when all begin later; invariant: what stands before `low` + 1 begins at or before. */
+    /* What stands at `high` and behind it begins later; `low` does not, or is the oldest. */
     while (high - low > 1) {
         uint64_t middle = low + (high - low) / 2;
 
@@ -158,6 +159,18 @@ double history_hot_s(const struct history *history, int64_t at_ns)
     const struct segment *segment = history_find(history, at_ns);
 
     return time_with(segment, REASONS_HOT, segment->hot_s, at_ns);
+}
+
+static double busy_s(const struct history *history, int64_t at_ns)
+{
+    const struct segment *segment = history_find(history, at_ns);
+
+    return segment->busy_s + segment->utilization * fmax(since_s(segment, at_ns), 0.0);
+}
+
+double history_mean_utilization(const struct history *history, int64_t at_ns, double window_s)
+{
+    return (busy_s(history, at_ns) - busy_s(history, at_ns - (int64_t)(window_s * 1e9))) / window_s;
 }
 
 double history_mean_w(const struct history *history, const struct inertia *inertia, int64_t at_ns,

@@ -30,7 +30,8 @@ struct segment {
     double temperature_c; /* like this, */
     double energy_j;      /* and drawn until then, since the state was made */
     double capped_s;      /* time held down by the limit until then, */
-    double hot_s;         /* and by heat */
+    double hot_s;         /* and by heat, */
+    double busy_s;        /* and at work, by utilisation */
     double target_w;
     double clock;       /* relative to the highest; 0 without work */
     double utilization; /* 0 .. 1 */
@@ -54,8 +55,8 @@ struct segment_change {
     uint64_t reasons;
 };
 
-/* The history of a GPU that idled at `power_w` for ever. */
-void history_start(struct history *history, const struct inertia *inertia, int64_t at_ns, double power_w,
+/* The history of a GPU that idled at `idle_w` for ever. */
+void history_start(struct history *history, const struct inertia *inertia, int64_t at_ns, double idle_w,
                    uint64_t reasons);
 
 /* Begins a segment at `at_ns`, or at the newest one's start where that is later. */
@@ -76,6 +77,9 @@ double history_temperature_c(const struct history *history, const struct inertia
 /* Seconds held down by the limit, by heat. */
 double history_capped_s(const struct history *history, int64_t at_ns);
 double history_hot_s(const struct history *history, int64_t at_ns);
+
+/* Mean utilisation over `window_s` before `at_ns`, which is above 0. */
+double history_mean_utilization(const struct history *history, int64_t at_ns, double window_s);
 
 /* Mean power over `window_s` before `at_ns`; the power at that moment for a window of 0. */
 double history_mean_w(const struct history *history, const struct inertia *inertia, int64_t at_ns,

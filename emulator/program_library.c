@@ -29,7 +29,7 @@ struct image {
 static int read_image(const char *path, struct image *out, struct fly_error *out_error)
 {
     FILE *file = fopen(path, "rb");
-    struct stat status;
+    struct stat status = {.st_size = 0};
     int code = 0;
 
     if (file == NULL || fstat(fileno(file), &status) < 0 || status.st_size > LIBRARY_BYTES_MAX)
@@ -148,7 +148,7 @@ static int library_run(const struct program_call *call, struct fly_error *out_er
     }
     snprintf(file, sizeof file, "%s/libnvidia-ml.so.1", path);
     code = read_image(file, &image, out_error);
-    if (code == 0 && !find_strings(&image))
+    if (code == 0 && (image.bytes == NULL || !find_strings(&image)))
         code = error_set(out_error, FLY_EUNSUPPORTED, "library '%s' is not of the kind that can be changed",
                          file);
     if (code == 0 && without != NULL)

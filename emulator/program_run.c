@@ -96,7 +96,7 @@ static int create_own(const struct program_call *call, struct emulator **out_emu
 
 static int run_run(const struct program_call *call, struct fly_error *out_error)
 {
-    char directory[EMULATOR_PATH_MAX];
+    char directory[EMULATOR_PATH_MAX] = "";
     struct emulator *emulator = NULL;
     double load_w = 0.0;
     int code = program_library_directory(directory, out_error);

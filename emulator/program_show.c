@@ -102,7 +102,7 @@ static void print_table(const struct emulator *emulator, const struct shown *sho
 
 static int show_run(const struct program_call *call, struct fly_error *out_error)
 {
-    struct shown shown[EMULATOR_GPUS_MAX];
+    struct shown shown[EMULATOR_GPUS_MAX] = {0};
     struct emulator *emulator;
     int64_t now_ns;
     int code = emulator_open(call->state, &emulator, out_error);

@@ -5,13 +5,13 @@
 #include "emulator/boards.h"
 #include "emulator/program.h"
 
-/* So that a shell reads back the same bytes. */
-static void print_export(const char *name, const char *value)
+/* So that a shell reads back the same bytes; `rest` is for the shell to expand. */
+static void print_export(const char *name, const char *value, const char *rest)
 {
     printf("export %s='", name);
     for (; *value != '\0'; value++)
         fputs(*value == '\'' ? "'\\''" : (char[]){*value, '\0'}, stdout);
-    puts("'");
+    printf("'%s\n", rest);
 }
 
 static int start_run(const struct program_call *call, struct fly_error *out_error)
@@ -24,8 +24,8 @@ static int start_run(const struct program_call *call, struct fly_error *out_erro
         code = emulator_create(call->state, &call->settings, &emulator, out_error);
     if (code < 0)
         return code;
-    print_export("FLYBALL_EMULATOR_STATE", emulator->path);
-    print_export("LD_LIBRARY_PATH", directory);
+    print_export("FLYBALL_EMULATOR_STATE", emulator->path, "");
+    print_export("LD_LIBRARY_PATH", directory, "\"${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}\"");
     program_say("emulating %u x %s in %s time; no hardware answers", call->settings.gpus,
                 emulated_boards[call->settings.board].title,
                 call->settings.virtual_time ? "virtual" : "real");

@@ -43,6 +43,16 @@ static void put_load(struct job *job, double wanted_w, double utilization)
     }
 }
 
+/* A program on a GPU that falls off the bus does not get far. */
+static bool is_lost(const struct job *job)
+{
+    for (unsigned i = 0; i < EMULATOR_GPUS_MAX; i++) {
+        if ((job->gpus & 1U << i) != 0 && emulator_is_lost(job->emulator, i))
+            return true;
+    }
+    return false;
+}
+
 /* The slowest GPU's clock sets the pace of all. */
 static double pace(const struct job *job)
 {
@@ -63,7 +73,7 @@ static double work(struct job *job, unsigned steps, double wanted_w, double shar
     struct mono_time start = job->clock.now(job->clock.state);
     struct mono_time next = start;
 
-    for (unsigned i = 0; i < steps && !stopped; i++) {
+    for (unsigned i = 0; i < steps && !stopped && !is_lost(job); i++) {
         double clock;
 
         put_load(job, wanted_w, 1.0);
@@ -86,7 +96,7 @@ static void train(struct job *job)
     double evaluation_w = job->shape->idle_w + evaluation_power * (wanted_w - job->shape->idle_w);
     double total_s = 0.0;
 
-    for (unsigned epoch = 1; epoch <= job->epochs && !stopped; epoch++) {
+    for (unsigned epoch = 1; epoch <= job->epochs && !stopped && !is_lost(job); epoch++) {
         double time_s = work(job, job->steps, wanted_w, 1.0);
         double evaluation_s = work(job, job->evaluation_steps, evaluation_w, evaluation_share);
 
@@ -98,7 +108,7 @@ static void train(struct job *job)
         putchar('\n');
         fflush(stdout);
     }
-    printf("%s: %.3f s on emulated GPUs\n", stopped ? "stopped" : "done", total_s);
+    printf("%s: %.3f s on emulated GPUs\n", stopped || is_lost(job) ? "stopped" : "done", total_s);
 }
 
 static int read_job(const struct program_call *call, struct job *job, struct fly_error *out_error)
@@ -177,6 +187,9 @@ static int train_run(const struct program_call *call, struct fly_error *out_erro
             signal(SIGINT, stop);
             signal(SIGTERM, stop);
             train(&job);
+            if (is_lost(&job))
+                code = error_set(out_error, FLY_EREAD,
+                                 "a GPU of the training fell off the bus; the training ends");
         }
         end(&job);
     }

@@ -195,14 +195,12 @@ static const struct emulator_setting *find(const char *key)
 
 static int unknown_key(const char *key, struct fly_error *out_error)
 {
-    const char *keys[32];
+    const char *keys[sizeof emulator_settings_table / sizeof emulator_settings_table[0]];
     size_t count = 0;
     int nearest;
 
-    while (count < sizeof keys / sizeof keys[0] && emulator_settings_table[count].key != NULL) {
+    for (; emulator_settings_table[count].key != NULL; count++)
         keys[count] = emulator_settings_table[count].key;
-        count++;
-    }
     nearest = word_nearest(key, keys, count);
     if (nearest >= 0)
         return error_set(out_error, FLY_EUSAGE, "unknown setting '%.40s' of the emulator; did you mean '%s'?",

@@ -118,7 +118,7 @@ static int fill(int fd, const char *path, const struct emulator_settings *settin
                          strerror(errno));
     if (code == 0)
         code = map(fd, path, &state, out_error);
-    if (code == 0) {
+    if (code == 0 && state != NULL && faults != NULL) {
         state->faults = *faults;
         init_state(state, settings);
         munmap(state, sizeof *state);

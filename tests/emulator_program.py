@@ -52,7 +52,7 @@ def test_life():
     tap.equal(emulator("show").returncode, 66)
     with Machine("--gpus", "3", "--model=h100") as exports:
         tap.contains(exports, f"export FLYBALL_EMULATOR_STATE='{os.environ['FLYBALL_EMULATOR_STATE']}'\n")
-        tap.contains(exports, f"export LD_LIBRARY_PATH='{EMULATOR.parent}'\n")
+        tap.contains(exports, f"export LD_LIBRARY_PATH='{EMULATOR.parent}'" + '"${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"\n')
         tap.equal(emulator("start").returncode, 70)
         shown = show()
         tap.equal((shown["schema"], shown["emulated"], shown["virtual_time"]), ("flyball.emulator.show/1", True, False))

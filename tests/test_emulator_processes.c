@@ -29,7 +29,7 @@ static int be_setter(const char *limit_mw)
 {
     if (load_library() < 0 || nvml.nvmlInit_v2() != NVML_SUCCESS)
         return 98;
-    return nvml.nvmlDeviceSetPowerManagementLimit(device(1), (unsigned)atoi(limit_mw));
+    return nvml.nvmlDeviceSetPowerManagementLimit(device(1), (unsigned)strtoul(limit_mw, NULL, 10));
 }
 
 /* Works on GPU 0 until it is killed, or dies with the lock of the state in its hand. */
