@@ -114,6 +114,7 @@ const struct emulated_board emulated_boards[] = {
      .usage_is_average = true},
     {.name = NULL},
 };
+const unsigned emulated_board_count = sizeof emulated_boards / sizeof emulated_boards[0] - 1;
 
 int emulated_board_find(const char *name)
 {

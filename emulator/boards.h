@@ -34,6 +34,7 @@ struct emulated_board {
 
 /* All boards, ended by a NULL name. */
 extern const struct emulated_board emulated_boards[];
+extern const unsigned emulated_board_count;
 
 /* The index of the board of that name, or -1. */
 int emulated_board_find(const char *name);

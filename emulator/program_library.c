@@ -36,7 +36,7 @@ static int read_image(const char *path, struct image *out, struct fly_error *out
         code = error_set(out_error, FLY_EREAD, "library '%s': reading failed; install Flyball again", path);
     if (code == 0) {
         out->length = (size_t)status.st_size;
-        out->bytes = malloc(out->length);
+        out->bytes = malloc(out->length + 1);
         if (out->bytes == NULL || fread(out->bytes, 1, out->length, file) != out->length)
             code =
                 error_set(out_error, FLY_EREAD, "library '%s': reading failed; install Flyball again", path);

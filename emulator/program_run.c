@@ -39,7 +39,8 @@ static void set_environment(const struct emulator *emulator, const char *directo
     char *path = NULL;
 
     if (asprintf(&path, "%s%s%s", directory, before != NULL && before[0] != '\0' ? ":" : "",
-                 before != NULL ? before : "") >= 0)
+                 before != NULL ? before : "") >= 0 &&
+        path != NULL)
         setenv("LD_LIBRARY_PATH", path, 1);
     free(path);
     setenv("FLYBALL_EMULATOR_STATE", emulator->path, 1);
@@ -107,7 +108,7 @@ static int run_run(const struct program_call *call, struct fly_error *out_error)
         code = program_number(call, "load-w", 0.0, 10000.0, 0.0, &load_w, out_error);
     if (code == 0)
         code = create_own(call, &emulator, out_error);
-    if (code < 0)
+    if (code < 0 || emulator == NULL)
         return code;
     for (unsigned i = 0; load_w > 0.0 && i < emulator_gpu_count(emulator); i++)
         emulator_set_load(emulator, i, load_w);

@@ -16,13 +16,13 @@ static void print_export(const char *name, const char *value, const char *rest)
 
 static int start_run(const struct program_call *call, struct fly_error *out_error)
 {
-    char directory[EMULATOR_PATH_MAX];
-    struct emulator *emulator;
+    char directory[EMULATOR_PATH_MAX] = "";
+    struct emulator *emulator = NULL;
     int code = program_library_directory(directory, out_error);
 
     if (code == 0)
         code = emulator_create(call->state, &call->settings, &emulator, out_error);
-    if (code < 0)
+    if (code < 0 || emulator == NULL)
         return code;
     print_export("FLYBALL_EMULATOR_STATE", emulator->path, "");
     print_export("LD_LIBRARY_PATH", directory, "\"${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}\"");

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdatomic.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +16,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "emulator/boards.h"
 #include "emulator/gpu.h"
 
 static const char state_magic[32] = "flyball-emulator-state/1";
@@ -69,9 +71,14 @@ static void init_mutex(pthread_mutex_t *mutex)
     pthread_mutexattr_destroy(&attributes);
 }
 
+static size_t bytes_of(unsigned gpu_count)
+{
+    return offsetof(struct emulator_state, gpus) + gpu_count * sizeof(struct emulated_gpu);
+}
+
 static void init_state(struct emulator_state *state, const struct emulator_settings *settings)
 {
-    state->bytes = sizeof *state;
+    state->bytes = bytes_of(settings->gpus);
     read_boot(state->boot);
     init_mutex(&state->mutex);
     state->settings = *settings;
@@ -88,9 +95,10 @@ static void init_state(struct emulator_state *state, const struct emulator_setti
     memcpy(state->magic, state_magic, sizeof state->magic);
 }
 
-static int map(int fd, const char *path, struct emulator_state **out_state, struct fly_error *out_error)
+static int map(int fd, const char *path, size_t bytes, struct emulator_state **out_state,
+               struct fly_error *out_error)
 {
-    void *memory = mmap(NULL, sizeof **out_state, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 
     if (memory == MAP_FAILED)
         return error_set(out_error, FLY_EREAD, "emulator state '%s': mapping failed: %s; choose another file",
@@ -105,6 +113,7 @@ static int fill(int fd, const char *path, const struct emulator_settings *settin
 {
     struct fault_list *faults = calloc(1, sizeof *faults);
     struct emulator_state *state = NULL;
+    size_t bytes = bytes_of(settings->gpus);
     int code = 0;
 
     if (faults == NULL)
@@ -112,16 +121,16 @@ static int fill(int fd, const char *path, const struct emulator_settings *settin
     else if (settings->faults[0] != '\0')
         code = faults_read(settings->faults, faults, out_error);
     /* Allocated now: a full file system is an error here, and a bus error later. */
-    if (code == 0 && ((errno = posix_fallocate(fd, 0, sizeof *state)) != 0 ||
+    if (code == 0 && ((errno = posix_fallocate(fd, 0, (off_t)bytes)) != 0 ||
                       fchmod(fd, settings->shared ? 0666 : 0600) < 0))
         code = error_set(out_error, FLY_EWRITE, "emulator state '%s': %s; choose another file", path,
                          strerror(errno));
     if (code == 0)
-        code = map(fd, path, &state, out_error);
+        code = map(fd, path, bytes, &state, out_error);
     if (code == 0 && state != NULL && faults != NULL) {
         state->faults = *faults;
         init_state(state, settings);
-        munmap(state, sizeof *state);
+        munmap(state, bytes);
     }
     free(faults);
     return code;
@@ -131,7 +140,7 @@ static int fill(int fd, const char *path, const struct emulator_settings *settin
 static int create_file(const char *path, const struct emulator_settings *settings,
                        struct fly_error *out_error)
 {
-    char temporary[EMULATOR_PATH_MAX + 8];
+    char temporary[EMULATOR_PATH_MAX + 8] = "";
     int fd;
     int code;
 
@@ -160,14 +169,32 @@ static bool is_stale(const struct emulator_state *state)
     return memcmp(state->magic, state_magic, sizeof state->magic) == 0 && strcmp(state->boot, boot) != 0;
 }
 
+static int not_a_state(const char *path, struct fly_error *out_error)
+{
+    return error_set(out_error, FLY_EDATA,
+                     "'%s' is no emulator state of this version; remove it, or name another in "
+                     "FLYBALL_EMULATOR_STATE",
+                     path);
+}
+
+/* What would lead outside the mapping if it were otherwise. `bytes` is the file's size by now. */
+static bool is_sound(const struct emulator_state *state)
+{
+    if (memcmp(state->magic, state_magic, sizeof state->magic) != 0 || state->faults.count > FAULTS_MAX ||
+        state->gpu_count > EMULATOR_GPUS_MAX || state->bytes != bytes_of(state->gpu_count))
+        return false;
+    for (unsigned i = 0; i < state->gpu_count; i++) {
+        if (state->gpus[i].board >= emulated_board_count || state->gpus[i].history.count == 0 ||
+            state->gpus[i].planned_count > EMULATOR_PLANNED_MAX)
+            return false;
+    }
+    return true;
+}
+
 static int check(const struct emulator_state *state, const char *path, struct fly_error *out_error)
 {
-    if (memcmp(state->magic, state_magic, sizeof state->magic) != 0 || state->bytes != sizeof *state ||
-        state->gpu_count > EMULATOR_GPUS_MAX || state->faults.count > FAULTS_MAX)
-        return error_set(out_error, FLY_EDATA,
-                         "'%s' is no emulator state of this version; remove it, or name another in "
-                         "FLYBALL_EMULATOR_STATE",
-                         path);
+    if (!is_sound(state))
+        return not_a_state(path, out_error);
     if (is_stale(state))
         return error_set(out_error, FLY_ENOTFOUND,
                          "emulator state '%s' is of an earlier boot; start one with 'flyball-emulator start'",
@@ -177,7 +204,8 @@ static int check(const struct emulator_state *state, const char *path, struct fl
 
 static int open_file(const char *path, struct emulator_state **out_state, struct fly_error *out_error)
 {
-    struct stat status;
+    struct emulator_state *state = NULL;
+    struct stat status = {.st_size = 0};
     int fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
     int code = 0;
 
@@ -188,14 +216,18 @@ static int open_file(const char *path, struct emulator_state **out_state, struct
                                            : FLY_EREAD,
                          "emulator state '%s': %s; start one with 'flyball-emulator start'", path,
                          strerror(errno));
-    if (fstat(fd, &status) < 0 || !S_ISREG(status.st_mode) || (size_t)status.st_size != sizeof **out_state)
-        code = error_set(out_error, FLY_EDATA,
-                         "'%s' is no emulator state of this version; remove it, or name another in "
-                         "FLYBALL_EMULATOR_STATE",
-                         path);
+    if (fstat(fd, &status) < 0 || !S_ISREG(status.st_mode) || (size_t)status.st_size < bytes_of(0) ||
+        (size_t)status.st_size > bytes_of(EMULATOR_GPUS_MAX))
+        code = not_a_state(path, out_error);
     if (code == 0)
-        code = map(fd, path, out_state, out_error);
+        code = map(fd, path, (size_t)status.st_size, &state, out_error);
     close(fd);
+    if (code == 0 && (state == NULL || state->bytes != (uint64_t)status.st_size)) {
+        munmap(state, (size_t)status.st_size);
+        code = not_a_state(path, out_error);
+    }
+    if (code == 0)
+        *out_state = state;
     return code;
 }
 
@@ -223,11 +255,11 @@ static void remove_stale(const char *path)
 {
     struct emulator_state *state = NULL;
 
-    if (open_file(path, &state, NULL) < 0)
+    if (open_file(path, &state, NULL) < 0 || state == NULL)
         return;
     if (is_stale(state))
         unlink(path);
-    munmap(state, sizeof *state);
+    munmap(state, state->bytes);
 }
 
 int emulator_create(const char *path, const struct emulator_settings *settings,
@@ -263,7 +295,7 @@ void emulator_close(struct emulator *emulator)
     if (emulator == NULL)
         return;
     if (emulator->state != NULL)
-        munmap(emulator->state, sizeof *emulator->state);
+        munmap(emulator->state, emulator->state->bytes);
     free(emulator);
 }
 

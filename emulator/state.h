@@ -76,7 +76,7 @@ struct emulated_gpu {
 struct emulator_state {
     char magic[32]; /* of the layout */
     char boot[40];
-    uint64_t bytes;
+    uint64_t bytes; /* of the file: as many GPUs as there are */
     pthread_mutex_t mutex;
     struct emulator_settings settings;
     int64_t identity; /* differs from that of other states */

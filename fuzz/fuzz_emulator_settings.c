@@ -22,7 +22,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         FUZZ_CHECK(!settings.virtual_time && !settings.any_user && isnan(settings.settle_s));
     } else {
         FUZZ_CHECK(settings.gpus <= EMULATOR_GPUS_MAX);
-        FUZZ_CHECK(settings.board < 5 && emulated_boards[settings.board].name != NULL);
+        FUZZ_CHECK(settings.board < emulated_board_count && emulated_boards[settings.board].name != NULL);
         FUZZ_CHECK(settings.gain >= 0.1 && settings.gain <= 10.0);
         FUZZ_CHECK(isnan(settings.settle_s) || (settings.settle_s >= 0.9e-6 && settings.settle_s <= 5.0));
         FUZZ_CHECK(settings.latency_s >= 0.0 && settings.latency_s <= 10.0);
