@@ -114,6 +114,28 @@ static void test_dies_alone(void **state)
     device_list_close(&shown);
 }
 
+/* Partitions of a GPU each say what the whole draws, which counts once. */
+static void test_partitions(void **state)
+{
+    (void)state;
+    shown_set("AMD_GPUS", "4");
+    shown_set("AMD_BDF_0", "0x2000");
+    shown_set("AMD_BDF_1", "0x3000");
+    shown_set("AMD_BDF_2", "0x3001");
+    shown_set("AMD_BDF_3", "0x3002");
+    assert_int_equal(shown_open(shown_library(26)), 0);
+    assert_string_equal(shown.devices[0].info.note, "");
+    check_contains(shown.devices[1].info.note, "the whole GPU's");
+    for (size_t i = 0; i < 4; i++) {
+        shown_check_state(i, QUANTITY_ENERGY, i < 2 ? READING_OK : READING_UNSUPPORTED);
+        shown_check_state(i, QUANTITY_POWER_INSTANT, i < 2 ? READING_OK : READING_UNSUPPORTED);
+        shown_check_state(i, QUANTITY_UTILIZATION, READING_OK);
+        if (i >= 2)
+            check_contains(shown.devices[i].info.note, "counted with the one at 00000000:30:00.0");
+    }
+    device_list_close(&shown);
+}
+
 /* As HIP numbers them, which need not be the order on the bus. */
 static void test_order(void **state)
 {
@@ -306,6 +328,7 @@ int main(void)
         AMD_TEST(test_counter_is_checked),
         AMD_TEST(test_two_dies),
         AMD_TEST(test_dies_alone),
+        AMD_TEST(test_partitions),
         AMD_TEST(test_order),
         AMD_TEST(test_uuids),
         AMD_TEST(test_failures_of_opening),

@@ -65,61 +65,6 @@ static void try_counters(struct amdsmi_crowd *crowd, const struct clock *clock)
     }
 }
 
-/* The first die of a second one's card: the nearest before it on the bus that is none itself. */
-static size_t find_first_die(const struct amdsmi_crowd *crowd, size_t second)
-{
-    const struct amdsmi_candidate *it = &crowd->candidates[second];
-    size_t found = SIZE_MAX;
-
-    for (size_t i = 0; i < crowd->count; i++) {
-        const struct amdsmi_candidate *other = &crowd->candidates[i];
-
-        if (other->bdf < it->bdf && (found == SIZE_MAX || other->bdf > crowd->candidates[found].bdf))
-            found = i;
-    }
-    if (found == SIZE_MAX || crowd->candidates[found].gpu.second_die ||
-        !amdsmi_two_dies(crowd->candidates[found].info.name))
-        return SIZE_MAX;
-    return found;
-}
-
-static void pair_dies(struct amdsmi_crowd *crowd)
-{
-    for (size_t i = 0; i < crowd->count; i++) {
-        struct amdsmi_candidate *candidate = &crowd->candidates[i];
-
-        candidate->gpu.second_die = amdsmi_is_second_die(candidate->info.name, &candidate->trial);
-    }
-    for (size_t i = 0; i < crowd->count; i++) {
-        size_t first = crowd->candidates[i].gpu.second_die ? find_first_die(crowd, i) : SIZE_MAX;
-
-        crowd->candidates[i].partner = first;
-        if (first != SIZE_MAX)
-            crowd->candidates[first].partner = i;
-    }
-}
-
-/* By place on the bus, since indices change with what a program is shown. */
-static void note_die(const struct amdsmi_crowd *crowd, struct amdsmi_candidate *candidate)
-{
-    const char *partner =
-        candidate->partner != SIZE_MAX ? crowd->candidates[candidate->partner].info.pci : NULL;
-    char *note = candidate->info.note;
-    const size_t size = sizeof candidate->info.note;
-
-    if (candidate->gpu.second_die && partner != NULL)
-        snprintf(note, size, "second die of a card: its energy is counted with the GPU at %s", partner);
-    else if (candidate->gpu.second_die)
-        snprintf(note, size,
-                 "second die of a card: its energy is counted with the first, which is not to be seen here");
-    else if (partner != NULL)
-        snprintf(note, size,
-                 "first die of a card: power, energy and limit are the card's, with the GPU at %s", partner);
-    else if (amdsmi_two_dies(candidate->info.name) && candidate->trial.power_before.state == READING_OK)
-        snprintf(note, size,
-                 "first die of a card: power, energy and limit are the card's, with its second die");
-}
-
 static void judge(const struct amdsmi_crowd *crowd, struct amdsmi_candidate *candidate)
 {
     static const char *const notes[] = {
@@ -132,8 +77,8 @@ static void judge(const struct amdsmi_crowd *crowd, struct amdsmi_candidate *can
     char *note = candidate->info.note;
 
     _Static_assert(sizeof notes / sizeof notes[0] == AMDSMI_VERDICT_COUNT, "one note for every verdict");
-    note_die(crowd, candidate);
-    if (candidate->gpu.second_die)
+    amdsmi_note_sharing(crowd, candidate);
+    if (candidate->gpu.elsewhere)
         return;
     candidate->gpu.counter_off = verdict == AMDSMI_COUNTER_WRONG;
     if (notes[verdict][0] != '\0')
@@ -173,7 +118,7 @@ static int amdsmi_open(const struct device_options *options, struct device_list 
     code = amdsmi_crowd_find(crowd, root, out_error);
     if (code == 0) {
         try_counters(crowd, device_clock(options));
-        pair_dies(crowd);
+        amdsmi_share(crowd);
     }
     for (size_t i = 0; i < crowd->count && code == 0; i++) {
         judge(crowd, &crowd->candidates[i]);

@@ -19,12 +19,14 @@
  * Cards with two dies (MI250, MI250X) show as two GPUs, and the driver reports
  * power, energy and limits of the whole card with the first die, and zeros with
  * the second. So the second offers none of them and says with which GPU its
- * energy is counted; the first says that it counts both.
+ * energy is counted; the first says that it counts both. Partitions of one GPU
+ * (MI300 in its modes DPX to CPX) each report the power of the whole, so the first
+ * of them counts and the others say so.
  */
 struct amdsmi_gpu {
     struct amdsmi_library *library; /* one use of it */
     amdsmi_processor handle;
-    bool second_die;  /* its card's figures are another GPU's */
+    bool elsewhere;   /* what it draws is counted with another GPU */
     bool counter_off; /* its energy counter cannot be relied on */
 };
 

@@ -202,7 +202,7 @@ void amdsmi_gpu_read(const struct amdsmi_gpu *gpu, quantity_set wanted, struct r
 {
     quantity_set withheld = 0;
 
-    if (gpu->second_die)
+    if (gpu->elsewhere)
         withheld |= card_figures;
     if (gpu->counter_off)
         withheld |= QUANTITY_BIT(QUANTITY_ENERGY);
