@@ -242,7 +242,8 @@ int emulator_open(const char *path, struct emulator **out_emulator, struct fly_e
     if (code == 0)
         code = open_file(emulator->path, &emulator->state, out_error);
     if (code == 0)
-        code = check(emulator->state, emulator->path, out_error);
+        code = emulator->state != NULL ? check(emulator->state, emulator->path, out_error)
+                                       : not_a_state(emulator->path, out_error);
     if (code < 0)
         emulator_close(emulator);
     else
