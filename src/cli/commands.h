@@ -9,6 +9,7 @@ extern const struct cli_command cmd_config_show;
 extern const struct cli_command cmd_devices;
 extern const struct cli_command cmd_help;
 extern const struct cli_command cmd_demo;
+extern const struct cli_command cmd_monitor;
 extern const struct cli_command cmd_record;
 extern const struct cli_command cmd_run;
 extern const struct cli_command cmd_selftest;

@@ -210,9 +210,23 @@ int table_print(const struct table *table, enum table_format format, bool color,
     if (format == TABLE_FORMAT_JSON)
         return print_json(table, out, out_error);
     if (format == TABLE_FORMAT_CSV)
-        table_render_csv(table, out);
+        table_render_csv(table, true, out);
     else
         table_render_text(table, color, out);
+    return out->error < 0 ? error_no_memory(out_error) : 0;
+}
+
+int table_print_lines(const struct table *table, enum table_format format, bool heading, struct buffer *out,
+                      struct fly_error *out_error)
+{
+    int result = table_check(table, out_error);
+
+    if (result < 0)
+        return result;
+    if (format != TABLE_FORMAT_JSON)
+        table_render_csv(table, heading, out);
+    else if (!table_render_json_lines(table, out))
+        return error_no_memory(out_error);
     return out->error < 0 ? error_no_memory(out_error) : 0;
 }
 

@@ -45,7 +45,7 @@ static void put_cell(const struct table_cell *cell, struct buffer *out)
     }
 }
 
-void table_render_csv(const struct table *table, struct buffer *out)
+static void put_heading(const struct table *table, struct buffer *out)
 {
     buffer_puts(out, "schema");
     for (size_t column = 0; column < table->column_count; column++) {
@@ -53,6 +53,12 @@ void table_render_csv(const struct table *table, struct buffer *out)
         put_text(table->columns[column].key, out);
     }
     buffer_puts(out, "\n");
+}
+
+void table_render_csv(const struct table *table, bool heading, struct buffer *out)
+{
+    if (heading)
+        put_heading(table, out);
     for (size_t row = 0; row < table_row_count(table); row++) {
         put_text(table->schema, out);
         for (size_t column = 0; column < table->column_count; column++) {

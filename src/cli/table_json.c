@@ -98,6 +98,25 @@ static int put_bytes(const char *bytes, size_t count, void *data)
     return out->error < 0 ? -1 : 0;
 }
 
+bool table_render_json_lines(const struct table *table, struct buffer *out)
+{
+    for (size_t i = 0; i < table_row_count(table); i++) {
+        json_t *line = json_object();
+        json_t *row = row_value(table, i);
+        bool good =
+            json_object_set_new(line, "schema", text_value(table->schema)) == 0 &&
+            json_object_update(line, row) == 0 &&
+            json_dump_callback(line, put_bytes, out, JSON_COMPACT | JSON_REAL_PRECISION(REAL_DIGITS)) == 0;
+
+        buffer_puts(out, "\n");
+        json_decref(row);
+        json_decref(line);
+        if (!good)
+            return false;
+    }
+    return true;
+}
+
 int table_print_json(const json_t *document, struct buffer *out, struct fly_error *out_error)
 {
     if (document == NULL)

@@ -36,7 +36,7 @@ struct table {
 
 /* Each appends the table to `out`; JSON goes through a document, NULL without memory. */
 void table_render_text(const struct table *table, bool color, struct buffer *out);
-void table_render_csv(const struct table *table, struct buffer *out);
+void table_render_csv(const struct table *table, bool heading, struct buffer *out);
 json_t *table_render_json(const struct table *table);
 
 /* The cell of a row and column. */
@@ -48,6 +48,16 @@ int table_print_json(const json_t *document, struct buffer *out, struct fly_erro
 /* The table in a format, as bytes; headings are bold with `color`. */
 int table_print(const struct table *table, enum table_format format, bool color, struct buffer *out,
                 struct fly_error *out_error);
+
+/*
+ * The rows alone, a line each, for output that goes on: CSV, with its heading when
+ * wanted, or JSON objects with the schema in each.
+ */
+int table_print_lines(const struct table *table, enum table_format format, bool heading, struct buffer *out,
+                      struct fly_error *out_error);
+
+/* Appends each row as a JSON object on a line of its own; false without memory. */
+bool table_render_json_lines(const struct table *table, struct buffer *out);
 
 /* Writes and flushes bytes; FLY_EWRITE names `what` ("standard output"). */
 int table_put(const char *bytes, size_t length, FILE *stream, const char *what, struct fly_error *out_error);
