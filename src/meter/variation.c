@@ -19,11 +19,8 @@ void variation_init(struct variation *variation, double horizon_s)
     memset(variation, 0, sizeof *variation);
     variation->horizon_s = horizon_s;
     variation->growth = 1.0;
-}
-
-static double bin_w(int bin)
-{
-    return least_w * exp2((double)bin / BINS_PER_OCTAVE);
+    for (int i = 0; i < VARIATION_BINS; i++)
+        variation->bin_w[i] = least_w * exp2((double)i / BINS_PER_OCTAVE);
 }
 
 static int bin_of(double change_w)
@@ -180,29 +177,33 @@ struct variation_mean variation_between(const struct variation *variation, const
  *
  * which falls with x and is linear between the sizes' largest errors.
  */
-static double percentile(const struct variation_sizes *sizes, double scale, double most, double beyond)
+static double percentile(const struct variation *variation, const struct variation_sizes *sizes, double scale,
+                         double most, double beyond)
 {
+    const double *bin_w = variation->bin_w;
     double longest = fmin(scale, most), target = beyond * sizes->weight_s;
     double above = 0.0, slope = 0.0;
 
     for (int i = VARIATION_BINS - 1; i > 0; i--) {
-        double next = bin_w(i - 1) * longest;
+        double next = bin_w[i - 1] * longest;
 
+        if (sizes->bins[i] == 0.0 && above == 0.0)
+            continue;
         above += sizes->bins[i];
-        slope += sizes->bins[i] / (bin_w(i) * scale);
+        slope += sizes->bins[i] / (bin_w[i] * scale);
         if (above - next * slope >= target && slope > 0.0)
-            return fmin(fmax((above - target) / slope, next), bin_w(i) * longest);
+            return fmin(fmax((above - target) / slope, next), bin_w[i] * longest);
     }
     return least_w * longest;
 }
 
 double variation_held_j(const struct variation *variation, double lag_s, double length_s)
 {
-    return percentile(&variation->changes, lag_s, length_s, 0.05);
+    return percentile(variation, &variation->changes, lag_s, length_s, 0.05);
 }
 
 /* The difference of two is beyond x only where one of them is, whatever binds them. */
 double variation_edges_w(const struct variation *variation)
 {
-    return percentile(&variation->levels, 1.0, 1.0, 0.025);
+    return percentile(variation, &variation->levels, 1.0, 1.0, 0.025);
 }

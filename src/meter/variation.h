@@ -22,7 +22,8 @@ struct variation_sizes {
 };
 
 struct variation {
-    double horizon_s; /* changes are told over about this time */
+    double bin_w[VARIATION_BINS]; /* the largest size of each bin */
+    double horizon_s;             /* changes are told over about this time */
     bool known;
     struct mono_time at;
     double power_w;                 /* the last sample, */
