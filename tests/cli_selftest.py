@@ -113,6 +113,22 @@ def test_without_cuda_whatever_runs():
     tap.contains(device["windows"][1]["load_note"], "an emulated GPU is loaded only through a library that --cuda")
 
 
+def test_a_machine_that_is_at_work():
+    """What runs already is measured in both stages, and the report says that it was there."""
+    state = {"FLYBALL_EMULATOR_STATE": str(HOME / "busy"), "FLYBALL_EMULATOR": "gpus=1,model=a100,noise-w=1"}
+    with subprocess.Popen([EMULATOR / "flyball-emulator", "train", "--epochs", "1000", "--state", str(HOME / "busy")],
+                          env={**CLEAN, **state}, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as training:
+        time.sleep(1.5)
+        device = report("--load", "none", **state)["devices"][0]
+        running = training.poll() is None
+        training.kill()
+    tap.equal(running, True, "the training runs on")
+    for window in device["windows"]:
+        if window["mean_power_w"] < 100 or window["utilization"] < 0.5:
+            raise AssertionError(window)
+    tap.equal((findings(device)["idle_at_first"], findings(device)["load_raises_power"]), ("differs", "not_known"))
+
+
 def test_a_load_that_fails_is_told():
     for habit, note in (("crash", "ended by signal 6"), ("launch_fails", "'cuLaunchKernel' of the CUDA driver failed")):
         device = report("--cuda", str(STANDIN), STANDIN_CUDA_WATTS="330", STANDIN_CUDA=habit)["devices"][0]

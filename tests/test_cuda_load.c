@@ -52,9 +52,10 @@ static const char *calls(void)
 
 static void test_load_runs_until_it_is_stopped(void **state)
 {
-    static const char begin[] = "cuInit 0\ncuDeviceGetByPCIBusId 0\ncuDeviceGetAttribute 0\n"
-                                "cuDevicePrimaryCtxRetain 0\ncuCtxSetCurrent 0\ncuModuleLoadData 0\n"
-                                "cuModuleGetFunction 0\ncuMemAlloc 0\ncuLaunchKernel 0\ncuCtxSynchronize 0\n";
+    static const char begin[] =
+        "cuInit 0\ncuDeviceGetByPCIBusId 0\ncuDeviceGetAttribute 0\n"
+        "cuDevicePrimaryCtxSetFlags 0\ncuDevicePrimaryCtxRetain 0\ncuCtxSetCurrent 0\ncuModuleLoadData 0\n"
+        "cuModuleGetFunction 0\ncuMemAlloc 0\ncuLaunchKernel 0\ncuCtxSynchronize 0\n";
     static const char end[] = "cuLaunchKernel 0\ncuCtxSynchronize 0\n"
                               "cuMemFree 0\ncuModuleUnload 0\ncuDevicePrimaryCtxRelease 0\n";
     struct cuda_load_options options = options_with(NULL);

@@ -2,6 +2,7 @@
 /* Recordings: what was said is what is played, and a broken file says where it is broken. */
 #include "test.h"
 
+#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -365,6 +366,7 @@ static void test_replay_plays_by_the_clock(void **state)
     char path[] = "/tmp/flyball-recording-XXXXXX", *text = make_recording(true);
     struct device_options options = {.replay_path = path, .clock = &virtual_clock};
     static struct device_list list;
+    struct mallinfo2 before, after;
     struct device_reading reading;
     struct fly_error error;
 
@@ -384,6 +386,11 @@ static void test_replay_plays_by_the_clock(void **state)
         check_value(reading.values[QUANTITY_ENERGY], said(1, QUANTITY_ENERGY, round));
         assert_int_equal(reading.values[QUANTITY_POWER_INSTANT].state, READING_NOT_READ);
     }
+    before = mallinfo2();
+    for (int i = 0; i < 1000; i++)
+        device_read(&list.devices[0], &virtual_clock, QUANTITY_ALL, &reading);
+    after = mallinfo2();
+    assert_int_equal(after.uordblks, before.uordblks);
     virtual_time.ns = 78 + (int64_t)ROUNDS * INTERVAL_NS;
     device_read(&list.devices[1], &virtual_clock, QUANTITY_ALL, &reading);
     assert_int_equal(reading.values[QUANTITY_ENERGY].state, READING_ENDED);

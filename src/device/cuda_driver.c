@@ -17,6 +17,7 @@
 
 enum {
     CUDA_ATTRIBUTE_PROCESSORS = 16,
+    CUDA_WAIT_ASLEEP = 4,     /* flag of a context: waiting takes no processor time */
     THREADS = 256,            /* of a block */
     BLOCKS_PER_PROCESSOR = 8, /* 2048 threads fill a processor of any GPU so far */
     FIRST_STEPS = 1 << 12,    /* well under a millisecond */
@@ -36,6 +37,7 @@ typedef uint64_t cuda_address;
     X(init, "cuInit", (unsigned flags))                                                               \
     X(device_by_pci, "cuDeviceGetByPCIBusId", (int *out_device, const char *pci))                     \
     X(attribute, "cuDeviceGetAttribute", (int *out_value, int attribute, int device))                 \
+    X(set_flags, "cuDevicePrimaryCtxSetFlags_v2", (int device, unsigned flags))                       \
     X(retain, "cuDevicePrimaryCtxRetain", (void **out_context, int device))                           \
     X(release, "cuDevicePrimaryCtxRelease_v2", (int device))                                          \
     X(set_current, "cuCtxSetCurrent", (void *context))                                                \
@@ -110,6 +112,9 @@ static int open_device(struct session *session, const char *pci, struct fly_erro
     code = session->call.attribute(&session->processors, CUDA_ATTRIBUTE_PROCESSORS, session->device);
     if (code != 0 || session->processors <= 0)
         return fail("cuDeviceGetAttribute", code, out_error);
+    code = session->call.set_flags(session->device, CUDA_WAIT_ASLEEP);
+    if (code != 0)
+        return fail("cuDevicePrimaryCtxSetFlags", code, out_error);
     code = session->call.retain(&session->context, session->device);
     if (code != 0) {
         session->context = NULL;

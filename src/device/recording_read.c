@@ -102,9 +102,11 @@ static bool parse_date(const char *text, struct wall_time *out_date)
     struct tm utc = {0};
     const char *end = text != NULL ? strptime(text, "%Y-%m-%dT%H:%M:%SZ", &utc) : NULL;
 
-    if (end == NULL || *end != '\0')
+    time_t seconds = end != NULL && *end == '\0' ? timegm(&utc) : -1;
+
+    if (seconds < 0 || seconds > INT64_MAX / SECOND_NS)
         return false;
-    out_date->ns = (int64_t)timegm(&utc) * SECOND_NS;
+    out_date->ns = (int64_t)seconds * SECOND_NS;
     return true;
 }
 

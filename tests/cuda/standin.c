@@ -84,6 +84,7 @@ static void hang(void)
 EXPORT int cuInit(unsigned flags);
 EXPORT int cuDeviceGetByPCIBusId(int *device, const char *pci);
 EXPORT int cuDeviceGetAttribute(int *value, int attribute, int device);
+EXPORT int cuDevicePrimaryCtxSetFlags_v2(int device, unsigned flags);
 EXPORT int cuDevicePrimaryCtxRetain(void **context, int device);
 EXPORT int cuDevicePrimaryCtxRelease_v2(int device);
 EXPORT int cuCtxSetCurrent(void *context);
@@ -148,6 +149,13 @@ int cuDeviceGetAttribute(int *value, int attribute, int device)
         return done("cuDeviceGetAttribute", INVALID_VALUE);
     *value = 84;
     return done("cuDeviceGetAttribute", 0);
+}
+
+int cuDevicePrimaryCtxSetFlags_v2(int device, unsigned flags)
+{
+    bool valid = seen.initialized && device == 0 && flags == 4 && !seen.retained;
+
+    return done("cuDevicePrimaryCtxSetFlags", valid ? 0 : INVALID_VALUE);
 }
 
 int cuDevicePrimaryCtxRetain(void **context, int device)
