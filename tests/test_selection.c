@@ -67,7 +67,7 @@ static void check_kept(struct node *node, const char *expected, const char *what
         length += (size_t)snprintf(text + length, sizeof text - length, "%s%s%s", i > 0 ? " " : "",
                                    info->kind == DEVICE_GPU ? "" : "*", uuid + strlen(uuid) - 2);
         if (info->kind == DEVICE_GPU)
-            assert_int_equal(info->index, i);
+            assert_ptr_equal(&node->closed[info->index], node->list.devices[i].state); /* as on the node */
     }
     for (size_t i = 0; i < node->count; i++) {
         assert_in_range(node->closed[i], 0, 1);

@@ -58,7 +58,7 @@ enum { DEVICE_TEXT_MAX = 96 };
 /* Facts that do not change while a list is open. Unknown texts are empty. */
 struct device_info {
     enum device_kind kind;
-    unsigned index;             /* within its kind, in the order of the list: the 1 of "GPU 1" */
+    unsigned index;             /* within its kind on this node, all counted: the 1 of "GPU 1" */
     char name[DEVICE_TEXT_MAX]; /* "NVIDIA A100-SXM4-80GB", "package-0" */
     char uuid[DEVICE_TEXT_MAX]; /* what identifies the device on its node, never empty: "GPU-...", "cpu-0" */
     char pci[32];               /* "00000000:07:00.0" */

@@ -107,8 +107,6 @@ void gpu_choice_keep(struct device_list *list, const struct gpu_choice *chosen)
 
         device->backend->close(device);
     }
-    for (size_t i = 0; i < chosen->count; i++)
-        list->devices[i].info.index = (unsigned)i;
 }
 
 void gpu_choice_mark_instance(struct device_info *info)

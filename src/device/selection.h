@@ -24,9 +24,10 @@ struct visibility visibility_of_environment(void);
 
 /*
  * Keeps the GPUs that `visible` shows, in its order, and closes the others; CPUs
- * and memory stay. Indices are counted anew, so that GPU 1 is what a program calls
- * its device 1. `out_note` (may be NULL) receives what a user should know: an
- * entry that hides the rest, an order that could not be told; "" for nothing.
+ * and memory stay. The place in the list is what a program calls its device; the
+ * index stays what the node's tools call it. `out_note` (may be NULL) receives what
+ * a user should know: an entry that hides the rest, an order that could not be
+ * told; "" for nothing.
  * Never fails: what names no GPU hides, as it does for the program.
  *
  * By the rules of NVIDIA's programming guide: a variable that is not set shows all
@@ -47,9 +48,9 @@ void device_select_visible(struct device_list *list, const struct visibility *vi
 
 /*
  * Keeps the GPUs that the user named, "0,2", "GPU-8f3a", "all" or "none", with
- * indices in the order of the list before, and counts them anew. FLY_ENOTFOUND for
- * one that does not exist, with what there is; FLY_EUSAGE for a list that cannot be
- * read, names one twice, or whose UUID fits several. The list is unchanged on failure.
+ * indices in the order of the list before, which they keep. FLY_ENOTFOUND for one
+ * that does not exist, with what there is; FLY_EUSAGE for a list that cannot be read,
+ * names one twice, or whose UUID fits several. The list is unchanged on failure.
  */
 int device_select_named(struct device_list *list, const char *gpus, struct fly_error *out_error);
 
