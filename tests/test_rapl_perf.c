@@ -421,6 +421,36 @@ static void test_the_kernel_is_asked(void **state)
     device_list_close(&list);
 }
 
+/*
+ * The real calls, on an event that every kernel has: the processor's clock in
+ * nanoseconds, here given out as energy.
+ */
+static void test_the_kernel_answers(void **state)
+{
+    struct device_reading first, second;
+    const struct reading *before = &first.values[QUANTITY_ENERGY], *after = &second.values[QUANTITY_ENERGY];
+
+    (void)state;
+    put_server();
+    fake_tree_put(POWER "/type", "1\n");
+    fake_tree_put(POWER "/cpumask", "0\n");
+    put_event("energy-pkg", "event=0x00\n", "1e-6\n", "Joules\n");
+    fake_tree_delete(POWER "/events/energy-ram");
+    rapl_perf_set_calls(NULL);
+    open_all(0.0);
+    assert_int_equal(list.count, 1);
+    device_read(&list.devices[0], &clock_real, QUANTITY_BIT(QUANTITY_ENERGY), &first);
+    if (before->state != READING_OK) {
+        device_list_close(&list);
+        skip(); /* events of a processor may not be opened here */
+    }
+    usleep(20000);
+    device_read(&list.devices[0], &clock_real, QUANTITY_BIT(QUANTITY_ENERGY), &second);
+    assert_int_equal(after->state, READING_OK);
+    assert_in_range(after->value - before->value, 15000000, 2000000000);
+    device_list_close(&list);
+}
+
 #define TREE_TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
@@ -437,6 +467,7 @@ int main(void)
         TREE_TEST(test_virtual_machine),
         cmocka_unit_test(test_texts),
         TREE_TEST(test_the_kernel_is_asked),
+        TREE_TEST(test_the_kernel_answers),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
