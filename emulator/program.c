@@ -236,27 +236,45 @@ int program_gpus(const struct program_call *call, const struct emulator *emulato
     return 0;
 }
 
-int program_library_directory(char out_path[EMULATOR_PATH_MAX], struct fly_error *out_error)
+/* The directory of this program's file, without its name; "" when it cannot be told. */
+static void own_directory(char out_path[EMULATOR_PATH_MAX])
 {
-    char path[EMULATOR_PATH_MAX + 32];
     ssize_t length = readlink("/proc/self/exe", out_path, EMULATOR_PATH_MAX - 1);
     char *slash;
 
-    if (length > 0) {
-        out_path[length] = '\0';
-        slash = strrchr(out_path, '/');
-        if (slash != NULL)
-            *slash = '\0';
-        snprintf(path, sizeof path, "%s/libnvidia-ml.so.1", out_path);
-        if (access(path, R_OK) == 0)
-            return 0;
-    }
+    out_path[length > 0 ? length : 0] = '\0';
+    slash = strrchr(out_path, '/');
+    if (slash != NULL)
+        *slash = '\0';
+}
+
+static bool has_library(const char *directory)
+{
+    char path[EMULATOR_PATH_MAX + 32];
+
+    snprintf(path, sizeof path, "%s/libnvidia-ml.so.1", directory);
+    return access(path, R_OK) == 0;
+}
+
+/* Beside the program in a build, as far from it as installed for what was moved, and where it was installed.
+ */
+int program_library_directory(char out_path[EMULATOR_PATH_MAX], struct fly_error *out_error)
+{
+    char own[EMULATOR_PATH_MAX];
+
+    own_directory(own);
+    snprintf(out_path, EMULATOR_PATH_MAX, "%s", own);
+    if (has_library(out_path))
+        return 0;
+    if ((size_t)snprintf(out_path, EMULATOR_PATH_MAX, "%s/%s", own, EMULATOR_LIBRARY_FROM_PROGRAM) <
+            EMULATOR_PATH_MAX &&
+        has_library(out_path))
+        return 0;
     snprintf(out_path, EMULATOR_PATH_MAX, "%s", EMULATOR_LIBRARY_DIRECTORY);
-    snprintf(path, sizeof path, "%s/libnvidia-ml.so.1", out_path);
-    if (access(path, R_OK) == 0)
+    if (has_library(out_path))
         return 0;
     return error_set(out_error, FLY_ENOTFOUND,
-                     "the emulator's library '%s' is missing; install Flyball again", path);
+                     "the emulator's libnvidia-ml.so.1 is not in '%s'; install Flyball again", out_path);
 }
 
 static int run_command(const struct program_command *command, char *const *arguments)
