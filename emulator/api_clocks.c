@@ -234,7 +234,7 @@ int nvmlDeviceGetViolationStatus(struct nvml_device *device, unsigned policy,
                                          : history_hot_s(&call.gpu->history, call.now_ns);
     *violation = (struct nvml_violation_time){
         .reference_us = (unsigned long long)(call.now_ns / 1000),
-        .violation_ns = (unsigned long long)(held_s * 1e9),
+        .violation_ns = (unsigned long long)(held_s * 1e9 + 0.5),
     };
     return call_end(&call, NVML_SUCCESS);
 }

@@ -23,7 +23,7 @@ static void answer_unsigned(struct nvml_field_value *field, unsigned value)
 static void answer_long(struct nvml_field_value *field, double value)
 {
     field->value_type = NVML_VALUE_UNSIGNED_LONG_LONG;
-    field->value.ull = (unsigned long long)value;
+    field->value.ull = (unsigned long long)(value + 0.5);
     field->code = NVML_SUCCESS;
 }
 

@@ -9,7 +9,8 @@
 
 #include "base/error.h"
 #include "base/number.h"
-#include "device/nvml_abi.h"
+#include "base/words.h"
+#include "emulator/api.h"
 
 enum { WORD_MAX = FAULT_FUNCTION_MAX };
 
@@ -109,11 +110,24 @@ static int read_code(struct line *line, int *out_code)
     return 0;
 }
 
+/* A name that the library does not have would never meet a call. */
 static int read_function(struct line *line, struct fault *fault)
 {
+#define FUNCTION_NAME(result, symbol, parameters) #symbol,
+    static const char *const functions[] = {NVML_FUNCTIONS(FUNCTION_NAME) NVML_MORE_FUNCTIONS(FUNCTION_NAME)};
+#undef FUNCTION_NAME
+    const size_t count = sizeof functions / sizeof functions[0];
+    char expected[FAULT_FUNCTION_MAX + 16];
+    int nearest;
+
     next_word(line);
-    if (strncmp(line->word, "nvml", 4) != 0 || strlen(line->word) >= WORD_MAX - 1)
-        return complain(line, "the name of a function, such as nvmlDeviceGetPowerUsage");
+    if (word_index(line->word, functions, count) < 0) {
+        nearest = line->word[0] != '\0' ? word_nearest(line->word, functions, count) : -1;
+        if (nearest < 0)
+            return complain(line, "the name of a function, such as nvmlDeviceGetPowerUsage");
+        snprintf(expected, sizeof expected, "%s, perhaps", functions[nearest]);
+        return complain(line, expected);
+    }
     snprintf(fault->function, sizeof fault->function, "%s", line->word);
     return 0;
 }

@@ -85,6 +85,14 @@ def test_help_names_every_option():
     tap.contains(emulator("help", "run").stdout, "--counter-period-ms MS")
 
 
+def test_manual_names_every_setting():
+    manual = (pathlib.Path(sys.argv[2]) / "docs" / "emulator.md").read_text(encoding="utf-8")
+    own = [line.split()[0][2:] for line in emulator("help", "start").stdout.splitlines() if line.startswith("  --")]
+    tap.equal(len(own) > 14, True)
+    for name in set(own) - {"state", "help"}:
+        tap.contains(manual, f"`{name}`")
+
+
 def test_virtual_time_and_truth():
     with Machine("--gpus=2", "--time=virtual", "--model=a100", "--settle-ms=1", "--counter-period-ms=0"):
         tap.equal(emulator("set", "--gpu=1", "--load-w=300").returncode, 0)

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "emulator/boards.h"
 #include "emulator/control.h"
 #include "emulator/sensor.h"
 #include "model/gpu_model.h"
@@ -347,6 +348,34 @@ static void test_control(void **state)
     stop(emulator);
 }
 
+/* The temperature against small steps of its differential equation, a load and an idle time long. */
+static void test_temperature(void **state)
+{
+    struct emulator *emulator = start("gpus=1,model=a100,time=virtual,settle-ms=500");
+    const struct emulated_board *board = &emulated_boards[emulator_settings_of(emulator)->board];
+    const double step_s = 1e-3;
+    double temperature_c = board->ambient_c + board->heating_c_per_w * 60.0;
+
+    (void)state;
+    check_close(emulator_truth_temperature_c(emulator, 0, at_s(0.0)), temperature_c, 1e-12);
+    assert_int_equal(emulator_plan_load(emulator, 0, at_s(1.0), 380.0, NULL), 0);
+    assert_int_equal(emulator_plan_load(emulator, 0, at_s(20.0), 0.0, NULL), 0);
+    emulator_advance_s(emulator, 40.0);
+    for (int i = 0; i < 40000; i++) {
+        double power_w = emulator_truth_power_w(emulator, 0, at_s((i + 0.5) * step_s));
+        double middle_c =
+            temperature_c + step_s / 2 / board->thermal_s *
+                                (board->ambient_c + board->heating_c_per_w * power_w - temperature_c);
+
+        temperature_c +=
+            step_s / board->thermal_s * (board->ambient_c + board->heating_c_per_w * power_w - middle_c);
+        if (i % 1000 == 999)
+            check_close(emulator_truth_temperature_c(emulator, 0, at_s((i + 1) * step_s)), temperature_c,
+                        1e-6);
+    }
+    stop(emulator);
+}
+
 static void test_settings(void **state)
 {
     static const struct {
@@ -388,6 +417,7 @@ int main(void)
         cmocka_unit_test(test_counter_of_readings_over_hours),
         cmocka_unit_test(test_noise_is_seeded),
         cmocka_unit_test(test_control),
+        cmocka_unit_test(test_temperature),
         cmocka_unit_test(test_settings),
     };
 

@@ -86,6 +86,8 @@ static void test_scripts_that_cannot_be_read(void **state)
     } cases[] = {
         {"gpu x lost", "s:1: 'x': expected the index of a GPU"},
         {"\n# fine\ncall printf lost", "s:3: 'printf': expected the name of a function"},
+        {"call nvmlDeviceGetPowerUsge lost",
+         "'nvmlDeviceGetPowerUsge': expected nvmlDeviceGetPowerUsage, perhaps"},
         {"call nvmlInit nth 0 lost", "s:1: '0': expected a number of calls"},
         {"call nvmlInit return MAYBE", "s:1: 'MAYBE': expected a code"},
         {"slow 3", "s:1: '3': expected a time such as 200ms"},

@@ -129,6 +129,43 @@ static void test_fields(void **state)
     stop(emulator);
 }
 
+/* A load that comes and goes every 50 ms is half at work; time held down by the limit adds up. */
+static void test_use(void **state)
+{
+    struct emulator *emulator = start("gpus=1,model=v100,time=virtual", NULL);
+    struct nvml_violation_time capped, later;
+    struct nvml_utilization use;
+    struct nvml_temperature_v1 temperature = {.version = NVML_TEMPERATURE_V1};
+    unsigned number = 0;
+
+    (void)state;
+    assert_int_equal(nvml.nvmlInit_v2(), NVML_SUCCESS);
+    assert_int_equal(emulator_set_limit_w(emulator, 0, 150.0, NULL), 0);
+    assert_int_equal(nvml.nvmlDeviceGetUtilizationRates(device(0), &use), NVML_SUCCESS);
+    assert_int_equal(use.gpu, 0);
+    for (int i = 0; i < 20; i++) {
+        emulator_set_load(emulator, 0, i % 2 == 0 ? 200.0 : 0.0);
+        emulator_advance_s(emulator, 0.05);
+    }
+    assert_int_equal(nvml.nvmlDeviceGetUtilizationRates(device(0), &use), NVML_SUCCESS);
+    assert_true(use.gpu >= 35 && use.gpu <= 65);
+    assert_int_equal(nvml.nvmlDeviceGetViolationStatus(device(0), NVML_POLICY_POWER, &capped), NVML_SUCCESS);
+    assert_int_equal(capped.violation_ns, 500000000);
+    emulator_advance_s(emulator, 1.0);
+    assert_int_equal(nvml.nvmlDeviceGetViolationStatus(device(0), NVML_POLICY_POWER, &later), NVML_SUCCESS);
+    assert_int_equal(later.violation_ns, capped.violation_ns);
+    assert_int_equal(later.reference_us - capped.reference_us, 1000000);
+    assert_int_equal(nvml.nvmlDeviceGetViolationStatus(device(0), 9, &later), NVML_NOT_SUPPORTED);
+    assert_int_equal(nvml.nvmlDeviceGetTemperature(device(0), NVML_TEMPERATURE_GPU, &number), NVML_SUCCESS);
+    assert_int_equal(nvml.nvmlDeviceGetTemperatureV(device(0), &temperature), NVML_SUCCESS);
+    assert_int_equal(temperature.temperature_c, number);
+    assert_true(number > 30 && number < 60);
+    temperature.version = 1;
+    assert_int_equal(nvml.nvmlDeviceGetTemperatureV(device(0), &temperature), NVML_ARGUMENT_VERSION_MISMATCH);
+    assert_int_equal(nvml.nvmlShutdown(), NVML_SUCCESS);
+    stop(emulator);
+}
+
 /* The same history by the same calls: the same answers, to the last digit. */
 static void test_virtual_time_repeats(void **state)
 {
@@ -198,8 +235,11 @@ static void test_threads(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_identity), cmocka_unit_test(test_limits_and_clocks),
-        cmocka_unit_test(test_fields),   cmocka_unit_test(test_virtual_time_repeats),
+        cmocka_unit_test(test_identity),
+        cmocka_unit_test(test_limits_and_clocks),
+        cmocka_unit_test(test_fields),
+        cmocka_unit_test(test_use),
+        cmocka_unit_test(test_virtual_time_repeats),
         cmocka_unit_test(test_threads),
     };
 
