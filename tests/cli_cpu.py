@@ -129,7 +129,7 @@ def test_two_dies_count_once():
         raise AssertionError(f"{power_w} W, expected 300")
     tap.equal(second["source"], "unavailable")
     tap.equal(second["energy_j"], None)
-    tap.contains(second["note"], "counted with the GPU at " + first["pci"])
+    tap.contains(second["note"], "counted with GPU 0 at " + first["pci"])
     if abs(report["total"]["energy_j"] - first["energy_j"]) > 1e-9:
         raise AssertionError(f"total {report['total']['energy_j']} J, expected {first['energy_j']}")
 

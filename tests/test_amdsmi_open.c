@@ -81,7 +81,8 @@ static void test_two_dies(void **state)
         shown_check_value(i + 1, QUANTITY_UTILIZATION, 87);
         check_contains(shown.devices[i].info.note, "are the card's");
         check_contains(shown.devices[i].info.note, shown.devices[i + 1].info.pci);
-        check_contains(shown.devices[i + 1].info.note, "counted with the GPU at");
+        check_contains(shown.devices[i + 1].info.note,
+                       i == 0 ? "counted with GPU 0 at" : "counted with GPU 2 at");
         check_contains(shown.devices[i + 1].info.note, shown.devices[i].info.pci);
     }
     device_list_close(&shown);
@@ -131,7 +132,7 @@ static void test_partitions(void **state)
         shown_check_state(i, QUANTITY_POWER_INSTANT, i < 2 ? READING_OK : READING_UNSUPPORTED);
         shown_check_state(i, QUANTITY_UTILIZATION, READING_OK);
         if (i >= 2)
-            check_contains(shown.devices[i].info.note, "counted with the one at 00000000:30:00.0");
+            check_contains(shown.devices[i].info.note, "counted with GPU 1 at 00000000:30:00.0");
     }
     device_list_close(&shown);
 }

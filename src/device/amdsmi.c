@@ -120,6 +120,8 @@ static int amdsmi_open(const struct device_options *options, struct device_list 
         try_counters(crowd, device_clock(options));
         amdsmi_share(crowd);
     }
+    for (size_t i = 0; i < crowd->count; i++)
+        crowd->candidates[i].info.index = (unsigned)(device_list_count(list, DEVICE_GPU) + i);
     for (size_t i = 0; i < crowd->count && code == 0; i++) {
         judge(crowd, &crowd->candidates[i]);
         code = add(list, &crowd->candidates[i], out_error);

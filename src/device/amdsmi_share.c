@@ -73,28 +73,29 @@ void amdsmi_share(struct amdsmi_crowd *crowd)
 
 void amdsmi_note_sharing(const struct amdsmi_crowd *crowd, struct amdsmi_candidate *candidate)
 {
-    /* With a partner at a place, and without one. */
+    /* With a partner, by number and place on the bus, and without one. */
     static const struct {
         const char *beside, *alone;
     } notes[] = {
         [AMDSMI_ALONE] = {"", ""},
         [AMDSMI_FIRST_DIE] =
-            {"first die of a card: power, energy and limit are the card's, with the GPU at %s",
+            {"first die of a card: power, energy and limit are the card's, with GPU %u at %s",
              "first die of a card: power, energy and limit are the card's, with its second die"},
         [AMDSMI_SECOND_DIE] =
-            {"second die of a card: its energy is counted with the GPU at %s",
+            {"second die of a card: its energy is counted with GPU %u at %s",
              "second die of a card: its energy is counted with the first, which is not to be "
              "seen here"},
         [AMDSMI_FIRST_PARTITION] = {"", "partition of a GPU: power, energy and limit are the whole GPU's"},
-        [AMDSMI_PARTITION] = {"partition of a GPU: its energy is counted with the one at %s", ""},
+        [AMDSMI_PARTITION] = {"partition of a GPU: its energy is counted with GPU %u at %s", ""},
     };
     const char *note = notes[candidate->sharing].alone;
 
     _Static_assert(sizeof notes / sizeof notes[0] == AMDSMI_SHARING_COUNT, "notes for every kind");
     if (candidate->partner != SIZE_MAX) {
-        /* By place on the bus, since indices change with what a program is shown. */
+        const struct device_info *partner = &crowd->candidates[candidate->partner].info;
+
         snprintf(candidate->info.note, sizeof candidate->info.note, notes[candidate->sharing].beside,
-                 crowd->candidates[candidate->partner].info.pci);
+                 partner->index, partner->pci);
         return;
     }
     snprintf(candidate->info.note, sizeof candidate->info.note, "%s", note);

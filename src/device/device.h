@@ -166,8 +166,8 @@ int device_list_add(struct device_list *list, const struct device_backend *backe
                     const struct device_info *info, void *state, struct fly_error *out_error);
 
 /*
- * For back ends: closes a device and takes it out of the list; those after it
- * move up, and the indices of its kind are counted anew.
+ * For back ends that open: closes a device and takes it out of the list; those
+ * after it move up, and the indices of its kind are counted anew.
  */
 void device_list_remove(struct device_list *list, size_t place);
 
