@@ -46,6 +46,9 @@ SYSTEM_CALLS = ("init", "shutdown", "count", "driver_version")
 # Of a device in the report: what is a fault of ours when it is 0, and not one when it is null.
 NEVER_ZERO = ("energy_j", "uncertainty_j", "gain_error", "time_s", "mean_power_w", "integral_j", "temperature_max_c",
               "limit_w")
+# Of any command, where the machine has nothing that is 0.
+NEVER_ZERO_SHOWN = re.compile(r"(energy_counter|temperature|power|power_limit|power_limit_\w+|clock_gpu|clock_gpu_max|"
+                              r"clock_memory|limit)_(w|j|c|mhz|mw|uj)")
 SHARES = ("idle_share", "idle_energy_share", "capped_share", "heat_share", "brake_share")
 # What cannot be known when all of these fail from the start.
 UNKNOWN_WITHOUT = {
@@ -92,9 +95,11 @@ def flyball(directory, script, words, program=(), library=LIBRARY):
 
 
 def check_unknown(value, path):
-    """Null has a reason beside it, and numbers are numbers."""
+    """Null has a reason beside it, and what cannot be 0 is not."""
     if isinstance(value, dict):
         for key, member in value.items():
+            if member == 0 and NEVER_ZERO_SHOWN.fullmatch(key):
+                raise AssertionError(f"{path}: '{key}' is 0: {value}")
             if member is None and len(value.get(f"{key}_unavailable") or "") < 5:
                 raise AssertionError(f"{path}: '{key}' is null without a reason: {value}")
             check_unknown(member, f"{path}.{key}")

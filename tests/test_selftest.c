@@ -191,6 +191,19 @@ static void test_unknown_is_not_zero(void **state)
     check_finding("load_raises_power", SELFTEST_NOT_KNOWN, "not known");
 }
 
+static void test_an_estimate_is_no_sensor(void **state)
+{
+    struct device_info info = devices.devices[0].info;
+    struct selftest_finding findings[SELFTEST_FINDINGS_MAX];
+
+    (void)state;
+    measure(SELFTEST_IDLE);
+    info.estimated = true;
+    assert_int_equal(selftest_findings(&info, &result, findings), 1);
+    assert_int_equal(findings[0].outcome, SELFTEST_NOT_KNOWN);
+    check_contains(findings[0].text, "no sensor");
+}
+
 static bool stop_soon(void *data)
 {
     (void)data;
@@ -252,6 +265,7 @@ int main(void)
         cmocka_unit_test_setup(test_a_sound_device, set_up),
         cmocka_unit_test_setup(test_a_device_that_differs, set_up),
         cmocka_unit_test_setup(test_unknown_is_not_zero, set_up),
+        cmocka_unit_test_setup(test_an_estimate_is_no_sensor, set_up),
         cmocka_unit_test_setup(test_interruption, set_up),
         cmocka_unit_test(test_spread),
         cmocka_unit_test(test_update_periods),

@@ -174,6 +174,11 @@ size_t selftest_findings(const struct device_info *info, const struct selftest_r
 {
     size_t count = 0;
 
+    if (info->estimated) {
+        findings[0] = (struct selftest_finding){.check = "sensor"};
+        say(&findings[0], SELFTEST_NOT_KNOWN, "the energy is computed from use; there is no sensor to test");
+        return 1;
+    }
     for (size_t i = 0; i < sizeof checks / sizeof checks[0]; i++) {
         if (checks[i].gpus_only && info->kind != DEVICE_GPU)
             continue;
