@@ -344,6 +344,37 @@ static void test_odd_contents(void **state)
     device_list_close(&list);
 }
 
+/* A line fits with its NUL or is refused whole. */
+static void test_lines_fit(void **state)
+{
+    static const struct {
+        const char *content;
+        int result;
+        const char *text;
+    } cases[] = {
+        {"", 0, ""},
+        {"\n", 0, ""},
+        {"123", 3, "123"},
+        {"123\n", 3, "123"},
+        {"123\n456", 3, "123"},
+        {"1234", -EMSGSIZE, NULL},
+        {"1234\n", -EMSGSIZE, NULL},
+    };
+    char path[128], text[5];
+
+    (void)state;
+    snprintf(path, sizeof path, "%s/line", fake_tree_root());
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        fake_tree_put("line", cases[i].content);
+        memset(text, '#', sizeof text);
+        assert_int_equal(sysfs_read_text(path, text, 4), cases[i].result);
+        if (cases[i].text != NULL)
+            assert_string_equal(text, cases[i].text);
+        assert_int_equal(text[4], '#');
+    }
+    assert_int_equal(sysfs_read_text("/nonexistent", text, 4), -ENOENT);
+}
+
 static void test_errors_have_states(void **state)
 {
     static const struct {
@@ -401,17 +432,12 @@ static void test_threads(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TREE_TEST(test_server),
-        TREE_TEST(test_layouts),
-        TREE_TEST(test_nothing_there),
-        cmocka_unit_test(test_modulus),
-        TREE_TEST(test_wrap),
-        TREE_TEST(test_unknown_range),
-        TREE_TEST(test_denied),
-        TREE_TEST(test_privileges_may_be_dropped),
-        cmocka_unit_test(test_errors_have_states),
-        TREE_TEST(test_odd_contents),
-        TREE_TEST(test_no_counter),
+        TREE_TEST(test_server),        TREE_TEST(test_layouts),
+        TREE_TEST(test_nothing_there), cmocka_unit_test(test_modulus),
+        TREE_TEST(test_wrap),          TREE_TEST(test_unknown_range),
+        TREE_TEST(test_denied),        TREE_TEST(test_privileges_may_be_dropped),
+        TREE_TEST(test_lines_fit),     cmocka_unit_test(test_errors_have_states),
+        TREE_TEST(test_odd_contents),  TREE_TEST(test_no_counter),
         TREE_TEST(test_threads),
     };
 
