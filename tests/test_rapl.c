@@ -405,6 +405,28 @@ static void test_no_counter(void **state)
     device_list_close(&list);
 }
 
+/* More than a list holds: an error, and no descriptor is left behind. */
+static void test_too_many(void **state)
+{
+    struct device_options options = {.sysfs_root = fake_tree_root(),
+                                     .nvml_path = "/nonexistent/libnvidia-ml.so.1",
+                                     .amdsmi_path = "/nonexistent/libamd_smi.so"};
+    int files = fake_tree_open_files();
+    struct fly_error error = {0};
+
+    (void)state;
+    for (int i = 0; i <= DEVICES_MAX; i++) {
+        char zone[64], name[32];
+
+        snprintf(zone, sizeof zone, POWERCAP "intel-rapl:%d", i);
+        snprintf(name, sizeof name, "package-%d\n", i);
+        put_zone(zone, name, "5\n");
+    }
+    assert_int_equal(device_list_open(&options, &list, &error), FLY_ELIMIT);
+    assert_int_equal(error.code, FLY_ELIMIT);
+    assert_int_equal(fake_tree_open_files(), files);
+}
+
 static void *read_often(void *data)
 {
     (void)data;
@@ -438,7 +460,7 @@ int main(void)
         TREE_TEST(test_denied),        TREE_TEST(test_privileges_may_be_dropped),
         TREE_TEST(test_lines_fit),     cmocka_unit_test(test_errors_have_states),
         TREE_TEST(test_odd_contents),  TREE_TEST(test_no_counter),
-        TREE_TEST(test_threads),
+        TREE_TEST(test_too_many),      TREE_TEST(test_threads),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
