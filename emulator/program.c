@@ -12,12 +12,12 @@
 #include "base/number.h"
 #include "base/words.h"
 
-static const struct program_command *const commands[] = {
+const struct program_command *const program_commands[] = {
     &program_start, &program_run,  &program_train,   &program_show,
     &program_set,   &program_stop, &program_library, NULL,
 };
 
-static const struct program_option common_options[] = {
+const struct program_option program_common_options[] = {
     {"state", "FILE",
      "The state to use, in place of FLYBALL_EMULATOR_STATE or /dev/shm/flyball-emulator-UID."},
     {"help", NULL, "Print this and do nothing else."},
@@ -52,8 +52,8 @@ static void print_help(const struct program_command *command)
 {
     if (command == NULL) {
         fputs(about, stdout);
-        for (size_t i = 0; commands[i] != NULL; i++)
-            printf("  %-10s %s\n", commands[i]->name, commands[i]->summary);
+        for (size_t i = 0; program_commands[i] != NULL; i++)
+            printf("  %-10s %s\n", program_commands[i]->name, program_commands[i]->summary);
         puts("\n'flyball-emulator help COMMAND' explains a command, docs/emulator.md the whole.");
         return;
     }
@@ -67,27 +67,27 @@ static void print_help(const struct program_command *command)
     for (const struct emulator_setting *setting = emulator_settings_table;
          command->settings && setting->key != NULL; setting++)
         print_option(setting->key, setting->placeholder, setting->help);
-    for (const struct program_option *option = common_options; option->name != NULL; option++)
+    for (const struct program_option *option = program_common_options; option->name != NULL; option++)
         print_option(option->name, option->placeholder, option->help);
 }
 
 static const struct program_command *find_command(const char *name)
 {
-    for (size_t i = 0; commands[i] != NULL; i++) {
-        if (strcmp(commands[i]->name, name) == 0)
-            return commands[i];
+    for (size_t i = 0; program_commands[i] != NULL; i++) {
+        if (strcmp(program_commands[i]->name, name) == 0)
+            return program_commands[i];
     }
     return NULL;
 }
 
 static int unknown_command(const char *name, struct fly_error *out_error)
 {
-    const char *names[sizeof commands / sizeof commands[0]];
+    const char *names[sizeof program_commands / sizeof program_commands[0]];
     size_t count = 0;
     int nearest;
 
-    for (; commands[count] != NULL; count++)
-        names[count] = commands[count]->name;
+    for (; program_commands[count] != NULL; count++)
+        names[count] = program_commands[count]->name;
     nearest = word_nearest(name, names, count);
     if (nearest >= 0)
         return error_set(out_error, FLY_EUSAGE, "unknown command '%.40s'; did you mean '%s'?", name,
@@ -316,6 +316,8 @@ int main(int argc, char **argv)
     if (word != NULL &&
         (strcmp(word, "help") == 0 || strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0)) {
         command = argc > 2 ? find_command(argv[2]) : NULL;
+        if (argc == 3 && strcmp(argv[2], "--man") == 0)
+            return program_print_manual(&error) < 0 ? fly_error_exit_status(error.code) : 0;
         if (argc <= 2 || command != NULL) {
             print_help(command);
             return 0;

@@ -65,6 +65,13 @@ int program_library_directory(char out_path[EMULATOR_PATH_MAX], struct fly_error
 /* "flyball-emulator: ..." on standard error. */
 __attribute__((format(printf, 1, 2))) void program_say(const char *format, ...);
 
+/* The manual page, on standard output. */
+int program_print_manual(struct fly_error *out_error);
+
+/* All commands, ended by NULL, and the options of each, ended by a NULL name. */
+extern const struct program_command *const program_commands[];
+extern const struct program_option program_common_options[];
+
 extern const struct program_command program_library;
 extern const struct program_command program_run;
 extern const struct program_command program_set;
