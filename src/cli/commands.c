@@ -35,6 +35,7 @@ static const struct cli_command *const commands[] = {
     &cmd_run,
     &cmd_tally,
     &cmd_devices,
+    &cmd_doctor,
     &cmd_monitor,
     &cmd_record,
     &cmd_selftest,

@@ -7,6 +7,7 @@
 /* Each in its own file cmd_*.c; named in the array of commands.c. */
 extern const struct cli_command cmd_config_show;
 extern const struct cli_command cmd_devices;
+extern const struct cli_command cmd_doctor;
 extern const struct cli_command cmd_help;
 extern const struct cli_command cmd_demo;
 extern const struct cli_command cmd_monitor;
