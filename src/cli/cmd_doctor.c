@@ -236,7 +236,7 @@ static int doctor_run(const struct cli_call *call, struct fly_error *out_error)
 
 const struct cli_command cmd_doctor = {
     .words = "doctor",
-    .summary = "say what can be read and set here, and the command that would mend what cannot",
+    .summary = "say what can be read here, and what mends the rest",
     .paragraphs =
         {"Looks at this machine and says of every device what can be read, whether power limits could be "
          "set, "
