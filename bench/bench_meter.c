@@ -191,7 +191,6 @@ static void bench_sampler(const char *path, double seconds)
     own_s = meter_own_cpu_s(meter) - before_s;
     /* The same questions without the meter: one sleeps in between, as a sampler does. */
     before_s = thread_cpu_s();
-    device_s = 0.0;
     for (int round = 0; round < 20; round++) {
         clock_real.sleep_until(NULL, mono_after_s(mono_now(), 0.1));
         for (size_t i = 0; i < list.count; i++)

@@ -54,10 +54,15 @@ struct coverage_finding coverage_find(const struct coverage *coverage, int load,
 {
     struct coverage_finding finding = {.covered = NAN, .half_j = NAN, .error_j = NAN, .energy_j = NAN};
     double *values = malloc(3 * (coverage->count + 1) * sizeof values[0]);
-    double *halves_j = values, *errors_j = values + coverage->count, *energies_j = errors_j + coverage->count;
+    double *halves_j, *errors_j, *energies_j;
     size_t covered = 0;
 
-    for (size_t i = 0; values != NULL && i < coverage->count; i++) {
+    if (values == NULL)
+        abort();
+    halves_j = values;
+    errors_j = halves_j + coverage->count;
+    energies_j = errors_j + coverage->count;
+    for (size_t i = 0; i < coverage->count; i++) {
         const struct coverage_window *window = &coverage->windows[i];
         size_t place = finding.figures;
 

@@ -2,7 +2,7 @@
 /* The meter among threads and processes, in real time: many at once, the sampler, fork, and switched off. */
 #include "test.h"
 
-#include <dirent.h>
+#include <glob.h>
 #include <malloc.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -45,7 +45,7 @@ struct relay {
 
 static void end_one(struct relay *relay, fly_window window)
 {
-    struct fly_device_energy energies[DEVICES];
+    struct fly_device_energy energies[DEVICES] = {{0}};
     struct fly_measurement measured = {
         .size = sizeof measured, .devices = energies, .device_capacity = DEVICES};
     bool wrong;
@@ -171,18 +171,16 @@ static void test_synchronize(void **state)
 /* How many threads of this process block all signals that can be blocked. */
 static unsigned threads_without_signals(void)
 {
-    DIR *tasks = opendir("/proc/self/task");
     unsigned count = 0;
+    glob_t tasks;
 
-    if (tasks == NULL)
+    if (glob("/proc/self/task/*/status", 0, NULL, &tasks) != 0)
         return 0;
-    for (struct dirent *entry = readdir(tasks); entry != NULL; entry = readdir(tasks)) {
-        char path[300], line[128];
+    for (size_t i = 0; i < tasks.gl_pathc; i++) {
+        FILE *status = fopen(tasks.gl_pathv[i], "r");
         unsigned long long blocked;
-        FILE *status;
+        char line[128];
 
-        snprintf(path, sizeof path, "/proc/self/task/%s/status", entry->d_name);
-        status = fopen(path, "r");
         while (status != NULL && fgets(line, sizeof line, status) != NULL) {
             if (strncmp(line, "SigBlk:", 7) == 0) {
                 blocked = strtoull(line + 7, NULL, 16);
@@ -193,7 +191,7 @@ static unsigned threads_without_signals(void)
         if (status != NULL)
             fclose(status);
     }
-    closedir(tasks);
+    globfree(&tasks);
     return count;
 }
 
