@@ -45,7 +45,7 @@ void fixture_pass(struct meter_fixture *fixture, double duration_s)
     int64_t until_ns = fixture->time.now_ns + (int64_t)(duration_s * 1e9);
 
     while (meter_next_sample(fixture->meter).ns <= until_ns) {
-        fixture->time.now_ns = meter_next_sample(fixture->meter).ns;
+        fixture->clock.sleep_until(fixture->clock.state, meter_next_sample(fixture->meter));
         meter_sample(fixture->meter);
     }
     fixture->time.now_ns = until_ns;

@@ -418,6 +418,32 @@ static void test_shares(void **state)
     fixture_tear_down(&fixture);
 }
 
+/* A sampler that was kept from running for seconds: filled in, told, and in the interval. */
+static void test_hole(void **state)
+{
+    struct meter_fixture fixture;
+    struct fly_device_energy energy;
+    fly_window window;
+
+    (void)state;
+    fixture_set_up(&fixture, &fixture_sensing, 1);
+    fixture.load.count = 0;
+    fixture.load.end_s = 0.0;
+    fake_load_add(&fixture.load, 22.0, 100.0);
+    fake_load_add(&fixture.load, 2.0, 20.0);
+    fake_load_add(&fixture.load, 100.0, 100.0);
+    fixture_open(&fixture, 0);
+    window = fixture_begin(&fixture, "w");
+    fixture_pass(&fixture, 11.0);
+    fixture.time.now_ns += 4000000000;
+    fixture_pass(&fixture, 15.0);
+    energy = fixture_end(&fixture, window);
+    assert_int_equal(energy.source, FLY_ENERGY_INTEGRATED);
+    check_truth(&energy, 3000.0 - 160.0);
+    check_contains(energy.note, "power could not be sampled for 4.");
+    fixture_tear_down(&fixture);
+}
+
 /* An edge costs one question: the counter where there is one, the power otherwise. */
 static void test_edges_are_cheap(void **state)
 {
@@ -478,6 +504,7 @@ int main(void)
         cmocka_unit_test(test_estimated),
         cmocka_unit_test(test_cross_check),
         cmocka_unit_test(test_shares),
+        cmocka_unit_test(test_hole),
         cmocka_unit_test(test_edges_are_cheap),
         cmocka_unit_test(test_slow_reading),
     };

@@ -15,7 +15,7 @@
 #include "device/backends.h"
 #include "emulator/control.h"
 #include "made_loads.h"
-#include "meter/meter.h"
+#include "meter_fixture.h"
 
 enum { GPUS = 16, SEEDS = 3, OPEN_MAX = 48, WINDOWS = 1000, QUICK_WINDOWS = 150, REAL_WINDOWS = 50 };
 
@@ -249,7 +249,8 @@ static void check_covered(const struct coverage *coverage, double least_of_one)
     for (unsigned load = 0; load < made_load_count; load++) {
         struct coverage_finding one = coverage_find(coverage, (int)load, -1);
 
-        if (!(made_loads[load].hidden_from & coverage->sensor) && !(one.covered >= least_of_one))
+        if (one.figures > 0 && !(made_loads[load].hidden_from & coverage->sensor) &&
+            !(one.covered >= least_of_one))
             fail_msg("%s: %.1f %% of %zu intervals hold the truth", made_loads[load].name,
                      100.0 * one.covered, one.figures);
     }
@@ -333,10 +334,106 @@ static void test_real(void **state)
     coverage_deinit(&coverage);
 }
 
+/* Sensors of made-up devices, by coverage's kinds. */
+static const struct fake_device fake_sensors[] = {
+    {.counter_period_s = 0.1, .counter_from_power = true, .power_period_s = 0.1, .power_window_s = 0.025},
+    {.counter_period_s = 0.02, .power_period_s = 0.1, .power_window_s = 1.0},
+    {.power_period_s = 0.1, .power_window_s = 0.025},
+    {.power_period_s = 0.1, .power_window_s = 1.0},
+};
+
+static void set_up_sensor(struct meter_fixture *fixture, const struct fake_device *sensor, uint64_t *random)
+{
+    fixture_set_up(fixture, sensor, 1);
+    fixture->fakes[0].counter_phase_s = test_uniform(random) * sensor->counter_period_s;
+    fixture->fakes[0].power_phase_s = test_uniform(random) * sensor->power_period_s;
+    fixture->load.count = 0;
+    fixture->load.end_s = 0.0;
+}
+
+/* Windows that begin with work and end with it, as those around a training step do; often, and rarely. */
+static void test_aligned(void **state)
+{
+    enum { PIECES = 300 };
+    static struct meter_fixture fixture;
+    uint64_t random = 9;
+
+    (void)state;
+    for (size_t trial = 0; trial < 2 * COUNT(fake_sensors); trial++) {
+        size_t sensor = trial / 2;
+        double idle_s = trial % 2 == 0 ? 5.0 : 100.0;
+        struct coverage coverage = {0};
+        double begins_s[PIECES], ends_s[PIECES];
+
+        set_up_sensor(&fixture, &fake_sensors[sensor], &random);
+        fake_load_add(&fixture.load, 15.0, 70.0);
+        for (int i = 0; i < PIECES; i++) {
+            begins_s[i] = fixture.load.end_s;
+            fake_load_add(&fixture.load, 0.1 * exp(test_uniform(&random) * log(100.0)), 320.0);
+            ends_s[i] = fixture.load.end_s;
+            fake_load_add(&fixture.load, 0.5 + idle_s * test_uniform(&random), 70.0);
+        }
+        fixture_open(&fixture, 1);
+        for (int i = 0; i < PIECES; i++) {
+            struct fly_device_energy energy;
+
+            fixture_pass(&fixture, begins_s[i] - fake_now_s(&fixture.fakes[0]));
+            energy = fixture_measure(&fixture, ends_s[i] - begins_s[i]);
+            coverage_add(&coverage, 0, 320.0 * (ends_s[i] - begins_s[i]), &energy);
+        }
+        coverage_print(&coverage, "of windows that begin and end with work (the load's name is none of it)");
+        check_covered(&coverage, 0.0);
+        coverage_deinit(&coverage);
+        fixture_tear_down(&fixture);
+    }
+}
+
+/* Windows that begin with the first second of a meter, which knows nothing of the load yet. */
+static void test_fresh(void **state)
+{
+    static struct meter_fixture fixture;
+    uint64_t random = 5;
+
+    (void)state;
+    for (size_t sensor = 0; sensor < COUNT(fake_sensors); sensor++) {
+        struct coverage coverage = {.sensor = fake_sensors[sensor].power_window_s < 1.0 ? MADE_PART_TIME
+                                                                                        : MADE_SECOND};
+
+        for (unsigned trial = 0; trial < 150 * made_load_count; trial++) {
+            unsigned load = trial % made_load_count;
+            struct made_sequence sequence = made_sequence(&made_loads[load], trial);
+            struct fly_device_energy energy;
+            double begin_s;
+
+            set_up_sensor(&fixture, &fake_sensors[sensor], &random);
+            while (fixture.load.end_s < 20.0) {
+                double duration_s, power_w;
+
+                made_sequence_next(&sequence, &duration_s, &power_w);
+                fake_load_add(&fixture.load, duration_s, power_w);
+            }
+            fixture_open(&fixture, 1);
+            fixture_pass(&fixture, test_uniform(&random));
+            begin_s = fake_now_s(&fixture.fakes[0]);
+            energy = fixture_measure(&fixture, 0.05 * exp(test_uniform(&random) * log(100.0)));
+            coverage_add(&coverage, load,
+                         fake_load_energy_j(&fixture.load, fake_now_s(&fixture.fakes[0])) -
+                             fake_load_energy_j(&fixture.load, begin_s),
+                         &energy);
+            fixture_tear_down(&fixture);
+        }
+        coverage_print(&coverage, "of a meter that was just opened");
+        check_covered(&coverage, 0.85);
+        coverage_deinit(&coverage);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_virtual),
+        cmocka_unit_test(test_aligned),
+        cmocka_unit_test(test_fresh),
         cmocka_unit_test(test_real),
     };
 

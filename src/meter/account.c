@@ -87,6 +87,7 @@ static void centre_marks(struct account *account, struct mono_time next_at, doub
         if (mark->centred || due.ns > next_at.ns)
             continue;
         mark->begin_centred = integral_between(&account->integral, due, next_at, next_w);
+        mark->jump_w = fabs(next_w - mark->begin.integral.power_w);
         mark->centred = true;
         account->uncentred--;
     }
@@ -117,7 +118,7 @@ static struct account_edge take(struct account *account, const struct device_rea
     if (energy->state != READING_NOT_READ)
         account->energy_state = energy->state;
     if (energy->state == READING_OK) {
-        bool fills = now.known && before.known && now.holes == before.holes;
+        bool fills = now.known && before.known && now.holes_s == before.holes_s;
 
         edge.counter = counter_take(&account->counter, edge.at, (uint64_t)energy->value,
                                     fills ? now.total_j - before.total_j : NAN);
@@ -148,7 +149,7 @@ static double since_sample_j(const struct account *account, const struct account
         edge->counter.holes == account->sampled_counter.holes)
         return (double)(edge->counter.total_uj - account->sampled_counter.total_uj) * 1e-6;
     if (edge->integral.known && account->sampled_integral.known &&
-        edge->integral.holes == account->sampled_integral.holes)
+        edge->integral.holes_s == account->sampled_integral.holes_s)
         return edge->integral.total_j - account->sampled_integral.total_j;
     return NAN;
 }

@@ -37,7 +37,8 @@ struct account_edge {
 struct account_mark {
     struct account_edge begin;
     bool centred;                       /* begin.integral is the sum up to the begin and the lag, */
-    struct integral_edge begin_centred; /* and this is it */
+    struct integral_edge begin_centred; /* and this is it; */
+    double jump_w;                      /* how far the power had gone from the begin's by then */
     int64_t temperature_max_c;          /* INT64_MIN: not known */
     uint32_t before, after;             /* in the list of open marks */
 };

@@ -66,7 +66,8 @@ struct figure figure_by_counter(const struct account_window *window, double leng
     if (!figure.known)
         return figure;
     figure.energy_j = (double)(end->counter.total_uj - begin->counter.total_uj) * 1e-6;
-    mean_w = figure.energy_j / length_s;
+    /* What was counted may have come in a period less than the window. */
+    mean_w = figure.energy_j / fmax(length_s - period_s, 0.5 * length_s);
     from = edge_of(begin, period_s, begin->integral.known ? begin->integral.power_w : mean_w);
     to = edge_of(end, period_s, end->integral.known ? fmax(end->integral.power_w, mean_w) : mean_w);
     figure.half_j = fmax(uncertainty_ages_j(&from, &to), edges_half_j(window));
@@ -78,6 +79,19 @@ struct figure figure_by_counter(const struct account_window *window, double leng
     return figure;
 }
 
+/*
+ * A window often begins where work does. When within two samples that was is not
+ * known, and an average over w blurs it by w / 8 at most; of which change, when
+ * the lag has passed, readings show half.
+ */
+static double jump_half_j(const struct account_window *window)
+{
+    const struct sensing *sensing = &window->sensing;
+    double apart_s = fmax(sensing->sample_s, sensing->power_period_s);
+
+    return window->mark.jump_w * (0.5 * apart_s + 0.25 * sensing->power_window_s);
+}
+
 struct figure figure_by_integral(const struct account_window *window, double length_s)
 {
     const struct account_mark *mark = &window->mark;
@@ -85,14 +99,14 @@ struct figure figure_by_integral(const struct account_window *window, double len
     const struct integral_edge *begin = mark->centred ? &mark->begin_centred : &mark->begin.integral;
     const struct sensing *sensing = &window->sensing;
     const struct uncertainty_sensor sensor = sensor_of(window, sensing->sample_s);
-    struct figure figure = {.known = mark->begin.integral.known && begin->known && end->known &&
-                                     mark->begin.integral.holes == end->holes};
+    struct figure figure = {.known = mark->begin.integral.known && begin->known && end->known};
 
     if (!figure.known)
         return figure;
     if (mark->centred) {
         figure.energy_j = end->total_j + sensing->lag_s * end->power_w - begin->total_j;
         figure.half_j = hypot(M_SQRT2 * window->held_j, uncertainty_unseen_j(&sensor, length_s));
+        figure.half_j = hypot(figure.half_j, jump_half_j(window));
     } else {
         /* Every reading so far speaks of the time before the window, the last one least. */
         figure.energy_j = end->power_w * length_s;
@@ -101,7 +115,8 @@ struct figure figure_by_integral(const struct account_window *window, double len
     /* Swings that come again within the time that a reading averages over do not show in it. */
     if (sensing->power_window_s > sensing->power_period_s)
         figure.half_j = hypot(figure.half_j, hidden_share * sensing->power_window_s * end->power_w);
-    figure.half_j += rounding_w * length_s;
+    /* Where nothing was sampled, twice what was filled in may be true, or nothing. */
+    figure.half_j = hypot(figure.half_j, end->holes_j - mark->begin.integral.holes_j) + rounding_w * length_s;
     return figure;
 }
 

@@ -7,10 +7,15 @@ void integral_take(struct integral *integral, struct mono_time at, double power_
 
     if (integral->known && elapsed_s <= 0.0)
         return;
-    if (integral->known && elapsed_s <= integral->gap_max_s)
-        integral->total_j += 0.5 * (integral->power_w + power_w) * elapsed_s;
-    else if (integral->known)
-        integral->holes++;
+    if (integral->known) {
+        double energy_j = 0.5 * (integral->power_w + power_w) * elapsed_s;
+
+        integral->total_j += energy_j;
+        if (elapsed_s > integral->gap_max_s) {
+            integral->holes_s += elapsed_s;
+            integral->holes_j += energy_j;
+        }
+    }
     integral->known = true;
     integral->at = at;
     integral->power_w = power_w;
@@ -24,7 +29,8 @@ struct integral_edge integral_edge(const struct integral *integral, struct mono_
         .known = integral->known && elapsed_s <= integral->gap_max_s,
         .total_j = integral->total_j + integral->power_w * elapsed_s,
         .power_w = integral->power_w,
-        .holes = integral->holes,
+        .holes_s = integral->holes_s,
+        .holes_j = integral->holes_j,
     };
 }
 

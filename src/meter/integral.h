@@ -18,12 +18,12 @@
  */
 struct integral {
     double lag_s;
-    double gap_max_s; /* readings further apart than this leave a hole */
+    double gap_max_s; /* between readings further apart than this lies a hole, filled with a straight line */
     bool known;
     struct mono_time at; /* of the last reading, */
     double power_w;      /* and what it said */
     double total_j;
-    uint32_t holes;
+    double holes_s, holes_j; /* of that, what was filled */
 };
 
 /* The integral at one moment; two of them make a window. */
@@ -31,7 +31,7 @@ struct integral_edge {
     bool known;
     double total_j;
     double power_w; /* around then */
-    uint32_t holes;
+    double holes_s, holes_j;
 };
 
 /* Takes in a reading; one older than the last changes nothing. */

@@ -6,6 +6,11 @@
 
 /* How fast the past fades. */
 static const double fade_s = 60.0;
+/*
+ * A device that was watched for a moment only may do anything: as if it had
+ * changed by all its power for so long. What was seen soon outweighs that.
+ */
+static const double doubt_s = 0.2;
 /* A window's own samples weigh like this much of the past. */
 static const double prior_s = 3.0;
 /* The smallest change that is told apart from none, and how many bins double it. */
@@ -122,6 +127,12 @@ static void count_sample(struct variation *variation, struct mono_time at, doubl
     variation->change_w = change_w;
 }
 
+static void begin_in_doubt(struct variation *variation, double power_w)
+{
+    count_size(&variation->changes, power_w, doubt_s);
+    variation->local_w2s += 0.25 * power_w * power_w * doubt_s;
+}
+
 void variation_take(struct variation *variation, struct mono_time at, double power_w, double level_w)
 {
     double elapsed_s = mono_elapsed_s(variation->at, at);
@@ -136,6 +147,8 @@ void variation_take(struct variation *variation, struct mono_time at, double pow
         variation->ring_count = 0;
         variation->before_count = 0;
     }
+    if (!variation->known)
+        begin_in_doubt(variation, power_w);
     count_size(&variation->levels, level_w, variation->growth * elapsed_s);
     keep_finite(variation);
     variation->known = true;

@@ -91,6 +91,13 @@ static void tell_counter(const struct device_info *info, const struct account_wi
 static void tell_integrated(const struct account_window *window, const struct figure *figure,
                             struct fly_device_energy *out)
 {
+    double holes_s = window->end.integral.holes_s - window->mark.begin.integral.holes_s;
+    char text[FLY_METER_TEXT_MAX];
+
+    if (holes_s > 0.0) {
+        snprintf(text, sizeof text, "power could not be sampled for %.1f s around the window", holes_s);
+        note(out, text);
+    }
     if (figure_is_averaged_away(&window->sensing, out->time_s)) {
         note(out, "the window is shorter than what a power reading averages over");
         return;
@@ -135,8 +142,6 @@ static void tell_why_not(const struct account_window *window, struct fly_device_
 
     if (begin->counter.known && end->counter.known)
         note(out, "the counter was reset, and no sampled power fills the gap");
-    else if (begin->integral.known && end->integral.known)
-        note(out, "power could not be sampled for a part of the window");
     else if (only_power && edge->power_state != READING_NOT_READ)
         note_state(out, "its power could not be read", edge->power_state);
     else
