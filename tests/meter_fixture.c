@@ -76,3 +76,9 @@ struct fly_device_energy fixture_measure(struct meter_fixture *fixture, double l
     fixture_pass(fixture, length_s);
     return fixture_end(fixture, window);
 }
+
+void fixture_check_truth(const struct fly_device_energy *energy, double truth_j)
+{
+    if (!(fabs(energy->energy_j - truth_j) <= energy->uncertainty_j))
+        fail_msg("%g +- %g J do not hold %g J", energy->energy_j, energy->uncertainty_j, truth_j);
+}

@@ -34,4 +34,7 @@ struct fly_device_energy fixture_end(struct meter_fixture *fixture, fly_window w
 /* A window of that length from now on. */
 struct fly_device_energy fixture_measure(struct meter_fixture *fixture, double length_s);
 
+/* Fails the test unless the stated interval holds the truth. */
+void fixture_check_truth(const struct fly_device_energy *energy, double truth_j);
+
 #endif
