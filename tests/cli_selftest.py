@@ -86,7 +86,7 @@ def test_under_a_load_of_its_own():
     close(loaded["integral_j"], loaded["counter_j"], 0.05, "integral")
     close(loaded["utilization"], 1, 0.1, "utilisation")
     for window in (idle, loaded):
-        close(window["time_s"], DURATION_S, 0.1, "time")
+        close(window["time_s"], DURATION_S, 0.5, "time")
         close(window["updates"]["energy_uj"]["period_s"], 0.1, 0.1, "period of the counter")
         close(window["updates"]["power_mw"]["period_s"], 0.1, 0.1, "period of the power")
         tap.equal(window["updates"]["power_average_mw"]["polls"], 0)
