@@ -191,7 +191,7 @@ def check_commands(directory, script, context, library=LIBRARY):
     """The commands that show devices end well, in a form that programs can read."""
     for words in (["devices", "--format", "json"], *OTHERS):
         result = flyball(directory, script, words, library=library)
-        if result.returncode not in (0, 69) or (result.returncode == 69) != (not result.stdout):
+        if result.returncode not in (0, 69) or (result.returncode == 0 and not result.stdout):
             raise AssertionError(f"{context}, {words}: {result}")
         if result.stdout:
             check_unknown(json.loads(result.stdout), f"{context}, {words}")
@@ -238,6 +238,17 @@ def test_the_machine_without_faults():
     at_once(case, [()])
 
 
+def check_doctor(directory, slots):
+    """What a doctor is for: each quantity that cannot be read is named, for each GPU."""
+    result = flyball(directory, script_of(slots), ["doctor", "--format", "json"])
+    found = {row["subject"]: row["finding"] for row in json.loads(result.stdout)["rows"]}
+    for index in ALWAYS:
+        finding = [text for subject, text in found.items() if subject.startswith(f"GPU {index} ")]
+        tap.equal(len(finding), 1, f"{slots}: {found}")
+        if "Not " not in finding[0]:
+            raise AssertionError(f"{slots}: GPU {index}, {KINDS[index]}: {finding[0]}")
+
+
 def check_slots(directory, slots):
     context = f"faults in {', '.join(slots)}"
     result, report = run_program(directory, script_of(slots))
@@ -255,6 +266,7 @@ def test_every_call_about_a_gpu():
 
 def test_calls_that_stand_in_for_each_other():
     at_once(check_slots, [(needed,) for needed in UNKNOWN_WITHOUT])
+    at_once(check_doctor, [(needed,) for needed in UNKNOWN_WITHOUT])
 
 
 def test_every_call_about_the_machine():

@@ -135,7 +135,8 @@ static void add_device(struct record *record, const struct device *device)
     denied = describe_reading(&reading, device->info.kind, &finding);
     device_label(&device->info, label);
     snprintf(subject, sizeof subject, "%s %u (%s%s%s)", device_kind_name(device->info.kind),
-             device->info.index, device->info.name, label[0] != '\0' ? ", " : "", label);
+             device->info.index, device->info.name[0] != '\0' ? device->info.name : "of unknown model",
+             label[0] != '\0' ? ", " : "", label);
     add(record, doctor_topic_of(device), denied ? "partly" : "readable", subject, finding.data, NULL);
     buffer_deinit(&finding);
 }
