@@ -50,6 +50,20 @@ struct nvml_bar1_memory { /* bytes */
     X(int, nvmlDeviceGetNvLinkVersion, (NVML_DEVICE, unsigned link, unsigned *version))                  \
     X(int, nvmlDeviceGetNvLinkRemotePciInfo, (NVML_DEVICE, unsigned link, struct nvml_pci_info_v2 *pci)) \
     X(int, nvmlDeviceGetNvLinkRemotePciInfo_v2, (NVML_DEVICE, unsigned link, struct nvml_pci_info *pci)) \
+    X(int, nvmlDeviceGetPowerState, (NVML_DEVICE, unsigned *state))                                      \
+    X(int, nvmlDeviceGetBoardId, (NVML_DEVICE, unsigned *id))                                            \
+    X(int, nvmlDeviceGetMultiGpuBoard, (NVML_DEVICE, unsigned *several))                                 \
+    X(int, nvmlDeviceGetMemoryBusWidth, (NVML_DEVICE, unsigned *bits))                                   \
+    X(int, nvmlDeviceGetVbiosVersion, (NVML_DEVICE, char *version, unsigned bytes))                      \
+    X(int, nvmlDeviceGetBoardPartNumber, (NVML_DEVICE, char *number, unsigned bytes))                    \
+    X(int, nvmlDeviceGetTotalEccErrors,                                                                  \
+      (NVML_DEVICE, unsigned type, unsigned counter, unsigned long long *errors))                        \
+    X(int, nvmlDeviceGetMPSComputeRunningProcesses,                                                      \
+      (NVML_DEVICE, unsigned *count, struct nvml_process_v1 *processes))                                 \
+    X(int, nvmlDeviceGetMPSComputeRunningProcesses_v2,                                                   \
+      (NVML_DEVICE, unsigned *count, struct nvml_process *processes))                                    \
+    X(int, nvmlDeviceGetMPSComputeRunningProcesses_v3,                                                   \
+      (NVML_DEVICE, unsigned *count, struct nvml_process *processes))                                    \
     X(int, nvmlUnitGetCount, (unsigned *count))
 
 #define EMULATOR_EXPORT __attribute__((visibility("default")))

@@ -240,4 +240,7 @@ int nvmlDeviceGetViolationStatus(struct nvml_device *device, unsigned policy,
 }
 
 /* P0 at work and without; boards of this class hardly ever leave it. */
+/* clang-format off */
 GETTER(nvmlDeviceGetPerformanceState, getter_zero)
+GETTER(nvmlDeviceGetPowerState, getter_zero)
+/* clang-format on */

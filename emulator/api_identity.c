@@ -36,6 +36,23 @@ int nvmlDeviceGetSerial(struct nvml_device *device, char *serial, unsigned bytes
     return text(__func__, device, serial, bytes, identity_serial);
 }
 
+/* There is no firmware and no board; the version says whose they would be. */
+static void write_version(const struct emulated_gpu *gpu, char out_text[IDENTITY_MAX])
+{
+    (void)gpu;
+    snprintf(out_text, IDENTITY_MAX, "%s", EMULATOR_VERSION);
+}
+
+int nvmlDeviceGetVbiosVersion(struct nvml_device *device, char *version, unsigned bytes)
+{
+    return text(__func__, device, version, bytes, write_version);
+}
+
+int nvmlDeviceGetBoardPartNumber(struct nvml_device *device, char *number, unsigned bytes)
+{
+    return text(__func__, device, number, bytes, write_version);
+}
+
 static int get_index(const struct call *call, unsigned *out_value)
 {
     *out_value = call->gpu->index;
@@ -76,6 +93,9 @@ static int get_cores(const struct call *call, unsigned *out_value)
 /* clang-format off */
 GETTER(nvmlDeviceGetIndex, get_index)
 GETTER(nvmlDeviceGetMinorNumber, get_index)
+GETTER(nvmlDeviceGetBoardId, get_index)
+GETTER(nvmlDeviceGetMultiGpuBoard, getter_zero)
+GETTER(nvmlDeviceGetMemoryBusWidth, getter_not_supported)
 GETTER(nvmlDeviceGetArchitecture, get_architecture)
 GETTER(nvmlDeviceGetBrand, get_brand)
 GETTER(nvmlDeviceGetCurrPcieLinkGeneration, get_generation)

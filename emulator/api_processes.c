@@ -70,8 +70,8 @@ int nvmlDeviceGetComputeRunningProcesses_v3(struct nvml_device *device, unsigned
     return compute(__func__, device, count, processes);
 }
 
-/* Nothing draws pictures here. */
-static int graphics(const char *function, const struct nvml_device *device, unsigned *count)
+/* Nothing draws pictures here, and no server shares a GPU out. */
+static int nobody(const char *function, const struct nvml_device *device, unsigned *count)
 {
     struct call call;
     int code = call_device(&call, function, device, count != NULL);
@@ -85,21 +85,42 @@ int nvmlDeviceGetGraphicsRunningProcesses(struct nvml_device *device, unsigned *
                                           struct nvml_process_v1 *processes)
 {
     (void)processes;
-    return graphics(__func__, device, count);
+    return nobody(__func__, device, count);
 }
 
 int nvmlDeviceGetGraphicsRunningProcesses_v2(struct nvml_device *device, unsigned *count,
                                              struct nvml_process *processes)
 {
     (void)processes;
-    return graphics(__func__, device, count);
+    return nobody(__func__, device, count);
 }
 
 int nvmlDeviceGetGraphicsRunningProcesses_v3(struct nvml_device *device, unsigned *count,
                                              struct nvml_process *processes)
 {
     (void)processes;
-    return graphics(__func__, device, count);
+    return nobody(__func__, device, count);
+}
+
+int nvmlDeviceGetMPSComputeRunningProcesses(struct nvml_device *device, unsigned *count,
+                                            struct nvml_process_v1 *processes)
+{
+    (void)processes;
+    return nobody(__func__, device, count);
+}
+
+int nvmlDeviceGetMPSComputeRunningProcesses_v2(struct nvml_device *device, unsigned *count,
+                                               struct nvml_process *processes)
+{
+    (void)processes;
+    return nobody(__func__, device, count);
+}
+
+int nvmlDeviceGetMPSComputeRunningProcesses_v3(struct nvml_device *device, unsigned *count,
+                                               struct nvml_process *processes)
+{
+    (void)processes;
+    return nobody(__func__, device, count);
 }
 
 int nvmlDeviceGetProcessUtilization(struct nvml_device *device, struct nvml_process_utilization *samples,

@@ -162,6 +162,19 @@ int nvmlDeviceGetEccMode(struct nvml_device *device, unsigned *current, unsigned
     return call_end(&call, code);
 }
 
+int nvmlDeviceGetTotalEccErrors(struct nvml_device *device, unsigned type, unsigned counter,
+                                unsigned long long *errors)
+{
+    struct call call;
+    int code = call_device(&call, __func__, device, errors != NULL);
+
+    (void)type;
+    (void)counter;
+    if (code == NVML_SUCCESS)
+        *errors = 0;
+    return call_end(&call, code);
+}
+
 int nvmlDeviceGetFanSpeed_v2(struct nvml_device *device, unsigned fan, unsigned *percent)
 {
     (void)fan;
