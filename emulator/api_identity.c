@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which GPU it is, how it is connected, and that it is not divided. */
+/* Which GPU it is, and how it is connected. */
 #include <stdio.h>
 #include <string.h>
 
@@ -21,14 +21,32 @@ static int text(const char *function, const struct nvml_device *device, char *ou
     return call_end(&call, call_text(out, bytes, "%s", identity));
 }
 
+/* The two that an instance has of its own. */
 int nvmlDeviceGetName(struct nvml_device *device, char *name, unsigned bytes)
 {
-    return text(__func__, device, name, bytes, identity_name);
+    struct call call;
+    int code = call_instance(&call, __func__, device, name != NULL);
+    char identity[IDENTITY_MAX];
+
+    if (code != NVML_SUCCESS)
+        return code;
+    (call.instance < 0 ? identity_name : identity_instance_name)(call.gpu, identity);
+    return call_end(&call, call_text(name, bytes, "%s", identity));
 }
 
 int nvmlDeviceGetUUID(struct nvml_device *device, char *uuid, unsigned bytes)
 {
-    return text(__func__, device, uuid, bytes, identity_uuid);
+    struct call call;
+    int code = call_instance(&call, __func__, device, uuid != NULL);
+    char identity[IDENTITY_MAX];
+
+    if (code != NVML_SUCCESS)
+        return code;
+    if (call.instance < 0)
+        identity_uuid(call.gpu, identity);
+    else
+        identity_instance_uuid(call.gpu, (unsigned)call.instance, identity);
+    return call_end(&call, call_text(uuid, bytes, "%s", identity));
 }
 
 int nvmlDeviceGetSerial(struct nvml_device *device, char *serial, unsigned bytes)
@@ -106,10 +124,6 @@ GETTER(nvmlDeviceGetNumGpuCores, get_cores)
 GETTER(nvmlDeviceGetComputeMode, getter_zero)
 GETTER(nvmlDeviceGetDisplayActive, getter_zero)
 GETTER(nvmlDeviceGetDisplayMode, getter_zero)
-GETTER(nvmlDeviceGetMaxMigDeviceCount, getter_zero)
-GETTER(nvmlDeviceIsMigDeviceHandle, getter_zero)
-GETTER(nvmlDeviceGetGpuInstanceId, getter_not_supported)
-GETTER(nvmlDeviceGetComputeInstanceId, getter_not_supported)
 /* clang-format on */
 
 static void fill_v2(const struct emulated_gpu *gpu, struct nvml_pci_info_v2 *pci)
@@ -174,48 +188,13 @@ int nvmlDeviceGetCudaComputeCapability(struct nvml_device *device, int *major, i
     return call_end(&call, code);
 }
 
-/* MIG: off where the architecture has it, and never on. */
-int nvmlDeviceGetMigMode(struct nvml_device *device, unsigned *current, unsigned *pending)
-{
-    struct call call;
-    int code = call_device(&call, __func__, device, current != NULL && pending != NULL);
-
-    if (code == NVML_SUCCESS &&
-        (gpu_board(call.gpu)->capability_major < 8 || gpu_board(call.gpu)->capability_minor != 0))
-        code = NVML_NOT_SUPPORTED;
-    if (code == NVML_SUCCESS) {
-        *current = NVML_DISABLED;
-        *pending = NVML_DISABLED;
-    }
-    return call_end(&call, code);
-}
-
-/* What can only be said of an instance, of a link, or of a board that has such a thing. */
+/* What can only be said of a link. */
 static int answer(const char *function, const struct nvml_device *device, int code)
 {
     struct call call;
     int entered = call_device(&call, function, device, true);
 
     return call_end(&call, entered == NVML_SUCCESS ? code : entered);
-}
-
-int nvmlDeviceGetMigDeviceHandleByIndex(struct nvml_device *device, unsigned index, struct nvml_device **out)
-{
-    (void)index;
-    (void)out;
-    return answer(__func__, device, NVML_NOT_SUPPORTED);
-}
-
-int nvmlDeviceGetDeviceHandleFromMigDeviceHandle(struct nvml_device *device, struct nvml_device **out)
-{
-    (void)out;
-    return answer(__func__, device, NVML_INVALID_ARGUMENT);
-}
-
-int nvmlDeviceGetAttributes_v2(struct nvml_device *device, struct nvml_device_attributes *attributes)
-{
-    (void)attributes;
-    return answer(__func__, device, NVML_NOT_SUPPORTED);
 }
 
 int nvmlDeviceGetNvLinkState(struct nvml_device *device, unsigned link, unsigned *active)

@@ -184,9 +184,32 @@ static int by_text(const char *function, const char *text, struct nvml_device **
     return call_end(&call, code);
 }
 
+/* The instance of that UUID: NVML_SUCCESS or NVML_NOT_FOUND. */
+static int find_instance(const struct emulator_state *state, const char *uuid, struct nvml_device **out)
+{
+    char identity[IDENTITY_MAX];
+
+    for (unsigned gpu = 0; gpu < state->gpu_count; gpu++) {
+        for (unsigned instance = 0; instance < state->settings.instances; instance++) {
+            identity_instance_uuid(&state->gpus[gpu], instance, identity);
+            if (strcasecmp(identity, uuid) != 0)
+                continue;
+            *out = call_instance_handle(gpu, instance);
+            return NVML_SUCCESS;
+        }
+    }
+    return NVML_NOT_FOUND;
+}
+
 int nvmlDeviceGetHandleByUUID(const char *uuid, struct nvml_device **out)
 {
-    return by_text(__func__, uuid, out, identity_uuid);
+    struct call call;
+    int code;
+
+    if (uuid == NULL || strncasecmp(uuid, "MIG-", 4) != 0)
+        return by_text(__func__, uuid, out, identity_uuid);
+    code = call_system(&call, __func__, -1, out != NULL);
+    return call_end(&call, code == NVML_SUCCESS ? find_instance(call.state, uuid, out) : code);
 }
 
 int nvmlDeviceGetHandleByPciBusId(const char *bus_id, struct nvml_device **out)

@@ -21,6 +21,7 @@ struct emulated_board {
     const char *title; /* within the device's name: "A100-SXM4-80GB" */
     unsigned architecture, capability_major, capability_minor;
     unsigned highest_mhz, idle_mhz, memory_mhz; /* graphics clock, at most and without work; memory clock */
+    bool has_mig;
     unsigned pcie_generation, pcie_width, pci_device_id, multiprocessors;
     uint64_t memory_bytes;
     double settle_s; /* time constant of the power's way to a new target */

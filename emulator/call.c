@@ -14,6 +14,7 @@ struct nvml_device {
 };
 
 static struct nvml_device handles[EMULATOR_GPUS_MAX];
+static struct nvml_device instance_handles[EMULATOR_GPUS_MAX][EMULATOR_INSTANCES_MAX];
 
 /* This process's part. The count of initialisations guards the mapping; it is only closed at 0. */
 static struct {
@@ -41,10 +42,21 @@ struct nvml_device *call_handle(unsigned gpu)
     return &handles[gpu];
 }
 
-/* The index of the handle, or -1. */
-static int index_of(const struct nvml_device *device, const struct emulator_state *state)
+struct nvml_device *call_instance_handle(unsigned gpu, unsigned instance)
+{
+    return &instance_handles[gpu][instance];
+}
+
+/* The index of the handle's GPU, or -1; that of its instance, or -1 for the whole GPU. */
+static int index_of(const struct nvml_device *device, const struct emulator_state *state, int *out_instance)
 {
     for (unsigned i = 0; i < state->gpu_count; i++) {
+        for (unsigned instance = 0; instance < state->settings.instances; instance++) {
+            *out_instance = (int)instance;
+            if (device == &instance_handles[i][instance])
+                return (int)i;
+        }
+        *out_instance = -1;
         if (device == &handles[i])
             return (int)i;
     }
@@ -149,12 +161,22 @@ int call_enter(struct call *call, const char *function, int gpu)
     return meet(call, function, gpu);
 }
 
-int call_enter_device(struct call *call, const char *function, const struct nvml_device *device)
+int call_enter_instance(struct call *call, const char *function, const struct nvml_device *device)
 {
     struct emulator_state *state = state_in_use();
-    int gpu = state != NULL ? index_of(device, state) : -1;
+    int instance = -1;
+    int gpu = state != NULL ? index_of(device, state, &instance) : -1;
+    int code = state != NULL && gpu < 0 ? call_refuse(call) : call_enter(call, function, gpu);
 
-    return state != NULL && gpu < 0 ? call_refuse(call) : call_enter(call, function, gpu);
+    call->instance = instance;
+    return code;
+}
+
+int call_enter_device(struct call *call, const char *function, const struct nvml_device *device)
+{
+    int code = call_enter_instance(call, function, device);
+
+    return code == NVML_SUCCESS && call->instance >= 0 ? call_end(call, NVML_NOT_SUPPORTED) : code;
 }
 
 int call_enter_setting(struct call *call, const char *function, const struct nvml_device *device)

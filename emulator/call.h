@@ -24,6 +24,7 @@ struct call {
     struct emulator_state *state; /* NULL: not held */
     struct emulated_gpu *gpu;     /* settled at now_ns */
     int64_t now_ns;
+    int instance; /* of MIG, that the handle is of; -1: the whole GPU */
 };
 
 /* Whether the library is initialised in this process. */
@@ -32,6 +33,7 @@ bool call_library_is_open(void);
 /* What the three below do once they have their arguments. */
 int call_enter(struct call *call, const char *function, int gpu);
 int call_enter_device(struct call *call, const char *function, const struct nvml_device *device);
+int call_enter_instance(struct call *call, const char *function, const struct nvml_device *device);
 int call_enter_setting(struct call *call, const char *function, const struct nvml_device *device);
 
 /* A call that lacks arguments ends here, in sight of the caller's analyser. */
@@ -46,6 +48,13 @@ static inline int call_device(struct call *call, const char *function, const str
                               bool arguments_given)
 {
     return arguments_given ? call_enter_device(call, function, device) : call_refuse(call);
+}
+
+/* The same for a call that also answers about a MIG instance; others are not supported on one. */
+static inline int call_instance(struct call *call, const char *function, const struct nvml_device *device,
+                                bool arguments_given)
+{
+    return arguments_given ? call_enter_instance(call, function, device) : call_refuse(call);
 }
 
 /* The same for a call that turns something: only root may, unless the state lets every user. */
@@ -64,8 +73,9 @@ static inline int call_system(struct call *call, const char *function, int gpu, 
 /* Releases what is held, and returns the code. */
 int call_end(struct call *call, int code);
 
-/* The handle of a GPU. */
+/* The handle of a GPU; of an instance of it. */
 struct nvml_device *call_handle(unsigned gpu);
+struct nvml_device *call_instance_handle(unsigned gpu, unsigned instance);
 
 /* The initialisation of the library in this process. */
 int call_library_open(const char *function);

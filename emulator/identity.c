@@ -16,6 +16,19 @@ void identity_uuid(const struct emulated_gpu *gpu, char out_text[IDENTITY_MAX])
              gpu->sensor.seed);
 }
 
+void identity_instance_uuid(const struct emulated_gpu *gpu, unsigned instance, char out_text[IDENTITY_MAX])
+{
+    snprintf(out_text, IDENTITY_MAX, "MIG-f1eba11%x-%04x-5000-800%x-%012x", gpu->index & 0xf, gpu->index,
+             instance & 0xf, gpu->sensor.seed);
+}
+
+/* All instances are of the smallest kind: an eighth of the memory. */
+void identity_instance_name(const struct emulated_gpu *gpu, char out_text[IDENTITY_MAX])
+{
+    snprintf(out_text, IDENTITY_MAX, "Emulated %s (Flyball) MIG 1g.%ugb", gpu_board(gpu)->title,
+             (unsigned)(gpu_board(gpu)->memory_bytes >> 33));
+}
+
 void identity_serial(const struct emulated_gpu *gpu, char out_text[IDENTITY_MAX])
 {
     snprintf(out_text, IDENTITY_MAX, "FLYBALL%06u", gpu->index);

@@ -9,6 +9,10 @@ enum { IDENTITY_MAX = 96 };
 
 void identity_name(const struct emulated_gpu *gpu, char out_text[IDENTITY_MAX]);
 void identity_uuid(const struct emulated_gpu *gpu, char out_text[IDENTITY_MAX]);
+/* Of a MIG instance of it: "MIG-f1eba11...", and a name with its profile. */
+void identity_instance_uuid(const struct emulated_gpu *gpu, unsigned instance, char out_text[IDENTITY_MAX]);
+void identity_instance_name(const struct emulated_gpu *gpu, char out_text[IDENTITY_MAX]);
+
 void identity_serial(const struct emulated_gpu *gpu, char out_text[IDENTITY_MAX]);
 
 /* "00000000:07:00.0" and "0000:07:00.0". */

@@ -60,6 +60,16 @@ static bool set_model(struct emulator_settings *settings, const char *value)
     return board >= 0;
 }
 
+static bool set_instances(struct emulator_settings *settings, const char *value)
+{
+    uint64_t instances;
+
+    if (!number_parse_u64(value, EMULATOR_INSTANCES_MAX, &instances))
+        return false;
+    settings->instances = (unsigned)instances;
+    return true;
+}
+
 static bool set_time(struct emulator_settings *settings, const char *value)
 {
     static const char *const words[] = {"real", "virtual", NULL};
@@ -146,6 +156,9 @@ const struct emulator_setting emulator_settings_table[] = {
     {"gpus", "N", "a number from 0 to 16", "How many GPUs; 2 unless said otherwise.", set_gpus},
     {"model", "NAME", "v100, v100-sxm2, a40, a100 or h100",
      "Which GPU to resemble; a100 unless said otherwise.", set_model},
+    {"mig", "N", "a number from 0 to 7",
+     "Into how many MIG instances each GPU is divided, where the model has MIG; none unless given.",
+     set_instances},
     {"time", "WORD", "real or virtual",
      "Whether time passes by itself, or only when a program moves it; real unless said otherwise.", set_time},
     {"sensor", "WORD", "board, part-time, second or exact",

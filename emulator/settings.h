@@ -12,7 +12,7 @@
  * of `flyball-emulator start` and the variable FLYBALL_EMULATOR
  * ("gpus=8,model=h100,time=virtual") are spelled from it.
  */
-enum { EMULATOR_GPUS_MAX = 16, EMULATOR_PATH_MAX = 1024 };
+enum { EMULATOR_GPUS_MAX = 16, EMULATOR_INSTANCES_MAX = 7, EMULATOR_PATH_MAX = 1024 };
 
 enum emulator_sensor_kind {
     EMULATOR_SENSOR_BOARD,     /* as the board's */
@@ -23,7 +23,8 @@ enum emulator_sensor_kind {
 
 struct emulator_settings {
     unsigned gpus;
-    unsigned board; /* in emulated_boards */
+    unsigned board;     /* in emulated_boards */
+    unsigned instances; /* of MIG, on every GPU; 0: MIG is off */
     bool virtual_time;
     enum emulator_sensor_kind sensor;
     double counter_period_s;        /* NAN: the board's; 0: always fresh */

@@ -45,6 +45,48 @@ static void test_identity(void **state)
     stop(emulator);
 }
 
+/* A divided GPU: instances have names and a parent, and no readings of their own. */
+static void test_instances(void **state)
+{
+    struct emulator *emulator = start("gpus=2,model=h100,mig=3", NULL);
+    struct emulator_settings settings = *emulator_settings_of(emulator);
+    struct nvml_device *instance = NULL, *again = NULL, *parent = NULL;
+    struct nvml_device_attributes attributes;
+    struct fly_error error;
+    char uuid[NVML_UUID_BYTES], name[NVML_NAME_BYTES];
+    unsigned current = 0, pending = 0, number = 7;
+
+    (void)state;
+    assert_int_equal(nvml.nvmlInit_v2(), NVML_SUCCESS);
+    assert_int_equal(nvml.nvmlDeviceGetMigMode(device(1), &current, &pending), NVML_SUCCESS);
+    assert_int_equal(current, NVML_ENABLED);
+    assert_int_equal(nvml.nvmlDeviceGetMigDeviceHandleByIndex(device(1), 3, &instance), NVML_NOT_FOUND);
+    assert_int_equal(nvml.nvmlDeviceGetMigDeviceHandleByIndex(device(1), 2, &instance), NVML_SUCCESS);
+    assert_int_equal(nvml.nvmlDeviceIsMigDeviceHandle(instance, &number), NVML_SUCCESS);
+    assert_int_equal(number, 1);
+    assert_int_equal(nvml.nvmlDeviceIsMigDeviceHandle(device(1), &number), NVML_SUCCESS);
+    assert_int_equal(number, 0);
+    assert_int_equal(nvml.nvmlDeviceGetUUID(instance, uuid, sizeof uuid), NVML_SUCCESS);
+    assert_memory_equal(uuid, "MIG-", 4);
+    assert_int_equal(nvml.nvmlDeviceGetHandleByUUID(uuid, &again), NVML_SUCCESS);
+    assert_ptr_equal(again, instance);
+    assert_int_equal(nvml.nvmlDeviceGetDeviceHandleFromMigDeviceHandle(instance, &parent), NVML_SUCCESS);
+    assert_ptr_equal(parent, device(1));
+    assert_int_equal(nvml.nvmlDeviceGetDeviceHandleFromMigDeviceHandle(parent, &again),
+                     NVML_INVALID_ARGUMENT);
+    assert_int_equal(nvml.nvmlDeviceGetName(instance, name, sizeof name), NVML_SUCCESS);
+    assert_string_equal(name, "Emulated H100-SXM5-80GB (Flyball) MIG 1g.10gb");
+    assert_int_equal(nvml.nvmlDeviceGetAttributes_v2(instance, &attributes), NVML_SUCCESS);
+    assert_int_equal(attributes.memory_mib, 10240);
+    assert_int_equal(nvml.nvmlDeviceGetPowerUsage(instance, &number), NVML_NOT_SUPPORTED);
+    assert_int_equal(nvml.nvmlDeviceGetHandleByUUID("MIG-nobody", &again), NVML_NOT_FOUND);
+    assert_int_equal(nvml.nvmlShutdown(), NVML_SUCCESS);
+    stop(emulator);
+    assert_int_equal(emulator_settings_parse(&settings, "model=v100,faults=/dev/null", NULL), 0);
+    assert_int_equal(emulator_create(state_path, &settings, &emulator, &error), FLY_EUSAGE);
+    check_contains(error.text, "v100 has no MIG");
+}
+
 static void test_limits_and_clocks(void **state)
 {
     struct emulator *emulator = start("gpus=1,model=a100,time=virtual,any-user,sensor=exact", NULL);
@@ -236,6 +278,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_identity),
+        cmocka_unit_test(test_instances),
         cmocka_unit_test(test_limits_and_clocks),
         cmocka_unit_test(test_fields),
         cmocka_unit_test(test_use),
