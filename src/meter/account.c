@@ -10,7 +10,7 @@ static void know_sensor(struct account *account, bool average)
 {
     account->sensing = sensing_of(&account->device->info, account->sensing.sample_s, average);
     account->integral.lag_s = account->sensing.lag_s;
-    variation_init(&account->variation, fmax(account->sensing.lag_s, account->sensing.sample_s));
+    variation_init(&account->variation, fmax(account->sensing.lag_s, account->sensing.apart_s));
 }
 
 bool account_init(struct account *account, const struct device *device, uint32_t mark_count,
@@ -182,6 +182,9 @@ static void note_power(struct account *account, const struct account_edge *edge,
         power_w = counter_w;
     if (sensing->counter_from_power || elapsed_s < 4.0 * sensing->counter_period_s)
         counter_w = NAN;
+    /* A reading that is read again says nothing new of how power varies. */
+    if (account->variation.known && mono_elapsed_s(account->variation.at, edge->at) < 0.9 * sensing->apart_s)
+        return;
     if (isfinite(power_w))
         variation_take(&account->variation, edge->at, power_w, fmax(power_w, counter_w));
 }

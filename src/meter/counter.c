@@ -5,7 +5,9 @@
 
 #include "device/device.h"
 
-static const double held_most_s = 2.0;
+/* One that stood for longer had stopped, which says nothing of its period; what was once seen is not for
+ * ever. */
+static const double held_most_s = 2.0, held_fade_s = 60.0;
 
 /* Microjoules from one reading to a later one; false for a counter that was reset in between. */
 static bool advance(const struct counter *counter, uint64_t before_uj, uint64_t after_uj, double elapsed_s,
@@ -38,7 +40,7 @@ static void step(struct counter *counter, struct mono_time at, uint64_t value_uj
     if (value_uj != counter->value_uj) {
         double held_s = mono_elapsed_s(counter->same_since, counter->at);
 
-        /* One that stood for longer had stopped, which says nothing of its period. */
+        counter->held_s *= exp(-mono_elapsed_s(counter->same_since, at) / held_fade_s);
         if (held_s > counter->held_s && held_s <= held_most_s)
             counter->held_s = held_s;
         counter->other_until = counter->at;

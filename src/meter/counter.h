@@ -20,7 +20,7 @@ struct counter {
     struct mono_time same_since; /* the first one in a row with that value, */
     struct mono_time
         other_until; /* and the last one before that row; equal to same_since where there is none */
-    double held_s;   /* the longest that a value was seen to stay: no period is shorter */
+    double held_s;   /* the longest that a value was seen to stay of late: no period is shorter */
     uint64_t total_uj;
     uint32_t resets; /* met, their gaps filled with `filled_uj` in all */
     uint32_t holes;  /* met, with nothing to fill them */

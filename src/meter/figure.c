@@ -27,7 +27,7 @@ static struct uncertainty_sensor sensor_of(const struct account_window *window, 
 {
     return (struct uncertainty_sensor){.period_s = period_s,
                                        .window_s = window->sensing.power_window_s,
-                                       .apart_s = window->sensing.sample_s,
+                                       .apart_s = window->sensing.apart_s,
                                        .local_w2 = window->variation.local_w2,
                                        .noise_w2 = window->variation.noise_w2};
 }
@@ -87,9 +87,8 @@ struct figure figure_by_counter(const struct account_window *window, double leng
 static double jump_half_j(const struct account_window *window)
 {
     const struct sensing *sensing = &window->sensing;
-    double apart_s = fmax(sensing->sample_s, sensing->power_period_s);
 
-    return window->mark.jump_w * (0.5 * apart_s + 0.25 * sensing->power_window_s);
+    return window->mark.jump_w * (0.5 * sensing->apart_s + 0.25 * sensing->power_window_s);
 }
 
 struct figure figure_by_integral(const struct account_window *window, double length_s)
@@ -98,7 +97,7 @@ struct figure figure_by_integral(const struct account_window *window, double len
     const struct integral_edge *end = &window->end.integral;
     const struct integral_edge *begin = mark->centred ? &mark->begin_centred : &mark->begin.integral;
     const struct sensing *sensing = &window->sensing;
-    const struct uncertainty_sensor sensor = sensor_of(window, sensing->sample_s);
+    const struct uncertainty_sensor sensor = sensor_of(window, sensing->apart_s);
     struct figure figure = {.known = mark->begin.integral.known && begin->known && end->known};
 
     if (!figure.known)

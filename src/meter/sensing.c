@@ -27,6 +27,7 @@ struct sensing sensing_of(const struct device_info *info, double sample_s, bool 
 
     if (average)
         sensing.power_window_s = fmax(sensing.power_window_s, average_window_s);
+    sensing.apart_s = fmax(sample_s, sensing.power_period_s);
     /* A reading is half a period old in the mean, and speaks of the middle of its window. */
     sensing.lag_s = 0.5 * (sensing.power_period_s + sensing.power_window_s);
     return sensing;

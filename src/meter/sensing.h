@@ -14,6 +14,8 @@ struct sensing {
     bool counter_from_power;
     double lag_s;    /* by which the middle of what a power reading averages lies before its being read */
     double sample_s; /* between two samples of ours */
+    double apart_s;  /* between two readings that may differ: of samples, or of the sensor where those come
+                        faster */
 };
 
 /* `average` says that the power read is the average over about a second. Pure. */

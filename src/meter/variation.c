@@ -16,8 +16,8 @@ static const double prior_s = 3.0;
 /* The smallest change that is told apart from none, and how many bins double it. */
 static const double least_w = 1e-3;
 enum { BINS_PER_OCTAVE = 4 };
-/* Of the samples; what lies further apart says nothing of neighbours. */
-static const double gap_s = 5.0;
+/* Samples further apart than this, or so many horizons, say nothing of neighbours. */
+static const double gap_s = 5.0, gap_horizons = 4.0;
 
 void variation_init(struct variation *variation, double horizon_s)
 {
@@ -139,7 +139,7 @@ void variation_take(struct variation *variation, struct mono_time at, double pow
 
     if (variation->known && elapsed_s <= 0.0)
         return;
-    if (variation->known && elapsed_s < gap_s) {
+    if (variation->known && elapsed_s < fmax(gap_s, gap_horizons * variation->horizon_s)) {
         count_sample(variation, at, power_w, elapsed_s);
     } else {
         elapsed_s = 0.1;
