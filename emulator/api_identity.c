@@ -6,7 +6,7 @@
 #include "emulator/getter.h"
 #include "emulator/identity.h"
 
-enum { NO_LINK = 0, BRAND_TESLA = 2, CORES_PER_MULTIPROCESSOR = 64 };
+enum { NO_LINK = 0, BRAND_TESLA = 2 };
 
 static int text(const char *function, const struct nvml_device *device, char *out, unsigned bytes,
                 void (*write)(const struct emulated_gpu *gpu, char out_text[IDENTITY_MAX]))
@@ -104,7 +104,10 @@ static int get_width(const struct call *call, unsigned *out_value)
 
 static int get_cores(const struct call *call, unsigned *out_value)
 {
-    *out_value = gpu_board(call->gpu)->multiprocessors * CORES_PER_MULTIPROCESSOR;
+    const struct emulated_board *board = gpu_board(call->gpu);
+    bool is_small = board->capability_major < 9 && board->capability_minor == 0; /* GV100 and GA100 */
+
+    *out_value = board->multiprocessors * (is_small ? 64 : 128);
     return NVML_SUCCESS;
 }
 
