@@ -346,6 +346,7 @@ static const struct fake_device fake_sensors[] = {
     {.counter_period_s = 0.02, .power_period_s = 0.1, .power_window_s = 1.0},
     {.power_period_s = 0.1, .power_window_s = 0.025},
     {.power_period_s = 0.1, .power_window_s = 1.0},
+    {.counter_period_s = 0.001}, /* as RAPL: a counter and nothing else */
 };
 
 static void set_up_sensor(struct meter_fixture *fixture, const struct fake_device *sensor, uint64_t *random)

@@ -7,13 +7,6 @@
  * it in 95 of 100 cases. docs/metering.md derives the formulas. Pure.
  */
 
-/*
- * The 95th percentile of |a U - b V| with U and V independent and uniform in
- * 0 .. 1: what two edges of a counter miss whose last updates are of random age.
- * a, b >= 0, the energies that a whole period would hold there.
- */
-double uncertainty_edges_j(double a_j, double b_j);
-
 /* One edge of a window over a counter: power around it, and between what the age of the last update lies. */
 struct uncertainty_edge {
     double power_w;
