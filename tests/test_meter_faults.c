@@ -114,6 +114,33 @@ static void test_counter_fails_late(void **state)
     fixture_tear_down(&fixture);
 }
 
+/* A device that stops to answer: what it drew from then on is not known, and the interval says so. */
+static void test_silence_at_the_end(void **state)
+{
+    struct meter_fixture fixture;
+    struct fly_device_energy energy;
+    fly_window window;
+
+    (void)state;
+    fixture_set_up(&fixture, &fixture_counting, 1);
+    fixture.load.count = 0;
+    fixture.load.end_s = 0.0;
+    fake_load_add(&fixture.load, 13.1, 100.0);
+    fake_load_add(&fixture.load, 100.0, 20.0);
+    fixture_open(&fixture, 0);
+    window = fixture_begin(&fixture, "w");
+    fixture_pass(&fixture, 3.0);
+    fixture.fakes[0].energy_state = READING_ENDED;
+    fixture.fakes[0].power_state = READING_ENDED;
+    fixture_pass(&fixture, 1.5);
+    energy = fixture_end(&fixture, window);
+    assert_int_equal(energy.source, FLY_ENERGY_INTEGRATED);
+    check_close(energy.energy_j, 450.0, 0.05);
+    fixture_check_truth(&energy, 340.0);
+    check_contains(energy.note, "power could not be sampled for 1.");
+    fixture_tear_down(&fixture);
+}
+
 /* A sampler that was kept from running for seconds: filled in, told, and in the interval. */
 static void test_hole(void **state)
 {
@@ -189,9 +216,13 @@ static void test_cross_check(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_wraps),       cmocka_unit_test(test_reset),
-        cmocka_unit_test(test_faults),      cmocka_unit_test(test_counter_fails_late),
-        cmocka_unit_test(test_hole),        cmocka_unit_test(test_slow_reading),
+        cmocka_unit_test(test_wraps),
+        cmocka_unit_test(test_reset),
+        cmocka_unit_test(test_faults),
+        cmocka_unit_test(test_counter_fails_late),
+        cmocka_unit_test(test_silence_at_the_end),
+        cmocka_unit_test(test_hole),
+        cmocka_unit_test(test_slow_reading),
         cmocka_unit_test(test_cross_check),
     };
 

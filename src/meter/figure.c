@@ -6,6 +6,9 @@
 #include "meter/uncertainty.h"
 
 /* Of the energy in one averaging window, what swings within it are taken to hide at the edges, */
+/* A last sample that is older than so many samples are apart was the last of all. */
+static const double usual_samples = 2.5;
+
 static const double hidden_share = 0.06;
 /* and of the power at an edge. */
 static const double hidden_power_share = 0.15;
@@ -91,6 +94,13 @@ static double jump_half_j(const struct account_window *window)
     return window->mark.jump_w * (0.5 * sensing->apart_s + 0.25 * sensing->power_window_s);
 }
 
+double figure_tail_s(const struct account_window *window)
+{
+    double held_s = window->end.integral.held_s;
+
+    return held_s > usual_samples * window->sensing.sample_s ? held_s : 0.0;
+}
+
 struct figure figure_by_integral(const struct account_window *window, double length_s)
 {
     const struct account_mark *mark = &window->mark;
@@ -99,6 +109,7 @@ struct figure figure_by_integral(const struct account_window *window, double len
     const struct sensing *sensing = &window->sensing;
     const struct uncertainty_sensor sensor = sensor_of(window, sensing->apart_s);
     struct figure figure = {.known = mark->begin.integral.known && begin->known && end->known};
+    double holes_j;
 
     if (!figure.known)
         return figure;
@@ -115,7 +126,8 @@ struct figure figure_by_integral(const struct account_window *window, double len
     if (sensing->power_window_s > sensing->power_period_s)
         figure.half_j = hypot(figure.half_j, hidden_share * sensing->power_window_s * end->power_w);
     /* Where nothing was sampled, twice what was filled in may be true, or nothing. */
-    figure.half_j = hypot(figure.half_j, end->holes_j - mark->begin.integral.holes_j) + rounding_w * length_s;
+    holes_j = end->holes_j - mark->begin.integral.holes_j + figure_tail_s(window) * end->power_w;
+    figure.half_j = hypot(figure.half_j, holes_j) + rounding_w * length_s;
     return figure;
 }
 

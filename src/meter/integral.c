@@ -31,6 +31,7 @@ struct integral_edge integral_edge(const struct integral *integral, struct mono_
         .power_w = integral->power_w,
         .holes_s = integral->holes_s,
         .holes_j = integral->holes_j,
+        .held_s = elapsed_s,
     };
 }
 

@@ -32,6 +32,7 @@ struct integral_edge {
     double total_j;
     double power_w; /* around then */
     double holes_s, holes_j;
+    double held_s; /* for which the last reading was held */
 };
 
 /* Takes in a reading; one older than the last changes nothing. */

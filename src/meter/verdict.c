@@ -91,7 +91,8 @@ static void tell_counter(const struct device_info *info, const struct account_wi
 static void tell_integrated(const struct account_window *window, const struct figure *figure,
                             struct fly_device_energy *out)
 {
-    double holes_s = window->end.integral.holes_s - window->mark.begin.integral.holes_s;
+    double holes_s =
+        window->end.integral.holes_s - window->mark.begin.integral.holes_s + figure_tail_s(window);
     char text[FLY_METER_TEXT_MAX];
 
     if (holes_s > 0.0) {
