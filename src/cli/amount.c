@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <strings.h>
 
-enum { MINUTE_S = 60, HOUR_S = 3600 };
+enum { MINUTE_S = 60, HOUR_S = 3600, DECIMALS_MAX = 6 };
 
 static const struct {
     const char *name;
@@ -25,7 +25,7 @@ static int decimals_of(double step)
 {
     int decimals = 0;
 
-    for (; step < 3 && decimals < 3; decimals++)
+    for (; step < 3 && decimals < DECIMALS_MAX; decimals++)
         step *= 10;
     return decimals;
 }

@@ -101,8 +101,8 @@ int child_fork(struct child *out_child, char *const *arguments, struct fly_error
     /* A child that ends must be heard of, whoever had that turned off; the program gets it as it was. */
     struct sigaction standard = {.sa_handler = SIG_DFL};
     struct sigaction inherited;
-    int gate[2];
-    int outcome[2];
+    int gate[2] = {-1, -1};
+    int outcome[2] = {-1, -1};
     sigset_t before;
     int result = open_pipes(gate, outcome, out_error);
 

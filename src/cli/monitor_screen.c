@@ -20,6 +20,7 @@
 #include "cli/amount.h"
 #include "cli/monitor.h"
 #include "cli/open_devices.h"
+#include "cli/terminal.h"
 #include "cli/throttle.h"
 
 enum { COLOR_LOW = 1, COLOR_MIDDLE, COLOR_HIGH, TEXT_MAX = 256, HEADER_LINES = 2, BAR_WIDTH = 20 };
@@ -277,7 +278,7 @@ int monitor_screen(struct monitor *monitor, struct fly_error *out_error)
     setlocale(LC_CTYPE, "");
     screen.scale = strcmp(nl_langinfo(CODESET), "UTF-8") == 0 ? blocks : letters;
     screen.signals = hold_signals(&before);
-    terminal = screen.signals < 0 ? NULL : newterm(NULL, stdout, stdin);
+    terminal = screen.signals >= 0 && terminal_is_known(STDOUT_FILENO) ? newterm(NULL, stdout, stdin) : NULL;
     if (terminal == NULL) {
         sigprocmask(SIG_SETMASK, &before, NULL);
         if (screen.signals >= 0)

@@ -53,8 +53,8 @@ static void refuse(struct reading_of *reading, const char *path, const json_t *f
         return;
     }
     snprintf(field, sizeof field, "%s", path + 1);
-    for (char *at = field; *at != '\0'; at++)
-        *at = *at == '/' ? '.' : *at;
+    for (char *at = strchr(field, '/'); at != NULL; at = strchr(at, '/'))
+        *at = '.';
     reading->code = error_set(
         reading->out_error, FLY_EDATA,
         "%s:%zu: field '%s': expected %s, found %.*s; give a report of 'flyball run --output'", reading->name,
