@@ -3,6 +3,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <math.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -50,7 +52,8 @@ static size_t read_all(int fd, char *bytes, size_t capacity)
     return length;
 }
 
-static void write_all(int fd, const char *bytes, size_t length)
+/* Whether all could be written. */
+static bool write_all(int fd, const char *bytes, size_t length)
 {
     while (length > 0) {
         ssize_t count = write(fd, bytes, length);
@@ -58,20 +61,37 @@ static void write_all(int fd, const char *bytes, size_t length)
         if (count < 0 && errno == EINTR)
             continue;
         if (count <= 0)
-            return;
+            return false;
         bytes += count;
         length -= (size_t)count;
     }
+    return true;
+}
+
+/* Waits until the other side writes or closes, or the time is over. */
+static void wait_at(int fd, double patience_s)
+{
+    struct pollfd source = {.fd = fd, .events = POLLIN};
+    struct mono_time end = mono_after_s(mono_now(), patience_s);
+    double left_s = patience_s;
+
+    while (left_s > 0 && poll(&source, 1, (int)(fmin(left_s, 3600) * 1e3) + 1) <= 0)
+        left_s = mono_elapsed_s(mono_now(), end);
+    /* Nothing came: what is not there yet is not waited for either. */
+    if (left_s <= 0)
+        fcntl(fd, F_SETFL, O_NONBLOCK);
 }
 
 /* The new process: waits at the gate, then becomes the program. */
-_Noreturn static void become(char *const *arguments, int gate, int outcome, const sigset_t *mask)
+_Noreturn static void become(char *const *arguments, double patience_s, int gate, int outcome,
+                             const sigset_t *mask)
 {
     static char variable[VARIABLE_MAX];
     size_t length;
     int error;
 
     sigprocmask(SIG_SETMASK, mask, NULL);
+    wait_at(gate, patience_s);
     length = read_all(gate, variable, sizeof variable - 1);
     variable[length] = '\0';
     if (length > 0)
@@ -96,7 +116,8 @@ static int open_pipes(int gate[2], int outcome[2], struct fly_error *out_error)
                      strerror(errno));
 }
 
-int child_fork(struct child *out_child, char *const *arguments, struct fly_error *out_error)
+int child_fork(struct child *out_child, char *const *arguments, double patience_s,
+               struct fly_error *out_error)
 {
     /* A child that ends must be heard of, whoever had that turned off; the program gets it as it was. */
     struct sigaction standard = {.sa_handler = SIG_DFL};
@@ -108,7 +129,8 @@ int child_fork(struct child *out_child, char *const *arguments, struct fly_error
 
     if (result < 0)
         return result;
-    *out_child = (struct child){.gate = gate[1], .outcome = outcome[0]};
+    *out_child = (struct child){
+        .gate = gate[1], .outcome = outcome[0], .patience_s = patience_s, .forked = mono_now()};
     waited_signals(&out_child->waited);
     sigprocmask(SIG_BLOCK, &out_child->waited, &before);
     sigaction(SIGCHLD, &standard, &inherited);
@@ -117,7 +139,7 @@ int child_fork(struct child *out_child, char *const *arguments, struct fly_error
         sigaction(SIGCHLD, &inherited, NULL);
         close(gate[1]);
         close(outcome[0]);
-        become(arguments, gate[0], outcome[1], &before);
+        become(arguments, patience_s, gate[0], outcome[1], &before);
     }
     close(gate[0]);
     close(outcome[1]);
@@ -160,8 +182,8 @@ int child_start(struct child *child, const char *variable)
     /* From here on neither a process that died at the gate nor a reader of stderr that left may end this one.
      */
     sigaction(SIGPIPE, &ignore, NULL);
-    if (variable != NULL && strlen(variable) < VARIABLE_MAX)
-        write_all(child->gate, variable, strlen(variable));
+    if (strlen(variable) < VARIABLE_MAX && !write_all(child->gate, variable, strlen(variable)))
+        child->early_s = mono_elapsed_s(child->forked, mono_now()) - child->patience_s;
     close(child->gate);
     read_all(child->outcome, (char *)&error, sizeof error);
     close(child->outcome);

@@ -8,6 +8,8 @@
 
 #include <flyball/error.h>
 
+#include "base/clock.h"
+
 /*
  * Another program, run as a shell would run it, and measured around.
  *
@@ -16,7 +18,7 @@
  *
  *     struct child child;
  *
- *     if (child_fork(&child, arguments, out_error) < 0)
+ *     if (child_fork(&child, arguments, 30, out_error) < 0)
  *         ...
  *     ... open devices, begin the window ...
  *     if (child_start(&child, "FLYBALL_COUNTED_BY=...") == 0)
@@ -27,14 +29,18 @@
  * from the terminal, once. Signals that somebody sent to this process alone are
  * passed on; whoever signals the whole group reaches it twice. When it stops at a
  * Ctrl-Z, this process stops too, so that the shell sees its job stopped. Should
- * this process die, the program is started all the same and runs on.
+ * this process die, the program is started all the same and runs on; so it is when
+ * opening the devices takes too long.
  *
  * For one thread, which keeps the signals blocked from `child_fork` on.
  */
 struct child {
     pid_t pid;
-    int status;       /* as a shell has it: 0 to 255; 126 not executable, 127 not found, 128+n signal n */
-    int signal;       /* that ended it, or 0 */
+    int status;     /* as a shell has it: 0 to 255; 126 not executable, 127 not found, 128+n signal n */
+    int signal;     /* that ended it, or 0 */
+    double early_s; /* by so much the program started before child_start; 0: it did not */
+    double patience_s;
+    struct mono_time forked;
     int exec_errno;   /* of a program that could not be started, or 0 */
     int gate;         /* to the process; closing it lets it go */
     int outcome;      /* from the process: the error of exec, or the end of file */
@@ -43,12 +49,17 @@ struct child {
     sigset_t waited;  /* signals that are waited for */
 };
 
-/* Makes the process. `arguments` ends with NULL and is borrowed until child_start. FLY_ELIMIT, FLY_ENOMEM. */
-int child_fork(struct child *out_child, char *const *arguments, struct fly_error *out_error);
+/*
+ * Makes the process, which starts the program by itself after `patience_s`.
+ * `arguments` ends with NULL and is borrowed until child_start. FLY_ELIMIT,
+ * FLY_ENOMEM.
+ */
+int child_fork(struct child *out_child, char *const *arguments, double patience_s,
+               struct fly_error *out_error);
 
 /*
- * Starts the program, with one more variable "NAME=value" in its environment (or
- * NULL). Returns 0, or -1 when it could not be started: then `status` and
+ * Starts the program, with one more variable "NAME=value" in its environment.
+ * Returns 0, or -1 when it could not be started: then `status` and
  * `exec_errno` say why, and the process is gone.
  */
 int child_start(struct child *child, const char *variable);

@@ -35,6 +35,13 @@ static const struct cli_option options[] = {
      .type = CLI_TEXT,
      .placeholder = "FILE",
      .help = "Add a line to this CSV file: start_time, window_name, elapsed_time and each GPU's energy."},
+    {.name = "start-within",
+     .type = CLI_REAL,
+     .placeholder = "SECONDS",
+     .minimum = 0,
+     .maximum = 1e6,
+     .default_text = "60",
+     .help = "Start the program after this time at the latest, even when the devices are not open yet."},
     DEVICE_OPTIONS,
 };
 
@@ -249,6 +256,7 @@ static void measure(const struct cli_call *call, struct child *child, char *cons
     run->result.arguments = arguments;
     run->result.status = child->status;
     run->result.signal = child->signal;
+    run->result.early_s = child->early_s > 0 ? child->early_s : 0;
     cli_exit_with(call, child->status);
     report(call, run);
 }
@@ -274,7 +282,7 @@ static int run_program(const struct cli_call *call, char *const *arguments, stru
                                      .selection = run.selection,
                                      .output = cli_text(call, "output")};
     warn_of_output(call);
-    if (child_fork(&child, arguments, &run.fault) < 0) {
+    if (child_fork(&child, arguments, cli_real(call, "start-within"), &run.fault) < 0) {
         cli_warn(call, "nothing is measured: %s", run.fault.text);
         return replace(call, arguments);
     }

@@ -208,6 +208,7 @@ json_t *run_report_json(const struct run_result *result)
     set_number(document, "signal", result->signal > 0 ? result->signal : -1, "no signal ended the program");
     json_object_set_new(document, "start_unix_s", json_real(result->measured.start_unix_s));
     json_object_set_new(document, "time_s", json_real(result->measured.time_s));
+    json_object_set_new(document, "unmeasured_s", json_real(result->early_s));
     set_text(document, "fault", result->fault, "there is none");
     set_text(document, "selection", result->selection, "nothing hides GPUs");
     json_object_set_new(document, "job", job_value(result));

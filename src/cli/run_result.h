@@ -24,6 +24,7 @@ struct run_result {
     const struct identity *identity; /* of this process */
     struct fly_measurement measured; /* of the list's devices */
     const char *fault;               /* why nothing was measured, a clause; NULL when something was */
+    double early_s;                  /* the program ran unmeasured before; 0 for not at all */
     const char *selection;           /* what hides GPUs; "" for nothing */
     double own_cpu_s;                /* of this program's process */
     int64_t own_memory_bytes;        /* at most; -1 not known */

@@ -305,6 +305,11 @@ void run_report_text(const struct run_result *result, struct buffer *out)
                         "  'flyball doctor' says why figures are unavailable, and what would change it\n");
     }
     put_drivers(result, out);
+    if (result->early_s > 0)
+        buffer_printf(out,
+                      "  its first %s are not measured: opening the devices took longer than "
+                      "--start-within allows\n",
+                      amount_time(result->early_s, text));
     if (result->claims->fault[0] != '\0')
         buffer_printf(out, "  %s\n", result->claims->fault);
     if (result->selection[0] != '\0')
