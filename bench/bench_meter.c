@@ -27,7 +27,7 @@ enum { ROUNDS = 15, GPUS_MAX = 8 };
 
 static char state_path[64];
 
-static void die(const char *text)
+__attribute__((noreturn)) static void die(const char *text)
 {
     fprintf(stderr, "bench_meter: %s\n", text);
     exit(1);

@@ -62,7 +62,7 @@ fly_window fixture_begin(struct meter_fixture *fixture, const char *name)
 
 struct fly_device_energy fixture_end(struct meter_fixture *fixture, fly_window window)
 {
-    struct fly_device_energy energy;
+    struct fly_device_energy energy = {0};
     struct fly_measurement measured = {.size = sizeof measured, .devices = &energy, .device_capacity = 1};
 
     assert_int_equal(fly_meter_end(fixture->meter, window, &measured, NULL), 0);

@@ -267,17 +267,21 @@ static void unlink_mark(struct account *account, const struct account_mark *clos
 void account_end(struct account *account, uint32_t mark, const struct device_reading *reading,
                  struct account_window *out_window)
 {
+    double length_s;
+
     pthread_mutex_lock(&account->lock);
     out_window->end = take(account, reading);
     out_window->mark = account->marks[mark];
+    length_s = mono_elapsed_s(out_window->mark.begin.at, out_window->end.at);
     unlink_mark(account, &account->marks[mark]);
     out_window->sensing = account->sensing;
     out_window->counter_period_s = fmax(account->sensing.counter_period_s, account->counter.held_s);
     out_window->variation =
         variation_between(&account->variation, &out_window->mark.begin.variation, &out_window->end.variation);
     out_window->edges_w = variation_edges_w(&account->variation);
-    out_window->held_j = variation_held_j(&account->variation, account->sensing.lag_s,
-                                          mono_elapsed_s(out_window->mark.begin.at, out_window->end.at));
+    out_window->held_j = variation_held_j(&account->variation, account->sensing.lag_s, length_s);
+    out_window->counter_held_j =
+        variation_held_j(&account->variation, account->sensing.counter_lag_s, length_s);
     pthread_mutex_unlock(&account->lock);
 }
 

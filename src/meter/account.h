@@ -50,8 +50,9 @@ struct account_window {
     struct sensing sensing;
     double counter_period_s; /* as stated, or longer where readings show so */
     struct variation_mean variation;
-    double edges_w; /* what two edges miss of powers of late, for each second that they miss */
-    double held_j;  /* what holding the last power for the lag, or the window, misses */
+    double edges_w;        /* what two edges miss of powers of late, for each second that they miss */
+    double held_j;         /* what holding the last power for the lag, or the window, misses, */
+    double counter_held_j; /* and for the counter's lag */
 };
 
 struct account {

@@ -26,10 +26,11 @@ static struct uncertainty_edge edge_of(const struct account_edge *edge, double p
                                      .age_high_s = fmax(low_s, high_s) + 0.5 * edge->read_s};
 }
 
-static struct uncertainty_sensor sensor_of(const struct account_window *window, double period_s)
+static struct uncertainty_sensor sensor_of(const struct account_window *window, double period_s,
+                                           double seen_s)
 {
     return (struct uncertainty_sensor){.period_s = period_s,
-                                       .window_s = window->sensing.power_window_s,
+                                       .window_s = seen_s,
                                        .apart_s = window->sensing.apart_s,
                                        .local_w2 = window->variation.local_w2,
                                        .noise_w2 = window->variation.noise_w2};
@@ -39,11 +40,12 @@ static struct uncertainty_sensor sensor_of(const struct account_window *window, 
 static double summed_half_j(const struct account_window *window, double length_s)
 {
     const struct sensing *sensing = &window->sensing;
-    const struct uncertainty_sensor sensor = sensor_of(window, sensing->power_period_s);
+    const struct uncertainty_sensor sensor =
+        sensor_of(window, sensing->power_period_s, sensing->counter_window_s);
     const struct integral_edge *begin = &window->mark.begin.integral, *end = &window->end.integral;
-    double lag_j = sensing->lag_s * fabs(begin->power_w - end->power_w);
+    double lag_j = sensing->counter_lag_s * fabs(begin->power_w - end->power_w);
 
-    return lag_j + hypot(uncertainty_unseen_j(&sensor, length_s), M_SQRT2 * window->held_j);
+    return lag_j + hypot(uncertainty_unseen_j(&sensor, length_s), M_SQRT2 * window->counter_held_j);
 }
 
 /* What two edges miss whose counter was last updated at random moments of its period, under the load of late.
@@ -107,7 +109,7 @@ struct figure figure_by_integral(const struct account_window *window, double len
     const struct integral_edge *end = &window->end.integral;
     const struct integral_edge *begin = mark->centred ? &mark->begin_centred : &mark->begin.integral;
     const struct sensing *sensing = &window->sensing;
-    const struct uncertainty_sensor sensor = sensor_of(window, sensing->apart_s);
+    const struct uncertainty_sensor sensor = sensor_of(window, sensing->apart_s, sensing->power_window_s);
     struct figure figure = {.known = mark->begin.integral.known && begin->known && end->known};
     double holes_j;
 

@@ -30,5 +30,7 @@ struct sensing sensing_of(const struct device_info *info, double sample_s, bool 
     sensing.apart_s = fmax(sample_s, sensing.power_period_s);
     /* A reading is half a period old in the mean, and speaks of the middle of its window. */
     sensing.lag_s = 0.5 * (sensing.power_period_s + sensing.power_window_s);
+    sensing.counter_window_s = fmin(sensing.power_window_s, sensing.power_period_s);
+    sensing.counter_lag_s = 0.5 * (sensing.power_period_s + sensing.counter_window_s);
     return sensing;
 }

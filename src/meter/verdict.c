@@ -70,10 +70,6 @@ static void tell_counter(const struct device_info *info, const struct account_wi
                       : "the counter stood still");
         return;
     }
-    if (window->sensing.counter_from_power && figure_is_averaged_away(&window->sensing, out->time_s)) {
-        note(out, "the window is shorter than what the power readings behind the counter average over");
-        return;
-    }
     if (!info->estimated && figure->half_j >= figure->energy_j) {
         note(out, "the window is too short for the counter's period");
         return;
