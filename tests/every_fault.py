@@ -77,17 +77,17 @@ def thinned(cases):
     return cases[::4] if QUICK else cases
 
 
-def environment(directory, script):
+def environment(directory, script, machine):
     (directory / "faults").write_text(script)
     return {**CLEAN, "FLYBALL_EMULATOR_STATE": str(directory / "state"),
-            "FLYBALL_EMULATOR": f"{MACHINE},faults={directory}/faults"}
+            "FLYBALL_EMULATOR": f"{machine},faults={directory}/faults"}
 
 
-def flyball(directory, script, words, program=(), library=LIBRARY):
+def flyball(directory, script, words, program=(), library=LIBRARY, machine=MACHINE):
     """One command on a machine of its own."""
     (directory / "state").unlink(missing_ok=True)
     options = ["--nvml", str(library), "--amdsmi", str(directory / "none"), "--sysfs-root", str(directory)]
-    result = tap.run([FLYBALL, *words, *options, *program], env=environment(directory, script), cwd=directory)
+    result = tap.run([FLYBALL, *words, *options, *program], env=environment(directory, script, machine), cwd=directory)
     for word in ("Sanitizer", "runtime error"):
         if word in result.stderr:
             raise AssertionError(f"{script}{words}: {result.stderr}")
@@ -171,11 +171,11 @@ def check_driver(report, result, context):
     return fault
 
 
-def run_program(directory, script, library=LIBRARY):
+def run_program(directory, script, library=LIBRARY, machine=MACHINE):
     """The program as it would be without us, and the report."""
     path = directory / "report.json"
     path.unlink(missing_ok=True)
-    result = flyball(directory, script, ["run", "--output", str(path)], ["--", *PROGRAM], library)
+    result = flyball(directory, script, ["run", "--output", str(path)], ["--", *PROGRAM], library, machine)
     tap.equal((result.returncode, result.stdout), (7, "hello\n"), f"{script}\n{result.stderr}")
     return result, json.loads(path.read_text())
 
@@ -304,6 +304,26 @@ def test_every_call_missing_from_the_library():
         check_commands(directory, "", context, library)
 
     at_once(case, [((slot,),) for slot in thinned(list(CALLS))] + [(needed,) for needed in UNKNOWN_WITHOUT])
+
+
+def test_a_counter_that_stands_is_no_zero():
+    """Slower than whoever looks, and without a sensor of power beside it."""
+    script = "call nvmlDeviceGetPowerUsage return 3\ncall nvmlDeviceGetFieldValues return 3\n"
+
+    def case(directory):
+        slow = "gpus=1,counter-period-ms=30000"
+        result, report = run_program(directory, script, machine=slow)
+        check_unknown(report, "")
+        device = report["devices"][0]
+        tap.equal([device[key] for key in ("source", "energy_j", "mean_power_w")], ["unavailable", None, None])
+        tap.contains(result.stderr, "the counter did not advance")
+        if OTHERS:
+            shown = flyball(directory, script, OTHERS[0], machine=slow)
+            row = json.loads(shown.stdout)["rows"][0]
+            tap.equal((row["power_w"], row["energy_j"]), (None, None), str(row))
+            check_unknown(row, "monitor")
+
+    at_once(case, [()])
 
 
 tap.main(globals())

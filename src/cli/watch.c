@@ -27,7 +27,10 @@ static void lose_energy(struct watch *watch, const char *reason)
     snprintf(watch->energy_reason, sizeof watch->energy_reason, "%s", reason);
 }
 
-/* Takes the counter; returns the mean power since it was last read, NAN when there is none. */
+/*
+ * Takes the counter; returns the mean power since it last moved, NAN while it
+ * stands: a counter that is slower than its readers does not make a device draw nothing.
+ */
 static double take_counter(struct watch *watch, uint64_t counter_uj, struct mono_time at)
 {
     bool first = !watch->counted;
@@ -35,6 +38,8 @@ static double take_counter(struct watch *watch, uint64_t counter_uj, struct mono
     double elapsed_s = mono_elapsed_s(watch->counter_at, at);
     uint64_t delta_uj;
 
+    if (!first && counter_uj == before_uj)
+        return NAN;
     watch->counter_uj = counter_uj;
     watch->counter_at = at;
     watch->counted = true;
@@ -88,8 +93,12 @@ static void take_energy(struct watch *watch, const struct device_reading *readin
     } else {
         take_power(watch, reading_power(reading), at);
     }
-    if (!watch->broken && (watch->counted || watch->sensed))
+    if (watch->broken || !(watch->counted || watch->sensed))
+        return;
+    if (watch->sum_j > 0 || !watch->counted || watch->readings == 0)
         watch->energy_j = watch->sum_j;
+    else
+        snprintf(watch->energy_reason, sizeof watch->energy_reason, "the counter has not moved yet");
 }
 
 static void tell_power(struct watch *watch, const struct device_reading *reading, double mean_w)
@@ -104,7 +113,8 @@ static void tell_power(struct watch *watch, const struct device_reading *reading
         watch->power_w = mean_w;
     else if (reading->values[QUANTITY_ENERGY].state == READING_OK)
         snprintf(watch->power_reason, sizeof watch->power_reason,
-                 "it follows from two readings of the counter");
+                 watch->readings > 0 ? "the counter has not moved since it was read before"
+                                     : "it follows from two readings of the counter");
     else
         snprintf(watch->power_reason, sizeof watch->power_reason, "%s", reading_reason(power, reason));
 }
