@@ -168,7 +168,8 @@ def test_faults_leave_no_zero():
 def test_forms_of_the_output():
     result = flyball("--load", "none", "--output", "report.json", machine="gpus=2")
     tap.equal(result.returncode, 0, result.stderr)
-    for piece in ("GPU 1", "energy counter", "median (us)", "idle", "loaded", "integral (J)", "as expected", "(emulated)"):
+    for piece in ("GPU 1", "energy counter", "median (us)", "idle", "loaded", "integral (J)", "as expected",
+                  "(emulated)"):
         tap.contains(result.stdout, piece)
     document = json.loads((HOME / "report.json").read_text())
     tap.equal((document["schema"], len(document["devices"])), ("flyball.selftest/1", 2))
@@ -185,14 +186,15 @@ def test_nothing_is_ever_set():
     (HOME / "never").write_text("".join(f"call {name} lost\n" for name in (
         "nvmlDeviceSetPowerManagementLimit", "nvmlDeviceSetPersistenceMode", "nvmlDeviceSetGpuLockedClocks",
         "nvmlDeviceResetGpuLockedClocks", "nvmlDeviceSetMemoryLockedClocks")))
-    device = report("--cuda", str(STANDIN), machine=f"gpus=1,faults={HOME}/never", STANDIN_CUDA_WATTS="200")["devices"][0]
+    machine = f"gpus=1,faults={HOME}/never"
+    device = report("--cuda", str(STANDIN), machine=machine, STANDIN_CUDA_WATTS="200")["devices"][0]
     tap.equal({row["state"] for row in device["latencies"]} & {"device_lost"}, set())
 
 
 def test_interruption():
     environment = {**CLEAN, "FLYBALL_EMULATOR_STATE": str(HOME / "interrupted"), "FLYBALL_EMULATOR": "gpus=1"}
-    with subprocess.Popen([FLYBALL, "selftest", *EMULATED, "--duration=600", "--output=never.json"], env=environment, cwd=HOME,
-                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen([FLYBALL, "selftest", *EMULATED, "--duration=600", "--output=never.json"], env=environment,
+                          cwd=HOME, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         time.sleep(0.7)
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=20)
