@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/order.h"
 #include "made_loads.h"
@@ -22,6 +23,7 @@ void coverage_add(struct coverage *coverage, unsigned load, double truth_j,
         .length_s = energy->time_s,
         .truth_j = truth_j,
         .figure = energy->source != FLY_ENERGY_UNAVAILABLE,
+        .disputed = strstr(energy->note, "sampled power gives") != NULL,
         .energy_j = energy->energy_j,
         .half_j = energy->uncertainty_j,
     };
@@ -69,6 +71,7 @@ struct coverage_finding coverage_find(const struct coverage *coverage, int load,
         if (!is_wanted(coverage, window, load, decade))
             continue;
         finding.windows++;
+        finding.disputed += window->disputed;
         if (!window->figure)
             continue;
         halves_j[place] = window->half_j;

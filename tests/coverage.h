@@ -18,7 +18,8 @@ enum { COVERAGE_LOADS_MAX = 24, COVERAGE_DECADES = 4 };
 struct coverage_window {
     unsigned load;
     double length_s, truth_j;
-    bool figure; /* an energy was stated, */
+    bool figure;   /* an energy was stated, */
+    bool disputed; /* of a counter, and sampled power says otherwise */
     double energy_j, half_j;
 };
 
@@ -34,7 +35,7 @@ void coverage_deinit(struct coverage *coverage);
 
 /* Windows of some load (-1: all that are not hidden from the sensor) and decade (-1: all). */
 struct coverage_finding {
-    size_t windows, figures;
+    size_t windows, figures, disputed;
     double covered;  /* share of the figures whose interval holds the truth */
     double half_j;   /* median */
     double error_j;  /* 95th percentile */

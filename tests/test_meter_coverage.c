@@ -264,6 +264,24 @@ static void check_covered(const struct coverage *coverage, double least_of_one)
     }
 }
 
+/* What sampled power says against a counter is worth reading: it is silent about loads that no sensor hides.
+ */
+static void check_disputed(struct coverage coverage, bool sees_all)
+{
+    struct coverage_finding all;
+
+    coverage.sensor = MADE_PART_TIME | MADE_SECOND;
+    all = coverage_find(&coverage, -1, -1);
+    assert_true(all.disputed <= all.windows / 100);
+    for (unsigned load = 0; load < made_load_count && sees_all; load++) {
+        struct coverage_finding one = coverage_find(&coverage, (int)load, -1);
+
+        /* And gives away a beat, where the counter sees what the sensor does not. */
+        if (strcmp(made_loads[load].name, "square, 100 ms exactly") == 0)
+            assert_true(one.disputed > one.windows / 3);
+    }
+}
+
 static void check_sharp(const struct coverage *coverage)
 {
     for (int decade = 0; decade < COVERAGE_DECADES; decade++) {
@@ -299,6 +317,8 @@ static void test_virtual(void **state)
         coverage_print(&coverage, kinds[kind].title);
         if (kinds[kind].held_to >= COVERED)
             check_covered(&coverage, is_quick() || kinds[kind].sample_hz > 0.0 ? 0.9 : 0.95);
+        if (kinds[kind].held_to >= COVERED)
+            check_disputed(coverage, strncmp(kinds[kind].title, "counter that sees all", 21) == 0);
         if (kinds[kind].held_to >= SHARP)
             check_sharp(&coverage);
         coverage_deinit(&coverage);
