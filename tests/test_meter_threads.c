@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "emulator/control.h"
 #include "meter_fixture.h"
 
 enum { THREADS = 8, ROUNDS = 300, DEVICES = 2 };
@@ -300,6 +301,52 @@ static void test_disabled(void **state)
     fly_meter_close(NULL);
 }
 
+/* As programs open it: through the driver library, with GPUs by name or as the environment shows them. */
+static void test_public(void **state)
+{
+    static const struct {
+        const char *gpus, *visible;
+        int code;
+        size_t gpu_count;
+    } cases[] = {
+        {NULL, NULL, 0, 3},           {"1", NULL, 0, 1}, {"2,0", NULL, 0, 2}, {"none", NULL, 0, 0},
+        {NULL, "0,2", 0, 2},          {NULL, "", 0, 0},  {"all", "1", 0, 3},  {"7", NULL, FLY_ENOTFOUND, 0},
+        {"0,0", NULL, FLY_EUSAGE, 0},
+    };
+    struct emulator_settings settings = emulator_default_settings;
+    char library[512], path[64];
+    const char *directory = getenv("FLYBALL_TEST_EMULATOR");
+    struct emulator *emulator;
+
+    (void)state;
+    snprintf(library, sizeof library, "%s/libnvidia-ml.so.1",
+             directory != NULL ? directory : "build/emulator");
+    snprintf(path, sizeof path, "/tmp/flyball-test-meter-%d", (int)getpid());
+    unlink(path);
+    setenv("FLYBALL_EMULATOR_STATE", path, 1);
+    assert_int_equal(emulator_settings_parse(&settings, "gpus=3,model=a100", NULL), 0);
+    assert_int_equal(emulator_create(path, &settings, &emulator, NULL), 0);
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        const struct fly_meter_options options = {
+            .size = sizeof options, .gpus = cases[i].gpus, .nvml_path = library};
+        struct fly_meter *meter = NULL;
+        size_t gpu_count = 0;
+
+        if (cases[i].visible != NULL)
+            setenv("CUDA_VISIBLE_DEVICES", cases[i].visible, 1);
+        else
+            unsetenv("CUDA_VISIBLE_DEVICES");
+        assert_int_equal(fly_meter_open(&options, &meter, NULL), cases[i].code);
+        for (size_t k = 0; meter != NULL && k < fly_meter_device_count(meter); k++)
+            gpu_count += strcmp(fly_meter_device_kind(meter, k), "GPU") == 0;
+        assert_int_equal(gpu_count, cases[i].gpu_count);
+        fly_meter_close(meter);
+    }
+    unsetenv("CUDA_VISIBLE_DEVICES");
+    emulator_close(emulator);
+    emulator_remove(path, NULL);
+}
+
 static void test_options(void **state)
 {
     static const struct {
@@ -331,10 +378,15 @@ static void test_options(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_threads),           cmocka_unit_test(test_ended_once),
-        cmocka_unit_test(test_synchronize),       cmocka_unit_test(test_sampler),
-        cmocka_unit_test(test_allocates_nothing), cmocka_unit_test(test_fork),
-        cmocka_unit_test(test_disabled),          cmocka_unit_test(test_options),
+        cmocka_unit_test(test_threads),
+        cmocka_unit_test(test_ended_once),
+        cmocka_unit_test(test_synchronize),
+        cmocka_unit_test(test_sampler),
+        cmocka_unit_test(test_allocates_nothing),
+        cmocka_unit_test(test_fork),
+        cmocka_unit_test(test_disabled),
+        cmocka_unit_test(test_options),
+        cmocka_unit_test(test_public),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

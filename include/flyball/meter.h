@@ -99,8 +99,9 @@ struct fly_meter_options {
 
 /*
  * Opens the devices and starts sampling. Without any device it succeeds, with a
- * device count of 0. FLY_EUSAGE for options out of range or GPUs that do not
- * exist, FLY_ENOMEM, FLY_EDATA for a recording that cannot be read.
+ * device count of 0. FLY_EUSAGE for options out of range or a list of GPUs that
+ * cannot be read, FLY_ENOTFOUND for a GPU that does not exist, FLY_ENOMEM,
+ * FLY_EDATA for a recording that cannot be read.
  */
 FLY_API int fly_meter_open(const struct fly_meter_options *options, struct fly_meter **out_meter,
                            struct fly_error *out_error);
