@@ -19,7 +19,7 @@
 
 #include "base/clock.h"
 
-enum { PATH_BYTES = 64, LINE_BYTES = 512, READ_BYTES = 1 << 16, POLL_MS = 50 };
+enum { PATH_BYTES = 64, LINE_BYTES = 512, READ_BYTES = 1 << 16, POLL_MS = 50, USER_TIME_FIELD = 14 };
 
 static void die(const char *text)
 {
@@ -46,13 +46,13 @@ static long status_of(pid_t pid, const char *name)
     return value;
 }
 
-/* Processor time of the process, in seconds. */
+/* Processor time of the process, in seconds: the fields utime and stime. */
 static double cpu_s(pid_t pid)
 {
     char path[PATH_BYTES];
     char line[LINE_BYTES] = "";
-    unsigned long user = 0, system = 0;
-    const char *behind;
+    unsigned long ticks = 0;
+    char *at;
     FILE *file;
 
     snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
@@ -62,11 +62,12 @@ static double cpu_s(pid_t pid)
     if (fgets(line, sizeof line, file) == NULL)
         line[0] = '\0';
     fclose(file);
-    behind = strrchr(line, ')');
-    if (behind == NULL ||
-        sscanf(behind, ") %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu", &user, &system) != 2)
-        return 0;
-    return (double)(user + system) / (double)sysconf(_SC_CLK_TCK);
+    at = strrchr(line, ')');
+    for (int field = 2; at != NULL && field < USER_TIME_FIELD; field++)
+        at = strchr(at + 1, ' ');
+    for (int i = 0; at != NULL && i < 2; i++)
+        ticks += strtoul(at, &at, 10);
+    return (double)ticks / (double)sysconf(_SC_CLK_TCK);
 }
 
 /* Takes what the terminal shows until a moment. */

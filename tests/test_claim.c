@@ -177,6 +177,8 @@ static void test_variable(void **state)
         {"j1;n2;far;9:9;GPU.GPU-a|j1;n1;near;9:9;GPU.GPU-a", "", false, "near"},
         {"j1;n1;outer;9:9;GPU.GPU-ab", "", true, ""},
         {"j1;n1;outer;9:9;CPU.GPU-a", "", true, ""},
+        {"j1;n1;;9:9;GPU.GPU-a", "", false, "another process"},
+        {"j1;n1;\033[31m;9:9;GPU.GPU-a", "", false, "?[31m"},
         {"", "", true, ""},
         {";;;;", "", true, ""},
         {"||||", "", true, ""},

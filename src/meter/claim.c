@@ -162,6 +162,17 @@ static void find_directory(const struct claim_options *options, struct claims *c
              (unsigned long long)status.st_dev, (unsigned long long)status.st_ino);
 }
 
+/* What others wrote of themselves, as it may be shown: in some words, without control characters. */
+static void tidy_by(struct claim *claim)
+{
+    for (char *at = claim->by; *at != '\0'; at++) {
+        if ((unsigned char)*at < ' ' || *at == 0x7F)
+            *at = '?';
+    }
+    if (claim->by[0] == '\0')
+        snprintf(claim->by, sizeof claim->by, "another process");
+}
+
 /* Whether a wrapper around us that we cannot see the locks of counts the device. */
 static bool counted_around(const struct claims *claims, const char *key, struct claim *claim)
 {
@@ -174,6 +185,7 @@ static bool counted_around(const struct claims *claims, const char *key, struct 
             continue;
         snprintf(claim->by, sizeof claim->by, "%.*s",
                  entry.by_length < CLAIM_BY_MAX ? entry.by_length : CLAIM_BY_MAX - 1, entry.by);
+        tidy_by(claim);
         return true;
     }
     return false;
@@ -201,8 +213,7 @@ static void read_holder(int lock, struct claim *claim)
         length = pread(lock, claim->by, sizeof claim->by - 1, 0);
     }
     claim->by[length > 0 ? length : 0] = '\0';
-    if (length <= 0)
-        snprintf(claim->by, sizeof claim->by, "another process");
+    tidy_by(claim);
 }
 
 /* The lock as an open file, LOCK_HELD when another holds it (then `by` says who), LOCK_FAILED. */
