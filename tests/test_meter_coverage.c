@@ -328,7 +328,7 @@ static void test_virtual(void **state)
 /* Windows one after the other and within each other, while the meter's own thread samples. */
 static void measure_real(struct machine *machine, struct coverage *coverage)
 {
-    struct open_window open[4] = {{0}};
+    struct open_window open[8] = {{0}};
 
     for (int begun = 0; begun < REAL_WINDOWS || first_to_end(open, COUNT(open)) != NULL;) {
         struct open_window *ending = first_to_end(open, COUNT(open)), *place = free_place(open, COUNT(open));
@@ -337,7 +337,7 @@ static void measure_real(struct machine *machine, struct coverage *coverage)
         if (begun < REAL_WINDOWS && place != NULL) {
             begin_window(machine, place, 0.05 * exp(uniform(machine) * log(8.0)));
             begun++;
-            clock_real.sleep_until(NULL, moment(now_s(machine) + 0.06 * uniform(machine)));
+            clock_real.sleep_until(NULL, moment(now_s(machine) + 0.04 * uniform(machine)));
         } else {
             clock_real.sleep_until(NULL, moment(ending->end_s));
             end_window(machine, ending, coverage);
@@ -359,7 +359,7 @@ static void test_real(void **state)
         stop(&machine);
     }
     coverage_print(&coverage, "in real time");
-    check_covered(&coverage, 0.8);
+    check_covered(&coverage, 0.5);
     coverage_deinit(&coverage);
 }
 
