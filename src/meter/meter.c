@@ -52,14 +52,13 @@ static int check(const struct meter_parts *parts, struct fly_error *out_error)
     return 0;
 }
 
-/* Frees what this process alone holds of a meter. */
+/* Frees memory; the devices stay open. */
 static void free_parts(struct fly_meter *meter)
 {
     for (size_t i = 0; meter->accounts != NULL && i < meter->devices->count; i++)
         account_deinit(&meter->accounts[i]);
     windows_deinit(&meter->windows);
     free(meter->accounts);
-    free(meter->owned);
     free(meter);
 }
 
@@ -121,14 +120,19 @@ static bool is_inert(const struct fly_meter *meter)
 
 void fly_meter_close(struct fly_meter *meter)
 {
+    struct device_list *owned;
+    bool inert;
+
     if (meter == NULL)
         return;
-    if (!is_inert(meter)) {
+    owned = meter->owned;
+    inert = is_inert(meter);
+    if (!inert)
         sampler_stop(&meter->sampler);
-        if (meter->owned != NULL)
-            device_list_close(meter->owned);
-    }
     free_parts(meter);
+    if (owned != NULL && !inert)
+        device_list_close(owned);
+    free(owned);
 }
 
 static int refuse_inert(struct fly_error *out_error)
