@@ -235,6 +235,21 @@ def test_ctrl_c_reaches_the_program_once():
     os.close(main)
 
 
+def test_ctrl_c_ends_a_script_around():
+    """Which goes on when a command merely ends with 130."""
+    script = f"for i in 1 2 3; do echo round $i; {FLYBALL} run {' '.join(NOTHING)} -- sleep 30; done; echo went on"
+    process, main = on_terminal(["bash", "-c", script])
+    read_until(main, "round 1")
+    time.sleep(0.3)
+    os.write(main, b"\x03")
+    text = read_until(main, "flyball's own use")
+    tap.equal(process.wait(20), -signal.SIGINT)
+    tap.contains(text, "signal 2 (Interrupt)")
+    if "round 2" in text or "went on" in text:
+        raise AssertionError(f"the script went on: {text!r}")
+    os.close(main)
+
+
 def state_of(pid):
     return pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
 
@@ -362,7 +377,7 @@ def test_report_of_emulated_gpus():
     tap.equal(set(report["not_included"]) >= {"CPUs", "DRAM", "fans"}, True)
     tap.equal(0 < report["own"]["cpu_s"] < 1 and report["own"]["memory_bytes"] < 20 << 20, True, report["own"])
     text = result.stderr.decode()
-    for piece in ("exit 2, 1.2", "GPU 0 ", "counter ", "emulated", "board gain +/- 5 % not included", "counted ", "GPUs idle 100 %",
+    for piece in ("exit 2, 1.2", "GPU 0 ", "counter ", "emulated", ", all of it emulated", "board gain +/- 5 % not included", "counted ", "GPUs idle 100 %",
                   f"report: {HOME / 'report.json'}"):
         tap.contains(text, piece)
 
@@ -416,6 +431,9 @@ def test_csv_gathers_runs():
     result = run(["sh", "-c", "exit 3"], *GPUS, "--csv", str(path), environment=EMULATED)
     tap.equal((result.returncode, path.read_text()), (3, "something,else\n"))
     tap.contains(result.stderr.decode(), "its heading is not")
+    result = run(["sh", "-c", "exit 3"], *NOTHING, "--csv", str(path))
+    tap.equal((result.returncode, path.read_text()), (3, "something,else\n"))
+    tap.contains(result.stderr.decode(), "no line is added, since nothing was measured")
 
 
 def test_nested_runs_count_once():

@@ -196,6 +196,20 @@ int child_start(struct child *child, const char *variable)
     return -1;
 }
 
+void child_follow(const struct child *child)
+{
+    struct sigaction standard = {.sa_handler = SIG_DFL};
+    sigset_t interrupt;
+
+    if (!child->interrupted || child->signal != SIGINT)
+        return;
+    sigaction(SIGINT, &standard, NULL);
+    sigemptyset(&interrupt);
+    sigaddset(&interrupt, SIGINT);
+    sigprocmask(SIG_UNBLOCK, &interrupt, NULL);
+    raise(SIGINT);
+}
+
 void child_abandon(struct child *child)
 {
     kill(child->pid, SIGKILL);
@@ -215,6 +229,8 @@ static void pass_on(struct child *child, int signal, const siginfo_t *info)
 
     if (signal == SIGTSTP)
         child->stop_wanted = true;
+    if (signal == SIGINT && !sent_by_someone)
+        child->interrupted = true;
     if (sent_by_someone || signal == SIGCONT)
         kill(child->pid, signal);
 }

@@ -46,6 +46,7 @@ struct child {
     int outcome;      /* from the process: the error of exec, or the end of file */
     bool stopped;     /* as was last heard of it */
     bool stop_wanted; /* a stop from the terminal came here */
+    bool interrupted; /* a Ctrl-C of the terminal did */
     sigset_t waited;  /* signals that are waited for */
 };
 
@@ -66,6 +67,12 @@ int child_start(struct child *child, const char *variable);
 
 /* Waits until the program has ended, and passes signals on to it. */
 void child_wait(struct child *child);
+
+/*
+ * Ends this process as the program ended when a Ctrl-C of the terminal ended it,
+ * as shells do, so that a script around stops too; returns in all other cases.
+ */
+void child_follow(const struct child *child);
 
 /* Ends the process before it was started. */
 void child_abandon(struct child *child);

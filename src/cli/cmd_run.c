@@ -230,8 +230,9 @@ static void report(const struct cli_call *call, struct run *run)
         cli_warn(call, "no report: %s", error.text);
         run->result.output = NULL;
     }
-    if (csv != NULL && run->result.fault == NULL &&
-        run_csv_append(run->meter, &run->result.measured, csv, &error) < 0)
+    if (csv != NULL && run->result.fault != NULL)
+        cli_warn(call, "'%s': no line is added, since nothing was measured", csv);
+    else if (csv != NULL && run_csv_append(run->meter, &run->result.measured, csv, &error) < 0)
         cli_warn(call, "%s", error.text);
     if (cli_flag(call, "quiet"))
         return;
@@ -294,6 +295,8 @@ static int run_program(const struct cli_call *call, char *const *arguments, stru
     fly_meter_close(run.meter);
     if (run.opened)
         device_list_close(&run.list);
+    if (result == 0)
+        child_follow(&child);
     return result;
 }
 
@@ -344,7 +347,8 @@ const struct cli_command cmd_run = {
     .runs_program = true,
     .exit_status =
         "That of the program; 126 when it cannot be executed, 127 when it is not found, 128 and the "
-        "number of a signal that ended it. When the command line, a variable or a configuration file "
+        "number of a signal that ended it; a program that a Ctrl-C ended ends this command the same way. "
+        "When the command line, a variable or a configuration file "
         "is wrong, the program does not start, and the status is as in flyball(1).",
     .examples = {{"flyball run -- python train.py", "measure a training run"},
                  {"flyball run -i 0,1 --output run.json -- ./train.sh --epochs 3",

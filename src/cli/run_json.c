@@ -158,6 +158,8 @@ static json_t *total_value(const struct run_result *result)
              any ? "no device states a bound" : nothing);
     json_object_set_new(total, "devices", json_integer((json_int_t)totals.devices));
     json_object_set_new(total, "devices_without_bound", json_integer((json_int_t)totals.without_bound));
+    json_object_set_new(total, "devices_emulated", json_integer((json_int_t)totals.emulated));
+    json_object_set_new(total, "devices_estimated", json_integer((json_int_t)totals.estimated));
     json_object_set_new(total, "devices_unavailable", json_integer((json_int_t)totals.unavailable));
     json_object_set_new(total, "devices_counted_elsewhere", json_integer((json_int_t)totals.elsewhere));
     set_real(total, "gpu_idle_share", totals.idle_share, unknown);

@@ -38,8 +38,9 @@ struct run_totals {
     size_t devices;       /* in the sum */
     size_t without_bound; /* of those */
     size_t unavailable;   /* without a figure, though they would be counted here */
-    size_t elsewhere;     /* counted by others */
-    double idle_share;    /* of the GPUs' time, and so on: the mean over GPUs for which it is known */
+    size_t emulated, estimated; /* of those in the sum: nothing was measured */
+    size_t elsewhere;           /* counted by others */
+    double idle_share;          /* of the GPUs' time, and so on: the mean over GPUs for which it is known */
     double idle_energy_share;
     double capped_share;
     double heat_share;

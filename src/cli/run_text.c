@@ -222,6 +222,10 @@ static void put_sum(const struct run_result *result, const struct run_totals *to
         buffer_printf(out, " = %.3g kWh", totals->energy_j / kwh_j);
     if (bounded && totals->without_bound > 0)
         buffer_printf(out, " (no bound for %zu of %zu)", totals->without_bound, totals->devices);
+    if (totals->emulated > 0)
+        buffer_printf(out, ", %s of it emulated", totals->emulated == totals->devices ? "all" : "a part");
+    if (totals->estimated > 0)
+        buffer_printf(out, ", %s of it estimated", totals->estimated == totals->devices ? "all" : "a part");
     if (totals->unavailable > 0)
         buffer_printf(out, ", without %zu that %s unavailable", totals->unavailable,
                       totals->unavailable == 1 ? "is" : "are");

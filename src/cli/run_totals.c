@@ -22,7 +22,8 @@ static double mean_of(const struct mean *mean)
     return mean->weight > 0 ? mean->sum / mean->weight : NAN;
 }
 
-static void add_device(const struct fly_device_energy *energy, bool counted, struct run_totals *totals)
+static void add_device(const struct device_info *info, const struct fly_device_energy *energy, bool counted,
+                       struct run_totals *totals)
 {
     if (!counted) {
         totals->elsewhere++;
@@ -30,6 +31,8 @@ static void add_device(const struct fly_device_energy *energy, bool counted, str
         totals->unavailable++;
     } else {
         totals->devices++;
+        totals->emulated += info->emulated;
+        totals->estimated += info->estimated;
         totals->energy_j += energy->energy_j;
         if (isfinite(energy->uncertainty_j))
             totals->uncertainty_j += energy->uncertainty_j;
@@ -46,7 +49,7 @@ void run_totals(const struct run_result *result, struct run_totals *out_totals)
     for (size_t i = 0; result->fault == NULL && i < result->list->count; i++) {
         const struct fly_device_energy *energy = &result->measured.devices[i];
 
-        add_device(energy, result->claims->devices[i].counted, &totals);
+        add_device(&result->list->devices[i].info, energy, result->claims->devices[i].counted, &totals);
         if (result->list->devices[i].info.kind != DEVICE_GPU)
             continue;
         mean_add(&idle, energy->idle_share, energy->time_s);
