@@ -29,7 +29,8 @@ static void test_counter(void **state)
         {20, 1500, NAN, 500, 0, 0, 0.0, 0.01},
         {50, 1500, NAN, 500, 0, 0, 0.03, 0.04},
         {60, 9000, NAN, 8000, 0, 0, 0.0, 0.01},
-        {55, 1500, NAN, 500, 0, 0, 0.0, INFINITY}, /* late: as it was then */
+        {55, 1500, NAN, 500, 0, 0, 0.0, INFINITY},  /* late: as it was then */
+        {59, 9300, NAN, 8300, 0, 0, 0.0, INFINITY}, /* late by its stamp, though it is the newer one */
         {70, 9500, NAN, 8500, 0, 0, 0.0, 0.01},
         {80, 100, 0.002, 10500, 1, 0, 0.0, 0.01}, /* reset, filled */
         {90, 300, NAN, 10700, 1, 0, 0.0, 0.01},
@@ -71,6 +72,12 @@ static void test_counter_wraps(void **state)
         assert_int_equal(edge.total_uj - first_uj, truth_uj - 999990);
         assert_int_equal(edge.resets + edge.holes, 0);
     }
+    /* Late readings on either side of a wrap. */
+    counter = (struct counter){.modulus_uj = 1000};
+    first_uj = counter_take(&counter, at_ms(0), 990, NAN).total_uj;
+    assert_int_equal(counter_take(&counter, at_ms(20), 10, NAN).total_uj - first_uj, 20);
+    assert_int_equal(counter_take(&counter, at_ms(19), 995, NAN).total_uj - first_uj, 5);
+    assert_int_equal(counter_take(&counter, at_ms(19), 15, NAN).total_uj - first_uj, 25);
     counter = (struct counter){.modulus_uj = UINT64_C(1) << 40};
     (void)counter_take(&counter, at_ms(0), 5000, NAN);
     assert_int_equal(counter_take(&counter, at_ms(100), 10, NAN).holes, 1);

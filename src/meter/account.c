@@ -147,7 +147,7 @@ static double since_sample_j(const struct account *account, const struct account
 {
     if (edge->counter.known && account->sampled_counter.known &&
         edge->counter.holes == account->sampled_counter.holes)
-        return (double)(edge->counter.total_uj - account->sampled_counter.total_uj) * 1e-6;
+        return (double)(int64_t)(edge->counter.total_uj - account->sampled_counter.total_uj) * 1e-6;
     if (edge->integral.known && account->sampled_integral.known &&
         edge->integral.holes_s == account->sampled_integral.holes_s)
         return edge->integral.total_j - account->sampled_integral.total_j;

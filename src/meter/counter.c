@@ -65,19 +65,33 @@ static struct counter_edge edge_here(const struct counter *counter)
     };
 }
 
-/* A reading older than the last: the total as it was then. */
+/* From the last reading to one of about the same time, which may lie on either side of it. */
+static int64_t signed_delta_uj(const struct counter *counter, uint64_t value_uj)
+{
+    uint64_t modulus_uj = counter->modulus_uj;
+    int64_t delta_uj = (int64_t)(value_uj - counter->value_uj);
+
+    if (modulus_uj > 0 && delta_uj > (int64_t)(modulus_uj / 2))
+        delta_uj -= (int64_t)modulus_uj;
+    else if (modulus_uj > 0 && delta_uj < -(int64_t)(modulus_uj / 2))
+        delta_uj += (int64_t)modulus_uj;
+    return delta_uj;
+}
+
+/*
+ * A reading stamped earlier than the last: the total as it was then. It may even
+ * be the higher one, since a stamp is only the middle of what a reading took.
+ */
 static struct counter_edge edge_before(const struct counter *counter, struct mono_time at, uint64_t value_uj)
 {
     struct counter_edge edge = edge_here(counter);
-    uint64_t delta_uj;
+    int64_t delta_uj = signed_delta_uj(counter, value_uj);
+    double most_j = COUNTER_POWER_MAX_W * fmax(mono_elapsed_s(at, counter->at), 1e-3);
 
     edge.age_low_s = 0.0;
     edge.age_high_s = INFINITY;
-    if (!advance(counter, value_uj, counter->value_uj, mono_elapsed_s(at, counter->at), &delta_uj) ||
-        delta_uj > counter->total_uj)
-        edge.known = false;
-    else
-        edge.total_uj -= delta_uj;
+    edge.known = fabs((double)delta_uj) * 1e-6 <= most_j;
+    edge.total_uj += (uint64_t)delta_uj;
     return edge;
 }
 

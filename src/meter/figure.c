@@ -70,7 +70,7 @@ struct figure figure_by_counter(const struct account_window *window, double leng
 
     if (!figure.known)
         return figure;
-    figure.energy_j = (double)(end->counter.total_uj - begin->counter.total_uj) * 1e-6;
+    figure.energy_j = (double)(int64_t)(end->counter.total_uj - begin->counter.total_uj) * 1e-6;
     /* What was counted may have come in a period less than the window. */
     mean_w = figure.energy_j / fmax(length_s - period_s, 0.5 * length_s);
     from = edge_of(begin, period_s, begin->integral.known ? begin->integral.power_w : mean_w);

@@ -7,25 +7,35 @@
 enum {
     /* Rounds between two readings of what changes slowly. */
     SLOW_ROUNDS = 10,
-    FAST = QUANTITY_BIT(QUANTITY_ENERGY) | QUANTITY_BIT(QUANTITY_POWER_INSTANT) |
-           QUANTITY_BIT(QUANTITY_POWER_AVERAGE) | QUANTITY_BIT(QUANTITY_UTILIZATION) |
-           QUANTITY_BIT(QUANTITY_THROTTLE),
+    /* Read by itself, so that its stamp is sharp. */
+    ENERGY = QUANTITY_BIT(QUANTITY_ENERGY) | QUANTITY_BIT(QUANTITY_POWER_INSTANT) |
+             QUANTITY_BIT(QUANTITY_POWER_AVERAGE),
+    FAST = QUANTITY_BIT(QUANTITY_UTILIZATION) | QUANTITY_BIT(QUANTITY_THROTTLE),
     SLOW = FAST | QUANTITY_BIT(QUANTITY_TEMPERATURE) | QUANTITY_BIT(QUANTITY_POWER_LIMIT) |
            QUANTITY_BIT(QUANTITY_CLOCK_GPU) | QUANTITY_BIT(QUANTITY_CLOCK_MEMORY) |
            QUANTITY_BIT(QUANTITY_UTILIZATION_MEMORY),
 };
 
+static void sample_device(struct account *account, const struct clock *clock, quantity_set others)
+{
+    struct device_reading reading, other;
+
+    device_read(account->device, clock, ENERGY, &reading);
+    device_read(account->device, clock, others, &other);
+    for (int i = 0; i < QUANTITY_COUNT; i++) {
+        if (others & QUANTITY_BIT(i))
+            reading.values[i] = other.values[i];
+    }
+    account_sample(account, &reading);
+}
+
 void sampler_take(struct sampler *sampler)
 {
-    quantity_set wanted = sampler->taken % SLOW_ROUNDS == 0 ? SLOW : FAST;
+    quantity_set others = sampler->taken % SLOW_ROUNDS == 0 ? SLOW : FAST;
     struct mono_time now;
 
-    for (size_t i = 0; i < sampler->count; i++) {
-        struct device_reading reading;
-
-        device_read(sampler->accounts[i].device, sampler->clock, wanted, &reading);
-        account_sample(&sampler->accounts[i], &reading);
-    }
+    for (size_t i = 0; i < sampler->count; i++)
+        sample_device(&sampler->accounts[i], sampler->clock, others);
     sampler->taken++;
     now = sampler->clock->now(sampler->clock->state);
     do
