@@ -169,6 +169,24 @@ def test_eight_ranks_with_a_gpu_each():
     ranks(8, 8, False, False)
 
 
+def test_ranks_inside_a_wrapper_around_their_launcher():
+    """The wrapper around knows the job; the ranks leave its GPUs out, and the tally agrees."""
+    gpus = Gpus(2)
+    directory = HOME / "launcher"
+    directory.mkdir()
+    try:
+        parts = []
+        for rank in range(2):
+            program = " ".join(f"'{word}'" for word in wrapped(gpus.train(rank), directory / f"rank{rank}.json"))
+            parts.append(f"PMIX_NAMESPACE=x OMPI_COMM_WORLD_RANK={rank} {program} &")
+        script = "\n".join(parts) + "\nwait\n"
+        check(gpus, directory, 3, range(2), [wrapped(["sh", "-c", script], directory / "outer.json")], [gpus.environment])
+        jobs = {report["job"]["id"] for report in reports_in(directory)}
+        tap.equal(len(jobs), 1, jobs)
+    finally:
+        gpus.stop()
+
+
 def test_two_jobs_on_disjoint_gpus():
     """Of which one has nested wrappers; each tally is its own GPUs, and together they are all."""
     gpus = Gpus(4)

@@ -159,6 +159,34 @@ static void test_nested(void **state)
     assert_int_equal(count_files(), 0);
 }
 
+/* A launcher's name for the job gives way to the wrapper around it; a scheduler's does not. */
+static void test_launcher_inside(void **state)
+{
+    static struct device_list list;
+    static struct claims outer, rank;
+    static char value[CLAIM_VARIABLE_MAX];
+    struct identity identity;
+    struct claim_options options = options_of(&identity, "", 25);
+
+    (void)state;
+    make_list(&list, two);
+    claims_take(&options, &list, &outer);
+    claims_variable(&outer, &list, value);
+    options = options_of(&identity, "pmix-1", 26);
+    options.inherited = value;
+    identity.job_of_launcher = true;
+    claims_take(&options, &list, &rank);
+    assert_string_equal(rank.job, outer.job);
+    assert_false(rank.devices[0].counted);
+    claims_release(&rank);
+    identity.job_of_launcher = false;
+    claims_take(&options, &list, &rank);
+    assert_string_equal(rank.job, "pmix-1");
+    assert_true(rank.devices[0].counted);
+    claims_release(&rank);
+    claims_release(&outer);
+}
+
 /* What a variable is worth to a process that cannot see the locks, on this node or elsewhere, or is garbage.
  */
 static void test_variable(void **state)
@@ -369,6 +397,7 @@ int main(void)
         cmocka_unit_test(test_one_of_two_counts),
         cmocka_unit_test(test_kinds_are_apart),
         cmocka_unit_test(test_nested),
+        cmocka_unit_test(test_launcher_inside),
         cmocka_unit_test(test_variable),
         cmocka_unit_test(test_variable_of_one_that_is_gone),
         cmocka_unit_test(test_killed),

@@ -97,8 +97,8 @@ static bool next_of_ours(const struct claims *claims, const char **rest, struct 
 }
 
 /*
- * The job that the wrapper around us counts for, where no scheduler names one:
- * the last entry's, if it stands on this node.
+ * The job that the wrapper around us counts for, on whatever node, where no
+ * scheduler names one: the last entry's.
  */
 static void adopt_job(struct claims *claims)
 {
@@ -106,8 +106,7 @@ static void adopt_job(struct claims *claims)
     struct claim_entry entry;
 
     while (rest != NULL) {
-        if (claim_entry_next(&rest, &entry) && part_equals(entry.node, entry.node_length, claims->node) &&
-            is_name(entry.job, entry.job_length))
+        if (claim_entry_next(&rest, &entry) && is_name(entry.job, entry.job_length))
             snprintf(claims->job, sizeof claims->job, "%.*s", entry.job_length, entry.job);
     }
 }
@@ -118,7 +117,7 @@ static void name_ourselves(const struct claim_options *options, struct claims *c
 
     snprintf(claims->node, sizeof claims->node, "%s", identity->node);
     snprintf(claims->job, sizeof claims->job, "%s", identity->job);
-    if (claims->job[0] == '\0')
+    if (claims->job[0] == '\0' || identity->job_of_launcher)
         adopt_job(claims);
     if (claims->job[0] == '\0')
         snprintf(claims->job, sizeof claims->job, "run-%lld-%" PRIu64, (long long)options->pid,

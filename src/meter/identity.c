@@ -12,25 +12,29 @@
 
 #include "base/number.h"
 
-enum { NUMBER_MAX = 1 << 30, HASH_DIGITS = 8 };
+enum { NUMBER_MAX = 1 << 30, HASH_DIGITS = 8, JOB_TEXT_MAX = 1024 };
 
 struct job_row {
     const char *source;
     const char *variable;
     const char *prefix;
     const char *meaningless; /* a value that many jobs share, or NULL */
+    const char *second;      /* a variable that must be there too, and is a part of the name; or NULL */
+    bool launcher;
 };
 
 static const struct job_row job_rows[] = {
-    {"Slurm", "SLURM_JOB_ID", "slurm-", NULL},
-    {"PBS", "PBS_JOBID", "pbs-", NULL},
-    {"LSF", "LSB_JOBID", "lsf-", NULL},
-    {"Flux", "FLUX_JOB_ID", "flux-", NULL},
-    {"Cray PALS", "PALS_APID", "pals-", NULL},
-    {"AWS Batch", "AWS_BATCH_JOB_ID", "aws-", NULL},
-    {"torchrun", "TORCHELASTIC_RUN_ID", "torchrun-", "none"},
-    {"PMIx", "PMIX_NAMESPACE", "pmix-", NULL},
-    {"Open MPI", "OMPI_MCA_ess_base_jobid", "ompi-", NULL},
+    {"Slurm", "SLURM_JOB_ID", "slurm-", NULL, NULL, false},
+    {"PBS", "PBS_JOBID", "pbs-", NULL, NULL, false},
+    {"LSF", "LSB_JOBID", "lsf-", NULL, NULL, false},
+    {"Flux", "FLUX_JOB_ID", "flux-", NULL, NULL, false},
+    {"Cray PALS", "PALS_APID", "pals-", NULL, NULL, false},
+    {"AWS Batch", "AWS_BATCH_JOB_ID", "aws-", NULL, NULL, false},
+    {"torchrun", "TORCHELASTIC_RUN_ID", "torchrun-", "none", NULL, true},
+    /* Where its processes meet; no two jobs meet there at a time. */
+    {"PyTorch", "MASTER_ADDR", "pytorch-", NULL, "MASTER_PORT", true},
+    {"PMIx", "PMIX_NAMESPACE", "pmix-", NULL, NULL, true},
+    {"Open MPI", "OMPI_MCA_ess_base_jobid", "ompi-", NULL, NULL, true},
 };
 
 /* Variables with the numbers of a process; NULL where a launcher sets none. */
@@ -128,15 +132,30 @@ static void find_job(const char *const *environment, struct identity *identity)
     for (size_t i = 0; i < sizeof job_rows / sizeof job_rows[0]; i++) {
         const struct job_row *row = &job_rows[i];
         const char *value = value_of(environment, row->variable);
+        char text[JOB_TEXT_MAX];
 
         if (value == NULL || (row->meaningless != NULL && strcmp(value, row->meaningless) == 0))
             continue;
-        identity_name(row->prefix, value, identity->job);
+        if (row->second == NULL)
+            snprintf(text, sizeof text, "%s", value);
+        else if (value_of(environment, row->second) != NULL)
+            snprintf(text, sizeof text, "%s:%s", value, value_of(environment, row->second));
+        else
+            continue;
+        identity_name(row->prefix, text, identity->job);
         identity->job_source = row->source;
+        identity->job_of_launcher = row->launcher;
         return;
     }
 }
 
+static void fill(int *known, int number)
+{
+    if (*known < 0)
+        *known = number;
+}
+
+/* The first launcher that says a rank is believed; others that say the same one fill in what it does not. */
 static void find_rank(const char *const *environment, struct identity *identity)
 {
     for (size_t i = 0; i < sizeof rank_rows / sizeof rank_rows[0]; i++) {
@@ -145,12 +164,15 @@ static void find_rank(const char *const *environment, struct identity *identity)
 
         if (rank < 0 || (row->needs != NULL && value_of(environment, row->needs) == NULL))
             continue;
-        identity->rank_source = row->source;
-        identity->rank = rank;
-        identity->world_size = number_of(environment, row->world_size);
-        identity->local_rank = number_of(environment, row->local_rank);
-        identity->local_size = number_of(environment, row->local_size);
-        return;
+        if (identity->rank_source == NULL) {
+            identity->rank_source = row->source;
+            identity->rank = rank;
+        }
+        if (rank != identity->rank)
+            continue;
+        fill(&identity->world_size, number_of(environment, row->world_size));
+        fill(&identity->local_rank, number_of(environment, row->local_rank));
+        fill(&identity->local_size, number_of(environment, row->local_size));
     }
 }
 
@@ -162,10 +184,8 @@ static void find_node(const char *const *environment, const char *host, struct i
         name = value_of(environment, node_names[i]);
     identity_name("", name != NULL ? name : host, identity->node);
     for (size_t i = 0; i < sizeof node_rows / sizeof node_rows[0]; i++) {
-        if (identity->node_rank < 0)
-            identity->node_rank = number_of(environment, node_rows[i].rank);
-        if (identity->node_count < 0)
-            identity->node_count = number_of(environment, node_rows[i].count);
+        fill(&identity->node_rank, number_of(environment, node_rows[i].rank));
+        fill(&identity->node_count, number_of(environment, node_rows[i].count));
     }
 }
 

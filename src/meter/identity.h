@@ -2,6 +2,7 @@
 #ifndef FLYBALL_METER_IDENTITY_H
 #define FLYBALL_METER_IDENTITY_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 /*
@@ -23,8 +24,9 @@
 enum { IDENTITY_TEXT_MAX = 96 };
 
 struct identity {
-    char job[IDENTITY_TEXT_MAX];  /* "slurm-4711"; letters, digits and ._@:+- only; "" not known */
-    const char *job_source;       /* "Slurm"; NULL not known */
+    char job[IDENTITY_TEXT_MAX]; /* "slurm-4711"; letters, digits and ._@:+- only; "" not known */
+    const char *job_source;      /* "Slurm"; NULL not known */
+    bool job_of_launcher; /* and not of a scheduler: a wrapper around the launcher knows the job better */
     char step[IDENTITY_TEXT_MAX]; /* of the job, "0"; "" none */
     char node[IDENTITY_TEXT_MAX]; /* the scheduler's name for this machine, else the host's */
     const char *rank_source;      /* "torchrun"; NULL not known */
