@@ -20,7 +20,7 @@ const struct made_load made_loads[] = {
     {"rare bursts", 0, 40.0, 0.9, 0.05, 60.0, 350.0, NEVER},
     {"square, 100 ms exactly", MADE_PART_TIME | MADE_SECOND, 0.1, 0.0, 0.5, 80.0, 320.0, NEVER},
     {"square, 103 ms exactly", MADE_PART_TIME, 0.103, 0.0, 0.5, 80.0, 320.0, NEVER},
-    {"square, 200 ms exactly", MADE_SECOND, 0.2, 0.0, 0.5, 80.0, 320.0, NEVER},
+    {"training, 0.5 s exactly", MADE_PART_TIME, 0.5, 0.0, 0.85, 110.0, 300.0, NEVER},
     {"square, 333 ms exactly", MADE_SECOND, 0.333, 0.0, 0.5, 80.0, 320.0, NEVER},
 };
 const unsigned made_load_count = sizeof made_loads / sizeof made_loads[0];
