@@ -417,6 +417,23 @@ def test_slow_driver_does_not_hold_the_program_up():
         tap.equal(report["devices"][0]["energy_j"] > 0, True)
 
 
+def test_driver_that_never_answers():
+    """The program runs and ends as ever, and so does flyball, when a call of the driver does not come back."""
+    need_emulator()
+    for number, (faults, words) in enumerate((
+        (("call nvmlInit_v2 slow 100s", "call nvmlInitWithFlags slow 100s"), "could not be opened while the program ran"),
+        (("at 0.5s slow 100s",), "did not answer after the program had ended"),
+    )):
+        script = HOME / f"hang{number}.faults"
+        script.write_text("\n".join(faults) + "\n")
+        environment = {"FLYBALL_EMULATOR": f"gpus=1,model=a100,faults={script}", "FLYBALL_EMULATOR_STATE": str(HOME / f"hang{number}")}
+        begin = time.monotonic()
+        result = run(["sh", "-c", "sleep 1; echo out; exit 5"], *GPUS, "--start-within", "0.4", environment=environment)
+        tap.equal((result.returncode, result.stdout), (5, b"out\n"), result.stderr)
+        tap.equal(time.monotonic() - begin < 10, True)
+        tap.contains(result.stderr.decode(), words)
+
+
 def test_csv_gathers_runs():
     need_emulator()
     path = HOME / "runs.csv"

@@ -7,6 +7,7 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -14,6 +15,9 @@
 #include "cli/inherited.h"
 
 enum { STATUS_NOT_EXECUTABLE = 126, STATUS_NOT_FOUND = 127, STATUS_SIGNAL = 128, VARIABLE_MAX = 1 << 15 };
+
+/* A timer of 0 would never ring. */
+static const double guard_least_s = 0.01;
 
 /* Passed on when somebody sends them here; the realtime signals are too. */
 static const int forwarded[] = {
@@ -159,6 +163,8 @@ static bool child_ended(struct child *child)
     int status;
     pid_t found;
 
+    if (child->ended)
+        return true;
     while ((found = waitpid(child->pid, &status, WNOHANG | WUNTRACED | WCONTINUED)) == child->pid) {
         child->stopped = WIFSTOPPED(status);
         if (WIFEXITED(status))
@@ -167,7 +173,8 @@ static bool child_ended(struct child *child)
             child->signal = WTERMSIG(status);
             child->status = STATUS_SIGNAL + child->signal;
         }
-        if (WIFEXITED(status) || WIFSIGNALED(status))
+        child->ended = WIFEXITED(status) || WIFSIGNALED(status);
+        if (child->ended)
             return true;
     }
     return found < 0 && errno != EINTR;
@@ -192,8 +199,85 @@ int child_start(struct child *child, const char *variable)
     while (waitpid(child->pid, &status, 0) < 0 && errno == EINTR)
         ;
     child->exec_errno = error;
+    child->ended = true;
     child->status = status_of_exec(error);
     return -1;
+}
+
+/*
+ * What the kernel sent came from the terminal, to the whole group. SIGCONT goes
+ * on in any case: it does no harm twice, and a stopped program needs it.
+ */
+static void pass_on(struct child *child, int signal, const siginfo_t *info)
+{
+    bool sent_by_someone = info->si_code <= 0;
+
+    if (signal == SIGTSTP)
+        child->stop_wanted = true;
+    if (signal == SIGINT && !sent_by_someone)
+        child->interrupted = true;
+    if (sent_by_someone || signal == SIGCONT)
+        kill(child->pid, signal);
+}
+
+/* Of the handler of the guard; it runs in the thread that is held up. */
+static struct child *guarded;
+static const char *guard_words;
+
+/* Calls nothing but what may be called while any other function is interrupted. */
+static void look_after(int number)
+{
+    int saved = errno;
+    const struct timespec at_once = {0};
+    siginfo_t info;
+
+    (void)number;
+    while ((number = sigtimedwait(&guarded->waited, &info, &at_once)) > 0) {
+        if (number != SIGCHLD)
+            pass_on(guarded, number, &info);
+    }
+    if (child_ended(guarded)) {
+        write_all(STDERR_FILENO, guard_words, strlen(guard_words));
+        _exit(guarded->status);
+    }
+    errno = saved;
+}
+
+static void set_timer(double first_s, double every_s)
+{
+    const struct itimerval timer = {
+        .it_interval = {.tv_sec = (time_t)every_s},
+        .it_value = {.tv_sec = (time_t)first_s, .tv_usec = (suseconds_t)((first_s - floor(first_s)) * 1e6)}};
+
+    setitimer(ITIMER_REAL, &timer, NULL);
+}
+
+static void set_alarm_blocked(int how)
+{
+    sigset_t alarm_only;
+
+    sigemptyset(&alarm_only);
+    sigaddset(&alarm_only, SIGALRM);
+    pthread_sigmask(how, &alarm_only, NULL);
+}
+
+void child_guard_begin(struct child *child, const char *last_words)
+{
+    struct sigaction action = {.sa_handler = look_after, .sa_flags = SA_RESTART};
+
+    guarded = child;
+    guard_words = last_words;
+    sigaction(SIGALRM, &action, NULL);
+    set_alarm_blocked(SIG_UNBLOCK);
+    set_timer(fmax(child->patience_s, guard_least_s), 1);
+}
+
+void child_guard_end(struct child *child)
+{
+    (void)child;
+    set_timer(0, 0);
+    set_alarm_blocked(SIG_BLOCK);
+    guarded = NULL;
 }
 
 void child_follow(const struct child *child)
@@ -215,24 +299,9 @@ void child_abandon(struct child *child)
     kill(child->pid, SIGKILL);
     while (waitpid(child->pid, NULL, 0) < 0 && errno == EINTR)
         ;
+    child->ended = true;
     close(child->gate);
     close(child->outcome);
-}
-
-/*
- * What the kernel sent came from the terminal, to the whole group. SIGCONT goes
- * on in any case: it does no harm twice, and a stopped program needs it.
- */
-static void pass_on(struct child *child, int signal, const siginfo_t *info)
-{
-    bool sent_by_someone = info->si_code <= 0;
-
-    if (signal == SIGTSTP)
-        child->stop_wanted = true;
-    if (signal == SIGINT && !sent_by_someone)
-        child->interrupted = true;
-    if (sent_by_someone || signal == SIGCONT)
-        kill(child->pid, signal);
 }
 
 void child_wait(struct child *child)

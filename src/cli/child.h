@@ -47,7 +47,8 @@ struct child {
     bool stopped;     /* as was last heard of it */
     bool stop_wanted; /* a stop from the terminal came here */
     bool interrupted; /* a Ctrl-C of the terminal did */
-    sigset_t waited;  /* signals that are waited for */
+    bool ended;
+    sigset_t waited; /* signals that are waited for */
 };
 
 /*
@@ -67,6 +68,15 @@ int child_start(struct child *child, const char *variable);
 
 /* Waits until the program has ended, and passes signals on to it. */
 void child_wait(struct child *child);
+
+/*
+ * Between these two this process may be held up for good, by a driver that does
+ * not come back. When that lasts longer than the child's patience, signals are still
+ * passed on, and when the program has ended this process ends with its status, after
+ * `last_words` on standard error. One guard at a time; `child` is borrowed.
+ */
+void child_guard_begin(struct child *child, const char *last_words);
+void child_guard_end(struct child *child);
 
 /*
  * Ends this process as the program ended when a Ctrl-C of the terminal ended it,

@@ -41,9 +41,17 @@ static const struct cli_option options[] = {
      .minimum = 0,
      .maximum = 1e6,
      .default_text = "60",
-     .help = "Start the program after this time at the latest, even when the devices are not open yet."},
+     .help = "Start the program after this time at the latest, even when the devices are not open yet, and "
+             "wait no "
+             "longer for a driver when the program has ended."},
     DEVICE_OPTIONS,
 };
+
+/* Said when a driver does not come back from a call. */
+static const char never_opened[] = "flyball: energy unavailable: the devices could not be opened while the "
+                                   "program ran; see 'flyball doctor'\n";
+static const char never_ended[] = "flyball: energy unavailable: a driver did not answer after the program "
+                                  "had ended; see 'flyball doctor'\n";
 
 /* Large, and there is one. */
 struct run {
@@ -253,7 +261,9 @@ static void measure(const struct cli_call *call, struct child *child, char *cons
         return;
     }
     child_wait(child);
+    child_guard_begin(child, never_ended);
     end(run);
+    child_guard_end(child);
     run->result.arguments = arguments;
     run->result.status = child->status;
     run->result.signal = child->signal;
@@ -287,14 +297,18 @@ static int run_program(const struct cli_call *call, char *const *arguments, stru
         cli_warn(call, "nothing is measured: %s", run.fault.text);
         return replace(call, arguments);
     }
+    child_guard_begin(&child, never_opened);
     result = open_meter(call, &run, out_error);
+    child_guard_end(&child);
     if (result == 0)
         measure(call, &child, arguments, &run);
     else
         child_abandon(&child);
+    child_guard_begin(&child, "");
     fly_meter_close(run.meter);
     if (run.opened)
         device_list_close(&run.list);
+    child_guard_end(&child);
     if (result == 0)
         child_follow(&child);
     return result;
