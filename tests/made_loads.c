@@ -19,7 +19,7 @@ const struct made_load made_loads[] = {
     {"bursts", 0, 3.0, 0.9, 0.1, 60.0, 350.0, NEVER},
     {"rare bursts", 0, 40.0, 0.9, 0.05, 60.0, 350.0, NEVER},
     {"square, 100 ms exactly", MADE_PART_TIME | MADE_SECOND, 0.1, 0.0, 0.5, 80.0, 320.0, NEVER},
-    {"square, 103 ms exactly", MADE_PART_TIME, 0.103, 0.0, 0.5, 80.0, 320.0, NEVER},
+    {"training, 0.2 s steps", MADE_PART_TIME, 0.2, 0.03, 0.85, 110.0, 300.0, NEVER},
     {"training, 0.5 s exactly", MADE_PART_TIME, 0.5, 0.0, 0.85, 110.0, 300.0, NEVER},
     {"square, 333 ms exactly", MADE_SECOND, 0.333, 0.0, 0.5, 80.0, 320.0, NEVER},
 };
