@@ -43,7 +43,7 @@ static void make_list(struct device_list *list, bool is_amd)
     }
 }
 
-/* Each device is in the list once or was closed once; GPUs come first and are counted. */
+/* Each device is in the list once or was closed once; GPUs come first and keep their numbers. */
 static void check_list(const struct device_list *list)
 {
     size_t gpus = device_list_count(list, DEVICE_GPU);
@@ -51,7 +51,8 @@ static void check_list(const struct device_list *list)
 
     FUZZ_CHECK(list->count == gpus + 1 && closed[GPUS] == 0);
     for (size_t i = 0; i < gpus; i++) {
-        FUZZ_CHECK(list->devices[i].info.kind == DEVICE_GPU && list->devices[i].info.index == i);
+        FUZZ_CHECK(list->devices[i].info.kind == DEVICE_GPU);
+        FUZZ_CHECK(list->devices[i].state == &closed[list->devices[i].info.index]);
         FUZZ_CHECK(*(int *)list->devices[i].state == 0);
         for (size_t j = 0; j < i; j++)
             FUZZ_CHECK(list->devices[i].state != list->devices[j].state);

@@ -93,12 +93,9 @@ static int emit_calls(const struct cli_call *call, const struct selftest_report 
                       struct fly_error *out_error)
 {
     static const struct table_column columns[] = {
-        {"device", "device", TABLE_TEXT, 0},
-        {"reading", "reading", TABLE_TEXT, 0},
-        {"calls", "calls", TABLE_INTEGER, 0},
-        {"lowest_us", "least (us)", TABLE_REAL, 1},
-        {"median_us", "median (us)", TABLE_REAL, 1},
-        {"p99_us", "99 % (us)", TABLE_REAL, 1},
+        {"device", "device", TABLE_TEXT, 0},         {"reading", "reading", TABLE_TEXT, 0},
+        {"calls", "calls", TABLE_INTEGER, 0},        {"lowest_us", "least (us)", TABLE_REAL, 1},
+        {"median_us", "median (us)", TABLE_REAL, 1}, {"p99_us", "99 % (us)", TABLE_REAL, 1},
         {"highest_us", "most (us)", TABLE_REAL, 1},
     };
     struct table *table = table_new("flyball.selftest.calls/1", columns, sizeof columns / sizeof columns[0]);

@@ -146,9 +146,10 @@ static int estimate_open(const struct device_options *options, struct device_lis
     int file, code;
 
     if (!(options->cpu_tdp_w > 0.0 && options->cpu_tdp_w <= TDP_MAX_W))
-        return error_set(out_error, FLY_EUNSUPPORTED,
-                         "no CPU energy without a sensor that can be read; state the thermal design power of all "
-                         "CPUs in watts, with --cpu-tdp or in cpu_tdp_w, to have it estimated from their use");
+        return error_set(
+            out_error, FLY_EUNSUPPORTED,
+            "no CPU energy without a sensor that can be read; state the thermal design power of all "
+            "CPUs in watts, with --cpu-tdp or in cpu_tdp_w, to have it estimated from their use");
     sysfs_root(options, root);
     file = sysfs_path(path, "%s/proc/stat", root) ? open(path, O_RDONLY | O_CLOEXEC) : -1;
     if (file < 0)
