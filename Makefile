@@ -44,8 +44,9 @@ fuzz: ## every fuzz target for a while; FUZZ_RUNS and FUZZ_SECONDS bound it
 	scripts/bootstrap build fuzz
 	scripts/fuzz
 
-soak: build ## long runs that look for leaks and drift; SOAK_FLAGS=--short for a taste
+soak: $(BUILD_DIR)/.with-tests ## long runs that look for leaks and drift; SOAK_FLAGS=--short for a taste
 	scripts/bootstrap soak
+	$(compile)
 	scripts/soak $(SOAK_FLAGS)
 
 reproduce: build ## the published claims against the published traces, in docs/reproduction.md

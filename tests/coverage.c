@@ -117,7 +117,7 @@ void coverage_print(const struct coverage *coverage, const char *title)
     printf("# %s\n# for windows of 10 to 100 ms, to 1 s, to 10 s, to 100 s: share covered, median half width "
            "against the 95th percentile of the error, and against the energy\n",
            title);
-    for (unsigned load = 0; load < made_load_count; load++) {
+    for (unsigned load = 0; load < MADE_LOADS && made_loads[load].name != NULL; load++) {
         char name[64];
 
         snprintf(name, sizeof name, "%s%s", made_loads[load].name,

@@ -5,7 +5,7 @@
 
 #define NEVER 0.0, 0.0, 0.0
 
-const struct made_load made_loads[] = {
+static const struct made_load one_of_each[MADE_LOADS] = {
     {"constant", 0, 1.0, 0.0, 1.0, 250.0, 250.0, NEVER},
     {"training, 0.32 s steps", 0, 0.32, 0.05, 0.85, 110.0, 300.0, 25.0, 3.0, 75.0},
     {"training, 0.09 s steps", 0, 0.09, 0.1, 0.8, 120.0, 280.0, 30.0, 2.0, 80.0},
@@ -23,12 +23,44 @@ const struct made_load made_loads[] = {
     {"training, 0.5 s exactly", MADE_PART_TIME, 0.5, 0.0, 0.85, 110.0, 300.0, NEVER},
     {"square, 333 ms exactly", MADE_SECOND, 0.333, 0.0, 0.5, 80.0, 320.0, NEVER},
 };
-const unsigned made_load_count = sizeof made_loads / sizeof made_loads[0];
+const struct made_load *made_loads = one_of_each;
+
+static double draw(uint64_t *random)
+{
+    *random = *random * 6364136223846793005u + 1442695040888963407u;
+    return (double)(*random >> 11) * 0x1p-53;
+}
+
+static struct made_load draw_training(uint64_t *random)
+{
+    double low_w = 70.0 + 130.0 * draw(random);
+    bool pauses = draw(random) < 0.6;
+
+    return (struct made_load){
+        .period_s = 0.05 * exp(draw(random) * log(100.0)),
+        .jitter = 0.02 * exp(draw(random) * log(15.0)),
+        .duty = 0.5 + 0.45 * draw(random),
+        .low_w = low_w,
+        .high_w = 220.0 + 160.0 * draw(random),
+        .pause_every_s = pauses ? 20.0 + 40.0 * draw(random) : 0.0,
+        .pause_s = pauses ? 3.0 : 0.0,
+        .pause_w = pauses ? low_w - 10.0 : 0.0,
+    };
+}
+
+void made_loads_draw(uint64_t seed)
+{
+    static struct made_load drawn[MADE_LOADS];
+    uint64_t random = seed * 0x9e3779b97f4a7c15u + 1;
+
+    for (int i = 0; i < MADE_LOADS; i++)
+        drawn[i] = draw_training(&random);
+    made_loads = drawn;
+}
 
 static double uniform(struct made_sequence *sequence)
 {
-    sequence->random = sequence->random * 6364136223846793005u + 1442695040888963407u;
-    return (double)(sequence->random >> 11) * 0x1p-53;
+    return draw(&sequence->random);
 }
 
 static double exponential(struct made_sequence *sequence, double mean)

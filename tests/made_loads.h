@@ -17,7 +17,7 @@ enum made_sensor { MADE_PART_TIME = 1, MADE_SECOND = 2 };
  * is a sequence drawn from a seed, without an end.
  */
 struct made_load {
-    const char *name;
+    const char *name;        /* NULL: drawn at random */
     unsigned hidden_from;    /* bits of enum made_sensor: whose readings cannot show what it does */
     double period_s, jitter; /* of what repeats; each period is off by at most this share */
     double duty;             /* of the period, the share at high power */
@@ -25,8 +25,15 @@ struct made_load {
     double pause_every_s, pause_s, pause_w; /* 0: never; each drawn from an exponential distribution */
 };
 
-extern const struct made_load made_loads[];
-extern const unsigned made_load_count;
+extern const struct made_load *made_loads; /* each of a kind of its own, unless others were drawn */
+enum { MADE_LOADS = 16 };
+
+/*
+ * Puts trainings at random in their place, the same for the same seed: steps of
+ * 50 ms to 5 s that are off by 2 to 30 %, half to nearly all of them at work, with
+ * pauses or without. Which of them a sensor hides, nobody says.
+ */
+void made_loads_draw(uint64_t seed);
 
 /* Where a sequence stands. */
 struct made_sequence {

@@ -3,221 +3,18 @@
  * The meter against emulated GPUs, through the driver library as programs load
  * it: every GPU has a load of its own, windows of random length and phase
  * overlap, and the stated interval has to hold the emulator's truth in 95 % of
- * them. FLYBALL_TEST_QUICK=1 asks for fewer windows.
+ * them. FLYBALL_TEST_QUICK=1 asks for fewer windows, FLYBALL_TEST_LOADS=N for
+ * N sets of loads drawn at random.
  */
 #include "test.h"
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <unistd.h>
 
-#include "coverage.h"
-#include "device/backends.h"
-#include "emulator/control.h"
-#include "made_loads.h"
+#include "emulated_machine.h"
 #include "meter_fixture.h"
 
-enum { GPUS = 16, SEEDS = 3, OPEN_MAX = 48, WINDOWS = 1000, QUICK_WINDOWS = 150, REAL_WINDOWS = 50 };
-
-/* Drivers have two ways to the counter. */
-static const char no_counter[] = "call nvmlDeviceGetTotalEnergyConsumption return NOT_SUPPORTED\n"
-                                 "call nvmlDeviceGetFieldValues return NOT_SUPPORTED\n";
-
-/* An emulated machine of which every GPU runs another load. */
-struct machine {
-    struct emulator *emulator;
-    struct clock clock;
-    struct device_list list;
-    struct fly_meter *meter;
-    char path[64];
-    unsigned gpus;
-    struct made_sequence loads[GPUS];
-    double planned_s[GPUS]; /* until when loads are planned */
-    uint64_t random;
-};
-
-struct open_window {
-    fly_window window; /* 0: none */
-    double end_s;
-    double truth_j[GPUS];
-};
-
-static double now_s(const struct machine *machine)
-{
-    return (double)machine->clock.now(machine->clock.state).ns * 1e-9;
-}
-
-static struct mono_time moment(double t_s)
-{
-    return (struct mono_time){(int64_t)(t_s * 1e9)};
-}
-
-/* Plans what the GPUs do for some seconds from now on. */
-static void plan(struct machine *machine, double ahead_s)
-{
-    double until_s = now_s(machine) + ahead_s;
-
-    for (unsigned gpu = 0; gpu < machine->gpus; gpu++) {
-        while (machine->planned_s[gpu] < until_s) {
-            double duration_s, power_w;
-
-            made_sequence_next(&machine->loads[gpu], &duration_s, &power_w);
-            assert_int_equal(
-                emulator_plan_load(machine->emulator, gpu, moment(machine->planned_s[gpu]), power_w, NULL),
-                0);
-            machine->planned_s[gpu] += duration_s;
-        }
-    }
-}
-
-static void open_devices(struct machine *machine)
-{
-    static char library[512];
-    const char *directory = getenv("FLYBALL_TEST_EMULATOR");
-    struct device_options options = {.nvml_path = library, .clock = &machine->clock};
-    struct fly_error error;
-
-    snprintf(library, sizeof library, "%s/libnvidia-ml.so.1",
-             directory != NULL ? directory : "build/emulator");
-    if (device_backend_nvml.open(&options, &machine->list, &error) < 0)
-        fail_msg("%s", error.text);
-    assert_int_equal(machine->list.count, machine->gpus);
-}
-
-static void start(struct machine *machine, const char *settings_text, bool counter, double sample_hz,
-                  uint64_t seed)
-{
-    struct emulator_settings settings = emulator_default_settings;
-    struct fault_list faults = {0};
-    struct meter_parts parts = {.devices = &machine->list, .clock = &machine->clock, .sample_hz = sample_hz};
-    char text[256];
-    struct fly_error error;
-
-    memset(machine, 0, sizeof *machine);
-    machine->random = seed;
-    machine->gpus = made_load_count;
-    snprintf(machine->path, sizeof machine->path, "/tmp/flyball-test-coverage-%d", (int)getpid());
-    unlink(machine->path);
-    setenv("FLYBALL_EMULATOR_STATE", machine->path, 1);
-    snprintf(text, sizeof text, "gpus=%u,seed=%u,%s", machine->gpus, (unsigned)seed, settings_text);
-    if (emulator_settings_parse(&settings, text, &error) < 0 ||
-        emulator_create(machine->path, &settings, &machine->emulator, &error) < 0)
-        fail_msg("%s", error.text);
-    if (!counter && faults_parse(no_counter, "test", &faults, &error) < 0)
-        fail_msg("%s", error.text);
-    emulator_set_faults(machine->emulator, &faults);
-    machine->clock = emulator_clock(machine->emulator);
-    for (unsigned gpu = 0; gpu < machine->gpus; gpu++) {
-        machine->loads[gpu] = made_sequence(&made_loads[gpu], seed * 100 + gpu);
-        machine->planned_s[gpu] = now_s(machine);
-    }
-    plan(machine, 5.0);
-    open_devices(machine);
-    parts.threadless = settings.virtual_time;
-    assert_int_equal(meter_new(&parts, &machine->meter, NULL), 0);
-}
-
-static void stop(struct machine *machine)
-{
-    fly_meter_close(machine->meter);
-    device_list_close(&machine->list);
-    emulator_close(machine->emulator);
-    emulator_remove(machine->path, NULL);
-}
-
-static double uniform(struct machine *machine)
-{
-    return test_uniform(&machine->random);
-}
-
-static void begin_window(struct machine *machine, struct open_window *open, double length_s)
-{
-    struct mono_time now = machine->clock.now(machine->clock.state);
-
-    assert_int_equal(fly_meter_begin(machine->meter, "window", &open->window, NULL), 0);
-    open->end_s = (double)now.ns * 1e-9 + length_s;
-    for (unsigned gpu = 0; gpu < machine->gpus; gpu++)
-        open->truth_j[gpu] = -emulator_truth_energy_j(machine->emulator, gpu, now);
-}
-
-static void end_window(struct machine *machine, struct open_window *open, struct coverage *coverage)
-{
-    struct fly_device_energy energies[GPUS];
-    struct fly_measurement measured = {.size = sizeof measured, .devices = energies, .device_capacity = GPUS};
-    struct mono_time now = machine->clock.now(machine->clock.state);
-
-    assert_int_equal(fly_meter_end(machine->meter, open->window, &measured, NULL), 0);
-    open->window = 0;
-    for (unsigned gpu = 0; gpu < machine->gpus; gpu++) {
-        double truth_j = open->truth_j[gpu] + emulator_truth_energy_j(machine->emulator, gpu, now);
-
-        assert_true(energies[gpu].source != FLY_ENERGY_UNAVAILABLE || energies[gpu].note[0] != '\0');
-        assert_true(energies[gpu].energy_j != 0.0);
-        coverage_add(coverage, gpu, truth_j, &energies[gpu]);
-    }
-}
-
-/* Moves time on to `when_s`, sampling whenever that is due. */
-static void move_to(struct machine *machine, double when_s)
-{
-    struct mono_time when = moment(when_s);
-
-    for (;;) {
-        struct mono_time next = meter_next_sample(machine->meter);
-
-        if (next.ns > when.ns)
-            break;
-        machine->clock.sleep_until(machine->clock.state, next);
-        meter_sample(machine->meter);
-        plan(machine, 5.0);
-    }
-    machine->clock.sleep_until(machine->clock.state, when);
-}
-
-/* The open window that ends first; NULL without any. */
-static struct open_window *first_to_end(struct open_window *open, size_t count)
-{
-    struct open_window *first = NULL;
-
-    for (size_t i = 0; i < count; i++) {
-        if (open[i].window != 0 && (first == NULL || open[i].end_s < first->end_s))
-            first = &open[i];
-    }
-    return first;
-}
-
-static struct open_window *free_place(struct open_window *open, size_t count)
-{
-    for (size_t i = 0; i < count; i++) {
-        if (open[i].window == 0)
-            return &open[i];
-    }
-    return NULL;
-}
-
-/* Windows of 50 ms to 60 s, as many short as long ones, that begin at random. */
-static void measure(struct machine *machine, struct coverage *coverage, int windows)
-{
-    static struct open_window open[OPEN_MAX];
-    double next_s = now_s(machine) + 10.0;
-    int begun = 0;
-
-    for (;;) {
-        struct open_window *ending = first_to_end(open, OPEN_MAX), *place = free_place(open, OPEN_MAX);
-
-        if (begun < windows && place != NULL && (ending == NULL || next_s < ending->end_s)) {
-            move_to(machine, fmax(next_s, now_s(machine)));
-            begin_window(machine, place, 0.05 * exp(uniform(machine) * log(1200.0)));
-            next_s = now_s(machine) + 0.8 * uniform(machine);
-            begun++;
-        } else if (ending != NULL) {
-            move_to(machine, ending->end_s);
-            end_window(machine, ending, coverage);
-        } else {
-            break;
-        }
-    }
-}
+enum { SEEDS = 3, WINDOWS = 1000, QUICK_WINDOWS = 150, REAL_WINDOWS = 50 };
 
 static const struct {
     const char *title, *settings;
@@ -254,7 +51,7 @@ static void check_covered(const struct coverage *coverage, double least_of_one)
 
     if (!(all.covered >= 0.95))
         fail_msg("%.1f %% of %zu intervals hold the truth", 100.0 * all.covered, all.figures);
-    for (unsigned load = 0; load < made_load_count; load++) {
+    for (unsigned load = 0; load < MADE_LOADS; load++) {
         struct coverage_finding one = coverage_find(coverage, (int)load, -1);
 
         if (one.figures > 0 && !(made_loads[load].hidden_from & coverage->sensor) &&
@@ -273,7 +70,7 @@ static void check_disputed(struct coverage coverage, bool sees_all)
     coverage.sensor = MADE_PART_TIME | MADE_SECOND;
     all = coverage_find(&coverage, -1, -1);
     assert_true(all.disputed <= all.windows / 100);
-    for (unsigned load = 0; load < made_load_count && sees_all; load++) {
+    for (unsigned load = 0; load < MADE_LOADS && sees_all; load++) {
         struct coverage_finding one = coverage_find(&coverage, (int)load, -1);
 
         /* And gives away a beat, where the counter sees what the sensor does not. */
@@ -300,6 +97,39 @@ static bool is_quick(void)
     return quick != NULL && strcmp(quick, "1") == 0;
 }
 
+/* How many sets of loads to draw that were never seen before: FLYBALL_TEST_LOADS. */
+static uint64_t drawn_sets(void)
+{
+    const char *text = getenv("FLYBALL_TEST_LOADS");
+
+    return text != NULL ? strtoull(text, NULL, 10) : 0;
+}
+
+/* Held to the whole alone: among loads at random there are some that beat with the sensor. */
+static void test_drawn(void **state)
+{
+    (void)state;
+    for (size_t kind = 0; kind < COUNT(kinds); kind++) {
+        static struct machine machine;
+        struct coverage coverage = {.sensor = 0};
+        char settings[128];
+
+        snprintf(settings, sizeof settings, "time=virtual,%s", kinds[kind].settings);
+        for (uint64_t seed = 1; kinds[kind].held_to == SHARP && seed <= drawn_sets(); seed++) {
+            made_loads_draw(seed);
+            machine_start(&machine, settings, kinds[kind].counter, kinds[kind].sample_hz, seed);
+            machine_measure(&machine, &coverage, WINDOWS);
+            machine_stop(&machine);
+        }
+        if (coverage.count > 0) {
+            coverage_print(&coverage, kinds[kind].title);
+            check_covered(&coverage, 0.0);
+            check_sharp(&coverage);
+        }
+        coverage_deinit(&coverage);
+    }
+}
+
 static void test_virtual(void **state)
 {
     (void)state;
@@ -310,9 +140,9 @@ static void test_virtual(void **state)
 
         snprintf(settings, sizeof settings, "time=virtual,%s", kinds[kind].settings);
         for (uint64_t seed = 1; seed <= (is_quick() || kinds[kind].sample_hz > 0.0 ? 1 : SEEDS); seed++) {
-            start(&machine, settings, kinds[kind].counter, kinds[kind].sample_hz, seed);
-            measure(&machine, &coverage, is_quick() ? QUICK_WINDOWS : WINDOWS);
-            stop(&machine);
+            machine_start(&machine, settings, kinds[kind].counter, kinds[kind].sample_hz, seed);
+            machine_measure(&machine, &coverage, is_quick() ? QUICK_WINDOWS : WINDOWS);
+            machine_stop(&machine);
         }
         coverage_print(&coverage, kinds[kind].title);
         if (kinds[kind].held_to >= COVERED)
@@ -325,26 +155,6 @@ static void test_virtual(void **state)
     }
 }
 
-/* Windows one after the other and within each other, while the meter's own thread samples. */
-static void measure_real(struct machine *machine, struct coverage *coverage)
-{
-    struct open_window open[8] = {{0}};
-
-    for (int begun = 0; begun < REAL_WINDOWS || first_to_end(open, COUNT(open)) != NULL;) {
-        struct open_window *ending = first_to_end(open, COUNT(open)), *place = free_place(open, COUNT(open));
-
-        plan(machine, 3.0);
-        if (begun < REAL_WINDOWS && place != NULL) {
-            begin_window(machine, place, 0.05 * exp(uniform(machine) * log(8.0)));
-            begun++;
-            clock_real.sleep_until(NULL, moment(now_s(machine) + 0.04 * uniform(machine)));
-        } else {
-            clock_real.sleep_until(NULL, moment(ending->end_s));
-            end_window(machine, ending, coverage);
-        }
-    }
-}
-
 static void test_real(void **state)
 {
     static struct machine machine;
@@ -352,11 +162,12 @@ static void test_real(void **state)
 
     (void)state;
     for (int counter = 0; counter < 2; counter++) {
-        start(&machine, "time=real,model=a100,sensor=part-time,counter=power", counter, 0.0, 7);
-        clock_real.sleep_until(NULL, moment(now_s(&machine) + 0.5));
-        measure_real(&machine, &coverage);
+        machine_start(&machine, "time=real,model=a100,sensor=part-time,counter=power", counter, 0.0, 7);
+        machine.clock.sleep_until(machine.clock.state,
+                                  mono_after_s(machine.clock.now(machine.clock.state), 0.5));
+        machine_measure_real(&machine, &coverage, REAL_WINDOWS);
         assert_true(meter_own_cpu_s(machine.meter) > 0.0);
-        stop(&machine);
+        machine_stop(&machine);
     }
     coverage_print(&coverage, "in real time");
     check_covered(&coverage, 0.5);
@@ -429,8 +240,8 @@ static void test_fresh(void **state)
         struct coverage coverage = {.sensor = fake_sensors[sensor].power_window_s < 1.0 ? MADE_PART_TIME
                                                                                         : MADE_SECOND};
 
-        for (unsigned trial = 0; trial < 150 * made_load_count; trial++) {
-            unsigned load = trial % made_load_count;
+        for (unsigned trial = 0; trial < 150 * MADE_LOADS; trial++) {
+            unsigned load = trial % MADE_LOADS;
             struct made_sequence sequence = made_sequence(&made_loads[load], trial);
             struct fly_device_energy energy;
             double begin_s;
@@ -460,6 +271,7 @@ static void test_fresh(void **state)
 
 int main(void)
 {
+    const struct CMUnitTest drawn[] = {cmocka_unit_test(test_drawn)};
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_virtual),
         cmocka_unit_test(test_aligned),
@@ -467,5 +279,6 @@ int main(void)
         cmocka_unit_test(test_real),
     };
 
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return drawn_sets() > 0 ? cmocka_run_group_tests(drawn, NULL, NULL)
+                            : cmocka_run_group_tests(tests, NULL, NULL);
 }
