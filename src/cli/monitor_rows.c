@@ -8,25 +8,11 @@
 #include "cli/table_private.h"
 #include "cli/throttle.h"
 
+/* The first ones are for programs: a person looking on knows them. */
 static const struct table_column columns[] = {
     {"time_unix_s", "time", TABLE_REAL, 0},
     {"elapsed_s", "elapsed (s)", TABLE_REAL, 1},
-    {"kind", "kind", TABLE_TEXT, 0},
-    {"index", "index", TABLE_INTEGER, 0},
     {"uuid", "UUID", TABLE_TEXT, 0},
-    {"label", "is", TABLE_TEXT, 0},
-    {"power_w", "power (W)", TABLE_REAL, 1},
-    {"power_limit_w", "limit (W)", TABLE_REAL, 0},
-    {"energy_j", "energy (J)", TABLE_REAL, 1},
-    {"energy_source", "source", TABLE_TEXT, 0},
-    {"temperature_c", "heat (C)", TABLE_REAL, 0},
-    {"utilization_percent", "use (%)", TABLE_REAL, 0},
-    {"clock_gpu_mhz", "clock (MHz)", TABLE_REAL, 0},
-    {"throttle", "throttled by", TABLE_TEXT, 0},
-};
-
-/* Without what a person looking on knows. */
-static const struct table_column columns_for_people[] = {
     {"kind", "kind", TABLE_TEXT, 0},
     {"index", "index", TABLE_INTEGER, 0},
     {"label", "is", TABLE_TEXT, 0},
@@ -39,6 +25,7 @@ static const struct table_column columns_for_people[] = {
     {"clock_gpu_mhz", "clock (MHz)", TABLE_REAL, 0},
     {"throttle", "throttled by", TABLE_TEXT, 0},
 };
+enum { COLUMNS_ALL = sizeof columns / sizeof columns[0], COLUMNS_FOR_PROGRAMS = 3 };
 
 static void put_known(struct table *table, double value, const char *reason)
 {
@@ -79,11 +66,10 @@ static void put_row(struct table *table, const struct monitor *monitor, const st
     if (!people) {
         table_add_real(table, date_unix_s);
         table_add_real(table, mono_elapsed_s(monitor->start, monitor->now));
+        table_add_text(table, info->uuid);
     }
     table_add_text(table, device_kind_name(info->kind));
     table_add_integer(table, info->index);
-    if (!people)
-        table_add_text(table, info->uuid);
     table_add_text(table, device_label(info, label));
     put_known(table, watch->power_w, watch->power_reason);
     put_reading(table, reading_limit(&watch->reading), 1e3);
@@ -100,10 +86,8 @@ static void put_row(struct table *table, const struct monitor *monitor, const st
 
 static struct table *make_table(const struct monitor *monitor, bool people)
 {
-    struct table *table = people
-                              ? table_new("flyball.monitor/1", columns_for_people,
-                                          sizeof columns_for_people / sizeof columns_for_people[0])
-                              : table_new("flyball.monitor/1", columns, sizeof columns / sizeof columns[0]);
+    size_t first = people ? COLUMNS_FOR_PROGRAMS : 0;
+    struct table *table = table_new("flyball.monitor/1", columns + first, COLUMNS_ALL - first);
     double date_unix_s = (double)clock_real.date(clock_real.state).ns * 1e-9;
 
     for (size_t i = 0; i < monitor->list->count; i++)

@@ -7,6 +7,7 @@
 #include "cli/open_devices.h"
 #include "cli/run_result.h"
 #include "cli/text_value.h"
+#include "meter/device_figures.h"
 
 enum { KEY_MAX = 64 };
 
@@ -47,23 +48,6 @@ static void set_number(json_t *object, const char *key, int64_t value, const cha
         set_unavailable(object, key, reason);
 }
 
-struct figure {
-    const char *key;
-    size_t offset; /* of the double in struct fly_device_energy */
-};
-
-#define FIGURE(name)                                    \
-    {                                                   \
-#name, offsetof(struct fly_device_energy, name) \
-    }
-static const struct figure figures[] = {
-    FIGURE(energy_j),     FIGURE(uncertainty_j), FIGURE(gain_error),  FIGURE(time_s),
-    FIGURE(mean_power_w), FIGURE(integral_j),    FIGURE(idle_share),  FIGURE(idle_energy_share),
-    FIGURE(capped_share), FIGURE(heat_share),    FIGURE(brake_share), FIGURE(temperature_max_c),
-    FIGURE(limit_w),
-};
-#undef FIGURE
-
 static json_t *device_value(const struct device_info *info, const struct claim *claim,
                             const struct fly_device_energy *energy)
 {
@@ -83,12 +67,8 @@ static json_t *device_value(const struct device_info *info, const struct claim *
     json_object_set_new(device, "counted", json_boolean(claim->counted));
     set_text(device, "counted_by", claim->by, "this report counts it");
     json_object_set_new(device, "source", json_string(fly_energy_source_name(energy->source)));
-    for (size_t i = 0; i < sizeof figures / sizeof figures[0]; i++) {
-        double value;
-
-        memcpy(&value, (const char *)energy + figures[i].offset, sizeof value);
-        set_real(device, figures[i].key, value, reason);
-    }
+    for (size_t i = 0; i < DEVICE_FIGURES; i++)
+        set_real(device, device_figures[i].key, device_figure_of(energy, &device_figures[i]), reason);
     json_object_set_new(device, "samples", json_integer((json_int_t)energy->samples));
     json_object_set_new(device, "note", text_value(energy->note));
     return device;

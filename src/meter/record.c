@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A table of the figures of a device serves both the CSV with all of them and the JSON lines. */
+/* One table of figures serves both the CSV with all of them and the JSON lines. */
 #include <flyball/record.h>
 
 #include <inttypes.h>
@@ -9,37 +9,12 @@
 #include "base/buffer.h"
 #include "base/csv_quote.h"
 #include "base/number.h"
+#include "meter/device_figures.h"
 
 enum { RECORD_MAX = 1 << 22 };
 
 static const char csv_schema[] = "flyball.window.csv/1";
 static const char json_schema[] = "flyball.window/1";
-
-struct figure {
-    const char *key;
-    size_t offset; /* of the double in struct fly_device_energy */
-};
-
-#define FIGURE(name)                                    \
-    {                                                   \
-#name, offsetof(struct fly_device_energy, name) \
-    }
-static const struct figure figures[] = {
-    FIGURE(energy_j),     FIGURE(uncertainty_j), FIGURE(gain_error),  FIGURE(time_s),
-    FIGURE(mean_power_w), FIGURE(integral_j),    FIGURE(idle_share),  FIGURE(idle_energy_share),
-    FIGURE(capped_share), FIGURE(heat_share),    FIGURE(brake_share), FIGURE(temperature_max_c),
-    FIGURE(limit_w),
-};
-enum { FIGURES = sizeof figures / sizeof figures[0] };
-#undef FIGURE
-
-static double figure_of(const struct fly_device_energy *energy, const struct figure *figure)
-{
-    double value;
-
-    memcpy(&value, (const char *)energy + figure->offset, sizeof value);
-    return value;
-}
 
 static void put_number(double value, struct buffer *out)
 {
@@ -136,8 +111,8 @@ static void csv_header(const struct fly_meter *meter, struct buffer *out)
 {
     (void)meter;
     buffer_puts(out, "schema,start_unix_s,window_name,elapsed_s,kind,index,name,uuid,source");
-    for (size_t i = 0; i < FIGURES; i++)
-        buffer_printf(out, ",%s", figures[i].key);
+    for (size_t i = 0; i < DEVICE_FIGURES; i++)
+        buffer_printf(out, ",%s", device_figures[i].key);
     buffer_puts(out, ",samples,note\n");
 }
 
@@ -158,9 +133,9 @@ static void csv_window(const struct fly_meter *meter, const struct fly_measureme
         buffer_puts(out, ",");
         csv_quote(out, fly_meter_device_uuid(meter, i));
         buffer_printf(out, ",%s", fly_energy_source_name(energy->source));
-        for (size_t j = 0; j < FIGURES; j++) {
+        for (size_t j = 0; j < DEVICE_FIGURES; j++) {
             buffer_puts(out, ",");
-            put_number(figure_of(energy, &figures[j]), out);
+            put_number(device_figure_of(energy, &device_figures[j]), out);
         }
         buffer_printf(out, ",%" PRIu64 ",", energy->samples);
         csv_quote(out, energy->note);
@@ -174,10 +149,10 @@ static void json_header(const struct fly_meter *meter, struct buffer *out)
     (void)out;
 }
 
-static void json_figure(const struct fly_device_energy *energy, const struct figure *figure,
+static void json_figure(const struct fly_device_energy *energy, const struct device_figure *figure,
                         struct buffer *out)
 {
-    double value = figure_of(energy, figure);
+    double value = device_figure_of(energy, figure);
 
     buffer_printf(out, ",\"%s\":", figure->key);
     if (isfinite(value)) {
@@ -207,8 +182,8 @@ static void json_window(const struct fly_meter *meter, const struct fly_measurem
         buffer_puts(out, ",\"uuid\":");
         put_string(fly_meter_device_uuid(meter, i), out);
         buffer_printf(out, ",\"source\":\"%s\"", fly_energy_source_name(energy->source));
-        for (size_t j = 0; j < FIGURES; j++)
-            json_figure(energy, &figures[j], out);
+        for (size_t j = 0; j < DEVICE_FIGURES; j++)
+            json_figure(energy, &device_figures[j], out);
         buffer_printf(out, ",\"samples\":%" PRIu64 ",\"note\":", energy->samples);
         put_string(energy->note, out);
         buffer_puts(out, "}");
