@@ -33,20 +33,6 @@ static const struct cli_option options[] = {
     DEVICE_OPTIONS,
 };
 
-void monitor_read(struct monitor *monitor)
-{
-    struct device_reading reading;
-
-    for (size_t i = 0; i < monitor->list->count; i++) {
-        device_read(&monitor->list->devices[i], &clock_real, QUANTITY_ALL, &reading);
-        watch_take(&monitor->watches[i], &reading);
-    }
-    monitor->now = mono_now();
-    do
-        monitor->due = mono_after_s(monitor->due, monitor->interval_s);
-    while (mono_elapsed_s(monitor->now, monitor->due) <= 0);
-}
-
 static int print_once(struct monitor *monitor, struct fly_error *out_error)
 {
     monitor_read(monitor);

@@ -27,6 +27,20 @@ static const struct table_column columns[] = {
 };
 enum { COLUMNS_ALL = sizeof columns / sizeof columns[0], COLUMNS_FOR_PROGRAMS = 3 };
 
+void monitor_read(struct monitor *monitor)
+{
+    struct device_reading reading;
+
+    for (size_t i = 0; i < monitor->list->count; i++) {
+        device_read(&monitor->list->devices[i], &clock_real, QUANTITY_ALL, &reading);
+        watch_take(&monitor->watches[i], &reading);
+    }
+    monitor->now = mono_now();
+    do
+        monitor->due = mono_after_s(monitor->due, monitor->interval_s);
+    while (mono_elapsed_s(monitor->now, monitor->due) <= 0);
+}
+
 static void put_known(struct table *table, double value, const char *reason)
 {
     if (isnan(value))
