@@ -301,6 +301,34 @@ static void test_disabled(void **state)
     fly_meter_close(NULL);
 }
 
+static struct fly_meter *open_gpus(const char *library, const char *gpus)
+{
+    const struct fly_meter_options options = {.size = sizeof options, .gpus = gpus, .nvml_path = library};
+    struct fly_meter *meter = NULL;
+
+    assert_int_equal(fly_meter_open(&options, &meter, NULL), 0);
+    return meter;
+}
+
+/* A meter inside another leaves counting to it, of the devices that both have. */
+static void check_counted_once(const char *library)
+{
+    struct fly_meter *outer = open_gpus(library, "0,1"), *inner = open_gpus(library, "1,2"), *later;
+
+    assert_string_equal(fly_meter_device_counted_by(outer, 0), "");
+    assert_string_equal(fly_meter_device_counted_by(outer, 1), "");
+    check_contains(fly_meter_device_counted_by(inner, 0), "process ");
+    assert_string_equal(fly_meter_device_counted_by(inner, 1), "");
+    assert_null(fly_meter_device_counted_by(inner, fly_meter_device_count(inner)));
+    assert_int_equal(fly_meter_device_index(inner, fly_meter_device_count(inner)), -1);
+    fly_meter_close(outer);
+    later = open_gpus(library, "0,1,2");
+    assert_string_equal(fly_meter_device_counted_by(later, 1), "");
+    check_contains(fly_meter_device_counted_by(later, 2), "process ");
+    fly_meter_close(later);
+    fly_meter_close(inner);
+}
+
 /* As programs open it: through the driver library, with GPUs by name or as the environment shows them. */
 static void test_public(void **state)
 {
@@ -343,6 +371,7 @@ static void test_public(void **state)
         fly_meter_close(meter);
     }
     unsetenv("CUDA_VISIBLE_DEVICES");
+    check_counted_once(library);
     emulator_close(emulator);
     emulator_remove(path, NULL);
 }

@@ -101,19 +101,21 @@ static const struct {
     {FLY_RECORD_CSV_GPUS, "a,\"b\"", "start_time,window_name,elapsed_time,gpu0_energy,gpu1_energy\n",
      "1700000000.25,\"a,\"\"b\"\"\",2.5,100.5,\n"},
     {FLY_RECORD_CSV, "epoch",
-     "schema,start_unix_s,window_name,elapsed_s,kind,index,name,uuid,source,energy_j,uncertainty_j,gain_"
+     "schema,start_unix_s,window_name,elapsed_s,kind,index,name,uuid,counted_by,source,energy_j,uncertainty_"
+     "j,gain_"
      "error,"
      "time_s,mean_power_w,integral_j,idle_share,idle_energy_share,capped_share,heat_share,brake_share,"
      "temperature_max_c,limit_w,samples,note\n",
-     "flyball.window.csv/1,1700000000.25,epoch,2.5,GPU,0,\"A \"\"big\"\" GPU, new\",GPU-a,counter,100.5,0.25,"
+     "flyball.window.csv/1,1700000000.25,epoch,2.5,GPU,0,\"A \"\"big\"\" GPU, "
+     "new\",GPU-a,,counter,100.5,0.25,"
      "0.05,2.5,40.2,101,0.5,0.25,1,0,,60,400,25,\n"
-     "flyball.window.csv/1,1700000000.25,epoch,2.5,GPU,1,GPU\x01\xff,GPU-b,unavailable,,,,2.5,,,,,,,,,,0,"
+     "flyball.window.csv/1,1700000000.25,epoch,2.5,GPU,1,GPU\x01\xff,GPU-b,,unavailable,,,,2.5,,,,,,,,,,0,"
      "\"it is \"\"lost\"\", gone\"\n"
-     "flyball.window.csv/1,1700000000.25,epoch,2.5,CPU,0,package-0,cpu-0,estimated,"},
+     "flyball.window.csv/1,1700000000.25,epoch,2.5,CPU,0,package-0,cpu-0,,estimated,"},
     {FLY_RECORD_JSON, "a\tb", "",
      "{\"schema\":\"flyball.window/1\",\"start_unix_s\":1700000000.25,\"window_name\":\"a\\u0009b\","
      "\"elapsed_s\":2.5,\"devices\":[{\"kind\":\"GPU\",\"index\":0,\"name\":\"A \\\"big\\\" GPU, new\","
-     "\"uuid\":\"GPU-a\",\"source\":\"counter\",\"energy_j\":100.5,\"uncertainty_j\":0.25,"},
+     "\"uuid\":\"GPU-a\",\"counted\":true,\"source\":\"counter\",\"energy_j\":100.5,\"uncertainty_j\":0.25,"},
 };
 
 static void test_forms(void **state)

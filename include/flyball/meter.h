@@ -109,12 +109,22 @@ FLY_API int fly_meter_open(const struct fly_meter_options *options, struct fly_m
 /* Stops sampling and frees all; open windows are forgotten. Accepts NULL. */
 FLY_API void fly_meter_close(struct fly_meter *meter);
 
-/* How many devices; the kind ("GPU"), index, name and identity of one; NULL beyond the last. */
+/* How many devices; the kind ("GPU"), index on the node, name and identity of one; NULL, -1 beyond the last.
+ */
 FLY_API size_t fly_meter_device_count(const struct fly_meter *meter);
 FLY_API const char *fly_meter_device_kind(const struct fly_meter *meter, size_t device);
-FLY_API unsigned fly_meter_device_index(const struct fly_meter *meter, size_t device);
+FLY_API int fly_meter_device_index(const struct fly_meter *meter, size_t device);
 FLY_API const char *fly_meter_device_name(const struct fly_meter *meter, size_t device);
 FLY_API const char *fly_meter_device_uuid(const struct fly_meter *meter, size_t device);
+
+/*
+ * "" when this meter is the one that counts the device for its job, else who does:
+ * "process 4711 on node n17, rank 0". Among the ranks of a job on a node, and among
+ * meters and `flyball run` inside each other, the first to open counts, until it is
+ * closed; the others measure all the same. A sum over ranks and nodes adds up what
+ * is counted. NULL beyond the last device.
+ */
+FLY_API const char *fly_meter_device_counted_by(const struct fly_meter *meter, size_t device);
 
 /* Begins a window. Copies the name. FLY_ELIMIT when windows_max are open, FLY_ESTATE after fork. */
 FLY_API int fly_meter_begin(struct fly_meter *meter, const char *name, fly_window *out_window,

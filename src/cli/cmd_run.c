@@ -21,8 +21,9 @@
 #include "cli/run_result.h"
 #include "cli/table_private.h"
 #include "meter/meter.h"
+#include "meter/process_claims.h"
 
-enum { HOST_MAX = 256, REPORT_MAX = 1 << 22, STATUS_LINE_MAX = 256 };
+enum { REPORT_MAX = 1 << 22, STATUS_LINE_MAX = 256 };
 
 static const struct cli_option options[] = {
     DEVICE_OPTION_GPUS(
@@ -126,21 +127,13 @@ static int open_meter(const struct cli_call *call, struct run *run, struct fly_e
 
 static void claim_devices(struct run *run)
 {
-    char host[HOST_MAX] = "";
-    struct claim_options claim_options = {.identity = &run->identity,
-                                          .inherited = getenv(CLAIM_VARIABLE),
-                                          .runtime_directory = getenv("XDG_RUNTIME_DIR"),
-                                          .fallback = "/tmp",
-                                          .uid = geteuid(),
-                                          .pid = getpid(),
-                                          .start_unix_s = run->result.measured.start_unix_s};
     static const struct device_list none;
     const struct device_list *list = run->meter != NULL ? &run->list : &none;
     size_t length;
 
-    gethostname(host, sizeof host - 1);
-    identity_find((const char *const *)environ, host, &run->identity);
-    claims_take(&claim_options, list, &run->claims);
+    process_claims_take(list, &run->identity, &run->claims);
+    if (run->meter != NULL)
+        meter_set_claims(run->meter, &run->claims);
     length = (size_t)snprintf(run->variable, sizeof run->variable, "%s=", CLAIM_VARIABLE);
     claims_variable(&run->claims, list, run->variable + length);
 }

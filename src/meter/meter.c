@@ -59,6 +59,7 @@ static void free_parts(struct fly_meter *meter)
         account_deinit(&meter->accounts[i]);
     windows_deinit(&meter->windows);
     free(meter->accounts);
+    free(meter->owned_claims);
     free(meter);
 }
 
@@ -129,6 +130,8 @@ void fly_meter_close(struct fly_meter *meter)
     inert = is_inert(meter);
     if (!inert)
         sampler_stop(&meter->sampler);
+    if (!inert && meter->owned_claims != NULL)
+        claims_release(meter->owned_claims);
     free_parts(meter);
     if (owned != NULL && !inert)
         device_list_close(owned);

@@ -5,6 +5,7 @@
 #include <flyball/meter.h>
 
 #include "device/device.h"
+#include "meter/claim.h"
 
 /*
  * The inside of <flyball/meter.h>: a meter over devices that the caller opened,
@@ -24,6 +25,10 @@ struct meter_parts {
 };
 
 int meter_new(const struct meter_parts *parts, struct fly_meter **out_meter, struct fly_error *out_error);
+
+/* Who counts the devices, for fly_meter_device_counted_by; borrows. NULL, as at first: all are counted here.
+ */
+void meter_set_claims(struct fly_meter *meter, const struct claims *claims);
 
 /* Takes one sample of every device, as the thread does; the moment at which the next is due. */
 void meter_sample(struct fly_meter *meter);

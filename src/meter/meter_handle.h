@@ -2,6 +2,7 @@
 #ifndef FLYBALL_METER_METER_HANDLE_H
 #define FLYBALL_METER_METER_HANDLE_H
 
+#include "meter/claim.h"
 #include "meter/meter.h"
 #include "meter/sampler.h"
 #include "meter/windows.h"
@@ -10,7 +11,9 @@
 struct fly_meter {
     uint64_t forks; /* the process that made it */
     struct device_list *devices;
-    struct device_list *owned; /* NULL, or to be closed and freed with the meter */
+    struct device_list *owned;   /* NULL, or to be closed and freed with the meter */
+    struct claims *owned_claims; /* NULL, or to be released and freed with the meter */
+    const struct claims *claims; /* who counts; NULL: all are counted here */
     const struct clock *clock;
     void (*synchronize)(void *data);
     void *synchronize_data;

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "device/selection.h"
 #include "meter/meter_handle.h"
+#include "meter/process_claims.h"
 
 /* As if Flyball were not there. */
 static bool is_disabled(void)
@@ -49,6 +50,20 @@ static int open_devices(const struct fly_meter_options *options, struct device_l
     return code;
 }
 
+/* Without memory for it every device is counted, as without anybody to share with. */
+static void claim(struct fly_meter *meter)
+{
+    struct identity identity;
+
+    if (meter->devices->count == 0)
+        return;
+    meter->owned_claims = calloc(1, sizeof *meter->owned_claims);
+    if (meter->owned_claims == NULL)
+        return;
+    process_claims_take(meter->devices, &identity, meter->owned_claims);
+    meter->claims = meter->owned_claims;
+}
+
 int fly_meter_open(const struct fly_meter_options *options, struct fly_meter **out_meter,
                    struct fly_error *out_error)
 {
@@ -80,5 +95,6 @@ int fly_meter_open(const struct fly_meter_options *options, struct fly_meter **o
         return code;
     }
     (*out_meter)->owned = list;
+    claim(*out_meter);
     return 0;
 }

@@ -19,11 +19,11 @@ const char *fly_meter_device_kind(const struct fly_meter *meter, size_t device)
     return info != NULL ? device_kind_name(info->kind) : NULL;
 }
 
-unsigned fly_meter_device_index(const struct fly_meter *meter, size_t device)
+int fly_meter_device_index(const struct fly_meter *meter, size_t device)
 {
     const struct device_info *info = info_of(meter, device);
 
-    return info != NULL ? info->index : 0;
+    return info != NULL ? (int)info->index : -1;
 }
 
 const char *fly_meter_device_name(const struct fly_meter *meter, size_t device)
@@ -38,6 +38,20 @@ const char *fly_meter_device_uuid(const struct fly_meter *meter, size_t device)
     const struct device_info *info = info_of(meter, device);
 
     return info != NULL ? info->uuid : NULL;
+}
+
+const char *fly_meter_device_counted_by(const struct fly_meter *meter, size_t device)
+{
+    if (device >= meter->devices->count)
+        return NULL;
+    return meter->claims == NULL || meter->claims->devices[device].counted
+               ? ""
+               : meter->claims->devices[device].by;
+}
+
+void meter_set_claims(struct fly_meter *meter, const struct claims *claims)
+{
+    meter->claims = claims;
 }
 
 const struct device_list *meter_devices(const struct fly_meter *meter)

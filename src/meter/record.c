@@ -84,7 +84,7 @@ static void gpus_header(const struct fly_meter *meter, struct buffer *out)
     buffer_puts(out, "start_time,window_name,elapsed_time");
     for (size_t i = 0; i < fly_meter_device_count(meter); i++) {
         if (is_gpu(meter, i))
-            buffer_printf(out, ",gpu%u_energy", fly_meter_device_index(meter, i));
+            buffer_printf(out, ",gpu%d_energy", fly_meter_device_index(meter, i));
     }
     buffer_puts(out, "\n");
 }
@@ -110,7 +110,7 @@ static void gpus_window(const struct fly_meter *meter, const struct fly_measurem
 static void csv_header(const struct fly_meter *meter, struct buffer *out)
 {
     (void)meter;
-    buffer_puts(out, "schema,start_unix_s,window_name,elapsed_s,kind,index,name,uuid,source");
+    buffer_puts(out, "schema,start_unix_s,window_name,elapsed_s,kind,index,name,uuid,counted_by,source");
     for (size_t i = 0; i < DEVICE_FIGURES; i++)
         buffer_printf(out, ",%s", device_figures[i].key);
     buffer_puts(out, ",samples,note\n");
@@ -128,10 +128,12 @@ static void csv_window(const struct fly_meter *meter, const struct fly_measureme
         csv_quote(out, measured->name);
         buffer_puts(out, ",");
         put_number(measured->time_s, out);
-        buffer_printf(out, ",%s,%u,", fly_meter_device_kind(meter, i), fly_meter_device_index(meter, i));
+        buffer_printf(out, ",%s,%d,", fly_meter_device_kind(meter, i), fly_meter_device_index(meter, i));
         csv_quote(out, fly_meter_device_name(meter, i));
         buffer_puts(out, ",");
         csv_quote(out, fly_meter_device_uuid(meter, i));
+        buffer_puts(out, ",");
+        csv_quote(out, fly_meter_device_counted_by(meter, i));
         buffer_printf(out, ",%s", fly_energy_source_name(energy->source));
         for (size_t j = 0; j < DEVICE_FIGURES; j++) {
             buffer_puts(out, ",");
@@ -163,6 +165,15 @@ static void json_figure(const struct fly_device_energy *energy, const struct dev
     put_string(energy->note[0] != '\0' ? energy->note : "the device does not say", out);
 }
 
+static void json_counted(const char *by, struct buffer *out)
+{
+    buffer_printf(out, ",\"counted\":%s", by[0] == '\0' ? "true" : "false");
+    if (by[0] == '\0')
+        return;
+    buffer_puts(out, ",\"counted_by\":");
+    put_string(by, out);
+}
+
 static void json_window(const struct fly_meter *meter, const struct fly_measurement *measured,
                         struct buffer *out)
 {
@@ -176,11 +187,12 @@ static void json_window(const struct fly_meter *meter, const struct fly_measurem
     for (size_t i = 0; i < measured_count(measured); i++) {
         const struct fly_device_energy *energy = &measured->devices[i];
 
-        buffer_printf(out, "%s{\"kind\":\"%s\",\"index\":%u,\"name\":", i > 0 ? "," : "",
+        buffer_printf(out, "%s{\"kind\":\"%s\",\"index\":%d,\"name\":", i > 0 ? "," : "",
                       fly_meter_device_kind(meter, i), fly_meter_device_index(meter, i));
         put_string(fly_meter_device_name(meter, i), out);
         buffer_puts(out, ",\"uuid\":");
         put_string(fly_meter_device_uuid(meter, i), out);
+        json_counted(fly_meter_device_counted_by(meter, i), out);
         buffer_printf(out, ",\"source\":\"%s\"", fly_energy_source_name(energy->source));
         for (size_t j = 0; j < DEVICE_FIGURES; j++)
             json_figure(energy, &device_figures[j], out);

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "meter/process_claims.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+enum { HOST_MAX = 256 };
+
+/* When this process first claimed: with its number it names a job that nobody names. */
+static double first_unix_s;
+static pthread_once_t first = PTHREAD_ONCE_INIT;
+
+static void note_first(void)
+{
+    first_unix_s = (double)clock_real.date(clock_real.state).ns * 1e-9;
+}
+
+void process_claims_take(const struct device_list *list, struct identity *out_identity,
+                         struct claims *out_claims)
+{
+    struct claim_options options = {.identity = out_identity,
+                                    .inherited = getenv(CLAIM_VARIABLE),
+                                    .runtime_directory = getenv("XDG_RUNTIME_DIR"),
+                                    .fallback = "/tmp",
+                                    .uid = geteuid(),
+                                    .pid = getpid()};
+    char host[HOST_MAX] = "";
+
+    gethostname(host, sizeof host - 1);
+    pthread_once(&first, note_first);
+    options.start_unix_s = first_unix_s;
+    identity_find((const char *const *)environ, host, out_identity);
+    claims_take(&options, list, out_claims);
+}
