@@ -280,8 +280,7 @@ def test_monitor_memory():
     screen.end()
     most_kib = int(status.split("VmHWM:")[1].split()[0])
     print(f"# {most_kib} KiB", flush=True)
-    symbols = subprocess.run(["nm", "-D", FLYBALL], capture_output=True, text=True, check=False).stdout
-    if "__asan_" in symbols or "__tsan_" in symbols:
+    if tap.sanitizers(FLYBALL):
         raise tap.Skip("a sanitizer's memory is not the program's")
     tap.equal(most_kib < 10 * 1024, True, f"{most_kib} KiB resident")
 

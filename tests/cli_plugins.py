@@ -14,8 +14,7 @@ from sim_fixture import FLYBALL, Sandbox, power_text
 BUILD, ROOT = pathlib.Path(FLYBALL).parent, pathlib.Path(sys.argv[2]).resolve()
 EXAMPLES, PLUGINS = BUILD / "examples", BUILD / "tests" / "plugins"
 CLIMB, LEAST_ENERGY = EXAMPLES / "policy_plugin.so", EXAMPLES / "power_policy_plugin.so"
-BYTES = pathlib.Path(FLYBALL).read_bytes()
-SANITIZED = b"__asan_init" in BYTES or b"__tsan_init" in BYTES
+SANITIZED = bool(tap.sanitizers(FLYBALL))
 
 
 def plugin(name):

@@ -420,6 +420,8 @@ def test_slow_driver_does_not_hold_the_program_up():
 def test_driver_that_never_answers():
     """The program runs and ends as ever, and so does flyball, when a call of the driver does not come back."""
     need_emulator()
+    if "thread" in tap.sanitizers(FLYBALL):
+        raise tap.Skip("its sanitizer keeps signals back until calls return")
     for number, (faults, words) in enumerate((
         (("call nvmlInit_v2 slow 100s", "call nvmlInitWithFlags slow 100s"), "could not be opened while the program ran"),
         (("at 0.5s slow 100s",), "did not answer after the program had ended"),

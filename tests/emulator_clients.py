@@ -20,7 +20,7 @@ import tap
 
 FLYBALL = pathlib.Path(sys.argv[1]).resolve()
 EMULATOR = FLYBALL.parent / "emulator" / "flyball-emulator"
-SANITIZED = any(mark in FLYBALL.read_bytes() for mark in (b"__asan_init", b"__tsan_init"))
+SANITIZED = bool(tap.sanitizers(FLYBALL))
 KEYRING = pathlib.Path("/usr/share/keyrings/debian-archive-keyring.gpg")
 PACKAGES = {
     "nvtop": ["nvtop", "libncursesw6", "libtinfo6", "libsystemd0"],

@@ -16,7 +16,7 @@ import tap
 
 FLYBALL = pathlib.Path(sys.argv[1]).resolve()
 EMULATOR = FLYBALL.parent / "emulator" / "flyball-emulator"
-SANITIZED = any(mark in FLYBALL.read_bytes() for mark in (b"__asan_init", b"__tsan_init"))
+SANITIZED = bool(tap.sanitizers(FLYBALL))
 HOME = tempfile.TemporaryDirectory()
 os.environ["FLYBALL_EMULATOR_STATE"] = str(pathlib.Path(HOME.name) / "state")
 os.environ.pop("FLYBALL_EMULATOR", None)

@@ -12,6 +12,7 @@ Every function whose name begins with "test_" runs, in the order of the file. A
 failed check raises AssertionError; Skip ends a test that cannot run here.
 """
 
+import pathlib
 import subprocess
 import sys
 import traceback
@@ -38,6 +39,12 @@ def run(command, **options):
     options.setdefault("stdout", subprocess.PIPE)
     options.setdefault("timeout", 60)
     return subprocess.run(command, stderr=subprocess.PIPE, text=True, check=False, **options)
+
+
+def sanitizers(program):
+    """The sanitizers that a program was built with, of "address" and "thread"."""
+    content = pathlib.Path(program).read_bytes()
+    return {name for name, mark in (("address", b"__asan_init"), ("thread", b"__tsan_init")) if mark in content}
 
 
 def _run_test(number, function):
