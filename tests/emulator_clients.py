@@ -65,6 +65,8 @@ def fetch():
         return "other programs cannot load a library that is built with a sanitizer"
     if not all(map(os.path.exists, ("/usr/bin/apt-get", "/usr/bin/dpkg-deb", "/usr/bin/python3", KEYRING))):
         return "this is no Debian with Python"
+    if not debian():
+        return "apt has no lists of Debian's packages; run 'apt-get update' once"
     directory = pathlib.Path(SCRATCH.name)
     (directory / "lists" / "partial").mkdir(parents=True)
     (directory / "cache" / "archives" / "partial").mkdir(parents=True)
