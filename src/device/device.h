@@ -33,7 +33,8 @@
  *     device_list_close(&list);
  *
  * Reading is thread-safe, also of one device by several threads, allocates
- * nothing and never sets anything. Opening and closing are for one thread. After
+ * nothing and never sets anything. What sets is device_set alone, and who may call
+ * it is decided in knob/. Opening and closing are for one thread. After
  * fork a list is for the parent alone; `device_list_close` in the child frees
  * memory only if the caller says so by calling it.
  */
@@ -145,6 +146,10 @@ struct device_backend {
     /* Whether the instance of that name, "MIG-...", is a part of the device; NULL: its devices have no parts.
      */
     bool (*has_instance)(const struct device *device, const char *uuid);
+    /* Sets the quantity and reads it back; see device_set, which checks the value first. NULL: not supported.
+     */
+    int (*set)(const struct device *device, enum quantity quantity, int64_t value, struct reading *out_result,
+               struct fly_error *out_error);
 };
 
 /* All back ends, ended by NULL, in the order in which they are opened. */
@@ -186,6 +191,22 @@ const struct clock *device_clock(const struct device_options *options);
  */
 void device_read(const struct device *device, const struct clock *clock, quantity_set wanted,
                  struct device_reading *out_reading);
+
+/* What can be set. */
+enum { QUANTITIES_SETTABLE = QUANTITY_BIT(QUANTITY_POWER_LIMIT) | QUANTITY_BIT(QUANTITY_PERSISTENCE) };
+
+/*
+ * Sets a power limit (in mW) or the persistence mode (0 or 1), for everybody who uses
+ * the device and until somebody sets it again: call it through knob/, which turns it
+ * back. A value outside the device's limits is FLY_EUSAGE, and one whose limits cannot
+ * be read FLY_EREAD, both before the driver is asked. FLY_EUNSUPPORTED where the
+ * device does not offer it, FLY_EPERM with the way to the permission, FLY_EREAD for
+ * a driver that fails; what stands then is for the caller to read. `out_result` is
+ * what the device says afterwards, which may have been rounded, and may be not OK
+ * although it was set; untouched on failure. Thread-safe.
+ */
+int device_set(const struct device *device, enum quantity quantity, int64_t value, struct reading *out_result,
+               struct fly_error *out_error);
 
 /* Whether the device's energy or power can be read now. */
 bool device_answers(const struct device *device, const struct clock *clock);

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef FLYBALL_KNOB_GPU_LOCK_H
+#define FLYBALL_KNOB_GPU_LOCK_H
+
+#include <stdbool.h>
+
+#include <flyball/error.h>
+
+/*
+ * One lock for each GPU, by its UUID: its holder may turn the GPU's knobs.
+ *
+ *     int lock;
+ *
+ *     if (gpu_lock_take(directory, uuid, "flyball power", &lock, out_error) < 0)
+ *         ... measure only ...
+ *     gpu_lock_release(lock);
+ *
+ * flock(2) on "UUID.lock", which the kernel lets go of however its holder ends. The
+ * file stays, so that there is ever only one of that name, and says who holds it. Any
+ * user may hold it, which keeps others from turning and nobody from measuring.
+ * Duplicates of the descriptor hold it too: the guard has one, so that nobody turns
+ * before it has put back. A forked child's copies are closed (see fork_close.h).
+ * Thread-safe.
+ */
+
+/* FLY_ESTATE with the holder's name and pid when it is held, FLY_EPERM, FLY_EWRITE. */
+int gpu_lock_take(const char *directory, const char *uuid, const char *program, int *out_lock,
+                  struct fly_error *out_error);
+
+/* Closes it; -1 is no lock. */
+void gpu_lock_release(int lock);
+
+#endif

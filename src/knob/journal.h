@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef FLYBALL_KNOB_JOURNAL_H
+#define FLYBALL_KNOB_JOURNAL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include <flyball/error.h>
+
+#include "device/device.h"
+#include "knob/turn.h"
+
+/*
+ * What stood before knobs were turned, on disk, for whoever comes after a session that
+ * could not put it back. A file for each GPU, "UUID.turned", and "UUID.kept" for
+ * what was meant to outlive its session; written whole, synced, and removed when it
+ * is put back:
+ *
+ *     flyball-journal 1
+ *     gpu GPU-8f3a...
+ *     boot 2f6d...
+ *     by 4711 123456 flyball power
+ *     date 1700000000
+ *     turn power_limit_mw 400000 250000 250000
+ *     end
+ *
+ * pid and start time (in ticks since the boot) tell a process from a later one of the
+ * same pid; a turn is its previous, earlier and our value. A file of another user than
+ * root or ourselves is not believed: who may write there could otherwise have root
+ * set what he likes. Thread-safe for different GPUs.
+ */
+enum { JOURNAL_PROGRAM_MAX = 64, JOURNAL_BOOT_MAX = 40, JOURNAL_TEXT_MAX = 1024, JOURNAL_PATH_MAX = 512 };
+
+enum journal_kind { JOURNAL_TURNED, JOURNAL_KEPT };
+
+struct journal_entry {
+    char uuid[DEVICE_TEXT_MAX];
+    char boot[JOURNAL_BOOT_MAX];
+    pid_t pid;
+    uint64_t start_ticks;
+    char program[JOURNAL_PROGRAM_MAX];
+    int64_t date_s; /* since 1970 */
+    size_t turn_count;
+    struct turn turns[TURNS_MAX]; /* in the order in which they were made */
+};
+
+/* An entry by this process at this moment, without turns. */
+void journal_begin(const char *uuid, const char *program, struct journal_entry *out_entry);
+
+/* On disk when it returns. FLY_EWRITE, FLY_EPERM, FLY_ENOMEM, FLY_ENOTFOUND. */
+int journal_write(const char *directory, enum journal_kind kind, const struct journal_entry *entry,
+                  struct fly_error *out_error);
+
+/*
+ * FLY_ENOTFOUND without an entry; FLY_EDATA for one that is not whole or not of this
+ * GPU, FLY_EPERM for one that may not be read or believed, FLY_EREAD.
+ */
+int journal_read(const char *directory, enum journal_kind kind, const char *uuid,
+                 struct journal_entry *out_entry, struct fly_error *out_error);
+
+/* Removes it, on disk when it returns; no entry is fine. FLY_EWRITE, FLY_EPERM. */
+int journal_remove(const char *directory, enum journal_kind kind, const char *uuid,
+                   struct fly_error *out_error);
+
+/*
+ * Moves a corrupt file aside, to "UUID.turned.corrupt", where it is never read again but
+ * can be looked at. FLY_EWRITE.
+ */
+int journal_set_aside(const char *directory, enum journal_kind kind, const char *uuid,
+                      struct fly_error *out_error);
+
+/* Whether the entry is of this boot: a restart of the machine resets what it speaks of. */
+bool journal_is_of_this_boot(const struct journal_entry *entry);
+
+/* The text of an entry, and back; the parser takes whole texts only. FLY_EDATA names the line. */
+size_t journal_format(const struct journal_entry *entry, char text[JOURNAL_TEXT_MAX]);
+int journal_parse(const char *text, struct journal_entry *out_entry, struct fly_error *out_error);
+
+/* What an entry is called. */
+struct journal_name {
+    char uuid[DEVICE_TEXT_MAX];
+    enum journal_kind kind;
+};
+
+/* The entries of a directory, at most `maximum`; returns how many there are, or FLY_EREAD. */
+int journal_list(const char *directory, struct journal_name *out_names, size_t maximum,
+                 struct fly_error *out_error);
+
+#endif

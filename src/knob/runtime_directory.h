@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef FLYBALL_KNOB_RUNTIME_DIRECTORY_H
+#define FLYBALL_KNOB_RUNTIME_DIRECTORY_H
+
+#include <stdbool.h>
+
+#include <flyball/error.h>
+
+/*
+ * Where locks and journal of a machine's GPUs lie: one directory for all its users,
+ * because a GPU's knobs are the same for all of them.
+ *
+ *     given, or the variable FLYBALL_RUNTIME_DIR     made when it is not there
+ *     /run/flyball                                   where root has made it: root does, with mode 1777
+ *     /tmp/flyball-knobs                             else, by whoever comes first, with mode 1777
+ *
+ * Without the right to make /run/flyball nobody can turn a real GPU either, so that the
+ * last one serves emulated GPUs and permissions of a site's own; 'install -d -m 1777
+ * /run/flyball' as root joins them. Programs in containers share locks only when they
+ * share the directory.
+ *
+ * It has to be local: locks of network file systems reach other machines, or fail
+ * when those do. Memory (tmpfs) is fine, for a restart resets the limits as well.
+ * FLY_EPERM, FLY_EWRITE, FLY_EUNSUPPORTED for a network file system, with the way out;
+ * FLY_ELIMIT for a path that is too long. Thread-safe.
+ */
+enum { RUNTIME_PATH_MAX = 256 };
+
+int runtime_directory_find(const char *given, char out_path[RUNTIME_PATH_MAX], struct fly_error *out_error);
+
+/* The name of a network file system by statfs's number, "NFS", or NULL for a local one. */
+const char *runtime_directory_network(long type);
+
+#endif

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef FLYBALL_KNOB_TURN_H
+#define FLYBALL_KNOB_TURN_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <flyball/error.h>
+
+#include "device/device.h"
+
+/*
+ * One knob that is turned, and how it is put back: by the session, by its guard, and
+ * from the journal, all in the same way.
+ *
+ * A turn is written down before it is made, as intent, and again when it was made.
+ * As intent the knob may stand where it stood, `earlier`, or where it is being put,
+ * `ours`, give or take a driver's rounding to whole watts; once it was made,
+ * both are what the driver answered.
+ */
+struct turn {
+    enum quantity quantity;
+    int64_t previous; /* what goes back */
+    int64_t earlier, ours;
+};
+
+enum { TURNS_MAX = 2 }; /* of a GPU: limit and persistence mode */
+
+enum turn_end {
+    TURN_RESTORED,
+    TURN_UNNEEDED, /* it stood there already */
+    TURN_FOREIGN,  /* it stands where we did not put it: left alone */
+    TURN_FAILED
+};
+
+/* Whether a knob that stands at `value` stands where the turn put it. */
+bool turn_stands(const struct turn *turn, int64_t value);
+
+/*
+ * Puts the knob back if it stands where the turn put it. `out_found` is what stood, 0
+ * when it could not be read; `out_error` is set with TURN_FAILED.
+ */
+enum turn_end turn_back(const struct device *device, const struct turn *turn, int64_t *out_found,
+                        struct fly_error *out_error);
+
+#endif
