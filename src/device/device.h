@@ -211,6 +211,10 @@ int device_set(const struct device *device, enum quantity quantity, int64_t valu
 /* Whether the device's energy or power can be read now. */
 bool device_answers(const struct device *device, const struct clock *clock);
 
+/* The check of a value that device_set makes first: FLY_EUSAGE, FLY_EREAD, FLY_EUNSUPPORTED. Thread-safe. */
+int device_check_set(const struct device *device, enum quantity quantity, int64_t value,
+                     struct fly_error *out_error);
+
 /* What the device answers to now: the quantities that a reading just made was OK for. */
 quantity_set device_offers(const struct device *device, const struct clock *clock);
 

@@ -217,6 +217,60 @@ static bool nvml_has_instance(const struct device *device, const char *uuid)
     return strcmp(gpu_uuid, device->info.uuid) == 0;
 }
 
+/* Of a driver's refusal to set something. */
+static int set_error(const struct device *device, enum quantity quantity, int64_t value, int code,
+                     struct fly_error *out_error)
+{
+    const struct device_info *info = &device->info;
+    char what[64], command[32];
+
+    if (quantity == QUANTITY_PERSISTENCE) {
+        snprintf(what, sizeof what, "persistence mode to %s", value != 0 ? "on" : "off");
+        snprintf(command, sizeof command, "-pm %d", value != 0);
+    } else {
+        snprintf(what, sizeof what, "power limit to %g W", (double)value * 1e-3);
+        snprintf(command, sizeof command, "-pl %g", (double)value * 1e-3);
+    }
+    switch (nvml_reading_state(code)) {
+    case READING_DENIED:
+        return error_set(out_error, FLY_EPERM,
+                         "setting the %s of GPU %u failed: only root may; run this program as root, or "
+                         "'sudo nvidia-smi -i %s %s'",
+                         what, info->index, info->uuid, command);
+    case READING_UNSUPPORTED:
+    case READING_MISSING:
+        return error_set(out_error, FLY_EUNSUPPORTED,
+                         "setting the %s of GPU %u failed: %s (NVML %d); this board or its driver does not "
+                         "offer it, and nothing can be done",
+                         what, info->index, nvml_meaning(code), code);
+    default:
+        return error_set(out_error, FLY_EREAD,
+                         "setting the %s of GPU %u failed: %s (NVML %d); see what 'nvidia-smi -q -i %s' says",
+                         what, info->index, nvml_meaning(code), code, info->uuid);
+    }
+}
+
+static int nvml_set(const struct device *device, enum quantity quantity, int64_t value,
+                    struct reading *out_result, struct fly_error *out_error)
+{
+    const struct nvml_state *state = device->state;
+    const struct nvml_calls *call = &state->library->call;
+    struct reading values[QUANTITY_COUNT] = {0};
+    int code = NVML_FUNCTION_NOT_FOUND;
+
+    if (state->handle == NULL)
+        return set_error(device, quantity, value, state->ways.absent[quantity].code, out_error);
+    if (quantity == QUANTITY_POWER_LIMIT && call->set_limit != NULL)
+        code = call->set_limit(state->handle, (unsigned)value);
+    else if (quantity == QUANTITY_PERSISTENCE && call->set_persistence != NULL)
+        code = call->set_persistence(state->handle, value != 0 ? NVML_ENABLED : NVML_DISABLED);
+    if (code != NVML_SUCCESS)
+        return set_error(device, quantity, value, code, out_error);
+    nvml_read(device, QUANTITY_BIT(quantity), values);
+    *out_result = values[quantity];
+    return 0;
+}
+
 const struct device_backend device_backend_nvml = {
     .name = "nvml",
     .title = "NVIDIA GPUs, through NVML",
@@ -226,4 +280,5 @@ const struct device_backend device_backend_nvml = {
     .read = nvml_read,
     .processes = nvml_processes,
     .has_instance = nvml_has_instance,
+    .set = nvml_set,
 };

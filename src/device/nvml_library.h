@@ -66,7 +66,9 @@
     X(persistence, false, nvmlDeviceGetPersistenceMode, "nvmlDeviceGetPersistenceMode")                     \
     X(processes, false, nvmlDeviceGetComputeRunningProcesses_v3, "nvmlDeviceGetComputeRunningProcesses_v3", \
       "nvmlDeviceGetComputeRunningProcesses_v2")                                                            \
-    X(processes_v1, false, nvmlDeviceGetComputeRunningProcesses, "nvmlDeviceGetComputeRunningProcesses")
+    X(processes_v1, false, nvmlDeviceGetComputeRunningProcesses, "nvmlDeviceGetComputeRunningProcesses")    \
+    X(set_limit, false, nvmlDeviceSetPowerManagementLimit, "nvmlDeviceSetPowerManagementLimit")             \
+    X(set_persistence, false, nvmlDeviceSetPersistenceMode, "nvmlDeviceSetPersistenceMode")
 
 #define NVML_FUNCTION_TYPE(result, symbol, parameters) typedef result symbol##_function parameters;
 NVML_FUNCTIONS(NVML_FUNCTION_TYPE)

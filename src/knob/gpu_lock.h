@@ -23,7 +23,10 @@
  * Thread-safe.
  */
 
-/* FLY_ESTATE with the holder's name and pid when it is held, FLY_EPERM, FLY_EWRITE. */
+/*
+ * FLY_ESTATE with the holder's name and pid when it is held, FLY_EPERM, FLY_EWRITE. Where the
+ * holder has died and its guard is at work, waits for that, two seconds at most.
+ */
 int gpu_lock_take(const char *directory, const char *uuid, const char *program, int *out_lock,
                   struct fly_error *out_error);
 

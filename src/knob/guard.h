@@ -16,16 +16,16 @@
  *     struct guard guard;
  *
  *     guard_start(&options, &guard, out_error);
- *     guard_hold(&guard, lock, out_error);
+ *     guard_hold(&guard, uuid, lock, out_error);
  *     guard_tell(&guard, uuid, &turn, out_error);     before the knob is turned
  *     ... turn it ...
  *     guard_forget(&guard, uuid, quantity, out_error);  once it is back
  *     guard_end(&guard);
  *
- * It is the program flyball-guard, spawned and not forked, in a session of its own, with
- * no terminal and no file of this process but its end of a socket. It opens the driver
- * by itself before it says that it is ready. SIGINT, SIGTERM, SIGHUP and SIGQUIT do not end
- * it. At the end of the socket, or of the process that started it although
+ * It is the program flyball-guard, spawned and not forked, no child of this process (so that
+ * no wait of the program's meets it), in a session of its own, with no terminal and no file of this process
+ * but its end of a socket. It opens the driver by itself before it says that it is ready. SIGINT, SIGTERM,
+ * SIGHUP and SIGQUIT do not end it. At the end of the socket, or of the process that started it although
  * others have the socket still, it puts back what it was told of, removes the journal's
  * entries, lets go of the locks and exits. What the driver refuses is tried for
  * some seconds, then left to the journal.
@@ -51,8 +51,12 @@ struct guard_options {
  */
 int guard_start(const struct guard_options *options, struct guard *out_guard, struct fly_error *out_error);
 
-/* These fail with FLY_ESTATE when the guard has ended, and return 0 without a guard. */
-int guard_hold(struct guard *guard, int lock, struct fly_error *out_error);
+/*
+ * Gives the guard a duplicate of a GPU's lock, and returns when it has found that GPU:
+ * FLY_EUNSUPPORTED when it has not. This and the next two fail with FLY_ESTATE when the guard
+ * has ended, and return 0 without one.
+ */
+int guard_hold(struct guard *guard, const char *uuid, int lock, struct fly_error *out_error);
 int guard_tell(struct guard *guard, const char *uuid, const struct turn *turn, struct fly_error *out_error);
 int guard_forget(struct guard *guard, const char *uuid, enum quantity quantity, struct fly_error *out_error);
 
@@ -61,9 +65,6 @@ bool guard_lives(const struct guard *guard);
 
 /* Closes the socket and waits for the guard to put back what it still holds, a few seconds at most. */
 void guard_end(struct guard *guard);
-
-/* In the child of a fork: forgets it. */
-void guard_abandon(struct guard *guard);
 
 /* What flyball-guard runs; the exit status. */
 int guard_main(int argc, char **argv);

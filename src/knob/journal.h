@@ -33,7 +33,7 @@
  */
 enum { JOURNAL_PROGRAM_MAX = 64, JOURNAL_BOOT_MAX = 40, JOURNAL_TEXT_MAX = 1024, JOURNAL_PATH_MAX = 512 };
 
-enum journal_kind { JOURNAL_TURNED, JOURNAL_KEPT };
+enum journal_kind { JOURNAL_TURNED, JOURNAL_KEPT, JOURNAL_KIND_COUNT };
 
 struct journal_entry {
     char uuid[DEVICE_TEXT_MAX];
@@ -45,6 +45,10 @@ struct journal_entry {
     size_t turn_count;
     struct turn turns[TURNS_MAX]; /* in the order in which they were made */
 };
+
+/* The file of a GPU: FLY_EUNSUPPORTED for a UUID that can be no part of a file's name. */
+int journal_path(const char *directory, const char *uuid, const char *suffix, char out_path[JOURNAL_PATH_MAX],
+                 struct fly_error *out_error);
 
 /* An entry by this process at this moment, without turns. */
 void journal_begin(const char *uuid, const char *program, struct journal_entry *out_entry);
@@ -73,6 +77,9 @@ int journal_set_aside(const char *directory, enum journal_kind kind, const char 
 
 /* Whether the entry is of this boot: a restart of the machine resets what it speaks of. */
 bool journal_is_of_this_boot(const struct journal_entry *entry);
+
+/* Whether the process that made it lives; with its pid in another namespace that cannot be told. */
+bool journal_maker_lives(const struct journal_entry *entry);
 
 /* The text of an entry, and back; the parser takes whole texts only. FLY_EDATA names the line. */
 size_t journal_format(const struct journal_entry *entry, char text[JOURNAL_TEXT_MAX]);

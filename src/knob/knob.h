@@ -10,6 +10,7 @@
 #include <flyball/error.h>
 
 #include "device/device.h"
+#include "knob/runtime_directory.h" /* KNOB_RUNTIME_VARIABLE */
 
 /*
  * Power limits of GPUs, turned and always turned back.
@@ -62,7 +63,6 @@ struct knob_options {
 
 #define KNOB_READONLY_PATH "/etc/flyball/readonly"
 #define KNOB_MPS_DIRECTORY "/tmp/nvidia-mps"
-#define KNOB_RUNTIME_VARIABLE "FLYBALL_RUNTIME_DIR"
 
 /* Where a GPU's knob stands with regard to us. */
 enum knob_state {

@@ -26,6 +26,8 @@
  */
 enum { RUNTIME_PATH_MAX = 256 };
 
+#define KNOB_RUNTIME_VARIABLE "FLYBALL_RUNTIME_DIR"
+
 int runtime_directory_find(const char *given, char out_path[RUNTIME_PATH_MAX], struct fly_error *out_error);
 
 /* The name of a network file system by statfs's number, "NFS", or NULL for a local one. */

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef FLYBALL_KNOB_GUARD_PRIVATE_H
+#define FLYBALL_KNOB_GUARD_PRIVATE_H
+
+#include <flyball/error.h>
+
+#include "knob/turn.h"
+
+/*
+ * What a session and its guard say to each other, one message at a time over a socket
+ * that keeps messages whole. Both are of one build: the first word on the guard's command
+ * line says of which protocol.
+ */
+#define GUARD_PROTOCOL "1"
+enum { GUARD_SOCKET = 3 }; /* the guard's end */
+
+enum guard_word {
+    GUARD_READY,  /* of the guard, with its pid, or the error that keeps it from being so */
+    GUARD_HOLD,   /* with a lock; answered by GUARD_HELD */
+    GUARD_HELD,   /* of the guard: 0 or an error */
+    GUARD_TELL,   /* a turn, in place of what was told of that knob before */
+    GUARD_FORGET, /* that knob stands as it should */
+};
+
+struct guard_message {
+    enum guard_word word;
+    pid_t pid;
+    char uuid[DEVICE_TEXT_MAX];
+    struct turn turn;
+    struct fly_error error;
+};
+
+#endif

@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The guard's side: remembers what was turned, and turns it back when its session ends. */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/number.h"
+#include "knob/guard.h"
+#include "knob/guard_private.h"
+#include "knob/journal.h"
+
+enum { ARGUMENTS = 5, GUARD_TURNS_MAX = DEVICES_MAX * TURNS_MAX };
+enum { LOOK_MS = 100, TRIES = 100, TRY_NS = 100000000 }; /* ten seconds of trying */
+
+struct told {
+    char uuid[DEVICE_TEXT_MAX];
+    struct turn turn;
+};
+
+/* Large, and there is one. */
+struct guarding {
+    struct device_list list;
+    const char *directory;
+    pid_t session;
+    int session_fd; /* readable when the session has ended; -1: not to be had */
+    int locks[DEVICES_MAX];
+    size_t lock_count;
+    struct told told[GUARD_TURNS_MAX]; /* in the order in which the knobs were first turned */
+    size_t told_count;
+};
+
+/* Leaves the process that started it: its children are its own business. */
+static void detach(void)
+{
+    static const int ignored[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE, SIGTSTP, SIGUSR1, SIGUSR2};
+    sigset_t none;
+
+    for (size_t i = 0; i < sizeof ignored / sizeof ignored[0]; i++)
+        signal(ignored[i], SIG_IGN);
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+    syscall(SYS_close_range, GUARD_SOCKET + 1, ~0U, 0);
+    switch (fork()) {
+    case 0:
+        break;
+    case -1: /* then it stays a child */
+        break;
+    default:
+        _exit(0);
+    }
+}
+
+static int open_devices(struct guarding *guarding, const char *nvml_path, struct fly_error *out_error)
+{
+    struct device_options options = {.nvml_path = nvml_path[0] != '\0' ? nvml_path : NULL};
+    int code = FLY_EUNSUPPORTED;
+
+    error_set(out_error, code, "no driver is there through which something can be set; see 'flyball doctor'");
+    for (size_t i = 0; device_backends[i] != NULL; i++) {
+        if (device_backends[i]->set != NULL &&
+            device_backends[i]->open(&options, &guarding->list, out_error) == 0)
+            code = 0;
+    }
+    return code;
+}
+
+static void answer(enum guard_word word, const char *uuid, const struct fly_error *error)
+{
+    struct guard_message message;
+    ssize_t sent;
+
+    memset(&message, 0, sizeof message);
+    message.word = word;
+    message.pid = getpid();
+    snprintf(message.uuid, sizeof message.uuid, "%s", uuid);
+    message.error = *error;
+    do
+        sent = send(GUARD_SOCKET, &message, sizeof message, MSG_NOSIGNAL);
+    while (sent < 0 && errno == EINTR);
+}
+
+static const struct device *device_of(const struct guarding *guarding, const char *uuid)
+{
+    size_t place = device_list_find(&guarding->list, DEVICE_GPU, uuid);
+
+    return place < guarding->list.count ? &guarding->list.devices[place] : NULL;
+}
+
+static void hold(struct guarding *guarding, const char *uuid, int lock)
+{
+    struct fly_error error = {.code = 0};
+
+    if (device_of(guarding, uuid) == NULL)
+        error_set(
+            &error, FLY_EUNSUPPORTED,
+            "the guard, which turns knobs back, does not see the GPU '%s'; see whether 'flyball doctor' does",
+            uuid);
+    else if (lock >= 0 && guarding->lock_count < DEVICES_MAX)
+        guarding->locks[guarding->lock_count++] = lock;
+    answer(GUARD_HELD, uuid, &error);
+}
+
+static size_t place_of(const struct guarding *guarding, const char *uuid, enum quantity quantity)
+{
+    size_t i = 0;
+
+    while (i < guarding->told_count &&
+           (guarding->told[i].turn.quantity != quantity || strcmp(guarding->told[i].uuid, uuid) != 0))
+        i++;
+    return i;
+}
+
+static void remember(struct guarding *guarding, const struct guard_message *message)
+{
+    size_t place = place_of(guarding, message->uuid, message->turn.quantity);
+
+    if (place == GUARD_TURNS_MAX)
+        return;
+    if (place == guarding->told_count) {
+        snprintf(guarding->told[place].uuid, sizeof guarding->told[place].uuid, "%s", message->uuid);
+        guarding->told_count++;
+    }
+    guarding->told[place].turn = message->turn;
+}
+
+static void forget(struct guarding *guarding, size_t place)
+{
+    if (place >= guarding->told_count)
+        return;
+    guarding->told_count--;
+    memmove(&guarding->told[place], &guarding->told[place + 1],
+            (guarding->told_count - place) * sizeof guarding->told[0]);
+}
+
+/* The next message; returns false at the session's end, and where `wait` is false when there is none now. */
+static bool take_message(struct guarding *guarding, bool wait)
+{
+    struct guard_message message;
+    struct iovec part = {.iov_base = &message, .iov_len = sizeof message};
+    union {
+        struct cmsghdr header;
+        char bytes[CMSG_SPACE(sizeof(int))];
+    } control;
+    struct msghdr whole = {
+        .msg_iov = &part, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
+    const struct cmsghdr *header;
+    int lock = -1;
+    ssize_t length;
+
+    do
+        length = recvmsg(GUARD_SOCKET, &whole, MSG_CMSG_CLOEXEC | (wait ? 0 : MSG_DONTWAIT));
+    while (length < 0 && errno == EINTR);
+    if (length != (ssize_t)sizeof message)
+        return false;
+    header = CMSG_FIRSTHDR(&whole);
+    if (header != NULL && header->cmsg_type == SCM_RIGHTS)
+        memcpy(&lock, CMSG_DATA(header), sizeof lock);
+    message.uuid[sizeof message.uuid - 1] = '\0';
+    if (message.word == GUARD_HOLD)
+        hold(guarding, message.uuid, lock);
+    else if (message.word == GUARD_TELL)
+        remember(guarding, &message);
+    else if (message.word == GUARD_FORGET)
+        forget(guarding, place_of(guarding, message.uuid, message.turn.quantity));
+    return true;
+}
+
+static bool session_lives(const struct guarding *guarding)
+{
+    struct pollfd wanted = {.fd = guarding->session_fd, .events = POLLIN};
+
+    if (guarding->session_fd >= 0)
+        return poll(&wanted, 1, 0) == 0;
+    return kill(guarding->session, 0) == 0 || errno == EPERM;
+}
+
+/* Until the session ends: its end of the socket, or the process although a child of it has the socket. */
+static void attend(struct guarding *guarding)
+{
+    for (;;) {
+        struct pollfd wanted[] = {{.fd = GUARD_SOCKET, .events = POLLIN},
+                                  {.fd = guarding->session_fd, .events = POLLIN}};
+        int ready = poll(wanted, 2, guarding->session_fd >= 0 ? -1 : LOOK_MS);
+
+        if (ready > 0 && wanted[0].revents != 0) {
+            if (!take_message(guarding, true))
+                return;
+        } else if (!session_lives(guarding)) {
+            while (take_message(guarding, false)) {
+            }
+            return;
+        }
+    }
+}
+
+static bool is_told_of(const struct guarding *guarding, const char *uuid)
+{
+    for (size_t i = 0; i < guarding->told_count; i++) {
+        if (strcmp(guarding->told[i].uuid, uuid) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* The last turned first. What fails is tried again. */
+static void put_back(struct guarding *guarding)
+{
+    for (size_t i = guarding->told_count; i > 0; i--) {
+        struct told told = guarding->told[i - 1];
+        const struct device *device = device_of(guarding, told.uuid);
+        int64_t found;
+
+        if (device == NULL || turn_back(device, &told.turn, &found, NULL) == TURN_FAILED)
+            continue;
+        forget(guarding, i - 1);
+        if (!is_told_of(guarding, told.uuid))
+            journal_remove(guarding->directory, JOURNAL_TURNED, told.uuid, NULL);
+    }
+}
+
+int guard_main(int argc, char **argv)
+{
+    static struct guarding guarding;
+    const struct timespec pause = {.tv_nsec = TRY_NS};
+    struct fly_error error = {.code = 0};
+    uint64_t session;
+
+    if (argc != ARGUMENTS || strcmp(argv[1], GUARD_PROTOCOL) != 0 ||
+        !number_parse_u64(argv[2], INT32_MAX, &session) || session == 0)
+        return fly_error_exit_status(FLY_EUSAGE);
+    guarding.session = (pid_t)session;
+    guarding.directory = argv[3];
+    detach();
+    guarding.session_fd = (int)syscall(SYS_pidfd_open, guarding.session, 0);
+    if (open_devices(&guarding, argv[4], &error) == 0)
+        error.code = 0;
+    (void)!chdir("/");
+    answer(GUARD_READY, "", &error);
+    if (error.code < 0)
+        return fly_error_exit_status(error.code);
+    attend(&guarding);
+    put_back(&guarding);
+    for (int i = 0; i < TRIES && guarding.told_count > 0; i++) {
+        nanosleep(&pause, NULL);
+        put_back(&guarding);
+    }
+    device_list_close(&guarding.list);
+    return 0;
+}

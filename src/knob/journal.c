@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Entries on disk. They are not written through base/atomic_file, because that follows
+ * links: in a directory that all users write to, a link is how one of them would have
+ * root write elsewhere.
+ */
+#include "knob/journal.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/error.h"
+
+static const char *const suffixes[] = {[JOURNAL_TURNED] = ".turned", [JOURNAL_KEPT] = ".kept"};
+_Static_assert(sizeof suffixes / sizeof suffixes[0] == JOURNAL_KIND_COUNT, "a suffix for every kind");
+
+enum { STAT_BYTES = 1024, START_FIELD = 22 };
+
+int journal_path(const char *directory, const char *uuid, const char *suffix, char out_path[JOURNAL_PATH_MAX],
+                 struct fly_error *out_error)
+{
+    int length = snprintf(out_path, JOURNAL_PATH_MAX, "%s/%s%s", directory, uuid, suffix);
+
+    if (uuid[0] == '\0' || uuid[0] == '.' || strpbrk(uuid, "/\n") != NULL || length >= JOURNAL_PATH_MAX)
+        return error_set(out_error, FLY_EUNSUPPORTED,
+                         "the GPU's name '%.96s' can be no name of a file, so that its knobs are not turned; "
+                         "see what 'nvidia-smi -L' calls it",
+                         uuid);
+    return 0;
+}
+
+/* The first bytes of a file of the kernel's, as text; empty where it cannot be read. */
+static void read_text(const char *path, char *text, size_t bytes)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t length = fd >= 0 ? read(fd, text, bytes - 1) : 0;
+
+    text[length > 0 ? length : 0] = '\0';
+    if (fd >= 0)
+        close(fd);
+}
+
+static void read_boot(char boot[JOURNAL_BOOT_MAX])
+{
+    read_text("/proc/sys/kernel/random/boot_id", boot, JOURNAL_BOOT_MAX);
+    boot[strcspn(boot, "\n")] = '\0';
+    if (boot[0] == '\0')
+        snprintf(boot, JOURNAL_BOOT_MAX, "unknown");
+}
+
+/* When a process began, in ticks since the boot; 0: there is none, or it is not known. */
+static uint64_t start_of(pid_t pid)
+{
+    char path[64], text[STAT_BYTES];
+    const char *at;
+
+    snprintf(path, sizeof path, "/proc/%lld/stat", (long long)pid);
+    read_text(path, text, sizeof text);
+    at = strrchr(text, ')'); /* the second field is a name, which may hold anything */
+    for (int field = 2; at != NULL && field < START_FIELD; field++) {
+        at = strchr(at, ' ');
+        at = at != NULL ? at + 1 : NULL;
+    }
+    return at != NULL ? strtoull(at, NULL, 10) : 0;
+}
+
+void journal_begin(const char *uuid, const char *program, struct journal_entry *out_entry)
+{
+    *out_entry = (struct journal_entry){
+        .pid = getpid(), .start_ticks = start_of(getpid()), .date_s = (int64_t)time(NULL)};
+    snprintf(out_entry->uuid, sizeof out_entry->uuid, "%s", uuid);
+    snprintf(out_entry->program, sizeof out_entry->program, "%s", program);
+    for (char *at = out_entry->program; *at != '\0'; at++) {
+        if ((unsigned char)*at < ' ' || *at == 0x7F)
+            *at = '?';
+    }
+    read_boot(out_entry->boot);
+}
+
+bool journal_is_of_this_boot(const struct journal_entry *entry)
+{
+    char boot[JOURNAL_BOOT_MAX];
+
+    read_boot(boot);
+    return strcmp(boot, entry->boot) == 0;
+}
+
+bool journal_maker_lives(const struct journal_entry *entry)
+{
+    return entry->pid > 0 && entry->start_ticks != 0 && start_of(entry->pid) == entry->start_ticks;
+}
+
+static int write_failed(const char *path, int cause, struct fly_error *out_error)
+{
+    return error_set(
+        out_error, cause == EACCES || cause == EPERM ? FLY_EPERM : FLY_EWRITE,
+        "the journal's entry '%s' cannot be written: %s; free space there, look at its owner, or name "
+        "another directory in FLYBALL_RUNTIME_DIR",
+        path, strerror(cause));
+}
+
+/* Brings the names in the directory to the disk; 0 or errno. */
+static int sync_directory(const char *directory)
+{
+    int fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC), cause = 0;
+
+    if (fd < 0)
+        return errno;
+    if (fsync(fd) < 0 && errno != EINVAL)
+        cause = errno;
+    close(fd);
+    return cause;
+}
+
+/* A new file with that text, on disk; 0 or errno. */
+static int write_new(const char *path, const char *text, size_t length)
+{
+    int fd, cause = 0;
+    ssize_t written;
+
+    if (unlink(path) < 0 && errno != ENOENT)
+        return errno;
+    fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
+    if (fd < 0)
+        return errno;
+    written = write(fd, text, length);
+    if (written != (ssize_t)length)
+        cause = written < 0 ? errno : ENOSPC;
+    else if (fchmod(fd, 0644) < 0 || fsync(fd) < 0)
+        cause = errno;
+    if (close(fd) < 0 && cause == 0)
+        cause = errno;
+    return cause;
+}
+
+int journal_write(const char *directory, enum journal_kind kind, const struct journal_entry *entry,
+                  struct fly_error *out_error)
+{
+    char path[JOURNAL_PATH_MAX], temporary[JOURNAL_PATH_MAX + 16], text[JOURNAL_TEXT_MAX];
+    int cause, code = journal_path(directory, entry->uuid, suffixes[kind], path, out_error);
+
+    if (code < 0)
+        return code;
+    snprintf(temporary, sizeof temporary, "%s.new", path);
+    cause = write_new(temporary, text, journal_format(entry, text));
+    if (cause == 0 && rename(temporary, path) < 0)
+        cause = errno;
+    if (cause == 0)
+        cause = sync_directory(directory);
+    else
+        unlink(temporary);
+    return cause == 0 ? 0 : write_failed(path, cause, out_error);
+}
+
+static int read_failed(const char *path, int cause, struct fly_error *out_error)
+{
+    int code = cause == ENOENT ? FLY_ENOTFOUND : cause == EACCES || cause == EPERM ? FLY_EPERM : FLY_EREAD;
+
+    return error_set(out_error, code, "the journal's entry '%s' cannot be read: %s; look at it as root", path,
+                     strerror(cause));
+}
+
+/* The text of the entry, if it is a file whose word counts. */
+static int read_entry(const char *path, char text[JOURNAL_TEXT_MAX], struct fly_error *out_error)
+{
+    int fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    struct stat status;
+    ssize_t length;
+
+    if (fd < 0)
+        return read_failed(path, errno, out_error);
+    if (fstat(fd, &status) < 0 || !S_ISREG(status.st_mode) ||
+        (status.st_uid != 0 && status.st_uid != geteuid())) {
+        close(fd);
+        return error_set(
+            out_error, FLY_EPERM,
+            "the journal's entry '%s' is not root's nor this user's, and is not believed; look at it, "
+            "and remove it",
+            path);
+    }
+    length = read(fd, text, JOURNAL_TEXT_MAX);
+    close(fd);
+    if (length < 0)
+        return read_failed(path, errno, out_error);
+    if (length == JOURNAL_TEXT_MAX || memchr(text, '\0', (size_t)length) != NULL)
+        length = 0; /* nothing that was written here */
+    text[length] = '\0';
+    return 0;
+}
+
+int journal_read(const char *directory, enum journal_kind kind, const char *uuid,
+                 struct journal_entry *out_entry, struct fly_error *out_error)
+{
+    char path[JOURNAL_PATH_MAX], text[JOURNAL_TEXT_MAX];
+    struct journal_entry entry;
+    int code = journal_path(directory, uuid, suffixes[kind], path, out_error);
+
+    if (code == 0)
+        code = read_entry(path, text, out_error);
+    if (code < 0)
+        return code;
+    if (journal_parse(text, &entry, NULL) < 0 || strcmp(entry.uuid, uuid) != 0)
+        return error_set(
+            out_error, FLY_EDATA,
+            "the journal's entry '%s' is corrupt; see there what the GPU's limit was, and set it with "
+            "'flyball power set' or 'nvidia-smi -pl'",
+            path);
+    *out_entry = entry;
+    return 0;
+}
+
+int journal_remove(const char *directory, enum journal_kind kind, const char *uuid,
+                   struct fly_error *out_error)
+{
+    char path[JOURNAL_PATH_MAX];
+    int cause, code = journal_path(directory, uuid, suffixes[kind], path, out_error);
+
+    if (code < 0)
+        return code;
+    if (unlink(path) < 0)
+        return errno == ENOENT ? 0 : write_failed(path, errno, out_error);
+    cause = sync_directory(directory);
+    return cause == 0 ? 0 : write_failed(path, cause, out_error);
+}
+
+int journal_set_aside(const char *directory, enum journal_kind kind, const char *uuid,
+                      struct fly_error *out_error)
+{
+    char path[JOURNAL_PATH_MAX], aside[JOURNAL_PATH_MAX + 16];
+    int code = journal_path(directory, uuid, suffixes[kind], path, out_error);
+
+    if (code < 0)
+        return code;
+    snprintf(aside, sizeof aside, "%s.corrupt", path);
+    return rename(path, aside) < 0 ? write_failed(aside, errno, out_error) : 0;
+}
+
+static bool parse_name(const char *file, struct journal_name *out_name)
+{
+    size_t length = strlen(file);
+
+    for (int kind = 0; kind < JOURNAL_KIND_COUNT; kind++) {
+        size_t suffix = strlen(suffixes[kind]);
+
+        if (file[0] == '.' || length <= suffix || length - suffix >= sizeof out_name->uuid ||
+            strcmp(file + length - suffix, suffixes[kind]) != 0)
+            continue;
+        snprintf(out_name->uuid, sizeof out_name->uuid, "%.*s", (int)(length - suffix), file);
+        out_name->kind = (enum journal_kind)kind;
+        return true;
+    }
+    return false;
+}
+
+int journal_list(const char *directory, struct journal_name *out_names, size_t maximum,
+                 struct fly_error *out_error)
+{
+    DIR *opened = opendir(directory);
+    size_t count = 0;
+    struct journal_name name;
+    const struct dirent *file;
+
+    if (opened == NULL)
+        return read_failed(directory, errno, out_error);
+    while ((file = readdir(opened)) != NULL) {
+        if (!parse_name(file->d_name, &name))
+            continue;
+        if (count < maximum)
+            out_names[count] = name;
+        count++;
+    }
+    closedir(opened);
+    return (int)count;
+}

@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A journal's entry as text: line by line, in one order, ended by a line that says so. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/number.h"
+#include "knob/journal.h"
+
+enum { LINE_MAX_BYTES = 192 };
+
+static const char first_line[] = "flyball-journal 1";
+
+size_t journal_format(const struct journal_entry *entry, char text[JOURNAL_TEXT_MAX])
+{
+    int length = snprintf(text, JOURNAL_TEXT_MAX, "%s\ngpu %s\nboot %s\nby %lld %llu %s\ndate %lld\n",
+                          first_line, entry->uuid, entry->boot, (long long)entry->pid,
+                          (unsigned long long)entry->start_ticks, entry->program, (long long)entry->date_s);
+
+    for (size_t i = 0; i < entry->turn_count; i++) {
+        const struct turn *turn = &entry->turns[i];
+
+        length += snprintf(text + length, JOURNAL_TEXT_MAX - (size_t)length, "turn %s %lld %lld %lld\n",
+                           quantity_facts[turn->quantity].key, (long long)turn->previous,
+                           (long long)turn->earlier, (long long)turn->ours);
+    }
+    length += snprintf(text + length, JOURNAL_TEXT_MAX - (size_t)length, "end\n");
+    return (size_t)length;
+}
+
+struct reader {
+    const char *rest;
+    unsigned line;
+    char text[LINE_MAX_BYTES]; /* the line at hand */
+    char *words;               /* what is left of it */
+};
+
+/* The next line, which begins with that word; false else. */
+static bool next_line(struct reader *reader, const char *word)
+{
+    const char *end = strchr(reader->rest, '\n');
+    size_t length = end != NULL ? (size_t)(end - reader->rest) : 0, word_length = strlen(word);
+
+    reader->line++;
+    if (end == NULL || length >= sizeof reader->text)
+        return false;
+    memcpy(reader->text, reader->rest, length);
+    reader->text[length] = '\0';
+    reader->rest = end + 1;
+    if (strncmp(reader->text, word, word_length) != 0)
+        return false;
+    reader->words = reader->text + word_length;
+    return *reader->words == '\0' || *reader->words++ == ' ';
+}
+
+static bool take_number(struct reader *reader, uint64_t maximum, uint64_t *out_value)
+{
+    char *word = strsep(&reader->words, " ");
+
+    return word != NULL && number_parse_u64(word, maximum, out_value);
+}
+
+/* All that is left, of printable characters and not nothing. */
+static bool take_rest(struct reader *reader, char *text, size_t bytes)
+{
+    size_t length = reader->words != NULL ? strlen(reader->words) : 0;
+
+    if (length == 0 || length >= bytes)
+        return false;
+    for (size_t i = 0; i < length; i++) {
+        if ((unsigned char)reader->words[i] < ' ' || reader->words[i] == 0x7F)
+            return false;
+    }
+    memcpy(text, reader->words, length + 1);
+    return true;
+}
+
+static bool take_maker(struct reader *reader, struct journal_entry *entry)
+{
+    uint64_t pid;
+
+    if (!take_number(reader, INT32_MAX, &pid) || !take_number(reader, UINT64_MAX, &entry->start_ticks))
+        return false;
+    entry->pid = (pid_t)pid;
+    return take_rest(reader, entry->program, sizeof entry->program);
+}
+
+/* Driver's values fit 32 bits. */
+static bool take_turn(struct reader *reader, struct turn *out_turn)
+{
+    const char *key = strsep(&reader->words, " ");
+    int quantity = key != NULL ? quantity_find(key) : -1;
+    uint64_t previous, earlier, ours;
+
+    if (quantity < 0 || (QUANTITY_BIT(quantity) & QUANTITIES_SETTABLE) == 0 ||
+        !take_number(reader, UINT32_MAX, &previous) || !take_number(reader, UINT32_MAX, &earlier) ||
+        !take_number(reader, UINT32_MAX, &ours) || reader->words != NULL)
+        return false;
+    *out_turn = (struct turn){(enum quantity)quantity, (int64_t)previous, (int64_t)earlier, (int64_t)ours};
+    return true;
+}
+
+static bool parse_head(struct reader *reader, struct journal_entry *entry)
+{
+    uint64_t date;
+
+    if (!next_line(reader, first_line) || reader->words[0] != '\0')
+        return false;
+    if (!next_line(reader, "gpu") || !take_rest(reader, entry->uuid, sizeof entry->uuid))
+        return false;
+    if (!next_line(reader, "boot") || !take_rest(reader, entry->boot, sizeof entry->boot))
+        return false;
+    if (!next_line(reader, "by") || !take_maker(reader, entry))
+        return false;
+    if (!next_line(reader, "date") || !take_number(reader, INT64_MAX, &date) || reader->words != NULL)
+        return false;
+    entry->date_s = (int64_t)date;
+    return true;
+}
+
+static bool parse(struct reader *reader, struct journal_entry *entry)
+{
+    if (!parse_head(reader, entry))
+        return false;
+    while (strncmp(reader->rest, "turn ", strlen("turn ")) == 0) {
+        if (entry->turn_count == TURNS_MAX || !next_line(reader, "turn") ||
+            !take_turn(reader, &entry->turns[entry->turn_count]))
+            return false;
+        entry->turn_count++;
+    }
+    return next_line(reader, "end") && reader->words[0] == '\0' && reader->rest[0] == '\0';
+}
+
+int journal_parse(const char *text, struct journal_entry *out_entry, struct fly_error *out_error)
+{
+    struct journal_entry entry = {.pid = 0};
+    struct reader reader = {.rest = text};
+
+    if (!parse(&reader, &entry))
+        return error_set(out_error, FLY_EDATA,
+                         "line %u of the journal's entry is not as it was written; its file was "
+                         "damaged or cut short",
+                         reader.line);
+    *out_entry = entry;
+    return 0;
+}

@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Opens and closes sessions. */
+#include "knob/knob.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "knob/gpu_lock.h"
+#include "knob/knob_private.h"
+#include "meter/fork_guard.h"
+
+static const char *or_default(const char *text, const char *instead)
+{
+    return text != NULL && text[0] != '\0' ? text : instead;
+}
+
+struct turnable_options knob_others(const struct knob_options *options)
+{
+    return (struct turnable_options){
+        .readonly_path = or_default(options->readonly_path, KNOB_READONLY_PATH),
+        .proc_root = or_default(options->proc_root, "/proc"),
+        .mps_pipe_directory = or_default(options->mps_pipe_directory, KNOB_MPS_DIRECTORY),
+        .allowed = options->allowed,
+        .allowed_count = options->allowed_count,
+    };
+}
+
+int knob_check_fork(const struct knob *knob, struct fly_error *out_error)
+{
+    if (knob->generation == fork_generation())
+        return 0;
+    return error_set(
+        out_error, FLY_ESTATE,
+        "the knobs were opened by the parent of this process, which alone turns them; open them here "
+        "once it has closed them");
+}
+
+static void read_previous(struct knob_gpu *gpu)
+{
+    struct device_reading reading;
+    const struct reading *limit = &reading.values[QUANTITY_POWER_LIMIT];
+
+    device_read(gpu->device, &clock_real, QUANTITY_BIT(QUANTITY_POWER_LIMIT), &reading);
+    gpu->report.previous_mw = limit->state == READING_OK ? limit->value : 0;
+}
+
+/* Takes the lock, repairs, and looks whether others use it; the report says what came of it. */
+static int open_gpu(struct knob *knob, struct knob_gpu *gpu, const char *program)
+{
+    const char *uuid = gpu->device->info.uuid;
+    struct fly_error *error = &gpu->report.error;
+    struct repair repair;
+    int code = 0;
+
+    if (gpu->device->backend->set != NULL)
+        code = gpu_lock_take(knob->directory, uuid, program, &gpu->lock, error);
+    if (code == 0 && gpu->lock >= 0 && repair_is_due(knob->directory, uuid, JOURNAL_TURNED)) {
+        repair_gpu(knob->directory, gpu->device, JOURNAL_TURNED, &repair);
+        snprintf(gpu->report.repaired, sizeof gpu->report.repaired, "%.191s", repair.text);
+        if (repair.end == REPAIR_FAILED)
+            code = error_set(error, FLY_ESTATE, "%s", repair.text);
+    }
+    read_previous(gpu);
+    if (code == 0)
+        code = turnable_check(&knob->others, gpu->device, error);
+    return code;
+}
+
+/* An entry that an earlier kept session left, if its setting stands; it knows what stood before all of them.
+ */
+static void adopt_kept(const struct knob *knob, struct knob_gpu *gpu)
+{
+    struct journal_entry kept;
+    const struct turn *limit;
+
+    if (journal_read(knob->directory, JOURNAL_KEPT, gpu->device->info.uuid, &kept, NULL) < 0 ||
+        !journal_is_of_this_boot(&kept))
+        return;
+    memcpy(gpu->entry.turns, kept.turns, sizeof kept.turns);
+    gpu->entry.turn_count = kept.turn_count;
+    limit = knob_turn_of(gpu, QUANTITY_POWER_LIMIT);
+    if (limit == NULL || !turn_stands(limit, gpu->report.previous_mw))
+        gpu->entry.turn_count = 0;
+    else
+        gpu->report.state = KNOB_TURNED;
+    gpu->report.persistence_turned = knob_turn_of(gpu, QUANTITY_PERSISTENCE) != NULL;
+}
+
+static void open_gpus(struct knob *knob, const struct device *const *devices, const char *program)
+{
+    for (size_t i = 0; i < knob->count; i++) {
+        struct knob_gpu *gpu = &knob->gpus[i];
+
+        gpu->device = devices[i];
+        gpu->lock = -1;
+        journal_begin(devices[i]->info.uuid, program, &gpu->entry);
+        gpu->report.state = open_gpu(knob, gpu, program) == 0 ? KNOB_UNTURNED : KNOB_DENIED;
+        if (knob->kind == JOURNAL_KEPT && gpu->report.state == KNOB_UNTURNED)
+            adopt_kept(knob, gpu);
+        if (gpu->report.state == KNOB_DENIED) {
+            gpu_lock_release(gpu->lock);
+            gpu->lock = -1;
+        }
+    }
+}
+
+static bool any_to_turn(const struct knob *knob)
+{
+    for (size_t i = 0; i < knob->count; i++) {
+        if (knob->gpus[i].report.state != KNOB_DENIED)
+            return true;
+    }
+    return false;
+}
+
+static int start_guard(struct knob *knob, const struct knob_options *options, struct fly_error *out_error)
+{
+    struct guard_options guard = {
+        .path = options->guard_path, .nvml_path = options->nvml_path, .directory = knob->directory};
+    int code = guard_start(&guard, &knob->guard, out_error);
+
+    for (size_t i = 0; i < knob->count && code == 0; i++) {
+        const struct knob_gpu *gpu = &knob->gpus[i];
+
+        if (gpu->report.state != KNOB_DENIED)
+            code = guard_hold(&knob->guard, gpu->device->info.uuid, gpu->lock, out_error);
+    }
+    return code;
+}
+
+int knob_open(const struct knob_options *options, const struct device *const *devices, size_t count,
+              struct knob **out_knob, struct fly_error *out_error)
+{
+    struct knob *knob;
+    int code;
+
+    if (count > DEVICES_MAX)
+        return error_set(out_error, FLY_ELIMIT,
+                         "%zu GPUs are more than %d; turn the knobs of fewer at a time", count, DEVICES_MAX);
+    knob = calloc(1, sizeof *knob + count * sizeof knob->gpus[0]);
+    if (knob == NULL)
+        return error_no_memory(out_error);
+    knob->guard.socket = -1;
+    knob->generation = fork_generation();
+    knob->others = knob_others(options);
+    knob->kind = options->kept ? JOURNAL_KEPT : JOURNAL_TURNED;
+    code = runtime_directory_find(options->runtime_directory, knob->directory, out_error);
+    if (code == 0) {
+        knob->count = count;
+        open_gpus(knob, devices, or_default(options->program, "flyball"));
+        if (!options->kept && any_to_turn(knob))
+            code = start_guard(knob, options, out_error);
+    }
+    if (code < 0)
+        knob_close(knob, NULL);
+    else
+        *out_knob = knob;
+    return code;
+}
+
+int knob_may_turn(const struct knob *knob, size_t place, struct fly_error *out_error)
+{
+    const struct knob_report *report = &knob->gpus[place].report;
+    int code = knob_check_fork(knob, out_error);
+
+    if (code < 0 || report->error.code == 0)
+        return code;
+    return error_set(out_error, report->error.code, "%s", report->error.text);
+}
+
+int knob_watch_fd(const struct knob *knob)
+{
+    return knob_check_fork(knob, NULL) < 0 ? -1 : knob->guard.socket;
+}
+
+const struct knob_report *knob_report(const struct knob *knob, size_t place)
+{
+    return &knob->gpus[place].report;
+}
+
+void knob_close(struct knob *knob, struct knob_report *out_reports)
+{
+    if (knob == NULL)
+        return;
+    if (knob_check_fork(knob, NULL) == 0) {
+        if (knob->kind == JOURNAL_TURNED)
+            knob_restore(knob, NULL);
+        guard_end(&knob->guard);
+        for (size_t i = 0; i < knob->count; i++)
+            gpu_lock_release(knob->gpus[i].lock);
+    }
+    for (size_t i = 0; i < knob->count && out_reports != NULL; i++)
+        out_reports[i] = knob->gpus[i].report;
+    free(knob);
+}

@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Puts back what a session turned, and notices who else turned it. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "knob/knob_private.h"
+
+struct turn *knob_turn_of(struct knob_gpu *gpu, enum quantity quantity)
+{
+    for (size_t i = 0; i < gpu->entry.turn_count; i++) {
+        if (gpu->entry.turns[i].quantity == quantity)
+            return &gpu->entry.turns[i];
+    }
+    return NULL;
+}
+
+int knob_write_entry(const struct knob *knob, const struct knob_gpu *gpu, struct fly_error *out_error)
+{
+    if (gpu->entry.turn_count == 0)
+        return journal_remove(knob->directory, knob->kind, gpu->device->info.uuid, out_error);
+    return journal_write(knob->directory, knob->kind, &gpu->entry, out_error);
+}
+
+int knob_drop_turn(struct knob *knob, struct knob_gpu *gpu, enum quantity quantity,
+                   struct fly_error *out_error)
+{
+    struct turn *turn = knob_turn_of(gpu, quantity);
+    int code;
+
+    if (turn == NULL)
+        return 0;
+    gpu->entry.turn_count--;
+    memmove(turn, turn + 1, (size_t)(&gpu->entry.turns[gpu->entry.turn_count] - turn) * sizeof *turn);
+    code = knob_write_entry(knob, gpu, out_error);
+    /* A guard that has ended has nothing to forget. */
+    guard_forget(&knob->guard, gpu->device->info.uuid, quantity, NULL);
+    return code;
+}
+
+static void say_foreign(struct knob_gpu *gpu, int64_t found_mw)
+{
+    gpu->report.state = KNOB_FOREIGN;
+    gpu->report.found_mw = found_mw;
+    error_set(
+        &gpu->report.error, FLY_ESTATE,
+        "the power limit of GPU %u was changed by another program to %g W, after it was set to %g W here; it "
+        "is left at that, and was %g W before: find out who else turns it",
+        gpu->device->info.index, (double)found_mw * 1e-3, (double)gpu->report.set_mw * 1e-3,
+        (double)gpu->report.previous_mw * 1e-3);
+}
+
+/* One knob; the error is that of a knob that could not be put back, or forgotten. */
+static int put_back_one(struct knob *knob, struct knob_gpu *gpu, const struct turn *turn,
+                        struct fly_error *out_error)
+{
+    int64_t found;
+
+    switch (turn_back(gpu->device, turn, &found, out_error)) {
+    case TURN_FAILED:
+        gpu->report.state = KNOB_STUCK;
+        return FLY_EREAD;
+    case TURN_FOREIGN:
+        if (turn->quantity == QUANTITY_POWER_LIMIT)
+            say_foreign(gpu, found);
+        break;
+    case TURN_RESTORED:
+    case TURN_UNNEEDED:
+        if (turn->quantity == QUANTITY_PERSISTENCE)
+            gpu->report.persistence_turned = false;
+        break;
+    }
+    return knob_drop_turn(knob, gpu, turn->quantity, out_error);
+}
+
+int knob_put_back(struct knob *knob, struct knob_gpu *gpu, struct fly_error *out_error)
+{
+    struct fly_error error = {.code = 0};
+    int code = 0;
+
+    /* What is FOREIGN stays so. */
+    if (gpu->report.state == KNOB_TURNED || gpu->report.state == KNOB_STUCK)
+        gpu->report.state = KNOB_UNTURNED;
+    for (size_t i = gpu->entry.turn_count; i > 0; i--) {
+        struct turn turn = gpu->entry.turns[i - 1];
+
+        if (put_back_one(knob, gpu, &turn, &error) < 0 && code == 0) {
+            code = error.code;
+            if (out_error != NULL)
+                *out_error = error;
+        }
+    }
+    if (gpu->report.state == KNOB_STUCK)
+        gpu->report.error = error;
+    else if (gpu->report.state == KNOB_UNTURNED)
+        gpu->report.error.code = 0;
+    return code;
+}
+
+int knob_restore(struct knob *knob, struct fly_error *out_error)
+{
+    struct fly_error error;
+    int code = knob_check_fork(knob, out_error);
+
+    if (code < 0)
+        return code;
+    for (size_t i = knob->count; i > 0; i--) {
+        int one = knob_put_back(knob, &knob->gpus[i - 1], &error);
+
+        if (one < 0 && code == 0) {
+            code = one;
+            if (out_error != NULL)
+                *out_error = error;
+        }
+    }
+    return code;
+}
+
+bool knob_find_foreign(struct knob *knob, struct knob_gpu *gpu)
+{
+    struct turn *turn = knob_turn_of(gpu, QUANTITY_POWER_LIMIT);
+    struct device_reading reading;
+    const struct reading *limit = &reading.values[QUANTITY_POWER_LIMIT];
+
+    if (turn == NULL)
+        return false;
+    device_read(gpu->device, &clock_real, QUANTITY_BIT(QUANTITY_POWER_LIMIT), &reading);
+    if (limit->state != READING_OK || turn_stands(turn, limit->value))
+        return false;
+    say_foreign(gpu, limit->value);
+    knob_drop_turn(knob, gpu, QUANTITY_POWER_LIMIT, NULL);
+    return true;
+}
+
+int knob_check_guard(struct knob *knob, struct fly_error *out_error)
+{
+    long long pid = (long long)knob->guard.pid;
+    struct fly_error error = {.code = 0};
+
+    if (knob->ended)
+        return error_set(
+            out_error, FLY_ESTATE,
+            "the guard, which turns knobs back, has ended before its time, so that nothing is turned "
+            "any more; start again");
+    if (guard_lives(&knob->guard))
+        return 0;
+    knob->ended = true;
+    guard_end(&knob->guard);
+    knob_restore(knob, &error);
+    return error_set(
+        out_error, FLY_ESTATE,
+        "the guard, process %lld, which turns knobs back, has ended before its time; %s%.200s; nothing is "
+        "turned any more: find out who killed it, and start again",
+        pid, error.code == 0 ? "what was turned is turned back" : "and ", error.text);
+}
+
+int knob_check(struct knob *knob, struct fly_error *out_error)
+{
+    int code = knob_check_fork(knob, out_error);
+
+    if (code == 0)
+        code = knob_check_guard(knob, out_error);
+    for (size_t i = 0; i < knob->count && code == 0; i++) {
+        struct knob_gpu *gpu = &knob->gpus[i];
+
+        if (gpu->report.state == KNOB_TURNED && knob_find_foreign(knob, gpu))
+            code = error_set(out_error, gpu->report.error.code, "%s", gpu->report.error.text);
+    }
+    return code;
+}

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef FLYBALL_KNOB_KNOB_PRIVATE_H
+#define FLYBALL_KNOB_KNOB_PRIVATE_H
+
+#include <stdint.h>
+
+#include "knob/guard.h"
+#include "knob/journal.h"
+#include "knob/knob.h"
+#include "knob/runtime_directory.h"
+#include "knob/turnable.h"
+
+/* A session's inside, for the files knob*.c. */
+struct knob_gpu {
+    const struct device *device;
+    int lock;                   /* -1: not held */
+    struct journal_entry entry; /* its turns are those that are not put back */
+    struct knob_report report;
+};
+
+struct knob {
+    char directory[RUNTIME_PATH_MAX];
+    struct turnable_options others;
+    enum journal_kind kind;
+    struct guard guard;
+    bool ended; /* the guard did: nothing is turned any more */
+    uint64_t generation;
+    size_t count;
+    struct knob_gpu gpus[];
+};
+
+/* What others than the session look at; texts borrowed from the options. */
+struct turnable_options knob_others(const struct knob_options *options);
+
+/* FLY_ESTATE in a forked child. */
+int knob_check_fork(const struct knob *knob, struct fly_error *out_error);
+
+/* The turn of a quantity that is not put back, or NULL. */
+struct turn *knob_turn_of(struct knob_gpu *gpu, enum quantity quantity);
+
+/* Brings the GPU's entry to disk, or away where no turn is left in it. */
+int knob_write_entry(const struct knob *knob, const struct knob_gpu *gpu, struct fly_error *out_error);
+
+/* Drops a turn that needs no putting back: from the journal, then from the guard's memory. */
+int knob_drop_turn(struct knob *knob, struct knob_gpu *gpu, enum quantity quantity,
+                   struct fly_error *out_error);
+
+/* Puts a GPU back as far as it stands where we put it, and says in the report what became of it. */
+int knob_put_back(struct knob *knob, struct knob_gpu *gpu, struct fly_error *out_error);
+
+/* Whether another program changed the limit that we turned; if so it is FOREIGN from now on. */
+bool knob_find_foreign(struct knob *knob, struct knob_gpu *gpu);
+
+/* 0, or what is to be said of a guard that ended: everything was put back then. */
+int knob_check_guard(struct knob *knob, struct fly_error *out_error);
+
+/* Puts back what an earlier session left on a GPU whose lock is held. */
+void repair_gpu(const char *directory, const struct device *device, enum journal_kind kind,
+                struct repair *out_repair);
+
+/* Whether there is something to repair. */
+bool repair_is_due(const char *directory, const char *uuid, enum journal_kind kind);
+
+#endif

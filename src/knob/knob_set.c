@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Turns: written down, told to the guard, made, and written down again. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "knob/knob_private.h"
+
+/* What a GPU's limit was before a call, to go back to should it fail; -1: not touched by it. */
+struct before {
+    int64_t limit_mw[DEVICES_MAX];
+};
+
+static int read_now(const struct knob_gpu *gpu, enum quantity quantity, int64_t *out_value,
+                    struct fly_error *out_error)
+{
+    struct device_reading reading;
+    const struct reading *now = &reading.values[quantity];
+
+    device_read(gpu->device, &clock_real, QUANTITY_BIT(quantity), &reading);
+    if (now->state != READING_OK)
+        return error_set(out_error, now->state == READING_UNSUPPORTED ? FLY_EUNSUPPORTED : FLY_EREAD,
+                         "the %s of GPU %u cannot be read before it is set: %s; see 'flyball doctor'",
+                         quantity_facts[quantity].title, gpu->device->info.index,
+                         reading_state_clause(now->state));
+    *out_value = now->value;
+    return 0;
+}
+
+/* The turn with this intent, on disk and told to the guard before anything is made of it. */
+static int intend(struct knob *knob, struct knob_gpu *gpu, enum quantity quantity, int64_t now, int64_t value,
+                  struct fly_error *out_error)
+{
+    struct turn *turn = knob_turn_of(gpu, quantity);
+    int code;
+
+    if (turn == NULL) {
+        turn = &gpu->entry.turns[gpu->entry.turn_count++];
+        *turn = (struct turn){.quantity = quantity, .previous = now};
+    }
+    turn->earlier = now;
+    turn->ours = value;
+    code = knob_write_entry(knob, gpu, out_error);
+    return code < 0 ? code : guard_tell(&knob->guard, gpu->device->info.uuid, turn, out_error);
+}
+
+/* What stands after the attempt; a knob that stands as before is forgotten. */
+static int settle(struct knob *knob, struct knob_gpu *gpu, enum quantity quantity, int64_t value,
+                  struct fly_error *out_error)
+{
+    struct turn *turn = knob_turn_of(gpu, quantity);
+    int code;
+
+    if (value == turn->previous)
+        return knob_drop_turn(knob, gpu, quantity, out_error);
+    turn->earlier = turn->ours = value;
+    code = knob_write_entry(knob, gpu, out_error);
+    return code < 0 ? code : guard_tell(&knob->guard, gpu->device->info.uuid, turn, out_error);
+}
+
+static void note_limit(struct knob_gpu *gpu, int64_t value_mw)
+{
+    gpu->report.set_mw = value_mw;
+    gpu->report.state = knob_turn_of(gpu, QUANTITY_POWER_LIMIT) != NULL ? KNOB_TURNED : KNOB_UNTURNED;
+}
+
+static int turn_one(struct knob *knob, struct knob_gpu *gpu, enum quantity quantity, int64_t value,
+                    struct fly_error *out_error)
+{
+    struct reading result = {.state = READING_NOT_READ};
+    int64_t now;
+    int code = read_now(gpu, quantity, &now, out_error);
+
+    if (code < 0)
+        return code;
+    if (now != value || knob_turn_of(gpu, quantity) != NULL) {
+        code = intend(knob, gpu, quantity, now, value, out_error);
+        if (code == 0)
+            code = device_set(gpu->device, quantity, value, &result, out_error);
+        if (code < 0) {
+            /* A driver that fails may have set it all the same: then the intent stays. */
+            if (read_now(gpu, quantity, &value, NULL) == 0 && value == now)
+                settle(knob, gpu, quantity, now, NULL);
+            return code;
+        }
+        if (result.state == READING_OK) {
+            value = result.value;
+            code = settle(knob, gpu, quantity, value, out_error);
+        }
+    }
+    if (quantity == QUANTITY_POWER_LIMIT)
+        note_limit(gpu, value);
+    return code;
+}
+
+/* A limit that nobody's use of the driver keeps is lost with the last user. */
+static int persist(struct knob *knob, struct knob_gpu *gpu, struct fly_error *out_error)
+{
+    int64_t now;
+
+    if (knob->kind != JOURNAL_KEPT || read_now(gpu, QUANTITY_PERSISTENCE, &now, NULL) < 0 || now != 0)
+        return 0;
+    if (turn_one(knob, gpu, QUANTITY_PERSISTENCE, 1, out_error) < 0)
+        return out_error->code == FLY_EUNSUPPORTED ? 0 : out_error->code;
+    gpu->report.persistence_turned = true;
+    return 0;
+}
+
+/* Looks at everything that can be looked at before anything is turned. */
+static int check_gpu(struct knob *knob, struct knob_gpu *gpu, int64_t limit_mw, struct fly_error *out_error)
+{
+    int code;
+
+    if (gpu->report.state == KNOB_DENIED || gpu->report.state == KNOB_FOREIGN || knob_find_foreign(knob, gpu))
+        return error_set(out_error, gpu->report.error.code, "%s", gpu->report.error.text);
+    code = device_check_set(gpu->device, QUANTITY_POWER_LIMIT, limit_mw, out_error);
+    return code < 0 ? code : turnable_check(&knob->others, gpu->device, out_error);
+}
+
+static int set_gpu(struct knob *knob, struct knob_gpu *gpu, int64_t limit_mw, int64_t *out_before,
+                   struct fly_error *out_error)
+{
+    int64_t before;
+    int code = read_now(gpu, QUANTITY_POWER_LIMIT, &before, out_error);
+
+    if (code < 0)
+        return code;
+    *out_before = before;
+    code = persist(knob, gpu, out_error);
+    return code < 0 ? code : turn_one(knob, gpu, QUANTITY_POWER_LIMIT, limit_mw, out_error);
+}
+
+/* Back to where this call found it: all the way where nothing was turned then, a step otherwise. */
+static void undo(struct knob *knob, struct knob_gpu *gpu, int64_t before_mw)
+{
+    const struct turn *turn = knob_turn_of(gpu, QUANTITY_POWER_LIMIT);
+
+    if (turn == NULL || turn->previous == before_mw)
+        knob_put_back(knob, gpu, NULL);
+    else
+        turn_one(knob, gpu, QUANTITY_POWER_LIMIT, before_mw, NULL);
+}
+
+int knob_set(struct knob *knob, const int64_t *limits_mw, struct fly_error *out_error)
+{
+    struct fly_error local;
+    struct fly_error *error = out_error != NULL ? out_error : &local;
+    struct before before;
+    int code = knob_check_fork(knob, error);
+
+    if (code == 0)
+        code = knob_check_guard(knob, error);
+    for (size_t i = 0; i < knob->count && code == 0; i++) {
+        before.limit_mw[i] = -1;
+        if (limits_mw[i] != 0)
+            code = check_gpu(knob, &knob->gpus[i], limits_mw[i], error);
+    }
+    if (code < 0)
+        return code;
+    for (size_t i = 0; i < knob->count && code == 0; i++) {
+        if (limits_mw[i] != 0)
+            code = set_gpu(knob, &knob->gpus[i], limits_mw[i], &before.limit_mw[i], error);
+    }
+    for (size_t i = knob->count; i > 0 && code < 0; i--) {
+        if (before.limit_mw[i - 1] >= 0)
+            undo(knob, &knob->gpus[i - 1], before.limit_mw[i - 1]);
+    }
+    if (code < 0)
+        knob_check_guard(knob, NULL);
+    return code;
+}
+
+/* After a reset nothing that was kept needs to be put back, but the persistence mode. */
+static int forget_kept(struct knob *knob, struct knob_gpu *gpu, struct fly_error *out_error)
+{
+    int code = knob_drop_turn(knob, gpu, QUANTITY_POWER_LIMIT, out_error);
+
+    return code < 0 ? code : knob_put_back(knob, gpu, out_error);
+}
+
+int knob_reset(struct knob *knob, struct fly_error *out_error)
+{
+    int64_t limits_mw[DEVICES_MAX] = {0};
+    int code = knob_check_fork(knob, out_error);
+
+    for (size_t i = 0; i < knob->count && code == 0; i++) {
+        const struct knob_gpu *gpu = &knob->gpus[i];
+
+        if (gpu->report.state == KNOB_UNTURNED || gpu->report.state == KNOB_TURNED)
+            code = read_now(gpu, QUANTITY_POWER_LIMIT_DEFAULT, &limits_mw[i], out_error);
+    }
+    if (code == 0)
+        code = knob_set(knob, limits_mw, out_error);
+    for (size_t i = 0; i < knob->count && code == 0 && knob->kind == JOURNAL_KEPT; i++) {
+        if (limits_mw[i] != 0)
+            code = forget_kept(knob, &knob->gpus[i], out_error);
+    }
+    return code;
+}

@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Puts back, from the journal, what sessions that have died left behind. */
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "knob/gpu_lock.h"
+#include "knob/knob_private.h"
+
+enum { ENTRIES_MAX = 256 };
+
+__attribute__((format(printf, 3, 4))) static void end_with(struct repair *repair, enum repair_end end,
+                                                           const char *format, ...)
+{
+    va_list arguments;
+
+    repair->end = end;
+    va_start(arguments, format);
+    vsnprintf(repair->text, sizeof repair->text, format, arguments);
+    va_end(arguments);
+}
+
+bool repair_is_due(const char *directory, const char *uuid, enum journal_kind kind)
+{
+    struct journal_entry entry;
+
+    return journal_read(directory, kind, uuid, &entry, NULL) != FLY_ENOTFOUND;
+}
+
+static double watts(int64_t limit_mw)
+{
+    return (double)limit_mw * 1e-3;
+}
+
+/* Forgets the entry, with what became of it. */
+static void forget(const char *directory, enum journal_kind kind, struct repair *repair)
+{
+    struct fly_error error;
+
+    if (journal_remove(directory, kind, repair->uuid, &error) < 0)
+        end_with(repair, REPAIR_FAILED, "%.300s", error.text);
+}
+
+/* Puts the entry's turns back, the last first; returns whether any failed, and what became of the limit. */
+static bool put_back(const struct device *device, const struct journal_entry *entry, enum turn_end *out_limit,
+                     struct repair *repair, struct fly_error *out_error)
+{
+    bool failed = false;
+
+    *out_limit = TURN_UNNEEDED;
+    for (size_t i = entry->turn_count; i > 0; i--) {
+        const struct turn *turn = &entry->turns[i - 1];
+        int64_t found;
+        enum turn_end end = turn_back(device, turn, &found, out_error);
+
+        failed |= end == TURN_FAILED;
+        if (turn->quantity == QUANTITY_POWER_LIMIT) {
+            repair->found_mw = found;
+            *out_limit = end;
+        } else if (end == TURN_RESTORED && *out_limit == TURN_UNNEEDED) {
+            *out_limit = TURN_RESTORED;
+        }
+    }
+    return failed;
+}
+
+static void repair_entry(const char *directory, const struct device *device, enum journal_kind kind,
+                         const struct journal_entry *entry, struct repair *repair)
+{
+    struct fly_error error = {.code = 0};
+    unsigned index = device->info.index;
+    enum turn_end limit;
+
+    if (!journal_is_of_this_boot(entry)) {
+        end_with(repair, REPAIR_UNNEEDED, "what '%s' set on GPU %u went with a restart of the machine",
+                 entry->program, index);
+        forget(directory, kind, repair);
+        return;
+    }
+    if (put_back(device, entry, &limit, repair, &error)) {
+        end_with(repair, REPAIR_FAILED, "%.300s", error.text);
+        return;
+    }
+    if (limit == TURN_FOREIGN)
+        end_with(repair, REPAIR_FOREIGN,
+                 "the power limit of GPU %u, which '%s' had set to %g W, was changed by another program to "
+                 "%g W since; "
+                 "it is left at that",
+                 index, entry->program, watts(repair->set_mw), watts(repair->found_mw));
+    else if (limit == TURN_RESTORED)
+        end_with(repair, REPAIR_RESTORED,
+                 "the power limit of GPU %u, left at %g W by '%s', process %lld, is %g W again", index,
+                 watts(repair->found_mw), entry->program, (long long)entry->pid, watts(repair->previous_mw));
+    else
+        end_with(repair, REPAIR_UNNEEDED, "the power limit of GPU %u, set by '%s', stood at %g W already",
+                 index, entry->program, watts(repair->found_mw));
+    forget(directory, kind, repair);
+}
+
+void repair_gpu(const char *directory, const struct device *device, enum journal_kind kind,
+                struct repair *out_repair)
+{
+    struct journal_entry entry = {.pid = 0};
+    struct fly_error error;
+    int code = journal_read(directory, kind, device->info.uuid, &entry, &error);
+
+    *out_repair = (struct repair){.kept = kind == JOURNAL_KEPT};
+    snprintf(out_repair->uuid, sizeof out_repair->uuid, "%s", device->info.uuid);
+    if (code == 0) {
+        for (size_t i = 0; i < entry.turn_count; i++) {
+            if (entry.turns[i].quantity == QUANTITY_POWER_LIMIT) {
+                out_repair->previous_mw = entry.turns[i].previous;
+                out_repair->set_mw = entry.turns[i].ours;
+            }
+        }
+        repair_entry(directory, device, kind, &entry, out_repair);
+    } else if (code == FLY_EDATA) {
+        end_with(out_repair, REPAIR_CORRUPT, "%.290s; it was moved aside", error.text);
+        if (journal_set_aside(directory, kind, device->info.uuid, &error) < 0)
+            end_with(out_repair, REPAIR_CORRUPT, "%.300s", error.text);
+    } else {
+        end_with(out_repair, code == FLY_ENOTFOUND ? REPAIR_UNNEEDED : REPAIR_FAILED, "%.300s", error.text);
+    }
+}
+
+/* One entry, under the lock of its GPU. */
+static void repair_named(const char *directory, const struct knob_options *options,
+                         const struct device_list *list, const struct journal_name *name,
+                         struct repair *out_repair)
+{
+    size_t place = device_list_find(list, DEVICE_GPU, name->uuid);
+    struct fly_error error;
+    int lock;
+
+    *out_repair = (struct repair){.kept = name->kind == JOURNAL_KEPT};
+    snprintf(out_repair->uuid, sizeof out_repair->uuid, "%s", name->uuid);
+    if (place >= list->count) {
+        end_with(out_repair, REPAIR_ABSENT, "there is no GPU '%s' here now; its entry in the journal stays",
+                 name->uuid);
+        return;
+    }
+    if (gpu_lock_take(directory, name->uuid, options->program != NULL ? options->program : "flyball", &lock,
+                      &error) < 0) {
+        end_with(out_repair, error.code == FLY_ESTATE ? REPAIR_IN_USE : REPAIR_FAILED, "%.300s", error.text);
+        return;
+    }
+    repair_gpu(directory, &list->devices[place], name->kind, out_repair);
+    gpu_lock_release(lock);
+}
+
+int knob_repair(const struct knob_options *options, const struct device_list *list, bool kept,
+                struct repair *out_repairs, size_t maximum, struct fly_error *out_error)
+{
+    char directory[RUNTIME_PATH_MAX];
+    struct journal_name *names;
+    int total, count = 0, code = runtime_directory_find(options->runtime_directory, directory, out_error);
+
+    if (code < 0)
+        return code;
+    names = calloc(ENTRIES_MAX, sizeof *names);
+    if (names == NULL)
+        return error_no_memory(out_error);
+    total = journal_list(directory, names, ENTRIES_MAX, out_error);
+    /* What was turned over a kept setting goes back to that first. */
+    for (int kind = JOURNAL_TURNED; kind <= (kept ? JOURNAL_KEPT : JOURNAL_TURNED); kind++) {
+        for (int i = 0; i < total && i < ENTRIES_MAX; i++) {
+            struct repair repair;
+
+            if (names[i].kind != (enum journal_kind)kind)
+                continue;
+            repair_named(directory, options, list, &names[i], &repair);
+            if ((size_t)count < maximum)
+                out_repairs[count] = repair;
+            count++;
+        }
+    }
+    free(names);
+    return total < 0 ? total : count;
+}

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Finds or makes the directory that all users of a machine share. */
+#include "knob/runtime_directory.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include "base/error.h"
+
+static const char system_directory[] = "/run/flyball", fallback_directory[] = "/tmp/flyball-knobs";
+enum { SHARED_MODE = 01777 };
+
+/* By the numbers of statfs(2). FUSE serves local ones too, but who knows which. */
+static const struct network {
+    long type;
+    const char *name;
+} networks[] = {
+    {0x6969, "NFS"},        {0x517B, "SMB"},      {0xFF534D42, "CIFS"},   {0xFE534D42, "SMB2"},
+    {0x0BD00BD0, "Lustre"}, {0x47504653, "GPFS"}, {0x00C36400, "Ceph"},   {0x5346414F, "AFS"},
+    {0x73757245, "Coda"},   {0x01021997, "9P"},   {0x19830326, "BeeGFS"}, {0x7461636F, "OCFS2"},
+    {0x01161970, "GFS2"},   {0x65735546, "FUSE"}, {0xAAD7AAEA, "PanFS"},  {0x013111A8, "IBRIX"},
+    {0x564C, "NetWare"},    {0x6B414653, "kAFS"}, {0x61636673, "ACFS"},   {0x786F4256, "VirtualBox"},
+};
+
+const char *runtime_directory_network(long type)
+{
+    for (size_t i = 0; i < sizeof networks / sizeof networks[0]; i++) {
+        if ((unsigned long)networks[i].type == ((unsigned long)type & 0xFFFFFFFFu))
+            return networks[i].name;
+    }
+    return NULL;
+}
+
+static int failed(const char *path, int cause, struct fly_error *out_error)
+{
+    return error_set(out_error, cause == EACCES || cause == EPERM || cause == EROFS ? FLY_EPERM : FLY_EWRITE,
+                     "the directory '%s' for locks of GPUs cannot be used: %s; 'install -d -m 1777 "
+                     "/run/flyball' as root makes one, or name another in "
+                     "FLYBALL_RUNTIME_DIR",
+                     path, strerror(cause));
+}
+
+/* Makes it where it is missing, for all users where `mode` says so whatever the umask; 0 or errno. */
+static int make(const char *path, mode_t mode)
+{
+    struct stat status;
+
+    if (mkdir(path, S_IRWXU) == 0)
+        return chmod(path, mode) == 0 ? 0 : errno;
+    if (errno != EEXIST)
+        return errno;
+    if (lstat(path, &status) < 0)
+        return errno;
+    if (S_ISLNK(status.st_mode) && (status.st_uid != 0 && status.st_uid != geteuid()))
+        return ELOOP;
+    if (stat(path, &status) < 0)
+        return errno;
+    if (!S_ISDIR(status.st_mode))
+        return ENOTDIR;
+    /* Where others may remove files that are not theirs, locks are worth nothing. */
+    if ((status.st_mode & (S_IWGRP | S_IWOTH)) != 0 && (status.st_mode & S_ISVTX) == 0)
+        return EPERM;
+    return access(path, W_OK | X_OK) == 0 ? 0 : errno;
+}
+
+static int check_local(const char *path, struct fly_error *out_error)
+{
+    struct statfs status;
+    const char *network;
+
+    if (statfs(path, &status) < 0)
+        return failed(path, errno, out_error);
+    network = runtime_directory_network((long)status.f_type);
+    if (network == NULL)
+        return 0;
+    return error_set(out_error, FLY_EUNSUPPORTED,
+                     "the directory '%s' for locks of GPUs lies on a network file system (%s); name one on a "
+                     "local disk or in memory in FLYBALL_RUNTIME_DIR, such as '/run/flyball'",
+                     path, network);
+}
+
+static int use(const char *path, mode_t mode, char out_path[RUNTIME_PATH_MAX], struct fly_error *out_error)
+{
+    int cause, code;
+
+    if (strlen(path) >= RUNTIME_PATH_MAX)
+        return error_set(out_error, FLY_ELIMIT,
+                         "the path '%.40s...' is longer than %d bytes; choose a shorter one", path,
+                         RUNTIME_PATH_MAX - 1);
+    cause = make(path, mode);
+    if (cause != 0)
+        return failed(path, cause, out_error);
+    code = check_local(path, out_error);
+    if (code == 0)
+        snprintf(out_path, RUNTIME_PATH_MAX, "%s", path);
+    return code;
+}
+
+int runtime_directory_find(const char *given, char out_path[RUNTIME_PATH_MAX], struct fly_error *out_error)
+{
+    if (given == NULL || given[0] == '\0')
+        given = getenv(KNOB_RUNTIME_VARIABLE);
+    if (given != NULL && given[0] != '\0') {
+        if (given[0] != '/')
+            return error_set(out_error, FLY_EUSAGE,
+                             "the directory '%s' for locks of GPUs has to begin with '/'; name it in full",
+                             given);
+        return use(given, S_IRWXU, out_path, out_error);
+    }
+    if (geteuid() == 0 || access(system_directory, F_OK) == 0)
+        return use(system_directory, SHARED_MODE, out_path, out_error);
+    return use(fallback_directory, SHARED_MODE, out_path, out_error);
+}

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Puts a knob back, unless somebody else has turned it. */
+#include "knob/turn.h"
+
+#include "base/clock.h"
+#include "base/error.h"
+
+enum { WATT_MW = 1000 };
+
+/* As a driver may have rounded what it was asked for. */
+static bool is_near(enum quantity quantity, int64_t asked, int64_t value)
+{
+    return quantity == QUANTITY_POWER_LIMIT ? value > asked - WATT_MW && value < asked + WATT_MW
+                                            : value == asked;
+}
+
+bool turn_stands(const struct turn *turn, int64_t value)
+{
+    if (turn->earlier == turn->ours)
+        return value == turn->ours;
+    return value == turn->earlier || is_near(turn->quantity, turn->ours, value);
+}
+
+enum turn_end turn_back(const struct device *device, const struct turn *turn, int64_t *out_found,
+                        struct fly_error *out_error)
+{
+    struct device_reading reading;
+    const struct reading *now = &reading.values[turn->quantity];
+    struct reading result;
+
+    *out_found = 0;
+    device_read(device, &clock_real, QUANTITY_BIT(turn->quantity), &reading);
+    if (now->state != READING_OK) {
+        error_set(out_error, FLY_EREAD,
+                  "the %s of GPU %u cannot be read to put it back: %s; see 'flyball doctor'",
+                  quantity_facts[turn->quantity].title, device->info.index, reading_state_clause(now->state));
+        return TURN_FAILED;
+    }
+    *out_found = now->value;
+    if (now->value == turn->previous)
+        return TURN_UNNEEDED;
+    if (!turn_stands(turn, now->value))
+        return TURN_FOREIGN;
+    return device_set(device, turn->quantity, turn->previous, &result, out_error) < 0 ? TURN_FAILED
+                                                                                      : TURN_RESTORED;
+}

@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Who else has to do with a GPU. Each question is a row of one table. */
+#include "knob/turnable.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/error.h"
+
+enum { PROCESSES_MAX = 256, DEPTH_MAX = 256, PROC_PATH_MAX = 300, PROC_TEXT_MAX = 512 };
+
+static int check_readonly(const struct turnable_options *options, const struct device *device,
+                          struct fly_error *out_error)
+{
+    struct stat status;
+
+    if (lstat(options->readonly_path, &status) < 0 && (errno == ENOENT || errno == ENOTDIR))
+        return 0;
+    return error_set(
+        out_error, FLY_EPERM,
+        "GPU %u is only measured: the operator keeps knobs from being turned by '%s'; ask for it to be "
+        "removed",
+        device->info.index, options->readonly_path);
+}
+
+static int check_offer(const struct turnable_options *options, const struct device *device,
+                       struct fly_error *out_error)
+{
+    struct device_reading reading;
+    const struct reading *limit = &reading.values[QUANTITY_POWER_LIMIT];
+
+    (void)options;
+    device_read(device, &clock_real, QUANTITY_BIT(QUANTITY_POWER_LIMIT), &reading);
+    if (device->backend->set != NULL && limit->state == READING_OK)
+        return 0;
+    if (device->backend->set == NULL)
+        return error_set(out_error, FLY_EUNSUPPORTED,
+                         "%s %u is only measured: through '%s' nothing can be set; NVIDIA GPUs can",
+                         device_kind_name(device->info.kind), device->info.index, device->backend->name);
+    return error_set(out_error, limit->state == READING_UNSUPPORTED ? FLY_EUNSUPPORTED : FLY_EREAD,
+                     "GPU %u is only measured: its power limit is not known: %s; see 'flyball doctor'",
+                     device->info.index, reading_state_clause(limit->state));
+}
+
+static int check_mig(const struct turnable_options *options, const struct device *device,
+                     struct fly_error *out_error)
+{
+    struct device_reading reading;
+    const struct reading *mig = &reading.values[QUANTITY_MIG];
+
+    (void)options;
+    device_read(device, &clock_real, QUANTITY_BIT(QUANTITY_MIG), &reading);
+    if (!device->info.mig && !(mig->state == READING_OK && mig->value != 0))
+        return 0;
+    return error_set(out_error, FLY_ESTATE,
+                     "GPU %u is only measured: MIG shares it, and its limit is that of all its instances; "
+                     "'nvidia-smi -i %s -mig 0' as root ends that",
+                     device->info.index, device->info.uuid);
+}
+
+/* The beginning of a file of a process, as text; false where there is none. */
+static bool read_proc(const char *proc_root, long long pid, const char *file, char text[PROC_TEXT_MAX])
+{
+    char path[PROC_PATH_MAX];
+    ssize_t length;
+    int fd;
+
+    snprintf(path, sizeof path, "%.200s/%lld/%s", proc_root, pid, file);
+    fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return false;
+    length = read(fd, text, PROC_TEXT_MAX - 1);
+    close(fd);
+    text[length > 0 ? length : 0] = '\0';
+    return length > 0;
+}
+
+/* The name of a process's program; "an unknown program" where it cannot be seen. */
+static void read_name(const char *proc_root, long long pid, char text[PROC_TEXT_MAX])
+{
+    if (!read_proc(proc_root, pid, "comm", text))
+        snprintf(text, PROC_TEXT_MAX, "an unknown program");
+    text[strcspn(text, "\n")] = '\0';
+    for (char *at = text; *at != '\0'; at++) {
+        if ((unsigned char)*at < ' ' || *at == 0x7F)
+            *at = '?';
+    }
+}
+
+/* The parent of a process; 0: it has none, or is gone. */
+static pid_t parent_of(const char *proc_root, pid_t pid)
+{
+    char text[PROC_TEXT_MAX];
+    const char *at;
+
+    if (!read_proc(proc_root, pid, "stat", text))
+        return 0;
+    at = strrchr(text, ')'); /* behind the name: " S 1234 ..." */
+    return at != NULL && strlen(at) > 4 ? (pid_t)strtol(at + 4, NULL, 10) : 0;
+}
+
+/* Whether `pid` is `ancestor`, or a child of its children's. */
+static bool descends(const char *proc_root, pid_t pid, pid_t ancestor)
+{
+    for (int depth = 0; depth < DEPTH_MAX && pid > 1; depth++) {
+        if (pid == ancestor)
+            return true;
+        pid = parent_of(proc_root, pid);
+    }
+    return false;
+}
+
+static bool is_ours(const struct turnable_options *options, pid_t pid)
+{
+    pid_t self = getpid();
+
+    if (descends(options->proc_root, pid, self) || descends(options->proc_root, self, pid))
+        return true;
+    for (size_t i = 0; i < options->allowed_count; i++) {
+        if (descends(options->proc_root, pid, options->allowed[i]))
+            return true;
+    }
+    return false;
+}
+
+static int check_processes(const struct turnable_options *options, const struct device *device,
+                           struct fly_error *out_error)
+{
+    struct device_process processes[PROCESSES_MAX];
+    char name[PROC_TEXT_MAX];
+    size_t count = 0;
+    int code = FLY_EUNSUPPORTED;
+
+    if (device->backend->processes != NULL)
+        code = device->backend->processes(device, processes, PROCESSES_MAX, &count);
+    if (code < 0)
+        return error_set(
+            out_error, FLY_EREAD,
+            "GPU %u is only measured: which processes use it cannot be found out (%s); see 'flyball "
+            "doctor'",
+            device->info.index, fly_error_sentence(code));
+    for (size_t i = 0; i < count; i++) {
+        if (is_ours(options, processes[i].pid))
+            continue;
+        read_name(options->proc_root, processes[i].pid, name);
+        return error_set(
+            out_error, FLY_ESTATE,
+            "GPU %u is only measured: '%.60s', process %lld, computes on it; wait for it to end, or use "
+            "another GPU",
+            device->info.index, name, (long long)processes[i].pid);
+    }
+    return 0;
+}
+
+/* The pid of a process of MPS, or 0. The kernel cuts names: all of them begin like this. */
+static long long find_mps(const char *proc_root)
+{
+    static const char begin[] = "nvidia-cuda-mps";
+    DIR *directory = opendir(proc_root);
+    const struct dirent *entry;
+    char text[PROC_TEXT_MAX];
+    long long found = 0;
+
+    while (directory != NULL && found == 0 && (entry = readdir(directory)) != NULL) {
+        long long pid = isdigit((unsigned char)entry->d_name[0]) ? strtoll(entry->d_name, NULL, 10) : 0;
+
+        if (pid > 0 && read_proc(proc_root, pid, "comm", text) && strncmp(text, begin, strlen(begin)) == 0)
+            found = pid;
+    }
+    if (directory != NULL)
+        closedir(directory);
+    return found;
+}
+
+static int check_mps(const struct turnable_options *options, const struct device *device,
+                     struct fly_error *out_error)
+{
+    long long pid = find_mps(options->proc_root);
+    char control[PROC_PATH_MAX];
+
+    if (pid != 0)
+        return error_set(
+            out_error, FLY_ESTATE,
+            "GPU %u is only measured: MPS shares GPUs of this machine (process %lld); 'echo quit | "
+            "nvidia-cuda-mps-control' ends it",
+            device->info.index, pid);
+    snprintf(control, sizeof control, "%.200s/control", options->mps_pipe_directory);
+    if (access(control, F_OK) < 0 && (errno == ENOENT || errno == ENOTDIR))
+        return 0;
+    return error_set(
+        out_error, FLY_ESTATE,
+        "GPU %u is only measured: MPS shares GPUs of this machine, as '%s' is there; end MPS, or remove "
+        "that if MPS has ended",
+        device->info.index, control);
+}
+
+int turnable_check(const struct turnable_options *options, const struct device *device,
+                   struct fly_error *out_error)
+{
+    static int (*const checks[])(const struct turnable_options *, const struct device *,
+                                 struct fly_error *) = {
+        check_readonly, check_offer, check_mig, check_mps, check_processes,
+    };
+    int code = 0;
+
+    for (size_t i = 0; i < sizeof checks / sizeof checks[0] && code == 0; i++)
+        code = checks[i](options, device, out_error);
+    return code;
+}
