@@ -22,6 +22,9 @@
 static const char *const suffixes[] = {[JOURNAL_TURNED] = ".turned", [JOURNAL_KEPT] = ".kept"};
 _Static_assert(sizeof suffixes / sizeof suffixes[0] == JOURNAL_KIND_COUNT, "a suffix for every kind");
 
+/* Of a file that is being written; one that was left so by kill -9 is never read. */
+static const char unfinished[] = ".new";
+
 enum { STAT_BYTES = 1024, START_FIELD = 22 };
 
 int journal_path(const char *directory, const char *uuid, const char *suffix, char out_path[JOURNAL_PATH_MAX],
@@ -149,7 +152,7 @@ int journal_write(const char *directory, enum journal_kind kind, const struct jo
 
     if (code < 0)
         return code;
-    snprintf(temporary, sizeof temporary, "%s.new", path);
+    snprintf(temporary, sizeof temporary, "%s%s", path, unfinished);
     cause = write_new(temporary, text, journal_format(entry, text));
     if (cause == 0 && rename(temporary, path) < 0)
         cause = errno;
@@ -220,11 +223,13 @@ int journal_read(const char *directory, enum journal_kind kind, const char *uuid
 int journal_remove(const char *directory, enum journal_kind kind, const char *uuid,
                    struct fly_error *out_error)
 {
-    char path[JOURNAL_PATH_MAX];
+    char path[JOURNAL_PATH_MAX], temporary[JOURNAL_PATH_MAX + 16];
     int cause, code = journal_path(directory, uuid, suffixes[kind], path, out_error);
 
     if (code < 0)
         return code;
+    snprintf(temporary, sizeof temporary, "%s%s", path, unfinished);
+    unlink(temporary);
     if (unlink(path) < 0)
         return errno == ENOENT ? 0 : write_failed(path, errno, out_error);
     cause = sync_directory(directory);

@@ -175,6 +175,11 @@ int knob_watch_fd(const struct knob *knob)
     return knob_check_fork(knob, NULL) < 0 ? -1 : knob->guard.socket;
 }
 
+pid_t knob_guard_pid(const struct knob *knob)
+{
+    return knob->guard.pid;
+}
+
 const struct knob_report *knob_report(const struct knob *knob, size_t place)
 {
     return &knob->gpus[place].report;

@@ -126,6 +126,9 @@ int knob_check(struct knob *knob, struct fly_error *out_error);
 /* Readable when the guard ends; -1 without a guard. */
 int knob_watch_fd(const struct knob *knob);
 
+/* The guard's process; 0 without one. */
+pid_t knob_guard_pid(const struct knob *knob);
+
 /* Puts everything back now; the session may go on setting. The first failure, or 0. */
 int knob_restore(struct knob *knob, struct fly_error *out_error);
 

@@ -68,7 +68,7 @@ static int turn_one(struct knob *knob, struct knob_gpu *gpu, enum quantity quant
                     struct fly_error *out_error)
 {
     struct reading result = {.state = READING_NOT_READ};
-    int64_t now;
+    int64_t now = 0;
     int code = read_now(gpu, quantity, &now, out_error);
 
     if (code < 0)
@@ -96,7 +96,7 @@ static int turn_one(struct knob *knob, struct knob_gpu *gpu, enum quantity quant
 /* A limit that nobody's use of the driver keeps is lost with the last user. */
 static int persist(struct knob *knob, struct knob_gpu *gpu, struct fly_error *out_error)
 {
-    int64_t now;
+    int64_t now = 0;
 
     if (knob->kind != JOURNAL_KEPT || read_now(gpu, QUANTITY_PERSISTENCE, &now, NULL) < 0 || now != 0)
         return 0;
@@ -120,7 +120,7 @@ static int check_gpu(struct knob *knob, struct knob_gpu *gpu, int64_t limit_mw, 
 static int set_gpu(struct knob *knob, struct knob_gpu *gpu, int64_t limit_mw, int64_t *out_before,
                    struct fly_error *out_error)
 {
-    int64_t before;
+    int64_t before = 0;
     int code = read_now(gpu, QUANTITY_POWER_LIMIT, &before, out_error);
 
     if (code < 0)

@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef FLYBALL_TESTS_KNOB_SUPPORT_H
+#define FLYBALL_TESTS_KNOB_SUPPORT_H
+
+/* Emulated GPUs whose knobs are turned by this process and by others, in a directory of the test's own. */
+#include "test.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "device/backends.h"
+#include "emulator/control.h"
+#include "knob/knob.h"
+
+enum { KNOB_GPUS_MAX = 4, KNOB_PATH_MAX = 200 };
+
+/* One at a time; children inherit the paths by these variables. */
+struct knob_machine {
+    char directory[KNOB_PATH_MAX]; /* of everything */
+    char locks[KNOB_PATH_MAX + 16], readonly[KNOB_PATH_MAX + 16], state[KNOB_PATH_MAX + 16];
+    char library[KNOB_PATH_MAX * 2], guard[KNOB_PATH_MAX * 2];
+    struct emulator *emulator;
+    struct device_list list;
+    const struct device *devices[KNOB_GPUS_MAX];
+    struct knob_options options;
+};
+
+/* The paths, of this process's own machine or of that of the parent. */
+static inline void knob_machine_paths(struct knob_machine *machine)
+{
+    const char *inherited = getenv("FLYBALL_TEST_KNOB"), *emulator = getenv("FLYBALL_TEST_EMULATOR"),
+               *build = getenv("FLYBALL_TEST_BUILD");
+
+    memset(machine, 0, sizeof *machine);
+    if (inherited != NULL)
+        snprintf(machine->directory, sizeof machine->directory, "%s", inherited);
+    else
+        snprintf(machine->directory, sizeof machine->directory, "/tmp/flyball-test-knob-%d", (int)getpid());
+    snprintf(machine->locks, sizeof machine->locks, "%s/locks", machine->directory);
+    snprintf(machine->readonly, sizeof machine->readonly, "%s/readonly", machine->directory);
+    snprintf(machine->state, sizeof machine->state, "%s/state", machine->directory);
+    snprintf(machine->library, sizeof machine->library, "%s/libnvidia-ml.so.1",
+             emulator != NULL ? emulator : "build/emulator");
+    snprintf(machine->guard, sizeof machine->guard, "%s/../flyball-guard",
+             build != NULL ? build : "build/tests");
+    setenv("FLYBALL_EMULATOR_STATE", machine->state, 1);
+    machine->options = (struct knob_options){
+        .runtime_directory = machine->locks,
+        .readonly_path = machine->readonly,
+        .mps_pipe_directory = machine->directory,
+        .guard_path = machine->guard,
+        .nvml_path = machine->library,
+        .program = "test",
+    };
+}
+
+static inline void knob_machine_open_devices(struct knob_machine *machine)
+{
+    struct device_options options = {.nvml_path = machine->library};
+    struct fly_error error;
+
+    if (device_backend_nvml.open(&options, &machine->list, &error) < 0)
+        fail_msg("%s", error.text);
+    for (size_t i = 0; i < machine->list.count && i < KNOB_GPUS_MAX; i++)
+        machine->devices[i] = &machine->list.devices[i];
+}
+
+static inline void knob_machine_remove(const struct knob_machine *machine)
+{
+    char command[KNOB_PATH_MAX + 32];
+
+    snprintf(command, sizeof command, "rm -rf '%s'", machine->directory);
+    assert_int_equal(system(command), 0);
+}
+
+static inline void knob_machine_start(struct knob_machine *machine, const char *settings_text,
+                                      const char *script)
+{
+    struct emulator_settings settings = emulator_default_settings;
+    struct fault_list faults = {0};
+    struct fly_error error;
+
+    unsetenv("FLYBALL_TEST_KNOB");
+    knob_machine_paths(machine);
+    knob_machine_remove(machine);
+    assert_int_equal(mkdir(machine->directory, 0755), 0);
+    assert_int_equal(mkdir(machine->locks, 0700), 0);
+    assert_int_equal(chmod(machine->locks, 01777), 0);
+    if (emulator_settings_parse(&settings, settings_text, &error) < 0 ||
+        emulator_create(machine->state, &settings, &machine->emulator, &error) < 0)
+        fail_msg("%s", error.text);
+    if (script != NULL) {
+        if (faults_parse(script, "test", &faults, &error) < 0)
+            fail_msg("%s", error.text);
+        emulator_set_faults(machine->emulator, &faults);
+    }
+    knob_machine_open_devices(machine);
+    setenv("FLYBALL_TEST_KNOB", machine->directory, 1);
+}
+
+static inline void knob_machine_stop(struct knob_machine *machine)
+{
+    device_list_close(&machine->list);
+    emulator_close(machine->emulator);
+    knob_machine_remove(machine);
+    unsetenv("FLYBALL_TEST_KNOB");
+}
+
+static inline struct knob *knob_machine_open(struct knob_machine *machine)
+{
+    struct knob *knob = NULL;
+    struct fly_error error;
+
+    if (knob_open(&machine->options, machine->devices, machine->list.count, &knob, &error) < 0)
+        fail_msg("%s", error.text);
+    return knob;
+}
+
+/* How many files of the journal there are. */
+static inline int knob_machine_entries(const struct knob_machine *machine)
+{
+    DIR *directory = opendir(machine->locks);
+    const struct dirent *file;
+    int count = 0;
+
+    assert_non_null(directory);
+    while ((file = readdir(directory)) != NULL)
+        count += (strstr(file->d_name, ".turned") != NULL || strstr(file->d_name, ".kept") != NULL) &&
+                 strstr(file->d_name, ".new") == NULL;
+    closedir(directory);
+    return count;
+}
+
+/* Whether the limit comes to that within the time; waits no longer than it takes. */
+static inline bool limit_becomes(struct knob_machine *machine, unsigned gpu, double limit_w,
+                                 double patience_s)
+{
+    struct mono_time end = mono_after_s(mono_now(), patience_s);
+
+    while (emulator_limit_w(machine->emulator, gpu) != limit_w) {
+        if (mono_elapsed_s(mono_now(), end) <= 0)
+            return false;
+        usleep(2000);
+    }
+    return true;
+}
+
+/* This program again, in another role; what it says on its pipe can be read. */
+struct role {
+    pid_t pid;
+    int out;
+};
+
+static inline struct role role_start(const char *word, const char *argument)
+{
+    struct role role;
+    int ends[2];
+
+    assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
+    role.pid = fork();
+    assert_true(role.pid >= 0);
+    if (role.pid == 0) {
+        dup2(ends[1], STDOUT_FILENO);
+        execl("/proc/self/exe", "test_knob", word, argument, NULL);
+        _exit(99);
+    }
+    close(ends[1]);
+    role.out = ends[0];
+    return role;
+}
+
+/* The number that the role says, once it is so far. */
+static inline long role_says(const struct role *role)
+{
+    char text[32];
+    ssize_t length = read(role->out, text, sizeof text - 1);
+
+    assert_true(length > 0);
+    text[length] = '\0';
+    return strtol(text, NULL, 10);
+}
+
+/* Its exit status, or 128 plus the signal that ended it. */
+static inline int role_end(struct role *role)
+{
+    int status;
+
+    assert_int_equal(waitpid(role->pid, &status, 0), role->pid);
+    close(role->out);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+#endif

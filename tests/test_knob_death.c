@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Sessions and guards that are killed: limits come back within a second, or at the next start. */
+#include "knob_support.h"
+
+#include "knob/journal.h"
+
+enum { WITH_WORKER = 1, EXITS = 2, FAST = 4, KINDS = 3 };
+
+static struct knob_machine machine;
+static const double patience_s = 1.0;
+
+/* A worker of the session's, which outlives it with all that was open. */
+static void be_worker(void)
+{
+    alarm(3);
+    for (;;)
+        pause();
+}
+
+/* Turns as fast as it goes, so that death comes at any moment of it. */
+static void turn_on(struct knob *knob)
+{
+    int64_t limits[2];
+
+    for (int64_t i = 0;; i++) {
+        limits[0] = limits[1] = 150000 + i % 200 * 1000;
+        if (knob_set(knob, limits, NULL) < 0)
+            break;
+    }
+    sleep(5);
+}
+
+/* Another process's session: turns, says who its guard is, and looks after it as programs do. */
+static int be_session(int mode)
+{
+    int64_t limits[] = {250000, 200000};
+    struct knob *knob = NULL;
+    struct fly_error error;
+    char text[32];
+    int length;
+
+    knob_machine_paths(&machine);
+    knob_machine_open_devices(&machine);
+    if (knob_open(&machine.options, machine.devices, machine.list.count, &knob, &error) < 0 ||
+        knob_set(knob, limits, &error) < 0) {
+        fprintf(stderr, "# %s\n", error.text);
+        return 98;
+    }
+    if ((mode & WITH_WORKER) != 0 && fork() == 0)
+        be_worker();
+    length = snprintf(text, sizeof text, "%d", (int)knob_guard_pid(knob));
+    if (write(STDOUT_FILENO, text, (size_t)length) != length)
+        return 97;
+    if ((mode & EXITS) != 0)
+        exit(0);
+    if ((mode & FAST) != 0)
+        turn_on(knob);
+    while (knob_check(knob, NULL) == 0)
+        usleep(20000);
+    sleep(5);
+    return 0;
+}
+
+static struct role start_session(const char *mode, pid_t *out_guard)
+{
+    struct role role = role_start("session", mode);
+
+    *out_guard = (pid_t)role_says(&role);
+    assert_true(*out_guard > 0);
+    return role;
+}
+
+static void check_back(void)
+{
+    assert_true(limit_becomes(&machine, 0, 400.0, patience_s));
+    assert_true(limit_becomes(&machine, 1, 400.0, patience_s));
+}
+
+/* The guard removes the entries and ends, a little after the limits are back. */
+static void check_gone(pid_t guard)
+{
+    for (int i = 0; i < 1000 && (knob_machine_entries(&machine) > 0 || kill(guard, 0) == 0); i++)
+        usleep(2000);
+    assert_int_equal(knob_machine_entries(&machine), 0);
+}
+
+static void test_session_dies(void **state)
+{
+    static const struct {
+        const char *mode;
+        int signal, status;
+    } cases[] = {
+        {"0", SIGKILL, 128 + SIGKILL}, {"0", SIGTERM, 128 + SIGTERM}, {"0", SIGINT, 128 + SIGINT},
+        {"1", SIGKILL, 128 + SIGKILL}, {"1", SIGTERM, 128 + SIGTERM}, {"2", 0, 0},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct role role;
+        pid_t guard;
+
+        knob_machine_start(&machine, "gpus=2,model=a100", NULL);
+        role = start_session(cases[i].mode, &guard);
+        if (cases[i].signal != 0) {
+            check_double(emulator_limit_w(machine.emulator, 0), 250.0);
+            check_double(emulator_limit_w(machine.emulator, 1), 200.0);
+            kill(role.pid, cases[i].signal);
+        }
+        assert_int_equal(role_end(&role), cases[i].status);
+        check_back();
+        check_gone(guard);
+        knob_machine_stop(&machine);
+    }
+}
+
+/* Signals that end other processes do not end a guard, and it has a session of its own. */
+static void test_guard_stays(void **state)
+{
+    static const int signals[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE};
+    struct role role;
+    pid_t guard;
+
+    (void)state;
+    knob_machine_start(&machine, "gpus=2,model=a100", NULL);
+    role = start_session("0", &guard);
+    assert_true(getsid(guard) != getsid(0));
+    assert_true(getpgid(guard) != getpgid(0));
+    for (size_t i = 0; i < COUNT(signals); i++)
+        kill(guard, signals[i]);
+    usleep(50000);
+    assert_int_equal(kill(guard, 0), 0);
+    check_double(emulator_limit_w(machine.emulator, 0), 250.0);
+    kill(role.pid, SIGKILL);
+    role_end(&role);
+    check_back();
+    knob_machine_stop(&machine);
+}
+
+static void test_guard_dies(void **state)
+{
+    struct role role;
+    pid_t guard;
+
+    (void)state;
+    knob_machine_start(&machine, "gpus=2,model=a100", NULL);
+    role = start_session("0", &guard);
+    kill(guard, SIGKILL);
+    check_back();
+    assert_int_equal(kill(role.pid, 0), 0);
+    assert_int_equal(knob_machine_entries(&machine), 0);
+    kill(role.pid, SIGKILL);
+    role_end(&role);
+    knob_machine_stop(&machine);
+}
+
+/* Then the next one repairs: a session of whoever comes, or knob_repair; but not over another's change. */
+static void test_both_die(void **state)
+{
+    (void)state;
+    for (int way = 0; way < 3; way++) {
+        struct repair repairs[4];
+        struct knob *knob;
+        struct role role;
+        pid_t guard;
+
+        knob_machine_start(&machine, "gpus=2,model=a100", NULL);
+        role = start_session("1", &guard); /* with a worker, which must not hold the locks */
+        kill(role.pid, SIGSTOP);
+        kill(guard, SIGKILL);
+        kill(role.pid, SIGKILL);
+        role_end(&role);
+        usleep(20000);
+        check_double(emulator_limit_w(machine.emulator, 0), 250.0);
+        assert_int_equal(knob_machine_entries(&machine), 2);
+        if (way == 2)
+            assert_int_equal(emulator_set_limit_w(machine.emulator, 0, 275.0, NULL), 0);
+        if (way == 0) {
+            knob = knob_machine_open(&machine);
+            check_contains(knob_report(knob, 0)->repaired, "is 400 W again");
+            assert_int_equal(knob_report(knob, 0)->previous_mw, 400000);
+            knob_close(knob, NULL);
+        } else {
+            assert_int_equal(knob_repair(&machine.options, &machine.list, false, repairs, 4, NULL), 2);
+            for (int i = 0; i < 2; i++) {
+                bool foreign = way == 2 && strcmp(repairs[i].uuid, machine.devices[0]->info.uuid) == 0;
+
+                assert_int_equal(repairs[i].end, foreign ? REPAIR_FOREIGN : REPAIR_RESTORED);
+            }
+        }
+        check_double(emulator_limit_w(machine.emulator, 0), way == 2 ? 275.0 : 400.0);
+        check_double(emulator_limit_w(machine.emulator, 1), 400.0);
+        assert_int_equal(knob_machine_entries(&machine), 0);
+        knob_machine_stop(&machine);
+    }
+}
+
+/* While the session lives, nobody repairs under it. */
+static void test_living_session_is_left(void **state)
+{
+    struct repair repairs[4];
+    struct role role;
+    pid_t guard;
+
+    (void)state;
+    knob_machine_start(&machine, "gpus=2,model=a100", NULL);
+    role = start_session("0", &guard);
+    assert_int_equal(knob_repair(&machine.options, &machine.list, true, repairs, 4, NULL), 2);
+    assert_int_equal(repairs[0].end, REPAIR_IN_USE);
+    check_double(emulator_limit_w(machine.emulator, 0), 250.0);
+    kill(role.pid, SIGKILL);
+    role_end(&role);
+    /* The next session waits for the guard, and finds things as they were. */
+    for (int i = 0; i < 2; i++) {
+        struct knob *knob = knob_machine_open(&machine);
+
+        assert_int_equal(knob_may_turn(knob, 0, NULL), 0);
+        assert_int_equal(knob_report(knob, 0)->previous_mw, 400000);
+        knob_close(knob, NULL);
+    }
+    knob_machine_stop(&machine);
+}
+
+static void test_guard_leaves_anothers_change(void **state)
+{
+    struct role role;
+    pid_t guard;
+
+    (void)state;
+    knob_machine_start(&machine, "gpus=2,model=a100", NULL);
+    role = start_session("0", &guard);
+    kill(role.pid, SIGSTOP);
+    assert_int_equal(emulator_set_limit_w(machine.emulator, 0, 275.0, NULL), 0);
+    kill(role.pid, SIGKILL);
+    role_end(&role);
+    assert_true(limit_becomes(&machine, 1, 400.0, patience_s));
+    check_gone(guard);
+    check_double(emulator_limit_w(machine.emulator, 0), 275.0);
+    knob_machine_stop(&machine);
+}
+
+/* At any moment of turning: the session, the guard, or both. */
+static void test_death_at_random(void **state)
+{
+    int rounds = getenv("FLYBALL_TEST_KNOB_ROUNDS") != NULL ? atoi(getenv("FLYBALL_TEST_KNOB_ROUNDS")) : 30;
+    uint64_t random = 5;
+
+    (void)state;
+    for (int i = 0; i < rounds; i++) {
+        int kind = i % KINDS;
+        struct repair repairs[4];
+        struct role role;
+        pid_t guard;
+
+        knob_machine_start(&machine, "gpus=2,model=a100", NULL);
+        role = start_session("4", &guard);
+        usleep(test_below(&random, 20000));
+        if (kind != 0)
+            kill(guard, SIGKILL);
+        if (kind != 1)
+            kill(role.pid, test_below(&random, 2) != 0 ? SIGKILL : SIGTERM);
+        if (kind == 2) {
+            role_end(&role);
+            assert_true(knob_repair(&machine.options, &machine.list, false, repairs, 4, NULL) >= 0);
+        }
+        check_back();
+        if (kind == 1)
+            kill(role.pid, SIGKILL);
+        if (kind != 2)
+            role_end(&role);
+        check_gone(guard);
+        knob_machine_stop(&machine);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_session_dies),
+        cmocka_unit_test(test_guard_stays),
+        cmocka_unit_test(test_guard_dies),
+        cmocka_unit_test(test_both_die),
+        cmocka_unit_test(test_living_session_is_left),
+        cmocka_unit_test(test_guard_leaves_anothers_change),
+        cmocka_unit_test(test_death_at_random),
+    };
+
+    if (argc > 2 && strcmp(argv[1], "session") == 0)
+        return be_session(atoi(argv[2]));
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
