@@ -121,7 +121,25 @@ static const struct cli_command wrap = {.words = "wrap",
                                         .runs_program = true,
                                         .exit_status = "That of the program.",
                                         .run = wrap_run};
-static const struct cli_command *const commands[] = {&demo, &refuse, &wrap, NULL};
+/* Takes an operand, and a program behind it where it is given one. */
+static int around_run(const struct cli_call *call, struct fly_error *out_error)
+{
+    (void)out_error;
+    cli_warn(call, "wet=%d operands=%zu:%s program=%zu:%s", cli_flag(call, "wet"), cli_operand_count(call),
+             cli_operand(call, 0), cli_program_count(call), cli_program_word(call, 0));
+    cli_exit_with(call, 7);
+    return 0;
+}
+
+static const struct cli_command around = {.words = "around",
+                                          .summary = "around",
+                                          .options = options,
+                                          .option_count = sizeof options / sizeof options[0],
+                                          .operands = "OPERAND [-- PROGRAM [ARGUMENT...]]",
+                                          .operand_maximum = 1,
+                                          .runs_program = true,
+                                          .run = around_run};
+static const struct cli_command *const commands[] = {&demo, &refuse, &wrap, &around, NULL};
 static const struct cli_group groups[] = {{"demo", "demonstrations"}, {NULL, NULL}};
 static const struct cli_variable variables[] = {{"FLYBALL_DISABLE", "Off."}, {NULL, NULL}};
 static const struct cli_program program = {commands, groups, variables};
@@ -264,12 +282,22 @@ static void test_program(void **state)
         {"wrap -w -h a", 0, "That of the program."},
         {"wrap --help", 0, "flyball wrap [OPTION...] -- PROGRAM [ARGUMENT...]"},
         {"-h wrap a", 0, "flyball wrap - wrap"},
+        {"around a", 7, "wet=0 operands=1:a program=0:(null)"},
+        {"around -w a -- b -x --help", 7, "wet=1 operands=1:a program=3:b"},
+        {"around a -w -- -x", 7, "wet=1 operands=1:a program=1:-x"},
+        {"around -- b -- c", 7, "operands=0:(null) program=3:b"},
+        {"around a --help -- b", 0, "flyball around [OPTION...] OPERAND"},
+        {"around a b", 64, "unexpected operand 'b' of 'flyball around'"},
+        {"around a --", 64, "no program behind '--' of 'flyball around'"},
     };
     static const char *const broken[] = {"FLYBALL_WEIGHT=2", NULL};
     static const char *const disabled[] = {"FLYBALL_WEIGHT=2", "FLYBALL_DISABLE=1", NULL};
-    static const struct line_case broken_cases[] = {{"wrap a", 78, "FLYBALL_WEIGHT"}};
+    static const struct line_case broken_cases[] = {{"wrap a", 78, "FLYBALL_WEIGHT"},
+                                                    {"around a -- b", 78, "FLYBALL_WEIGHT"}};
     static const struct line_case disabled_cases[] = {
         {"wrap a", 7, "program=[a]"},
+        {"around a -- b", 7, "program=1:b"},
+        {"around a", 78, "FLYBALL_WEIGHT"},
         {"demo run", 78, "FLYBALL_WEIGHT"},
     };
     struct cli_world in = world;

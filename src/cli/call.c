@@ -163,6 +163,16 @@ const char *cli_operand(const struct cli_call *call, size_t index)
     return index < call->line->operand_count ? call->line->operands[index] : NULL;
 }
 
+size_t cli_program_count(const struct cli_call *call)
+{
+    return call->line->program_count;
+}
+
+const char *cli_program_word(const struct cli_call *call, size_t index)
+{
+    return index < call->line->program_count ? call->line->program[index] : NULL;
+}
+
 void cli_exit_with(const struct cli_call *call, int status)
 {
     *call->exit_status = status;

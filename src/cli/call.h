@@ -67,6 +67,10 @@ enum cli_source cli_source(const struct cli_call *call, const char *name);
 size_t cli_operand_count(const struct cli_call *call);
 const char *cli_operand(const struct cli_call *call, size_t index);
 
+/* The program's words, of a command that has operands too: what stands behind "--". */
+size_t cli_program_count(const struct cli_call *call);
+const char *cli_program_word(const struct cli_call *call, size_t index);
+
 /* The status, 0 to 255, with which the program ends when the command's run returns 0; without this, 0. */
 void cli_exit_with(const struct cli_call *call, int status);
 

@@ -101,9 +101,11 @@ static int run_line(const struct cli_world *world, const struct command_line *li
     struct fly_error error;
     int status;
     int result = 0;
+    bool runs =
+        line->command->runs_program && (line->command->operand_maximum == 0 || line->program_count > 0);
 
     buffer_init(&warnings, WARNINGS_MAX);
-    if (line->command->ignores_settings || (line->command->runs_program && disabled(world)))
+    if (line->command->ignores_settings || (runs && disabled(world)))
         settings_init(world->program, &settings);
     else
         result =

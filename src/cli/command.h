@@ -79,8 +79,10 @@ struct cli_command {
     const char *operands; /* in the synopsis, "[COMMAND...]"; NULL: takes none */
     size_t operand_maximum;
     bool runs_program; /* the first operand, with all behind it, is a program's command line: options end
-                          there, and there may be any number of operands; with FLYBALL_DISABLE=1 no variable
-                          and no file is read, so that nothing wrong with them keeps it from running */
+                          there, and there may be any number of operands. Where operand_maximum is not 0, the
+                          program is what stands behind "--", and may be missing. With FLYBALL_DISABLE=1 no
+                          variable and no file is read for it, so that nothing wrong with them keeps it from
+                          running */
     const char *exit_status; /* a paragraph on statuses of its own, or NULL */
     struct cli_example examples[CLI_EXAMPLES_MAX];
     bool ignores_settings; /* reads no variable and no file, to work when those are broken */

@@ -22,6 +22,18 @@ struct walk {
     struct command_line *line;
 };
 
+/* Whether the first operand begins a program's command line; where operands may stand before it, "--" does.
+ */
+static bool operand_is_program(const struct cli_command *command)
+{
+    return command->runs_program && command->operand_maximum == 0;
+}
+
+static bool program_behind_operands(const struct cli_command *command)
+{
+    return command->runs_program && command->operand_maximum > 0;
+}
+
 static bool looks_like_option(const char *argument)
 {
     return argument[0] == '-' && argument[1] != '\0';
@@ -103,7 +115,7 @@ static bool wants_help(const struct line_subject *subject, const char *const *ar
             return true;
         if (i >= subject->first && i < subject->first + subject->words)
             continue;
-        if (command->runs_program && !option && !value)
+        if (operand_is_program(command) && !option && !value)
             return false;
         if (option) {
             struct spelled spelled = spell(command, arguments[i]);
@@ -208,8 +220,11 @@ static int take_operand(struct walk *walk, const char *argument, struct fly_erro
 /* The rest of the arguments is a program's command line. */
 static void take_program(struct walk *walk, size_t first)
 {
-    walk->line->operands = walk->arguments + first;
-    walk->line->operand_count = walk->count - first;
+    struct command_line *line = walk->line;
+
+    *(program_behind_operands(line->command) ? &line->program : &line->operands) = walk->arguments + first;
+    *(program_behind_operands(line->command) ? &line->program_count : &line->operand_count) =
+        walk->count - first;
     walk->next = walk->count;
 }
 
@@ -266,12 +281,19 @@ int line_parse(const struct line_subject *subject, const char *const *arguments,
         walk.next++;
         if (!options_ended && strcmp(argument, "--") == 0)
             options_ended = true;
+        else if (options_ended && program_behind_operands(subject->command))
+            take_program(&walk, walk.next - 1);
         else if (!options_ended && looks_like_option(argument))
             result = take_option(&walk, argument, out_error);
-        else if (subject->command->runs_program)
+        else if (operand_is_program(subject->command))
             take_program(&walk, walk.next - 1);
         else
             result = take_operand(&walk, argument, out_error);
     }
+    if (result == 0 && options_ended && program_behind_operands(subject->command) &&
+        out_line->program_count == 0)
+        return error_set(out_error, FLY_EUSAGE,
+                         "no program behind '--' of 'flyball %s'; name one, or leave out the '--'",
+                         subject->command->words);
     return result;
 }

@@ -20,6 +20,8 @@ struct command_line {
     struct line_option options[LINE_OPTIONS_MAX]; /* by index of the command's options */
     const char *const *operands; /* of the arguments where the command runs a program, or `listed` */
     size_t operand_count;
+    const char *const *program; /* what stands behind "--" where a program may and operands too */
+    size_t program_count;
     const char *listed[LINE_OPERANDS_MAX];
 };
 
@@ -43,7 +45,7 @@ int line_find_subject(const struct cli_program *program, const char *const *argu
 /*
  * Takes the options (--name value, --name=value, --flag; -n value, -nvalue, -f)
  * and operands apart; `--` ends the options, and so does the first operand of a
- * command that runs a program. Unknown, doubled and incomplete options and too
+ * command that runs a program and has no operands of its own. Unknown, doubled and incomplete options and too
  * many operands are FLY_EUSAGE. `out_line` is not to be copied.
  */
 int line_parse(const struct line_subject *subject, const char *const *arguments, size_t count,
