@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Limits and durations: what is accepted lies within the documented bounds, and
+ * as plain watts and plain seconds it says the same.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "cli/power_wish.h"
+#include "fuzz.h"
+
+enum { TEXT_MAX = 256, HIGHEST_MW = 300000, YEAR_S = 31536000 };
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    char text[TEXT_MAX] = "";
+    struct power_wish wish = {0}, again = {0};
+    double time_s = 0;
+
+    if (size > 0)
+        memcpy(text, data, size < TEXT_MAX ? size : TEXT_MAX - 1);
+    if (span_parse(text, &time_s))
+        FUZZ_CHECK(isfinite(time_s) && time_s > 0 && time_s <= YEAR_S);
+    if (power_wish_parse(text, &wish)) {
+        FUZZ_CHECK((wish.power_w > 0) != (wish.share > 0));
+        FUZZ_CHECK(wish.share <= 1 && wish.power_w <= POWER_WISH_MAX_W);
+        FUZZ_CHECK(power_wish_limit_mw(&wish, HIGHEST_MW) >= 0);
+        FUZZ_CHECK(wish.share > 0 || power_wish_limit_mw(&wish, HIGHEST_MW) >= 1000);
+        if (wish.power_w > 0 && strpbrk(text, " Ww") == NULL)
+            FUZZ_CHECK(strlen(text) + 1 < TEXT_MAX && power_wish_parse(strcat(text, "W"), &again) &&
+                       again.power_w == wish.power_w);
+    }
+    return 0;
+}
