@@ -21,8 +21,8 @@
 #include "knob/fork_close.h"
 #include "knob/journal.h"
 
-enum { HOLDER_MAX = 96, HOLDER_ATTEMPTS = 10, MILLISECOND_NS = 1000000 };
-enum { GUARD_ATTEMPTS = 100, PAUSE_NS = 20000000 };
+enum { HOLDER_MAX = GPU_LOCK_HOLDER_MAX, HOLDER_ATTEMPTS = 10, MILLISECOND_NS = 1000000 };
+enum { LOOK_ATTEMPTS = 2, GUARD_ATTEMPTS = 100, PAUSE_NS = 20000000 };
 
 static int failed(const char *path, int cause, struct fly_error *out_error)
 {
@@ -89,7 +89,10 @@ static bool holder_is_gone(const char *holder)
            kill((pid_t)pid, 0) < 0 && errno == ESRCH;
 }
 
-/* Takes the lock; where its holder died, waits for the guard to put back. 0 or an errno. */
+/*
+ * Takes the lock; where its holder died, waits for the guard to put back. Who merely looks
+ * who holds it holds it for a moment too. 0 or an errno.
+ */
 static int take(int lock, char holder[HOLDER_MAX])
 {
     const struct timespec pause = {.tv_nsec = PAUSE_NS};
@@ -103,7 +106,7 @@ static int take(int lock, char holder[HOLDER_MAX])
         if (cause != EWOULDBLOCK)
             return cause;
         read_holder(lock, holder);
-        if (attempt == GUARD_ATTEMPTS || !holder_is_gone(holder))
+        if (attempt == GUARD_ATTEMPTS || (attempt >= LOOK_ATTEMPTS && !holder_is_gone(holder)))
             return cause;
         nanosleep(&pause, NULL);
     }
@@ -132,6 +135,28 @@ int gpu_lock_take(const char *directory, const char *uuid, const char *program, 
     write_holder(path, program);
     *out_lock = fork_close_add(lock);
     return 0;
+}
+
+int gpu_lock_holder(const char *directory, const char *uuid, char out_holder[GPU_LOCK_HOLDER_MAX],
+                    struct fly_error *out_error)
+{
+    char path[JOURNAL_PATH_MAX];
+    int lock, code = journal_path(directory, uuid, ".lock", path, out_error);
+    bool held;
+
+    if (code < 0)
+        return code;
+    lock = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    if (lock < 0 && errno == ENOENT)
+        return 0;
+    if (lock < 0)
+        return error_set(out_error, errno == EACCES ? FLY_EPERM : FLY_EREAD,
+                         "the lock '%s' cannot be looked at: %s", path, strerror(errno));
+    held = flock(lock, LOCK_SH | LOCK_NB) < 0 && errno == EWOULDBLOCK;
+    if (held)
+        read_holder(lock, out_holder);
+    close(lock);
+    return held ? 1 : 0;
 }
 
 void gpu_lock_release(int lock)

@@ -30,6 +30,15 @@
 int gpu_lock_take(const char *directory, const char *uuid, const char *program, int *out_lock,
                   struct fly_error *out_error);
 
+/*
+ * Who holds it: 1 with its holder's name, "'flyball power', process 4711", or 0 when nobody
+ * does. To find out it is taken for a moment, shared, which gpu_lock_take waits out. FLY_EPERM,
+ * FLY_EREAD.
+ */
+enum { GPU_LOCK_HOLDER_MAX = 96 };
+int gpu_lock_holder(const char *directory, const char *uuid, char out_holder[GPU_LOCK_HOLDER_MAX],
+                    struct fly_error *out_error);
+
 /* Closes it; -1 is no lock. */
 void gpu_lock_release(int lock);
 
