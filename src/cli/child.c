@@ -14,7 +14,13 @@
 #include "base/error.h"
 #include "cli/inherited.h"
 
-enum { STATUS_NOT_EXECUTABLE = 126, STATUS_NOT_FOUND = 127, STATUS_SIGNAL = 128, VARIABLE_MAX = 1 << 15 };
+enum {
+    STATUS_NOT_EXECUTABLE = 126,
+    STATUS_NOT_FOUND = 127,
+    STATUS_SIGNAL = 128,
+    VARIABLE_MAX = 1 << 15,
+    NS_PER_S = 1000000000
+};
 
 /* A timer of 0 would never ring. */
 static const double guard_least_s = 0.01;
@@ -304,22 +310,32 @@ void child_abandon(struct child *child)
     close(child->outcome);
 }
 
-void child_wait(struct child *child)
+bool child_wait_until(struct child *child, struct mono_time when)
 {
     for (;;) {
+        int64_t left_ns = when.ns - mono_now().ns;
+        struct timespec left = {.tv_sec = left_ns / NS_PER_S, .tv_nsec = left_ns % NS_PER_S};
         siginfo_t info;
         int signal;
 
         if (child_ended(child))
-            return;
+            return true;
+        if (left_ns <= 0)
+            return false;
         if (child->stopped && child->stop_wanted) {
             child->stop_wanted = false;
             raise(SIGSTOP);
         }
-        signal = sigwaitinfo(&child->waited, &info);
+        signal = sigtimedwait(&child->waited, &info, &left);
         if (signal > 0 && signal != SIGCHLD)
             pass_on(child, signal, &info);
     }
+}
+
+void child_wait(struct child *child)
+{
+    while (!child_wait_until(child, (struct mono_time){INT64_MAX}))
+        ;
 }
 
 int child_replace(char *const *arguments)

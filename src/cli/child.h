@@ -69,6 +69,9 @@ int child_start(struct child *child, const char *variable);
 /* Waits until the program has ended, and passes signals on to it. */
 void child_wait(struct child *child);
 
+/* The same until `when` at the latest; returns whether the program has ended. */
+bool child_wait_until(struct child *child, struct mono_time when);
+
 /*
  * Between these two this process may be held up for good, by a driver that does
  * not come back. When that lasts longer than the child's patience, signals are still

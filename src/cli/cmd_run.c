@@ -3,7 +3,6 @@
  * Runs a program and measures around it. Whatever goes wrong with measuring is a
  * sentence in the report; the program runs as if this one were not there.
  */
-#include <errno.h>
 #include <flyball/record.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,6 +16,7 @@
 #include "cli/commands.h"
 #include "cli/device_options.h"
 #include "cli/open_devices.h"
+#include "cli/program_words.h"
 #include "cli/run_files.h"
 #include "cli/run_result.h"
 #include "cli/table_private.h"
@@ -69,39 +69,6 @@ struct run {
     struct mono_time begin;
     struct run_result result;
 };
-
-/* The program's words as exec wants them; NULL without memory. */
-static char **arguments_of(const struct cli_call *call)
-{
-    size_t count = cli_operand_count(call);
-    char **arguments = calloc(count + 1, sizeof *arguments);
-
-    for (size_t i = 0; arguments != NULL && i < count; i++) {
-        const char *word = cli_operand(call, i);
-
-        memcpy(&arguments[i], &word, sizeof word);
-    }
-    return arguments;
-}
-
-/* What a shell would say of a program that cannot be run; the status is the command's. */
-static void say_not_run(const struct cli_call *call, const char *program, int error, int status)
-{
-    char text[FLY_ERROR_TEXT_MAX];
-
-    snprintf(text, sizeof text, "'%.200s' cannot be run: %s", program,
-             error == ENOENT && strchr(program, '/') == NULL ? "there is no such command" : strerror(error));
-    console_say(call->console, "", text);
-    cli_exit_with(call, status);
-}
-
-static int replace(const struct cli_call *call, char *const *arguments)
-{
-    int status = child_replace(arguments);
-
-    say_not_run(call, arguments[0], errno, status);
-    return 0;
-}
 
 /* Opens the devices and begins to sample. A fault is kept; only a malformed list of GPUs is an error. */
 static int open_meter(const struct cli_call *call, struct run *run, struct fly_error *out_error)
@@ -249,7 +216,7 @@ static void measure(const struct cli_call *call, struct child *child, char *cons
 {
     begin(run, arguments);
     if (child_start(child, run->variable) < 0) {
-        say_not_run(call, arguments[0], child->exec_errno, child->status);
+        program_say_not_run(call, arguments[0], child->exec_errno, child->status);
         claims_release(&run->claims);
         return;
     }
@@ -288,7 +255,7 @@ static int run_program(const struct cli_call *call, char *const *arguments, stru
     warn_of_output(call);
     if (child_fork(&child, arguments, cli_real(call, "start-within"), &run.fault) < 0) {
         cli_warn(call, "nothing is measured: %s", run.fault.text);
-        return replace(call, arguments);
+        return program_replace(call, arguments);
     }
     child_guard_begin(&child, never_opened);
     result = open_meter(call, &run, out_error);
@@ -309,17 +276,16 @@ static int run_program(const struct cli_call *call, char *const *arguments, stru
 
 static int run_run(const struct cli_call *call, struct fly_error *out_error)
 {
-    const char *disable = getenv("FLYBALL_DISABLE");
     char **arguments;
     int result;
 
     if (cli_operand_count(call) == 0)
         return cli_usage(call, out_error, "no program to run; name one behind --");
-    arguments = arguments_of(call);
+    arguments = program_words(call, cli_operand_count(call), cli_operand);
     if (arguments == NULL)
         return error_no_memory(out_error);
-    if (disable != NULL && strcmp(disable, "1") == 0)
-        result = replace(call, arguments);
+    if (program_disabled())
+        result = program_replace(call, arguments);
     else
         result = run_program(call, arguments, out_error);
     free(arguments);

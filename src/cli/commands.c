@@ -34,6 +34,10 @@ const size_t cli_common_option_count = sizeof cli_common_options / sizeof cli_co
 static const struct cli_command *const commands[] = {
     &cmd_run,
     &cmd_tally,
+    &cmd_power_get,
+    &cmd_power_set,
+    &cmd_power_reset,
+    &cmd_power_restore,
     &cmd_devices,
     &cmd_doctor,
     &cmd_monitor,
@@ -53,6 +57,7 @@ static const struct cli_command *const commands[] = {
 /* clang-format on */
 
 static const struct cli_group groups[] = {
+    {"power", "power limits of GPUs, set and turned back"},
     {"sim", "simulated jobs, replayed from recorded traces"},
     {"config", "settings and where they come from"},
     {NULL, NULL},
@@ -64,6 +69,8 @@ static const struct cli_variable variables[] = {
     {"FLYBALL_DISABLE", "Set to 1, training runs as if Flyball were not there."},
     {"FLYBALL_EMULATOR", "Settings of an emulator that is yet to be started, such as 'gpus=4,model=h100'."},
     {"FLYBALL_EMULATOR_STATE", "File of the emulated GPUs, where flyball-emulator started some."},
+    {"FLYBALL_RUNTIME_DIR", "Directory of the locks and the journal of GPUs whose power limits are set; "
+                            "/run/flyball, or /tmp/flyball-knobs, unless set."},
     {"FLYBALL_TEST_DATA", "Directory of the recorded traces that the tests and benchmarks use."},
     {"FLYBALL_TEST_EMULATOR", "Directory of the emulator's driver library that the tests use."},
     {NULL, NULL},

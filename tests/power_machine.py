@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Emulated GPUs whose limits `flyball power` sets, for the tests of that: sys.argv[1] is the program."""
+
+import contextlib
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+import tap
+
+FLYBALL = os.path.abspath(sys.argv[1])
+LIBRARIES = pathlib.Path(os.environ.get("FLYBALL_TEST_EMULATOR", os.path.join(os.path.dirname(FLYBALL), "emulator")))
+DRIVER = LIBRARIES / "libnvidia-ml.so.1"
+EMULATOR = LIBRARIES / "flyball-emulator"
+WORK = tempfile.TemporaryDirectory(prefix="flyball-power-")
+HOME = pathlib.Path(WORK.name)
+KNOBS = HOME / "knobs"
+NOBODY = 65534
+
+CLEAN = {
+    name: value
+    for name, value in os.environ.items()
+    if not name.startswith(("FLYBALL_", "XDG_", "SLURM", "CUDA_", "LC_", "LANG"))
+}
+CLEAN.update(HOME=str(HOME), FLYBALL_RUNTIME_DIR=str(KNOBS), FLYBALL_EMULATOR_STATE=str(HOME / "state"))
+WHERE = ["--nvml", str(DRIVER), "--amdsmi", str(HOME / "none.so"), "--sysfs-root", str(HOME / "root")]
+# An A100: its default and highest limit, and its lowest.
+DEFAULT_W, LOWEST_W = 400, 100
+# Within which everything is turned back; a sanitizer takes its time.
+SANITIZED = any(mark in pathlib.Path(FLYBALL).read_bytes() for mark in (b"__asan_init", b"__tsan_init"))
+PROMISED_S = 5.0 if SANITIZED else 1.0
+
+
+def emulator(*arguments):
+    result = subprocess.run([EMULATOR, *map(str, arguments)], env=CLEAN, capture_output=True, text=True, timeout=60, check=False)
+    tap.equal(result.returncode, 0, result.stderr)
+    return result.stdout
+
+
+def limits():
+    return [gpu["limit_w"] for gpu in json.loads(emulator("show", "--json"))["gpus"]]
+
+
+@contextlib.contextmanager
+def machine(*settings, gpus=2):
+    """Emulated GPUs, and a journal that is empty before and afterwards."""
+    if not (DRIVER.exists() and EMULATOR.exists()):
+        raise tap.Skip("the emulator is not built")
+    KNOBS.mkdir(exist_ok=True)
+    KNOBS.chmod(0o1777)
+    emulator("start", "--gpus", gpus, "--model", "a100", "--any-user=yes", "--shared=yes", *settings)
+    try:
+        yield
+        tap.equal(entries(), [], "the journal afterwards")
+    finally:
+        emulator("stop")
+        for path in KNOBS.iterdir():
+            path.unlink()
+
+
+def entries():
+    """The kinds of the journal's entries; a write that was cut short left a file that is none."""
+    return sorted(path.suffix[1:] for path in KNOBS.iterdir() if path.suffix in (".turned", ".kept"))
+
+
+def command(*arguments):
+    """flyball power with the emulated GPUs alone; options stand before a program."""
+    words = [str(argument) for argument in arguments]
+    end = words.index("--") if "--" in words else len(words)
+    return [FLYBALL, "power", *words[:end], *WHERE, *words[end:]]
+
+
+def power(*arguments, environment=None, **keywords):
+    return subprocess.run(command(*arguments), env={**CLEAN, **(environment or {})}, cwd=HOME, capture_output=True, text=True,
+                          timeout=60, check=False, **keywords)
+
+
+def start(*arguments, **keywords):
+    return subprocess.Popen(command(*arguments), env=CLEAN, cwd=HOME, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                            text=True, **keywords)
+
+
+def rows_of(result):
+    tap.equal(result.returncode, 0, result.stderr)
+    return json.loads(result.stdout)["rows"]
+
+
+def wait_for(condition, what, seconds=20.0):
+    begin = time.monotonic()
+    while time.monotonic() < begin + seconds:
+        if condition():
+            return time.monotonic() - begin
+        time.sleep(0.01)
+    raise AssertionError(f"waited in vain for {seconds} s until {what}; limits {limits()}, journal {entries()}")
+
+
+def back_within(expected, what, seconds=PROMISED_S):
+    return wait_for(lambda: limits() == expected, what, seconds)
+
+
+def guard_of(process):
+    """The guard names its session among its arguments; it is nobody's child."""
+    guards = []
+    for path in pathlib.Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):
+            words = path.read_text().split("\0")
+            if os.path.basename(words[0]) == "flyball-guard" and str(process.pid) in words[1:4] and str(KNOBS) in words:
+                guards.append(int(path.parent.name))
+    tap.equal(len(guards), 1, f"guards of process {process.pid}")
+    return guards[0]
+
+
+def ended(process):
+    output, talk = process.communicate(timeout=30)
+    return process.returncode, output, talk
+
+
+def gone(pid):
+    """Ended; a zombie that nobody has asked after counts."""
+    try:
+        return pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] == "Z"
+    except OSError:
+        return True
+
+
+def kill_program(pid):
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGKILL)
+
+
+# A program that says when it runs and, as a test asks for it, for long.
+SLEEPER = ["sh", "-c", "echo $$; exec sleep 30"]
