@@ -30,6 +30,9 @@
  * entries, lets go of the locks and exits. What the driver refuses is tried for
  * some seconds, then left to the journal.
  *
+ * What kills a whole container or control group at once kills the guard too: then the
+ * journal is what is left. So it is in a container whose first process is the session.
+ *
  * For one thread; in a forked child the socket is closed.
  */
 struct guard {
