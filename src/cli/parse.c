@@ -281,11 +281,10 @@ int line_parse(const struct line_subject *subject, const char *const *arguments,
         walk.next++;
         if (!options_ended && strcmp(argument, "--") == 0)
             options_ended = true;
-        else if (options_ended && program_behind_operands(subject->command))
-            take_program(&walk, walk.next - 1);
         else if (!options_ended && looks_like_option(argument))
             result = take_option(&walk, argument, out_error);
-        else if (operand_is_program(subject->command))
+        else if (operand_is_program(subject->command) ||
+                 (options_ended && program_behind_operands(subject->command)))
             take_program(&walk, walk.next - 1);
         else
             result = take_operand(&walk, argument, out_error);
