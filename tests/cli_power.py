@@ -59,6 +59,7 @@ def test_ways_to_write_a_limit():
     with machine(gpus=1):
         for text, limit_w in (("150", 150), ("150W", 150), ("150 W", 150), ("187.5", 187.5), ("60%", 240), ("100%", 400), ("25%", 100)):
             document = json.loads(power("set", text, "--format", "json").stdout)
+            tap.equal(document["put_back"], "flyball power restore --kept -i 0")
             tap.equal((document["schema"], document["rows"][0]["power_limit_w"]), ("flyball.power.set/1", limit_w), text)
             tap.equal(limits(), [limit_w], text)
         tap.equal(power("reset").returncode, 0)

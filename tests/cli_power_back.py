@@ -12,7 +12,7 @@ import subprocess
 import time
 
 import tap
-from power_machine import (CLEAN, DEFAULT_W, EMULATOR, HOME, PROMISED_S, SLEEPER, back_within, emulator, ended,
+from power_machine import (CLEAN, DEFAULT_W, EMULATOR, HOME, PROMISED_S, SLEEPER, back_within, command, emulator, ended,
                            entries, gone, guard_of, kill_program, limits, machine, power, rows_of, start, wait_for)
 
 
@@ -71,6 +71,18 @@ def test_a_program_is_as_it_would_be_alone():
     with machine(gpus=1):
         alone = subprocess.run(["sh", "-c", show], env=CLEAN, cwd=HOME, capture_output=True, text=True, check=False)
         tap.equal(power("set", 150, "--", "sh", "-c", show).stdout, alone.stdout)
+
+
+def test_a_reader_of_stderr_that_has_left():
+    with machine(gpus=1):
+        reader, writer = os.pipe()
+        os.close(reader)
+        for streams in ({"stderr": writer}, {"preexec_fn": lambda: os.close(2)}):
+            result = subprocess.run(command("set", 150, "--", EMULATOR, "show", "--json"), env=CLEAN, cwd=HOME, check=False,
+                                    stdout=subprocess.PIPE, **streams)
+            tap.equal((result.returncode, json.loads(result.stdout)["gpus"][0]["limit_w"]), (0, 150.0))
+        os.close(writer)
+        tap.equal(limits(), [DEFAULT_W])
 
 
 def test_signals_reach_the_program():

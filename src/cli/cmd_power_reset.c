@@ -23,7 +23,7 @@ static int power_reset_run(const struct cli_call *call, struct fly_error *out_er
     result = power_turning_begin(call, NULL, true, &turning, out_error);
     if (result < 0)
         return power_refused(call, result, out_error);
-    result = power_turning_emit(call, &turning, "flyball.power.reset/1", out_error);
+    result = power_turning_emit(call, &turning, "flyball.power.reset/1", NULL, out_error);
     ended = power_turning_end(call, &turning, out_error);
     return result < 0 ? result : ended;
 }

@@ -3,7 +3,7 @@
  * Sets power limits: to stay, for a time, or around a program. Only in the first case
  * the user turns back himself; otherwise the guard does, whatever becomes of us.
  */
-#include <stdlib.h>
+#include <stdio.h>
 
 #include "base/error.h"
 #include "cli/commands.h"
@@ -33,20 +33,20 @@ static struct power_turning turning; /* large */
 static int set_to_stay(const struct cli_call *call, const struct power_wish *wish,
                        struct fly_error *out_error)
 {
-    char list[POWER_NAMES_MAX];
+    char list[POWER_NAMES_MAX], put_back[POWER_NAMES_MAX + 64];
     int result = power_turning_begin(call, wish, true, &turning, out_error);
     int ended;
 
     if (result < 0)
         return result;
-    result = power_turning_emit(call, &turning, "flyball.power.set/1", out_error);
-    power_gpus_list(&turning.gpus, NULL, list);
+    snprintf(put_back, sizeof put_back, "flyball power restore --kept -i %s",
+             power_gpus_list(&turning.gpus, NULL, list));
+    result = power_turning_emit(call, &turning, "flyball.power.set/1", put_back, out_error);
     ended = power_turning_end(call, &turning, out_error);
-    cli_note(
-        call,
-        "this stays when the command has ended, until the driver is unloaded; 'flyball power restore --kept "
-        "-i %s' puts back what stood before",
-        list);
+    cli_note(call,
+             "this stays when the command has ended, until the driver is unloaded; '%s' puts back what stood "
+             "before",
+             put_back);
     return result < 0 ? result : ended;
 }
 
@@ -62,7 +62,7 @@ static int set_for(const struct cli_call *call, const struct power_wish *wish, d
     stop_signals_hold(&stop);
     result = power_turning_begin(call, wish, false, &turning, out_error);
     if (result == 0) {
-        result = power_turning_emit(call, &turning, "flyball.power.set/1", out_error);
+        result = power_turning_emit(call, &turning, "flyball.power.set/1", NULL, out_error);
         cli_note(call, "turned back in %s, or at Ctrl-C", cli_text(call, "for"));
         while (result == 0 && stands && next.ns < end.ns && !stop_signals_wait(&stop, next)) {
             stands = power_turning_check(call, &turning);

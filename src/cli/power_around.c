@@ -70,6 +70,12 @@ static bool keeps_program(const struct cli_call *call, int code)
     return code == FLY_EUSAGE || (code < 0 && cli_flag(call, "require"));
 }
 
+/* Whether the program has lost its patience, and runs. */
+static bool has_started(const struct child *child)
+{
+    return mono_elapsed_s(child->forked, mono_now()) >= patience_s;
+}
+
 static int run_words(const struct cli_call *call, const struct power_wish *wish, char *const *words,
                      struct power_turning *turning, struct fly_error *out_error)
 {
@@ -82,10 +88,12 @@ static int run_words(const struct cli_call *call, const struct power_wish *wish,
         cli_warn(call, "no limit is set: %s", out_error->text);
         return program_replace(call, words);
     }
+    /* A reader of stderr that has left ends neither this process nor the program. */
+    signal(SIGPIPE, SIG_IGN);
     child_guard_begin(&child, never_set);
     result = power_turning_begin(call, wish, false, turning, out_error);
     child_guard_end(&child);
-    if (keeps_program(call, result)) {
+    if (keeps_program(call, result) && !has_started(&child)) {
         child_abandon(&child);
         return power_refused(call, result, out_error);
     }

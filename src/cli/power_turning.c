@@ -161,11 +161,12 @@ static void put_limit(struct table *table, int64_t limit_mw, const char *reason)
 }
 
 int power_turning_emit(const struct cli_call *call, const struct power_turning *turning, const char *schema,
-                       struct fly_error *out_error)
+                       const char *put_back, struct fly_error *out_error)
 {
     struct table *table = table_new(schema, columns, sizeof columns / sizeof columns[0]);
     int result;
 
+    table_member(table, "put_back", put_back != NULL ? json_string(put_back) : json_null());
     for (size_t i = 0; i < turning->gpus.count; i++) {
         const struct device_info *info = &turning->gpus.devices[i]->info;
         const struct knob_report *report = knob_report(turning->knob, i);

@@ -42,8 +42,11 @@ bool power_turning_check(const struct cli_call *call, struct power_turning *turn
 int power_turning_end(const struct cli_call *call, struct power_turning *turning,
                       struct fly_error *out_error);
 
-/* What stood and what stands, on standard output. */
+/*
+ * What stood and what stands, on standard output; `put_back`, a command line, is for
+ * programs, NULL where nothing is to be put back by hand.
+ */
 int power_turning_emit(const struct cli_call *call, const struct power_turning *turning, const char *schema,
-                       struct fly_error *out_error);
+                       const char *put_back, struct fly_error *out_error);
 
 #endif
