@@ -220,6 +220,70 @@ static void test_mig(void **state)
     knob_machine_stop(&machine);
 }
 
+/* Works on GPU 0 as a process that is no relative of the test's; its pid. */
+static pid_t start_stranger(void)
+{
+    struct emulator_load load = {.wanted_w = 300.0, .utilization = 1.0};
+    struct emulator *emulator;
+    int ends[2], slot;
+    pid_t child, stranger = 0;
+
+    assert_int_equal(pipe(ends), 0);
+    child = fork();
+    if (child == 0) {
+        if (fork() != 0)
+            _exit(0);
+        stranger = getpid();
+        alarm(20);
+        if (emulator_open(NULL, &emulator, NULL) == 0 &&
+            emulator_work_begin(emulator, 0, &load, &slot, NULL) == 0 &&
+            write(ends[1], &stranger, sizeof stranger) == (ssize_t)sizeof stranger)
+            pause();
+        _exit(1);
+    }
+    assert_int_equal(waitpid(child, NULL, 0), child);
+    close(ends[1]);
+    assert_int_equal(read(ends[0], &stranger, sizeof stranger), sizeof stranger);
+    close(ends[0]);
+    return stranger;
+}
+
+/* Another's training: before a session, and while one is open; allowed only where somebody answers for it. */
+static void test_stranger(void **state)
+{
+    int64_t limits[] = {250000}, other[] = {200000};
+    struct fly_error error;
+    struct knob *knob = NULL;
+    pid_t stranger;
+
+    (void)state;
+    knob_machine_start(&machine, "gpus=1,model=a100", NULL);
+    stranger = start_stranger();
+    check_refused("'test_knob', process ");
+    machine.options.allowed = &stranger;
+    machine.options.allowed_count = 1;
+    knob = knob_machine_open(&machine);
+    assert_int_equal(knob_set(knob, limits, NULL), 0);
+    knob_close(knob, NULL);
+    machine.options.allowed_count = 0;
+    kill(stranger, SIGKILL);
+    knob = knob_machine_open(&machine);
+    for (int i = 0; i < 1000 && knob_may_turn(knob, 0, NULL) < 0; i++) {
+        knob_close(knob, NULL);
+        usleep(1000);
+        knob = knob_machine_open(&machine);
+    }
+    assert_int_equal(knob_set(knob, limits, NULL), 0);
+    stranger = start_stranger();
+    assert_int_equal(knob_set(knob, other, &error), FLY_ESTATE);
+    check_contains(error.text, "computes on it");
+    check_double(emulator_limit_w(machine.emulator, 0), 250.0);
+    knob_close(knob, NULL);
+    check_double(emulator_limit_w(machine.emulator, 0), 400.0);
+    kill(stranger, SIGKILL);
+    knob_machine_stop(&machine);
+}
+
 /* A process that nobody answers for; one that comes while a session is open; one of our own. */
 static void test_foreign_process(void **state)
 {
@@ -227,11 +291,9 @@ static void test_foreign_process(void **state)
     int64_t limits[] = {250000}, other[] = {200000};
     struct fly_error error;
     struct knob *knob;
-    pid_t parent = getppid();
     int slot;
 
     (void)state;
-    (void)parent;
     knob_machine_start(&machine, "gpus=1,model=a100", NULL);
     knob = knob_machine_open(&machine);
     assert_int_equal(knob_set(knob, limits, NULL), 0);
@@ -415,6 +477,7 @@ int main(void)
         cmocka_unit_test(test_permission),
         cmocka_unit_test(test_no_guard),
         cmocka_unit_test(test_kept),
+        cmocka_unit_test(test_stranger),
         cmocka_unit_test(test_reset_kept),
         cmocka_unit_test(test_fork),
     };

@@ -258,12 +258,13 @@ static void test_guard_leaves_anothers_change(void **state)
 /* At any moment of turning: the session, the guard, or both. */
 static void test_death_at_random(void **state)
 {
-    int rounds = getenv("FLYBALL_TEST_KNOB_ROUNDS") != NULL ? atoi(getenv("FLYBALL_TEST_KNOB_ROUNDS")) : 30;
+    const char *wanted = getenv("FLYBALL_TEST_KNOB_ROUNDS");
+    long rounds = wanted != NULL ? strtol(wanted, NULL, 10) : 30;
     uint64_t random = 5;
 
     (void)state;
-    for (int i = 0; i < rounds; i++) {
-        int kind = i % KINDS;
+    for (long i = 0; i < rounds; i++) {
+        int kind = (int)(i % KINDS);
         struct repair repairs[4];
         struct role role;
         pid_t guard;
@@ -302,6 +303,6 @@ int main(int argc, char **argv)
     };
 
     if (argc > 2 && strcmp(argv[1], "session") == 0)
-        return be_session(atoi(argv[2]));
+        return be_session((int)strtol(argv[2], NULL, 10));
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

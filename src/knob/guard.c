@@ -208,10 +208,10 @@ static int has_ended(struct guard *guard, struct fly_error *out_error)
 }
 
 /* Never raises SIGPIPE; with a lock where that is not -1. */
-static int send_message(struct guard *guard, const struct guard_message *message, int lock,
+static int send_message(struct guard *guard, struct guard_message *message, int lock,
                         struct fly_error *out_error)
 {
-    struct iovec part = {.iov_base = (void *)(uintptr_t)message, .iov_len = sizeof *message};
+    struct iovec part = {.iov_base = message, .iov_len = sizeof *message};
     union {
         struct cmsghdr header;
         char bytes[CMSG_SPACE(sizeof(int))];

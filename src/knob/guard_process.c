@@ -50,14 +50,8 @@ static void detach(void)
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
     syscall(SYS_close_range, GUARD_SOCKET + 1, ~0U, 0);
-    switch (fork()) {
-    case 0:
-        break;
-    case -1: /* then it stays a child */
-        break;
-    default:
-        _exit(0);
-    }
+    if (fork() != 0)
+        _exit(0); /* where there is no child, the session hears nothing and says so */
 }
 
 static int open_devices(struct guarding *guarding, const char *nvml_path, struct fly_error *out_error)
@@ -145,7 +139,7 @@ static void forget(struct guarding *guarding, size_t place)
 /* The next message; returns false at the session's end, and where `wait` is false when there is none now. */
 static bool take_message(struct guarding *guarding, bool wait)
 {
-    struct guard_message message;
+    struct guard_message message = {.word = GUARD_READY};
     struct iovec part = {.iov_base = &message, .iov_len = sizeof message};
     union {
         struct cmsghdr header;

@@ -143,7 +143,7 @@ static void undo(struct knob *knob, struct knob_gpu *gpu, int64_t before_mw)
 
 int knob_set(struct knob *knob, const int64_t *limits_mw, struct fly_error *out_error)
 {
-    struct fly_error local;
+    struct fly_error local = {.code = 0};
     struct fly_error *error = out_error != NULL ? out_error : &local;
     struct before before;
     int code = knob_check_fork(knob, error);
