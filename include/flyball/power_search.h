@@ -110,6 +110,22 @@ FLY_API int fly_power_search_epoch_end(struct fly_power_search *search,
 FLY_API int fly_power_search_measured(struct fly_power_search *search, double energy_j, double time_s,
                                       struct fly_power_search_action *out_action);
 
+/*
+ * Ends the warm-up of the limit on trial: the next step opens its window. For a
+ * caller who knows that the GPUs cannot feel the change, such as one of two limits
+ * above all they draw. FLY_ESTATE outside FLY_POWER_SEARCH_WARMUP.
+ */
+FLY_API int fly_power_search_skip_warmup(struct fly_power_search *search);
+
+/*
+ * Leaves out every limit that is still to be measured and chooses among the
+ * others, for a caller who knows that none of those can win. The action replaces
+ * the one of the call before. FLY_ESTATE when done already or a measurement is owed;
+ * a window that is open is forgotten.
+ */
+FLY_API int fly_power_search_finish(struct fly_power_search *search,
+                                    struct fly_power_search_action *out_action);
+
 /* Where the search stands. */
 FLY_API enum fly_power_search_state fly_power_search_state(const struct fly_power_search *search);
 

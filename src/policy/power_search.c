@@ -340,6 +340,32 @@ int fly_power_search_measured(struct fly_power_search *search, double energy_j, 
     return 0;
 }
 
+int fly_power_search_skip_warmup(struct fly_power_search *search)
+{
+    if (search->state != FLY_POWER_SEARCH_WARMUP)
+        return FLY_ESTATE;
+    search->countdown = 0;
+    return 0;
+}
+
+int fly_power_search_finish(struct fly_power_search *search, struct fly_power_search_action *out_action)
+{
+    struct fly_power_search_action action = {0};
+
+    if (search->owed || search->state == FLY_POWER_SEARCH_DONE)
+        return FLY_ESTATE;
+    for (size_t i = 0; i < search->limit_count; i++) {
+        if (search->limits[i].state == LIMIT_OPEN)
+            search->limits[i].state = LIMIT_LEFT_OUT;
+    }
+    search->window_open = search->resume = false;
+    search->window_steps = 0;
+    settle(search);
+    announce_choice(search, &action);
+    *out_action = action;
+    return 0;
+}
+
 enum fly_power_search_state fly_power_search_state(const struct fly_power_search *search)
 {
     return search->state;

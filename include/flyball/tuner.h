@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef FLYBALL_TUNER_H
+#define FLYBALL_TUNER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <flyball/error.h>
+#include <flyball/meter.h>
+#include <flyball/objective.h>
+
+/*
+ * Finds the best power limit while training runs, and keeps it.
+ *
+ *     struct fly_tuner_options options = {
+ *         .size = sizeof options,
+ *         .meter = meter, .turner = &turner, .turner_data = knob,
+ *         .objective = {.kind = FLY_OBJECTIVE_ENERGY, .max_slowdown = 1.03},
+ *         .job_name = "resnet50", .batch_size = 256, .profile_directory = "/var/lib/flyball",
+ *     };
+ *     struct fly_tuner *tuner;
+ *
+ *     if (fly_tuner_new(&options, &tuner, &error) < 0)
+ *         ...
+ *     for each epoch {
+ *         fly_tuner_epoch_begin(tuner);
+ *         for each step {
+ *             fly_tuner_step_begin(tuner);
+ *             train_one_step();
+ *         }
+ *         fly_tuner_epoch_end(tuner);
+ *         evaluate();
+ *     }
+ *     fly_tuner_free(tuner);
+ *
+ *     SEARCHING --choice--> CHECKING --kept--> SETTLED --every check_every_steps--> CHECKING
+ *         ^                    |  \--promise broken: the next higher limit, again CHECKING
+ *         +---- throughput 5 % off, and remeasure_distance_steps since the last search
+ *
+ * Any fault ends in STOPPED: the limit that stood at the start is set again, unless
+ * another program has changed it since, and training goes on as if nothing were
+ * there. The hooks report no faults: fly_tuner_report does.
+ *
+ * Data-parallel ranks each have a tuner, over a meter of the GPUs of that rank
+ * alone, and call the same hooks at the same steps; `all_reduce` joins them. The
+ * energy of all is summed, and time is that of the slowest. Not thread-safe. After
+ * fork the child's copy is inert. With FLYBALL_DISABLE=1 nothing is ever turned.
+ */
+struct fly_tuner;
+
+enum { FLY_TUNER_TEXT_MAX = 256, FLY_TUNER_BACKOFFS_MAX = 3 };
+
+/* The limits a rank's GPUs take, in W; step_w 0: 25. */
+struct fly_turner_range {
+    double lowest_w;
+    double highest_w;
+    double step_w;
+};
+
+/*
+ * How the limit of all GPUs of this rank is turned. Functions return 0 or a
+ * negative code with a text; `data` is the options' turner_data. Who may turn, and
+ * turning back when the process dies, are theirs.
+ */
+struct fly_turner {
+    int (*range)(void *data, struct fly_turner_range *out_range, struct fly_error *out_error);
+    int (*set)(void *data, double limit_w, struct fly_error *out_error);
+    /* The limit that stands now; an error when it cannot be read or the GPUs' differ. */
+    int (*standing)(void *data, double *out_limit_w, struct fly_error *out_error);
+};
+
+/*
+ * Over all ranks, in place: the sums of the first array, the maxima of the second.
+ * Called by all ranks at the same step, and by `fly_tuner_new`; at most 32 values.
+ * Never while settled, but for the checks. A negative code stops tuning.
+ */
+typedef int (*fly_all_reduce)(void *data, double *sums, size_t sum_count, double *maxima, size_t max_count);
+
+struct fly_tuner_options {
+    size_t size;                     /* sizeof(struct fly_tuner_options) */
+    struct fly_meter *meter;         /* over the GPUs of this rank; borrowed */
+    const struct fly_turner *turner; /* borrowed */
+    void *turner_data;
+    const double *limits_w; /* to try; NULL: the turner's range, highest - n * step; copied */
+    size_t limit_count;
+    struct fly_objective objective;
+    double max_power_w;      /* for cost; 0: the highest limit times the GPUs of all ranks */
+    uint32_t wait_steps;     /* 0: 1 */
+    uint32_t warmup_steps;   /* after a limit was set; 0: 10 */
+    uint32_t profile_steps;  /* in each window; 0: 40 */
+    uint32_t check_every_steps;        /* when settled; 0: 1000 */
+    uint32_t remeasure_distance_steps; /* at least between two searches; 0: 10000 */
+    fly_all_reduce all_reduce;         /* NULL: one rank */
+    void *all_reduce_data;
+    uint32_t rank;                 /* 0 saves the profile */
+    const char *profile_directory; /* NULL: profiles are neither saved nor reused; copied */
+    const char *gpu_model;         /* NULL: the name of the meter's first GPU; copied */
+    const char *driver;            /* NULL: ""; copied */
+    const char *job_name;          /* NULL: ""; copied */
+    uint64_t batch_size;
+};
+
+enum fly_tuner_state {
+    FLY_TUNER_SEARCHING,
+    FLY_TUNER_CHECKING, /* the chosen limit stands, and its step time is measured */
+    FLY_TUNER_SETTLED,
+    FLY_TUNER_STOPPED,
+};
+
+/* Why tuning stopped. */
+enum fly_tuner_reason {
+    FLY_TUNER_GOES_ON,
+    FLY_TUNER_DISABLED,       /* by FLYBALL_DISABLE=1 */
+    FLY_TUNER_SET_FAILED,     /* a limit could not be set */
+    FLY_TUNER_UNREADABLE,     /* nor read back; a lost GPU says so here */
+    FLY_TUNER_FOREIGN_CHANGE, /* another program changed the limit, and its value stands */
+    FLY_TUNER_NO_FIGURE,      /* the meter has no energy */
+    FLY_TUNER_NO_CHOICE,      /* no valid point, or none at the highest limit to hold the bound against */
+    FLY_TUNER_NO_MEMORY,
+    FLY_TUNER_ALL_REDUCE,  /* it failed */
+    FLY_TUNER_OTHER_RANK,  /* stopped, and says why in its own report */
+};
+
+/* "goes on", "set failed", ...; static storage. */
+FLY_API const char *fly_tuner_reason_name(enum fly_tuner_reason reason);
+
+/* What a point of the profile is worth. Only a valid one can be chosen. */
+enum fly_tuner_mark {
+    FLY_TUNER_NOT_MEASURED, /* not yet, or left out since it could not win */
+    FLY_TUNER_VALID,
+    FLY_TUNER_NOT_HONOURED, /* read back, the limit was another */
+    FLY_TUNER_HOT,          /* measured while heat held a GPU down */
+    FLY_TUNER_BRAKED,       /* while something outside the board did */
+    FLY_TUNER_NO_ENERGY,
+};
+FLY_API const char *fly_tuner_mark_name(enum fly_tuner_mark mark);
+
+/* Whether the limit held the GPUs down; a limit that never bound is as good as none. */
+enum fly_tuner_bound { FLY_TUNER_BOUND_UNKNOWN, FLY_TUNER_UNBOUND, FLY_TUNER_BOUND };
+
+struct fly_tuner_point {
+    double limit_w;
+    enum fly_tuner_mark mark;
+    enum fly_tuner_bound bound;
+    double power_w;        /* mean, of all GPUs; NAN unless measured */
+    double time_s;         /* of a step on the slowest rank */
+    double time_error;     /* standard error of time_s, as a fraction of it */
+    double capped_share;   /* the least of the GPUs'; NAN when not known */
+};
+
+/* What is not known is NAN. */
+struct fly_tuner_report {
+    size_t size; /* set by the caller */
+    enum fly_tuner_state state;
+    enum fly_tuner_reason reason;
+    double start_limit_w;   /* that stood at the start */
+    double limit_w;         /* that stands now, as far as the tuner knows */
+    double slowdown;        /* of the newest check, against the highest limit */
+    double step_time_s;     /* of the newest check */
+    uint32_t searches;      /* begun */
+    uint32_t backoffs;      /* to a higher limit, since the last search */
+    bool reused;            /* the profile was a saved one */
+    uint64_t search_steps;  /* of all searches that ended, warm-up included, and what they took; no evaluation */
+    double search_time_s;
+    double search_energy_j; /* of all ranks; after a fault of this rank alone */
+    double extra_time_s;    /* what is beyond the same steps at the chosen limit; below 0: less */
+    double extra_energy_j;
+    char text[FLY_TUNER_TEXT_MAX];    /* why it stopped; "" while it goes on */
+    char profile[FLY_TUNER_TEXT_MAX]; /* what became of the saved profile; "" for nothing */
+};
+
+/*
+ * Reads the range and the limit that stands, and a saved profile; sets nothing.
+ * Collective: all ranks call it. FLY_EUSAGE for options out of range, also for a
+ * limit outside the turner's range; FLY_ENOMEM; an error of the turner or of the
+ * all-reduce. The caller owns the handle.
+ */
+FLY_API int fly_tuner_new(const struct fly_tuner_options *options, struct fly_tuner **out_tuner,
+                          struct fly_error *out_error);
+
+/* Sets the limit of the start again, unless another program has changed it. NULL is fine. */
+FLY_API void fly_tuner_free(struct fly_tuner *tuner);
+
+/* To be called before each step, and around the steps of an epoch; evaluation lies outside. When settled a
+ * few nanoseconds. FLY_ESTATE after fork, else 0. */
+FLY_API int fly_tuner_step_begin(struct fly_tuner *tuner);
+FLY_API int fly_tuner_epoch_begin(struct fly_tuner *tuner);
+FLY_API int fly_tuner_epoch_end(struct fly_tuner *tuner);
+
+/* Where it stands, in short and in full; FLY_EUSAGE without a size. */
+FLY_API enum fly_tuner_state fly_tuner_state(const struct fly_tuner *tuner);
+FLY_API int fly_tuner_report(const struct fly_tuner *tuner, struct fly_tuner_report *out_report);
+
+/* Copies up to `capacity` points, highest limit first; returns how many limits there are. */
+FLY_API size_t fly_tuner_points(const struct fly_tuner *tuner, struct fly_tuner_point *out_points,
+                                size_t capacity);
+
+#endif

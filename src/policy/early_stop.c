@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "policy/early_stop.h"
+
+#include <math.h>
+
+/* Above what the noise of a window, a few percent at most, could make of a better score. */
+static const double clearly_worse = 1.05;
+
+/* As in power_selector.h; NAN where lower limits are always better. */
+static double score(const struct fly_power_point *point, const struct fly_objective *objective,
+                    double max_power_w)
+{
+    switch (objective->kind) {
+    case FLY_OBJECTIVE_ENERGY:
+        return point->power_w * point->time_s;
+    case FLY_OBJECTIVE_TIME:
+        return point->time_s;
+    case FLY_OBJECTIVE_COST:
+        return (objective->eta * point->power_w + (1.0 - objective->eta) * max_power_w) * point->time_s;
+    case FLY_OBJECTIVE_LOWEST_LIMIT:
+        break;
+    }
+    return NAN;
+}
+
+bool early_stop(const struct early_stop_point *points, size_t count, const struct fly_objective *objective,
+                double max_power_w)
+{
+    const struct fly_power_point *last, *above;
+    double longest_s, best = INFINITY;
+
+    if (count < 2 || !points[count - 1].binds || !points[count - 2].binds)
+        return false;
+    last = &points[count - 1].point;
+    above = &points[count - 2].point;
+    longest_s = points[0].point.time_s * objective->max_slowdown;
+    if (last->time_s > above->time_s && last->time_s > clearly_worse * longest_s)
+        return true;
+    for (size_t i = 0; i < count; i++) {
+        if (points[i].point.time_s <= longest_s)
+            best = fmin(best, score(&points[i].point, objective, max_power_w));
+    }
+    return score(last, objective, max_power_w) > score(above, objective, max_power_w) &&
+           score(last, objective, max_power_w) > clearly_worse * best;
+}

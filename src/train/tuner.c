@@ -1,0 +1,364 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "train/tuner.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "meter/fork_guard.h"
+#include "train/tuner_choice.h"
+
+/* Shares of a window beyond which heat or an outside brake spoils it. */
+static const double spoiled_share = 0.02;
+/* A limit holds a GPU down when it is named as the cause for that share, or nearly all of it is drawn. */
+static const double bound_share = 0.5, bound_fraction = 0.9;
+/* Below that fraction of a limit no GPU feels it. */
+static const double unfelt_fraction = 0.8;
+/* A step time that far from the profile's is another workload. */
+static const double drift_fraction = 0.05;
+
+/* Whether all ranks go on; they call it at the same step. */
+static bool all_go_on(struct fly_tuner *tuner)
+{
+    double nothing = 0.0;
+
+    return tuner_exchange(tuner, &nothing, 0, &nothing, 0);
+}
+
+static void begin_search(struct fly_tuner *tuner)
+{
+    fly_power_search_free(tuner->search);
+    tuner->search = NULL;
+    tuner->state = FLY_TUNER_SEARCHING;
+    tuner->report.searches++;
+    tuner->report.backoffs = 0;
+    tuner->report.reused = false;
+    tuner->at = 0;
+    tuner->cost = (struct tuner_cost){.known = true};
+    tuner->times = (struct step_times){0};
+    for (size_t i = 0; i < tuner->limit_count; i++) {
+        tuner->points[i].mark = FLY_TUNER_NOT_MEASURED;
+        tuner->saved[i] = false;
+    }
+    if (tuner_make_search(tuner, NULL) < 0)
+        tuner_fault(tuner, FLY_TUNER_NO_MEMORY, "no memory for another search");
+    (void)all_go_on(tuner);
+}
+
+/* A search over the chosen limit alone: it warms up, and measures across epochs' ends. */
+static void begin_check(struct fly_tuner *tuner)
+{
+    const struct fly_power_search_options options = {
+        .size = sizeof options,
+        .limits_w = &tuner->points[tuner->chosen].limit_w,
+        .limit_count = 1,
+        .warmup_steps = tuner->options.warmup_steps,
+        .profile_steps = tuner->options.profile_steps,
+        .objective = {.kind = FLY_OBJECTIVE_TIME, .max_slowdown = INFINITY},
+    };
+
+    fly_power_search_free(tuner->search);
+    tuner->search = NULL;
+    tuner->state = FLY_TUNER_CHECKING;
+    tuner->quiet_steps = 0;
+    tuner->times = (struct step_times){0};
+    tuner->at = tuner->chosen;
+    if (fly_power_search_new(&options, &tuner->search, NULL) < 0)
+        tuner_fault(tuner, FLY_TUNER_NO_MEMORY, "no memory for a check");
+    (void)all_go_on(tuner);
+}
+
+static void settle(struct fly_tuner *tuner)
+{
+    tuner->state = FLY_TUNER_SETTLED;
+    tuner->quiet_steps = tuner->options.check_every_steps;
+}
+
+static void save(struct fly_tuner *tuner)
+{
+    char path[PROFILE_PATH_MAX];
+    struct fly_error error = {.text = ""};
+
+    if (tuner->options.rank != 0 || tuner->directory[0] == '\0')
+        return;
+    if (profile_path(tuner->directory, &tuner->key, path, &error) < 0 ||
+        profile_write(path, &tuner->key, tuner->points, tuner->limit_count, &error) < 0)
+        snprintf(tuner->report.profile, sizeof tuner->report.profile, "not saved: %.240s", error.text);
+}
+
+/* Every limit is measured or left out: choose, and see whether it keeps what it promises. */
+static void finish_search(struct fly_tuner *tuner)
+{
+    bool measured = false;
+
+    if (tuner->reason != FLY_TUNER_GOES_ON)
+        return;
+    if (!tuner_choose(tuner, &tuner->chosen)) {
+        enum fly_tuner_mark mark = tuner->points[0].mark;
+
+        tuner_fault(tuner, FLY_TUNER_NO_CHOICE, "no valid measurement to choose by: %g W is marked '%s'",
+                    tuner->points[0].limit_w, fly_tuner_mark_name(mark));
+        (void)all_go_on(tuner);
+        return;
+    }
+    for (size_t i = 0; i < tuner->limit_count; i++)
+        measured |= tuner->points[i].mark == FLY_TUNER_VALID && !tuner->saved[i];
+    tuner_turn(tuner, tuner->points[tuner->chosen].limit_w);
+    tuner_cost_close(tuner);
+    /* A saved profile may be as old as it likes: what does not fit is measured at once. */
+    tuner->since_search = measured ? 0 : tuner->options.remeasure_distance_steps;
+    if (tuner->reason != FLY_TUNER_GOES_ON)
+        return;
+    if (measured)
+        save(tuner);
+    begin_check(tuner);
+}
+
+static enum fly_tuner_mark mark_of(const struct tuner_window *window)
+{
+    if (!window->honoured)
+        return FLY_TUNER_NOT_HONOURED;
+    if (window->heat_share > spoiled_share)
+        return FLY_TUNER_HOT;
+    if (window->brake_share > spoiled_share)
+        return FLY_TUNER_BRAKED;
+    return isnan(window->energy_j) ? FLY_TUNER_NO_ENERGY : FLY_TUNER_VALID;
+}
+
+static enum fly_tuner_bound bound_of(const struct tuner_window *window, double limit_w)
+{
+    if (window->capped_share >= bound_share || window->least_power_w >= bound_fraction * limit_w)
+        return FLY_TUNER_BOUND;
+    return isnan(window->capped_share) ? FLY_TUNER_BOUND_UNKNOWN : FLY_TUNER_UNBOUND;
+}
+
+static struct fly_tuner_point *find_point(struct fly_tuner *tuner, double limit_w)
+{
+    for (size_t i = 0; i < tuner->limit_count; i++) {
+        if (tuner->points[i].limit_w == limit_w)
+            return &tuner->points[i];
+    }
+    return &tuner->points[0];
+}
+
+/* Takes what the search now knows of the limit on trial into its point; whether that is complete. */
+static bool take_point(struct fly_tuner *tuner, const struct tuner_window *window)
+{
+    struct fly_tuner_point *point = &tuner->points[tuner->at];
+    struct fly_power_point measured[FLY_POWER_SEARCH_LIMITS_MAX];
+    size_t count = fly_power_search_profile(tuner->search, measured, FLY_POWER_SEARCH_LIMITS_MAX);
+
+    point->bound = bound_of(window, point->limit_w);
+    point->capped_share = window->capped_share;
+    point->time_error = window->time_error;
+    for (size_t i = 0; i < count; i++) {
+        if (measured[i].limit_w != point->limit_w)
+            continue;
+        point->power_w = measured[i].power_w;
+        point->time_s = measured[i].time_s;
+        point->mark = FLY_TUNER_VALID;
+        return true;
+    }
+    return false;
+}
+
+/* After a window of the search: what else can be spared? */
+static void spare(struct fly_tuner *tuner, struct fly_power_search_action *action)
+{
+    if (tuner_may_finish(tuner) && fly_power_search_finish(tuner->search, action) == 0)
+        return;
+    if (!tuner->capped && tuner->most_power_w > 0.0 && action->set_limit &&
+        tuner->most_power_w < unfelt_fraction * action->limit_w)
+        (void)fly_power_search_skip_warmup(tuner->search);
+}
+
+/* Closes the window, tells the search, and takes its next action. */
+static void measured(struct fly_tuner *tuner, struct fly_power_search_action *action)
+{
+    bool searching = tuner->state == FLY_TUNER_SEARCHING;
+    struct tuner_window window;
+    enum fly_tuner_mark mark;
+    double limit_w = fly_power_search_limit_w(tuner->search);
+
+    *action = (struct fly_power_search_action){0};
+    if (!tuner_window_close(tuner, &window))
+        return;
+    tuner->at = (size_t)(find_point(tuner, limit_w) - tuner->points);
+    mark = mark_of(&window);
+    (void)fly_power_search_measured(tuner->search, mark == FLY_TUNER_VALID ? window.energy_j : NAN,
+                                    window.time_s, action);
+    if (mark != FLY_TUNER_VALID)
+        tuner->times = (struct step_times){0};
+    if (!searching) {
+        tuner->points[tuner->at].time_error =
+            fmax(tuner->points[tuner->at].time_error, window.time_error);
+        return;
+    }
+    tuner->points[tuner->at].mark = mark;
+    if (mark == FLY_TUNER_VALID) {
+        tuner->points[tuner->at].mark = FLY_TUNER_NOT_MEASURED;
+        if (take_point(tuner, &window)) {
+            tuner->times = (struct step_times){0};
+            spare(tuner, action);
+        }
+    }
+}
+
+static bool has_drifted(const struct fly_tuner *tuner, double time_s)
+{
+    const struct fly_tuner_point *point = &tuner->points[tuner->chosen];
+
+    return point->mark == FLY_TUNER_VALID && fabs(time_s / point->time_s - 1.0) > drift_fraction &&
+           tuner->since_search >= tuner->options.remeasure_distance_steps;
+}
+
+static void back_off(struct fly_tuner *tuner)
+{
+    tuner->broken_checks = 0;
+    tuner->report.backoffs++;
+    /* Rather none at all than a fourth that does not keep it either. */
+    tuner->chosen = tuner->report.backoffs > FLY_TUNER_BACKOFFS_MAX ? 0 : tuner_next_higher(tuner, tuner->chosen);
+    begin_check(tuner);
+}
+
+/* The step time under the chosen limit is known, or could not be. */
+static void finish_check(struct fly_tuner *tuner)
+{
+    struct fly_power_point checked;
+    double reference_s = tuner->points[0].mark == FLY_TUNER_VALID ? tuner->points[0].time_s : NAN;
+
+    if (tuner->reason != FLY_TUNER_GOES_ON)
+        return;
+    if (fly_power_search_profile(tuner->search, &checked, 1) == 0) {
+        settle(tuner);
+        return;
+    }
+    tuner->report.step_time_s = checked.time_s;
+    tuner->report.slowdown = checked.time_s / reference_s;
+    if (has_drifted(tuner, checked.time_s)) {
+        begin_search(tuner);
+    } else if (tuner_keeps_promise(tuner, checked.time_s, tuner->points[tuner->chosen].time_error) ||
+               tuner->chosen == 0) {
+        tuner->broken_checks = 0;
+        settle(tuner);
+    } else if (++tuner->broken_checks < 2) {
+        begin_check(tuner); /* once may be chance */
+    } else {
+        back_off(tuner);
+    }
+}
+
+static void carry_out(struct fly_tuner *tuner, struct fly_power_search_action action)
+{
+    while (action.close_window) {
+        measured(tuner, &action);
+        if (tuner->state == FLY_TUNER_STOPPED)
+            return;
+    }
+    if (action.set_limit && fly_power_search_state(tuner->search) == FLY_POWER_SEARCH_DONE) {
+        if (tuner->state == FLY_TUNER_SEARCHING)
+            finish_search(tuner);
+        else
+            finish_check(tuner);
+        return;
+    }
+    if (action.set_limit && !(tuner->state == FLY_TUNER_CHECKING && tuner->standing_w == action.limit_w))
+        tuner_turn(tuner, action.limit_w);
+    if (action.open_window)
+        tuner_window_open(tuner);
+}
+
+/* With a saved profile, the search may be over before it begins. */
+static bool is_decided(struct fly_tuner *tuner, struct fly_power_search_action *action)
+{
+    return fly_power_search_state(tuner->search) == FLY_POWER_SEARCH_READY && tuner->report.reused &&
+           tuner_may_finish(tuner) && fly_power_search_finish(tuner->search, action) == 0;
+}
+
+static int step(struct fly_tuner *tuner)
+{
+    struct fly_power_search_action action = {0};
+    bool searching;
+
+    if (tuner->forks != fork_generation())
+        return FLY_ESTATE;
+    if (tuner->state == FLY_TUNER_STOPPED)
+        return 0;
+    if (tuner->state == FLY_TUNER_SETTLED) {
+        tuner->since_search += tuner->options.check_every_steps;
+        begin_check(tuner);
+    }
+    if (tuner->state == FLY_TUNER_STOPPED)
+        return 0;
+    tuner_window_step(tuner);
+    searching = tuner->state == FLY_TUNER_SEARCHING;
+    if (searching)
+        tuner_cost_open(tuner);
+    else
+        tuner->since_search++;
+    if (!is_decided(tuner, &action))
+        (void)fly_power_search_step_begin(tuner->search, &action);
+    carry_out(tuner, action);
+    tuner->cost.steps += tuner->state == FLY_TUNER_SEARCHING;
+    return 0;
+}
+
+int fly_tuner_step_begin(struct fly_tuner *tuner)
+{
+    if (tuner->quiet_steps > 0) {
+        tuner->quiet_steps--;
+        return 0;
+    }
+    return step(tuner);
+}
+
+int fly_tuner_epoch_begin(struct fly_tuner *tuner)
+{
+    return tuner->forks == fork_generation() ? 0 : FLY_ESTATE;
+}
+
+int fly_tuner_epoch_end(struct fly_tuner *tuner)
+{
+    struct fly_power_search_action action = {0};
+
+    if (tuner->forks != fork_generation())
+        return FLY_ESTATE;
+    if (tuner->state == FLY_TUNER_STOPPED)
+        return 0;
+    if (tuner->state == FLY_TUNER_SETTLED) {
+        (void)tuner_check_standing(tuner);
+        return 0;
+    }
+    tuner_window_step(tuner);
+    (void)fly_power_search_epoch_end(tuner->search, &action);
+    carry_out(tuner, action);
+    tuner_cost_pause(tuner);
+    return 0;
+}
+
+enum fly_tuner_state fly_tuner_state(const struct fly_tuner *tuner)
+{
+    return tuner->state;
+}
+
+int fly_tuner_report(const struct fly_tuner *tuner, struct fly_tuner_report *out_report)
+{
+    struct fly_tuner_report report = tuner->report;
+
+    if (out_report->size < sizeof report)
+        return FLY_EUSAGE;
+    report.size = out_report->size;
+    report.state = tuner->state;
+    report.reason = tuner->reason;
+    report.start_limit_w = tuner->start_limit_w;
+    report.limit_w = tuner->standing_w;
+    *out_report = report;
+    return 0;
+}
+
+size_t fly_tuner_points(const struct fly_tuner *tuner, struct fly_tuner_point *out_points, size_t capacity)
+{
+    for (size_t i = 0; i < tuner->limit_count && i < capacity; i++)
+        out_points[i] = tuner->points[i];
+    return tuner->limit_count;
+}

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef FLYBALL_TRAIN_TUNER_H
+#define FLYBALL_TRAIN_TUNER_H
+
+#include <flyball/power_search.h>
+#include <flyball/tuner.h>
+
+#include "base/clock.h"
+#include "train/saved_profile.h"
+
+/*
+ * The inside of <flyball/tuner.h>. tuner.c is the state machine and its hooks,
+ * tuner_new.c makes it, tuner_turn.c turns limits and stops at faults,
+ * tuner_window.c measures.
+ */
+
+/* With a clock of the caller's for the time of single steps; NULL: clock_real. */
+int tuner_new(const struct fly_tuner_options *options, const struct clock *clock,
+              struct fly_tuner **out_tuner, struct fly_error *out_error);
+
+/* Step times of the window at hand, for their spread. */
+struct step_times {
+    struct mono_time last; /* begin of the step under way */
+    bool running;
+    uint64_t count;
+    double mean_s, squares; /* Welford */
+};
+
+/* What a rank's window says, then, after the exchange, what all ranks' do. */
+struct tuner_window {
+    double energy_j;         /* NAN: not known */
+    double time_s;
+    double time_error;
+    double heat_share, brake_share;
+    double capped_share;     /* the least; NAN: not known */
+    double least_power_w;    /* mean power of the GPU that draws least, and of the one that draws most */
+    double most_power_w;
+    bool honoured;
+};
+
+/* A stretch of steps whose energy and time count, epochs' ends excluded. */
+struct tuner_cost {
+    fly_window window;
+    bool open, known;
+    uint64_t steps;
+    double energy_j, time_s; /* of this rank, of the closed part */
+};
+
+struct fly_tuner {
+    uint64_t quiet_steps; /* until there is anything to do; first, for the hot hook */
+    enum fly_tuner_state state;
+    enum fly_tuner_reason reason;
+    uint64_t forks;
+    struct fly_tuner_options options; /* with defaults filled in; its pointers to text are not valid */
+    const struct clock *clock;
+    struct fly_device_energy *energies; /* for the meter, one for each device; owned */
+    size_t device_count;
+    struct profile_key key;
+    char directory[PROFILE_PATH_MAX]; /* of profiles; "" for none */
+
+    struct fly_power_search *search; /* over all limits, or over the one that is checked */
+    fly_window window;
+    bool window_open;
+    struct step_times times;
+    struct tuner_cost cost;
+
+    size_t limit_count;
+    struct fly_tuner_point points[FLY_POWER_SEARCH_LIMITS_MAX]; /* highest first */
+    bool saved[FLY_POWER_SEARCH_LIMITS_MAX];                    /* the point was read from a file */
+    size_t at;                                                  /* the point on trial */
+    size_t chosen;
+    double most_power_w; /* of a GPU, in the newest window that is not unknown; and whether any was capped */
+    bool capped;
+    unsigned unknown_windows; /* in a row */
+    unsigned broken_checks;   /* in a row */
+    uint64_t since_search;    /* steps */
+
+    double start_limit_w;
+    double standing_w; /* that should stand: what was read back after the last turn */
+    bool turned;
+    bool honoured;
+    bool foreign;
+    struct fly_tuner_report report; /* running */
+};
+
+/* tuner_new.c: a search over all limits, of which those with valid points are known. */
+int tuner_make_search(struct fly_tuner *tuner, struct fly_error *out_error);
+
+/* tuner_turn.c */
+
+/* Sets the limit and reads it back; a fault that shows stops tuning. */
+void tuner_turn(struct fly_tuner *tuner, double limit_w);
+/* Notes why, and sets the start's limit again. With one rank tuning stops; else at the next exchange. */
+__attribute__((format(printf, 3, 4))) void tuner_fault(struct fly_tuner *tuner, enum fly_tuner_reason reason,
+                                                       const char *format, ...);
+/* Whether the limit stands where it was put; a fault if not. */
+bool tuner_check_standing(struct fly_tuner *tuner);
+/* Joins the ranks; false when tuning has stopped. */
+bool tuner_exchange(struct fly_tuner *tuner, double *sums, size_t sum_count, double *maxima,
+                    size_t max_count);
+/* Sets the start's limit again if it is ours to. */
+void tuner_turn_back(struct fly_tuner *tuner);
+
+/* tuner_window.c */
+
+void tuner_window_open(struct fly_tuner *tuner);
+/* Closes it and joins the ranks; false when tuning has stopped. */
+bool tuner_window_close(struct fly_tuner *tuner, struct tuner_window *out_window);
+/* A step begins while a window may be open. */
+void tuner_window_step(struct fly_tuner *tuner);
+void tuner_cost_open(struct fly_tuner *tuner);
+void tuner_cost_pause(struct fly_tuner *tuner);
+/* Adds the cost of the search that has ended to the report. Joins the ranks. */
+void tuner_cost_close(struct fly_tuner *tuner);
+
+#endif

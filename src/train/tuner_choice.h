@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef FLYBALL_TRAIN_TUNER_CHOICE_H
+#define FLYBALL_TRAIN_TUNER_CHOICE_H
+
+#include "train/tuner.h"
+
+/* Whether the limits not yet measured need not be: none of them can win. */
+bool tuner_may_finish(const struct fly_tuner *tuner);
+
+/* Chooses among the valid points; false when there is nothing to choose. */
+bool tuner_choose(const struct fly_tuner *tuner, size_t *out_chosen);
+
+/*
+ * Whether a measured step time keeps the bound; an excess within what the spread of
+ * both times explains does. With no bound, or no time at the highest limit, it does.
+ */
+bool tuner_keeps_promise(const struct fly_tuner *tuner, double time_s, double time_error);
+
+/* The next higher limit with a valid point, or the highest of all. */
+size_t tuner_next_higher(const struct fly_tuner *tuner, size_t at);
+
+#endif

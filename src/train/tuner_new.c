@@ -1,0 +1,346 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/adler32.h"
+#include "base/error.h"
+#include "meter/fork_guard.h"
+#include "train/tuner.h"
+
+static const double usual_step_w = 25.0;
+
+static const char *const reason_names[] = {
+    "goes on",     "disabled",    "set failed", "unreadable", "foreign change", "no figure",
+    "no choice",   "no memory",   "all-reduce", "other rank",
+};
+_Static_assert(sizeof reason_names / sizeof reason_names[0] == FLY_TUNER_OTHER_RANK + 1, "a name for each");
+
+static const char *const mark_names[] = {
+    "not measured", "valid", "not honoured", "hot", "braked", "no energy",
+};
+_Static_assert(sizeof mark_names / sizeof mark_names[0] == FLY_TUNER_NO_ENERGY + 1, "a name for each");
+
+const char *fly_tuner_reason_name(enum fly_tuner_reason reason)
+{
+    return (unsigned)reason <= FLY_TUNER_OTHER_RANK ? reason_names[reason] : "unknown";
+}
+
+const char *fly_tuner_mark_name(enum fly_tuner_mark mark)
+{
+    return (unsigned)mark <= FLY_TUNER_NO_ENERGY ? mark_names[mark] : "unknown";
+}
+
+static void fill_defaults(struct fly_tuner_options *options)
+{
+    static const struct {
+        size_t at;
+        uint32_t value;
+    } defaults[] = {
+        {offsetof(struct fly_tuner_options, wait_steps), 1},
+        {offsetof(struct fly_tuner_options, warmup_steps), 10},
+        {offsetof(struct fly_tuner_options, profile_steps), 40},
+        {offsetof(struct fly_tuner_options, check_every_steps), 1000},
+        {offsetof(struct fly_tuner_options, remeasure_distance_steps), 10000},
+    };
+
+    for (size_t i = 0; i < sizeof defaults / sizeof defaults[0]; i++) {
+        uint32_t *value = (uint32_t *)(void *)((char *)options + defaults[i].at);
+
+        if (*value == 0)
+            *value = defaults[i].value;
+    }
+}
+
+static int compare_points(const void *left, const void *right)
+{
+    const struct fly_tuner_point *a = left, *b = right;
+
+    return (a->limit_w < b->limit_w) - (a->limit_w > b->limit_w);
+}
+
+static int limit_outside(double limit_w, const struct fly_turner_range *range, struct fly_error *out_error)
+{
+    return error_set(out_error, FLY_EUSAGE, "tuner: limit %g W; the GPU takes %g to %g W", limit_w,
+                     range->lowest_w, range->highest_w);
+}
+
+static int add_limit(struct fly_tuner *tuner, double limit_w, struct fly_error *out_error)
+{
+    if (tuner->limit_count == FLY_POWER_SEARCH_LIMITS_MAX)
+        return error_set(out_error, FLY_EUSAGE, "tuner: more than %d limits; give a larger step",
+                         FLY_POWER_SEARCH_LIMITS_MAX);
+    tuner->points[tuner->limit_count++] =
+        (struct fly_tuner_point){.limit_w = limit_w, .power_w = NAN, .time_s = NAN, .time_error = NAN,
+                                 .capped_share = NAN};
+    return 0;
+}
+
+static int take_limits(struct fly_tuner *tuner, const struct fly_tuner_options *options,
+                       struct fly_error *out_error)
+{
+    struct fly_turner_range range = {0};
+    int code = options->turner->range(options->turner_data, &range, out_error);
+
+    if (code < 0)
+        return code;
+    if (!(range.lowest_w > 0.0) || !(range.highest_w >= range.lowest_w) || !isfinite(range.highest_w))
+        return error_set(out_error, FLY_EDATA, "tuner: the GPU says it takes limits of %g to %g W",
+                         range.lowest_w, range.highest_w);
+    if (!(range.step_w > 0.0))
+        range.step_w = usual_step_w;
+    for (size_t i = 0; i < options->limit_count && code == 0; i++) {
+        double limit_w = options->limits_w[i];
+
+        if (!(limit_w >= range.lowest_w && limit_w <= range.highest_w))
+            return limit_outside(limit_w, &range, out_error);
+        code = add_limit(tuner, limit_w, out_error);
+    }
+    for (double limit_w = range.highest_w; options->limit_count == 0 && code == 0 && limit_w >= range.lowest_w;
+         limit_w -= range.step_w)
+        code = add_limit(tuner, limit_w, out_error);
+    qsort(tuner->points, tuner->limit_count, sizeof tuner->points[0], compare_points);
+    return code;
+}
+
+static void copy_text(char *to, size_t capacity, const char *from)
+{
+    snprintf(to, capacity, "%s", from != NULL ? from : "");
+}
+
+static size_t own_gpus(const struct fly_tuner_options *options, const char **out_name)
+{
+    size_t count = 0;
+
+    for (size_t i = 0; i < fly_meter_device_count(options->meter); i++) {
+        if (strcmp(fly_meter_device_kind(options->meter, i), "GPU") != 0)
+            continue;
+        if (count++ == 0)
+            *out_name = fly_meter_device_name(options->meter, i);
+    }
+    return count;
+}
+
+static void take_key(struct fly_tuner *tuner, const struct fly_tuner_options *options)
+{
+    const char *name = "";
+
+    tuner->key.gpu_count = own_gpus(options, &name);
+    copy_text(tuner->key.gpu_model, sizeof tuner->key.gpu_model,
+              options->gpu_model != NULL ? options->gpu_model : name);
+    copy_text(tuner->key.driver, sizeof tuner->key.driver, options->driver);
+    copy_text(tuner->key.job_name, sizeof tuner->key.job_name, options->job_name);
+    copy_text(tuner->directory, sizeof tuner->directory, options->profile_directory);
+    tuner->key.batch_size = options->batch_size;
+}
+
+/* A number that is the same on ranks with the same limits and points. */
+static double fingerprint(const struct fly_tuner *tuner)
+{
+    uint32_t sum = (uint32_t)tuner->limit_count;
+
+    for (size_t i = 0; i < tuner->limit_count; i++) {
+        const struct fly_tuner_point *point = &tuner->points[i];
+        char text[160];
+
+        snprintf(text, sizeof text, "%zu %.17g %d %.17g %.17g", i, point->limit_w, (int)point->mark,
+                 point->power_w, point->time_s);
+        sum = sum * 31 + adler32(text);
+    }
+    return (double)sum;
+}
+
+/* Whether the ranks' limits and points are the same; adds up their GPUs. */
+static bool ranks_agree(struct fly_tuner *tuner, double *gpus)
+{
+    double mark = fingerprint(tuner), maxima[] = {mark, -mark};
+
+    return tuner_exchange(tuner, gpus, 1, maxima, 2) && maxima[0] == -maxima[1];
+}
+
+static void forget_points(struct fly_tuner *tuner)
+{
+    for (size_t i = 0; i < tuner->limit_count; i++)
+        tuner->points[i].mark = FLY_TUNER_NOT_MEASURED;
+}
+
+/* Reads a saved profile, and lets it count where every rank has the same. */
+static void take_saved(struct fly_tuner *tuner)
+{
+    char path[PROFILE_PATH_MAX];
+    struct fly_error error = {.text = ""};
+    size_t read = 0;
+    double gpus = 0.0;
+    int code = FLY_ENOTFOUND;
+
+    if (tuner->directory[0] != '\0')
+        code = profile_path(tuner->directory, &tuner->key, path, &error);
+    if (code == 0)
+        code = profile_read(path, &tuner->key, tuner->points, tuner->limit_count, &read, &error);
+    if (code < 0 && code != FLY_ENOTFOUND)
+        snprintf(tuner->report.profile, sizeof tuner->report.profile, "%.255s", error.text);
+    if (!ranks_agree(tuner, &gpus)) {
+        forget_points(tuner);
+        if (read > 0)
+            copy_text(tuner->report.profile, sizeof tuner->report.profile,
+                      "the saved profile is not the same on all ranks; measuring anew");
+        return;
+    }
+    tuner->report.reused = read > 0;
+    for (size_t i = 0; i < tuner->limit_count; i++)
+        tuner->saved[i] = tuner->points[i].mark == FLY_TUNER_VALID;
+    if (read > 0)
+        snprintf(tuner->report.profile, sizeof tuner->report.profile, "reused %zu of %zu limits from '%.200s'",
+                 read, tuner->limit_count, path);
+}
+
+static int check_options(const struct fly_tuner_options *options, struct fly_error *out_error)
+{
+    if (options->size < sizeof *options)
+        return error_set(out_error, FLY_EUSAGE, "tuner: options.size is %zu; set it to sizeof options",
+                         options->size);
+    if (options->meter == NULL || options->turner == NULL)
+        return error_set(out_error, FLY_EUSAGE, "tuner: options need a meter and a turner");
+    return 0;
+}
+
+/* The search refuses what could never choose. */
+int tuner_make_search(struct fly_tuner *tuner, struct fly_error *out_error)
+{
+    double limits_w[FLY_POWER_SEARCH_LIMITS_MAX];
+    struct fly_power_point saved[FLY_POWER_SEARCH_LIMITS_MAX];
+    size_t count = 0;
+    struct fly_power_search_options options = {
+        .size = sizeof options, .limits_w = limits_w, .limit_count = tuner->limit_count,
+        .wait_steps = tuner->options.wait_steps, .warmup_steps = tuner->options.warmup_steps,
+        .profile_steps = tuner->options.profile_steps, .objective = tuner->options.objective,
+        .max_power_w = tuner->options.max_power_w, .profile = saved};
+
+    for (size_t i = 0; i < tuner->limit_count; i++) {
+        const struct fly_tuner_point *point = &tuner->points[i];
+
+        limits_w[i] = point->limit_w;
+        if (point->mark == FLY_TUNER_VALID)
+            saved[count++] = (struct fly_power_point){point->limit_w, point->power_w, point->time_s};
+    }
+    options.profile_count = count;
+    return fly_power_search_new(&options, &tuner->search, out_error);
+}
+
+/* Joins the ranks at the start. */
+static int join_ranks(struct fly_tuner *tuner, struct fly_error *out_error)
+{
+    double gpus = (double)tuner->key.gpu_count;
+
+    if (!ranks_agree(tuner, &gpus))
+        return error_set(out_error, FLY_EUSAGE, "tuner: %s",
+                         tuner->reason != FLY_TUNER_GOES_ON ? tuner->report.text
+                                                            : "the ranks' GPUs have not the same limits; give "
+                                                              "all ranks one list");
+    tuner->key.gpu_count = (uint64_t)gpus;
+    if (!(tuner->options.max_power_w > 0.0))
+        tuner->options.max_power_w = tuner->points[0].limit_w * fmax(gpus, 1.0);
+    return 0;
+}
+
+/* What this rank can say for itself. */
+static int set_up_alone(struct fly_tuner *tuner, const struct fly_tuner_options *options,
+                        struct fly_error *out_error)
+{
+    int code = take_limits(tuner, options, out_error);
+
+    if (code == 0)
+        code = options->turner->standing(options->turner_data, &tuner->start_limit_w, out_error);
+    if (code < 0)
+        return code;
+    tuner->standing_w = tuner->start_limit_w;
+    tuner->device_count = fly_meter_device_count(options->meter);
+    tuner->energies = calloc(tuner->device_count + 1, sizeof *tuner->energies);
+    if (tuner->energies == NULL)
+        return error_no_memory(out_error);
+    take_key(tuner, options);
+    return 0;
+}
+
+static int set_up(struct fly_tuner *tuner, const struct fly_tuner_options *options, struct fly_error *out_error)
+{
+    int code = set_up_alone(tuner, options, out_error), joined;
+
+    /* The others wait for this rank, also where it cannot go on. */
+    if (code < 0)
+        tuner_fault(tuner, FLY_TUNER_UNREADABLE, "%s", out_error != NULL ? out_error->text : "");
+    joined = join_ranks(tuner, code < 0 ? NULL : out_error);
+    if (code < 0 || joined < 0)
+        return code < 0 ? code : joined;
+    take_saved(tuner);
+    return tuner_make_search(tuner, out_error);
+}
+
+static bool is_disabled(void)
+{
+    const char *value = getenv("FLYBALL_DISABLE");
+
+    return value != NULL && strcmp(value, "1") == 0;
+}
+
+int tuner_new(const struct fly_tuner_options *options, const struct clock *clock, struct fly_tuner **out_tuner,
+              struct fly_error *out_error)
+{
+    struct fly_tuner *tuner;
+    int code = check_options(options, out_error);
+
+    if (code < 0)
+        return code;
+    tuner = calloc(1, sizeof *tuner);
+    if (tuner == NULL)
+        return error_no_memory(out_error);
+    tuner->options = *options;
+    fill_defaults(&tuner->options);
+    tuner->clock = clock != NULL ? clock : &clock_real;
+    tuner->forks = fork_generation();
+    tuner->cost.known = true;
+    tuner->report.searches = 1;
+    tuner->report.slowdown = tuner->report.step_time_s = NAN;
+    tuner->start_limit_w = tuner->standing_w = NAN;
+    if (is_disabled()) {
+        tuner->state = FLY_TUNER_STOPPED;
+        tuner->reason = FLY_TUNER_DISABLED;
+        tuner->quiet_steps = UINT64_MAX;
+        copy_text(tuner->report.text, sizeof tuner->report.text, "FLYBALL_DISABLE is set");
+    } else {
+        code = set_up(tuner, options, out_error);
+    }
+    if (code < 0) {
+        fly_tuner_free(tuner);
+        return code;
+    }
+    *out_tuner = tuner;
+    return 0;
+}
+
+int fly_tuner_new(const struct fly_tuner_options *options, struct fly_tuner **out_tuner,
+                  struct fly_error *out_error)
+{
+    return tuner_new(options, NULL, out_tuner, out_error);
+}
+
+void fly_tuner_free(struct fly_tuner *tuner)
+{
+    if (tuner == NULL)
+        return;
+    if (tuner->forks == fork_generation() && tuner->options.turner != NULL) {
+        const struct fly_measurement nothing = {.size = sizeof nothing};
+        struct fly_measurement measured = nothing;
+
+        tuner_turn_back(tuner);
+        if (tuner->window_open)
+            (void)fly_meter_end(tuner->options.meter, tuner->window, &measured, NULL);
+        measured = nothing;
+        if (tuner->cost.open)
+            (void)fly_meter_end(tuner->options.meter, tuner->cost.window, &measured, NULL);
+    }
+    fly_power_search_free(tuner->search);
+    free(tuner->energies);
+    free(tuner);
+}

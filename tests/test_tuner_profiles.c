@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The live search on the recorded profiles: what it chooses, and what searching costs. */
+#include "test.h"
+
+#include <stdio.h>
+
+#include "tuner_bench.h"
+
+static const struct fly_objective objectives[] = {
+    {FLY_OBJECTIVE_ENERGY, 0.0, INFINITY}, {FLY_OBJECTIVE_TIME, 0.0, INFINITY},
+    {FLY_OBJECTIVE_COST, 0.5, INFINITY},   {FLY_OBJECTIVE_COST, 0.9, INFINITY},
+    {FLY_OBJECTIVE_ENERGY, 0.0, 1.03},     {FLY_OBJECTIVE_COST, 0.5, 1.10},
+    {FLY_OBJECTIVE_LOWEST_LIMIT, 0.0, 1.03}, {FLY_OBJECTIVE_LOWEST_LIMIT, 0.0, 1.10},
+};
+enum { OBJECTIVES = COUNT(objectives), SEEDS = 200, EPOCH_STEPS = 170 };
+
+struct search_cost {
+    double steps, time_s, energy_j;
+    double extra_time_s, extra_energy_j;
+};
+
+/* The published optimizer: two steps, then every limit's warm-up and window. */
+static struct search_cost published_cost(const struct tuner_profile *profile, double chosen_w)
+{
+    struct fly_power_point chosen = tuner_profile_truth(profile, tuner_profile_find(profile, chosen_w));
+    struct search_cost cost = {0};
+
+    for (size_t i = 0; i < profile->count; i++) {
+        struct fly_power_point point = tuner_profile_truth(profile, i);
+        double steps = 50.0 + (i == 0 ? 1.0 : 0.0);
+
+        cost.steps += steps;
+        cost.time_s += steps * point.time_s;
+        cost.energy_j += steps * point.time_s * point.power_w;
+    }
+    cost.extra_time_s = cost.time_s - cost.steps * chosen.time_s;
+    cost.extra_energy_j = cost.energy_j - cost.steps * chosen.time_s * chosen.power_w;
+    return cost;
+}
+
+/* Without noise: the limit that measuring all would choose, for less. */
+static void test_exact(void **state)
+{
+    (void)state;
+    for (size_t p = 0; p < TUNER_PROFILES; p++) {
+        struct tuner_profile profile;
+        struct tuner_bench bench;
+
+        tuner_profile_read(tuner_profile_names[p], &profile);
+        tuner_bench_start(&bench, &profile, "exact");
+        for (size_t o = 0; o < OBJECTIVES; o++) {
+            struct fly_tuner_options options = tuner_bench_options(&bench, objectives[o]);
+            double best_w = tuner_profile_best_w(&profile, &objectives[o]);
+            struct search_cost published = published_cost(&profile, best_w);
+            struct fly_tuner_report report;
+            struct fly_tuner *tuner;
+
+            tuner_bench_reset(&bench, 1);
+            tuner = tuner_bench_tuner(&bench, &options);
+            report = tuner_bench_settle(&bench, tuner, 0);
+            print_message("%-28s %zu: %3.0f W; %3.0f of %3.0f steps, %6.1f of %6.1f s, %7.0f of %7.0f J; "
+                          "beyond %6.1f / %6.1f s, %7.0f / %7.0f J\n",
+                          tuner_profile_names[p], o, report.limit_w, (double)report.search_steps,
+                          published.steps, report.search_time_s, published.time_s, report.search_energy_j,
+                          published.energy_j, report.extra_time_s, published.extra_time_s,
+                          report.extra_energy_j, published.extra_energy_j);
+            assert_int_equal(report.state, FLY_TUNER_SETTLED);
+            check_double(report.limit_w, best_w);
+            check_double(tuner_bench_limit_w(&bench), best_w);
+            assert_true(report.search_time_s < published.time_s);
+            assert_true(report.search_energy_j < published.energy_j);
+            fly_tuner_free(tuner);
+            check_double(tuner_bench_limit_w(&bench), 300.0);
+        }
+        tuner_bench_stop(&bench);
+    }
+}
+
+/*
+ * With windows of 40 steps that vary by 2 %, the ratio of two times is known to 0.45 %, and the bound is kept
+ * by leaving out what is nearer to it than twice that. A limit within this of the bound can be told from one
+ * beyond it by no search of so few steps; the best of the others is what must be found.
+ */
+static const double tellable = 1.0 / 1.015;
+
+struct tally {
+    int near, near_strictly, kept;
+};
+
+static void judge(const struct tuner_profile *profile, const struct fly_objective *objective,
+                  double limit_w, struct tally *tally)
+{
+    struct fly_objective surely = *objective;
+    size_t best = tuner_profile_find(profile, tuner_profile_best_w(profile, objective)), sure;
+    size_t chosen = tuner_profile_find(profile, limit_w);
+    double score = tuner_score(profile, objective, chosen);
+
+    surely.max_slowdown = fmax(surely.max_slowdown * tellable, 1.0);
+    sure = tuner_profile_find(profile, tuner_profile_best_w(profile, &surely));
+    tally->near += score <= 1.02 * tuner_score(profile, objective, sure);
+    tally->near_strictly += score <= 1.02 * tuner_score(profile, objective, best);
+    tally->kept += profile->step_s[chosen] <= objective->max_slowdown * profile->step_s[0];
+}
+
+static void run_seeds(double step_noise, double visit_noise, bool required)
+{
+    for (size_t p = 0; p < TUNER_PROFILES; p++) {
+        struct tuner_profile profile;
+        struct tuner_bench bench;
+
+        tuner_profile_read(tuner_profile_names[p], &profile);
+        tuner_bench_start(&bench, &profile, "board");
+        for (size_t o = 0; o < OBJECTIVES; o++) {
+            struct fly_tuner_options options = tuner_bench_options(&bench, objectives[o]);
+            struct tally tally = {0};
+
+            for (uint64_t seed = 1; seed <= SEEDS; seed++) {
+                struct fly_tuner_report report;
+                struct fly_tuner *tuner;
+
+                tuner_bench_reset(&bench, seed * 7919 + o);
+                bench.step_noise = step_noise;
+                bench.visit_noise = visit_noise;
+                tuner = tuner_bench_tuner(&bench, &options);
+                report = tuner_bench_settle(&bench, tuner, 0);
+                if (report.state != FLY_TUNER_SETTLED)
+                    fail_msg("seed %d: %s: %s", (int)seed, fly_tuner_reason_name(report.reason), report.text);
+                judge(&profile, &objectives[o], report.limit_w, &tally);
+                fly_tuner_free(tuner);
+            }
+            print_message("%-28s %zu: near the best %3d (of those told apart %3d), bound kept %3d of %d\n",
+                          tuner_profile_names[p], o, tally.near_strictly, tally.near, tally.kept, SEEDS);
+            if (required) {
+                assert_true(tally.near * 100 >= SEEDS * 95);
+                assert_true(tally.kept * 100 >= SEEDS * 95);
+            }
+        }
+        tuner_bench_stop(&bench);
+    }
+}
+
+/* Every step's time and power vary by 2 %. */
+static void test_noisy(void **state)
+{
+    (void)state;
+    run_seeds(0.02, 0.0, true);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_exact), cmocka_unit_test(test_noisy)};
+
+    (void)argv;
+    if (argc > 1) {
+        run_seeds(0.0, 0.02, false);
+        return 0;
+    }
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef FLYBALL_TESTS_TUNER_BENCH_H
+#define FLYBALL_TESTS_TUNER_BENCH_H
+
+#include "emulator/control.h"
+#include "meter/meter.h"
+#include "train/tuner.h"
+
+/*
+ * A training on emulated GPUs in virtual time: under each limit its steps take, and
+ * its GPUs want, what a profile says, with noise.
+ */
+enum { TUNER_LIMITS_MAX = 16, TUNER_GPUS_MAX = 4, TUNER_PROFILE_STEPS = 40 };
+
+struct tuner_profile {
+    size_t count, gpus;
+    double limit_w[TUNER_LIMITS_MAX]; /* highest first */
+    double step_s[TUNER_LIMITS_MAX];
+    double power_w[TUNER_LIMITS_MAX][TUNER_GPUS_MAX];
+};
+
+/* The recorded ones; skips the test where they are absent. */
+extern const char *const tuner_profile_names[];
+enum { TUNER_PROFILES = 6 };
+void tuner_profile_read(const char *name, struct tuner_profile *out_profile);
+
+/* One made up that bends as GPUs do, of so many GPUs. */
+void tuner_profile_made(struct tuner_profile *out_profile, size_t gpus);
+
+/* Mean power of all GPUs, which no limit lets rise above it, and step time, without noise. */
+struct fly_power_point tuner_profile_truth(const struct tuner_profile *profile, size_t place);
+/* The place of the limit. */
+size_t tuner_profile_find(const struct tuner_profile *profile, double limit_w);
+/* What measuring every limit would choose. */
+double tuner_profile_best_w(const struct tuner_profile *profile, const struct fly_objective *objective);
+/* Of a point, in the objective's unit: as power_selector.h. */
+double tuner_score(const struct tuner_profile *profile, const struct fly_objective *objective, size_t place);
+double tuner_max_power_w(const struct tuner_profile *profile);
+
+/* The emulated machine, and the knob as the tuner sees it. */
+struct tuner_bench {
+    struct emulator *emulator;
+    struct clock clock;
+    struct device_list list;
+    struct fly_meter *meter;
+    char path[64];
+    const struct tuner_profile *profile;
+    size_t gpus;
+    double slower;      /* all steps take so many times as long; 1 */
+    double step_noise;  /* spread of each step's time and power */
+    double visit_noise; /* spread of what stays the same until the limit changes */
+    uint64_t random;
+    double visit_time, visit_power, visited_w;
+    /* Faults of the knob. */
+    int sets_until_failing; /* < 0: never */
+    bool unreadable;
+    double clamp_w; /* > 0: no limit above that is taken */
+    double lowest_w; /* > 0: of the range, in place of the profile's */
+    unsigned sets;
+};
+
+extern const struct fly_turner tuner_bench_turner;
+
+/* The sensor is a word of the emulator's: "board", "exact". */
+void tuner_bench_start(struct tuner_bench *bench, const struct tuner_profile *profile, const char *sensor);
+void tuner_bench_stop(struct tuner_bench *bench);
+/* Ready for another tuner: highest limit, no faults, no noise. */
+void tuner_bench_reset(struct tuner_bench *bench, uint64_t seed);
+
+struct fly_tuner_options tuner_bench_options(struct tuner_bench *bench, struct fly_objective objective);
+struct fly_tuner *tuner_bench_tuner(struct tuner_bench *bench, const struct fly_tuner_options *options);
+
+/* What a step does to the machine; the tuner's hook and such a step. */
+void tuner_bench_work(struct tuner_bench *bench);
+void tuner_bench_step(struct tuner_bench *bench, struct fly_tuner *tuner);
+void tuner_bench_pass(struct tuner_bench *bench, double duration_s);
+/* Steps until it is settled or has stopped; with epochs of so many steps, or 0 for one long one. */
+struct fly_tuner_report tuner_bench_settle(struct tuner_bench *bench, struct fly_tuner *tuner,
+                                           unsigned epoch_steps);
+struct fly_tuner_report tuner_bench_report(const struct fly_tuner *tuner);
+double tuner_bench_limit_w(struct tuner_bench *bench);
+
+#endif
