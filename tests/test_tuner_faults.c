@@ -1,5 +1,220 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Every fault: training goes on at the limit it started with, and the report says why. */
+#include "test.h"
+
+#include <stdlib.h>
+
+#include "tuner_bench.h"
+
+static const struct fly_objective energy = {FLY_OBJECTIVE_ENERGY, 0.0, INFINITY};
+
+static void fail_set(struct tuner_bench *bench)
+{
+    bench->sets_until_failing = 0;
+}
+
+/* The knob no longer answers, and so cannot be turned back either, until it does again. */
+static void hide(struct tuner_bench *bench)
+{
+    bench->unreadable = true;
+}
+
+static void change_limit(struct tuner_bench *bench)
+{
+    double limit_w = tuner_bench_limit_w(bench) == 150.0 ? 200.0 : 150.0;
+
+    for (unsigned gpu = 0; gpu < bench->gpus; gpu++)
+        emulator_set_limit_w(bench->emulator, gpu, limit_w, NULL);
+}
+
+static void lose_gpu(struct tuner_bench *bench)
+{
+    emulator_lose(bench->emulator, 0);
+}
+
+static void set_faults(struct tuner_bench *bench, const char *script)
+{
+    struct fault_list faults = {0};
+    struct fly_error error;
+
+    if (faults_parse(script, "test", &faults, &error) < 0)
+        fail_msg("%s", error.text);
+    emulator_set_faults(bench->emulator, &faults);
+}
+
+static void silence_sensors(struct tuner_bench *bench)
+{
+    set_faults(bench, "call nvmlDeviceGetTotalEnergyConsumption return NOT_SUPPORTED\n"
+                      "call nvmlDeviceGetFieldValues return NOT_SUPPORTED\n"
+                      "call nvmlDeviceGetPowerUsage return NOT_SUPPORTED\n");
+}
+
+static const struct {
+    const char *name;
+    void (*happens)(struct tuner_bench *bench);
+    enum fly_tuner_reason reason;
+    bool restored; /* at the start's limit afterwards */
+    const char *part;
+} faults[] = {
+    {"set fails", fail_set, FLY_TUNER_SET_FAILED, false, "no permission"},
+    {"unreadable", hide, FLY_TUNER_UNREADABLE, true, "does not answer"},
+    {"another program", change_limit, FLY_TUNER_FOREIGN_CHANGE, false, "another program"},
+    {"lost", lose_gpu, FLY_TUNER_UNREADABLE, false, "does not answer"},
+    {"no figure", silence_sensors, FLY_TUNER_NO_FIGURE, true, "no energy"},
+};
+
+static void check_fault(size_t row, unsigned before)
+{
+    struct tuner_profile profile;
+    struct tuner_bench bench;
+    struct fly_tuner_options options;
+    struct fly_tuner *tuner;
+    struct fly_tuner_report report;
+    double changed_w;
+
+    tuner_profile_made(&profile, 1);
+    tuner_bench_start(&bench, &profile, "exact");
+    emulator_set_limit_w(bench.emulator, 0, 275.0, NULL);
+    options = tuner_bench_options(&bench, energy);
+    options.check_every_steps = 50;
+    tuner = tuner_bench_tuner(&bench, &options);
+    for (unsigned i = 0; i < before; i++)
+        tuner_bench_step(&bench, tuner);
+    assert_int_not_equal(fly_tuner_state(tuner), FLY_TUNER_STOPPED);
+    faults[row].happens(&bench);
+    changed_w = tuner_bench_limit_w(&bench);
+    for (unsigned i = 0; i < 400; i++)
+        tuner_bench_step(&bench, tuner);
+    assert_int_equal(fly_tuner_epoch_end(tuner), 0);
+    report = tuner_bench_report(tuner);
+    if (report.reason != faults[row].reason)
+        fail_msg("%s after %u steps: '%s' (%s)", faults[row].name, before,
+                 fly_tuner_reason_name(report.reason), report.text);
+    assert_int_equal(report.state, FLY_TUNER_STOPPED);
+    check_contains(report.text, faults[row].part);
+    check_double(report.start_limit_w, 275.0);
+    if (faults[row].restored)
+        check_double(tuner_bench_limit_w(&bench), 275.0);
+    if (faults[row].reason == FLY_TUNER_FOREIGN_CHANGE)
+        check_double(tuner_bench_limit_w(&bench), changed_w);
+    fly_tuner_free(tuner);
+    if (faults[row].reason == FLY_TUNER_FOREIGN_CHANGE)
+        check_double(tuner_bench_limit_w(&bench), changed_w); /* its value wins, also at the end */
+    tuner_bench_stop(&bench);
+}
+
+static void test_faults(void **state)
+{
+    static const unsigned moments[] = {20, 80, 110, 230};
+
+    (void)state;
+    for (size_t row = 0; row < COUNT(faults); row++) {
+        for (size_t i = 0; i < COUNT(moments); i++)
+            check_fault(row, moments[i]);
+    }
+}
+
+/* Settled, every one is seen at the next check. */
+static void test_faults_when_settled(void **state)
+{
+    (void)state;
+    for (size_t row = 1; row < COUNT(faults); row++)
+        check_fault(row, 560);
+}
+
+/* Nothing that can be set from the first: nothing ever changes. */
+static void test_no_permission(void **state)
+{
+    struct tuner_profile profile;
+    struct tuner_bench bench;
+    struct fly_tuner_options options;
+    struct fly_tuner *tuner;
+
+    (void)state;
+    tuner_profile_made(&profile, 1);
+    tuner_bench_start(&bench, &profile, "exact");
+    emulator_set_limit_w(bench.emulator, 0, 275.0, NULL);
+    bench.sets_until_failing = 0;
+    options = tuner_bench_options(&bench, energy);
+    tuner = tuner_bench_tuner(&bench, &options);
+    assert_int_equal(tuner_bench_settle(&bench, tuner, 0).reason, FLY_TUNER_SET_FAILED);
+    check_double(tuner_bench_limit_w(&bench), 275.0);
+    fly_tuner_free(tuner);
+    tuner_bench_stop(&bench);
+}
+
+static void test_throttled(void **state)
+{
+    static const struct {
+        const char *reasons;
+        enum fly_tuner_mark mark;
+    } rows[] = {{"throttle=heat", FLY_TUNER_HOT}, {"throttle=brake", FLY_TUNER_BRAKED}};
+
+    (void)state;
+    (void)rows;
+    skip();
+}
+
+static void test_refused(void **state)
+{
+    static const double outside[] = {300.0, 50.0};
+    struct tuner_profile profile;
+    struct tuner_bench bench;
+    struct fly_tuner_options base, rows[5];
+    struct fly_tuner *tuner = NULL;
+    struct fly_error error;
+
+    (void)state;
+    tuner_profile_made(&profile, 1);
+    tuner_bench_start(&bench, &profile, "exact");
+    base = tuner_bench_options(&bench, energy);
+    for (size_t i = 0; i < COUNT(rows); i++)
+        rows[i] = base;
+    rows[0].size = 8;
+    rows[1].meter = NULL;
+    rows[2].turner = NULL;
+    rows[3].limits_w = outside, rows[3].limit_count = 2;
+    rows[4].objective.max_slowdown = 0.5;
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        assert_int_equal(fly_tuner_new(&rows[i], &tuner, &error), FLY_EUSAGE);
+        assert_null(tuner);
+    }
+    bench.unreadable = true;
+    assert_int_equal(fly_tuner_new(&base, &tuner, &error), FLY_EREAD);
+    fly_tuner_free(NULL);
+    assert_int_equal(bench.sets, 0);
+    tuner_bench_stop(&bench);
+}
+
+static void test_disabled(void **state)
+{
+    struct tuner_profile profile;
+    struct tuner_bench bench;
+    struct fly_tuner_options options;
+    struct fly_tuner *tuner;
+
+    (void)state;
+    tuner_profile_made(&profile, 1);
+    tuner_bench_start(&bench, &profile, "exact");
+    options = tuner_bench_options(&bench, energy);
+    setenv("FLYBALL_DISABLE", "1", 1);
+    tuner = tuner_bench_tuner(&bench, &options);
+    unsetenv("FLYBALL_DISABLE");
+    for (int i = 0; i < 500; i++)
+        tuner_bench_step(&bench, tuner);
+    assert_int_equal(tuner_bench_report(tuner).reason, FLY_TUNER_DISABLED);
+    fly_tuner_free(tuner);
+    assert_int_equal(bench.sets, 0);
+    tuner_bench_stop(&bench);
+}
+
 int main(void)
 {
-    return 0;
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_faults),        cmocka_unit_test(test_faults_when_settled),
+        cmocka_unit_test(test_no_permission), cmocka_unit_test(test_throttled),
+        cmocka_unit_test(test_refused),       cmocka_unit_test(test_disabled),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
 }

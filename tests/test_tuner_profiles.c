@@ -102,14 +102,14 @@ static void judge(const struct tuner_profile *profile, const struct fly_objectiv
     tally->kept += profile->step_s[chosen] <= objective->max_slowdown * profile->step_s[0];
 }
 
-static void run_seeds(double step_noise, double visit_noise, bool required)
+static void run_seeds(const char *sensor, double step_noise, double visit_noise, bool required)
 {
     for (size_t p = 0; p < TUNER_PROFILES; p++) {
         struct tuner_profile profile;
         struct tuner_bench bench;
 
         tuner_profile_read(tuner_profile_names[p], &profile);
-        tuner_bench_start(&bench, &profile, "board");
+        tuner_bench_start(&bench, &profile, sensor);
         for (size_t o = 0; o < OBJECTIVES; o++) {
             struct fly_tuner_options options = tuner_bench_options(&bench, objectives[o]);
             struct tally tally = {0};
@@ -143,17 +143,16 @@ static void run_seeds(double step_noise, double visit_noise, bool required)
 static void test_noisy(void **state)
 {
     (void)state;
-    run_seeds(0.02, 0.0, true);
+    run_seeds("exact", 0.02, 0.0, true);
 }
 
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_exact), cmocka_unit_test(test_noisy)};
 
-    (void)argv;
-    if (argc > 1) {
-        run_seeds(0.0, 0.02, false);
-        return 0;
-    }
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    /* For looking, nothing is required: a coarse counter; noise that a longer window does not average out. */
+    if (argc == 3)
+        run_seeds(argv[1], strcmp(argv[2], "steps") == 0 ? 0.02 : 0.0,
+                  strcmp(argv[2], "windows") == 0 ? 0.02 : 0.0, false);
+    return argc == 3 ? 0 : cmocka_run_group_tests(tests, NULL, NULL);
 }
