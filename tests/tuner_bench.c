@@ -130,8 +130,10 @@ static int bench_set(void *data, double limit_w, struct fly_error *out_error)
 {
     struct tuner_bench *bench = data;
 
-    if (bench->sets_until_failing == 0)
+    if (bench->sets_until_failing == 0) {
+        bench->sets_until_failing = bench->fails_once ? -1 : 0;
         return error_set(out_error, FLY_EPERM, "no permission");
+    }
     bench->sets_until_failing -= bench->sets_until_failing > 0;
     bench->sets++;
     if (bench->clamp_w > 0.0)
@@ -211,7 +213,7 @@ void tuner_bench_reset(struct tuner_bench *bench, uint64_t seed)
     bench->step_noise = bench->visit_noise = bench->visited_w = 0.0;
     bench->random = seed;
     bench->sets_until_failing = -1;
-    bench->unreadable = false;
+    bench->unreadable = bench->fails_once = false;
     bench->clamp_w = bench->lowest_w = 0.0;
     bench->sets = 0;
     for (unsigned gpu = 0; gpu < bench->gpus; gpu++)

@@ -53,6 +53,7 @@ struct tuner_bench {
     double visit_time, visit_power, visited_w;
     /* Faults of the knob. */
     int sets_until_failing; /* < 0: never */
+    bool fails_once;
     bool unreadable;
     double clamp_w; /* > 0: no limit above that is taken */
     double lowest_w; /* > 0: of the range, in place of the profile's */

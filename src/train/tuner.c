@@ -172,6 +172,20 @@ static void spare(struct fly_tuner *tuner, struct fly_power_search_action *actio
         (void)fly_power_search_skip_warmup(tuner->search);
 }
 
+/* A GPU that stays hot or braked is no GPU to find a limit on; all ranks see the same window. */
+static bool is_hopeless(struct fly_tuner *tuner, enum fly_tuner_mark mark)
+{
+    enum { SPOILED_MAX = 2 * FLY_POWER_SEARCH_TRIES };
+
+    tuner->spoiled_windows = mark == FLY_TUNER_HOT || mark == FLY_TUNER_BRAKED ? tuner->spoiled_windows + 1 : 0;
+    if (tuner->state != FLY_TUNER_SEARCHING || tuner->spoiled_windows < SPOILED_MAX)
+        return false;
+    tuner_fault(tuner, FLY_TUNER_NO_CHOICE, "%u windows on end were spoiled: a GPU is %s",
+                tuner->spoiled_windows, fly_tuner_mark_name(mark));
+    (void)all_go_on(tuner);
+    return true;
+}
+
 /* Closes the window, tells the search, and takes its next action. */
 static void measured(struct fly_tuner *tuner, struct fly_power_search_action *action)
 {
@@ -185,6 +199,10 @@ static void measured(struct fly_tuner *tuner, struct fly_power_search_action *ac
         return;
     tuner->at = (size_t)(find_point(tuner, limit_w) - tuner->points);
     mark = mark_of(&window);
+    if (is_hopeless(tuner, mark)) {
+        tuner->points[tuner->at].mark = mark;
+        return;
+    }
     (void)fly_power_search_measured(tuner->search, mark == FLY_TUNER_VALID ? window.energy_j : NAN,
                                     window.time_s, action);
     if (mark != FLY_TUNER_VALID)

@@ -72,6 +72,7 @@ struct fly_tuner {
     double most_power_w; /* of a GPU, in the newest window that is not unknown; and whether any was capped */
     bool capped;
     unsigned unknown_windows; /* in a row */
+    unsigned spoiled_windows; /* by heat or an outside brake, in a row */
     unsigned broken_checks;   /* in a row */
     uint64_t since_search;    /* steps */
 

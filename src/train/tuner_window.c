@@ -26,17 +26,20 @@ static bool has_energy(const struct fly_device_energy *energy)
 static double gpu_energy_j(struct fly_tuner *tuner, const char **out_note)
 {
     double sum_j = 0.0;
+    size_t gpus = 0;
 
+    *out_note = "it has no GPU";
     for (size_t i = 0; i < tuner->device_count; i++) {
         if (!is_gpu(tuner, i))
             continue;
+        gpus++;
         if (!has_energy(&tuner->energies[i])) {
             *out_note = tuner->energies[i].note;
             return NAN;
         }
         sum_j += tuner->energies[i].energy_j;
     }
-    return sum_j;
+    return gpus > 0 ? sum_j : NAN;
 }
 
 void tuner_window_open(struct fly_tuner *tuner)
@@ -188,12 +191,6 @@ void tuner_cost_pause(struct fly_tuner *tuner)
     cost->time_s += measured.time_s;
 }
 
-/* NAN stays NAN. */
-static void add(double *total, double more)
-{
-    *total += more;
-}
-
 void tuner_cost_close(struct fly_tuner *tuner)
 {
     const struct fly_tuner_point *chosen = &tuner->points[tuner->chosen];
@@ -211,8 +208,8 @@ void tuner_cost_close(struct fly_tuner *tuner)
     if (maxima[1] > 0.0)
         sums[0] = NAN;
     report->search_steps += cost->steps;
-    add(&report->search_energy_j, sums[0]);
-    add(&report->search_time_s, maxima[0]);
-    add(&report->extra_energy_j, sums[0] - steps * chosen->power_w * chosen->time_s);
-    add(&report->extra_time_s, maxima[0] - steps * chosen->time_s);
+    report->search_energy_j += sums[0];
+    report->search_time_s += maxima[0];
+    report->extra_energy_j += sums[0] - steps * chosen->power_w * chosen->time_s;
+    report->extra_time_s += maxima[0] - steps * chosen->time_s;
 }

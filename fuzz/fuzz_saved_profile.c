@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Saved profiles: any bytes are either refused, with the file's name and all points
+ * as they were, or give points with numbers above 0.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "fuzz.h"
+#include "train/saved_profile.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    static const struct profile_key key = {"A", "1", "j", 8, 1};
+    struct fly_tuner_point points[2] = {{.limit_w = 300.0}, {.limit_w = 275.0}};
+    struct fly_error error = {.code = 0};
+    size_t read = 0, valid = 0;
+    int code = profile_read_text("name", (const char *)data, size, &key, points, 2, &read, &error);
+
+    for (size_t i = 0; i < 2; i++) {
+        valid += points[i].mark == FLY_TUNER_VALID;
+        if (points[i].mark == FLY_TUNER_VALID)
+            FUZZ_CHECK(points[i].power_w > 0.0 && points[i].time_s > 0.0 && points[i].time_error >= 0.0);
+    }
+    if (code == 0) {
+        FUZZ_CHECK(valid == read && read >= 1);
+    } else {
+        FUZZ_CHECK(code == FLY_EDATA && error.code == code && valid == 0);
+        FUZZ_CHECK(strncmp(error.text, "saved profile 'name'", 20) == 0);
+    }
+    return 0;
+}
