@@ -82,7 +82,8 @@ int main(void)
     }
     qsort(empty_ns, ROUNDS, sizeof empty_ns[0], order_doubles);
     qsort(settled_ns, ROUNDS, sizeof settled_ns[0], order_doubles);
-    printf("step hook, settled                  %8.1f ns, %.1f at most of %d rounds; an empty function %.1f ns\n",
+    printf("step hook, settled                  %8.1f ns, %.1f at most of %d rounds; an empty function %.1f "
+           "ns\n",
            settled_ns[ROUNDS / 2], settled_ns[ROUNDS - 1], ROUNDS, empty_ns[ROUNDS / 2]);
     fly_tuner_free(tuner);
     fly_meter_close(options.meter);

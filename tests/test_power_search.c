@@ -7,6 +7,8 @@
 #include <flyball/power_search.h>
 #include <flyball/power_selector.h>
 
+#include "policy/early_stop.h"
+
 static const double limits_w[] = {100.0, 125.0, 150.0, 175.0, 200.0, 225.0, 250.0};
 enum { LIMITS = COUNT(limits_w) };
 
@@ -314,6 +316,98 @@ static void test_owed_measurement(void **state)
     fly_power_search_free(search);
 }
 
+/* Without its warm-up, a limit costs that much less; the profile is the same. */
+static void test_skipped_warmup(void **state)
+{
+    const struct fly_power_search_options options = options_of(FLY_OBJECTIVE_ENERGY);
+    struct fly_power_search *search = search_new(&options);
+    struct gpu gpu = {.limit_w = 250.0};
+
+    (void)state;
+    assert_int_equal(fly_power_search_skip_warmup(search), FLY_ESTATE);
+    while (fly_power_search_state(search) != FLY_POWER_SEARCH_DONE) {
+        run_step(&gpu, search);
+        if (fly_power_search_state(search) == FLY_POWER_SEARCH_WARMUP)
+            assert_int_equal(fly_power_search_skip_warmup(search), 0);
+    }
+    check_profile(search);
+    assert_int_equal(gpu.step_calls, 2 + LIMITS * 41);
+    assert_int_equal(fly_power_search_skip_warmup(search), FLY_ESTATE);
+    fly_power_search_free(search);
+}
+
+/* Finished at any step, it chooses among what it has, and nothing more is measured. */
+static void test_finished(void **state)
+{
+    const struct fly_power_search_options options = options_of(FLY_OBJECTIVE_ENERGY);
+
+    (void)state;
+    for (int steps = 0; steps < 360; steps++) {
+        struct fly_power_search *search = search_new(&options);
+        struct fly_power_search_action action;
+        struct fly_power_point points[LIMITS];
+        struct gpu gpu = {.limit_w = 250.0};
+        size_t count, best = 0;
+
+        for (int i = 0; i < steps; i++)
+            run_step(&gpu, search);
+        count = fly_power_search_profile(search, points, LIMITS);
+        if (fly_power_search_state(search) == FLY_POWER_SEARCH_DONE) {
+            assert_int_equal(fly_power_search_finish(search, &action), FLY_ESTATE);
+        } else {
+            assert_int_equal(fly_power_search_finish(search, &action), 0);
+            assert_true(action.set_limit && !action.open_window && !action.close_window);
+            if (count > 0)
+                assert_int_equal(fly_power_select(points, count, &options.objective, 250.0, &best, NULL), 0);
+            check_double(action.limit_w, count > 0 ? points[best].limit_w : 250.0);
+        }
+        assert_int_equal(fly_power_search_step_begin(search, &action), 0);
+        assert_false(action.set_limit || action.open_window || action.close_window);
+        assert_int_equal(fly_power_search_profile(search, points, LIMITS), count);
+        fly_power_search_free(search);
+    }
+}
+
+/* When no lower limit can win; points are (limit, power, time, binds). */
+static void test_early_stop(void **state)
+{
+    static const struct {
+        struct fly_objective objective;
+        struct early_stop_point points[4];
+        size_t count;
+        bool stops;
+    } rows[] = {
+        {{FLY_OBJECTIVE_ENERGY, 0, INFINITY}, {{{300, 280, 1.0}, true}}, 1, false},
+        /* 280, 300 J: worse by 7 %, and both bind. */
+        {{FLY_OBJECTIVE_ENERGY, 0, INFINITY}, {{{300, 280, 1.0}, true}, {{200, 200, 1.5}, true}}, 2, true},
+        {{FLY_OBJECTIVE_ENERGY, 0, INFINITY}, {{{300, 280, 1.0}, false}, {{200, 200, 1.5}, true}}, 2, false},
+        {{FLY_OBJECTIVE_ENERGY, 0, INFINITY}, {{{300, 280, 1.0}, true}, {{200, 200, 1.5}, false}}, 2, false},
+        /* By 4 %: it may be chance. */
+        {{FLY_OBJECTIVE_ENERGY, 0, INFINITY}, {{{300, 280, 1.0}, true}, {{200, 200, 1.456}, true}}, 2, false},
+        /* Worse than the best, but no longer rising. */
+        {{FLY_OBJECTIVE_ENERGY, 0, INFINITY},
+         {{{300, 200, 1.0}, true}, {{250, 250, 1.0}, true}, {{200, 200, 1.2}, true}},
+         3,
+         false},
+        {{FLY_OBJECTIVE_TIME, 0, INFINITY}, {{{300, 280, 1.0}, true}, {{200, 200, 1.06}, true}}, 2, true},
+        {{FLY_OBJECTIVE_COST, 0.5, INFINITY}, {{{300, 280, 1.0}, true}, {{200, 200, 1.5}, true}}, 2, true},
+        /* Beyond the bound, and clearly so. */
+        {{FLY_OBJECTIVE_ENERGY, 0, 1.1}, {{{300, 280, 1.0}, true}, {{200, 180, 1.2}, true}}, 2, true},
+        {{FLY_OBJECTIVE_ENERGY, 0, 1.1}, {{{300, 280, 1.0}, true}, {{200, 180, 1.15}, true}}, 2, false},
+        {{FLY_OBJECTIVE_LOWEST_LIMIT, 0, 1.1}, {{{300, 280, 1.0}, true}, {{200, 180, 1.2}, true}}, 2, true},
+        {{FLY_OBJECTIVE_LOWEST_LIMIT, 0, INFINITY},
+         {{{300, 280, 1.0}, true}, {{200, 180, 9}, true}},
+         2,
+         false},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        if (early_stop(rows[i].points, rows[i].count, &rows[i].objective, 300.0) != rows[i].stops)
+            fail_msg("row %zu", i);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -323,6 +417,9 @@ int main(void)
         cmocka_unit_test(test_saved_profile),
         cmocka_unit_test(test_refused),
         cmocka_unit_test(test_owed_measurement),
+        cmocka_unit_test(test_skipped_warmup),
+        cmocka_unit_test(test_finished),
+        cmocka_unit_test(test_early_stop),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

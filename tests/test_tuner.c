@@ -93,9 +93,9 @@ static void test_unbound_limits(void **state)
     assert_int_equal(report.state, FLY_TUNER_SETTLED);
     for (size_t i = 0; i < profile.count; i++) {
         if (points[i].mark == FLY_TUNER_VALID)
-            assert_int_equal(points[i].bound,
-                             points[i].limit_w > 150.0 ? FLY_TUNER_UNBOUND
-                             : points[i].limit_w < 130.0 ? FLY_TUNER_BOUND : points[i].bound);
+            assert_int_equal(points[i].bound, points[i].limit_w > 150.0   ? FLY_TUNER_UNBOUND
+                                              : points[i].limit_w < 130.0 ? FLY_TUNER_BOUND
+                                                                          : points[i].bound);
     }
     assert_true(report.search_steps < 451 - 40);
     fly_tuner_free(tuner);
@@ -201,8 +201,8 @@ static void test_backs_off(void **state)
     chosen_w = tuner_bench_settle(&bench, tuner, 0).limit_w;
     check_double(chosen_w, tuner_profile_best_w(&profile, &options.objective));
     report = tuner_bench_report(tuner);
-    check_close(report.slowdown,
-                profile.step_s[tuner_profile_find(&profile, chosen_w)] / profile.step_s[0], 1e-3);
+    check_close(report.slowdown, profile.step_s[tuner_profile_find(&profile, chosen_w)] / profile.step_s[0],
+                1e-3);
     assert_true(report.slowdown <= 1.10);
     bench.slower = 1.10 / report.slowdown + 0.015;
     step_on(&bench, tuner, 400);

@@ -313,8 +313,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_faults),        cmocka_unit_test(test_faults_when_settled),
         cmocka_unit_test(test_no_permission), cmocka_unit_test(test_survived),
-        cmocka_unit_test(test_spoiled),
-        cmocka_unit_test(test_refused),       cmocka_unit_test(test_disabled),
+        cmocka_unit_test(test_spoiled),       cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_disabled),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -7,9 +7,9 @@
 #include "tuner_bench.h"
 
 static const struct fly_objective objectives[] = {
-    {FLY_OBJECTIVE_ENERGY, 0.0, INFINITY}, {FLY_OBJECTIVE_TIME, 0.0, INFINITY},
-    {FLY_OBJECTIVE_COST, 0.5, INFINITY},   {FLY_OBJECTIVE_COST, 0.9, INFINITY},
-    {FLY_OBJECTIVE_ENERGY, 0.0, 1.03},     {FLY_OBJECTIVE_COST, 0.5, 1.10},
+    {FLY_OBJECTIVE_ENERGY, 0.0, INFINITY},   {FLY_OBJECTIVE_TIME, 0.0, INFINITY},
+    {FLY_OBJECTIVE_COST, 0.5, INFINITY},     {FLY_OBJECTIVE_COST, 0.9, INFINITY},
+    {FLY_OBJECTIVE_ENERGY, 0.0, 1.03},       {FLY_OBJECTIVE_COST, 0.5, 1.10},
     {FLY_OBJECTIVE_LOWEST_LIMIT, 0.0, 1.03}, {FLY_OBJECTIVE_LOWEST_LIMIT, 0.0, 1.10},
 };
 enum { OBJECTIVES = COUNT(objectives), SEEDS = 200, EPOCH_STEPS = 170 };
@@ -87,8 +87,8 @@ struct tally {
     int near, near_strictly, kept;
 };
 
-static void judge(const struct tuner_profile *profile, const struct fly_objective *objective,
-                  double limit_w, struct tally *tally)
+static void judge(const struct tuner_profile *profile, const struct fly_objective *objective, double limit_w,
+                  struct tally *tally)
 {
     struct fly_objective surely = *objective;
     size_t best = tuner_profile_find(profile, tuner_profile_best_w(profile, objective)), sure;

@@ -150,12 +150,14 @@ static void test_bad_content(void **state)
         const char *points, *gpu, *part;
     } rows[] = {
         {"{\"limit_w\":300,\"power_w\":250,\"time_s\":0.1,\"time_error\":0,\"bound\":\"yes\"}", "A", NULL},
-        {"{\"limit_w\":300,\"power_w\":250,\"time_s\":0.1,\"time_error\":0,\"bound\":\"yes\"}", "B", "other GPUs"},
+        {"{\"limit_w\":300,\"power_w\":250,\"time_s\":0.1,\"time_error\":0,\"bound\":\"yes\"}", "B",
+         "other GPUs"},
         {"{\"limit_w\":299,\"power_w\":250,\"time_s\":0.1,\"time_error\":0}", "A", "not one to try"},
         {"{\"limit_w\":300,\"power_w\":0,\"time_s\":0.1,\"time_error\":0}", "A", "above 0"},
         {"{\"limit_w\":300,\"power_w\":\"250\",\"time_s\":0.1,\"time_error\":0}", "A", "above 0"},
         {"{\"limit_w\":300,\"power_w\":250,\"time_s\":0.1,\"time_error\":0},"
-         "{\"limit_w\":300,\"power_w\":250,\"time_s\":0.1,\"time_error\":0}", "A", "twice"},
+         "{\"limit_w\":300,\"power_w\":250,\"time_s\":0.1,\"time_error\":0}",
+         "A", "twice"},
         {"", "A", "no points"},
     };
     const struct profile_key key = {"A", "1", "j", 8, 1};
@@ -203,8 +205,8 @@ static void test_no_directory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_reused),      cmocka_unit_test(test_keys),
-        cmocka_unit_test(test_bad_files),   cmocka_unit_test(test_bad_content),
+        cmocka_unit_test(test_reused),       cmocka_unit_test(test_keys),
+        cmocka_unit_test(test_bad_files),    cmocka_unit_test(test_bad_content),
         cmocka_unit_test(test_no_directory),
     };
     int failed;

@@ -120,9 +120,9 @@ static int bench_range(void *data, struct fly_turner_range *out_range, struct fl
     const struct tuner_profile *profile = bench->profile;
 
     (void)out_error;
-    *out_range = (struct fly_turner_range){
-        bench->lowest_w > 0.0 ? bench->lowest_w : profile->limit_w[profile->count - 1], profile->limit_w[0],
-        25.0};
+    *out_range = (struct fly_turner_range){bench->lowest_w > 0.0 ? bench->lowest_w
+                                                                 : profile->limit_w[profile->count - 1],
+                                           profile->limit_w[0], 25.0};
     return 0;
 }
 
@@ -188,8 +188,7 @@ void tuner_bench_start(struct tuner_bench *bench, const struct tuner_profile *pr
     snprintf(bench->path, sizeof bench->path, "/tmp/flyball-test-tuner-%d-%d", (int)getpid(), number++);
     unlink(bench->path);
     setenv("FLYBALL_EMULATOR_STATE", bench->path, 1);
-    snprintf(text, sizeof text, "gpus=%zu,seed=1,time=virtual,model=a40,sensor=%s",
-             bench->gpus, sensor);
+    snprintf(text, sizeof text, "gpus=%zu,seed=1,time=virtual,model=a40,sensor=%s", bench->gpus, sensor);
     if (emulator_settings_parse(&settings, text, &error) < 0 ||
         emulator_create(bench->path, &settings, &bench->emulator, &error) < 0)
         fail_msg("%s", error.text);

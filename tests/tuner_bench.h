@@ -55,7 +55,7 @@ struct tuner_bench {
     int sets_until_failing; /* < 0: never */
     bool fails_once;
     bool unreadable;
-    double clamp_w; /* > 0: no limit above that is taken */
+    double clamp_w;  /* > 0: no limit above that is taken */
     double lowest_w; /* > 0: of the range, in place of the profile's */
     unsigned sets;
 };

@@ -85,10 +85,10 @@ struct fly_tuner_options {
     const double *limits_w; /* to try; NULL: the turner's range, highest - n * step; copied */
     size_t limit_count;
     struct fly_objective objective;
-    double max_power_w;      /* for cost; 0: the highest limit times the GPUs of all ranks */
-    uint32_t wait_steps;     /* 0: 1 */
-    uint32_t warmup_steps;   /* after a limit was set; 0: 10 */
-    uint32_t profile_steps;  /* in each window; 0: 40 */
+    double max_power_w;                /* for cost; 0: the highest limit times the GPUs of all ranks */
+    uint32_t wait_steps;               /* 0: 1 */
+    uint32_t warmup_steps;             /* after a limit was set; 0: 10 */
+    uint32_t profile_steps;            /* in each window; 0: 40 */
     uint32_t check_every_steps;        /* when settled; 0: 1000 */
     uint32_t remeasure_distance_steps; /* at least between two searches; 0: 10000 */
     fly_all_reduce all_reduce;         /* NULL: one rank */
@@ -118,8 +118,8 @@ enum fly_tuner_reason {
     FLY_TUNER_NO_FIGURE,      /* the meter has no energy */
     FLY_TUNER_NO_CHOICE,      /* no valid point, or none at the highest limit to hold the bound against */
     FLY_TUNER_NO_MEMORY,
-    FLY_TUNER_ALL_REDUCE,  /* it failed */
-    FLY_TUNER_OTHER_RANK,  /* stopped, and says why in its own report */
+    FLY_TUNER_ALL_REDUCE, /* it failed */
+    FLY_TUNER_OTHER_RANK, /* stopped, and says why in its own report */
 };
 
 /* "goes on", "set failed", ...; static storage. */
@@ -143,10 +143,10 @@ struct fly_tuner_point {
     double limit_w;
     enum fly_tuner_mark mark;
     enum fly_tuner_bound bound;
-    double power_w;        /* mean, of all GPUs; NAN unless measured */
-    double time_s;         /* of a step on the slowest rank */
-    double time_error;     /* standard error of time_s, as a fraction of it */
-    double capped_share;   /* the least of the GPUs'; NAN when not known */
+    double power_w;      /* mean, of all GPUs; NAN unless measured */
+    double time_s;       /* of a step on the slowest rank */
+    double time_error;   /* standard error of time_s, as a fraction of it */
+    double capped_share; /* the least of the GPUs'; NAN when not known */
 };
 
 /* What is not known is NAN. */
@@ -154,14 +154,15 @@ struct fly_tuner_report {
     size_t size; /* set by the caller */
     enum fly_tuner_state state;
     enum fly_tuner_reason reason;
-    double start_limit_w;   /* that stood at the start */
-    double limit_w;         /* that stands now, as far as the tuner knows */
-    double slowdown;        /* of the newest check, against the highest limit */
-    double step_time_s;     /* of the newest check */
-    uint32_t searches;      /* begun */
-    uint32_t backoffs;      /* to a higher limit, since the last search */
-    bool reused;            /* the profile was a saved one */
-    uint64_t search_steps;  /* of all searches that ended, warm-up included, and what they took; no evaluation */
+    double start_limit_w; /* that stood at the start */
+    double limit_w;       /* that stands now, as far as the tuner knows */
+    double slowdown;      /* of the newest check, against the highest limit */
+    double step_time_s;   /* of the newest check */
+    uint32_t searches;    /* begun */
+    uint32_t backoffs;    /* to a higher limit, since the last search */
+    bool reused;          /* the profile was a saved one */
+    uint64_t
+        search_steps; /* of all searches that ended, warm-up included, and what they took; no evaluation */
     double search_time_s;
     double search_energy_j; /* of all ranks; after a fault of this rank alone */
     double extra_time_s;    /* what is beyond the same steps at the chosen limit; below 0: less */

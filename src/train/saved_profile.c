@@ -133,7 +133,8 @@ static const char *read_document(const json_t *document, const struct profile_ke
         return "is another job's";
     if (!json_is_array(entries) || json_array_size(entries) == 0)
         return "has no points";
-    json_array_foreach (entries, index, entry) {
+    json_array_foreach(entries, index, entry)
+    {
         const char *why = read_point(entry, points, count);
 
         if (why != NULL)
@@ -188,8 +189,8 @@ static int read_bytes(const char *path, char *text, size_t capacity, size_t *out
         length += got > 0 ? (size_t)got : 0;
     }
     if (got < 0)
-        code = error_set(out_error, FLY_EREAD, "saved profile '%s': %s; measuring anew", path,
-                         strerror(errno));
+        code =
+            error_set(out_error, FLY_EREAD, "saved profile '%s': %s; measuring anew", path, strerror(errno));
     close(file);
     *out_length = length;
     return code;
@@ -217,16 +218,14 @@ static json_t *document_of(const struct profile_key *key, const struct fly_tuner
 
     for (size_t i = 0; i < count; i++) {
         if (points[i].mark == FLY_TUNER_VALID)
-            json_array_append_new(entries, json_pack("{s:f, s:f, s:f, s:f, s:s}", "limit_w",
-                                                     points[i].limit_w, "power_w", points[i].power_w,
-                                                     "time_s", points[i].time_s, "time_error",
-                                                     points[i].time_error, "bound",
-                                                     bound_names[points[i].bound]));
+            json_array_append_new(
+                entries, json_pack("{s:f, s:f, s:f, s:f, s:s}", "limit_w", points[i].limit_w, "power_w",
+                                   points[i].power_w, "time_s", points[i].time_s, "time_error",
+                                   points[i].time_error, "bound", bound_names[points[i].bound]));
     }
     return json_pack("{s:s, s:s, s:s, s:s, s:I, s:I, s:o}", "format", format_name, "gpu_model",
                      key->gpu_model, "driver", key->driver, "job_name", key->job_name, "batch_size",
-                     (json_int_t)key->batch_size, "gpu_count", (json_int_t)key->gpu_count, "points",
-                     entries);
+                     (json_int_t)key->batch_size, "gpu_count", (json_int_t)key->gpu_count, "points", entries);
 }
 
 int profile_write(const char *path, const struct profile_key *key, const struct fly_tuner_point *points,

@@ -177,7 +177,8 @@ static bool is_hopeless(struct fly_tuner *tuner, enum fly_tuner_mark mark)
 {
     enum { SPOILED_MAX = 2 * FLY_POWER_SEARCH_TRIES };
 
-    tuner->spoiled_windows = mark == FLY_TUNER_HOT || mark == FLY_TUNER_BRAKED ? tuner->spoiled_windows + 1 : 0;
+    tuner->spoiled_windows =
+        mark == FLY_TUNER_HOT || mark == FLY_TUNER_BRAKED ? tuner->spoiled_windows + 1 : 0;
     if (tuner->state != FLY_TUNER_SEARCHING || tuner->spoiled_windows < SPOILED_MAX)
         return false;
     tuner_fault(tuner, FLY_TUNER_NO_CHOICE, "%u windows on end were spoiled: a GPU is %s",
@@ -208,8 +209,7 @@ static void measured(struct fly_tuner *tuner, struct fly_power_search_action *ac
     if (mark != FLY_TUNER_VALID)
         tuner->times = (struct step_times){0};
     if (!searching) {
-        tuner->points[tuner->at].time_error =
-            fmax(tuner->points[tuner->at].time_error, window.time_error);
+        tuner->points[tuner->at].time_error = fmax(tuner->points[tuner->at].time_error, window.time_error);
         return;
     }
     tuner->points[tuner->at].mark = mark;
@@ -235,7 +235,8 @@ static void back_off(struct fly_tuner *tuner)
     tuner->broken_checks = 0;
     tuner->report.backoffs++;
     /* Rather none at all than a fourth that does not keep it either. */
-    tuner->chosen = tuner->report.backoffs > FLY_TUNER_BACKOFFS_MAX ? 0 : tuner_next_higher(tuner, tuner->chosen);
+    tuner->chosen =
+        tuner->report.backoffs > FLY_TUNER_BACKOFFS_MAX ? 0 : tuner_next_higher(tuner, tuner->chosen);
     begin_check(tuner);
 }
 

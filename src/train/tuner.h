@@ -28,12 +28,12 @@ struct step_times {
 
 /* What a rank's window says, then, after the exchange, what all ranks' do. */
 struct tuner_window {
-    double energy_j;         /* NAN: not known */
+    double energy_j; /* NAN: not known */
     double time_s;
     double time_error;
     double heat_share, brake_share;
-    double capped_share;     /* the least; NAN: not known */
-    double least_power_w;    /* mean power of the GPU that draws least, and of the one that draws most */
+    double capped_share;  /* the least; NAN: not known */
+    double least_power_w; /* mean power of the GPU that draws least, and of the one that draws most */
     double most_power_w;
     bool honoured;
 };

@@ -12,8 +12,8 @@
 static const double usual_step_w = 25.0;
 
 static const char *const reason_names[] = {
-    "goes on",     "disabled",    "set failed", "unreadable", "foreign change", "no figure",
-    "no choice",   "no memory",   "all-reduce", "other rank",
+    "goes on",   "disabled",  "set failed", "unreadable", "foreign change",
+    "no figure", "no choice", "no memory",  "all-reduce", "other rank",
 };
 _Static_assert(sizeof reason_names / sizeof reason_names[0] == FLY_TUNER_OTHER_RANK + 1, "a name for each");
 
@@ -71,9 +71,8 @@ static int add_limit(struct fly_tuner *tuner, double limit_w, struct fly_error *
     if (tuner->limit_count == FLY_POWER_SEARCH_LIMITS_MAX)
         return error_set(out_error, FLY_EUSAGE, "tuner: more than %d limits; give a larger step",
                          FLY_POWER_SEARCH_LIMITS_MAX);
-    tuner->points[tuner->limit_count++] =
-        (struct fly_tuner_point){.limit_w = limit_w, .power_w = NAN, .time_s = NAN, .time_error = NAN,
-                                 .capped_share = NAN};
+    tuner->points[tuner->limit_count++] = (struct fly_tuner_point){
+        .limit_w = limit_w, .power_w = NAN, .time_s = NAN, .time_error = NAN, .capped_share = NAN};
     return 0;
 }
 
@@ -97,8 +96,8 @@ static int take_limits(struct fly_tuner *tuner, const struct fly_tuner_options *
             return limit_outside(limit_w, &range, out_error);
         code = add_limit(tuner, limit_w, out_error);
     }
-    for (double limit_w = range.highest_w; options->limit_count == 0 && code == 0 && limit_w >= range.lowest_w;
-         limit_w -= range.step_w)
+    for (double limit_w = range.highest_w;
+         options->limit_count == 0 && code == 0 && limit_w >= range.lowest_w; limit_w -= range.step_w)
         code = add_limit(tuner, limit_w, out_error);
     qsort(tuner->points, tuner->limit_count, sizeof tuner->points[0], compare_points);
     return code;
@@ -191,8 +190,8 @@ static void take_saved(struct fly_tuner *tuner)
     for (size_t i = 0; i < tuner->limit_count; i++)
         tuner->saved[i] = tuner->points[i].mark == FLY_TUNER_VALID;
     if (read > 0)
-        snprintf(tuner->report.profile, sizeof tuner->report.profile, "reused %zu of %zu limits from '%.200s'",
-                 read, tuner->limit_count, path);
+        snprintf(tuner->report.profile, sizeof tuner->report.profile,
+                 "reused %zu of %zu limits from '%.200s'", read, tuner->limit_count, path);
 }
 
 static int check_options(const struct fly_tuner_options *options, struct fly_error *out_error)
@@ -211,11 +210,15 @@ int tuner_make_search(struct fly_tuner *tuner, struct fly_error *out_error)
     double limits_w[FLY_POWER_SEARCH_LIMITS_MAX];
     struct fly_power_point saved[FLY_POWER_SEARCH_LIMITS_MAX];
     size_t count = 0;
-    struct fly_power_search_options options = {
-        .size = sizeof options, .limits_w = limits_w, .limit_count = tuner->limit_count,
-        .wait_steps = tuner->options.wait_steps, .warmup_steps = tuner->options.warmup_steps,
-        .profile_steps = tuner->options.profile_steps, .objective = tuner->options.objective,
-        .max_power_w = tuner->options.max_power_w, .profile = saved};
+    struct fly_power_search_options options = {.size = sizeof options,
+                                               .limits_w = limits_w,
+                                               .limit_count = tuner->limit_count,
+                                               .wait_steps = tuner->options.wait_steps,
+                                               .warmup_steps = tuner->options.warmup_steps,
+                                               .profile_steps = tuner->options.profile_steps,
+                                               .objective = tuner->options.objective,
+                                               .max_power_w = tuner->options.max_power_w,
+                                               .profile = saved};
 
     for (size_t i = 0; i < tuner->limit_count; i++) {
         const struct fly_tuner_point *point = &tuner->points[i];
@@ -235,9 +238,10 @@ static int join_ranks(struct fly_tuner *tuner, struct fly_error *out_error)
 
     if (!ranks_agree(tuner, &gpus))
         return error_set(out_error, FLY_EUSAGE, "tuner: %s",
-                         tuner->reason != FLY_TUNER_GOES_ON ? tuner->report.text
-                                                            : "the ranks' GPUs have not the same limits; give "
-                                                              "all ranks one list");
+                         tuner->reason != FLY_TUNER_GOES_ON
+                             ? tuner->report.text
+                             : "the ranks' GPUs have not the same limits; give "
+                               "all ranks one list");
     tuner->key.gpu_count = (uint64_t)gpus;
     if (!(tuner->options.max_power_w > 0.0))
         tuner->options.max_power_w = tuner->points[0].limit_w * fmax(gpus, 1.0);
@@ -263,7 +267,8 @@ static int set_up_alone(struct fly_tuner *tuner, const struct fly_tuner_options 
     return 0;
 }
 
-static int set_up(struct fly_tuner *tuner, const struct fly_tuner_options *options, struct fly_error *out_error)
+static int set_up(struct fly_tuner *tuner, const struct fly_tuner_options *options,
+                  struct fly_error *out_error)
 {
     int code = set_up_alone(tuner, options, out_error), joined;
 
@@ -284,8 +289,8 @@ static bool is_disabled(void)
     return value != NULL && strcmp(value, "1") == 0;
 }
 
-int tuner_new(const struct fly_tuner_options *options, const struct clock *clock, struct fly_tuner **out_tuner,
-              struct fly_error *out_error)
+int tuner_new(const struct fly_tuner_options *options, const struct clock *clock,
+              struct fly_tuner **out_tuner, struct fly_error *out_error)
 {
     struct fly_tuner *tuner;
     int code = check_options(options, out_error);

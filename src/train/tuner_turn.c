@@ -40,9 +40,9 @@ static bool is_foreign(struct fly_tuner *tuner)
 {
     double standing_w;
 
-    return tuner->foreign || (tuner->options.turner->standing(tuner->options.turner_data, &standing_w, NULL) ==
-                                  0 &&
-                              !is_same(standing_w, tuner->standing_w));
+    return tuner->foreign ||
+           (tuner->options.turner->standing(tuner->options.turner_data, &standing_w, NULL) == 0 &&
+            !is_same(standing_w, tuner->standing_w));
 }
 
 void tuner_turn_back(struct fly_tuner *tuner)
