@@ -255,6 +255,40 @@ static void test_spoiled(void **state)
     }
 }
 
+/* A limit that was honoured while it was tried, and no longer is when it is chosen. */
+static void test_no_longer_honoured(void **state)
+{
+    struct tuner_profile profile;
+    struct tuner_bench bench;
+    struct fly_tuner_options options;
+    struct fly_tuner *tuner;
+    struct fly_tuner_report report;
+
+    (void)state;
+    tuner_profile_made(&profile, 1);
+    tuner_bench_start(&bench, &profile, "exact");
+    options = tuner_bench_options(&bench, (struct fly_objective){FLY_OBJECTIVE_TIME, 0.0, INFINITY});
+    tuner = tuner_bench_tuner(&bench, &options);
+    for (int step = 0; step < 110; step++)
+        tuner_bench_step(&bench, tuner);
+    bench.clamp_w = 200.0;
+    emulator_set_limit_w(bench.emulator, 0, 200.0, NULL);
+    report = tuner_bench_settle(&bench, tuner, 0);
+    assert_int_equal(report.state, FLY_TUNER_STOPPED);
+    fly_tuner_free(tuner);
+
+    tuner_bench_reset(&bench, 1);
+    tuner = tuner_bench_tuner(&bench, &options);
+    while (tuner_bench_limit_w(&bench) > 200.0)
+        tuner_bench_step(&bench, tuner);
+    bench.clamp_w = tuner_bench_limit_w(&bench);
+    report = tuner_bench_settle(&bench, tuner, 0);
+    assert_int_equal(report.reason, FLY_TUNER_SET_FAILED);
+    check_contains(report.text, "reads back");
+    fly_tuner_free(tuner);
+    tuner_bench_stop(&bench);
+}
+
 static void test_refused(void **state)
 {
     static const double outside[] = {300.0, 50.0};
@@ -311,9 +345,13 @@ static void test_disabled(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_faults),        cmocka_unit_test(test_faults_when_settled),
-        cmocka_unit_test(test_no_permission), cmocka_unit_test(test_survived),
-        cmocka_unit_test(test_spoiled),       cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_faults),
+        cmocka_unit_test(test_faults_when_settled),
+        cmocka_unit_test(test_no_permission),
+        cmocka_unit_test(test_survived),
+        cmocka_unit_test(test_no_longer_honoured),
+        cmocka_unit_test(test_spoiled),
+        cmocka_unit_test(test_refused),
         cmocka_unit_test(test_disabled),
     };
 

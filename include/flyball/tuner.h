@@ -85,11 +85,11 @@ struct fly_tuner_options {
     const double *limits_w; /* to try; NULL: the turner's range, highest - n * step; copied */
     size_t limit_count;
     struct fly_objective objective;
-    double max_power_w;                /* for cost; 0: the highest limit times the GPUs of all ranks */
-    uint32_t wait_steps;               /* 0: 1 */
-    uint32_t warmup_steps;             /* after a limit was set; 0: 10 */
-    uint32_t profile_steps;            /* in each window; 0: 40 */
-    uint32_t check_every_steps;        /* when settled; 0: 1000 */
+    double max_power_w;         /* for cost; 0: the highest the GPUs take, times the GPUs of all ranks */
+    uint32_t wait_steps;        /* 0: 1 */
+    uint32_t warmup_steps;      /* after a limit was set; 0: 10 */
+    uint32_t profile_steps;     /* in each window; 0: 40 */
+    uint32_t check_every_steps; /* when settled; 0: 1000 */
     uint32_t remeasure_distance_steps; /* at least between two searches; 0: 10000 */
     fly_all_reduce all_reduce;         /* NULL: one rank */
     void *all_reduce_data;

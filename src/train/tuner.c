@@ -249,7 +249,11 @@ static void finish_check(struct fly_tuner *tuner)
     if (tuner->reason != FLY_TUNER_GOES_ON)
         return;
     if (fly_power_search_profile(tuner->search, &checked, 1) == 0) {
-        settle(tuner);
+        if (!tuner->honoured)
+            tuner_fault(tuner, FLY_TUNER_SET_FAILED, "the limit of %g W was set, and reads back as %g W",
+                        tuner->points[tuner->chosen].limit_w, tuner->standing_w);
+        if (all_go_on(tuner))
+            settle(tuner);
         return;
     }
     tuner->report.step_time_s = checked.time_s;

@@ -76,6 +76,7 @@ struct fly_tuner {
     unsigned broken_checks;   /* in a row */
     uint64_t since_search;    /* steps */
 
+    double highest_w; /* that the GPUs take */
     double start_limit_w;
     double standing_w; /* that should stand: what was read back after the last turn */
     bool turned;

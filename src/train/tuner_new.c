@@ -96,9 +96,14 @@ static int take_limits(struct fly_tuner *tuner, const struct fly_tuner_options *
             return limit_outside(limit_w, &range, out_error);
         code = add_limit(tuner, limit_w, out_error);
     }
-    for (double limit_w = range.highest_w;
-         options->limit_count == 0 && code == 0 && limit_w >= range.lowest_w; limit_w -= range.step_w)
+    for (unsigned i = 0; options->limit_count == 0 && code == 0; i++) {
+        double limit_w = range.highest_w - i * range.step_w;
+
+        if (limit_w < range.lowest_w)
+            break;
         code = add_limit(tuner, limit_w, out_error);
+    }
+    tuner->highest_w = range.highest_w;
     qsort(tuner->points, tuner->limit_count, sizeof tuner->points[0], compare_points);
     return code;
 }
@@ -244,7 +249,7 @@ static int join_ranks(struct fly_tuner *tuner, struct fly_error *out_error)
                                "all ranks one list");
     tuner->key.gpu_count = (uint64_t)gpus;
     if (!(tuner->options.max_power_w > 0.0))
-        tuner->options.max_power_w = tuner->points[0].limit_w * fmax(gpus, 1.0);
+        tuner->options.max_power_w = tuner->highest_w * fmax(gpus, 1.0);
     return 0;
 }
 
