@@ -3,7 +3,12 @@
 #include "test.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 
+#include <flyball/power_selector.h>
+
+#include "policy/early_stop.h"
+#include "test_data.h"
 #include "tuner_bench.h"
 
 static const struct fly_objective objectives[] = {
@@ -146,9 +151,111 @@ static void test_noisy(void **state)
     run_seeds("exact", 0.02, 0.0, true);
 }
 
+/* The published traces: a job and batch size on a GPU, under each of its limits. */
+enum { GROUPS_MAX = 256 };
+struct group {
+    char key[128];
+    struct fly_power_point points[TUNER_LIMITS_MAX];
+    size_t count;
+};
+
+static int higher_first(const void *left, const void *right)
+{
+    const struct fly_power_point *a = left, *b = right;
+
+    return (a->limit_w < b->limit_w) - (a->limit_w > b->limit_w);
+}
+
+static size_t read_groups(const char *name, struct group *groups)
+{
+    char path[TEST_PATH_MAX], line[512];
+    size_t count = 0;
+    FILE *file;
+
+    test_data_need(name, path);
+    file = fopen(path, "r");
+    assert_non_null(file);
+    assert_non_null(fgets(line, sizeof line, file));
+    while (fgets(line, sizeof line, file) != NULL) {
+        char *fields[7], key[128];
+        struct group *group = groups;
+
+        assert_int_equal(test_data_split(line, fields, COUNT(fields)), COUNT(fields));
+        snprintf(key, sizeof key, "%s,%s,%s,%s", fields[0], fields[1], fields[2], fields[3]);
+        while (group < groups + count && strcmp(group->key, key) != 0)
+            group++;
+        if (group == groups + count) {
+            assert_true(count++ < GROUPS_MAX);
+            memset(group, 0, sizeof *group);
+            snprintf(group->key, sizeof group->key, "%s", key);
+        }
+        assert_true(group->count < TUNER_LIMITS_MAX);
+        group->points[group->count++] = (struct fly_power_point){
+            strtod(fields[4], NULL), strtod(fields[6], NULL), strtod(fields[5], NULL)};
+    }
+    fclose(file);
+    return count;
+}
+
+static double choose(const struct fly_power_point *points, size_t count,
+                     const struct fly_objective *objective)
+{
+    size_t best;
+
+    assert_int_equal(fly_power_select(points, count, objective, points[0].limit_w, &best, NULL), 0);
+    return points[best].limit_w;
+}
+
+/* How many limits are measured before the rest is spared. */
+static size_t measured_limits(const struct group *group, const struct fly_objective *objective)
+{
+    struct early_stop_point points[TUNER_LIMITS_MAX];
+
+    for (size_t i = 0; i < group->count; i++) {
+        points[i].point = group->points[i];
+        points[i].binds = points[i].point.power_w >= 0.9 * points[i].point.limit_w;
+        if (early_stop(points, i + 1, objective, group->points[0].limit_w))
+            return i + 1;
+    }
+    return group->count;
+}
+
+/* What is spared is never the choice, on three GPUs and all their jobs and batch sizes. */
+static void test_spares_no_choice(void **state)
+{
+    static const char *const gpus[] = {"a40", "p100", "v100"};
+    static struct group groups[GROUPS_MAX];
+    size_t limits = 0, spared = 0, cases = 0;
+
+    (void)state;
+    for (size_t g = 0; g < COUNT(gpus); g++) {
+        char name[64];
+        size_t count;
+
+        snprintf(name, sizeof name, "zeus_nsdi23/summary_power_%s.csv", gpus[g]);
+        count = read_groups(name, groups);
+        for (size_t i = 0; i < count * OBJECTIVES; i++) {
+            struct group *group = &groups[i / OBJECTIVES];
+            const struct fly_objective *objective = &objectives[i % OBJECTIVES];
+            size_t measured;
+
+            qsort(group->points, group->count, sizeof group->points[0], higher_first);
+            measured = measured_limits(group, objective);
+            if (choose(group->points, measured, objective) != choose(group->points, group->count, objective))
+                fail_msg("%s: %s, objective %zu", gpus[g], group->key, i % OBJECTIVES);
+            cases++;
+            limits += group->count;
+            spared += group->count - measured;
+        }
+    }
+    print_message("%zu of %zu limits spared in %zu cases\n", spared, limits, cases);
+    assert_true(spared > 0);
+}
+
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_exact), cmocka_unit_test(test_noisy)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_exact), cmocka_unit_test(test_noisy),
+                                       cmocka_unit_test(test_spares_no_choice)};
 
     /* For looking, nothing is required: a coarse counter; noise that a longer window does not average out. */
     if (argc == 3)
