@@ -4,6 +4,7 @@
  * as plain watts and plain seconds it says the same.
  */
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "cli/power_wish.h"
@@ -14,6 +15,7 @@ enum { TEXT_MAX = 256, HIGHEST_MW = 300000, YEAR_S = 31536000 };
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     char text[TEXT_MAX] = "";
+    char with_unit[TEXT_MAX + 1];
     struct power_wish wish = {0}, again = {0};
     double time_s = 0;
 
@@ -27,8 +29,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         FUZZ_CHECK(power_wish_limit_mw(&wish, HIGHEST_MW) >= 0);
         FUZZ_CHECK(wish.share > 0 || power_wish_limit_mw(&wish, HIGHEST_MW) >= 1000);
         if (wish.power_w > 0 && strpbrk(text, " Ww") == NULL)
-            FUZZ_CHECK(strlen(text) + 1 < TEXT_MAX && power_wish_parse(strcat(text, "W"), &again) &&
-                       again.power_w == wish.power_w);
+            FUZZ_CHECK(snprintf(with_unit, sizeof with_unit, "%sW", text) > 1 &&
+                       power_wish_parse(with_unit, &again) && again.power_w == wish.power_w);
     }
     return 0;
 }

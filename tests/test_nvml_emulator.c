@@ -100,7 +100,7 @@ static void test_by_name(void **state)
 
     (void)state;
     if (path == NULL || directory == NULL || strstr(path, directory) == NULL) {
-        print_message("skipped: the emulator is not in LD_LIBRARY_PATH\n");
+        print_message("# skipped: the emulator is not in LD_LIBRARY_PATH\n");
         skip();
     }
     emulator = start("gpus=2,time=virtual");

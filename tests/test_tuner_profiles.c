@@ -63,7 +63,7 @@ static void test_exact(void **state)
             tuner_bench_reset(&bench, 1);
             tuner = tuner_bench_tuner(&bench, &options);
             report = tuner_bench_settle(&bench, tuner, 0);
-            print_message("%-28s %zu: %3.0f W; %3.0f of %3.0f steps, %6.1f of %6.1f s, %7.0f of %7.0f J; "
+            print_message("# %-28s %zu: %3.0f W; %3.0f of %3.0f steps, %6.1f of %6.1f s, %7.0f of %7.0f J; "
                           "beyond %6.1f / %6.1f s, %7.0f / %7.0f J\n",
                           tuner_profile_names[p], o, report.limit_w, (double)report.search_steps,
                           published.steps, report.search_time_s, published.time_s, report.search_energy_j,
@@ -133,7 +133,7 @@ static void run_seeds(const char *sensor, double step_noise, double visit_noise,
                 judge(&profile, &objectives[o], report.limit_w, &tally);
                 fly_tuner_free(tuner);
             }
-            print_message("%-28s %zu: near the best %3d (of those told apart %3d), bound kept %3d of %d\n",
+            print_message("# %-28s %zu: near the best %3d (of those told apart %3d), bound kept %3d of %d\n",
                           tuner_profile_names[p], o, tally.near_strictly, tally.near, tally.kept, SEEDS);
             if (required) {
                 assert_true(tally.near * 100 >= SEEDS * 95);
@@ -248,7 +248,7 @@ static void test_spares_no_choice(void **state)
             spared += group->count - measured;
         }
     }
-    print_message("%zu of %zu limits spared in %zu cases\n", spared, limits, cases);
+    print_message("# %zu of %zu limits spared in %zu cases\n", spared, limits, cases);
     assert_true(spared > 0);
 }
 
