@@ -3,24 +3,16 @@
 
 #include <math.h>
 
+#include "policy/power_score.h"
+
 /* Above what the noise of a window, a few percent at most, could make of a better score. */
 static const double clearly_worse = 1.05;
 
-/* As in power_selector.h; NAN where lower limits are always better. */
+/* NAN where lower limits are always better. */
 static double score(const struct fly_power_point *point, const struct fly_objective *objective,
                     double max_power_w)
 {
-    switch (objective->kind) {
-    case FLY_OBJECTIVE_ENERGY:
-        return point->power_w * point->time_s;
-    case FLY_OBJECTIVE_TIME:
-        return point->time_s;
-    case FLY_OBJECTIVE_COST:
-        return (objective->eta * point->power_w + (1.0 - objective->eta) * max_power_w) * point->time_s;
-    case FLY_OBJECTIVE_LOWEST_LIMIT:
-        break;
-    }
-    return NAN;
+    return objective->kind == FLY_OBJECTIVE_LOWEST_LIMIT ? NAN : power_score(point, objective, max_power_w);
 }
 
 bool early_stop(const struct early_stop_point *points, size_t count, const struct fly_objective *objective,

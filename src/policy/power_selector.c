@@ -5,9 +5,10 @@
 
 #include "base/error.h"
 #include "model/objective_check.h"
+#include "policy/power_score.h"
 
-static double score_of(const struct fly_power_point *point, const struct fly_objective *objective,
-                       double max_power_w)
+double power_score(const struct fly_power_point *point, const struct fly_objective *objective,
+                   double max_power_w)
 {
     switch (objective->kind) {
     case FLY_OBJECTIVE_ENERGY:
@@ -64,9 +65,9 @@ int fly_power_select(const struct fly_power_point *points, size_t count,
         return code;
     best = highest_limit(points, count);
     allowed_s = objective->max_slowdown * points[best].time_s;
-    least = score_of(&points[best], objective, max_power_w);
+    least = power_score(&points[best], objective, max_power_w);
     for (size_t i = 0; i < count; i++) {
-        double score = score_of(&points[i], objective, max_power_w);
+        double score = power_score(&points[i], objective, max_power_w);
 
         if (points[i].time_s > allowed_s)
             continue;
