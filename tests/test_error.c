@@ -13,11 +13,23 @@ static const struct {
     int http_status;
     const char *name;
 } documented[] = {
-    {0, 0, 200, "FLY_OK"},          {-1, 64, 400, "FLY_EUSAGE"},       {-2, 65, 422, "FLY_EDATA"},
-    {-3, 66, 404, "FLY_ENOTFOUND"}, {-4, 69, 501, "FLY_EUNSUPPORTED"}, {-5, 69, 409, "FLY_EEXHAUSTED"},
-    {-6, 70, 500, "FLY_EINTERNAL"}, {-7, 70, 409, "FLY_ESTATE"},       {-8, 71, 503, "FLY_ENOMEM"},
-    {-9, 65, 413, "FLY_ELIMIT"},    {-10, 74, 500, "FLY_EREAD"},       {-11, 74, 507, "FLY_EWRITE"},
-    {-12, 77, 403, "FLY_EPERM"},    {-13, 78, 500, "FLY_ECONFIG"},
+    {0, 0, 200, "FLY_OK"},
+    {-1, 64, 400, "FLY_EUSAGE"},
+    {-2, 65, 422, "FLY_EDATA"},
+    {-3, 66, 404, "FLY_ENOTFOUND"},
+    {-4, 69, 501, "FLY_EUNSUPPORTED"},
+    {-5, 69, 409, "FLY_EEXHAUSTED"},
+    {-6, 70, 500, "FLY_EINTERNAL"},
+    {-7, 70, 409, "FLY_ESTATE"},
+    {-8, 71, 503, "FLY_ENOMEM"},
+    {-9, 65, 413, "FLY_ELIMIT"},
+    {-10, 74, 500, "FLY_EREAD"},
+    {-11, 74, 507, "FLY_EWRITE"},
+    {-12, 77, 403, "FLY_EPERM"},
+    {-13, 78, 500, "FLY_ECONFIG"},
+    {-14, 69, 503, "FLY_EBUSY"},
+    {-15, 69, 503, "FLY_EUNREACHABLE"},
+    {-16, 69, 503, "FLY_EUNSURE"},
 };
 enum { DOCUMENTED_COUNT = COUNT(documented) };
 

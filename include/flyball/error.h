@@ -34,7 +34,10 @@
     X(FLY_EREAD, -10, 74, 500, "reading failed")                                       \
     X(FLY_EWRITE, -11, 74, 507, "writing failed")                                      \
     X(FLY_EPERM, -12, 77, 403, "permission is missing")                                \
-    X(FLY_ECONFIG, -13, 78, 500, "a configuration file or variable is wrong")
+    X(FLY_ECONFIG, -13, 78, 500, "a configuration file or variable is wrong")          \
+    X(FLY_EBUSY, -14, 69, 503, "somebody else holds it for too long")                  \
+    X(FLY_EUNREACHABLE, -15, 69, 503, "a server cannot be reached")                    \
+    X(FLY_EUNSURE, -16, 69, 503, "whether it was done is not known; look before doing it again")
 
 #define FLY_ERROR_ENUM(name, code, exit_status, http_status, sentence) name = (code),
 enum fly_error_code { FLY_ERROR_MAP(FLY_ERROR_ENUM) };

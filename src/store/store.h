@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef FLYBALL_STORE_STORE_H
+#define FLYBALL_STORE_STORE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <flyball/error.h>
+
+#include "base/buffer.h"
+#include "base/clock.h"
+
+/*
+ * The event logs of jobs: what was observed, in one total order per job, on disk
+ * once it is acknowledged. A store knows nothing of what events mean; job/ folds
+ * them. One contract, two back ends: a file (SQLite) for one machine, a server
+ * (PostgreSQL) for many. docs/store.md is the manual for users.
+ *
+ *     struct store *store;
+ *     struct store_change *change;
+ *
+ *     if (store_open(NULL, NULL, &store, out_error) < 0)
+ *         ...
+ *     code = store_change_begin(store, "digits", STORE_MAKE_JOB, &change, out_error);
+ *     if (code == 0) {
+ *         struct store_query after_snapshot = {.after = folded};
+ *
+ *         code = store_change_read(change, &after_snapshot, fold_one, &state, out_error);
+ *         if (code == 0)
+ *             code = store_change_append(change, &proposal, &number, out_error);
+ *         if (code == 0)
+ *             code = store_change_commit(change, out_error);
+ *         else
+ *             store_change_rollback(change);
+ *     }
+ *     store_close(store);
+ *
+ * A change is one transaction under the job's lock: what it reads stays true until
+ * it ends, so that deciding and appending are one step, and what it appends is in
+ * the log whole or not at all, also after `kill -9` or a power cut. Reads without a
+ * change see committed events only. Nothing costs more because the log is long.
+ *
+ * Several processes, and threads with a handle each, may have a store open; a
+ * handle and its change are single-threaded. After fork a handle is inert in the
+ * child: its calls return FLY_ESTATE, and closing it there only frees memory. A
+ * child opens a handle of its own; on SQLite it has to exec first while its parent
+ * had the same file open at the fork (FLY_ESTATE says so), for locks are not
+ * inherited and the library cannot forget that it held them.
+ *
+ * Errors, beside those of the arguments (FLY_EUSAGE, FLY_ELIMIT):
+ *
+ *     FLY_EBUSY         another holds the job's lock for longer than `wait_s`
+ *     FLY_EUNREACHABLE  no server, or it went away; nothing of the change is written
+ *     FLY_EUNSURE       it went away during the commit: whether the change is in the log
+ *                       is not known; see store_change_commit
+ *     FLY_EWRITE        the disk is full or failing
+ *     FLY_EPERM         the file, or the file system, may not be written; wrong password
+ *     FLY_EREAD         the file is damaged, or reading fails
+ *     FLY_EUNSUPPORTED  a network file system, a newer schema, no libpq, an old server
+ *     FLY_EDATA         not a store: another program's file or tables
+ *     FLY_ENOTFOUND     no such job, directory or database
+ *     FLY_ESTATE        a call that does not fit: after fork, or while a change is open
+ *
+ * Texts name the store and the next step, and never a password.
+ */
+
+enum {
+    STORE_JOB_MAX = 200,           /* bytes of a job's name */
+    STORE_KIND_MAX = 64,           /* bytes of an event's kind */
+    STORE_KEY_MAX = 200,           /* bytes of an event's key */
+    STORE_BODY_MAX = 1 << 20,      /* bytes of an event's body */
+    STORE_VERSION_MAX = 64,        /* bytes of a snapshot's version */
+    STORE_SNAPSHOT_MAX = 64 << 20, /* bytes of a snapshot */
+    STORE_WAIT_DEFAULT_S = 10,     /* for another's lock */
+};
+
+/* All texts are UTF-8; names, kinds, keys and versions are without control characters. */
+struct store_event {
+    uint64_t number;  /* from 1, without gaps within its job; given by the store */
+    int64_t time_us;  /* since 1970, by the store's clock; it may jump: the order is that of numbers */
+    const char *kind; /* "proposed"; not empty */
+    uint64_t trial;   /* 0: of none */
+    const char *key;  /* "": none; else unique within the job, to know a repeated report by */
+    const char *body; /* JSON by agreement; the store does not parse it */
+};
+
+struct store_job {
+    const char *name;
+    uint64_t id;        /* another one once a job was deleted and made anew */
+    uint64_t events;    /* how many: the number of the last one, at least 1 */
+    int64_t made_us;    /* of its first event */
+    int64_t changed_us; /* of its last event */
+};
+
+struct store;        /* a handle */
+struct store_change; /* a transaction on one job */
+struct file_system_source;
+
+/* All zero: the defaults. */
+struct store_options {
+    double wait_s;             /* for another's lock, and for a server to answer; 0: STORE_WAIT_DEFAULT_S */
+    const struct clock *clock; /* dates events; borrowed; NULL: the machine's (SQLite) or the server's */
+    const struct file_system_source *file_system; /* for tests: what says where a file lies; borrowed */
+};
+
+/*
+ * Opens the store at an address, makes it where it is missing, and brings its
+ * schema up to date.
+ *
+ *     NULL or ""         store.sqlite in $XDG_STATE_HOME/flyball, else ~/.local/state/flyball;
+ *                        the directory is made with mode 0700, the file with 0600
+ *     a path             that file; its directory has to exist
+ *     postgresql://...   a database, as libpq reads it; also postgres://
+ *
+ * Other schemes are refused: a service's address is for job/. Copies what it needs
+ * of `options` (may be NULL) but for what is borrowed.
+ */
+int store_open(const char *address, const struct store_options *options, struct store **out_store,
+               struct fly_error *out_error);
+
+/* Rolls back an open change. Accepts NULL. */
+void store_close(struct store *store);
+
+/* Where it is, for people: a path, or the server's address without user and password. The store's. */
+const char *store_shown(const struct store *store);
+
+/*
+ * Called with each event that is read; what it points at lives until the return.
+ * Anything but 0 ends the reading: a negative code is handed on (fill `out_error`),
+ * a positive one counts as success. It must not use the handle that is reading.
+ */
+typedef int store_visit(void *state, const struct store_event *event, struct fly_error *out_error);
+
+/* Which events of a job; all zero: every one. Conditions add up. */
+struct store_query {
+    uint64_t after;  /* numbers above this one */
+    uint64_t trial;  /* of this trial; 0: of all and of none */
+    const char *key; /* the one with this key; NULL: any */
+    uint64_t limit;  /* at most so many; 0: all */
+};
+
+/*
+ * Committed events in the order of their numbers, without a lock. What is committed
+ * meanwhile may be missing at the end, never in between. FLY_ENOTFOUND: no such job.
+ */
+int store_read(struct store *store, const char *job, const struct store_query *query, store_visit *visit,
+               void *state, struct fly_error *out_error);
+
+/* As store_visit. */
+typedef int store_visit_job(void *state, const struct store_job *job, struct fly_error *out_error);
+
+/* One job, or FLY_ENOTFOUND. */
+int store_find_job(struct store *store, const char *job, store_visit_job *visit, void *state,
+                   struct fly_error *out_error);
+
+/* All jobs in the order of their names' bytes. */
+int store_list_jobs(struct store *store, store_visit_job *visit, void *state, struct fly_error *out_error);
+
+/*
+ * A snapshot caches what was folded from the events up to `number`. It never
+ * replaces them: one that is missing or of another version is folded anew. One per
+ * job and version, so that two versions of the software do not undo each other's.
+ *
+ * Appends the bytes to `out_bytes` (initialised by the caller, with its maximum) and
+ * sets `out_number`; a number of 0 says that there is none.
+ */
+int store_get_snapshot(struct store *store, const char *job, const char *version, uint64_t *out_number,
+                       struct buffer *out_bytes, struct fly_error *out_error);
+
+enum store_job_wish {
+    STORE_EXISTING_JOB, /* FLY_ENOTFOUND where it is missing */
+    STORE_MAKE_JOB,     /* made with the change's first event; rolled back or without one, there is none */
+};
+
+/*
+ * Takes the job's lock, waiting for whoever holds it, and begins a change. One per
+ * handle at a time. SQLite has one lock for all jobs of a file, so keep a change
+ * short: no training, no network between its begin and its end.
+ */
+int store_change_begin(struct store *store, const char *job, enum store_job_wish wish,
+                       struct store_change **out_change, struct fly_error *out_error);
+
+/* The number of the last event, with those appended by this change; 0: none. */
+uint64_t store_change_head(const struct store_change *change);
+
+/* The store's clock once the lock was taken: the date of every event of this change. */
+int64_t store_change_now_us(const struct store_change *change);
+
+/* The job's id (struct store_job). */
+uint64_t store_change_job_id(const struct store_change *change);
+
+/* As store_read, under the lock: with the change's own events. */
+int store_change_read(struct store_change *change, const struct store_query *query, store_visit *visit,
+                      void *state, struct fly_error *out_error);
+
+/*
+ * Appends an event and tells its number (`out_number` may be NULL). `event->number`
+ * is not looked at; `event->time_us` of 0 stands for the change's now, anything else
+ * is kept, for histories that are imported. FLY_ESTATE for a key that the job has
+ * already: look for it first; the change goes on as if that had not been asked.
+ * After any other failure the change can only be rolled back; a commit does that.
+ */
+int store_change_append(struct store_change *change, const struct store_event *event, uint64_t *out_number,
+                        struct fly_error *out_error);
+
+/* As store_get_snapshot, under the lock. */
+int store_change_get_snapshot(struct store_change *change, const char *version, uint64_t *out_number,
+                              struct buffer *out_bytes, struct fly_error *out_error);
+
+/* Replaces the job's snapshot of that version. `number` is 1 .. store_change_head. */
+int store_change_put_snapshot(struct store_change *change, const char *version, uint64_t number,
+                              const void *bytes, size_t byte_count, struct fly_error *out_error);
+
+/* Removes the job with its events and snapshots. The change then only commits or rolls back. */
+int store_change_delete_job(struct store_change *change, struct fly_error *out_error);
+
+/*
+ * Brings the change to the disk, gives the lock back and frees the change, whatever
+ * it returns. 0: the change is in the log and stays there. Any failure but
+ * FLY_EUNSURE: nothing of it is. After FLY_EUNSURE begin a new change (which waits
+ * until the server has ended the lost one) and look for the key of one of the
+ * change's events: found, all of them are in the log; not found, none is, and they
+ * can be appended again. A change whose loss matters has an event with a key.
+ */
+int store_change_commit(struct store_change *change, struct fly_error *out_error);
+
+/* Undoes the change, gives the lock back and frees the change. Accepts NULL. */
+void store_change_rollback(struct store_change *change);
+
+#endif

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef FLYBALL_STORE_STORE_TEXT_H
+#define FLYBALL_STORE_STORE_TEXT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include <flyball/error.h>
+
+#include "store/store.h"
+
+/*
+ * What a text has to be before it goes into a store, the same for every back end:
+ * one of them would refuse what another takes. Pure; thread-safe.
+ */
+
+/* Well-formed UTF-8: no overlong form, no surrogate, nothing above U+10FFFF. */
+bool store_text_is_utf8(const char *text, size_t length);
+
+/*
+ * A name, kind, key or version of at most `maximum` bytes, UTF-8 without control
+ * characters; `what` stands in the error text ("name of a job"). FLY_EUSAGE, or
+ * FLY_ELIMIT where it is too long.
+ */
+int store_text_check(const char *text, const char *what, size_t maximum, bool may_be_empty,
+                     struct fly_error *out_error);
+
+/* Everything of an event that is to be appended. */
+int store_event_check(const struct store_event *event, struct fly_error *out_error);
+
+#endif
