@@ -22,6 +22,12 @@ static void test_text(void **state)
         HEAD "end\n\n",
         HEAD "turn power_limit_mw 1 2\nend\n",
         HEAD "turn power_limit_mw 1 2 3 4\nend\n",
+        HEAD "turn power_limit_mw 1 2 3 driver\nend\n",
+        HEAD "turn power_limit_mw 1 2 3 daemon x\nend\n",
+        HEAD "turn power_limit_mw 1 2 3 \nend\n",
+        HEAD "daemon \nturn power_limit_mw 1 2 3 daemon\nend\n",
+        HEAD "driver /x\nturn power_limit_mw 1 2 3\nend\n",
+        HEAD "daemon /x\ncommands /y\nend\n",
         HEAD "turn power_limit_mw 1 2 -3\nend\n",
         HEAD "turn power_limit_mw 1 2 3.5\nend\n",
         HEAD "turn power_limit_mw 1 2 4294967296\nend\n",
@@ -42,8 +48,9 @@ static void test_text(void **state)
     assert_int_equal(entry.pid, getpid());
     assert_true(journal_maker_lives(&entry));
     assert_true(journal_is_of_this_boot(&entry));
-    entry.turns[entry.turn_count++] = (struct turn){QUANTITY_PERSISTENCE, 0, 0, 1};
-    entry.turns[entry.turn_count++] = (struct turn){QUANTITY_POWER_LIMIT, 400000, 300000, 250000};
+    entry.turns[entry.turn_count++] = (struct turn){QUANTITY_PERSISTENCE, 0, 0, 1, WAY_DRIVER};
+    entry.turns[entry.turn_count++] = (struct turn){QUANTITY_POWER_LIMIT, 400000, 300000, 250000, WAY_DAEMON};
+    snprintf(entry.places[WAY_DAEMON], SITE_PLACE_MAX, "/run/a daemon");
     journal_format(&entry, text);
     assert_int_equal(journal_parse(text, &again, NULL), 0);
     assert_string_equal(again.uuid, entry.uuid);
@@ -52,6 +59,7 @@ static void test_text(void **state)
     assert_int_equal(again.start_ticks, entry.start_ticks);
     assert_int_equal(again.turn_count, 2);
     assert_memory_equal(again.turns, entry.turns, sizeof entry.turns);
+    assert_memory_equal(again.places, entry.places, sizeof entry.places);
     /* Cut short anywhere it is none. */
     for (size_t length = strlen(text); length-- > 0;) {
         text[length] = '\0';
@@ -70,13 +78,15 @@ static void test_stands(void **state)
         int64_t value;
         bool stands;
     } cases[] = {
-        {{QUANTITY_POWER_LIMIT, 400000, 250000, 250000}, 250000, true},
-        {{QUANTITY_POWER_LIMIT, 400000, 250000, 250000}, 250001, false},
-        {{QUANTITY_POWER_LIMIT, 400000, 250000, 250000}, 275000, false},
-        {{QUANTITY_POWER_LIMIT, 400000, 300000, 250500}, 300000, true}, /* an intent: not made yet, */
-        {{QUANTITY_POWER_LIMIT, 400000, 300000, 250500}, 250000, true}, /* or made and rounded */
-        {{QUANTITY_POWER_LIMIT, 400000, 300000, 250500}, 251500, false},
-        {{QUANTITY_PERSISTENCE, 0, 0, 1}, 1, true},
+        {{QUANTITY_POWER_LIMIT, 400000, 250000, 250000, WAY_DRIVER}, 250000, true},
+        {{QUANTITY_POWER_LIMIT, 400000, 250000, 250000, WAY_DRIVER}, 250001, false},
+        {{QUANTITY_POWER_LIMIT, 400000, 250000, 250000, WAY_DRIVER}, 275000, false},
+        {{QUANTITY_POWER_LIMIT, 400000, 300000, 250500, WAY_DRIVER},
+         300000,
+         true}, /* an intent: not made yet, */
+        {{QUANTITY_POWER_LIMIT, 400000, 300000, 250500, WAY_DRIVER}, 250000, true}, /* or made and rounded */
+        {{QUANTITY_POWER_LIMIT, 400000, 300000, 250500, WAY_DRIVER}, 251500, false},
+        {{QUANTITY_PERSISTENCE, 0, 0, 1, WAY_DRIVER}, 1, true},
     };
 
     (void)state;
@@ -91,7 +101,8 @@ static struct journal_entry left_behind(int64_t ours_mw)
 
     journal_begin(machine.devices[0]->info.uuid, "dead", &entry);
     entry.pid = 999999999;
-    entry.turns[entry.turn_count++] = (struct turn){QUANTITY_POWER_LIMIT, 400000, ours_mw, ours_mw};
+    entry.turns[entry.turn_count++] =
+        (struct turn){QUANTITY_POWER_LIMIT, 400000, ours_mw, ours_mw, WAY_DRIVER};
     return entry;
 }
 

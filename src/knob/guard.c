@@ -164,14 +164,18 @@ static int spawn_guard(const struct guard_options *options, const char *path, in
 {
     char session[NUMBER_MAX], program[] = GUARD_PROGRAM, protocol[] = GUARD_PROTOCOL;
     char *nvml_path = absolute(options->nvml_path), *directory = strdup(options->directory);
-    char *arguments[] = {program, protocol, session, directory, nvml_path, NULL};
+    char *commands = strdup(options->site->places[WAY_COMMANDS]);
+    char *daemon = strdup(options->site->places[WAY_DAEMON]);
+    char *arguments[] = {program, protocol, session, directory, nvml_path, commands, daemon, NULL};
     int cause = ENOMEM;
 
     snprintf(session, sizeof session, "%lld", (long long)getpid());
-    if (nvml_path != NULL && directory != NULL)
+    if (nvml_path != NULL && directory != NULL && commands != NULL && daemon != NULL)
         cause = spawn(path, arguments, socket);
     free(nvml_path);
     free(directory);
+    free(commands);
+    free(daemon);
     return cause;
 }
 

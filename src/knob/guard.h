@@ -41,9 +41,10 @@ struct guard {
 };
 
 struct guard_options {
-    const char *path;      /* of flyball-guard; NULL: guard_find_program */
-    const char *nvml_path; /* or NULL */
-    const char *directory; /* of the journal */
+    const char *path;        /* of flyball-guard; NULL: guard_find_program */
+    const char *nvml_path;   /* or NULL */
+    const char *directory;   /* of the journal */
+    const struct site *site; /* for the ways by which it turns back */
 };
 
 #define GUARD_PROGRAM "flyball-guard"

@@ -19,17 +19,20 @@
 #include "knob/guard_private.h"
 #include "knob/journal.h"
 
-enum { ARGUMENTS = 5, GUARD_TURNS_MAX = DEVICES_MAX * TURNS_MAX };
-enum { LOOK_MS = 100, TRIES = 100, TRY_NS = 100000000 }; /* ten seconds of trying */
+enum { ARGUMENTS = 7, GUARD_TURNS_MAX = DEVICES_MAX * TURNS_MAX };
+enum { LOOK_MS = 100, TRIES = 100, TRY_NS = 100000000, OPEN_LOOKS = 8 };
+static const double patience_s = 10; /* of trying */
 
 struct told {
     char uuid[DEVICE_TEXT_MAX];
     struct turn turn;
+    int looks; /* how often it is still to be looked whether the knob stays where it was put back */
 };
 
 /* Large, and there is one. */
 struct guarding {
     struct device_list list;
+    struct site site;
     const char *directory;
     pid_t session;
     int session_fd; /* readable when the session has ended; -1: not to be had */
@@ -125,6 +128,7 @@ static void remember(struct guarding *guarding, const struct guard_message *mess
         guarding->told_count++;
     }
     guarding->told[place].turn = message->turn;
+    guarding->told[place].looks = turn_is_open(&message->turn) ? OPEN_LOOKS : 0;
 }
 
 static void forget(struct guarding *guarding, size_t place)
@@ -206,15 +210,22 @@ static bool is_told_of(const struct guarding *guarding, const char *uuid)
     return false;
 }
 
-/* The last turned first. What fails is tried again. */
+/*
+ * The last turned first. What fails is tried again. A command that the session was
+ * waiting for when it ended may still be at work: its knob is looked at again.
+ */
 static void put_back(struct guarding *guarding)
 {
     for (size_t i = guarding->told_count; i > 0; i--) {
         struct told told = guarding->told[i - 1];
+        bool insists = told.looks == OPEN_LOOKS;
         const struct device *device = device_of(guarding, told.uuid);
         int64_t found;
 
-        if (device == NULL || turn_back(device, &told.turn, &found, NULL) == TURN_FAILED)
+        if (device == NULL ||
+            turn_back(&guarding->site, device, &told.turn, insists, &found, NULL) == TURN_FAILED)
+            continue;
+        if (guarding->told[i - 1].looks-- > 0)
             continue;
         forget(guarding, i - 1);
         if (!is_told_of(guarding, told.uuid))
@@ -227,6 +238,7 @@ int guard_main(int argc, char **argv)
     static struct guarding guarding;
     const struct timespec pause = {.tv_nsec = TRY_NS};
     struct fly_error error = {.code = 0};
+    struct mono_time end;
     uint64_t session;
 
     if (argc != ARGUMENTS || strcmp(argv[1], GUARD_PROTOCOL) != 0 ||
@@ -234,6 +246,7 @@ int guard_main(int argc, char **argv)
         return fly_error_exit_status(FLY_EUSAGE);
     guarding.session = (pid_t)session;
     guarding.directory = argv[3];
+    site_init(&(struct site_options){.commands = argv[5], .daemon = argv[6]}, &guarding.site);
     detach();
     guarding.session_fd = (int)syscall(SYS_pidfd_open, guarding.session, 0);
     if (open_devices(&guarding, argv[4], &error) == 0)
@@ -243,11 +256,13 @@ int guard_main(int argc, char **argv)
     if (error.code < 0)
         return fly_error_exit_status(error.code);
     attend(&guarding);
+    end = mono_after_s(mono_now(), patience_s);
     put_back(&guarding);
-    for (int i = 0; i < TRIES && guarding.told_count > 0; i++) {
+    for (int i = 0; i < TRIES && guarding.told_count > 0 && mono_elapsed_s(mono_now(), end) > 0; i++) {
         nanosleep(&pause, NULL);
         put_back(&guarding);
     }
+    site_deinit(&guarding.site);
     device_list_close(&guarding.list);
     return 0;
 }

@@ -23,15 +23,17 @@
  *     boot 2f6d...
  *     by 4711 123456 flyball power
  *     date 1700000000
- *     turn power_limit_mw 400000 250000 250000
+ *     daemon /run/zeusd/zeusd.sock
+ *     turn power_limit_mw 400000 250000 250000 daemon
  *     end
  *
  * pid and start time (in ticks since the boot) tell a process from a later one of the
- * same pid; a turn is its previous, earlier and our value. A file of another user than
+ * same pid; a turn is its previous, earlier and our value, and the way by which it was
+ * made: none for the driver. Where other ways are found stands before the turns. A file of another user than
  * root or ourselves is not believed: who may write there could otherwise have root
  * set what he likes. Thread-safe for different GPUs.
  */
-enum { JOURNAL_PROGRAM_MAX = 64, JOURNAL_BOOT_MAX = 40, JOURNAL_TEXT_MAX = 1024, JOURNAL_PATH_MAX = 512 };
+enum { JOURNAL_PROGRAM_MAX = 64, JOURNAL_BOOT_MAX = 40, JOURNAL_TEXT_MAX = 2048, JOURNAL_PATH_MAX = 512 };
 
 enum journal_kind { JOURNAL_TURNED, JOURNAL_KEPT, JOURNAL_KIND_COUNT };
 
@@ -41,7 +43,8 @@ struct journal_entry {
     pid_t pid;
     uint64_t start_ticks;
     char program[JOURNAL_PROGRAM_MAX];
-    int64_t date_s; /* since 1970 */
+    int64_t date_s;                         /* since 1970 */
+    char places[WAY_COUNT][SITE_PLACE_MAX]; /* as in struct site; "" where no turn needs it */
     size_t turn_count;
     struct turn turns[TURNS_MAX]; /* in the order in which they were made */
 };

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A journal's entry as text: line by line, in one order, ended by a line that says so. */
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,24 +9,40 @@
 #include "base/number.h"
 #include "knob/journal.h"
 
-enum { LINE_MAX_BYTES = 192 };
+enum { LINE_MAX_BYTES = 320 };
 
 static const char first_line[] = "flyball-journal 1";
 
+/* Appends to a text that has room for the longest entry. */
+__attribute__((format(printf, 3, 4))) static void append(char text[JOURNAL_TEXT_MAX], int *length,
+                                                         const char *format, ...)
+{
+    va_list arguments;
+
+    va_start(arguments, format);
+    *length += vsnprintf(text + *length, (size_t)(JOURNAL_TEXT_MAX - *length), format, arguments);
+    va_end(arguments);
+}
+
 size_t journal_format(const struct journal_entry *entry, char text[JOURNAL_TEXT_MAX])
 {
-    int length = snprintf(text, JOURNAL_TEXT_MAX, "%s\ngpu %s\nboot %s\nby %lld %llu %s\ndate %lld\n",
-                          first_line, entry->uuid, entry->boot, (long long)entry->pid,
-                          (unsigned long long)entry->start_ticks, entry->program, (long long)entry->date_s);
+    int length = 0;
 
+    append(text, &length, "%s\ngpu %s\nboot %s\nby %lld %llu %s\ndate %lld\n", first_line, entry->uuid,
+           entry->boot, (long long)entry->pid, (unsigned long long)entry->start_ticks, entry->program,
+           (long long)entry->date_s);
+    for (int way = 0; way < WAY_COUNT; way++) {
+        if (entry->places[way][0] != '\0')
+            append(text, &length, "%s %s\n", way_name((enum way)way), entry->places[way]);
+    }
     for (size_t i = 0; i < entry->turn_count; i++) {
         const struct turn *turn = &entry->turns[i];
 
-        length += snprintf(text + length, JOURNAL_TEXT_MAX - (size_t)length, "turn %s %lld %lld %lld\n",
-                           quantity_facts[turn->quantity].key, (long long)turn->previous,
-                           (long long)turn->earlier, (long long)turn->ours);
+        append(text, &length, "turn %s %lld %lld %lld%s%s\n", quantity_facts[turn->quantity].key,
+               (long long)turn->previous, (long long)turn->earlier, (long long)turn->ours,
+               turn->way != WAY_DRIVER ? " " : "", turn->way != WAY_DRIVER ? way_name(turn->way) : "");
     }
-    length += snprintf(text + length, JOURNAL_TEXT_MAX - (size_t)length, "end\n");
+    append(text, &length, "end\n");
     return (size_t)length;
 }
 
@@ -86,18 +103,43 @@ static bool take_maker(struct reader *reader, struct journal_entry *entry)
     return take_rest(reader, entry->program, sizeof entry->program);
 }
 
+/* The name of a way at the end of the line; nothing is the driver, as entries were before there were others.
+ */
+static bool take_way(struct reader *reader, enum way *out_way)
+{
+    int way = reader->words != NULL ? way_find(reader->words) : WAY_DRIVER;
+
+    if (way < 0 || (reader->words != NULL && way == WAY_DRIVER))
+        return false;
+    *out_way = (enum way)way;
+    return true;
+}
+
+/* Where a way is found, if the next line says so. */
+static bool take_place(struct reader *reader, enum way way, char place[SITE_PLACE_MAX])
+{
+    const char *name = way_name(way);
+    size_t length = strlen(name);
+
+    if (strncmp(reader->rest, name, length) != 0 || reader->rest[length] != ' ')
+        return true;
+    return next_line(reader, name) && take_rest(reader, place, SITE_PLACE_MAX);
+}
+
 /* Driver's values fit 32 bits. */
 static bool take_turn(struct reader *reader, struct turn *out_turn)
 {
     const char *key = strsep(&reader->words, " ");
     int quantity = key != NULL ? quantity_find(key) : -1;
     uint64_t previous, earlier, ours;
+    enum way way = WAY_DRIVER;
 
     if (quantity < 0 || (QUANTITY_BIT(quantity) & QUANTITIES_SETTABLE) == 0 ||
         !take_number(reader, UINT32_MAX, &previous) || !take_number(reader, UINT32_MAX, &earlier) ||
-        !take_number(reader, UINT32_MAX, &ours) || reader->words != NULL)
+        !take_number(reader, UINT32_MAX, &ours) || !take_way(reader, &way))
         return false;
-    *out_turn = (struct turn){(enum quantity)quantity, (int64_t)previous, (int64_t)earlier, (int64_t)ours};
+    *out_turn =
+        (struct turn){(enum quantity)quantity, (int64_t)previous, (int64_t)earlier, (int64_t)ours, way};
     return true;
 }
 
@@ -123,6 +165,10 @@ static bool parse(struct reader *reader, struct journal_entry *entry)
 {
     if (!parse_head(reader, entry))
         return false;
+    for (int way = WAY_DRIVER + 1; way < WAY_COUNT; way++) {
+        if (!take_place(reader, (enum way)way, entry->places[way]))
+            return false;
+    }
     while (strncmp(reader->rest, "turn ", strlen("turn ")) == 0) {
         if (entry->turn_count == TURNS_MAX || !next_line(reader, "turn") ||
             !take_turn(reader, &entry->turns[entry->turn_count]))

@@ -27,6 +27,11 @@ struct turnable_options knob_others(const struct knob_options *options)
     };
 }
 
+struct site_options knob_ways(const struct knob_options *options)
+{
+    return (struct site_options){.commands = options->commands, .daemon = options->daemon};
+}
+
 int knob_check_fork(const struct knob *knob, struct fly_error *out_error)
 {
     if (knob->generation == fork_generation())
@@ -47,17 +52,19 @@ static void read_previous(struct knob_gpu *gpu)
 }
 
 /* Takes the lock, repairs, and looks whether others use it; the report says what came of it. */
-static int open_gpu(struct knob *knob, struct knob_gpu *gpu, const char *program)
+static int open_gpu(struct knob *knob, struct knob_gpu *gpu, const struct knob_options *options)
 {
+    const struct site_options places = knob_ways(options);
     const char *uuid = gpu->device->info.uuid;
     struct fly_error *error = &gpu->report.error;
     struct repair repair;
     int code = 0;
 
     if (gpu->device->backend->set != NULL)
-        code = gpu_lock_take(knob->directory, uuid, program, &gpu->lock, error);
+        code =
+            gpu_lock_take(knob->directory, uuid, or_default(options->program, "flyball"), &gpu->lock, error);
     if (code == 0 && gpu->lock >= 0 && repair_is_due(knob->directory, uuid, JOURNAL_TURNED)) {
-        repair_gpu(knob->directory, gpu->device, JOURNAL_TURNED, &repair);
+        repair_gpu(knob->directory, &places, gpu->device, JOURNAL_TURNED, &repair);
         snprintf(gpu->report.repaired, sizeof gpu->report.repaired, "%.191s", repair.text);
         if (repair.end == REPAIR_FAILED)
             code = error_set(error, FLY_ESTATE, "%s", repair.text);
@@ -79,6 +86,7 @@ static void adopt_kept(const struct knob *knob, struct knob_gpu *gpu)
         !journal_is_of_this_boot(&kept))
         return;
     memcpy(gpu->entry.turns, kept.turns, sizeof kept.turns);
+    memcpy(gpu->entry.places, kept.places, sizeof kept.places);
     gpu->entry.turn_count = kept.turn_count;
     limit = knob_turn_of(gpu, QUANTITY_POWER_LIMIT);
     if (limit == NULL || !turn_stands(limit, gpu->report.previous_mw))
@@ -88,15 +96,16 @@ static void adopt_kept(const struct knob *knob, struct knob_gpu *gpu)
     gpu->report.persistence_turned = knob_turn_of(gpu, QUANTITY_PERSISTENCE) != NULL;
 }
 
-static void open_gpus(struct knob *knob, const struct device *const *devices, const char *program)
+static void open_gpus(struct knob *knob, const struct device *const *devices,
+                      const struct knob_options *options)
 {
     for (size_t i = 0; i < knob->count; i++) {
         struct knob_gpu *gpu = &knob->gpus[i];
 
         gpu->device = devices[i];
         gpu->lock = -1;
-        journal_begin(devices[i]->info.uuid, program, &gpu->entry);
-        gpu->report.state = open_gpu(knob, gpu, program) == 0 ? KNOB_UNTURNED : KNOB_DENIED;
+        journal_begin(devices[i]->info.uuid, or_default(options->program, "flyball"), &gpu->entry);
+        gpu->report.state = open_gpu(knob, gpu, options) == 0 ? KNOB_UNTURNED : KNOB_DENIED;
         if (knob->kind == JOURNAL_KEPT && gpu->report.state == KNOB_UNTURNED)
             adopt_kept(knob, gpu);
         if (gpu->report.state == KNOB_DENIED) {
@@ -117,8 +126,10 @@ static bool any_to_turn(const struct knob *knob)
 
 static int start_guard(struct knob *knob, const struct knob_options *options, struct fly_error *out_error)
 {
-    struct guard_options guard = {
-        .path = options->guard_path, .nvml_path = options->nvml_path, .directory = knob->directory};
+    struct guard_options guard = {.path = options->guard_path,
+                                  .nvml_path = options->nvml_path,
+                                  .directory = knob->directory,
+                                  .site = &knob->site};
     int code = guard_start(&guard, &knob->guard, out_error);
 
     for (size_t i = 0; i < knob->count && code == 0; i++) {
@@ -133,6 +144,7 @@ static int start_guard(struct knob *knob, const struct knob_options *options, st
 int knob_open(const struct knob_options *options, const struct device *const *devices, size_t count,
               struct knob **out_knob, struct fly_error *out_error)
 {
+    const struct site_options places = knob_ways(options);
     struct knob *knob;
     int code;
 
@@ -143,13 +155,14 @@ int knob_open(const struct knob_options *options, const struct device *const *de
     if (knob == NULL)
         return error_no_memory(out_error);
     knob->guard.socket = -1;
+    site_init(&places, &knob->site);
     knob->generation = fork_generation();
     knob->others = knob_others(options);
     knob->kind = options->kept ? JOURNAL_KEPT : JOURNAL_TURNED;
     code = runtime_directory_find(options->runtime_directory, knob->directory, out_error);
     if (code == 0) {
         knob->count = count;
-        open_gpus(knob, devices, or_default(options->program, "flyball"));
+        open_gpus(knob, devices, options);
         if (!options->kept && any_to_turn(knob))
             code = start_guard(knob, options, out_error);
     }
@@ -180,6 +193,11 @@ pid_t knob_guard_pid(const struct knob *knob)
     return knob->guard.pid;
 }
 
+const struct site *knob_site(const struct knob *knob)
+{
+    return &knob->site;
+}
+
 const struct knob_report *knob_report(const struct knob *knob, size_t place)
 {
     return &knob->gpus[place].report;
@@ -198,5 +216,6 @@ void knob_close(struct knob *knob, struct knob_report *out_reports)
     }
     for (size_t i = 0; i < knob->count && out_reports != NULL; i++)
         out_reports[i] = knob->gpus[i].report;
+    site_deinit(&knob->site);
     free(knob);
 }

@@ -11,6 +11,7 @@
 
 #include "device/device.h"
 #include "knob/runtime_directory.h" /* KNOB_RUNTIME_VARIABLE */
+#include "knob/site.h"
 
 /*
  * Power limits of GPUs, turned and always turned back.
@@ -37,6 +38,9 @@
  * Where another program changes a limit that was turned, its value wins: the GPU
  * is not turned again, and not put back.
  *
+ * Where the driver refuses a user, the site's other ways are tried (see site.h), once for
+ * each change; what was turned by one goes back by it, also from the guard and the journal.
+ *
  * A kept session is for settings that outlive it: no guard, nothing is put back at
  * close, the lock is let go, persistence mode is put on so that the limit holds
  * without a user of the driver, and the journal keeps what stood before until
@@ -57,6 +61,8 @@ struct knob_options {
     size_t allowed_count;
     const char *guard_path; /* of flyball-guard; NULL: beside this program, or where it was installed */
     const char *nvml_path;  /* as in device_options, for the guard */
+    const char *commands;   /* as in struct site_options of site.h: other ways than the driver, */
+    const char *daemon;     /* by which site's users turn knobs */
     const char *program;    /* how others call this one: "flyball power"; NULL: "flyball" */
     bool kept;              /* what is set outlives the session */
 };
@@ -80,6 +86,7 @@ struct knob_report {
     int64_t previous_mw;     /* what stood when it was opened; 0: not known */
     int64_t set_mw;          /* what the driver said after our last change; 0: none */
     int64_t found_mw;        /* FOREIGN: what another program set */
+    enum way way;            /* by which it was turned last */
     bool persistence_turned; /* it was put on for the limit to hold */
     char repaired[192];      /* what an earlier session had left, a clause; "" nothing */
     struct fly_error error;  /* DENIED, FOREIGN, STUCK: why, and what to do; code 0 else */
@@ -131,6 +138,9 @@ pid_t knob_guard_pid(const struct knob *knob);
 
 /* Puts everything back now; the session may go on setting. The first failure, or 0. */
 int knob_restore(struct knob *knob, struct fly_error *out_error);
+
+/* The ways of this session; borrowed. */
+const struct site *knob_site(const struct knob *knob);
 
 /* Valid until the close. */
 const struct knob_report *knob_report(const struct knob *knob, size_t place);

@@ -56,7 +56,7 @@ static int put_back_one(struct knob *knob, struct knob_gpu *gpu, const struct tu
 {
     int64_t found;
 
-    switch (turn_back(gpu->device, turn, &found, out_error)) {
+    switch (turn_back(&knob->site, gpu->device, turn, true, &found, out_error)) {
     case TURN_FAILED:
         gpu->report.state = KNOB_STUCK;
         return FLY_EREAD;

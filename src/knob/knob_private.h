@@ -16,6 +16,7 @@ struct knob_gpu {
     int lock;                   /* -1: not held */
     struct journal_entry entry; /* its turns are those that are not put back */
     struct knob_report report;
+    bool denied; /* the driver has refused to turn it */
 };
 
 struct knob {
@@ -23,6 +24,7 @@ struct knob {
     struct turnable_options others;
     enum journal_kind kind;
     struct guard guard;
+    struct site site;
     bool ended; /* the guard did: nothing is turned any more */
     uint64_t generation;
     size_t count;
@@ -51,12 +53,15 @@ int knob_put_back(struct knob *knob, struct knob_gpu *gpu, struct fly_error *out
 /* Whether another program changed the limit that we turned; if so it is FOREIGN from now on. */
 bool knob_find_foreign(struct knob *knob, struct knob_gpu *gpu);
 
+/* The places of the site's ways, where the options name any. */
+struct site_options knob_ways(const struct knob_options *options);
+
 /* 0, or what is to be said of a guard that ended: everything was put back then. */
 int knob_check_guard(struct knob *knob, struct fly_error *out_error);
 
-/* Puts back what an earlier session left on a GPU whose lock is held. */
-void repair_gpu(const char *directory, const struct device *device, enum journal_kind kind,
-                struct repair *out_repair);
+/* Puts back what an earlier session left on a GPU whose lock is held; its ways are those of the entry. */
+void repair_gpu(const char *directory, const struct site_options *ways, const struct device *device,
+                enum journal_kind kind, struct repair *out_repair);
 
 /* Whether there is something to repair. */
 bool repair_is_due(const char *directory, const char *uuid, enum journal_kind kind);

@@ -29,7 +29,7 @@ static int read_now(const struct knob_gpu *gpu, enum quantity quantity, int64_t 
 
 /* The turn with this intent, on disk and told to the guard before anything is made of it. */
 static int intend(struct knob *knob, struct knob_gpu *gpu, enum quantity quantity, int64_t now, int64_t value,
-                  struct fly_error *out_error)
+                  enum way way, struct fly_error *out_error)
 {
     struct turn *turn = knob_turn_of(gpu, quantity);
     int code;
@@ -40,6 +40,8 @@ static int intend(struct knob *knob, struct knob_gpu *gpu, enum quantity quantit
     }
     turn->earlier = now;
     turn->ours = value;
+    turn->way = way;
+    memcpy(gpu->entry.places[way], knob->site.places[way], SITE_PLACE_MAX);
     code = knob_write_entry(knob, gpu, out_error);
     return code < 0 ? code : guard_tell(&knob->guard, gpu->device->info.uuid, turn, out_error);
 }
@@ -58,6 +60,51 @@ static int settle(struct knob *knob, struct knob_gpu *gpu, enum quantity quantit
     return code < 0 ? code : guard_tell(&knob->guard, gpu->device->info.uuid, turn, out_error);
 }
 
+/* Adds a way's refusal to what is said when all have refused. */
+static void add_refusal(const struct knob_gpu *gpu, enum quantity quantity, enum way way,
+                        const struct fly_error *refusal, struct fly_error *all, bool *is_first)
+{
+    size_t length = strlen(all->text);
+
+    if (way == WAY_DRIVER)
+        *all = *refusal;
+    else if (*is_first)
+        error_set(all, FLY_EPERM, "setting the %s of GPU %u failed: the driver lets root alone, and %.200s",
+                  quantity_facts[quantity].title, gpu->device->info.index, refusal->text);
+    else
+        snprintf(all->text + length, sizeof all->text - length, "; %.200s", refusal->text);
+    *is_first = way == WAY_DRIVER;
+}
+
+/* Makes the turn by the first way that will have it. */
+static int make_turn(struct knob *knob, struct knob_gpu *gpu, enum quantity quantity, int64_t now,
+                     int64_t value, struct way_result *out_result, struct fly_error *out_error)
+{
+    struct fly_error all = {.code = FLY_EPERM}, error;
+    bool is_first = true;
+
+    for (int i = gpu->denied ? WAY_DRIVER + 1 : WAY_DRIVER; i < WAY_COUNT; i++) {
+        enum way way = (enum way)i;
+        int code;
+
+        if (!site_offers(&knob->site, way, gpu->device))
+            continue;
+        code = intend(knob, gpu, quantity, now, value, way, out_error);
+        if (code < 0)
+            return code;
+        code = site_set(&knob->site, way, gpu->device, quantity, value, out_result, &error);
+        if (code == 0) {
+            gpu->report.way = way;
+            gpu->denied = way != WAY_DRIVER;
+            return 0;
+        }
+        if (!site_passes_on(way, code, out_result))
+            return error_set(out_error, code, "%s", error.text);
+        add_refusal(gpu, quantity, way, &error, &all, &is_first);
+    }
+    return error_set(out_error, all.code, "%s", all.text);
+}
+
 static void note_limit(struct knob_gpu *gpu, int64_t value_mw)
 {
     gpu->report.set_mw = value_mw;
@@ -67,24 +114,22 @@ static void note_limit(struct knob_gpu *gpu, int64_t value_mw)
 static int turn_one(struct knob *knob, struct knob_gpu *gpu, enum quantity quantity, int64_t value,
                     struct fly_error *out_error)
 {
-    struct reading result = {.state = READING_NOT_READ};
+    struct way_result result = {.reading = {.state = READING_NOT_READ}};
     int64_t now = 0;
     int code = read_now(gpu, quantity, &now, out_error);
 
     if (code < 0)
         return code;
     if (now != value || knob_turn_of(gpu, quantity) != NULL) {
-        code = intend(knob, gpu, quantity, now, value, out_error);
-        if (code == 0)
-            code = device_set(gpu->device, quantity, value, &result, out_error);
+        code = make_turn(knob, gpu, quantity, now, value, &result, out_error);
         if (code < 0) {
-            /* A driver that fails may have set it all the same: then the intent stays. */
-            if (read_now(gpu, quantity, &value, NULL) == 0 && value == now)
+            /* Who fails may have set it all the same, or may do so yet: then the intent stays. */
+            if (!result.uncertain && read_now(gpu, quantity, &value, NULL) == 0 && value == now)
                 settle(knob, gpu, quantity, now, NULL);
             return code;
         }
-        if (result.state == READING_OK) {
-            value = result.value;
+        if (result.reading.state == READING_OK) {
+            value = result.reading.value;
             code = settle(knob, gpu, quantity, value, out_error);
         }
     }
@@ -101,7 +146,11 @@ static int persist(struct knob *knob, struct knob_gpu *gpu, struct fly_error *ou
     if (knob->kind != JOURNAL_KEPT || read_now(gpu, QUANTITY_PERSISTENCE, &now, NULL) < 0 || now != 0)
         return 0;
     if (turn_one(knob, gpu, QUANTITY_PERSISTENCE, 1, out_error) < 0)
-        return out_error->code == FLY_EUNSUPPORTED ? 0 : out_error->code;
+        /* A site may offer limits alone. */
+        return out_error->code == FLY_EUNSUPPORTED ||
+                       (out_error->code == FLY_EPERM && site_offers_more(&knob->site, gpu->device))
+                   ? 0
+                   : out_error->code;
     gpu->report.persistence_turned = true;
     return 0;
 }

@@ -44,16 +44,24 @@ static void forget(const char *directory, enum journal_kind kind, struct repair 
 }
 
 /* Puts the entry's turns back, the last first; returns whether any failed, and what became of the limit. */
-static bool put_back(const struct device *device, const struct journal_entry *entry, enum turn_end *out_limit,
-                     struct repair *repair, struct fly_error *out_error)
+static bool put_back(const struct site_options *ways, const struct device *device,
+                     const struct journal_entry *entry, enum turn_end *out_limit, struct repair *repair,
+                     struct fly_error *out_error)
 {
+    struct site_options places = *ways;
+    struct site site;
     bool failed = false;
 
     *out_limit = TURN_UNNEEDED;
+    if (entry->places[WAY_COMMANDS][0] != '\0')
+        places.commands = entry->places[WAY_COMMANDS];
+    if (entry->places[WAY_DAEMON][0] != '\0')
+        places.daemon = entry->places[WAY_DAEMON];
+    site_init(&places, &site);
     for (size_t i = entry->turn_count; i > 0; i--) {
         const struct turn *turn = &entry->turns[i - 1];
         int64_t found;
-        enum turn_end end = turn_back(device, turn, &found, out_error);
+        enum turn_end end = turn_back(&site, device, turn, false, &found, out_error);
 
         failed |= end == TURN_FAILED;
         if (turn->quantity == QUANTITY_POWER_LIMIT) {
@@ -63,11 +71,12 @@ static bool put_back(const struct device *device, const struct journal_entry *en
             *out_limit = TURN_RESTORED;
         }
     }
+    site_deinit(&site);
     return failed;
 }
 
-static void repair_entry(const char *directory, const struct device *device, enum journal_kind kind,
-                         const struct journal_entry *entry, struct repair *repair)
+static void repair_entry(const char *directory, const struct site_options *ways, const struct device *device,
+                         enum journal_kind kind, const struct journal_entry *entry, struct repair *repair)
 {
     struct fly_error error = {.code = 0};
     unsigned index = device->info.index;
@@ -79,7 +88,7 @@ static void repair_entry(const char *directory, const struct device *device, enu
         forget(directory, kind, repair);
         return;
     }
-    if (put_back(device, entry, &limit, repair, &error)) {
+    if (put_back(ways, device, entry, &limit, repair, &error)) {
         end_with(repair, REPAIR_FAILED, "%.300s", error.text);
         return;
     }
@@ -99,8 +108,8 @@ static void repair_entry(const char *directory, const struct device *device, enu
     forget(directory, kind, repair);
 }
 
-void repair_gpu(const char *directory, const struct device *device, enum journal_kind kind,
-                struct repair *out_repair)
+void repair_gpu(const char *directory, const struct site_options *ways, const struct device *device,
+                enum journal_kind kind, struct repair *out_repair)
 {
     struct journal_entry entry = {.pid = 0};
     struct fly_error error;
@@ -115,7 +124,7 @@ void repair_gpu(const char *directory, const struct device *device, enum journal
                 out_repair->set_mw = entry.turns[i].ours;
             }
         }
-        repair_entry(directory, device, kind, &entry, out_repair);
+        repair_entry(directory, ways, device, kind, &entry, out_repair);
     } else if (code == FLY_EDATA) {
         end_with(out_repair, REPAIR_CORRUPT, "%.290s; it was moved aside", error.text);
         if (journal_set_aside(directory, kind, device->info.uuid, &error) < 0)
@@ -130,6 +139,7 @@ static void repair_named(const char *directory, const struct knob_options *optio
                          const struct device_list *list, const struct journal_name *name,
                          struct repair *out_repair)
 {
+    const struct site_options ways = knob_ways(options);
     size_t place = device_list_find(list, DEVICE_GPU, name->uuid);
     struct fly_error error;
     int lock;
@@ -146,7 +156,7 @@ static void repair_named(const char *directory, const struct knob_options *optio
         end_with(out_repair, error.code == FLY_ESTATE ? REPAIR_IN_USE : REPAIR_FAILED, "%.300s", error.text);
         return;
     }
-    repair_gpu(directory, &list->devices[place], name->kind, out_repair);
+    repair_gpu(directory, &ways, &list->devices[place], name->kind, out_repair);
     gpu_lock_release(lock);
 }
 

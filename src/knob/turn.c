@@ -21,12 +21,31 @@ bool turn_stands(const struct turn *turn, int64_t value)
     return value == turn->earlier || is_near(turn->quantity, turn->ours, value);
 }
 
-enum turn_end turn_back(const struct device *device, const struct turn *turn, int64_t *out_found,
-                        struct fly_error *out_error)
+bool turn_is_open(const struct turn *turn)
+{
+    return turn->way != WAY_DRIVER && turn->earlier != turn->ours;
+}
+
+/* By the turn's own way, then by the others; the error is that of the first. */
+static int put_back(struct site *site, const struct device *device, const struct turn *turn,
+                    struct fly_error *out_error)
+{
+    struct way_result result;
+    int first = site_set(site, turn->way, device, turn->quantity, turn->previous, &result, out_error);
+    int code = first;
+
+    for (int way = 0; way < WAY_COUNT && code < 0; way++) {
+        if (way != (int)turn->way && site_offers(site, (enum way)way, device))
+            code = site_set(site, (enum way)way, device, turn->quantity, turn->previous, &result, NULL);
+    }
+    return code < 0 ? first : 0;
+}
+
+enum turn_end turn_back(struct site *site, const struct device *device, const struct turn *turn, bool insists,
+                        int64_t *out_found, struct fly_error *out_error)
 {
     struct device_reading reading;
     const struct reading *now = &reading.values[turn->quantity];
-    struct reading result;
 
     *out_found = 0;
     device_read(device, &clock_real, QUANTITY_BIT(turn->quantity), &reading);
@@ -37,10 +56,9 @@ enum turn_end turn_back(const struct device *device, const struct turn *turn, in
         return TURN_FAILED;
     }
     *out_found = now->value;
-    if (now->value == turn->previous)
+    if (now->value == turn->previous && !(insists && turn_is_open(turn)))
         return TURN_UNNEEDED;
-    if (!turn_stands(turn, now->value))
+    if (!turn_stands(turn, now->value) && now->value != turn->previous)
         return TURN_FOREIGN;
-    return device_set(device, turn->quantity, turn->previous, &result, out_error) < 0 ? TURN_FAILED
-                                                                                      : TURN_RESTORED;
+    return put_back(site, device, turn, out_error) < 0 ? TURN_FAILED : TURN_RESTORED;
 }

@@ -8,6 +8,7 @@
 #include <flyball/error.h>
 
 #include "device/device.h"
+#include "knob/site.h"
 
 /*
  * One knob that is turned, and how it is put back: by the session, by its guard, and
@@ -22,6 +23,7 @@ struct turn {
     enum quantity quantity;
     int64_t previous; /* what goes back */
     int64_t earlier, ours;
+    enum way way; /* by which it was turned, and goes back first */
 };
 
 enum { TURNS_MAX = 2 }; /* of a GPU: limit and persistence mode */
@@ -36,11 +38,17 @@ enum turn_end {
 /* Whether a knob that stands at `value` stands where the turn put it. */
 bool turn_stands(const struct turn *turn, int64_t value);
 
+/* Whether it is the intent of a way by which the knob may be turned later than it is asked for. */
+bool turn_is_open(const struct turn *turn);
+
 /*
- * Puts the knob back if it stands where the turn put it. `out_found` is what stood, 0
- * when it could not be read; `out_error` is set with TURN_FAILED.
+ * Puts the knob back if it stands where the turn put it: by the way by which it was
+ * turned, and by the site's others where that fails. What a daemon or a command was asked
+ * for may come later than the intent of it: who `insists` puts back an intent of such a
+ * way although the knob stands as it should, so that this is the last that is asked for.
+ * `out_found` is what stood, 0 when it could not be read; `out_error` is set with TURN_FAILED.
  */
-enum turn_end turn_back(const struct device *device, const struct turn *turn, int64_t *out_found,
-                        struct fly_error *out_error);
+enum turn_end turn_back(struct site *site, const struct device *device, const struct turn *turn, bool insists,
+                        int64_t *out_found, struct fly_error *out_error);
 
 #endif
