@@ -13,7 +13,7 @@ import time
 
 import tap
 from power_machine import (CLEAN, DEFAULT_W, EMULATOR, HOME, PROMISED_S, SLEEPER, back_within, command, emulator, ended,
-                           entries, gone, guard_of, kill_program, limits, machine, power, rows_of, start, wait_for)
+                           entries, gone, guard_of, kill_program, left_behind, limits, machine, power, rows_of, start, wait_for)
 
 
 def test_for_a_time():
@@ -137,36 +137,9 @@ def test_a_killed_guard():
         tap.equal(ended(process)[0], 75)
 
 
-def kill_both(process):
-    guard = guard_of(process)
-    # Stopped first, so that neither sees the other's end.
-    for number in (signal.SIGSTOP, signal.SIGKILL):
-        for pid in (guard, process.pid):
-            os.kill(pid, number)
-    process.wait()
-    wait_for(lambda: gone(guard), "the guard has ended")
-
-
-@contextlib.contextmanager
-def left_behind(limit_w):
-    """Both GPUs at a limit that nobody lives to turn back."""
-    process = start("set", limit_w, "--", *SLEEPER)
-    program = int(process.stdout.readline())
-    kill_both(process)
-    kill_program(program)
-    process.stdout.close()
-    process.stderr.close()
-    tap.equal((limits(), entries()), ([limit_w] * 2, ["turned"] * 2))
-    yield
-
-
 def test_both_killed():
     with machine():
         with left_behind(150):
-            row = rows_of(power("get", "-i", "0", "--format", "json"))[0]
-            tap.equal((row["journal_turned_from_w"], row["held_by"]), (400.0, ""))
-            tap.equal(limits(), [150, 150], "to look is not to turn")
-            tap.contains(power("get").stderr, "GPU 1: its limit was left by a program that has died")
             rows = rows_of(power("restore", "-i", "1", "--format", "json"))
             tap.equal([(row["index"], row["power_limit_before_w"], row["power_limit_set_w"], row["end"]) for row in rows],
                       [(1, 400.0, 150.0, "restored")])

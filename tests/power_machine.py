@@ -135,3 +135,26 @@ def kill_program(pid):
 
 # A program that says when it runs and, as a test asks for it, for long.
 SLEEPER = ["sh", "-c", "echo $$; exec sleep 30"]
+
+
+def kill_both(process):
+    guard = guard_of(process)
+    # Stopped first, so that neither sees the other's end.
+    for number in (signal.SIGSTOP, signal.SIGKILL):
+        for pid in (guard, process.pid):
+            os.kill(pid, number)
+    process.wait()
+    wait_for(lambda: gone(guard), "the guard has ended")
+
+
+@contextlib.contextmanager
+def left_behind(limit_w, gpus=2):
+    """All GPUs at a limit that nobody lives to turn back."""
+    process = start("set", limit_w, "--", *SLEEPER)
+    program = int(process.stdout.readline())
+    kill_both(process)
+    kill_program(program)
+    process.stdout.close()
+    process.stderr.close()
+    tap.equal((limits(), entries()), ([limit_w] * gpus, ["turned"] * gpus))
+    yield

@@ -243,7 +243,8 @@ const struct cli_command cmd_doctor = {
          "set, "
          "which drivers are missing or broken and why, and under each problem, behind a '$', the exact "
          "command "
-         "that would change it. Nothing is set or tried out; what needs privileges is told from permissions.",
+         "that would change it. Nothing is set or tried out but that, as by any command, what a "
+         "killed program left is put back; what needs privileges is told from permissions.",
          "The topic nvidia, amd, rapl (CPUs and memory) or system narrows the answer.",
          "Commands that open counters to every user let them observe what others compute (CVE-2020-8694); "
          "the "

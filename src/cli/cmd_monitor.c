@@ -106,7 +106,7 @@ const struct cli_command cmd_monitor = {
          "Elsewhere, or with --format csv or json, a line for every device at every interval; JSON is one "
          "object a line, with null and a reason for what is not known. --once prints one table or document.",
          "Energy comes from the device's counter, or is the sampled power summed; the column 'source' says "
-         "which. Nothing is set on any device."},
+         "which. Nothing is set on any device but what a killed program left."},
     .options = options,
     .option_count = sizeof options / sizeof options[0],
     .examples = {{"flyball monitor", "watch all devices"},

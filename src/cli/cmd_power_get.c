@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Power limits, and whether they may be set; nothing is set, locked or repaired. */
+/* Power limits, and whether they may be set; nothing is set but what a killed program left. */
 #include <stdio.h>
 #include <unistd.h>
 
@@ -270,7 +270,7 @@ static int power_get_run(const struct cli_call *call, struct fly_error *out_erro
     struct fly_error missing = {.code = 0};
     struct table *table;
     size_t count = 0;
-    int result = power_gpus_open(call, GPUS_ALL, &gpus, out_error);
+    int result = power_gpus_open(call, GPUS_ALL, LEFTOVERS_REPAIR, &gpus, out_error);
 
     if (result < 0)
         return result;
@@ -287,11 +287,6 @@ static int power_get_run(const struct cli_call *call, struct fly_error *out_erro
 
         find_out(&gpus, directory, &missing, &row);
         put_row(table, &row, shown, count);
-        if (row.turned.code == 0 && row.held == 0)
-            cli_note(call,
-                     "GPU %u: its limit was left by a program that has died; 'flyball power restore -i %u' "
-                     "puts it back",
-                     row.gpu->info.index, row.gpu->info.index);
     }
     result = cli_emit_table(call, table, out_error);
     table_free(table);
@@ -307,7 +302,8 @@ const struct cli_command cmd_power_get = {
          "and "
          "its range; whether this user may set it here, and if not why; which program holds the GPU's knobs; "
          "and "
-         "what stood before where the journal holds something to put back. Nothing is set.",
+         "what stood before where the journal holds something to put back. Nothing is set, except that what "
+         "a killed program left is put back first, where this user may.",
          "Whether the driver would really let a limit be set is known only by setting it: without root the "
          "answer is 'unlikely', and a site may have allowed it."},
     .options = options,

@@ -116,7 +116,7 @@ static int emit(const struct cli_call *call, const struct power_gpus *gpus, cons
 static int power_restore_run(const struct cli_call *call, struct fly_error *out_error)
 {
     static struct repair repairs[2 * DEVICES_MAX];
-    int result = power_gpus_open(call, GPUS_ALL, &gpus_here, out_error);
+    int result = power_gpus_open(call, GPUS_ALL, LEFTOVERS_LEAVE, &gpus_here, out_error);
     int count;
 
     if (result < 0)

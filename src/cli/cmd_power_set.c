@@ -140,8 +140,9 @@ const struct cli_command cmd_power_set = {
          "off, since a driver without a user forgets limits.",
          "With --for, or with a program behind --, a small guard process puts back what stood before at the "
          "end: of the time, of the program, or of this process however it ends, kill -9 included, within a "
-         "second. Where the guard dies too, the next 'flyball "
-         "power set', 'reset' or 'restore' does. A limit that another program changed in between is left as "
+         "second. Where the guard dies too, the next command of "
+         "Flyball's that opens GPUs does, and 'flyball run' around it at once. A limit that another program "
+         "changed in between is left as "
          "it is.",
          "The program runs as under 'flyball run': its streams, signals and exit status are its own. Where "
          "the "

@@ -15,6 +15,7 @@
 #include "cli/child.h"
 #include "cli/commands.h"
 #include "cli/device_options.h"
+#include "cli/leftovers.h"
 #include "cli/open_devices.h"
 #include "cli/program_words.h"
 #include "cli/run_files.h"
@@ -223,6 +224,8 @@ static void measure(const struct cli_call *call, struct child *child, char *cons
     child_wait(child);
     child_guard_begin(child, never_ended);
     end(run);
+    if (run->opened)
+        leftovers_repair(call, &run->list, LEFTOVERS_AFTER_GUARD);
     child_guard_end(child);
     run->result.arguments = arguments;
     run->result.status = child->status;
@@ -306,7 +309,9 @@ const struct cli_command cmd_run = {
          "sampled power, or an estimate) and an interval that holds the true energy in 95 of 100 runs; the "
          "error of the board's sensor itself, which no software sees, stands beside it. What is not known "
          "says why. CPUs and memory are measured for the whole machine, whoever uses them.",
-         "Nothing is set on any device. A fault of measuring never stops the program nor changes its exit "
+         "Nothing is set on any device, except that what a program left that was killed together with its "
+         "guard is put back: before the start, and at the end what this program left. A fault of measuring "
+         "never stops the program nor changes its exit "
          "status; with FLYBALL_DISABLE=1 the program takes the place of this one at once.",
          "Signals sent to this process are passed on to the program; those of the terminal reach it from the "
          "terminal. The program runs on should this process be killed.",

@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cli/leftovers.h"
+
 struct device_options cli_device_options(const struct cli_call *call)
 {
     const char *root = cli_text(call, "sysfs-root");
@@ -17,9 +19,9 @@ struct device_options cli_device_options(const struct cli_call *call)
     };
 }
 
-int cli_open_devices(const struct cli_call *call, enum gpus_without_choice without,
-                     struct device_list *out_list, char out_note[SELECTION_NOTE_MAX],
-                     struct fly_error *out_error)
+int cli_open_devices_and(const struct cli_call *call, enum gpus_without_choice without,
+                         enum leftovers leftovers, struct device_list *out_list,
+                         char out_note[SELECTION_NOTE_MAX], struct fly_error *out_error)
 {
     struct device_options options = cli_device_options(call);
     const char *gpus = cli_text(call, "gpus");
@@ -29,6 +31,8 @@ int cli_open_devices(const struct cli_call *call, enum gpus_without_choice witho
         out_note[0] = '\0';
     if (result < 0)
         return result;
+    if (leftovers == LEFTOVERS_REPAIR)
+        leftovers_repair(call, out_list, LEFTOVERS_AT_ONCE);
     if (gpus != NULL) {
         result = device_select_named(out_list, gpus, out_error);
     } else if (without == GPUS_VISIBLE) {
@@ -39,6 +43,13 @@ int cli_open_devices(const struct cli_call *call, enum gpus_without_choice witho
     if (result < 0)
         device_list_close(out_list);
     return result;
+}
+
+int cli_open_devices(const struct cli_call *call, enum gpus_without_choice without,
+                     struct device_list *out_list, char out_note[SELECTION_NOTE_MAX],
+                     struct fly_error *out_error)
+{
+    return cli_open_devices_and(call, without, LEFTOVERS_REPAIR, out_list, out_note, out_error);
 }
 
 void cli_note_backends(const struct cli_call *call, const struct device_list *list)

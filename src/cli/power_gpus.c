@@ -8,22 +8,29 @@
 #include "base/error.h"
 #include "cli/call_private.h"
 
-/* The operator's lock lies where the option says that this machine is, or where it always lies. */
-static void find_readonly(const struct cli_call *call, struct power_gpus *gpus)
+struct knob_options power_knob_options(const struct cli_call *call, char readonly_path[POWER_PATH_MAX])
 {
+    struct knob_options options = {
+        .readonly_path = KNOB_READONLY_PATH,
+        .program = "flyball power",
+        .nvml_path = cli_text(call, "nvml"),
+        .mps_pipe_directory = getenv("CUDA_MPS_PIPE_DIRECTORY"),
+    };
     const char *root = cli_text(call, "sysfs-root");
 
+    /* The operator's lock lies where the option says that this machine is, or where it always lies. */
     if (strcmp(root, "/") == 0)
-        return;
-    snprintf(gpus->readonly_path, sizeof gpus->readonly_path, "%.400s%s", root, KNOB_READONLY_PATH);
-    if (access(gpus->readonly_path, F_OK) == 0)
-        gpus->options.readonly_path = gpus->readonly_path;
+        return options;
+    snprintf(readonly_path, POWER_PATH_MAX, "%.400s%s", root, KNOB_READONLY_PATH);
+    if (access(readonly_path, F_OK) == 0)
+        options.readonly_path = readonly_path;
+    return options;
 }
 
-int power_gpus_open(const struct cli_call *call, enum gpus_without_choice without,
+int power_gpus_open(const struct cli_call *call, enum gpus_without_choice without, enum leftovers leftovers,
                     struct power_gpus *out_gpus, struct fly_error *out_error)
 {
-    int result = cli_open_devices(call, without, &out_gpus->list, out_gpus->hidden, out_error);
+    int result = cli_open_devices_and(call, without, leftovers, &out_gpus->list, out_gpus->hidden, out_error);
 
     if (result < 0)
         return result;
@@ -32,12 +39,7 @@ int power_gpus_open(const struct cli_call *call, enum gpus_without_choice withou
         if (out_gpus->list.devices[i].info.kind == DEVICE_GPU)
             out_gpus->devices[out_gpus->count++] = &out_gpus->list.devices[i];
     }
-    out_gpus->options = (struct knob_options){
-        .program = "flyball power",
-        .nvml_path = cli_text(call, "nvml"),
-        .mps_pipe_directory = getenv("CUDA_MPS_PIPE_DIRECTORY"),
-    };
-    find_readonly(call, out_gpus);
+    out_gpus->options = power_knob_options(call, out_gpus->readonly_path);
     if (out_gpus->count > 0)
         return 0;
     if (out_gpus->hidden[0] != '\0')

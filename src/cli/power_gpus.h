@@ -12,7 +12,7 @@
  *
  *     static struct power_gpus gpus;
  *
- *     if (power_gpus_open(call, GPUS_VISIBLE, &gpus, out_error) < 0)
+ *     if (power_gpus_open(call, GPUS_VISIBLE, LEFTOVERS_REPAIR, &gpus, out_error) < 0)
  *         return ...;
  *     ... gpus.devices[i], gpus.options for knob_open ...
  *     power_gpus_close(&gpus);
@@ -31,9 +31,13 @@ struct power_gpus {
 };
 
 /* FLY_EUNSUPPORTED where there is no GPU, and the errors of cli_open_devices. */
-int power_gpus_open(const struct cli_call *call, enum gpus_without_choice without,
+int power_gpus_open(const struct cli_call *call, enum gpus_without_choice without, enum leftovers leftovers,
                     struct power_gpus *out_gpus, struct fly_error *out_error);
 void power_gpus_close(struct power_gpus *gpus);
+
+/* What knob_open and knob_repair take, as the call's options have it; borrows `readonly_path` and the call.
+ */
+struct knob_options power_knob_options(const struct cli_call *call, char readonly_path[POWER_PATH_MAX]);
 
 /* "GPU 0, 2" of those of which `chosen` (NULL: all) is true, and "0,2" as --gpus takes it. */
 char *power_gpus_names(const struct power_gpus *gpus, const bool *chosen, char text[POWER_NAMES_MAX]);

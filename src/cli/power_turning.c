@@ -72,7 +72,7 @@ int power_turning_begin(const struct cli_call *call, const struct power_wish *wi
                         struct power_turning *out_turning, struct fly_error *out_error)
 {
     struct power_gpus *gpus = &out_turning->gpus;
-    int result = power_gpus_open(call, GPUS_VISIBLE, gpus, out_error);
+    int result = power_gpus_open(call, GPUS_VISIBLE, LEFTOVERS_REPAIR, gpus, out_error);
 
     if (result < 0)
         return result;

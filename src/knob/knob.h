@@ -65,6 +65,7 @@ struct knob_options {
     const char *daemon;     /* by which site's users turn knobs */
     const char *program;    /* how others call this one: "flyball power"; NULL: "flyball" */
     bool kept;              /* what is set outlives the session */
+    bool impatient;         /* knob_repair waits for no guard that is at work */
 };
 
 #define KNOB_READONLY_PATH "/etc/flyball/readonly"
@@ -179,5 +180,11 @@ struct repair {
  */
 int knob_repair(const struct knob_options *options, const struct device_list *list, bool kept,
                 struct repair *out_repairs, size_t maximum, struct fly_error *out_error);
+
+/*
+ * Whether there may be something for knob_repair to put back, other than what is kept. A look at
+ * one directory, which is not made.
+ */
+bool knob_repair_is_due(const struct knob_options *options);
 
 #endif

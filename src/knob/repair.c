@@ -134,6 +134,25 @@ void repair_gpu(const char *directory, const struct site_options *ways, const st
     }
 }
 
+/*
+ * Whether an entry is left to who holds its GPU, with who that is: a session that lives, or to
+ * the impatient anybody.
+ */
+static bool is_in_use(const char *directory, const struct knob_options *options,
+                      const struct journal_name *name, struct repair *repair)
+{
+    char holder[GPU_LOCK_HOLDER_MAX];
+    struct journal_entry entry;
+
+    if (gpu_lock_holder(directory, name->uuid, holder, NULL) != 1)
+        return false;
+    if (!options->impatient &&
+        (journal_read(directory, name->kind, name->uuid, &entry, NULL) < 0 || !journal_maker_lives(&entry)))
+        return false;
+    end_with(repair, REPAIR_IN_USE, "the knobs of the GPU '%s' are held by %s", name->uuid, holder);
+    return true;
+}
+
 /* One entry, under the lock of its GPU. */
 static void repair_named(const char *directory, const struct knob_options *options,
                          const struct device_list *list, const struct journal_name *name,
@@ -146,11 +165,14 @@ static void repair_named(const char *directory, const struct knob_options *optio
 
     *out_repair = (struct repair){.kept = name->kind == JOURNAL_KEPT};
     snprintf(out_repair->uuid, sizeof out_repair->uuid, "%s", name->uuid);
-    if (place >= list->count) {
+    /* A recording of a GPU is not the GPU. */
+    if (place >= list->count || list->devices[place].backend->set == NULL) {
         end_with(out_repair, REPAIR_ABSENT, "there is no GPU '%s' here now; its entry in the journal stays",
                  name->uuid);
         return;
     }
+    if (is_in_use(directory, options, name, out_repair))
+        return;
     if (gpu_lock_take(directory, name->uuid, options->program != NULL ? options->program : "flyball", &lock,
                       &error) < 0) {
         end_with(out_repair, error.code == FLY_ESTATE ? REPAIR_IN_USE : REPAIR_FAILED, "%.300s", error.text);
@@ -188,4 +210,23 @@ int knob_repair(const struct knob_options *options, const struct device_list *li
     }
     free(names);
     return total < 0 ? total : count;
+}
+
+bool knob_repair_is_due(const struct knob_options *options)
+{
+    char directory[RUNTIME_PATH_MAX];
+    struct journal_name *names;
+    bool due = false;
+    int total;
+
+    if (!runtime_directory_look(options->runtime_directory, directory))
+        return false;
+    names = calloc(ENTRIES_MAX, sizeof *names);
+    if (names == NULL)
+        return false;
+    total = journal_list(directory, names, ENTRIES_MAX, NULL);
+    for (int i = 0; i < total && i < ENTRIES_MAX && !due; i++)
+        due = names[i].kind == JOURNAL_TURNED;
+    free(names);
+    return due;
 }

@@ -101,18 +101,36 @@ static int use(const char *path, mode_t mode, char out_path[RUNTIME_PATH_MAX], s
     return code;
 }
 
-int runtime_directory_find(const char *given, char out_path[RUNTIME_PATH_MAX], struct fly_error *out_error)
+/* The one that it is to be, and the mode with which it is made. */
+static const char *choose(const char *given, mode_t *out_mode)
 {
+    *out_mode = S_IRWXU;
     if (given == NULL || given[0] == '\0')
         given = getenv(KNOB_RUNTIME_VARIABLE);
-    if (given != NULL && given[0] != '\0') {
-        if (given[0] != '/')
-            return error_set(out_error, FLY_EUSAGE,
-                             "the directory '%s' for locks of GPUs has to begin with '/'; name it in full",
-                             given);
-        return use(given, S_IRWXU, out_path, out_error);
-    }
-    if (geteuid() == 0 || access(system_directory, F_OK) == 0)
-        return use(system_directory, SHARED_MODE, out_path, out_error);
-    return use(fallback_directory, SHARED_MODE, out_path, out_error);
+    if (given != NULL && given[0] != '\0')
+        return given;
+    *out_mode = SHARED_MODE;
+    return geteuid() == 0 || access(system_directory, F_OK) == 0 ? system_directory : fallback_directory;
+}
+
+int runtime_directory_find(const char *given, char out_path[RUNTIME_PATH_MAX], struct fly_error *out_error)
+{
+    mode_t mode;
+    const char *path = choose(given, &mode);
+
+    if (path[0] != '/')
+        return error_set(out_error, FLY_EUSAGE,
+                         "the directory '%s' for locks of GPUs has to begin with '/'; name it in full", path);
+    return use(path, mode, out_path, out_error);
+}
+
+bool runtime_directory_look(const char *given, char out_path[RUNTIME_PATH_MAX])
+{
+    mode_t mode;
+    const char *path = choose(given, &mode);
+
+    if (path[0] != '/' || strlen(path) >= RUNTIME_PATH_MAX || access(path, R_OK | X_OK) < 0)
+        return false;
+    snprintf(out_path, RUNTIME_PATH_MAX, "%s", path);
+    return true;
 }
