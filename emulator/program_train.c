@@ -2,6 +2,8 @@
 /* `flyball-emulator train`: what a training job does to a GPU, without one. */
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
 
 #include "base/error.h"
 #include "emulator/boards.h"
@@ -25,6 +27,7 @@ struct job {
     double batch_size, gap_s;
     unsigned steps, epochs, evaluation_steps;
     uint64_t memory_bytes;
+    int report; /* a descriptor that steps are told to; -1: none */
 };
 
 static void stop(int signal_number)
@@ -41,6 +44,28 @@ static void put_load(struct job *job, double wanted_w, double utilization)
         if ((job->gpus & 1U << i) != 0)
             emulator_work_change(job->emulator, i, job->slots[i], &load);
     }
+}
+
+/* Tells whoever asked for it: "step 3", "epoch 2", and "epoch end" for number 0. Nothing hangs on its being heard. */
+static void tell(const struct job *job, const char *what, unsigned number)
+{
+    char text[32];
+    int length = number > 0 ? snprintf(text, sizeof text, "%s %u\n", what, number)
+                            : snprintf(text, sizeof text, "%s end\n", what);
+
+    if (job->report >= 0)
+        (void)!write(job->report, text, (size_t)length);
+}
+
+static int find_report(void)
+{
+    const char *number = getenv("FLYBALL_STEP_FD");
+    char *end;
+    long report = number != NULL ? strtol(number, &end, 10) : -1;
+
+    return number != NULL && end != number && *end == '\0' && report > STDERR_FILENO && report < 1 << 16
+               ? (int)report
+               : -1;
 }
 
 /* A program on a GPU that falls off the bus does not get far. */
@@ -67,7 +92,7 @@ static double pace(const struct job *job)
 }
 
 /* Works through `steps` steps that take `share` of a training step each; returns the seconds. */
-static double work(struct job *job, unsigned steps, double wanted_w, double share)
+static double work(struct job *job, unsigned steps, double wanted_w, double share, bool told)
 {
     double full_clock_s = share * (job->load.sample_s * job->batch_size + job->load.step_s);
     struct mono_time start = job->clock.now(job->clock.state);
@@ -76,6 +101,8 @@ static double work(struct job *job, unsigned steps, double wanted_w, double shar
     for (unsigned i = 0; i < steps && !stopped && !is_lost(job); i++) {
         double clock;
 
+        if (told)
+            tell(job, "step", i + 1);
         put_load(job, wanted_w, 1.0);
         clock = pace(job);
         next =
@@ -97,9 +124,12 @@ static void train(struct job *job)
     double total_s = 0.0;
 
     for (unsigned epoch = 1; epoch <= job->epochs && !stopped && !is_lost(job); epoch++) {
-        double time_s = work(job, job->steps, wanted_w, 1.0);
-        double evaluation_s = work(job, job->evaluation_steps, evaluation_w, evaluation_share);
+        double time_s, evaluation_s;
 
+        tell(job, "epoch", epoch);
+        time_s = work(job, job->steps, wanted_w, 1.0, true);
+        tell(job, "epoch", 0);
+        evaluation_s = work(job, job->evaluation_steps, evaluation_w, evaluation_share, false);
         total_s += time_s + evaluation_s;
         printf("epoch %u of %u: %u steps of batch size %g in %.3f s", epoch, job->epochs, job->steps,
                job->batch_size, time_s);
@@ -169,7 +199,7 @@ static void end(const struct job *job)
 
 static int train_run(const struct program_call *call, struct fly_error *out_error)
 {
-    struct job job = {.gpus = 0};
+    struct job job = {.gpus = 0, .report = find_report()};
     int code = read_job(call, &job, out_error);
 
     for (int i = 0; i < EMULATOR_GPUS_MAX; i++)
@@ -204,7 +234,8 @@ const struct program_command program_train = {
         "A step takes (sample-ms * batch size + step-ms) * (clock-share / clock + 1 - clock-share), with "
         "the\n"
         "clock that the power limit leaves; a batch size of half-busy-batch wants half of the power above\n"
-        "idle. The load ends with the program, however it ends. In virtual time nothing is waited for.",
+        "idle. The load ends with the program, however it ends. In virtual time nothing is waited for.\n"
+        "With FLYBALL_STEP_FD set it writes a line there at every step, as 'flyball run --tune' wants it.",
     .options = {{"gpu", "LIST", "Which GPUs, such as 0,1; 0 unless given."},
                 {"batch-size", "N", "Samples in a step on each GPU; 64 unless given."},
                 {"steps", "N", "Steps in an epoch; 100 unless given."},

@@ -7,6 +7,7 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/signalfd.h>
 #include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -24,6 +25,9 @@ enum {
 
 /* A timer of 0 would never ring. */
 static const double guard_least_s = 0.01;
+
+/* How long to wait for a signal at a time where input cannot be waited for beside it. */
+static const double blind_s = 0.005;
 
 /* Passed on when somebody sends them here; the realtime signals are too. */
 static const int forwarded[] = {
@@ -226,6 +230,19 @@ static void pass_on(struct child *child, int signal, const siginfo_t *info)
         kill(child->pid, signal);
 }
 
+/* Those that wait now; safe in a signal handler. */
+static void pass_pending(struct child *child)
+{
+    const struct timespec at_once = {0};
+    siginfo_t info;
+    int number;
+
+    while ((number = sigtimedwait(&child->waited, &info, &at_once)) > 0) {
+        if (number != SIGCHLD)
+            pass_on(child, number, &info);
+    }
+}
+
 /* Of the handler of the guard; it runs in the thread that is held up. */
 static struct child *guarded;
 static const char *guard_words;
@@ -234,14 +251,9 @@ static const char *guard_words;
 static void look_after(int number)
 {
     int saved = errno;
-    const struct timespec at_once = {0};
-    siginfo_t info;
 
     (void)number;
-    while ((number = sigtimedwait(&guarded->waited, &info, &at_once)) > 0) {
-        if (number != SIGCHLD)
-            pass_on(guarded, number, &info);
-    }
+    pass_pending(guarded);
     if (child_ended(guarded)) {
         write_all(STDERR_FILENO, guard_words, strlen(guard_words));
         _exit(guarded->status);
@@ -330,6 +342,29 @@ bool child_wait_until(struct child *child, struct mono_time when)
         if (signal > 0 && signal != SIGCHLD)
             pass_on(child, signal, &info);
     }
+}
+
+bool child_wait_input(struct child *child, int fd, struct mono_time when)
+{
+    struct pollfd sources[] = {{.fd = fd, .events = POLLIN}, {.events = POLLIN}};
+    double left_s = mono_elapsed_s(mono_now(), when);
+
+    if (child->signals <= 0)
+        child->signals = signalfd(-1, &child->waited, SFD_CLOEXEC | SFD_NONBLOCK);
+    if (child->signals < 0)
+        return child_wait_until(child, mono_after_s(mono_now(), fmin(fmax(left_s, 0), blind_s)));
+    if (child_ended(child))
+        return true;
+    sources[1].fd = child->signals;
+    (void)poll(sources, sizeof sources / sizeof sources[0], (int)(fmin(fmax(left_s, 0), 3600) * 1e3));
+    pass_pending(child);
+    if (child_ended(child))
+        return true;
+    if (child->stopped && child->stop_wanted) {
+        child->stop_wanted = false;
+        raise(SIGSTOP);
+    }
+    return false;
 }
 
 void child_wait(struct child *child)

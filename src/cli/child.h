@@ -48,6 +48,7 @@ struct child {
     bool stop_wanted; /* a stop from the terminal came here */
     bool interrupted; /* a Ctrl-C of the terminal did */
     bool ended;
+    int signals;     /* readable when one of these is pending; 0: not made yet */
     sigset_t waited; /* signals that are waited for */
 };
 
@@ -71,6 +72,12 @@ void child_wait(struct child *child);
 
 /* The same until `when` at the latest; returns whether the program has ended. */
 bool child_wait_until(struct child *child, struct mono_time when);
+
+/*
+ * The same, and until `fd` (-1: none) can be read; may return early. Beside
+ * signals it takes what they bring at once.
+ */
+bool child_wait_input(struct child *child, int fd, struct mono_time when);
 
 /*
  * Between these two this process may be held up for good, by a driver that does

@@ -20,6 +20,7 @@
 #include "cli/program_words.h"
 #include "cli/run_files.h"
 #include "cli/run_result.h"
+#include "cli/run_tune.h"
 #include "cli/table_private.h"
 #include "meter/meter.h"
 #include "meter/process_claims.h"
@@ -46,6 +47,7 @@ static const struct cli_option options[] = {
      .help = "Start the program after this time at the latest, even when the devices are not open yet, and "
              "wait no "
              "longer for a driver when the program has ended."},
+    RUN_TUNE_OPTIONS,
     DEVICE_OPTIONS,
 };
 
@@ -69,6 +71,7 @@ struct run {
     bool opened; /* the list */
     struct mono_time begin;
     struct run_result result;
+    struct run_tune tune;
 };
 
 /* Opens the devices and begins to sample. A fault is kept; only a malformed list of GPUs is an error. */
@@ -221,9 +224,13 @@ static void measure(const struct cli_call *call, struct child *child, char *cons
         claims_release(&run->claims);
         return;
     }
-    child_wait(child);
+    if (run->tune.wanted)
+        run_tune_wait(&run->tune, child, &run->list, run->meter);
+    else
+        child_wait(child);
     child_guard_begin(child, never_ended);
     end(run);
+    run_tune_end(&run->tune);
     if (run->opened)
         leftovers_repair(call, &run->list, LEFTOVERS_AFTER_GUARD);
     child_guard_end(child);
@@ -255,8 +262,16 @@ static int run_program(const struct cli_call *call, char *const *arguments, stru
                                      .identity = &run.identity,
                                      .selection = run.selection,
                                      .output = cli_text(call, "output")};
+    result = run_tune_read(call, &run.tune, out_error);
+    if (result < 0)
+        return result;
+    if (run.tune.wanted)
+        run.result.tune = &run.tune;
     warn_of_output(call);
-    if (child_fork(&child, arguments, cli_real(call, "start-within"), &run.fault) < 0) {
+    run_tune_prepare(&run.tune);
+    result = child_fork(&child, arguments, cli_real(call, "start-within"), &run.fault);
+    run_tune_forked(&run.tune);
+    if (result < 0) {
         cli_warn(call, "nothing is measured: %s", run.fault.text);
         return program_replace(call, arguments);
     }

@@ -6,6 +6,7 @@
 
 #include "cli/open_devices.h"
 #include "cli/run_result.h"
+#include "cli/run_tune.h"
 #include "cli/text_value.h"
 #include "meter/device_figures.h"
 
@@ -198,6 +199,8 @@ json_t *run_report_json(const struct run_result *result)
     json_object_set_new(document, "drivers", drivers_value(result));
     json_object_set_new(document, "total", total_value(result));
     json_object_set_new(document, "not_included", not_included_value(result));
+    if (result->tune != NULL)
+        json_object_set_new(document, "tune", run_tune_json(result->tune));
     if (json_object_set_new(document, "own", own_value(result)) == 0)
         return document;
     json_decref(document);

@@ -10,6 +10,8 @@
 #include "meter/claim.h"
 #include "meter/meter.h"
 
+struct run_tune;
+
 /*
  * All that the report on a program's run says, and its two forms: a text for
  * people, and a document for programs, "flyball.run/1", which `flyball tally`
@@ -28,6 +30,7 @@ struct run_result {
     const char *selection;           /* what hides GPUs; "" for nothing */
     double own_cpu_s;                /* of this program's process */
     int64_t own_memory_bytes;        /* at most; -1 not known */
+    const struct run_tune *tune;     /* NULL: not asked for */
     const char *output;              /* where the document goes, or NULL */
 };
 

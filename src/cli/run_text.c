@@ -7,6 +7,7 @@
 #include "cli/amount.h"
 #include "cli/open_devices.h"
 #include "cli/run_result.h"
+#include "cli/run_tune.h"
 
 enum { COLUMNS = 5, NOTE_MAX = 512, COMMAND_WIDTH = 60, DEVICE_NAME_WIDTH = 24 };
 static const double kwh_j = 3.6e6;
@@ -308,6 +309,8 @@ void run_report_text(const struct run_result *result, struct buffer *out)
             buffer_puts(out,
                         "  'flyball doctor' says why figures are unavailable, and what would change it\n");
     }
+    if (result->tune != NULL)
+        run_tune_text(result->tune, out);
     put_drivers(result, out);
     if (result->early_s > 0)
         buffer_printf(out,

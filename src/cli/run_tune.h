@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef FLYBALL_CLI_RUN_TUNE_H
+#define FLYBALL_CLI_RUN_TUNE_H
+
+#include <jansson.h>
+
+#include <flyball/meter.h>
+#include <flyball/power_search.h>
+#include <flyball/tuner.h>
+
+#include "base/buffer.h"
+#include "cli/call.h"
+#include "cli/child.h"
+#include "cli/command.h"
+#include "cli/knob_turner.h"
+#include "cli/step_lines.h"
+
+/*
+ * The tuning half of `flyball run --tune`.
+ *
+ *     result = run_tune_read(call, &tune, out_error);
+ *     run_tune_prepare(&tune);              before the program is forked
+ *     child_fork(...);
+ *     run_tune_forked(&tune);
+ *     ... open devices and meter, start the program ...
+ *     run_tune_wait(&tune, &child);         in place of child_wait
+ *     run_tune_end(&tune);                  turns back
+ *     run_tune_text(&tune, out);
+ *
+ * Nothing is opened or turned before the first step comes. Whatever goes wrong is a
+ * sentence in the report. Large: for static storage.
+ */
+enum { RUN_TUNE_TEXT_MAX = 512, RUN_TUNE_PATH_MAX = 512 };
+
+struct run_tune {
+    bool wanted;
+    struct fly_objective objective;
+    uint32_t profile_steps;
+    struct knob_options knob_options;
+    char readonly_path[RUN_TUNE_PATH_MAX];
+    struct step_lines lines;
+
+    const struct device *gpus[DEVICES_MAX]; /* borrowed */
+    size_t gpu_count;
+    struct fly_meter *meter; /* borrowed */
+    bool tried;              /* to open the knob, at the first step */
+    bool epoch_open, epoch_wanted;
+    struct knob *knob;
+    struct knob_turner turner;
+    struct fly_tuner *tuner;
+
+    /* What became of it. */
+    char off[RUN_TUNE_TEXT_MAX]; /* why it never began, or ended early; "" for neither */
+    bool reported;
+    struct fly_tuner_report report;
+    struct fly_tuner_point points[FLY_POWER_SEARCH_LIMITS_MAX];
+    size_t point_count;
+    struct knob_report knob_reports[DEVICES_MAX];
+    bool knob_opened;
+};
+
+/* Rows of the option table. */
+extern const char *const run_tune_objectives[];
+/* clang-format off */
+#define RUN_TUNE_OPTIONS \
+    {.name = "tune", .type = CLI_FLAG, \
+     .help = "Find the best power limit while the program runs and reports its steps, keep it, and put back " \
+             "at the end what stood before."}, \
+    {.name = "objective", .type = CLI_CHOICE, .placeholder = "WHAT", .choices = run_tune_objectives, \
+     .default_text = "cost", .help = "With --tune: what the best limit makes small."}, \
+    {.name = "eta", .type = CLI_REAL, .placeholder = "WEIGHT", .minimum = 0, .maximum = 1, .default_text = "0.5", \
+     .help = "With --tune: weight of energy against time in the cost, from 0 (time) to 1 (energy)."}, \
+    {.name = "max-slowdown", .type = CLI_TEXT, .placeholder = "BOUND", \
+     .help = "With --tune: a step takes at most so much more time than at the highest limit: 3% or 1.03x."}, \
+    {.name = "profile-steps", .type = CLI_INTEGER, .placeholder = "N", .minimum = 2, .maximum = 100000, \
+     .default_text = "40", .help = "With --tune: steps to measure under each limit."}
+/* clang-format on */
+
+/* The call's options; FLY_EUSAGE for a bound that is none, and for options of --tune without it. */
+int run_tune_read(const struct cli_call *call, struct run_tune *out_tune, struct fly_error *out_error);
+
+void run_tune_prepare(struct run_tune *tune);
+void run_tune_forked(struct run_tune *tune);
+
+/* Waits until the program has ended, and tunes. `meter` NULL: nothing is measured, so nothing is tuned. */
+void run_tune_wait(struct run_tune *tune, struct child *child, const struct device_list *list,
+                   struct fly_meter *meter);
+
+/* Puts everything back and keeps what the reports say; before the meter is closed. */
+void run_tune_end(struct run_tune *tune);
+
+/* Lines of the report for people, and the member "tune" for programs. */
+void run_tune_text(const struct run_tune *tune, struct buffer *out);
+json_t *run_tune_json(const struct run_tune *tune);
+
+#endif

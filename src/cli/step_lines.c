@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/step_lines.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/inotify.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/error.h"
+
+enum { PATH_MAX_BYTES = 64, NUMBER_MAX = 16, FREE_EVERY = 1 << 16, EPOCH_DIGITS_MAX = 18 };
+
+/* The first free one from 3 on: shells take descriptors of one digit only. */
+enum { LOWEST_PROGRAM_END = 3 };
+
+/* The file again, by its own open: what the flags of the program's end are is its own matter. */
+static int open_again(int file, int flags)
+{
+    char path[PATH_MAX_BYTES];
+
+    snprintf(path, sizeof path, "/proc/self/fd/%d", file);
+    return open(path, flags);
+}
+
+static int watch(int file)
+{
+    char path[PATH_MAX_BYTES];
+    int notice = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
+
+    snprintf(path, sizeof path, "/proc/self/fd/%d", file);
+    if (notice >= 0 && inotify_add_watch(notice, path, IN_MODIFY) < 0) {
+        close(notice);
+        notice = -1;
+    }
+    return notice;
+}
+
+static void set_variable(struct step_lines *lines)
+{
+    const char *before = getenv(STEP_VARIABLE);
+    char number[NUMBER_MAX];
+
+    lines->before = before != NULL ? strdup(before) : NULL;
+    snprintf(number, sizeof number, "%d", lines->program_end);
+    setenv(STEP_VARIABLE, number, 1);
+}
+
+int step_lines_open(struct step_lines *out_lines, struct fly_error *out_error)
+{
+    int end = -1;
+
+    *out_lines = (struct step_lines){.file = -1, .notice = -1, .program_end = -1};
+    out_lines->file = memfd_create("flyball-steps", MFD_CLOEXEC);
+    if (out_lines->file >= 0)
+        end = open_again(out_lines->file, O_WRONLY | O_APPEND | O_CLOEXEC);
+    if (end >= 0) {
+        out_lines->program_end = fcntl(end, F_DUPFD, LOWEST_PROGRAM_END);
+        close(end);
+    }
+    if (out_lines->program_end < 0) {
+        int result = error_set(out_error, FLY_ELIMIT, "no file for a program's steps: %s", strerror(errno));
+
+        step_lines_close(out_lines);
+        return result;
+    }
+    out_lines->notice = watch(out_lines->file);
+    set_variable(out_lines);
+    return 0;
+}
+
+void step_lines_passed(struct step_lines *lines)
+{
+    if (lines->program_end < 0)
+        return;
+    close(lines->program_end);
+    lines->program_end = -1;
+    if (lines->before != NULL)
+        setenv(STEP_VARIABLE, lines->before, 1);
+    else
+        unsetenv(STEP_VARIABLE);
+    free(lines->before);
+    lines->before = NULL;
+}
+
+int step_lines_fd(const struct step_lines *lines)
+{
+    return lines->notice;
+}
+
+void step_lines_noticed(struct step_lines *lines)
+{
+    char events[STEP_BYTES_MAX];
+
+    while (lines->notice >= 0 && read(lines->notice, events, sizeof events) > 0)
+        ;
+}
+
+/* Reads on; false when nothing is there. A program that cut the file short has begun anew. */
+static bool fill(struct step_lines *lines)
+{
+    ssize_t count = pread(lines->file, lines->bytes, sizeof lines->bytes, lines->read_to);
+
+    lines->at = lines->count = 0;
+    if (count <= 0) {
+        off_t size = lseek(lines->file, 0, SEEK_END);
+
+        if (size >= 0 && size < lines->read_to)
+            lines->read_to = lines->freed_to = size;
+        return false;
+    }
+    lines->count = (size_t)count;
+    lines->read_to += count;
+    if (lines->read_to - lines->freed_to >= FREE_EVERY) {
+        (void)fallocate(lines->file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, lines->freed_to,
+                        lines->read_to - lines->freed_to);
+        lines->freed_to = lines->read_to;
+    }
+    return true;
+}
+
+enum step_event step_line_event(const char *line, size_t length)
+{
+    static const char epoch[] = "epoch";
+    const size_t word = sizeof epoch - 1;
+
+    if (length > STEP_LINE_MAX)
+        return STEP_MALFORMED;
+    for (size_t i = 0; i < length; i++) {
+        if (((unsigned char)line[i] < ' ' && line[i] != '\t' && line[i] != '\r') || line[i] == 0x7f)
+            return STEP_MALFORMED;
+    }
+    if (length < word || memcmp(line, epoch, word) != 0)
+        return STEP_BEGIN;
+    if (length == word + 4 && memcmp(line + word, " end", 4) == 0)
+        return STEP_EPOCH_END;
+    if (length < word + 2 || length > word + 1 + EPOCH_DIGITS_MAX || line[word] != ' ')
+        return STEP_MALFORMED;
+    for (size_t i = word + 1; i < length; i++) {
+        if (line[i] < '0' || line[i] > '9')
+            return STEP_MALFORMED;
+    }
+    return STEP_EPOCH_BEGIN;
+}
+
+bool step_lines_next(struct step_lines *lines, enum step_event *out_event)
+{
+    if (lines->file < 0)
+        return false;
+    for (;;) {
+        char byte;
+
+        if (lines->at == lines->count && !fill(lines))
+            return false;
+        byte = lines->bytes[lines->at++];
+        if (byte == '\n')
+            break;
+        if (lines->length < sizeof lines->line)
+            lines->line[lines->length++] = byte;
+    }
+    *out_event = step_line_event(lines->line, lines->length);
+    lines->length = 0;
+    lines->events[*out_event]++;
+    return true;
+}
+
+void step_lines_close(struct step_lines *lines)
+{
+    step_lines_passed(lines);
+    if (lines->notice >= 0)
+        close(lines->notice);
+    if (lines->file >= 0)
+        close(lines->file);
+    lines->notice = lines->file = -1;
+}

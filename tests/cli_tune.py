@@ -1,0 +1,265 @@
+# SPDX-License-Identifier: Apache-2.0
+"""flyball run --tune from outside, on emulated GPUs: what is chosen, what is turned back, and what becomes of the program.
+
+usage: cli_tune.py FLYBALL SOURCE_ROOT
+"""
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import tap
+from power_machine import (CLEAN, DEFAULT_W, EMULATOR, FLYBALL, HOME, NOBODY, WHERE, back_within, emulator, ended, gone, guard_of,
+                           kill_program, limits, machine, wait_for)
+
+EXACT = ["--sensor", "exact", "--counter-period-ms", "0"]
+# A step of 4 ms at full clock that wants most of what the board gives.
+STEPS = ["--sample-ms", "0.01", "--step-ms", "1.5", "--batch-size", "256"]
+LIMITS = list(range(400, 99, -25))
+
+
+def train(gpu=0, steps=3000, *more):
+    return [str(EMULATOR), "train", "--gpu", str(gpu), *STEPS, "--steps", str(steps), *more]
+
+
+# Reports a step every 2 ms until it is told to flood; a write that failed would show in its status.
+REPORTER = """
+import os, pathlib, sys, time
+fd, home = int(os.environ["FLYBALL_STEP_FD"]), pathlib.Path(sys.argv[1])
+while not (home / "flood").exists():
+    os.write(fd, b"\\n")
+    time.sleep(0.002)
+for number in range(300000):
+    os.write(fd, b"step %d\\n" % number)
+(home / "fine").touch()
+"""
+
+
+def command(program, *options):
+    return [FLYBALL, "run", "--tune", "-i", "0", *WHERE, *options, "--", *program]
+
+
+def tune(program, *options, environment=None, **keywords):
+    """The finished process, and what the document says of tuning."""
+    path = HOME / "report.json"
+    path.unlink(missing_ok=True)
+    result = subprocess.run(command(program, "--output", str(path), *options), env={**CLEAN, **(environment or {})}, cwd=HOME,
+                            capture_output=True, text=True, timeout=60, check=False, **keywords)
+    document = json.loads(path.read_text()) if path.exists() else None
+    return result, document and document["tune"]
+
+
+@contextlib.contextmanager
+def tuning(program):
+    """A run whose first limit below the start's stands."""
+    with subprocess.Popen(command(program), env=CLEAN, cwd=HOME, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            wait_for(lambda: limits()[0] != DEFAULT_W, "a limit is tried")
+            yield process
+        finally:
+            process.kill()
+
+
+def measure_all():
+    """Every limit measured by itself, on a GPU of its own: time and energy of a step."""
+    steps, points, processes = 250, {}, []
+    for gpu, limit in enumerate(LIMITS):
+        emulator("set", "--gpu", gpu, "--limit-w", limit)
+    for gpu in range(len(LIMITS)):
+        processes.append(subprocess.Popen([FLYBALL, "run", "--quiet", "-i", str(gpu), *WHERE, "--output", str(HOME / f"all{gpu}.json"), "--",
+                                           *train(gpu, steps)], env=CLEAN, cwd=HOME, stdout=subprocess.PIPE, text=True))
+    for gpu, process in enumerate(processes):
+        output = process.communicate(timeout=60)[0]
+        tap.equal(process.returncode, 0)
+        device = [row for row in json.loads((HOME / f"all{gpu}.json").read_text())["devices"] if row["kind"] == "GPU"][0]
+        time_s = float(output.split(" in ")[1].split()[0]) / steps
+        points[LIMITS[gpu]] = (time_s, device["mean_power_w"] * time_s)
+    for gpu in range(len(LIMITS)):
+        emulator("set", "--gpu", gpu, "--limit-w", DEFAULT_W)
+    return points
+
+
+def test_chooses_what_measuring_all_would():
+    with machine(*EXACT, gpus=len(LIMITS)):
+        points = measure_all()
+        fastest = points[400][0]
+        for options, bound, score in (
+            (["--objective", "energy"], 99.0, lambda time_s, energy_j: energy_j),
+            (["--objective", "energy", "--max-slowdown", "5%"], 1.05, lambda time_s, energy_j: energy_j),
+            (["--eta", "0.5"], 99.0, lambda time_s, energy_j: 0.5 * energy_j + 0.5 * 400 * time_s),
+        ):
+            best = min(score(*point) for point in points.values() if point[0] <= bound * fastest)
+            result, said = tune(train(steps=900), *options)
+            tap.equal((result.returncode, said["state"], said["off"]), (0, "settled", None), result.stderr)
+            chosen = points[int(said["chosen_limit_w"])]
+            tap.equal(score(*chosen) <= 1.04 * best, True, f"{options}: {said['chosen_limit_w']} W of {points}")
+            tap.equal(chosen[0] <= 1.01 * bound * fastest, True, f"{options}: {said['chosen_limit_w']} W keeps the bound of {points}")
+            tap.equal(said["measured_slowdown"] <= bound * 1.02, True, said["measured_slowdown"])
+            tap.equal(limits()[0], DEFAULT_W, "turned back at the end")
+            tap.contains(result.stderr, f"tuning: {said['chosen_limit_w']:g} W for the least ")
+            tap.contains(result.stderr, "searching took")
+            tap.contains(result.stderr, "GPU 0: 400 W again")
+
+
+def test_document():
+    with machine(*EXACT, gpus=1):
+        _, said = tune(train(steps=900, *(["--epochs", "1"])))
+        tap.equal(sorted(key for key in said if not key.endswith("_unavailable")),
+                  ["backoffs", "chosen_limit_w", "eta", "gpus", "malformed_lines", "max_slowdown", "measured_slowdown", "objective", "off",
+                   "points", "promised_slowdown", "reason", "reason_text", "search", "searches", "start_limit_w", "state", "steps"])
+        tap.equal((said["steps"], said["malformed_lines"], said["objective"], said["eta"], said["searches"], said["start_limit_w"]),
+                  (900, 0, "cost", 0.5, 1, 400.0))
+        tap.equal(sorted(said["search"]), ["energy_j", "extra_energy_j", "extra_time_s", "steps", "time_s"])
+        tap.equal([point["limit_w"] for point in said["points"]], [float(limit) for limit in LIMITS])
+        first = said["points"][0]
+        tap.equal((first["mark"], abs(first["power_w"] * first["step_time_s"] / first["step_energy_j"] - 1) < 1e-6), ("valid", True))
+        tap.equal(said["gpus"], [{"index": 0, "end": "put back", "limit_before_w": 400.0}])
+        tap.equal((said["max_slowdown"], said["max_slowdown_unavailable"]), (None, "there is no bound"))
+
+
+def test_ends_in_the_search():
+    with machine(*EXACT, gpus=1):
+        result, said = tune([*train(steps=30), "--epochs", "4"])
+        tap.equal((result.returncode, said["state"], said["chosen_limit_w"], limits()), (0, "searching", None, [DEFAULT_W]), result.stderr)
+        tap.contains(result.stderr, "the program ended during the search; nothing was chosen")
+        tap.equal(said["steps"], 120)
+
+
+def test_back_after_a_signal():
+    with machine(*EXACT, gpus=1):
+        for number in (signal.SIGTERM, signal.SIGINT):
+            with tuning(train()) as process:
+                process.send_signal(number)
+                back_within([DEFAULT_W], f"signal {number}")
+                status, _, talk = ended(process)
+                tap.equal(status, 128 + signal.SIGTERM, talk)
+
+
+def test_back_after_kill():
+    """Nothing is left of the session but its guard; the program neither notices nor waits."""
+    with machine(*EXACT, gpus=1):
+        for name in ("flood", "fine"):
+            (HOME / name).unlink(missing_ok=True)
+        with tuning([sys.executable, "-c", REPORTER, str(HOME)]) as process:
+            process.kill()
+            back_within([DEFAULT_W], "kill -9")
+        tap.equal((HOME / "fine").exists(), False)
+        (HOME / "flood").touch()
+        wait_for((HOME / "fine").exists, "the program has written 300000 lines that nobody reads")
+
+
+def test_goes_on_without_its_guard():
+    with machine(*EXACT, gpus=1):
+        with tuning(train(steps=600)) as process:
+            guard = guard_of(process)
+            kill_program(guard)
+            back_within([DEFAULT_W], "the guard is killed", 2.0)
+            status, _, talk = ended(process)
+            tap.equal((status, limits(), gone(guard)), (0, [DEFAULT_W], True), talk)
+            tap.contains(talk, "tuning off: ")
+
+
+def test_another_program_changes_the_limit():
+    with machine(*EXACT, gpus=1):
+        with tuning(train(steps=600)) as process:
+            emulator("set", "--gpu", 0, "--limit-w", 111)
+            status, _, talk = ended(process)
+            tap.equal((status, limits()), (0, [111]), talk)
+            tap.contains(talk, "GPU 0: 111 W, as another program set it; left so")
+
+
+def test_somebody_elses_gpu():
+    with machine(gpus=1), subprocess.Popen(train(), env=CLEAN, stdout=subprocess.DEVNULL) as other:
+        try:
+            wait_for(lambda: json.loads(emulator("show", "--json"))["gpus"][0]["processes"], "the other is at work")
+            result, said = tune(["sh", "-c", "echo >&$FLYBALL_STEP_FD; echo ran; exit 4"])
+            tap.equal((result.returncode, result.stdout, said["state"], limits()), (4, "ran\n", "off", [DEFAULT_W]), result.stderr)
+            tap.contains(said["off"], str(other.pid))
+            tap.equal(result.stderr.count("tuning off: "), 1)
+        finally:
+            other.terminate()
+
+
+def test_operators_lock():
+    with machine(gpus=1):
+        path = HOME / "root" / "etc" / "flyball"
+        path.mkdir(parents=True)
+        (path / "readonly").touch()
+        try:
+            result, said = tune(train(steps=20))
+            tap.equal((result.returncode, said["state"], limits()), (0, "off", [DEFAULT_W]), result.stderr)
+            tap.contains(said["off"], "readonly")
+        finally:
+            (path / "readonly").unlink()
+
+
+def test_without_permission():
+    if os.geteuid() == 0:
+        user = {"user": NOBODY, "group": NOBODY, "extra_groups": []}
+        HOME.chmod(0o777)
+        if not os.access(FLYBALL, os.X_OK) or subprocess.run([FLYBALL, "version"], capture_output=True, check=False, **user).returncode:
+            raise tap.Skip("another user cannot run the program from here")
+    else:
+        user = {}
+    with machine(gpus=1):
+        emulator("stop")
+        emulator("start", "--gpus", 1, "--shared=yes", *EXACT)
+        result, said = tune([sys.executable, "-c", "import os, time\nfor i in range(60): os.write(int(os.environ['FLYBALL_STEP_FD']), b'\\n'); "
+                             "time.sleep(0.002)\nprint('ran')"], **user)
+        tap.equal((result.returncode, result.stdout, said["state"], limits()), (0, "ran\n", "off", [DEFAULT_W]), result.stderr)
+        tap.contains(result.stderr, "'sudo -E flyball run --tune -- PROGRAM'")
+
+
+def test_no_steps():
+    with machine(gpus=1):
+        for program, status in ((["true"], 0), (["sh", "-c", "printf 'no end' >&$FLYBALL_STEP_FD; exit 3"], 3), (["no-such-program"], 127)):
+            result, said = tune(program)
+            tap.equal(result.returncode, status, program)
+            if status != 127:
+                tap.equal((said["state"], said["steps"], said["gpus"]), ("off", 0, []), program)
+                tap.contains(result.stderr, "tuning off: the program reported no step")
+
+
+def test_malformed_lines():
+    with machine(gpus=1):
+        text = "step 1\n" + "x" * 300 + "\nepoch\nepoch 1\nepoch one\n\nepoch end\n\x01\nepochs\nstep 2\nstep"
+        result, said = tune([sys.executable, "-c", f"import os; os.write(int(os.environ['FLYBALL_STEP_FD']), {text!r}.encode())"])
+        tap.equal((result.returncode, said["steps"], said["malformed_lines"]), (0, 3, 5), result.stderr)
+        tap.contains(result.stderr, "5 malformed lines from the program are no steps")
+
+
+def test_only_the_program_gets_the_descriptor():
+    with machine(gpus=1):
+        result, _ = tune(["sh", "-c", "ls -l /proc/self/fd; echo $FLYBALL_STEP_FD"], environment={"FLYBALL_STEP_FD": "77"})
+        tap.equal((result.stdout.count("flyball-steps"), result.stdout.split("\n")[-2].isdigit()), (1, True), result.stdout)
+        plain = subprocess.run([FLYBALL, "run", *WHERE, "--", "sh", "-c", "echo ${FLYBALL_STEP_FD-none}"], env=CLEAN, cwd=HOME,
+                               capture_output=True, text=True, check=False)
+        tap.equal((plain.returncode, plain.stdout), (0, "none\n"))
+
+
+def test_usage():
+    for options, piece in ((["--tune", "--max-slowdown", "fast"], "bad value 'fast'"), (["--eta", "0.2"], "--eta is about --tune"),
+                           (["--max-slowdown", "3%"], "--max-slowdown is about --tune"), (["--tune", "--profile-steps", "1"], "profile-steps")):
+        result = subprocess.run([FLYBALL, "run", *options, "--", "echo", "ran"], env=CLEAN, capture_output=True, text=True, check=False)
+        tap.equal((result.returncode, result.stdout), (64, ""), options)
+        tap.contains(result.stderr, piece)
+
+
+def test_disabled():
+    with machine(gpus=1):
+        result, said = tune(["sh", "-c", "echo ${FLYBALL_STEP_FD-none}"], environment={"FLYBALL_DISABLE": "1"})
+        tap.equal((result.returncode, result.stdout, said, limits()), (0, "none\n", None, [DEFAULT_W]))
+
+
+def test_a_program_that_is_slow_to_end_is_not_waited_for_twice():
+    with machine(*EXACT, gpus=1):
+        begin = time.monotonic()
+        result, _ = tune(["sh", "-c", "echo >&$FLYBALL_STEP_FD; sleep 0.3"])
+        tap.equal((result.returncode, time.monotonic() - begin < 5), (0, True))
+
+
+tap.main(globals())
