@@ -46,7 +46,8 @@ static void put_load(struct job *job, double wanted_w, double utilization)
     }
 }
 
-/* Tells whoever asked for it: "step 3", "epoch 2", and "epoch end" for number 0. Nothing hangs on its being heard. */
+/* Tells whoever asked for it: "step 3", "epoch 2", and "epoch end" for number 0. Nothing hangs on its being
+ * heard. */
 static void tell(const struct job *job, const char *what, unsigned number)
 {
     char text[32];

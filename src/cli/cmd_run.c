@@ -324,9 +324,22 @@ const struct cli_command cmd_run = {
          "sampled power, or an estimate) and an interval that holds the true energy in 95 of 100 runs; the "
          "error of the board's sensor itself, which no software sees, stands beside it. What is not known "
          "says why. CPUs and memory are measured for the whole machine, whoever uses them.",
-         "Nothing is set on any device, except that what a program left that was killed together with its "
-         "guard is put back: before the start, and at the end what this program left. A fault of measuring "
-         "never stops the program nor changes its exit "
+         "With --tune, a program that reports its steps gets the power limit that is best for --objective "
+         "within "
+         "--max-slowdown: limits are tried on its steps as they come, the best is kept, and what stood "
+         "before is put "
+         "back at the end, by a guard process also after kill -9. The program appends a line for each step "
+         "to the "
+         "descriptor whose number is in FLYBALL_STEP_FD; 'epoch 1' begins an epoch and 'epoch end' ends it, "
+         "so that "
+         "evaluation is left out. Such a write never waits nor fails, whatever becomes of this process. "
+         "Where limits "
+         "may not be turned the program runs as it is, and the report says why.",
+         "Without --tune nothing is set on any device, except that what a program left that was killed "
+         "together "
+         "with its guard is put back: before the start, and at the end what this program left. A fault of "
+         "measuring never stops the program nor "
+         "changes its exit "
          "status; with FLYBALL_DISABLE=1 the program takes the place of this one at once.",
          "Signals sent to this process are passed on to the program; those of the terminal reach it from the "
          "terminal. The program runs on should this process be killed.",
@@ -346,6 +359,8 @@ const struct cli_command cmd_run = {
     .examples = {{"flyball run -- python train.py", "measure a training run"},
                  {"flyball run -i 0,1 --output run.json -- ./train.sh --epochs 3",
                   "measure two GPUs, and keep the report"},
+                 {"flyball run --tune --max-slowdown 3% -- python train.py",
+                  "tune a training that reports its steps"},
                  {"srun flyball run --output run-%t.json -- python train.py",
                   "measure every task of a Slurm job; each GPU counts once"}},
     .run = run_run,

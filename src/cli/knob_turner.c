@@ -7,7 +7,8 @@
 
 static const double mw_per_w = 1e3;
 
-static int read_w(const struct device *gpu, enum quantity quantity, double *out_w, struct fly_error *out_error)
+static int read_w(const struct device *gpu, enum quantity quantity, double *out_w,
+                  struct fly_error *out_error)
 {
     struct device_reading reading;
     const struct reading *value = &reading.values[quantity];
@@ -28,7 +29,7 @@ static int range(void *data, struct fly_turner_range *out_range, struct fly_erro
     struct fly_turner_range common = {.lowest_w = 0, .highest_w = INFINITY};
 
     for (size_t i = 0; i < turner->count; i++) {
-        double lowest_w, highest_w;
+        double lowest_w = 0, highest_w = 0;
         int result = read_w(turner->devices[i], QUANTITY_POWER_LIMIT_MIN, &lowest_w, out_error);
 
         if (result == 0)
@@ -54,7 +55,8 @@ static int set(void *data, double limit_w, struct fly_error *out_error)
     for (size_t i = 0; i < turner->count; i++)
         limits_mw[i] = llround(limit_w * mw_per_w);
     result = knob_set(turner->knob, limits_mw, &error);
-    turner->fault = result;
+    if (turner->fault == 0)
+        turner->fault = result;
     if (result < 0 && out_error != NULL)
         *out_error = error;
     return result;
@@ -63,7 +65,7 @@ static int set(void *data, double limit_w, struct fly_error *out_error)
 static int standing(void *data, double *out_limit_w, struct fly_error *out_error)
 {
     const struct knob_turner *turner = data;
-    double first_w = NAN, other_w;
+    double first_w = NAN, other_w = NAN;
 
     for (size_t i = 0; i < turner->count; i++) {
         int result = read_w(turner->devices[i], QUANTITY_POWER_LIMIT, &other_w, out_error);
@@ -76,7 +78,8 @@ static int standing(void *data, double *out_limit_w, struct fly_error *out_error
             return error_set(out_error, FLY_ESTATE,
                              "the limits of GPU %u and GPU %u differ, %g and %g W; give them one, or choose "
                              "GPUs with -i",
-                             turner->devices[0]->info.index, turner->devices[i]->info.index, first_w, other_w);
+                             turner->devices[0]->info.index, turner->devices[i]->info.index, first_w,
+                             other_w);
     }
     *out_limit_w = first_w;
     return 0;

@@ -17,7 +17,7 @@ struct knob_turner {
     struct knob *knob;                   /* borrowed, as are */
     const struct device *const *devices; /* those it was opened with */
     size_t count;
-    int fault; /* the code of the newest call that could not set; 0: none */
+    int fault; /* the code of the first call that could not set; 0: none */
 };
 
 extern const struct fly_turner knob_turner;

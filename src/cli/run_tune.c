@@ -43,7 +43,7 @@ int run_tune_read(const struct cli_call *call, struct run_tune *out_tune, struct
     out_tune->wanted = cli_flag(call, "tune");
     out_tune->lines = (struct step_lines){.file = -1, .notice = -1, .program_end = -1};
     for (size_t i = 0; !out_tune->wanted && i < sizeof names / sizeof names[0]; i++) {
-        if (cli_set(call, names[i]))
+        if (cli_source(call, names[i]) == CLI_OPTION)
             return cli_usage(call, out_error, "--%s is about --tune, which is not given", names[i]);
     }
     out_tune->objective = (struct fly_objective){
@@ -104,8 +104,7 @@ static int open_tuner(struct run_tune *tune, struct fly_error *out_error)
         .profile_steps = tune->profile_steps,
     };
 
-    tune->turner =
-        (struct knob_turner){.knob = tune->knob, .devices = tune->gpus, .count = tune->gpu_count};
+    tune->turner = (struct knob_turner){.knob = tune->knob, .devices = tune->gpus, .count = tune->gpu_count};
     return fly_tuner_new(&options, &tune->tuner, out_error);
 }
 
@@ -148,7 +147,8 @@ static void say_permission(struct run_tune *tune)
 {
     if (tune->reported && tune->report.reason == FLY_TUNER_SET_FAILED && tune->turner.fault == FLY_EPERM &&
         geteuid() != 0)
-        put_off(tune, "the driver lets root alone set limits; 'sudo -E flyball run --tune -- PROGRAM' would tune");
+        put_off(tune,
+                "the driver lets root alone set limits; 'sudo -E flyball run --tune -- PROGRAM' would tune");
 }
 
 static void epoch_end(struct run_tune *tune)
@@ -256,7 +256,8 @@ void run_tune_end(struct run_tune *tune)
         knob_close(tune->knob, tune->knob_reports);
     tune->knob = NULL;
     if (tune->lines.events[STEP_BEGIN] == 0)
-        put_off(tune, "the program reported no step; a line for each, written to the descriptor in " STEP_VARIABLE
-                      ", is what tuning goes by");
+        put_off(tune,
+                "the program reported no step; a line for each, written to the descriptor in " STEP_VARIABLE
+                ", is what tuning goes by");
     step_lines_close(&tune->lines);
 }

@@ -11,9 +11,8 @@ enum { KEY_MAX = 64, WISH_MAX = 96 };
 
 static const double ms_per_s = 1e3, percent = 100, w_per_mw = 1e-3;
 
-static const char *const bound_names[] = {[FLY_TUNER_BOUND_UNKNOWN] = "unknown",
-                                          [FLY_TUNER_UNBOUND] = "no",
-                                          [FLY_TUNER_BOUND] = "yes"};
+static const char *const bound_names[] = {
+    [FLY_TUNER_BOUND_UNKNOWN] = "unknown", [FLY_TUNER_UNBOUND] = "no", [FLY_TUNER_BOUND] = "yes"};
 static const char *const state_names[] = {[FLY_TUNER_SEARCHING] = "searching",
                                           [FLY_TUNER_CHECKING] = "checking",
                                           [FLY_TUNER_SETTLED] = "settled",
@@ -139,7 +138,7 @@ static void put_back(const struct run_tune *tune, struct buffer *out)
         if (report->state == KNOB_STUCK)
             buffer_printf(out, "    %s; 'flyball power restore -i %u' tries again\n", report->error.text,
                           tune->gpus[i]->info.index);
-        else if (report->set_mw > 0 && report->state == KNOB_UNTURNED)
+        else if (report->set_mw > 0 && report->state == KNOB_UNTURNED && tune->turner.fault != FLY_EPERM)
             buffer_printf(out, "    GPU %u: %g W again\n", tune->gpus[i]->info.index,
                           (double)report->previous_mw * w_per_mw);
         else if (report->state == KNOB_FOREIGN)
@@ -159,7 +158,10 @@ void run_tune_text(const struct run_tune *tune, struct buffer *out)
                       (unsigned long long)tune->lines.events[STEP_MALFORMED]);
     if (tune->reported) {
         if (report->state == FLY_TUNER_STOPPED)
-            buffer_printf(out, "  tuning stopped, %s: %s\n", fly_tuner_reason_name(report->reason), report->text);
+            buffer_printf(out, "  tuning stopped, %s: %s\n", fly_tuner_reason_name(report->reason),
+                          report->text);
+        if (report->state == FLY_TUNER_STOPPED && report->reason == FLY_TUNER_NO_FIGURE)
+            buffer_puts(out, "    more --profile-steps make windows longer\n");
         put_choice(tune, out);
         put_points(tune, out);
         put_cost(report, out);
@@ -212,7 +214,8 @@ static json_t *gpus_value(const struct run_tune *tune)
 
         json_object_set_new(row, "index", json_integer(tune->gpus[i]->info.index));
         json_object_set_new(row, "end", json_string(back_names[report->state]));
-        set_real(row, "limit_before_w", report->previous_mw > 0 ? (double)report->previous_mw * w_per_mw : NAN,
+        set_real(row, "limit_before_w",
+                 report->previous_mw > 0 ? (double)report->previous_mw * w_per_mw : NAN,
                  "the driver does not say");
         json_array_append_new(list, row);
     }
@@ -239,8 +242,9 @@ json_t *run_tune_json(const struct run_tune *tune)
     const struct fly_tuner_point *chosen = chosen_point(tune);
     json_t *value = json_object();
 
-    json_object_set_new(value, "state",
-                        json_string(!tune->reported || tune->off[0] != '\0' ? "off" : state_names[report->state]));
+    json_object_set_new(
+        value, "state",
+        json_string(!tune->reported || tune->off[0] != '\0' ? "off" : state_names[report->state]));
     json_object_set_new(value, "off", tune->off[0] != '\0' ? text_value(tune->off) : json_null());
     json_object_set_new(value, "reason",
                         tune->reported ? json_string(fly_tuner_reason_name(report->reason)) : json_null());
@@ -250,7 +254,8 @@ json_t *run_tune_json(const struct run_tune *tune)
     json_object_set_new(value, "eta", json_real(tune->objective.eta));
     set_real(value, "max_slowdown", tune->objective.max_slowdown, "there is no bound");
     json_object_set_new(value, "steps", json_integer((json_int_t)tune->lines.events[STEP_BEGIN]));
-    json_object_set_new(value, "malformed_lines", json_integer((json_int_t)tune->lines.events[STEP_MALFORMED]));
+    json_object_set_new(value, "malformed_lines",
+                        json_integer((json_int_t)tune->lines.events[STEP_MALFORMED]));
     set_real(value, "start_limit_w", tune->reported ? report->start_limit_w : NAN, "tuning did not begin");
     set_real(value, "chosen_limit_w", chosen != NULL ? chosen->limit_w : NAN, no_choice);
     set_real(value, "promised_slowdown", promised(tune, chosen), no_choice);

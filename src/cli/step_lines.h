@@ -63,7 +63,8 @@ bool step_lines_next(struct step_lines *lines, enum step_event *out_event);
 
 void step_lines_close(struct step_lines *lines);
 
-/* What a line of text without its end says. Malformed: too long, control characters, or an epoch without number. */
+/* What a line of text without its end says. Malformed: too long, control characters, or an epoch without
+ * number. */
 enum step_event step_line_event(const char *line, size_t length);
 
 #endif
