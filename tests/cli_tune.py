@@ -13,17 +13,22 @@ import sys
 import time
 
 import tap
-from power_machine import (CLEAN, DEFAULT_W, EMULATOR, FLYBALL, HOME, NOBODY, WHERE, back_within, emulator, ended, gone, guard_of,
+from power_machine import (CLEAN, DEFAULT_W, EMULATOR, FLYBALL, HOME, NOBODY, SANITIZED, WHERE, back_within, emulator, ended, gone, guard_of,
                            kill_program, limits, machine, wait_for)
 
 EXACT = ["--sensor", "exact", "--counter-period-ms", "0"]
 # A step of 8 ms at full clock that wants most of what the board gives.
 STEPS = ["--sample-ms", "0.01", "--step-ms", "5.5", "--batch-size", "256"]
+IDLE_W = 80
 LIMITS = list(range(400, 99, -25))
 
 
 def train(gpu="0", steps=3000):
     return [str(EMULATOR), "train", "--gpu", str(gpu), *STEPS, "--steps", str(steps)]
+
+
+def gpus():
+    return json.loads(emulator("show", "--json"))["gpus"]
 
 
 # Reports a step every 10 ms until it is told to flood; a write that failed would show in its status.
@@ -66,20 +71,18 @@ def tuning(program):
 
 
 def measure_all():
-    """Every limit measured by itself, on a GPU of its own: time and energy of a step."""
-    steps, points, processes = 100, {}, []
+    """Every limit measured by itself, on a GPU of its own: true time and energy of a step."""
+    steps, points = 100, {}
     for gpu, limit in enumerate(LIMITS):
         emulator("set", "--gpu", gpu, "--limit-w", limit)
-    for gpu in range(len(LIMITS)):
-        processes.append(subprocess.Popen([FLYBALL, "run", "--quiet", "-i", str(gpu), *WHERE, "--output", str(HOME / f"all{gpu}.json"), "--",
-                                           *train(gpu, steps)], env=CLEAN, cwd=HOME, stdout=subprocess.PIPE, text=True))
+    processes = [subprocess.Popen(train(gpu, steps), env=CLEAN, stdout=subprocess.PIPE, text=True) for gpu in range(len(LIMITS))]
+    wait_for(lambda: all(gpu["true_power_w"] > IDLE_W for gpu in gpus()), "all are at work")
+    drawn = [gpu["true_power_w"] for gpu in gpus()]
     for gpu, process in enumerate(processes):
         output = process.communicate(timeout=60)[0]
-        tap.equal(process.returncode, 0)
-        device = [row for row in json.loads((HOME / f"all{gpu}.json").read_text())["devices"] if row["kind"] == "GPU"][0]
+        tap.equal((process.returncode, drawn[gpu] > IDLE_W), (0, True), output)
         time_s = float(output.split(" in ")[1].split()[0]) / steps
-        points[LIMITS[gpu]] = (time_s, device["mean_power_w"] * time_s)
-    for gpu in range(len(LIMITS)):
+        points[LIMITS[gpu]] = (time_s, drawn[gpu] * time_s)
         emulator("set", "--gpu", gpu, "--limit-w", DEFAULT_W)
     return points
 
@@ -97,11 +100,15 @@ def check_document(said):
     tap.equal([(gpu["end"], gpu["limit_before_w"]) for gpu in said["gpus"]], [("put back", 400.0)])
 
 
+# Where the steps of a busy machine vary, a choice within a bound keeps its distance from it: by one limit here.
+NEAR = 1.12 if SANITIZED else 1.06
+
+
 def check_choice(points, said, bound, score):
     fastest = points[400][0]
     best = min(score(*point) for point in points.values() if point[0] <= bound * fastest)
     chosen = points[int(said["chosen_limit_w"])]
-    tap.equal(score(*chosen) <= 1.03 * best, True, f"{said['chosen_limit_w']} W of {points}")
+    tap.equal(score(*chosen) <= (NEAR if bound < 99 else 1.03) * best, True, f"{said['chosen_limit_w']} W of {points}")
     tap.equal(chosen[0] <= 1.01 * bound * fastest, True, f"{said['chosen_limit_w']} W keeps the bound of {points}")
     tap.equal(said["measured_slowdown"] <= 1.02 * bound, True, said["measured_slowdown"])
 
@@ -202,7 +209,7 @@ def test_another_program_changes_the_limit():
 def test_somebody_elses_gpu():
     with machine(gpus=1), subprocess.Popen(train(), env=CLEAN, stdout=subprocess.DEVNULL) as other:
         try:
-            wait_for(lambda: json.loads(emulator("show", "--json"))["gpus"][0]["processes"], "the other is at work")
+            wait_for(lambda: gpus()[0]["processes"], "the other is at work")
             result, said = tune(["sh", "-c", "echo >&$FLYBALL_STEP_FD; echo ran; exit 4"])
             tap.equal((result.returncode, result.stdout, said["state"], limits()), (4, "ran\n", "off", [DEFAULT_W]), result.stderr)
             tap.contains(said["off"], str(other.pid))
