@@ -5,7 +5,7 @@
  */
 #include <string.h>
 
-#include "cli/step_lines.h"
+#include "train/step_lines.h"
 #include "fuzz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -6,6 +6,7 @@ usage: cli_tune.py FLYBALL SOURCE_ROOT
 
 import contextlib
 import json
+import math
 import os
 import signal
 import subprocess
@@ -13,18 +14,21 @@ import sys
 import time
 
 import tap
-from power_machine import (CLEAN, DEFAULT_W, EMULATOR, FLYBALL, HOME, NOBODY, SANITIZED, WHERE, back_within, emulator, ended, gone, guard_of,
-                           kill_program, limits, machine, wait_for)
+from power_machine import (CLEAN, DEFAULT_W, EMULATOR, FLYBALL, HOME, KNOBS, NOBODY, WHERE, back_within, emulator, ended, gone,
+                           guard_of, kill_program, limits, machine, wait_for)
 
 EXACT = ["--sensor", "exact", "--counter-period-ms", "0"]
 # A step of 8 ms at full clock that wants most of what the board gives.
 STEPS = ["--sample-ms", "0.01", "--step-ms", "5.5", "--batch-size", "256"]
-IDLE_W = 80
 LIMITS = list(range(400, 99, -25))
 
 
 def train(gpu="0", steps=3000):
     return [str(EMULATOR), "train", "--gpu", str(gpu), *STEPS, "--steps", str(steps)]
+
+
+# Within which limits are back on a busy machine; cli_power_back holds the promise of a second.
+BACK_S = 10.0
 
 
 def gpus():
@@ -44,6 +48,31 @@ for number in range(300000):
 """
 
 
+# Reports a step every 5 ms until a file is there, and says how many.
+WORKER = """
+import os, pathlib, sys, time
+fd, end, steps = int(os.environ["FLYBALL_STEP_FD"]), pathlib.Path(sys.argv[1]), 0
+while not end.exists():
+    os.write(fd, b"\\n")
+    steps += 1
+    time.sleep(0.005)
+print(steps, "steps")
+sys.exit(5)
+"""
+
+# Reports steps, and ends when they have been looked at: then the lock of a GPU has been taken.
+SHORT = """
+printf 'step %d\\n' $(seq 100) >&$FLYBALL_STEP_FD
+until ls "$1"/*.lock >/dev/null 2>&1; do sleep 0.01; done
+echo ran
+exit 4
+"""
+
+
+def short():
+    return ["sh", "-c", SHORT, "sh", str(KNOBS)]
+
+
 def command(program, *options):
     chosen = [] if "-i" in options else ["-i", "0"]
     return [FLYBALL, "run", "--tune", *chosen, *WHERE, *options, "--", *program]
@@ -60,9 +89,9 @@ def tune(program, *options, environment=None, **keywords):
 
 
 @contextlib.contextmanager
-def tuning(program):
+def tuning(program, *options):
     """A run whose first limit below the start's stands."""
-    with subprocess.Popen(command(program), env=CLEAN, cwd=HOME, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(command(program, *options), env=CLEAN, cwd=HOME, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         try:
             wait_for(lambda: limits()[0] != DEFAULT_W, "a limit is tried")
             yield process
@@ -71,23 +100,21 @@ def tuning(program):
 
 
 def measure_all():
-    """Every limit measured by itself, on a GPU of its own: true time and energy of a step."""
-    steps, points = 100, {}
-    for gpu, limit in enumerate(LIMITS):
-        emulator("set", "--gpu", gpu, "--limit-w", limit)
-    processes = [subprocess.Popen(train(gpu, steps), env=CLEAN, stdout=subprocess.PIPE, text=True) for gpu in range(len(LIMITS))]
-    wait_for(lambda: all(gpu["true_power_w"] > IDLE_W for gpu in gpus()), "all are at work")
-    drawn = [gpu["true_power_w"] for gpu in gpus()]
-    for gpu, process in enumerate(processes):
-        output = process.communicate(timeout=60)[0]
-        tap.equal((process.returncode, drawn[gpu] > IDLE_W), (0, True), output)
-        time_s = float(output.split(" in ")[1].split()[0]) / steps
-        points[LIMITS[gpu]] = (time_s, drawn[gpu] * time_s)
-        emulator("set", "--gpu", gpu, "--limit-w", DEFAULT_W)
+    """What a step takes at each limit, and its energy: the emulator's truth, in virtual time."""
+    points = {}
+    with machine(*EXACT, "--time", "virtual", gpus=1):
+        for limit in LIMITS:
+            emulator("set", "--gpu", 0, "--limit-w", limit)
+            emulator(*train(steps=1)[1:])
+            before = json.loads(emulator("show", "--json"))
+            emulator(*train(steps=1000)[1:])
+            after = json.loads(emulator("show", "--json"))
+            points[limit] = ((after["time_s"] - before["time_s"]) / 1000,
+                             (after["gpus"][0]["true_energy_j"] - before["gpus"][0]["true_energy_j"]) / 1000)
     return points
 
 
-def check_document(said):
+def check_document(said, gpu, bound, talk):
     tap.equal(sorted(key for key in said if not key.endswith("_unavailable")),
               ["backoffs", "chosen_limit_w", "eta", "gpus", "malformed_lines", "max_slowdown", "measured_slowdown", "objective", "off",
                "points", "promised_slowdown", "reason", "reason_text", "search", "searches", "start_limit_w", "state", "steps"])
@@ -98,51 +125,71 @@ def check_document(said):
     first = said["points"][0]
     tap.equal((first["mark"], abs(first["power_w"] * first["step_time_s"] / first["step_energy_j"] - 1) < 1e-6), ("valid", True))
     tap.equal([(gpu["end"], gpu["limit_before_w"]) for gpu in said["gpus"]], [("put back", 400.0)])
+    tap.equal((said["max_slowdown"], "max_slowdown_unavailable" in said), (bound, False) if bound < 99 else (None, True))
+    for piece in (f"tuning: {said['chosen_limit_w']:g} W for the least ", "searching took", f"GPU {gpu}: 400 W again"):
+        tap.contains(talk, piece)
 
 
-# Where the steps of a busy machine vary, a choice within a bound keeps its distance from it: by one limit here.
-NEAR = 1.12 if SANITIZED else 1.06
+def check_choice(said, bound, score):
+    """What would have been better by the run's own figures does not keep the bound for certain."""
+    valid = [point for point in said["points"] if point["mark"] == "valid"]
+    chosen = next(point for point in valid if point["limit_w"] == said["chosen_limit_w"])
+    fastest = valid[0]
+    least = score(chosen["step_time_s"], chosen["step_energy_j"])
+    for point in valid:
+        if said["backoffs"] == 0 and score(point["step_time_s"], point["step_energy_j"]) < 0.999 * least:
+            errors = [place["step_time_standard_error_s"] / place["step_time_s"] for place in (point, fastest)]
+            ratio = point["step_time_s"] / fastest["step_time_s"] * (1 + 2 * math.hypot(*errors))
+            tap.equal(ratio > 0.999 * bound, True, f"{point} is better than {chosen}")
 
 
-def check_choice(points, said, bound, score):
-    fastest = points[400][0]
-    best = min(score(*point) for point in points.values() if point[0] <= bound * fastest)
+def is_truly_best(points, said, bound, score):
+    """Within what a window of 40 steps can tell: with a bound, by one limit."""
+    best = min(score(*point) for point in points.values() if point[0] <= bound * points[400][0])
     chosen = points[int(said["chosen_limit_w"])]
-    tap.equal(score(*chosen) <= (NEAR if bound < 99 else 1.03) * best, True, f"{said['chosen_limit_w']} W of {points}")
-    tap.equal(chosen[0] <= 1.01 * bound * fastest, True, f"{said['chosen_limit_w']} W keeps the bound of {points}")
-    tap.equal(said["measured_slowdown"] <= 1.02 * bound, True, said["measured_slowdown"])
+    return score(*chosen) <= (1.09 if bound < 99 else 1.02) * best and chosen[0] <= 1.01 * bound * points[400][0]
+
+
+# Where other programs hold steps up, a window says what it saw: such a run is repeated.
+ATTEMPTS = 4
 
 
 def test_chooses_what_measuring_all_would():
     """Each objective on a GPU of its own, all at a time."""
-    cases = (
+    cases = [
         (["--objective", "energy"], 99.0, lambda time_s, energy_j: energy_j),
         (["--objective", "energy", "--max-slowdown", "5%"], 1.05, lambda time_s, energy_j: energy_j),
         (["--eta", "0.5"], 99.0, lambda time_s, energy_j: 0.5 * energy_j + 0.5 * 400 * time_s),
-    )
-    with machine(*EXACT, gpus=len(LIMITS)):
-        points = measure_all()
-        processes = [subprocess.Popen(command(train(gpu, 900), *options, "-i", str(gpu), "--output", str(HOME / f"tuned{gpu}.json")), env=CLEAN,
-                                      cwd=HOME, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-                     for gpu, (options, _, _) in enumerate(cases)]
-        for gpu, (options, bound, score) in enumerate(cases):
-            status, _, talk = ended(processes[gpu])
-            tap.equal((status, limits()[gpu]), (0, DEFAULT_W), talk)
-            said = json.loads((HOME / f"tuned{gpu}.json").read_text())["tune"]
-            tap.equal((said["state"], said["steps"]), ("settled", 900), talk)
-            check_document(said)
-            check_choice(points, said, bound, score)
-            tap.equal((said["max_slowdown"], "max_slowdown_unavailable" in said), (bound, False) if bound < 99 else (None, True), options)
-            for piece in (f"tuning: {said['chosen_limit_w']:g} W for the least ", "searching took", f"GPU {gpu}: 400 W again"):
-                tap.contains(talk, piece)
+    ]
+    points, said = measure_all(), {}
+    with machine(*EXACT, gpus=len(cases)):
+        for _ in range(ATTEMPTS):
+            processes = [subprocess.Popen(command(train(gpu, 900), *options, "-i", str(gpu), "--output", str(HOME / f"tuned{gpu}.json")),
+                                          env=CLEAN, cwd=HOME, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+                         for gpu, (options, _, _) in enumerate(cases)]
+            for gpu, (options, bound, score) in enumerate(cases):
+                status, _, talk = ended(processes[gpu])
+                tap.equal((status, limits()[gpu]), (0, DEFAULT_W), talk)
+                said[gpu] = json.loads((HOME / f"tuned{gpu}.json").read_text())["tune"]
+                tap.equal(said[gpu]["steps"], 900, talk)
+                if said[gpu]["state"] == "settled":
+                    check_document(said[gpu], gpu, bound, talk)
+                    check_choice(said[gpu], bound, score)
+            if all(said[gpu]["state"] == "settled" and is_truly_best(points, said[gpu], bound, score) for gpu, (_, bound, score) in enumerate(cases)):
+                return
+    raise AssertionError(f"{[(said[gpu]['state'], said[gpu]['chosen_limit_w']) for gpu in said]} were chosen, {points} is true")
 
 
 def test_ends_in_the_search():
-    with machine(*EXACT, gpus=1):
-        result, said = tune(train(steps=120))
-        tap.equal((result.returncode, said["state"], said["chosen_limit_w"], limits()), (0, "searching", None, [DEFAULT_W]), result.stderr)
-        tap.contains(result.stderr, "the program ended during the search; nothing was chosen")
-        tap.equal(said["steps"], 120)
+    """At a limit that is on trial."""
+    (HOME / "end").unlink(missing_ok=True)
+    with machine(*EXACT, gpus=1), tuning([sys.executable, "-c", WORKER, str(HOME / "end")], "--output", str(HOME / "report.json")) as process:
+        (HOME / "end").touch()
+        status, output, talk = ended(process)
+        said = json.loads((HOME / "report.json").read_text())["tune"]
+        tap.equal((status, said["state"], said["chosen_limit_w"], limits()), (5, "searching", None, [DEFAULT_W]), talk)
+        tap.contains(talk, "the program ended during the search; nothing was chosen")
+        tap.equal(f"{said['steps']} steps\n", output)
 
 
 def test_back_after_a_signal():
@@ -150,7 +197,7 @@ def test_back_after_a_signal():
         for number in (signal.SIGTERM, signal.SIGINT):
             with tuning(train()) as process:
                 process.send_signal(number)
-                back_within([DEFAULT_W], f"signal {number}")
+                back_within([DEFAULT_W], f"signal {number}", BACK_S)
                 status, _, talk = ended(process)
                 tap.equal(status, 128 + signal.SIGTERM, talk)
 
@@ -160,7 +207,7 @@ def test_gpus_of_one_job_together():
                                            stderr=subprocess.PIPE, text=True) as process:
         wait_for(lambda: limits()[0] == limits()[1] < DEFAULT_W, "one limit stands on both")
         process.send_signal(signal.SIGTERM)
-        back_within([DEFAULT_W] * 2, "SIGTERM")
+        back_within([DEFAULT_W] * 2, "SIGTERM", BACK_S)
         status, _, talk = ended(process)
         tap.equal(status, 128 + signal.SIGTERM, talk)
 
@@ -168,8 +215,8 @@ def test_gpus_of_one_job_together():
 def test_limits_that_differ():
     with machine(*EXACT):
         emulator("set", "--gpu", 1, "--limit-w", 300)
-        result, said = tune(train(steps=20), "-i", "0,1")
-        tap.equal((result.returncode, said["state"], limits()), (0, "off", [DEFAULT_W, 300]), result.stderr)
+        result, said = tune(short(), "-i", "0,1")
+        tap.equal((result.returncode, said["state"], limits()), (4, "off", [DEFAULT_W, 300]), result.stderr)
         tap.contains(said["off"], "the limits of GPU 0 and GPU 1 differ, 400 and 300 W")
 
 
@@ -180,7 +227,7 @@ def test_back_after_kill():
             (HOME / name).unlink(missing_ok=True)
         with tuning([sys.executable, "-c", REPORTER, str(HOME)]) as process:
             process.kill()
-            back_within([DEFAULT_W], "kill -9")
+            back_within([DEFAULT_W], "kill -9", BACK_S)
         tap.equal((HOME / "fine").exists(), False)
         (HOME / "flood").touch()
         wait_for((HOME / "fine").exists, "the program has written 300000 lines that nobody reads")
@@ -191,7 +238,7 @@ def test_goes_on_without_its_guard():
         with tuning(train(steps=300)) as process:
             guard = guard_of(process)
             kill_program(guard)
-            back_within([DEFAULT_W], "the guard is killed", 2.0)
+            back_within([DEFAULT_W], "the guard is killed", BACK_S)
             status, _, talk = ended(process)
             tap.equal((status, limits(), gone(guard)), (0, [DEFAULT_W], True), talk)
             tap.contains(talk, "tuning off: ")
@@ -210,7 +257,7 @@ def test_somebody_elses_gpu():
     with machine(gpus=1), subprocess.Popen(train(), env=CLEAN, stdout=subprocess.DEVNULL) as other:
         try:
             wait_for(lambda: gpus()[0]["processes"], "the other is at work")
-            result, said = tune(["sh", "-c", "echo >&$FLYBALL_STEP_FD; echo ran; exit 4"])
+            result, said = tune(short())
             tap.equal((result.returncode, result.stdout, said["state"], limits()), (4, "ran\n", "off", [DEFAULT_W]), result.stderr)
             tap.contains(said["off"], str(other.pid))
             tap.equal(result.stderr.count("tuning off: "), 1)
@@ -224,8 +271,8 @@ def test_operators_lock():
         path.mkdir(parents=True)
         (path / "readonly").touch()
         try:
-            result, said = tune(train(steps=20))
-            tap.equal((result.returncode, said["state"], limits()), (0, "off", [DEFAULT_W]), result.stderr)
+            result, said = tune(short())
+            tap.equal((result.returncode, said["state"], limits()), (4, "off", [DEFAULT_W]), result.stderr)
             tap.contains(said["off"], "readonly")
         finally:
             (path / "readonly").unlink()
@@ -242,10 +289,10 @@ def test_without_permission():
     with machine(gpus=1):
         emulator("stop")
         emulator("start", "--gpus", 1, "--shared=yes", *EXACT)
-        loop = "i=0; while [ $i -lt 160 ]; do echo >&$FLYBALL_STEP_FD; sleep 0.01; i=$((i + 1)); done; echo ran"
-        result, said = tune(["sh", "-c", loop], **user)
-        tap.equal((result.returncode, result.stdout, said is None), (0, "ran\n", False), result.stderr)
-        tap.equal((result.returncode, result.stdout, said["state"], limits()), (0, "ran\n", "off", [DEFAULT_W]), result.stderr)
+        emulator("set", "--gpu", 0, "--limit-w", 300)
+        result, said = tune(short(), **user)
+        tap.equal((result.returncode, result.stdout, said is None), (4, "ran\n", False), result.stderr)
+        tap.equal((result.returncode, result.stdout, said["state"], limits()), (4, "ran\n", "off", [300]), result.stderr)
         tap.contains(result.stderr, "'sudo -E flyball run --tune -- PROGRAM'")
         tap.equal("W again" in result.stderr, False, result.stderr)
 
@@ -258,6 +305,23 @@ def test_no_steps():
             if status != 127:
                 tap.equal((said["state"], said["steps"], said["gpus"]), ("off", 0, []), program)
                 tap.contains(result.stderr, "tuning off: the program reported no step")
+
+
+def test_ends_before_its_steps_are_seen():
+    """Nobody looks while this process is stopped."""
+    stops = "kill -STOP $PPID; until grep -q '^State:.T' /proc/$PPID/status; do sleep 0.01; done; echo >&$FLYBALL_STEP_FD; echo $$; exit 4"
+    with machine(gpus=1), subprocess.Popen(command(["sh", "-c", stops], "--output", str(HOME / "report.json")), env=CLEAN, cwd=HOME,
+                                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            pid = int(process.stdout.readline())
+            wait_for(lambda: gone(pid), "the program has ended")
+            process.send_signal(signal.SIGCONT)
+            status, _, talk = ended(process)
+            said = json.loads((HOME / "report.json").read_text())["tune"]
+            tap.equal((status, said["state"], said["steps"], said["gpus"]), (4, "off", 1, []), talk)
+            tap.contains(said["off"], "the program had ended before its steps were seen")
+        finally:
+            process.kill()
 
 
 def test_malformed_lines():
@@ -295,7 +359,7 @@ def test_a_program_that_is_slow_to_end_is_not_waited_for_twice():
     with machine(*EXACT, gpus=1):
         begin = time.monotonic()
         result, _ = tune(["sh", "-c", "echo >&$FLYBALL_STEP_FD; sleep 0.3"])
-        tap.equal((result.returncode, time.monotonic() - begin < 5), (0, True))
+        tap.equal((result.returncode, time.monotonic() - begin < 20), (0, True))
 
 
 tap.main(globals())

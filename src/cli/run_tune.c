@@ -243,21 +243,28 @@ void run_tune_wait(struct run_tune *tune, struct child *child, const struct devi
     child_wait(child);
 }
 
+/* Lines of a program that ended at once are counted; nothing is begun for them. */
+static void take_late_lines(struct run_tune *tune)
+{
+    for (enum step_event event; step_lines_next(&tune->lines, &event);)
+        ;
+    if (tune->lines.events[STEP_BEGIN] == 0)
+        put_off(tune,
+                "the program reported no step; a line for each, written to the descriptor in " STEP_VARIABLE
+                ", is what tuning goes by");
+    else if (!tune->tried)
+        put_off(tune, "the program had ended before its steps were seen");
+}
+
 void run_tune_end(struct run_tune *tune)
 {
     if (!tune->wanted)
         return;
-    /* Of a program that ended at once, to be counted; nothing is begun for them. */
-    for (enum step_event event; step_lines_next(&tune->lines, &event);)
-        ;
+    take_late_lines(tune);
     close_tuner(tune);
     say_permission(tune);
     if (tune->knob != NULL)
         knob_close(tune->knob, tune->knob_reports);
     tune->knob = NULL;
-    if (tune->lines.events[STEP_BEGIN] == 0)
-        put_off(tune,
-                "the program reported no step; a line for each, written to the descriptor in " STEP_VARIABLE
-                ", is what tuning goes by");
     step_lines_close(&tune->lines);
 }

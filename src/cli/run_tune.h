@@ -12,8 +12,8 @@
 #include "cli/call.h"
 #include "cli/child.h"
 #include "cli/command.h"
-#include "cli/knob_turner.h"
-#include "cli/step_lines.h"
+#include "train/knob_turner.h"
+#include "train/step_lines.h"
 
 /*
  * The tuning half of `flyball run --tune`.

@@ -198,6 +198,8 @@ static json_t *points_value(const struct run_tune *tune)
         json_object_set_new(row, "bound", json_string(bound_names[point->bound]));
         set_real(row, "power_w", valid ? point->power_w : NAN, unmeasured);
         set_real(row, "step_time_s", valid ? point->time_s : NAN, unmeasured);
+        set_real(row, "step_time_standard_error_s", valid ? point->time_s * point->time_error : NAN,
+                 unmeasured);
         set_real(row, "step_energy_j", valid ? point->power_w * point->time_s : NAN, unmeasured);
         json_array_append_new(list, row);
     }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef FLYBALL_CLI_KNOB_TURNER_H
-#define FLYBALL_CLI_KNOB_TURNER_H
+#ifndef FLYBALL_TRAIN_KNOB_TURNER_H
+#define FLYBALL_TRAIN_KNOB_TURNER_H
 
 #include <flyball/tuner.h>
 

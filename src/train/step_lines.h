@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef FLYBALL_CLI_STEP_LINES_H
-#define FLYBALL_CLI_STEP_LINES_H
+#ifndef FLYBALL_TRAIN_STEP_LINES_H
+#define FLYBALL_TRAIN_STEP_LINES_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/step_lines.h"
+#include "train/step_lines.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/knob_turner.h"
+#include "train/knob_turner.h"
 
 #include <math.h>
 
