@@ -89,11 +89,297 @@ static void test_states_are_destroyed(void **state)
     arena_deinit(&arena);
 }
 
+/* ---- a job in which everything happens, at random ---- */
+
+enum { BATCHES = 5, EVENTS = 400, STATE_BYTES = 1 << 20 };
+
+struct life {
+    struct arena arena;
+    struct decider decider;
+};
+
+static const struct batch_choice five_batches[BATCHES] = {{16, limits_w, LIMITS},
+                                                          {32, limits_w, LIMITS},
+                                                          {64, limits_w, LIMITS},
+                                                          {128, limits_w, LIMITS},
+                                                          {256, limits_w, LIMITS}};
+static const struct fly_objective energy_within = {
+    .kind = FLY_OBJECTIVE_ENERGY, .eta = 0.5, .max_slowdown = 1.2};
+
+static void begin(struct life *life, const struct job_spec *job, const struct batch_policy *policy,
+                  const struct policy_parameters *parameters)
+{
+    arena_init(&life->arena, 64 << 20);
+    assert_int_equal(decider_init(&life->decider, job, policy, parameters, &life->arena, NULL), 0);
+}
+
+static void finish(struct life *life)
+{
+    decider_deinit(&life->decider);
+    arena_deinit(&life->arena);
+}
+
+static void tell(struct life *life, const struct event *event)
+{
+    struct fly_error error;
+
+    if (decider_fold(&life->decider, event, &error) < 0)
+        fail_msg("%s", error.text);
+}
+
+static void tell_profile(struct life *life, size_t batch)
+{
+    const struct fly_power_point points[LIMITS] = {
+        {100, 95, 1.5 + (double)batch}, {150, 130, 1.1 + (double)batch}, {200, 180, 1.0 + (double)batch}};
+
+    tell(life, &(struct event){.kind = EVENT_PROFILE_MEASURED,
+                               .measured = &(struct profile_measured){batch, points, LIMITS}});
+}
+
+/* One whole trial, as it was proposed; what befalls it is drawn. */
+static void live_through(struct life *life, const struct proposal *proposal, uint64_t recurrence,
+                         uint64_t *random)
+{
+    /* Mostly good; at times each of the other ends. */
+    enum trial_outcome outcome =
+        (enum trial_outcome)(test_uniform(random) < 0.7 ? 0 : test_below(random, TRIAL_OUTCOME_COUNT));
+    struct trial_ended ended = {.trial = life->decider.trials,
+                                .recurrence = recurrence,
+                                .batch = proposal->batch,
+                                .outcome = outcome,
+                                .energy_j = 1000.0 * (1.0 + (double)proposal->batch + test_uniform(random)),
+                                .time_s = 10.0 * (1.0 + test_uniform(random))};
+
+    tell(life, &(struct event){.kind = EVENT_RECURRENCE_BEGUN});
+    tell(life, &(struct event){.kind = EVENT_TRIAL_PROPOSED, .proposed = proposal});
+    if (decider_wants_profile(&life->decider, proposal))
+        tell_profile(life, proposal->batch);
+    ended.limit_w = decider_limit_w(&life->decider, proposal);
+    if (outcome == TRIAL_OUT_OF_MEMORY && proposal->batch < 3)
+        ended.outcome = TRIAL_CRASHED; /* the smaller ones always fit */
+    tell(life, &(struct event){.kind = EVENT_TRIAL_ENDED, .ended = &ended});
+    if (ended.outcome == TRIAL_OUT_OF_MEMORY)
+        tell(life, &(struct event){.kind = EVENT_BATCHES_EXCLUDED, .first_excluded = proposal->batch});
+    if (ended.outcome == TRIAL_EXPIRED && test_below(random, 2) == 0) {
+        ended.outcome = TRIAL_REACHED;
+        ended.late = true;
+        tell(life, &(struct event){.kind = EVENT_TRIAL_ENDED, .ended = &ended});
+    }
+}
+
+static bool same_proposal(int one_code, const struct proposal *one, int other_code,
+                          const struct proposal *other)
+{
+    return one_code == other_code &&
+           (one_code < 0 || (one->batch == other->batch && one->limit_rule == other->limit_rule &&
+                             one->limit_w == other->limit_w && one->reason == other->reason &&
+                             one->random_after.state == other->random_after.state));
+}
+
+/* Goes through bytes and back; then both must decide alike. */
+static void reincarnate(struct life *life, const struct job_spec *job, const struct batch_policy *policy,
+                        const struct policy_parameters *parameters)
+{
+    struct life loaded;
+    struct buffer bytes, again;
+    struct bytes_reader reader;
+
+    buffer_init(&bytes, STATE_BYTES);
+    buffer_init(&again, STATE_BYTES);
+    decider_save(&life->decider, &bytes);
+    assert_int_equal(bytes.error, 0);
+    begin(&loaded, job, policy, parameters);
+    reader = bytes_reader(bytes.data, bytes.length);
+    assert_int_equal(decider_load(&loaded.decider, &reader, NULL), 0);
+    assert_true(bytes_whole(&reader));
+    decider_save(&loaded.decider, &again);
+    assert_int_equal(again.length, bytes.length);
+    assert_memory_equal(again.data, bytes.data, bytes.length);
+    /* Half of it is no state. */
+    if (bytes.length > 16) {
+        struct life cut;
+
+        begin(&cut, job, policy, parameters);
+        reader = bytes_reader(bytes.data, bytes.length / 2);
+        assert_int_equal(decider_load(&cut.decider, &reader, NULL), 1);
+        finish(&cut);
+    }
+    buffer_deinit(&again);
+    buffer_deinit(&bytes);
+    finish(life);
+    *life = loaded;
+    life->decider.arena = &life->arena;
+}
+
+/* Two lives with equal events: one goes through a snapshot now and then. They never differ. */
+static void test_snapshots(void **state)
+{
+    static const struct {
+        const struct batch_policy *policy;
+        struct policy_parameters parameters;
+        const struct fly_objective *objective;
+    } rows[] = {
+        {&batch_policy_default, {.beta = 2.0}, NULL},
+        {&batch_policy_fixed, {.beta = 2.0, .fixed_batch = 2, .fixed_limit_w = 150}, NULL},
+        {&batch_policy_grid, {.beta = 2.0}, NULL},
+        {&batch_policy_zeus, {.beta = 2.0, .seed = 3}, NULL},
+        {&batch_policy_zeus, {.beta = 2.0, .seed = 4, .window = 5, .overlapping = true}, &energy_within},
+        {&batch_policy_zeus,
+         {.beta = 2.0, .seed = 5, .generator = GENERATOR_NUMPY, .overlapping = true},
+         NULL},
+    };
+
+    (void)state;
+    for (size_t row = 0; row < COUNT(rows); row++) {
+        const struct job_spec job = {.name = "job",
+                                     .batches = five_batches,
+                                     .batch_count = BATCHES,
+                                     .default_batch = 2,
+                                     .max_epochs = 20,
+                                     .max_power_w = 200.0,
+                                     .eta = 0.5,
+                                     .objective = rows[row].objective};
+        struct life steady, reborn;
+        uint64_t random = row + 1;
+
+        begin(&steady, &job, rows[row].policy, &rows[row].parameters);
+        begin(&reborn, &job, rows[row].policy, &rows[row].parameters);
+        for (uint64_t i = 0; i < EVENTS; i++) {
+            struct proposal one, other;
+            int one_code = decider_propose(&steady.decider, i, 0, &one, NULL);
+            int other_code = decider_propose(&reborn.decider, i, 0, &other, NULL);
+            uint64_t luck = random;
+
+            if (!same_proposal(one_code, &one, other_code, &other))
+                fail_msg("row %zu, event %llu: proposals differ", row, (unsigned long long)i);
+            if (one_code < 0)
+                break;
+            live_through(&steady, &one, i, &luck);
+            live_through(&reborn, &one, i, &random);
+            assert_int_equal(luck, random);
+            if (test_below(&random, 5) == 0)
+                reincarnate(&reborn, &job, rows[row].policy, &rows[row].parameters);
+        }
+        finish(&steady);
+        finish(&reborn);
+    }
+}
+
+/* What does not fit is never proposed, and the way down goes on past it. */
+static void test_exclusion(void **state)
+{
+    static const struct batch_policy *const policies[] = {&batch_policy_grid, &batch_policy_zeus};
+
+    (void)state;
+    for (size_t p = 0; p < COUNT(policies); p++) {
+        for (size_t fits = 1; fits < BATCHES; fits++) {
+            const struct job_spec job = {.name = "job",
+                                         .batches = five_batches,
+                                         .batch_count = BATCHES,
+                                         .default_batch = 3,
+                                         .max_epochs = 20,
+                                         .max_power_w = 200.0,
+                                         .eta = 0.5};
+            const struct policy_parameters parameters = {.beta = 2.0, .overlapping = true};
+            size_t first = BATCHES, tried = 0, failures = 0;
+            struct life life;
+
+            begin(&life, &job, policies[p], &parameters);
+            for (uint64_t i = 0; i < 100; i++) {
+                struct trial_ended ended = {.trial = i, .energy_j = 1000, .time_s = 5};
+                struct proposal proposal;
+
+                assert_int_equal(decider_propose(&life.decider, i, 0, &proposal, NULL), 0);
+                assert_true(proposal.batch < first);
+                tell(&life, &(struct event){.kind = EVENT_TRIAL_PROPOSED, .proposed = &proposal});
+                tell_profile(&life, proposal.batch);
+                ended.batch = proposal.batch;
+                ended.limit_w = decider_limit_w(&life.decider, &proposal);
+                ended.outcome = proposal.batch < fits ? TRIAL_REACHED : TRIAL_OUT_OF_MEMORY;
+                tell(&life, &(struct event){.kind = EVENT_TRIAL_ENDED, .ended = &ended});
+                if (ended.outcome == TRIAL_OUT_OF_MEMORY) {
+                    failures++;
+                    first = proposal.batch;
+                    tell(&life, &(struct event){.kind = EVENT_BATCHES_EXCLUDED, .first_excluded = first});
+                } else {
+                    tried |= (size_t)1 << proposal.batch;
+                }
+            }
+            assert_int_equal(tried, ((size_t)1 << fits) - 1);
+            assert_true(failures >= 1 && failures <= BATCHES - fits);
+            finish(&life);
+        }
+    }
+}
+
+/* The objective's bound holds for power limits; without an objective eta alone chooses. */
+static void test_objective(void **state)
+{
+    static const struct {
+        struct fly_objective objective;
+        double limit_w;
+    } rows[] = {
+        {{FLY_OBJECTIVE_ENERGY, 0.5, INFINITY}, 100},  {{FLY_OBJECTIVE_ENERGY, 0.5, 1.2}, 150},
+        {{FLY_OBJECTIVE_ENERGY, 0.5, 1.0}, 200},       {{FLY_OBJECTIVE_TIME, 0.5, INFINITY}, 200},
+        {{FLY_OBJECTIVE_LOWEST_LIMIT, 0.5, 1.2}, 150}, {{FLY_OBJECTIVE_COST, 1.0, INFINITY}, 100},
+        {{FLY_OBJECTIVE_COST, 0.0, INFINITY}, 200},
+    };
+    static const struct fly_power_point points[LIMITS] = {{100, 80, 1.5}, {150, 130, 1.1}, {200, 180, 1.0}};
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        const struct job_spec job = {.name = "job",
+                                     .batches = batches,
+                                     .batch_count = 1,
+                                     .max_epochs = 20,
+                                     .max_power_w = 400.0,
+                                     .gpu_count = 2,
+                                     .eta = objective_eta(&rows[i].objective),
+                                     .objective = &rows[i].objective};
+        const struct proposal proposal = {.limit_rule = LIMIT_PROFILED};
+        struct life life;
+
+        begin(&life, &job, &batch_policy_zeus, &(struct policy_parameters){.beta = 2.0});
+        tell(&life, &(struct event){.kind = EVENT_PROFILE_MEASURED,
+                                    .measured = &(struct profile_measured){0, points, LIMITS}});
+        check_double(decider_limit_w(&life.decider, &proposal), rows[i].limit_w);
+        finish(&life);
+    }
+}
+
+/* Target before the epochs before the cost; without a cap only the first two. */
+static void test_judge(void **state)
+{
+    static const struct {
+        uint32_t epoch, epochs;
+        bool reached, capped;
+        enum verdict verdict;
+    } rows[] = {
+        {1, 5, false, true, VERDICT_GO_ON},    {5, 5, false, true, VERDICT_COST},
+        {5, 5, false, false, VERDICT_GO_ON},   {5, 5, true, true, VERDICT_REACHED},
+        {20, 20, true, true, VERDICT_REACHED}, {20, 20, false, true, VERDICT_EPOCHS},
+        {20, 5, false, false, VERDICT_EPOCHS},
+    };
+    struct life life;
+
+    (void)state;
+    begin(&life, &spec, &batch_policy_zeus, &(struct policy_parameters){.beta = 2.0});
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        const struct epoch_reported reported = {.epoch = rows[i].epoch, .reached = rows[i].reached};
+
+        assert_int_equal(decider_judge(&life.decider, &(struct progress_question){&reported, rows[i].epochs,
+                                                                                  rows[i].capped}),
+                         rows[i].verdict);
+    }
+    finish(&life);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_power_policy),
-        cmocka_unit_test(test_states_are_destroyed),
+        cmocka_unit_test(test_power_policy), cmocka_unit_test(test_states_are_destroyed),
+        cmocka_unit_test(test_snapshots),    cmocka_unit_test(test_exclusion),
+        cmocka_unit_test(test_objective),    cmocka_unit_test(test_judge),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

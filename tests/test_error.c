@@ -30,6 +30,7 @@ static const struct {
     {-14, 69, 503, "FLY_EBUSY"},
     {-15, 69, 503, "FLY_EUNREACHABLE"},
     {-16, 69, 503, "FLY_EUNSURE"},
+    {-17, 65, 409, "FLY_ECONFLICT"},
 };
 enum { DOCUMENTED_COUNT = COUNT(documented) };
 

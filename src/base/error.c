@@ -22,7 +22,7 @@ static const struct error_row error_rows[] = {{0, 0, 200, "FLY_OK", "success"}, 
 /* The codes run from 0 downwards without a gap, so the code is the row. */
 #define ERROR_COUNT(name, code, exit_status, http_status, sentence) +1
 _Static_assert(ERROR_ROW_COUNT == 1 + (0 FLY_ERROR_MAP(ERROR_COUNT)), "one row for every code");
-_Static_assert(-FLY_EUNSURE == ERROR_ROW_COUNT - 1, "codes are contiguous");
+_Static_assert(-FLY_ECONFLICT == ERROR_ROW_COUNT - 1, "codes are contiguous");
 
 static const struct error_row *error_row(int code)
 {

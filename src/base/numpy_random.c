@@ -135,3 +135,33 @@ double numpy_random_normal(struct numpy_random *random)
 {
     return ziggurat_normal(ziggurat_tables(), numpy_random_u64(random), numpy_source, random);
 }
+
+static void put_u128(struct buffer *bytes, numpy_u128 value)
+{
+    bytes_put_u64(bytes, (uint64_t)(value >> 64));
+    bytes_put_u64(bytes, (uint64_t)value);
+}
+
+static numpy_u128 get_u128(struct bytes_reader *bytes)
+{
+    numpy_u128 upper = bytes_u64(bytes);
+
+    return upper << 64 | bytes_u64(bytes);
+}
+
+void numpy_random_save(const struct numpy_random *random, struct buffer *bytes)
+{
+    put_u128(bytes, random->state);
+    put_u128(bytes, random->increment);
+    bytes_put_u64(bytes, random->spare);
+    bytes_put_u64(bytes, random->has_spare);
+}
+
+bool numpy_random_load(struct numpy_random *random, struct bytes_reader *bytes)
+{
+    random->state = get_u128(bytes);
+    random->increment = get_u128(bytes);
+    random->spare = (uint32_t)bytes_up_to(bytes, UINT32_MAX);
+    random->has_spare = bytes_bool(bytes);
+    return !bytes->failed;
+}

@@ -5,6 +5,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/bytes.h"
+
 /*
  * numpy's default_rng, bit for bit, as far as the published research code uses
  * it: SeedSequence (O'Neill's seed_seq_fe, pool of four words), PCG64 (XSL-RR
@@ -36,6 +38,10 @@ uint32_t numpy_random_choice(struct numpy_random *random, uint32_t count);
 
 /* Spends the draws of choice(count, size=count, replace=False) and forgets its result. */
 void numpy_random_skip_permutation(struct numpy_random *random, uint32_t count);
+
+/* As bytes, and back; false for what cannot be. */
+void numpy_random_save(const struct numpy_random *random, struct buffer *bytes);
+bool numpy_random_load(struct numpy_random *random, struct bytes_reader *bytes);
 
 /* standard_normal(). */
 double numpy_random_normal(struct numpy_random *random);

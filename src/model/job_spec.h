@@ -5,6 +5,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <flyball/objective.h>
+
 /*
  * What a recurring job is, as far as decisions need to know it. Registered once
  * and never changed; plain data that whoever made it owns.
@@ -16,13 +18,15 @@ struct batch_choice {
 };
 
 struct job_spec {
-    const char *name;                   /* keys the job's random streams */
-    const struct batch_choice *batches; /* the batch sizes to choose from, ascending */
-    size_t batch_count;                 /* 1 .. JOB_BATCHES_MAX */
-    size_t default_batch;               /* index into batches */
-    uint32_t max_epochs;                /* a try that has not reached its target by then has failed */
-    double max_power_w;                 /* as in flyball/cost.h */
-    double eta;                         /* 0 .. 1 */
+    const char *name;                      /* keys the job's random streams */
+    const struct batch_choice *batches;    /* the batch sizes to choose from, ascending */
+    size_t batch_count;                    /* 1 .. JOB_BATCHES_MAX */
+    size_t default_batch;                  /* index into batches */
+    uint32_t max_epochs;                   /* a try that has not reached its target by then has failed */
+    double max_power_w;                    /* as in flyball/cost.h */
+    double eta;                            /* 0 .. 1; of an objective: objective_eta */
+    const struct fly_objective *objective; /* power limits are chosen by it; NULL: by cost with eta */
+    uint32_t gpu_count;                    /* that share a limit; 0: 1 */
 };
 
 enum { JOB_BATCHES_MAX = 1024, JOB_LIMITS_MAX = 1024 };
@@ -31,6 +35,21 @@ enum { JOB_BATCHES_MAX = 1024, JOB_LIMITS_MAX = 1024 };
 static inline double batch_highest_limit_w(const struct batch_choice *batch)
 {
     return batch->limits_w[batch->limit_count - 1];
+}
+
+/* The eta of the cost that an objective is. */
+static inline double objective_eta(const struct fly_objective *objective)
+{
+    switch (objective->kind) {
+    case FLY_OBJECTIVE_COST:
+        return objective->eta;
+    case FLY_OBJECTIVE_TIME:
+        return 0.0;
+    case FLY_OBJECTIVE_ENERGY:
+    case FLY_OBJECTIVE_LOWEST_LIMIT:
+        break;
+    }
+    return 1.0;
 }
 
 #endif

@@ -7,6 +7,8 @@
 #include <stdint.h>
 
 #include "base/arena.h"
+#include "base/buffer.h"
+#include "base/bytes.h"
 #include "base/error.h"
 #include "base/generator.h"
 #include "model/job_spec.h"
@@ -36,6 +38,11 @@ struct policy_parameters {
     void (*fixed_at)(const void *context, uint64_t recurrence, size_t *out_batch, double *out_limit_w);
     const void *fixed_context;
     const struct power_policy *power; /* chooses from profiles; NULL: power_policy_cost */
+    /* Of `zeus-server` alone: */
+    uint32_t pruning_rounds;
+    uint32_t explorations;  /* of each batch size before it is sampled */
+    double prior_mean;      /* of the reward, in -J */
+    double prior_precision; /* 0: flat */
 };
 
 enum { POLICY_WINDOW_MAX = 65536 };
@@ -53,7 +60,21 @@ struct epoch_question {
     size_t batch;
     double epoch_energy_j; /* at the trial's power limit */
     double epoch_time_s;
-    double highest_limit_w; /* of this batch size's profile */
+    double highest_limit_w; /* of this batch size's profile, all GPUs together */
+};
+
+/* The question whether a trial goes on after an epoch. */
+struct progress_question {
+    const struct epoch_reported *reported;
+    uint32_t epochs; /* the trial may run, by epoch_cap or max_epochs */
+    bool capped;     /* it may be stopped before max_epochs */
+};
+
+enum verdict {
+    VERDICT_GO_ON,
+    VERDICT_REACHED, /* the target */
+    VERDICT_EPOCHS,  /* max_epochs are done */
+    VERDICT_COST,    /* it costs more than it may */
 };
 
 struct batch_policy {
@@ -95,6 +116,18 @@ struct batch_policy {
      */
     int (*epoch_cap)(const void *state, const struct epoch_question *question, uint32_t *out_epochs,
                      struct fly_error *out_error);
+
+    /* Whether a trial goes on. NULL: until its target or its epochs (decider.h). */
+    enum verdict (*judge)(const void *state, const struct progress_question *question);
+
+    /*
+     * The fold's state as bytes, and back into a state just created with the same
+     * spec and parameters. `load` returns whether the bytes were such a state; after a
+     * false the state is of no use. A change of the form raises `version`. Both NULL:
+     * the state can only be folded anew.
+     */
+    void (*save)(const void *state, struct buffer *bytes);
+    bool (*load)(void *state, struct bytes_reader *bytes);
 };
 
 /* All batch-size policies, ended by NULL. */
@@ -104,6 +137,7 @@ extern const struct batch_policy batch_policy_default; /* the default batch size
 extern const struct batch_policy batch_policy_fixed;   /* what the parameters say, for ever */
 extern const struct batch_policy batch_policy_grid;
 extern const struct batch_policy batch_policy_zeus;
+extern const struct batch_policy batch_policy_zeus_server;
 
 /* The policy of that name, or NULL. */
 const struct batch_policy *batch_policy_find(const char *name);

@@ -4,6 +4,8 @@
 #include <math.h>
 #include <string.h>
 
+#include <flyball/power_selector.h>
+
 int decider_init(struct decider *decider, const struct job_spec *spec, const struct batch_policy *policy,
                  const struct policy_parameters *parameters, struct arena *arena, struct fly_error *out_error)
 {
@@ -27,19 +29,36 @@ void decider_deinit(struct decider *decider)
         decider->policy->destroy(decider->policy_state);
 }
 
+/* A limit of one GPU, as the power of all that share it. */
+static double of_all_gpus(const struct decider *decider, double limit_w)
+{
+    return decider->spec->gpu_count > 1 ? limit_w * decider->spec->gpu_count : limit_w;
+}
+
+/* The built-in choice follows the job's objective where it has one; any other policy knows eta alone. */
+static int choose_point(const struct decider *decider, const struct profile_measured *measured,
+                        double highest_limit_w, size_t *out_best, struct fly_error *out_error)
+{
+    const struct job_spec *spec = decider->spec;
+    double max_power_w =
+        decider->policy->weighs_with_batch_limit ? of_all_gpus(decider, highest_limit_w) : spec->max_power_w;
+
+    if (spec->objective != NULL && decider->power == &power_policy_cost)
+        return fly_power_select(measured->points, measured->count, spec->objective, max_power_w, out_best,
+                                out_error);
+    return decider->power->choose(decider->power, measured->points, measured->count, spec->eta, max_power_w,
+                                  out_best, out_error);
+}
+
 static int fold_profile(struct decider *decider, const struct profile_measured *measured,
                         struct fly_error *out_error)
 {
     struct decider_profile profile = {.count = measured->count};
-    double max_power_w;
     int code;
 
     for (size_t i = 0; i < measured->count; i++)
         profile.highest_limit_w = fmax(profile.highest_limit_w, measured->points[i].limit_w);
-    max_power_w =
-        decider->policy->weighs_with_batch_limit ? profile.highest_limit_w : decider->spec->max_power_w;
-    code = decider->power->choose(decider->power, measured->points, measured->count, decider->spec->eta,
-                                  max_power_w, &profile.best, out_error);
+    code = choose_point(decider, measured, profile.highest_limit_w, &profile.best, out_error);
     if (code < 0)
         return code;
     profile.points = arena_alloc(decider->arena, measured->count, sizeof profile.points[0]);
@@ -64,7 +83,10 @@ int decider_fold(struct decider *decider, const struct event *event, struct fly_
         code = fold_profile(decider, event->measured, out_error);
         break;
     case EVENT_TRIAL_ENDED:
-        decider->ended++;
+        decider->ended += !event->ended->late;
+        break;
+    case EVENT_EPOCH_REPORTED:
+    case EVENT_BATCHES_EXCLUDED:
         break;
     }
     if (code == 0 && decider->policy->fold != NULL)
@@ -102,11 +124,82 @@ int decider_epoch_cap(const struct decider *decider, size_t batch, double epoch_
         .batch = batch,
         .epoch_energy_j = epoch_energy_j,
         .epoch_time_s = epoch_time_s,
-        .highest_limit_w = decider->profiles[batch].highest_limit_w,
+        .highest_limit_w = of_all_gpus(decider, decider->profiles[batch].highest_limit_w),
     };
 
     if (decider->policy->epoch_cap != NULL)
         return decider->policy->epoch_cap(decider->policy_state, &question, out_epochs, out_error);
     *out_epochs = decider->spec->max_epochs;
     return 0;
+}
+
+enum verdict decider_judge(const struct decider *decider, const struct progress_question *question)
+{
+    const struct epoch_reported *reported = question->reported;
+
+    if (decider->policy->judge != NULL)
+        return decider->policy->judge(decider->policy_state, question);
+    if (reported->reached)
+        return VERDICT_REACHED;
+    if (reported->epoch >= decider->spec->max_epochs)
+        return VERDICT_EPOCHS;
+    return question->capped && reported->epoch >= question->epochs ? VERDICT_COST : VERDICT_GO_ON;
+}
+
+bool decider_saves(const struct decider *decider)
+{
+    return decider->policy->save != NULL && decider->policy->load != NULL;
+}
+
+void decider_save(const struct decider *decider, struct buffer *bytes)
+{
+    bytes_put_u64(bytes, decider->trials);
+    bytes_put_u64(bytes, decider->ended);
+    for (size_t i = 0; i < decider->spec->batch_count; i++) {
+        const struct decider_profile *profile = &decider->profiles[i];
+
+        bytes_put_u64(bytes, profile->count);
+        bytes_put_u64(bytes, profile->best);
+        bytes_put_double(bytes, profile->highest_limit_w);
+        for (size_t point = 0; point < profile->count; point++) {
+            bytes_put_double(bytes, profile->points[point].limit_w);
+            bytes_put_double(bytes, profile->points[point].power_w);
+            bytes_put_double(bytes, profile->points[point].time_s);
+        }
+    }
+    decider->policy->save(decider->policy_state, bytes);
+}
+
+static int load_profile(struct decider *decider, struct decider_profile *out_profile,
+                        struct bytes_reader *bytes, struct fly_error *out_error)
+{
+    struct decider_profile profile = {.count = (size_t)bytes_up_to(bytes, JOB_LIMITS_MAX)};
+
+    profile.best = (size_t)bytes_up_to(bytes, profile.count > 0 ? profile.count - 1 : 0);
+    profile.highest_limit_w = bytes_double(bytes);
+    if (profile.count > 0) {
+        profile.points = arena_alloc(decider->arena, profile.count, sizeof profile.points[0]);
+        if (profile.points == NULL)
+            return error_no_memory(out_error);
+    }
+    for (size_t i = 0; i < profile.count; i++) {
+        profile.points[i].limit_w = bytes_double(bytes);
+        profile.points[i].power_w = bytes_double(bytes);
+        profile.points[i].time_s = bytes_double(bytes);
+    }
+    *out_profile = profile;
+    return 0;
+}
+
+int decider_load(struct decider *decider, struct bytes_reader *bytes, struct fly_error *out_error)
+{
+    int code = 0;
+
+    decider->trials = bytes_u64(bytes);
+    decider->ended = bytes_up_to(bytes, decider->trials);
+    for (size_t i = 0; code == 0 && i < decider->spec->batch_count; i++)
+        code = load_profile(decider, &decider->profiles[i], bytes, out_error);
+    if (code < 0)
+        return code;
+    return bytes->failed || !decider->policy->load(decider->policy_state, bytes);
 }

@@ -23,7 +23,8 @@
  *         ... measure, and fold EVENT_PROFILE_MEASURED
  *     limit_w = decider_limit_w(&decider, &proposal);
  *     decider_epoch_cap(&decider, proposal.batch, epoch_energy_j, epoch_time_s, &epochs, out_error);
- *     ... train, and fold EVENT_TRIAL_ENDED
+ *     ... train, ask decider_judge after each epoch where that is not clear before, and fold
+ *     EVENT_TRIAL_ENDED
  *
  * Live sessions, services and the simulator all drive it this way; it cannot
  * tell them apart. Pure but for the arena: the same events give the same
@@ -46,6 +47,8 @@ struct decider {
     uint64_t trials;                  /* proposed */
     uint64_t ended;                   /* trials that have */
 };
+
+enum { DECIDER_STATE_VERSION = 1 }; /* of decider_save's form, beside the policy's */
 
 /*
  * Borrows spec, policies and arena for the decider's life. Needs decider_deinit,
@@ -77,5 +80,17 @@ double decider_limit_w(const struct decider *decider, const struct proposal *pro
 /* The epochs the trial may run, given what one takes at its limit; errors as batch_policy.epoch_cap. */
 int decider_epoch_cap(const struct decider *decider, size_t batch, double epoch_energy_j, double epoch_time_s,
                       uint32_t *out_epochs, struct fly_error *out_error);
+
+/* Whether a trial goes on after an epoch. */
+enum verdict decider_judge(const struct decider *decider, const struct progress_question *question);
+
+/*
+ * The whole fold as bytes, and back into a decider just initialised with the same
+ * spec, policy and parameters. Load returns 0; 1 for bytes that are no such state, after which
+ * only decider_deinit may follow; or FLY_ENOMEM. Only where decider_saves.
+ */
+bool decider_saves(const struct decider *decider);
+void decider_save(const struct decider *decider, struct buffer *bytes);
+int decider_load(struct decider *decider, struct bytes_reader *bytes, struct fly_error *out_error);
 
 #endif

@@ -67,12 +67,26 @@ static int fixed_propose(const void *state, const struct batch_question *questio
     return 0;
 }
 
+/* All there is to know stands in the parameters. */
+static void fixed_save(const void *state, struct buffer *bytes)
+{
+    (void)state, (void)bytes;
+}
+
+static bool fixed_load(void *state, struct bytes_reader *bytes)
+{
+    (void)state;
+    return !bytes->failed;
+}
+
 const struct batch_policy batch_policy_default = {
     .name = "default",
     .summary = "the default batch size at the highest power limit, always",
     .version = 1,
     .create = default_create,
     .propose = fixed_propose,
+    .save = fixed_save,
+    .load = fixed_load,
 };
 
 const struct batch_policy batch_policy_fixed = {
@@ -81,4 +95,6 @@ const struct batch_policy batch_policy_fixed = {
     .version = 1,
     .create = fixed_create,
     .propose = fixed_propose,
+    .save = fixed_save,
+    .load = fixed_load,
 };

@@ -58,6 +58,21 @@ static void grid_advance(struct grid_state *state)
     }
 }
 
+static void grid_exclude(struct grid_state *state, size_t first)
+{
+    for (size_t i = first; i < state->spec->batch_count; i++)
+        state->batches[i].dropped = true;
+    if (state->next_batch >= first) {
+        state->next_batch = state->spec->batch_count;
+        state->next_limit = 0;
+    }
+}
+
+static bool grid_learns(enum trial_outcome outcome)
+{
+    return outcome == TRIAL_REFUSED || outcome_observed(outcome);
+}
+
 static void grid_fold(void *opaque, const struct event *event)
 {
     struct grid_state *state = opaque;
@@ -65,7 +80,9 @@ static void grid_fold(void *opaque, const struct event *event)
     struct grid_batch *batch;
     double cost_j;
 
-    if (event->kind != EVENT_TRIAL_ENDED)
+    if (event->kind == EVENT_BATCHES_EXCLUDED)
+        grid_exclude(state, event->first_excluded);
+    if (event->kind != EVENT_TRIAL_ENDED || !grid_learns(ended->outcome))
         return;
     batch = &state->batches[ended->batch];
     if (ended->outcome == TRIAL_REACHED) {
@@ -125,6 +142,35 @@ static int grid_propose(const void *opaque, const struct batch_question *questio
     return 0;
 }
 
+static void grid_save(const void *opaque, struct buffer *bytes)
+{
+    const struct grid_state *state = opaque;
+
+    bytes_put_u64(bytes, state->next_batch);
+    bytes_put_u64(bytes, state->next_limit);
+    for (size_t i = 0; i < state->spec->batch_count; i++) {
+        bytes_put_u64(bytes, state->batches[i].dropped);
+        bytes_put_double(bytes, state->batches[i].least_cost_j);
+        bytes_put_double(bytes, state->batches[i].best_limit_w);
+    }
+}
+
+static bool grid_load(void *opaque, struct bytes_reader *bytes)
+{
+    struct grid_state *state = opaque;
+    const struct job_spec *spec = state->spec;
+
+    state->next_batch = (size_t)bytes_up_to(bytes, spec->batch_count);
+    state->next_limit = (size_t)bytes_up_to(
+        bytes, state->next_batch < spec->batch_count ? spec->batches[state->next_batch].limit_count - 1 : 0);
+    for (size_t i = 0; i < spec->batch_count; i++) {
+        state->batches[i].dropped = bytes_bool(bytes);
+        state->batches[i].least_cost_j = bytes_double(bytes);
+        state->batches[i].best_limit_w = bytes_double(bytes);
+    }
+    return !bytes->failed;
+}
+
 const struct batch_policy batch_policy_grid = {
     .name = "grid",
     .summary = "every batch size and power limit once, then the least cost seen",
@@ -132,4 +178,6 @@ const struct batch_policy batch_policy_grid = {
     .create = grid_create,
     .fold = grid_fold,
     .propose = grid_propose,
+    .save = grid_save,
+    .load = grid_load,
 };

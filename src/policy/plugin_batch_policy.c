@@ -127,7 +127,11 @@ static void fold_ended(struct plugin_state *state, const struct trial_ended *end
 {
     static const enum fly_trial_outcome outcomes[] = {[TRIAL_REACHED] = FLY_TRIAL_REACHED,
                                                       [TRIAL_NOT_REACHED] = FLY_TRIAL_NOT_REACHED,
-                                                      [TRIAL_REFUSED] = FLY_TRIAL_REFUSED};
+                                                      [TRIAL_REFUSED] = FLY_TRIAL_REFUSED,
+                                                      [TRIAL_STOPPED] = FLY_TRIAL_STOPPED,
+                                                      [TRIAL_OUT_OF_MEMORY] = FLY_TRIAL_OUT_OF_MEMORY,
+                                                      [TRIAL_CRASHED] = FLY_TRIAL_CRASHED,
+                                                      [TRIAL_EXPIRED] = FLY_TRIAL_EXPIRED};
     const struct plugin_batch_policy *self = state->self;
     const struct fly_trial trial = {
         .recurrence = ended->recurrence,
@@ -154,6 +158,8 @@ static void plugin_fold(void *opaque, const struct event *event)
     switch (event->kind) {
     case EVENT_RECURRENCE_BEGUN:
     case EVENT_TRIAL_PROPOSED:
+    case EVENT_EPOCH_REPORTED:
+    case EVENT_BATCHES_EXCLUDED: /* the job sees to it that they are not run */
         break;
     case EVENT_PROFILE_MEASURED:
         fold_profile(state, event->measured);

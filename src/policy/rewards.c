@@ -39,3 +39,24 @@ void rewards_add(struct rewards *rewards, double reward)
     rewards->squares += (reward - before) * (reward - rewards->mean);
     rewards->variance = rewards->squares / (double)rewards->seen;
 }
+
+void rewards_save(const struct rewards *rewards, struct buffer *bytes)
+{
+    bytes_put_u64(bytes, rewards->seen);
+    bytes_put_double(bytes, rewards->mean);
+    bytes_put_double(bytes, rewards->variance);
+    bytes_put_double(bytes, rewards->squares);
+    for (uint64_t i = 0; rewards->window > 0 && i < rewards_count(rewards); i++)
+        bytes_put_double(bytes, rewards->ring[i]);
+}
+
+bool rewards_load(struct rewards *rewards, struct bytes_reader *bytes)
+{
+    rewards->seen = bytes_u64(bytes);
+    rewards->mean = bytes_double(bytes);
+    rewards->variance = bytes_double(bytes);
+    rewards->squares = bytes_double(bytes);
+    for (uint64_t i = 0; rewards->window > 0 && i < rewards_count(rewards); i++)
+        rewards->ring[i] = bytes_double(bytes);
+    return !bytes->failed;
+}

@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "base/arena.h"
+#include "base/bytes.h"
 
 /*
  * The rewards observed of one batch size: how many, their mean and their
@@ -28,6 +29,10 @@ struct rewards {
 bool rewards_init(struct rewards *rewards, uint32_t window, struct arena *arena);
 
 void rewards_add(struct rewards *rewards, double reward);
+
+/* As bytes, and back into ones just initialised with the same window; false for what cannot be. */
+void rewards_save(const struct rewards *rewards, struct buffer *bytes);
+bool rewards_load(struct rewards *rewards, struct bytes_reader *bytes);
 
 /* How many count. */
 static inline uint64_t rewards_count(const struct rewards *rewards)

@@ -56,6 +56,7 @@ struct zeus_state {
     uint32_t window;          /* observations of a size that count; 0 for all */
     struct pruning pruning;
     bool exploring;          /* the awaited size was proposed and not yet observed */
+    size_t excluded;         /* the first batch size that does not fit; their number when all do */
     struct rewards *rewards; /* per batch size */
     struct arm *arms;        /* the survivors, ascending; filled when exploration is over */
     size_t *arm_batches;     /* arm -> batch size */
@@ -90,6 +91,7 @@ static int zeus_create(const struct batch_policy *self, const struct job_spec *s
         .window = parameters->window,
         .overlapping = parameters->overlapping,
         .cheapest = spec->default_batch,
+        .excluded = count,
         .least_cost_j = INFINITY,
         .rewards = arena_alloc(arena, count, sizeof state->rewards[0]),
         .arms = arena_alloc(arena, count, sizeof state->arms[0]),
@@ -150,11 +152,22 @@ static void observe(struct zeus_state *state, size_t batch, bool reached, double
         arms_build(state);
 }
 
+/* An end that says nothing of the batch size's cost: what was explored is to be tried again. */
+static void fold_in_vain(struct zeus_state *state, size_t batch)
+{
+    if (!pruning_over(&state->pruning) && batch == state->pruning.awaited)
+        state->exploring = false;
+}
+
 static void fold_ended(struct zeus_state *state, const struct trial_ended *ended)
 {
     bool reached = ended->outcome == TRIAL_REACHED;
     double cost_j, counted_j;
 
+    if (ended->outcome != TRIAL_REFUSED && !outcome_observed(ended->outcome)) {
+        fold_in_vain(state, ended->batch);
+        return;
+    }
     if (ended->outcome == TRIAL_REFUSED) {
         cost_j = state->overlapping ? 0.0 : refused_penalty * state->beta * state->least_cost_j;
         observe(state, ended->batch, false, cost_j);
@@ -170,6 +183,17 @@ static void fold_ended(struct zeus_state *state, const struct trial_ended *ended
     }
 }
 
+static void fold_excluded(struct zeus_state *state, size_t first)
+{
+    state->excluded = first;
+    if (pruning_over(&state->pruning))
+        return;
+    state->exploring &= state->pruning.awaited < first;
+    pruning_exclude(&state->pruning, first);
+    if (state->pruning.round == PRUNING_ROUNDS)
+        arms_build(state);
+}
+
 static void zeus_fold(void *opaque, const struct event *event)
 {
     struct zeus_state *state = opaque;
@@ -179,13 +203,18 @@ static void zeus_fold(void *opaque, const struct event *event)
         state->recurrence_cost_j = 0.0;
         break;
     case EVENT_TRIAL_PROPOSED:
-        state->random = event->proposed->random_after;
+        if (event->proposed->reason == REASON_SAMPLED)
+            state->random = event->proposed->random_after;
         state->exploring |= event->proposed->reason == REASON_EXPLORE;
         break;
     case EVENT_PROFILE_MEASURED:
+    case EVENT_EPOCH_REPORTED:
         break;
     case EVENT_TRIAL_ENDED:
         fold_ended(state, event->ended);
+        break;
+    case EVENT_BATCHES_EXCLUDED:
+        fold_excluded(state, event->first_excluded);
         break;
     }
 }
@@ -207,7 +236,7 @@ static size_t sample_philox(const struct zeus_state *state, uint64_t trial)
             double z = ziggurat_normal(state->ziggurat, words[i], philox_source, &philox);
             double reward_j = arm->mean_j + arm->deviation_j * z;
 
-            if (reward_j > highest_j) {
+            if (reward_j > highest_j && state->arm_batches[first + i] < state->excluded) {
                 highest_j = reward_j;
                 best = first + i;
             }
@@ -227,7 +256,7 @@ static size_t sample_numpy(const struct zeus_state *state, struct numpy_random *
         const struct arm *arm = &state->arms[i];
         double reward_j = arm->mean_j + arm->deviation_j * numpy_random_normal(random);
 
-        if (reward_j > highest_j) {
+        if (reward_j > highest_j && state->arm_batches[i] < state->excluded) {
             highest_j = reward_j;
             best = i;
         }
@@ -299,6 +328,40 @@ static int zeus_epoch_cap(const void *opaque, const struct epoch_question *quest
     return 0;
 }
 
+static void zeus_save(const void *opaque, struct buffer *bytes)
+{
+    const struct zeus_state *state = opaque;
+
+    bytes_put_double(bytes, state->least_cost_j);
+    bytes_put_u64(bytes, state->cheapest);
+    bytes_put_double(bytes, state->recurrence_cost_j);
+    bytes_put_u64(bytes, state->exploring);
+    bytes_put_u64(bytes, state->excluded);
+    numpy_random_save(&state->random, bytes);
+    pruning_save(&state->pruning, bytes);
+    for (size_t i = 0; i < state->spec->batch_count; i++)
+        rewards_save(&state->rewards[i], bytes);
+}
+
+static bool zeus_load(void *opaque, struct bytes_reader *bytes)
+{
+    struct zeus_state *state = opaque;
+    size_t count = state->spec->batch_count;
+    bool fits;
+
+    state->least_cost_j = bytes_double(bytes);
+    state->cheapest = (size_t)bytes_up_to(bytes, count - 1);
+    state->recurrence_cost_j = bytes_double(bytes);
+    state->exploring = bytes_bool(bytes);
+    state->excluded = (size_t)bytes_up_to(bytes, count);
+    fits = numpy_random_load(&state->random, bytes) && pruning_load(&state->pruning, bytes);
+    for (size_t i = 0; fits && i < count; i++)
+        fits = rewards_load(&state->rewards[i], bytes);
+    if (fits && state->pruning.round == PRUNING_ROUNDS)
+        arms_build(state); /* an arm is what its rewards say */
+    return fits;
+}
+
 const struct batch_policy batch_policy_zeus = {
     .name = "zeus",
     .summary = "the published search: pruning, then Thompson sampling, stopping at beta",
@@ -308,4 +371,6 @@ const struct batch_policy batch_policy_zeus = {
     .fold = zeus_fold,
     .propose = zeus_propose,
     .epoch_cap = zeus_epoch_cap,
+    .save = zeus_save,
+    .load = zeus_load,
 };

@@ -54,7 +54,8 @@ int trial_run(struct decider *decider, struct environment *environment, uint64_t
     target_epoch = environment_target_epoch(
         environment, &(struct training_order){recurrence, try_number, proposal.batch, cap}, &path);
     training = environment_train(workload, proposal.batch, point, target_epoch, cap, profiling);
-    *out_trial = (struct trial){.ended = {.recurrence = recurrence,
+    *out_trial = (struct trial){.ended = {.trial = decider->trials - 1,
+                                          .recurrence = recurrence,
                                           .try_number = try_number,
                                           .batch = proposal.batch,
                                           .limit_w = limit_w,

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef FLYBALL_BASE_BYTES_H
+#define FLYBALL_BASE_BYTES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buffer.h"
+
+/*
+ * Plain values as bytes, the same on every machine, and back. For caches: whoever
+ * reads knows what was written, and treats anything else as if there were nothing.
+ *
+ *     bytes_put_u64(&bytes, count);
+ *     ...
+ *     struct bytes_reader reader = bytes_reader(data, length);
+ *     uint64_t count = bytes_u64(&reader);
+ *     if (!bytes_whole(&reader)) ...
+ *
+ * A reader that ran out, or read what cannot be, is `failed` and gives zeros from
+ * then on. Writers' errors are the buffer's.
+ */
+struct bytes_reader {
+    const unsigned char *at;
+    size_t left;
+    bool failed;
+};
+
+void bytes_put_u64(struct buffer *bytes, uint64_t value);
+void bytes_put_double(struct buffer *bytes, double value); /* bit for bit */
+void bytes_put_text(struct buffer *bytes, const char *text);
+
+static inline struct bytes_reader bytes_reader(const void *data, size_t length)
+{
+    return (struct bytes_reader){.at = data, .left = length};
+}
+
+uint64_t bytes_u64(struct bytes_reader *reader);
+uint64_t bytes_up_to(struct bytes_reader *reader, uint64_t maximum); /* fails above it */
+bool bytes_bool(struct bytes_reader *reader);
+double bytes_double(struct bytes_reader *reader);
+
+/* At most `capacity` - 1 bytes and a NUL. */
+void bytes_text(struct bytes_reader *reader, char *text, size_t capacity);
+
+/* Whether everything was read, and nothing failed. */
+static inline bool bytes_whole(const struct bytes_reader *reader)
+{
+    return !reader->failed && reader->left == 0;
+}
+
+#endif

@@ -1,0 +1,402 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef FLYBALL_JOB_JOB_H
+#define FLYBALL_JOB_JOB_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <flyball/objective.h>
+#include <flyball/power_profile.h>
+
+#include "base/arena.h"
+#include "base/error.h"
+#include "base/generator.h"
+#include "model/job_spec.h"
+#include "policy/event.h"
+#include "store/store.h"
+
+/*
+ * Recurring jobs: what to run next, and what became of it. One table of functions
+ * (struct job_backend) with plain structs in and out, in front of whoever keeps the
+ * job's log: a store on this machine or a database (local), or a service (remote).
+ * Sessions, services and commands go through the table and cannot tell the two apart.
+ *
+ *     jobs_open(NULL, NULL, &jobs, out_error);
+ *     at = jobs.backend, self = jobs.self;
+ *     at->define(self, &definition, &registered, out_error);
+ *     at->propose(self, &question, &proposal, out_error);
+ *     while (training) {
+ *         at->heartbeat(...)                         now and then until the first epoch's report
+ *         if (proposal.wants_profile)
+ *             at->profile(...)                       once it is measured, during the first epoch
+ *         at->report(self, &epoch, &answer, out_error);     after each epoch
+ *         if (answer.answer == JOB_STOP || (answer.answer == JOB_REACHED && proposal.stops_at_target))
+ *             break;
+ *     }
+ *     at->end(self, &end, &ended, out_error);        closing, out of memory, or a crash that was seen
+ *     jobs_close(&jobs);
+ *
+ * Each call is one transaction under the job's lock: what it answers and what it
+ * writes belong together, and what it acknowledges is on disk. Each call may be
+ * repeated after a lost answer: it is recognised by `request`, or by (trial,
+ * attempt, epoch), and answered as the first time.
+ *
+ * Words. A *recurrence* is one submission of the job; it takes one or more tries. A
+ * *trial* is one try: one batch size, numbered from 1 within the job. An *attempt*
+ * is one process that runs it; a preempted and requeued trial has several, numbered
+ * from 1. *Hardware* is (GPU model, GPU count, GPU memory in whole GiB, world
+ * size): a job learns about each on its own.
+ *
+ * Errors beside the store's:
+ *
+ *     FLY_EUSAGE, FLY_EDATA   a field out of its range; the text names it
+ *     FLY_ELIMIT              a text or list beyond the limits below
+ *     FLY_ENOTFOUND           no such job or trial
+ *     FLY_ECONFLICT           it contradicts what is on record: a changed definition, a
+ *                             second report of an epoch with other content
+ *     FLY_ESTATE              the trial has ended, or that attempt is not its newest
+ *
+ * A handle is for one thread at a time, and inert after fork (FLY_ESTATE). Texts in
+ * `out_` structs are arrays of their own, or stand in the arena that was given.
+ * Unknown numbers are NAN, unknown texts "".
+ */
+
+enum {
+    JOB_NAME_MAX = 100, /* bytes; a-z A-Z 0-9 - _ . and not a dot first */
+    JOB_TEXT_MAX = 128, /* bytes of other texts, with their end; UTF-8, no control characters */
+    JOB_WHY_MAX = 512,
+    JOB_EPOCHS_MAX = 1000000,
+    JOB_HARDWARE_MAX = 64,       /* kinds that one job learns about */
+    JOB_SAMPLES_MIN = 3,         /* baseline runs below which a saving is not yet known */
+    JOB_SILENCE_MIN_S = 600,     /* no trial expires sooner after its last sign of life */
+    JOB_SILENCE_MAX_S = 86400,   /* before the first epoch, of one that sends no heartbeats */
+    JOB_SILENCE_INTERVALS = 3,   /* a trial expires after so many of its longest interval */
+    JOB_PROPOSALS_AT_ONCE = 100, /* proposals refused by the epochs they could run, in one call */
+};
+
+/* ---- what a job is ---- */
+
+enum job_target {
+    JOB_NO_TARGET, /* a fixed number of epochs: only the power limit is tuned */
+    JOB_AT_LEAST,  /* reached with a metric of target_metric or more */
+    JOB_AT_MOST,
+};
+
+/*
+ * A job's definition. Registered once and never changed; registering again with the
+ * same fields is fine, with others FLY_ECONFLICT names those that differ.
+ */
+struct job_definition {
+    const char *name;
+    const uint32_t *batch_sizes; /* global, ascending, 1 .. JOB_BATCHES_MAX of them */
+    size_t batch_count;
+    uint32_t default_batch_size;    /* one of them */
+    struct fly_objective objective; /* cost(eta) is the expert's; max_slowdown: INFINITY for none */
+    double beta; /* a try is stopped at this multiple of the least cost; > 0, INFINITY for never */
+    enum job_target target;
+    double target_metric;   /* with a target */
+    bool trains_on;         /* after the target was reached; energy up to it decides */
+    uint32_t max_epochs;    /* 1 .. JOB_EPOCHS_MAX */
+    uint32_t control_every; /* each so many recurrences run the default at the highest limit; 0: none */
+    const char *policy;     /* a name in batch_policies, or a plug-in's path where plug-ins are allowed */
+    uint32_t seed;
+    uint32_t window;          /* observations of a batch size that count, newest first; 0: all */
+    bool one_at_a_time;       /* recurrences never overlap: the policy may rely on it */
+    enum generator generator; /* GENERATOR_PHILOX unless a published run is repeated */
+    /* Of the policy `zeus-server` alone. */
+    uint32_t pruning_rounds;
+    uint32_t explorations; /* of each batch size before it is sampled */
+    double prior_mean;
+    double prior_precision;
+};
+
+/* Energy without a bound, beta 2, no target, the policy `zeus`, two rounds and two explorations; the rest is
+ * zero. */
+extern const struct job_definition job_definition_default;
+
+/* FLY_EUSAGE or FLY_ELIMIT with the field. `define` checks so itself. */
+int job_definition_check(const struct job_definition *definition, struct fly_error *out_error);
+
+struct job_registered {
+    bool known; /* it was registered before, with the same definition */
+    uint64_t trials;
+};
+
+/* What a user may change later. What is not `set_...` stays. */
+struct job_setting {
+    const char *job;
+    bool set_objective;
+    struct fly_objective objective;
+    bool set_control_every;
+    uint32_t control_every;
+    bool set_pin; /* pin_batch_size 0: no pin any more */
+    uint32_t pin_batch_size;
+    double pin_limit_w; /* NAN: the profile's best */
+};
+
+/* ---- a proposal ---- */
+
+struct job_hardware {
+    const char *gpu_model;
+    uint32_t gpu_count;        /* of all ranks; >= 1 */
+    uint64_t gpu_memory_bytes; /* of the smallest; 0: unknown */
+    uint32_t world_size;       /* ranks; batch sizes it does not divide are left out; >= 1 */
+    const double *limits_w;    /* that one GPU takes, ascending */
+    size_t limit_count;        /* 0: limits cannot be set here */
+    double max_power_w;        /* all GPUs' highest limits; 0: limits_w says */
+};
+
+struct job_origin {
+    const char *user, *account, *host; /* "" or NULL: unknown */
+};
+
+/* The question what to run. */
+struct job_question {
+    const char *job;
+    const char *request;    /* "": none; else unique to this call: repeated, it gets the same answer */
+    const char *run;        /* "": none; a run that is requeued keeps its own (the Slurm job's id) */
+    const char *submission; /* ties the tries of one recurrence together; "": `run`, else one of its own */
+    uint32_t tries;         /* allowed in this recurrence; 1: nobody tries again; 0: somebody always does */
+    int64_t finish_by_us;   /* since 1970, by the store's clock; 0: none */
+    double heartbeat_s;     /* how often it beats until the first epoch is reported; 0: never */
+    struct job_hardware hardware;
+    struct job_origin origin;
+};
+
+/*
+ * What to run. `trial`, `batch_size` and what was decided stay the same over all
+ * attempts.
+ */
+struct job_proposal {
+    uint64_t trial;
+    uint32_t attempt;
+    uint64_t recurrence; /* from 0 */
+    uint32_t try_number; /* within the recurrence, from 0 */
+    bool last_try;       /* the best known choice, without a cap */
+    uint32_t batch_size;
+    uint32_t local_batch_size; /* per rank */
+    double limit_w;            /* NAN: leave it, or not known before the profile */
+    bool wants_profile;        /* measure it, and tell jobs_profile */
+    bool stops_at_target;
+    uint32_t epochs;      /* it may run at most, as far as is known now */
+    uint32_t epochs_done; /* reported by earlier attempts */
+    double energy_j;      /* of earlier attempts */
+    double time_s;
+    enum reason reason;
+    char why[JOB_WHY_MAX]; /* one sentence */
+};
+
+/* ---- what happened ---- */
+
+/* A power profile, measured by a trial that wanted one. A new one of the same trial is refused. */
+struct job_profile {
+    const char *job;
+    uint64_t trial;
+    const struct fly_power_point *points; /* 1 .. JOB_LIMITS_MAX, limits of one GPU, power of all */
+    size_t point_count;
+    double units_per_epoch; /* 1: the points are of an epoch; the steps in one; 0: not known */
+};
+
+struct job_choice {
+    double limit_w;
+    uint32_t epochs; /* the trial may run at most; 0: end it as TRIAL_REFUSED */
+    bool repeated;   /* the profile was known; the first stays */
+};
+
+/*
+ * An epoch's end. Energy and time are cumulative within the attempt, of all GPUs,
+ * training and validation; the job adds the attempts.
+ */
+struct job_epoch {
+    const char *job;
+    uint64_t trial;
+    uint32_t attempt;
+    uint32_t epoch; /* from 1; the first of an attempt may go back to a checkpoint, then ascending */
+    double metric;  /* NAN: none, or not a number */
+    double energy_j;
+    double time_s;
+};
+
+enum job_answer {
+    JOB_GO_ON,
+    JOB_REACHED, /* the target: stop there, or train on if the job does */
+    JOB_STOP,
+};
+
+/* Why a trial has to stop. */
+enum job_stop {
+    JOB_STOP_NONE,
+    JOB_STOP_TARGET,   /* reached */
+    JOB_STOP_EPOCHS,   /* max_epochs */
+    JOB_STOP_COST,     /* one more epoch would cost too much */
+    JOB_STOP_DEADLINE, /* another try has to finish by the time given */
+    JOB_STOP_ENDED,    /* the trial has ended already */
+};
+
+struct job_answered {
+    enum job_answer answer;
+    enum job_stop stop;
+    bool repeated;   /* this report was known */
+    bool late;       /* the trial had expired; the report counts all the same */
+    uint32_t epochs; /* the trial may run at most, as far as is known now */
+    double energy_j; /* of all attempts */
+    double time_s;
+};
+
+struct job_beat {
+    const char *job;
+    uint64_t trial;
+    uint32_t attempt;
+    double energy_j; /* so far in this attempt; NAN: unknown */
+    double time_s;
+};
+
+/*
+ * A trial's end. jobs_report ends trials that reached their target, used up their
+ * epochs or had to stop; what comes after that adds the figures of the whole run.
+ */
+struct job_end {
+    const char *job;
+    uint64_t trial;
+    uint32_t attempt;
+    enum trial_outcome outcome; /* REACHED (without a target: completed), NOT_REACHED, STOPPED,
+                                   REFUSED, OUT_OF_MEMORY or CRASHED */
+    double energy_j;            /* of the whole attempt; NAN: as last reported */
+    double time_s;
+    const char *text; /* a word on the cause, "" or NULL for none */
+};
+
+struct job_ended {
+    enum trial_outcome outcome; /* that stands */
+    bool repeated;
+    double energy_j; /* of the whole run, all attempts */
+    double time_s;
+};
+
+/* ---- what can be asked ---- */
+
+/* Stands in a list. */
+struct job_summary {
+    const char *name;
+    const char *policy;
+    uint64_t trials, recurrences, running, events;
+    int64_t made_us, changed_us;
+};
+
+struct job_list {
+    struct job_summary *jobs; /* in the order of their names' bytes */
+    size_t count;
+};
+
+/* A job as it stands. */
+struct job_shown {
+    struct job_definition definition; /* as registered */
+    struct fly_objective objective;   /* that holds now */
+    uint32_t control_every;           /* that holds now */
+    uint32_t pin_batch_size;          /* 0: none */
+    double pin_limit_w;               /* NAN: the profile's best */
+    uint64_t trials, recurrences, running, events;
+};
+
+/* ---- the table ---- */
+
+/* All zero: the defaults. */
+struct job_options {
+    const struct clock *clock; /* dates events, where the store is local; borrowed; NULL: the store's own */
+    double wait_s;             /* for another's lock or an answer; 0: the store's default */
+};
+
+/*
+ * What keeps the logs. Functions return 0 or a negative code and leave out-parameters
+ * alone then; `self` is what open made. None is NULL.
+ */
+struct job_backend {
+    const char *name;            /* "local", "remote" */
+    const char *const *prefixes; /* of its addresses, ended by NULL; NULL: all that no other takes */
+
+    int (*open)(const char *address, const struct job_options *options, void **out_self,
+                struct fly_error *out_error);
+    void (*close)(void *self);
+
+    /* Writes the definition, or compares. */
+    int (*define)(void *self, const struct job_definition *definition, struct job_registered *out_registered,
+                  struct fly_error *out_error);
+
+    int (*set)(void *self, const struct job_setting *setting, struct fly_error *out_error);
+
+    /*
+     * A new trial, or the next attempt at the one that `run` has open or lost by
+     * expiry. Never fails for want of a choice: then it is the best known one, or the
+     * default.
+     */
+    int (*propose)(void *self, const struct job_question *question, struct job_proposal *out_proposal,
+                   struct fly_error *out_error);
+
+    /* FLY_EUSAGE for a profile out of range; the choice is the job's, by its objective. */
+    int (*profile)(void *self, const struct job_profile *profile, struct job_choice *out_choice,
+                   struct fly_error *out_error);
+
+    int (*heartbeat)(void *self, const struct job_beat *beat, struct fly_error *out_error);
+
+    /* After a trial's end it is kept and answered with JOB_STOP; only a figure of an expired one counts. */
+    int (*report)(void *self, const struct job_epoch *epoch, struct job_answered *out_answered,
+                  struct fly_error *out_error);
+
+    int (*end)(void *self, const struct job_end *end, struct job_ended *out_ended,
+               struct fly_error *out_error);
+
+    /* Writes down which trials have expired; every other change does so first. */
+    int (*expire)(void *self, const char *job, uint64_t *out_expired, struct fly_error *out_error);
+
+    int (*list)(void *self, struct arena *arena, struct job_list *out_list, struct fly_error *out_error);
+    int (*show)(void *self, const char *job, struct arena *arena, struct job_shown *out_shown,
+                struct fly_error *out_error);
+
+    /* The log itself. history.h, savings.h and trace_export.h say what it means. */
+    int (*read)(void *self, const char *job, const struct store_query *query, store_visit *visit, void *state,
+                struct fly_error *out_error);
+
+    /*
+     * Makes `job` from exported lines (export.h). FLY_ECONFLICT when there is one,
+     * FLY_EDATA with the line that does not fit.
+     */
+    int (*import)(void *self, const char *job, const char *text, size_t length, struct fly_error *out_error);
+
+    /* The job with all that was observed of it. FLY_ENOTFOUND. */
+    int (*remove)(void *self, const char *job, struct fly_error *out_error);
+};
+
+extern const struct job_backend job_backend_local; /* over store/store.h */
+
+/* All of them, ended by NULL. */
+extern const struct job_backend *const job_backends[];
+
+/* Where jobs are kept. */
+struct jobs {
+    const struct job_backend *backend;
+    void *self;
+};
+
+/*
+ * `address`: NULL, a path or postgresql://... for a store (store.h); http://, https://
+ * or unix: for a service. Needs jobs_close only after success.
+ */
+int jobs_open(const char *address, const struct job_options *options, struct jobs *out_jobs,
+              struct fly_error *out_error);
+
+/* Harmless on a zeroed struct. */
+void jobs_close(struct jobs *jobs);
+
+/* The table's functions are called through the handle: jobs.backend->propose(jobs.self, ...). */
+
+/* The words of the enumerations in logs and answers: "reached", "out_of_memory"; "go_on"; "cost"; "explore".
+ */
+const char *job_outcome_name(enum trial_outcome outcome);
+const char *job_answer_name(enum job_answer answer);
+const char *job_stop_name(enum job_stop stop);
+const char *job_reason_name(enum reason reason);
+/* Back again; whether the word is known. */
+bool job_outcome_parse(const char *word, enum trial_outcome *out_outcome);
+
+#endif
