@@ -146,6 +146,35 @@ double emulator_limit_w(struct emulator *emulator, unsigned gpu)
     return limit_w;
 }
 
+int emulator_set_ceiling_mhz(struct emulator *emulator, unsigned gpu, unsigned ceiling_mhz,
+                             struct fly_error *out_error)
+{
+    struct hold hold = take(emulator, gpu);
+    const struct emulated_board *board = gpu_board(hold.gpu);
+    bool possible = ceiling_mhz == 0 || (ceiling_mhz >= board->idle_mhz && ceiling_mhz <= board->highest_mhz);
+
+    if (possible) {
+        hold.gpu->locked_lowest_mhz = 0;
+        hold.gpu->locked_highest_mhz = ceiling_mhz;
+        gpu_changed(hold.gpu, hold.now_ns);
+    }
+    give(&hold);
+    if (possible)
+        return 0;
+    return error_set(out_error, FLY_EUSAGE,
+                     "ceiling of %u MHz on GPU %u of the emulator: expected %u to %u MHz, or 0", ceiling_mhz,
+                     gpu, board->idle_mhz, board->highest_mhz);
+}
+
+unsigned emulator_ceiling_mhz(struct emulator *emulator, unsigned gpu)
+{
+    struct hold hold = take(emulator, gpu);
+    unsigned ceiling_mhz = hold.gpu->locked_highest_mhz;
+
+    give(&hold);
+    return ceiling_mhz;
+}
+
 static double truth(struct emulator *emulator, unsigned gpu, struct mono_time at,
                     double (*ask)(const struct history *, const struct inertia *, int64_t))
 {

@@ -52,6 +52,13 @@ int emulator_set_limit_w(struct emulator *emulator, unsigned gpu, double limit_w
                          struct fly_error *out_error);
 double emulator_limit_w(struct emulator *emulator, unsigned gpu);
 
+/* Locks the clocks up to a ceiling, or lifts that with 0, without asking who does; FLY_EUSAGE above the
+ * board's. */
+int emulator_set_ceiling_mhz(struct emulator *emulator, unsigned gpu, unsigned ceiling_mhz,
+                             struct fly_error *out_error);
+/* 0: the clocks are free. */
+unsigned emulator_ceiling_mhz(struct emulator *emulator, unsigned gpu);
+
 /*
  * The truth. Energy is that since the emulator was made, at any moment up to now,
  * or later as if nothing changed; NAN for a moment that the history (its newest

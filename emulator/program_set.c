@@ -8,7 +8,7 @@
 
 /* What is to be done to each chosen GPU. */
 struct wishes {
-    double load_w, limit_w, advance_s; /* below 0: nothing */
+    double load_w, limit_w, ceiling_mhz, advance_s; /* below 0: nothing */
     bool lost, reset_counter;
 };
 
@@ -18,6 +18,8 @@ static int read_wishes(const struct program_call *call, struct wishes *out, stru
 
     if (code == 0)
         code = program_number(call, "limit-w", 0.0, 10000.0, -1.0, &out->limit_w, out_error);
+    if (code == 0)
+        code = program_number(call, "ceiling-mhz", 0.0, 10000.0, -1.0, &out->ceiling_mhz, out_error);
     if (code == 0)
         code = program_number(call, "advance-s", 0.0, 1e9, -1.0, &out->advance_s, out_error);
     out->lost = program_value(call, "lost") != NULL;
@@ -32,6 +34,8 @@ static int fulfil(struct emulator *emulator, unsigned gpu, const struct wishes *
 
     if (wishes->limit_w >= 0.0)
         code = emulator_set_limit_w(emulator, gpu, wishes->limit_w, out_error);
+    if (code == 0 && wishes->ceiling_mhz >= 0.0)
+        code = emulator_set_ceiling_mhz(emulator, gpu, (unsigned)wishes->ceiling_mhz, out_error);
     if (code == 0 && wishes->load_w >= 0.0)
         emulator_set_load(emulator, gpu, wishes->load_w);
     if (code == 0 && wishes->reset_counter)
@@ -85,6 +89,7 @@ const struct program_command program_set = {
     .text = "What is given happens in the order of this list.",
     .options = {{"gpu", "LIST", "Which GPUs, such as 0,2; all unless given."},
                 {"limit-w", "W", "The power limit, whoever asks."},
+                {"ceiling-mhz", "MHZ", "Lock the clock up to this, whoever asks; 0 lifts that."},
                 {"load-w", "W", "The power that the GPU wants; 0 ends the load."},
                 {"reset-counter", NULL, "Let the energy counter start again at 0."},
                 {"lost", NULL, "Let the GPU fall off the bus."},

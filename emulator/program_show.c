@@ -15,6 +15,7 @@ struct shown {
     char name[IDENTITY_MAX], uuid[IDENTITY_MAX];
     double power_w, energy_j, temperature_c, limit_w, clock, utilization;
     double read_power_w, read_energy_j;
+    unsigned ceiling_mhz; /* 0: none */
     unsigned processes[EMULATOR_SLOTS], process_count;
     bool lost;
 };
@@ -34,6 +35,7 @@ static void look(struct emulated_gpu *gpu, int64_t now_ns, struct shown *out)
         .utilization = segment->utilization,
         .read_power_w = sensor_usage_mw(gpu, now_ns) / 1000.0,
         .read_energy_j = (double)sensor_counter_mj(gpu, now_ns) / 1000.0,
+        .ceiling_mhz = gpu->locked_highest_mhz,
         .lost = gpu->lost,
     };
     identity_name(gpu, out->name);
@@ -50,6 +52,8 @@ static void print_row(unsigned index, const struct shown *shown)
            shown->power_w, shown->energy_j, shown->read_power_w, shown->read_energy_j, shown->limit_w,
            shown->clock * 100.0, shown->utilization * 100.0, shown->temperature_c,
            shown->lost ? "lost " : "");
+    if (shown->ceiling_mhz > 0)
+        printf("[<= %u MHz] ", shown->ceiling_mhz);
     for (unsigned i = 0; i < shown->process_count; i++)
         printf("%s%u", i > 0 ? "," : "", shown->processes[i]);
     putchar('\n');
@@ -61,12 +65,13 @@ static json_t *object_of(unsigned index, const struct shown *shown)
 
     for (unsigned i = 0; i < shown->process_count; i++)
         json_array_append_new(processes, json_integer(shown->processes[i]));
-    return json_pack("{s:i, s:s, s:s, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:b, s:o}", "index", (int)index,
-                     "name", shown->name, "uuid", shown->uuid, "true_power_w", shown->power_w,
+    return json_pack("{s:i, s:s, s:s, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:o, s:b, s:o}", "index",
+                     (int)index, "name", shown->name, "uuid", shown->uuid, "true_power_w", shown->power_w,
                      "true_energy_j", shown->energy_j, "read_power_w", shown->read_power_w, "counter_j",
                      shown->read_energy_j, "limit_w", shown->limit_w, "clock", shown->clock, "utilization",
-                     shown->utilization, "temperature_c", shown->temperature_c, "lost", (int)shown->lost,
-                     "processes", processes);
+                     shown->utilization, "temperature_c", shown->temperature_c, "clock_ceiling_mhz",
+                     shown->ceiling_mhz > 0 ? json_integer(shown->ceiling_mhz) : json_null(), "lost",
+                     (int)shown->lost, "processes", processes);
 }
 
 static int print_json(const struct emulator *emulator, const struct shown *shown, int64_t now_ns)

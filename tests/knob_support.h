@@ -79,11 +79,21 @@ static inline void knob_machine_remove(const struct knob_machine *machine)
     assert_int_equal(system(command), 0);
 }
 
+/* From now on these faults; none for "". */
+static inline void knob_machine_fault(struct knob_machine *machine, const char *script)
+{
+    struct fault_list faults = {0};
+    struct fly_error error;
+
+    if (faults_parse(script, "test", &faults, &error) < 0)
+        fail_msg("%s", error.text);
+    emulator_set_faults(machine->emulator, &faults);
+}
+
 static inline void knob_machine_start(struct knob_machine *machine, const char *settings_text,
                                       const char *script)
 {
     struct emulator_settings settings = emulator_default_settings;
-    struct fault_list faults = {0};
     struct fly_error error;
 
     unsetenv("FLYBALL_TEST_KNOB");
@@ -96,11 +106,8 @@ static inline void knob_machine_start(struct knob_machine *machine, const char *
     if (emulator_settings_parse(&settings, settings_text, &error) < 0 ||
         emulator_create(machine->state, &settings, &machine->emulator, &error) < 0)
         fail_msg("%s", error.text);
-    if (script != NULL) {
-        if (faults_parse(script, "test", &faults, &error) < 0)
-            fail_msg("%s", error.text);
-        emulator_set_faults(machine->emulator, &faults);
-    }
+    if (script != NULL)
+        knob_machine_fault(machine, script);
     knob_machine_open_devices(machine);
     setenv("FLYBALL_TEST_KNOB", machine->directory, 1);
 }
@@ -136,6 +143,19 @@ static inline int knob_machine_entries(const struct knob_machine *machine)
                  strstr(file->d_name, ".new") == NULL;
     closedir(directory);
     return count;
+}
+
+/* Whether the clock is free within the time. */
+static inline bool clock_becomes_free(struct knob_machine *machine, unsigned gpu, double patience_s)
+{
+    struct mono_time end = mono_after_s(mono_now(), patience_s);
+
+    while (emulator_ceiling_mhz(machine->emulator, gpu) != 0) {
+        if (mono_elapsed_s(mono_now(), end) <= 0)
+            return false;
+        usleep(2000);
+    }
+    return true;
 }
 
 /* Whether the limit comes to that within the time; waits no longer than it takes. */

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sessions and guards that are killed: limits come back within a second, or at the next start. */
+/* Sessions and guards that are killed: limits and clocks come back within a second, or at the next start. */
 #include "knob_support.h"
 
 #include <sys/syscall.h>
 
 #include "knob/journal.h"
 
-enum { WITH_WORKER = 1, EXITS = 2, FAST = 4, WITH_COPY = 8, KINDS = 3 };
+enum { WITH_WORKER = 1, EXITS = 2, FAST = 4, WITH_COPY = 8, CLOCKS = 16, KINDS = 3 };
 
 static struct knob_machine machine;
 static const double patience_s = 1.0;
@@ -20,13 +20,14 @@ static void be_worker(void)
 }
 
 /* Turns as fast as it goes, so that death comes at any moment of it. */
-static void turn_on(struct knob *knob)
+static void turn_on(struct knob *knob, bool clocks)
 {
-    int64_t limits[2];
+    int64_t limits[2], ceilings[2];
 
     for (int64_t i = 0;; i++) {
         limits[0] = limits[1] = 150000 + i % 200 * 1000;
-        if (knob_set(knob, limits, NULL) < 0)
+        ceilings[0] = ceilings[1] = i % 9 == 0 ? KNOB_NO_CEILING : 600 + i % 50 * 15;
+        if (knob_set(knob, limits, NULL) < 0 || (clocks && knob_set_ceilings(knob, ceilings, NULL) < 0))
             break;
     }
     sleep(5);
@@ -35,7 +36,7 @@ static void turn_on(struct knob *knob)
 /* Another process's session: turns, says who its guard is, and looks after it as programs do. */
 static int be_session(int mode)
 {
-    int64_t limits[] = {250000, 200000};
+    int64_t limits[] = {250000, 200000}, ceilings[] = {1200, 900};
     struct knob *knob = NULL;
     struct fly_error error;
     char text[32];
@@ -44,7 +45,8 @@ static int be_session(int mode)
     knob_machine_paths(&machine);
     knob_machine_open_devices(&machine);
     if (knob_open(&machine.options, machine.devices, machine.list.count, &knob, &error) < 0 ||
-        knob_set(knob, limits, &error) < 0) {
+        knob_set(knob, limits, &error) < 0 ||
+        ((mode & CLOCKS) != 0 && knob_set_ceilings(knob, ceilings, &error) < 0)) {
         fprintf(stderr, "# %s\n", error.text);
         return 98;
     }
@@ -59,7 +61,7 @@ static int be_session(int mode)
     if ((mode & EXITS) != 0)
         exit(0);
     if ((mode & FAST) != 0)
-        turn_on(knob);
+        turn_on(knob, (mode & CLOCKS) != 0);
     while (knob_check(knob, NULL) == 0)
         usleep(20000);
     sleep(5);
@@ -79,6 +81,8 @@ static void check_back(void)
 {
     assert_true(limit_becomes(&machine, 0, 400.0, patience_s));
     assert_true(limit_becomes(&machine, 1, 400.0, patience_s));
+    assert_true(clock_becomes_free(&machine, 0, patience_s));
+    assert_true(clock_becomes_free(&machine, 1, patience_s));
 }
 
 /* Whether a process runs; one that nobody waits for does not. */
@@ -112,9 +116,11 @@ static void test_session_dies(void **state)
         const char *mode;
         int signal, status;
     } cases[] = {
-        {"0", SIGKILL, 128 + SIGKILL}, {"0", SIGTERM, 128 + SIGTERM}, {"0", SIGINT, 128 + SIGINT},
-        {"1", SIGKILL, 128 + SIGKILL}, {"1", SIGTERM, 128 + SIGTERM}, {"2", 0, 0},
-        {"8", SIGKILL, 128 + SIGKILL},
+        {"0", SIGKILL, 128 + SIGKILL},  {"0", SIGTERM, 128 + SIGTERM},
+        {"0", SIGINT, 128 + SIGINT},    {"1", SIGKILL, 128 + SIGKILL},
+        {"1", SIGTERM, 128 + SIGTERM},  {"2", 0, 0},
+        {"8", SIGKILL, 128 + SIGKILL},  {"16", SIGKILL, 128 + SIGKILL},
+        {"17", SIGTERM, 128 + SIGTERM}, {"18", 0, 0},
     };
 
     (void)state;
@@ -127,6 +133,7 @@ static void test_session_dies(void **state)
         if (cases[i].signal != 0) {
             check_double(emulator_limit_w(machine.emulator, 0), 250.0);
             check_double(emulator_limit_w(machine.emulator, 1), 200.0);
+            assert_int_equal(emulator_ceiling_mhz(machine.emulator, 0), i < 7 ? 0 : 1200);
             kill(role.pid, cases[i].signal);
         }
         assert_int_equal(role_end(&role), cases[i].status);
@@ -166,7 +173,7 @@ static void test_guard_dies(void **state)
 
     (void)state;
     knob_machine_start(&machine, "gpus=2,model=a100", NULL);
-    role = start_session("0", &guard);
+    role = start_session("16", &guard);
     kill(guard, SIGKILL);
     check_back();
     assert_true(runs(role.pid));
@@ -187,13 +194,14 @@ static void test_both_die(void **state)
         pid_t guard;
 
         knob_machine_start(&machine, "gpus=2,model=a100", NULL);
-        role = start_session("1", &guard); /* with a worker, which must not hold the locks */
+        role = start_session("17", &guard); /* with a worker, which must not hold the locks */
         kill(role.pid, SIGSTOP);
         kill(guard, SIGKILL);
         kill(role.pid, SIGKILL);
         role_end(&role);
         usleep(20000);
         check_double(emulator_limit_w(machine.emulator, 0), 250.0);
+        assert_int_equal(emulator_ceiling_mhz(machine.emulator, 1), 900);
         assert_int_equal(knob_machine_entries(&machine), 2);
         if (way == 2)
             assert_int_equal(emulator_set_limit_w(machine.emulator, 0, 275.0, NULL), 0);
@@ -212,6 +220,8 @@ static void test_both_die(void **state)
         }
         check_double(emulator_limit_w(machine.emulator, 0), way == 2 ? 275.0 : 400.0);
         check_double(emulator_limit_w(machine.emulator, 1), 400.0);
+        assert_int_equal(emulator_ceiling_mhz(machine.emulator, 0), 0);
+        assert_int_equal(emulator_ceiling_mhz(machine.emulator, 1), 0);
         assert_int_equal(knob_machine_entries(&machine), 0);
         knob_machine_stop(&machine);
     }
@@ -243,6 +253,7 @@ static void test_living_session_is_left(void **state)
     knob_machine_stop(&machine);
 }
 
+/* A limit of GPU 0, and the clock of GPU 1, which works. */
 static void test_guard_leaves_anothers_change(void **state)
 {
     struct role role;
@@ -250,14 +261,19 @@ static void test_guard_leaves_anothers_change(void **state)
 
     (void)state;
     knob_machine_start(&machine, "gpus=2,model=a100", NULL);
-    role = start_session("0", &guard);
+    role = start_session("16", &guard);
     kill(role.pid, SIGSTOP);
     assert_int_equal(emulator_set_limit_w(machine.emulator, 0, 275.0, NULL), 0);
+    emulator_set_load(machine.emulator, 1, 150.0);
+    assert_int_equal(emulator_set_ceiling_mhz(machine.emulator, 1, 1305, NULL), 0);
     kill(role.pid, SIGKILL);
     role_end(&role);
-    assert_true(limit_becomes(&machine, 1, 400.0, patience_s));
+    /* It looks at the clock of GPU 1 for a while first. */
+    assert_true(clock_becomes_free(&machine, 0, 4 * patience_s));
+    assert_true(limit_becomes(&machine, 1, 400.0, 4 * patience_s));
     check_gone(guard);
     check_double(emulator_limit_w(machine.emulator, 0), 275.0);
+    assert_int_equal(emulator_ceiling_mhz(machine.emulator, 1), 1305);
     knob_machine_stop(&machine);
 }
 
@@ -276,7 +292,7 @@ static void test_death_at_random(void **state)
         pid_t guard;
 
         knob_machine_start(&machine, "gpus=2,model=a100", NULL);
-        role = start_session("4", &guard);
+        role = start_session(i / KINDS % 2 != 0 ? "20" : "4", &guard);
         usleep(test_below(&random, 20000));
         if (kind != 0)
             kill(guard, SIGKILL);

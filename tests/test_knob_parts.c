@@ -33,7 +33,9 @@ static void test_text(void **state)
         HEAD "turn power_limit_mw 1 2 4294967296\nend\n",
         HEAD "turn energy_uj 1 2 3\nend\n",
         HEAD "turn\nend\n",
-        HEAD "turn power_limit_mw 1 2 3\nturn power_limit_mw 1 2 3\nturn power_limit_mw 1 2 3\nend\n",
+        HEAD "turn power_limit_mw 1 2 3\nturn power_limit_mw 1 2 3\nend\n",
+        HEAD "turn clock_ceiling_mhz 0 2 3\nturn power_limit_mw 1 2 3\nturn clock_ceiling_mhz 0 2 3\nend\n",
+        HEAD "turn clock_gpu_mhz 0 2 3\nend\n",
         "flyball-journal 2\ngpu GPU-1\nboot b\nby 7 8 p\ndate 9\nend\n",
         "flyball-journal 1\ngpu \nboot b\nby 7 8 p\ndate 9\nend\n",
         "flyball-journal 1\ngpu G\nboot b\nby 7 8\ndate 9\nend\n",
@@ -51,13 +53,15 @@ static void test_text(void **state)
     entry.turns[entry.turn_count++] = (struct turn){QUANTITY_PERSISTENCE, 0, 0, 1, WAY_DRIVER};
     entry.turns[entry.turn_count++] = (struct turn){QUANTITY_POWER_LIMIT, 400000, 300000, 250000, WAY_DAEMON};
     snprintf(entry.places[WAY_DAEMON], SITE_PLACE_MAX, "/run/a daemon");
+    entry.turns[entry.turn_count++] = (struct turn){QUANTITY_CLOCK_CEILING, 0, 0, 1200, WAY_DRIVER};
     journal_format(&entry, text);
+    check_contains(text, "\nturn clock_ceiling_mhz 0 0 1200\n");
     assert_int_equal(journal_parse(text, &again, NULL), 0);
     assert_string_equal(again.uuid, entry.uuid);
     assert_string_equal(again.boot, entry.boot);
     assert_string_equal(again.program, entry.program);
     assert_int_equal(again.start_ticks, entry.start_ticks);
-    assert_int_equal(again.turn_count, 2);
+    assert_int_equal(again.turn_count, 3);
     assert_memory_equal(again.turns, entry.turns, sizeof entry.turns);
     assert_memory_equal(again.places, entry.places, sizeof entry.places);
     /* Cut short anywhere it is none. */

@@ -153,14 +153,22 @@ static void put_holder_or_nobody(struct table *table, const struct row *row)
         put_holder(table, row);
 }
 
+/* The turn of a quantity in an entry, or NULL. */
+static const struct turn *turn_in(const struct entry *entry, enum quantity quantity)
+{
+    for (size_t i = 0; entry->code == 0 && i < entry->entry.turn_count; i++) {
+        if (entry->entry.turns[i].quantity == quantity)
+            return &entry->entry.turns[i];
+    }
+    return NULL;
+}
+
 /* The limit that stood before, of an entry. */
 static int64_t previous_mw(const struct entry *entry)
 {
-    for (size_t i = 0; entry->code == 0 && i < entry->entry.turn_count; i++) {
-        if (entry->entry.turns[i].quantity == QUANTITY_POWER_LIMIT)
-            return entry->entry.turns[i].previous;
-    }
-    return 0;
+    const struct turn *limit = turn_in(entry, QUANTITY_POWER_LIMIT);
+
+    return limit != NULL ? limit->previous : 0;
 }
 
 static void put_previous(struct table *table, const struct entry *entry)
@@ -197,19 +205,32 @@ static void put_turned_by(struct table *table, const struct row *row)
     table_add_text(table, text);
 }
 
-/* "400 W before, set to stay". */
+/* "400 W before, set to stay"; "a ceiling of 1200 MHz on its clock". */
+static void describe_entry(const struct entry *entry, bool kept, char text[ENTRY_TEXT_MAX])
+{
+    const struct turn *ceiling = turn_in(entry, QUANTITY_CLOCK_CEILING);
+    bool limited = previous_mw(entry) > 0;
+    char limit[POWER_LIMIT_TEXT_MAX], clock[64] = "";
+
+    if (ceiling != NULL)
+        snprintf(clock, sizeof clock, "%sa ceiling of %lld MHz on its clock", limited ? ", " : "",
+                 (long long)ceiling->ours);
+    snprintf(text, ENTRY_TEXT_MAX, "%s%s%s%s",
+             limited || ceiling == NULL ? power_limit_text(previous_mw(entry), limit) : "",
+             limited || ceiling == NULL ? " before" : "", clock, kept ? ", set to stay" : "");
+}
+
 static void put_journal(struct table *table, const struct row *row)
 {
     const struct entry *entry = row->turned.code != FLY_ENOTFOUND ? &row->turned : &row->kept;
-    char limit[POWER_LIMIT_TEXT_MAX], text[ENTRY_TEXT_MAX];
+    char text[ENTRY_TEXT_MAX];
 
     if (entry->code == FLY_ENOTFOUND) {
         table_add_text(table, "none");
     } else if (entry->code < 0) {
         table_add_unavailable(table, "-", entry->error.text);
     } else {
-        snprintf(text, sizeof text, "%s before%s", power_limit_text(previous_mw(entry), limit),
-                 entry == &row->kept ? ", set to stay" : "");
+        describe_entry(entry, entry == &row->kept, text);
         table_add_text(table, text);
     }
 }

@@ -23,6 +23,7 @@ static const struct table_column columns[] = {
     {"power_limit_before_w", "before (W)", TABLE_REAL, 1},
     {"power_limit_set_w", "set (W)", TABLE_REAL, 1},
     {"power_limit_found_w", "found (W)", TABLE_REAL, 1},
+    {"clock_ceiling_set_mhz", "ceiling (MHz)", TABLE_REAL, 0},
     {"end", "became", TABLE_TEXT, 0},
 };
 
@@ -59,6 +60,10 @@ static void put_row(struct table *table, const struct power_gpus *gpus, const st
     put_limit(table, repair->previous_mw, "the journal holds no limit of it");
     put_limit(table, repair->set_mw, "the journal holds no limit of it");
     put_limit(table, repair->found_mw, "it was not read");
+    if (repair->ceiling_mhz > 0)
+        table_add_real(table, (double)repair->ceiling_mhz);
+    else
+        table_add_unavailable(table, "-", "the journal holds no ceiling on its clock");
     table_add_text(table, ends[repair->end].word);
 }
 

@@ -54,7 +54,7 @@ struct sensor_facts {
     const char *source;      /* of these figures: a paper, a manual, "assumed" */
 };
 
-enum { DEVICE_TEXT_MAX = 96 };
+enum { DEVICE_TEXT_MAX = 96, DEVICE_CLOCKS_MAX = 512 };
 
 /* Facts that do not change while a list is open. Unknown texts are empty. */
 struct device_info {
@@ -150,6 +150,8 @@ struct device_backend {
      */
     int (*set)(const struct device *device, enum quantity quantity, int64_t value, struct reading *out_result,
                struct fly_error *out_error);
+    /* The clocks of device_clocks; NULL: not supported. Returns a negative code. */
+    int (*clocks)(const struct device *device, int64_t *clocks_mhz, size_t maximum, size_t *out_count);
 };
 
 /* All back ends, ended by NULL, in the order in which they are opened. */
@@ -193,20 +195,33 @@ void device_read(const struct device *device, const struct clock *clock, quantit
                  struct device_reading *out_reading);
 
 /* What can be set. */
-enum { QUANTITIES_SETTABLE = QUANTITY_BIT(QUANTITY_POWER_LIMIT) | QUANTITY_BIT(QUANTITY_PERSISTENCE) };
+enum {
+    QUANTITIES_SETTABLE = QUANTITY_BIT(QUANTITY_POWER_LIMIT) | QUANTITY_BIT(QUANTITY_PERSISTENCE) |
+                          QUANTITY_BIT(QUANTITY_CLOCK_CEILING)
+};
 
 /*
- * Sets a power limit (in mW) or the persistence mode (0 or 1), for everybody who uses
+ * Sets a power limit (in mW), the persistence mode (0 or 1) or a ceiling on the GPU clock
+ * (in MHz; 0: none any more), for everybody who uses
  * the device and until somebody sets it again: call it through knob/, which turns it
  * back. A value outside the device's limits is FLY_EUSAGE, and one whose limits cannot
  * be read FLY_EREAD, both before the driver is asked. FLY_EUNSUPPORTED where the
  * device does not offer it, FLY_EPERM with the way to the permission, FLY_EREAD for
  * a driver that fails; what stands then is for the caller to read. `out_result` is
  * what the device says afterwards, which may have been rounded, and may be not OK
- * although it was set; untouched on failure. Thread-safe.
+ * although it was set, as always for a ceiling, which no driver tells; untouched on
+ * failure. Thread-safe.
  */
 int device_set(const struct device *device, enum quantity quantity, int64_t value, struct reading *out_result,
                struct fly_error *out_error);
+
+/*
+ * The clocks that the GPU can be held to, in MHz, highest first, each once; at most
+ * `maximum`, DEVICE_CLOCKS_MAX for all. FLY_EUNSUPPORTED where the device does not say,
+ * FLY_EPERM, FLY_EREAD. Thread-safe.
+ */
+int device_clocks(const struct device *device, int64_t *clocks_mhz, size_t maximum, size_t *out_count,
+                  struct fly_error *out_error);
 
 /* Whether the device's energy or power can be read now. */
 bool device_answers(const struct device *device, const struct clock *clock);

@@ -14,6 +14,7 @@
 #include "device/backends.h"
 #include "device/nvml_library.h"
 #include "device/nvml_processes.h"
+#include "device/nvml_set.h"
 #include "device/nvml_ways.h"
 
 struct nvml_state {
@@ -217,58 +218,47 @@ static bool nvml_has_instance(const struct device *device, const char *uuid)
     return strcmp(gpu_uuid, device->info.uuid) == 0;
 }
 
-/* Of a driver's refusal to set something. */
-static int set_error(const struct device *device, enum quantity quantity, int64_t value, int code,
-                     struct fly_error *out_error)
-{
-    const struct device_info *info = &device->info;
-    char what[64], command[32];
-
-    if (quantity == QUANTITY_PERSISTENCE) {
-        snprintf(what, sizeof what, "persistence mode to %s", value != 0 ? "on" : "off");
-        snprintf(command, sizeof command, "-pm %d", value != 0);
-    } else {
-        snprintf(what, sizeof what, "power limit to %g W", (double)value * 1e-3);
-        snprintf(command, sizeof command, "-pl %g", (double)value * 1e-3);
-    }
-    switch (nvml_reading_state(code)) {
-    case READING_DENIED:
-        return error_set(out_error, FLY_EPERM,
-                         "setting the %s of GPU %u failed: only root may; run this program as root, or "
-                         "'sudo nvidia-smi -i %s %s'",
-                         what, info->index, info->uuid, command);
-    case READING_UNSUPPORTED:
-    case READING_MISSING:
-        return error_set(out_error, FLY_EUNSUPPORTED,
-                         "setting the %s of GPU %u failed: %s (NVML %d); this board or its driver does not "
-                         "offer it, and nothing can be done",
-                         what, info->index, nvml_meaning(code), code);
-    default:
-        return error_set(out_error, FLY_EREAD,
-                         "setting the %s of GPU %u failed: %s (NVML %d); see what 'nvidia-smi -q -i %s' says",
-                         what, info->index, nvml_meaning(code), code, info->uuid);
-    }
-}
-
 static int nvml_set(const struct device *device, enum quantity quantity, int64_t value,
                     struct reading *out_result, struct fly_error *out_error)
 {
     const struct nvml_state *state = device->state;
-    const struct nvml_calls *call = &state->library->call;
     struct reading values[QUANTITY_COUNT] = {0};
     int code = NVML_FUNCTION_NOT_FOUND;
 
     if (state->handle == NULL)
-        return set_error(device, quantity, value, state->ways.absent[quantity].code, out_error);
-    if (quantity == QUANTITY_POWER_LIMIT && call->set_limit != NULL)
-        code = call->set_limit(state->handle, (unsigned)value);
-    else if (quantity == QUANTITY_PERSISTENCE && call->set_persistence != NULL)
-        code = call->set_persistence(state->handle, value != 0 ? NVML_ENABLED : NVML_DISABLED);
+        return nvml_set_error(&device->info, quantity, value, state->ways.absent[QUANTITY_POWER_LIMIT].code,
+                              out_error);
+    code = nvml_set_value(&state->library->call, state->handle, quantity, value);
     if (code != NVML_SUCCESS)
-        return set_error(device, quantity, value, code, out_error);
+        return nvml_set_error(&device->info, quantity, value, code, out_error);
+    if (quantity >= QUANTITY_COUNT) {
+        *out_result = (struct reading){.state = READING_UNSUPPORTED};
+        return 0;
+    }
     nvml_read(device, QUANTITY_BIT(quantity), values);
     *out_result = values[quantity];
     return 0;
+}
+
+static int nvml_clocks(const struct device *device, int64_t *clocks_mhz, size_t maximum, size_t *out_count)
+{
+    const struct nvml_state *state = device->state;
+    int code;
+
+    if (state->handle == NULL)
+        return device->info.denied ? FLY_EPERM : FLY_EREAD;
+    code = nvml_clocks_read(&state->library->call, state->handle, clocks_mhz, maximum, out_count);
+    if (code == NVML_SUCCESS)
+        return 0;
+    switch (nvml_reading_state(code)) {
+    case READING_DENIED:
+        return FLY_EPERM;
+    case READING_UNSUPPORTED:
+    case READING_MISSING:
+        return FLY_EUNSUPPORTED;
+    default:
+        return FLY_EREAD;
+    }
 }
 
 const struct device_backend device_backend_nvml = {
@@ -281,4 +271,5 @@ const struct device_backend device_backend_nvml = {
     .processes = nvml_processes,
     .has_instance = nvml_has_instance,
     .set = nvml_set,
+    .clocks = nvml_clocks,
 };

@@ -68,7 +68,11 @@
       "nvmlDeviceGetComputeRunningProcesses_v2")                                                            \
     X(processes_v1, false, nvmlDeviceGetComputeRunningProcesses, "nvmlDeviceGetComputeRunningProcesses")    \
     X(set_limit, false, nvmlDeviceSetPowerManagementLimit, "nvmlDeviceSetPowerManagementLimit")             \
-    X(set_persistence, false, nvmlDeviceSetPersistenceMode, "nvmlDeviceSetPersistenceMode")
+    X(set_persistence, false, nvmlDeviceSetPersistenceMode, "nvmlDeviceSetPersistenceMode")                 \
+    X(memory_clocks, false, nvmlDeviceGetSupportedMemoryClocks, "nvmlDeviceGetSupportedMemoryClocks")       \
+    X(gpu_clocks, false, nvmlDeviceGetSupportedGraphicsClocks, "nvmlDeviceGetSupportedGraphicsClocks")      \
+    X(lock_clocks, false, nvmlDeviceSetGpuLockedClocks, "nvmlDeviceSetGpuLockedClocks")                     \
+    X(unlock_clocks, false, nvmlDeviceResetGpuLockedClocks, "nvmlDeviceResetGpuLockedClocks")
 
 #define NVML_FUNCTION_TYPE(result, symbol, parameters) typedef result symbol##_function parameters;
 NVML_FUNCTIONS(NVML_FUNCTION_TYPE)

@@ -5,15 +5,26 @@
 #include <string.h>
 
 #define QUANTITY_FACTS(name, key, title, unit) {key, title, unit},
-const struct quantity_facts quantity_facts[QUANTITY_COUNT] = {QUANTITY_MAP(QUANTITY_FACTS)};
+const struct quantity_facts quantity_facts[QUANTITY_NAMED_COUNT] = {QUANTITY_MAP(QUANTITY_FACTS)
+                                                                        SETTING_MAP(QUANTITY_FACTS)};
 
-int quantity_find(const char *key)
+static int find(const char *key, int count)
 {
-    for (int i = 0; i < QUANTITY_COUNT; i++) {
+    for (int i = 0; i < count; i++) {
         if (strcmp(quantity_facts[i].key, key) == 0)
             return i;
     }
     return -1;
+}
+
+int quantity_find(const char *key)
+{
+    return find(key, QUANTITY_COUNT);
+}
+
+int quantity_find_named(const char *key)
+{
+    return find(key, QUANTITY_NAMED_COUNT);
 }
 
 #define READING_WORD(name, word, clause) word,

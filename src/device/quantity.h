@@ -32,15 +32,26 @@
     X(PERSISTENCE, "persistence_mode", "persistence mode", "0 or 1")                                      \
     X(MIG, "mig_mode", "MIG mode", "0 or 1")
 
+/*
+ * What can be set and never read, since no driver says where it stands: there is no
+ * reading of it, so that "not known" cannot be mistaken for a value. 0 is none.
+ */
+#define SETTING_MAP(X) X(CLOCK_CEILING, "clock_ceiling_mhz", "ceiling on the GPU clock", "MHz")
+
+/* Quantities that can be read come first, QUANTITY_COUNT of them; then the rest. */
 #define QUANTITY_ENUM(name, key, title, unit) QUANTITY_##name,
-enum quantity { QUANTITY_MAP(QUANTITY_ENUM) QUANTITY_COUNT };
+enum quantity {
+    QUANTITY_MAP(QUANTITY_ENUM) QUANTITY_COUNT,
+    QUANTITY_LAST_READ = QUANTITY_COUNT - 1,
+    SETTING_MAP(QUANTITY_ENUM) QUANTITY_NAMED_COUNT
+};
 #undef QUANTITY_ENUM
 
 /* A set of quantities, one bit each. */
 typedef uint32_t quantity_set;
 #define QUANTITY_BIT(quantity) ((quantity_set)1 << (quantity))
 #define QUANTITY_ALL (QUANTITY_BIT(QUANTITY_COUNT) - 1)
-_Static_assert(QUANTITY_COUNT < 32, "a set of quantities has 32 bits");
+_Static_assert(QUANTITY_NAMED_COUNT < 32, "a set of quantities has 32 bits");
 
 struct quantity_facts {
     const char *key;   /* for programs, with the unit: "power_mw" */
@@ -48,10 +59,12 @@ struct quantity_facts {
     const char *unit;
 };
 
-extern const struct quantity_facts quantity_facts[QUANTITY_COUNT];
+extern const struct quantity_facts quantity_facts[QUANTITY_NAMED_COUNT];
 
-/* The quantity of that key, or -1. */
+/* The quantity of that key, or -1; only what can be read. */
 int quantity_find(const char *key);
+/* The same with what can only be set. */
+int quantity_find_named(const char *key);
 
 /* Why a GPU runs below its highest clock; the bits of NVML, to which other back ends translate. */
 enum throttle_reason {

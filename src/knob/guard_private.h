@@ -11,7 +11,7 @@
  * that keeps messages whole. Both are of one build: the first word on the guard's command
  * line says of which protocol.
  */
-#define GUARD_PROTOCOL "2"
+#define GUARD_PROTOCOL "3"
 enum { GUARD_SOCKET = 3 }; /* the guard's end */
 
 enum guard_word {

@@ -25,13 +25,14 @@
  *     date 1700000000
  *     daemon /run/zeusd/zeusd.sock
  *     turn power_limit_mw 400000 250000 250000 daemon
+ *     turn clock_ceiling_mhz 0 1200 1200
  *     end
  *
  * pid and start time (in ticks since the boot) tell a process from a later one of the
  * same pid; a turn is its previous, earlier and our value, and the way by which it was
- * made: none for the driver. Where other ways are found stands before the turns. A file of another user than
- * root or ourselves is not believed: who may write there could otherwise have root
- * set what he likes. Thread-safe for different GPUs.
+ * made: none for the driver; a ceiling of 0 MHz is none. Where other ways are found stands
+ * before the turns. A file of another user than root or ourselves is not believed: who may
+ * write there could otherwise have root set what he likes. Thread-safe for different GPUs.
  */
 enum { JOURNAL_PROGRAM_MAX = 64, JOURNAL_BOOT_MAX = 40, JOURNAL_TEXT_MAX = 2048, JOURNAL_PATH_MAX = 512 };
 

@@ -130,7 +130,7 @@ static bool take_place(struct reader *reader, enum way way, char place[SITE_PLAC
 static bool take_turn(struct reader *reader, struct turn *out_turn)
 {
     const char *key = strsep(&reader->words, " ");
-    int quantity = key != NULL ? quantity_find(key) : -1;
+    int quantity = key != NULL ? quantity_find_named(key) : -1;
     uint64_t previous, earlier, ours;
     enum way way = WAY_DRIVER;
 
@@ -140,6 +140,16 @@ static bool take_turn(struct reader *reader, struct turn *out_turn)
         return false;
     *out_turn =
         (struct turn){(enum quantity)quantity, (int64_t)previous, (int64_t)earlier, (int64_t)ours, way};
+    return true;
+}
+
+/* A knob is turned once, however often it is set. */
+static bool is_new(const struct journal_entry *entry, enum quantity quantity)
+{
+    for (size_t i = 0; i < entry->turn_count; i++) {
+        if (entry->turns[i].quantity == quantity)
+            return false;
+    }
     return true;
 }
 
@@ -171,7 +181,8 @@ static bool parse(struct reader *reader, struct journal_entry *entry)
     }
     while (strncmp(reader->rest, "turn ", strlen("turn ")) == 0) {
         if (entry->turn_count == TURNS_MAX || !next_line(reader, "turn") ||
-            !take_turn(reader, &entry->turns[entry->turn_count]))
+            !take_turn(reader, &entry->turns[entry->turn_count]) ||
+            !is_new(entry, entry->turns[entry->turn_count].quantity))
             return false;
         entry->turn_count++;
     }

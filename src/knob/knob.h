@@ -14,7 +14,7 @@
 #include "knob/site.h"
 
 /*
- * Power limits of GPUs, turned and always turned back.
+ * Power limits of GPUs and ceilings on their clocks, turned and always turned back.
  *
  *     struct knob_options options = {.program = "flyball power"};
  *     int64_t limits_mw[] = {250000, 250000};
@@ -36,7 +36,9 @@
  * A GPU may be turned only by the holder of its lock, and only while nobody else
  * uses it (see turnable.h); that is looked at before each change. Others measure.
  * Where another program changes a limit that was turned, its value wins: the GPU
- * is not turned again, and not put back.
+ * is not turned again, and not put back. The same holds for a ceiling on the clock, as
+ * far as what the GPU shows gives that away (ceiling.h): no driver tells where one
+ * stands, so what goes back is that there is none.
  *
  * Where the driver refuses a user, the site's other ways are tried (see site.h), once for
  * each change; what was turned by one goes back by it, also from the guard and the journal.
@@ -68,6 +70,8 @@ struct knob_options {
     bool impatient;         /* knob_repair waits for no guard that is at work */
 };
 
+enum { KNOB_NO_CEILING = -1 };
+
 #define KNOB_READONLY_PATH "/etc/flyball/readonly"
 #define KNOB_MPS_DIRECTORY "/tmp/nvidia-mps"
 
@@ -86,7 +90,9 @@ struct knob_report {
     enum knob_state state;
     int64_t previous_mw;     /* what stood when it was opened; 0: not known */
     int64_t set_mw;          /* what the driver said after our last change; 0: none */
-    int64_t found_mw;        /* FOREIGN: what another program set */
+    int64_t found_mw;        /* FOREIGN: what another program set; 0: not the limit */
+    int64_t ceiling_mhz;     /* of our last change of the clock; 0: no ceiling of ours */
+    int64_t found_clock_mhz; /* FOREIGN: the clock that speaks against that; 0: none does */
     enum way way;            /* by which it was turned last */
     bool persistence_turned; /* it was put on for the limit to hold */
     char repaired[192];      /* what an earlier session had left, a clause; "" nothing */
@@ -115,6 +121,14 @@ int knob_may_turn(const struct knob *knob, size_t place, struct fly_error *out_e
  * back as it was before the session; FLY_EWRITE for the journal.
  */
 int knob_set(struct knob *knob, const int64_t *limits_mw, struct fly_error *out_error);
+
+/*
+ * Sets a ceiling on the clock of each GPU, in MHz; 0 leaves one alone, and
+ * KNOB_NO_CEILING lifts ours where there is one. All or none, and errors, as knob_set; the
+ * ceiling of a GPU whose clocks somebody else has set is FLY_ESTATE, as far as the GPU
+ * shows it. FLY_EUSAGE in a kept session: no ceiling outlives its session.
+ */
+int knob_set_ceilings(struct knob *knob, const int64_t *ceilings_mhz, struct fly_error *out_error);
 
 /*
  * Sets every GPU that may be turned to its driver's default limit; in a kept session
@@ -169,6 +183,7 @@ struct repair {
     char uuid[DEVICE_TEXT_MAX];
     bool kept;
     int64_t previous_mw, set_mw; /* of the entry; 0: no limit in it */
+    int64_t ceiling_mhz;         /* of the entry, on the clock; 0: none in it */
     int64_t found_mw;            /* what stood; 0: not known */
     char text[320];              /* all of it, a sentence without its full stop */
 };

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "knob/ceiling.h"
 #include "knob/knob_private.h"
 
 struct turn *knob_turn_of(struct knob_gpu *gpu, enum quantity quantity)
@@ -50,6 +51,16 @@ static void say_foreign(struct knob_gpu *gpu, int64_t found_mw)
         (double)gpu->report.previous_mw * 1e-3);
 }
 
+static void say_foreign_clock(struct knob_gpu *gpu, int64_t ceiling_mhz, int64_t found_mhz)
+{
+    gpu->report.state = KNOB_FOREIGN;
+    gpu->report.found_clock_mhz = found_mhz;
+    error_set(&gpu->report.error, FLY_ESTATE,
+              "the clock of GPU %u is %lld MHz although a ceiling of %lld MHz was set here: another program "
+              "has set clocks since, and they are left as they are; find out who does",
+              gpu->device->info.index, (long long)found_mhz, (long long)ceiling_mhz);
+}
+
 /* One knob; the error is that of a knob that could not be put back, or forgotten. */
 static int put_back_one(struct knob *knob, struct knob_gpu *gpu, const struct turn *turn,
                         struct fly_error *out_error)
@@ -63,11 +74,15 @@ static int put_back_one(struct knob *knob, struct knob_gpu *gpu, const struct tu
     case TURN_FOREIGN:
         if (turn->quantity == QUANTITY_POWER_LIMIT)
             say_foreign(gpu, found);
+        else if (turn->quantity == QUANTITY_CLOCK_CEILING)
+            say_foreign_clock(gpu, turn->ours, found);
         break;
     case TURN_RESTORED:
     case TURN_UNNEEDED:
         if (turn->quantity == QUANTITY_PERSISTENCE)
             gpu->report.persistence_turned = false;
+        else if (turn->quantity == QUANTITY_CLOCK_CEILING)
+            gpu->report.ceiling_mhz = 0;
         break;
     }
     return knob_drop_turn(knob, gpu, turn->quantity, out_error);
@@ -116,9 +131,21 @@ int knob_restore(struct knob *knob, struct fly_error *out_error)
     return code;
 }
 
-bool knob_find_foreign(struct knob *knob, struct knob_gpu *gpu)
+static bool find_foreign_clock(struct knob *knob, struct knob_gpu *gpu)
 {
-    struct turn *turn = knob_turn_of(gpu, QUANTITY_POWER_LIMIT);
+    const struct turn *turn = knob_turn_of(gpu, QUANTITY_CLOCK_CEILING);
+    int64_t clock_mhz;
+
+    if (turn == NULL || turn->earlier != turn->ours || ceiling_may_stand(gpu->device, turn->ours, &clock_mhz))
+        return false;
+    say_foreign_clock(gpu, turn->ours, clock_mhz);
+    knob_drop_turn(knob, gpu, QUANTITY_CLOCK_CEILING, NULL);
+    return true;
+}
+
+static bool find_foreign_limit(struct knob *knob, struct knob_gpu *gpu)
+{
+    const struct turn *turn = knob_turn_of(gpu, QUANTITY_POWER_LIMIT);
     struct device_reading reading;
     const struct reading *limit = &reading.values[QUANTITY_POWER_LIMIT];
 
@@ -130,6 +157,11 @@ bool knob_find_foreign(struct knob *knob, struct knob_gpu *gpu)
     say_foreign(gpu, limit->value);
     knob_drop_turn(knob, gpu, QUANTITY_POWER_LIMIT, NULL);
     return true;
+}
+
+bool knob_find_foreign(struct knob *knob, struct knob_gpu *gpu)
+{
+    return find_foreign_limit(knob, gpu) || find_foreign_clock(knob, gpu);
 }
 
 int knob_check_guard(struct knob *knob, struct fly_error *out_error)

@@ -50,7 +50,7 @@ int knob_drop_turn(struct knob *knob, struct knob_gpu *gpu, enum quantity quanti
 /* Puts a GPU back as far as it stands where we put it, and says in the report what became of it. */
 int knob_put_back(struct knob *knob, struct knob_gpu *gpu, struct fly_error *out_error);
 
-/* Whether another program changed the limit that we turned; if so it is FOREIGN from now on. */
+/* Whether another program changed a knob that we turned; if so the GPU is FOREIGN from now on. */
 bool knob_find_foreign(struct knob *knob, struct knob_gpu *gpu);
 
 /* The places of the site's ways, where the options name any. */

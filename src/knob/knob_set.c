@@ -4,19 +4,31 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "knob/ceiling.h"
 #include "knob/knob_private.h"
 
-/* What a GPU's limit was before a call, to go back to should it fail; -1: not touched by it. */
-struct before {
-    int64_t limit_mw[DEVICES_MAX];
+/* A value that leaves a GPU alone, or that says so. */
+static const int64_t untouched = INT64_MIN;
+
+/* What a call is to set of each GPU, and what stood before it, to go back to should it fail. */
+struct wishes {
+    enum quantity quantity;
+    int64_t values[DEVICES_MAX], before[DEVICES_MAX];
 };
 
-static int read_now(const struct knob_gpu *gpu, enum quantity quantity, int64_t *out_value,
+/* Where a knob stands; a ceiling as far as we know, since no driver tells. */
+static int read_now(struct knob_gpu *gpu, enum quantity quantity, int64_t *out_value,
                     struct fly_error *out_error)
 {
+    const struct turn *turn = knob_turn_of(gpu, quantity);
     struct device_reading reading;
-    const struct reading *now = &reading.values[quantity];
+    const struct reading *now;
 
+    if (quantity == QUANTITY_CLOCK_CEILING) {
+        *out_value = turn != NULL ? turn->ours : 0;
+        return 0;
+    }
+    now = &reading.values[quantity];
     device_read(gpu->device, &clock_real, QUANTITY_BIT(quantity), &reading);
     if (now->state != READING_OK)
         return error_set(out_error, now->state == READING_UNSUPPORTED ? FLY_EUNSUPPORTED : FLY_EREAD,
@@ -105,10 +117,29 @@ static int make_turn(struct knob *knob, struct knob_gpu *gpu, enum quantity quan
     return error_set(out_error, all.code, "%s", all.text);
 }
 
-static void note_limit(struct knob_gpu *gpu, int64_t value_mw)
+static void note(struct knob_gpu *gpu, enum quantity quantity, int64_t value)
 {
-    gpu->report.set_mw = value_mw;
-    gpu->report.state = knob_turn_of(gpu, QUANTITY_POWER_LIMIT) != NULL ? KNOB_TURNED : KNOB_UNTURNED;
+    if (quantity == QUANTITY_POWER_LIMIT)
+        gpu->report.set_mw = value;
+    else if (quantity == QUANTITY_CLOCK_CEILING)
+        gpu->report.ceiling_mhz = value;
+    else
+        return;
+    gpu->report.state =
+        knob_turn_of(gpu, QUANTITY_POWER_LIMIT) != NULL || knob_turn_of(gpu, QUANTITY_CLOCK_CEILING) != NULL
+            ? KNOB_TURNED
+            : KNOB_UNTURNED;
+}
+
+/* Whether a knob stands as it stood after a failure: who fails may have set it all the same. A ceiling does
+ * where the driver refused, or was not asked. */
+static bool stands_still(struct knob_gpu *gpu, enum quantity quantity, int64_t before, int code)
+{
+    int64_t now = 0;
+
+    if (quantity == QUANTITY_CLOCK_CEILING)
+        return code != FLY_EREAD;
+    return read_now(gpu, quantity, &now, NULL) == 0 && now == before;
 }
 
 static int turn_one(struct knob *knob, struct knob_gpu *gpu, enum quantity quantity, int64_t value,
@@ -123,18 +154,16 @@ static int turn_one(struct knob *knob, struct knob_gpu *gpu, enum quantity quant
     if (now != value || knob_turn_of(gpu, quantity) != NULL) {
         code = make_turn(knob, gpu, quantity, now, value, &result, out_error);
         if (code < 0) {
-            /* Who fails may have set it all the same, or may do so yet: then the intent stays. */
-            if (!result.uncertain && read_now(gpu, quantity, &value, NULL) == 0 && value == now)
+            /* Otherwise the intent stays. */
+            if (!result.uncertain && stands_still(gpu, quantity, now, code))
                 settle(knob, gpu, quantity, now, NULL);
             return code;
         }
-        if (result.reading.state == READING_OK) {
-            value = result.reading.value;
+        value = result.reading.state == READING_OK ? result.reading.value : value;
+        if (result.reading.state == READING_OK || quantity == QUANTITY_CLOCK_CEILING)
             code = settle(knob, gpu, quantity, value, out_error);
-        }
     }
-    if (quantity == QUANTITY_POWER_LIMIT)
-        note_limit(gpu, value);
+    note(gpu, quantity, value);
     return code;
 }
 
@@ -156,67 +185,100 @@ static int persist(struct knob *knob, struct knob_gpu *gpu, struct fly_error *ou
 }
 
 /* Looks at everything that can be looked at before anything is turned. */
-static int check_gpu(struct knob *knob, struct knob_gpu *gpu, int64_t limit_mw, struct fly_error *out_error)
+static int check_gpu(struct knob *knob, struct knob_gpu *gpu, enum quantity quantity, int64_t value,
+                     struct fly_error *out_error)
 {
-    int code;
+    int code = 0;
 
     if (gpu->report.state == KNOB_DENIED || gpu->report.state == KNOB_FOREIGN || knob_find_foreign(knob, gpu))
         return error_set(out_error, gpu->report.error.code, "%s", gpu->report.error.text);
-    code = device_check_set(gpu->device, QUANTITY_POWER_LIMIT, limit_mw, out_error);
+    if (quantity == QUANTITY_CLOCK_CEILING && knob_turn_of(gpu, quantity) == NULL)
+        code = ceiling_check_free(gpu->device, out_error);
+    if (code == 0)
+        code = device_check_set(gpu->device, quantity, value, out_error);
     return code < 0 ? code : turnable_check(&knob->others, gpu->device, out_error);
 }
 
-static int set_gpu(struct knob *knob, struct knob_gpu *gpu, int64_t limit_mw, int64_t *out_before,
-                   struct fly_error *out_error)
+static int set_gpu(struct knob *knob, struct knob_gpu *gpu, enum quantity quantity, int64_t value,
+                   int64_t *out_before, struct fly_error *out_error)
 {
     int64_t before = 0;
-    int code = read_now(gpu, QUANTITY_POWER_LIMIT, &before, out_error);
+    int code = read_now(gpu, quantity, &before, out_error);
 
     if (code < 0)
         return code;
     *out_before = before;
     code = persist(knob, gpu, out_error);
-    return code < 0 ? code : turn_one(knob, gpu, QUANTITY_POWER_LIMIT, limit_mw, out_error);
+    return code < 0 ? code : turn_one(knob, gpu, quantity, value, out_error);
 }
 
-/* Back to where this call found it: all the way where nothing was turned then, a step otherwise. */
-static void undo(struct knob *knob, struct knob_gpu *gpu, int64_t before_mw)
+/* Back to where this call found it. */
+static void undo(struct knob *knob, struct knob_gpu *gpu, enum quantity quantity, int64_t before)
 {
-    const struct turn *turn = knob_turn_of(gpu, QUANTITY_POWER_LIMIT);
+    const struct turn *turn = knob_turn_of(gpu, quantity),
+                      *other = knob_turn_of(gpu, quantity == QUANTITY_POWER_LIMIT ? QUANTITY_CLOCK_CEILING
+                                                                                  : QUANTITY_POWER_LIMIT);
 
-    if (turn == NULL || turn->previous == before_mw)
+    /* All the way, persistence mode too, where nothing was turned then. */
+    if (other == NULL && (turn == NULL || turn->previous == before))
         knob_put_back(knob, gpu, NULL);
     else
-        turn_one(knob, gpu, QUANTITY_POWER_LIMIT, before_mw, NULL);
+        turn_one(knob, gpu, quantity, before, NULL);
 }
 
-int knob_set(struct knob *knob, const int64_t *limits_mw, struct fly_error *out_error)
+static int set_wishes(struct knob *knob, struct wishes *wishes, struct fly_error *out_error)
 {
     struct fly_error local = {.code = 0};
     struct fly_error *error = out_error != NULL ? out_error : &local;
-    struct before before;
     int code = knob_check_fork(knob, error);
 
     if (code == 0)
         code = knob_check_guard(knob, error);
     for (size_t i = 0; i < knob->count && code == 0; i++) {
-        before.limit_mw[i] = -1;
-        if (limits_mw[i] != 0)
-            code = check_gpu(knob, &knob->gpus[i], limits_mw[i], error);
+        wishes->before[i] = untouched;
+        if (wishes->values[i] != untouched)
+            code = check_gpu(knob, &knob->gpus[i], wishes->quantity, wishes->values[i], error);
     }
     if (code < 0)
         return code;
     for (size_t i = 0; i < knob->count && code == 0; i++) {
-        if (limits_mw[i] != 0)
-            code = set_gpu(knob, &knob->gpus[i], limits_mw[i], &before.limit_mw[i], error);
+        if (wishes->values[i] != untouched)
+            code =
+                set_gpu(knob, &knob->gpus[i], wishes->quantity, wishes->values[i], &wishes->before[i], error);
     }
     for (size_t i = knob->count; i > 0 && code < 0; i--) {
-        if (before.limit_mw[i - 1] >= 0)
-            undo(knob, &knob->gpus[i - 1], before.limit_mw[i - 1]);
+        if (wishes->before[i - 1] != untouched)
+            undo(knob, &knob->gpus[i - 1], wishes->quantity, wishes->before[i - 1]);
     }
     if (code < 0)
         knob_check_guard(knob, NULL);
     return code;
+}
+
+int knob_set(struct knob *knob, const int64_t *limits_mw, struct fly_error *out_error)
+{
+    struct wishes wishes = {.quantity = QUANTITY_POWER_LIMIT};
+
+    for (size_t i = 0; i < knob->count; i++)
+        wishes.values[i] = limits_mw[i] != 0 ? limits_mw[i] : untouched;
+    return set_wishes(knob, &wishes, out_error);
+}
+
+int knob_set_ceilings(struct knob *knob, const int64_t *ceilings_mhz, struct fly_error *out_error)
+{
+    struct wishes wishes = {.quantity = QUANTITY_CLOCK_CEILING};
+
+    if (knob->kind == JOURNAL_KEPT)
+        return error_set(out_error, FLY_EUSAGE,
+                         "a ceiling on the clock does not outlive its session, since it cannot be found out "
+                         "later where it stands; set it in a session that puts it back");
+    for (size_t i = 0; i < knob->count; i++) {
+        wishes.values[i] = ceilings_mhz[i] == KNOB_NO_CEILING ? 0 : ceilings_mhz[i];
+        if (ceilings_mhz[i] == 0 ||
+            (wishes.values[i] == 0 && knob_turn_of(&knob->gpus[i], QUANTITY_CLOCK_CEILING) == NULL))
+            wishes.values[i] = untouched;
+    }
+    return set_wishes(knob, &wishes, out_error);
 }
 
 /* After a reset nothing that was kept needs to be put back, but the persistence mode. */
@@ -233,7 +295,7 @@ int knob_reset(struct knob *knob, struct fly_error *out_error)
     int code = knob_check_fork(knob, out_error);
 
     for (size_t i = 0; i < knob->count && code == 0; i++) {
-        const struct knob_gpu *gpu = &knob->gpus[i];
+        struct knob_gpu *gpu = &knob->gpus[i];
 
         if (gpu->report.state == KNOB_UNTURNED || gpu->report.state == KNOB_TURNED)
             code = read_now(gpu, QUANTITY_POWER_LIMIT_DEFAULT, &limits_mw[i], out_error);

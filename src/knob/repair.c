@@ -43,16 +43,22 @@ static void forget(const char *directory, enum journal_kind kind, struct repair 
         end_with(repair, REPAIR_FAILED, "%.300s", error.text);
 }
 
-/* Puts the entry's turns back, the last first; returns whether any failed, and what became of the limit. */
-static bool put_back(const struct site_options *ways, const struct device *device,
-                     const struct journal_entry *entry, enum turn_end *out_limit, struct repair *repair,
-                     struct fly_error *out_error)
+/* What became of an entry's knobs. */
+struct put_back {
+    bool failed;
+    enum turn_end limit, ceiling; /* UNNEEDED where it had none */
+    int64_t clock_mhz;            /* FOREIGN: the clock that speaks against the ceiling */
+};
+
+/* Puts the entry's turns back, the last first. */
+static struct put_back put_back(const struct site_options *ways, const struct device *device,
+                                const struct journal_entry *entry, struct repair *repair,
+                                struct fly_error *out_error)
 {
+    struct put_back all = {.limit = TURN_UNNEEDED, .ceiling = TURN_UNNEEDED};
     struct site_options places = *ways;
     struct site site;
-    bool failed = false;
 
-    *out_limit = TURN_UNNEEDED;
     if (entry->places[WAY_COMMANDS][0] != '\0')
         places.commands = entry->places[WAY_COMMANDS];
     if (entry->places[WAY_DAEMON][0] != '\0')
@@ -63,35 +69,24 @@ static bool put_back(const struct site_options *ways, const struct device *devic
         int64_t found;
         enum turn_end end = turn_back(&site, device, turn, false, &found, out_error);
 
-        failed |= end == TURN_FAILED;
+        all.failed |= end == TURN_FAILED;
         if (turn->quantity == QUANTITY_POWER_LIMIT) {
             repair->found_mw = found;
-            *out_limit = end;
-        } else if (end == TURN_RESTORED && *out_limit == TURN_UNNEEDED) {
-            *out_limit = TURN_RESTORED;
+            all.limit = end;
+        } else if (turn->quantity == QUANTITY_CLOCK_CEILING) {
+            all.clock_mhz = found;
+            all.ceiling = end;
+        } else if (end == TURN_RESTORED && all.limit == TURN_UNNEEDED) {
+            all.limit = TURN_RESTORED;
         }
     }
     site_deinit(&site);
-    return failed;
+    return all;
 }
 
-static void repair_entry(const char *directory, const struct site_options *ways, const struct device *device,
-                         enum journal_kind kind, const struct journal_entry *entry, struct repair *repair)
+static void say_limit(const struct journal_entry *entry, unsigned index, enum turn_end limit,
+                      struct repair *repair)
 {
-    struct fly_error error = {.code = 0};
-    unsigned index = device->info.index;
-    enum turn_end limit;
-
-    if (!journal_is_of_this_boot(entry)) {
-        end_with(repair, REPAIR_UNNEEDED, "what '%s' set on GPU %u went with a restart of the machine",
-                 entry->program, index);
-        forget(directory, kind, repair);
-        return;
-    }
-    if (put_back(ways, device, entry, &limit, repair, &error)) {
-        end_with(repair, REPAIR_FAILED, "%.300s", error.text);
-        return;
-    }
     if (limit == TURN_FOREIGN)
         end_with(repair, REPAIR_FOREIGN,
                  "the power limit of GPU %u, which '%s' had set to %g W, was changed by another program to "
@@ -105,6 +100,54 @@ static void repair_entry(const char *directory, const struct site_options *ways,
     else
         end_with(repair, REPAIR_UNNEEDED, "the power limit of GPU %u, set by '%s', stood at %g W already",
                  index, entry->program, watts(repair->found_mw));
+}
+
+/* In place of what is said of the limit, where there was none, or after it. */
+static void say_ceiling(const struct journal_entry *entry, unsigned index, const struct put_back *all,
+                        struct repair *repair)
+{
+    bool alone = repair->set_mw == 0;
+    size_t length = alone ? 0 : strlen(repair->text);
+    char *text = repair->text + length;
+    size_t bytes = sizeof repair->text - length;
+
+    if (all->ceiling == TURN_FOREIGN)
+        snprintf(
+            text, bytes,
+            "%sthe clock of GPU %u, which '%s' had held to %lld MHz, is %lld MHz, as another program set "
+            "it since; it is left so",
+            alone ? "" : "; ", index, entry->program, (long long)repair->ceiling_mhz,
+            (long long)all->clock_mhz);
+    else
+        snprintf(text, bytes,
+                 "%sthe ceiling of %lld MHz on the clock of GPU %u, left by '%s', process %lld, is lifted",
+                 alone ? "" : "; ", (long long)repair->ceiling_mhz, index, entry->program,
+                 (long long)entry->pid);
+    if (alone || repair->end == REPAIR_UNNEEDED || all->ceiling == TURN_FOREIGN)
+        repair->end = all->ceiling == TURN_FOREIGN ? REPAIR_FOREIGN : REPAIR_RESTORED;
+}
+
+static void repair_entry(const char *directory, const struct site_options *ways, const struct device *device,
+                         enum journal_kind kind, const struct journal_entry *entry, struct repair *repair)
+{
+    struct fly_error error = {.code = 0};
+    unsigned index = device->info.index;
+    struct put_back all;
+
+    if (!journal_is_of_this_boot(entry)) {
+        end_with(repair, REPAIR_UNNEEDED, "what '%s' set on GPU %u went with a restart of the machine",
+                 entry->program, index);
+        forget(directory, kind, repair);
+        return;
+    }
+    all = put_back(ways, device, entry, repair, &error);
+    if (all.failed) {
+        end_with(repair, REPAIR_FAILED, "%.300s", error.text);
+        return;
+    }
+    say_limit(entry, index, all.limit, repair);
+    if (repair->ceiling_mhz != 0)
+        say_ceiling(entry, index, &all, repair);
     forget(directory, kind, repair);
 }
 
@@ -122,6 +165,9 @@ void repair_gpu(const char *directory, const struct site_options *ways, const st
             if (entry.turns[i].quantity == QUANTITY_POWER_LIMIT) {
                 out_repair->previous_mw = entry.turns[i].previous;
                 out_repair->set_mw = entry.turns[i].ours;
+            } else if (entry.turns[i].quantity == QUANTITY_CLOCK_CEILING) {
+                out_repair->ceiling_mhz =
+                    entry.turns[i].ours != 0 ? entry.turns[i].ours : entry.turns[i].earlier;
             }
         }
         repair_entry(directory, ways, device, kind, &entry, out_repair);

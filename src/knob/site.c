@@ -123,6 +123,9 @@ static void read_one(const struct device *device, enum quantity quantity, struct
 {
     struct device_reading reading;
 
+    *out_reading = (struct reading){.state = READING_UNSUPPORTED};
+    if (quantity >= QUANTITY_COUNT)
+        return;
     device_read(device, &clock_real, QUANTITY_BIT(quantity), &reading);
     *out_reading = reading.values[quantity];
 }

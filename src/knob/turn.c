@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "knob/ceiling.h"
 
 enum { WATT_MW = 1000 };
 
@@ -41,13 +42,25 @@ static int put_back(struct site *site, const struct device *device, const struct
     return code < 0 ? first : 0;
 }
 
+/* An intent may not have been carried out yet, so that a higher clock says nothing. */
+static enum turn_end ceiling_back(struct site *site, const struct device *device, const struct turn *turn,
+                                  int64_t *out_clock, struct fly_error *out_error)
+{
+    if (turn->earlier == turn->ours && !ceiling_may_stand(device, turn->ours, out_clock))
+        return TURN_FOREIGN;
+    return put_back(site, device, turn, out_error) < 0 ? TURN_FAILED : TURN_RESTORED;
+}
+
 enum turn_end turn_back(struct site *site, const struct device *device, const struct turn *turn, bool insists,
                         int64_t *out_found, struct fly_error *out_error)
 {
     struct device_reading reading;
-    const struct reading *now = &reading.values[turn->quantity];
+    const struct reading *now;
 
     *out_found = 0;
+    if (turn->quantity == QUANTITY_CLOCK_CEILING)
+        return ceiling_back(site, device, turn, out_found, out_error);
+    now = &reading.values[turn->quantity];
     device_read(device, &clock_real, QUANTITY_BIT(turn->quantity), &reading);
     if (now->state != READING_OK) {
         error_set(out_error, FLY_EREAD,

@@ -17,7 +17,8 @@
  * A turn is written down before it is made, as intent, and again when it was made.
  * As intent the knob may stand where it stood, `earlier`, or where it is being put,
  * `ours`, give or take a driver's rounding to whole watts; once it was made,
- * both are what the driver answered.
+ * both are what the driver answered. A ceiling on the clock, which no driver tells, is
+ * what was set; what goes back is 0, none, see ceiling.h.
  */
 struct turn {
     enum quantity quantity;
@@ -26,7 +27,7 @@ struct turn {
     enum way way; /* by which it was turned, and goes back first */
 };
 
-enum { TURNS_MAX = 2 }; /* of a GPU: limit and persistence mode */
+enum { TURNS_MAX = 3 }; /* of a GPU: limit, ceiling on the clock, and persistence mode */
 
 enum turn_end {
     TURN_RESTORED,
@@ -35,7 +36,7 @@ enum turn_end {
     TURN_FAILED
 };
 
-/* Whether a knob that stands at `value` stands where the turn put it. */
+/* Whether a knob that stands at `value`, as the driver said, stands where the turn put it. */
 bool turn_stands(const struct turn *turn, int64_t value);
 
 /* Whether it is the intent of a way by which the knob may be turned later than it is asked for. */
@@ -46,7 +47,8 @@ bool turn_is_open(const struct turn *turn);
  * turned, and by the site's others where that fails. What a daemon or a command was asked
  * for may come later than the intent of it: who `insists` puts back an intent of such a
  * way although the knob stands as it should, so that this is the last that is asked for.
- * `out_found` is what stood, 0 when it could not be read; `out_error` is set with TURN_FAILED.
+ * `out_found` is what stood, 0 when it could not be read; of a ceiling the clock that speaks
+ * against it, 0 when none does. `out_error` is set with TURN_FAILED.
  */
 enum turn_end turn_back(struct site *site, const struct device *device, const struct turn *turn, bool insists,
                         int64_t *out_found, struct fly_error *out_error);

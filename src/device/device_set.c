@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What can be set, and the checks before a driver is asked. */
+#include "base/error.h"
+#include "device/device.h"
+
+/* Nothing beyond the device's own limits reaches a driver, and nothing without knowing them. */
+static int check_limit(const struct device *device, int64_t value_mw, struct fly_error *out_error)
+{
+    struct device_reading reading;
+    const struct reading *lowest = &reading.values[QUANTITY_POWER_LIMIT_MIN],
+                         *highest = &reading.values[QUANTITY_POWER_LIMIT_MAX];
+
+    device_read(device, &clock_real,
+                QUANTITY_BIT(QUANTITY_POWER_LIMIT_MIN) | QUANTITY_BIT(QUANTITY_POWER_LIMIT_MAX), &reading);
+    if (lowest->state != READING_OK || highest->state != READING_OK) {
+        enum reading_state state = lowest->state != READING_OK ? lowest->state : highest->state;
+
+        return error_set(out_error, state == READING_UNSUPPORTED ? FLY_EUNSUPPORTED : FLY_EREAD,
+                         "setting the power limit of GPU %u failed: its lowest and highest limits are not "
+                         "known: %s; see 'flyball doctor'",
+                         device->info.index, reading_state_clause(state));
+    }
+    if (value_mw < lowest->value || value_mw > highest->value || value_mw > UINT32_MAX)
+        return error_set(out_error, FLY_EUSAGE,
+                         "a power limit of %g W is outside the range of GPU %u; choose one from %g to %g W",
+                         (double)value_mw * 1e-3, device->info.index, (double)lowest->value * 1e-3,
+                         (double)highest->value * 1e-3);
+    return 0;
+}
+
+int device_clocks(const struct device *device, int64_t *clocks_mhz, size_t maximum, size_t *out_count,
+                  struct fly_error *out_error)
+{
+    size_t count = 0;
+    int code = device->backend->clocks != NULL ? device->backend->clocks(device, clocks_mhz, maximum, &count)
+                                               : FLY_EUNSUPPORTED;
+
+    *out_count = count;
+    if (code == 0 && count > 0)
+        return 0;
+    code = code == 0 ? FLY_EUNSUPPORTED : code;
+    return error_set(out_error, code,
+                     "the clocks that %s %u can be held to are not known: %s; see "
+                     "'nvidia-smi -q -d SUPPORTED_CLOCKS'",
+                     device_kind_name(device->info.kind), device->info.index, fly_error_sentence(code));
+}
+
+/* A ceiling of 0, which is none, can always be asked for. */
+static int check_ceiling(const struct device *device, int64_t value_mhz, struct fly_error *out_error)
+{
+    int64_t clocks_mhz[DEVICE_CLOCKS_MAX];
+    size_t count = 0;
+    int code;
+
+    if (value_mhz == 0)
+        return 0;
+    code = device_clocks(device, clocks_mhz, DEVICE_CLOCKS_MAX, &count, out_error);
+    if (code < 0)
+        return code;
+    if (value_mhz < clocks_mhz[count - 1] || value_mhz > clocks_mhz[0])
+        return error_set(out_error, FLY_EUSAGE,
+                         "a ceiling of %lld MHz is outside the clocks of GPU %u; choose one from %lld to "
+                         "%lld MHz",
+                         (long long)value_mhz, device->info.index, (long long)clocks_mhz[count - 1],
+                         (long long)clocks_mhz[0]);
+    return 0;
+}
+
+int device_check_set(const struct device *device, enum quantity quantity, int64_t value,
+                     struct fly_error *out_error)
+{
+    if (device->backend->set == NULL || (QUANTITY_BIT(quantity) & QUANTITIES_SETTABLE) == 0)
+        return error_set(out_error, FLY_EUNSUPPORTED,
+                         "setting the %s of %s %u failed: through '%s' nothing can be set; NVIDIA GPUs can",
+                         quantity_facts[quantity].title, device_kind_name(device->info.kind),
+                         device->info.index, device->backend->name);
+    if (quantity == QUANTITY_POWER_LIMIT)
+        return check_limit(device, value, out_error);
+    if (quantity == QUANTITY_CLOCK_CEILING)
+        return check_ceiling(device, value, out_error);
+    if (value != 0 && value != 1)
+        return error_set(out_error, FLY_EUSAGE, "the %s is 0 or 1, and not %lld; choose one of them",
+                         quantity_facts[quantity].title, (long long)value);
+    return 0;
+}
+
+int device_set(const struct device *device, enum quantity quantity, int64_t value, struct reading *out_result,
+               struct fly_error *out_error)
+{
+    int code = device_check_set(device, quantity, value, out_error);
+
+    return code < 0 ? code : device->backend->set(device, quantity, value, out_result, out_error);
+}

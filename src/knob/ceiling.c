@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Looks for ceilings on the clock that others set, in what a GPU shows. */
+#include "knob/ceiling.h"
+
+#include <time.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+
+enum { LOOK_NS = 10000000 };
+static const double patience_s = 0.5;
+
+/* What holds the clock down by itself: below a ceiling then nobody has to have set anything. */
+static const int64_t other_reasons = THROTTLE_IDLE | THROTTLE_POWER_CAP | THROTTLE_HARDWARE |
+                                     THROTTLE_SYNC_BOOST | THROTTLE_HEAT_SOFTWARE | THROTTLE_HEAT_HARDWARE |
+                                     THROTTLE_POWER_BRAKE | THROTTLE_DISPLAY;
+
+/* The clock that speaks against the ceiling; 0: none does. */
+static int64_t contradiction(const struct device *device, int64_t ceiling_mhz)
+{
+    struct device_reading reading;
+    const struct reading *clock = &reading.values[QUANTITY_CLOCK_GPU],
+                         *reasons = &reading.values[QUANTITY_THROTTLE];
+    bool held;
+
+    device_read(device, &clock_real, QUANTITY_BIT(QUANTITY_CLOCK_GPU) | QUANTITY_BIT(QUANTITY_THROTTLE),
+                &reading);
+    if (clock->state != READING_OK)
+        return 0;
+    if (clock->value > ceiling_mhz + CEILING_TOLERANCE_MHZ)
+        return clock->value;
+    held = reasons->state == READING_OK && (reasons->value & THROTTLE_APPLICATION_CLOCKS) != 0 &&
+           (reasons->value & other_reasons) == 0;
+    return held && clock->value < ceiling_mhz - CEILING_TOLERANCE_MHZ ? clock->value : 0;
+}
+
+bool ceiling_may_stand(const struct device *device, int64_t ceiling_mhz, int64_t *out_clock_mhz)
+{
+    const struct timespec pause = {.tv_nsec = LOOK_NS};
+    struct mono_time end = mono_after_s(mono_now(), patience_s);
+
+    for (;;) {
+        *out_clock_mhz = contradiction(device, ceiling_mhz);
+        if (*out_clock_mhz == 0)
+            return true;
+        if (mono_elapsed_s(mono_now(), end) <= 0)
+            return false;
+        nanosleep(&pause, NULL);
+    }
+}
+
+int ceiling_check_free(const struct device *device, struct fly_error *out_error)
+{
+    struct device_reading reading;
+    const struct reading *reasons = &reading.values[QUANTITY_THROTTLE];
+
+    device_read(device, &clock_real, QUANTITY_BIT(QUANTITY_THROTTLE), &reading);
+    if (reasons->state != READING_OK || (reasons->value & THROTTLE_APPLICATION_CLOCKS) == 0)
+        return 0;
+    return error_set(out_error, FLY_ESTATE,
+                     "the clock of GPU %u is only measured: its driver says that a clock setting holds it, "
+                     "which somebody made; 'nvidia-smi -i %s -rgc' as root lifts a lock",
+                     device->info.index, device->info.uuid);
+}
