@@ -2,6 +2,7 @@
 /* The journal's entries and files, what is repaired from them, directories and locks. */
 #include "knob_support.h"
 
+#include "base/file_system.h"
 #include "knob/gpu_lock.h"
 #include "knob/journal.h"
 #include "knob/runtime_directory.h"
@@ -265,7 +266,7 @@ static void test_directory(void **state)
 
     (void)state;
     for (size_t i = 0; i < COUNT(types); i++) {
-        const char *name = runtime_directory_network(types[i].type);
+        const char *name = file_system_network(types[i].type);
 
         assert_true((name == NULL) == (types[i].name == NULL));
         if (name != NULL)

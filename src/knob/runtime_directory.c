@@ -11,30 +11,10 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/file_system.h"
 
 static const char system_directory[] = "/run/flyball", fallback_directory[] = "/tmp/flyball-knobs";
 enum { SHARED_MODE = 01777 };
-
-/* By the numbers of statfs(2). FUSE serves local ones too, but who knows which. */
-static const struct network {
-    long type;
-    const char *name;
-} networks[] = {
-    {0x6969, "NFS"},        {0x517B, "SMB"},      {0xFF534D42, "CIFS"},   {0xFE534D42, "SMB2"},
-    {0x0BD00BD0, "Lustre"}, {0x47504653, "GPFS"}, {0x00C36400, "Ceph"},   {0x5346414F, "AFS"},
-    {0x73757245, "Coda"},   {0x01021997, "9P"},   {0x19830326, "BeeGFS"}, {0x7461636F, "OCFS2"},
-    {0x01161970, "GFS2"},   {0x65735546, "FUSE"}, {0xAAD7AAEA, "PanFS"},  {0x013111A8, "IBRIX"},
-    {0x564C, "NetWare"},    {0x6B414653, "kAFS"}, {0x61636673, "ACFS"},   {0x786F4256, "VirtualBox"},
-};
-
-const char *runtime_directory_network(long type)
-{
-    for (size_t i = 0; i < sizeof networks / sizeof networks[0]; i++) {
-        if ((unsigned long)networks[i].type == ((unsigned long)type & 0xFFFFFFFFu))
-            return networks[i].name;
-    }
-    return NULL;
-}
 
 static int failed(const char *path, int cause, struct fly_error *out_error)
 {
@@ -75,7 +55,8 @@ static int check_local(const char *path, struct fly_error *out_error)
 
     if (statfs(path, &status) < 0)
         return failed(path, errno, out_error);
-    network = runtime_directory_network((long)status.f_type);
+    /* FUSE serves local ones too, but who knows which. */
+    network = file_system_network((long)status.f_type);
     if (network == NULL)
         return 0;
     return error_set(out_error, FLY_EUNSUPPORTED,

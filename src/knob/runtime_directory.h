@@ -33,7 +33,4 @@ int runtime_directory_find(const char *given, char out_path[RUNTIME_PATH_MAX], s
 /* Where it is, without making it: false where there is none to look into. */
 bool runtime_directory_look(const char *given, char out_path[RUNTIME_PATH_MAX]);
 
-/* The name of a network file system by statfs's number, "NFS", or NULL for a local one. */
-const char *runtime_directory_network(long type);
-
 #endif

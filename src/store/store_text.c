@@ -98,6 +98,8 @@ int store_event_check(const struct store_event *event, struct fly_error *out_err
     if (!store_text_is_utf8(event->body, length))
         return error_set(out_error, FLY_EUSAGE, "the body of an event '%s' is not UTF-8; encode it",
                          event->kind);
+    if (event->time_us < 0)
+        return error_set(out_error, FLY_EUSAGE, "the date of an event '%s' lies before 1970", event->kind);
     if (event->trial > INT64_MAX)
         return error_set(out_error, FLY_ELIMIT, "the trial of an event '%s' is beyond 2^63-1", event->kind);
     return 0;

@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Makes the file itself, so that it is private from its first moment; SQLite gives
+ * its companions (-wal, -shm) the same mode. A descriptor of a file that exists is
+ * never opened here: closing it would drop the locks that other handles of this
+ * process hold on it.
+ */
+#include "store/sqlite_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <pwd.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "meter/fork_guard.h"
+
+static const char standard_name[] = "store.sqlite";
+
+/* Files that this process, or one it was forked from, has open. */
+struct held {
+    struct held *next;
+    dev_t device;
+    ino_t inode;
+    uint64_t generation; /* of fork_generation */
+};
+static struct held *held_files;
+static pthread_mutex_t held_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_once_t fork_watched = PTHREAD_ONCE_INIT;
+
+static void lock_held(void)
+{
+    pthread_mutex_lock(&held_lock);
+}
+
+static void unlock_held(void)
+{
+    pthread_mutex_unlock(&held_lock);
+}
+
+static void watch_forks(void)
+{
+    pthread_atfork(lock_held, unlock_held, unlock_held);
+}
+
+static int failed(const char *doing, const char *path, int cause, struct fly_error *out_error)
+{
+    int code = cause == EACCES || cause == EPERM || cause == EROFS ? FLY_EPERM
+               : cause == ENOENT || cause == ENOTDIR               ? FLY_ENOTFOUND
+                                                                   : FLY_EWRITE;
+    const char *remedy = code == FLY_EPERM       ? "ask for the right to write there, or name another path"
+                         : code == FLY_ENOTFOUND ? "make its directory first, or name another path"
+                                                 : "mend that, or name another path";
+
+    return error_set(out_error, code, "the store '%.200s' cannot be %s: %s; %s", path, doing, strerror(cause),
+                     remedy);
+}
+
+/* Makes every missing directory of a path's own, 0700; 0 or errno. */
+static int make_directories(char *path)
+{
+    for (char *slash = strchr(path + 1, '/'); slash != NULL; slash = strchr(slash + 1, '/')) {
+        int result;
+
+        *slash = '\0';
+        result = mkdir(path, S_IRWXU);
+        *slash = '/';
+        if (result < 0 && errno != EEXIST)
+            return errno;
+    }
+    return 0;
+}
+
+/* As the XDG base directories are meant: a relative one does not count. */
+static int find_standard(char path[PATH_MAX], struct fly_error *out_error)
+{
+    const char *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
+    const struct passwd *user;
+    int length, cause;
+
+    if (state != NULL && state[0] == '/') {
+        length = snprintf(path, PATH_MAX, "%s/flyball/%s", state, standard_name);
+    } else {
+        if (home == NULL || home[0] != '/') {
+            user = getpwuid(geteuid());
+            home = user != NULL ? user->pw_dir : NULL;
+        }
+        if (home == NULL || home[0] != '/')
+            return error_set(out_error, FLY_ENOTFOUND,
+                             "no home directory for the store; set HOME or XDG_STATE_HOME, or name its path");
+        length = snprintf(path, PATH_MAX, "%s/.local/state/flyball/%s", home, standard_name);
+    }
+    if (length < 0 || length >= PATH_MAX)
+        return error_set(out_error, FLY_ELIMIT, "the path of the store '%.100s...' is too long; name another",
+                         path);
+    cause = make_directories(path);
+    return cause == 0 ? 0 : failed("made", path, cause, out_error);
+}
+
+/* The directory of a path, with symbolic links followed, into `out`. */
+static int find_directory(const char *path, char out[PATH_MAX], struct fly_error *out_error)
+{
+    const char *slash = strrchr(path, '/');
+    char given[PATH_MAX];
+
+    if (strlen(path) >= PATH_MAX)
+        return error_set(out_error, FLY_ELIMIT, "the path of the store '%.100s...' is too long; name another",
+                         path);
+    if (slash == NULL)
+        memcpy(given, ".", 2);
+    else
+        snprintf(given, sizeof given, "%.*s", slash == path ? 1 : (int)(slash - path), path);
+    return realpath(given, out) != NULL ? 0 : failed("reached", path, errno, out_error);
+}
+
+static int check_local(const char *directory, const char *path, const struct file_system_source *source,
+                       struct fly_error *out_error)
+{
+    char network[FILE_SYSTEM_NAME_MAX];
+    int code = file_system_find_network(directory, source, network, out_error);
+
+    if (code < 0 || network[0] == '\0')
+        return code;
+    return error_set(
+        out_error, FLY_EUNSUPPORTED,
+        "the store '%.200s' lies on a network file system (%s), where locks cannot be relied on; "
+        "%s",
+        path, network, STORE_WAYS_OUT);
+}
+
+/* The file in full, made where it is missing; 0 or errno. The caller holds the lock. */
+static int make_file(const char *directory, const char *path, char out[PATH_MAX])
+{
+    const char *slash = strrchr(path, '/'), *name = slash == NULL ? path : slash + 1;
+    char whole[PATH_MAX];
+    int length = snprintf(whole, sizeof whole, "%s/%s", strcmp(directory, "/") == 0 ? "" : directory, name),
+        fd;
+
+    if (length < 0 || (size_t)length >= sizeof whole)
+        return ENAMETOOLONG;
+    fd = open(whole, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, S_IRUSR | S_IWUSR);
+    if (fd >= 0)
+        close(fd);
+    else if (errno != EEXIST)
+        return errno;
+    return realpath(whole, out) != NULL ? 0 : errno;
+}
+
+/* Whether a process that this one was forked from holds the file. */
+static bool is_held_by_parent(const struct sqlite_file *file)
+{
+    for (const struct held *held = held_files; held != NULL; held = held->next) {
+        if (held->device == file->device && held->inode == file->inode &&
+            held->generation != fork_generation())
+            return true;
+    }
+    return false;
+}
+
+static int hold(const struct sqlite_file *file, struct fly_error *out_error)
+{
+    struct held *held;
+
+    if (is_held_by_parent(file))
+        return error_set(
+            out_error, FLY_ESTATE,
+            "the store '%.200s' was open when this process was forked, and SQLite cannot open it "
+            "here a second time; exec a program first, or close it before the fork",
+            file->path);
+    held = malloc(sizeof *held);
+    if (held == NULL)
+        return error_no_memory(out_error);
+    *held = (struct held){held_files, file->device, file->inode, fork_generation()};
+    held_files = held;
+    return 0;
+}
+
+/* With the lock held. */
+static int take(const char *path, const char *directory, struct sqlite_file *file,
+                struct fly_error *out_error)
+{
+    struct stat status;
+    int cause = make_file(directory, path, file->path);
+
+    if (cause == 0 && stat(file->path, &status) < 0)
+        cause = errno;
+    if (cause != 0)
+        return failed("made", path, cause, out_error);
+    if (!S_ISREG(status.st_mode))
+        return error_set(out_error, FLY_EDATA, "the store '%.200s' is no ordinary file; name another path",
+                         path);
+    file->device = status.st_dev;
+    file->inode = status.st_ino;
+    return hold(file, out_error);
+}
+
+int sqlite_file_take(const char *path, const struct file_system_source *source, struct sqlite_file *out_file,
+                     struct fly_error *out_error)
+{
+    char standard[PATH_MAX], directory[PATH_MAX];
+    struct sqlite_file file;
+    int code = 0;
+
+    if (path == NULL) {
+        code = find_standard(standard, out_error);
+        path = standard;
+    }
+    if (code == 0)
+        code = find_directory(path, directory, out_error);
+    if (code == 0)
+        code = check_local(directory, path, source, out_error);
+    if (code < 0)
+        return code;
+    pthread_once(&fork_watched, watch_forks);
+    (void)fork_generation();
+    lock_held();
+    code = take(path, directory, &file, out_error);
+    unlock_held();
+    if (code == 0)
+        *out_file = file;
+    return code;
+}
+
+void sqlite_file_release(const struct sqlite_file *file)
+{
+    lock_held();
+    for (struct held **place = &held_files; *place != NULL; place = &(*place)->next) {
+        struct held *held = *place;
+
+        if (held->device == file->device && held->inode == file->inode) {
+            *place = held->next;
+            free(held);
+            break;
+        }
+    }
+    unlock_held();
+}
+
+bool sqlite_file_stands(const struct sqlite_file *file)
+{
+    struct stat status;
+
+    return stat(file->path, &status) == 0 && status.st_dev == file->device && status.st_ino == file->inode;
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef FLYBALL_STORE_SQLITE_FILE_H
+#define FLYBALL_STORE_SQLITE_FILE_H
+
+#include <limits.h>
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include <flyball/error.h>
+
+#include "base/file_system.h"
+
+/*
+ * The file of a store before SQLite sees it: where it lies, that it is there with
+ * mode 0600, that it lies on a local file system, and which process holds it.
+ */
+struct sqlite_file {
+    char path[PATH_MAX]; /* in full, without symbolic links */
+    dev_t device;
+    ino_t inode;
+};
+
+/*
+ * Finds the file at `path`, NULL: the user's own, with its directories of mode 0700,
+ * and makes it where it is missing. FLY_EUNSUPPORTED on a network file system, with
+ * the ways out; FLY_ESTATE in a fork of a process that has the file open;
+ * FLY_ENOTFOUND, FLY_EPERM, FLY_EWRITE, FLY_EDATA, FLY_ELIMIT. What it took has to be
+ * given back with sqlite_file_release. Thread-safe.
+ */
+int sqlite_file_take(const char *path, const struct file_system_source *source, struct sqlite_file *out_file,
+                     struct fly_error *out_error);
+void sqlite_file_release(const struct sqlite_file *file);
+
+/* Whether the path still names the file that was taken. */
+bool sqlite_file_stands(const struct sqlite_file *file);
+
+/* What a store that a file system cannot hold can do instead. */
+#define STORE_WAYS_OUT                                                               \
+    "name a file on a local disk, or let a service ('flyball serve') or PostgreSQL " \
+    "('postgresql://...') keep the logs of several machines"
+
+#endif
