@@ -61,6 +61,38 @@ static void test_nested(void **state)
     fixture_tear_down(&fixture);
 }
 
+/* A look leaves the window as it is, and says what an end there would have said. */
+static void test_peek(void **state)
+{
+    struct meter_fixture fixture;
+    struct fly_device_energy looked, ended;
+    struct fly_measurement measured = {.size = sizeof measured, .devices = &looked, .device_capacity = 1};
+    fly_window window, other;
+
+    (void)state;
+    fixture_set_up(&fixture, &fixture_counting, 1);
+    fixture_open(&fixture, 0);
+    window = fixture_begin(&fixture, "window");
+    other = fixture_begin(&fixture, "other");
+    for (int second = 1; second <= 3; second++) {
+        fixture_pass(&fixture, 1.0);
+        assert_int_equal(fly_meter_peek(fixture.meter, window, &measured, NULL), 0);
+        fixture_check_truth(&looked, 100.0 * second);
+        check_close(measured.time_s, second, 1e-9);
+        assert_string_equal(measured.name, "window");
+    }
+    ended = fixture_end(&fixture, other);
+    check_double(looked.energy_j, ended.energy_j);
+    check_double(looked.uncertainty_j, ended.uncertainty_j);
+    fixture_pass(&fixture, 1.0);
+    ended = fixture_end(&fixture, window);
+    fixture_check_truth(&ended, 400.0);
+    assert_int_equal(fly_meter_peek(fixture.meter, window, &measured, NULL), FLY_ESTATE);
+    measured.size = 0;
+    assert_int_equal(fly_meter_peek(fixture.meter, window, &measured, NULL), FLY_EUSAGE);
+    fixture_tear_down(&fixture);
+}
+
 static void test_handles(void **state)
 {
     struct meter_fixture fixture;
@@ -299,12 +331,12 @@ static void test_edges_are_cheap(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_constant),        cmocka_unit_test(test_nested),
-        cmocka_unit_test(test_handles),         cmocka_unit_test(test_names),
-        cmocka_unit_test(test_capacity),        cmocka_unit_test(test_no_devices),
-        cmocka_unit_test(test_device_facts),    cmocka_unit_test(test_too_short),
-        cmocka_unit_test(test_estimated),       cmocka_unit_test(test_shares),
-        cmocka_unit_test(test_edges_are_cheap),
+        cmocka_unit_test(test_constant),   cmocka_unit_test(test_nested),
+        cmocka_unit_test(test_peek),       cmocka_unit_test(test_handles),
+        cmocka_unit_test(test_names),      cmocka_unit_test(test_capacity),
+        cmocka_unit_test(test_no_devices), cmocka_unit_test(test_device_facts),
+        cmocka_unit_test(test_too_short),  cmocka_unit_test(test_estimated),
+        cmocka_unit_test(test_shares),     cmocka_unit_test(test_edges_are_cheap),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -19,7 +19,11 @@ struct gpu {
     double window_energy_j, window_time_s; /* when the window was opened */
     bool window_open;
     unsigned sets, windows, step_calls;
-    unsigned failing; /* windows that will not be known */
+    unsigned failing;     /* windows that will not be known */
+    double wanted_time_s; /* a limit measured for less is measured on, */
+    double limit_time_s;
+    unsigned extended; /* so many times; */
+    bool partly;       /* the last time at an epoch's end */
 };
 
 static double step_time_s(double limit_w)
@@ -40,12 +44,21 @@ static void carry_out(struct gpu *gpu, struct fly_power_search *search, struct f
 
         assert_true(gpu->window_open);
         assert_false(action.set_limit || action.open_window);
+        if (gpu->limit_time_s + time_s < gpu->wanted_time_s && !gpu->partly) {
+            gpu->extended++;
+            assert_int_equal(fly_power_search_extend(search, 7, &action), 0);
+            gpu->partly = action.close_window;
+            continue;
+        }
+        gpu->partly = false;
+        gpu->limit_time_s += time_s;
         gpu->window_open = false;
         gpu->failing -= fails;
         assert_int_equal(fly_power_search_measured(search, fails ? NAN : energy_j, time_s, &action), 0);
     }
     if (action.set_limit) {
         assert_false(gpu->window_open);
+        gpu->limit_time_s = action.limit_w == gpu->limit_w ? gpu->limit_time_s : 0.0;
         gpu->limit_w = action.limit_w;
         gpu->sets++;
     }
@@ -368,7 +381,50 @@ static void test_finished(void **state)
     }
 }
 
-/* When no lower limit can win; points are (limit, power, time, binds). */
+/* Windows that are too short go on, in mid-epoch and across epochs' ends. */
+static void test_extended(void **state)
+{
+    static const unsigned epochs[] = {0, 1, 7, 50, 53};
+    const struct fly_power_search_options options = options_of(FLY_OBJECTIVE_ENERGY);
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(epochs); i++) {
+        struct fly_power_search *search = search_new(&options);
+        struct gpu gpu = {.limit_w = 250.0, .wanted_time_s = 10.0};
+
+        for (unsigned step = 1; fly_power_search_state(search) != FLY_POWER_SEARCH_DONE; step++) {
+            run_step(&gpu, search);
+            if (epochs[i] != 0 && step % epochs[i] == 0)
+                end_epoch(&gpu, search);
+        }
+        check_profile(search);
+        check_double(gpu.limit_w, exhaustive_choice_w(&options));
+        assert_true(gpu.extended >= LIMITS);
+        assert_true(gpu.time_s > LIMITS * gpu.wanted_time_s);
+        fly_power_search_free(search);
+    }
+}
+
+static void test_extension_refused(void **state)
+{
+    const struct fly_power_search_options options = options_of(FLY_OBJECTIVE_ENERGY);
+    struct fly_power_search *search = search_new(&options);
+    struct fly_power_search_action action = {0};
+
+    (void)state;
+    assert_int_equal(fly_power_search_extend(search, 1, &action), FLY_ESTATE);
+    while (!action.close_window)
+        assert_int_equal(fly_power_search_step_begin(search, &action), 0);
+    assert_int_equal(fly_power_search_extend(search, 0, &action), FLY_EUSAGE);
+    assert_int_equal(fly_power_search_extend(search, UINT32_MAX, &action), FLY_EUSAGE);
+    assert_true(action.close_window);
+    assert_int_equal(fly_power_search_extend(search, UINT32_MAX - options.profile_steps, &action), 0);
+    assert_false(action.close_window || action.set_limit || action.open_window);
+    assert_int_equal(fly_power_search_extend(search, 1, &action), FLY_ESTATE);
+    fly_power_search_free(search);
+}
+
+/* When no lower limit can win; points are (limit, power, time), binds, error. */
 static void test_early_stop(void **state)
 {
     static const struct {
@@ -377,26 +433,55 @@ static void test_early_stop(void **state)
         size_t count;
         bool stops;
     } rows[] = {
-        {{FLY_OBJECTIVE_ENERGY, 0, INFINITY}, {{{300, 280, 1.0}, true}}, 1, false},
+        {{FLY_OBJECTIVE_ENERGY, 0, INFINITY}, {{{300, 280, 1.0}, true, 0}}, 1, false},
         /* 280, 300 J: worse by 7 %, and both bind. */
-        {{FLY_OBJECTIVE_ENERGY, 0, INFINITY}, {{{300, 280, 1.0}, true}, {{200, 200, 1.5}, true}}, 2, true},
-        {{FLY_OBJECTIVE_ENERGY, 0, INFINITY}, {{{300, 280, 1.0}, false}, {{200, 200, 1.5}, true}}, 2, false},
-        {{FLY_OBJECTIVE_ENERGY, 0, INFINITY}, {{{300, 280, 1.0}, true}, {{200, 200, 1.5}, false}}, 2, false},
+        {{FLY_OBJECTIVE_ENERGY, 0, INFINITY},
+         {{{300, 280, 1.0}, true, 0}, {{200, 200, 1.5}, true, 0}},
+         2,
+         true},
+        {{FLY_OBJECTIVE_ENERGY, 0, INFINITY},
+         {{{300, 280, 1.0}, false, 0}, {{200, 200, 1.5}, true, 0}},
+         2,
+         false},
+        {{FLY_OBJECTIVE_ENERGY, 0, INFINITY},
+         {{{300, 280, 1.0}, true, 0}, {{200, 200, 1.5}, false, 0}},
+         2,
+         false},
+        {{FLY_OBJECTIVE_ENERGY, 0, INFINITY},
+         {{{300, 280, 1.0}, true, 0.05}, {{200, 200, 1.5}, true, 0.06}},
+         2,
+         false},
+        {{FLY_OBJECTIVE_ENERGY, 0, INFINITY},
+         {{{300, 280, 1.0}, true, NAN}, {{200, 200, 1.5}, true, 0}},
+         2,
+         false},
         /* By 4 %: it may be chance. */
-        {{FLY_OBJECTIVE_ENERGY, 0, INFINITY}, {{{300, 280, 1.0}, true}, {{200, 200, 1.456}, true}}, 2, false},
+        {{FLY_OBJECTIVE_ENERGY, 0, INFINITY},
+         {{{300, 280, 1.0}, true, 0}, {{200, 200, 1.456}, true, 0}},
+         2,
+         false},
         /* Worse than the best, but no longer rising. */
         {{FLY_OBJECTIVE_ENERGY, 0, INFINITY},
-         {{{300, 200, 1.0}, true}, {{250, 250, 1.0}, true}, {{200, 200, 1.2}, true}},
+         {{{300, 200, 1.0}, true, 0}, {{250, 250, 1.0}, true, 0}, {{200, 200, 1.2}, true, 0}},
          3,
          false},
-        {{FLY_OBJECTIVE_TIME, 0, INFINITY}, {{{300, 280, 1.0}, true}, {{200, 200, 1.06}, true}}, 2, true},
-        {{FLY_OBJECTIVE_COST, 0.5, INFINITY}, {{{300, 280, 1.0}, true}, {{200, 200, 1.5}, true}}, 2, true},
+        {{FLY_OBJECTIVE_TIME, 0, INFINITY},
+         {{{300, 280, 1.0}, true, 0}, {{200, 200, 1.06}, true, 0}},
+         2,
+         true},
+        {{FLY_OBJECTIVE_COST, 0.5, INFINITY},
+         {{{300, 280, 1.0}, true, 0}, {{200, 200, 1.5}, true, 0}},
+         2,
+         true},
         /* Beyond the bound, and clearly so. */
-        {{FLY_OBJECTIVE_ENERGY, 0, 1.1}, {{{300, 280, 1.0}, true}, {{200, 180, 1.2}, true}}, 2, true},
-        {{FLY_OBJECTIVE_ENERGY, 0, 1.1}, {{{300, 280, 1.0}, true}, {{200, 180, 1.15}, true}}, 2, false},
-        {{FLY_OBJECTIVE_LOWEST_LIMIT, 0, 1.1}, {{{300, 280, 1.0}, true}, {{200, 180, 1.2}, true}}, 2, true},
+        {{FLY_OBJECTIVE_ENERGY, 0, 1.1}, {{{300, 280, 1.0}, true, 0}, {{200, 180, 1.2}, true, 0}}, 2, true},
+        {{FLY_OBJECTIVE_ENERGY, 0, 1.1}, {{{300, 280, 1.0}, true, 0}, {{200, 180, 1.15}, true, 0}}, 2, false},
+        {{FLY_OBJECTIVE_LOWEST_LIMIT, 0, 1.1},
+         {{{300, 280, 1.0}, true, 0}, {{200, 180, 1.2}, true, 0}},
+         2,
+         true},
         {{FLY_OBJECTIVE_LOWEST_LIMIT, 0, INFINITY},
-         {{{300, 280, 1.0}, true}, {{200, 180, 9}, true}},
+         {{{300, 280, 1.0}, true, 0}, {{200, 180, 9}, true, 0}},
          2,
          false},
     };
@@ -419,6 +504,8 @@ int main(void)
         cmocka_unit_test(test_owed_measurement),
         cmocka_unit_test(test_skipped_warmup),
         cmocka_unit_test(test_finished),
+        cmocka_unit_test(test_extended),
+        cmocka_unit_test(test_extension_refused),
         cmocka_unit_test(test_early_stop),
     };
 

@@ -11,10 +11,15 @@
 
 static const struct fly_objective energy = {FLY_OBJECTIVE_ENERGY, 0.0, INFINITY};
 
-static void start_made(struct tuner_profile *profile, struct tuner_bench *bench)
+static void start_with(struct tuner_profile *profile, struct tuner_bench *bench, const char *sensor)
 {
     tuner_profile_made(profile, 1);
-    tuner_bench_start(bench, profile, "exact");
+    tuner_bench_start(bench, profile, sensor);
+}
+
+static void start_made(struct tuner_profile *profile, struct tuner_bench *bench)
+{
+    start_with(profile, bench, "exact");
 }
 
 /* Epochs shorter than the warm-up, of one step, and with odd ends: the same choice. */
@@ -256,8 +261,11 @@ static int join_ranks(void *data, double *sums, size_t sum_count, double *maxima
     return 0;
 }
 
-/* What a rank does, in its process. Rank 1 is the slowest; `failing` cannot set its fifth limit. */
-static void run_rank(struct ranks *ranks, int number, int failing)
+/*
+ * What a rank does, in its process. Rank 1 is the slowest; `failing` cannot set its fifth limit. With a
+ * board's sensor all windows have to go on, for longer than any rank alone would have it.
+ */
+static void run_rank(struct ranks *ranks, int number, int failing, const char *sensor)
 {
     static struct tuner_profile profile;
     struct rank rank = {ranks, number};
@@ -266,13 +274,15 @@ static void run_rank(struct ranks *ranks, int number, int failing)
     struct fly_tuner *tuner;
 
     alarm(60);
-    start_made(&profile, &bench);
+    start_with(&profile, &bench, sensor);
     bench.sets_until_failing = number == failing ? 4 : -1;
     bench.slower = number == 1 ? 1.2 : 1.0;
+    bench.slower *= strcmp(sensor, "board") == 0 ? 0.1 : 1.0;
     options = tuner_bench_options(&bench, energy);
     options.all_reduce = join_ranks;
     options.all_reduce_data = &rank;
     options.rank = (uint32_t)number;
+    options.energy_tolerance = 0.01;
     tuner = tuner_bench_tuner(&bench, &options);
     ranks->reports[number] = tuner_bench_settle(&bench, tuner, 90);
     ranks->limits_w[number] = tuner_bench_limit_w(&bench);
@@ -283,7 +293,7 @@ static void run_rank(struct ranks *ranks, int number, int failing)
     _exit(0);
 }
 
-static struct ranks *run_ranks(int failing)
+static struct ranks *run_ranks(int failing, const char *sensor)
 {
     struct ranks *ranks =
         /* cppcheck-suppress invalidFunctionArg ; -1 is what a mapping without a file wants */
@@ -299,7 +309,7 @@ static struct ranks *run_ranks(int failing)
         processes[i] = fork();
         assert_int_not_equal(processes[i], -1);
         if (processes[i] == 0)
-            run_rank(ranks, i, failing);
+            run_rank(ranks, i, failing, sensor);
     }
     for (int i = 0; i < RANKS; i++) {
         int status = -1;
@@ -313,7 +323,7 @@ static struct ranks *run_ranks(int failing)
 /* Energy is that of all, time that of the slowest, and all choose the same. */
 static void test_ranks(void **state)
 {
-    struct ranks *ranks = run_ranks(-1);
+    struct ranks *ranks = run_ranks(-1, "exact");
     struct tuner_profile profile;
 
     (void)state;
@@ -331,12 +341,28 @@ static void test_ranks(void **state)
     munmap(ranks, sizeof *ranks);
 }
 
+/* Windows that go on do so on all ranks. */
+static void test_ranks_grow(void **state)
+{
+    struct ranks *ranks = run_ranks(-1, "board");
+
+    (void)state;
+    for (int i = 0; i < RANKS; i++) {
+        assert_int_equal(ranks->reports[i].state, FLY_TUNER_SETTLED);
+        assert_true(ranks->reports[i].search_steps > 600);
+        assert_true(ranks->reports[i].search_steps == ranks->reports[0].search_steps);
+        assert_memory_equal(ranks->points[i], ranks->points[0], sizeof ranks->points[0]);
+    }
+    assert_true(ranks->points[0][0].energy_error <= 0.05);
+    munmap(ranks, sizeof *ranks);
+}
+
 /* One rank's fault stops all, each at the limit it started with. */
 static void test_rank_fails(void **state)
 {
     (void)state;
     for (int failing = 0; failing < RANKS; failing++) {
-        struct ranks *ranks = run_ranks(failing);
+        struct ranks *ranks = run_ranks(failing, "exact");
 
         for (int i = 0; i < RANKS; i++) {
             assert_int_equal(ranks->reports[i].state, FLY_TUNER_STOPPED);
@@ -387,8 +413,8 @@ int main(void)
         cmocka_unit_test(test_epochs),         cmocka_unit_test(test_ends_in_mid_profile),
         cmocka_unit_test(test_unbound_limits), cmocka_unit_test(test_not_honoured),
         cmocka_unit_test(test_drift),          cmocka_unit_test(test_backs_off),
-        cmocka_unit_test(test_ranks),          cmocka_unit_test(test_rank_fails),
-        cmocka_unit_test(test_fork),
+        cmocka_unit_test(test_ranks),          cmocka_unit_test(test_ranks_grow),
+        cmocka_unit_test(test_rank_fails),     cmocka_unit_test(test_fork),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -213,6 +213,7 @@ static size_t measured_limits(const struct group *group, const struct fly_object
 
     for (size_t i = 0; i < group->count; i++) {
         points[i].point = group->points[i];
+        points[i].error = 0.0;
         points[i].binds = points[i].point.power_w >= 0.9 * points[i].point.limit_w;
         if (early_stop(points, i + 1, objective, group->points[0].limit_w))
             return i + 1;

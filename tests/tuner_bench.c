@@ -194,6 +194,9 @@ void tuner_bench_start(struct tuner_bench *bench, const struct tuner_profile *pr
         fail_msg("%s", error.text);
     bench->clock = emulator_clock(bench->emulator);
     open_machine(bench);
+    /* Facts come from a table of boards, and no board has a sensor that is always fresh. */
+    for (size_t i = 0; i < bench->list.count && strcmp(sensor, "exact") == 0; i++)
+        bench->list.devices[i].info.sensor = (struct sensor_facts){1e-3, 1e-3, 1e-3, false, 0.0, "a test"};
     assert_int_equal(meter_new(&parts, &bench->meter, NULL), 0);
     tuner_bench_reset(bench, 1);
 }

@@ -131,6 +131,13 @@ FLY_API int fly_meter_begin(struct fly_meter *meter, const char *name, fly_windo
                             struct fly_error *out_error);
 
 /*
+ * What a window holds so far; it goes on. Answer and errors are those of the end,
+ * which also gets FLY_ESTATE while another thread is looking.
+ */
+FLY_API int fly_meter_peek(struct fly_meter *meter, fly_window window,
+                           struct fly_measurement *out_measurement, struct fly_error *out_error);
+
+/*
  * Ends a window. `out_measurement` has size, devices and device_capacity set.
  * A window too short to mean anything has no energy, and the note says so.
  * FLY_ESTATE for a window that is not open, or after fork; FLY_EUSAGE without a size.

@@ -38,6 +38,9 @@
  * profile is completed however short the epochs are. (The published optimizer
  * starts a limit over at each epoch's end.)
  *
+ * Where the window turns out too short to mean anything, the caller answers by
+ * fly_power_search_extend instead, and it goes on for more steps.
+ *
  * A measurement that is not known is said as NaN: its limit is measured again,
  * and after FLY_POWER_SEARCH_TRIES such windows left out. When no limit could
  * be measured the search ends at the highest limit.
@@ -109,6 +112,17 @@ FLY_API int fly_power_search_epoch_end(struct fly_power_search *search,
  */
 FLY_API int fly_power_search_measured(struct fly_power_search *search, double energy_j, double time_s,
                                       struct fly_power_search_action *out_action);
+
+/*
+ * The other answer to close_window: the limit on trial is to be measured for
+ * `steps` more steps than so far. In mid-epoch its window stays open, and nothing is
+ * owed any more. At an epoch's end the action asks for close_window again, to be
+ * answered by fly_power_search_measured, and the steps follow in the next epoch.
+ * FLY_ESTATE when no window was to be closed, FLY_EUSAGE for no steps or more than
+ * 2^32 - 1 in all.
+ */
+FLY_API int fly_power_search_extend(struct fly_power_search *search, uint32_t steps,
+                                    struct fly_power_search_action *out_action);
 
 /*
  * Ends the warm-up of the limit on trial: the next step opens its window. For a

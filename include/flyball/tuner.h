@@ -88,7 +88,9 @@ struct fly_tuner_options {
     double max_power_w;         /* for cost; 0: the highest the GPUs take, times the GPUs of all ranks */
     uint32_t wait_steps;        /* 0: 1 */
     uint32_t warmup_steps;      /* after a limit was set; 0: 10 */
-    uint32_t profile_steps;     /* in each window; 0: 40 */
+    uint32_t profile_steps;     /* in each window, at least; 0: 40 */
+    double energy_tolerance;    /* a window goes on while its energy is less certain than that; 0: 0.04 */
+    double window_max_s;        /* but not for that reason beyond this time; 0: 10 */
     uint32_t check_every_steps; /* when settled; 0: 1000 */
     uint32_t remeasure_distance_steps; /* at least between two searches; 0: 10000 */
     fly_all_reduce all_reduce;         /* NULL: one rank */
@@ -146,6 +148,8 @@ struct fly_tuner_point {
     double power_w;      /* mean, of all GPUs; NAN unless measured */
     double time_s;       /* of a step on the slowest rank */
     double time_error;   /* standard error of time_s, as a fraction of it */
+    double energy_error; /* half width of the interval that holds the energy in 95 of 100, as a fraction;
+                            board gain, which is the same for all points, not included; NAN when not known */
     double capped_share; /* the least of the GPUs'; NAN when not known */
 };
 
@@ -160,6 +164,7 @@ struct fly_tuner_report {
     double step_time_s;   /* of the newest check */
     uint32_t searches;    /* begun */
     uint32_t backoffs;    /* to a higher limit, since the last search */
+    uint32_t ties;        /* limits that the points' errors cannot tell from the chosen one */
     bool reused;          /* the profile was a saved one */
     uint64_t
         search_steps; /* of all searches that ended, warm-up included, and what they took; no evaluation */

@@ -264,16 +264,15 @@ static void unlink_mark(struct account *account, const struct account_mark *clos
         account->uncentred--;
 }
 
-void account_end(struct account *account, uint32_t mark, const struct device_reading *reading,
-                 struct account_window *out_window)
+/* All that is known of the window from the mark to the reading. */
+static void tell_window(struct account *account, uint32_t mark, const struct device_reading *reading,
+                        struct account_window *out_window)
 {
     double length_s;
 
-    pthread_mutex_lock(&account->lock);
     out_window->end = take(account, reading);
     out_window->mark = account->marks[mark];
     length_s = mono_elapsed_s(out_window->mark.begin.at, out_window->end.at);
-    unlink_mark(account, &account->marks[mark]);
     out_window->sensing = account->sensing;
     out_window->counter_period_s = fmax(account->sensing.counter_period_s, account->counter.held_s);
     out_window->variation =
@@ -282,6 +281,22 @@ void account_end(struct account *account, uint32_t mark, const struct device_rea
     out_window->held_j = variation_held_j(&account->variation, account->sensing.lag_s, length_s);
     out_window->counter_held_j =
         variation_held_j(&account->variation, account->sensing.counter_lag_s, length_s);
+}
+
+void account_peek(struct account *account, uint32_t mark, const struct device_reading *reading,
+                  struct account_window *out_window)
+{
+    pthread_mutex_lock(&account->lock);
+    tell_window(account, mark, reading, out_window);
+    pthread_mutex_unlock(&account->lock);
+}
+
+void account_end(struct account *account, uint32_t mark, const struct device_reading *reading,
+                 struct account_window *out_window)
+{
+    pthread_mutex_lock(&account->lock);
+    tell_window(account, mark, reading, out_window);
+    unlink_mark(account, &account->marks[mark]);
     pthread_mutex_unlock(&account->lock);
 }
 

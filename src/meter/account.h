@@ -89,7 +89,11 @@ void account_sample(struct account *account, const struct device_reading *readin
 /* Takes in the reading at a window's begin, and keeps the edge under `mark`. */
 void account_begin(struct account *account, uint32_t mark, const struct device_reading *reading);
 
-/* Takes in the reading at its end, and tells all that is known of the window. The mark is free again. */
+/* Takes in a reading in the window, and tells all that is known of it up to there. */
+void account_peek(struct account *account, uint32_t mark, const struct device_reading *reading,
+                  struct account_window *out_window);
+
+/* The same at its end: the mark is free again. */
 void account_end(struct account *account, uint32_t mark, const struct device_reading *reading,
                  struct account_window *out_window);
 

@@ -184,37 +184,68 @@ int fly_meter_begin(struct fly_meter *meter, const char *name, fly_window *out_w
     return 0;
 }
 
-int fly_meter_end(struct fly_meter *meter, fly_window window, struct fly_measurement *out_measurement,
-                  struct fly_error *out_error)
+/* Up to now, of a window that was claimed; at its end the marks are free again. */
+static void tell_window(struct fly_meter *meter, uint32_t slot, bool ends,
+                        struct fly_measurement *out_measurement)
 {
-    const struct window *ended;
-    uint32_t slot;
+    const struct window *window = &meter->windows.slots[slot];
 
-    if (is_inert(meter))
-        return refuse_inert(out_error);
-    if (out_measurement->size < sizeof *out_measurement)
-        return error_set(out_error, FLY_EUSAGE,
-                         "meter: measurement.size is %zu; set it to sizeof measurement",
-                         out_measurement->size);
-    if (!windows_claim(&meter->windows, window, &slot))
-        return error_set(out_error, FLY_ESTATE,
-                         "window %#llx is not open; each window ends once, on the meter that began it",
-                         (unsigned long long)window);
     synchronize(meter);
-    ended = &meter->windows.slots[slot];
     out_measurement->device_count = meter->devices->count;
-    out_measurement->start_unix_s = (double)ended->begin_date.ns * 1e-9;
-    out_measurement->time_s = mono_elapsed_s(ended->begin, meter->clock->now(meter->clock->state));
-    memcpy(out_measurement->name, ended->name, sizeof out_measurement->name);
+    out_measurement->start_unix_s = (double)window->begin_date.ns * 1e-9;
+    out_measurement->time_s = mono_elapsed_s(window->begin, meter->clock->now(meter->clock->state));
+    memcpy(out_measurement->name, window->name, sizeof out_measurement->name);
     for (size_t i = 0; i < meter->devices->count; i++) {
         struct device_reading reading;
         struct account_window known;
 
         read_edge(meter, i, &reading);
-        account_end(&meter->accounts[i], slot, &reading, &known);
+        if (ends)
+            account_end(&meter->accounts[i], slot, &reading, &known);
+        else
+            account_peek(&meter->accounts[i], slot, &reading, &known);
         if (out_measurement->devices != NULL && i < out_measurement->device_capacity)
             verdict_give(&meter->devices->devices[i].info, &known, &out_measurement->devices[i]);
     }
+}
+
+static int claim_window(struct fly_meter *meter, fly_window window, const struct fly_measurement *measurement,
+                        uint32_t *out_slot, struct fly_error *out_error)
+{
+    if (is_inert(meter))
+        return refuse_inert(out_error);
+    if (measurement->size < sizeof *measurement)
+        return error_set(out_error, FLY_EUSAGE,
+                         "meter: measurement.size is %zu; set it to sizeof measurement", measurement->size);
+    if (!windows_claim(&meter->windows, window, out_slot))
+        return error_set(out_error, FLY_ESTATE,
+                         "window %#llx is not open; each window ends once, on the meter that began it",
+                         (unsigned long long)window);
+    return 0;
+}
+
+int fly_meter_peek(struct fly_meter *meter, fly_window window, struct fly_measurement *out_measurement,
+                   struct fly_error *out_error)
+{
+    uint32_t slot;
+    int code = claim_window(meter, window, out_measurement, &slot, out_error);
+
+    if (code < 0)
+        return code;
+    tell_window(meter, slot, false, out_measurement);
+    windows_reopen(&meter->windows, slot);
+    return 0;
+}
+
+int fly_meter_end(struct fly_meter *meter, fly_window window, struct fly_measurement *out_measurement,
+                  struct fly_error *out_error)
+{
+    uint32_t slot;
+    int code = claim_window(meter, window, out_measurement, &slot, out_error);
+
+    if (code < 0)
+        return code;
+    tell_window(meter, slot, true, out_measurement);
     windows_give_back(&meter->windows, slot);
     return 0;
 }

@@ -83,6 +83,13 @@ bool windows_claim(struct windows *windows, fly_window window, uint32_t *out_slo
     return claimed;
 }
 
+void windows_reopen(struct windows *windows, uint32_t slot)
+{
+    pthread_mutex_lock(&windows->lock);
+    windows->slots[slot].open = true;
+    pthread_mutex_unlock(&windows->lock);
+}
+
 void windows_give_back(struct windows *windows, uint32_t slot)
 {
     pthread_mutex_lock(&windows->lock);

@@ -49,6 +49,9 @@ fly_window windows_open(struct windows *windows, uint32_t slot);
 /* Claims the window for its end; false for a handle that is not open. */
 bool windows_claim(struct windows *windows, fly_window window, uint32_t *out_slot);
 
+/* What was claimed is open again, under the same handle. */
+void windows_reopen(struct windows *windows, uint32_t slot);
+
 /* Frees a slot that was taken or claimed. */
 void windows_give_back(struct windows *windows, uint32_t slot);
 

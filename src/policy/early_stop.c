@@ -19,7 +19,7 @@ bool early_stop(const struct early_stop_point *points, size_t count, const struc
                 double max_power_w)
 {
     const struct fly_power_point *last, *above;
-    double longest_s, best = INFINITY;
+    double longest_s, best = INFINITY, best_error = 0.0, apart;
 
     if (count < 2 || !points[count - 1].binds || !points[count - 2].binds)
         return false;
@@ -29,9 +29,14 @@ bool early_stop(const struct early_stop_point *points, size_t count, const struc
     if (last->time_s > above->time_s && last->time_s > clearly_worse * longest_s)
         return true;
     for (size_t i = 0; i < count; i++) {
-        if (points[i].point.time_s <= longest_s)
-            best = fmin(best, score(&points[i].point, objective, max_power_w));
+        double here = score(&points[i].point, objective, max_power_w);
+
+        if (points[i].point.time_s <= longest_s && here < best) {
+            best = here;
+            best_error = points[i].error;
+        }
     }
+    apart = score(last, objective, max_power_w) / best;
     return score(last, objective, max_power_w) > score(above, objective, max_power_w) &&
-           score(last, objective, max_power_w) > clearly_worse * best;
+           apart > clearly_worse && apart > 1.0 + hypot(points[count - 1].error, best_error);
 }

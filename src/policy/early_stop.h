@@ -12,6 +12,7 @@
 struct early_stop_point {
     struct fly_power_point point;
     bool binds;
+    double error; /* how far its score may be off, as a fraction; NAN: not known, and nothing is concluded */
 };
 
 /*
@@ -20,9 +21,9 @@ struct early_stop_point {
  * Where limits bind, time rises ever faster as they fall, and so do, once past
  * their least, energy and cost: then, and only then, what got clearly worse gets
  * worse still. So the two lowest limits must bind, and the lowest be worse than
- * the one above it and by more than 5 % worse than the best, or take by more than
- * 5 % longer than the bound allows. Above the power that is drawn scores wander
- * with chance, and nothing is concluded.
+ * the one above it and by more than 5 %, and more than both may be off, worse than
+ * the best, or take by more than 5 % longer than the bound allows. Above the power that is drawn scores
+ * wander with chance, and nothing is concluded.
  *
  * points       highest limit first; the first is the bound's reference
  * max_power_w  as in cost.h

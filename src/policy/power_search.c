@@ -20,6 +20,7 @@ struct limit {
     double energy_j;              /* of the closed part of its window */
     double time_s;
     uint32_t steps;
+    uint32_t wanted_steps;
 };
 
 struct fly_power_search {
@@ -27,7 +28,6 @@ struct fly_power_search {
     struct fly_objective objective;
     double max_power_w;
     uint32_t warmup_steps;
-    uint32_t profile_steps;
     uint32_t countdown;    /* steps until READY or WARMUP ends */
     uint32_t window_steps; /* begun since the window was opened */
     bool window_open;
@@ -74,6 +74,7 @@ static int take_limits(struct fly_power_search *search, const struct fly_power_s
             return error_set(out_error, FLY_EUSAGE, "power search: limit %g W; expected a number above 0",
                              options->limits_w[i]);
         search->limits[i].limit_w = options->limits_w[i];
+        search->limits[i].wanted_steps = options->profile_steps;
     }
     qsort(search->limits, search->limit_count, sizeof search->limits[0], compare_limits);
     for (size_t i = 1; i < search->limit_count; i++) {
@@ -180,7 +181,6 @@ int fly_power_search_new(const struct fly_power_search_options *options, struct 
     search->objective = options->objective;
     search->max_power_w = options->max_power_w;
     search->warmup_steps = options->warmup_steps;
-    search->profile_steps = options->profile_steps;
     search->countdown = options->wait_steps + 1;
     code = take_limits(search, options, out_error);
     if (code == 0)
@@ -235,6 +235,13 @@ static void announce_choice(struct fly_power_search *search, struct fly_power_se
     search->countdown = 0;
 }
 
+static bool is_complete(const struct fly_power_search *search)
+{
+    const struct limit *limit = &search->limits[search->at];
+
+    return limit->steps + search->window_steps == limit->wanted_steps;
+}
+
 int fly_power_search_step_begin(struct fly_power_search *search, struct fly_power_search_action *out_action)
 {
     struct fly_power_search_action action = {0};
@@ -252,7 +259,7 @@ int fly_power_search_step_begin(struct fly_power_search *search, struct fly_powe
     case FLY_POWER_SEARCH_PROFILING:
         if (search->resume)
             open_window(search, &action);
-        else if (search->limits[search->at].steps + search->window_steps == search->profile_steps)
+        else if (is_complete(search))
             close_window(search, true, &action);
         search->resume = false;
         break;
@@ -295,7 +302,7 @@ static void take_window(struct fly_power_search *search, double energy_j, double
     limit->energy_j += energy_j;
     limit->time_s += time_s;
     limit->steps += search->window_steps;
-    if (limit->steps < search->profile_steps)
+    if (limit->steps < limit->wanted_steps)
         return;
     limit->point = (struct fly_power_point){limit->limit_w, limit->energy_j / limit->time_s,
                                             limit->time_s / (double)limit->steps};
@@ -336,6 +343,28 @@ int fly_power_search_measured(struct fly_power_search *search, double energy_j, 
     else
         search->resume = true;
     search->window_steps += search->window_open;
+    *out_action = action;
+    return 0;
+}
+
+int fly_power_search_extend(struct fly_power_search *search, uint32_t steps,
+                            struct fly_power_search_action *out_action)
+{
+    struct limit *limit = &search->limits[search->at];
+    struct fly_power_search_action action = {0};
+
+    if (!search->owed)
+        return FLY_ESTATE;
+    if (steps == 0 || steps > UINT32_MAX - limit->wanted_steps)
+        return FLY_EUSAGE;
+    limit->wanted_steps += steps;
+    if (search->in_step) {
+        search->owed = false;
+        search->window_open = true;
+        search->window_steps++;
+    } else {
+        action.close_window = true;
+    }
     *out_action = action;
     return 0;
 }

@@ -98,13 +98,16 @@ static const char *const bound_names[] = {"unknown", "no", "yes"};
 /* Why the entry cannot be taken, or NULL. */
 static const char *read_point(const json_t *entry, struct fly_tuner_point *points, size_t count)
 {
-    struct fly_tuner_point read = {.mark = FLY_TUNER_VALID, .capped_share = NAN}, *point;
+    struct fly_tuner_point read = {.mark = FLY_TUNER_VALID, .energy_error = NAN, .capped_share = NAN}, *point;
 
     if (!read_number(entry, "limit_w", false, &read.limit_w) ||
         !read_number(entry, "power_w", false, &read.power_w) ||
         !read_number(entry, "time_s", false, &read.time_s) ||
         !read_number(entry, "time_error", true, &read.time_error))
         return "a point lacks a number above 0";
+    if (json_object_get(entry, "energy_error") != NULL &&
+        !read_number(entry, "energy_error", true, &read.energy_error))
+        return "a point's energy_error is no number";
     point = find(points, count, read.limit_w);
     if (point == NULL)
         return "a limit is not one to try here";
@@ -217,11 +220,16 @@ static json_t *document_of(const struct profile_key *key, const struct fly_tuner
     json_t *entries = json_array();
 
     for (size_t i = 0; i < count; i++) {
-        if (points[i].mark == FLY_TUNER_VALID)
-            json_array_append_new(
-                entries, json_pack("{s:f, s:f, s:f, s:f, s:s}", "limit_w", points[i].limit_w, "power_w",
-                                   points[i].power_w, "time_s", points[i].time_s, "time_error",
-                                   points[i].time_error, "bound", bound_names[points[i].bound]));
+        json_t *entry;
+
+        if (points[i].mark != FLY_TUNER_VALID)
+            continue;
+        entry = json_pack("{s:f, s:f, s:f, s:f, s:s}", "limit_w", points[i].limit_w, "power_w",
+                          points[i].power_w, "time_s", points[i].time_s, "time_error", points[i].time_error,
+                          "bound", bound_names[points[i].bound]);
+        if (isfinite(points[i].energy_error))
+            json_object_set_new(entry, "energy_error", json_real(points[i].energy_error));
+        json_array_append_new(entries, entry);
     }
     return json_pack("{s:s, s:s, s:s, s:s, s:I, s:I, s:o}", "format", format_name, "gpu_model",
                      key->gpu_model, "driver", key->driver, "job_name", key->job_name, "batch_size",

@@ -35,7 +35,7 @@ static void begin_search(struct fly_tuner *tuner)
     tuner->report.reused = false;
     tuner->at = 0;
     tuner->cost = (struct tuner_cost){.known = true};
-    tuner->times = (struct step_times){0};
+    tuner_window_forget(tuner);
     for (size_t i = 0; i < tuner->limit_count; i++) {
         tuner->points[i].mark = FLY_TUNER_NOT_MEASURED;
         tuner->saved[i] = false;
@@ -61,7 +61,7 @@ static void begin_check(struct fly_tuner *tuner)
     tuner->search = NULL;
     tuner->state = FLY_TUNER_CHECKING;
     tuner->quiet_steps = 0;
-    tuner->times = (struct step_times){0};
+    tuner_window_forget(tuner);
     tuner->at = tuner->chosen;
     if (fly_power_search_new(&options, &tuner->search, NULL) < 0)
         tuner_fault(tuner, FLY_TUNER_NO_MEMORY, "no memory for a check");
@@ -103,6 +103,7 @@ static void finish_search(struct fly_tuner *tuner)
     }
     for (size_t i = 0; i < tuner->limit_count; i++)
         measured |= tuner->points[i].mark == FLY_TUNER_VALID && !tuner->saved[i];
+    tuner->report.ties = tuner_ties(tuner, tuner->chosen);
     tuner_turn(tuner, tuner->points[tuner->chosen].limit_w);
     tuner_cost_close(tuner);
     /* A saved profile may be as old as it likes: what does not fit is measured at once. */
@@ -151,6 +152,7 @@ static bool take_point(struct fly_tuner *tuner, const struct tuner_window *windo
     point->bound = bound_of(window, point->limit_w);
     point->capped_share = window->capped_share;
     point->time_error = window->time_error;
+    point->energy_error = tuner_energy_error(tuner, window);
     for (size_t i = 0; i < count; i++) {
         if (measured[i].limit_w != point->limit_w)
             continue;
@@ -187,7 +189,34 @@ static bool is_hopeless(struct fly_tuner *tuner, enum fly_tuner_mark mark)
     return true;
 }
 
-/* Closes the window, tells the search, and takes its next action. */
+/* Lets a window go on that says too little yet; whether it does. At an epoch's end the next one goes on. */
+static bool grows(struct fly_tuner *tuner, const struct tuner_window *window,
+                  struct fly_power_search_action *action)
+{
+    uint32_t steps = tuner_steps_missing(tuner, window);
+
+    if (steps == 0 || fly_power_search_extend(tuner->search, steps, action) < 0)
+        return false;
+    tuner->parts.extra_steps += steps;
+    return !action->close_window;
+}
+
+/* Takes a window of the search that counts: into the limit's point, or as a part of it. */
+static void take_window(struct fly_tuner *tuner, const struct tuner_window *window,
+                        struct fly_power_search_action *action)
+{
+    if (take_point(tuner, window)) {
+        tuner_window_forget(tuner);
+        spare(tuner, action);
+        return;
+    }
+    tuner->points[tuner->at].mark = FLY_TUNER_NOT_MEASURED;
+    tuner->parts.energy_j += window->energy_j;
+    tuner->parts.half_j2 += window->half_j * window->half_j;
+    tuner->parts.time_s += window->time_s;
+}
+
+/* Looks at the window, tells the search, and takes its next action. */
 static void measured(struct fly_tuner *tuner, struct fly_power_search_action *action)
 {
     bool searching = tuner->state == FLY_TUNER_SEARCHING;
@@ -196,7 +225,7 @@ static void measured(struct fly_tuner *tuner, struct fly_power_search_action *ac
     double limit_w = fly_power_search_limit_w(tuner->search);
 
     *action = (struct fly_power_search_action){0};
-    if (!tuner_window_close(tuner, &window))
+    if (!tuner_window_look(tuner, &window))
         return;
     tuner->at = (size_t)(find_point(tuner, limit_w) - tuner->points);
     mark = mark_of(&window);
@@ -204,22 +233,21 @@ static void measured(struct fly_tuner *tuner, struct fly_power_search_action *ac
         tuner->points[tuner->at].mark = mark;
         return;
     }
+    if ((mark == FLY_TUNER_VALID || mark == FLY_TUNER_NO_ENERGY) && grows(tuner, &window, action))
+        return;
+    if (!tuner_window_end(tuner, &window))
+        return;
     (void)fly_power_search_measured(tuner->search, mark == FLY_TUNER_VALID ? window.energy_j : NAN,
                                     window.time_s, action);
     if (mark != FLY_TUNER_VALID)
-        tuner->times = (struct step_times){0};
+        tuner_window_forget(tuner);
     if (!searching) {
         tuner->points[tuner->at].time_error = fmax(tuner->points[tuner->at].time_error, window.time_error);
         return;
     }
     tuner->points[tuner->at].mark = mark;
-    if (mark == FLY_TUNER_VALID) {
-        tuner->points[tuner->at].mark = FLY_TUNER_NOT_MEASURED;
-        if (take_point(tuner, &window)) {
-            tuner->times = (struct step_times){0};
-            spare(tuner, action);
-        }
-    }
+    if (mark == FLY_TUNER_VALID)
+        take_window(tuner, &window, action);
 }
 
 static bool has_drifted(const struct fly_tuner *tuner, double time_s)

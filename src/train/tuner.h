@@ -11,7 +11,7 @@
 /*
  * The inside of <flyball/tuner.h>. tuner.c is the state machine and its hooks,
  * tuner_new.c makes it, tuner_turn.c turns limits and stops at faults,
- * tuner_window.c measures.
+ * tuner_window.c measures, tuner_growth.c says for how long.
  */
 
 /* With a clock of the caller's for the time of single steps; NULL: clock_real. */
@@ -29,6 +29,7 @@ struct step_times {
 /* What a rank's window says, then, after the exchange, what all ranks' do. */
 struct tuner_window {
     double energy_j; /* NAN: not known */
+    double half_j;   /* of the interval that holds it */
     double time_s;
     double time_error;
     double heat_share, brake_share;
@@ -36,6 +37,13 @@ struct tuner_window {
     double least_power_w; /* mean power of the GPU that draws least, and of the one that draws most */
     double most_power_w;
     bool honoured;
+};
+
+/* What all ranks' closed windows of the limit on trial add up to; an epoch's end divides it. */
+struct tuner_parts {
+    double energy_j, time_s;
+    double half_j2;       /* the parts' edges do not depend on each other: squares add up */
+    uint32_t extra_steps; /* wanted beyond profile_steps */
 };
 
 /* A stretch of steps whose energy and time count, epochs' ends excluded. */
@@ -62,6 +70,7 @@ struct fly_tuner {
     fly_window window;
     bool window_open;
     struct step_times times;
+    struct tuner_parts parts;
     struct tuner_cost cost;
 
     size_t limit_count;
@@ -106,13 +115,24 @@ void tuner_turn_back(struct fly_tuner *tuner);
 /* tuner_window.c */
 
 void tuner_window_open(struct fly_tuner *tuner);
-/* Closes it and joins the ranks; false when tuning has stopped. */
-bool tuner_window_close(struct fly_tuner *tuner, struct tuner_window *out_window);
+/* What the window holds so far, of all ranks; false when tuning has stopped. */
+bool tuner_window_look(struct fly_tuner *tuner, struct tuner_window *out_window);
+/* Ends it where it was looked at; false when tuning has stopped, as after a few without a figure. */
+bool tuner_window_end(struct fly_tuner *tuner, const struct tuner_window *window);
+/* What was measured of the limit on trial does not count, or has been taken. */
+void tuner_window_forget(struct fly_tuner *tuner);
 /* A step begins while a window may be open. */
 void tuner_window_step(struct fly_tuner *tuner);
 void tuner_cost_open(struct fly_tuner *tuner);
 void tuner_cost_pause(struct fly_tuner *tuner);
 /* Adds the cost of the search that has ended to the report. Joins the ranks. */
 void tuner_cost_close(struct fly_tuner *tuner);
+
+/* tuner_growth.c */
+
+/* Half width of the energy so far, as a fraction; NAN when that is not known. */
+double tuner_energy_error(const struct fly_tuner *tuner, const struct tuner_window *window);
+/* For how many more steps than planned the limit on trial is to be measured. */
+uint32_t tuner_steps_missing(const struct fly_tuner *tuner, const struct tuner_window *window);
 
 #endif

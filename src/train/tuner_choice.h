@@ -10,6 +10,9 @@ bool tuner_may_finish(const struct fly_tuner *tuner);
 /* Chooses among the valid points; false when there is nothing to choose. */
 bool tuner_choose(const struct fly_tuner *tuner, size_t *out_chosen);
 
+/* How many valid points within the bound their errors cannot tell from the chosen one. */
+uint32_t tuner_ties(const struct fly_tuner *tuner, size_t chosen);
+
 /*
  * Whether a measured step time keeps the bound; an excess within what the spread of
  * both times explains does. With no bound, or no time at the highest limit, it does.

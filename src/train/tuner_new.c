@@ -51,6 +51,10 @@ static void fill_defaults(struct fly_tuner_options *options)
         if (*value == 0)
             *value = defaults[i].value;
     }
+    if (!(options->energy_tolerance > 0.0))
+        options->energy_tolerance = 0.04;
+    if (!(options->window_max_s > 0.0))
+        options->window_max_s = 10.0;
 }
 
 static int compare_points(const void *left, const void *right)
@@ -71,8 +75,12 @@ static int add_limit(struct fly_tuner *tuner, double limit_w, struct fly_error *
     if (tuner->limit_count == FLY_POWER_SEARCH_LIMITS_MAX)
         return error_set(out_error, FLY_EUSAGE, "tuner: more than %d limits; give a larger step",
                          FLY_POWER_SEARCH_LIMITS_MAX);
-    tuner->points[tuner->limit_count++] = (struct fly_tuner_point){
-        .limit_w = limit_w, .power_w = NAN, .time_s = NAN, .time_error = NAN, .capped_share = NAN};
+    tuner->points[tuner->limit_count++] = (struct fly_tuner_point){.limit_w = limit_w,
+                                                                   .power_w = NAN,
+                                                                   .time_s = NAN,
+                                                                   .time_error = NAN,
+                                                                   .energy_error = NAN,
+                                                                   .capped_share = NAN};
     return 0;
 }
 
@@ -169,6 +177,24 @@ static void forget_points(struct fly_tuner *tuner)
         tuner->points[i].mark = FLY_TUNER_NOT_MEASURED;
 }
 
+/* Points measured where energy did not matter may be too coarse where it does; how many. */
+static size_t forget_coarse(struct fly_tuner *tuner)
+{
+    enum fly_objective_kind kind = tuner->options.objective.kind;
+    size_t count = 0;
+
+    for (size_t i = 0; (kind == FLY_OBJECTIVE_ENERGY || kind == FLY_OBJECTIVE_COST) && i < tuner->limit_count;
+         i++) {
+        struct fly_tuner_point *point = &tuner->points[i];
+
+        if (point->mark != FLY_TUNER_VALID || point->energy_error <= 2.0 * tuner->options.energy_tolerance)
+            continue;
+        point->mark = FLY_TUNER_NOT_MEASURED;
+        count++;
+    }
+    return count;
+}
+
 /* Reads a saved profile, and lets it count where every rank has the same. */
 static void take_saved(struct fly_tuner *tuner)
 {
@@ -182,6 +208,8 @@ static void take_saved(struct fly_tuner *tuner)
         code = profile_path(tuner->directory, &tuner->key, path, &error);
     if (code == 0)
         code = profile_read(path, &tuner->key, tuner->points, tuner->limit_count, &read, &error);
+    if (code == 0)
+        read -= forget_coarse(tuner);
     if (code < 0 && code != FLY_ENOTFOUND)
         snprintf(tuner->report.profile, sizeof tuner->report.profile, "%.255s", error.text);
     if (!ranks_agree(tuner, &gpus)) {

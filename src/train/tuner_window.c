@@ -22,24 +22,38 @@ static bool has_energy(const struct fly_device_energy *energy)
            isfinite(energy->energy_j);
 }
 
-/* The GPUs' energies in the meter's answer; NAN unless all are known, then with the first one's note. */
-static double gpu_energy_j(struct fly_tuner *tuner, const char **out_note)
+/* The GPUs' energies in the meter's answer; NAN unless all are known. */
+static double gpu_energy_j(struct fly_tuner *tuner, double *out_half_j)
 {
     double sum_j = 0.0;
     size_t gpus = 0;
 
-    *out_note = "it has no GPU";
+    *out_half_j = 0.0;
     for (size_t i = 0; i < tuner->device_count; i++) {
         if (!is_gpu(tuner, i))
             continue;
         gpus++;
-        if (!has_energy(&tuner->energies[i])) {
-            *out_note = tuner->energies[i].note;
+        if (!has_energy(&tuner->energies[i]))
             return NAN;
-        }
         sum_j += tuner->energies[i].energy_j;
+        *out_half_j += tuner->energies[i].uncertainty_j;
     }
     return gpus > 0 ? sum_j : NAN;
+}
+
+/* Why the last answer has no energy. */
+static const char *missing_note(const struct fly_tuner *tuner)
+{
+    const char *note = "this rank has no GPU";
+
+    for (size_t i = tuner->device_count; i-- > 0;) {
+        if (!is_gpu(tuner, i))
+            continue;
+        if (!has_energy(&tuner->energies[i]))
+            return tuner->energies[i].note;
+        note = "another rank's GPU has none";
+    }
+    return note;
 }
 
 void tuner_window_open(struct fly_tuner *tuner)
@@ -107,7 +121,7 @@ static void take_shares(struct fly_tuner *tuner, struct tuner_window *window)
 static bool join(struct fly_tuner *tuner, struct tuner_window *window)
 {
     double unknown = isnan(window->energy_j), share_unknown = isnan(window->capped_share);
-    double sums[] = {unknown > 0.0 ? 0.0 : window->energy_j};
+    double sums[] = {unknown > 0.0 ? 0.0 : window->energy_j, unknown > 0.0 ? 0.0 : window->half_j};
     double maxima[] = {window->time_s,
                        window->time_error,
                        window->heat_share,
@@ -120,10 +134,11 @@ static bool join(struct fly_tuner *tuner, struct tuner_window *window)
                        share_unknown,
                        tuner->capped};
 
-    if (!tuner_exchange(tuner, sums, 1, maxima, sizeof maxima / sizeof maxima[0]))
+    if (!tuner_exchange(tuner, sums, 2, maxima, sizeof maxima / sizeof maxima[0]))
         return false;
     *window = (struct tuner_window){
         .energy_j = maxima[8] > 0.0 ? NAN : sums[0],
+        .half_j = sums[1],
         .time_s = maxima[0],
         .time_error = maxima[1],
         .heat_share = maxima[2],
@@ -138,30 +153,47 @@ static bool join(struct fly_tuner *tuner, struct tuner_window *window)
     return true;
 }
 
-bool tuner_window_close(struct fly_tuner *tuner, struct tuner_window *out_window)
+bool tuner_window_look(struct fly_tuner *tuner, struct tuner_window *out_window)
 {
-    enum { UNKNOWN_MAX = 3 };
     struct tuner_window window = {.energy_j = NAN, .capped_share = NAN, .honoured = tuner->honoured};
     struct fly_measurement measured = measurement_of(tuner);
-    const char *note = "the window was lost";
 
     tuner->capped = false;
-    if (tuner->window_open && fly_meter_end(tuner->options.meter, tuner->window, &measured, NULL) == 0) {
+    if (tuner->window_open && fly_meter_peek(tuner->options.meter, tuner->window, &measured, NULL) == 0) {
         window.time_s = measured.time_s;
-        window.energy_j = gpu_energy_j(tuner, &note);
+        window.energy_j = gpu_energy_j(tuner, &window.half_j);
         take_shares(tuner, &window);
     }
     window.time_error = standard_error(&tuner->times);
-    tuner->window_open = tuner->times.running = false;
     (void)tuner_check_standing(tuner);
-    tuner->unknown_windows = isnan(window.energy_j) ? tuner->unknown_windows + 1 : 0;
-    if (tuner->unknown_windows >= UNKNOWN_MAX)
-        tuner_fault(tuner, FLY_TUNER_NO_FIGURE, "the meter has no energy in %u windows on end: %s",
-                    tuner->unknown_windows, note);
     if (!join(tuner, &window))
         return false;
     *out_window = window;
     return true;
+}
+
+bool tuner_window_end(struct fly_tuner *tuner, const struct tuner_window *window)
+{
+    enum { UNKNOWN_MAX = 3 };
+    double nothing = 0.0;
+
+    if (tuner->window_open)
+        (void)fly_meter_end(tuner->options.meter, tuner->window,
+                            &(struct fly_measurement){.size = sizeof(struct fly_measurement)}, NULL);
+    tuner->window_open = tuner->times.running = false;
+    /* All ranks see the same windows, and count alike. */
+    tuner->unknown_windows = isnan(window->energy_j) ? tuner->unknown_windows + 1 : 0;
+    if (tuner->unknown_windows < UNKNOWN_MAX)
+        return true;
+    tuner_fault(tuner, FLY_TUNER_NO_FIGURE, "the meter has no energy in %u windows on end: %s",
+                tuner->unknown_windows, missing_note(tuner));
+    return tuner_exchange(tuner, &nothing, 0, &nothing, 0);
+}
+
+void tuner_window_forget(struct fly_tuner *tuner)
+{
+    tuner->times = (struct step_times){0};
+    tuner->parts = (struct tuner_parts){0};
 }
 
 void tuner_cost_open(struct fly_tuner *tuner)
@@ -178,7 +210,7 @@ void tuner_cost_pause(struct fly_tuner *tuner)
 {
     struct tuner_cost *cost = &tuner->cost;
     struct fly_measurement measured = measurement_of(tuner);
-    const char *note;
+    double half_j;
 
     if (!cost->open)
         return;
@@ -187,7 +219,7 @@ void tuner_cost_pause(struct fly_tuner *tuner)
         cost->known = false;
         return;
     }
-    cost->energy_j += gpu_energy_j(tuner, &note);
+    cost->energy_j += gpu_energy_j(tuner, &half_j);
     cost->time_s += measured.time_s;
 }
 

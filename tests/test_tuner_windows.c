@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Windows that go on until their energy is known: short steps under a counter that moves ten times a second.
+ */
+#include "test.h"
+
+#include "tuner_bench.h"
+
+static const struct fly_objective energy = {FLY_OBJECTIVE_ENERGY, 0.0, INFINITY};
+
+/* The made profile with steps of that length at the highest limit. */
+static void make_short(struct tuner_profile *profile, double step_s)
+{
+    double factor;
+
+    tuner_profile_made(profile, 1);
+    factor = step_s / profile->step_s[0];
+    for (size_t i = 0; i < profile->count; i++)
+        profile->step_s[i] *= factor;
+}
+
+struct outcome {
+    int near, settled;
+    int points, held, sure; /* valid points, those whose interval holds the truth, and within the tolerance */
+    double longest_s;
+};
+
+static void look_at_points(const struct fly_tuner *tuner, const struct tuner_profile *profile,
+                           double tolerance, struct outcome *outcome)
+{
+    struct fly_tuner_point points[TUNER_LIMITS_MAX];
+    size_t count = fly_tuner_points(tuner, points, TUNER_LIMITS_MAX);
+
+    for (size_t i = 0; i < count; i++) {
+        struct fly_power_point truth = tuner_profile_truth(profile, i);
+
+        if (points[i].mark != FLY_TUNER_VALID)
+            continue;
+        outcome->points++;
+        outcome->held +=
+            fabs(points[i].power_w - truth.power_w) <= points[i].energy_error * points[i].power_w;
+        outcome->sure += points[i].energy_error <= tolerance;
+    }
+}
+
+static struct outcome run(const struct tuner_profile *profile, double tolerance, unsigned epoch_steps)
+{
+    enum { SEEDS = 60 };
+    struct outcome outcome = {0};
+    struct tuner_bench bench;
+    double best =
+        tuner_score(profile, &energy, tuner_profile_find(profile, tuner_profile_best_w(profile, &energy)));
+
+    tuner_bench_start(&bench, profile, "board");
+    for (uint64_t seed = 1; seed <= SEEDS; seed++) {
+        struct fly_tuner_options options = tuner_bench_options(&bench, energy);
+        struct fly_tuner_report report;
+        struct fly_tuner *tuner;
+
+        tuner_bench_reset(&bench, seed);
+        tuner_bench_pass(&bench, 2.0 + 0.1 * test_uniform(&bench.random)); /* another phase of the counter */
+        options.energy_tolerance = tolerance;
+        tuner = tuner_bench_tuner(&bench, &options);
+        report = tuner_bench_settle(&bench, tuner, epoch_steps);
+        outcome.settled += report.state == FLY_TUNER_SETTLED;
+        outcome.near +=
+            tuner_score(profile, &energy, tuner_profile_find(profile, report.limit_w)) <= 1.02 * best;
+        look_at_points(tuner, profile, tolerance, &outcome);
+        fly_tuner_free(tuner);
+    }
+    tuner_bench_stop(&bench);
+    assert_int_equal(outcome.settled, SEEDS);
+    return outcome;
+}
+
+/* What 40 steps of 15 ms choose is chance; what longer windows choose is not. */
+static void test_grows(void **state)
+{
+    struct tuner_profile profile;
+    struct outcome grown, fixed;
+
+    (void)state;
+    make_short(&profile, 0.015);
+    grown = run(&profile, 0.0, 0);
+    fixed = run(&profile, 1.0, 0);
+    print_message("# near the best: %d of 60, and with windows of 40 steps %d\n", grown.near, fixed.near);
+    assert_true(grown.near >= 57);
+    assert_true(fixed.near < 57);
+    grown = run(&profile, 0.04, 0);
+    assert_true(grown.near >= 57);
+    assert_int_equal(grown.sure, grown.points);
+    assert_true(grown.held * 100 >= grown.points * 95);
+    assert_true(fixed.held * 100 >= fixed.points * 95);
+}
+
+/* Epochs divide windows, and what their edges miss adds up. */
+static void test_epochs(void **state)
+{
+    struct tuner_profile profile;
+    struct outcome outcome;
+
+    (void)state;
+    make_short(&profile, 0.015);
+    outcome = run(&profile, 0.04, 97);
+    assert_true(outcome.near >= 57);
+    assert_true(outcome.held * 100 >= outcome.points * 95);
+}
+
+static struct fly_tuner_report settle_once(const struct tuner_profile *profile,
+                                           struct fly_tuner_options changes, struct fly_tuner_point *points)
+{
+    struct tuner_bench bench;
+    struct fly_tuner_options options;
+    struct fly_tuner_report report;
+    struct fly_tuner *tuner;
+
+    tuner_bench_start(&bench, profile, "board");
+    tuner_bench_pass(&bench, 2.0);
+    options = tuner_bench_options(&bench, changes.objective);
+    options.energy_tolerance = changes.energy_tolerance;
+    options.window_max_s = changes.window_max_s;
+    tuner = tuner_bench_tuner(&bench, &options);
+    report = tuner_bench_settle(&bench, tuner, 0);
+    fly_tuner_points(tuner, points, TUNER_LIMITS_MAX);
+    fly_tuner_free(tuner);
+    tuner_bench_stop(&bench);
+    assert_int_equal(report.state, FLY_TUNER_SETTLED);
+    return report;
+}
+
+/* A tolerance that no window can reach ends at the longest one, and the points say what they are worth. */
+static void test_longest_window(void **state)
+{
+    struct tuner_profile profile;
+    struct fly_tuner_point points[TUNER_LIMITS_MAX];
+    struct fly_tuner_report report;
+
+    (void)state;
+    make_short(&profile, 0.015);
+    report = settle_once(
+        &profile,
+        (struct fly_tuner_options){.objective = energy, .energy_tolerance = 0.001, .window_max_s = 3.0},
+        points);
+    assert_true(report.search_time_s < (double)profile.count * 3.5);
+    assert_true(report.search_time_s > (double)profile.count * 2.5);
+    for (size_t i = 0; i < profile.count; i++) {
+        assert_int_equal(points[i].mark, FLY_TUNER_VALID);
+        assert_true(points[i].energy_error > 0.02 && points[i].energy_error < 0.10);
+    }
+}
+
+/* Limits above all that is drawn differ by chance alone, and the report says how many there are. */
+static void test_ties(void **state)
+{
+    struct tuner_profile profile;
+    struct fly_tuner_point points[TUNER_LIMITS_MAX];
+    struct fly_tuner_report report;
+
+    (void)state;
+    make_short(&profile, 0.015);
+    for (size_t i = 0; i < profile.count && profile.limit_w[i] >= 150.0; i++) {
+        profile.power_w[i][0] = 130.0;
+        profile.step_s[i] = profile.step_s[0];
+    }
+    report = settle_once(&profile, (struct fly_tuner_options){.objective = energy}, points);
+    assert_true(report.limit_w >= 150.0);
+    assert_true(report.ties >= 4);
+}
+
+/* Where energy cannot change the choice, steps are not spent on it. */
+static void test_time_needs_no_energy(void **state)
+{
+    static const struct fly_objective rows[] = {{FLY_OBJECTIVE_TIME, 0.0, INFINITY},
+                                                {FLY_OBJECTIVE_LOWEST_LIMIT, 0.0, 1.10}};
+    struct tuner_profile profile;
+    struct fly_tuner_point points[TUNER_LIMITS_MAX];
+
+    (void)state;
+    make_short(&profile, 0.015);
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        struct fly_tuner_report report =
+            settle_once(&profile, (struct fly_tuner_options){.objective = rows[i]}, points);
+
+        assert_true(report.search_steps <= 451);
+        check_double(report.limit_w, tuner_profile_best_w(&profile, &rows[i]));
+    }
+}
+
+/* 40 steps of half a millisecond have no energy at all; for two seconds it is waited for. */
+static void test_too_short_for_a_figure(void **state)
+{
+    struct tuner_profile profile;
+    struct fly_tuner_point points[TUNER_LIMITS_MAX];
+    struct fly_tuner_report report;
+    size_t best;
+
+    (void)state;
+    make_short(&profile, 0.0005);
+    report = settle_once(&profile, (struct fly_tuner_options){.objective = energy}, points);
+    best = tuner_profile_find(&profile, tuner_profile_best_w(&profile, &energy));
+    assert_true(tuner_score(&profile, &energy, tuner_profile_find(&profile, report.limit_w)) <=
+                1.03 * tuner_score(&profile, &energy, best));
+    for (size_t i = 0; i < profile.count; i++) {
+        if (points[i].mark == FLY_TUNER_VALID)
+            assert_true(points[i].energy_error <= 0.06);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_grows),
+        cmocka_unit_test(test_epochs),
+        cmocka_unit_test(test_longest_window),
+        cmocka_unit_test(test_ties),
+        cmocka_unit_test(test_time_needs_no_energy),
+        cmocka_unit_test(test_too_short_for_a_figure),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
