@@ -7,8 +7,6 @@
 #include <flyball/power_search.h>
 #include <flyball/power_selector.h>
 
-#include "policy/early_stop.h"
-
 static const double limits_w[] = {100.0, 125.0, 150.0, 175.0, 200.0, 225.0, 250.0};
 enum { LIMITS = COUNT(limits_w) };
 
@@ -424,75 +422,6 @@ static void test_extension_refused(void **state)
     fly_power_search_free(search);
 }
 
-/* When no lower limit can win; points are (limit, power, time), binds, error. */
-static void test_early_stop(void **state)
-{
-    static const struct {
-        struct fly_objective objective;
-        struct early_stop_point points[4];
-        size_t count;
-        bool stops;
-    } rows[] = {
-        {{FLY_OBJECTIVE_ENERGY, 0, INFINITY}, {{{300, 280, 1.0}, true, 0}}, 1, false},
-        /* 280, 300 J: worse by 7 %, and both bind. */
-        {{FLY_OBJECTIVE_ENERGY, 0, INFINITY},
-         {{{300, 280, 1.0}, true, 0}, {{200, 200, 1.5}, true, 0}},
-         2,
-         true},
-        {{FLY_OBJECTIVE_ENERGY, 0, INFINITY},
-         {{{300, 280, 1.0}, false, 0}, {{200, 200, 1.5}, true, 0}},
-         2,
-         false},
-        {{FLY_OBJECTIVE_ENERGY, 0, INFINITY},
-         {{{300, 280, 1.0}, true, 0}, {{200, 200, 1.5}, false, 0}},
-         2,
-         false},
-        {{FLY_OBJECTIVE_ENERGY, 0, INFINITY},
-         {{{300, 280, 1.0}, true, 0.05}, {{200, 200, 1.5}, true, 0.06}},
-         2,
-         false},
-        {{FLY_OBJECTIVE_ENERGY, 0, INFINITY},
-         {{{300, 280, 1.0}, true, NAN}, {{200, 200, 1.5}, true, 0}},
-         2,
-         false},
-        /* By 4 %: it may be chance. */
-        {{FLY_OBJECTIVE_ENERGY, 0, INFINITY},
-         {{{300, 280, 1.0}, true, 0}, {{200, 200, 1.456}, true, 0}},
-         2,
-         false},
-        /* Worse than the best, but no longer rising. */
-        {{FLY_OBJECTIVE_ENERGY, 0, INFINITY},
-         {{{300, 200, 1.0}, true, 0}, {{250, 250, 1.0}, true, 0}, {{200, 200, 1.2}, true, 0}},
-         3,
-         false},
-        {{FLY_OBJECTIVE_TIME, 0, INFINITY},
-         {{{300, 280, 1.0}, true, 0}, {{200, 200, 1.06}, true, 0}},
-         2,
-         true},
-        {{FLY_OBJECTIVE_COST, 0.5, INFINITY},
-         {{{300, 280, 1.0}, true, 0}, {{200, 200, 1.5}, true, 0}},
-         2,
-         true},
-        /* Beyond the bound, and clearly so. */
-        {{FLY_OBJECTIVE_ENERGY, 0, 1.1}, {{{300, 280, 1.0}, true, 0}, {{200, 180, 1.2}, true, 0}}, 2, true},
-        {{FLY_OBJECTIVE_ENERGY, 0, 1.1}, {{{300, 280, 1.0}, true, 0}, {{200, 180, 1.15}, true, 0}}, 2, false},
-        {{FLY_OBJECTIVE_LOWEST_LIMIT, 0, 1.1},
-         {{{300, 280, 1.0}, true, 0}, {{200, 180, 1.2}, true, 0}},
-         2,
-         true},
-        {{FLY_OBJECTIVE_LOWEST_LIMIT, 0, INFINITY},
-         {{{300, 280, 1.0}, true, 0}, {{200, 180, 9}, true, 0}},
-         2,
-         false},
-    };
-
-    (void)state;
-    for (size_t i = 0; i < COUNT(rows); i++) {
-        if (early_stop(rows[i].points, rows[i].count, &rows[i].objective, 300.0) != rows[i].stops)
-            fail_msg("row %zu", i);
-    }
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -506,7 +435,6 @@ int main(void)
         cmocka_unit_test(test_finished),
         cmocka_unit_test(test_extended),
         cmocka_unit_test(test_extension_refused),
-        cmocka_unit_test(test_early_stop),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
