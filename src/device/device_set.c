@@ -48,7 +48,7 @@ int device_clocks(const struct device *device, int64_t *clocks_mhz, size_t maxim
 /* A ceiling of 0, which is none, can always be asked for. */
 static int check_ceiling(const struct device *device, int64_t value_mhz, struct fly_error *out_error)
 {
-    int64_t clocks_mhz[DEVICE_CLOCKS_MAX];
+    int64_t clocks_mhz[DEVICE_CLOCKS_MAX], lowest_mhz;
     size_t count = 0;
     int code;
 
@@ -57,11 +57,12 @@ static int check_ceiling(const struct device *device, int64_t value_mhz, struct 
     code = device_clocks(device, clocks_mhz, DEVICE_CLOCKS_MAX, &count, out_error);
     if (code < 0)
         return code;
-    if (value_mhz < clocks_mhz[count - 1] || value_mhz > clocks_mhz[0])
+    lowest_mhz = count > 0 ? clocks_mhz[count - 1] : 0;
+    if (value_mhz < lowest_mhz || value_mhz > clocks_mhz[0])
         return error_set(out_error, FLY_EUSAGE,
                          "a ceiling of %lld MHz is outside the clocks of GPU %u; choose one from %lld to "
                          "%lld MHz",
-                         (long long)value_mhz, device->info.index, (long long)clocks_mhz[count - 1],
+                         (long long)value_mhz, device->info.index, (long long)lowest_mhz,
                          (long long)clocks_mhz[0]);
     return 0;
 }
