@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Requests to a server of the test's own, which answers well and badly. */
+#include "test.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/http_client.h"
+
+#define BAD_ANSWER "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nshort"
+
+enum { REQUEST_MAX = 4096 };
+
+static char path[64];
+static pid_t server;
+
+/* What the server says to a path of its addresses; NULL: the request itself, as it came. */
+static const struct {
+    const char *path;
+    const char *answer;
+} answers[] = {
+    {" /echo ", NULL},
+    {" /good ", "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\ngood"},
+    {" /empty ", "HTTP/1.1 204 No Content\r\n\r\n"},
+    {" /missing ", "HTTP/1.1 404 Not Found\r\nContent-Length: 7\r\n\r\nnothing"},
+    {" /moved ", "HTTP/1.1 302 Found\r\nLocation: file:///etc/passwd\r\nContent-Length: 0\r\n\r\n"},
+    {" /broken ", "HTTP/1.1 500 Internal Server Error\r\nContent-Length: 0\r\n\r\n"},
+    {" /short ", BAD_ANSWER},
+    {" /close ", ""},
+    {" /nonsense ", "SSH-2.0-OpenSSH_9.2\r\n"},
+};
+
+static void say(int client, const char *text)
+{
+    if (write(client, text, strlen(text)) < 0)
+        _exit(1);
+}
+
+static void answer(int client, const char *request)
+{
+    char head[64];
+
+    for (size_t i = 0; i < COUNT(answers); i++) {
+        if (strstr(request, answers[i].path) == NULL)
+            continue;
+        if (answers[i].answer == NULL) {
+            snprintf(head, sizeof head, "HTTP/1.1 200 OK\r\nContent-Length: %zu\r\n\r\n", strlen(request));
+            say(client, head);
+        }
+        say(client, answers[i].answer != NULL ? answers[i].answer : request);
+        return;
+    }
+    sleep(30); /* any other path: no answer */
+}
+
+static void serve(int listener)
+{
+    static char request[REQUEST_MAX];
+
+    signal(SIGPIPE, SIG_IGN);
+    alarm(60);
+    for (;;) {
+        int client = accept(listener, NULL, NULL);
+        size_t length = 0;
+        ssize_t more = 1;
+
+        if (client >= 0 && fork() == 0) {
+            while (more > 0 && strstr(request, "\r\n\r\n") == NULL) {
+                more = read(client, request + length, sizeof request - 1 - length);
+                length += more > 0 ? (size_t)more : 0;
+            }
+            answer(client, request);
+            _exit(0);
+        }
+        close(client);
+    }
+}
+
+static int start_server(void **state)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    int listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    (void)state;
+    snprintf(path, sizeof path, "/tmp/flyball-test-http-%d", (int)getpid());
+    snprintf(address.sun_path, sizeof address.sun_path, "%s", path);
+    unlink(path);
+    assert_int_equal(bind(listener, (struct sockaddr *)&address, sizeof address), 0);
+    assert_int_equal(listen(listener, 16), 0);
+    server = fork();
+    if (server == 0) {
+        setsid();
+        signal(SIGCHLD, SIG_IGN);
+        serve(listener);
+    }
+    close(listener);
+    return 0;
+}
+
+static int stop_server(void **state)
+{
+    (void)state;
+    kill(-server, SIGKILL);
+    waitpid(server, NULL, 0);
+    unlink(path);
+    return 0;
+}
+
+static struct http_request request_of(const char *url)
+{
+    return (struct http_request){.url = url,
+                                 .unix_socket = path,
+                                 .answer_maximum = REQUEST_MAX,
+                                 .connect_timeout_s = 10,
+                                 .total_timeout_s = 20,
+                                 .past_proxies = true};
+}
+
+/* Skips where there is no libcurl; the text has to say so then. */
+static int ask(const struct http_request *request, struct http_answer *out_answer,
+               struct fly_error *out_error)
+{
+    int code = http_ask(request, out_answer, out_error);
+
+    if (code == FLY_EUNSUPPORTED && strstr(out_error->text, "install libcurl") != NULL)
+        skip();
+    return code;
+}
+
+static void test_answers(void **state)
+{
+    static const struct {
+        const char *url;
+        int status;
+        const char *body;
+    } cases[] = {
+        {"http://localhost/good", 200, "good"},       {"http://localhost/empty", 204, ""},
+        {"http://localhost/missing", 404, "nothing"}, {"http://localhost/broken", 500, ""},
+        {"http://localhost/moved", 302, ""},
+    };
+    struct http_answer got;
+    struct fly_error error;
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct http_request request = request_of(cases[i].url);
+
+        if (ask(&request, &got, &error) < 0)
+            fail_msg("%s: %s", cases[i].url, error.text);
+        assert_int_equal(got.status, cases[i].status);
+        assert_string_equal(got.body.data, cases[i].body);
+        http_answer_deinit(&got);
+    }
+}
+
+static void test_what_is_sent(void **state)
+{
+    static const char *const headers[] = {"Authorization: Bearer abc", "X-Other: 1", NULL};
+    static const struct {
+        const char *method, *body, *first_line, *length;
+    } cases[] = {
+        {NULL, NULL, "GET /echo HTTP/1.1\r\n", ""},
+        {NULL, "ab", "POST /echo HTTP/1.1\r\n", "Content-Length: 2\r\n"},
+        {"POST", NULL, "POST /echo HTTP/1.1\r\n", "Content-Length: 0\r\n"},
+        {"DELETE", NULL, "DELETE /echo HTTP/1.1\r\n", ""},
+    };
+    struct http_answer got;
+    struct fly_error error;
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct http_request request = request_of("http://localhost/echo");
+
+        request.method = cases[i].method;
+        request.body = cases[i].body;
+        request.headers = headers;
+        if (ask(&request, &got, &error) < 0)
+            fail_msg("%s", error.text);
+        assert_true(strncmp(got.body.data, cases[i].first_line, strlen(cases[i].first_line)) == 0);
+        check_contains(got.body.data, cases[i].length);
+        check_contains(got.body.data, "Authorization: Bearer abc\r\nX-Other: 1\r\n");
+        check_contains(got.body.data, "User-Agent: flyball\r\n");
+        http_answer_deinit(&got);
+    }
+}
+
+static void test_failures(void **state)
+{
+    static const struct {
+        const char *url, *socket;
+        size_t maximum;
+        int code;
+        const char *text;
+    } cases[] = {
+        {"http://localhost/short", path, 1000, FLY_EREAD, "gave no whole answer"},
+        {"http://localhost/close", path, 1000, FLY_EREAD, "gave no whole answer"},
+        {"http://localhost/nonsense", path, 1000, FLY_EREAD, "gave no whole answer"},
+        {"http://localhost/good", path, 3, FLY_ELIMIT, "longer than 3 bytes"},
+        {"http://localhost/hang", path, 1000, FLY_EREAD, "did not answer within 0.3 s"},
+        {"http://localhost/good", "/nowhere/socket", 1000, FLY_ENOTFOUND,
+         "nobody answers at '/nowhere/socket'"},
+        {"http://127.0.0.1:1/good", NULL, 1000, FLY_ENOTFOUND, "nobody answers at 'http://127.0.0.1:1/good'"},
+        {"ftp://localhost/good", path, 1000, FLY_EUNSUPPORTED, "http:// or https://"},
+        {"file:///etc/passwd", NULL, 1000, FLY_EUNSUPPORTED, "http:// or https://"},
+        {"http://local host/", path, 1000, FLY_EUSAGE, "is no address"},
+    };
+    static const char *const headers[] = {"Authorization: Bearer a-secret", NULL};
+    struct http_answer got;
+    struct fly_error error;
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct http_request request = request_of(cases[i].url);
+
+        request.unix_socket = cases[i].socket;
+        request.answer_maximum = cases[i].maximum;
+        request.headers = headers;
+        if (strstr(cases[i].url, "hang") != NULL)
+            request.total_timeout_s = 0.3;
+        if (ask(&request, &got, &error) != cases[i].code)
+            fail_msg("%s: %s", cases[i].url, error.text);
+        check_contains(error.text, cases[i].text);
+        assert_null(strstr(error.text, "a-secret"));
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_answers),
+        cmocka_unit_test(test_what_is_sent),
+        cmocka_unit_test(test_failures),
+    };
+
+    return cmocka_run_group_tests(tests, start_server, stop_server);
+}
