@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "knob/command_file.h"
 #include "knob/way.h"
 
 static const char usual_commands[] = "/etc/flyball/commands.toml", usual_socket[] = "/run/zeusd/zeusd.sock",
@@ -95,12 +96,13 @@ void site_init(const struct site_options *options, struct site *out_site)
 
 void site_deinit(struct site *site)
 {
-    (void)site;
+    command_file_free(site->commands);
+    site->commands = NULL;
 }
 
 bool site_offers(const struct site *site, enum way way, const struct device *device)
 {
-    return ways[way] != NULL && ways[way]->offers(site, device);
+    return ways[way]->offers(site, device);
 }
 
 bool site_offers_more(const struct site *site, const struct device *device)

@@ -16,6 +16,8 @@ struct way_calls {
                bool *out_uncertain, struct fly_error *out_error);
 };
 
+extern const struct way_calls way_commands, way_daemon;
+
 extern const struct way_calls *const ways[WAY_COUNT];
 
 #endif

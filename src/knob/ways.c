@@ -25,4 +25,6 @@ static const struct way_calls way_driver = {
 
 const struct way_calls *const ways[WAY_COUNT] = {
     [WAY_DRIVER] = &way_driver,
+    [WAY_COMMANDS] = &way_commands,
+    [WAY_DAEMON] = &way_daemon,
 };
