@@ -25,7 +25,7 @@ NOBODY = 65534
 CLEAN = {
     name: value
     for name, value in os.environ.items()
-    if not name.startswith(("FLYBALL_", "XDG_", "SLURM", "CUDA_", "LC_", "LANG"))
+    if not name.startswith(("FLYBALL_", "ZEUSD_", "XDG_", "SLURM", "CUDA_", "LC_", "LANG"))
 }
 CLEAN.update(HOME=str(HOME), FLYBALL_RUNTIME_DIR=str(KNOBS), FLYBALL_EMULATOR_STATE=str(HOME / "state"))
 WHERE = ["--nvml", str(DRIVER), "--amdsmi", str(HOME / "none.so"), "--sysfs-root", str(HOME / "root")]

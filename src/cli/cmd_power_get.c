@@ -31,8 +31,9 @@ struct row {
     const struct device *gpu;
     struct device_reading reading;
     struct fly_error may; /* code 0: it may be set */
-    bool unlikely;        /* nothing speaks against it but that this is not root */
-    int held;             /* 1, 0, or the code of `lock` */
+    const char
+        *guess; /* "unlikely", "likely": nothing speaks against it but that this is not root; or NULL */
+    int held;   /* 1, 0, or the code of `lock` */
     char holder[GPU_LOCK_HOLDER_MAX];
     struct fly_error lock;
     struct entry turned, kept;
@@ -59,6 +60,30 @@ static void look_into(const char *directory, const struct fly_error *missing, st
     read_entry(directory, JOURNAL_KEPT, uuid, &row->kept);
 }
 
+/* Who is not root needs another way. */
+static void look_for_way(struct row *row)
+{
+    struct site site;
+    char ways[WAY_COUNT * SITE_TEXT_MAX] = "", text[SITE_TEXT_MAX];
+    size_t length = 0;
+
+    site_init(&(struct site_options){.commands = NULL}, &site);
+    for (int way = WAY_DRIVER + 1; way < WAY_COUNT; way++) {
+        if (site_offers(&site, (enum way)way, row->gpu))
+            length +=
+                (size_t)snprintf(ways + length, sizeof ways - length, "%s%s", length > 0 ? ", then by " : "",
+                                 site_describe(&site, (enum way)way, text));
+    }
+    row->guess = length > 0 ? "likely" : "unlikely";
+    if (length > 0)
+        error_set(&row->may, FLY_EPERM, "not through the driver, since this is not root, but by %s", ways);
+    else
+        error_set(&row->may, FLY_EPERM,
+                  "NVIDIA's driver lets root alone set limits, and this is not root; run "
+                  "'sudo flyball power set'");
+    site_deinit(&site);
+}
+
 static void find_out(const struct power_gpus *gpus, const char *directory, const struct fly_error *missing,
                      struct row *row)
 {
@@ -73,19 +98,15 @@ static void find_out(const struct power_gpus *gpus, const char *directory, const
     device_read(row->gpu, &clock_real, QUANTITY_ALL, &row->reading);
     look_into(directory, missing, row);
     row->may.code = 0;
-    row->unlikely = false;
+    row->guess = NULL;
     if (turnable_check(&turnable, row->gpu, &row->may) < 0)
         return;
     if (row->held == 1)
         error_set(&row->may, FLY_ESTATE, "its knobs are held by %s", row->holder);
     else if (row->held < 0)
         row->may = row->lock;
-    else if (geteuid() != 0) {
-        row->unlikely = true;
-        error_set(&row->may, FLY_EPERM,
-                  "NVIDIA's driver lets root alone set limits, and this is not root; run "
-                  "'sudo flyball power set'");
-    }
+    else if (geteuid() != 0)
+        look_for_way(row);
 }
 
 /* In which forms of the output a column stands. */
@@ -116,7 +137,7 @@ static void put_uuid(struct table *table, const struct row *row)
 
 static const char *may_word(const struct row *row)
 {
-    return row->may.code == 0 ? "yes" : row->unlikely ? "unlikely" : "no";
+    return row->may.code == 0 ? "yes" : row->guess != NULL ? row->guess : "no";
 }
 
 static void put_may(struct table *table, const struct row *row)
@@ -326,7 +347,8 @@ const struct cli_command cmd_power_get = {
          "what stood before where the journal holds something to put back. Nothing is set, except that what "
          "a killed program left is put back first, where this user may.",
          "Whether the driver would really let a limit be set is known only by setting it: without root the "
-         "answer is 'unlikely', and a site may have allowed it."},
+         "answer is 'unlikely', or 'likely' where the site has commands or a daemon for its users, which "
+         "are named."},
     .options = options,
     .option_count = sizeof options / sizeof options[0],
     .examples = {{"flyball power get", "show all GPUs"},

@@ -69,6 +69,14 @@ static const struct cli_variable variables[] = {
     {"FLYBALL_DISABLE", "Set to 1, training runs as if Flyball were not there."},
     {"FLYBALL_EMULATOR", "Settings of an emulator that is yet to be started, such as 'gpus=4,model=h100'."},
     {"FLYBALL_EMULATOR_STATE", "File of the emulated GPUs, where flyball-emulator started some."},
+    {"FLYBALL_KNOB_COMMANDS",
+     "File of a site's commands that set power limits for users whom the driver does not "
+     "let; /etc/flyball/commands.toml, where it is, unless set."},
+    {"FLYBALL_KNOB_DAEMON",
+     "Socket, or http://HOST:PORT, of Zeus's daemon that sets power limits for them; "
+     "ZEUSD_SOCK_PATH, ZEUSD_HOST_PORT, or /run/zeusd/zeusd.sock, where it is, unless set."},
+    {"FLYBALL_KNOB_TOKEN_FILE",
+     "File with the token that this daemon wants; the token in ZEUSD_TOKEN unless set."},
     {"FLYBALL_RUNTIME_DIR", "Directory of the locks and the journal of GPUs whose power limits are set; "
                             "/run/flyball, or /tmp/flyball-knobs, unless set."},
     {"FLYBALL_TEST_DATA", "Directory of the recorded traces that the tests and benchmarks use."},

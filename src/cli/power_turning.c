@@ -55,7 +55,11 @@ static int turn(const struct cli_call *call, const struct power_wish *wish, stru
         return result;
     result = wish != NULL ? knob_set(turning->knob, turning->limits_mw, out_error)
                           : knob_reset(turning->knob, out_error);
-    return result == FLY_EPERM && geteuid() != 0 ? without_permission(call, turning, out_error) : result;
+    /* Where the site has ways, what they say is more to the point. */
+    return result == FLY_EPERM && geteuid() != 0 &&
+                   !site_offers_more(knob_site(turning->knob), turning->gpus.devices[0])
+               ? without_permission(call, turning, out_error)
+               : result;
 }
 
 static void say_repairs(const struct cli_call *call, const struct power_turning *turning)
@@ -65,6 +69,19 @@ static void say_repairs(const struct cli_call *call, const struct power_turning 
 
         if (report->repaired[0] != '\0')
             cli_note(call, "GPU %u: %s", turning->gpus.devices[i]->info.index, report->repaired);
+    }
+}
+
+/* By which of the site's ways it was set, where that is not the driver's. */
+static void say_ways(const struct cli_call *call, const struct power_turning *turning)
+{
+    for (size_t i = 0; i < turning->gpus.count; i++) {
+        const struct knob_report *report = knob_report(turning->knob, i);
+        char way[SITE_TEXT_MAX];
+
+        if (report->state == KNOB_TURNED && report->way != WAY_DRIVER)
+            cli_note(call, "GPU %u: set by %s", turning->gpus.devices[i]->info.index,
+                     site_describe(knob_site(turning->knob), report->way, way));
     }
 }
 
@@ -91,6 +108,8 @@ int power_turning_begin(const struct cli_call *call, const struct power_wish *wi
     if (result < 0) {
         knob_close(out_turning->knob, NULL);
         power_gpus_close(gpus);
+    } else {
+        say_ways(call, out_turning);
     }
     return result;
 }

@@ -146,7 +146,7 @@ static void close_tuner(struct run_tune *tune)
 static void say_permission(struct run_tune *tune)
 {
     if (tune->reported && tune->report.reason == FLY_TUNER_SET_FAILED && tune->turner.fault == FLY_EPERM &&
-        geteuid() != 0)
+        geteuid() != 0 && !site_offers_more(knob_site(tune->knob), tune->gpus[0]))
         put_off(tune,
                 "the driver lets root alone set limits; 'sudo -E flyball run --tune -- PROGRAM' would tune");
 }

@@ -104,10 +104,11 @@ static int ask(const struct site *site, const char *method, const char *query, c
     snprintf(url, sizeof url, "%.*s%s", is_socket ? 16 : (int)length, is_socket ? "http://localhost" : place,
              query);
     code = http_ask(&request, out_answer, &why);
+    if (code == 0)
+        return 0;
     /* An address that is none is no fault of the command line. */
-    return code < 0
-               ? error_set(out_error, code == FLY_EUSAGE ? FLY_ECONFIG : code, "the daemon: %.480s", why.text)
-               : 0;
+    code = code == FLY_EUSAGE ? FLY_ECONFIG : code == FLY_ELIMIT ? FLY_EREAD : code;
+    return error_set(out_error, code, "the daemon: %.480s", why.text);
 }
 
 /* What an answer other than "done" means. */
@@ -189,7 +190,7 @@ static int post(const struct site *site, const struct operation_call *call, unsi
     write_query(call, id, query);
     code = ask(site, "POST", query, header, &answer, out_error);
     if (code < 0) {
-        *out_uncertain = code == FLY_EREAD || code == FLY_ELIMIT;
+        *out_uncertain = code == FLY_EREAD;
         return code;
     }
     if (answer.status != HTTP_OK)

@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Emulated GPUs whose driver lets root alone set anything, a site's ways of turning them, and a user: sys.argv[1] is the program."""
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+
+import tap
+from nvml_root import Driver
+from power_machine import (CLEAN, DEFAULT_W, DRIVER, EMULATOR, FLYBALL, HOME, KNOBS, NOBODY, PROMISED_S, SANITIZED, WHERE, back_within,
+                           command, emulator, ended, entries, guard_of, kill_program, limits, machine, wait_for)
+from standin_daemon import Daemon
+
+ROOT = os.geteuid() == 0
+USER = {"user": NOBODY, "group": NOBODY, "extra_groups": []} if ROOT else {}
+COMMANDS = HOME / "commands.toml"
+# A user's way is slower than the driver's; a program of the site's has to be started.
+BACK_S = PROMISED_S
+
+
+def power(*arguments, environment=None, **keywords):
+    """flyball power as a user to whom the driver lets nothing be set."""
+    return subprocess.run(command(*arguments), env={**CLEAN, **(environment or {})}, cwd=HOME, capture_output=True, text=True,
+                          timeout=60, check=False, **USER, **keywords)
+
+
+def start(*arguments, environment):
+    return subprocess.Popen(command(*arguments), env={**CLEAN, **environment}, cwd=HOME, stdout=subprocess.PIPE,
+                            stderr=subprocess.PIPE, text=True, **USER)
+
+
+@contextlib.contextmanager
+def locked_machine(*settings, gpus=2):
+    """Emulated GPUs whose driver lets root alone set anything."""
+    HOME.chmod(0o755)
+    if ROOT and (not os.access(FLYBALL, os.X_OK) or subprocess.run([FLYBALL, "version"], capture_output=True, check=False, **USER).returncode):
+        raise tap.Skip("another user cannot run the program from here")
+    with machine("--any-user=no", *settings, gpus=gpus):
+        yield
+
+
+def script(text):
+    """A program of the site's."""
+    path = HOME / "site"
+    path.write_text(f"#!/bin/sh\n{text}\n")
+    path.chmod(0o755)
+    return path
+
+
+def commands_file(text, mode=0o644):
+    COMMANDS.write_text(text)
+    COMMANDS.chmod(mode)
+    return {"FLYBALL_KNOB_COMMANDS": str(COMMANDS)}
+
+
+def site_commands(before="", after=""):
+    """A file whose command sets the limit as sudo would, and keeps a record."""
+    log = HOME / "log"
+    log.unlink(missing_ok=True)
+    log.touch()
+    log.chmod(0o666)
+    path = script(f"echo \"$*\" >>{log}\n{before}\n'{EMULATOR}' set --gpu \"$1\" --limit-w \"$2\"\n{after}")
+    return commands_file(f"[set_power_limit]\ncommands = [\"'{path}' {{gpu_id}} {{power_limit_w}} {{gpu_uuid}}\"]\n")
+
+
+def gpu_rows():
+    result = subprocess.run([FLYBALL, "devices", "--format", "json", *WHERE], env=CLEAN, capture_output=True, text=True, check=True)
+    return [row for row in json.loads(result.stdout)["rows"] if row["kind"] == "GPU"]
+
+
+def turn_by_hand(operation, index, values):
+    if operation != "set_power_limit":
+        raise RuntimeError("not stood in for here")
+    emulator("set", "--gpu", index, "--limit-w", int(values["power_limit_mw"]) / 1000)
+
+
+@contextlib.contextmanager
+def daemon(tcp=False):
+    turn = Driver(DRIVER, HOME / "state").turn if ROOT and not SANITIZED else turn_by_hand
+    with Daemon(None if tcp else str(HOME / "daemon.sock"), gpu_rows(), turn) as running:
+        yield running
+
+
+def at(running):
+    return {"FLYBALL_KNOB_DAEMON": running.address}
+
+
+def journal():
+    return "".join(path.read_text() for path in KNOBS.iterdir() if path.suffix in (".turned", ".kept"))
+
+
+def killed_and_back(ways, entry, signals):
+    """Kills what holds limits by a way; the guard puts them back by the same one."""
+    for number in signals:
+        process = start("set", 150, "--for", "1h", environment=ways)
+        wait_for(lambda: limits() == [150, 150], "both are set")
+        wait_for(lambda: journal().count("150000 150000") == 2, "both are written down")
+        tap.contains(journal(), entry)
+        process.send_signal(number)
+        back_within([DEFAULT_W] * 2, f"signal {number} turned back", BACK_S)
+        ended(process)
+        wait_for(lambda: entries() == [], "the journal is empty")
+
+
+def both_killed(ways, *again):
+    """Session and guard: the next start puts back by the way of the journal, in any environment."""
+    process = start("set", 150, "--for", "1h", environment=ways)
+    wait_for(lambda: limits() == [150, 150], "both are set")
+    wait_for(lambda: journal().count("150000 150000") == 2, "both are written down")
+    guard = guard_of(process)
+    os.kill(process.pid, signal.SIGSTOP)  # it would notice that its guard is gone
+    kill_program(guard)
+    kill_program(process.pid)
+    ended(process)
+    tap.equal((limits(), entries()), ([150, 150], ["turned", "turned"]))
+    result = power("restore", *again)
+    tap.equal((result.returncode, limits(), entries()), (0, [DEFAULT_W] * 2, []), result.stderr)
