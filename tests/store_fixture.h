@@ -11,7 +11,7 @@
  * FLYBALL_TEST_STORE names, so that the same tests run over every back end. Names of
  * jobs are made unlike those of other runs. Anything that fails fails the test.
  */
-enum { KEPT_MAX = 1024, KEPT_TEXT_MAX = 120 };
+enum { KEPT_MAX = 8192, KEPT_TEXT_MAX = 120 };
 
 /* cmocka's group set-up and tear-down. */
 int store_fixture_begin(void **state);

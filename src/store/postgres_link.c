@@ -1,0 +1,379 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Speaks to the server without ever blocking in the client library but for the look-up
+ * of its name: every wait is a poll with a deadline.
+ */
+#include "store/postgres_link.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "store/postgres_words.h"
+
+enum {
+    WORDS_MAX = 300,
+    OLDEST_SERVER = 120000,
+    RECONNECT_PAUSE_US = 50000,
+    ANSWER_EXTRA_S = 5,       /* beyond what the server itself waits for a lock */
+    IDLE_IN_CHANGE_MIN_S = 60 /* after which the server ends a change whose owner does nothing */
+};
+
+static void ignore_notice(void *state, const char *message)
+{
+    (void)state, (void)message;
+}
+
+static void drop(struct postgres_link *link)
+{
+    if (link->connection != NULL)
+        link->call.finish(link->connection);
+    link->connection = NULL;
+}
+
+/* Waits until the connection can be read or written; false when the time is up. */
+static bool wait_for(const struct postgres_link *link, short events, struct mono_time deadline)
+{
+    struct pollfd polled = {.fd = link->call.socket(link->connection), .events = events};
+    double left_s = mono_elapsed_s(mono_now(), deadline);
+
+    while (left_s > 0.0) {
+        int ready = poll(&polled, 1, (int)(left_s * 1e3) + 1);
+
+        if (ready > 0 || (ready < 0 && errno != EINTR))
+            return true;
+        left_s = mono_elapsed_s(mono_now(), deadline);
+    }
+    return false;
+}
+
+static int unreachable(const struct postgres_link *link, const char *doing, const char *why,
+                       struct fly_error *out_error)
+{
+    return error_set(out_error, FLY_EUNREACHABLE, "the store '%s' cannot be %s: %s; try again", link->shown,
+                     doing, why);
+}
+
+static int refused(struct postgres_link *link, struct fly_error *out_error)
+{
+    char words[WORDS_MAX];
+    const char *raw =
+        link->connection == NULL ? "out of memory" : link->call.connection_error(link->connection);
+    struct postgres_meaning meaning = postgres_connect_meaning(raw);
+
+    return error_set(out_error, meaning.code, "the store '%s' cannot be reached: %s; %s", link->shown,
+                     postgres_words(raw, link->password, words, sizeof words), meaning.remedy);
+}
+
+static int poll_connection(struct postgres_link *link, struct mono_time deadline, struct fly_error *out_error)
+{
+    int polled = PG_POLLING_WRITING;
+
+    if (link->connection == NULL || link->call.status(link->connection) == PG_CONNECTION_BAD)
+        return refused(link, out_error);
+    while (polled != PG_POLLING_OK) {
+        if (!wait_for(link, polled == PG_POLLING_READING ? POLLIN : POLLOUT, deadline))
+            return error_set(
+                out_error, FLY_EUNREACHABLE,
+                "the store '%s' cannot be reached: no answer in time; see whether the server runs",
+                link->shown);
+        polled = link->call.connect_poll(link->connection);
+        if (polled == PG_POLLING_FAILED)
+            return refused(link, out_error);
+    }
+    return 0;
+}
+
+/* What the session is to hold to, and what has to be known of the server. */
+static int set_up(struct postgres_link *link, struct fly_error *out_error)
+{
+    static const char facts[] = "SELECT current_setting('fsync'), current_setting('synchronous_commit'),"
+                                " current_setting('server_encoding')";
+    char settings[400];
+    int wait_ms = (int)(link->wait_s * 1e3) + 1, idle_s = IDLE_IN_CHANGE_MIN_S;
+    struct postgres_question question = {.sql = facts};
+    struct pg_result *result;
+    bool synced, committed, utf8;
+    int code = postgres_link_ask(link, &question, "opened", &result, out_error);
+
+    if (code < 0)
+        return code;
+    synced = strcmp(link->call.value(result, 0, 0), "on") == 0;
+    committed = strcmp(link->call.value(result, 0, 1), "off") != 0;
+    utf8 = strcmp(link->call.value(result, 0, 2), "UTF8") == 0;
+    link->call.clear(result);
+    if (!synced)
+        return error_set(
+            out_error, FLY_EUNSUPPORTED,
+            "the store '%s' would lose what it acknowledged: its server runs with fsync = off; turn "
+            "that on",
+            link->shown);
+    if (!utf8)
+        return error_set(out_error, FLY_EUNSUPPORTED,
+                         "the store '%s' does not hold UTF-8; make its database with 'createdb -E UTF8 -T "
+                         "template0'",
+                         link->shown);
+    if (idle_s < 2.0 * link->wait_s)
+        idle_s = (int)(2.0 * link->wait_s);
+    snprintf(
+        settings, sizeof settings,
+        "SET lock_timeout = %d; SET statement_timeout = %d; SET idle_in_transaction_session_timeout = %d;"
+        " SET client_min_messages = error%s",
+        wait_ms, wait_ms + ANSWER_EXTRA_S * 500, idle_s * 1000,
+        committed ? "" : "; SET synchronous_commit = on");
+    question = (struct postgres_question){.sql = settings};
+    return postgres_link_ask(link, &question, "opened", NULL, out_error);
+}
+
+static int connect_once(struct postgres_link *link, struct fly_error *out_error)
+{
+    static const char *const keywords[] = {"fallback_application_name",
+                                           "keepalives_idle",
+                                           "tcp_user_timeout",
+                                           "target_session_attrs",
+                                           "dbname",
+                                           "client_encoding",
+                                           NULL};
+    const char *const values[] = {"flyball", "30", "30000", "read-write", link->uri, "UTF8", NULL};
+    struct mono_time deadline = mono_after_s(mono_now(), link->wait_s + ANSWER_EXTRA_S);
+    int code, version;
+
+    link->connection = link->call.connect_start(keywords, values, 1);
+    code = poll_connection(link, deadline, out_error);
+    if (code == 0) {
+        link->call.set_notices(link->connection, ignore_notice, NULL);
+        version = link->call.server_version(link->connection);
+        if (link->call.set_nonblocking(link->connection, 1) != 0)
+            code = error_no_memory(out_error);
+        else if (version < OLDEST_SERVER)
+            code = error_set(out_error, FLY_EUNSUPPORTED,
+                             "the store '%s' is kept by PostgreSQL %d; 12 or newer is needed", link->shown,
+                             version / 10000);
+        else
+            code = set_up(link, out_error);
+    }
+    if (code < 0)
+        drop(link);
+    return code;
+}
+
+/* After a server that was there went away: it may be starting again. */
+static int reconnect(struct postgres_link *link, struct fly_error *out_error)
+{
+    struct mono_time deadline = mono_after_s(mono_now(), link->wait_s);
+    int code;
+
+    drop(link);
+    for (;;) {
+        code = connect_once(link, out_error);
+        if (code != FLY_EUNREACHABLE || mono_elapsed_s(mono_now(), deadline) <= 0.0)
+            return code;
+        usleep(RECONNECT_PAUSE_US);
+    }
+}
+
+void postgres_bind_text(struct postgres_question *question, const char *text)
+{
+    question->values[question->count++] = text;
+}
+
+void postgres_bind_number(struct postgres_question *question, int64_t number)
+{
+    char *text = question->numbers[question->count];
+
+    snprintf(text, POSTGRES_NUMBER_MAX, "%" PRId64, number);
+    postgres_bind_text(question, text);
+}
+
+void postgres_bind_bytes(struct postgres_question *question, const void *bytes, size_t count)
+{
+    question->lengths[question->count] = (int)count;
+    question->formats[question->count] = 1;
+    postgres_bind_text(question, count == 0 ? "" : bytes);
+}
+
+static bool send_question(const struct postgres_link *link, const struct postgres_question *question,
+                          struct mono_time deadline)
+{
+    int sent =
+        question->count == 0 && !question->as_bytes
+            ? link->call.send(link->connection, question->sql)
+            : link->call.send_with(link->connection, question->sql, question->count, NULL, question->values,
+                                   question->lengths, question->formats, question->as_bytes ? 1 : 0);
+
+    while (sent == 1) {
+        int flushed = link->call.flush(link->connection);
+
+        if (flushed <= 0)
+            return flushed == 0;
+        if (!wait_for(link, POLLIN | POLLOUT, deadline) || link->call.consume(link->connection) == 0)
+            return false;
+    }
+    return false;
+}
+
+/* The last result, or the first that failed; NULL when the time is up or memory is exhausted. */
+static struct pg_result *collect(const struct postgres_link *link, struct mono_time deadline)
+{
+    struct pg_result *kept = NULL, *next;
+    bool failed = false;
+
+    for (;;) {
+        while (link->call.is_busy(link->connection) != 0) {
+            if (!wait_for(link, POLLIN, deadline)) {
+                link->call.clear(kept);
+                return NULL;
+            }
+            /* What fails here stands in the next result. */
+            if (link->call.consume(link->connection) == 0)
+                break;
+        }
+        next = link->call.next_result(link->connection);
+        if (next == NULL)
+            return kept;
+        if (failed) {
+            link->call.clear(next);
+            continue;
+        }
+        link->call.clear(kept);
+        kept = next;
+        failed =
+            link->call.result_status(kept) != PG_COMMAND_OK && link->call.result_status(kept) != PG_TUPLES_OK;
+    }
+}
+
+static int statement_failed(struct postgres_link *link, const struct pg_result *result, const char *doing,
+                            struct fly_error *out_error)
+{
+    char words[WORDS_MAX];
+    const char *state = link->call.result_field(result, PG_FIELD_STATE);
+    struct postgres_meaning meaning = postgres_state_meaning(state);
+
+    if (state == NULL && link->call.status(link->connection) != PG_CONNECTION_BAD)
+        meaning = (struct postgres_meaning){FLY_EINTERNAL, "please report it"};
+    return error_set(out_error, meaning.code, "the store '%s' cannot be %s: %s%s%s; %s", link->shown, doing,
+                     postgres_words(link->call.result_error(result), link->password, words, sizeof words),
+                     state == NULL ? "" : " ", state == NULL ? "" : state, meaning.remedy);
+}
+
+int postgres_link_ask(struct postgres_link *link, const struct postgres_question *question, const char *doing,
+                      struct pg_result **out_result, struct fly_error *out_error)
+{
+    struct mono_time deadline = mono_after_s(mono_now(), link->wait_s + ANSWER_EXTRA_S);
+    struct pg_result *result;
+    int status, code;
+
+    if (link->connection == NULL)
+        return unreachable(link, doing, "the connection to the server is lost", out_error);
+    if (!send_question(link, question, deadline)) {
+        drop(link);
+        return unreachable(link, doing, "the connection to the server is lost", out_error);
+    }
+    result = collect(link, deadline);
+    if (result == NULL) {
+        drop(link);
+        return unreachable(link, doing, "the server did not answer in time", out_error);
+    }
+    status = link->call.result_status(result);
+    if (status == PG_COMMAND_OK || status == PG_TUPLES_OK) {
+        if (out_result != NULL)
+            *out_result = result;
+        else
+            link->call.clear(result);
+        return 0;
+    }
+    code = statement_failed(link, result, doing, out_error);
+    link->call.clear(result);
+    if (code == FLY_EUNREACHABLE)
+        drop(link);
+    return code;
+}
+
+int postgres_link_ask_anew(struct postgres_link *link, const struct postgres_question *question,
+                           const char *doing, struct pg_result **out_result, struct fly_error *out_error)
+{
+    int code = FLY_EUNREACHABLE;
+
+    if (link->connection != NULL)
+        code = postgres_link_ask(link, question, doing, out_result, out_error);
+    if (code != FLY_EUNREACHABLE)
+        return code;
+    code = reconnect(link, out_error);
+    return code < 0 ? code : postgres_link_ask(link, question, doing, out_result, out_error);
+}
+
+void postgres_link_undo(struct postgres_link *link)
+{
+    static const struct postgres_question question = {.sql = "ROLLBACK"};
+
+    if (link->connection != NULL && postgres_link_ask(link, &question, "rolled back", NULL, NULL) < 0)
+        drop(link);
+}
+
+int64_t postgres_number(const struct postgres_link *link, const struct pg_result *result, int row, int column)
+{
+    return strtoll(link->call.value(result, row, column), NULL, 10);
+}
+
+/* Its own words may repeat the address with the password in it, so they are not passed on. */
+static int read_address(struct postgres_link *link, struct fly_error *out_error)
+{
+    char *why = NULL;
+    struct pg_option *options = link->call.parse_address(link->uri, &why);
+
+    link->call.free_memory(why);
+    if (options == NULL)
+        return error_set(out_error, FLY_EUSAGE,
+                         "the store's address has not the form 'postgresql://user:password@host:port/"
+                         "database?option=value'; write special characters as %%40 for '@'");
+    for (const struct pg_option *option = options; option->keyword != NULL; option++) {
+        if (strcmp(option->keyword, "password") == 0 && option->value != NULL && link->password == NULL)
+            link->password = strdup(option->value);
+    }
+    link->call.free_options(options);
+    return 0;
+}
+
+int postgres_link_open(const char *uri, double wait_s, struct postgres_link **out_link,
+                       struct fly_error *out_error)
+{
+    struct postgres_link *link = calloc(1, sizeof *link);
+    int code;
+
+    if (link == NULL)
+        return error_no_memory(out_error);
+    link->wait_s = wait_s > 1e6 ? 1e6 : wait_s;
+    link->uri = strdup(uri);
+    store_address_show(uri, link->shown);
+    code = link->uri == NULL ? error_no_memory(out_error) : 0;
+    if (code == 0)
+        code = postgres_library_load(NULL, &link->call, out_error);
+    if (code == 0)
+        code = read_address(link, out_error);
+    if (code == 0)
+        code = connect_once(link, out_error);
+    if (code < 0) {
+        postgres_link_close(link);
+        return code;
+    }
+    *out_link = link;
+    return 0;
+}
+
+void postgres_link_close(struct postgres_link *link)
+{
+    drop(link);
+    postgres_link_abandon(link);
+}
+
+void postgres_link_abandon(struct postgres_link *link)
+{
+    free(link->uri);
+    free(link->password);
+    free(link);
+}

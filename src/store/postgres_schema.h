@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef FLYBALL_STORE_POSTGRES_SCHEMA_H
+#define FLYBALL_STORE_POSTGRES_SCHEMA_H
+
+#include <stddef.h>
+
+#include <flyball/error.h>
+
+#include "store/postgres_link.h"
+
+/*
+ * The tables of a store on a server, version by version, in the first schema of the
+ * search path. A version once released never changes; a new one is a row at the end.
+ */
+struct postgres_migration {
+    int version;     /* that it leads to: its index + 1 */
+    const char *sql; /* from the version before; statements separated by ';' */
+};
+
+extern const struct postgres_migration postgres_migrations[];
+extern const size_t postgres_migration_count;
+
+/*
+ * Brings the tables up to date in one transaction; of several programs that start at
+ * once one does it. FLY_EUNSUPPORTED for a newer version, and as postgres_link_ask.
+ */
+int postgres_schema_update(struct postgres_link *link, struct fly_error *out_error);
+
+#endif
