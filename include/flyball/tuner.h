@@ -164,6 +164,9 @@ struct fly_tuner_report {
     double step_time_s;   /* of the newest check */
     uint32_t searches;    /* begun */
     uint32_t backoffs;    /* to a higher limit, since the last search */
+    uint32_t looks;       /* windows of limits that were measured before, in the last search */
+    double noise;         /* by how much times of such windows differ beyond what the spread of their steps
+                             explains, a standard deviation as a fraction; NAN with none */
     uint32_t ties;        /* limits that the points' errors cannot tell from the chosen one */
     bool reused;          /* the profile was a saved one */
     uint64_t

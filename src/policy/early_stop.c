@@ -7,6 +7,13 @@
 
 /* Above what the noise of a window, a few percent at most, could make of a better score. */
 static const double clearly_worse = 1.05;
+/* Less than that needs a second limit to say so too. */
+static const double worse_at_once = 1.10;
+
+static bool is_worse(double last, double above)
+{
+    return last > clearly_worse && (last > worse_at_once || above > clearly_worse);
+}
 
 /* NAN where lower limits are always better. */
 static double score(const struct fly_power_point *point, const struct fly_objective *objective,
@@ -26,7 +33,7 @@ bool early_stop(const struct early_stop_point *points, size_t count, const struc
     last = &points[count - 1].point;
     above = &points[count - 2].point;
     longest_s = points[0].point.time_s * objective->max_slowdown;
-    if (last->time_s > above->time_s && last->time_s > clearly_worse * longest_s)
+    if (last->time_s > above->time_s && is_worse(last->time_s / longest_s, above->time_s / longest_s))
         return true;
     for (size_t i = 0; i < count; i++) {
         double here = score(&points[i].point, objective, max_power_w);
@@ -38,5 +45,6 @@ bool early_stop(const struct early_stop_point *points, size_t count, const struc
     }
     apart = score(last, objective, max_power_w) / best;
     return score(last, objective, max_power_w) > score(above, objective, max_power_w) &&
-           apart > clearly_worse && apart > 1.0 + hypot(points[count - 1].error, best_error);
+           is_worse(apart, score(above, objective, max_power_w) / best) &&
+           apart > 1.0 + hypot(points[count - 1].error, best_error);
 }

@@ -21,8 +21,9 @@ struct early_stop_point {
  * Where limits bind, time rises ever faster as they fall, and so do, once past
  * their least, energy and cost: then, and only then, what got clearly worse gets
  * worse still. So the two lowest limits must bind, and the lowest be worse than
- * the one above it and by more than 5 %, and more than both may be off, worse than
- * the best, or take by more than 5 % longer than the bound allows. Above the power that is drawn scores
+ * the one above it and by more than 10 %, and more than both may be off, worse than
+ * the best, or take by more than 10 % longer than the bound allows; or both by more
+ * than 5 %, since one alone may be chance. Above the power that is drawn scores
  * wander with chance, and nothing is concluded.
  *
  * points       highest limit first; the first is the bound's reference

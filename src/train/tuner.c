@@ -33,44 +33,66 @@ static void begin_search(struct fly_tuner *tuner)
     tuner->report.searches++;
     tuner->report.backoffs = 0;
     tuner->report.reused = false;
+    tuner->report.looks = 0;
+    tuner->report.noise = NAN;
+    tuner->noise = (struct tuner_noise){0};
+    tuner->spent_s = tuner->spent_j = 0.0;
+    tuner->spent_steps = 0;
     tuner->at = 0;
     tuner->cost = (struct tuner_cost){.known = true};
     tuner_window_forget(tuner);
     for (size_t i = 0; i < tuner->limit_count; i++) {
         tuner->points[i].mark = FLY_TUNER_NOT_MEASURED;
         tuner->saved[i] = false;
+        tuner->visits[i] = (struct tuner_visits){0};
     }
     if (tuner_make_search(tuner, NULL) < 0)
         tuner_fault(tuner, FLY_TUNER_NO_MEMORY, "no memory for another search");
     (void)all_go_on(tuner);
 }
 
-/* A search over the chosen limit alone: it warms up, and measures across epochs' ends. */
-static void begin_check(struct fly_tuner *tuner)
+/* A search over one limit alone: it warms up, and measures across epochs' ends. */
+static void begin_one(struct fly_tuner *tuner, size_t place, uint32_t steps)
 {
     const struct fly_power_search_options options = {
         .size = sizeof options,
-        .limits_w = &tuner->points[tuner->chosen].limit_w,
+        .limits_w = &tuner->points[place].limit_w,
         .limit_count = 1,
         .warmup_steps = tuner->options.warmup_steps,
-        .profile_steps = tuner->options.profile_steps,
+        .profile_steps = steps,
         .objective = {.kind = FLY_OBJECTIVE_TIME, .max_slowdown = INFINITY},
     };
 
     fly_power_search_free(tuner->search);
     tuner->search = NULL;
-    tuner->state = FLY_TUNER_CHECKING;
+    tuner->window_steps = steps;
     tuner->quiet_steps = 0;
     tuner_window_forget(tuner);
-    tuner->at = tuner->chosen;
+    tuner->at = place;
     if (fly_power_search_new(&options, &tuner->search, NULL) < 0)
-        tuner_fault(tuner, FLY_TUNER_NO_MEMORY, "no memory for a check");
+        tuner_fault(tuner, FLY_TUNER_NO_MEMORY, "no memory to measure a limit again");
     (void)all_go_on(tuner);
+}
+
+static void begin_check(struct fly_tuner *tuner)
+{
+    tuner->looking = false;
+    tuner->check = (struct tuner_visit){0};
+    tuner->state = FLY_TUNER_CHECKING;
+    begin_one(tuner, tuner->chosen, tuner->options.profile_steps);
+}
+
+static void begin_look(struct fly_tuner *tuner, size_t place)
+{
+    tuner->looking = true;
+    tuner->report.looks++;
+    begin_one(tuner, place, tuner_look_steps(tuner));
 }
 
 static void settle(struct fly_tuner *tuner)
 {
     tuner->state = FLY_TUNER_SETTLED;
+    tuner->confirming = false;
     tuner->quiet_steps = tuner->options.check_every_steps;
 }
 
@@ -90,10 +112,15 @@ static void save(struct fly_tuner *tuner)
 static void finish_search(struct fly_tuner *tuner)
 {
     bool measured = false;
+    size_t again;
 
     if (tuner->reason != FLY_TUNER_GOES_ON)
         return;
-    if (!tuner_choose(tuner, &tuner->chosen)) {
+    if (tuner_next_look(tuner, &again)) {
+        begin_look(tuner, again);
+        return;
+    }
+    if (!tuner_choose(tuner, tuner->limit_count, &tuner->chosen)) {
         enum fly_tuner_mark mark = tuner->points[0].mark;
 
         tuner_fault(tuner, FLY_TUNER_NO_CHOICE, "no valid measurement to choose by: %g W is marked '%s'",
@@ -112,6 +139,7 @@ static void finish_search(struct fly_tuner *tuner)
         return;
     if (measured)
         save(tuner);
+    tuner->confirming = true;
     begin_check(tuner);
 }
 
@@ -142,26 +170,37 @@ static struct fly_tuner_point *find_point(struct fly_tuner *tuner, double limit_
     return &tuner->points[0];
 }
 
-/* Takes what the search now knows of the limit on trial into its point; whether that is complete. */
-static bool take_point(struct fly_tuner *tuner, const struct tuner_window *window)
+/* What the limit on trial was measured to be, with this window; false when that is not complete. */
+static bool take_visit(const struct fly_tuner *tuner, const struct tuner_window *window,
+                       struct tuner_visit *out_visit)
 {
-    struct fly_tuner_point *point = &tuner->points[tuner->at];
     struct fly_power_point measured[FLY_POWER_SEARCH_LIMITS_MAX];
     size_t count = fly_power_search_profile(tuner->search, measured, FLY_POWER_SEARCH_LIMITS_MAX);
+    double steps = (double)tuner->times.count;
 
-    point->bound = bound_of(window, point->limit_w);
-    point->capped_share = window->capped_share;
-    point->time_error = window->time_error;
-    point->energy_error = tuner_energy_error(tuner, window);
     for (size_t i = 0; i < count; i++) {
-        if (measured[i].limit_w != point->limit_w)
+        double energy_j = measured[i].power_w * measured[i].time_s * steps;
+
+        if (measured[i].limit_w != tuner->points[tuner->at].limit_w)
             continue;
-        point->power_w = measured[i].power_w;
-        point->time_s = measured[i].time_s;
-        point->mark = FLY_TUNER_VALID;
+        *out_visit = (struct tuner_visit){.steps = steps,
+                                          .time_s = measured[i].time_s * steps,
+                                          .energy_j = energy_j,
+                                          .half_j = tuner_energy_error(tuner, window) * energy_j,
+                                          .time_error = window->time_error};
         return true;
     }
     return false;
+}
+
+/* The steps since the last visit were its own, and its warm-up. */
+static void note_cost(struct fly_tuner *tuner, const struct tuner_visit *visit)
+{
+    double steps = (double)(tuner->cost.steps - tuner->spent_steps);
+
+    tuner->spent_s += visit->time_s / visit->steps * steps;
+    tuner->spent_j += visit->energy_j / visit->steps * steps;
+    tuner->spent_steps = tuner->cost.steps;
 }
 
 /* After a window of the search: what else can be spared? */
@@ -205,12 +244,19 @@ static bool grows(struct fly_tuner *tuner, const struct tuner_window *window,
 static void take_window(struct fly_tuner *tuner, const struct tuner_window *window,
                         struct fly_power_search_action *action)
 {
-    if (take_point(tuner, window)) {
+    struct fly_tuner_point *point = &tuner->points[tuner->at];
+    struct tuner_visit visit;
+
+    point->bound = bound_of(window, point->limit_w);
+    point->capped_share = window->capped_share;
+    if (take_visit(tuner, window, &visit)) {
+        note_cost(tuner, &visit);
+        tuner_add_visit(tuner, tuner->at, &visit);
         tuner_window_forget(tuner);
-        spare(tuner, action);
+        if (!tuner->looking)
+            spare(tuner, action);
         return;
     }
-    tuner->points[tuner->at].mark = FLY_TUNER_NOT_MEASURED;
     tuner->parts.energy_j += window->energy_j;
     tuner->parts.half_j2 += window->half_j * window->half_j;
     tuner->parts.time_s += window->time_s;
@@ -242,10 +288,12 @@ static void measured(struct fly_tuner *tuner, struct fly_power_search_action *ac
     if (mark != FLY_TUNER_VALID)
         tuner_window_forget(tuner);
     if (!searching) {
-        tuner->points[tuner->at].time_error = fmax(tuner->points[tuner->at].time_error, window.time_error);
+        if (mark == FLY_TUNER_VALID)
+            (void)take_visit(tuner, &window, &tuner->check);
         return;
     }
-    tuner->points[tuner->at].mark = mark;
+    if (!tuner->looking)
+        tuner->points[tuner->at].mark = mark == FLY_TUNER_VALID ? FLY_TUNER_NOT_MEASURED : mark;
     if (mark == FLY_TUNER_VALID)
         take_window(tuner, &window, action);
 }
@@ -260,12 +308,33 @@ static bool has_drifted(const struct fly_tuner *tuner, double time_s)
 
 static void back_off(struct fly_tuner *tuner)
 {
+    size_t next = tuner_next_higher(tuner, tuner->chosen);
+
     tuner->broken_checks = 0;
     tuner->report.backoffs++;
+    if (tuner->noise.time > 0.0)
+        (void)tuner_choose(tuner, tuner->chosen, &next);
     /* Rather none at all than a fourth that does not keep it either. */
-    tuner->chosen =
-        tuner->report.backoffs > FLY_TUNER_BACKOFFS_MAX ? 0 : tuner_next_higher(tuner, tuner->chosen);
+    tuner->chosen = tuner->report.backoffs > FLY_TUNER_BACKOFFS_MAX ? 0 : next;
     begin_check(tuner);
+}
+
+/*
+ * Whether the chosen limit keeps its promise. The first check is one more window of
+ * it; where windows differ by more than their steps explain, all that there are of it count, and
+ * the bound is to be kept with what is uncertain to spare. A check later on only sees
+ * whether it is clearly broken, which once may be chance.
+ */
+static bool is_promise_kept(struct fly_tuner *tuner, double time_s)
+{
+    if (tuner->confirming && tuner->check.steps > 0.0) {
+        tuner_add_visit(tuner, tuner->chosen, &tuner->check);
+        if (tuner->noise.time > 0.0) {
+            tuner->broken_checks++;
+            return tuner_keeps_bound(tuner, tuner->chosen);
+        }
+    }
+    return tuner_keeps_promise(tuner, time_s, tuner->check.time_error);
 }
 
 /* The step time under the chosen limit is known, or could not be. */
@@ -288,8 +357,7 @@ static void finish_check(struct fly_tuner *tuner)
     tuner->report.slowdown = checked.time_s / reference_s;
     if (has_drifted(tuner, checked.time_s)) {
         begin_search(tuner);
-    } else if (tuner_keeps_promise(tuner, checked.time_s, tuner->points[tuner->chosen].time_error) ||
-               tuner->chosen == 0) {
+    } else if (is_promise_kept(tuner, checked.time_s) || tuner->chosen == 0) {
         tuner->broken_checks = 0;
         settle(tuner);
     } else if (++tuner->broken_checks < 2) {

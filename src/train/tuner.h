@@ -7,11 +7,13 @@
 
 #include "base/clock.h"
 #include "train/saved_profile.h"
+#include "train/tuner_visits.h"
 
 /*
  * The inside of <flyball/tuner.h>. tuner.c is the state machine and its hooks,
  * tuner_new.c makes it, tuner_turn.c turns limits and stops at faults,
- * tuner_window.c measures, tuner_growth.c says for how long.
+ * tuner_window.c measures, tuner_growth.c says for how long, and tuner_looks.c what
+ * is measured again.
  */
 
 /* With a clock of the caller's for the time of single steps; NULL: clock_real. */
@@ -76,7 +78,9 @@ struct fly_tuner {
     size_t limit_count;
     struct fly_tuner_point points[FLY_POWER_SEARCH_LIMITS_MAX]; /* highest first */
     bool saved[FLY_POWER_SEARCH_LIMITS_MAX];                    /* the point was read from a file */
-    size_t at;                                                  /* the point on trial */
+    struct tuner_visits visits[FLY_POWER_SEARCH_LIMITS_MAX];    /* of this search, and the check after it */
+    struct tuner_noise noise;
+    size_t at; /* the point on trial */
     size_t chosen;
     double most_power_w; /* of a GPU, in the newest window that is not unknown; and whether any was capped */
     bool capped;
@@ -84,6 +88,13 @@ struct fly_tuner {
     unsigned spoiled_windows; /* by heat or an outside brake, in a row */
     unsigned broken_checks;   /* in a row */
     uint64_t since_search;    /* steps */
+
+    double spent_s, spent_j;  /* on this search so far, of all ranks, */
+    uint64_t spent_steps;     /* and in so many steps */
+    bool looking;             /* at a limit that was measured before */
+    bool confirming;          /* the check is the first one of this choice */
+    uint32_t window_steps;    /* planned */
+    struct tuner_visit check; /* the newest; no steps: not known */
 
     double highest_w; /* that the GPUs take */
     double start_limit_w;
@@ -127,6 +138,14 @@ void tuner_cost_open(struct fly_tuner *tuner);
 void tuner_cost_pause(struct fly_tuner *tuner);
 /* Adds the cost of the search that has ended to the report. Joins the ranks. */
 void tuner_cost_close(struct fly_tuner *tuner);
+
+/* tuner_looks.c */
+
+/* Which limit is to be measured once more before the choice; false for none. */
+bool tuner_next_look(const struct fly_tuner *tuner, size_t *out_place);
+uint32_t tuner_look_steps(const struct fly_tuner *tuner);
+/* Takes what one visit has measured into the limit's point. */
+void tuner_add_visit(struct fly_tuner *tuner, size_t place, const struct tuner_visit *visit);
 
 /* tuner_growth.c */
 

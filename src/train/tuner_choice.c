@@ -3,27 +3,43 @@
 
 #include <math.h>
 
-#include <flyball/power_selector.h>
-
 #include "policy/early_stop.h"
 #include "policy/power_score.h"
 
 static const double two_standard_errors = 2.0;
+/* Half widths of 95 % are so many standard deviations. */
+static const double half_width = 1.96;
 
 static struct fly_power_point plain(const struct fly_tuner_point *point)
 {
     return (struct fly_power_point){point->limit_w, point->power_w, point->time_s};
 }
 
-/* How far the objective's score may be off, as a fraction; NAN when not known. */
-static double score_error(const struct fly_tuner *tuner, const struct fly_tuner_point *point)
+/* Windows that it was measured in; what is from a file counts as one. */
+static double windows_of(const struct fly_tuner *tuner, size_t place)
 {
-    double time_error = two_standard_errors * point->time_error;
+    return fmax(tuner->visits[place].count, 1.0);
+}
+
+double tuner_point_score(const struct fly_tuner *tuner, size_t place)
+{
+    struct fly_power_point point = plain(&tuner->points[place]);
+
+    return power_score(&point, &tuner->options.objective, tuner->options.max_power_w);
+}
+
+double tuner_point_deviation(const struct fly_tuner *tuner, size_t place)
+{
+    const struct fly_tuner_point *point = &tuner->points[place];
+    const struct tuner_noise *noise = &tuner->noise;
+    double time_error = hypot(point->time_error, noise->time / sqrt(windows_of(tuner, place)));
+    double power_error =
+        hypot(point->energy_error / half_width, noise->power / sqrt(windows_of(tuner, place)));
 
     switch (tuner->options.objective.kind) {
     case FLY_OBJECTIVE_ENERGY:
     case FLY_OBJECTIVE_COST:
-        return hypot(time_error, point->energy_error);
+        return hypot(time_error, power_error);
     case FLY_OBJECTIVE_TIME:
         return time_error;
     case FLY_OBJECTIVE_LOWEST_LIMIT:
@@ -44,71 +60,80 @@ bool tuner_may_finish(const struct fly_tuner *tuner)
 
         if (point->mark == FLY_TUNER_VALID)
             points[count++] = (struct early_stop_point){plain(point), point->bound == FLY_TUNER_BOUND,
-                                                        score_error(tuner, point)};
+                                                        half_width * tuner_point_deviation(tuner, i)};
     }
     return early_stop(points, count, &tuner->options.objective, tuner->options.max_power_w);
 }
 
-/* How far the ratio of two measured times may be off, as a fraction. */
-static double ratio_error(double one, double other)
+/*
+ * How far the ratio of a time to that of the highest limit may be off, as a fraction: by the spread of steps,
+ * and by what windows differ beyond that, which few of them tell only roughly.
+ */
+static double ratio_error(const struct fly_tuner *tuner, double time_error, double windows)
 {
-    return two_standard_errors * sqrt(one * one + other * other);
+    double steps = hypot(time_error, tuner->points[0].time_error);
+    double whole = tuner->noise.time * sqrt(1.0 / windows + 1.0 / windows_of(tuner, 0));
+
+    return hypot(two_standard_errors * steps, tuner_noise_factor(&tuner->noise) * whole);
 }
 
-static bool is_within_bound(const struct fly_tuner *tuner, size_t place)
+/* Whether the limit keeps the bound with so many times its error added. */
+static bool is_within_bound(const struct fly_tuner *tuner, size_t place, double times)
 {
     const struct fly_tuner_point *highest = &tuner->points[0], *point = &tuner->points[place];
     double factor = tuner->options.objective.max_slowdown;
-    double slack = 1.0 + ratio_error(point->time_error, highest->time_error);
+    double error = ratio_error(tuner, point->time_error, windows_of(tuner, place));
 
-    return place == 0 || !isfinite(factor) || point->time_s * slack <= factor * highest->time_s;
+    return place == 0 || !isfinite(factor) ||
+           point->time_s * (1.0 + times * error) <= factor * highest->time_s;
+}
+
+bool tuner_may_keep_bound(const struct fly_tuner *tuner, size_t place)
+{
+    return is_within_bound(tuner, place, -1.0);
+}
+
+bool tuner_keeps_bound(const struct fly_tuner *tuner, size_t place)
+{
+    return is_within_bound(tuner, place, 1.0);
 }
 
 uint32_t tuner_ties(const struct fly_tuner *tuner, size_t chosen)
 {
-    const struct fly_objective *objective = &tuner->options.objective;
-    const struct fly_tuner_point *best = &tuner->points[chosen];
-    struct fly_power_point best_point = plain(best);
-    double least = power_score(&best_point, objective, tuner->options.max_power_w);
+    double least = tuner_point_score(tuner, chosen), own = tuner_point_deviation(tuner, chosen);
     uint32_t ties = 0;
 
     for (size_t i = 0; i < tuner->limit_count; i++) {
-        const struct fly_tuner_point *other = &tuner->points[i];
-        struct fly_power_point point = plain(other);
-        double apart = power_score(&point, objective, tuner->options.max_power_w) / least - 1.0;
-
-        ties += i != chosen && other->mark == FLY_TUNER_VALID && is_within_bound(tuner, i) &&
-                !(apart > hypot(score_error(tuner, best), score_error(tuner, other)));
+        if (i == chosen || tuner->points[i].mark != FLY_TUNER_VALID || !tuner_keeps_bound(tuner, i))
+            continue;
+        ties += !(tuner_point_score(tuner, i) / least - 1.0 >
+                  half_width * hypot(own, tuner_point_deviation(tuner, i)));
     }
     return ties;
 }
 
-bool tuner_choose(const struct fly_tuner *tuner, size_t *out_chosen)
+bool tuner_choose(const struct fly_tuner *tuner, size_t count, size_t *out_chosen)
 {
-    struct fly_objective objective = tuner->options.objective;
-    struct fly_power_point points[FLY_POWER_SEARCH_LIMITS_MAX];
-    size_t places[FLY_POWER_SEARCH_LIMITS_MAX], count = 0, best;
+    bool found = false;
 
-    if (isfinite(objective.max_slowdown) && tuner->points[0].mark != FLY_TUNER_VALID)
+    if (isfinite(tuner->options.objective.max_slowdown) && tuner->points[0].mark != FLY_TUNER_VALID)
         return false;
-    for (size_t i = 0; i < tuner->limit_count; i++) {
-        if (tuner->points[i].mark != FLY_TUNER_VALID || !is_within_bound(tuner, i))
+    /* Of equal ones the highest. */
+    for (size_t i = 0; i < count; i++) {
+        if (tuner->points[i].mark != FLY_TUNER_VALID || !tuner_keeps_bound(tuner, i) ||
+            (found && tuner_point_score(tuner, i) >= tuner_point_score(tuner, *out_chosen)))
             continue;
-        places[count] = i;
-        points[count++] = plain(&tuner->points[i]);
+        *out_chosen = i;
+        found = true;
     }
-    objective.max_slowdown = INFINITY; /* it has been seen to, with what is uncertain */
-    if (fly_power_select(points, count, &objective, tuner->options.max_power_w, &best, NULL) < 0)
-        return false;
-    *out_chosen = places[best];
-    return true;
+    return found;
 }
 
 bool tuner_keeps_promise(const struct fly_tuner *tuner, double time_s, double time_error)
 {
     const struct fly_tuner_point *highest = &tuner->points[0];
     double factor = tuner->options.objective.max_slowdown;
-    double slack = 1.0 + ratio_error(time_error, highest->time_error);
+    double slack = 1.0 + ratio_error(tuner, time_error, 1.0);
 
     return highest->mark != FLY_TUNER_VALID || !isfinite(factor) ||
            time_s <= factor * highest->time_s * slack;

@@ -7,8 +7,16 @@
 /* Whether the limits not yet measured need not be: none of them can win. */
 bool tuner_may_finish(const struct fly_tuner *tuner);
 
-/* Chooses among the valid points; false when there is nothing to choose. */
-bool tuner_choose(const struct fly_tuner *tuner, size_t *out_chosen);
+/* Chooses among the valid ones of the first so many points; false when there is nothing to choose. */
+bool tuner_choose(const struct fly_tuner *tuner, size_t count, size_t *out_chosen);
+
+/* Whether a limit may keep the bound, and whether it surely does, as far as all errors tell. */
+bool tuner_may_keep_bound(const struct fly_tuner *tuner, size_t place);
+bool tuner_keeps_bound(const struct fly_tuner *tuner, size_t place);
+
+/* What the objective makes of a valid point, and its standard deviation as a fraction. */
+double tuner_point_score(const struct fly_tuner *tuner, size_t place);
+double tuner_point_deviation(const struct fly_tuner *tuner, size_t place);
 
 /* How many valid points within the bound their errors cannot tell from the chosen one. */
 uint32_t tuner_ties(const struct fly_tuner *tuner, size_t chosen);

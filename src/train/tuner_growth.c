@@ -26,7 +26,7 @@ static bool needs_energy(const struct fly_tuner *tuner, double time_s)
     const struct fly_tuner_point *highest = &tuner->points[0];
     const struct fly_objective *objective = &tuner->options.objective;
 
-    if (tuner->state != FLY_TUNER_SEARCHING || objective->kind == FLY_OBJECTIVE_TIME ||
+    if (tuner->state != FLY_TUNER_SEARCHING || tuner->looking || objective->kind == FLY_OBJECTIVE_TIME ||
         objective->kind == FLY_OBJECTIVE_LOWEST_LIMIT)
         return false;
     return highest->mark != FLY_TUNER_VALID || time_s <= objective->max_slowdown * highest->time_s;
@@ -49,8 +49,7 @@ uint32_t tuner_steps_missing(const struct fly_tuner *tuner, const struct tuner_w
 {
     double steps = (double)tuner->times.count, time_s = tuner->parts.time_s + window->time_s, wanted;
 
-    if (tuner->times.count < (uint64_t)tuner->options.profile_steps + tuner->parts.extra_steps ||
-        !(time_s > 0.0))
+    if (tuner->times.count < (uint64_t)tuner->window_steps + tuner->parts.extra_steps || !(time_s > 0.0))
         return 0; /* an epoch's end: steps follow anyway */
     wanted = fmin(floor(steps * growth(tuner, window, time_s)), (double)(UINT32_MAX / 2));
     return wanted > steps ? (uint32_t)(wanted - steps) : 0;

@@ -261,6 +261,8 @@ int tuner_make_search(struct fly_tuner *tuner, struct fly_error *out_error)
             saved[count++] = (struct fly_power_point){point->limit_w, point->power_w, point->time_s};
     }
     options.profile_count = count;
+    tuner->window_steps = tuner->options.profile_steps;
+    tuner->looking = false;
     return fly_power_search_new(&options, &tuner->search, out_error);
 }
 
@@ -339,7 +341,7 @@ int tuner_new(const struct fly_tuner_options *options, const struct clock *clock
     tuner->forks = fork_generation();
     tuner->cost.known = true;
     tuner->report.searches = 1;
-    tuner->report.slowdown = tuner->report.step_time_s = NAN;
+    tuner->report.slowdown = tuner->report.step_time_s = tuner->report.noise = NAN;
     tuner->start_limit_w = tuner->standing_w = NAN;
     if (is_disabled()) {
         tuner->state = FLY_TUNER_STOPPED;
