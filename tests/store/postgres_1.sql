@@ -1,0 +1,12 @@
+CREATE TABLE flyball_store (version integer NOT NULL);
+INSERT INTO flyball_store VALUES (1);
+CREATE TABLE flyball_job (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, name text COLLATE "C" NOT NULL UNIQUE, head bigint NOT NULL CHECK (head >= 0), made_us bigint NOT NULL, changed_us bigint NOT NULL) WITH (fillfactor = 50);
+CREATE TABLE flyball_event (job bigint NOT NULL REFERENCES flyball_job, number bigint NOT NULL CHECK (number > 0), time_us bigint NOT NULL, kind text NOT NULL CHECK (kind <> ''), trial bigint NOT NULL CHECK (trial >= 0), key text COLLATE "C" NOT NULL, body text NOT NULL, PRIMARY KEY (job, number));
+CREATE INDEX flyball_event_of_trial ON flyball_event (job, trial, number) WHERE trial > 0;
+CREATE UNIQUE INDEX flyball_event_with_key ON flyball_event (job, key) WHERE key <> '';
+CREATE TABLE flyball_snapshot (job bigint NOT NULL REFERENCES flyball_job, version text NOT NULL, number bigint NOT NULL CHECK (number > 0), bytes bytea NOT NULL, PRIMARY KEY (job, version));
+INSERT INTO flyball_job (name, head, made_us, changed_us) VALUES ('digits', 3, 1700000000000001, 1700000002000003);
+INSERT INTO flyball_event VALUES (1, 1, 1700000000000001, 'registered', 0, '', '{"batches": [8, 16]}');
+INSERT INTO flyball_event VALUES (1, 2, 1700000001000002, 'proposed', 1, 'p/1', '{"batch": 8}');
+INSERT INTO flyball_event VALUES (1, 3, 1700000002000003, 'ended', 1, 'e/1', '{"outcome": "reached"}');
+INSERT INTO flyball_snapshot VALUES (1, '1', 2, '\x00ff');

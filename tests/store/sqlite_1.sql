@@ -1,0 +1,12 @@
+PRAGMA application_id = 1179408706;
+PRAGMA user_version = 1;
+CREATE TABLE job (id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL UNIQUE, head INTEGER NOT NULL CHECK (head >= 0), made_us INTEGER NOT NULL, changed_us INTEGER NOT NULL) STRICT;
+CREATE TABLE event (job INTEGER NOT NULL REFERENCES job (id), number INTEGER NOT NULL CHECK (number > 0), time_us INTEGER NOT NULL, kind TEXT NOT NULL CHECK (kind <> ''), trial INTEGER NOT NULL CHECK (trial >= 0), key TEXT NOT NULL, body TEXT NOT NULL, UNIQUE (job, number)) STRICT;
+CREATE INDEX event_of_trial ON event (job, trial, number) WHERE trial > 0;
+CREATE UNIQUE INDEX event_with_key ON event (job, key) WHERE key <> '';
+CREATE TABLE snapshot (job INTEGER NOT NULL REFERENCES job (id), version TEXT NOT NULL, number INTEGER NOT NULL CHECK (number > 0), bytes BLOB NOT NULL, PRIMARY KEY (job, version)) STRICT;
+INSERT INTO job VALUES (7, 'digits', 3, 1700000000000001, 1700000002000003);
+INSERT INTO event VALUES (7, 1, 1700000000000001, 'registered', 0, '', '{"batches": [8, 16]}');
+INSERT INTO event VALUES (7, 2, 1700000001000002, 'proposed', 1, 'p/1', '{"batch": 8}');
+INSERT INTO event VALUES (7, 3, 1700000002000003, 'ended', 1, 'e/1', '{"outcome": "reached"}');
+INSERT INTO snapshot VALUES (7, '1', 2, x'00ff');
