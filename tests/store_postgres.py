@@ -281,6 +281,19 @@ def test_a_newer_schema_is_refused_and_left_alone():
     client.end()
 
 
+def test_every_released_version_is_brought_up_to_date():
+    scripts = sorted(pathlib.Path(sys.argv[2], "tests", "store").glob("postgres_*.sql"))
+    tap.equal(len(scripts) >= 1, True)
+    for script in scripts:
+        database = machine().database()
+        machine().sql(script.read_text(), database)
+        client = Client(machine().address(database))
+        client.expect("count digits", "ok 3")
+        client.expect("find digits p/1", "ok 2")
+        client.expect("add digits p/2", "ok 4")
+        client.end()
+
+
 def test_two_stores_share_a_database():
     database = machine().database()
     machine().sql("CREATE SCHEMA one; CREATE SCHEMA two", database)
