@@ -18,7 +18,7 @@ static int knob_range(void *data, struct fly_turner_range *out_range, struct fly
 {
     (void)data;
     (void)out_error;
-    *out_range = (struct fly_turner_range){100.0, 300.0, 25.0};
+    *out_range = (struct fly_turner_range){.lowest = 100.0, .highest = 300.0, .step = 25.0};
     return 0;
 }
 

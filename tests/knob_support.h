@@ -41,7 +41,9 @@ static inline void knob_machine_paths(struct knob_machine *machine)
     if (inherited != NULL)
         snprintf(machine->directory, sizeof machine->directory, "%s", inherited);
     else
-        snprintf(machine->directory, sizeof machine->directory, "/tmp/flyball-test-knob-%d", (int)getpid());
+        /* In memory where there is some, since each turn is synced. */
+        snprintf(machine->directory, sizeof machine->directory, "%s/flyball-test-knob-%d",
+                 access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp", (int)getpid());
     snprintf(machine->locks, sizeof machine->locks, "%s/locks", machine->directory);
     snprintf(machine->readonly, sizeof machine->readonly, "%s/readonly", machine->directory);
     snprintf(machine->state, sizeof machine->state, "%s/state", machine->directory);

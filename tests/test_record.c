@@ -67,13 +67,31 @@ static struct fly_measurement make_measurement(const char *name)
                                        .time_s = 2.5};
 
     snprintf(measured.name, sizeof measured.name, "%s", name);
-    devices[0] = (struct fly_device_energy){
-        FLY_ENERGY_COUNTER, 100.5, 0.25, 0.05, 2.5, 40.2, 101, 0.5, 0.25, 1, 0, unknown, 60, 400, 25, ""};
+    devices[0] = (struct fly_device_energy){FLY_ENERGY_COUNTER,
+                                            100.5,
+                                            0.25,
+                                            0.05,
+                                            2.5,
+                                            40.2,
+                                            101,
+                                            0.5,
+                                            0.25,
+                                            1,
+                                            0,
+                                            unknown,
+                                            0,
+                                            1410,
+                                            60,
+                                            400,
+                                            25,
+                                            ""};
     devices[1] = (struct fly_device_energy){FLY_ENERGY_UNAVAILABLE,
                                             unknown,
                                             unknown,
                                             unknown,
                                             2.5,
+                                            unknown,
+                                            unknown,
                                             unknown,
                                             unknown,
                                             unknown,

@@ -201,7 +201,7 @@ static int take_range(void *data, struct fly_turner_range *out_range, struct fly
 {
     (void)data;
     (void)out_error;
-    *out_range = (struct fly_turner_range){100.0, 300.0, 0.0};
+    *out_range = (struct fly_turner_range){.lowest = 100.0, .highest = 300.0};
     return 0;
 }
 

@@ -120,9 +120,11 @@ static int bench_range(void *data, struct fly_turner_range *out_range, struct fl
     const struct tuner_profile *profile = bench->profile;
 
     (void)out_error;
-    *out_range = (struct fly_turner_range){bench->lowest_w > 0.0 ? bench->lowest_w
-                                                                 : profile->limit_w[profile->count - 1],
-                                           profile->limit_w[0], 25.0};
+    *out_range = (struct fly_turner_range){
+        .lowest = bench->lowest_w > 0.0 ? bench->lowest_w : profile->limit_w[profile->count - 1],
+        .highest = profile->limit_w[0],
+        .step = 25.0,
+    };
     return 0;
 }
 

@@ -66,6 +66,8 @@ struct fly_device_energy {
     double capped_share;      /* held down by the power limit */
     double heat_share;        /* held down by heat */
     double brake_share;       /* held down from outside the board */
+    double held_share;        /* held down by a clock setting, as far as the driver tells */
+    double clock_mhz;         /* mean GPU clock, of a reading a second or so */
     double temperature_max_c;
     double limit_w;                /* the power limit at the end */
     uint64_t samples;              /* behind these shares */

@@ -11,7 +11,8 @@
 #include <flyball/objective.h>
 
 /*
- * Finds the best power limit while training runs, and keeps it.
+ * Finds the best power limit, or the best ceiling on the GPU clock, while training
+ * runs, and keeps it. "Limit" means either below, where no unit is with it.
  *
  *     struct fly_tuner_options options = {
  *         .size = sizeof options,
@@ -51,23 +52,42 @@ struct fly_tuner;
 
 enum { FLY_TUNER_TEXT_MAX = 256, FLY_TUNER_BACKOFFS_MAX = 3 };
 
-/* The limits a rank's GPUs take, in W; step_w 0: 25. */
+/*
+ * What is turned. A ceiling on the clock sets the clock itself, at every load, where a
+ * power limit leaves it to the board to find one. No driver tells where a ceiling
+ * stands; see docs/power.md for what can be known of one.
+ */
+enum fly_tuner_knob {
+    FLY_TUNER_POWER_LIMIT, /* settings are in W */
+    FLY_TUNER_CLOCK,       /* settings are in MHz */
+};
+
+/* "power", "clock"; "W", "MHz". Static storage. */
+FLY_API const char *fly_tuner_knob_name(enum fly_tuner_knob knob);
+FLY_API const char *fly_tuner_knob_unit(enum fly_tuner_knob knob);
+
+/* The settings a rank's GPUs take, in the knob's unit. */
 struct fly_turner_range {
-    double lowest_w;
-    double highest_w;
-    double step_w;
+    double lowest;
+    double highest;         /* a ceiling there is none: with it the GPUs are as without Flyball */
+    double step;            /* between those that are tried, from the highest down; 0: 25 W, 60 MHz */
+    double lowest_tried;    /* 0: lowest */
+    double highest_power_w; /* of a GPU, for cost; 0: `highest`, of a clock not known */
 };
 
 /*
- * How the limit of all GPUs of this rank is turned. Functions return 0 or a
+ * How the knob of all GPUs of this rank is turned, in its unit. Functions return 0 or a
  * negative code with a text; `data` is the options' turner_data. Who may turn, and
  * turning back when the process dies, are theirs.
  */
 struct fly_turner {
     int (*range)(void *data, struct fly_turner_range *out_range, struct fly_error *out_error);
-    int (*set)(void *data, double limit_w, struct fly_error *out_error);
-    /* The limit that stands now; an error when it cannot be read or the GPUs' differ. */
-    int (*standing)(void *data, double *out_limit_w, struct fly_error *out_error);
+    int (*set)(void *data, double setting, struct fly_error *out_error);
+    /*
+     * The setting that stands now; an error when it cannot be read or the GPUs' differ. Of a
+     * ceiling the one that was set, or where the GPUs show another their clock.
+     */
+    int (*standing)(void *data, double *out_setting, struct fly_error *out_error);
 };
 
 /*
@@ -82,16 +102,19 @@ struct fly_tuner_options {
     struct fly_meter *meter;         /* over the GPUs of this rank; borrowed */
     const struct fly_turner *turner; /* borrowed */
     void *turner_data;
+    enum fly_tuner_knob knob;
     const double *limits_w; /* to try; NULL: the turner's range, highest - n * step; copied */
     size_t limit_count;
+    const double *ceilings_mhz; /* the same of a clock */
+    size_t ceiling_count;
     struct fly_objective objective;
-    double max_power_w;         /* for cost; 0: the highest the GPUs take, times the GPUs of all ranks */
-    uint32_t wait_steps;        /* 0: 1 */
-    uint32_t warmup_steps;      /* after a limit was set; 0: 10 */
-    uint32_t profile_steps;     /* in each window, at least; 0: 40 */
-    double energy_tolerance;    /* a window goes on while its energy is less certain than that; 0: 0.04 */
-    double window_max_s;        /* but not for that reason beyond this time; 0: 10 */
-    uint32_t check_every_steps; /* when settled; 0: 1000 */
+    double max_power_w;      /* for cost; 0: the highest limit the GPUs take, times the GPUs of all ranks */
+    uint32_t wait_steps;     /* 0: 1 */
+    uint32_t warmup_steps;   /* after a limit was set; 0: 10 */
+    uint32_t profile_steps;  /* in each window, at least; 0: 40 */
+    double energy_tolerance; /* a window goes on while its energy is less certain than that; 0: 0.04 */
+    double window_max_s;     /* but not for that reason beyond this time; 0: 10 */
+    uint32_t check_every_steps;        /* when settled; 0: 1000 */
     uint32_t remeasure_distance_steps; /* at least between two searches; 0: 10000 */
     fly_all_reduce all_reduce;         /* NULL: one rank */
     void *all_reduce_data;
@@ -142,7 +165,8 @@ FLY_API const char *fly_tuner_mark_name(enum fly_tuner_mark mark);
 enum fly_tuner_bound { FLY_TUNER_BOUND_UNKNOWN, FLY_TUNER_UNBOUND, FLY_TUNER_BOUND };
 
 struct fly_tuner_point {
-    double limit_w;
+    double limit_w;     /* NAN where the knob is the clock, */
+    double ceiling_mhz; /* and this where it is the limit */
     enum fly_tuner_mark mark;
     enum fly_tuner_bound bound;
     double power_w;      /* mean, of all GPUs; NAN unless measured */
@@ -150,7 +174,7 @@ struct fly_tuner_point {
     double time_error;   /* standard error of time_s, as a fraction of it */
     double energy_error; /* half width of the interval that holds the energy in 95 of 100, as a fraction;
                             board gain, which is the same for all points, not included; NAN when not known */
-    double capped_share; /* the least of the GPUs'; NAN when not known */
+    double capped_share; /* of the time, held down by the knob; the least of the GPUs'; NAN when not known */
 };
 
 /* What is not known is NAN. */
@@ -158,17 +182,20 @@ struct fly_tuner_report {
     size_t size; /* set by the caller */
     enum fly_tuner_state state;
     enum fly_tuner_reason reason;
+    enum fly_tuner_knob knob;
     double start_limit_w; /* that stood at the start */
     double limit_w;       /* that stands now, as far as the tuner knows */
-    double slowdown;      /* of the newest check, against the highest limit */
-    double step_time_s;   /* of the newest check */
-    uint32_t searches;    /* begun */
-    uint32_t backoffs;    /* to a higher limit, since the last search */
-    uint32_t looks;       /* windows of limits that were measured before, in the last search */
-    double noise;         /* by how much times of such windows differ beyond what the spread of their steps
-                             explains, a standard deviation as a fraction; NAN with none */
-    uint32_t ties;        /* limits that the points' errors cannot tell from the chosen one */
-    bool reused;          /* the profile was a saved one */
+    double start_ceiling_mhz;
+    double ceiling_mhz; /* the same of a clock; the highest there is means none */
+    double slowdown;    /* of the newest check, against the highest limit */
+    double step_time_s; /* of the newest check */
+    uint32_t searches;  /* begun */
+    uint32_t backoffs;  /* to a higher limit, since the last search */
+    uint32_t looks;     /* windows of limits that were measured before, in the last search */
+    double noise;       /* by how much times of such windows differ beyond what the spread of their steps
+                           explains, a standard deviation as a fraction; NAN with none */
+    uint32_t ties;      /* limits that the points' errors cannot tell from the chosen one */
+    bool reused;        /* the profile was a saved one */
     uint64_t
         search_steps; /* of all searches that ended, warm-up included, and what they took; no evaluation */
     double search_time_s;

@@ -10,7 +10,8 @@ static bool is_ok(const struct reading *reading)
 
 void shares_take(struct shares *shares, const struct reading *values, double elapsed_s, double energy_j)
 {
-    const struct reading *use = &values[QUANTITY_UTILIZATION], *throttle = &values[QUANTITY_THROTTLE];
+    const struct reading *use = &values[QUANTITY_UTILIZATION], *throttle = &values[QUANTITY_THROTTLE],
+                         *clock = &values[QUANTITY_CLOCK_GPU];
 
     shares->samples++;
     if (is_ok(use)) {
@@ -30,5 +31,10 @@ void shares_take(struct shares *shares, const struct reading *values, double ela
         shares->capped_s += reasons & THROTTLE_POWER_CAP ? elapsed_s : 0.0;
         shares->heat_s += reasons & (THROTTLE_HEAT_SOFTWARE | THROTTLE_HEAT_HARDWARE) ? elapsed_s : 0.0;
         shares->brake_s += reasons & THROTTLE_POWER_BRAKE ? elapsed_s : 0.0;
+        shares->held_s += reasons & THROTTLE_APPLICATION_CLOCKS ? elapsed_s : 0.0;
+    }
+    if (is_ok(clock)) {
+        shares->clocks_mhz += (double)clock->value;
+        shares->clock_samples++;
     }
 }

@@ -8,14 +8,16 @@
 #include "device/device.h"
 
 /*
- * How long a device was idle, capped by its limit, hot, braked: totals since the
+ * How long a device was idle, capped by its limit, hot, braked, held by a clock setting: totals since the
  * first sample, each beside the time for which the answer was known. Plain
  * values, no locks.
  */
 struct shares {
     double idle_s, idle_known_s;
     double idle_j, idle_known_j;
-    double capped_s, heat_s, brake_s, throttle_known_s;
+    double capped_s, heat_s, brake_s, held_s, throttle_known_s;
+    double clocks_mhz; /* sum of the clocks that were read, not every time */
+    uint64_t clock_samples;
     uint64_t samples;
 };
 

@@ -28,6 +28,8 @@ void verdict_unknown(struct fly_device_energy *out_energy, const char *note)
         .capped_share = NAN,
         .heat_share = NAN,
         .brake_share = NAN,
+        .held_share = NAN,
+        .clock_mhz = NAN,
         .temperature_max_c = NAN,
         .limit_w = NAN,
     };
@@ -49,6 +51,9 @@ static void tell_shares(const struct shares *begin, const struct shares *end, st
     out->capped_share = share(end->capped_s - begin->capped_s, throttle_s);
     out->heat_share = share(end->heat_s - begin->heat_s, throttle_s);
     out->brake_share = share(end->brake_s - begin->brake_s, throttle_s);
+    out->held_share = share(end->held_s - begin->held_s, throttle_s);
+    out->clock_mhz =
+        share(end->clocks_mhz - begin->clocks_mhz, (double)(end->clock_samples - begin->clock_samples));
 }
 
 /* Adds a clause to the note; clauses are kept apart, and what does not fit is left out whole. */

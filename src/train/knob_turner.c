@@ -26,7 +26,7 @@ static int read_w(const struct device *gpu, enum quantity quantity, double *out_
 static int range(void *data, struct fly_turner_range *out_range, struct fly_error *out_error)
 {
     const struct knob_turner *turner = data;
-    struct fly_turner_range common = {.lowest_w = 0, .highest_w = INFINITY};
+    struct fly_turner_range common = {.lowest = 0, .highest = INFINITY};
 
     for (size_t i = 0; i < turner->count; i++) {
         double lowest_w = 0, highest_w = 0;
@@ -36,10 +36,10 @@ static int range(void *data, struct fly_turner_range *out_range, struct fly_erro
             result = read_w(turner->devices[i], QUANTITY_POWER_LIMIT_MAX, &highest_w, out_error);
         if (result < 0)
             return result;
-        common.lowest_w = fmax(common.lowest_w, lowest_w);
-        common.highest_w = fmin(common.highest_w, highest_w);
+        common.lowest = fmax(common.lowest, lowest_w);
+        common.highest = fmin(common.highest, highest_w);
     }
-    if (!(common.lowest_w <= common.highest_w) || !isfinite(common.highest_w))
+    if (!(common.lowest <= common.highest) || !isfinite(common.highest))
         return error_set(out_error, FLY_EUNSUPPORTED, "there is no limit that all of the GPUs take");
     *out_range = common;
     return 0;

@@ -40,8 +40,9 @@ int profile_path(const char *directory, const struct profile_key *key, char path
     char name[160] = "", whole[4 * PROFILE_TEXT_MAX];
     int length;
 
-    snprintf(whole, sizeof whole, "%s\n%s\n%s\n%" PRIu64 "\n%" PRIu64, key->gpu_model, key->driver,
-             key->job_name, key->batch_size, key->gpu_count);
+    /* That of a limit is as it was before there was another knob. */
+    snprintf(whole, sizeof whole, "%s\n%s\n%s\n%" PRIu64 "\n%" PRIu64 "%s", key->gpu_model, key->driver,
+             key->job_name, key->batch_size, key->gpu_count, key->knob == FLY_TUNER_CLOCK ? "\nclock" : "");
     /* Two keys may read alike; the sum tells them apart, and the content is checked besides. */
     append_readable(name, 50, key->job_name);
     append_readable(name, 100, key->gpu_model);
@@ -93,14 +94,17 @@ static struct fly_tuner_point *find(struct fly_tuner_point *points, size_t count
     return NULL;
 }
 
+static const char *const setting_names[] = {
+    [FLY_TUNER_POWER_LIMIT] = "limit_w", [FLY_TUNER_CLOCK] = "ceiling_mhz"};
 static const char *const bound_names[] = {"unknown", "no", "yes"};
 
 /* Why the entry cannot be taken, or NULL. */
-static const char *read_point(const json_t *entry, struct fly_tuner_point *points, size_t count)
+static const char *read_point(const json_t *entry, enum fly_tuner_knob knob, struct fly_tuner_point *points,
+                              size_t count)
 {
     struct fly_tuner_point read = {.mark = FLY_TUNER_VALID, .energy_error = NAN, .capped_share = NAN}, *point;
 
-    if (!read_number(entry, "limit_w", false, &read.limit_w) ||
+    if (!read_number(entry, setting_names[knob], false, &read.limit_w) ||
         !read_number(entry, "power_w", false, &read.power_w) ||
         !read_number(entry, "time_s", false, &read.time_s) ||
         !read_number(entry, "time_error", true, &read.time_error))
@@ -129,6 +133,10 @@ static const char *read_document(const json_t *document, const struct profile_ke
 
     if (!text_is(document, "format", format_name))
         return "is no profile of this version";
+    /* Profiles of limits need not say so: there was no other knob. */
+    if (json_object_get(document, "knob") != NULL ? !text_is(document, "knob", fly_tuner_knob_name(key->knob))
+                                                  : key->knob != FLY_TUNER_POWER_LIMIT)
+        return "was measured with another knob";
     if (!text_is(document, "gpu_model", key->gpu_model) || !text_is(document, "driver", key->driver) ||
         !count_is(document, "gpu_count", key->gpu_count))
         return "was measured on other GPUs or with another driver";
@@ -138,7 +146,7 @@ static const char *read_document(const json_t *document, const struct profile_ke
         return "has no points";
     json_array_foreach(entries, index, entry)
     {
-        const char *why = read_point(entry, points, count);
+        const char *why = read_point(entry, key->knob, points, count);
 
         if (why != NULL)
             return why;
@@ -224,16 +232,17 @@ static json_t *document_of(const struct profile_key *key, const struct fly_tuner
 
         if (points[i].mark != FLY_TUNER_VALID)
             continue;
-        entry = json_pack("{s:f, s:f, s:f, s:f, s:s}", "limit_w", points[i].limit_w, "power_w",
+        entry = json_pack("{s:f, s:f, s:f, s:f, s:s}", setting_names[key->knob], points[i].limit_w, "power_w",
                           points[i].power_w, "time_s", points[i].time_s, "time_error", points[i].time_error,
                           "bound", bound_names[points[i].bound]);
         if (isfinite(points[i].energy_error))
             json_object_set_new(entry, "energy_error", json_real(points[i].energy_error));
         json_array_append_new(entries, entry);
     }
-    return json_pack("{s:s, s:s, s:s, s:s, s:I, s:I, s:o}", "format", format_name, "gpu_model",
-                     key->gpu_model, "driver", key->driver, "job_name", key->job_name, "batch_size",
-                     (json_int_t)key->batch_size, "gpu_count", (json_int_t)key->gpu_count, "points", entries);
+    return json_pack("{s:s, s:s, s:s, s:s, s:s, s:I, s:I, s:o}", "format", format_name, "knob",
+                     fly_tuner_knob_name(key->knob), "gpu_model", key->gpu_model, "driver", key->driver,
+                     "job_name", key->job_name, "batch_size", (json_int_t)key->batch_size, "gpu_count",
+                     (json_int_t)key->gpu_count, "points", entries);
 }
 
 int profile_write(const char *path, const struct profile_key *key, const struct fly_tuner_point *points,

@@ -9,7 +9,9 @@
 
 /*
  * A measured profile as a file of JSON, "flyball-<key>.json" in a directory: what
- * it was measured on, and the valid points. It appears whole or not at all.
+ * it was measured on, and the valid points. It appears whole or not at all. Where the knob is
+ * the clock, it says so, and points have a "ceiling_mhz" in place of their "limit_w"; in
+ * the structs of points a setting stands in limit_w all the same, see tuner.h.
  */
 enum { PROFILE_TEXT_MAX = 128, PROFILE_PATH_MAX = 1024, PROFILE_BYTES_MAX = 1 << 18 };
 
@@ -20,6 +22,7 @@ struct profile_key {
     char job_name[PROFILE_TEXT_MAX];
     uint64_t batch_size;
     uint64_t gpu_count; /* of all ranks */
+    enum fly_tuner_knob knob;
 };
 
 /* The path of its file; FLY_ELIMIT when that is too long. */

@@ -10,7 +10,8 @@
 
 /* Shares of a window beyond which heat or an outside brake spoils it. */
 static const double spoiled_share = 0.02;
-/* A limit holds a GPU down when it is named as the cause for that share, or nearly all of it is drawn. */
+/* A limit holds a GPU down when it is named as the cause for that share, or nearly all of it is drawn; a
+ * ceiling, when the clock is next to it. */
 static const double bound_share = 0.5, bound_fraction = 0.9;
 /* Below that fraction of a limit no GPU feels it. */
 static const double unfelt_fraction = 0.8;
@@ -122,9 +123,10 @@ static void finish_search(struct fly_tuner *tuner)
     }
     if (!tuner_choose(tuner, tuner->limit_count, &tuner->chosen)) {
         enum fly_tuner_mark mark = tuner->points[0].mark;
+        char text[TUNER_SETTING_MAX];
 
-        tuner_fault(tuner, FLY_TUNER_NO_CHOICE, "no valid measurement to choose by: %g W is marked '%s'",
-                    tuner->points[0].limit_w, fly_tuner_mark_name(mark));
+        tuner_fault(tuner, FLY_TUNER_NO_CHOICE, "no valid measurement to choose by: the %s is marked '%s'",
+                    tuner_setting_text(tuner, tuner->points[0].limit_w, text), fly_tuner_mark_name(mark));
         (void)all_go_on(tuner);
         return;
     }
@@ -156,7 +158,7 @@ static enum fly_tuner_mark mark_of(const struct tuner_window *window)
 
 static enum fly_tuner_bound bound_of(const struct tuner_window *window, double limit_w)
 {
-    if (window->capped_share >= bound_share || window->least_power_w >= bound_fraction * limit_w)
+    if (window->capped_share >= bound_share || window->least_felt >= bound_fraction * limit_w)
         return FLY_TUNER_BOUND;
     return isnan(window->capped_share) ? FLY_TUNER_BOUND_UNKNOWN : FLY_TUNER_UNBOUND;
 }
@@ -208,8 +210,8 @@ static void spare(struct fly_tuner *tuner, struct fly_power_search_action *actio
 {
     if (tuner_may_finish(tuner) && fly_power_search_finish(tuner->search, action) == 0)
         return;
-    if (!tuner->capped && tuner->most_power_w > 0.0 && action->set_limit &&
-        tuner->most_power_w < unfelt_fraction * action->limit_w)
+    if (!tuner->capped && tuner->most_felt > 0.0 && action->set_limit &&
+        tuner->most_felt < unfelt_fraction * action->limit_w)
         (void)fly_power_search_skip_warmup(tuner->search);
 }
 
@@ -341,14 +343,16 @@ static bool is_promise_kept(struct fly_tuner *tuner, double time_s)
 static void finish_check(struct fly_tuner *tuner)
 {
     struct fly_power_point checked;
+    char text[TUNER_SETTING_MAX];
     double reference_s = tuner->points[0].mark == FLY_TUNER_VALID ? tuner->points[0].time_s : NAN;
 
     if (tuner->reason != FLY_TUNER_GOES_ON)
         return;
     if (fly_power_search_profile(tuner->search, &checked, 1) == 0) {
         if (!tuner->honoured)
-            tuner_fault(tuner, FLY_TUNER_SET_FAILED, "the limit of %g W was set, and reads back as %g W",
-                        tuner->points[tuner->chosen].limit_w, tuner->standing_w);
+            tuner_fault(tuner, FLY_TUNER_SET_FAILED, "the %s was set, and reads back as %g",
+                        tuner_setting_text(tuner, tuner->points[tuner->chosen].limit_w, text),
+                        tuner->standing_w);
         if (all_go_on(tuner))
             settle(tuner);
         return;
@@ -458,26 +462,4 @@ int fly_tuner_epoch_end(struct fly_tuner *tuner)
 enum fly_tuner_state fly_tuner_state(const struct fly_tuner *tuner)
 {
     return tuner->state;
-}
-
-int fly_tuner_report(const struct fly_tuner *tuner, struct fly_tuner_report *out_report)
-{
-    struct fly_tuner_report report = tuner->report;
-
-    if (out_report->size < sizeof report)
-        return FLY_EUSAGE;
-    report.size = out_report->size;
-    report.state = tuner->state;
-    report.reason = tuner->reason;
-    report.start_limit_w = tuner->start_limit_w;
-    report.limit_w = tuner->standing_w;
-    *out_report = report;
-    return 0;
-}
-
-size_t fly_tuner_points(const struct fly_tuner *tuner, struct fly_tuner_point *out_points, size_t capacity)
-{
-    for (size_t i = 0; i < tuner->limit_count && i < capacity; i++)
-        out_points[i] = tuner->points[i];
-    return tuner->limit_count;
 }

@@ -14,6 +14,10 @@
  * tuner_new.c makes it, tuner_turn.c turns limits and stops at faults,
  * tuner_window.c measures, tuner_growth.c says for how long, and tuner_looks.c what
  * is measured again.
+ *
+ * The pure search knows limits in W alone. In here `limit_w`, of a point too, is the knob's
+ * setting in its own unit: MHz where the knob is the clock. tuner_settings.c takes
+ * settings from outside and says them there, in words and in structs, and nobody else does.
  */
 
 /* With a clock of the caller's for the time of single steps; NULL: clock_real. */
@@ -35,9 +39,9 @@ struct tuner_window {
     double time_s;
     double time_error;
     double heat_share, brake_share;
-    double capped_share;  /* the least; NAN: not known */
-    double least_power_w; /* mean power of the GPU that draws least, and of the one that draws most */
-    double most_power_w;
+    double capped_share; /* by the knob; the least; NAN: not known */
+    double least_felt;   /* mean of what the knob bounds, power in W or clock in MHz, of the GPU with least */
+    double most_felt;    /* and of the one with most; -INFINITY, INFINITY: not known */
     bool honoured;
 };
 
@@ -82,7 +86,7 @@ struct fly_tuner {
     struct tuner_noise noise;
     size_t at; /* the point on trial */
     size_t chosen;
-    double most_power_w; /* of a GPU, in the newest window that is not unknown; and whether any was capped */
+    double most_felt; /* of a GPU, in the newest window that is not unknown; and whether any was capped */
     bool capped;
     unsigned unknown_windows; /* in a row */
     unsigned spoiled_windows; /* by heat or an outside brake, in a row */
@@ -96,7 +100,7 @@ struct fly_tuner {
     uint32_t window_steps;    /* planned */
     struct tuner_visit check; /* the newest; no steps: not known */
 
-    double highest_w; /* that the GPUs take */
+    double highest_power_w; /* that a GPU takes; 0: not known */
     double start_limit_w;
     double standing_w; /* that should stand: what was read back after the last turn */
     bool turned;
@@ -107,6 +111,18 @@ struct fly_tuner {
 
 /* tuner_new.c: a search over all limits, of which those with valid points are known. */
 int tuner_make_search(struct fly_tuner *tuner, struct fly_error *out_error);
+
+/* tuner_settings.c */
+
+enum { TUNER_SETTING_MAX = 48 };
+
+/* The settings to try, from the options or the turner's range. */
+int tuner_take_settings(struct fly_tuner *tuner, const struct fly_tuner_options *options,
+                        struct fly_error *out_error);
+/* "limit of 250 W", "ceiling of 1200 MHz". */
+char *tuner_setting_text(const struct fly_tuner *tuner, double limit_w, char text[TUNER_SETTING_MAX]);
+/* Whether two are the same, as drivers take them. */
+bool tuner_is_same(const struct fly_tuner *tuner, double one_w, double other_w);
 
 /* tuner_turn.c */
 

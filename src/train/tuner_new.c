@@ -9,8 +9,6 @@
 #include "meter/fork_guard.h"
 #include "train/tuner.h"
 
-static const double usual_step_w = 25.0;
-
 static const char *const reason_names[] = {
     "goes on",   "disabled",  "set failed", "unreadable", "foreign change",
     "no figure", "no choice", "no memory",  "all-reduce", "other rank",
@@ -57,65 +55,6 @@ static void fill_defaults(struct fly_tuner_options *options)
         options->window_max_s = 10.0;
 }
 
-static int compare_points(const void *left, const void *right)
-{
-    const struct fly_tuner_point *a = left, *b = right;
-
-    return (a->limit_w < b->limit_w) - (a->limit_w > b->limit_w);
-}
-
-static int limit_outside(double limit_w, const struct fly_turner_range *range, struct fly_error *out_error)
-{
-    return error_set(out_error, FLY_EUSAGE, "tuner: limit %g W; the GPU takes %g to %g W", limit_w,
-                     range->lowest_w, range->highest_w);
-}
-
-static int add_limit(struct fly_tuner *tuner, double limit_w, struct fly_error *out_error)
-{
-    if (tuner->limit_count == FLY_POWER_SEARCH_LIMITS_MAX)
-        return error_set(out_error, FLY_EUSAGE, "tuner: more than %d limits; give a larger step",
-                         FLY_POWER_SEARCH_LIMITS_MAX);
-    tuner->points[tuner->limit_count++] = (struct fly_tuner_point){.limit_w = limit_w,
-                                                                   .power_w = NAN,
-                                                                   .time_s = NAN,
-                                                                   .time_error = NAN,
-                                                                   .energy_error = NAN,
-                                                                   .capped_share = NAN};
-    return 0;
-}
-
-static int take_limits(struct fly_tuner *tuner, const struct fly_tuner_options *options,
-                       struct fly_error *out_error)
-{
-    struct fly_turner_range range = {0};
-    int code = options->turner->range(options->turner_data, &range, out_error);
-
-    if (code < 0)
-        return code;
-    if (!(range.lowest_w > 0.0) || !(range.highest_w >= range.lowest_w) || !isfinite(range.highest_w))
-        return error_set(out_error, FLY_EDATA, "tuner: the GPU says it takes limits of %g to %g W",
-                         range.lowest_w, range.highest_w);
-    if (!(range.step_w > 0.0))
-        range.step_w = usual_step_w;
-    for (size_t i = 0; i < options->limit_count && code == 0; i++) {
-        double limit_w = options->limits_w[i];
-
-        if (!(limit_w >= range.lowest_w && limit_w <= range.highest_w))
-            return limit_outside(limit_w, &range, out_error);
-        code = add_limit(tuner, limit_w, out_error);
-    }
-    for (unsigned i = 0; options->limit_count == 0 && code == 0; i++) {
-        double limit_w = range.highest_w - i * range.step_w;
-
-        if (limit_w < range.lowest_w)
-            break;
-        code = add_limit(tuner, limit_w, out_error);
-    }
-    tuner->highest_w = range.highest_w;
-    qsort(tuner->points, tuner->limit_count, sizeof tuner->points[0], compare_points);
-    return code;
-}
-
 static void copy_text(char *to, size_t capacity, const char *from)
 {
     snprintf(to, capacity, "%s", from != NULL ? from : "");
@@ -145,12 +84,13 @@ static void take_key(struct fly_tuner *tuner, const struct fly_tuner_options *op
     copy_text(tuner->key.job_name, sizeof tuner->key.job_name, options->job_name);
     copy_text(tuner->directory, sizeof tuner->directory, options->profile_directory);
     tuner->key.batch_size = options->batch_size;
+    tuner->key.knob = options->knob;
 }
 
 /* A number that is the same on ranks with the same limits and points. */
 static double fingerprint(const struct fly_tuner *tuner)
 {
-    uint32_t sum = (uint32_t)tuner->limit_count;
+    uint32_t sum = (uint32_t)tuner->limit_count * 2 + (uint32_t)tuner->options.knob;
 
     for (size_t i = 0; i < tuner->limit_count; i++) {
         const struct fly_tuner_point *point = &tuner->points[i];
@@ -234,6 +174,8 @@ static int check_options(const struct fly_tuner_options *options, struct fly_err
                          options->size);
     if (options->meter == NULL || options->turner == NULL)
         return error_set(out_error, FLY_EUSAGE, "tuner: options need a meter and a turner");
+    if ((unsigned)options->knob > FLY_TUNER_CLOCK)
+        return error_set(out_error, FLY_EUSAGE, "tuner: there is no knob %d", (int)options->knob);
     return 0;
 }
 
@@ -279,7 +221,10 @@ static int join_ranks(struct fly_tuner *tuner, struct fly_error *out_error)
                                "all ranks one list");
     tuner->key.gpu_count = (uint64_t)gpus;
     if (!(tuner->options.max_power_w > 0.0))
-        tuner->options.max_power_w = tuner->highest_w * fmax(gpus, 1.0);
+        tuner->options.max_power_w = tuner->highest_power_w * fmax(gpus, 1.0);
+    if (tuner->options.objective.kind == FLY_OBJECTIVE_COST && !(tuner->options.max_power_w > 0.0))
+        return error_set(out_error, FLY_EUSAGE,
+                         "tuner: the highest power limit of the GPUs is not known; give max_power_w");
     return 0;
 }
 
@@ -287,7 +232,7 @@ static int join_ranks(struct fly_tuner *tuner, struct fly_error *out_error)
 static int set_up_alone(struct fly_tuner *tuner, const struct fly_tuner_options *options,
                         struct fly_error *out_error)
 {
-    int code = take_limits(tuner, options, out_error);
+    int code = tuner_take_settings(tuner, options, out_error);
 
     if (code == 0)
         code = options->turner->standing(options->turner_data, &tuner->start_limit_w, out_error);

@@ -6,15 +6,7 @@
 
 #include "train/tuner.h"
 
-/* Drivers take whole milliwatts; less than this apart, two limits are the same. */
-static const double same_limit_w = 0.5;
-
 enum { EXCHANGED_MAX = 16 };
-
-static bool is_same(double a_w, double b_w)
-{
-    return fabs(a_w - b_w) <= same_limit_w;
-}
 
 static void stop(struct fly_tuner *tuner)
 {
@@ -42,7 +34,7 @@ static bool is_foreign(struct fly_tuner *tuner)
 
     return tuner->foreign ||
            (tuner->options.turner->standing(tuner->options.turner_data, &standing_w, NULL) == 0 &&
-            !is_same(standing_w, tuner->standing_w));
+            !tuner_is_same(tuner, standing_w, tuner->standing_w));
 }
 
 void tuner_turn_back(struct fly_tuner *tuner)
@@ -74,6 +66,7 @@ void tuner_turn(struct fly_tuner *tuner, double limit_w)
 {
     const struct fly_turner *turner = tuner->options.turner;
     struct fly_error error = {.text = ""};
+    char text[TUNER_SETTING_MAX];
     double standing_w;
 
     if (tuner->reason != FLY_TUNER_GOES_ON || (tuner->turned && !tuner_check_standing(tuner)))
@@ -86,8 +79,8 @@ void tuner_turn(struct fly_tuner *tuner, double limit_w)
         tuner->standing_w = limit_w;
         if (turner->standing(tuner->options.turner_data, &standing_w, NULL) == 0)
             tuner->standing_w = standing_w;
-        tuner_fault(tuner, FLY_TUNER_SET_FAILED, "the limit of %g W could not be set: %s", limit_w,
-                    error.text);
+        tuner_fault(tuner, FLY_TUNER_SET_FAILED, "the %s could not be set: %s",
+                    tuner_setting_text(tuner, limit_w, text), error.text);
         return;
     }
     tuner->standing_w = limit_w;
@@ -95,13 +88,14 @@ void tuner_turn(struct fly_tuner *tuner, double limit_w)
         tuner_fault(tuner, FLY_TUNER_UNREADABLE, "the limit cannot be read back: %s", error.text);
         return;
     }
-    tuner->honoured = is_same(standing_w, limit_w);
+    tuner->honoured = tuner_is_same(tuner, standing_w, limit_w);
     tuner->standing_w = standing_w;
 }
 
 bool tuner_check_standing(struct fly_tuner *tuner)
 {
     struct fly_error error = {.text = ""};
+    char text[TUNER_SETTING_MAX];
     double standing_w;
 
     if (tuner->reason != FLY_TUNER_GOES_ON)
@@ -110,12 +104,15 @@ bool tuner_check_standing(struct fly_tuner *tuner)
         tuner_fault(tuner, FLY_TUNER_UNREADABLE, "the limit cannot be read: %s", error.text);
         return false;
     }
-    if (is_same(standing_w, tuner->standing_w))
+    if (tuner_is_same(tuner, standing_w, tuner->standing_w))
         return true;
     tuner->foreign = true;
     tuner_fault(tuner, FLY_TUNER_FOREIGN_CHANGE,
-                "another program changed the limit from %g W to %g W; its value stands", tuner->standing_w,
-                standing_w);
+                tuner->options.knob == FLY_TUNER_CLOCK
+                    ? "another program has set clocks: a GPU under a %s runs at %g %s; that is left so"
+                    : "another program changed the %s to %g %s; its value stands",
+                tuner_setting_text(tuner, tuner->standing_w, text), standing_w,
+                fly_tuner_knob_unit(tuner->options.knob));
     tuner->standing_w = standing_w;
     return false;
 }

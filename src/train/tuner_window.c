@@ -98,22 +98,27 @@ static double standard_error(const struct step_times *times)
 /* What this rank's GPUs did, from the meter's answer. */
 static void take_shares(struct fly_tuner *tuner, struct tuner_window *window)
 {
+    bool clock = tuner->options.knob == FLY_TUNER_CLOCK;
+
     window->capped_share = 1.0;
-    window->least_power_w = INFINITY;
+    window->least_felt = INFINITY;
     for (size_t i = 0; i < tuner->device_count; i++) {
         const struct fly_device_energy *energy = &tuner->energies[i];
+        double capped_share, felt;
 
         if (!is_gpu(tuner, i))
             continue;
         window->heat_share = fmax(window->heat_share, energy->heat_share); /* fmax leaves out NAN */
         window->brake_share = fmax(window->brake_share, energy->brake_share);
-        if (isnan(energy->capped_share) || isnan(window->capped_share))
+        capped_share = clock ? energy->held_share : energy->capped_share;
+        felt = clock ? energy->clock_mhz : energy->mean_power_w;
+        if (isnan(capped_share) || isnan(window->capped_share))
             window->capped_share = NAN;
         else
-            window->capped_share = fmin(window->capped_share, energy->capped_share);
-        tuner->capped |= !(energy->capped_share <= 0.0);
-        window->least_power_w = fmin(window->least_power_w, energy->mean_power_w);
-        window->most_power_w = fmax(window->most_power_w, energy->mean_power_w);
+            window->capped_share = fmin(window->capped_share, capped_share);
+        tuner->capped |= !(capped_share <= 0.0);
+        window->least_felt = fmin(window->least_felt, isnan(felt) ? -INFINITY : felt);
+        window->most_felt = fmax(window->most_felt, isnan(felt) ? INFINITY : felt);
     }
 }
 
@@ -126,8 +131,8 @@ static bool join(struct fly_tuner *tuner, struct tuner_window *window)
                        window->time_error,
                        window->heat_share,
                        window->brake_share,
-                       window->most_power_w,
-                       -window->least_power_w,
+                       window->most_felt,
+                       -window->least_felt,
                        share_unknown > 0.0 ? 0.0 : -window->capped_share,
                        !window->honoured,
                        unknown,
@@ -143,13 +148,13 @@ static bool join(struct fly_tuner *tuner, struct tuner_window *window)
         .time_error = maxima[1],
         .heat_share = maxima[2],
         .brake_share = maxima[3],
-        .most_power_w = maxima[4],
-        .least_power_w = -maxima[5],
+        .most_felt = maxima[4],
+        .least_felt = -maxima[5],
         .capped_share = maxima[9] > 0.0 ? NAN : -maxima[6],
         .honoured = !(maxima[7] > 0.0),
     };
     tuner->capped = maxima[10] > 0.0;
-    tuner->most_power_w = window->most_power_w;
+    tuner->most_felt = window->most_felt;
     return true;
 }
 
