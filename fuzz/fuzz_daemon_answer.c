@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the public daemon says of its GPUs, and why it refuses. */
+#include <string.h>
+
+#include "fuzz.h"
+#include "knob/daemon_answer.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    const struct device_info gpu = {.index = 0, .name = "NVIDIA A100-SXM4-80GB", .pci = "00000000:07:00.0"};
+    char reason[DAEMON_REASON_MAX];
+    struct fly_error error;
+    unsigned id = DEVICES_MAX;
+
+    if (daemon_find_gpu((const char *)data, size, &gpu, false, &id, &error) == 0)
+        FUZZ_CHECK(id < DEVICES_MAX);
+    else
+        FUZZ_CHECK(error.code == FLY_EDATA || error.code == FLY_EUNSUPPORTED || error.code == FLY_EPERM);
+    daemon_reason((const char *)data, size, reason);
+    FUZZ_CHECK(strlen(reason) < DAEMON_REASON_MAX && strchr(reason, '\n') == NULL);
+    return 0;
+}
