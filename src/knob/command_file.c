@@ -31,6 +31,10 @@ __attribute__((format(printf, 3, 4))) static int wrong(const struct toml_place *
     va_start(arguments, format);
     vsnprintf(cause, sizeof cause, format, arguments);
     va_end(arguments);
+    for (char *at = cause; *at != '\0'; at++) {
+        if ((unsigned char)*at < ' ' || *at == 0x7F)
+            *at = '?';
+    }
     return error_set(out_error, FLY_ECONFIG, "%.150s:%zu: %.340s", place->file, place->line, cause);
 }
 
