@@ -2,9 +2,13 @@
 #ifndef FLYBALL_BASE_ADLER32_H
 #define FLYBALL_BASE_ADLER32_H
 
+#include <stddef.h>
 #include <stdint.h>
 
-/* The Adler-32 checksum of a text (RFC 1950, section 8.2), which published runs use as a group's seed. */
+/* The Adler-32 checksum (RFC 1950, section 8.2) of a text, which published runs use as a group's seed. */
 uint32_t adler32(const char *text);
+
+/* The same of bytes. */
+uint32_t adler32_of(const void *bytes, size_t count);
 
 #endif

@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "base/generator.h"
 #include "model/job_spec.h"
+#include "policy/batch_policy.h"
 #include "policy/event.h"
 #include "store/store.h"
 
@@ -99,7 +100,7 @@ struct job_definition {
     bool trains_on;         /* after the target was reached; energy up to it decides */
     uint32_t max_epochs;    /* 1 .. JOB_EPOCHS_MAX */
     uint32_t control_every; /* each so many recurrences run the default at the highest limit; 0: none */
-    const char *policy;     /* a name in batch_policies, or a plug-in's path where plug-ins are allowed */
+    const char *policy;     /* a name in batch_policies, or of a plug-in that was opened with the handle */
     uint32_t seed;
     uint32_t window;          /* observations of a batch size that count, newest first; 0: all */
     bool one_at_a_time;       /* recurrences never overlap: the policy may rely on it */
@@ -305,6 +306,8 @@ struct job_shown {
 struct job_options {
     const struct clock *clock; /* dates events, where the store is local; borrowed; NULL: the store's own */
     double wait_s;             /* for another's lock or an answer; 0: the store's default */
+    const struct batch_policy *const
+        *plugins; /* beside the built-in ones, ended by NULL, or NULL; borrowed */
 };
 
 /*
@@ -398,5 +401,8 @@ const char *job_stop_name(enum job_stop stop);
 const char *job_reason_name(enum reason reason);
 /* Back again; whether the word is known. */
 bool job_outcome_parse(const char *word, enum trial_outcome *out_outcome);
+bool job_answer_parse(const char *word, enum job_answer *out_answer);
+bool job_stop_parse(const char *word, enum job_stop *out_stop);
+bool job_reason_parse(const char *word, enum reason *out_reason);
 
 #endif

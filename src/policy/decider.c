@@ -50,15 +50,27 @@ static int choose_point(const struct decider *decider, const struct profile_meas
                                   out_best, out_error);
 }
 
+static double highest_measured_w(const struct profile_measured *measured)
+{
+    double highest_w = 0.0;
+
+    for (size_t i = 0; i < measured->count; i++)
+        highest_w = fmax(highest_w, measured->points[i].limit_w);
+    return highest_w;
+}
+
+int decider_choose(const struct decider *decider, const struct profile_measured *measured, size_t *out_best,
+                   struct fly_error *out_error)
+{
+    return choose_point(decider, measured, highest_measured_w(measured), out_best, out_error);
+}
+
 static int fold_profile(struct decider *decider, const struct profile_measured *measured,
                         struct fly_error *out_error)
 {
-    struct decider_profile profile = {.count = measured->count};
-    int code;
-
-    for (size_t i = 0; i < measured->count; i++)
-        profile.highest_limit_w = fmax(profile.highest_limit_w, measured->points[i].limit_w);
-    code = choose_point(decider, measured, profile.highest_limit_w, &profile.best, out_error);
+    struct decider_profile profile = {.count = measured->count,
+                                      .highest_limit_w = highest_measured_w(measured)};
+    int code = choose_point(decider, measured, profile.highest_limit_w, &profile.best, out_error);
     if (code < 0)
         return code;
     profile.points = arena_alloc(decider->arena, measured->count, sizeof profile.points[0]);
@@ -117,6 +129,15 @@ double decider_limit_w(const struct decider *decider, const struct proposal *pro
     return proposal->limit_rule == LIMIT_FIXED ? proposal->limit_w : profile->points[profile->best].limit_w;
 }
 
+static int ask_epochs(const struct decider *decider, const struct epoch_question *question,
+                      uint32_t *out_epochs, struct fly_error *out_error)
+{
+    if (decider->policy->epoch_cap != NULL)
+        return decider->policy->epoch_cap(decider->policy_state, question, out_epochs, out_error);
+    *out_epochs = decider->spec->max_epochs;
+    return 0;
+}
+
 int decider_epoch_cap(const struct decider *decider, size_t batch, double epoch_energy_j, double epoch_time_s,
                       uint32_t *out_epochs, struct fly_error *out_error)
 {
@@ -127,10 +148,21 @@ int decider_epoch_cap(const struct decider *decider, size_t batch, double epoch_
         .highest_limit_w = of_all_gpus(decider, decider->profiles[batch].highest_limit_w),
     };
 
-    if (decider->policy->epoch_cap != NULL)
-        return decider->policy->epoch_cap(decider->policy_state, &question, out_epochs, out_error);
-    *out_epochs = decider->spec->max_epochs;
-    return 0;
+    return ask_epochs(decider, &question, out_epochs, out_error);
+}
+
+int decider_measured_cap(const struct decider *decider, const struct profile_measured *measured, size_t best,
+                         double units_per_epoch, uint32_t *out_epochs, struct fly_error *out_error)
+{
+    const struct fly_power_point *point = &measured->points[best];
+    const struct epoch_question question = {
+        .batch = measured->batch,
+        .epoch_energy_j = point->time_s * point->power_w * units_per_epoch,
+        .epoch_time_s = point->time_s * units_per_epoch,
+        .highest_limit_w = of_all_gpus(decider, highest_measured_w(measured)),
+    };
+
+    return ask_epochs(decider, &question, out_epochs, out_error);
 }
 
 enum verdict decider_judge(const struct decider *decider, const struct progress_question *question)

@@ -81,6 +81,15 @@ double decider_limit_w(const struct decider *decider, const struct proposal *pro
 int decider_epoch_cap(const struct decider *decider, size_t batch, double epoch_energy_j, double epoch_time_s,
                       uint32_t *out_epochs, struct fly_error *out_error);
 
+/* The point that folding this profile would choose; errors as decider_fold. */
+int decider_choose(const struct decider *decider, const struct profile_measured *measured, size_t *out_best,
+                   struct fly_error *out_error);
+
+/* The epochs a trial may run once this profile was folded, at its point `best`, when an epoch takes
+ * `units_per_epoch` of the profile's units. */
+int decider_measured_cap(const struct decider *decider, const struct profile_measured *measured, size_t best,
+                         double units_per_epoch, uint32_t *out_epochs, struct fly_error *out_error);
+
 /* Whether a trial goes on after an epoch. */
 enum verdict decider_judge(const struct decider *decider, const struct progress_question *question);
 

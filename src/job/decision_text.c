@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Why a trial was chosen, for people and for programs. */
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+
+#include "job/decide.h"
+
+/* What the sentences are made of. */
+struct telling {
+    const struct job_state *state;
+    const struct job_line *line;
+    const struct decision *decision;
+    uint32_t size;
+    char *why;
+};
+
+static double cost_of(const struct batch_facts *facts)
+{
+    return facts->cost_j / (double)facts->reached;
+}
+
+/* " (12 trials that reached the target took 1.2e+06 J each)", or that there were none. */
+static void known_of(const struct batch_facts *facts, char text[JOB_TEXT_MAX])
+{
+    if (facts->reached > 0)
+        snprintf(text, JOB_TEXT_MAX,
+                 "%" PRIu64 " of its %" PRIu64 " trials reached the target, at a cost of %.4g J each",
+                 facts->reached, facts->observed, cost_of(facts));
+    else if (facts->observed > 0)
+        snprintf(text, JOB_TEXT_MAX, "none of its %" PRIu64 " trials reached the target", facts->observed);
+    else
+        snprintf(text, JOB_TEXT_MAX, "it was not tried yet");
+}
+
+static const struct batch_facts *facts_of(const struct telling *telling)
+{
+    return &telling->line->facts[telling->decision->batch];
+}
+
+static void tell_fixed(const struct telling *telling)
+{
+    snprintf(telling->why, JOB_WHY_MAX, "the policy '%s' always runs batch size %u",
+             telling->state->policy->name, telling->size);
+}
+
+static void tell_explore(const struct telling *telling)
+{
+    size_t best = job_line_best(telling->line), known = 0;
+    char text[JOB_TEXT_MAX];
+
+    known_of(facts_of(telling), text);
+    for (size_t i = 0; i < telling->line->spec->batch_count; i++)
+        known += telling->line->facts[i].reached > 0;
+    snprintf(
+        telling->why, JOB_WHY_MAX,
+        "batch size %u is explored to learn what it costs: %s; %zu of %zu batch sizes are known, and %u is "
+        "the best so far",
+        telling->size, text, known, telling->line->spec->batch_count,
+        telling->line->spec->batches[best].size);
+}
+
+static void tell_known(const struct telling *telling, const char *what)
+{
+    char text[JOB_TEXT_MAX];
+
+    known_of(facts_of(telling), text);
+    snprintf(telling->why, JOB_WHY_MAX, "batch size %u %s: %s", telling->size, what, text);
+}
+
+static void tell_sampled(const struct telling *telling)
+{
+    tell_known(telling, "won a draw from what is believed of each batch size");
+}
+
+static void tell_best(const struct telling *telling)
+{
+    tell_known(telling, "is the best so far, and others are being explored");
+}
+
+static void tell_plugin(const struct telling *telling)
+{
+    snprintf(telling->why, JOB_WHY_MAX, "the plug-in '%s' chose batch size %u", telling->state->policy->name,
+             telling->size);
+}
+
+static void tell_no_target(const struct telling *telling)
+{
+    snprintf(telling->why, JOB_WHY_MAX,
+             "the job has no target metric, so batch size %u stays and only its power limit is tuned",
+             telling->size);
+}
+
+static void tell_control(const struct telling *telling)
+{
+    snprintf(telling->why, JOB_WHY_MAX,
+             "a control: each %uth recurrence runs the default batch size %u at the highest power limit, to "
+             "measure what is saved",
+             telling->state->control_every, telling->size);
+}
+
+static void tell_last_try(const struct telling *telling)
+{
+    tell_known(telling, "runs without a cap, since nobody tries again after this");
+}
+
+static void tell_deadline(const struct telling *telling)
+{
+    tell_known(telling, "runs without a cap, since trying another could miss the time to finish by");
+}
+
+static void tell_bound(const struct telling *telling)
+{
+    tell_known(telling, "runs in the place of one that is slower than allowed");
+}
+
+static void tell_memory(const struct telling *telling)
+{
+    tell_known(telling, "runs in the place of one that does not fit into the GPUs' memory");
+}
+
+static void tell_no_choice(const struct telling *telling)
+{
+    tell_known(telling, "runs without a cap, since the policy has no choice left");
+}
+
+static void tell_pinned(const struct telling *telling)
+{
+    snprintf(telling->why, JOB_WHY_MAX, "batch size %u is pinned", telling->size);
+}
+
+static void (*const tellings[])(const struct telling *telling) = {
+    [REASON_FIXED] = tell_fixed,     [REASON_EXPLORE] = tell_explore,   [REASON_SAMPLED] = tell_sampled,
+    [REASON_BEST_SEEN] = tell_best,  [REASON_PLUGIN] = tell_plugin,     [REASON_NO_TARGET] = tell_no_target,
+    [REASON_CONTROL] = tell_control, [REASON_LAST_TRY] = tell_last_try, [REASON_DEADLINE] = tell_deadline,
+    [REASON_BOUND] = tell_bound,     [REASON_MEMORY] = tell_memory,     [REASON_NO_CHOICE] = tell_no_choice,
+    [REASON_PINNED] = tell_pinned,
+};
+_Static_assert(sizeof tellings / sizeof tellings[0] == REASON_COUNT, "one sentence for every reason");
+
+void decision_explain(const struct job_state *state, struct decision *decision)
+{
+    const struct telling telling = {.state = state,
+                                    .line = &state->lines[decision->record.line],
+                                    .decision = decision,
+                                    .size = decision->record.batch_size,
+                                    .why = decision->why};
+
+    tellings[decision->record.reason](&telling);
+}
+
+static json_t *number(double value)
+{
+    return isfinite(value) ? json_real(value) : json_null();
+}
+
+static json_t *mean(double sum, uint64_t count)
+{
+    return count > 0 ? json_real(sum / (double)count) : json_null();
+}
+
+json_t *decision_numbers(const struct job_state *state, const struct job_line *line)
+{
+    json_t *sizes = json_array();
+    size_t told = 0;
+
+    for (size_t i = 0; i < line->spec->batch_count && told < DECISION_NUMBERS_MAX; i++) {
+        const struct batch_facts *facts = &line->facts[i];
+
+        if (facts->observed == 0)
+            continue;
+        told++;
+        json_array_append_new(sizes,
+                              json_pack("{s:I, s:I, s:I, s:o, s:o, s:o}", "batch_size",
+                                        (json_int_t)line->spec->batches[i].size, "trials",
+                                        (json_int_t)facts->observed, "reached", (json_int_t)facts->reached,
+                                        "mean_cost_j", mean(facts->cost_j, facts->reached), "mean_energy_j",
+                                        mean(facts->reached_energy_j, facts->reached), "mean_time_s",
+                                        mean(facts->reached_time_s, facts->reached)));
+    }
+    return json_pack(
+        "{s:o, s:I, s:o, s:o, s:I, s:o}", "known", sizes, "best_batch_size",
+        (json_int_t)line->spec->batches[job_line_best(line)].size, "reference_time_s",
+        number(job_line_reference_s(line)), "max_slowdown", number(state->objective.max_slowdown),
+        "baseline_runs", (json_int_t)line->baseline_runs, "does_not_fit_from",
+        line->excluded < line->spec->batch_count ? json_integer(line->spec->batches[line->excluded].size)
+                                                 : json_null());
+}

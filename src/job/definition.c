@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "job/definition.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/buffer.h"
+#include "model/objective_check.h"
+#include "policy/batch_policy.h"
+
+const struct job_definition job_definition_default = {
+    .objective = {.kind = FLY_OBJECTIVE_ENERGY, .eta = 0.5, .max_slowdown = INFINITY},
+    .beta = 2.0,
+    .policy = "zeus",
+    .pruning_rounds = 2,
+    .explorations = 2,
+};
+
+static const char *const target_words[] = {
+    [JOB_NO_TARGET] = "none", [JOB_AT_LEAST] = "at_least", [JOB_AT_MOST] = "at_most"};
+static const char *const generator_words[] = {[GENERATOR_PHILOX] = "philox", [GENERATOR_NUMPY] = "numpy"};
+static const char *const objective_words[] = {[FLY_OBJECTIVE_ENERGY] = "energy",
+                                              [FLY_OBJECTIVE_TIME] = "time",
+                                              [FLY_OBJECTIVE_COST] = "cost",
+                                              [FLY_OBJECTIVE_LOWEST_LIMIT] = "lowest_limit"};
+enum { TARGETS = 3, GENERATORS = 2, OBJECTIVES = 4, EXPLORATIONS_MAX = 1000 };
+
+/* ---- checking ---- */
+
+static int check_name(const char *name, struct fly_error *out_error)
+{
+    static const char allowed[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.";
+
+    if (name == NULL || name[0] == '\0' || name[0] == '.' || strspn(name, allowed) != strlen(name))
+        return error_set(out_error, FLY_EUSAGE,
+                         "job name '%.100s': expected 1 to %d of a-z A-Z 0-9 - _ . without a dot in front",
+                         name != NULL ? name : "", JOB_NAME_MAX);
+    if (strlen(name) > JOB_NAME_MAX)
+        return error_set(out_error, FLY_ELIMIT, "job name '%.40s...': longer than %d bytes; shorten it", name,
+                         JOB_NAME_MAX);
+    return 0;
+}
+
+static int check_batches(const struct job_definition *definition, struct fly_error *out_error)
+{
+    const char *name = definition->name;
+    bool has_default = false;
+
+    if (definition->batch_count == 0 || definition->batch_sizes == NULL)
+        return error_set(out_error, FLY_EUSAGE, "job '%s': batch_sizes is empty; name at least one", name);
+    if (definition->batch_count > JOB_BATCHES_MAX)
+        return error_set(out_error, FLY_ELIMIT, "job '%s': batch_sizes has %zu entries; at most %d", name,
+                         definition->batch_count, JOB_BATCHES_MAX);
+    for (size_t i = 0; i < definition->batch_count; i++) {
+        uint32_t size = definition->batch_sizes[i];
+
+        if (size == 0 || (i > 0 && size <= definition->batch_sizes[i - 1]))
+            return error_set(out_error, FLY_EUSAGE,
+                             "job '%s': batch_sizes: %u: expected ascending numbers above 0", name, size);
+        has_default |= size == definition->default_batch_size;
+    }
+    if (!has_default)
+        return error_set(out_error, FLY_EUSAGE,
+                         "job '%s': default_batch_size %u is not in batch_sizes; add it", name,
+                         definition->default_batch_size);
+    return 0;
+}
+
+static int refuse(const struct job_definition *definition, const char *field, const char *expected,
+                  struct fly_error *out_error)
+{
+    return error_set(out_error, FLY_EUSAGE, "job '%s': %s: expected %s", definition->name, field, expected);
+}
+
+static int check_numbers(const struct job_definition *definition, struct fly_error *out_error)
+{
+    if (!(definition->beta > 0.0))
+        return refuse(definition, "beta", "a number above 0, or none for never", out_error);
+    if (definition->target != JOB_NO_TARGET && !isfinite(definition->target_metric))
+        return refuse(definition, "target_metric", "a finite number", out_error);
+    if (definition->max_epochs == 0 || definition->max_epochs > JOB_EPOCHS_MAX)
+        return refuse(definition, "max_epochs", "1 to 1000000", out_error);
+    if (definition->window > POLICY_WINDOW_MAX)
+        return refuse(definition, "window", "0 to 65536", out_error);
+    if (definition->explorations > EXPLORATIONS_MAX || definition->pruning_rounds > EXPLORATIONS_MAX)
+        return refuse(definition, "explorations and pruning_rounds", "0 to 1000", out_error);
+    if (!isfinite(definition->prior_mean) || !isfinite(definition->prior_precision) ||
+        definition->prior_precision < 0.0)
+        return refuse(definition, "prior_mean and prior_precision", "finite numbers, the latter from 0",
+                      out_error);
+    return 0;
+}
+
+int job_definition_check(const struct job_definition *definition, struct fly_error *out_error)
+{
+    int code = check_name(definition->name, out_error);
+
+    if (code == 0)
+        code = check_batches(definition, out_error);
+    if (code == 0)
+        code = objective_check(&definition->objective, 1.0, out_error);
+    if (code == 0)
+        code = check_numbers(definition, out_error);
+    if (code == 0 && (definition->policy == NULL || definition->policy[0] == '\0' ||
+                      strlen(definition->policy) >= JOB_TEXT_MAX))
+        code = refuse(definition, "policy", "a policy's name", out_error);
+    else if (code == 0 && strcmp(definition->policy, batch_policy_fixed.name) == 0)
+        code = refuse(definition, "policy 'fixed'", "another; to hold a choice, pin it", out_error);
+    return code;
+}
+
+/* ---- JSON ---- */
+
+static json_t *number_or_null(double value)
+{
+    return isfinite(value) ? json_real(value) : json_null();
+}
+
+json_t *objective_to_json(const struct fly_objective *objective)
+{
+    return json_pack("{s:s, s:f, s:o}", "kind", objective_words[objective->kind], "eta", objective->eta,
+                     "max_slowdown", number_or_null(objective->max_slowdown));
+}
+
+struct fly_objective objective_from_json(struct members *members)
+{
+    struct fly_objective objective = {0};
+
+    objective.kind = (enum fly_objective_kind)members_word(members, "kind", objective_words, OBJECTIVES);
+    objective.eta = members_number(members, "eta");
+    objective.max_slowdown = members_number_or_null(members, "max_slowdown", INFINITY);
+    return objective;
+}
+
+json_t *definition_to_json(const struct job_definition *definition)
+{
+    json_t *sizes = json_array();
+
+    for (size_t i = 0; i < definition->batch_count; i++)
+        json_array_append_new(sizes, json_integer(definition->batch_sizes[i]));
+    return json_pack(
+        "{s:s, s:o, s:I, s:o, s:o, s:s, s:o, s:b, s:I, s:I, s:s, s:I, s:I, s:b, s:s, s:I, s:I, s:f, s:f}",
+        "name", definition->name, "batch_sizes", sizes, "default_batch_size",
+        (json_int_t)definition->default_batch_size, "objective", objective_to_json(&definition->objective),
+        "beta", number_or_null(definition->beta), "target", target_words[definition->target], "target_metric",
+        definition->target != JOB_NO_TARGET ? json_real(definition->target_metric) : json_null(), "trains_on",
+        (int)definition->trains_on, "max_epochs", (json_int_t)definition->max_epochs, "control_every",
+        (json_int_t)definition->control_every, "policy", definition->policy, "seed",
+        (json_int_t)definition->seed, "window", (json_int_t)definition->window, "one_at_a_time",
+        (int)definition->one_at_a_time, "generator", generator_words[definition->generator], "pruning_rounds",
+        (json_int_t)definition->pruning_rounds, "explorations", (json_int_t)definition->explorations,
+        "prior_mean", definition->prior_mean, "prior_precision", definition->prior_precision);
+}
+
+static int sizes_from_json(struct members *members, struct arena *arena,
+                           struct job_definition *out_definition)
+{
+    const json_t *list = members_array(members, "batch_sizes", JOB_BATCHES_MAX);
+    size_t count = json_array_size(list);
+    uint32_t *sizes = arena_alloc(arena, count > 0 ? count : 1, sizeof sizes[0]);
+
+    if (sizes == NULL)
+        return FLY_ENOMEM;
+    for (size_t i = 0; i < count; i++) {
+        const json_t *entry = json_array_get(list, i);
+        json_int_t size = json_integer_value(entry);
+
+        if (!json_is_integer(entry) || size <= 0 || size > UINT32_MAX)
+            members_refuse(members, "batch_sizes", "whole numbers above 0");
+        sizes[i] = (uint32_t)size;
+    }
+    out_definition->batch_sizes = sizes;
+    out_definition->batch_count = count;
+    return 0;
+}
+
+int definition_from_json(struct members *members, struct arena *arena, struct job_definition *out_definition)
+{
+    struct members objective = members_inside(members, "objective");
+    struct job_definition definition = {
+        .name = arena_strdup(arena, members_text(members, "name", JOB_NAME_MAX)),
+        .default_batch_size = (uint32_t)members_u64(members, "default_batch_size", 1, UINT32_MAX),
+        .objective = objective_from_json(&objective),
+        .beta = members_number_or_null(members, "beta", INFINITY),
+        .target = (enum job_target)members_word(members, "target", target_words, TARGETS),
+        .target_metric = members_number_or_null(members, "target_metric", NAN),
+        .trains_on = members_bool(members, "trains_on"),
+        .max_epochs = (uint32_t)members_u64(members, "max_epochs", 1, JOB_EPOCHS_MAX),
+        .control_every = (uint32_t)members_u64(members, "control_every", 0, UINT32_MAX),
+        .policy = arena_strdup(arena, members_text(members, "policy", JOB_TEXT_MAX - 1)),
+        .seed = (uint32_t)members_u64(members, "seed", 0, UINT32_MAX),
+        .window = (uint32_t)members_u64(members, "window", 0, POLICY_WINDOW_MAX),
+        .one_at_a_time = members_bool(members, "one_at_a_time"),
+        .generator = (enum generator)members_word(members, "generator", generator_words, GENERATORS),
+        .pruning_rounds = (uint32_t)members_u64(members, "pruning_rounds", 0, EXPLORATIONS_MAX),
+        .explorations = (uint32_t)members_u64(members, "explorations", 0, EXPLORATIONS_MAX),
+        .prior_mean = members_number(members, "prior_mean"),
+        .prior_precision = members_number(members, "prior_precision"),
+    };
+    int code = sizes_from_json(members, arena, &definition);
+
+    if (objective.wrong != NULL)
+        members_refuse(members, "objective", "an objective with kind, eta and max_slowdown");
+    if (code < 0 || definition.name == NULL || definition.policy == NULL)
+        return FLY_ENOMEM;
+    *out_definition = definition;
+    return 0;
+}
+
+/* ---- comparing ---- */
+
+static void describe_difference(struct buffer *text, const char *name, const json_t *before,
+                                const json_t *after)
+{
+    char *was = json_dumps(before, JSON_ENCODE_ANY | JSON_COMPACT);
+    char *is = json_dumps(after, JSON_ENCODE_ANY | JSON_COMPACT);
+
+    buffer_printf(text, "%s%s (%.60s, now %.60s)", text->length > 0 ? ", " : "", name,
+                  was != NULL ? was : "?", is != NULL ? is : "?");
+    free(was);
+    free(is);
+}
+
+int definition_compare(const struct job_definition *registered, const struct job_definition *now,
+                       struct fly_error *out_error)
+{
+    json_t *before = definition_to_json(registered), *after = definition_to_json(now), *value;
+    struct buffer text;
+    const char *name;
+    int code = before == NULL || after == NULL ? error_no_memory(out_error) : 0;
+
+    buffer_init(&text, 1 << 16);
+    json_object_foreach(before, name, value)
+    {
+        if (code == 0 && !json_equal(value, json_object_get(after, name)))
+            describe_difference(&text, name, value, json_object_get(after, name));
+    }
+    if (code == 0 && text.length > 0)
+        code = error_set(out_error, FLY_ECONFLICT,
+                         "job '%s' is on record with another definition: %.300s; use another name for it",
+                         registered->name, text.data);
+    buffer_deinit(&text);
+    json_decref(before);
+    json_decref(after);
+    return code;
+}

@@ -1,0 +1,353 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The back end over a store: the job as a whole. */
+#include "job/job_local.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "job/definition.h"
+#include "model/objective_check.h"
+
+static void local_close(void *self)
+{
+    struct job_local *local = self;
+
+    for (size_t i = 0; i < LOCAL_STATES; i++) {
+        if (local->states[i].job[0] != '\0')
+            local_forget(local, local->states[i].job);
+    }
+    store_close(local->store);
+    free(local);
+}
+
+static int local_open(const char *address, const struct job_options *options, void **out_self,
+                      struct fly_error *out_error)
+{
+    const struct store_options store_options = {.wait_s = options->wait_s, .clock = options->clock};
+    struct job_local *local = calloc(1, sizeof *local);
+    int code;
+
+    if (local == NULL)
+        return error_no_memory(out_error);
+    local->plugins = options->plugins;
+    code = store_open(address, &store_options, &local->store, out_error);
+    if (code < 0) {
+        free(local);
+        return code;
+    }
+    *out_self = local;
+    return 0;
+}
+
+/* ---- the definition ---- */
+
+static int define_within(struct local_change *change, const struct job_definition *definition,
+                         struct job_registered *out_registered, struct fly_error *out_error)
+{
+    if (!change->state->defined) {
+        *out_registered = (struct job_registered){.known = false};
+        return local_append(change, RECORD_DEFINED, 0, "", definition_to_json(definition), out_error);
+    }
+    *out_registered = (struct job_registered){.known = true, .trials = change->state->trials};
+    return definition_compare(&change->state->definition, definition, out_error);
+}
+
+static int local_define(void *self, const struct job_definition *definition,
+                        struct job_registered *out_registered, struct fly_error *out_error)
+{
+    struct job_local *local = self;
+    struct job_registered registered;
+    struct local_change change;
+    int code = job_definition_check(definition, out_error);
+
+    if (code < 0)
+        return code;
+    if (job_policy_find(definition->policy, local->plugins) == NULL)
+        return error_set(out_error, FLY_EUSAGE, "job '%s': no policy '%s' is known here", definition->name,
+                         definition->policy);
+    for (int i = 0; i < LOCAL_UNSURE_RETRIES; i++) {
+        code = local_begin(local, definition->name, true, &change, out_error);
+        if (code < 0)
+            return code;
+        code = local_finish(&change, define_within(&change, definition, &registered, out_error), out_error);
+        if (code != FLY_EUNSURE)
+            break;
+    }
+    if (code == 0)
+        *out_registered = registered;
+    return code;
+}
+
+static int check_pin(const struct job_definition *definition, const struct job_setting *setting,
+                     struct fly_error *out_error)
+{
+    if (!isnan(setting->pin_limit_w) && !objective_positive(setting->pin_limit_w))
+        return error_set(out_error, FLY_EUSAGE, "pinned power limit %g W: expected a number above 0",
+                         setting->pin_limit_w);
+    if (setting->pin_batch_size == 0)
+        return 0;
+    for (size_t i = 0; i < definition->batch_count; i++) {
+        if (definition->batch_sizes[i] == setting->pin_batch_size)
+            return 0;
+    }
+    return error_set(out_error, FLY_EUSAGE, "job '%s': batch size %u is not one of its batch sizes",
+                     definition->name, setting->pin_batch_size);
+}
+
+static int local_set(void *self, const struct job_setting *setting, struct fly_error *out_error)
+{
+    struct local_change change;
+    int code = 0;
+
+    if (setting->set_objective)
+        code = objective_check(&setting->objective, 1.0, out_error);
+    if (code == 0)
+        code = local_begin(self, setting->job, false, &change, out_error);
+    if (code != 0)
+        return code;
+    if (setting->set_pin)
+        code = check_pin(&change.state->definition, setting, out_error);
+    if (code == 0)
+        code = local_append(&change, RECORD_SET, 0, "", record_write_setting(setting), out_error);
+    return local_finish(&change, code, out_error);
+}
+
+static int local_expire_all(void *self, const char *job, uint64_t *out_expired, struct fly_error *out_error)
+{
+    struct local_change change;
+    uint64_t expired = 0;
+    int code = local_begin(self, job, false, &change, out_error);
+
+    if (code < 0)
+        return code;
+    code = local_finish(&change, local_expire(&change, &expired, out_error), out_error);
+    if (code == 0)
+        *out_expired = expired;
+    return code;
+}
+
+/* ---- looking ---- */
+
+static uint64_t count_running(const struct job_state *state)
+{
+    uint64_t running = 0;
+
+    for (size_t i = 0; i < state->open_count; i++)
+        running += !state->open[i].silent;
+    return running;
+}
+
+static int copy_definition(const struct job_definition *from, struct arena *arena,
+                           struct job_definition *out_definition, struct fly_error *out_error)
+{
+    uint32_t *sizes = arena_alloc(arena, from->batch_count, sizeof sizes[0]);
+    char *name = arena_strdup(arena, from->name), *policy = arena_strdup(arena, from->policy);
+
+    if (sizes == NULL || name == NULL || policy == NULL)
+        return error_no_memory(out_error);
+    memcpy(sizes, from->batch_sizes, from->batch_count * sizeof sizes[0]);
+    *out_definition = *from;
+    out_definition->batch_sizes = sizes;
+    out_definition->name = name;
+    out_definition->policy = policy;
+    return 0;
+}
+
+static int local_show(void *self, const char *job, struct arena *arena, struct job_shown *out_shown,
+                      struct fly_error *out_error)
+{
+    struct job_shown shown = {0};
+    struct job_state *state;
+    int code = local_look(self, job, &state, out_error);
+
+    if (code == 0)
+        code = copy_definition(&state->definition, arena, &shown.definition, out_error);
+    if (code < 0)
+        return code;
+    shown.objective = state->objective;
+    shown.control_every = state->control_every;
+    shown.pin_batch_size = state->pin_batch_size;
+    shown.pin_limit_w = state->pin_limit_w;
+    shown.trials = state->trials;
+    shown.recurrences = state->recurrences;
+    shown.running = count_running(state);
+    shown.events = state->number;
+    *out_shown = shown;
+    return 0;
+}
+
+/* A list that grows; its texts stand in the arena. */
+struct listing {
+    struct arena *arena;
+    struct job_summary *jobs;
+    size_t count, capacity;
+};
+
+static int list_one(void *context, const struct store_job *job, struct fly_error *out_error)
+{
+    struct listing *listing = context;
+
+    if (listing->count == listing->capacity) {
+        size_t capacity = listing->capacity > 0 ? 2 * listing->capacity : 16;
+        struct job_summary *jobs = arena_alloc(listing->arena, capacity, sizeof jobs[0]);
+
+        if (jobs == NULL)
+            return error_no_memory(out_error);
+        if (listing->count > 0)
+            memcpy(jobs, listing->jobs, listing->count * sizeof jobs[0]);
+        listing->jobs = jobs;
+        listing->capacity = capacity;
+    }
+    listing->jobs[listing->count] = (struct job_summary){.name = arena_strdup(listing->arena, job->name),
+                                                         .events = job->events,
+                                                         .made_us = job->made_us,
+                                                         .changed_us = job->changed_us};
+    return listing->jobs[listing->count++].name != NULL ? 0 : error_no_memory(out_error);
+}
+
+static int local_list(void *self, struct arena *arena, struct job_list *out_list, struct fly_error *out_error)
+{
+    struct job_local *local = self;
+    struct listing listing = {.arena = arena};
+    size_t kept = 0;
+    int code = store_list_jobs(local->store, list_one, &listing, out_error);
+
+    for (size_t i = 0; i < listing.count && code == 0; i++) {
+        struct job_summary *summary = &listing.jobs[i];
+        struct job_state *state;
+
+        code = local_look(local, summary->name, &state, out_error);
+        if (code == FLY_ENOTFOUND) { /* removed meanwhile */
+            code = 0;
+            continue;
+        }
+        if (code < 0)
+            break;
+        summary->policy = arena_strdup(arena, state->definition.policy);
+        summary->trials = state->trials;
+        summary->recurrences = state->recurrences;
+        summary->running = count_running(state);
+        listing.jobs[kept++] = *summary;
+    }
+    if (code == 0)
+        *out_list = (struct job_list){.jobs = listing.jobs, .count = kept};
+    return code;
+}
+
+static int local_read(void *self, const char *job, const struct store_query *query, store_visit *visit,
+                      void *state, struct fly_error *out_error)
+{
+    struct job_local *local = self;
+
+    return store_read(local->store, job, query, visit, state, out_error);
+}
+
+/* ---- in and out ---- */
+
+/* One exported line, appended and folded as it was; the definition takes the new name. */
+static int import_line(struct local_change *change, const char *line, size_t length, uint64_t number,
+                       struct fly_error *out_error)
+{
+    json_t *json = json_loadb(line, length, JSON_REJECT_DUPLICATES, NULL), *body;
+    struct members members = members_of(json);
+    struct store_event event = {.time_us = members_time_us(&members, "time_us"),
+                                .kind = members_text(&members, "kind", STORE_KIND_MAX),
+                                .trial = members_u64(&members, "trial", 0, INT64_MAX),
+                                .key = members_text(&members, "key", STORE_KEY_MAX)};
+    char *text = NULL;
+    int code = 0;
+
+    (void)members_inside(&members, "body");
+    if (members_u64(&members, "number", 1, INT64_MAX) != number)
+        members_refuse(&members, "number", "the next number");
+    if (members.wrong != NULL)
+        code = error_set(out_error, FLY_EDATA, "line %" PRIu64 ": '%s': expected %s", number, members.wrong,
+                         members.expected);
+    body = json_object_get(json, "body");
+    if (code == 0 && strcmp(event.kind, record_kind_name(RECORD_DEFINED)) == 0)
+        json_object_set_new(body, "name", json_string(change->job));
+    if (code == 0) {
+        text = json_dumps(body, JSON_COMPACT);
+        event.body = text;
+        code = text != NULL ? store_change_append(change->change, &event, &event.number, out_error)
+                            : error_no_memory(out_error);
+    }
+    if (code == 0)
+        code = job_state_fold(change->state, &event, change->local->plugins, out_error);
+    if (code == JOB_FOLD_ANEW)
+        code = local_catch_up(change, out_error);
+    free(text);
+    json_decref(json);
+    return code;
+}
+
+static int import_within(struct local_change *change, const char *text, size_t length,
+                         struct fly_error *out_error)
+{
+    const char *end = text + length;
+    int code = 0;
+
+    if (change->state->defined)
+        return error_set(out_error, FLY_ECONFLICT,
+                         "job '%s' is there already; import it under another name, or remove that one",
+                         change->job);
+    for (uint64_t number = 1; text < end && code == 0; number++) {
+        const char *newline = memchr(text, '\n', (size_t)(end - text));
+        const char *line_end = newline != NULL ? newline : end;
+
+        code = import_line(change, text, (size_t)(line_end - text), number, out_error);
+        text = newline != NULL ? newline + 1 : end;
+    }
+    if (code == 0 && !change->state->defined)
+        code = error_set(out_error, FLY_EDATA, "import of job '%s': there are no events", change->job);
+    return code;
+}
+
+static int local_import(void *self, const char *job, const char *text, size_t length,
+                        struct fly_error *out_error)
+{
+    struct local_change change;
+    int code = local_begin(self, job, true, &change, out_error);
+
+    return code < 0 ? code
+                    : local_finish(&change, import_within(&change, text, length, out_error), out_error);
+}
+
+static int local_remove(void *self, const char *job, struct fly_error *out_error)
+{
+    struct store_change *change;
+    struct job_local *local = self;
+    int code = store_change_begin(local->store, job, STORE_EXISTING_JOB, &change, out_error);
+
+    if (code < 0)
+        return code;
+    code = store_change_delete_job(change, out_error);
+    local_forget(local, job);
+    if (code < 0) {
+        store_change_rollback(change);
+        return code;
+    }
+    return store_change_commit(change, out_error);
+}
+
+const struct job_backend job_backend_local = {
+    .name = "local",
+    .open = local_open,
+    .close = local_close,
+    .define = local_define,
+    .set = local_set,
+    .propose = local_propose,
+    .profile = local_profile,
+    .heartbeat = local_heartbeat,
+    .report = local_report,
+    .end = local_end,
+    .expire = local_expire_all,
+    .list = local_list,
+    .show = local_show,
+    .read = local_read,
+    .import = local_import,
+    .remove = local_remove,
+};

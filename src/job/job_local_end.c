@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How a trial ends, by the word of whoever ran it; and what the operations on trials share. */
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "job/job_local.h"
+
+int local_past(struct local_change *change, uint64_t trial, uint32_t until_attempt,
+               struct trial_past *out_past, struct fly_error *out_error)
+{
+    const struct store_query query = {.trial = trial};
+    int code;
+
+    *out_past = trial_past_empty;
+    out_past->until_attempt = until_attempt;
+    if (trial == 0 || trial > change->state->trials)
+        return error_set(out_error, FLY_ENOTFOUND, "job '%s' has no trial %" PRIu64, change->job, trial);
+    code = store_change_read(change->change, &query, trial_past_visit, out_past, out_error);
+    if (code < 0)
+        trial_past_deinit(out_past);
+    return code < 0 ? code : 0;
+}
+
+int local_check_amounts(double energy_j, double time_s, struct fly_error *out_error)
+{
+    if (!isfinite(energy_j) || energy_j < 0.0)
+        return error_set(out_error, FLY_EDATA, "energy_j %g: expected a number from 0", energy_j);
+    if (!isfinite(time_s) || time_s < 0.0)
+        return error_set(out_error, FLY_EDATA, "time_s %g: expected a number from 0", time_s);
+    return 0;
+}
+
+/* Unknown amounts are NAN; both or neither. */
+int local_check_known_amounts(double energy_j, double time_s, struct fly_error *out_error)
+{
+    return isnan(energy_j) && isnan(time_s) ? 0 : local_check_amounts(energy_j, time_s, out_error);
+}
+
+int local_append_end(struct local_change *change, uint64_t trial, const struct ended_record *record,
+                     struct fly_error *out_error)
+{
+    char key[STORE_KEY_MAX + 1];
+
+    snprintf(key, sizeof key, "end/%" PRIu64, trial);
+    return local_append(change, RECORD_ENDED, trial, key, record_write_ended(record), out_error);
+}
+
+/* ---- end ---- */
+
+/* What the whole run took, with what the caller knows of its last attempt. */
+static void sum_up(const struct trial_past *past, const struct job_end *end, struct job_ended *out_ended)
+{
+    bool known = !isnan(end->energy_j) && end->attempt == past->attempt;
+
+    out_ended->energy_j = past->past_energy_j + (known ? end->energy_j : past->energy_j);
+    out_ended->time_s = past->past_time_s + (known ? end->time_s : past->time_s);
+}
+
+/* Its end is on record; what the whole run took may not be yet. */
+static int close_ended(struct local_change *change, const struct job_end *end, const struct trial_past *past,
+                       struct job_ended *out_ended, struct fly_error *out_error)
+{
+    struct closed_record record = {.attempt = end->attempt, .text = end->text};
+    char key[STORE_KEY_MAX + 1];
+
+    sum_up(past, end, out_ended);
+    out_ended->outcome = past->how.outcome;
+    if (past->closed || past->how.stop == JOB_STOP_NONE) { /* an end that somebody told was whole */
+        out_ended->repeated = true;
+        out_ended->energy_j = past->closed ? past->run_energy_j : past->how.energy_j;
+        out_ended->time_s = past->closed ? past->run_time_s : past->how.time_s;
+        return 0;
+    }
+    record.energy_j = out_ended->energy_j;
+    record.time_s = out_ended->time_s;
+    snprintf(key, sizeof key, "close/%" PRIu64 "/%u", end->trial, end->attempt);
+    return local_append(change, RECORD_CLOSED, end->trial, key, record_write_closed(&record), out_error);
+}
+
+static int check_end(const struct local_change *change, const struct job_end *end,
+                     const struct trial_past *past, struct fly_error *out_error)
+{
+    bool targeted = change->state->definition.target != JOB_NO_TARGET;
+
+    if (end->attempt != past->attempt)
+        return error_set(out_error, FLY_ESTATE, "job '%s': trial %" PRIu64 " is at attempt %u, not %u",
+                         change->job, end->trial, past->attempt, end->attempt);
+    if (end->outcome == TRIAL_REACHED && targeted)
+        return error_set(out_error, FLY_ESTATE,
+                         "job '%s': no report of trial %" PRIu64 " reached the target; report that epoch",
+                         change->job, end->trial);
+    if (end->outcome == TRIAL_REFUSED && past->epochs_done > 0)
+        return error_set(out_error, FLY_ESTATE, "job '%s': trial %" PRIu64 " has run; it was not refused",
+                         change->job, end->trial);
+    return 0;
+}
+
+static int end_within(struct local_change *change, const struct job_end *end, struct job_ended *out_ended,
+                      struct fly_error *out_error)
+{
+    struct ended_record record = {.outcome = end->outcome, .attempt = end->attempt, .text = end->text};
+    struct trial_past past;
+    int code = local_past(change, end->trial, 0, &past, out_error);
+
+    if (code < 0)
+        return code;
+    *out_ended = (struct job_ended){.outcome = end->outcome};
+    if (past.ended) {
+        code = close_ended(change, end, &past, out_ended, out_error);
+    } else {
+        code = check_end(change, end, &past, out_error);
+        sum_up(&past, end, out_ended);
+        record.epochs = past.epochs_done;
+        record.metric = past.metric;
+        record.energy_j = out_ended->energy_j;
+        record.time_s = out_ended->time_s;
+        if (code == 0)
+            code = local_append_end(change, end->trial, &record, out_error);
+    }
+    trial_past_deinit(&past);
+    return code < 0 ? code : local_expire(change, NULL, out_error);
+}
+
+int local_end(void *self, const struct job_end *end, struct job_ended *out_ended, struct fly_error *out_error)
+{
+    struct local_change change;
+    struct job_ended ended;
+    int code = local_check_known_amounts(end->energy_j, end->time_s, out_error);
+
+    if (code == 0 && ((int)end->outcome < 0 || end->outcome >= TRIAL_EXPIRED || end->attempt == 0))
+        code = error_set(out_error, FLY_EUSAGE,
+                         "end of a trial: expected an outcome other than expiry, and an "
+                         "attempt from 1");
+    if (code == 0 && end->text != NULL && strlen(end->text) > JOB_WHY_MAX)
+        code = error_set(out_error, FLY_ELIMIT, "end of a trial: a text longer than %d bytes", JOB_WHY_MAX);
+    if (code < 0)
+        return code;
+    for (int i = 0; i < LOCAL_UNSURE_RETRIES; i++) {
+        code = local_begin(self, end->job, false, &change, out_error);
+        if (code < 0)
+            return code;
+        code = local_finish(&change, end_within(&change, end, &ended, out_error), out_error);
+        if (code != FLY_EUNSURE)
+            break;
+    }
+    if (code == 0)
+        *out_ended = ended;
+    return code;
+}

@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a trial is to run: its proposal, and the choice from its profile. Each is one change. */
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "job/job_local.h"
+
+/* ---- propose ---- */
+
+/* What a trial's attempt is told, from what stands in the log. */
+static int tell_proposal(struct local_change *change, uint64_t trial, uint32_t attempt,
+                         struct job_proposal *out_proposal, struct fly_error *out_error)
+{
+    const struct job_definition *definition = &change->state->definition;
+    struct trial_past past;
+    int code = local_past(change, trial, attempt, &past, out_error);
+
+    if (code < 0)
+        return code;
+    *out_proposal = (struct job_proposal){
+        .trial = trial,
+        .attempt = attempt,
+        .recurrence = past.record.recurrence,
+        .try_number = past.record.try_number,
+        .last_try = past.record.last_try,
+        .batch_size = past.record.batch_size,
+        .local_batch_size = past.record.batch_size / change->state->lines[past.record.line].world_size,
+        .limit_w = past.limit_w,
+        .wants_profile = past.record.wants_profile && !past.profiled,
+        .stops_at_target = definition->target != JOB_NO_TARGET && !definition->trains_on,
+        .epochs = past.epochs > 0 ? past.epochs : definition->max_epochs,
+        .epochs_done = past.epochs_done,
+        .energy_j = past.past_energy_j,
+        .time_s = past.past_time_s,
+        .reason = past.record.reason,
+    };
+    snprintf(out_proposal->why, sizeof out_proposal->why, "%s", past.record.why);
+    trial_past_deinit(&past);
+    return 0;
+}
+
+static int append_attempt(struct local_change *change, uint64_t trial, uint32_t attempt,
+                          const struct job_question *question, struct fly_error *out_error)
+{
+    const struct attempt_record record = {attempt, question->origin.user, question->origin.account,
+                                          question->origin.host};
+    char key[STORE_KEY_MAX + 1] = "";
+
+    if (question->request != NULL && question->request[0] != '\0')
+        snprintf(key, sizeof key, "request/%s", question->request);
+    return local_append(change, RECORD_ATTEMPT, trial, key, record_write_attempt(&record), out_error);
+}
+
+/* The open trial of a run, the newest first. */
+static struct job_trial *find_run(const struct job_state *state, const char *run)
+{
+    for (size_t i = state->open_count; i-- > 0 && run != NULL && run[0] != '\0';) {
+        if (strcmp(state->open[i].run, run) == 0)
+            return &state->open[i];
+    }
+    return NULL;
+}
+
+static int append_refusal(struct local_change *change, uint64_t trial, struct fly_error *out_error)
+{
+    const struct ended_record record = {
+        .outcome = TRIAL_REFUSED, .stop = JOB_STOP_COST, .attempt = 1, .metric = NAN};
+    char key[STORE_KEY_MAX + 1];
+
+    snprintf(key, sizeof key, "end/%" PRIu64, trial);
+    return local_append(change, RECORD_ENDED, trial, key, record_write_ended(&record), out_error);
+}
+
+/* Decides until a trial may run; those that may not are on record all the same. */
+static int propose_new(struct local_change *change, const struct job_question *question, uint64_t *out_trial,
+                       struct fly_error *out_error)
+{
+    struct decision decision = {.refused = true};
+    int code = 0;
+
+    for (int i = 0; i < JOB_PROPOSALS_AT_ONCE && decision.refused && code == 0; i++) {
+        code = decide_proposal(change->state, question, change->now_us, &decision, out_error);
+        if (code < 0)
+            break;
+        *out_trial = change->state->trials + 1;
+        decision.record.why = decision.why;
+        decision.record.numbers =
+            decision_numbers(change->state, &change->state->lines[decision.record.line]);
+        code = local_append(change, RECORD_PROPOSED, *out_trial, "", record_write_proposed(&decision.record),
+                            out_error);
+        if (code == 0 && decision.refused)
+            code = append_refusal(change, *out_trial, out_error);
+    }
+    if (code == 0 && decision.refused)
+        code = error_set(out_error, FLY_EEXHAUSTED,
+                         "job '%s': %d trials in a row could not run one epoch below their bound; raise beta",
+                         change->job, JOB_PROPOSALS_AT_ONCE);
+    return code;
+}
+
+/* Whether that request was answered before: 1, 0 or an error. */
+static int find_request(struct local_change *change, const struct job_question *question, uint64_t *out_trial,
+                        uint32_t *out_attempt, struct fly_error *out_error)
+{
+    struct attempt_record record;
+    struct members members;
+    char key[STORE_KEY_MAX + 1];
+    json_t *body;
+    int found;
+
+    if (question->request == NULL || question->request[0] == '\0')
+        return 0;
+    snprintf(key, sizeof key, "request/%s", question->request);
+    found = local_find(change, key, out_trial, &body, out_error);
+    if (found != 1)
+        return found;
+    members = members_of(body);
+    record_read_attempt(&members, &record);
+    *out_attempt = record.attempt;
+    json_decref(body);
+    return 1;
+}
+
+static int propose_within(struct local_change *change, const struct job_question *question,
+                          struct job_proposal *out_proposal, struct fly_error *out_error)
+{
+    const struct job_trial *running;
+    uint64_t trial = 0;
+    uint32_t attempt = 1;
+    int code = find_request(change, question, &trial, &attempt, out_error);
+
+    if (code == 1)
+        return tell_proposal(change, trial, attempt, out_proposal, out_error);
+    if (code == 0)
+        code = local_expire(change, NULL, out_error);
+    if (code < 0)
+        return code;
+    running = find_run(change->state, question->run);
+    if (running != NULL) {
+        trial = running->number;
+        attempt = running->attempt + 1;
+    } else {
+        code = propose_new(change, question, &trial, out_error);
+    }
+    if (code == 0)
+        code = append_attempt(change, trial, attempt, question, out_error);
+    return code < 0 ? code : tell_proposal(change, trial, attempt, out_proposal, out_error);
+}
+
+int local_propose(void *self, const struct job_question *question, struct job_proposal *out_proposal,
+                  struct fly_error *out_error)
+{
+    bool known_again = question->request != NULL && question->request[0] != '\0';
+    struct job_proposal proposal;
+    struct local_change change;
+    int code = decide_check(question, out_error);
+
+    if (code < 0)
+        return code;
+    for (int i = 0; i < LOCAL_UNSURE_RETRIES; i++) {
+        code = local_begin(self, question->job, false, &change, out_error);
+        if (code < 0)
+            return code;
+        code = local_finish(&change, propose_within(&change, question, &proposal, out_error), out_error);
+        if (code != FLY_EUNSURE || !known_again)
+            break;
+    }
+    if (code == 0)
+        *out_proposal = proposal;
+    return code;
+}
+
+/* ---- profile ---- */
+
+static int repeat_profile(json_t *body, struct job_choice *out_choice)
+{
+    struct members members = members_of(body);
+
+    *out_choice = (struct job_choice){.limit_w = members_number(&members, "limit_w"),
+                                      .epochs = (uint32_t)members_u64(&members, "epochs", 0, JOB_EPOCHS_MAX),
+                                      .repeated = true};
+    if (out_choice->epochs == 0 && !members_bool(&members, "refused"))
+        out_choice->epochs = JOB_EPOCHS_MAX;
+    json_decref(body);
+    return members.wrong == NULL ? 0 : FLY_EDATA;
+}
+
+static int append_profile(struct local_change *change, const struct job_profile *profile, const char *key,
+                          struct job_choice *out_choice, struct fly_error *out_error)
+{
+    const struct job_trial *trial = job_state_trial(change->state, profile->trial);
+    static _Thread_local struct profiled_record record; /* too large for a stack */
+    int code;
+
+    if (trial == NULL || !trial->wants_profile)
+        return error_set(out_error, FLY_ESTATE, "job '%s': trial %" PRIu64 " %s", change->job, profile->trial,
+                         trial == NULL ? "does not run" : "wants no profile");
+    record =
+        (struct profiled_record){.count = profile->point_count, .units_per_epoch = profile->units_per_epoch};
+    memcpy(record.points, profile->points, profile->point_count * sizeof record.points[0]);
+    code = decide_profile(change->state, trial, &record, out_error);
+    if (code < 0)
+        return code;
+    *out_choice = (struct job_choice){
+        .limit_w = record.limit_w,
+        .epochs = record.epochs > 0 || record.refused ? record.epochs : change->state->definition.max_epochs};
+    return local_append(change, RECORD_PROFILED, profile->trial, key, record_write_profiled(&record),
+                        out_error);
+}
+
+static int profile_within(struct local_change *change, const struct job_profile *profile,
+                          struct job_choice *out_choice, struct fly_error *out_error)
+{
+    char key[STORE_KEY_MAX + 1];
+    json_t *body;
+    int found;
+
+    snprintf(key, sizeof key, "profile/%" PRIu64, profile->trial);
+    found = local_find(change, key, NULL, &body, out_error);
+    if (found < 0)
+        return found;
+    if (found == 1) {
+        found = repeat_profile(body, out_choice);
+        out_choice->epochs = out_choice->epochs < change->state->definition.max_epochs
+                                 ? out_choice->epochs
+                                 : change->state->definition.max_epochs;
+        return found;
+    }
+    found = local_expire(change, NULL, out_error);
+    return found < 0 ? found : append_profile(change, profile, key, out_choice, out_error);
+}
+
+int local_profile(void *self, const struct job_profile *profile, struct job_choice *out_choice,
+                  struct fly_error *out_error)
+{
+    struct local_change change;
+    struct job_choice choice;
+    int code;
+
+    if (profile->point_count == 0 || profile->point_count > JOB_LIMITS_MAX)
+        return error_set(out_error, FLY_EUSAGE, "a profile of %zu points: expected 1 to %d",
+                         profile->point_count, JOB_LIMITS_MAX);
+    if (!isfinite(profile->units_per_epoch) || profile->units_per_epoch < 0.0)
+        return error_set(out_error, FLY_EUSAGE, "units_per_epoch %g: expected a number, 0 for unknown",
+                         profile->units_per_epoch);
+    for (int i = 0; i < LOCAL_UNSURE_RETRIES; i++) {
+        code = local_begin(self, profile->job, false, &change, out_error);
+        if (code < 0)
+            return code;
+        code = local_finish(&change, profile_within(&change, profile, &choice, out_error), out_error);
+        if (code != FLY_EUNSURE)
+            break;
+    }
+    if (code == 0)
+        *out_choice = choice;
+    return code;
+}

@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How a trial goes on, and how it ends. Each operation is one change. */
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "job/job_local.h"
+
+/* ---- heartbeat ---- */
+
+int local_heartbeat(void *self, const struct job_beat *beat, struct fly_error *out_error)
+{
+    const struct heartbeat_record record = {beat->attempt, beat->energy_j, beat->time_s};
+    const struct job_trial *trial;
+    struct local_change change;
+    int code = local_check_known_amounts(beat->energy_j, beat->time_s, out_error);
+
+    if (code == 0)
+        code = local_begin(self, beat->job, false, &change, out_error);
+    if (code != 0)
+        return code;
+    trial = job_state_trial(change.state, beat->trial);
+    if (trial == NULL)
+        code = error_set(out_error, beat->trial - 1 < change.state->trials ? FLY_ESTATE : FLY_ENOTFOUND,
+                         "job '%s': trial %" PRIu64 " does not run", beat->job, beat->trial);
+    else if (trial->attempt != beat->attempt)
+        code = error_set(out_error, FLY_ESTATE, "job '%s': trial %" PRIu64 " is at attempt %u, not %u",
+                         beat->job, beat->trial, trial->attempt, beat->attempt);
+    /* Its own sign comes first, or it would expire itself. */
+    if (code == 0)
+        code = local_append(&change, RECORD_HEARTBEAT, beat->trial, "", record_write_heartbeat(&record),
+                            out_error);
+    if (code == 0)
+        code = local_expire(&change, NULL, out_error);
+    return local_finish(&change, code, out_error);
+}
+
+/* ---- report ---- */
+
+static bool same_number(double a, double b)
+{
+    return a == b || (isnan(a) && isnan(b));
+}
+
+/* That report is on record: the same again, or a contradiction. */
+static int repeat_report(struct local_change *change, const struct job_epoch *epoch, json_t *body,
+                         struct job_answered *out_answered, struct fly_error *out_error)
+{
+    struct members members = members_of(body);
+    struct epoch_record record;
+
+    record_read_epoch(&members, &record);
+    json_decref(body);
+    if (members.wrong != NULL)
+        return error_set(out_error, FLY_EDATA, "job '%s': a report on record cannot be read", change->job);
+    if (!same_number(record.metric, epoch->metric) || record.energy_j != epoch->energy_j ||
+        record.time_s != epoch->time_s)
+        return error_set(out_error, FLY_ECONFLICT,
+                         "job '%s': epoch %u of trial %" PRIu64 ", attempt %u is on record with metric %g, "
+                         "%.17g J and %.17g s; the first report stays",
+                         change->job, epoch->epoch, epoch->trial, epoch->attempt, record.metric,
+                         record.energy_j, record.time_s);
+    *out_answered = (struct job_answered){.answer = record.answer,
+                                          .stop = record.stop,
+                                          .repeated = true,
+                                          .late = record.late,
+                                          .epochs = record.epochs,
+                                          .energy_j = record.total_energy_j,
+                                          .time_s = record.total_time_s};
+    return 0;
+}
+
+static int append_epoch(struct local_change *change, const struct job_epoch *epoch,
+                        const struct epoch_record *record, struct job_answered *out_answered,
+                        struct fly_error *out_error)
+{
+    char key[STORE_KEY_MAX + 1];
+
+    snprintf(key, sizeof key, "epoch/%" PRIu64 "/%u/%u", epoch->trial, epoch->attempt, epoch->epoch);
+    *out_answered = (struct job_answered){.answer = record->answer,
+                                          .stop = record->stop,
+                                          .late = record->late,
+                                          .epochs = record->epochs,
+                                          .energy_j = record->total_energy_j,
+                                          .time_s = record->total_time_s};
+    return local_append(change, RECORD_EPOCH, epoch->trial, key, record_write_epoch(record), out_error);
+}
+
+/* A report of a trial that has ended, or of an attempt that was given up: kept, and that is all. */
+static int report_in_vain(struct local_change *change, const struct job_epoch *epoch,
+                          struct job_answered *out_answered, struct fly_error *out_error)
+{
+    struct epoch_record record = {.attempt = epoch->attempt,
+                                  .epoch = epoch->epoch,
+                                  .metric = epoch->metric,
+                                  .energy_j = epoch->energy_j,
+                                  .time_s = epoch->time_s,
+                                  .answer = JOB_STOP,
+                                  .stop = JOB_STOP_ENDED,
+                                  .late = true};
+    struct trial_past past;
+    int code = local_past(change, epoch->trial, 0, &past, out_error);
+
+    if (code < 0)
+        return code;
+    record.total_energy_j = past.past_energy_j + past.energy_j;
+    record.total_time_s = past.past_time_s + past.time_s;
+    if (epoch->attempt > past.attempt)
+        code = error_set(out_error, FLY_ESTATE, "job '%s': trial %" PRIu64 " has %u attempts, and no %u",
+                         change->job, epoch->trial, past.attempt, epoch->attempt);
+    trial_past_deinit(&past);
+    return code < 0 ? code : append_epoch(change, epoch, &record, out_answered, out_error);
+}
+
+static int check_order(const struct local_change *change, const struct job_trial *trial,
+                       const struct job_epoch *epoch, struct fly_error *out_error)
+{
+    if (!trial->reported)
+        return 0;
+    if (epoch->epoch <= trial->epochs_done)
+        return error_set(out_error, FLY_EDATA,
+                         "job '%s': epoch %u of trial %" PRIu64 " after epoch %u: expected a later one",
+                         change->job, epoch->epoch, epoch->trial, trial->epochs_done);
+    if (epoch->energy_j < trial->energy_j || epoch->time_s < trial->time_s)
+        return error_set(out_error, FLY_EDATA,
+                         "job '%s': trial %" PRIu64 " had taken %g J and %g s, and now %g J and %g s: "
+                         "report sums since the attempt's start",
+                         change->job, epoch->trial, trial->energy_j, trial->time_s, epoch->energy_j,
+                         epoch->time_s);
+    return 0;
+}
+
+/* What the answer brings to its end, if it does. */
+static bool ends_with(const struct job_definition *definition, enum job_stop stop,
+                      enum trial_outcome *out_outcome)
+{
+    switch (stop) {
+    case JOB_STOP_TARGET:
+        *out_outcome = TRIAL_REACHED;
+        return true;
+    case JOB_STOP_EPOCHS:
+        *out_outcome = definition->target == JOB_NO_TARGET ? TRIAL_REACHED : TRIAL_NOT_REACHED;
+        return true;
+    case JOB_STOP_COST:
+    case JOB_STOP_DEADLINE:
+        *out_outcome = TRIAL_STOPPED;
+        return true;
+    case JOB_STOP_NONE:
+    case JOB_STOP_ENDED:
+        break;
+    }
+    return false;
+}
+
+static int report_open(struct local_change *change, const struct job_trial *trial,
+                       const struct job_epoch *epoch, struct job_answered *out_answered,
+                       struct fly_error *out_error)
+{
+    struct epoch_record record = {.attempt = epoch->attempt,
+                                  .epoch = epoch->epoch,
+                                  .metric = epoch->metric,
+                                  .energy_j = epoch->energy_j,
+                                  .time_s = epoch->time_s,
+                                  .late = trial->lost,
+                                  .total_energy_j = trial->past_energy_j + epoch->energy_j,
+                                  .total_time_s = trial->past_time_s + epoch->time_s};
+    struct ended_record end = {.attempt = epoch->attempt,
+                               .epochs = epoch->epoch,
+                               .metric = epoch->metric,
+                               .energy_j = record.total_energy_j,
+                               .time_s = record.total_time_s};
+    bool decided = trial->decided;
+    int code = check_order(change, trial, epoch, out_error);
+
+    if (code == 0)
+        code = decide_report(change->state, trial, change->now_us, &record, out_error);
+    if (code == 0)
+        code = append_epoch(change, epoch, &record, out_answered, out_error);
+    if (code < 0 || decided || !ends_with(&change->state->definition, record.stop, &end.outcome))
+        return code;
+    end.stop = record.stop;
+    return local_append_end(change, epoch->trial, &end, out_error);
+}
+
+static int report_within(struct local_change *change, const struct job_epoch *epoch,
+                         struct job_answered *out_answered, struct fly_error *out_error)
+{
+    const struct job_trial *trial;
+    char key[STORE_KEY_MAX + 1];
+    json_t *body;
+    int code;
+
+    snprintf(key, sizeof key, "epoch/%" PRIu64 "/%u/%u", epoch->trial, epoch->attempt, epoch->epoch);
+    code = local_find(change, key, NULL, &body, out_error);
+    if (code != 0)
+        return code < 0 ? code : repeat_report(change, epoch, body, out_answered, out_error);
+    trial = job_state_trial(change->state, epoch->trial);
+    if (trial != NULL && epoch->attempt == trial->attempt)
+        code = report_open(change, trial, epoch, out_answered, out_error);
+    else
+        code = report_in_vain(change, epoch, out_answered, out_error);
+    /* Its own sign came first, or it would expire itself. */
+    return code < 0 ? code : local_expire(change, NULL, out_error);
+}
+
+int local_report(void *self, const struct job_epoch *epoch, struct job_answered *out_answered,
+                 struct fly_error *out_error)
+{
+    struct job_answered answered;
+    struct local_change change;
+    int code = local_check_amounts(epoch->energy_j, epoch->time_s, out_error);
+
+    if (code == 0 && isinf(epoch->metric))
+        code = error_set(out_error, FLY_EDATA, "metric %g: expected a finite number, or none", epoch->metric);
+    if (code == 0 && (epoch->epoch == 0 || epoch->epoch > JOB_EPOCHS_MAX || epoch->attempt == 0))
+        code = error_set(out_error, FLY_EUSAGE, "epoch %u, attempt %u: expected numbers from 1", epoch->epoch,
+                         epoch->attempt);
+    if (code < 0)
+        return code;
+    for (int i = 0; i < LOCAL_UNSURE_RETRIES; i++) {
+        code = local_begin(self, epoch->job, false, &change, out_error);
+        if (code < 0)
+            return code;
+        code = local_finish(&change, report_within(&change, epoch, &answered, out_error), out_error);
+        if (code != FLY_EUNSURE)
+            break;
+    }
+    if (code == 0)
+        *out_answered = answered;
+    return code;
+}

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Every way of keeping jobs stands here and nowhere else. */
+#include <string.h>
+
+#include "job/job.h"
+
+const struct job_backend *const job_backends[] = {&job_backend_local, NULL};
+
+/* What is no store's address, though no back end takes it yet. */
+static const char *const services[] = {"http://", "https://", "unix:", NULL};
+
+static bool begins_with(const char *address, const char *const *prefixes)
+{
+    for (; prefixes != NULL && *prefixes != NULL; prefixes++) {
+        if (strncmp(address, *prefixes, strlen(*prefixes)) == 0)
+            return true;
+    }
+    return false;
+}
+
+int jobs_open(const char *address, const struct job_options *options, struct jobs *out_jobs,
+              struct fly_error *out_error)
+{
+    static const struct job_options defaults = {0};
+    const char *text = address != NULL ? address : "";
+    const struct job_backend *chosen = NULL;
+    void *self;
+    int code;
+
+    for (const struct job_backend *const *backend = job_backends; *backend != NULL; backend++) {
+        bool any = (*backend)->prefixes == NULL && chosen == NULL && !begins_with(text, services);
+
+        if (any || begins_with(text, (*backend)->prefixes))
+            chosen = *backend;
+    }
+    if (chosen == NULL)
+        return error_set(out_error, FLY_EUNSUPPORTED,
+                         "store '%.200s': services are not built in; give a path or postgresql://...", text);
+    code = chosen->open(address, options != NULL ? options : &defaults, &self, out_error);
+    if (code == 0)
+        *out_jobs = (struct jobs){.backend = chosen, .self = self};
+    return code;
+}
+
+void jobs_close(struct jobs *jobs)
+{
+    if (jobs->backend != NULL)
+        jobs->backend->close(jobs->self);
+    *jobs = (struct jobs){0};
+}

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef FLYBALL_JOB_TRIAL_PAST_H
+#define FLYBALL_JOB_TRIAL_PAST_H
+
+#include "job/job_record.h"
+#include "store/store.h"
+
+/*
+ * One trial from its own events, whether it runs or ended long ago. Feed it the
+ * trial's events in order:
+ *
+ *     struct trial_past past = trial_past_empty;
+ *     store_read(store, job, &(struct store_query){.trial = 7}, trial_past_visit, &past, out_error);
+ *     ... past.proposed == NULL: there is no such trial ...
+ *     trial_past_deinit(&past);
+ */
+struct trial_past {
+    json_t *proposed;              /* owned; the texts of `record` stand in it */
+    struct proposed_record record; /* without hardware */
+    int64_t proposed_us;
+    json_t *attempted; /* owned; the texts of `origin` */
+    struct attempt_record origin;
+    uint32_t until_attempt; /* 0: all; else nothing after this attempt began is read */
+    uint32_t attempt;       /* the newest */
+    double past_energy_j;   /* of earlier attempts */
+    double past_time_s;
+    double energy_j; /* of the newest attempt, as far as reported */
+    double time_s;
+    uint32_t epochs_done;
+    double metric;
+    bool profiled;
+    double limit_w;  /* NAN: unknown */
+    uint32_t epochs; /* it may run; 0: not known */
+    bool expired;
+    bool ended;              /* but for expiry */
+    json_t *end;             /* owned; the text of `how` */
+    struct ended_record how; /* the newest end, expiry included */
+    int64_t ended_us;
+    bool closed;
+    double run_energy_j; /* of the whole run, once closed */
+    double run_time_s;
+};
+
+extern const struct trial_past trial_past_empty;
+
+store_visit trial_past_visit;
+
+void trial_past_deinit(struct trial_past *past);
+
+#endif

@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "job_fixture.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+const double job_fixture_limits_w[FIXTURE_LIMITS] = {100, 150, 200};
+static const uint32_t batch_sizes[] = {8, 16, 32, 64, 128};
+
+static struct wall_time virtual_date(void *state)
+{
+    const struct job_fixture *fixture = state;
+
+    return (struct wall_time){fixture->now_us * 1000};
+}
+
+static struct mono_time virtual_now(void *state)
+{
+    const struct job_fixture *fixture = state;
+
+    return (struct mono_time){fixture->now_us * 1000};
+}
+
+void job_fixture_open(struct job_fixture *fixture)
+{
+    struct fly_error error;
+
+    *fixture = (struct job_fixture){.now_us = 1700000000000000};
+    /* In memory where that is a file system: what is tested here is not the disk. */
+    snprintf(fixture->directory, sizeof fixture->directory, "%s/flyball-job-XXXXXX",
+             access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp");
+    assert_non_null(mkdtemp(fixture->directory));
+    snprintf(fixture->path, sizeof fixture->path, "%s/store.sqlite", fixture->directory);
+    fixture->clock =
+        (struct clock){.name = "virtual", .now = virtual_now, .date = virtual_date, .state = fixture};
+    fixture->options = (struct job_options){.clock = &fixture->clock};
+    check_fine(jobs_open(fixture->path, &fixture->options, &fixture->jobs, &error), error);
+}
+
+void job_fixture_reopen(struct job_fixture *fixture)
+{
+    struct fly_error error;
+
+    jobs_close(&fixture->jobs);
+    check_fine(jobs_open(fixture->path, &fixture->options, &fixture->jobs, &error), error);
+}
+
+void job_fixture_close(struct job_fixture *fixture)
+{
+    static const char *const endings[] = {"", "-wal", "-shm"};
+    char path[FIXTURE_PATH_MAX + 32];
+
+    jobs_close(&fixture->jobs);
+    for (size_t i = 0; i < COUNT(endings); i++) {
+        snprintf(path, sizeof path, "%s%s", fixture->path, endings[i]);
+        unlink(path);
+    }
+    rmdir(fixture->directory);
+}
+
+struct job_definition job_fixture_definition(const char *name)
+{
+    struct job_definition definition = job_definition_default;
+
+    definition.name = name;
+    definition.batch_sizes = batch_sizes;
+    definition.batch_count = COUNT(batch_sizes);
+    definition.default_batch_size = 32;
+    definition.objective = (struct fly_objective){FLY_OBJECTIVE_COST, 0.5, INFINITY};
+    definition.target = JOB_AT_LEAST;
+    definition.target_metric = 0.9;
+    definition.max_epochs = 20;
+    return definition;
+}
+
+struct job_question job_fixture_question(const char *job)
+{
+    return (struct job_question){.job = job,
+                                 .request = "",
+                                 .run = "",
+                                 .submission = "",
+                                 .hardware = {.gpu_model = "Test GPU",
+                                              .gpu_count = 1,
+                                              .gpu_memory_bytes = (uint64_t)16 << 30,
+                                              .world_size = 1,
+                                              .limits_w = job_fixture_limits_w,
+                                              .limit_count = FIXTURE_LIMITS},
+                                 .origin = {"ada", "physics", "node1"}};
+}
+
+void job_fixture_define(struct job_fixture *fixture, const struct job_definition *definition)
+{
+    struct job_registered registered;
+    struct fly_error error;
+
+    check_fine(fixture->jobs.backend->define(fixture->jobs.self, definition, &registered, &error), error);
+}
+
+struct job_proposal job_fixture_propose(struct job_fixture *fixture, const struct job_question *question)
+{
+    struct job_proposal proposal;
+    struct fly_error error;
+
+    check_fine(fixture->jobs.backend->propose(fixture->jobs.self, question, &proposal, &error), error);
+    return proposal;
+}
+
+struct job_choice job_fixture_profile(struct job_fixture *fixture, const char *job, uint64_t trial)
+{
+    static const struct fly_power_point points[FIXTURE_LIMITS] = {
+        {100, 95, 14}, {150, 130, 10.5}, {200, 185, 10}};
+    const struct job_profile profile = {
+        .job = job, .trial = trial, .points = points, .point_count = FIXTURE_LIMITS, .units_per_epoch = 1.0};
+    struct job_choice choice;
+    struct fly_error error;
+
+    check_fine(fixture->jobs.backend->profile(fixture->jobs.self, &profile, &choice, &error), error);
+    return choice;
+}
+
+struct job_answered job_fixture_report(struct job_fixture *fixture, const struct job_epoch *epoch)
+{
+    struct job_answered answered;
+    struct fly_error error;
+
+    check_fine(fixture->jobs.backend->report(fixture->jobs.self, epoch, &answered, &error), error);
+    return answered;
+}
+
+struct job_ended job_fixture_end(struct job_fixture *fixture, const struct job_end *end)
+{
+    struct job_ended ended;
+    struct fly_error error;
+
+    check_fine(fixture->jobs.backend->end(fixture->jobs.self, end, &ended, &error), error);
+    return ended;
+}
+
+struct job_answered job_fixture_train(struct job_fixture *fixture, const struct job_question *question,
+                                      uint32_t epochs, double epoch_j, double epoch_s, double metric,
+                                      struct job_proposal *out_proposal)
+{
+    struct job_proposal proposal = job_fixture_propose(fixture, question);
+    struct job_answered answered = {0};
+
+    if (proposal.wants_profile)
+        job_fixture_profile(fixture, question->job, proposal.trial);
+    for (uint32_t i = 1; i <= epochs && answered.answer == JOB_GO_ON; i++) {
+        fixture->now_us += (int64_t)(1e6 * epoch_s);
+        answered = job_fixture_report(fixture, &(struct job_epoch){.job = question->job,
+                                                                   .trial = proposal.trial,
+                                                                   .attempt = proposal.attempt,
+                                                                   .epoch = proposal.epochs_done + i,
+                                                                   .metric = i == epochs ? metric : 0.0,
+                                                                   .energy_j = epoch_j * i,
+                                                                   .time_s = epoch_s * i});
+    }
+    if (out_proposal != NULL)
+        *out_proposal = proposal;
+    return answered;
+}
+
+struct counting {
+    const char *kind;
+    size_t count;
+};
+
+static int count_event(void *context, const struct store_event *event, struct fly_error *out_error)
+{
+    struct counting *counting = context;
+
+    (void)out_error;
+    counting->count += strcmp(event->kind, counting->kind) == 0;
+    return 0;
+}
+
+size_t job_fixture_count(struct job_fixture *fixture, const char *job, const char *kind, uint64_t trial)
+{
+    const struct store_query query = {.trial = trial};
+    struct counting counting = {.kind = kind};
+    struct fly_error error;
+
+    check_fine(fixture->jobs.backend->read(fixture->jobs.self, job, &query, count_event, &counting, &error),
+               error);
+    return counting.count;
+}

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef FLYBALL_TESTS_JOB_FIXTURE_H
+#define FLYBALL_TESTS_JOB_FIXTURE_H
+
+/* Jobs in a store of their own, in virtual time, and the calls on them that must succeed. */
+#include "test.h"
+
+#include "base/clock.h"
+#include "job/job.h"
+#include "job/job_local.h"
+
+enum { FIXTURE_PATH_MAX = 256, FIXTURE_LIMITS = 3 };
+
+struct job_fixture {
+    char directory[FIXTURE_PATH_MAX];
+    char path[FIXTURE_PATH_MAX + 16];
+    int64_t now_us; /* the store's clock */
+    struct clock clock;
+    struct jobs jobs;
+    struct job_options options;
+};
+
+extern const double job_fixture_limits_w[FIXTURE_LIMITS]; /* 100, 150, 200 */
+
+void job_fixture_open(struct job_fixture *fixture);
+void job_fixture_close(struct job_fixture *fixture);
+
+/* Another handle on the same store, as a process that has just started would have. */
+void job_fixture_reopen(struct job_fixture *fixture);
+
+/* Batch sizes 8 to 128, default 32, target 0.9 in 20 epochs, cost:0.5. */
+struct job_definition job_fixture_definition(const char *name);
+
+/* One GPU of 200 W and 16 GiB. */
+struct job_question job_fixture_question(const char *job);
+
+void job_fixture_define(struct job_fixture *fixture, const struct job_definition *definition);
+struct job_proposal job_fixture_propose(struct job_fixture *fixture, const struct job_question *question);
+
+/* A profile per epoch in which 150 W is the best by cost. */
+struct job_choice job_fixture_profile(struct job_fixture *fixture, const char *job, uint64_t trial);
+struct job_answered job_fixture_report(struct job_fixture *fixture, const struct job_epoch *epoch);
+struct job_ended job_fixture_end(struct job_fixture *fixture, const struct job_end *end);
+
+/* Proposes, profiles where wanted, and reports `epochs` epochs of `epoch_j` and `epoch_s`, the last with
+ * `metric`; the others have 0. Returns the last answer. */
+struct job_answered job_fixture_train(struct job_fixture *fixture, const struct job_question *question,
+                                      uint32_t epochs, double epoch_j, double epoch_s, double metric,
+                                      struct job_proposal *out_proposal);
+
+/* How many events of a kind a trial (0: any) has. */
+size_t job_fixture_count(struct job_fixture *fixture, const char *job, const char *kind, uint64_t trial);
+
+/* What the backend's function returned, with the text it gave. */
+#define check_fine(call, error)                      \
+    do {                                             \
+        (error).text[0] = '\0';                      \
+        if ((call) < 0)                              \
+            fail_msg("%s: %s", #call, (error).text); \
+    } while (0)
+#define check_fails(call, expected, error, words) \
+    do {                                          \
+        (error).text[0] = '\0';                   \
+        assert_int_equal((call), (expected));     \
+        check_contains((error).text, (words));    \
+    } while (0)
+
+#endif

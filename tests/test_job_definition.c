@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Definitions of recurring jobs: registered once, compared from then on, listed, exported and removed. */
+#include "job_fixture.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+static struct job_fixture fixture;
+
+static int setup(void **state)
+{
+    (void)state;
+    job_fixture_open(&fixture);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    job_fixture_close(&fixture);
+    return 0;
+}
+
+static const struct job_backend *at(void)
+{
+    return fixture.jobs.backend;
+}
+
+static void test_define(void **state)
+{
+    struct job_definition definition = job_fixture_definition("nightly"), other = definition;
+    struct job_registered registered;
+    struct fly_error error;
+
+    (void)state;
+    check_fine(at()->define(fixture.jobs.self, &definition, &registered, &error), error);
+    assert_false(registered.known);
+    job_fixture_reopen(&fixture);
+    check_fine(at()->define(fixture.jobs.self, &definition, &registered, &error), error);
+    assert_true(registered.known);
+    other.beta = 1.5;
+    other.max_epochs = 21;
+    other.target = JOB_AT_MOST;
+    check_fails(at()->define(fixture.jobs.self, &other, &registered, &error), FLY_ECONFLICT, error,
+                "beta (2.0, now 1.5), target (\"at_least\", now \"at_most\"), max_epochs (20, now 21)");
+    other = definition;
+    other.beta = INFINITY;
+    check_fails(at()->define(fixture.jobs.self, &other, &registered, &error), FLY_ECONFLICT, error,
+                "beta (2.0, now null)");
+    assert_int_equal(job_fixture_count(&fixture, "nightly", "defined", 0), 1);
+}
+
+static void test_refused_definitions(void **state)
+{
+    static const uint32_t falling[] = {32, 16}, zero[] = {0, 32};
+    struct job_definition rows[14];
+    static const char *const words[COUNT(rows)] = {
+        "job name",      "longer than", "batch_sizes is empty", "ascending", "ascending", "not in", "beta",
+        "target_metric", "max_epochs",  "max_epochs",           "no policy", "pin it",    "window", "prior",
+    };
+    struct job_registered registered;
+    struct fly_error error;
+    char long_name[JOB_NAME_MAX + 2];
+
+    (void)state;
+    memset(long_name, 'a', sizeof long_name - 1);
+    long_name[sizeof long_name - 1] = '\0';
+    for (size_t i = 0; i < COUNT(rows); i++)
+        rows[i] = job_fixture_definition("job");
+    rows[0].name = "../job";
+    rows[1].name = long_name;
+    rows[2].batch_count = 0;
+    rows[3].batch_sizes = falling, rows[3].batch_count = 2;
+    rows[4].batch_sizes = zero, rows[4].batch_count = 2;
+    rows[5].default_batch_size = 33;
+    rows[6].beta = 0.0;
+    rows[7].target_metric = NAN;
+    rows[8].max_epochs = 0;
+    rows[9].max_epochs = JOB_EPOCHS_MAX + 1;
+    rows[10].policy = "zues";
+    rows[11].policy = "fixed";
+    rows[12].window = 100000;
+    rows[13].prior_precision = -1.0;
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        int code = at()->define(fixture.jobs.self, &rows[i], &registered, &error);
+
+        assert_true(code == FLY_EUSAGE || code == FLY_ELIMIT);
+        check_contains(error.text, words[i]);
+    }
+}
+
+/* ---- all jobs ---- */
+
+static void test_list_and_remove(void **state)
+{
+    static const char *const names[] = {"b", "a", "c"};
+    struct job_question question = job_fixture_question("a");
+    struct job_list list;
+    struct fly_error error;
+    struct arena arena;
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(names); i++) {
+        struct job_definition definition = job_fixture_definition(names[i]);
+
+        job_fixture_define(&fixture, &definition);
+    }
+    job_fixture_train(&fixture, &question, 3, 1000, 10, 0.95, NULL);
+    job_fixture_propose(&fixture, &question);
+    check_fine(at()->remove(fixture.jobs.self, "b", &error), error);
+    check_fails(at()->remove(fixture.jobs.self, "b", &error), FLY_ENOTFOUND, error, "b");
+    arena_init(&arena, 1 << 20);
+    check_fine(at()->list(fixture.jobs.self, &arena, &list, &error), error);
+    assert_int_equal(list.count, 2);
+    assert_string_equal(list.jobs[0].name, "a");
+    assert_string_equal(list.jobs[0].policy, "zeus");
+    assert_int_equal(list.jobs[0].trials, 2);
+    assert_int_equal(list.jobs[0].recurrences, 2);
+    assert_int_equal(list.jobs[0].running, 1);
+    assert_string_equal(list.jobs[1].name, "c");
+    assert_int_equal(list.jobs[1].trials, 0);
+    arena_deinit(&arena);
+}
+
+/* A job that is made anew under an old name begins anew, also for a handle that knew the old one. */
+static void test_made_anew(void **state)
+{
+    struct job_definition definition = job_fixture_definition("job");
+    struct job_question question = job_fixture_question("job");
+    struct jobs other;
+    struct fly_error error;
+
+    (void)state;
+    job_fixture_define(&fixture, &definition);
+    for (int i = 0; i < 5; i++)
+        job_fixture_train(&fixture, &question, 3, 1000, 10, 0.95, NULL);
+    check_fine(jobs_open(fixture.path, &fixture.options, &other, &error), error);
+    check_fine(other.backend->remove(other.self, "job", &error), error);
+    definition.max_epochs = 7;
+    check_fine(other.backend->define(other.self, &definition, &(struct job_registered){0}, &error), error);
+    jobs_close(&other);
+    assert_int_equal(job_fixture_propose(&fixture, &question).trial, 1);
+}
+
+static void test_addresses(void **state)
+{
+    static const char *const services[] = {"http://127.0.0.1:1", "https://x", "unix:/run/x"};
+    struct jobs jobs;
+    struct fly_error error;
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(services); i++)
+        check_fails(jobs_open(services[i], NULL, &jobs, &error), FLY_EUNSUPPORTED, error, "services");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_define, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_refused_definitions, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_list_and_remove, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_made_anew, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_addresses, setup, teardown),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,293 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The simulated world, lived through a job over a store: each decision is the
+ * simulator's, also when the process that asks is a new one each time.
+ */
+#include "job_fixture.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "sim/recurring.h"
+#include "test_data.h"
+
+enum { TRIES_MAX = 4096, RECURRENCES = 60, SEEDS = 2 };
+
+struct tries {
+    struct try_record records[TRIES_MAX];
+    size_t count;
+};
+
+static void keep_try(void *context, const struct try_record *record)
+{
+    struct tries *tries = context;
+
+    assert_true(tries->count < TRIES_MAX);
+    tries->records[tries->count++] = *record;
+}
+
+/* One job of the campaign. */
+struct run {
+    struct workload workload;
+    struct policy_parameters parameters;
+    const struct batch_policy *policy;
+    uint64_t recurrences;
+    bool each_epoch;  /* reports each, not the first and last alone */
+    bool new_process; /* for each recurrence */
+};
+
+static void simulate(const struct run *run, struct tries *out_tries)
+{
+    struct recurring job;
+    struct recurrence sums;
+    struct fly_error error;
+    int code = 0;
+
+    check_fine(recurring_init(&job, &run->workload, run->policy, &run->parameters, &error), error);
+    job.observer = keep_try;
+    job.observer_context = out_tries;
+    for (uint64_t i = 0; i < run->recurrences && code == 0; i++)
+        code = recurring_run(&job, &sums, &error);
+    assert_true(code == 0 || code == FLY_EEXHAUSTED);
+    recurring_deinit(&job);
+}
+
+static struct job_definition define(const struct run *run, uint32_t *sizes)
+{
+    const struct job_spec *spec = &run->workload.spec;
+    struct job_definition definition = job_definition_default;
+
+    for (size_t i = 0; i < spec->batch_count; i++)
+        sizes[i] = spec->batches[i].size;
+    definition.name = spec->name;
+    definition.batch_sizes = sizes;
+    definition.batch_count = spec->batch_count;
+    definition.default_batch_size = sizes[spec->default_batch];
+    definition.objective = (struct fly_objective){FLY_OBJECTIVE_COST, spec->eta, INFINITY};
+    definition.beta = run->parameters.beta;
+    definition.target = JOB_AT_LEAST;
+    definition.target_metric = 1.0;
+    definition.max_epochs = spec->max_epochs;
+    definition.policy = run->policy->name;
+    definition.seed = run->parameters.seed;
+    definition.window = run->parameters.window;
+    definition.one_at_a_time = true;
+    definition.generator = run->parameters.generator;
+    return definition;
+}
+
+static size_t find_size(const struct job_spec *spec, uint32_t size)
+{
+    size_t at = 0;
+
+    while (spec->batches[at].size != size)
+        at++;
+    return at;
+}
+
+/* Reports what the trace says of a training, and checks that the job stops it where the simulator does. */
+static void report_training(struct job_fixture *fixture, const struct run *run,
+                            const struct job_proposal *proposal, const struct training *training,
+                            double epoch_energy_j, double epoch_time_s)
+{
+    uint32_t last = (uint32_t)training->epochs;
+
+    for (uint32_t epoch = 1; epoch <= last; epoch++) {
+        double missing = (double)(last - epoch);
+        struct job_answered answered;
+
+        if (!run->each_epoch && epoch > 1 && epoch < last)
+            continue;
+        answered = job_fixture_report(
+            fixture, &(struct job_epoch){.job = run->workload.spec.name,
+                                         .trial = proposal->trial,
+                                         .attempt = 1,
+                                         .epoch = epoch,
+                                         .metric = epoch == last && training->reached ? 1.0 : 0.0,
+                                         .energy_j = training->energy_j - missing * epoch_energy_j,
+                                         .time_s = training->time_s - missing * epoch_time_s});
+        if (epoch < last)
+            assert_int_equal(answered.answer, JOB_GO_ON);
+        else
+            assert_int_equal(answered.answer, training->reached ? JOB_REACHED : JOB_STOP);
+    }
+}
+
+/* One try through the job; whether it reached its target. */
+static bool live_try(struct job_fixture *fixture, const struct run *run, struct environment *environment,
+                     uint64_t recurrence, struct tries *out_tries)
+{
+    const struct workload *workload = &run->workload;
+    const struct job_spec *spec = &workload->spec;
+    struct job_question question = job_fixture_question(spec->name);
+    struct job_proposal proposal;
+    struct training training;
+    const struct fly_power_point *epoch;
+    char submission[32];
+    size_t batch, point;
+    double target_epoch;
+    uint32_t path, cap;
+    bool profiling;
+
+    snprintf(submission, sizeof submission, "r%llu", (unsigned long long)recurrence);
+    question.submission = submission;
+    question.hardware.limits_w = spec->batches[0].limits_w;
+    question.hardware.limit_count = spec->batches[0].limit_count;
+    proposal = job_fixture_propose(fixture, &question);
+    assert_int_equal(proposal.recurrence, recurrence);
+    batch = find_size(spec, proposal.batch_size);
+    profiling = proposal.wants_profile;
+    cap = proposal.epochs;
+    if (profiling) {
+        struct job_choice choice;
+        struct fly_error error;
+
+        check_fine(fixture->jobs.backend->profile(
+                       fixture->jobs.self,
+                       &(struct job_profile){.job = spec->name,
+                                             .trial = proposal.trial,
+                                             .points = workload->batches[batch].points,
+                                             .point_count = workload->batches[batch].point_count,
+                                             .units_per_epoch = 1.0},
+                       &choice, &error),
+                   error);
+        proposal.limit_w = choice.limit_w;
+        cap = choice.epochs;
+    }
+    point = workload_find_limit(&workload->batches[batch], proposal.limit_w);
+    assert_true(point < workload->batches[batch].point_count);
+    epoch = &workload->batches[batch].points[point];
+    target_epoch = environment_target_epoch(
+        environment, &(struct training_order){recurrence, proposal.try_number, batch, cap}, &path);
+    training = environment_train(workload, batch, point, target_epoch, cap, profiling);
+    if (!training.ran) {
+        job_fixture_end(fixture, &(struct job_end){.job = spec->name,
+                                                   .trial = proposal.trial,
+                                                   .attempt = 1,
+                                                   .outcome = TRIAL_REFUSED,
+                                                   .energy_j = 0.0,
+                                                   .time_s = 0.0});
+        return false;
+    }
+    report_training(fixture, run, &proposal, &training, epoch->time_s * epoch->power_w, epoch->time_s);
+    keep_try(out_tries, &(struct try_record){.recurrence = recurrence,
+                                             .number = out_tries->count,
+                                             .batch_size = proposal.batch_size,
+                                             .power_limit_w = proposal.limit_w,
+                                             .path = path,
+                                             .reached = training.reached,
+                                             .energy_j = training.energy_j,
+                                             .time_s = training.time_s});
+    return training.reached;
+}
+
+static void live(struct job_fixture *fixture, const struct run *run, size_t tries, struct tries *out_tries)
+{
+    uint32_t sizes[JOB_BATCHES_MAX];
+    const struct job_definition definition = define(run, sizes);
+    struct environment environment;
+
+    environment_init(&environment, &run->workload, run->workload.spec.name, run->parameters.seed,
+                     run->parameters.generator);
+    job_fixture_define(fixture, &definition);
+    for (uint64_t recurrence = 0; out_tries->count < tries; recurrence++) {
+        if (run->new_process)
+            job_fixture_reopen(fixture);
+        for (bool reached = false; !reached && out_tries->count < tries;)
+            reached = live_try(fixture, run, &environment, recurrence, out_tries);
+    }
+}
+
+static void compare(const struct run *run, const struct tries *simulated, const struct tries *lived)
+{
+    assert_int_equal(simulated->count, lived->count);
+    for (size_t i = 0; i < simulated->count; i++) {
+        const struct try_record *a = &simulated->records[i], *b = &lived->records[i];
+
+        if (a->recurrence != b->recurrence || a->batch_size != b->batch_size ||
+            a->power_limit_w != b->power_limit_w || a->path != b->path || a->reached != b->reached)
+            fail_msg("%s, seed %u, try %zu: recurrence %llu, batch size %u, %g W, path %u, reached %d; the "
+                     "simulator: %llu, %u, %g W, %u, %d",
+                     run->workload.spec.name, run->parameters.seed, i, (unsigned long long)b->recurrence,
+                     b->batch_size, b->power_limit_w, b->path, b->reached, (unsigned long long)a->recurrence,
+                     a->batch_size, a->power_limit_w, a->path, a->reached);
+        check_double(b->energy_j, a->energy_j);
+    }
+}
+
+static void check_run(const struct run *run)
+{
+    struct tries *simulated = calloc(1, sizeof *simulated), *lived = calloc(1, sizeof *lived);
+    struct job_fixture fixture;
+
+    job_fixture_open(&fixture);
+    simulate(run, simulated);
+    assert_true(simulated->count > 0);
+    live(&fixture, run, simulated->count, lived);
+    compare(run, simulated, lived);
+    job_fixture_close(&fixture);
+    free(simulated);
+    free(lived);
+}
+
+static void open_workload(const char *gpu, size_t job, struct workload *out_workload)
+{
+    char directory[TEST_PATH_MAX];
+    struct trace trace;
+    struct fly_error error;
+
+    test_data_need("zeus_nsdi23", directory);
+    check_fine(trace_open(&trace, directory, gpu, &error), error);
+    check_fine(workload_open(out_workload, &trace, &known_jobs[job], &error), error);
+    trace_close(&trace);
+    out_workload->spec.eta = 0.5;
+}
+
+static void test_known_jobs(void **state)
+{
+    (void)state;
+    for (size_t job = 0; job < known_job_count; job++) {
+        struct run run = {.policy = &batch_policy_zeus, .recurrences = RECURRENCES};
+
+        open_workload("v100", job, &run.workload);
+        for (uint32_t seed = 1; seed <= SEEDS; seed++) {
+            run.parameters = (struct policy_parameters){
+                .beta = 2.0,
+                .seed = seed,
+                .window = seed == 2 ? 4 : 0,
+                .generator = seed == 1 ? GENERATOR_PHILOX : GENERATOR_NUMPY,
+            };
+            run.each_epoch = seed == 1 && run.workload.spec.max_epochs < 20;
+            run.new_process = seed == 1;
+            check_run(&run);
+        }
+        workload_close(&run.workload);
+    }
+}
+
+static void test_policies(void **state)
+{
+    static const struct batch_policy *const policies[] = {&batch_policy_default, &batch_policy_grid};
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(policies); i++) {
+        struct run run = {.policy = policies[i],
+                          .recurrences = RECURRENCES,
+                          .parameters = {.beta = 2.0, .seed = 3},
+                          .new_process = true};
+
+        open_workload("p100", 2, &run.workload);
+        check_run(&run);
+        workload_close(&run.workload);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_known_jobs),
+        cmocka_unit_test(test_policies),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
