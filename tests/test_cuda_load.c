@@ -62,13 +62,18 @@ static void test_load_runs_until_it_is_stopped(void **state)
     struct fly_error error = {0};
     struct cuda_load load;
     size_t length, launches = 0;
+    uint64_t steps = 0;
     const char *text;
 
     (void)state;
     assert_int_equal(cuda_load_start(&options, &load, &error), 0);
     wait_ms(300);
     assert_int_equal(kill(load.child, 0), 0);
+    /* 300 ms at 2^14 steps a millisecond, on a machine that may be slow. */
+    assert_true(cuda_load_steps(&load, &steps));
+    assert_true(steps >= 100 << 12 && steps <= 5000 << 14);
     assert_int_equal(cuda_load_stop(&load, &error), 0);
+    assert_false(cuda_load_steps(&load, &steps));
     text = calls();
     length = strlen(text);
     assert_true(strncmp(text, begin, strlen(begin)) == 0);

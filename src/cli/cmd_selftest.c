@@ -8,6 +8,7 @@
 
 #include "base/atomic_file.h"
 #include "base/error.h"
+#include "cli/selftest_knobs.h"
 #include "cli/selftest_report.h"
 #include "cli/stop_signals.h"
 
@@ -38,6 +39,10 @@ static const struct cli_option options[] = {
      .type = CLI_TEXT,
      .placeholder = "FILE",
      .help = "NVIDIA's CUDA driver library; if not given, libcuda.so.1 is searched for."},
+    {.name = "turn-knobs",
+     .type = CLI_FLAG,
+     .help = "Also turn the power limits of GPUs under the load, and turn them back: whether they bind, how "
+             "soon, and whether they come back when the process that holds them is killed."},
     {.name = "output",
      .type = CLI_TEXT,
      .placeholder = "FILE",
@@ -99,6 +104,21 @@ static int measure_loaded(struct selftest *test, struct fly_error *out_error)
     return code;
 }
 
+static int turn_knobs(struct selftest *test, struct fly_error *out_error)
+{
+    struct selftest_knobs knobs = {
+        .call = test->call,
+        .devices = &test->devices,
+        .results = test->results,
+        .stop = &test->stop,
+        .load = {.wanted = cli_choice(test->call, "load") == 0, .library_path = cli_text(test->call, "cuda")},
+        .duration_s = cli_real(test->call, "duration"),
+        .poll_s = poll_s,
+    };
+
+    return selftest_knobs_run(&knobs, out_error);
+}
+
 static int measure(struct selftest *test, struct fly_error *out_error)
 {
     int code;
@@ -111,6 +131,8 @@ static int measure(struct selftest *test, struct fly_error *out_error)
     code = measure_stage(test, SELFTEST_IDLE, out_error);
     if (code == 0)
         code = measure_loaded(test, out_error);
+    if (code == 0 && !test->stop.stopped && cli_flag(test->call, "turn-knobs"))
+        code = turn_knobs(test, out_error);
     return code;
 }
 
@@ -202,8 +224,13 @@ const struct cli_command cmd_selftest = {
          "call "
          "of the driver takes, how often the energy counter and the power readings change, and whether the "
          "counter and the integrated power say the same, first as the machine is and then under load. "
-         "Nothing "
-         "is ever set.",
+         "Nothing is set, but with --turn-knobs.",
+         "With --turn-knobs each GPU whose power limit this user may set is then set to four limits from the "
+         "highest to the lowest, all GPUs together: the report says whether the mean power keeps them, how "
+         "long "
+         "its readings take to follow, and how much of the load's work is left. Then a process that holds "
+         "limits down is killed with SIGKILL, and the time until what stood before stands again is taken. "
+         "It is left out on a GPU that somebody else uses, as 'flyball help power set' says.",
          "The load on NVIDIA's GPUs is an arithmetic kernel that CUDA's driver compiles, in a process of its "
          "own; no toolkit is needed. Where the driver library is missing, and on other devices, the second "
          "measurement is of whatever runs, and says so.",
@@ -217,6 +244,7 @@ const struct cli_command cmd_selftest = {
     .option_count = sizeof options / sizeof options[0],
     .examples = {{"flyball selftest", "test all devices"},
                  {"flyball selftest -i 0 --output report.json", "test one GPU and keep the report"},
+                 {"sudo flyball selftest --turn-knobs", "see whether power limits do what they say here"},
                  {"flyball selftest --load none", "put no load on anything"}},
     .run = selftest_run,
 };

@@ -117,6 +117,40 @@ static json_t *window_json(enum selftest_stage stage, const struct selftest_wind
     return object;
 }
 
+static json_t *level_json(const struct selftest_level *level)
+{
+    json_t *object = json_object();
+
+    set_number(object, "power_limit_w", level->limit_w, "the driver does not say what it set");
+    set_number(object, "mean_power_w", level->mean_power_w, "the device's energy is not known");
+    set_number(object, "mean_power_uncertainty_w", level->uncertainty_w, "the device's energy is not known");
+    set_number(object, "settled_s", level->settled_s, "the readings did not stay under the limit");
+    set_number(object, "clock_gpu_mhz", level->clock_mhz, "the device does not offer it");
+    set_number(object, "work_per_s", level->work_per_s, "no load of the test's own ran throughout");
+    set_number(object, "capped_share", level->capped_share, "the device does not offer it");
+    return object;
+}
+
+static json_t *turning_json(const struct selftest_turning *turning)
+{
+    const char *not_killed = turning->not_killed[0] != '\0' ? turning->not_killed : "no process was killed";
+    json_t *object = json_object(), *levels = json_array();
+
+    set(object, "tried", json_boolean(turning->tried));
+    set(object, "why_not", turning->tried ? json_null() : json_string(turning->why_not));
+    if (turning->tried)
+        set(object, "why_not_unavailable", json_string("the limit may be turned"));
+    for (int i = 0; i < SELFTEST_LEVELS && turning->tried; i++)
+        json_array_append_new(levels, level_json(&turning->levels[i]));
+    set(object, "levels", levels);
+    set_number(object, "killed_at_limit_w", turning->killed ? turning->killed_limit_w : NAN, not_killed);
+    set_number(object, "back_s", turning->killed ? turning->back_s : NAN,
+               turning->killed ? "the limit did not come back" : not_killed);
+    set_number(object, "power_limit_before_w", turning->before_w, "the driver does not say");
+    set_number(object, "power_limit_after_w", turning->after_w, "the driver does not say");
+    return object;
+}
+
 static json_t *findings_json(const struct device_info *info, const struct selftest_result *result)
 {
     struct selftest_finding findings[SELFTEST_FINDINGS_MAX];
@@ -160,6 +194,8 @@ static json_t *device_json(const struct selftest_report *report, size_t index)
                 windows, window_json((enum selftest_stage)i, &result->windows[i], &report->loads[index]));
     }
     set(object, "windows", windows);
+    if (result->turning.wanted)
+        set(object, "turning", turning_json(&result->turning));
     set(object, "findings", findings_json(&device->info, result));
     return object;
 }

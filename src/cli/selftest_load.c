@@ -36,8 +36,10 @@ static void start(const struct selftest_load_options *options, const struct devi
 void selftest_loads_start(const struct selftest_load_options *options, const struct device_list *devices,
                           struct selftest_load *loads)
 {
-    for (size_t i = 0; i < devices->count; i++)
-        start(options, &devices->devices[i], &loads[i]);
+    for (size_t i = 0; i < devices->count; i++) {
+        if (options->chosen == NULL || options->chosen[i])
+            start(options, &devices->devices[i], &loads[i]);
+    }
 }
 
 void selftest_loads_stop(const struct device_list *devices, struct selftest_load *loads)

@@ -23,6 +23,7 @@ struct selftest_load_options {
     bool wanted;
     const char *library_path; /* of libcuda, or NULL */
     double duration_max_s;
+    const bool *chosen; /* which devices; NULL: all */
 };
 
 /* One for each device of the list; `loads` is zeroed. Never fails: what cannot be loaded says why. */

@@ -161,6 +161,52 @@ static int emit_updates(const struct cli_call *call, const struct selftest_repor
     return code;
 }
 
+static void add_level(struct table *table, const struct device_info *info, const struct selftest_level *level)
+{
+    char name[LABEL_MAX];
+
+    table_add_text(table, label(info, name));
+    add(table, level->limit_w, "the driver does not say what it set");
+    add(table, level->mean_power_w, "the device's energy is not known");
+    add(table, level->uncertainty_w, "the device's energy is not known");
+    add(table, level->settled_s, "the readings did not stay under the limit");
+    add(table, level->clock_mhz, "the device does not offer it");
+    add(table, level->work_per_s / 1e6, "no load of the test's own ran throughout");
+    add(table, 100 * level->capped_share, "the device does not offer it");
+}
+
+/* The limits that were tried; no table where there are none. */
+static int emit_levels(const struct cli_call *call, const struct selftest_report *report,
+                       struct fly_error *out_error)
+{
+    static const struct table_column columns[] = {
+        {"device", "device", TABLE_TEXT, 0},
+        {"power_limit_w", "limit (W)", TABLE_REAL, 0},
+        {"mean_power_w", "power (W)", TABLE_REAL, 1},
+        {"mean_power_uncertainty_w", "+- (W)", TABLE_REAL, 1},
+        {"settled_s", "under it after (s)", TABLE_REAL, 3},
+        {"clock_gpu_mhz", "clock (MHz)", TABLE_REAL, 0},
+        {"work_per_us", "work (/us)", TABLE_REAL, 3},
+        {"capped_percent", "capped (%)", TABLE_REAL, 0},
+    };
+    struct table *table = table_new("flyball.selftest.limits/1", columns, sizeof columns / sizeof columns[0]);
+    int code = 0;
+
+    for (size_t i = 0; i < report->devices->count; i++) {
+        const struct selftest_turning *turning = &report->results[i].turning;
+
+        for (int level = 0; level < SELFTEST_LEVELS && turning->tried; level++)
+            add_level(table, &report->devices->devices[i].info, &turning->levels[level]);
+    }
+    if (table_row_count(table) > 0) {
+        code = cli_emit_text(call, "\n", out_error);
+        if (code == 0)
+            code = cli_emit_table(call, table, out_error);
+    }
+    table_free(table);
+    return code;
+}
+
 static void put_device(struct buffer *text, const struct selftest_report *report, size_t index)
 {
     static const char *const marks[] = {[SELFTEST_AS_EXPECTED] = "as expected",
@@ -195,6 +241,8 @@ int selftest_report_text(const struct cli_call *call, const struct selftest_repo
         if (code == 0 && i + 1 < sizeof tables / sizeof tables[0])
             code = cli_emit_text(call, "\n", out_error);
     }
+    if (code == 0)
+        code = emit_levels(call, report, out_error);
     buffer_init(&text, TEXT_MAX);
     for (size_t i = 0; i < report->devices->count; i++)
         put_device(&text, report, i);

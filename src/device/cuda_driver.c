@@ -174,14 +174,16 @@ static uint32_t next_steps(uint32_t steps, double elapsed_s)
 static int run_kernel(struct session *session, const struct cuda_run *run, struct fly_error *out_error)
 {
     uint32_t steps = FIRST_STEPS;
+    uint64_t done = 0;
     int code;
 
     do {
         struct mono_time start = mono_now();
 
         code = launch(session, steps, out_error);
+        done += steps;
         steps = next_steps(steps, mono_elapsed_s(start, mono_now()));
-    } while (code == 0 && run->go_on(run->data));
+    } while (code == 0 && run->go_on(run->data, done));
     return code;
 }
 

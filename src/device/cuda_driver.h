@@ -3,6 +3,7 @@
 #define FLYBALL_DEVICE_CUDA_DRIVER_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include <flyball/error.h>
 
@@ -18,8 +19,10 @@ struct cuda_run {
     const char *pci;          /* of the GPU, "00000000:07:00.0" */
     /* Asked between two launches, some 20 ms apart; false ends the run. The first time, the kernel has run
      * once.
+     * `steps` is the work done so far, of every thread: how much of it there is in a second follows the
+     * clock.
      */
-    bool (*go_on)(void *data);
+    bool (*go_on)(void *data, uint64_t steps);
     void *data;
 };
 

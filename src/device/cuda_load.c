@@ -8,10 +8,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -23,9 +26,15 @@
 
 enum { START_MAX_MS = 30000, STOP_MAX_MS = 3000, WAIT_STEP_MS = 5, READ_END = 0, WRITE_END = 1 };
 
+/* What both see. */
+struct cuda_load_work {
+    _Atomic uint64_t steps;
+};
+
 struct child {
     int control, messages;
     bool reported;
+    struct cuda_load_work *work; /* NULL: it is not counted */
 };
 
 /* Short enough that a pipe takes it whole. */
@@ -39,11 +48,13 @@ static void report(int messages, const struct fly_error *error)
 }
 
 /* Whether nobody told the child to end. */
-static bool go_on(void *data)
+static bool go_on(void *data, uint64_t steps)
 {
     struct child *child = data;
     struct pollfd control = {.fd = child->control, .events = POLLIN};
 
+    if (child->work != NULL)
+        atomic_store(&child->work->steps, steps);
     if (!child->reported) {
         report(child->messages, &(struct fly_error){.code = 0});
         child->reported = true;
@@ -70,13 +81,28 @@ static void become_child(double duration_max_s)
     unsetenv("CUDA_VISIBLE_DEVICES");
 }
 
-static _Noreturn void run_child(const struct cuda_load_options *options, int control, int messages)
+/* The pipes of loads that were started before would keep those from seeing their end. */
+static void close_others(int control, int messages)
 {
-    struct child child = {.control = control, .messages = messages};
+    unsigned first = (unsigned)(control < messages ? control : messages);
+    unsigned second = (unsigned)(control < messages ? messages : control);
+
+    if (first > STDERR_FILENO + 1)
+        close_range(STDERR_FILENO + 1, first - 1, 0);
+    if (second > first + 1)
+        close_range(first + 1, second - 1, 0);
+    close_range(second + 1, UINT_MAX, 0);
+}
+
+static _Noreturn void run_child(const struct cuda_load_options *options, int control, int messages,
+                                struct cuda_load_work *work)
+{
+    struct child child = {.control = control, .messages = messages, .work = work};
     struct cuda_run run = {
         .library_path = options->library_path, .pci = options->pci, .go_on = go_on, .data = &child};
     struct fly_error error = {0};
 
+    close_others(control, messages);
     become_child(options->duration_max_s);
     error.code = cuda_run(&run, &error);
     if (error.code < 0)
@@ -116,6 +142,24 @@ static bool wait_end(pid_t child, int timeout_ms, int *out_status)
     }
 }
 
+static void unmap(struct cuda_load *load)
+{
+    if (load->work != NULL)
+        munmap(load->work, sizeof *load->work);
+    load->work = NULL;
+}
+
+/* Without memory the work is not counted. */
+static void map(struct cuda_load *load)
+{
+    /* cppcheck-suppress invalidFunctionArg ; -1 is what a mapping without a file wants */
+    void *shared = mmap(NULL, sizeof *load->work, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+    load->work = shared;
+    if (shared == MAP_FAILED)
+        load->work = NULL;
+}
+
 /* Ends the child one way or the other. */
 static int end_child(struct cuda_load *load, int *out_status, struct fly_error *out_error)
 {
@@ -129,6 +173,7 @@ static int end_child(struct cuda_load *load, int *out_status, struct fly_error *
         ended = wait_end(load->child, STOP_MAX_MS, out_status);
     }
     close(load->messages);
+    unmap(load);
     if (ended)
         return 0;
     return error_set(out_error, FLY_EREAD,
@@ -156,11 +201,12 @@ static int fork_child(const struct cuda_load_options *options, struct cuda_load 
 
     if (code < 0)
         return code;
+    map(load);
     load->child = fork();
     if (load->child == 0) {
         close(control[WRITE_END]);
         close(messages[READ_END]);
-        run_child(options, control[READ_END], messages[WRITE_END]);
+        run_child(options, control[READ_END], messages[WRITE_END], load->work);
     }
     close(control[READ_END]);
     close(messages[WRITE_END]);
@@ -168,9 +214,11 @@ static int fork_child(const struct cuda_load_options *options, struct cuda_load 
     load->messages = messages[READ_END];
     if (load->child > 0)
         return 0;
+    error_set(out_error, FLY_EREAD, "the load cannot be started: %s", strerror(errno));
     close(load->control);
     close(load->messages);
-    return error_set(out_error, FLY_EREAD, "the load cannot be started: %s", strerror(errno));
+    unmap(load);
+    return FLY_EREAD;
 }
 
 int cuda_load_start(const struct cuda_load_options *options, struct cuda_load *out_load,
@@ -214,4 +262,12 @@ int cuda_load_stop(struct cuda_load *load, struct fly_error *out_error)
     if (WIFSIGNALED(status))
         return error_set(out_error, FLY_EREAD, "the load's process was ended by signal %d", WTERMSIG(status));
     return 0;
+}
+
+bool cuda_load_steps(const struct cuda_load *load, uint64_t *out_steps)
+{
+    if (load->child <= 0 || load->work == NULL)
+        return false;
+    *out_steps = atomic_load(&load->work->steps);
+    return true;
 }

@@ -3,6 +3,7 @@
 #define FLYBALL_DEVICE_CUDA_LOAD_H
 
 #include <stdbool.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 #include <flyball/error.h>
@@ -33,10 +34,13 @@ struct cuda_load_options {
     double duration_max_s; /* up to 3600 */
 };
 
+struct cuda_load_work;
+
 struct cuda_load {
     pid_t child;  /* 0: none */
     int control;  /* closing it ends the child */
     int messages; /* what the child says */
+    struct cuda_load_work *work;
 };
 
 /*
@@ -46,6 +50,12 @@ struct cuda_load {
  */
 int cuda_load_start(const struct cuda_load_options *options, struct cuda_load *out_load,
                     struct fly_error *out_error);
+
+/*
+ * The work that it has done so far, in steps of its kernel, known from launch to launch, some
+ * 20 ms. False where it is not counted, or no load runs.
+ */
+bool cuda_load_steps(const struct cuda_load *load, uint64_t *out_steps);
 
 /* Ends the load. Returns what had ended it earlier, where something had; 0 for one that ran until now. */
 int cuda_load_stop(struct cuda_load *load, struct fly_error *out_error);

@@ -5,13 +5,15 @@
 #include <stdbool.h>
 
 #include "device/device.h"
+#include "meter/selftest_turning.h"
 #include "meter/spread.h"
 #include "meter/updates.h"
 
 /*
  * What the devices of this machine are like as instruments: how long their calls
  * take, how often their readings change, and whether the energy counter and the
- * integrated power say the same, idle and under load. Nothing is ever set.
+ * integrated power say the same, idle and under load. Nothing is ever set here; limits are
+ * turned by meter/selftest_turning.h, where that was asked for.
  *
  *     selftest_latencies(list, clock, device, &result[device]);
  *     selftest_measure(&options, SELFTEST_IDLE, results, out_error);
@@ -53,6 +55,7 @@ struct selftest_result {
     bool load_ran; /* a load of the test's own in the second stage; for the caller to say */
     struct selftest_latency latencies[QUANTITY_COUNT];
     struct selftest_window windows[SELFTEST_STAGE_COUNT];
+    struct selftest_turning turning;
 };
 
 /* Calls of each quantity that are timed. */
@@ -83,7 +86,7 @@ int selftest_measure(const struct selftest_options *options, enum selftest_stage
 enum selftest_outcome { SELFTEST_AS_EXPECTED, SELFTEST_DIFFERS, SELFTEST_NOT_KNOWN, SELFTEST_OUTCOME_COUNT };
 const char *selftest_outcome_word(enum selftest_outcome outcome);
 
-enum { SELFTEST_FINDINGS_MAX = 8, SELFTEST_TEXT_MAX = 256 };
+enum { SELFTEST_FINDINGS_MAX = 16, SELFTEST_TEXT_MAX = 400 };
 struct selftest_finding {
     const char *check; /* "counter_against_integral" */
     enum selftest_outcome outcome;

@@ -4,7 +4,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-#include "meter/selftest.h"
+#include "meter/selftest_private.h"
 
 /* A period this much longer than the table's makes stated uncertainties too small. */
 static const double period_tolerance = 1.25;
@@ -28,13 +28,12 @@ const char *selftest_outcome_word(enum selftest_outcome outcome)
     return outcome_words[outcome];
 }
 
-__attribute__((format(printf, 3, 4))) static void say(struct selftest_finding *finding,
-                                                      enum selftest_outcome outcome, const char *format, ...)
+void selftest_say(struct selftest_finding *finding, enum selftest_outcome outcome, const char *format, ...)
 {
     va_list arguments;
 
-    va_start(arguments, format);
     finding->outcome = outcome;
+    va_start(arguments, format);
     vsnprintf(finding->text, sizeof finding->text, format, arguments);
     va_end(arguments);
 }
@@ -53,16 +52,17 @@ static void check_excess(const struct selftest_window *window, const char *when,
     double percent = 100.0 * window->integral_excess;
 
     if (isnan(window->counter_j))
-        say(finding, SELFTEST_NOT_KNOWN, "%s: there is no figure of an energy counter%s%s", when,
-            window->note[0] != '\0' ? ": " : "", window->note);
+        selftest_say(finding, SELFTEST_NOT_KNOWN, "%s: there is no figure of an energy counter%s%s", when,
+                     window->note[0] != '\0' ? ": " : "", window->note);
     else if (isnan(window->integral_excess))
-        say(finding, SELFTEST_NOT_KNOWN, "%s: there is no integral of the power to compare the counter with",
-            when);
+        selftest_say(finding, SELFTEST_NOT_KNOWN,
+                     "%s: there is no integral of the power to compare the counter with", when);
     else if (fabs(window->integral_excess) <= excess_tolerance)
-        say(finding, SELFTEST_AS_EXPECTED, "%s: the integrated power is %+.1f %% off the counter", when,
-            percent);
+        selftest_say(finding, SELFTEST_AS_EXPECTED, "%s: the integrated power is %+.1f %% off the counter",
+                     when, percent);
     else
-        say(finding, SELFTEST_DIFFERS,
+        selftest_say(
+            finding, SELFTEST_DIFFERS,
             "%s: the integrated power is %+.1f %% off the counter; one of the two misses a part of the power",
             when, percent);
 }
@@ -79,7 +79,7 @@ static void check_loaded(const struct device_info *info, const struct selftest_r
 {
     (void)info;
     if (!result->windows[SELFTEST_LOADED].measured)
-        say(finding, SELFTEST_NOT_KNOWN, "loaded: it was not measured");
+        selftest_say(finding, SELFTEST_NOT_KNOWN, "loaded: it was not measured");
     else
         check_excess(&result->windows[SELFTEST_LOADED], "loaded", finding);
 }
@@ -91,18 +91,19 @@ static void compare_period(const struct update_finding *updates, const char *wha
     double measured_s = updates->period_s.median;
 
     if (updates->period_s.count < PERIODS_MIN)
-        say(finding, SELFTEST_NOT_KNOWN,
-            "the %s changed %zu times in %zu polls, too seldom to tell its period", what, updates->changes,
-            updates->polls);
+        selftest_say(finding, SELFTEST_NOT_KNOWN,
+                     "the %s changed %zu times in %zu polls, too seldom to tell its period", what,
+                     updates->changes, updates->polls);
     else if (!(assumed_s > 0.0))
-        say(finding, SELFTEST_NOT_KNOWN,
-            "the %s is updated %s %.1f ms; the table has no period to compare with", what,
-            updates->at_most ? "at least every" : "every", 1e3 * measured_s);
+        selftest_say(finding, SELFTEST_NOT_KNOWN,
+                     "the %s is updated %s %.1f ms; the table has no period to compare with", what,
+                     updates->at_most ? "at least every" : "every", 1e3 * measured_s);
     else if (measured_s <= assumed_s * period_tolerance + updates->poll_s)
-        say(finding, SELFTEST_AS_EXPECTED, "the %s is updated %s %.1f ms; the table says %.1f ms", what,
-            updates->at_most ? "at least every" : "every", 1e3 * measured_s, 1e3 * assumed_s);
+        selftest_say(finding, SELFTEST_AS_EXPECTED, "the %s is updated %s %.1f ms; the table says %.1f ms",
+                     what, updates->at_most ? "at least every" : "every", 1e3 * measured_s, 1e3 * assumed_s);
     else
-        say(finding, SELFTEST_DIFFERS,
+        selftest_say(
+            finding, SELFTEST_DIFFERS,
             "the %s is updated every %.1f ms; the table says %.1f ms, so stated uncertainties are too small",
             what, 1e3 * measured_s, 1e3 * assumed_s);
 }
@@ -131,10 +132,10 @@ static void check_idleness(const struct device_info *info, const struct selftest
 
     (void)info;
     if (isnan(share))
-        say(finding, SELFTEST_NOT_KNOWN, "the device does not say whether it was idle at first");
+        selftest_say(finding, SELFTEST_NOT_KNOWN, "the device does not say whether it was idle at first");
     else
-        say(finding, share <= idle_tolerance ? SELFTEST_AS_EXPECTED : SELFTEST_DIFFERS,
-            "at first the device had work for %.0f %% of the time", 100.0 * share);
+        selftest_say(finding, share <= idle_tolerance ? SELFTEST_AS_EXPECTED : SELFTEST_DIFFERS,
+                     "at first the device had work for %.0f %% of the time", 100.0 * share);
 }
 
 static void check_load(const struct device_info *info, const struct selftest_result *result,
@@ -145,13 +146,14 @@ static void check_load(const struct device_info *info, const struct selftest_res
 
     (void)info;
     if (!result->windows[SELFTEST_LOADED].measured || isnan(idle_w) || isnan(loaded_w))
-        say(finding, SELFTEST_NOT_KNOWN, "the power with and without a load is not known");
+        selftest_say(finding, SELFTEST_NOT_KNOWN, "the power with and without a load is not known");
     else if (!result->load_ran)
-        say(finding, SELFTEST_NOT_KNOWN, "no load was put on it; the power went from %.1f W to %.1f W",
-            idle_w, loaded_w);
+        selftest_say(finding, SELFTEST_NOT_KNOWN,
+                     "no load was put on it; the power went from %.1f W to %.1f W", idle_w, loaded_w);
     else
-        say(finding, loaded_w > idle_w * (1.0 + load_tolerance) ? SELFTEST_AS_EXPECTED : SELFTEST_DIFFERS,
-            "the power went from %.1f W to %.1f W", idle_w, loaded_w);
+        selftest_say(finding,
+                     loaded_w > idle_w * (1.0 + load_tolerance) ? SELFTEST_AS_EXPECTED : SELFTEST_DIFFERS,
+                     "the power went from %.1f W to %.1f W", idle_w, loaded_w);
 }
 
 static const struct check {
@@ -176,7 +178,8 @@ size_t selftest_findings(const struct device_info *info, const struct selftest_r
 
     if (info->estimated) {
         findings[0] = (struct selftest_finding){.check = "sensor"};
-        say(&findings[0], SELFTEST_NOT_KNOWN, "the energy is computed from use; there is no sensor to test");
+        selftest_say(&findings[0], SELFTEST_NOT_KNOWN,
+                     "the energy is computed from use; there is no sensor to test");
         return 1;
     }
     for (size_t i = 0; i < sizeof checks / sizeof checks[0]; i++) {
@@ -186,5 +189,6 @@ size_t selftest_findings(const struct device_info *info, const struct selftest_r
         checks[i].run(info, result, &findings[count]);
         count++;
     }
+    count += selftest_turning_findings(result, findings + count, SELFTEST_FINDINGS_MAX - count);
     return count;
 }

@@ -271,10 +271,11 @@ int cuLaunchKernel(void *function, unsigned blocks_x, unsigned blocks_y, unsigne
     return done("cuLaunchKernel", 0);
 }
 
-/* A kernel takes time, as its steps have it. */
+/* A kernel takes time, as its steps and the GPU's clock have it. */
 int cuCtxSynchronize(void)
 {
-    double took_s = seen.pending_steps / (STEPS_PER_MS * 1e3);
+    double speed = emulated.machine != NULL ? emulator_speed(emulated.machine, emulated.gpu) : 1;
+    double took_s = seen.pending_steps / (STEPS_PER_MS * 1e3 * speed);
     struct timespec pause = {(time_t)took_s, (long)((took_s - (double)(time_t)took_s) * 1e9)};
 
     nanosleep(&pause, NULL);
