@@ -173,6 +173,7 @@ static void test_limits_that_hold(void **state)
 
         check_double(level->limit_w, limits_w[i]);
         check_close(level->mean_power_w, powers_w[i], 0.01);
+        check_close(level->mean_reading_w, powers_w[i], 0.01);
         check_close(level->work_per_s, powers_w[i] * 1e6, 0.01);
         check_close(level->clock_mhz, 1410 * powers_w[i] / 330, 0.01);
         assert_true(level->uncertainty_w > 0 && level->uncertainty_w < 5);

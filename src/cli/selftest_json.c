@@ -124,6 +124,7 @@ static json_t *level_json(const struct selftest_level *level)
     set_number(object, "power_limit_w", level->limit_w, "the driver does not say what it set");
     set_number(object, "mean_power_w", level->mean_power_w, "the device's energy is not known");
     set_number(object, "mean_power_uncertainty_w", level->uncertainty_w, "the device's energy is not known");
+    set_number(object, "mean_reading_w", level->mean_reading_w, "the device does not offer power readings");
     set_number(object, "settled_s", level->settled_s, "the readings did not stay under the limit");
     set_number(object, "clock_gpu_mhz", level->clock_mhz, "the device does not offer it");
     set_number(object, "work_per_s", level->work_per_s, "no load of the test's own ran throughout");

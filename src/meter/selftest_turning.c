@@ -16,7 +16,9 @@ double selftest_kept_w(double limit_w)
 struct watch {
     bool seen, above;       /* a reading was made; the last one was above the limit */
     struct mono_time under; /* when the first was made of those that are under it up to now */
-    double clock_sum;       /* of the window */
+    double power_sum_w;     /* of the window, as the clock */
+    size_t power_count;
+    double clock_sum; /* of the window */
     size_t clock_count;
     bool work_known;
     double work; /* at the window's begin */
@@ -69,6 +71,8 @@ static void poll_device(struct level *level, size_t device, bool in_window)
             watch->under = reading.after;
         watch->above = above;
         watch->seen = true;
+        watch->power_sum_w += in_window ? (double)power->value * 1e-3 : 0;
+        watch->power_count += in_window ? 1 : 0;
     }
     if (in_window && clock->state == READING_OK) {
         watch->clock_sum += (double)clock->value;
@@ -109,7 +113,7 @@ static int set_level(struct level *level, struct fly_error *out_error)
         level->watches[i] = (struct watch){.seen = false};
         if (level->turnings[i].tried)
             level->turnings[i].levels[level->number] =
-                (struct selftest_level){read_limit_w(level, i), NAN, NAN, NAN, NAN, NAN, NAN};
+                (struct selftest_level){read_limit_w(level, i), NAN, NAN, NAN, NAN, NAN, NAN, NAN};
     }
     return code;
 }
@@ -135,6 +139,8 @@ static void conclude(const struct level *level, size_t device, const struct fly_
     measured->capped_share = energy->capped_share;
     if (watch->seen && !watch->above)
         measured->settled_s = mono_elapsed_s(level->set, watch->under);
+    if (watch->power_count > 0)
+        measured->mean_reading_w = watch->power_sum_w / (double)watch->power_count;
     if (watch->clock_count > 0)
         measured->clock_mhz = watch->clock_sum / (double)watch->clock_count;
     if (watch->work_known && options->work(options->data, device, &work))

@@ -29,6 +29,7 @@ double selftest_kept_w(double limit_w);
 struct selftest_level {
     double limit_w; /* what the driver said after it was set; 0: this level was not reached */
     double mean_power_w, uncertainty_w; /* once the time to settle was over */
+    double mean_reading_w;              /* of the readings of power, in the same time */
     double settled_s;                   /* from when it was set until its readings stayed under it */
     double clock_mhz;                   /* mean of the GPU clock's readings */
     double work_per_s;                  /* in steps of the load's kernel */
