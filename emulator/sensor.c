@@ -5,11 +5,15 @@
 
 #include "base/philox.h"
 #include "emulator/boards.h"
-#include "emulator/gpu.h"
 
 enum stream { STREAM_PHASES, STREAM_INSTANT, STREAM_AVERAGE };
 
 static const double none = -1.0;
+
+static const struct emulated_board *board_of(const struct emulated_gpu *gpu)
+{
+    return &emulated_boards[gpu->board];
+}
 
 static struct philox random_at(const struct emulated_gpu *gpu, enum stream stream, int64_t index)
 {
@@ -125,14 +129,14 @@ static void choose_windows(struct emulator_sensor *sensor, const struct emulated
 void sensor_init(struct emulated_gpu *gpu, const struct emulator_settings *settings)
 {
     struct emulator_sensor *sensor = &gpu->sensor;
-    double period_s = gpu_board(gpu)->counter_period_s;
+    double period_s = board_of(gpu)->counter_period_s;
     struct philox random;
 
     *sensor = (struct emulator_sensor){.counter_from_power = settings->counter_from_power,
                                        .gain = settings->gain,
                                        .noise_w = settings->noise_w,
                                        .seed = settings->seed};
-    choose_windows(sensor, gpu_board(gpu), settings->sensor);
+    choose_windows(sensor, board_of(gpu), settings->sensor);
     if (!isnan(settings->counter_period_s))
         period_s = settings->counter_period_s;
     else if (settings->sensor == EMULATOR_SENSOR_EXACT)

@@ -32,16 +32,6 @@ struct field {
     double divisor;
 };
 
-static void put_reading(struct table *table, const struct reading *reading, double divisor)
-{
-    char reason[READING_REASON_MAX];
-
-    if (reading->state != READING_OK)
-        table_add_unavailable(table, "-", reading_reason(reading, reason));
-    else
-        table_add_real(table, (double)reading->value / divisor);
-}
-
 /* A text that may be unknown. */
 static void put_text(struct table *table, const char *text)
 {
@@ -105,12 +95,12 @@ static void put_counter(struct table *table, const struct row *row)
 
 static void put_power(struct table *table, const struct row *row)
 {
-    put_reading(table, reading_power(&row->reading), 1e3);
+    table_add_reading(table, reading_power(&row->reading), 1e3);
 }
 
 static void put_limit(struct table *table, const struct row *row)
 {
-    put_reading(table, reading_limit(&row->reading), 1e3);
+    table_add_reading(table, reading_limit(&row->reading), 1e3);
 }
 
 static void put_note(struct table *table, const struct row *row)
@@ -162,7 +152,7 @@ static void put_row(struct table *table, const struct row *row, enum part part)
         if (fields[i].put != NULL)
             fields[i].put(table, row);
         else
-            put_reading(table, &row->reading.values[fields[i].quantity], fields[i].divisor);
+            table_add_reading(table, &row->reading.values[fields[i].quantity], fields[i].divisor);
     }
 }
 

@@ -290,15 +290,10 @@ static void put_row(struct table *table, const struct row *row, const struct fie
                     size_t count)
 {
     for (size_t i = 0; i < count; i++) {
-        const struct reading *reading = &row->reading.values[shown[i]->quantity];
-        char reason[READING_REASON_MAX];
-
         if (shown[i]->put != NULL)
             shown[i]->put(table, row);
-        else if (reading->state != READING_OK)
-            table_add_unavailable(table, "-", reading_reason(reading, reason));
         else
-            table_add_real(table, (double)reading->value / shown[i]->divisor);
+            table_add_reading(table, &row->reading.values[shown[i]->quantity], shown[i]->divisor);
     }
 }
 

@@ -161,9 +161,9 @@ static int finish(struct record *record, struct fly_error *out_error)
     if (code == 0 && fsync(record->file) < 0 && errno != EINVAL && errno != EROFS)
         code = write_failed(record, out_error);
     if (code == 0)
-        cli_note(record->call, "%llu readings of %zu devices in '%s', %llu bytes; play them with --replay",
-                 (unsigned long long)record->rounds, record->devices.count, record->path,
-                 (unsigned long long)record->bytes);
+        cli_note(record->call, "%llu readings of %zu device%s in '%s', %llu bytes; play them with --replay",
+                 (unsigned long long)record->rounds, record->devices.count,
+                 record->devices.count == 1 ? "" : "s", record->path, (unsigned long long)record->bytes);
     return code;
 }
 
@@ -176,8 +176,8 @@ static int record_devices(struct record *record, struct fly_error *out_error)
     if (code < 0)
         return code;
     if (!cli_set(record->call, "duration"))
-        cli_note(record->call, "recording %zu devices into '%s'; stop with Ctrl-C", record->devices.count,
-                 record->path);
+        cli_note(record->call, "recording %zu device%s into '%s'; stop with Ctrl-C", record->devices.count,
+                 record->devices.count == 1 ? "" : "s", record->path);
     stop_signals_hold(&stop);
     code = read_until(record, &stop, out_error);
     if (code == 0)

@@ -124,7 +124,8 @@ static int measure(struct selftest *test, struct fly_error *out_error)
     int code;
 
     test->date = clock_real.date(clock_real.state);
-    cli_note(test->call, "timing the calls of %zu devices", test->devices.count);
+    cli_note(test->call, "timing the calls of %zu device%s", test->devices.count,
+             test->devices.count == 1 ? "" : "s");
     for (size_t i = 0; i < test->devices.count && go_on(test); i++)
         selftest_latencies(&test->devices.devices[i], &clock_real, &test->results[i]);
     cli_note(test->call, "%.1f s as it is; best with nothing running", cli_real(test->call, "duration"));

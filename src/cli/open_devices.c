@@ -97,6 +97,16 @@ const char *reading_reason(const struct reading *reading, char reason[READING_RE
     return reason;
 }
 
+void table_add_reading(struct table *table, const struct reading *reading, double divisor)
+{
+    char reason[READING_REASON_MAX];
+
+    if (reading->state != READING_OK)
+        table_add_unavailable(table, "-", reading_reason(reading, reason));
+    else
+        table_add_real(table, (double)reading->value / divisor);
+}
+
 /* The first of two that has a value; the first where none has. */
 static const struct reading *either(const struct reading *first, const struct reading *second)
 {

@@ -51,6 +51,9 @@ const char *device_label(const struct device_info *info, char label[DEVICE_LABEL
 enum { READING_REASON_MAX = 96 };
 const char *reading_reason(const struct reading *reading, char reason[READING_REASON_MAX]);
 
+/* Its value, divided, or "-" with the reason why there is none. */
+void table_add_reading(struct table *table, const struct reading *reading, double divisor);
+
 /* The device's power: the instant one where it is offered, else the average. */
 const struct reading *reading_power(const struct device_reading *reading);
 
