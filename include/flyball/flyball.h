@@ -20,6 +20,7 @@
 #include <flyball/power_search.h>
 #include <flyball/power_selector.h>
 #include <flyball/record.h>
+#include <flyball/session.h>
 #include <flyball/tuner.h>
 #include <flyball/version.h>
 

@@ -27,13 +27,19 @@ enum { GUARD_PATH_MAX = 512, NUMBER_MAX = 24, START_MS = 10000, ANSWER_MS = 1000
 
 static const char installed_guard[] = FLYBALL_LIBEXECDIR "/" GUARD_PROGRAM;
 
-/* Beside the running program, as in a directory of a build, or where it was installed. */
+/* Where the variable says, else beside the running program, as in a directory of a build, else where it was
+ * installed. */
 static void find_program(char path[GUARD_PATH_MAX])
 {
+    const char *named = getenv(GUARD_VARIABLE);
     char self[GUARD_PATH_MAX - sizeof GUARD_PROGRAM];
     ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
     char *slash;
 
+    if (named != NULL && named[0] != '\0') {
+        snprintf(path, GUARD_PATH_MAX, "%s", named);
+        return;
+    }
     self[length > 0 ? length : 0] = '\0';
     slash = strrchr(self, '/');
     if (slash != NULL) {

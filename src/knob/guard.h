@@ -48,6 +48,7 @@ struct guard_options {
 };
 
 #define GUARD_PROGRAM "flyball-guard"
+#define GUARD_VARIABLE "FLYBALL_GUARD" /* its path, where it is neither beside the program nor installed */
 
 /*
  * Returns when it is ready. FLY_ENOTFOUND, FLY_EPERM for the program, FLY_EUNSUPPORTED for

@@ -61,7 +61,7 @@ struct knob_options {
     const char *mps_pipe_directory; /* the value of CUDA_MPS_PIPE_DIRECTORY; NULL: KNOB_MPS_DIRECTORY */
     const pid_t *allowed;           /* who may compute on the GPUs beside this process, with their children */
     size_t allowed_count;
-    const char *guard_path; /* of flyball-guard; NULL: beside this program, or where it was installed */
+    const char *guard_path; /* of flyball-guard; NULL: FLYBALL_GUARD, beside this program, or as installed */
     const char *nvml_path;  /* as in device_options, for the guard */
     const char *commands;   /* as in struct site_options of site.h: other ways than the driver, */
     const char *daemon;     /* by which site's users turn knobs */

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "emulated_work.h"
+
+#include <stdlib.h>
+
+#include "emulator/boards.h"
+#include "emulator/control.h"
+#include "model/gpu_model.h"
+
+static const struct gpu_load load = {
+    .sample_s = 0.2e-3, .step_s = 4e-3, .half_busy_batch = 24.0, .clock_share = 0.7};
+
+struct emulated_work {
+    struct emulator *emulator;
+    struct clock clock;
+    const struct gpu_shape *shape;
+    int slot;
+};
+
+struct emulated_work *emulated_work_begin(void)
+{
+    const char *path = getenv("FLYBALL_EMULATOR_STATE");
+    struct emulated_work *work = calloc(1, sizeof *work);
+    struct emulator_load idle = {.wanted_w = 0.0};
+
+    if (work == NULL || path == NULL || emulator_open(path, &work->emulator, NULL) < 0) {
+        free(work);
+        return NULL;
+    }
+    work->clock = emulator_clock(work->emulator);
+    work->shape = gpu_shape_find(emulated_boards[emulator_settings_of(work->emulator)->board].name);
+    idle.wanted_w = work->shape->idle_w;
+    if (emulator_work_begin(work->emulator, 0, &idle, &work->slot, NULL) < 0) {
+        emulator_close(work->emulator);
+        free(work);
+        return NULL;
+    }
+    return work;
+}
+
+void emulated_work_step(struct emulated_work *work, uint32_t samples)
+{
+    struct emulator_load wanted;
+    double time_s, pace;
+
+    if (work == NULL)
+        return;
+    wanted = (struct emulator_load){gpu_wanted_w(work->shape, &load, samples), 1.0, 0};
+    emulator_work_change(work->emulator, 0, work->slot, &wanted);
+    pace = emulator_speed(work->emulator, 0);
+    time_s = (load.sample_s * samples + load.step_s) * (load.clock_share / pace + 1.0 - load.clock_share);
+    work->clock.sleep_until(work->clock.state, mono_after_s(work->clock.now(work->clock.state), time_s));
+}
+
+void emulated_work_end(struct emulated_work *work)
+{
+    if (work == NULL)
+        return;
+    emulator_work_end(work->emulator, 0, work->slot);
+    emulator_close(work->emulator);
+    free(work);
+}

@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef FLYBALL_SESSION_H
+#define FLYBALL_SESSION_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <flyball/error.h>
+#include <flyball/meter.h>
+#include <flyball/objective.h>
+#include <flyball/tuner.h>
+
+/*
+ * One submission of a recurring job, from inside the training program: which batch
+ * size and power limit to use, and when to stop, by what was seen of the job before.
+ *
+ *     static const uint32_t batch_sizes[] = {32, 64, 128};
+ *     const struct fly_session_options options = {
+ *         .size = sizeof options,
+ *         .job_name = "digits",
+ *         .batch_sizes = batch_sizes, .batch_count = 3, .default_batch_size = 64,
+ *         .objective = {.kind = FLY_OBJECTIVE_ENERGY, .max_slowdown = 1.1},
+ *         .target = FLY_TARGET_AT_LEAST, .target_metric = 0.95,
+ *         .max_epochs = 100,
+ *         .tries = 3,
+ *     };
+ *     struct fly_session *session;
+ *
+ *     if (fly_session_open(&options, &session, &error) < 0)
+ *         ...
+ *     do {
+ *         enum fly_answer answer;
+ *
+ *         start_anew(fly_session_batch_size(session), fly_session_learning_rate(session, 0.1,
+ * FLY_SCALE_LINEAR)); do { fly_session_epoch_begin(session); for each step { fly_session_step_begin(session);
+ *                 train_one_step();
+ *             }
+ *             fly_session_evaluation_begin(session);
+ *             accuracy = evaluate();
+ *             fly_session_evaluation_end(session);
+ *             answer = fly_session_report(session, accuracy);
+ *         } while (answer == FLY_GO_ON);
+ *     } while (fly_session_try_again(session));
+ *     fly_session_close(session, FLY_SESSION_FINISHED);
+ *
+ * A recurrence ends with a model. It takes up to `tries` trainings, each with one
+ * batch size; one that grows too expensive is told to stop, and the last that is
+ * allowed runs the best known choice and is never told to. With one try nothing is
+ * explored but power limits. A program that cannot train twice says how often it is
+ * started anew (`tries`, or FLY_SESSION_ALWAYS), and exits with fly_session_exit_status.
+ *
+ * Nothing here fails or holds up training. Where the job's log cannot be reached the
+ * session runs the default batch size, or what was decided before, and tunes nothing;
+ * fly_session_status says why. Reports that could not be delivered are kept on
+ * this machine and delivered by a later session. The log is waited for `wait_s` at
+ * most, and rarely asked again while it does not answer. Where limits may not be turned,
+ * they stay. With FLYBALL_DISABLE=1 nothing is opened, written or turned: default batch
+ * size, and answers by the target and max_epochs alone.
+ *
+ * Under `flyball run --job` a session of the same job takes up that try: one trial,
+ * not two (docs/session.md has the variables).
+ *
+ * For one thread. After fork the child's copy is inert: its calls do nothing, and
+ * closing it only frees memory.
+ */
+struct fly_session;
+
+enum fly_target { FLY_TARGET_NONE, FLY_TARGET_AT_LEAST, FLY_TARGET_AT_MOST };
+
+/* What to do after an epoch. */
+enum fly_answer {
+    FLY_GO_ON,
+    FLY_REACHED, /* the target: training is done, or goes on if `trains_on` */
+    FLY_STOP,    /* this training ends here: all epochs are done, or it would cost too much */
+};
+
+/* "go on", "reached", "stop". Static storage. */
+FLY_API const char *fly_answer_name(enum fly_answer answer);
+
+enum {
+    FLY_SESSION_TEXT_MAX = 512,
+    FLY_SESSION_EXIT_AGAIN = 75, /* the exit status of a program that is to be started again */
+};
+
+/* For `tries`: whoever starts the program always does so again after FLY_SESSION_EXIT_AGAIN. */
+#define FLY_SESSION_ALWAYS UINT32_MAX
+
+/* What is not set (0, NULL) has the default that stands beside it. Everything is copied but what is borrowed.
+ */
+struct fly_session_options {
+    size_t size; /* sizeof(struct fly_session_options) */
+
+    /* The job. The first session writes this down; later ones with other values are not tuned, and say so. */
+    const char *job_name;           /* a-z A-Z 0-9 - _ . */
+    struct fly_objective objective; /* a max_slowdown of 0 is none */
+    const uint32_t *batch_sizes;    /* of all ranks together, ascending */
+    size_t batch_count;
+    uint32_t default_batch_size; /* one of them */
+    enum fly_target target;      /* without one only the power limit is tuned */
+    double target_metric;
+    uint32_t max_epochs; /* of one training */
+    bool trains_on;      /* to max_epochs also when the target was reached */
+    const char *policy;  /* NULL: "zeus" */
+    double beta;         /* a training is stopped at this multiple of the least cost; 0: 2 */
+    uint32_t seed;
+    uint32_t control_every; /* each so many recurrences run the default, for comparison; 0: none */
+
+    /* This submission. */
+    const char *store; /* address of the job's log; NULL: FLYBALL_STORE, else the user's own file */
+    double wait_s;     /* for the log, at most, at a time; 0: 5 */
+    const char *run; /* a name that stays when the run is requeued; NULL: FLYBALL_RUN_ID, else Slurm's job */
+    uint32_t tries;  /* that may be made; 0: 1 */
+    int64_t finish_by_unix_s;   /* no exploration that could miss it; 0: none */
+    uint64_t samples_per_epoch; /* lets a power profile be judged before the first epoch's end; 0: unknown */
+
+    /* Devices. */
+    struct fly_meter *meter;         /* over the GPUs of this rank; borrowed; NULL: one of its own */
+    const char *gpus;                /* for that: as CUDA_VISIBLE_DEVICES is written; NULL: what is visible */
+    bool leave_limits;               /* turn none */
+    const struct fly_turner *turner; /* in place of Flyball's own knobs; borrowed */
+    void *turner_data;
+    const double *limits_w; /* to try; NULL: all in steps of 25 W */
+    size_t limit_count;
+    uint32_t warmup_steps;   /* before a window of the power profile; 0: 10 */
+    uint32_t profile_steps;  /* in each window at least; 0: 40 */
+    double energy_tolerance; /* a window goes on while its energy is less certain than that; 0: 0.04 */
+
+    /* Data-parallel ranks: each has a session and makes the same calls; all_reduce joins them. */
+    uint32_t world_size;       /* 0: 1 */
+    uint32_t rank;             /* 0 decides */
+    fly_all_reduce all_reduce; /* needed for more than one rank; never called while steps are settled */
+    void *all_reduce_data;
+};
+
+/*
+ * Opens the log and the devices, and decides what to run. FLY_EUSAGE for options out
+ * of range, FLY_ENOMEM; nothing else is an error here. Collective over the ranks. The
+ * caller owns the handle.
+ */
+FLY_API int fly_session_open(const struct fly_session_options *options, struct fly_session **out_session,
+                             struct fly_error *out_error);
+
+/* What to train with now: of all ranks together, and of this one. */
+FLY_API uint32_t fly_session_batch_size(const struct fly_session *session);
+FLY_API uint32_t fly_session_local_batch_size(const struct fly_session *session);
+
+/* How the learning rate follows the batch size: linearly for SGD, by the square root for adaptive optimisers.
+ */
+enum fly_scaling { FLY_SCALE_LINEAR, FLY_SCALE_SQUARE_ROOT };
+
+/* The learning rate for a batch size, given the one that suits another. Pure; thread-safe. */
+FLY_API double fly_learning_rate(double rate, uint32_t suited_batch_size, uint32_t batch_size,
+                                 enum fly_scaling scaling);
+
+/* The same for the session's batch size, given what suits the default one. */
+FLY_API double fly_session_learning_rate(const struct fly_session *session, double default_rate,
+                                         enum fly_scaling scaling);
+
+/* After a checkpoint was loaded: so many epochs are done already. */
+FLY_API void fly_session_resumed(struct fly_session *session, uint32_t epochs_done);
+
+/*
+ * Around the steps of an epoch, and before each step. Evaluation lies outside: it
+ * counts as energy and time of the training, and for no power profile. FLY_STOP where
+ * not one epoch fits: then report nothing. When settled a few nanoseconds.
+ */
+FLY_API void fly_session_epoch_begin(struct fly_session *session);
+FLY_API enum fly_answer fly_session_step_begin(struct fly_session *session);
+FLY_API void fly_session_evaluation_begin(struct fly_session *session);
+FLY_API void fly_session_evaluation_end(struct fly_session *session);
+
+/* An epoch has ended; NAN: without a metric. Collective. */
+FLY_API enum fly_answer fly_session_report(struct fly_session *session, double metric);
+
+/*
+ * This batch size does not fit into the GPUs' memory. Written down at once, since a
+ * program may not get far after it. On any rank.
+ */
+FLY_API void fly_session_out_of_memory(struct fly_session *session);
+
+/*
+ * Whether training is to begin anew, with another batch size: the last one was told to
+ * stop short of its target, or did not fit. Only with `tries` left. Collective.
+ */
+FLY_API bool fly_session_try_again(struct fly_session *session);
+
+/* How training ended, as far as no answer ended it. */
+enum fly_session_end {
+    FLY_SESSION_FINISHED,
+    FLY_SESSION_CRASHED,
+    FLY_SESSION_INTERRUPTED, /* it goes on later: another attempt of the same run */
+};
+
+/* Puts back what was turned and frees all. Accepts NULL. */
+FLY_API void fly_session_close(struct fly_session *session, enum fly_session_end end);
+
+/* 0, or FLY_SESSION_EXIT_AGAIN where the program should be started again. Before closing. */
+FLY_API int fly_session_exit_status(const struct fly_session *session);
+
+/* What is not known is NAN, or 0 where a number counts from 1. */
+struct fly_session_status {
+    size_t size;         /* set by the caller */
+    bool connected;      /* the job's log answered when it was asked last */
+    bool disabled;       /* by FLYBALL_DISABLE=1 */
+    uint64_t trial;      /* in the job's log */
+    uint32_t attempt;    /* at that trial; more than 1 after a requeue */
+    uint64_t recurrence; /* from 0 */
+    uint32_t try_number; /* from 0 */
+    bool last_try;
+    uint32_t batch_size, local_batch_size;
+    uint32_t epoch;       /* the last that ended */
+    uint32_t epochs_done; /* by earlier attempts */
+    uint32_t epochs_max;  /* this training may run, as far as is known */
+    enum fly_answer answer;
+    double limit_w;  /* the power limit that was set */
+    double energy_j; /* of this training, all attempts and GPUs, at the last report */
+    double time_s;
+    uint64_t kept;                         /* reports on this machine that are not delivered yet */
+    char why[FLY_SESSION_TEXT_MAX];        /* this choice, in a sentence */
+    char text[FLY_SESSION_TEXT_MAX];       /* why the job's log is not used; "" where it is */
+    char limit_text[FLY_SESSION_TEXT_MAX]; /* why the limit is not set; "" where it is, or none is to be */
+};
+
+/* FLY_EUSAGE without a size. */
+FLY_API int fly_session_status(const struct fly_session *session, struct fly_session_status *out_status);
+
+#endif

@@ -1,0 +1,336 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a training calls on its session. */
+#include "train/session.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "meter/fork_guard.h"
+
+/* How long a training is too young for an energy, and how often it is looked for then. */
+static const double young_s = 2.0, look_s = 0.02;
+enum { LOOKS = 15 };
+
+static const char *const answer_names[] = {"go on", "reached", "stop"};
+_Static_assert(sizeof answer_names / sizeof answer_names[0] == FLY_STOP + 1, "a name for each");
+
+const char *fly_answer_name(enum fly_answer answer)
+{
+    return (unsigned)answer <= FLY_STOP ? answer_names[answer] : "unknown";
+}
+
+static bool is_copy(const struct fly_session *session)
+{
+    return session->forks != fork_generation();
+}
+
+uint32_t fly_session_batch_size(const struct fly_session *session)
+{
+    return session->proposal.batch_size;
+}
+
+uint32_t fly_session_local_batch_size(const struct fly_session *session)
+{
+    return session->proposal.local_batch_size;
+}
+
+double fly_learning_rate(double rate, uint32_t suited_batch_size, uint32_t batch_size,
+                         enum fly_scaling scaling)
+{
+    double factor = (double)batch_size / (double)suited_batch_size;
+
+    return rate * (scaling == FLY_SCALE_SQUARE_ROOT ? sqrt(factor) : factor);
+}
+
+double fly_session_learning_rate(const struct fly_session *session, double default_rate,
+                                 enum fly_scaling scaling)
+{
+    return fly_learning_rate(default_rate, session->definition.default_batch_size,
+                             session->proposal.batch_size, scaling);
+}
+
+void fly_session_resumed(struct fly_session *session, uint32_t epochs_done)
+{
+    if (!session->reported)
+        session->epoch = epochs_done;
+}
+
+void fly_session_epoch_begin(struct fly_session *session)
+{
+    if (session->disabled || is_copy(session))
+        return;
+    session->epoch_open = true;
+    limit_epoch_begin(session);
+}
+
+enum fly_answer fly_session_step_begin(struct fly_session *session)
+{
+    if (session->disabled || is_copy(session))
+        return FLY_GO_ON;
+    if (!session->epoch_open)
+        fly_session_epoch_begin(session);
+    limit_step(session);
+    if (!session->limit.refused)
+        return FLY_GO_ON;
+    session->answer = FLY_STOP;
+    session->stop = JOB_STOP_COST;
+    return FLY_STOP;
+}
+
+void fly_session_evaluation_begin(struct fly_session *session)
+{
+    if (session->disabled || is_copy(session) || !session->epoch_open)
+        return;
+    session->epoch_open = false;
+    limit_epoch_end(session);
+}
+
+/* What follows needs no window of its own: energy and time count on until the report. */
+void fly_session_evaluation_end(struct fly_session *session)
+{
+    fly_session_evaluation_begin(session);
+}
+
+static bool meets_target(const struct job_definition *job, double metric)
+{
+    switch (job->target) {
+    case JOB_AT_LEAST:
+        return metric >= job->target_metric;
+    case JOB_AT_MOST:
+        return metric <= job->target_metric;
+    case JOB_NO_TARGET:
+        break;
+    }
+    return false;
+}
+
+/* By the target and what was known before, where the log does not say. */
+static enum fly_answer answer_alone(struct fly_session *session, double metric)
+{
+    session->reached |= meets_target(&session->definition, metric);
+    if (session->reached && session->proposal.stops_at_target) {
+        session->stop = JOB_STOP_TARGET;
+        return FLY_REACHED;
+    }
+    if (session->epoch >= (session->reached ? session->definition.max_epochs : session->epochs)) {
+        session->stop = session->epoch >= session->definition.max_epochs ? JOB_STOP_EPOCHS : JOB_STOP_COST;
+        return FLY_STOP;
+    }
+    return session->reached ? FLY_REACHED : FLY_GO_ON;
+}
+
+/*
+ * Joules up to now. A training that just began may be too short for a figure; a report
+ * without one is worth nothing, so it waits, for as long as a board's counter takes.
+ */
+static double wait_for_energy_j(struct fly_session *session)
+{
+    double energy_j = session_energy_j(session);
+
+    for (int i = 0; isnan(energy_j) && session->known && session_time_s(session) < young_s && i < LOOKS;
+         i++) {
+        session->clock->sleep_until(session->clock->state,
+                                    mono_after_s(session->clock->now(session->clock->state), look_s));
+        energy_j = session_energy_j(session);
+    }
+    return energy_j;
+}
+
+/* Adds up what the ranks took. */
+static struct job_epoch measure(struct fly_session *session, double metric)
+{
+    double energy_j[] = {session->disabled ? NAN : wait_for_energy_j(session)},
+           time_s[] = {session_time_s(session)};
+
+    session_join(session, energy_j, 1, time_s, 1);
+    session->energy_j = session->proposal.energy_j + energy_j[0];
+    session->time_s = session->proposal.time_s + time_s[0];
+    return (struct job_epoch){.job = session->definition.name,
+                              .trial = session->proposal.trial,
+                              .attempt = session->proposal.attempt,
+                              .epoch = session->epoch,
+                              .metric = isfinite(metric) ? metric : NAN,
+                              .energy_j = energy_j[0],
+                              .time_s = time_s[0]};
+}
+
+/* The log's answer takes the place of the own one. */
+static void take(struct fly_session *session, const struct job_answered *answered)
+{
+    static const enum fly_answer answers[] = {
+        [JOB_GO_ON] = FLY_GO_ON, [JOB_REACHED] = FLY_REACHED, [JOB_STOP] = FLY_STOP};
+
+    session->answer = session->reached && answered->answer == JOB_GO_ON && !session->proposal.stops_at_target
+                          ? FLY_REACHED
+                          : answers[answered->answer];
+    session->stop = answered->stop;
+    session->reached |= answered->answer == JOB_REACHED;
+    session->epochs = answered->epochs;
+    session->over = answered->answer == JOB_STOP ||
+                    (answered->answer == JOB_REACHED && session->proposal.stops_at_target);
+    session->energy_j = answered->energy_j;
+    session->time_s = answered->time_s;
+}
+
+static void report_to_log(struct fly_session *session, const struct job_epoch *epoch)
+{
+    const struct spool_entry entry = {.kind = SPOOL_REPORT, .epoch = *epoch};
+    union spool_answer answer;
+
+    link_beat_end(&session->link);
+    if (isnan(epoch->energy_j))
+        link_note(&session->link,
+                  "the energy of the GPUs is not known, and without it nothing can be learnt; "
+                  "'flyball doctor' says why");
+    else if (link_send(&session->link, &entry, LINK_RARELY, &answer) == 0)
+        take(session, &answer.answered);
+}
+
+enum fly_answer fly_session_report(struct fly_session *session, double metric)
+{
+    double shared[5];
+    struct job_epoch epoch;
+
+    if (is_copy(session))
+        return FLY_GO_ON;
+    fly_session_evaluation_begin(session);
+    /* What ended stays so. */
+    if (session->answer == FLY_STOP || (session->answer == FLY_REACHED && session->proposal.stops_at_target))
+        return session->answer;
+    session->epoch++;
+    if (!session->disabled)
+        limit_check(session);
+    epoch = measure(session, metric);
+    session->answer = answer_alone(session, metric);
+    if (session->known && session->options.rank == 0)
+        report_to_log(session, &epoch);
+    session->reported = true;
+    shared[0] = session->answer;
+    shared[1] = session->stop;
+    shared[2] = session->reached;
+    shared[3] = session->epochs;
+    shared[4] = session->over;
+    session_share(session, shared, sizeof shared / sizeof shared[0]);
+    session->answer = (enum fly_answer)shared[0];
+    session->stop = (enum job_stop)shared[1];
+    session->reached = shared[2] == 1.0;
+    session->epochs = (uint32_t)shared[3];
+    session->over = shared[4] == 1.0;
+    return session->answer;
+}
+
+void fly_session_out_of_memory(struct fly_session *session)
+{
+    if (session->disabled || is_copy(session) || session->out_of_memory || !session->known)
+        return;
+    session->out_of_memory = true;
+    session_say_end(session, TRIAL_OUT_OF_MEMORY, "said by the program");
+    session->over = true;
+}
+
+/* How the trial ended as far as this side knows; false: it has not. */
+static bool find_outcome(const struct fly_session *session, enum fly_session_end end,
+                         enum trial_outcome *out_outcome)
+{
+    bool has_target = session->definition.target != JOB_NO_TARGET;
+    enum trial_outcome all_done = has_target ? TRIAL_NOT_REACHED : TRIAL_REACHED;
+
+    if (session->reached)
+        *out_outcome = TRIAL_REACHED;
+    else if (session->limit.refused)
+        *out_outcome = TRIAL_REFUSED;
+    else if (session->answer == FLY_STOP)
+        *out_outcome = session->stop == JOB_STOP_EPOCHS ? all_done : TRIAL_STOPPED;
+    else if (end == FLY_SESSION_CRASHED)
+        *out_outcome = TRIAL_CRASHED;
+    else
+        *out_outcome = all_done;
+    return end != FLY_SESSION_INTERRUPTED || session->answer == FLY_STOP || session->limit.refused ||
+           (session->reached && session->proposal.stops_at_target);
+}
+
+void session_finish(struct fly_session *session, enum fly_session_end end)
+{
+    enum trial_outcome outcome;
+
+    if (session->known && session->options.rank == 0 && !session->out_of_memory &&
+        find_outcome(session, end, &outcome))
+        session_say_end(session, outcome, "");
+}
+
+/* Whether there is no model yet, and another try could make one. */
+static bool wants_again(const struct fly_session *session)
+{
+    if (!session->known || session->reached)
+        return false;
+    if (session->out_of_memory || session->limit.refused)
+        return true;
+    return session->answer == FLY_STOP &&
+           (session->stop != JOB_STOP_EPOCHS || session->definition.target != JOB_NO_TARGET);
+}
+
+static bool tries_left(const struct fly_session *session)
+{
+    return session->options.tries == FLY_SESSION_ALWAYS ||
+           (!session->proposal.last_try && session->proposal.try_number + 1 < session->options.tries);
+}
+
+bool fly_session_try_again(struct fly_session *session)
+{
+    if (session->disabled || is_copy(session) || session->inside || !wants_again(session) ||
+        !tries_left(session))
+        return false;
+    session_finish(session, FLY_SESSION_FINISHED);
+    session_end_try(session);
+    session_begin_try(session);
+    return true;
+}
+
+int fly_session_exit_status(const struct fly_session *session)
+{
+    return wants_again(session) && (session->inside || tries_left(session)) ? FLY_SESSION_EXIT_AGAIN : 0;
+}
+
+static double limit_standing_w(const struct session_limit *limit)
+{
+    struct fly_tuner_report report = {.size = sizeof report};
+
+    if (limit->tuner != NULL && fly_tuner_report(limit->tuner, &report) == 0)
+        return report.limit_w;
+    return limit->held_w;
+}
+
+int fly_session_status(const struct fly_session *session, struct fly_session_status *out_status)
+{
+    const struct job_proposal *proposal = &session->proposal;
+
+    if (out_status->size < sizeof *out_status)
+        return FLY_EUSAGE;
+    *out_status = (struct fly_session_status){
+        .size = out_status->size,
+        .connected = session->known && session->link.connected,
+        .disabled = session->disabled,
+        .trial = proposal->trial,
+        .attempt = proposal->attempt,
+        .recurrence = proposal->recurrence,
+        .try_number = proposal->try_number,
+        .last_try = proposal->last_try,
+        .batch_size = proposal->batch_size,
+        .local_batch_size = proposal->local_batch_size,
+        .epoch = session->epoch,
+        .epochs_done = proposal->epochs_done,
+        .epochs_max = session->epochs,
+        .answer = session->answer,
+        .limit_w = limit_standing_w(&session->limit),
+        .energy_j = session->energy_j,
+        .time_s = session->time_s,
+        .kept = session->link.spool.lines,
+    };
+    snprintf(out_status->why, sizeof out_status->why, "%s", proposal->why);
+    snprintf(out_status->text, sizeof out_status->text, "%s",
+             session->disabled ? "FLYBALL_DISABLE is set" : session->link.text);
+    snprintf(out_status->limit_text, sizeof out_status->limit_text, "%s", session->limit.text);
+    return 0;
+}

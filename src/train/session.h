@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef FLYBALL_TRAIN_SESSION_H
+#define FLYBALL_TRAIN_SESSION_H
+
+#include <flyball/session.h>
+
+#include "base/clock.h"
+#include "job/job.h"
+#include "knob/knob.h"
+#include "train/knob_turner.h"
+#include "train/session_link.h"
+
+/*
+ * The inside of <flyball/session.h>. session.c has the hooks; session_open.c makes and
+ * closes it; session_try.c asks what to run, and how it went; session_limit.c turns
+ * limits; session_ranks.c joins the ranks; session_link.c is the way to the log.
+ */
+
+/* What tests and programs put in the place of the usual. NULL and 0: the usual. */
+struct session_parts {
+    const struct jobs *jobs;          /* borrowed */
+    const struct clock *clock;        /* borrowed */
+    const char *spool_directory;      /* copied */
+    const struct knob_options *knobs; /* borrowed */
+    double beat_s;                    /* between signs of life before the first report */
+};
+
+int session_new(const struct fly_session_options *options, const struct session_parts *parts,
+                struct fly_session **out_session, struct fly_error *out_error);
+
+/* The power limit of this rank's GPUs. */
+struct session_limit {
+    const struct fly_turner *turner; /* NULL: none is turned */
+    void *data;
+    struct knob *knob; /* behind it, or NULL for the caller's own */
+    struct knob_turner knob_turner;
+    const struct device *gpus[DEVICES_MAX];
+    size_t gpu_count;
+    double highest_w;
+    double limits_w[FLY_POWER_SEARCH_LIMITS_MAX]; /* ascending */
+    size_t limit_count;
+    struct fly_tuner *tuner; /* while the profile is measured, and until the log has chosen */
+    uint64_t epoch_steps;    /* of the epoch under way */
+    bool measured;           /* the tuner is done with the profile */
+    bool refused;            /* the log says that no epoch fits */
+    double start_w;          /* what stood before */
+    double held_w;           /* what stands by us; NAN: nothing */
+    char text[FLY_SESSION_TEXT_MAX];
+};
+
+struct fly_session {
+    uint64_t forks;
+    bool disabled;
+    struct fly_session_options options; /* texts and lists are the session's own */
+    char *texts[8];                     /* owned */
+    uint32_t *batch_sizes;              /* owned */
+    double *limits_w;                   /* owned */
+    struct job_definition definition;
+    const struct clock *clock;
+    double beat_s;
+    const struct knob_options *knobs;
+
+    struct fly_meter *meter; /* NULL: nothing is measured */
+    bool meter_owned;
+    struct fly_device_energy *energies; /* for the meter; owned */
+    struct session_limit limit;
+    struct session_link link; /* of rank 0; others use it for a word on memory */
+    bool apart;               /* the all-reduce failed: each rank answers by itself */
+
+    char run[JOB_TEXT_MAX], submission[JOB_TEXT_MAX], request[JOB_TEXT_MAX];
+    unsigned asked; /* what to run, so many times */
+    bool inside;    /* a try of `flyball run --job` surrounds it */
+
+    bool known; /* there is a trial in the log */
+    struct job_proposal proposal;
+    struct mono_time begin; /* of this attempt */
+    fly_window window;
+    bool window_open;
+    bool epoch_open;
+    bool reported; /* an epoch of this attempt */
+    uint32_t epoch;
+    uint32_t epochs; /* it may run */
+    enum fly_answer answer;
+    enum job_stop stop;
+    bool over; /* the log knows the trial's end */
+    bool reached;
+    bool out_of_memory;
+    double energy_j, time_s; /* of all attempts and ranks, at the last report */
+};
+
+/* session_ranks.c: rank 0's values for all. */
+void session_share(struct fly_session *session, double *values, size_t count);
+/* Over all ranks, in place: sums, and maxima. */
+void session_join(struct fly_session *session, double *sums, size_t sum_count, double *maxima,
+                  size_t max_count);
+/* So many ranks. */
+uint32_t session_ranks(const struct fly_session *session);
+
+/* session_limit.c */
+
+/* Finds what may be turned. */
+void limit_open(struct fly_session *session);
+/* As the proposal says: sets the limit, or begins to measure. Collective. */
+void limit_begin(struct fly_session *session);
+/* The hooks. */
+void limit_epoch_begin(struct fly_session *session);
+void limit_step(struct fly_session *session);
+void limit_epoch_end(struct fly_session *session);
+/* At a report: whether what was set stands; and what the log says to the profile. Collective. */
+void limit_check(struct fly_session *session);
+/* Sets what stood before. */
+void limit_end(struct fly_session *session);
+void limit_close(struct fly_session *session);
+
+/* session_try.c */
+
+/* Asks what to run, and begins to measure. Collective. */
+void session_begin_try(struct fly_session *session);
+/* Joules of this rank's GPUs in this attempt so far; NAN: not known. */
+double session_energy_j(struct fly_session *session);
+double session_time_s(const struct fly_session *session);
+/* Writes down how the trial ended. */
+void session_say_end(struct fly_session *session, enum trial_outcome outcome, const char *text);
+/* Puts limits back and ends the window. */
+void session_end_try(struct fly_session *session);
+/* session.c: writes down how this try ended, where it has. */
+void session_finish(struct fly_session *session, enum fly_session_end end);
+
+#endif

@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Makes a session, and closes it. */
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "meter/fork_guard.h"
+#include "meter/identity.h"
+#include "train/run_variables.h"
+#include "train/session.h"
+
+static const double wait_usual_s = 5.0, beat_usual_s = 60.0;
+
+/* The line by which `flyball run --job` learns that the program speaks for itself. */
+static const char session_line[] = "session\n";
+
+static bool is_disabled(void)
+{
+    const char *value = getenv("FLYBALL_DISABLE");
+
+    return value != NULL && strcmp(value, "1") == 0;
+}
+
+static int check(const struct fly_session_options *options, struct fly_error *out_error)
+{
+    if (options->size < sizeof *options)
+        return error_set(out_error, FLY_EUSAGE, "session: options.size is %zu; set it to sizeof options",
+                         options->size);
+    if (options->job_name == NULL)
+        return error_set(out_error, FLY_EUSAGE, "session: options need a job_name");
+    if (options->world_size > 1 && options->all_reduce == NULL)
+        return error_set(out_error, FLY_EUSAGE, "session: %u ranks need an all_reduce that joins them",
+                         options->world_size);
+    if (options->rank > 0 && options->rank >= options->world_size)
+        return error_set(out_error, FLY_EUSAGE, "session: rank %u of %u; ranks count from 0", options->rank,
+                         options->world_size);
+    if (!(options->wait_s >= 0.0))
+        return error_set(out_error, FLY_EUSAGE, "session: wait_s is %g; give seconds from 0",
+                         options->wait_s);
+    if (options->limit_count > FLY_POWER_SEARCH_LIMITS_MAX)
+        return error_set(out_error, FLY_EUSAGE, "session: %zu limits; give at most %d", options->limit_count,
+                         FLY_POWER_SEARCH_LIMITS_MAX);
+    if (options->run != NULL && strlen(options->run) >= JOB_TEXT_MAX)
+        return error_set(out_error, FLY_ELIMIT, "session: run '%.40s...' is longer than %d bytes",
+                         options->run, JOB_TEXT_MAX - 1);
+    return 0;
+}
+
+/* The options' own copies of what they point at; false without memory. */
+static bool copy_options(struct fly_session *session, const struct fly_session_options *options)
+{
+    struct fly_session_options *own = &session->options;
+    const char **const texts[] = {&own->job_name, &own->policy, &own->store, &own->run, &own->gpus};
+    size_t batch_bytes = options->batch_count * sizeof session->batch_sizes[0],
+           limit_bytes = options->limit_count * sizeof session->limits_w[0];
+
+    *own = *options;
+    if (own->store == NULL || own->store[0] == '\0')
+        own->store = run_variable(RUN_VARIABLE_STORE);
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+        session->texts[i] = *texts[i] != NULL ? strdup(*texts[i]) : NULL;
+        if (*texts[i] != NULL && session->texts[i] == NULL)
+            return false;
+        *texts[i] = session->texts[i];
+    }
+    session->batch_sizes = malloc(batch_bytes + 1);
+    session->limits_w = malloc(limit_bytes + 1);
+    if (session->batch_sizes == NULL || session->limits_w == NULL)
+        return false;
+    if (batch_bytes > 0)
+        memcpy(session->batch_sizes, options->batch_sizes, batch_bytes);
+    if (limit_bytes > 0)
+        memcpy(session->limits_w, options->limits_w, limit_bytes);
+    own->world_size = own->world_size > 0 ? own->world_size : 1;
+    own->tries = own->tries > 0 ? own->tries : 1;
+    own->wait_s = own->wait_s > 0.0 ? own->wait_s : wait_usual_s;
+    return true;
+}
+
+static void define(struct fly_session *session)
+{
+    static const enum job_target targets[] = {JOB_NO_TARGET, JOB_AT_LEAST, JOB_AT_MOST};
+    const struct fly_session_options *options = &session->options;
+    struct job_definition *job = &session->definition;
+
+    *job = job_definition_default;
+    job->name = options->job_name;
+    job->batch_sizes = session->batch_sizes;
+    job->batch_count = options->batch_count;
+    job->default_batch_size = options->default_batch_size;
+    job->objective = options->objective;
+    if (job->objective.max_slowdown == 0.0)
+        job->objective.max_slowdown = INFINITY;
+    if (options->beta != 0.0)
+        job->beta = options->beta;
+    if ((unsigned)options->target < sizeof targets / sizeof targets[0])
+        job->target = targets[options->target];
+    job->target_metric = options->target_metric;
+    job->trains_on = options->trains_on;
+    job->max_epochs = options->max_epochs;
+    job->control_every = options->control_every;
+    job->seed = options->seed;
+    if (options->policy != NULL)
+        job->policy = options->policy;
+}
+
+/* A launcher's name for the job is another after a requeue, a scheduler's is not. */
+static void name_run(struct fly_session *session)
+{
+    const char *given = session->options.run != NULL ? session->options.run : run_variable(RUN_VARIABLE_RUN);
+    char host[256] = "";
+    struct identity identity;
+
+    gethostname(host, sizeof host - 1);
+    identity_find((const char *const *)environ, host, &identity);
+    if (given != NULL)
+        snprintf(session->run, sizeof session->run, "%.*s", JOB_TEXT_MAX - 1, given);
+    else if (identity.job[0] != '\0' && !identity.job_of_launcher)
+        snprintf(session->run, sizeof session->run, "%.90s%s%.30s", identity.job,
+                 identity.step[0] != '\0' ? "." : "", identity.step);
+    memcpy(session->submission, session->run, sizeof session->submission);
+}
+
+static void open_meter(struct fly_session *session)
+{
+    const struct fly_meter_options options = {.size = sizeof options, .gpus = session->options.gpus};
+    struct fly_error error;
+
+    session->meter = session->options.meter;
+    session->energies = calloc(DEVICES_MAX, sizeof session->energies[0]);
+    if (session->meter == NULL && session->energies != NULL)
+        session->meter_owned = fly_meter_open(&options, &session->meter, &error) == 0;
+    if (session->energies == NULL)
+        session->meter = NULL;
+}
+
+/* Says to `flyball run --job` around it that a session reports, so that nobody does twice. */
+static void announce(const struct fly_session *session)
+{
+    const char *value = getenv("FLYBALL_STEP_FD");
+    char *end;
+    long fd = value != NULL ? strtol(value, &end, 10) : -1;
+
+    if (!session->inside || session->options.rank != 0 || value == NULL || *value == '\0' || *end != '\0' ||
+        fd < 3 || fd > INT32_MAX)
+        return;
+    if (write((int)fd, session_line, sizeof session_line - 1) < 0)
+        errno = 0;
+}
+
+static void open_link(struct fly_session *session, const struct session_parts *parts)
+{
+    link_init(&session->link, session->clock, parts->spool_directory, session->options.store);
+    if (session->disabled || session->options.rank != 0)
+        return;
+    if (parts->jobs != NULL)
+        link_borrow(&session->link, parts->jobs);
+    else
+        (void)link_open(&session->link, session->options.store, session->options.wait_s);
+}
+
+static void free_memory(struct fly_session *session)
+{
+    for (size_t i = 0; i < sizeof session->texts / sizeof session->texts[0]; i++)
+        free(session->texts[i]);
+    free(session->batch_sizes);
+    free(session->limits_w);
+    free(session->energies);
+    free(session);
+}
+
+int session_new(const struct fly_session_options *options, const struct session_parts *parts,
+                struct fly_session **out_session, struct fly_error *out_error)
+{
+    int code = check(options, out_error);
+    struct fly_session *session;
+
+    if (code < 0)
+        return code;
+    session = calloc(1, sizeof *session);
+    if (session == NULL)
+        return error_no_memory(out_error);
+    if (!copy_options(session, options)) {
+        free_memory(session);
+        return error_no_memory(out_error);
+    }
+    define(session);
+    code = job_definition_check(&session->definition, out_error);
+    if (code < 0) {
+        free_memory(session);
+        return code;
+    }
+    session->forks = fork_generation();
+    session->clock = parts->clock != NULL ? parts->clock : &clock_real;
+    session->knobs = parts->knobs;
+    session->beat_s = parts->beat_s > 0.0 ? parts->beat_s : beat_usual_s;
+    session->disabled = is_disabled();
+    session->inside = !session->disabled && run_variables_of(session->definition.name);
+    name_run(session);
+    open_link(session, parts);
+    session->limit.held_w = NAN;
+    if (!session->disabled) {
+        open_meter(session);
+        limit_open(session);
+        announce(session);
+    }
+    session_begin_try(session);
+    *out_session = session;
+    return 0;
+}
+
+int fly_session_open(const struct fly_session_options *options, struct fly_session **out_session,
+                     struct fly_error *out_error)
+{
+    return session_new(options, &(struct session_parts){.jobs = NULL}, out_session, out_error);
+}
+
+void fly_session_close(struct fly_session *session, enum fly_session_end end)
+{
+    if (session == NULL)
+        return;
+    if (session->forks == fork_generation()) {
+        session_finish(session, end);
+        session_end_try(session);
+        limit_close(session);
+        if (session->meter_owned)
+            fly_meter_close(session->meter);
+        link_deinit(&session->link);
+    } else if (session->meter_owned) {
+        fly_meter_close(session->meter);
+    }
+    free_memory(session);
+}

@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One try of a session: what to run, what it takes, how it ended. */
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "meter/meter.h"
+#include "train/run_variables.h"
+#include "train/session.h"
+
+/* Unique to this question: a repeated one is known by it. */
+static void name_request(struct fly_session *session)
+{
+    char host[64] = "";
+
+    if (session->inside) {
+        snprintf(session->request, sizeof session->request, "%s", run_variable(RUN_VARIABLE_REQUEST));
+        return;
+    }
+    gethostname(host, sizeof host - 1);
+    snprintf(session->request, sizeof session->request, "%s-%d-%" PRId64 "-%u", host, (int)getpid(),
+             clock_real.date(clock_real.state).ns, session->asked++);
+    if (session->submission[0] == '\0')
+        memcpy(session->submission, session->request, sizeof session->submission);
+}
+
+static const char *gpu_model(const struct fly_session *session)
+{
+    return session->limit.gpu_count > 0 ? session->limit.gpus[0]->info.name : "none";
+}
+
+static struct job_question question_of(const struct fly_session *session, uint32_t gpu_count)
+{
+    const struct session_limit *limit = &session->limit;
+    const struct fly_session_options *options = &session->options;
+
+    return (struct job_question){
+        .job = session->definition.name,
+        .request = session->request,
+        .run = session->run,
+        .submission = session->submission,
+        .tries = options->tries == FLY_SESSION_ALWAYS ? 0 : options->tries,
+        .finish_by_us = options->finish_by_unix_s * 1000000,
+        .heartbeat_s = session->beat_s,
+        .hardware = {.gpu_model = gpu_model(session),
+                     .gpu_count = gpu_count,
+                     .world_size = session_ranks(session),
+                     .limits_w = limit->limits_w,
+                     .limit_count = limit->limit_count,
+                     .max_power_w = limit->highest_w * gpu_count},
+    };
+}
+
+/* What is run where the log cannot say: the default, or what `flyball run --job` was told. */
+static void propose_default(struct fly_session *session)
+{
+    struct job_proposal *proposal = &session->proposal;
+    uint32_t told = session->inside ? run_variable_number(RUN_VARIABLE_BATCH_SIZE) : 0;
+
+    *proposal = (struct job_proposal){.batch_size = session->definition.default_batch_size,
+                                      .limit_w = NAN,
+                                      .stops_at_target = !session->definition.trains_on,
+                                      .epochs = session->definition.max_epochs,
+                                      .last_try = true};
+    for (size_t i = 0; i < session->definition.batch_count; i++) {
+        if (session->definition.batch_sizes[i] == told)
+            proposal->batch_size = told;
+    }
+}
+
+/* Rank 0 asks, and all have its answer. */
+static void propose(struct fly_session *session)
+{
+    struct job_proposal *proposal = &session->proposal;
+    double gpus[] = {(double)session->limit.gpu_count}, nothing[1] = {0.0};
+
+    propose_default(session);
+    session_join(session, gpus, 1, nothing, 1);
+    if (session->options.rank == 0 && !session->disabled && gpus[0] == 0.0) {
+        link_note(&session->link,
+                  "there is no GPU here whose energy could be measured, and without it nothing can "
+                  "be learnt; 'flyball doctor' says why");
+    } else if (session->options.rank == 0 && !session->disabled) {
+        struct job_question question = question_of(session, (uint32_t)gpus[0]);
+
+        session->known = link_propose(&session->link, session->inside ? NULL : &session->definition,
+                                      &question, proposal) == 0;
+    }
+    double shared[] = {session->known,          (double)proposal->trial,
+                       proposal->attempt,       (double)proposal->recurrence,
+                       proposal->try_number,    proposal->last_try,
+                       proposal->batch_size,    proposal->limit_w,
+                       proposal->wants_profile, proposal->stops_at_target,
+                       proposal->epochs,        proposal->epochs_done,
+                       proposal->energy_j,      proposal->time_s};
+
+    session_share(session, shared, sizeof shared / sizeof shared[0]);
+    session->known = shared[0] == 1.0;
+    proposal->trial = (uint64_t)shared[1];
+    proposal->attempt = (uint32_t)shared[2];
+    proposal->recurrence = (uint64_t)shared[3];
+    proposal->try_number = (uint32_t)shared[4];
+    proposal->last_try = shared[5] == 1.0;
+    proposal->batch_size = (uint32_t)shared[6];
+    proposal->limit_w = shared[7];
+    proposal->wants_profile = shared[8] == 1.0;
+    proposal->stops_at_target = shared[9] == 1.0;
+    proposal->epochs = (uint32_t)shared[10];
+    proposal->epochs_done = (uint32_t)shared[11];
+    proposal->energy_j = shared[12];
+    proposal->time_s = shared[13];
+    proposal->local_batch_size = proposal->batch_size / session_ranks(session);
+}
+
+void session_begin_try(struct fly_session *session)
+{
+    struct fly_error error;
+
+    name_request(session);
+    propose(session);
+    session->epoch = 0;
+    session->epochs = session->proposal.epochs;
+    session->answer = FLY_GO_ON;
+    session->stop = JOB_STOP_NONE;
+    session->over = session->reached = session->out_of_memory = session->epoch_open = session->reported =
+        false;
+    session->energy_j = session->time_s = NAN;
+    session->begin = session->clock->now(session->clock->state);
+    session->window_open = session->meter != NULL && fly_meter_begin(session->meter, session->definition.name,
+                                                                     &session->window, &error) == 0;
+    limit_begin(session);
+    if (session->known && session->options.rank == 0)
+        link_beat_begin(&session->link,
+                        &(struct job_beat){.job = session->definition.name,
+                                           .trial = session->proposal.trial,
+                                           .attempt = session->proposal.attempt,
+                                           .energy_j = NAN,
+                                           .time_s = NAN},
+                        session->beat_s);
+}
+
+double session_energy_j(struct fly_session *session)
+{
+    struct fly_measurement measured = {
+        .size = sizeof measured, .devices = session->energies, .device_capacity = DEVICES_MAX};
+    double sum_j = session->limit.gpu_count > 0 ? 0.0 : NAN;
+    struct fly_error error;
+
+    if (!session->window_open || fly_meter_peek(session->meter, session->window, &measured, &error) < 0)
+        return NAN;
+    for (size_t i = 0; i < measured.device_count && i < DEVICES_MAX; i++) {
+        bool is_gpu = meter_devices(session->meter)->devices[i].info.kind == DEVICE_GPU;
+
+        if (is_gpu)
+            sum_j +=
+                session->energies[i].source != FLY_ENERGY_UNAVAILABLE ? session->energies[i].energy_j : NAN;
+    }
+    return sum_j;
+}
+
+double session_time_s(const struct fly_session *session)
+{
+    return mono_elapsed_s(session->begin, session->clock->now(session->clock->state));
+}
+
+void session_say_end(struct fly_session *session, enum trial_outcome outcome, const char *text)
+{
+    double energy_j = session_ranks(session) == 1 ? session_energy_j(session) : NAN;
+    const struct spool_entry entry = {.kind = SPOOL_END,
+                                      .end = {.job = session->definition.name,
+                                              .trial = session->proposal.trial,
+                                              .attempt = session->proposal.attempt,
+                                              .outcome = outcome,
+                                              .energy_j = energy_j,
+                                              .time_s = isnan(energy_j) ? NAN : session_time_s(session),
+                                              .text = text}};
+    union spool_answer answer;
+
+    link_beat_end(&session->link);
+    if (!session->link.open)
+        (void)link_open(&session->link, session->options.store, session->options.wait_s);
+    (void)link_send(&session->link, &entry, LINK_NOW, &answer);
+}
+
+void session_end_try(struct fly_session *session)
+{
+    struct fly_measurement measured = {.size = sizeof measured};
+    struct fly_error error;
+
+    link_beat_end(&session->link);
+    limit_end(session);
+    if (session->window_open)
+        (void)fly_meter_end(session->meter, session->window, &measured, &error);
+    session->window_open = false;
+}

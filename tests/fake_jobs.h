@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef FLYBALL_TESTS_FAKE_JOBS_H
+#define FLYBALL_TESTS_FAKE_JOBS_H
+
+#include "job/job.h"
+
+/*
+ * A job's log that answers as it is told and forgets nothing: for tests of those who
+ * call one. Every call can be made to fail, for once or from then on.
+ */
+enum fake_call {
+    FAKE_DEFINE,
+    FAKE_PROPOSE,
+    FAKE_PROFILE,
+    FAKE_HEARTBEAT,
+    FAKE_REPORT,
+    FAKE_END,
+    FAKE_CALL_COUNT
+};
+
+enum { FAKE_CALLS_MAX = 256, FAKE_BATCHES_MAX = 16 };
+
+struct fake_jobs {
+    /* Told. */
+    struct job_proposal proposals[8]; /* the n-th propose gets the n-th; the last for ever */
+    size_t proposal_count;
+    struct job_answered answers[64]; /* to epoch n of a trial, the n-th; go on where there is none */
+    size_t answer_count;
+    struct job_choice choice;
+    struct {
+        unsigned from, to; /* calls that fail, from 1; 0: none; to 0: for ever */
+        int code;
+    } faults[FAKE_CALL_COUNT];
+    bool deaf; /* a call that fails has been written down all the same */
+
+    /* Seen. */
+    _Atomic unsigned calls[FAKE_CALL_COUNT];
+    struct job_definition definition;
+    uint32_t batch_sizes[FAKE_BATCHES_MAX];
+    struct job_question question;
+    char request[JOB_TEXT_MAX], first_request[JOB_TEXT_MAX], run[JOB_TEXT_MAX], submission[JOB_TEXT_MAX],
+        gpu_model[JOB_TEXT_MAX];
+    double limits_w[64];
+    struct job_profile profile;
+    struct fly_power_point points[64];
+    struct job_epoch reports[FAKE_CALLS_MAX];
+    size_t report_count;
+    struct job_end ends[FAKE_CALLS_MAX];
+    size_t end_count;
+};
+
+extern const struct job_backend fake_jobs_backend;
+
+/* One proposal: trial 1, attempt 1 and so on, batch size 32, no limit, 10 epochs that stop at the target. */
+void fake_jobs_init(struct fake_jobs *fake);
+struct jobs fake_jobs_handle(struct fake_jobs *fake);
+/* The n-th call fails, and those up to `to`; 0: for ever. */
+void fake_jobs_fail(struct fake_jobs *fake, enum fake_call call, int code, unsigned from, unsigned to);
+
+#endif

@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The power limit of a session: measured, chosen by the log, held and put back. */
+#include "session_scene.h"
+
+/* A limit that is known is set, held, looked after, and put back. */
+static void test_holds_limit(void **state)
+{
+    struct scene scene;
+
+    (void)state;
+    scene_begin(&scene);
+    emulator_set_limit_w(scene.bench.emulator, 0, 275.0, NULL);
+    scene.fake.proposals[0].limit_w = 150.0;
+    scene_open(&scene);
+    assert_int_equal(train_epoch(&scene, 5, 0.1), FLY_GO_ON);
+    check_double(tuner_bench_limit_w(&scene.bench), 150.0);
+    check_double(status_of(&scene).limit_w, 150.0);
+    fly_session_close(scene.session, FLY_SESSION_FINISHED);
+    check_double(tuner_bench_limit_w(&scene.bench), 275.0);
+    scene_open(&scene);
+    emulator_set_limit_w(scene.bench.emulator, 0, 200.0, NULL);
+    assert_int_equal(train_epoch(&scene, 5, 0.1), FLY_GO_ON);
+    check_contains(status_of(&scene).limit_text, "another program changed the limit to 200 W");
+    fly_session_close(scene.session, FLY_SESSION_FINISHED);
+    check_double(tuner_bench_limit_w(&scene.bench), 200.0);
+    scene.bench.sets_until_failing = 0;
+    scene_open(&scene);
+    assert_int_equal(train_epoch(&scene, 5, 0.1), FLY_GO_ON);
+    check_contains(status_of(&scene).limit_text, "no permission");
+    assert_true(isnan(status_of(&scene).limit_w));
+    scene_end(&scene);
+}
+
+static void check_profile(const struct scene *scene, double units)
+{
+    assert_int_equal(scene->fake.calls[FAKE_PROFILE], 1);
+    assert_true(scene->fake.profile.point_count >= 3);
+    check_double(scene->fake.profile.units_per_epoch, units);
+    for (size_t i = 0; i < scene->fake.profile.point_count; i++) {
+        const struct fly_power_point *point = &scene->fake.points[i];
+        struct fly_power_point truth =
+            tuner_profile_truth(&scene->profile, tuner_profile_find(&scene->profile, point->limit_w));
+
+        assert_true(fabs(point->power_w / truth.power_w - 1.0) < 0.02);
+        assert_true(fabs(point->time_s / truth.time_s - 1.0) < 0.02);
+    }
+}
+
+/* The profile is measured while training runs; the log chooses, as soon as it can be told how long an epoch
+ * is. */
+static void test_profile(void **state)
+{
+    struct scene scene;
+
+    (void)state;
+    for (int known = 0; known < 2; known++) {
+        scene_begin(&scene);
+        scene.fake.proposals[0].wants_profile = true;
+        scene.fake.choice = (struct job_choice){.limit_w = 225.0, .epochs = 7};
+        scene.options.samples_per_epoch = known ? 40000 : 0;
+        scene_open(&scene);
+        assert_int_equal(train_epoch(&scene, 800, 0.1), FLY_GO_ON);
+        assert_string_equal(status_of(&scene).limit_text, "");
+        check_profile(&scene, known ? 1250.0 : 800.0);
+        check_double(tuner_bench_limit_w(&scene.bench), 225.0);
+        assert_int_equal(train_epoch(&scene, 10, 0.1), FLY_GO_ON);
+        check_double(tuner_bench_limit_w(&scene.bench), 225.0);
+        assert_int_equal(scene.fake.calls[FAKE_PROFILE], 1);
+        fly_session_close(scene.session, FLY_SESSION_FINISHED);
+        scene.session = NULL;
+        check_double(tuner_bench_limit_w(&scene.bench), 300.0);
+        scene_end(&scene);
+    }
+}
+
+/* The log cannot be asked: the tuner's own choice stands, and the profile is kept. */
+static void test_profile_kept(void **state)
+{
+    const struct fly_objective energy = {FLY_OBJECTIVE_ENERGY, 0.0, INFINITY};
+    struct scene scene;
+
+    (void)state;
+    scene_begin(&scene);
+    scene.fake.proposals[0].wants_profile = true;
+    fake_jobs_fail(&scene.fake, FAKE_PROFILE, FLY_EUNREACHABLE, 1, 1);
+    scene_open(&scene);
+    assert_int_equal(train_epoch(&scene, 800, 0.1), FLY_GO_ON);
+    check_double(tuner_bench_limit_w(&scene.bench), tuner_profile_best_w(&scene.profile, &energy));
+    check_double(status_of(&scene).limit_w, tuner_profile_best_w(&scene.profile, &energy));
+    assert_int_equal(status_of(&scene).kept, 2);
+    assert_int_equal(train_epoch(&scene, 800, 0.1), FLY_GO_ON);
+    assert_int_equal(status_of(&scene).kept, 0);
+    assert_int_equal(scene.fake.calls[FAKE_PROFILE], 2);
+    scene_end(&scene);
+    check_double(scene.fake.profile.units_per_epoch, 800.0);
+}
+
+/* Not one epoch fits: training is told at its next step. */
+static void test_no_epoch_fits(void **state)
+{
+    struct scene scene;
+
+    (void)state;
+    scene_begin(&scene);
+    scene.fake.proposals[0].wants_profile = true;
+    scene.fake.choice = (struct job_choice){.limit_w = 225.0, .epochs = 0};
+    scene.options.samples_per_epoch = 40000;
+    scene_open(&scene);
+    assert_int_equal(train_epoch(&scene, 5000, 0.1), FLY_STOP);
+    assert_int_equal(fly_session_report(scene.session, 0.5), FLY_STOP);
+    assert_int_equal(scene.fake.report_count, 0);
+    scene.fake.proposals[0].wants_profile = false;
+    assert_true(fly_session_try_again(scene.session));
+    assert_int_equal(scene.fake.ends[0].outcome, TRIAL_REFUSED);
+    assert_int_equal(train_epoch(&scene, 5, 0.1), FLY_GO_ON);
+    scene_end(&scene);
+}
+
+static void test_leaves_limits(void **state)
+{
+    struct scene scene;
+
+    (void)state;
+    scene_begin(&scene);
+    scene.options.leave_limits = true;
+    scene.fake.proposals[0].limit_w = 150.0;
+    scene_open(&scene);
+    assert_int_equal(scene.fake.question.hardware.limit_count, 0);
+    check_double(scene.fake.question.hardware.max_power_w, 300.0);
+    assert_int_equal(train_epoch(&scene, 5, 0.1), FLY_GO_ON);
+    assert_int_equal(scene.bench.sets, 0);
+    assert_string_equal(status_of(&scene).limit_text, "");
+    scene_end(&scene);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_teardown(test_holds_limit, forget),
+        cmocka_unit_test_teardown(test_profile, forget),
+        cmocka_unit_test_teardown(test_profile_kept, forget),
+        cmocka_unit_test_teardown(test_no_epoch_fits, forget),
+        cmocka_unit_test_teardown(test_leaves_limits, forget),
+    };
+
+    scene_init();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
