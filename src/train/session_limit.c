@@ -44,7 +44,7 @@ static int find_turner(struct fly_session *session, struct fly_turner_range *out
         limit->turner = session->options.turner;
         limit->data = session->options.turner_data;
         result = limit->turner->range(limit->data, out_range, out_error);
-        limit->highest_w = result == 0 ? out_range->highest_w : 0.0;
+        limit->highest_w = result == 0 ? out_range->highest : 0.0;
         return result;
     }
     if (limit->gpu_count == 0)
@@ -54,7 +54,7 @@ static int find_turner(struct fly_session *session, struct fly_turner_range *out
     limit->knob_turner = (struct knob_turner){.devices = limit->gpus, .count = limit->gpu_count};
     result = limit->turner->range(limit->data, out_range, out_error);
     if (result == 0)
-        limit->highest_w = out_range->highest_w;
+        limit->highest_w = out_range->highest;
     if (result == 0 && !session->options.leave_limits)
         result = open_knob(session, out_error);
     return result;
@@ -64,21 +64,21 @@ static int take_limits(struct fly_session *session, const struct fly_turner_rang
                        struct fly_error *out_error)
 {
     struct session_limit *limit = &session->limit;
-    double step_w = range->step_w > 0.0 ? range->step_w : usual_step_w;
+    double step_w = range->step > 0.0 ? range->step : usual_step_w;
 
-    limit->highest_w = range->highest_w;
+    limit->highest_w = range->highest;
     for (size_t i = 0; i < session->options.limit_count; i++) {
         double limit_w = session->limits_w[i];
 
-        if (!(limit_w >= range->lowest_w && limit_w <= range->highest_w))
+        if (!(limit_w >= range->lowest && limit_w <= range->highest))
             return error_set(out_error, FLY_EUSAGE, "limit %g W; the GPU takes %g to %g W", limit_w,
-                             range->lowest_w, range->highest_w);
+                             range->lowest, range->highest);
         limit->limits_w[limit->limit_count++] = limit_w;
     }
     for (unsigned i = 0; session->options.limit_count == 0 && i < FLY_POWER_SEARCH_LIMITS_MAX; i++) {
-        double limit_w = range->highest_w - i * step_w;
+        double limit_w = range->highest - i * step_w;
 
-        if (limit_w < range->lowest_w)
+        if (limit_w < range->lowest)
             break;
         limit->limits_w[limit->limit_count++] = limit_w;
     }
