@@ -185,3 +185,18 @@ size_t job_fixture_count(struct job_fixture *fixture, const char *job, const cha
                error);
     return counting.count;
 }
+
+enum trial_outcome job_fixture_outcome(struct job_fixture *fixture, const char *job, uint64_t trial)
+{
+    const struct store_query query = {.trial = trial};
+    struct trial_past past = trial_past_empty;
+    enum trial_outcome outcome;
+    struct fly_error error;
+
+    check_fine(fixture->jobs.backend->read(fixture->jobs.self, job, &query, trial_past_visit, &past, &error),
+               error);
+    assert_true(past.ended || past.expired);
+    outcome = past.how.outcome;
+    trial_past_deinit(&past);
+    return outcome;
+}

@@ -51,6 +51,9 @@ struct job_answered job_fixture_train(struct job_fixture *fixture, const struct 
 /* How many events of a kind a trial (0: any) has. */
 size_t job_fixture_count(struct job_fixture *fixture, const char *job, const char *kind, uint64_t trial);
 
+/* How a trial ended. */
+enum trial_outcome job_fixture_outcome(struct job_fixture *fixture, const char *job, uint64_t trial);
+
 /* What the backend's function returned, with the text it gave. */
 #define check_fine(call, error)                      \
     do {                                             \

@@ -126,6 +126,30 @@ void numpy_random_skip_permutation(struct numpy_random *random, uint32_t count)
         numpy_random_up_to(random, i);
 }
 
+static bool contains(const uint32_t *numbers, uint32_t count, uint32_t number)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        if (numbers[i] == number)
+            return true;
+    }
+    return false;
+}
+
+void numpy_random_permutation(struct numpy_random *random, uint32_t count, uint32_t *out_order)
+{
+    for (uint32_t j = 0; j < count; j++) {
+        uint32_t drawn = numpy_random_up_to(random, j);
+
+        out_order[j] = contains(out_order, j, drawn) ? j : drawn;
+    }
+    for (uint32_t i = count; i-- > 1;) {
+        uint32_t other = numpy_random_up_to(random, i), kept = out_order[i];
+
+        out_order[i] = out_order[other];
+        out_order[other] = kept;
+    }
+}
+
 static uint64_t numpy_source(void *random)
 {
     return numpy_random_u64(random);

@@ -39,6 +39,9 @@ uint32_t numpy_random_choice(struct numpy_random *random, uint32_t count);
 /* Spends the draws of choice(count, size=count, replace=False) and forgets its result. */
 void numpy_random_skip_permutation(struct numpy_random *random, uint32_t count);
 
+/* choice(count, size=count, replace=False) itself. */
+void numpy_random_permutation(struct numpy_random *random, uint32_t count, uint32_t *out_order);
+
 /* As bytes, and back; false for what cannot be. */
 void numpy_random_save(const struct numpy_random *random, struct buffer *bytes);
 bool numpy_random_load(struct numpy_random *random, struct bytes_reader *bytes);

@@ -105,6 +105,8 @@ int job_definition_check(const struct job_definition *definition, struct fly_err
     if (code == 0 && (definition->policy == NULL || definition->policy[0] == '\0' ||
                       strlen(definition->policy) >= JOB_TEXT_MAX))
         code = refuse(definition, "policy", "a policy's name", out_error);
+    else if (code == 0 && definition->client != NULL && strlen(definition->client) > JOB_CLIENT_MAX)
+        code = refuse(definition, "client", "at most 4096 bytes", out_error);
     else if (code == 0 && strcmp(definition->policy, batch_policy_fixed.name) == 0)
         code = refuse(definition, "policy 'fixed'", "another; to hold a choice, pin it", out_error);
     return code;
@@ -140,7 +142,8 @@ json_t *definition_to_json(const struct job_definition *definition)
     for (size_t i = 0; i < definition->batch_count; i++)
         json_array_append_new(sizes, json_integer(definition->batch_sizes[i]));
     return json_pack(
-        "{s:s, s:o, s:I, s:o, s:o, s:s, s:o, s:b, s:I, s:I, s:s, s:I, s:I, s:b, s:s, s:I, s:I, s:f, s:f}",
+        "{s:s, s:o, s:I, s:o, s:o, s:s, s:o, s:b, s:I, s:I, s:s, s:I, s:I, s:b, s:s, s:I, s:I, s:f, s:f, "
+        "s:s}",
         "name", definition->name, "batch_sizes", sizes, "default_batch_size",
         (json_int_t)definition->default_batch_size, "objective", objective_to_json(&definition->objective),
         "beta", number_or_null(definition->beta), "target", target_words[definition->target], "target_metric",
@@ -150,7 +153,8 @@ json_t *definition_to_json(const struct job_definition *definition)
         (json_int_t)definition->seed, "window", (json_int_t)definition->window, "one_at_a_time",
         (int)definition->one_at_a_time, "generator", generator_words[definition->generator], "pruning_rounds",
         (json_int_t)definition->pruning_rounds, "explorations", (json_int_t)definition->explorations,
-        "prior_mean", definition->prior_mean, "prior_precision", definition->prior_precision);
+        "prior_mean", definition->prior_mean, "prior_precision", definition->prior_precision, "client",
+        definition->client != NULL ? definition->client : "");
 }
 
 static int sizes_from_json(struct members *members, struct arena *arena,
@@ -197,12 +201,13 @@ int definition_from_json(struct members *members, struct arena *arena, struct jo
         .explorations = (uint32_t)members_u64(members, "explorations", 0, EXPLORATIONS_MAX),
         .prior_mean = members_number(members, "prior_mean"),
         .prior_precision = members_number(members, "prior_precision"),
+        .client = arena_strdup(arena, members_text(members, "client", JOB_CLIENT_MAX)),
     };
     int code = sizes_from_json(members, arena, &definition);
 
     if (objective.wrong != NULL)
         members_refuse(members, "objective", "an objective with kind, eta and max_slowdown");
-    if (code < 0 || definition.name == NULL || definition.policy == NULL)
+    if (code < 0 || definition.name == NULL || definition.policy == NULL || definition.client == NULL)
         return FLY_ENOMEM;
     *out_definition = definition;
     return 0;

@@ -13,7 +13,7 @@
  *      "target": "at_least", "target_metric": 0.9, "trains_on": false, "max_epochs": 30,
  *      "control_every": 10, "policy": "zeus", "seed": 1, "window": 0,
  *      "one_at_a_time": false, "generator": "philox", "pruning_rounds": 2,
- *      "explorations": 2, "prior_mean": 0.0, "prior_precision": 0.0}
+ *      "explorations": 2, "prior_mean": 0.0, "prior_precision": 0.0, "client": ""}
  *
  * A max_slowdown or beta of null is infinite; target_metric is null without a target.
  */

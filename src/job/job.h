@@ -67,6 +67,7 @@ enum {
     JOB_NAME_MAX = 100, /* bytes; a-z A-Z 0-9 - _ . and not a dot first */
     JOB_TEXT_MAX = 128, /* bytes of other texts, with their end; UTF-8, no control characters */
     JOB_WHY_MAX = 512,
+    JOB_CLIENT_MAX = 4096,
     JOB_EPOCHS_MAX = 1000000,
     JOB_HARDWARE_MAX = 64,       /* kinds that one job learns about */
     JOB_SAMPLES_MIN = 3,         /* baseline runs below which a saving is not yet known */
@@ -110,6 +111,7 @@ struct job_definition {
     uint32_t explorations; /* of each batch size before it is sampled */
     double prior_mean;
     double prior_precision;
+    const char *client; /* what else its client states, compared like the rest; NULL or "": nothing */
 };
 
 /* Energy without a bound, beta 2, no target, the policy `zeus`, two rounds and two explorations; the rest is
@@ -238,10 +240,12 @@ enum job_stop {
 struct job_answered {
     enum job_answer answer;
     enum job_stop stop;
-    bool repeated;   /* this report was known */
-    bool late;       /* the trial had expired; the report counts all the same */
-    uint32_t epochs; /* the trial may run at most, as far as is known now */
-    double energy_j; /* of all attempts */
+    bool repeated;              /* this report was known */
+    bool late;                  /* the trial had expired; the report counts all the same */
+    bool ended;                 /* the trial has, by this report or before */
+    enum trial_outcome outcome; /* then */
+    uint32_t epochs;            /* the trial may run at most, as far as is known now */
+    double energy_j;            /* of all attempts */
     double time_s;
 };
 

@@ -145,14 +145,16 @@ static int copy_definition(const struct job_definition *from, struct arena *aren
 {
     uint32_t *sizes = arena_alloc(arena, from->batch_count, sizeof sizes[0]);
     char *name = arena_strdup(arena, from->name), *policy = arena_strdup(arena, from->policy);
+    char *client = arena_strdup(arena, from->client);
 
-    if (sizes == NULL || name == NULL || policy == NULL)
+    if (sizes == NULL || name == NULL || policy == NULL || client == NULL)
         return error_no_memory(out_error);
     memcpy(sizes, from->batch_sizes, from->batch_count * sizeof sizes[0]);
     *out_definition = *from;
     out_definition->batch_sizes = sizes;
     out_definition->name = name;
     out_definition->policy = policy;
+    out_definition->client = client;
     return 0;
 }
 

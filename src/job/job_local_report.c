@@ -43,6 +43,28 @@ static bool same_number(double a, double b)
     return a == b || (isnan(a) && isnan(b));
 }
 
+/* Whether the trial's end is on record, and which. */
+static int note_end(struct local_change *change, uint64_t trial, struct job_answered *answered,
+                    struct fly_error *out_error)
+{
+    struct ended_record record;
+    struct members members;
+    char key[STORE_KEY_MAX + 1];
+    json_t *body;
+    int found;
+
+    snprintf(key, sizeof key, "end/%" PRIu64, trial);
+    found = local_find(change, key, NULL, &body, out_error);
+    if (found != 1)
+        return found;
+    members = members_of(body);
+    record_read_ended(&members, &record);
+    json_decref(body);
+    answered->ended = true;
+    answered->outcome = record.outcome;
+    return 0;
+}
+
 /* That report is on record: the same again, or a contradiction. */
 static int repeat_report(struct local_change *change, const struct job_epoch *epoch, json_t *body,
                          struct job_answered *out_answered, struct fly_error *out_error)
@@ -68,7 +90,7 @@ static int repeat_report(struct local_change *change, const struct job_epoch *ep
                                           .epochs = record.epochs,
                                           .energy_j = record.total_energy_j,
                                           .time_s = record.total_time_s};
-    return 0;
+    return note_end(change, epoch->trial, out_answered, out_error);
 }
 
 static int append_epoch(struct local_change *change, const struct job_epoch *epoch,
@@ -110,7 +132,9 @@ static int report_in_vain(struct local_change *change, const struct job_epoch *e
         code = error_set(out_error, FLY_ESTATE, "job '%s': trial %" PRIu64 " has %u attempts, and no %u",
                          change->job, epoch->trial, past.attempt, epoch->attempt);
     trial_past_deinit(&past);
-    return code < 0 ? code : append_epoch(change, epoch, &record, out_answered, out_error);
+    if (code == 0)
+        code = append_epoch(change, epoch, &record, out_answered, out_error);
+    return code < 0 ? code : note_end(change, epoch->trial, out_answered, out_error);
 }
 
 static int check_order(const struct local_change *change, const struct job_trial *trial,
@@ -177,9 +201,13 @@ static int report_open(struct local_change *change, const struct job_trial *tria
         code = decide_report(change->state, trial, change->now_us, &record, out_error);
     if (code == 0)
         code = append_epoch(change, epoch, &record, out_answered, out_error);
+    out_answered->ended = decided;
+    out_answered->outcome = TRIAL_REACHED;
     if (code < 0 || decided || !ends_with(&change->state->definition, record.stop, &end.outcome))
         return code;
     end.stop = record.stop;
+    out_answered->ended = true;
+    out_answered->outcome = end.outcome;
     return local_append_end(change, epoch->trial, &end, out_error);
 }
 

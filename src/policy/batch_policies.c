@@ -5,7 +5,8 @@
 #include "policy/batch_policy.h"
 
 const struct batch_policy *const batch_policies[] = {
-    &batch_policy_default, &batch_policy_fixed, &batch_policy_grid, &batch_policy_zeus, NULL,
+    &batch_policy_default, &batch_policy_fixed,       &batch_policy_grid,
+    &batch_policy_zeus,    &batch_policy_zeus_server, NULL,
 };
 
 const struct batch_policy *batch_policy_find(const char *name)
