@@ -294,7 +294,7 @@ static void test_refused(void **state)
     static const double outside[] = {300.0, 50.0};
     struct tuner_profile profile;
     struct tuner_bench bench;
-    struct fly_tuner_options base, rows[5];
+    struct fly_tuner_options base, rows[4];
     struct fly_tuner *tuner = NULL;
     struct fly_error error;
 
@@ -306,9 +306,8 @@ static void test_refused(void **state)
         rows[i] = base;
     rows[0].size = 8;
     rows[1].meter = NULL;
-    rows[2].turner = NULL;
-    rows[3].limits_w = outside, rows[3].limit_count = 2;
-    rows[4].objective.max_slowdown = 0.5;
+    rows[2].limits_w = outside, rows[2].limit_count = 2;
+    rows[3].objective.max_slowdown = 0.5;
     for (size_t i = 0; i < COUNT(rows); i++) {
         assert_int_equal(fly_tuner_new(&rows[i], &tuner, &error), FLY_EUSAGE);
         assert_null(tuner);

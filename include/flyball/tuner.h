@@ -16,7 +16,7 @@
  *
  *     struct fly_tuner_options options = {
  *         .size = sizeof options,
- *         .meter = meter, .turner = &turner, .turner_data = knob,
+ *         .meter = meter,
  *         .objective = {.kind = FLY_OBJECTIVE_ENERGY, .max_slowdown = 1.03},
  *         .job_name = "resnet50", .batch_size = 256, .profile_directory = "/var/lib/flyball",
  *     };
@@ -38,6 +38,13 @@
  *     SEARCHING --choice--> CHECKING --kept--> SETTLED --every check_every_steps--> CHECKING
  *         ^                    |  \--promise broken: the next higher limit, again CHECKING
  *         +---- throughput 5 % off, and remeasure_distance_steps since the last search
+ *
+ * Without a turner of the caller's the limits of the meter's GPUs are turned, under a
+ * lock for each GPU, never where somebody else works, and turned back by a guard process
+ * if this one is killed (docs/power.md). Where that may not be, tuning has STOPPED from
+ * the start, the report says once why and what would help, and all the rest works. The
+ * guard, flyball-guard, is looked for where FLYBALL_GUARD says, beside the program, and
+ * where it was installed. The meter is to be closed after the tuner.
  *
  * Any fault ends in STOPPED: the limit that stood at the start is set again, unless
  * another program has changed it since, and training goes on as if nothing were
@@ -100,7 +107,7 @@ typedef int (*fly_all_reduce)(void *data, double *sums, size_t sum_count, double
 struct fly_tuner_options {
     size_t size;                     /* sizeof(struct fly_tuner_options) */
     struct fly_meter *meter;         /* over the GPUs of this rank; borrowed */
-    const struct fly_turner *turner; /* borrowed */
+    const struct fly_turner *turner; /* borrowed; NULL: the knobs of the meter's GPUs, turned here */
     void *turner_data;
     enum fly_tuner_knob knob;
     const double *limits_w; /* to try; NULL: the turner's range, highest - n * step; copied */
@@ -145,6 +152,7 @@ enum fly_tuner_reason {
     FLY_TUNER_NO_MEMORY,
     FLY_TUNER_ALL_REDUCE, /* it failed */
     FLY_TUNER_OTHER_RANK, /* stopped, and says why in its own report */
+    FLY_TUNER_NO_KNOB,    /* the GPUs are not ours to turn; the text says why, and what would help */
 };
 
 /* "goes on", "set failed", ...; static storage. */

@@ -31,7 +31,7 @@ static const char installed_guard[] = FLYBALL_LIBEXECDIR "/" GUARD_PROGRAM;
  * installed. */
 static void find_program(char path[GUARD_PATH_MAX])
 {
-    const char *named = getenv(GUARD_VARIABLE);
+    const char *named = secure_getenv(GUARD_VARIABLE);
     char self[GUARD_PATH_MAX - sizeof GUARD_PROGRAM];
     ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
     char *slash;

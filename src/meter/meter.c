@@ -60,6 +60,7 @@ static void free_parts(struct fly_meter *meter)
     windows_deinit(&meter->windows);
     free(meter->accounts);
     free(meter->owned_claims);
+    free(meter->nvml_path);
     free(meter);
 }
 

@@ -37,6 +37,9 @@ struct mono_time meter_next_sample(const struct fly_meter *meter);
 /* The devices, in the order of the measurement's. */
 const struct device_list *meter_devices(const struct fly_meter *meter);
 
+/* As in fly_meter_options; NULL: searched for. */
+const char *meter_nvml_path(const struct fly_meter *meter);
+
 /* Processor seconds that the sampling thread has used. */
 double meter_own_cpu_s(const struct fly_meter *meter);
 

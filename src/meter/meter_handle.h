@@ -14,6 +14,7 @@ struct fly_meter {
     struct device_list *owned;   /* NULL, or to be closed and freed with the meter */
     struct claims *owned_claims; /* NULL, or to be released and freed with the meter */
     const struct claims *claims; /* who counts; NULL: all are counted here */
+    char *nvml_path;             /* NULL, or owned */
     const struct clock *clock;
     void (*synchronize)(void *data);
     void *synchronize_data;

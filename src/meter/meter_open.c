@@ -95,6 +95,8 @@ int fly_meter_open(const struct fly_meter_options *options, struct fly_meter **o
         return code;
     }
     (*out_meter)->owned = list;
+    /* Without memory it is searched for. */
+    (*out_meter)->nvml_path = options->nvml_path != NULL ? strdup(options->nvml_path) : NULL;
     claim(*out_meter);
     return 0;
 }

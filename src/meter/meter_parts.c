@@ -69,6 +69,11 @@ struct mono_time meter_next_sample(const struct fly_meter *meter)
     return meter->sampler.next;
 }
 
+const char *meter_nvml_path(const struct fly_meter *meter)
+{
+    return meter->nvml_path;
+}
+
 double meter_own_cpu_s(const struct fly_meter *meter)
 {
     return (double)atomic_load_explicit(&meter->sampler.cpu_ns, memory_order_relaxed) * 1e-9;

@@ -69,6 +69,7 @@ struct fly_tuner {
     const struct clock *clock;
     struct fly_device_energy *energies; /* for the meter, one for each device; owned */
     size_t device_count;
+    struct own_knobs *knobs; /* NULL: the turner is the caller's */
     struct profile_key key;
     char directory[PROFILE_PATH_MAX]; /* of profiles; "" for none */
 

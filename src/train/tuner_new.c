@@ -7,13 +7,14 @@
 #include "base/adler32.h"
 #include "base/error.h"
 #include "meter/fork_guard.h"
+#include "train/own_knobs.h"
 #include "train/tuner.h"
 
 static const char *const reason_names[] = {
-    "goes on",   "disabled",  "set failed", "unreadable", "foreign change",
-    "no figure", "no choice", "no memory",  "all-reduce", "other rank",
+    "goes on",   "disabled",  "set failed", "unreadable", "foreign change", "no figure",
+    "no choice", "no memory", "all-reduce", "other rank", "no knob",
 };
-_Static_assert(sizeof reason_names / sizeof reason_names[0] == FLY_TUNER_OTHER_RANK + 1, "a name for each");
+_Static_assert(sizeof reason_names / sizeof reason_names[0] == FLY_TUNER_NO_KNOB + 1, "a name for each");
 
 static const char *const mark_names[] = {
     "not measured", "valid", "not honoured", "hot", "braked", "no energy",
@@ -22,7 +23,7 @@ _Static_assert(sizeof mark_names / sizeof mark_names[0] == FLY_TUNER_NO_ENERGY +
 
 const char *fly_tuner_reason_name(enum fly_tuner_reason reason)
 {
-    return (unsigned)reason <= FLY_TUNER_OTHER_RANK ? reason_names[reason] : "unknown";
+    return (unsigned)reason <= FLY_TUNER_NO_KNOB ? reason_names[reason] : "unknown";
 }
 
 const char *fly_tuner_mark_name(enum fly_tuner_mark mark)
@@ -172,8 +173,8 @@ static int check_options(const struct fly_tuner_options *options, struct fly_err
     if (options->size < sizeof *options)
         return error_set(out_error, FLY_EUSAGE, "tuner: options.size is %zu; set it to sizeof options",
                          options->size);
-    if (options->meter == NULL || options->turner == NULL)
-        return error_set(out_error, FLY_EUSAGE, "tuner: options need a meter and a turner");
+    if (options->meter == NULL)
+        return error_set(out_error, FLY_EUSAGE, "tuner: options need a meter");
     if ((unsigned)options->knob > FLY_TUNER_CLOCK)
         return error_set(out_error, FLY_EUSAGE, "tuner: there is no knob %d", (int)options->knob);
     return 0;
@@ -235,7 +236,7 @@ static int set_up_alone(struct fly_tuner *tuner, const struct fly_tuner_options 
     int code = tuner_take_settings(tuner, options, out_error);
 
     if (code == 0)
-        code = options->turner->standing(options->turner_data, &tuner->start_limit_w, out_error);
+        code = tuner->options.turner->standing(tuner->options.turner_data, &tuner->start_limit_w, out_error);
     if (code < 0)
         return code;
     tuner->standing_w = tuner->start_limit_w;
@@ -247,15 +248,45 @@ static int set_up_alone(struct fly_tuner *tuner, const struct fly_tuner_options 
     return 0;
 }
 
+/* The knobs of this rank's GPUs, where the caller brings none; what is against it is no fault of the
+ * caller's.
+ */
+static void take_knobs(struct fly_tuner *tuner)
+{
+    struct fly_error error = {.text = ""};
+    struct fly_turner_range range;
+    double limit_w;
+    int code = own_knobs_open(tuner->options.meter, tuner->options.knob, &tuner->knobs, &error);
+
+    tuner->options.turner = &own_knobs_turner;
+    tuner->options.turner_data = tuner->knobs;
+    if (code == 0)
+        code = own_knobs_turner.range(tuner->knobs, &range, &error);
+    if (code == 0)
+        code = own_knobs_turner.standing(tuner->knobs, &limit_w, &error);
+    if (code < 0)
+        tuner_fault(tuner, FLY_TUNER_NO_KNOB, "%s", error.text);
+}
+
 static int set_up(struct fly_tuner *tuner, const struct fly_tuner_options *options,
                   struct fly_error *out_error)
 {
-    int code = set_up_alone(tuner, options, out_error), joined;
+    int code, joined;
 
+    if (options->turner == NULL)
+        take_knobs(tuner);
+    if (tuner->reason == FLY_TUNER_NO_KNOB) {
+        (void)join_ranks(tuner, NULL);
+        return 0;
+    }
+    code = set_up_alone(tuner, options, out_error);
     /* The others wait for this rank, also where it cannot go on. */
     if (code < 0)
         tuner_fault(tuner, FLY_TUNER_UNREADABLE, "%s", out_error != NULL ? out_error->text : "");
     joined = join_ranks(tuner, code < 0 ? NULL : out_error);
+    /* Another rank's GPUs are not ours to turn: its report says so. */
+    if (code == 0 && options->turner == NULL && tuner->reason == FLY_TUNER_OTHER_RANK)
+        return 0;
     if (code < 0 || joined < 0)
         return code < 0 ? code : joined;
     take_saved(tuner);
@@ -325,6 +356,7 @@ void fly_tuner_free(struct fly_tuner *tuner)
         if (tuner->cost.open)
             (void)fly_meter_end(tuner->options.meter, tuner->cost.window, &measured, NULL);
     }
+    own_knobs_close(tuner->knobs);
     fly_power_search_free(tuner->search);
     free(tuner->energies);
     free(tuner);

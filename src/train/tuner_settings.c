@@ -70,7 +70,7 @@ static int take_range(struct fly_tuner *tuner, const struct fly_tuner_options *o
 {
     const struct knob_facts *of = facts_of(tuner);
     struct fly_turner_range range = {0};
-    int code = options->turner->range(options->turner_data, &range, out_error);
+    int code = tuner->options.turner->range(tuner->options.turner_data, &range, out_error);
 
     if (code < 0)
         return code;
