@@ -34,6 +34,7 @@ __attribute__((format(printf, 2, 3))) static int wrong(struct reader *reader, co
     va_list arguments;
 
     va_start(arguments, format);
+    /* NOLINTNEXTLINE(clang-analyzer-valist.Uninitialized): it loses sight of va_start in what it inlines */
     vsnprintf(cause, sizeof cause, format, arguments);
     va_end(arguments);
     for (char *at = cause; *at != '\0'; at++) {
@@ -184,10 +185,10 @@ static int take_string(struct reader *reader, char **out_text)
 
         if (several_lines && pass_line_end(reader)) {
             *to++ = '\n';
-        } else if (*reader->at == '\0' || is_control(*reader->at)) {
-            return wrong(reader, *reader->at == '\0' || *reader->at == '\n' || *reader->at == '\r'
-                                     ? "a string does not end before its line does"
-                                     : "a string holds a control character; write it as \\uXXXX");
+        } else if (*reader->at == '\0' || *reader->at == '\n' || *reader->at == '\r') {
+            return wrong(reader, "a string does not end before its line does");
+        } else if (is_control(*reader->at)) {
+            return wrong(reader, "a string holds a control character; write it as \\uXXXX");
         } else if (quote == '"' && *reader->at == '\\') {
             reader->at++;
             code = take_escape(reader, several_lines, &to);
@@ -309,7 +310,7 @@ static int remember(struct reader *reader, const char *name, const char *what, c
 
 static int read_table(struct reader *reader)
 {
-    char *name, *end;
+    char *name = NULL, *end = NULL;
     int code;
 
     reader->at++;
@@ -317,7 +318,7 @@ static int read_table(struct reader *reader)
         return wrong(reader, "arrays of tables are not read here; write a table in single brackets");
     pass_blanks(reader);
     code = take_name(reader, &name, &end);
-    if (code < 0)
+    if (code < 0 || name == NULL)
         return code;
     if (*reader->at != ']')
         return wrong(reader, "expected ']' behind the name of a table");
@@ -336,10 +337,10 @@ static int read_key(struct reader *reader)
 {
     struct toml_place place = reader->place;
     struct toml_value value;
-    char *name, *end;
+    char *name = NULL, *end = NULL;
     int code = take_name(reader, &name, &end);
 
-    if (code < 0)
+    if (code < 0 || name == NULL)
         return code;
     if (*reader->at != '=')
         return wrong(reader, "expected '=' behind the name of a key");

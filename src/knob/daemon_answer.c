@@ -112,8 +112,10 @@ static void copy_reason(const char *text, size_t length, char reason[DAEMON_REAS
     size_t count = 0;
 
     for (size_t i = 0; i < length && count + 1 < DAEMON_REASON_MAX; i++) {
-        char c = (unsigned char)text[i] < ' ' || text[i] == 0x7F ? ' ' : text[i];
+        char c = text[i];
 
+        if ((unsigned char)c < ' ' || c == 0x7F)
+            c = ' ';
         if (c != ' ' || (count > 0 && reason[count - 1] != ' '))
             reason[count++] = c;
     }

@@ -24,8 +24,10 @@ static void copy_shown(const char *text, char *shown, size_t bytes)
     size_t length = 0;
 
     for (; *text != '\0' && length + 1 < bytes; text++) {
-        char c = (unsigned char)*text < ' ' || *text == 0x7F ? ' ' : *text;
+        char c = *text;
 
+        if ((unsigned char)c < ' ' || c == 0x7F)
+            c = ' ';
         if (c != ' ' || (length > 0 && shown[length - 1] != ' '))
             shown[length++] = c;
     }
@@ -161,7 +163,7 @@ static int commands_set(struct site *site, const struct device *device, enum qua
                         bool *out_uncertain, struct fly_error *out_error)
 {
     const struct operation_commands *offer;
-    struct operation_call call;
+    struct operation_call call = {.operation = OPERATION_COUNT};
     bool matches;
     int code = 0;
 
@@ -169,7 +171,7 @@ static int commands_set(struct site *site, const struct device *device, enum qua
         code = command_file_load(site->places[WAY_COMMANDS], &site->commands, out_error);
     if (code == 0)
         code = operation_for(device, quantity, value, &call, out_error);
-    if (code < 0)
+    if (code < 0 || site->commands == NULL || call.operation >= OPERATION_COUNT)
         return code;
     offer = &site->commands->operations[call.operation];
     if (offer->count == 0)
