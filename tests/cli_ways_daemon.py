@@ -4,6 +4,7 @@
 usage: cli_ways_daemon.py FLYBALL SOURCE_ROOT
 """
 
+import contextlib
 import json
 import os
 import signal
@@ -11,7 +12,7 @@ import subprocess
 import time
 
 import tap
-from power_machine import (CLEAN, DEFAULT_W, EMULATOR, FLYBALL, HOME, KNOBS, SANITIZED, WHERE, back_within, emulator, ended, entries, guard_of,
+from power_machine import (CLEAN, DEFAULT_W, EMULATOR, FLYBALL, HOME, SANITIZED, WHERE, back_within, emulator, ended, entries, guard_of,
                            limits, rows_of, wait_for)
 from ways_machine import BACK_S, ROOT, USER, at, both_killed, daemon, journal, killed_and_back, locked_machine, power, start
 
@@ -148,17 +149,23 @@ TRAIN = [str(EMULATOR), "train", "--gpu", "0", "--sample-ms", "0.01", "--step-ms
 
 def tune(ways, enough, what):
     """flyball run --tune over a program that works until enough has happened; what was said, and the report's part."""
-    report = HOME / "open" / "report.json"
-    words = [FLYBALL, "run", "--tune", "-i", "0", *WHERE, "--profile-steps", "10", "--output", str(report), "--", *TRAIN]
+    report, happened = HOME / "open" / "report.json", False
+    words = [FLYBALL, "run", "--tune", "-i", "0", *WHERE, "--output", str(report), "--", *TRAIN]
     with subprocess.Popen(words, env={**CLEAN, **ways}, cwd=HOME, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, **USER) as process:
         try:
-            wait_for(enough, what, 60)
+            with contextlib.suppress(AssertionError):
+                wait_for(enough, what, 40)
+                happened = True
             process.send_signal(signal.SIGTERM)
             status, _, talk = ended(process)
         finally:
             process.kill()
     tap.equal((status, limits(), entries()), (143, [DEFAULT_W], []), talk)
-    return talk, json.loads(report.read_text())["tune"]
+    found = json.loads(report.read_text())["tune"]
+    if not happened and [point["mark"] for point in found["points"]].count("not measured") == len(found["points"]):
+        raise tap.Skip("this machine is too busy for a window to be measured")
+    tap.equal(happened, True, f"{what}: {talk}{found}")
+    return talk, found
 
 
 def test_tuning():
@@ -168,9 +175,18 @@ def test_tuning():
     with locked_machine("--sensor", "exact", "--counter-period-ms", "0", gpus=1), daemon() as running:
         talk, report = tune(at(running), lambda: limits()[0] < DEFAULT_W, "a limit is tried through the daemon")
         tap.equal((report["state"], report["reason"]), ("searching", "goes on"), talk)
-        # What the driver refuses was written down before: after the lock was taken, the directory changes.
-        lock, begin = next(KNOBS.glob("*.lock")), time.time_ns()
-        talk, report = tune({}, lambda: begin < lock.stat().st_mtime_ns < KNOBS.stat().st_mtime_ns, "the driver was asked")
+        running.mood = "500:POST"
+        running.requests.clear()
+        begin = time.monotonic()
+        talk, report = tune(at(running), lambda: any("POST" in request for request in running.requests), "the daemon is asked")
+        took = time.monotonic() - begin
+        tap.contains(report["reason_text"], "HTTP 500")
+        # What the driver refuses shows outside in nothing: it is given twice the time that asking the daemon took.
+        end = time.monotonic() + 2 * took + 1
+        talk, report = tune({}, lambda: time.monotonic() > end, "there was time to ask the driver")
+        if report["state"] == "searching":
+            print("# the first limit was not reached in that time: nothing was refused")
+            return
         tap.equal((report["state"], talk.count("sudo -E flyball run --tune")), ("off", 1), talk)
 
 
