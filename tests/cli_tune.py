@@ -17,6 +17,8 @@ import tap
 from power_machine import (CLEAN, DEFAULT_W, EMULATOR, FLYBALL, HOME, KNOBS, NOBODY, WHERE, back_within, emulator, ended, gone,
                            guard_of, kill_program, limits, machine, wait_for)
 
+# Windows are as short as they may be.
+COARSE = ["--energy-tolerance", "1"]
 EXACT = ["--sensor", "exact", "--counter-period-ms", "0"]
 # A step of 8 ms at full clock that wants most of what the board gives.
 STEPS = ["--sample-ms", "0.01", "--step-ms", "5.5", "--batch-size", "256"]
@@ -75,7 +77,7 @@ def short():
 
 def command(program, *options):
     chosen = [] if "-i" in options else ["-i", "0"]
-    return [FLYBALL, "run", "--tune", *chosen, *WHERE, *options, "--", *program]
+    return [FLYBALL, "run", "--tune", *chosen, *WHERE, *COARSE, *options, "--", *program]
 
 
 def tune(program, *options, environment=None, **keywords):
@@ -117,7 +119,8 @@ def measure_all():
 def check_document(said, gpu, bound, talk):
     tap.equal(sorted(key for key in said if not key.endswith("_unavailable")),
               ["backoffs", "chosen_limit_w", "eta", "gpus", "malformed_lines", "max_slowdown", "measured_slowdown", "objective", "off",
-               "points", "promised_slowdown", "reason", "reason_text", "search", "searches", "start_limit_w", "state", "steps"])
+               "points", "profile", "promised_slowdown", "reason", "reason_text", "search", "searches", "start_limit_w", "state", "steps",
+               "ties"])
     tap.equal((said["state"], said["off"], said["reason"], said["malformed_lines"], said["searches"], said["start_limit_w"]),
               ("settled", None, "goes on", 0, 1, 400.0))
     tap.equal(sorted(said["search"]), ["energy_j", "extra_energy_j", "extra_time_s", "steps", "time_s"])
@@ -125,7 +128,7 @@ def check_document(said, gpu, bound, talk):
     first = said["points"][0]
     tap.equal((first["mark"], abs(first["power_w"] * first["step_time_s"] / first["step_energy_j"] - 1) < 1e-6), ("valid", True))
     tap.equal([(gpu["end"], gpu["limit_before_w"]) for gpu in said["gpus"]], [("put back", 400.0)])
-    tap.equal((said["max_slowdown"], "max_slowdown_unavailable" in said), (bound, False) if bound < 99 else (None, True))
+    tap.equal((said["max_slowdown"], "max_slowdown_unavailable" in said), (bound, False) if bound < math.inf else (None, True))
     for piece in (f"tuning: {said['chosen_limit_w']:g} W for the least ", "searching took", f"GPU {gpu}: 400 W again"):
         tap.contains(talk, piece)
 
@@ -147,15 +150,16 @@ def is_undisturbed(said, points):
     """Other programs that hold steps up would be seen in the figures; then the choice follows what was seen."""
     return all(abs(point["step_time_s"] / points[point["limit_w"]][0] - 1) < 0.01
                and abs(point["step_energy_j"] / points[point["limit_w"]][1] - 1) < 0.02
-               and point["step_time_standard_error_s"] < 0.005 * point["step_time_s"]
                for point in said["points"] if point["mark"] == "valid")
 
 
 def check_truly_best(said, points, bound, score):
-    """Within what such windows can tell: with a bound, by one limit."""
+    """Within what such windows can tell: with a bound by one limit, where steps vary so little that it need not keep away."""
     best = min(score(*point) for point in points.values() if point[0] <= bound * points[400][0])
     chosen = points[said["chosen_limit_w"]]
-    tap.equal(score(*chosen) <= (1.09 if bound < 99 else 1.03) * best, True, f"{said['chosen_limit_w']} W of {points}")
+    steady = all(point["step_time_standard_error_s"] < 0.005 * point["step_time_s"] for point in said["points"] if point["mark"] == "valid")
+    if steady or bound == math.inf:
+        tap.equal(score(*chosen) <= (1.09 if bound < math.inf else 1.03) * best, True, f"{said['chosen_limit_w']} W of {points}")
     tap.equal(chosen[0] <= 1.02 * bound * points[400][0], True, f"{said['chosen_limit_w']} W keeps the bound of {points}")
 
 
@@ -165,9 +169,9 @@ ATTEMPTS = 4
 def test_chooses_what_measuring_all_would():
     """Each objective on a GPU of its own, all at a time; a run that was disturbed is repeated."""
     cases = {
-        0: (["--objective", "energy"], 99.0, lambda time_s, energy_j: energy_j),
+        0: (["--objective", "energy"], math.inf, lambda time_s, energy_j: energy_j),
         1: (["--objective", "energy", "--max-slowdown", "5%"], 1.05, lambda time_s, energy_j: energy_j),
-        2: (["--eta", "0.5"], 99.0, lambda time_s, energy_j: 0.5 * energy_j + 0.5 * 400 * time_s),
+        2: (["--eta", "0.5"], math.inf, lambda time_s, energy_j: 0.5 * energy_j + 0.5 * 400 * time_s),
     }
     points = measure_all()
     with machine(*EXACT, gpus=len(cases)):

@@ -16,7 +16,7 @@
 #include "cli/commands.h"
 #include "cli/device_options.h"
 #include "cli/leftovers.h"
-#include "cli/open_devices.h"
+#include "cli/metered_devices.h"
 #include "cli/program_words.h"
 #include "cli/run_files.h"
 #include "cli/run_result.h"
@@ -59,52 +59,26 @@ static const char never_ended[] = "flyball: energy unavailable: a driver did not
 
 /* Large, and there is one. */
 struct run {
-    struct device_list list;
+    struct metered_devices devices;
     struct claims claims;
-    struct fly_device_energy devices[DEVICES_MAX];
+    struct fly_device_energy energies[DEVICES_MAX];
     char variable[CLAIM_VARIABLE_MAX + sizeof CLAIM_VARIABLE + 1];
     struct identity identity;
-    struct fly_error fault;
-    char selection[SELECTION_NOTE_MAX];
-    struct fly_meter *meter; /* NULL: nothing is measured */
     fly_window window;
-    bool opened; /* the list */
     struct mono_time begin;
     struct run_result result;
     struct run_tune tune;
 };
 
-/* Opens the devices and begins to sample. A fault is kept; only a malformed list of GPUs is an error. */
-static int open_meter(const struct cli_call *call, struct run *run, struct fly_error *out_error)
-{
-    struct meter_parts parts = {.devices = &run->list};
-    int result = cli_open_devices(call, GPUS_VISIBLE, &run->list, run->selection, &run->fault);
-
-    if (result == FLY_EUSAGE)
-        return cli_value_error(call, "gpus", cli_text(call, "gpus"), "indices, UUIDs, all or none, each once",
-                               out_error);
-    if (result < 0)
-        return 0;
-    run->opened = true;
-    if (run->list.count == 0) {
-        error_set(&run->fault, FLY_EUNSUPPORTED,
-                  "no device here can be measured; 'flyball doctor' says why, and what would change it");
-        return 0;
-    }
-    if (meter_new(&parts, &run->meter, &run->fault) < 0)
-        run->meter = NULL;
-    return 0;
-}
-
 static void claim_devices(struct run *run)
 {
     static const struct device_list none;
-    const struct device_list *list = run->meter != NULL ? &run->list : &none;
+    const struct device_list *list = run->devices.meter != NULL ? &run->devices.list : &none;
     size_t length;
 
     process_claims_take(list, &run->identity, &run->claims);
-    if (run->meter != NULL)
-        meter_set_claims(run->meter, &run->claims);
+    if (run->devices.meter != NULL)
+        meter_set_claims(run->devices.meter, &run->claims);
     length = (size_t)snprintf(run->variable, sizeof run->variable, "%s=", CLAIM_VARIABLE);
     claims_variable(&run->claims, list, run->variable + length);
 }
@@ -115,10 +89,11 @@ static void begin(struct run *run, char *const *arguments)
 
     run->result.measured.start_unix_s = (double)clock_real.date(clock_real.state).ns * 1e-9;
     claim_devices(run);
-    if (run->meter != NULL && fly_meter_begin(run->meter, slash != NULL ? slash + 1 : arguments[0],
-                                              &run->window, &run->fault) < 0) {
-        fly_meter_close(run->meter);
-        run->meter = NULL;
+    if (run->devices.meter != NULL &&
+        fly_meter_begin(run->devices.meter, slash != NULL ? slash + 1 : arguments[0], &run->window,
+                        &run->devices.fault) < 0) {
+        fly_meter_close(run->devices.meter);
+        run->devices.meter = NULL;
     }
     run->begin = mono_now();
 }
@@ -129,12 +104,13 @@ static void end(struct run *run)
 
     result->measured.time_s = mono_elapsed_s(run->begin, mono_now());
     result->measured.size = sizeof result->measured;
-    result->measured.devices = run->devices;
+    result->measured.devices = run->energies;
     result->measured.device_capacity = DEVICES_MAX;
-    if (run->meter != NULL && fly_meter_end(run->meter, run->window, &result->measured, &run->fault) < 0)
-        result->fault = run->fault.text;
-    if (run->meter == NULL)
-        result->fault = run->fault.text;
+    if (run->devices.meter != NULL &&
+        fly_meter_end(run->devices.meter, run->window, &result->measured, &run->devices.fault) < 0)
+        result->fault = run->devices.fault.text;
+    if (run->devices.meter == NULL)
+        result->fault = run->devices.fault.text;
     claims_release(&run->claims);
 }
 
@@ -182,9 +158,10 @@ static void put_report(const struct cli_call *call, const struct run *run, struc
     case TABLE_FORMAT_CSV:
         if (run->result.fault != NULL)
             break;
-        if (fly_record_header(run->meter, FLY_RECORD_CSV, lines, sizeof lines) > 0)
+        if (fly_record_header(run->devices.meter, FLY_RECORD_CSV, lines, sizeof lines) > 0)
             buffer_puts(out, lines);
-        if (fly_record_window(run->meter, &run->result.measured, FLY_RECORD_CSV, lines, sizeof lines) > 0)
+        if (fly_record_window(run->devices.meter, &run->result.measured, FLY_RECORD_CSV, lines,
+                              sizeof lines) > 0)
             buffer_puts(out, lines);
         break;
     }
@@ -204,7 +181,7 @@ static void report(const struct cli_call *call, struct run *run)
     }
     if (csv != NULL && run->result.fault != NULL)
         cli_warn(call, "'%s': no line is added, since nothing was measured", csv);
-    else if (csv != NULL && run_csv_append(run->meter, &run->result.measured, csv, &error) < 0)
+    else if (csv != NULL && run_csv_append(run->devices.meter, &run->result.measured, csv, &error) < 0)
         cli_warn(call, "%s", error.text);
     if (cli_flag(call, "quiet"))
         return;
@@ -225,14 +202,14 @@ static void measure(const struct cli_call *call, struct child *child, char *cons
         return;
     }
     if (run->tune.wanted)
-        run_tune_wait(&run->tune, child, &run->list, run->meter);
+        run_tune_wait(&run->tune, child, &run->devices.list, run->devices.meter);
     else
         child_wait(child);
     child_guard_begin(child, never_ended);
     end(run);
     run_tune_end(&run->tune);
-    if (run->opened)
-        leftovers_repair(call, &run->list, LEFTOVERS_AFTER_GUARD);
+    if (run->devices.opened)
+        leftovers_repair(call, &run->devices.list, LEFTOVERS_AFTER_GUARD);
     child_guard_end(child);
     run->result.arguments = arguments;
     run->result.status = child->status;
@@ -257,10 +234,10 @@ static int run_program(const struct cli_call *call, char *const *arguments, stru
     struct child child;
     int result;
 
-    run.result = (struct run_result){.list = &run.list,
+    run.result = (struct run_result){.list = &run.devices.list,
                                      .claims = &run.claims,
                                      .identity = &run.identity,
-                                     .selection = run.selection,
+                                     .selection = run.devices.selection,
                                      .output = cli_text(call, "output")};
     result = run_tune_read(call, &run.tune, out_error);
     if (result < 0)
@@ -269,23 +246,21 @@ static int run_program(const struct cli_call *call, char *const *arguments, stru
         run.result.tune = &run.tune;
     warn_of_output(call);
     run_tune_prepare(&run.tune);
-    result = child_fork(&child, arguments, cli_real(call, "start-within"), &run.fault);
+    result = child_fork(&child, arguments, cli_real(call, "start-within"), &run.devices.fault);
     run_tune_forked(&run.tune);
     if (result < 0) {
-        cli_warn(call, "nothing is measured: %s", run.fault.text);
+        cli_warn(call, "nothing is measured: %s", run.devices.fault.text);
         return program_replace(call, arguments);
     }
     child_guard_begin(&child, never_opened);
-    result = open_meter(call, &run, out_error);
+    result = metered_devices_open(call, &run.devices, out_error);
     child_guard_end(&child);
     if (result == 0)
         measure(call, &child, arguments, &run);
     else
         child_abandon(&child);
     child_guard_begin(&child, "");
-    fly_meter_close(run.meter);
-    if (run.opened)
-        device_list_close(&run.list);
+    metered_devices_close(&run.devices);
     child_guard_end(&child);
     if (result == 0)
         child_follow(&child);

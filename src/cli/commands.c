@@ -33,6 +33,7 @@ const size_t cli_common_option_count = sizeof cli_common_options / sizeof cli_co
 /* clang-format off */
 static const struct cli_command *const commands[] = {
     &cmd_run,
+    &cmd_profile,
     &cmd_tally,
     &cmd_power_get,
     &cmd_power_set,

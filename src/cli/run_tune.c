@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "train/tuner.h"
 
 /* How often the knob is looked after, and how often steps are asked for where the system does not tell. */
 static const double check_s = 0.4, ask_s = 0.005;
@@ -35,39 +36,68 @@ static void find_readonly(const struct cli_call *call, struct run_tune *tune)
         tune->knob_options.readonly_path = tune->readonly_path;
 }
 
-int run_tune_read(const struct cli_call *call, struct run_tune *out_tune, struct fly_error *out_error)
+static int read_bound(const struct cli_call *call, struct fly_objective *objective,
+                      struct fly_error *out_error)
 {
-    static const char *const names[] = {"objective", "eta", "max-slowdown", "profile-steps"};
     const char *bound = cli_text(call, "max-slowdown");
 
-    out_tune->wanted = cli_flag(call, "tune");
+    objective->max_slowdown = INFINITY;
+    if (bound == NULL || fly_slowdown_parse(bound, &objective->max_slowdown, NULL) == 0)
+        return 0;
+    return cli_value_error(call, "max-slowdown", bound,
+                           "a percentage from 0% or a factor from 1x, as in 3% or 1.03x", out_error);
+}
+
+/* What both uses have in common. */
+static int read_common(const struct cli_call *call, const char *program, struct run_tune *out_tune,
+                       struct fly_error *out_error)
+{
     out_tune->lines = (struct step_lines){.file = -1, .notice = -1, .program_end = -1};
-    for (size_t i = 0; !out_tune->wanted && i < sizeof names / sizeof names[0]; i++) {
-        if (cli_source(call, names[i]) == CLI_OPTION)
-            return cli_usage(call, out_error, "--%s is about --tune, which is not given", names[i]);
-    }
-    out_tune->objective = (struct fly_objective){
-        .kind = (enum fly_objective_kind)cli_choice(call, "objective"),
-        .eta = cli_real(call, "eta"),
-        .max_slowdown = INFINITY,
-    };
-    if (bound != NULL && fly_slowdown_parse(bound, &out_tune->objective.max_slowdown, NULL) < 0)
-        return cli_value_error(call, "max-slowdown", bound,
-                               "a percentage from 0% or a factor from 1x, as in 3% or 1.03x", out_error);
+    out_tune->objective.eta = cli_real(call, "eta");
     out_tune->profile_steps = (uint32_t)cli_integer(call, "profile-steps");
+    out_tune->energy_tolerance = cli_real(call, "energy-tolerance");
+    out_tune->profile_directory = cli_text(call, "profile-directory");
+    out_tune->job_name = cli_text(call, "job");
+    out_tune->batch_size = cli_set(call, "batch-size") ? (uint64_t)cli_integer(call, "batch-size") : 0;
     out_tune->knob_options = (struct knob_options){
-        .program = "flyball run --tune",
+        .program = program,
         .nvml_path = cli_text(call, "nvml"),
         .mps_pipe_directory = getenv("CUDA_MPS_PIPE_DIRECTORY"),
     };
     find_readonly(call, out_tune);
-    return 0;
+    return read_bound(call, &out_tune->objective, out_error);
 }
 
-static void put_off(struct run_tune *tune, const char *text)
+int run_tune_read(const struct cli_call *call, struct run_tune *out_tune, struct fly_error *out_error)
 {
-    if (tune->off[0] == '\0')
-        snprintf(tune->off, sizeof tune->off, "%s", text);
+    static const char *const names[] = {
+        "objective",         "eta",     "max-slowdown", "profile-steps", "energy-tolerance",
+        "profile-directory", "profile", "job",          "batch-size"};
+
+    out_tune->wanted = cli_flag(call, "tune");
+    for (size_t i = 0; !out_tune->wanted && i < sizeof names / sizeof names[0]; i++) {
+        if (cli_source(call, names[i]) == CLI_OPTION)
+            return cli_usage(call, out_error, "--%s is about --tune, which is not given", names[i]);
+    }
+    out_tune->objective.kind = (enum fly_objective_kind)cli_choice(call, "objective");
+    out_tune->profile_file = cli_text(call, "profile");
+    return read_common(call, "flyball run --tune", out_tune, out_error);
+}
+
+int run_tune_profile(const struct cli_call *call, struct run_tune *out_tune, struct fly_error *out_error)
+{
+    out_tune->wanted = out_tune->every_limit = true;
+    out_tune->objective.kind = FLY_OBJECTIVE_ENERGY;
+    return read_common(call, "flyball profile", out_tune, out_error);
+}
+
+/* The first reason is the one that counts. */
+static void put_off(struct run_tune *tune, int code, const char *text)
+{
+    if (tune->off[0] != '\0')
+        return;
+    tune->off_code = code;
+    snprintf(tune->off, sizeof tune->off, "%s", text);
 }
 
 void run_tune_prepare(struct run_tune *tune)
@@ -75,7 +105,7 @@ void run_tune_prepare(struct run_tune *tune)
     struct fly_error error;
 
     if (tune->wanted && step_lines_open(&tune->lines, &error) < 0)
-        put_off(tune, error.text);
+        put_off(tune, error.code, error.text);
 }
 
 void run_tune_forked(struct run_tune *tune)
@@ -95,17 +125,28 @@ static int open_knob(struct run_tune *tune, struct fly_error *out_error)
 
 static int open_tuner(struct run_tune *tune, struct fly_error *out_error)
 {
+    const struct fly_objective without_bound = {FLY_OBJECTIVE_ENERGY, 0, INFINITY};
     const struct fly_tuner_options options = {
         .size = sizeof options,
         .meter = tune->meter,
         .turner = &knob_turner,
         .turner_data = &tune->turner,
-        .objective = tune->objective,
+        .objective = tune->every_limit ? without_bound : tune->objective,
         .profile_steps = tune->profile_steps,
+        .energy_tolerance = tune->energy_tolerance,
+        .profile_directory = tune->every_limit ? NULL : tune->profile_directory,
+        .profile_file = tune->profile_file,
+        .driver = tune->gpus[0]->info.driver,
+        .job_name = tune->job_name,
+        .batch_size = tune->batch_size,
     };
+    int result;
 
     tune->turner = (struct knob_turner){.knob = tune->knob, .devices = tune->gpus, .count = tune->gpu_count};
-    return fly_tuner_new(&options, &tune->tuner, out_error);
+    result = fly_tuner_new(&options, &tune->tuner, out_error);
+    if (result == 0 && tune->every_limit)
+        tuner_measure_every_limit(tune->tuner);
+    return result;
 }
 
 /* At the first step: before, nobody is to be locked out, and no guard is needed. */
@@ -125,7 +166,7 @@ static void open_all(struct run_tune *tune)
         result = open_tuner(tune, &error);
     if (result == 0)
         return;
-    put_off(tune, error.text);
+    put_off(tune, result, error.text);
     knob_close(tune->knob, tune->knob_reports);
     tune->knob = NULL;
 }
@@ -138,6 +179,7 @@ static void close_tuner(struct run_tune *tune)
     tune->report.size = sizeof tune->report;
     tune->reported = fly_tuner_report(tune->tuner, &tune->report) == 0;
     tune->point_count = fly_tuner_points(tune->tuner, tune->points, FLY_POWER_SEARCH_LIMITS_MAX);
+    tune->key = *tuner_key(tune->tuner);
     fly_tuner_free(tune->tuner);
     tune->tuner = NULL;
 }
@@ -145,10 +187,25 @@ static void close_tuner(struct run_tune *tune)
 /* What the driver refuses to this user has one remedy. */
 static void say_permission(struct run_tune *tune)
 {
-    if (tune->reported && tune->report.reason == FLY_TUNER_SET_FAILED && tune->turner.fault == FLY_EPERM &&
-        geteuid() != 0 && !site_offers_more(knob_site(tune->knob), tune->gpus[0]))
-        put_off(tune,
-                "the driver lets root alone set limits; 'sudo -E flyball run --tune -- PROGRAM' would tune");
+    char text[RUN_TUNE_TEXT_MAX];
+
+    if (tune->knob == NULL || !tune->reported || tune->report.reason != FLY_TUNER_SET_FAILED ||
+        tune->turner.fault != FLY_EPERM || geteuid() == 0 ||
+        site_offers_more(knob_site(tune->knob), tune->gpus[0]))
+        return;
+    snprintf(text, sizeof text, "the driver lets root alone set limits; 'sudo -E %s -- PROGRAM' would %s",
+             tune->knob_options.program, tune->every_limit ? "measure them" : "tune");
+    put_off(tune, FLY_EPERM, text);
+}
+
+/* A profile ends with its last limit; the program goes on at the limit that it began with. */
+static void finish_profile(struct run_tune *tune)
+{
+    tune->over = true;
+    close_tuner(tune);
+    say_permission(tune);
+    knob_close(tune->knob, tune->knob_reports);
+    tune->knob = NULL;
 }
 
 static void epoch_end(struct run_tune *tune)
@@ -169,6 +226,8 @@ static void step_begin(struct run_tune *tune)
     tune->epoch_open = tune->epoch_open || tune->epoch_wanted;
     tune->epoch_wanted = false;
     (void)fly_tuner_step_begin(tune->tuner);
+    if (tune->every_limit && fly_tuner_state(tune->tuner) != FLY_TUNER_SEARCHING)
+        finish_profile(tune);
 }
 
 static void take(struct run_tune *tune, enum step_event event)
@@ -196,7 +255,7 @@ static void look_after_knob(struct run_tune *tune)
 
     if (tune->knob == NULL || tune->off[0] != '\0' || knob_check(tune->knob, &error) == 0)
         return;
-    put_off(tune, error.text);
+    put_off(tune, error.code, error.text);
     close_tuner(tune);
     (void)knob_restore(tune->knob, &error);
 }
@@ -215,19 +274,25 @@ static bool take_lines(struct run_tune *tune)
     return true;
 }
 
+static void take_gpus(struct run_tune *tune, const struct device_list *list, struct fly_meter *meter)
+{
+    tune->meter = meter;
+    tune->gpu_count = 0;
+    for (size_t i = 0; meter != NULL && i < list->count; i++) {
+        if (list->devices[i].info.kind == DEVICE_GPU)
+            tune->gpus[tune->gpu_count++] = &list->devices[i];
+    }
+}
+
 void run_tune_wait(struct run_tune *tune, struct child *child, const struct device_list *list,
                    struct fly_meter *meter)
 {
     int fd = step_lines_fd(&tune->lines);
     struct mono_time check = mono_now();
-    bool more = false;
+    bool more = false, was_over = tune->over;
 
-    tune->meter = meter;
-    for (size_t i = 0; meter != NULL && i < list->count; i++) {
-        if (list->devices[i].info.kind == DEVICE_GPU)
-            tune->gpus[tune->gpu_count++] = &list->devices[i];
-    }
-    while (tune->lines.file >= 0) {
+    take_gpus(tune, list, meter);
+    while (tune->lines.file >= 0 && tune->over == was_over) {
         struct mono_time now = mono_now();
 
         if (child_wait_input(child, fd, more ? now : mono_after_s(now, fd >= 0 ? check_s : ask_s)))
@@ -240,7 +305,8 @@ void run_tune_wait(struct run_tune *tune, struct child *child, const struct devi
         }
         child_guard_end(child);
     }
-    child_wait(child);
+    if (tune->over == was_over)
+        child_wait(child);
 }
 
 /* Lines of a program that ended at once are counted; nothing is begun for them. */
@@ -249,11 +315,11 @@ static void take_late_lines(struct run_tune *tune)
     for (enum step_event event; step_lines_next(&tune->lines, &event);)
         ;
     if (tune->lines.events[STEP_BEGIN] == 0)
-        put_off(tune,
+        put_off(tune, FLY_ESTATE,
                 "the program reported no step; a line for each, written to the descriptor in " STEP_VARIABLE
                 ", is what tuning goes by");
     else if (!tune->tried)
-        put_off(tune, "the program had ended before its steps were seen");
+        put_off(tune, FLY_ESTATE, "the program had ended before its steps were seen");
 }
 
 void run_tune_end(struct run_tune *tune)

@@ -13,12 +13,14 @@
 #include "cli/child.h"
 #include "cli/command.h"
 #include "train/knob_turner.h"
+#include "train/saved_profile.h"
 #include "train/step_lines.h"
 
 /*
- * The tuning half of `flyball run --tune`.
+ * The tuning half of `flyball run --tune`, and of `flyball profile`, which measures
+ * every limit and chooses none.
  *
- *     result = run_tune_read(call, &tune, out_error);
+ *     result = run_tune_read(call, &tune, out_error);    or run_tune_profile
  *     run_tune_prepare(&tune);              before the program is forked
  *     child_fork(...);
  *     run_tune_forked(&tune);
@@ -34,8 +36,12 @@ enum { RUN_TUNE_TEXT_MAX = 512, RUN_TUNE_PATH_MAX = 512 };
 
 struct run_tune {
     bool wanted;
+    bool every_limit; /* a profile is wanted: none is left out, and with the last one it is over */
     struct fly_objective objective;
     uint32_t profile_steps;
+    double energy_tolerance;
+    const char *profile_directory, *profile_file, *job_name; /* borrowed, or NULL */
+    uint64_t batch_size;                                     /* 0: not told */
     struct knob_options knob_options;
     char readonly_path[RUN_TUNE_PATH_MAX];
     struct step_lines lines;
@@ -51,6 +57,9 @@ struct run_tune {
 
     /* What became of it. */
     char off[RUN_TUNE_TEXT_MAX]; /* why it never began, or ended early; "" for neither */
+    int off_code;
+    bool over;              /* a profile is measured, or given up: what stood before stands again */
+    struct profile_key key; /* of the points */
     bool reported;
     struct fly_tuner_report report;
     struct fly_tuner_point points[FLY_POWER_SEARCH_LIMITS_MAX];
@@ -73,16 +82,43 @@ extern const char *const run_tune_objectives[];
     {.name = "max-slowdown", .type = CLI_TEXT, .placeholder = "BOUND", \
      .help = "With --tune: a step takes at most so much more time than at the highest limit: 3% or 1.03x."}, \
     {.name = "profile-steps", .type = CLI_INTEGER, .placeholder = "N", .minimum = 2, .maximum = 100000, \
-     .default_text = "40", .help = "With --tune: steps to measure under each limit."}
+     .default_text = "40", .help = "With --tune: steps to measure under each limit, at least."}, \
+    RUN_TUNE_OPTION_TOLERANCE("With --tune: "), \
+    {.name = "profile-directory", .type = CLI_TEXT, .placeholder = "DIR", \
+     .help = "With --tune: reuse the profile of the same GPUs, driver, --job and --batch-size in this directory, " \
+             "and save it there."}, \
+    {.name = "profile", .type = CLI_TEXT, .placeholder = "FILE", \
+     .help = "With --tune: reuse this profile, as 'flyball profile --output' writes it; what does not fit is " \
+             "measured."}, \
+    RUN_TUNE_OPTIONS_KEY("With --tune: ")
+
+/* How long a window is, at least. */
+#define RUN_TUNE_OPTION_TOLERANCE(before) \
+    {.name = "energy-tolerance", .type = CLI_REAL, .placeholder = "SHARE", .minimum = 0, .above_minimum = true, \
+     .maximum = 1, .default_text = "0.04", \
+     .help = before "measure on, for ten seconds at most, while the energy may be off by more than this share " \
+             "of it; larger is shorter and coarser."}
+
+/* What a saved profile belongs to, beside the GPUs. */
+#define RUN_TUNE_OPTIONS_KEY(before) \
+    {.name = "job", .type = CLI_TEXT, .placeholder = "NAME", .help = before "name of the job in saved profiles."}, \
+    {.name = "batch-size", .type = CLI_INTEGER, .placeholder = "N", .minimum = 1, .maximum = 4294967295.0, \
+     .help = before "its batch size in saved profiles."}
 /* clang-format on */
 
 /* The call's options; FLY_EUSAGE for a bound that is none, and for options of --tune without it. */
 int run_tune_read(const struct cli_call *call, struct run_tune *out_tune, struct fly_error *out_error);
 
+/* The options of a profile: its steps, its bound and eta for the selectors, and the key. */
+int run_tune_profile(const struct cli_call *call, struct run_tune *out_tune, struct fly_error *out_error);
+
 void run_tune_prepare(struct run_tune *tune);
 void run_tune_forked(struct run_tune *tune);
 
-/* Waits until the program has ended, and tunes. `meter` NULL: nothing is measured, so nothing is tuned. */
+/*
+ * Waits until the program has ended, and tunes. `meter` NULL: nothing is measured, so nothing is tuned.
+ * Returns once more before, when a profile is over; to be called again then.
+ */
 void run_tune_wait(struct run_tune *tune, struct child *child, const struct device_list *list,
                    struct fly_meter *meter);
 
@@ -91,6 +127,8 @@ void run_tune_end(struct run_tune *tune);
 
 /* Lines of the report for people, and the member "tune" for programs. */
 void run_tune_text(const struct run_tune *tune, struct buffer *out);
+/* The part of it about what stands on the GPUs now. */
+void run_tune_put_back_text(const struct run_tune *tune, struct buffer *out);
 json_t *run_tune_json(const struct run_tune *tune);
 
 #endif

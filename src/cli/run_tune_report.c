@@ -128,7 +128,7 @@ static void put_cost(const struct fly_tuner_report *report, struct buffer *out)
     buffer_puts(out, "\n");
 }
 
-static void put_back(const struct run_tune *tune, struct buffer *out)
+void run_tune_put_back_text(const struct run_tune *tune, struct buffer *out)
 {
     for (size_t i = 0; tune->knob_opened && i < tune->gpu_count; i++) {
         const struct knob_report *report = &tune->knob_reports[i];
@@ -162,11 +162,13 @@ void run_tune_text(const struct run_tune *tune, struct buffer *out)
                           report->text);
         if (report->state == FLY_TUNER_STOPPED && report->reason == FLY_TUNER_NO_FIGURE)
             buffer_puts(out, "    more --profile-steps make windows longer\n");
+        if (report->profile[0] != '\0')
+            buffer_printf(out, "    profile: %s\n", report->profile);
         put_choice(tune, out);
         put_points(tune, out);
         put_cost(report, out);
     }
-    put_back(tune, out);
+    run_tune_put_back_text(tune, out);
 }
 
 /* A number, or null and "<key>_unavailable" with the reason. */
@@ -201,6 +203,9 @@ static json_t *points_value(const struct run_tune *tune)
         set_real(row, "step_time_standard_error_s", valid ? point->time_s * point->time_error : NAN,
                  unmeasured);
         set_real(row, "step_energy_j", valid ? point->power_w * point->time_s : NAN, unmeasured);
+        set_real(row, "step_energy_uncertainty_j",
+                 valid ? point->power_w * point->time_s * point->energy_error : NAN,
+                 valid ? "the meter does not say" : unmeasured);
         json_array_append_new(list, row);
     }
     return list;
@@ -264,8 +269,14 @@ json_t *run_tune_json(const struct run_tune *tune)
     set_real(value, "measured_slowdown", chosen != NULL && report->slowdown > 0 ? report->slowdown : NAN,
              "the chosen limit was not checked");
     json_object_set_new(value, "searches", json_integer(tune->reported ? report->searches : 0));
+    json_object_set_new(value, "ties", chosen != NULL ? json_integer(report->ties) : json_null());
+    if (chosen == NULL)
+        json_object_set_new(value, "ties_unavailable", json_string(no_choice));
     json_object_set_new(value, "backoffs", json_integer(tune->reported ? report->backoffs : 0));
     set_cost(value, report);
+    json_object_set_new(value, "profile",
+                        tune->reported && report->profile[0] != '\0' ? text_value(report->profile)
+                                                                     : json_null());
     json_object_set_new(value, "points", points_value(tune));
     json_object_set_new(value, "gpus", gpus_value(tune));
     return value;

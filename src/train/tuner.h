@@ -24,6 +24,12 @@
 int tuner_new(const struct fly_tuner_options *options, const struct clock *clock,
               struct fly_tuner **out_tuner, struct fly_error *out_error);
 
+/* Before the first step: no limit is left out because it could not win, so that the profile is whole. */
+void tuner_measure_every_limit(struct fly_tuner *tuner);
+
+/* What its profile belongs to; valid as long as the tuner. */
+const struct profile_key *tuner_key(const struct fly_tuner *tuner);
+
 /* Step times of the window at hand, for their spread. */
 struct step_times {
     struct mono_time last; /* begin of the step under way */
@@ -72,6 +78,7 @@ struct fly_tuner {
     struct own_knobs *knobs; /* NULL: the turner is the caller's */
     struct profile_key key;
     char directory[PROFILE_PATH_MAX]; /* of profiles; "" for none */
+    char file[PROFILE_PATH_MAX];      /* a profile to reuse; "" for none */
 
     struct fly_power_search *search; /* over all limits, or over the one that is checked */
     fly_window window;
@@ -104,6 +111,7 @@ struct fly_tuner {
     double highest_power_w; /* that a GPU takes; 0: not known */
     double start_limit_w;
     double standing_w; /* that should stand: what was read back after the last turn */
+    bool every_limit;  /* nothing is left out */
     bool turned;
     bool honoured;
     bool foreign;

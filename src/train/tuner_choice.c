@@ -53,7 +53,7 @@ bool tuner_may_finish(const struct fly_tuner *tuner)
     struct early_stop_point points[FLY_POWER_SEARCH_LIMITS_MAX];
     size_t count = 0;
 
-    if (tuner->points[0].mark != FLY_TUNER_VALID)
+    if (tuner->every_limit || tuner->points[0].mark != FLY_TUNER_VALID)
         return false;
     for (size_t i = 0; i < tuner->limit_count; i++) {
         const struct fly_tuner_point *point = &tuner->points[i];

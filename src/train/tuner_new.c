@@ -84,6 +84,7 @@ static void take_key(struct fly_tuner *tuner, const struct fly_tuner_options *op
     copy_text(tuner->key.driver, sizeof tuner->key.driver, options->driver);
     copy_text(tuner->key.job_name, sizeof tuner->key.job_name, options->job_name);
     copy_text(tuner->directory, sizeof tuner->directory, options->profile_directory);
+    copy_text(tuner->file, sizeof tuner->file, options->profile_file);
     tuner->key.batch_size = options->batch_size;
     tuner->key.knob = options->knob;
 }
@@ -136,6 +137,18 @@ static size_t forget_coarse(struct fly_tuner *tuner)
     return count;
 }
 
+/* FLY_ENOTFOUND where none was asked for. */
+static int saved_path(const struct fly_tuner *tuner, char path[PROFILE_PATH_MAX], struct fly_error *out_error)
+{
+    if (tuner->file[0] != '\0')
+        snprintf(path, PROFILE_PATH_MAX, "%s", tuner->file);
+    else if (tuner->directory[0] != '\0')
+        return profile_path(tuner->directory, &tuner->key, path, out_error);
+    else
+        return FLY_ENOTFOUND;
+    return 0;
+}
+
 /* Reads a saved profile, and lets it count where every rank has the same. */
 static void take_saved(struct fly_tuner *tuner)
 {
@@ -143,15 +156,13 @@ static void take_saved(struct fly_tuner *tuner)
     struct fly_error error = {.text = ""};
     size_t read = 0;
     double gpus = 0.0;
-    int code = FLY_ENOTFOUND;
+    int code = saved_path(tuner, path, &error);
 
-    if (tuner->directory[0] != '\0')
-        code = profile_path(tuner->directory, &tuner->key, path, &error);
     if (code == 0)
         code = profile_read(path, &tuner->key, tuner->points, tuner->limit_count, &read, &error);
     if (code == 0)
         read -= forget_coarse(tuner);
-    if (code < 0 && code != FLY_ENOTFOUND)
+    if (code < 0 && (code != FLY_ENOTFOUND || tuner->file[0] != '\0'))
         snprintf(tuner->report.profile, sizeof tuner->report.profile, "%.255s", error.text);
     if (!ranks_agree(tuner, &gpus)) {
         forget_points(tuner);
@@ -333,6 +344,16 @@ int tuner_new(const struct fly_tuner_options *options, const struct clock *clock
     }
     *out_tuner = tuner;
     return 0;
+}
+
+void tuner_measure_every_limit(struct fly_tuner *tuner)
+{
+    tuner->every_limit = true;
+}
+
+const struct profile_key *tuner_key(const struct fly_tuner *tuner)
+{
+    return &tuner->key;
 }
 
 int fly_tuner_new(const struct fly_tuner_options *options, struct fly_tuner **out_tuner,

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/profile_result.h"
+
+#include <math.h>
+#include <stdio.h>
+
+#include <flyball/power_selector.h>
+
+#include "train/saved_profile.h"
+
+static const double percent = 100;
+
+static const struct {
+    enum fly_objective_kind kind;
+    const char *name;
+    bool bound;
+} selectors[PROFILE_SELECTOR_COUNT] = {
+    [PROFILE_LEAST_ENERGY] = {FLY_OBJECTIVE_ENERGY, "least energy", false},
+    [PROFILE_LEAST_TIME] = {FLY_OBJECTIVE_TIME, "least time", false},
+    [PROFILE_LEAST_COST] = {FLY_OBJECTIVE_COST, "least cost", false},
+    [PROFILE_ENERGY_WITHIN] = {FLY_OBJECTIVE_ENERGY, "least energy", true},
+    [PROFILE_COST_WITHIN] = {FLY_OBJECTIVE_COST, "least cost", true},
+    [PROFILE_LOWEST_LIMIT_WITHIN] = {FLY_OBJECTIVE_LOWEST_LIMIT, "lowest limit", true},
+};
+
+/* Whether it was a fault that ended it, and not the last limit. */
+static const char *why_not_complete(const struct profile_result *result)
+{
+    const struct run_tune *tune = result->tune;
+
+    if (tune->off[0] != '\0')
+        return tune->off;
+    if (tune->reported && tune->report.state == FLY_TUNER_STOPPED)
+        return tune->report.text;
+    if (result->tried < tune->point_count || tune->point_count == 0)
+        return "the program ended before every limit was measured";
+    return NULL;
+}
+
+static void choose(struct profile_result *result, enum profile_selector selector)
+{
+    const struct fly_objective *wish = &result->tune->objective;
+    struct profile_choice *choice = &result->choices[selector];
+    struct fly_power_point points[FLY_POWER_SEARCH_LIMITS_MAX];
+    const struct fly_tuner_point *places[FLY_POWER_SEARCH_LIMITS_MAX];
+    size_t count = 0, chosen = 0;
+    int length;
+
+    choice->objective = (struct fly_objective){selectors[selector].kind, wish->eta,
+                                               selectors[selector].bound ? wish->max_slowdown : INFINITY};
+    length = snprintf(choice->name, sizeof choice->name, "%s", selectors[selector].name);
+    if (choice->objective.kind == FLY_OBJECTIVE_COST)
+        length +=
+            snprintf(choice->name + length, sizeof choice->name - (size_t)length, " (eta %g)", wish->eta);
+    if (selectors[selector].bound)
+        snprintf(choice->name + length, sizeof choice->name - (size_t)length, " within %.4g %% more time",
+                 (wish->max_slowdown - 1) * percent);
+    choice->point = NULL;
+    for (size_t i = 0; i < result->tune->point_count; i++) {
+        const struct fly_tuner_point *point = &result->tune->points[i];
+
+        if (point->mark != FLY_TUNER_VALID)
+            continue;
+        places[count] = point;
+        points[count++] = (struct fly_power_point){point->limit_w, point->power_w, point->time_s};
+    }
+    if (selectors[selector].bound && result->highest == NULL)
+        return;
+    if (fly_power_select(points, count, &choice->objective, result->max_power_w, &chosen, NULL) == 0)
+        choice->point = places[chosen];
+}
+
+void profile_result_of(const struct run_tune *tune, struct profile_result *out_result)
+{
+    struct profile_result *result = out_result;
+
+    *result = (struct profile_result){.tune = tune};
+    for (size_t i = 0; i < tune->point_count; i++) {
+        result->valid += tune->points[i].mark == FLY_TUNER_VALID;
+        result->tried += tune->points[i].mark != FLY_TUNER_NOT_MEASURED;
+    }
+    if (tune->point_count > 0 && tune->points[0].mark == FLY_TUNER_VALID)
+        result->highest = &tune->points[0];
+    if (tune->point_count > 0)
+        result->max_power_w = tune->points[0].limit_w * (double)tune->gpu_count;
+    result->why = why_not_complete(result);
+    result->complete = result->why == NULL;
+    for (int i = 0; i < PROFILE_SELECTOR_COUNT; i++)
+        choose(result, (enum profile_selector)i);
+}
+
+int profile_result_save(const struct profile_result *result, const char *path, struct fly_error *out_error)
+{
+    return profile_write(path, &result->tune->key, result->tune->points, result->tune->point_count,
+                         out_error);
+}

@@ -1,0 +1,337 @@
+# SPDX-License-Identifier: Apache-2.0
+"""flyball profile from outside, on emulated GPUs: what it measures, saves and draws, and what becomes of the program.
+
+usage: cli_profile.py FLYBALL SOURCE_ROOT
+"""
+
+import csv
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+import xml.etree.ElementTree as ElementTree
+
+import tap
+from power_machine import (CLEAN, DEFAULT_W, EMULATOR, FLYBALL, HOME, KNOBS, LOWEST_W, NOBODY, WHERE, back_within, emulator, ended, entries,
+                           limits, machine, wait_for)
+
+# Windows are as short as they may be.
+COARSE = ["--energy-tolerance", "1"]
+EXACT = ["--sensor", "exact", "--counter-period-ms", "0"]
+STEPS = ["--sample-ms", "0.01", "--step-ms", "5.5", "--batch-size", "256"]
+LIMITS = [float(limit) for limit in range(DEFAULT_W, LOWEST_W - 1, -25)]
+SELECTORS = ["cost", "cost_within", "energy", "energy_within", "lowest_limit_within", "time"]
+BACK_S = 10.0
+
+# Reports a step every 8 ms until a file is there; what it says goes to standard error.
+WORKER = """
+import os, pathlib, sys, time
+fd, end = int(os.environ["FLYBALL_STEP_FD"]), pathlib.Path(sys.argv[1])
+print("works", flush=True)
+while not end.exists():
+    os.write(fd, b"\\n")
+    time.sleep(0.008)
+sys.exit(int(sys.argv[2]))
+"""
+
+
+def worker(status=0):
+    (HOME / "end").unlink(missing_ok=True)
+    return [sys.executable, "-c", WORKER, str(HOME / "end"), str(status)]
+
+
+# Reports steps, and ends when they have been looked at: then the lock of a GPU has been taken.
+SHORT = """
+printf 'step %d\\n' $(seq 100) >&$FLYBALL_STEP_FD
+until ls "$1"/*.lock >/dev/null 2>&1; do sleep 0.01; done
+echo ran
+exit $2
+"""
+
+
+def short(status=0):
+    for path in KNOBS.glob("*.lock"):
+        path.unlink()
+    return ["sh", "-c", SHORT, "sh", str(KNOBS), str(status)]
+
+
+# Trains until limits were turned and are back.
+LONG = """
+turned="$1"
+shift
+"$@" & pid=$!
+until ls $turned >/dev/null 2>&1; do sleep 0.01; done
+while ls $turned >/dev/null 2>&1; do sleep 0.01; done
+kill $pid
+wait
+echo trained
+"""
+
+
+def long(gpu=0):
+    turned = KNOBS / f"GPU-f1eba11{gpu}-*.turned"
+    return ["sh", "-c", LONG, "sh", str(turned), str(EMULATOR), "train", "--gpu", str(gpu), *STEPS, "--steps", "100000"]
+
+
+def command(program, *options):
+    chosen = [] if "-i" in options else ["-i", "0"]
+    return [FLYBALL, "profile", *chosen, *WHERE, *COARSE, *map(str, options), "--", *program]
+
+
+def profile(program, *options, environment=None, **keywords):
+    return subprocess.run(command(program, *options), env={**CLEAN, **(environment or {})}, cwd=HOME, capture_output=True, text=True,
+                          timeout=100, check=False, **keywords)
+
+
+def start(program, *options):
+    return subprocess.Popen(command(program, *options), env=CLEAN, cwd=HOME, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def tuned(*options):
+    path = HOME / "tuned.json"
+    path.unlink(missing_ok=True)
+    result = subprocess.run([FLYBALL, "run", "--tune", "-i", "0", *WHERE, *COARSE, "--objective", "energy", "--output", str(path), *options, "--",
+                             *short()], env=CLEAN, cwd=HOME, capture_output=True, text=True, timeout=60, check=False)
+    tap.equal(result.returncode, 0, result.stderr)
+    return json.loads(path.read_text())["tune"], result.stderr
+
+
+def check_rows(rows):
+    """The figures of each row fit together, and a slower GPU was a capped one."""
+    valid = [row for row in rows if row["mark"] == "valid"]
+    first = rows[0]
+    tap.equal([row["limit_w"] for row in rows], LIMITS)
+    tap.equal(len(valid) >= len(LIMITS) - 2, True, rows)
+    for row in valid:
+        tap.equal(abs(row["power_w"] * row["step_time_s"] / row["step_energy_j"] - 1) < 1e-9, True, row)
+        tap.equal(row["power_w"] < row["limit_w"] * 1.03 and 0.005 < row["step_time_s"] < 1, True, row)
+        if first["mark"] == "valid":
+            tap.equal(abs(row["time_change_percent"] - (row["step_time_s"] / first["step_time_s"] - 1) * 100) < 1e-6, True, row)
+            tap.equal(abs(row["energy_change_percent"] - (row["step_energy_j"] / first["step_energy_j"] - 1) * 100) < 1e-6, True, row)
+        if row["limit_w"] < 340:
+            tap.equal((row["bound"], row["capped_share"] > 0.5), ("yes", True), row)
+    return valid
+
+
+def check_optimum(document, valid, eta, bound):
+    """Each selector against a second calculation over the rows."""
+    def cost(row):
+        return eta * row["step_energy_j"] + (1 - eta) * document["max_power_w"] * row["step_time_s"]
+
+    scores = {"energy": lambda row: row["step_energy_j"], "time": lambda row: row["step_time_s"], "cost": cost,
+              "energy_within": lambda row: row["step_energy_j"], "cost_within": cost, "lowest_limit_within": lambda row: row["limit_w"]}
+    tap.equal(sorted(document["optimum"]), SELECTORS)
+    for name, score in scores.items():
+        choice = document["optimum"][name]
+        within = [row for row in valid if not name.endswith("within") or row["step_time_s"] <= bound * valid[0]["step_time_s"]]
+        best = min(within, key=lambda row: (score(row), -row["limit_w"]))
+        tap.equal((choice["limit_w"], choice["max_slowdown"]), (best["limit_w"], bound if name.endswith("within") else None), name)
+        tap.equal(choice["energy_change_percent"], best["energy_change_percent"], name)
+
+
+def test_whole_profile():
+    """In every form, on a GPU each; what is saved is reused, by file and by directory, and the picture is one."""
+    saved, picture, directory = HOME / "profile.json", HOME / "profile.svg", HOME / "profiles"
+    directory.mkdir()
+    key = ["--job", "net", "--batch-size", "256"]
+    forms = (
+        ["--format", "json", "--output", saved, "--svg", picture, "--profile-directory", directory, *key, "--eta", "0.7", "--max-slowdown",
+         "10%"],
+        ["--max-slowdown", "1.05x"],
+        ["--format", "csv"],
+    )
+    with machine(*EXACT, gpus=len(forms)):
+        processes = [start(long(gpu), "-i", str(gpu), *options) for gpu, options in enumerate(forms)]
+        results = [ended(process) for process in processes]
+        for status, output, talk in results:
+            tap.equal((status, limits()), (0, [DEFAULT_W] * len(forms)), f"{output}\n{talk}")
+            tap.contains(talk, "trained\n", "the program's own words")
+            tap.contains(talk, "the program goes on")
+        valid = check_document(json.loads(results[0][1]), results[0][2])
+        check_saved(json.loads(saved.read_text()), valid)
+        files = list(directory.iterdir())
+        tap.equal([json.loads(path.read_text()) for path in files], [json.loads(saved.read_text())])
+        tap.contains(results[0][2], f"saved in '{files[0]}'")
+        check_picture(picture.read_text(), len(valid))
+        check_text(results[1][1])
+        rows = list(csv.DictReader(io.StringIO(results[2][1])))
+        tap.equal([float(row["limit_w"]) for row in rows], LIMITS)
+        tap.equal({row["schema"] for row in rows}, {"flyball.profile/1"})
+        for options in (["--profile", str(saved)], ["--profile-directory", str(directory)]):
+            said, talk = tuned(*options, *key)
+            tap.contains(said["profile"], f"reused {len(valid)} of {len(LIMITS)} limits from '", options)
+            tap.contains(talk, f"profile: reused {len(valid)} of ", options)
+        check_refused(saved, key)
+
+
+def check_document(document, talk):
+    tap.equal((document["schema"], document["complete"], document["not_complete_because"]), ("flyball.profile/1", True, None), talk)
+    tap.equal((document["job"], document["batch_size"], document["limits"], document["start_limit_w"], document["eta"]),
+              ("net", 256, len(LIMITS), 400.0, 0.7))
+    tap.equal([gpu["emulated"] for gpu in document["gpus"]], [True])
+    tap.equal(document["cost"]["time_s"] > 0 and document["cost"]["steps"] >= 40 * len(LIMITS), True, document["cost"])
+    valid = check_rows(document["rows"])
+    if document["rows"][0]["mark"] == "valid":
+        check_optimum(document, valid, 0.7, 1.1)
+    return valid
+
+
+def check_text(text):
+    for piece in ("Profile of a step on 1 x Emulated A100", "limit (W)", "\nleast energy: ", "\nleast cost (eta 0.5): ",
+                  "\nlowest limit within 5 % more time: ", "Measuring took ", "GPU 1: 400 W again"):
+        tap.contains(text, piece)
+    for piece in ("trained", "Not complete"):
+        tap.equal(piece in text, False, text)
+
+
+def check_saved(saved, valid):
+    tap.equal((saved["format"], saved["job_name"], saved["batch_size"], saved["gpu_count"]), ("flyball power profile 1", "net", 256, 1))
+    tap.contains(saved["gpu_model"], "A100")
+    tap.equal([(point["limit_w"], point["power_w"], point["time_s"]) for point in saved["points"]],
+              [(row["limit_w"], row["power_w"], row["step_time_s"]) for row in valid])
+
+
+def check_picture(text, points):
+    root = ElementTree.fromstring(text)
+    tap.equal(root.tag, "{http://www.w3.org/2000/svg}svg")
+    tips = [element.text for element in root.iter("{http://www.w3.org/2000/svg}title") if " W: " in (element.text or "")]
+    tap.equal(len({tip.split(" W: ")[0] for tip in tips}), points, tips)
+    for piece in ("time of a step (ms)", "energy of a step (J)", "least energy"):
+        tap.contains(text, piece)
+
+
+def check_refused(saved, key):
+    """A profile that is another's or none is measured anew, with a word; the program is not touched."""
+    whole = json.loads(saved.read_text())
+    other = HOME / "other.json"
+    cases = (
+        ({**whole, "gpu_model": "NVIDIA A40"}, "other GPUs"),
+        ({**whole, "driver": "535.1"}, "other GPUs or with another driver"),
+        ({**whole, "gpu_count": 2}, "other GPUs"),
+        ({**whole, "job_name": "another"}, "is another job's"),
+        ({**whole, "batch_size": 128}, "is another job's"),
+        ({**whole, "points": [{**whole["points"][0], "limit_w": 90.0}]}, "a limit is not one to try here"),
+        ({**whole, "points": [{**whole["points"][0], "limit_w": 4000.0}]}, "a limit is not one to try here"),
+        ({**whole, "points": [{**whole["points"][0], "power_w": -1}]}, "lacks a number above 0"),
+        ({**whole, "points": []}, "has no points"),
+        ([], "is no profile of this version"),
+        (None, "is not JSON"),
+    )
+    for content, piece in cases:
+        other.write_text("limit" if content is None else json.dumps(content))
+        said, talk = tuned("--profile", str(other), *key)
+        tap.contains(said["profile"], f"saved profile '{other}': ", piece)
+        tap.contains(said["profile"], piece)
+        tap.contains(talk, "measuring anew")
+        tap.equal(set(limits()), {DEFAULT_W})
+    said, _ = tuned("--profile", str(HOME / "none.json"), *key)
+    tap.contains(said["profile"], "No such file or directory; measuring anew")
+
+
+def ended_at_a_limit(status, *options):
+    """A program that ends while a limit is on trial."""
+    with start(worker(status), "--format", "json", *options) as process:
+        wait_for(lambda: limits()[0] < 340, "some limits are measured")
+        (HOME / "end").touch()
+        code, output, talk = ended(process)
+    back_within([DEFAULT_W], "the end", BACK_S)
+    return code, json.loads(output), talk
+
+
+def test_ends_in_mid_profile():
+    """What was measured is shown and saved, with the status of an unfinished one, or of the program where that failed."""
+    saved = HOME / "part.json"
+    with machine(*EXACT, gpus=1):
+        for status, expected in ((0, 75), (3, 3)):
+            code, document, talk = ended_at_a_limit(status, "--output", saved)
+            tap.equal((code, document["complete"], document["not_complete_because"]),
+                      (expected, False, "the program ended before every limit was measured"), talk)
+            marks = [row["mark"] for row in document["rows"]]
+            tap.equal(("valid" in marks, "not measured" in marks, document["cost"]["time_s"]), (True, True, None), marks)
+            check = [row for row in document["rows"] if row["mark"] == "not measured"][0]
+            tap.equal((check["power_w"], check["power_w_unavailable"]), (None, "the limit's mark is 'not measured'"))
+            tap.equal(len(json.loads(saved.read_text())["points"]), document["limits_valid"])
+            tap.contains(talk, "works")
+
+
+def test_back_after_signals():
+    """The program is ended by a signal that is passed on; a killed command leaves it to the guard."""
+    with machine(*EXACT, gpus=1):
+        for number, status in ((signal.SIGTERM, 128 + signal.SIGTERM), (signal.SIGKILL, -signal.SIGKILL)):
+            with start(worker()) as process:
+                wait_for(lambda: limits()[0] < DEFAULT_W, "a limit is tried")
+                process.send_signal(number)
+                back_within([DEFAULT_W], f"signal {number}", BACK_S)
+                (HOME / "end").touch()
+                code, output, talk = ended(process)
+                tap.equal(code, status, talk)
+                tap.equal("Not complete: the program ended before every limit was measured." in output, number == signal.SIGTERM, output)
+        wait_for(lambda: entries() == [], "the journal is empty")
+
+
+def test_refusals():
+    """Why there is no profile, and the status that says so; the program runs all the same."""
+    with machine(*EXACT):
+        emulator("set", "--gpu", 1, "--limit-w", 300)
+        result = profile(short(), "-i", "0,1")
+        tap.equal((result.returncode, result.stderr.count("ran\n"), limits()), (75, 1, [DEFAULT_W, 300]), result.stderr)
+        tap.contains(result.stdout, "Not complete: the limits of GPU 0 and GPU 1 differ, 400 and 300 W")
+        result = profile(["sh", "-c", "echo ran; exit 0"])
+        tap.equal((result.returncode, result.stderr.count("ran\n")), (75, 1), result.stderr)
+        tap.contains(result.stdout, "Not complete: the program reported no step")
+        path = HOME / "root" / "etc" / "flyball"
+        path.mkdir(parents=True, exist_ok=True)
+        (path / "readonly").touch()
+        try:
+            for status, expected in ((0, 77), (4, 4)):
+                result = profile(short(status))
+                tap.equal((result.returncode, result.stderr.count("ran\n"), limits()), (expected, 1, [DEFAULT_W, 300]), result.stderr)
+                tap.contains(result.stdout, "readonly")
+        finally:
+            (path / "readonly").unlink()
+
+
+def test_not_started():
+    """Without a device, or with a file that cannot be written, no step is spent."""
+    with machine(gpus=1):
+        for options, status, piece in (
+                (["-i", "none"], 69, "no device here can be measured"),
+                (["--output", HOME / "no" / "file"], 66, "no/file"),
+                (["--svg", HOME / "no" / "file"], 66, "no/file"),
+                (["--max-slowdown", "fast"], 64, "bad value 'fast'"),
+                (["--batch-size", "0"], 64, "batch-size")):
+            result = profile(["sh", "-c", "echo ran >&2"], *options)
+            tap.equal((result.returncode, "ran" in result.stderr, result.stdout), (status, False, ""), f"{options} {result.stderr}")
+            tap.contains(result.stderr, piece)
+        result = profile(["no-such-program"])
+        tap.equal((result.returncode, result.stdout), (127, ""), result.stderr)
+        result = subprocess.run([FLYBALL, "profile"], env=CLEAN, capture_output=True, text=True, check=False)
+        tap.equal(result.returncode, 64)
+
+
+def test_without_permission():
+    if os.geteuid() == 0:
+        user = {"user": NOBODY, "group": NOBODY, "extra_groups": []}
+        HOME.chmod(0o777)
+        if not os.access(FLYBALL, os.X_OK) or subprocess.run([FLYBALL, "version"], capture_output=True, check=False, **user).returncode:
+            raise tap.Skip("another user cannot run the program from here")
+    else:
+        user = {}
+    with machine(gpus=1):
+        emulator("stop")
+        emulator("start", "--gpus", 1, "--shared=yes", *EXACT)
+        emulator("set", "--gpu", 0, "--limit-w", 300)
+        result = profile(short(), **user)
+        tap.equal((result.returncode, limits()), (77, [300]), result.stderr)
+        tap.contains(result.stdout, "'sudo -E flyball profile -- PROGRAM'")
+
+
+def test_disabled():
+    with machine(gpus=1):
+        result = profile(["sh", "-c", "echo ${FLYBALL_STEP_FD-none}; exit 6"], environment={"FLYBALL_DISABLE": "1"})
+        tap.equal((result.returncode, result.stdout, result.stderr, limits()), (6, "none\n", "", [DEFAULT_W]))
+
+
+tap.main(globals())
