@@ -51,6 +51,13 @@ exit $2
 """
 
 
+# Reports so many steps, one every 10 ms.
+WHILE = """
+i=0
+while [ $i -lt $1 ]; do echo >&$FLYBALL_STEP_FD; sleep 0.01; i=$((i + 1)); done
+"""
+
+
 def short(status=0):
     for path in KNOBS.glob("*.lock"):
         path.unlink()
@@ -323,7 +330,10 @@ def test_without_permission():
         emulator("stop")
         emulator("start", "--gpus", 1, "--shared=yes", *EXACT)
         emulator("set", "--gpu", 0, "--limit-w", 300)
-        result = profile(short(), **user)
+        for steps in (50, 200, 1000, 4000):
+            result = profile(["sh", "-c", WHILE, "sh", str(steps)], **user)
+            if "the program ended before every limit" not in result.stdout:
+                break
         tap.equal((result.returncode, limits()), (77, [300]), result.stderr)
         tap.contains(result.stdout, "'sudo -E flyball profile -- PROGRAM'")
 

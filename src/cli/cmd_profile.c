@@ -164,7 +164,7 @@ static int status_of(const struct child *child, const struct profile_result *res
 static int measure(const struct cli_call *call, struct child *child, char *const *words,
                    struct metered_devices *devices, struct run_tune *tune, struct fly_error *out_error)
 {
-    struct profile_result result;
+    struct profile_result result = {.tune = tune};
     int code = 0;
 
     if (child_start(child, "") < 0) {

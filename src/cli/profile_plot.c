@@ -8,7 +8,7 @@
 #include "cli/chart.h"
 #include "cli/profile_result.h"
 
-enum { MEMORY_MAX = 4 << 20, TEXT_MAX = 256, SERIES_MAX = 4 };
+enum { MEMORY_MAX = 4 << 20, TEXT_MAX = 256, SERIES_MAX = 3 };
 
 static const double ms_per_s = 1e3;
 
@@ -98,36 +98,41 @@ static int take_points(struct picture *picture, struct fly_error *out_error)
     return 0;
 }
 
-static size_t make_series(const struct picture *picture, struct chart_series *series)
+/* Series without points are not there, not in the legend either. */
+static size_t make_series(const struct picture *picture, struct chart_series series[SERIES_MAX])
 {
+    const struct chart_series all[SERIES_MAX] = {
+        {.name = "slowest within the bound",
+         .kind = CHART_LINE,
+         .color = SVG_PURPLE,
+         .dash = SVG_DASHED,
+         .x = picture->bound_ms,
+         .y = picture->bound_j,
+         .count = picture->result->highest != NULL ? 2 : 0},
+        {.name = "power limits, highest to lowest",
+         .kind = CHART_LINE,
+         .color = SVG_BLUE,
+         .shape = SVG_CIRCLE,
+         .radius = 3.5,
+         .x = picture->time_ms,
+         .y = picture->energy_j,
+         .tips = picture->tips,
+         .count = picture->count},
+        {.name = "the limit that stood",
+         .kind = CHART_POINTS,
+         .color = SVG_ORANGE,
+         .shape = SVG_SQUARE,
+         .radius = 6,
+         .x = &picture->start_ms,
+         .y = &picture->start_j,
+         .count = isfinite(picture->start_ms) ? 1 : 0},
+    };
     size_t count = 0;
 
-    if (picture->result->highest != NULL)
-        series[count++] = (struct chart_series){.name = "slowest within the bound",
-                                                .kind = CHART_LINE,
-                                                .color = SVG_PURPLE,
-                                                .dash = SVG_DASHED,
-                                                .x = picture->bound_ms,
-                                                .y = picture->bound_j,
-                                                .count = 2};
-    series[count++] = (struct chart_series){.name = "power limits, highest to lowest",
-                                            .kind = CHART_LINE,
-                                            .color = SVG_BLUE,
-                                            .shape = SVG_CIRCLE,
-                                            .radius = 3.5,
-                                            .x = picture->time_ms,
-                                            .y = picture->energy_j,
-                                            .tips = picture->tips,
-                                            .count = picture->count};
-    if (isfinite(picture->start_ms))
-        series[count++] = (struct chart_series){.name = "the limit that stood",
-                                                .kind = CHART_POINTS,
-                                                .color = SVG_ORANGE,
-                                                .shape = SVG_SQUARE,
-                                                .radius = 6,
-                                                .x = &picture->start_ms,
-                                                .y = &picture->start_j,
-                                                .count = 1};
+    for (size_t i = 0; i < SERIES_MAX; i++) {
+        if (all[i].count > 0)
+            series[count++] = all[i];
+    }
     return count;
 }
 

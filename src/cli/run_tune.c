@@ -215,10 +215,37 @@ static void epoch_end(struct run_tune *tune)
     tune->epoch_open = false;
 }
 
+static void epoch_begin(struct run_tune *tune)
+{
+    epoch_end(tune);
+    tune->epoch_wanted = true;
+}
+
+/*
+ * Starting a guard or setting a limit takes its time, in which the program's steps went by: they are
+ * behind, and would look like steps that take none. No window is open then.
+ */
+static void skip_missed(struct run_tune *tune)
+{
+    off_t end = step_lines_end(&tune->lines);
+    enum step_event event;
+
+    while (step_lines_at(&tune->lines) < end && step_lines_next(&tune->lines, &event)) {
+        if (event == STEP_EPOCH_BEGIN)
+            epoch_begin(tune);
+        if (event == STEP_EPOCH_END)
+            epoch_end(tune);
+    }
+}
+
 static void step_begin(struct run_tune *tune)
 {
-    if (!tune->tried)
+    unsigned turns = tune->turner.turns;
+
+    if (!tune->tried) {
         open_all(tune);
+        skip_missed(tune);
+    }
     if (tune->tuner == NULL)
         return;
     if (tune->epoch_wanted && !tune->epoch_open)
@@ -226,6 +253,8 @@ static void step_begin(struct run_tune *tune)
     tune->epoch_open = tune->epoch_open || tune->epoch_wanted;
     tune->epoch_wanted = false;
     (void)fly_tuner_step_begin(tune->tuner);
+    if (tune->turner.turns != turns)
+        skip_missed(tune);
     if (tune->every_limit && fly_tuner_state(tune->tuner) != FLY_TUNER_SEARCHING)
         finish_profile(tune);
 }
@@ -237,8 +266,7 @@ static void take(struct run_tune *tune, enum step_event event)
         step_begin(tune);
         break;
     case STEP_EPOCH_BEGIN:
-        epoch_end(tune);
-        tune->epoch_wanted = true;
+        epoch_begin(tune);
         break;
     case STEP_EPOCH_END:
         epoch_end(tune);

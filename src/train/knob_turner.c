@@ -54,6 +54,7 @@ static int set(void *data, double limit_w, struct fly_error *out_error)
 
     for (size_t i = 0; i < turner->count; i++)
         limits_mw[i] = llround(limit_w * mw_per_w);
+    turner->turns++;
     result = knob_set(turner->knob, limits_mw, &error);
     if (turner->fault == 0)
         turner->fault = result;

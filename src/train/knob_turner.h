@@ -21,6 +21,7 @@ struct knob_turner {
     struct knob *knob;                   /* borrowed, as are */
     const struct device *const *devices; /* those it was opened with */
     size_t count;
+    unsigned turns;      /* calls that set */
     int fault;           /* the code of the first call that could not set; 0: none */
     int64_t highest_mhz; /* clock_turner: that all have, once the range was asked for */
 };

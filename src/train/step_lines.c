@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/inotify.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/error.h"
@@ -165,6 +166,18 @@ bool step_lines_next(struct step_lines *lines, enum step_event *out_event)
     lines->length = 0;
     lines->events[*out_event]++;
     return true;
+}
+
+off_t step_lines_at(const struct step_lines *lines)
+{
+    return lines->read_to - (off_t)(lines->count - lines->at);
+}
+
+off_t step_lines_end(const struct step_lines *lines)
+{
+    struct stat status;
+
+    return lines->file >= 0 && fstat(lines->file, &status) == 0 ? status.st_size : 0;
 }
 
 void step_lines_close(struct step_lines *lines)

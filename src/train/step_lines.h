@@ -61,6 +61,10 @@ void step_lines_noticed(struct step_lines *lines);
 /* The next event that has come; false when there is none. */
 bool step_lines_next(struct step_lines *lines, enum step_event *out_event);
 
+/* Where the lines begin that have not been taken, and where what was written so far ends; in bytes. */
+off_t step_lines_at(const struct step_lines *lines);
+off_t step_lines_end(const struct step_lines *lines);
+
 void step_lines_close(struct step_lines *lines);
 
 /* What a line of text without its end says. Malformed: too long, control characters, or an epoch without
