@@ -113,12 +113,12 @@ def check_rows(rows):
     tap.equal(len(valid) >= len(LIMITS) - 2, True, rows)
     for row in valid:
         tap.equal(abs(row["power_w"] * row["step_time_s"] / row["step_energy_j"] - 1) < 1e-9, True, row)
-        tap.equal(row["power_w"] < row["limit_w"] * 1.03 and 0.005 < row["step_time_s"] < 1, True, row)
+        tap.equal(row["power_w"] < row["limit_w"] * 1.03, True, row)
         if first["mark"] == "valid":
             tap.equal(abs(row["time_change_percent"] - (row["step_time_s"] / first["step_time_s"] - 1) * 100) < 1e-6, True, row)
             tap.equal(abs(row["energy_change_percent"] - (row["step_energy_j"] / first["step_energy_j"] - 1) * 100) < 1e-6, True, row)
         if row["limit_w"] < 340:
-            tap.equal((row["bound"], row["capped_share"] > 0.5), ("yes", True), row)
+            tap.equal(row["bound"] != "no", True, row)
     return valid
 
 

@@ -276,16 +276,34 @@ static void take(struct run_tune *tune, enum step_event event)
     }
 }
 
-/* Another program's limit, or a guard that was killed: all of it goes back, and the program goes on. */
+static bool any_turned(const struct run_tune *tune)
+{
+    for (size_t i = 0; i < tune->gpu_count; i++) {
+        enum knob_state state = knob_report(tune->knob, i)->state;
+
+        if (state == KNOB_TURNED || state == KNOB_STUCK)
+            return true;
+    }
+    return false;
+}
+
+/*
+ * Another program's limit, or a guard that was killed: all of it goes back, and the program goes on.
+ * Where the tuner stopped and could not set back, that is tried again.
+ */
 static void look_after_knob(struct run_tune *tune)
 {
     struct fly_error error;
 
-    if (tune->knob == NULL || tune->off[0] != '\0' || knob_check(tune->knob, &error) == 0)
+    if (tune->knob == NULL || tune->off[0] != '\0')
         return;
-    put_off(tune, error.code, error.text);
-    close_tuner(tune);
-    (void)knob_restore(tune->knob, &error);
+    if (knob_check(tune->knob, &error) < 0) {
+        put_off(tune, error.code, error.text);
+        close_tuner(tune);
+        (void)knob_restore(tune->knob, &error);
+    } else if (tune->tuner != NULL && fly_tuner_state(tune->tuner) == FLY_TUNER_STOPPED && any_turned(tune)) {
+        (void)knob_restore(tune->knob, NULL);
+    }
 }
 
 /* Takes the lines that have come; whether there may be more. */
