@@ -41,6 +41,7 @@ static void take_attempt(struct trial_past *past, struct members *members, json_
     past->past_energy_j += past->energy_j;
     past->past_time_s += past->time_s;
     past->energy_j = past->time_s = 0.0;
+    past->silent = false;
 }
 
 static void take_profiled(struct trial_past *past, struct members *members)
@@ -63,6 +64,7 @@ static void take_heartbeat(struct trial_past *past, struct members *members)
     struct heartbeat_record record;
 
     record_read_heartbeat(members, &record);
+    past->silent &= record.attempt != past->attempt;
     if (record.attempt != past->attempt || !isfinite(record.energy_j) || !isfinite(record.time_s))
         return;
     past->energy_j = fmax(past->energy_j, record.energy_j);
@@ -76,6 +78,7 @@ static void take_epoch(struct trial_past *past, struct members *members)
     record_read_epoch(members, &record);
     if (record.attempt != past->attempt)
         return;
+    past->silent = false;
     past->energy_j = record.energy_j;
     past->time_s = record.time_s;
     past->epochs_done = record.epoch;
@@ -87,7 +90,8 @@ static void take_ended(struct trial_past *past, struct members *members, json_t 
     record_read_ended(members, &past->how);
     keep(&past->end, body);
     past->ended_us = time_us;
-    past->expired |= past->how.outcome == TRIAL_EXPIRED;
+    past->silent = past->how.outcome == TRIAL_EXPIRED;
+    past->expired |= past->silent;
     past->ended |= past->how.outcome != TRIAL_EXPIRED;
 }
 

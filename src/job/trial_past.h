@@ -29,9 +29,10 @@ struct trial_past {
     uint32_t epochs_done;
     double metric;
     bool profiled;
-    double limit_w;  /* NAN: unknown */
-    uint32_t epochs; /* it may run; 0: not known */
-    bool expired;
+    double limit_w;          /* NAN: unknown */
+    uint32_t epochs;         /* it may run; 0: not known */
+    bool expired;            /* at least once */
+    bool silent;             /* and nothing was heard since */
     bool ended;              /* but for expiry */
     json_t *end;             /* owned; the text of `how` */
     struct ended_record how; /* the newest end, expiry included */

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A job's log as text: why a trial was chosen, and the whole of it. */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "job/history.h"
+#include "job/trial_past.h"
+
+static int newest_trial(const struct jobs *jobs, const char *job, struct arena *arena, uint64_t *out_trial,
+                        struct fly_error *out_error)
+{
+    struct job_shown shown;
+    int code = jobs->backend->show(jobs->self, job, arena, &shown, out_error);
+
+    if (code < 0)
+        return code;
+    if (shown.trials == 0)
+        return error_set(out_error, FLY_ENOTFOUND, "job '%s' has no trials yet", job);
+    *out_trial = shown.trials;
+    return 0;
+}
+
+int job_explain(const struct jobs *jobs, const char *job, uint64_t trial, struct arena *arena,
+                struct job_explanation *out_explanation, struct fly_error *out_error)
+{
+    struct trial_past past = trial_past_empty;
+    struct job_explanation explanation = {.trial = trial};
+    struct store_query query = {.limit = 1};
+    char *numbers = NULL;
+    int code = 0;
+
+    if (trial == 0)
+        code = newest_trial(jobs, job, arena, &explanation.trial, out_error);
+    if (code < 0)
+        return code;
+    query.trial = explanation.trial;
+    code = jobs->backend->read(jobs->self, job, &query, trial_past_visit, &past, out_error);
+    if (code == 0 && past.proposed == NULL)
+        code = error_set(out_error, FLY_ENOTFOUND, "job '%s' has no trial %" PRIu64, job, explanation.trial);
+    if (code == 0) {
+        if (past.record.numbers != NULL)
+            numbers = json_dumps(past.record.numbers, JSON_COMPACT);
+        explanation.reason = past.record.reason;
+        explanation.sentence = arena_strdup(arena, past.record.why);
+        explanation.numbers = arena_strdup(arena, numbers != NULL ? numbers : "{}");
+        if (explanation.sentence == NULL || explanation.numbers == NULL)
+            code = error_no_memory(out_error);
+    }
+    if (code == 0)
+        *out_explanation = explanation;
+    free(numbers);
+    trial_past_deinit(&past);
+    return code;
+}
+
+struct exporting {
+    job_sink *sink;
+    void *context;
+};
+
+static int export_event(void *context, const struct store_event *event, struct fly_error *out_error)
+{
+    const struct exporting *exporting = context;
+    json_t *body = json_loads(event->body, 0, NULL), *line;
+    char *text;
+    int code;
+
+    if (body == NULL)
+        return error_set(out_error, FLY_EDATA, "event %" PRIu64 ": its body is no JSON", event->number);
+    line = json_pack("{s:I, s:I, s:s, s:I, s:s, s:o}", "number", (json_int_t)event->number, "time_us",
+                     (json_int_t)event->time_us, "kind", event->kind, "trial", (json_int_t)event->trial,
+                     "key", event->key, "body", body);
+    text = json_dumps(line, JSON_COMPACT);
+    json_decref(line);
+    if (text == NULL)
+        return error_no_memory(out_error);
+    code = exporting->sink(exporting->context, text, strlen(text), out_error);
+    free(text);
+    return code < 0 ? code : exporting->sink(exporting->context, "\n", 1, out_error);
+}
+
+int job_export(const struct jobs *jobs, const char *job, job_sink *sink, void *context,
+               struct fly_error *out_error)
+{
+    static const struct store_query everything = {0};
+    struct exporting exporting = {sink, context};
+
+    return jobs->backend->read(jobs->self, job, &everything, export_event, &exporting, out_error);
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef FLYBALL_JOB_TRACE_EXPORT_H
+#define FLYBALL_JOB_TRACE_EXPORT_H
+
+#include "job/history.h"
+
+/*
+ * A job's history on one machine in the public trace format (sim/trace.h), so that the
+ * simulator can run the job again: its name is the dataset, network and optimizer are
+ * "any".
+ *
+ *     train   a row per trial that tells what its batch size costs; target_epoch is `nan`
+ *             when the target was not reached
+ *     power   the profiles, per epoch; where a batch size has none that counts epochs,
+ *             the means of its trials at each power limit
+ */
+struct job_trace_sinks {
+    job_sink *train;
+    void *train_context;
+    job_sink *power;
+    void *power_context;
+};
+
+/* FLY_ENOTFOUND without such a machine or without a trial that tells anything. */
+int job_export_trace(const struct jobs *jobs, const char *job, size_t machine,
+                     const struct job_trace_sinks *sinks, struct fly_error *out_error);
+
+#endif
