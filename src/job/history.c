@@ -183,10 +183,9 @@ static int make_rows(struct reading *reading, struct fly_error *out_error)
     if (history->rows == NULL)
         return error_no_memory(out_error);
     for (size_t i = 0; i < reading->count; i++) {
-        if (reading->pasts[i].record.recurrence > i)
+        if (reading->pasts[i].proposed == NULL || reading->pasts[i].record.recurrence > i)
             return error_set(out_error, FLY_EDATA,
-                             "trial %zu is of recurrence %" PRIu64 ", which never began", i + 1,
-                             reading->pasts[i].record.recurrence);
+                             "trial %zu was never proposed, or its recurrence never began", i + 1);
         history->rows[i] = make_row(reading, i + 1, &reading->pasts[i], &fits);
     }
     history->count = reading->count;

@@ -30,7 +30,7 @@ static size_t index_of(const struct job_definition *definition, uint32_t batch_s
 static bool tells(const struct tracing *tracing, const struct job_row *row)
 {
     return row->machine == tracing->machine && !row->running && outcome_observed(row->outcome) &&
-           row->epochs > 0;
+           row->stop != JOB_STOP_DEADLINE && row->epochs > 0;
 }
 
 static int write_train(struct tracing *tracing, struct fly_error *out_error)
