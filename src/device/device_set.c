@@ -48,7 +48,7 @@ int device_clocks(const struct device *device, int64_t *clocks_mhz, size_t maxim
 /* A ceiling of 0, which is none, can always be asked for. */
 static int check_ceiling(const struct device *device, int64_t value_mhz, struct fly_error *out_error)
 {
-    int64_t clocks_mhz[DEVICE_CLOCKS_MAX], lowest_mhz;
+    int64_t clocks_mhz[DEVICE_CLOCKS_MAX] = {0}, lowest_mhz;
     size_t count = 0;
     int code;
 
