@@ -190,6 +190,7 @@ static inline struct role role_start(const char *word, const char *argument)
     assert_true(role.pid >= 0);
     if (role.pid == 0) {
         dup2(ends[1], STDOUT_FILENO);
+        signal(SIGINT, SIG_DFL); /* where the test was started with it ignored */
         execl("/proc/self/exe", "test_knob", word, argument, NULL);
         _exit(99);
     }
