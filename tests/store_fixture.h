@@ -36,7 +36,7 @@ uint64_t store_fixture_append(struct store_change *change, const char *kind, uin
 /* A change with one event. */
 uint64_t store_fixture_add(struct store *store, const char *job, uint64_t trial, const char *key);
 
-/* Copies of events, as a visitor collects them. */
+/* Copies of events, as a visitor whose state is a struct kept collects them. */
 struct kept_event {
     uint64_t number, trial;
     int64_t time_us;
@@ -49,7 +49,7 @@ struct kept {
     int stop_code;
     struct kept_event events[KEPT_MAX];
 };
-int store_fixture_keep(void *kept, const struct store_event *event, struct fly_error *out_error);
+int store_fixture_keep(void *state, const struct store_event *event, struct fly_error *out_error);
 
 /* Unlocked: all that the query finds, from empty. */
 void store_fixture_read(struct store *store, const char *job, const struct store_query *query,

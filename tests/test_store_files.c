@@ -182,7 +182,7 @@ static void test_network_file_systems(void **state)
         {0x01021994, NULL, NULL}, /* tmpfs */
         {0x794C7630, NULL, NULL}, /* overlay */
     };
-    const char *mounts = strdup(in_directory("mountinfo"));
+    char *mounts = strdup(in_directory("mountinfo"));
     const struct file_system_source source = {made_up_statfs, mounts};
     const struct store_options options = {.file_system = &source};
 
@@ -212,7 +212,7 @@ static void test_network_file_systems(void **state)
         }
         store_close(store);
     }
-    free((void *)(uintptr_t)mounts);
+    free(mounts);
 }
 
 static void test_opened_by_a_fork(void **state)
@@ -243,18 +243,18 @@ static void test_opened_by_a_fork(void **state)
         struct fly_error error = {0};
         struct store *mine = NULL;
 
-        _exit(store_open(path, NULL, &mine, &error) != 0);
+        _exit(store_open(path, NULL, &mine, &error) != 0 ? 1 : 0);
     }
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_int_equal(status, 0);
-    free((void *)(uintptr_t)path);
-    free((void *)(uintptr_t)other);
+    free(path);
+    free(other);
 }
 
 static void test_many_make_one_file(void **state)
 {
     enum { PROGRAMS = 8 };
-    const char *path = strdup(in_directory("fresh.sqlite"));
+    char *path = strdup(in_directory("fresh.sqlite"));
     const struct store_options patient = {.wait_s = 90.0};
     pid_t children[PROGRAMS];
     struct store *store;
@@ -276,7 +276,7 @@ static void test_many_make_one_file(void **state)
                 code = store_change_commit(change, &error);
             if (code < 0)
                 fprintf(stderr, "# %s\n", error.text);
-            _exit(code < 0);
+            _exit(code < 0 ? 1 : 0);
         }
     }
     for (int i = 0; i < PROGRAMS; i++) {
@@ -288,7 +288,7 @@ static void test_many_make_one_file(void **state)
     store = open_at(path);
     assert_int_equal(store_fixture_count(store, "job"), PROGRAMS);
     store_close(store);
-    free((void *)(uintptr_t)path);
+    free(path);
 }
 
 static char *read_text(const char *path)
@@ -399,7 +399,7 @@ static void fill(struct store *store, int from, int count)
 
         for (int i = 0; i < 1000 && done < count; i++, done++) {
             snprintf(key, sizeof key, "key %d", from + done);
-            store_fixture_append(change, "made", (uint64_t)(from + done), key,
+            store_fixture_append(change, "made", (uint64_t)from + (uint64_t)done, key,
                                  "{\"some\": \"content of an event\"}");
         }
         check_done(store_change_commit(change, &error), &error);
@@ -423,7 +423,7 @@ static double cost_of_change(struct store *store, int from)
             store_change_read(change, &(struct store_query){.key = key}, store_fixture_keep, &kept, &error),
             &error);
         snprintf(key, sizeof key, "key %d", from + i);
-        store_fixture_append(change, "made", (uint64_t)(from + i), key, "{}");
+        store_fixture_append(change, "made", (uint64_t)from + (uint64_t)i, key, "{}");
         check_done(store_change_commit(change, &error), &error);
     }
     return (double)(faulty_vfs_bytes(FAULTY_READ) + faulty_vfs_bytes(FAULTY_WRITE) - before) / CHANGES;

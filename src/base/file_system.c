@@ -134,7 +134,7 @@ int file_system_find_network(const char *path, const struct file_system_source *
 {
     static const struct file_system_source machine = {statfs, "/proc/self/mountinfo"};
     char mounted[FILE_SYSTEM_NAME_MAX];
-    struct statfs status;
+    struct statfs status = {0};
     const char *name;
 
     if (source == NULL)

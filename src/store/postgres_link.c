@@ -97,7 +97,7 @@ static int set_up(struct postgres_link *link, struct fly_error *out_error)
     char settings[400];
     int wait_ms = (int)(link->wait_s * 1e3) + 1, idle_s = IDLE_IN_CHANGE_MIN_S;
     struct postgres_question question = {.sql = facts};
-    struct pg_result *result;
+    struct pg_result *result = NULL;
     bool synced, committed, utf8;
     int code = postgres_link_ask(link, &question, "opened", &result, out_error);
 

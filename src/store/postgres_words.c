@@ -94,8 +94,9 @@ char *postgres_words(const char *message, const char *secret, char *out, size_t 
             length += 3;
             message += secret_bytes;
         } else {
-            out[length++] = (unsigned char)*message < ' ' ? ' ' : *message;
-            message++;
+            char character = *message++;
+
+            out[length++] = (char)((unsigned char)character < ' ' ? ' ' : character);
         }
     }
     while (length > 0 && out[length - 1] == ' ')

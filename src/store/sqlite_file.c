@@ -77,25 +77,41 @@ static int make_directories(char *path)
     return 0;
 }
 
+/* The home directory: what the variable says, else what the system knows of the user. */
+static int find_home(char home[PATH_MAX], struct fly_error *out_error)
+{
+    const char *given = getenv("HOME");
+    struct passwd user, *found = NULL;
+    char texts[PATH_MAX];
+
+    if (given == NULL || given[0] != '/') {
+        if (getpwuid_r(geteuid(), &user, texts, sizeof texts, &found) != 0 || found == NULL)
+            given = NULL;
+        else
+            given = found->pw_dir;
+    }
+    if (given == NULL || given[0] != '/' || strlen(given) >= PATH_MAX)
+        return error_set(out_error, FLY_ENOTFOUND,
+                         "no home directory for the store; set HOME or XDG_STATE_HOME, or name its path");
+    memcpy(home, given, strlen(given) + 1);
+    return 0;
+}
+
 /* As the XDG base directories are meant: a relative one does not count. */
 static int find_standard(char path[PATH_MAX], struct fly_error *out_error)
 {
-    const char *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
-    const struct passwd *user;
-    int length, cause;
+    const char *state = getenv("XDG_STATE_HOME"), *between = "";
+    char home[PATH_MAX];
+    int length, cause, code;
 
-    if (state != NULL && state[0] == '/') {
-        length = snprintf(path, PATH_MAX, "%s/flyball/%s", state, standard_name);
-    } else {
-        if (home == NULL || home[0] != '/') {
-            user = getpwuid(geteuid());
-            home = user != NULL ? user->pw_dir : NULL;
-        }
-        if (home == NULL || home[0] != '/')
-            return error_set(out_error, FLY_ENOTFOUND,
-                             "no home directory for the store; set HOME or XDG_STATE_HOME, or name its path");
-        length = snprintf(path, PATH_MAX, "%s/.local/state/flyball/%s", home, standard_name);
+    if (state == NULL || state[0] != '/') {
+        code = find_home(home, out_error);
+        if (code < 0)
+            return code;
+        state = home;
+        between = "/.local/state";
     }
+    length = snprintf(path, PATH_MAX, "%s%s/flyball/%s", state, between, standard_name);
     if (length < 0 || length >= PATH_MAX)
         return error_set(out_error, FLY_ELIMIT, "the path of the store '%.100s...' is too long; name another",
                          path);

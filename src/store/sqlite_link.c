@@ -91,7 +91,7 @@ static int take_number(void *state, int count, char **values, char **names)
 {
     (void)names;
     if (count == 1 && values[0] != NULL)
-        *(int *)state = atoi(values[0]);
+        *(int *)state = (int)strtol(values[0], NULL, 10);
     return 0;
 }
 
@@ -145,7 +145,7 @@ static int read_version(struct sqlite_link *link, int *out_version, struct fly_e
 static int migrate(struct sqlite_link *link, struct fly_error *out_error)
 {
     char header[128];
-    int version, code = sqlite_link_say(link, SAY_BEGIN, "made", out_error);
+    int version = 0, code = sqlite_link_say(link, SAY_BEGIN, "made", out_error);
 
     if (code < 0)
         return code;
@@ -171,7 +171,7 @@ static int set_up(struct sqlite_link *link, struct fly_error *out_error)
     static const char settings[] = "PRAGMA synchronous = FULL; PRAGMA journal_size_limit = 67108864;"
                                    "PRAGMA cell_size_check = ON; PRAGMA trusted_schema = OFF;"
                                    "PRAGMA temp_store = MEMORY";
-    int wal = 0, version, code = read_version(link, &version, out_error);
+    int wal = 0, version = 0, code = read_version(link, &version, out_error);
 
     if (code < 0)
         return code;
