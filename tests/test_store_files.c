@@ -217,8 +217,7 @@ static void test_network_file_systems(void **state)
 
 static void test_opened_by_a_fork(void **state)
 {
-    const char *path = strdup(in_directory("forked.sqlite")),
-               *other = strdup(in_directory("forked-other.sqlite"));
+    char *path = strdup(in_directory("forked.sqlite")), *other = strdup(in_directory("forked-other.sqlite"));
     struct store *store = open_at(path);
     int status = -1;
     pid_t child = fork();
