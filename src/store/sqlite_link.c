@@ -116,7 +116,7 @@ static int ask_number(struct sqlite_link *link, const char *sql, int *out_number
     return run_text(link, sql, out_number) == SQLITE_OK ? 0 : sqlite_link_failed(link, "read", out_error);
 }
 
-/* What the header says; another program's database is not touched. */
+/* What the header says, within a transaction; another program's database is not touched. */
 static int read_version(struct sqlite_link *link, int *out_version, struct fly_error *out_error)
 {
     int owner = 0, version = 0, tables = 0;
@@ -139,6 +139,16 @@ static int read_version(struct sqlite_link *link, int *out_version, struct fly_e
                          link->file.path, version, sqlite_migration_count);
     *out_version = version;
     return 0;
+}
+
+/* The same of one moment: another program may be making the file. */
+static int look_at_version(struct sqlite_link *link, int *out_version, struct fly_error *out_error)
+{
+    int code = run_text(link, "BEGIN", NULL) == SQLITE_OK ? read_version(link, out_version, out_error)
+                                                          : sqlite_link_failed(link, "opened", out_error);
+
+    sqlite_link_undo(link);
+    return code;
 }
 
 /* Takes the missing steps in one transaction; another program may have taken them meanwhile. */
@@ -171,7 +181,7 @@ static int set_up(struct sqlite_link *link, struct fly_error *out_error)
     static const char settings[] = "PRAGMA synchronous = FULL; PRAGMA journal_size_limit = 67108864;"
                                    "PRAGMA cell_size_check = ON; PRAGMA trusted_schema = OFF;"
                                    "PRAGMA temp_store = MEMORY";
-    int wal = 0, version = 0, code = read_version(link, &version, out_error);
+    int wal = 0, version = 0, code = look_at_version(link, &version, out_error);
 
     if (code < 0)
         return code;
