@@ -12,9 +12,9 @@ import subprocess
 import time
 
 import tap
-from power_machine import (CLEAN, DEFAULT_W, EMULATOR, FLYBALL, HOME, SANITIZED, WHERE, back_within, emulator, ended, entries, guard_of,
+from power_machine import (CLEAN, DEFAULT_W, EMULATOR, FLYBALL, HOME, SANITIZED, WHERE, emulator, ended, entries, guard_of,
                            limits, rows_of, wait_for)
-from ways_machine import BACK_S, ROOT, USER, at, both_killed, daemon, journal, killed_and_back, locked_machine, power, start
+from ways_machine import ROOT, USER, at, both_killed, daemon, journal, killed_and_back, locked_machine, power, start
 
 
 def test_daemon():
@@ -138,7 +138,7 @@ def test_another_program_wins():
         wait_for(lambda: journal().count("150000 150000") == 2, "both are written down")
         emulator("set", "--gpu", 0, "--limit-w", 275)
         process.kill()
-        back_within([275, DEFAULT_W], "the limit that is ours was put back", BACK_S)
+        wait_for(lambda: limits() == [275, DEFAULT_W], "the limit that is ours was put back")
         ended(process)
         wait_for(lambda: entries() == [], "the journal is empty")
 
