@@ -132,7 +132,7 @@ def measure_all():
 
 def check_document(said, gpu, bound, talk):
     tap.equal(sorted(key for key in said if not key.endswith("_unavailable")),
-              ["backoffs", "chosen_limit_w", "eta", "gpus", "malformed_lines", "max_slowdown", "measured_slowdown", "objective", "off",
+              ["backoffs", "chosen_limit_w", "eta", "gpus", "knob", "malformed_lines", "max_slowdown", "measured_slowdown", "objective", "off",
                "points", "profile", "promised_slowdown", "reason", "reason_text", "search", "searches", "start_limit_w", "state", "steps",
                "ties"])
     tap.equal((said["state"], said["off"], said["reason"], said["malformed_lines"], said["searches"], said["start_limit_w"]),

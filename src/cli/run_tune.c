@@ -24,6 +24,8 @@ static const char never_turned[] =
 const char *const run_tune_objectives[] = {
     [FLY_OBJECTIVE_ENERGY] = "energy", [FLY_OBJECTIVE_TIME] = "time", [FLY_OBJECTIVE_COST] = "cost", NULL};
 
+const char *const run_tune_knobs[] = {[FLY_TUNER_POWER_LIMIT] = "power", [FLY_TUNER_CLOCK] = "clock", NULL};
+
 /* The operator's lock lies where the option says that this machine is, or where it always lies. */
 static void find_readonly(const struct cli_call *call, struct run_tune *tune)
 {
@@ -70,15 +72,23 @@ static int read_common(const struct cli_call *call, const char *program, struct 
 
 int run_tune_read(const struct cli_call *call, struct run_tune *out_tune, struct fly_error *out_error)
 {
-    static const char *const names[] = {
-        "objective",         "eta",     "max-slowdown", "profile-steps", "energy-tolerance",
-        "profile-directory", "profile", "job",          "batch-size"};
+    static const char *const names[] = {"knob",
+                                        "objective",
+                                        "eta",
+                                        "max-slowdown",
+                                        "profile-steps",
+                                        "energy-tolerance",
+                                        "profile-directory",
+                                        "profile",
+                                        "job",
+                                        "batch-size"};
 
     out_tune->wanted = cli_flag(call, "tune");
     for (size_t i = 0; !out_tune->wanted && i < sizeof names / sizeof names[0]; i++) {
         if (cli_source(call, names[i]) == CLI_OPTION)
             return cli_usage(call, out_error, "--%s is about --tune, which is not given", names[i]);
     }
+    out_tune->turned = (enum fly_tuner_knob)cli_choice(call, "knob");
     out_tune->objective.kind = (enum fly_objective_kind)cli_choice(call, "objective");
     out_tune->profile_file = cli_text(call, "profile");
     return read_common(call, "flyball run --tune", out_tune, out_error);
@@ -129,8 +139,9 @@ static int open_tuner(struct run_tune *tune, struct fly_error *out_error)
     const struct fly_tuner_options options = {
         .size = sizeof options,
         .meter = tune->meter,
-        .turner = &knob_turner,
+        .turner = tune->turned == FLY_TUNER_CLOCK ? &clock_turner : &knob_turner,
         .turner_data = &tune->turner,
+        .knob = tune->turned,
         .objective = tune->every_limit ? without_bound : tune->objective,
         .profile_steps = tune->profile_steps,
         .energy_tolerance = tune->energy_tolerance,

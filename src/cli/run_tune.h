@@ -36,7 +36,8 @@ enum { RUN_TUNE_TEXT_MAX = 512, RUN_TUNE_PATH_MAX = 512 };
 
 struct run_tune {
     bool wanted;
-    bool every_limit; /* a profile is wanted: none is left out, and with the last one it is over */
+    bool every_limit;           /* a profile is wanted: none is left out, and with the last one it is over */
+    enum fly_tuner_knob turned; /* what is turned */
     struct fly_objective objective;
     uint32_t profile_steps;
     double energy_tolerance;
@@ -70,11 +71,14 @@ struct run_tune {
 
 /* Rows of the option table. */
 extern const char *const run_tune_objectives[];
+extern const char *const run_tune_knobs[];
 /* clang-format off */
 #define RUN_TUNE_OPTIONS \
     {.name = "tune", .type = CLI_FLAG, \
      .help = "Find the best power limit while the program runs and reports its steps, keep it, and put back " \
              "at the end what stood before."}, \
+    {.name = "knob", .type = CLI_CHOICE, .placeholder = "KNOB", .choices = run_tune_knobs, \
+     .default_text = "power", .help = "With --tune: what is turned: the power limit, or a ceiling on the GPU clock."}, \
     {.name = "objective", .type = CLI_CHOICE, .placeholder = "WHAT", .choices = run_tune_objectives, \
      .default_text = "cost", .help = "With --tune: what the best limit makes small."}, \
     {.name = "eta", .type = CLI_REAL, .placeholder = "WEIGHT", .minimum = 0, .maximum = 1, .default_text = "0.5", \

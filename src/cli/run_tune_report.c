@@ -23,6 +23,17 @@ static const char *const back_names[KNOB_STATE_COUNT] = {[KNOB_DENIED] = "not tu
                                                          [KNOB_FOREIGN] = "left to another program",
                                                          [KNOB_STUCK] = "stuck"};
 
+static bool is_clock(const struct run_tune *tune)
+{
+    return tune->turned == FLY_TUNER_CLOCK;
+}
+
+/* A point's setting, in the knob's unit. */
+static double setting_of(const struct fly_tuner_point *point)
+{
+    return isnan(point->limit_w) ? point->ceiling_mhz : point->limit_w;
+}
+
 /* The point that was chosen; NULL while there is none. */
 static const struct fly_tuner_point *chosen_point(const struct run_tune *tune)
 {
@@ -30,7 +41,9 @@ static const struct fly_tuner_point *chosen_point(const struct run_tune *tune)
         (tune->report.state != FLY_TUNER_CHECKING && tune->report.state != FLY_TUNER_SETTLED))
         return NULL;
     for (size_t i = 0; i < tune->point_count; i++) {
-        if (fabs(tune->points[i].limit_w - tune->report.limit_w) < 0.5)
+        double standing = is_clock(tune) ? tune->report.ceiling_mhz : tune->report.limit_w;
+
+        if (fabs(setting_of(&tune->points[i]) - standing) < 0.5)
             return &tune->points[i];
     }
     return NULL;
@@ -74,11 +87,13 @@ static void put_points(const struct run_tune *tune, struct buffer *out)
         if (point->mark == FLY_TUNER_NOT_MEASURED)
             continue;
         if (point->mark != FLY_TUNER_VALID) {
-            buffer_printf(out, "    %4g W  %s\n", point->limit_w, fly_tuner_mark_name(point->mark));
+            buffer_printf(out, "    %4g %s  %s\n", setting_of(point), fly_tuner_knob_unit(tune->turned),
+                          fly_tuner_mark_name(point->mark));
             continue;
         }
-        buffer_printf(out, "    %4g W  %.4g W drawn, %.4g ms and %.4g J for a step%s\n", point->limit_w,
-                      point->power_w, point->time_s * ms_per_s, point->power_w * point->time_s,
+        buffer_printf(out, "    %4g %s  %.4g W drawn, %.4g ms and %.4g J for a step%s\n", setting_of(point),
+                      fly_tuner_knob_unit(tune->turned), point->power_w, point->time_s * ms_per_s,
+                      point->power_w * point->time_s,
                       point->bound == FLY_TUNER_UNBOUND ? "; it never bound" : "");
     }
 }
@@ -91,21 +106,36 @@ static void put_slowdown(const char *word, double factor, const char *before, st
         buffer_printf(out, "%s%s unknown", before, word);
 }
 
+/* "250 W"; "a ceiling of 1110 MHz", or none where it is the highest. */
+static const char *setting_text(const struct run_tune *tune, double setting, char text[WISH_MAX])
+{
+    if (!is_clock(tune))
+        snprintf(text, WISH_MAX, "%g W", setting);
+    else if (setting >= (double)tune->turner.highest_mhz)
+        snprintf(text, WISH_MAX, "no ceiling on the clock");
+    else
+        snprintf(text, WISH_MAX, "a ceiling of %g MHz on the clock", setting);
+    return text;
+}
+
 static void put_choice(const struct run_tune *tune, struct buffer *out)
 {
     const struct fly_tuner_report *report = &tune->report;
     const struct fly_tuner_point *chosen = chosen_point(tune);
-    char wish[WISH_MAX];
+    char wish[WISH_MAX], now[WISH_MAX], before[WISH_MAX];
+    const char *limit = is_clock(tune) ? "ceiling" : "limit";
 
     if (chosen == NULL) {
         if (tune->off[0] == '\0' && report->state == FLY_TUNER_SEARCHING)
             buffer_printf(out, "  tuning: the program ended during the search; nothing was chosen\n");
         return;
     }
-    buffer_printf(out, "  tuning: %g W for the least %s, %g W before; %zu of %zu limits measured\n",
-                  chosen->limit_w, wish_text(tune, wish), report->start_limit_w, measured_count(tune),
-                  tune->point_count);
-    buffer_puts(out, "    a step takes more time than at the highest limit by:");
+    buffer_printf(
+        out, "  tuning: %s for the least %s, %s before; %zu of %zu %ss measured\n",
+        setting_text(tune, setting_of(chosen), now), wish_text(tune, wish),
+        setting_text(tune, is_clock(tune) ? report->start_ceiling_mhz : report->start_limit_w, before),
+        measured_count(tune), tune->point_count, limit);
+    buffer_printf(out, "    a step takes more time than at the highest %s by:", limit);
     put_slowdown("promised", promised(tune, chosen), " ", out);
     put_slowdown("measured", report->slowdown, ", ", out);
     if (report->backoffs > 0)
@@ -141,6 +171,11 @@ void run_tune_put_back_text(const struct run_tune *tune, struct buffer *out)
         else if (report->set_mw > 0 && report->state == KNOB_UNTURNED && tune->turner.fault != FLY_EPERM)
             buffer_printf(out, "    GPU %u: %g W again\n", tune->gpus[i]->info.index,
                           (double)report->previous_mw * w_per_mw);
+        else if (report->state == KNOB_FOREIGN && report->found_clock_mhz > 0)
+            buffer_printf(out, "    GPU %u: its clock is %lld MHz, as another program set it; left so\n",
+                          tune->gpus[i]->info.index, (long long)report->found_clock_mhz);
+        else if (is_clock(tune) && tune->turner.turns > 0 && report->state == KNOB_UNTURNED)
+            buffer_printf(out, "    GPU %u: no ceiling on its clock again\n", tune->gpus[i]->info.index);
         else if (report->state == KNOB_FOREIGN)
             buffer_printf(out, "    GPU %u: %g W, as another program set it; left so\n",
                           tune->gpus[i]->info.index, (double)report->found_mw * w_per_mw);
@@ -195,7 +230,7 @@ static json_t *points_value(const struct run_tune *tune)
         bool valid = point->mark == FLY_TUNER_VALID;
         json_t *row = json_object();
 
-        json_object_set_new(row, "limit_w", json_real(point->limit_w));
+        json_object_set_new(row, is_clock(tune) ? "ceiling_mhz" : "limit_w", json_real(setting_of(point)));
         json_object_set_new(row, "mark", json_string(fly_tuner_mark_name(point->mark)));
         json_object_set_new(row, "bound", json_string(bound_names[point->bound]));
         set_real(row, "power_w", valid ? point->power_w : NAN, unmeasured);
@@ -244,7 +279,7 @@ static void set_cost(json_t *tune_value, const struct fly_tuner_report *report)
 
 json_t *run_tune_json(const struct run_tune *tune)
 {
-    static const char no_choice[] = "no limit was chosen";
+    static const char no_choice[] = "no setting was chosen", not_begun[] = "tuning did not begin";
     const struct fly_tuner_report *report = &tune->report;
     const struct fly_tuner_point *chosen = chosen_point(tune);
     json_t *value = json_object();
@@ -263,8 +298,14 @@ json_t *run_tune_json(const struct run_tune *tune)
     json_object_set_new(value, "steps", json_integer((json_int_t)tune->lines.events[STEP_BEGIN]));
     json_object_set_new(value, "malformed_lines",
                         json_integer((json_int_t)tune->lines.events[STEP_MALFORMED]));
-    set_real(value, "start_limit_w", tune->reported ? report->start_limit_w : NAN, "tuning did not begin");
-    set_real(value, "chosen_limit_w", chosen != NULL ? chosen->limit_w : NAN, no_choice);
+    json_object_set_new(value, "knob", json_string(fly_tuner_knob_name(tune->turned)));
+    if (is_clock(tune)) {
+        set_real(value, "start_ceiling_mhz", tune->reported ? report->start_ceiling_mhz : NAN, not_begun);
+        set_real(value, "chosen_ceiling_mhz", chosen != NULL ? chosen->ceiling_mhz : NAN, no_choice);
+    } else {
+        set_real(value, "start_limit_w", tune->reported ? report->start_limit_w : NAN, not_begun);
+        set_real(value, "chosen_limit_w", chosen != NULL ? chosen->limit_w : NAN, no_choice);
+    }
     set_real(value, "promised_slowdown", promised(tune, chosen), no_choice);
     set_real(value, "measured_slowdown", chosen != NULL && report->slowdown > 0 ? report->slowdown : NAN,
              "the chosen limit was not checked");
