@@ -31,6 +31,7 @@ bench: $(BUILD_DIR)/.with-tests ## speed of the parts that must be fast
 	$(BUILD_DIR)/bench/bench_meter $(BUILD_DIR)/emulator/libnvidia-ml.so.1
 	$(BUILD_DIR)/bench/bench_tuner
 	python3 bench/bench_store.py $(BUILD_DIR)/bench/bench_store
+	$(BUILD_DIR)/bench/bench_tuner_cpu $(BUILD_DIR)/emulator/libnvidia-ml.so.1
 	$(BUILD_DIR)/bench/bench_monitor $(BUILD_DIR)/flyball $(BUILD_DIR)/emulator/libnvidia-ml.so.1
 
 lint: $(BUILD_DIR)/.with-tests ## formatting, static analysis, scripts, man pages
