@@ -26,6 +26,14 @@ static void add_energy(struct tuner_visits *visits, const struct tuner_visit *vi
     visits->half_j2 = half_j2;
 }
 
+/* For that many degrees of freedom, at least 1; beyond the table its last value. */
+static double of_degrees(const double *table, unsigned degrees)
+{
+    size_t place = degrees < KNOWN_DEGREES ? degrees : KNOWN_DEGREES;
+
+    return table[place > 0 ? place - 1 : 0];
+}
+
 void tuner_visits_add(struct tuner_visits *visits, const struct tuner_visit *visit)
 {
     double step_s = visit->time_s / visit->steps, power_w = visit->energy_j / visit->time_s;
@@ -55,7 +63,7 @@ static double deviations(double sum, double squares, double count)
 
 static double beyond_chance(double deviation2, double known2, unsigned degrees)
 {
-    double limit = chance[(degrees < KNOWN_DEGREES ? degrees : KNOWN_DEGREES) - 1];
+    double limit = of_degrees(chance, degrees);
 
     /* Sums of squares of equal numbers leave a remainder. */
     if (deviation2 <= limit * known2 || deviation2 < 1e-12)
@@ -90,5 +98,5 @@ double tuner_noise_factor(const struct tuner_noise *noise)
 {
     if (noise->degrees == 0)
         return 0.0;
-    return student[(noise->degrees < KNOWN_DEGREES ? noise->degrees : KNOWN_DEGREES) - 1];
+    return of_degrees(student, noise->degrees);
 }
