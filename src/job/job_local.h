@@ -25,7 +25,7 @@ struct job_local {
     struct local_state {
         char job[JOB_NAME_MAX + 1]; /* "": free */
         uint64_t job_id;
-        uint64_t snapshot; /* the number of the last one known */
+        uint64_t snapshot_due; /* the number from which on a new one is worth its writing */
         struct job_state *state;
     } states[LOCAL_STATES];
     size_t next;          /* of the states, to make room */

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SNAPSHOT_BYTES_PER_EVENT = 256 }; /* a larger state is written less often */
+enum { SNAPSHOT_BYTES_PER_EVENT = 1024 }; /* a larger state is written less often */
 
 static const char snapshot_version[] = "job state 1";
 
@@ -117,6 +117,14 @@ static int catch_up(const struct source *source, struct job_state *state, struct
     return code < 0 ? code : 0;
 }
 
+/* When the next snapshot is due after one of that size. */
+static uint64_t snapshot_due(uint64_t number, size_t bytes)
+{
+    size_t events = bytes / SNAPSHOT_BYTES_PER_EVENT;
+
+    return number + (events > LOCAL_SNAPSHOT_EVERY ? events : LOCAL_SNAPSHOT_EVERY);
+}
+
 /* From the snapshot, if there is one that can be read. */
 static int load_snapshot(const struct source *source, struct local_state *kept, struct fly_error *out_error)
 {
@@ -133,7 +141,7 @@ static int load_snapshot(const struct source *source, struct local_state *kept, 
         code = job_state_load(kept->state, bytes.data, bytes.length, source->local->plugins, out_error);
         if (code == 0 && kept->state->number != number)
             code = 1;
-        kept->snapshot = code == 0 ? number : 0;
+        kept->snapshot_due = code == 0 ? snapshot_due(number, bytes.length) : 0;
         if (code == 1) {
             state_free(kept->state);
             kept->state = state_new();
@@ -153,7 +161,7 @@ static int bring_up_to_date(const struct source *source, struct local_state *kep
     if (kept->state != NULL && (kept->job_id != job_id || kept->state->number > head)) {
         state_free(kept->state);
         kept->state = NULL;
-        kept->snapshot = 0;
+        kept->snapshot_due = 0;
     }
     kept->job_id = job_id;
     if (kept->state == NULL)
@@ -226,18 +234,15 @@ static int put_snapshot(struct local_change *change, struct fly_error *out_error
     struct buffer bytes;
     int code = 0;
 
-    if (!state->defined || !job_state_saves(state) ||
-        state->number < change->kept->snapshot + LOCAL_SNAPSHOT_EVERY)
+    if (!state->defined || !job_state_saves(state) || state->number < LOCAL_SNAPSHOT_EVERY ||
+        state->number < change->kept->snapshot_due)
         return 0;
     buffer_init(&bytes, JOB_SNAPSHOT_MAX);
     job_state_save(state, &bytes);
-    if (bytes.error == 0 &&
-        state->number >= change->kept->snapshot + bytes.length / SNAPSHOT_BYTES_PER_EVENT) {
+    if (bytes.error == 0)
         code = store_change_put_snapshot(change->change, snapshot_version, state->number, bytes.data,
                                          bytes.length, out_error);
-        if (code == 0)
-            change->kept->snapshot = state->number;
-    }
+    change->kept->snapshot_due = snapshot_due(state->number, bytes.length);
     buffer_deinit(&bytes);
     return code;
 }

@@ -29,7 +29,7 @@
 
 enum {
     JOB_OPEN_MAX = 65536,       /* trials that run at once */
-    JOB_SILENT_MAX = 1024,      /* expired trials whose late reports still count, newest first */
+    JOB_SILENT_MAX = 256,       /* expired trials whose late reports still count, newest first */
     JOB_UNFINISHED_MAX = 256,   /* recurrences without a model that a new try may still join, newest first */
     JOB_STATE_MAX = 512 << 20,  /* bytes of one line */
     JOB_SNAPSHOT_MAX = 32 << 20 /* bytes; a larger state is folded anew each time */

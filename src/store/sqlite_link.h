@@ -18,30 +18,32 @@
  *
  *     X(name, SQL)
  */
-#define SQLITE_STATEMENTS(X)                                                                  \
-    X(SAY_BEGIN, "BEGIN IMMEDIATE")                                                           \
-    X(SAY_COMMIT, "COMMIT")                                                                   \
-    X(SAY_ROLL_BACK, "ROLLBACK")                                                              \
-    X(SAY_FIND_JOB, "SELECT name, id, head, made_us, changed_us FROM job WHERE name = ?1")    \
-    X(SAY_LIST_JOBS, "SELECT name, id, head, made_us, changed_us FROM job ORDER BY name")     \
-    X(SAY_MAKE_JOB, "INSERT INTO job (name, head, made_us, changed_us) VALUES (?1, 0, 0, 0)") \
-    X(SAY_READ, "SELECT number, time_us, kind, trial, key, body FROM event"                   \
-                " WHERE job = ?1 AND number > ?2 ORDER BY number LIMIT ?3")                   \
-    X(SAY_READ_TRIAL, "SELECT number, time_us, kind, trial, key, body FROM event"             \
-                      " WHERE job = ?1 AND number > ?2 AND trial = ?4 AND trial > 0"          \
-                      " ORDER BY number LIMIT ?3")                                            \
-    X(SAY_READ_KEY, "SELECT number, time_us, kind, trial, key, body FROM event"               \
-                    " WHERE job = ?1 AND +number > ?2 AND (?4 = 0 OR +trial = ?4)"            \
-                    " AND key = ?5 AND key <> '' LIMIT ?3")                                   \
-    X(SAY_APPEND, "INSERT INTO event (job, number, time_us, kind, trial, key, body)"          \
-                  " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)")                                     \
-    X(SAY_MOVE_HEAD, "UPDATE job SET head = ?2, changed_us = ?3,"                             \
-                     " made_us = CASE head WHEN 0 THEN ?3 ELSE made_us END WHERE id = ?1")    \
-    X(SAY_GET_SNAPSHOT, "SELECT number, bytes FROM snapshot WHERE job = ?1 AND version = ?2") \
-    X(SAY_PUT_SNAPSHOT, "INSERT OR REPLACE INTO snapshot (job, version, number, bytes)"       \
-                        " VALUES (?1, ?2, ?3, ?4)")                                           \
-    X(SAY_DELETE_SNAPSHOTS, "DELETE FROM snapshot WHERE job = ?1")                            \
-    X(SAY_DELETE_EVENTS, "DELETE FROM event WHERE job = ?1")                                  \
+#define SQLITE_STATEMENTS(X)                                                                                \
+    X(SAY_BEGIN, "BEGIN IMMEDIATE")                                                                         \
+    X(SAY_COMMIT, "COMMIT")                                                                                 \
+    X(SAY_ROLL_BACK, "ROLLBACK")                                                                            \
+    X(SAY_FIND_JOB, "SELECT name, id, head, made_us, changed_us FROM job WHERE name = ?1")                  \
+    X(SAY_LIST_JOBS, "SELECT name, id, head, made_us, changed_us FROM job ORDER BY name")                   \
+    X(SAY_MAKE_JOB, "INSERT INTO job (name, head, made_us, changed_us) VALUES (?1, 0, 0, 0)")               \
+    X(SAY_READ, "SELECT number, time_us, kind, trial, key, body FROM event"                                 \
+                " WHERE job = ?1 AND number > ?2 ORDER BY number LIMIT ?3")                                 \
+    X(SAY_READ_TRIAL,                                                                                       \
+      "SELECT number, time_us, kind, trial, key, body FROM event" /* For "trial = ?4" the planner takes the \
+                                                                     job's whole log. */                    \
+      " WHERE job = ?1 AND number > ?2 AND trial BETWEEN ?4 AND ?4"                                         \
+      " AND trial > 0 ORDER BY trial, number LIMIT ?3")                                                     \
+    X(SAY_READ_KEY, "SELECT number, time_us, kind, trial, key, body FROM event"                             \
+                    " WHERE job = ?1 AND +number > ?2 AND (?4 = 0 OR +trial = ?4)"                          \
+                    " AND key = ?5 AND key <> '' LIMIT ?3")                                                 \
+    X(SAY_APPEND, "INSERT INTO event (job, number, time_us, kind, trial, key, body)"                        \
+                  " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)")                                                   \
+    X(SAY_MOVE_HEAD, "UPDATE job SET head = ?2, changed_us = ?3,"                                           \
+                     " made_us = CASE head WHEN 0 THEN ?3 ELSE made_us END WHERE id = ?1")                  \
+    X(SAY_GET_SNAPSHOT, "SELECT number, bytes FROM snapshot WHERE job = ?1 AND version = ?2")               \
+    X(SAY_PUT_SNAPSHOT, "INSERT OR REPLACE INTO snapshot (job, version, number, bytes)"                     \
+                        " VALUES (?1, ?2, ?3, ?4)")                                                         \
+    X(SAY_DELETE_SNAPSHOTS, "DELETE FROM snapshot WHERE job = ?1")                                          \
+    X(SAY_DELETE_EVENTS, "DELETE FROM event WHERE job = ?1")                                                \
     X(SAY_DELETE_JOB, "DELETE FROM job WHERE id = ?1")
 
 #define SQLITE_STATEMENT_NAME(name, sql) name,
