@@ -106,7 +106,7 @@ static int fold_one(void *context, const struct store_event *event, struct fly_e
 static int catch_up(const struct source *source, struct job_state *state, struct fly_error *out_error)
 {
     struct catching_up catching_up = {.local = source->local, .state = state};
-    int code;
+    int code = 0;
 
     do {
         const struct store_query query = {.after = state->number};
