@@ -22,8 +22,23 @@ static struct mono_time virtual_now(void *state)
     return (struct mono_time){fixture->now_us * 1000};
 }
 
+/* A server's database may have jobs of earlier tests. */
+static void remove_all(struct job_fixture *fixture)
+{
+    struct fly_error error;
+    struct job_list list;
+    struct arena arena;
+
+    arena_init(&arena, 1 << 20);
+    check_fine(fixture->jobs.backend->list(fixture->jobs.self, &arena, &list, &error), error);
+    for (size_t i = 0; i < list.count; i++)
+        check_fine(fixture->jobs.backend->remove(fixture->jobs.self, list.jobs[i].name, &error), error);
+    arena_deinit(&arena);
+}
+
 void job_fixture_open(struct job_fixture *fixture)
 {
+    const char *server = getenv("FLYBALL_TEST_STORE");
     struct fly_error error;
 
     *fixture = (struct job_fixture){.now_us = 1700000000000000};
@@ -32,10 +47,13 @@ void job_fixture_open(struct job_fixture *fixture)
              access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp");
     assert_non_null(mkdtemp(fixture->directory));
     snprintf(fixture->path, sizeof fixture->path, "%s/store.sqlite", fixture->directory);
+    if (server != NULL)
+        snprintf(fixture->path, sizeof fixture->path, "%s", server);
     fixture->clock =
         (struct clock){.name = "virtual", .now = virtual_now, .date = virtual_date, .state = fixture};
     fixture->options = (struct job_options){.clock = &fixture->clock};
     check_fine(jobs_open(fixture->path, &fixture->options, &fixture->jobs, &error), error);
+    remove_all(fixture);
 }
 
 void job_fixture_reopen(struct job_fixture *fixture)

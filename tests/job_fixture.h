@@ -2,7 +2,8 @@
 #ifndef FLYBALL_TESTS_JOB_FIXTURE_H
 #define FLYBALL_TESTS_JOB_FIXTURE_H
 
-/* Jobs in a store of their own, in virtual time, and the calls on them that must succeed. */
+/* Jobs in a store of their own (a file; or the one that FLYBALL_TEST_STORE names), in virtual time, and the
+ * calls on them that must succeed. */
 #include "test.h"
 
 #include "base/clock.h"
