@@ -5,8 +5,8 @@
  */
 #include <string.h>
 
-#include "train/step_lines.h"
 #include "fuzz.h"
+#include "train/step_lines.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

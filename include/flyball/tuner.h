@@ -127,10 +127,10 @@ struct fly_tuner_options {
     void *all_reduce_data;
     uint32_t rank;                 /* 0 saves the profile */
     const char *profile_directory; /* NULL: profiles are neither saved nor reused; copied */
-    const char *profile_file;      /* a profile to reuse, in place of the directory's; never written; copied */
-    const char *gpu_model;         /* NULL: the name of the meter's first GPU; copied */
-    const char *driver;            /* NULL: ""; copied */
-    const char *job_name;          /* NULL: ""; copied */
+    const char *profile_file; /* a profile to reuse, in place of the directory's; never written; copied */
+    const char *gpu_model;    /* NULL: the name of the meter's first GPU; copied */
+    const char *driver;       /* NULL: ""; copied */
+    const char *job_name;     /* NULL: ""; copied */
     uint64_t batch_size;
 };
 

@@ -91,9 +91,12 @@ static void put_points(const struct run_tune *tune, struct buffer *out)
                           fly_tuner_mark_name(point->mark));
             continue;
         }
-        buffer_printf(out, "    %4g %s  %.4g W drawn, %.4g ms and %.4g J for a step%s\n", setting_of(point),
-                      fly_tuner_knob_unit(tune->turned), point->power_w, point->time_s * ms_per_s,
-                      point->power_w * point->time_s,
+        buffer_printf(out, "    %4g %s  %.4g ms and %.4g J", setting_of(point),
+                      fly_tuner_knob_unit(tune->turned), point->time_s * ms_per_s,
+                      point->power_w * point->time_s);
+        if (isfinite(point->energy_error))
+            buffer_printf(out, " ± %.0f %%", point->energy_error * percent);
+        buffer_printf(out, " for a step, %.4g W drawn%s\n", point->power_w,
                       point->bound == FLY_TUNER_UNBOUND ? "; it never bound" : "");
     }
 }
