@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Lines that a program reports: each is one of the four events, and what is taken
+ * Lines that a program reports: each is one of the events, and what is taken
  * for a step or an epoch is short and free of control characters.
  */
+#include <math.h>
 #include <string.h>
 
 #include "fuzz.h"
@@ -10,12 +11,17 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    enum step_event event = step_line_event((const char *)data, size);
+    struct step_report report = {.epoch = 0};
+    enum step_event event = step_line_event((const char *)data, size, &report);
 
     FUZZ_CHECK(event <= STEP_MALFORMED);
     if (event == STEP_MALFORMED || size == 0)
         return 0;
     FUZZ_CHECK(size <= STEP_LINE_MAX && memchr(data, '\0', size) == NULL && memchr(data, '\n', size) == NULL);
-    FUZZ_CHECK((event == STEP_BEGIN) == (size < 5 || memcmp(data, "epoch", 5) != 0));
+    if (size >= 5 && memcmp(data, "epoch", 5) == 0)
+        FUZZ_CHECK(event == STEP_EPOCH_BEGIN || event == STEP_EPOCH_END || event == STEP_REPORT);
+    else
+        FUZZ_CHECK(event == STEP_BEGIN || event == STEP_SESSION || event == STEP_OUT_OF_MEMORY);
+    FUZZ_CHECK(event != STEP_REPORT || !isinf(report.metric));
     return 0;
 }

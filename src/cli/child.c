@@ -226,6 +226,8 @@ static void pass_on(struct child *child, int signal, const siginfo_t *info)
         child->stop_wanted = true;
     if (signal == SIGINT && !sent_by_someone)
         child->interrupted = true;
+    if (signal == SIGTERM || signal == SIGINT || signal == SIGHUP || signal == SIGQUIT || signal == SIGXCPU)
+        child->passed = signal;
     if (sent_by_someone || signal == SIGCONT)
         kill(child->pid, signal);
 }

@@ -47,6 +47,7 @@ struct child {
     bool stopped;     /* as was last heard of it */
     bool stop_wanted; /* a stop from the terminal came here */
     bool interrupted; /* a Ctrl-C of the terminal did */
+    int passed;       /* the last signal passed on that asks a program to end; 0: none */
     bool ended;
     int signals;     /* readable when one of these is pending; 0: not made yet */
     sigset_t waited; /* signals that are waited for */

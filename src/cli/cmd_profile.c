@@ -65,7 +65,8 @@ static const struct cli_option options[] = {
      .placeholder = "DIR",
      .help = "Save them in this directory by GPUs, driver, --job and --batch-size, for 'flyball run --tune "
              "--profile-directory'."},
-    RUN_TUNE_OPTIONS_KEY(""),
+    RUN_TUNE_OPTION_JOB(""),
+    RUN_TUNE_OPTION_BATCH_SIZE(""),
     {.name = "svg",
      .type = CLI_TEXT,
      .placeholder = "FILE",

@@ -19,6 +19,7 @@
 #include "cli/metered_devices.h"
 #include "cli/program_words.h"
 #include "cli/run_files.h"
+#include "cli/run_job.h"
 #include "cli/run_result.h"
 #include "cli/run_tune.h"
 #include "cli/table_private.h"
@@ -48,6 +49,7 @@ static const struct cli_option options[] = {
              "wait no "
              "longer for a driver when the program has ended."},
     RUN_TUNE_OPTIONS,
+    RUN_JOB_OPTIONS,
     DEVICE_OPTIONS,
 };
 
@@ -68,6 +70,7 @@ struct run {
     struct mono_time begin;
     struct run_result result;
     struct run_tune tune;
+    struct run_job job;
 };
 
 static void claim_devices(struct run *run)
@@ -219,6 +222,38 @@ static void measure(const struct cli_call *call, struct child *child, char *cons
     report(call, run);
 }
 
+/* A submission of a recurring job: as many programs as it takes, one report. */
+static int run_recurrence(const struct cli_call *call, char *const *arguments, struct run *run,
+                          struct fly_error *out_error)
+{
+    static struct child child;
+    int result;
+
+    run_job_reserve(&run->job);
+    result = open_meter(call, run, out_error);
+    if (result < 0)
+        return result;
+    begin(run, arguments);
+    result = run_job_tries(&run->job, arguments, run->variable, run->meter, &child, out_error);
+    end(run);
+    if (run->opened)
+        leftovers_repair(call, &run->list, LEFTOVERS_AFTER_GUARD);
+    run->result.arguments = arguments;
+    run->result.status = run->job.status;
+    run->result.signal = run->job.status == 0 ? 0 : child.signal;
+    cli_exit_with(call, run->job.status);
+    if (result == 0 && child.exec_errno != 0)
+        program_say_not_run(call, arguments[0], child.exec_errno, child.status);
+    if (result == 0)
+        report(call, run);
+    fly_meter_close(run->meter);
+    if (run->opened)
+        device_list_close(&run->list);
+    if (result == 0)
+        child_follow(&child);
+    return result;
+}
+
 static void warn_of_output(const struct cli_call *call)
 {
     const char *output = cli_text(call, "output");
@@ -244,7 +279,19 @@ static int run_program(const struct cli_call *call, char *const *arguments, stru
         return result;
     if (run.tune.wanted)
         run.result.tune = &run.tune;
-    warn_of_output(call);
+    result = run_job_read(call, &run.job, out_error);
+    if (result == 0 && run.job.wanted)
+        result = run_job_check_words(&run.job, arguments, out_error);
+    if (result == 0)
+        warn_of_output(call);
+    if (result == 0 && run.job.wanted) {
+        run.result.job = &run.job;
+        result = run_recurrence(call, arguments, &run, out_error);
+    }
+    if (result < 0 || run.job.wanted) {
+        run_job_free(&run.job);
+        return result;
+    }
     run_tune_prepare(&run.tune);
     result = child_fork(&child, arguments, cli_real(call, "start-within"), &run.devices.fault);
     run_tune_forked(&run.tune);
@@ -267,6 +314,19 @@ static int run_program(const struct cli_call *call, char *const *arguments, stru
     return result;
 }
 
+/* A submission of a job as if this program were not there: what is to be filled in is the default. */
+static int replace_plainly(const struct cli_call *call, char *const *arguments, struct fly_error *out_error)
+{
+    char **words;
+    int result = run_job_plain_words(call, arguments, &words, out_error);
+
+    if (result < 0)
+        return result;
+    result = program_replace(call, words);
+    free(words);
+    return result;
+}
+
 static int run_run(const struct cli_call *call, struct fly_error *out_error)
 {
     char **arguments;
@@ -277,7 +337,9 @@ static int run_run(const struct cli_call *call, struct fly_error *out_error)
     arguments = program_words(call, cli_operand_count(call), cli_operand);
     if (arguments == NULL)
         return error_no_memory(out_error);
-    if (program_disabled())
+    if (program_disabled() && cli_text(call, "job") != NULL && !cli_flag(call, "tune"))
+        result = replace_plainly(call, arguments, out_error);
+    else if (program_disabled())
         result = program_replace(call, arguments);
     else
         result = run_program(call, arguments, out_error);
@@ -310,7 +372,18 @@ const struct cli_command cmd_run = {
          "evaluation is left out. Such a write never waits nor fails, whatever becomes of this process. "
          "Where limits "
          "may not be turned the program runs as it is, and the report says why.",
-         "Without --tune nothing is set on any device, except that what a program left that was killed "
+         "With --job the run is one submission of a recurring job: its log says which batch size and power "
+         "limit to use, the program reports 'epoch 1 metric 0.61' after each epoch to the same descriptor "
+         "(or "
+         "on standard output, by --metric-regex), and is started again after a try that grew too expensive, "
+         "ran out of memory or crashed, as long as --tries last. {batch_size}, {local_batch_size}, "
+         "{learning_rate}, {seed} and {max_epochs} in its words are filled in, and stand in variables "
+         "(FLYBALL_BATCH_SIZE and so on). The program is ended when it has "
+         "reached the target, so it should save its model before it reports. A line 'out of memory' says "
+         "that "
+         "the batch size does not fit.",
+         "Without --tune and --job nothing is set on any device, except that what a program left that was "
+         "killed "
          "together "
          "with its guard is put back: before the start, and at the end what this program left. A fault of "
          "measuring never stops the program nor "
@@ -328,7 +401,9 @@ const struct cli_command cmd_run = {
     .runs_program = true,
     .exit_status =
         "That of the program; 126 when it cannot be executed, 127 when it is not found, 128 and the "
-        "number of a signal that ended it; a program that a Ctrl-C ended ends this command the same way. "
+        "number of a signal that ended it; with --job 0 for one that was ended at its target, and 75 where "
+        "it "
+        "should be started again; a program that a Ctrl-C ended ends this command the same way. "
         "When the command line, a variable or a configuration file "
         "is wrong, the program does not start, and the status is as in flyball(1).",
     .examples = {{"flyball run -- python train.py", "measure a training run"},
@@ -336,6 +411,9 @@ const struct cli_command cmd_run = {
                   "measure two GPUs, and keep the report"},
                  {"flyball run --tune --max-slowdown 3% -- python train.py",
                   "tune a training that reports its steps"},
+                 {"flyball run --job digits --tries 3 --batch-sizes 32,64,128 --default-batch-size 64 "
+                  "--target-metric 0.95 --max-epochs 100 -- python train.py --batch-size {batch_size}",
+                  "submit a recurring job"},
                  {"srun flyball run --output run-%t.json -- python train.py",
                   "measure every task of a Slurm job; each GPU counts once"}},
     .run = run_run,

@@ -65,11 +65,18 @@ static const struct cli_group groups[] = {
 };
 
 static const struct cli_variable variables[] = {
+    {"FLYBALL_ATTEMPT",
+     "Set by 'flyball run --job' for what it runs: number of the attempt at the trial, from 1."},
+    {"FLYBALL_BATCH_SIZE", "Set by 'flyball run --job' for what it runs: batch size of all ranks together."},
     {"FLYBALL_COUNTED_BY",
      "Set by 'flyball run' for what it runs: which devices it counts, so that another one inside does not."},
     {"FLYBALL_DISABLE", "Set to 1, training runs as if Flyball were not there."},
     {"FLYBALL_EMULATOR", "Settings of an emulator that is yet to be started, such as 'gpus=4,model=h100'."},
     {"FLYBALL_EMULATOR_STATE", "File of the emulated GPUs, where flyball-emulator started some."},
+    {"FLYBALL_GUARD", "Path of flyball-guard, where it is neither beside the program nor installed."},
+    {"FLYBALL_JOB_NAME", "Set by 'flyball run --job' for what it runs: the job's name."},
+    {"FLYBALL_JOB_REQUEST",
+     "Set by 'flyball run --job' for what it runs: by which a session inside takes up the same trial."},
     {"FLYBALL_KNOB_COMMANDS",
      "File of a site's commands that set power limits for users whom the driver does not "
      "let; /etc/flyball/commands.toml, where it is, unless set."},
@@ -78,10 +85,22 @@ static const struct cli_variable variables[] = {
      "ZEUSD_SOCK_PATH, ZEUSD_HOST_PORT, or /run/zeusd/zeusd.sock, where it is, unless set."},
     {"FLYBALL_KNOB_TOKEN_FILE",
      "File with the token that this daemon wants; the token in ZEUSD_TOKEN unless set."},
+    {"FLYBALL_LEARNING_RATE",
+     "Set by 'flyball run --job' for what it runs: learning rate for its batch size."},
+    {"FLYBALL_LOCAL_BATCH_SIZE", "Set by 'flyball run --job' for what it runs: batch size of one rank."},
+    {"FLYBALL_MAX_EPOCHS", "Set by 'flyball run --job' for what it runs: epochs that it may train at most."},
     {"FLYBALL_RUNTIME_DIR", "Directory of the locks and the journal of GPUs whose power limits are set; "
                             "/run/flyball, or /tmp/flyball-knobs, unless set."},
+    {"FLYBALL_RUN_ID",
+     "A name of the run that stays when it is requeued; the scheduler's job and step unless set."},
+    {"FLYBALL_SEED", "Set by 'flyball run --job' for what it runs: a number for its own luck."},
+    {"FLYBALL_STEP_FD",
+     "Set by 'flyball run' for what it runs: descriptor for lines that report steps and epochs."},
     {"FLYBALL_TEST_DATA", "Directory of the recorded traces that the tests and benchmarks use."},
     {"FLYBALL_TEST_EMULATOR", "Directory of the emulator's driver library that the tests use."},
+    {"FLYBALL_TRIAL", "Set by 'flyball run --job' for what it runs: number of the trial in the job's log."},
+    {"FLYBALL_TRY",
+     "Set by 'flyball run --job' for what it runs: number of the try in this submission, from 0."},
     {NULL, NULL},
 };
 

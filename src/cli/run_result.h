@@ -31,6 +31,7 @@ struct run_result {
     double own_cpu_s;                /* of this program's process */
     int64_t own_memory_bytes;        /* at most; -1 not known */
     const struct run_tune *tune;     /* NULL: not asked for */
+    const struct run_job *job;       /* NULL: the same */
     const char *output;              /* where the document goes, or NULL */
 };
 

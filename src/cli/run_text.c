@@ -6,6 +6,7 @@
 
 #include "cli/amount.h"
 #include "cli/open_devices.h"
+#include "cli/run_job.h"
 #include "cli/run_result.h"
 #include "cli/run_tune.h"
 
@@ -311,6 +312,8 @@ void run_report_text(const struct run_result *result, struct buffer *out)
     }
     if (result->tune != NULL)
         run_tune_text(result->tune, out);
+    if (result->job != NULL)
+        run_job_text(result->job, out);
     put_drivers(result, out);
     if (result->early_s > 0)
         buffer_printf(out,

@@ -72,21 +72,20 @@ static int read_common(const struct cli_call *call, const char *program, struct 
 
 int run_tune_read(const struct cli_call *call, struct run_tune *out_tune, struct fly_error *out_error)
 {
-    static const char *const names[] = {"knob",
-                                        "objective",
-                                        "eta",
-                                        "max-slowdown",
-                                        "profile-steps",
-                                        "energy-tolerance",
-                                        "profile-directory",
-                                        "profile",
-                                        "job",
-                                        "batch-size"};
+    static const struct {
+        const char *name;
+        bool of_jobs; /* --job knows it too */
+    } options[] = {
+        {"knob", false},        {"objective", true},          {"eta", true},
+        {"max-slowdown", true}, {"profile-steps", true},      {"energy-tolerance", true},
+        {"profile", false},     {"profile-directory", false}, {"batch-size", false},
+    };
+    bool recurs = !cli_flag(call, "tune") && cli_text(call, "job") != NULL;
 
     out_tune->wanted = cli_flag(call, "tune");
-    for (size_t i = 0; !out_tune->wanted && i < sizeof names / sizeof names[0]; i++) {
-        if (cli_source(call, names[i]) == CLI_OPTION)
-            return cli_usage(call, out_error, "--%s is about --tune, which is not given", names[i]);
+    for (size_t i = 0; !out_tune->wanted && i < sizeof options / sizeof options[0]; i++) {
+        if (cli_source(call, options[i].name) == CLI_OPTION && !(recurs && options[i].of_jobs))
+            return cli_usage(call, out_error, "--%s is about --tune, which is not given", options[i].name);
     }
     out_tune->turned = (enum fly_tuner_knob)cli_choice(call, "knob");
     out_tune->objective.kind = (enum fly_objective_kind)cli_choice(call, "objective");
@@ -280,8 +279,11 @@ static void take(struct run_tune *tune, enum step_event event)
         epoch_begin(tune);
         break;
     case STEP_EPOCH_END:
+    case STEP_REPORT:
         epoch_end(tune);
         break;
+    case STEP_OUT_OF_MEMORY:
+    case STEP_SESSION:
     case STEP_MALFORMED:
         break;
     }

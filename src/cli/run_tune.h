@@ -80,21 +80,22 @@ extern const char *const run_tune_knobs[];
     {.name = "knob", .type = CLI_CHOICE, .placeholder = "KNOB", .choices = run_tune_knobs, \
      .default_text = "power", .help = "With --tune: what is turned: the power limit, or a ceiling on the GPU clock."}, \
     {.name = "objective", .type = CLI_CHOICE, .placeholder = "WHAT", .choices = run_tune_objectives, \
-     .default_text = "cost", .help = "With --tune: what the best limit makes small."}, \
+     .default_text = "cost", .help = "With --tune or --job: what the best limit makes small."}, \
     {.name = "eta", .type = CLI_REAL, .placeholder = "WEIGHT", .minimum = 0, .maximum = 1, .default_text = "0.5", \
-     .help = "With --tune: weight of energy against time in the cost, from 0 (time) to 1 (energy)."}, \
+     .help = "With --tune or --job: weight of energy against time in the cost, from 0 (time) to 1 (energy)."}, \
     {.name = "max-slowdown", .type = CLI_TEXT, .placeholder = "BOUND", \
-     .help = "With --tune: a step takes at most so much more time than at the highest limit: 3% or 1.03x."}, \
+     .help = "With --tune: a step takes at most so much more time than at the highest limit: 3% or 1.03x. " \
+             "With --job: training does, compared with the default."}, \
     {.name = "profile-steps", .type = CLI_INTEGER, .placeholder = "N", .minimum = 2, .maximum = 100000, \
-     .default_text = "40", .help = "With --tune: steps to measure under each limit, at least."}, \
-    RUN_TUNE_OPTION_TOLERANCE("With --tune: "), \
+     .default_text = "40", .help = "With --tune or --job: steps to measure under each limit, at least."}, \
+    RUN_TUNE_OPTION_TOLERANCE("With --tune or --job: "), \
     {.name = "profile-directory", .type = CLI_TEXT, .placeholder = "DIR", \
      .help = "With --tune: reuse the profile of the same GPUs, driver, --job and --batch-size in this directory, " \
              "and save it there."}, \
     {.name = "profile", .type = CLI_TEXT, .placeholder = "FILE", \
      .help = "With --tune: reuse this profile, as 'flyball profile --output' writes it; what does not fit is " \
              "measured."}, \
-    RUN_TUNE_OPTIONS_KEY("With --tune: ")
+    RUN_TUNE_OPTION_BATCH_SIZE("With --tune: ")
 
 /* How long a window is, at least. */
 #define RUN_TUNE_OPTION_TOLERANCE(before) \
@@ -103,9 +104,10 @@ extern const char *const run_tune_knobs[];
      .help = before "measure on, for ten seconds at most, while the energy may be off by more than this share " \
              "of it; larger is shorter and coarser."}
 
-/* What a saved profile belongs to, beside the GPUs. */
-#define RUN_TUNE_OPTIONS_KEY(before) \
-    {.name = "job", .type = CLI_TEXT, .placeholder = "NAME", .help = before "name of the job in saved profiles."}, \
+/* What a saved profile belongs to, beside the GPUs; `flyball run` has a --job that means more. */
+#define RUN_TUNE_OPTION_JOB(before) \
+    {.name = "job", .type = CLI_TEXT, .placeholder = "NAME", .help = before "name of the job in saved profiles."}
+#define RUN_TUNE_OPTION_BATCH_SIZE(before) \
     {.name = "batch-size", .type = CLI_INTEGER, .placeholder = "N", .minimum = 1, .maximum = 4294967295.0, \
      .help = before "its batch size in saved profiles."}
 /* clang-format on */

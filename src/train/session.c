@@ -221,13 +221,37 @@ enum fly_answer fly_session_report(struct fly_session *session, double metric)
     return session->answer;
 }
 
+void session_fail(struct fly_session *session, enum trial_outcome outcome, const char *text)
+{
+    if (session->disabled || is_copy(session) || session->failed || session->released)
+        return;
+    /* Without the log there is but one batch size, and what did not fit would not again. */
+    session->failed = session->known || outcome != TRIAL_OUT_OF_MEMORY;
+    if (session->known)
+        session_say_end(session, outcome, text);
+}
+
 void fly_session_out_of_memory(struct fly_session *session)
 {
-    if (session->disabled || is_copy(session) || session->out_of_memory || !session->known)
+    session_fail(session, TRIAL_OUT_OF_MEMORY, "said by the program");
+}
+
+bool session_set_epoch(struct fly_session *session, uint32_t epoch)
+{
+    if (epoch == 0 || (session->reported && epoch <= session->epoch))
+        return false;
+    session->epoch = epoch - 1;
+    return true;
+}
+
+void session_release(struct fly_session *session)
+{
+    if (session->disabled || session->released)
         return;
-    session->out_of_memory = true;
-    session_say_end(session, TRIAL_OUT_OF_MEMORY, "said by the program");
-    session->over = true;
+    session->released = true;
+    link_beat_end(&session->link);
+    limit_close(session);
+    session->limit.turner = NULL;
 }
 
 /* How the trial ended as far as this side knows; false: it has not. */
@@ -255,42 +279,50 @@ void session_finish(struct fly_session *session, enum fly_session_end end)
 {
     enum trial_outcome outcome;
 
-    if (session->known && session->options.rank == 0 && !session->out_of_memory &&
+    if (session->known && session->options.rank == 0 && !session->failed && !session->released &&
         find_outcome(session, end, &outcome))
         session_say_end(session, outcome, "");
 }
 
-/* Whether there is no model yet, and another try could make one. */
-static bool wants_again(const struct fly_session *session)
+bool session_wants_again(const struct fly_session *session)
 {
-    if (!session->known || session->reached)
+    if (session->reached)
         return false;
-    if (session->out_of_memory || session->limit.refused)
+    if (session->failed || session->limit.refused)
         return true;
-    return session->answer == FLY_STOP &&
+    return session->known && session->answer == FLY_STOP &&
            (session->stop != JOB_STOP_EPOCHS || session->definition.target != JOB_NO_TARGET);
 }
 
-static bool tries_left(const struct fly_session *session)
+bool session_tries_left(const struct fly_session *session)
 {
     return session->options.tries == FLY_SESSION_ALWAYS ||
-           (!session->proposal.last_try && session->proposal.try_number + 1 < session->options.tries);
+           (session->known
+                ? !session->proposal.last_try && session->proposal.try_number + 1 < session->options.tries
+                : session->asked < session->options.tries);
+}
+
+void session_next_try(struct fly_session *session)
+{
+    session_finish(session, FLY_SESSION_FINISHED);
+    session_end_try(session);
+    session_begin_try(session);
 }
 
 bool fly_session_try_again(struct fly_session *session)
 {
-    if (session->disabled || is_copy(session) || session->inside || !wants_again(session) ||
-        !tries_left(session))
+    if (session->disabled || is_copy(session) || session->inside || !session_wants_again(session) ||
+        !session_tries_left(session))
         return false;
-    session_finish(session, FLY_SESSION_FINISHED);
-    session_end_try(session);
-    session_begin_try(session);
+    session_next_try(session);
     return true;
 }
 
 int fly_session_exit_status(const struct fly_session *session)
 {
-    return wants_again(session) && (session->inside || tries_left(session)) ? FLY_SESSION_EXIT_AGAIN : 0;
+    return session_wants_again(session) && (session->inside || session_tries_left(session))
+               ? FLY_SESSION_EXIT_AGAIN
+               : 0;
 }
 
 static double limit_standing_w(const struct session_limit *limit)

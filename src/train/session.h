@@ -68,6 +68,7 @@ struct fly_session {
     bool apart;               /* the all-reduce failed: each rank answers by itself */
 
     char run[JOB_TEXT_MAX], submission[JOB_TEXT_MAX], request[JOB_TEXT_MAX];
+    char user[JOB_TEXT_MAX], account[JOB_TEXT_MAX], host[JOB_TEXT_MAX];
     unsigned asked; /* what to run, so many times */
     bool inside;    /* a try of `flyball run --job` surrounds it */
 
@@ -84,7 +85,8 @@ struct fly_session {
     enum job_stop stop;
     bool over; /* the log knows the trial's end */
     bool reached;
-    bool out_of_memory;
+    bool failed;             /* out of memory, or crashed: that was written down */
+    bool released;           /* the program speaks for itself */
     double energy_j, time_s; /* of all attempts and ranks, at the last report */
 };
 
@@ -125,5 +127,19 @@ void session_say_end(struct fly_session *session, enum trial_outcome outcome, co
 void session_end_try(struct fly_session *session);
 /* session.c: writes down how this try ended, where it has. */
 void session_finish(struct fly_session *session, enum fly_session_end end);
+
+/* For `flyball run --job`, which has a session on behalf of a program. */
+
+/* The next report is of that epoch; false for one that is not behind the last. */
+bool session_set_epoch(struct fly_session *session, uint32_t epoch);
+/* The program failed in this way, TRIAL_OUT_OF_MEMORY or TRIAL_CRASHED; at once in the log. */
+void session_fail(struct fly_session *session, enum trial_outcome outcome, const char *text);
+/* The program has a session of its own: lets the GPUs go, and says nothing more of this try. */
+void session_release(struct fly_session *session);
+/* Whether there is no model yet, and another try could make one; whether one is left. */
+bool session_wants_again(const struct fly_session *session);
+bool session_tries_left(const struct fly_session *session);
+/* The next try, whatever became of this one. */
+void session_next_try(struct fly_session *session);
 
 #endif

@@ -112,17 +112,32 @@ static void define(struct fly_session *session)
 static void name_run(struct fly_session *session)
 {
     const char *given = session->options.run != NULL ? session->options.run : run_variable(RUN_VARIABLE_RUN);
-    char host[256] = "";
     struct identity identity;
 
-    gethostname(host, sizeof host - 1);
-    identity_find((const char *const *)environ, host, &identity);
+    gethostname(session->host, sizeof session->host - 1);
+    identity_find((const char *const *)environ, session->host, &identity);
     if (given != NULL)
         snprintf(session->run, sizeof session->run, "%.*s", JOB_TEXT_MAX - 1, given);
     else if (identity.job[0] != '\0' && !identity.job_of_launcher)
         snprintf(session->run, sizeof session->run, "%.90s%s%.30s", identity.job,
                  identity.step[0] != '\0' ? "." : "", identity.step);
     memcpy(session->submission, session->run, sizeof session->submission);
+}
+
+/* Who is to be told what it took. */
+static void name_origin(struct fly_session *session)
+{
+    static const char *const users[] = {"SLURM_JOB_USER", "USER", "LOGNAME"};
+    static const char *const accounts[] = {"SLURM_JOB_ACCOUNT", "PBS_ACCOUNT"};
+    const char *value = NULL;
+
+    for (size_t i = 0; value == NULL && i < sizeof users / sizeof users[0]; i++)
+        value = getenv(users[i]);
+    snprintf(session->user, sizeof session->user, "%s", value != NULL ? value : "");
+    value = NULL;
+    for (size_t i = 0; value == NULL && i < sizeof accounts / sizeof accounts[0]; i++)
+        value = getenv(accounts[i]);
+    snprintf(session->account, sizeof session->account, "%s", value != NULL ? value : "");
 }
 
 static void open_meter(struct fly_session *session)
@@ -201,6 +216,7 @@ int session_new(const struct fly_session_options *options, const struct session_
     session->disabled = is_disabled();
     session->inside = !session->disabled && run_variables_of(session->definition.name);
     name_run(session);
+    name_origin(session);
     open_link(session, parts);
     session->limit.held_w = NAN;
     if (!session->disabled) {

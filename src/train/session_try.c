@@ -13,15 +13,13 @@
 /* Unique to this question: a repeated one is known by it. */
 static void name_request(struct fly_session *session)
 {
-    char host[64] = "";
-
+    session->asked++;
     if (session->inside) {
         snprintf(session->request, sizeof session->request, "%s", run_variable(RUN_VARIABLE_REQUEST));
         return;
     }
-    gethostname(host, sizeof host - 1);
-    snprintf(session->request, sizeof session->request, "%s-%d-%" PRId64 "-%u", host, (int)getpid(),
-             clock_real.date(clock_real.state).ns, session->asked++);
+    snprintf(session->request, sizeof session->request, "%.64s-%d-%" PRId64 "-%u", session->host,
+             (int)getpid(), clock_real.date(clock_real.state).ns, session->asked);
     if (session->submission[0] == '\0')
         memcpy(session->submission, session->request, sizeof session->submission);
 }
@@ -44,6 +42,7 @@ static struct job_question question_of(const struct fly_session *session, uint32
         .tries = options->tries == FLY_SESSION_ALWAYS ? 0 : options->tries,
         .finish_by_us = options->finish_by_unix_s * 1000000,
         .heartbeat_s = session->beat_s,
+        .origin = {session->user, session->account, session->host},
         .hardware = {.gpu_model = gpu_model(session),
                      .gpu_count = gpu_count,
                      .world_size = session_ranks(session),
@@ -124,8 +123,8 @@ void session_begin_try(struct fly_session *session)
     session->epochs = session->proposal.epochs;
     session->answer = FLY_GO_ON;
     session->stop = JOB_STOP_NONE;
-    session->over = session->reached = session->out_of_memory = session->epoch_open = session->reported =
-        false;
+    session->over = session->reached = session->failed = session->released = false;
+    session->epoch_open = session->reported = false;
     session->energy_j = session->time_s = NAN;
     session->begin = session->clock->now(session->clock->state);
     session->window_open = session->meter != NULL && fly_meter_begin(session->meter, session->definition.name,

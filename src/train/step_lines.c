@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,11 +13,12 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/number.h"
 
 enum { PATH_MAX_BYTES = 64, NUMBER_MAX = 16, FREE_EVERY = 1 << 16, EPOCH_DIGITS_MAX = 18 };
 
 /* The first free one from 3 on: shells take descriptors of one digit only. */
-enum { LOWEST_PROGRAM_END = 3 };
+enum { LOWEST_PROGRAM_END = 3, LOWEST_OWN = 10 };
 
 /* The file again, by its own open: what the flags of the program's end are is its own matter. */
 static int open_again(int file, int flags)
@@ -50,17 +52,29 @@ static void set_variable(struct step_lines *lines)
     setenv(STEP_VARIABLE, number, 1);
 }
 
+/* Our side, out of the way of low numbers. */
+static int make_file(void)
+{
+    int low = memfd_create("flyball-steps", MFD_CLOEXEC), file = -1;
+
+    if (low >= 0) {
+        file = fcntl(low, F_DUPFD_CLOEXEC, LOWEST_OWN);
+        close(low);
+    }
+    return file;
+}
+
 int step_lines_open(struct step_lines *out_lines, struct fly_error *out_error)
 {
-    int end = -1;
-
     *out_lines = (struct step_lines){.file = -1, .notice = -1, .program_end = -1};
-    out_lines->file = memfd_create("flyball-steps", MFD_CLOEXEC);
+    out_lines->file = make_file();
     if (out_lines->file >= 0)
-        end = open_again(out_lines->file, O_WRONLY | O_APPEND | O_CLOEXEC);
-    if (end >= 0) {
-        out_lines->program_end = fcntl(end, F_DUPFD, LOWEST_PROGRAM_END);
-        close(end);
+        out_lines->program_end = open_again(out_lines->file, O_WRONLY | O_APPEND);
+    if (out_lines->program_end >= 0 && out_lines->program_end < LOWEST_PROGRAM_END) {
+        int low = out_lines->program_end;
+
+        out_lines->program_end = fcntl(low, F_DUPFD, LOWEST_PROGRAM_END);
+        close(low);
     }
     if (out_lines->program_end < 0) {
         int result = error_set(out_error, FLY_ELIMIT, "no file for a program's steps: %s", strerror(errno));
@@ -123,28 +137,68 @@ static bool fill(struct step_lines *lines)
     return true;
 }
 
-enum step_event step_line_event(const char *line, size_t length)
+static bool is_text(const char *line, size_t length)
 {
-    static const char epoch[] = "epoch";
-    const size_t word = sizeof epoch - 1;
-
-    if (length > STEP_LINE_MAX)
-        return STEP_MALFORMED;
     for (size_t i = 0; i < length; i++) {
         if (((unsigned char)line[i] < ' ' && line[i] != '\t' && line[i] != '\r') || line[i] == 0x7f)
-            return STEP_MALFORMED;
+            return false;
     }
-    if (length < word || memcmp(line, epoch, word) != 0)
-        return STEP_BEGIN;
-    if (length == word + 4 && memcmp(line + word, " end", 4) == 0)
+    return true;
+}
+
+/* " metric 0.61" behind an epoch's number; `rest` ends with NUL. */
+static bool read_metric(const char *rest, double *out_metric)
+{
+    static const char word[] = " metric ";
+
+    if (strncmp(rest, word, sizeof word - 1) != 0)
+        return false;
+    rest += sizeof word - 1;
+    if (strcmp(rest, "nan") == 0) {
+        *out_metric = NAN;
+        return true;
+    }
+    return number_parse_double(rest, out_metric);
+}
+
+/* What follows "epoch". */
+static enum step_event epoch_event(const char *rest, struct step_report *out_report)
+{
+    size_t digits = strspn(rest[0] == ' ' ? rest + 1 : rest, "0123456789");
+    struct step_report report = {.metric = NAN};
+    uint64_t number = 0;
+    char text[EPOCH_DIGITS_MAX + 1] = "";
+
+    if (strcmp(rest, " end") == 0)
         return STEP_EPOCH_END;
-    if (length < word + 2 || length > word + 1 + EPOCH_DIGITS_MAX || line[word] != ' ')
+    if (rest[0] != ' ' || digits == 0 || digits > EPOCH_DIGITS_MAX)
         return STEP_MALFORMED;
-    for (size_t i = word + 1; i < length; i++) {
-        if (line[i] < '0' || line[i] > '9')
-            return STEP_MALFORMED;
-    }
-    return STEP_EPOCH_BEGIN;
+    if (rest[1 + digits] == '\0')
+        return STEP_EPOCH_BEGIN;
+    memcpy(text, rest + 1, digits);
+    if (!number_parse_u64(text, UINT32_MAX, &number) || !read_metric(rest + 1 + digits, &report.metric))
+        return STEP_MALFORMED;
+    report.epoch = (uint32_t)number;
+    *out_report = report;
+    return STEP_REPORT;
+}
+
+enum step_event step_line_event(const char *line, size_t length, struct step_report *out_report)
+{
+    static const char epoch[] = "epoch";
+    char text[STEP_LINE_MAX + 1] = "";
+
+    if (length > STEP_LINE_MAX || !is_text(line, length))
+        return STEP_MALFORMED;
+    memcpy(text, line, length);
+    text[length] = '\0';
+    if (strcmp(text, "session") == 0)
+        return STEP_SESSION;
+    if (strcmp(text, "out of memory") == 0)
+        return STEP_OUT_OF_MEMORY;
+    if (strncmp(text, epoch, sizeof epoch - 1) != 0)
+        return STEP_BEGIN;
+    return epoch_event(text + sizeof epoch - 1, out_report);
 }
 
 bool step_lines_next(struct step_lines *lines, enum step_event *out_event)
@@ -162,7 +216,7 @@ bool step_lines_next(struct step_lines *lines, enum step_event *out_event)
         if (lines->length < sizeof lines->line)
             lines->line[lines->length++] = byte;
     }
-    *out_event = step_line_event(lines->line, lines->length);
+    *out_event = step_line_event(lines->line, lines->length, &lines->report);
     lines->length = 0;
     lines->events[*out_event]++;
     return true;

@@ -16,6 +16,9 @@
  *     epoch 1        an epoch begins; optional
  *     step 17        any other line, also an empty one: a step begins
  *     epoch end      evaluation follows; optional
+ *     epoch 1 metric 0.61    what came of an epoch; for `flyball run --job`, as are
+ *     out of memory          the batch size does not fit
+ *     session                the program has a session of its own, which reports (session.h)
  *
  * The descriptor is a file in memory that is appended to: whatever becomes of the
  * reader, writing never waits, fails or raises a signal, as it would on a pipe that
@@ -32,7 +35,21 @@
 #define STEP_VARIABLE "FLYBALL_STEP_FD"
 enum { STEP_LINE_MAX = 255, STEP_BYTES_MAX = 4096 };
 
-enum step_event { STEP_BEGIN, STEP_EPOCH_BEGIN, STEP_EPOCH_END, STEP_MALFORMED };
+enum step_event {
+    STEP_BEGIN,
+    STEP_EPOCH_BEGIN,
+    STEP_EPOCH_END,
+    STEP_REPORT,
+    STEP_OUT_OF_MEMORY,
+    STEP_SESSION,
+    STEP_MALFORMED
+};
+
+/* What a STEP_REPORT says. */
+struct step_report {
+    uint32_t epoch;
+    double metric; /* NAN: "nan" */
+};
 
 struct step_lines {
     int file, notice; /* -1: none */
@@ -43,6 +60,7 @@ struct step_lines {
     size_t length; /* of the line that is not complete; beyond STEP_LINE_MAX: too long */
     char bytes[STEP_BYTES_MAX];
     size_t at, count;
+    struct step_report report;           /* of the newest STEP_REPORT */
     uint64_t events[STEP_MALFORMED + 1]; /* so far, of each kind */
 };
 
@@ -67,8 +85,10 @@ off_t step_lines_end(const struct step_lines *lines);
 
 void step_lines_close(struct step_lines *lines);
 
-/* What a line of text without its end says. Malformed: too long, control characters, or an epoch without
- * number. */
-enum step_event step_line_event(const char *line, size_t length);
+/*
+ * What a line of text without its end says. Malformed: too long, control characters, or
+ * another line that begins with "epoch". `out_report` is filled by a STEP_REPORT alone.
+ */
+enum step_event step_line_event(const char *line, size_t length, struct step_report *out_report);
 
 #endif

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/run_capture.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/inotify.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/error.h"
+
+enum { PATH_BYTES_MAX = 64, FREE_EVERY = 1 << 20, EVENTS_MAX = 4096 };
+
+int capture_open(struct run_capture *out_capture, int stream, struct fly_error *out_error)
+{
+    char path[PATH_BYTES_MAX];
+
+    *out_capture = (struct run_capture){
+        .stream = stream, .file = -1, .program_end = -1, .notice = -1, .saved = -1, .open = true};
+    out_capture->file = memfd_create("flyball-output", MFD_CLOEXEC);
+    snprintf(path, sizeof path, "/proc/self/fd/%d", out_capture->file);
+    if (out_capture->file >= 0)
+        out_capture->program_end = open(path, O_WRONLY | O_APPEND | O_CLOEXEC);
+    if (out_capture->program_end < 0) {
+        int result = error_set(out_error, FLY_ELIMIT, "no file for a program's output: %s", strerror(errno));
+
+        capture_close(out_capture);
+        return result;
+    }
+    out_capture->notice = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
+    if (out_capture->notice >= 0 && inotify_add_watch(out_capture->notice, path, IN_MODIFY) < 0) {
+        close(out_capture->notice);
+        out_capture->notice = -1;
+    }
+    return 0;
+}
+
+void capture_put(struct run_capture *capture)
+{
+    if (!capture->open)
+        return;
+    capture->saved = fcntl(capture->stream, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+    if (capture->saved >= 0)
+        dup2(capture->program_end, capture->stream);
+}
+
+void capture_take_back(struct run_capture *capture)
+{
+    if (!capture->open)
+        return;
+    if (capture->saved >= 0) {
+        dup2(capture->saved, capture->stream);
+        close(capture->saved);
+    }
+    close(capture->program_end);
+    capture->saved = capture->program_end = -1;
+}
+
+int capture_fd(const struct run_capture *capture)
+{
+    return capture->notice;
+}
+
+/* What nobody reads any more is dropped; a reader that is slow is waited for. */
+static void write_on(int stream, const char *bytes, size_t length)
+{
+    while (length > 0) {
+        ssize_t count = write(stream, bytes, length);
+        struct pollfd ready = {.fd = stream, .events = POLLOUT};
+
+        if (count < 0 && errno == EAGAIN)
+            (void)poll(&ready, 1, -1);
+        else if (count < 0 && errno != EINTR)
+            return;
+        bytes += count > 0 ? count : 0;
+        length -= count > 0 ? (size_t)count : 0;
+    }
+}
+
+static void end_line(struct run_capture *capture, capture_look *look, void *state)
+{
+    if (capture->length > 0 && capture->line[capture->length - 1] == '\r')
+        capture->length--;
+    capture->line[capture->length] = '\0';
+    look(state, capture->line);
+    capture->length = 0;
+}
+
+/* Progress bars end their lines with a carriage return alone. */
+static void look_at(struct run_capture *capture, const char *bytes, size_t count, capture_look *look,
+                    void *state)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (bytes[i] == '\n' || bytes[i] == '\r') {
+            if (capture->length > 0)
+                end_line(capture, look, state);
+        } else if (capture->length < CAPTURE_LINE_MAX && bytes[i] != '\0') {
+            capture->line[capture->length++] = bytes[i];
+        }
+    }
+}
+
+bool capture_pass(struct run_capture *capture, capture_look *look, void *state)
+{
+    static char bytes[CAPTURE_BYTES_MAX];
+    char events[EVENTS_MAX];
+    ssize_t count;
+
+    if (!capture->open)
+        return false;
+    while (capture->notice >= 0 && read(capture->notice, events, sizeof events) > 0)
+        ;
+    count = pread(capture->file, bytes, sizeof bytes, capture->read_to);
+    if (count <= 0)
+        return false;
+    capture->read_to += count;
+    if (capture->read_to - capture->freed_to >= FREE_EVERY) {
+        (void)fallocate(capture->file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, capture->freed_to,
+                        capture->read_to - capture->freed_to);
+        capture->freed_to = capture->read_to;
+    }
+    write_on(capture->stream, bytes, (size_t)count);
+    look_at(capture, bytes, (size_t)count, look, state);
+    return true;
+}
+
+void capture_end(struct run_capture *capture, capture_look *look, void *state)
+{
+    while (capture_pass(capture, look, state))
+        ;
+    if (capture->open && capture->length > 0)
+        end_line(capture, look, state);
+}
+
+void capture_close(struct run_capture *capture)
+{
+    const int descriptors[] = {capture->file, capture->program_end, capture->notice};
+
+    if (!capture->open)
+        return;
+    for (size_t i = 0; i < sizeof descriptors / sizeof descriptors[0]; i++) {
+        if (descriptors[i] >= 0)
+            close(descriptors[i]);
+    }
+    capture->open = false;
+}

@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Starts a program until there is a model, or no try is left. */
+#include "cli/run_job.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <math.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/error.h"
+
+/* How long the process waits at its gate; it is let go at once. */
+static const double patience_s = 60.0;
+
+enum { DESCRIPTORS_MAX = 1024 };
+
+/* What is put as it was before each program starts. */
+struct inheritance {
+    sigset_t mask;
+    struct sigaction pipe;
+    bool open[DESCRIPTORS_MAX];
+};
+
+static void for_descriptors(void (*act)(int descriptor, struct inheritance *inheritance),
+                            struct inheritance *inheritance)
+{
+    DIR *directory = opendir("/proc/self/fd");
+    const struct dirent *entry;
+
+    /* cppcheck-suppress readdirCalled ; of a stream of its own */
+    while (directory != NULL && (entry = readdir(directory)) != NULL) {
+        int descriptor = (int)strtol(entry->d_name, NULL, 10);
+
+        if (entry->d_name[0] != '.' && descriptor != dirfd(directory) && descriptor < DESCRIPTORS_MAX)
+            act(descriptor, inheritance);
+    }
+    if (directory != NULL)
+        closedir(directory);
+}
+
+static void note_open(int descriptor, struct inheritance *inheritance)
+{
+    inheritance->open[descriptor] = true;
+}
+
+/* Drivers and libraries open files that a program must not find. */
+static void hide(int descriptor, struct inheritance *inheritance)
+{
+    if (descriptor > STDERR_FILENO && !inheritance->open[descriptor])
+        fcntl(descriptor, F_SETFD, FD_CLOEXEC);
+}
+
+static void note_inheritance(struct inheritance *inheritance)
+{
+    memset(inheritance, 0, sizeof *inheritance);
+    sigprocmask(SIG_SETMASK, NULL, &inheritance->mask);
+    sigaction(SIGPIPE, NULL, &inheritance->pipe);
+    for_descriptors(note_open, inheritance);
+}
+
+/* Signals that came between two tries take effect here. */
+static void restore_inheritance(struct inheritance *inheritance)
+{
+    for_descriptors(hide, inheritance);
+    sigaction(SIGPIPE, &inheritance->pipe, NULL);
+    sigprocmask(SIG_SETMASK, &inheritance->mask, NULL);
+}
+
+static void put_off(struct run_job *job, const char *text)
+{
+    if (job->off[0] == '\0')
+        snprintf(job->off, sizeof job->off, "%s", text);
+}
+
+void run_job_reserve(struct run_job *job)
+{
+    job->reserved = open("/dev/null", O_RDONLY | O_CLOEXEC);
+}
+
+static void open_streams(struct run_job *job)
+{
+    struct fly_error error;
+
+    job->lines = (struct step_lines){.file = -1, .notice = -1, .program_end = -1};
+    if (job->reserved >= 0)
+        close(job->reserved);
+    if (step_lines_open(&job->lines, &error) < 0)
+        put_off(job, error.text);
+    if ((job->has_metric || job->has_oom) && capture_open(&job->captures[0], STDOUT_FILENO, &error) < 0)
+        put_off(job, error.text);
+    if (job->has_oom && capture_open(&job->captures[1], STDERR_FILENO, &error) < 0)
+        put_off(job, error.text);
+    fflush(NULL);
+}
+
+static void close_streams(struct run_job *job)
+{
+    step_lines_close(&job->lines);
+    capture_close(&job->captures[0]);
+    capture_close(&job->captures[1]);
+}
+
+/* Starts the program and follows it. FLY_ELIMIT, FLY_ENOMEM: there is no process. */
+static int run_try(struct run_job *job, char *const *words, const char *variable,
+                   struct inheritance *inheritance, struct child *child, struct fly_error *out_error)
+{
+    char **filled = run_job_words(job, words);
+    int code;
+
+    if (filled == NULL)
+        return error_no_memory(out_error);
+    restore_inheritance(inheritance);
+    open_streams(job);
+    run_job_set_variables(job);
+    capture_put(&job->captures[0]);
+    capture_put(&job->captures[1]);
+    code = child_fork(child, filled, patience_s, out_error);
+    capture_take_back(&job->captures[0]);
+    capture_take_back(&job->captures[1]);
+    step_lines_passed(&job->lines);
+    run_job_reserve(job);
+    if (code == 0 && child_start(child, variable) == 0)
+        run_job_follow(job, child);
+    close_streams(job);
+    free(filled);
+    return code;
+}
+
+static void cause(struct run_job_try *attempt, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+static void cause(struct run_job_try *attempt, const char *format, ...)
+{
+    va_list arguments;
+
+    va_start(arguments, format);
+    vsnprintf(attempt->cause, sizeof attempt->cause, format, arguments);
+    va_end(arguments);
+}
+
+static void explain_failure(const struct child *child, struct run_job_try *attempt)
+{
+    if (child->exec_errno != 0)
+        cause(attempt, "it could not be started: %s", strerror(child->exec_errno));
+    else if (child->signal != 0)
+        cause(attempt, "signal %d", child->signal);
+    else
+        cause(attempt, "exit status %d", child->status);
+}
+
+static bool fails(const struct child *child)
+{
+    return child->status != 0 && child->status != FLY_SESSION_EXIT_AGAIN;
+}
+
+static bool says_memory(const struct run_job *job, const struct child *child)
+{
+    return fails(child) && (job->oom_seen || (child->signal == 0 && child->status == job->oom_status));
+}
+
+/* The end by the program's own session: only what that could not say is said for it. */
+static enum run_job_end end_of_session(struct run_job *job, const struct child *child,
+                                       struct run_job_try *attempt)
+{
+    struct fly_session *session = job->session;
+    bool memory = says_memory(job, child);
+
+    if (!fails(child))
+        return RUN_JOB_SPOKE;
+    explain_failure(child, attempt);
+    if (session->known)
+        session_say_end(session, memory ? TRIAL_OUT_OF_MEMORY : TRIAL_CRASHED, attempt->cause);
+    return memory ? RUN_JOB_OUT_OF_MEMORY : RUN_JOB_CRASHED;
+}
+
+/* The end by what the program did. */
+static enum run_job_end end_of_program(struct run_job *job, const struct child *child,
+                                       struct run_job_try *attempt)
+{
+    struct fly_session *session = job->session;
+
+    if (says_memory(job, child) || (session->failed && job->oom_seen)) {
+        explain_failure(child, attempt);
+        session_fail(session, TRIAL_OUT_OF_MEMORY, attempt->cause);
+        return RUN_JOB_OUT_OF_MEMORY;
+    }
+    if (child->status != 0) {
+        explain_failure(child, attempt);
+        session_fail(session, TRIAL_CRASHED, attempt->cause);
+        return RUN_JOB_CRASHED;
+    }
+    if (!job->reported) {
+        cause(attempt,
+              "it reported no epoch; a line 'epoch 1 metric 0.5' for each, written to the descriptor in "
+              "FLYBALL_STEP_FD, or --metric-regex, is what is learnt from");
+        session_fail(session, TRIAL_CRASHED, "no epoch was reported");
+        return RUN_JOB_SILENT;
+    }
+    /* It ended by itself, before all epochs that it might have had. */
+    session->answer = FLY_STOP;
+    session->stop = JOB_STOP_EPOCHS;
+    return session->definition.target != JOB_NO_TARGET ? RUN_JOB_NOT_REACHED : RUN_JOB_REACHED;
+}
+
+static enum run_job_end find_end(struct run_job *job, const struct child *child, struct run_job_try *attempt)
+{
+    static const char *const stops[] = {
+        [JOB_STOP_NONE] = "",
+        [JOB_STOP_TARGET] = "",
+        [JOB_STOP_EPOCHS] = "",
+        [JOB_STOP_COST] = "one more epoch would cost too much",
+        [JOB_STOP_DEADLINE] = "another try has to finish by the time given",
+        [JOB_STOP_ENDED] = "somebody ended the trial",
+    };
+    const struct fly_session *session = job->session;
+
+    if ((child->passed != 0 || child->interrupted) && child->status != 0 && !job->ends) {
+        explain_failure(child, attempt);
+        return RUN_JOB_INTERRUPTED;
+    }
+    if (session->released)
+        return end_of_session(job, child, attempt);
+    if (session->reached)
+        return RUN_JOB_REACHED;
+    if (session->limit.refused) {
+        cause(attempt, "not one epoch fits below its bound");
+        return RUN_JOB_STOPPED;
+    }
+    if (session->answer != FLY_STOP)
+        return end_of_program(job, child, attempt);
+    if (session->stop == JOB_STOP_EPOCHS)
+        return session->definition.target != JOB_NO_TARGET ? RUN_JOB_NOT_REACHED : RUN_JOB_REACHED;
+    cause(attempt, "%s", stops[session->stop]);
+    return RUN_JOB_STOPPED;
+}
+
+/* Whether the program is to be started again. */
+static bool is_again(const struct run_job *job, const struct run_job_try *attempt)
+{
+    const struct fly_session *session = job->session;
+    bool wanted = attempt->end == RUN_JOB_SPOKE ? attempt->exit_status == FLY_SESSION_EXIT_AGAIN
+                  : session->released           ? attempt->end != RUN_JOB_INTERRUPTED
+                                                : session_wants_again(session);
+
+    return wanted && attempt->end != RUN_JOB_INTERRUPTED && attempt->end != RUN_JOB_SILENT;
+}
+
+/* As the program's, but where we ended it: what that was worth. */
+static int status_of(const struct run_job *job, const struct run_job_try *attempt, bool again)
+{
+    if (again && job->options.tries == FLY_SESSION_ALWAYS)
+        return FLY_SESSION_EXIT_AGAIN;
+    if (!attempt->ended_by_us)
+        return attempt->exit_status;
+    return attempt->end == RUN_JOB_REACHED ? 0 : FLY_SESSION_EXIT_AGAIN;
+}
+
+/* Notes the try; whether another follows. */
+static bool end_try(struct run_job *job, const struct child *child)
+{
+    struct run_job_try *attempt = &job->tries[job->try_count++];
+    bool again;
+
+    *attempt = (struct run_job_try){.exit_status = child->status,
+                                    .signal = child->signal,
+                                    .ended_by_us = job->ends,
+                                    .metric = job->metric_now,
+                                    .status = {.size = sizeof attempt->status}};
+    attempt->end = find_end(job, child, attempt);
+    (void)fly_session_status(job->session, &attempt->status);
+    again = is_again(job, attempt);
+    job->status = status_of(job, attempt, again);
+    return again && child->exec_errno == 0 && job->options.tries != FLY_SESSION_ALWAYS &&
+           session_tries_left(job->session) && job->try_count < RUN_JOB_TRIES_MAX;
+}
+
+static int run_all(struct run_job *job, char *const *words, const char *variable, struct child *child,
+                   struct inheritance *inheritance, struct fly_error *out_error)
+{
+    for (;;) {
+        int code = run_try(job, words, variable, inheritance, child, out_error);
+
+        if (code < 0)
+            return code;
+        if (!end_try(job, child))
+            return 0;
+        session_next_try(job->session);
+    }
+}
+
+int run_job_tries(struct run_job *job, char *const *arguments, const char *variable, struct fly_meter *meter,
+                  struct child *out_child, struct fly_error *out_error)
+{
+    struct inheritance inheritance;
+    enum fly_session_end end = FLY_SESSION_FINISHED;
+    int code;
+
+    note_inheritance(&inheritance);
+    job->options.meter = meter;
+    if (meter == NULL)
+        job->options.gpus = "none";
+    job->tries = calloc(RUN_JOB_TRIES_MAX, sizeof *job->tries);
+    if (job->tries == NULL)
+        return error_no_memory(out_error);
+    code = session_new(&job->options, &job->parts, &job->session, out_error);
+    if (code < 0)
+        return code;
+    code = run_all(job, arguments, variable, out_child, &inheritance, out_error);
+    if (code < 0 || (job->try_count > 0 && job->tries[job->try_count - 1].end == RUN_JOB_INTERRUPTED))
+        end = FLY_SESSION_INTERRUPTED;
+    fly_session_close(job->session, end);
+    job->session = NULL;
+    return code;
+}

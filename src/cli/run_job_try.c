@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Follows one try: what the program reports, and its end where it has to. */
+#include <errno.h>
+#include <math.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include "base/number.h"
+#include "cli/run_job.h"
+
+/* How often the program is looked after, and how often its lines are asked for where the system does not
+ * tell. */
+static const double check_s = 0.4, ask_s = 0.005;
+
+enum { LINES_AT_ONCE = 1000, PIECES_AT_ONCE = 16, NUMBER_TEXT = 64 };
+
+/* Said when a driver does not come back from a call. */
+static const char never_turned[] =
+    "flyball: a driver did not answer; the guard process puts back what stood before, and 'flyball power "
+    "restore' does so later\n";
+
+static void end_program(struct run_job *job)
+{
+    if (job->ends)
+        return;
+    job->ends = true;
+    job->kill_at = mono_after_s(mono_now(), job->grace_s);
+    process_tree_find(job->child->pid, &job->tree);
+    process_tree_signal(&job->tree, SIGTERM);
+}
+
+/* A program that has all its epochs may still have its model to save: it ends by itself, or goes on. */
+static void heed(struct run_job *job, enum fly_answer answer)
+{
+    if (answer == FLY_GO_ON || (answer == FLY_REACHED && !job->session->proposal.stops_at_target))
+        return;
+    if (answer == FLY_STOP && job->session->stop == JOB_STOP_EPOCHS && !job->all_epochs)
+        job->all_epochs = true;
+    else
+        end_program(job);
+}
+
+static void begin_step(struct run_job *job)
+{
+    if (job->all_epochs)
+        end_program(job);
+    else
+        heed(job, fly_session_step_begin(job->session));
+}
+
+/* Programs count from 1 or from 0. */
+static void report(struct run_job *job, uint32_t epoch, double metric)
+{
+    struct fly_session *session = job->session;
+
+    if (session->released)
+        return;
+    if (job->all_epochs) {
+        end_program(job);
+        return;
+    }
+    job->zero_based |= !job->reported && epoch == 0;
+    if (!session_set_epoch(session, epoch + (job->zero_based ? 1 : 0)))
+        return;
+    job->reported = true;
+    job->metric_now = metric;
+    heed(job, fly_session_report(session, metric));
+}
+
+static void take(struct run_job *job, enum step_event event)
+{
+    struct fly_session *session = job->session;
+
+    if (session->released && event != STEP_OUT_OF_MEMORY)
+        return;
+    switch (event) {
+    case STEP_BEGIN:
+        begin_step(job);
+        break;
+    case STEP_EPOCH_BEGIN:
+        fly_session_evaluation_begin(session);
+        fly_session_epoch_begin(session);
+        break;
+    case STEP_EPOCH_END:
+        fly_session_evaluation_begin(session);
+        break;
+    case STEP_REPORT:
+        report(job, job->lines.report.epoch, job->lines.report.metric);
+        break;
+    case STEP_OUT_OF_MEMORY:
+        session_fail(session, TRIAL_OUT_OF_MEMORY, "said by the program");
+        job->oom_seen = true;
+        break;
+    case STEP_SESSION:
+        session_release(session);
+        break;
+    case STEP_MALFORMED:
+        break;
+    }
+}
+
+static bool take_lines(struct run_job *job)
+{
+    enum step_event event;
+
+    step_lines_noticed(&job->lines);
+    for (int i = 0; i < LINES_AT_ONCE; i++) {
+        if (!step_lines_next(&job->lines, &event))
+            return false;
+        take(job, event);
+    }
+    return true;
+}
+
+/* The number in a group of a match. */
+static bool read_group(const char *line, const regmatch_t *match, double *out_value)
+{
+    size_t length = (size_t)(match->rm_eo - match->rm_so);
+    char text[NUMBER_TEXT];
+
+    if (match->rm_so < 0 || length >= sizeof text)
+        return false;
+    memcpy(text, line + match->rm_so, length);
+    text[length] = '\0';
+    if (strcasecmp(text, "nan") == 0) {
+        *out_value = NAN;
+        return true;
+    }
+    return number_parse_double(text, out_value);
+}
+
+static void look_for_metric(struct run_job *job, const char *line)
+{
+    regmatch_t matches[3];
+    double epoch = (double)job->session->epoch + (job->zero_based ? 0.0 : 1.0), metric;
+    size_t groups = job->metric.re_nsub;
+
+    if (regexec(&job->metric, line, 3, matches, 0) != 0 || !read_group(line, &matches[groups], &metric))
+        return;
+    if (groups == 2 && (!read_group(line, &matches[1], &epoch) || !(epoch >= 0.0 && epoch < UINT32_MAX)))
+        return;
+    fly_session_evaluation_begin(job->session);
+    report(job, (uint32_t)epoch, metric);
+}
+
+static void look_at_output(void *state, const char *line)
+{
+    struct run_job *job = state;
+
+    if (job->has_metric)
+        look_for_metric(job, line);
+    job->oom_seen |= job->has_oom && regexec(&job->oom, line, 0, NULL, 0) == 0;
+}
+
+static void look_at_errors(void *state, const char *line)
+{
+    struct run_job *job = state;
+
+    job->oom_seen |= job->has_oom && regexec(&job->oom, line, 0, NULL, 0) == 0;
+}
+
+static capture_look *const looks[] = {look_at_output, look_at_errors};
+
+static bool pass_output(struct run_job *job)
+{
+    bool more = false;
+
+    for (size_t i = 0; i < sizeof looks / sizeof looks[0]; i++) {
+        bool again = true;
+
+        for (int n = 0; n < PIECES_AT_ONCE && again; n++)
+            again = capture_pass(&job->captures[i], looks[i], job);
+        more |= again;
+    }
+    return more;
+}
+
+/* One descriptor for all that the program may write to; -1 where one of them does not tell. */
+static int watch_all(struct run_job *job)
+{
+    const int sources[] = {step_lines_fd(&job->lines), capture_fd(&job->captures[0]),
+                           capture_fd(&job->captures[1])};
+    const bool needed[] = {job->lines.file >= 0, job->captures[0].open, job->captures[1].open};
+    int events = epoll_create1(EPOLL_CLOEXEC);
+
+    for (size_t i = 0; events >= 0 && i < sizeof sources / sizeof sources[0]; i++) {
+        struct epoll_event event = {.events = EPOLLIN};
+
+        if (needed[i] && (sources[i] < 0 || epoll_ctl(events, EPOLL_CTL_ADD, sources[i], &event) < 0)) {
+            close(events);
+            events = -1;
+        }
+    }
+    return events;
+}
+
+/* Kills what did not end in time; the program itself too, however it is blocked. */
+static void look_after_end(struct run_job *job)
+{
+    if (!job->ends || mono_elapsed_s(mono_now(), job->kill_at) > 0)
+        return;
+    process_tree_find(job->child->pid, &job->tree);
+    process_tree_signal(&job->tree, SIGKILL);
+    job->killed = true;
+    job->kill_at = mono_after_s(mono_now(), check_s);
+}
+
+static bool take_all(struct run_job *job)
+{
+    bool lines = take_lines(job), output = pass_output(job);
+
+    return lines || output;
+}
+
+/* What a try that ended left behind must not stand in the way of the next. */
+static void end_rest(struct run_job *job)
+{
+    struct timespec pause = {.tv_nsec = 20000000};
+    struct mono_time until = job->kill_at;
+
+    if (!job->ends)
+        return;
+    while (process_tree_lives(&job->tree) && mono_elapsed_s(mono_now(), until) > 0)
+        nanosleep(&pause, NULL);
+    process_tree_signal(&job->tree, SIGKILL);
+}
+
+void run_job_follow(struct run_job *job, struct child *child)
+{
+    bool more = false;
+
+    job->child = child;
+    job->ends = job->killed = job->all_epochs = job->oom_seen = job->zero_based = job->reported = false;
+    job->metric_now = NAN;
+    job->tree.count = 0;
+    job->events = watch_all(job);
+    for (;;) {
+        double wait_s = more ? 0.0 : job->events >= 0 ? check_s : ask_s;
+
+        if (child_wait_input(child, job->events, mono_after_s(mono_now(), wait_s)))
+            break;
+        child_guard_begin(child, never_turned);
+        more = take_all(job);
+        child_guard_end(child);
+        look_after_end(job);
+    }
+    while (take_lines(job))
+        ;
+    for (size_t i = 0; i < sizeof looks / sizeof looks[0]; i++)
+        capture_end(&job->captures[i], looks[i], job);
+    end_rest(job);
+    if (job->events >= 0)
+        close(job->events);
+    if (child->signals > 0)
+        close(child->signals);
+    job->child = NULL;
+}

@@ -1,0 +1,328 @@
+# SPDX-License-Identifier: Apache-2.0
+"""flyball run --job from outside, on emulated GPUs: which tries are made, how they end, and what is written down.
+
+usage: cli_run_job.py FLYBALL SOURCE_ROOT
+"""
+
+import json
+import os
+import pathlib
+import re
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+
+import tap
+from power_machine import CLEAN, DEFAULT_W, FLYBALL, HOME, LIBRARIES, WHERE, ended, gone, limits, machine, wait_for
+
+EXACT = ["--sensor", "exact", "--counter-period-ms", "0"]
+TRAINER = str(pathlib.Path(__file__).parent.resolve() / "job_trainer.py")
+STATE = HOME / "jobs"
+STORE = STATE / "flyball" / "store.sqlite"
+DEFINITION = ["--batch-sizes", "16,32,64", "--default-batch-size", "32", "--target-metric", "1", "--max-epochs", "12", "--objective",
+              "energy", "--leave-limits"]
+
+
+def fresh():
+    shutil.rmtree(STATE, ignore_errors=True)
+
+
+def command(*words, options=(), definition=tuple(DEFINITION), job="job", program=None):
+    return [FLYBALL, "run", "--job", job, "-i", "0", *WHERE, *definition, *options, "--", *(program or [sys.executable, TRAINER, "{batch_size}", *words])]
+
+
+def environment(**more):
+    return {**CLEAN, "XDG_STATE_HOME": str(STATE), **more}
+
+
+def run(*words, env=None, **keywords):
+    """The finished process, and what its document says of the recurrence."""
+    path = HOME / "report.json"
+    path.unlink(missing_ok=True)
+    keywords["options"] = [*keywords.get("options", ()), "--output", str(path)]
+    result = subprocess.run(command(*words, **keywords), env=environment(**(env or {})), cwd=HOME, capture_output=True, text=True, timeout=120,
+                            check=False)
+    document = json.loads(path.read_text()) if path.exists() else None
+    return result, document and document["recurrence"]
+
+
+def rows(query):
+    with sqlite3.connect(STORE) as store:
+        return store.execute(query).fetchall()
+
+
+def ends():
+    return [json.loads(body)["outcome"] for (body,) in rows("SELECT body FROM event WHERE kind = 'ended' ORDER BY number")]
+
+
+def tries(said):
+    return [(attempt["batch_size"], attempt["end"]) for attempt in said["tries"]]
+
+
+def test_words_and_variables():
+    fresh()
+    out = HOME / "starts"
+    out.unlink(missing_ok=True)
+    with machine(*EXACT, gpus=1):
+        first, said = run(f"out={out}", options=["--learning-rate", "0.1", "--seed", "100"], program=[
+            sys.executable, TRAINER, "{batch_size}", f"out={out}", "x={learning_rate}/{local_batch_size}/{seed}/{max_epochs}/{other}"])
+        tap.equal((first.returncode, tries(said)), (0, [(32, "reached")]), first.stderr)
+        again, _ = run(f"out={out}", definition=[], options=["--leave-limits"])
+        tap.equal(again.returncode, 0, again.stderr)
+    tap.equal(out.read_text().splitlines(), [
+        "TRIAL=1 ATTEMPT=1 TRY=0 BATCH_SIZE=32 LOCAL_BATCH_SIZE=32 LEARNING_RATE=0.1 SEED=101 MAX_EPOCHS=12",
+        "TRIAL=2 ATTEMPT=1 TRY=0 BATCH_SIZE=32 LOCAL_BATCH_SIZE=32 LEARNING_RATE=- SEED=3 MAX_EPOCHS=12"])
+    attempt = said["tries"][0]
+    tap.equal((said["job"], said["recurrence"], attempt["trial"], attempt["epochs"], attempt["metric"], attempt["last_try"], attempt["limit_w"],
+               attempt["ended_by_flyball"], said["log_unavailable"], said["kept_reports"]), ("job", 0, 1, 3, 1.0, True, None, True, None, 0))
+    tap.equal(attempt["energy_j"] > 50 * attempt["time_s"] > 0, True, attempt)
+    tap.contains(first.stderr, "job 'job', recurrence 1\n  try 1: trial 1, batch size 32, 3 epochs, metric 1, ")
+    tap.contains(first.stderr, ": target reached\n")
+
+
+def test_explores_and_starts_again():
+    """A batch size that never gets there is stopped, and the next try has a model."""
+    fresh()
+    seen, stopped = set(), 0
+    with machine(*EXACT, gpus=1):
+        for night in range(8):
+            result, said = run("epochs=16:0,32:4,64:6", options=["--tries", "4"])
+            tap.equal((result.returncode, said["tries"][-1]["end"], said["recurrence"]), (0, "reached", night), result.stderr)
+            seen |= {attempt["batch_size"] for attempt in said["tries"]}
+            stopped += sum(attempt["end"] in ("stopped", "not_reached") for attempt in said["tries"])
+            tap.equal(sum(attempt["end"] == "reached" for attempt in said["tries"]), 1)
+    tap.equal((seen, stopped > 0), ({16, 32, 64}, True))
+
+
+def test_crashes():
+    fresh()
+    with machine(*EXACT, gpus=1):
+        result, said = run("fail=32:crash,16:kill", options=["--tries", "3"])
+        tap.equal((result.returncode, [attempt["end"] for attempt in said["tries"]]), (3, ["crashed"] * 3), result.stderr)
+        tap.contains(result.stderr, ": failed, exit status 3\n")
+        result, said = run(program=["no-such-program"], options=["--tries", "3"])
+        tap.equal((result.returncode, len(said["tries"])), (127, 1), result.stderr)
+        tap.contains(result.stderr, "'no-such-program' cannot be run")
+        result, said = run(program=["true"], options=["--tries", "3"])
+        tap.equal((result.returncode, tries(said)), (0, [(32, "silent")]), result.stderr)
+        tap.contains(result.stderr, "it reported no epoch")
+        result, said = run(options=["--tries", "3"])
+        tap.equal((result.returncode, tries(said)), (0, [(32, "reached")]), result.stderr)
+    tap.equal(set(ends()), {"crashed", "reached"})
+
+
+def test_out_of_memory():
+    """Said by a line of errors, by status, or by the program: the batch size is not run again, nor a larger one."""
+    for how, options in (("memory", ["--oom-regex", "out of memory"]), ("status9", ["--oom-status", "9"]), ("line", [])):
+        options = [*options, "--beta", "inf"]
+        fresh()
+        with machine(*EXACT, gpus=1):
+            result, said = run(f"fail=32:{how},64:{how}", options=["--tries", "3", *options])
+            tap.equal((result.returncode, tries(said)), (0, [(32, "out_of_memory"), (16, "reached")]), result.stderr)
+            tap.equal("CUDA out of memory. Tried to allocate 2 GiB\n" in result.stderr, how == "memory", result.stderr)
+            for _ in range(3):
+                result, said = run(f"fail=32:{how},64:{how}", options=["--tries", "3", *options])
+                tap.equal((result.returncode, tries(said)), (0, [(16, "reached")]), result.stderr)
+        tap.equal(ends(), ["out_of_memory"] + ["reached"] * 4)
+
+
+def test_metric_on_standard_output():
+    """The output is passed on as it was written."""
+    for by, pattern in (("one", "accuracy ([0-9.]+)"), ("two", "Epoch ([0-9]+): .*accuracy ([0-9.]+)")):
+        fresh()
+        with machine(*EXACT, gpus=1):
+            result, said = run(f"by={by}", options=["--metric-regex", pattern])
+            tap.equal((result.returncode, tries(said), said["tries"][0]["epochs"]), (0, [(32, "reached")], 3), result.stderr)
+            lines = result.stdout.splitlines()
+            tap.equal(lines[0], {"one": "done, accuracy 0.333333", "two": "Epoch 1: loss 0.1, accuracy 0.333333"}[by])
+            tap.equal(lines[2][-1], "1")
+    with machine(*EXACT, gpus=1):
+        noise = "import sys; sys.stdout.buffer.write(bytes(range(256)) * 4000); sys.exit(5)"
+        result = subprocess.run(command(program=[sys.executable, "-c", noise], options=["--metric-regex", "accuracy (.*)"]), env=environment(),
+                                cwd=HOME, capture_output=True, timeout=60, check=False)
+        tap.equal((result.returncode, result.stdout == bytes(range(256)) * 4000), (5, True))
+
+
+def test_stubborn():
+    """What does not end at SIGTERM is killed after the grace, with what it started."""
+    fresh()
+    child = HOME / "child"
+    with machine(*EXACT, gpus=1):
+        result, said = run(f"stubborn={child}", options=["--grace", "0.3"])
+        tap.equal((result.returncode, tries(said)), (0, [(32, "reached")]), result.stderr)
+        wait_for(lambda: gone(int(child.read_text())), "what it started is gone")
+
+
+def test_all_epochs():
+    """A program that has all its epochs ends by itself, and may save its model."""
+    fresh()
+    marks = ["--batch-sizes", "16,32", "--default-batch-size", "32", "--max-epochs", "4", "--leave-limits", "--objective", "energy"]
+    with machine(*EXACT, gpus=1):
+        result, said = run("after=1", definition=marks)
+        tap.equal((result.returncode, tries(said), said["tries"][0]["epochs"], said["tries"][0]["ended_by_flyball"]), (0, [(32, "reached")], 4, False),
+                  result.stderr)
+        tap.contains(result.stderr, ": all epochs\n")
+        result, said = run(definition=marks, program=["env", "FLYBALL_MAX_EPOCHS=9", sys.executable, TRAINER, "{batch_size}"])
+        tap.equal((result.returncode, said["tries"][0]["epochs"], said["tries"][0]["ended_by_flyball"]), (0, 4, True), result.stderr)
+        fresh()
+        result, said = run("epochs=32:0,16:0,64:0", options=["--tries", "2"])
+        tap.equal((result.returncode, [attempt["end"] for attempt in said["tries"]]), (0, ["not_reached"] * 2), result.stderr)
+
+
+def test_somebody_else_starts_again():
+    """With --tries 0 a try that we ended exits with 75."""
+    fresh()
+    statuses = []
+    with machine(*EXACT, gpus=1):
+        for _ in range(8):
+            result, said = run("epochs=16:0,32:4,64:30", options=["--tries", "0"], env={"FLYBALL_RUN_ID": f"night {len(statuses)}"})
+            tap.equal((len(said["tries"]), result.returncode == 75), (1, said["tries"][0]["end"] != "reached"), result.stderr)
+            statuses.append(result.returncode)
+    tap.equal(set(statuses), {0, 75})
+
+
+def test_preempted():
+    """A signal from outside ends no trial: the same run goes on with it."""
+    fresh()
+    state = HOME / "checkpoint"
+    state.unlink(missing_ok=True)
+    with machine(*EXACT, gpus=1):
+        with subprocess.Popen(command("epochs=32:400", f"state={state}", definition=[*DEFINITION[:6], "--max-epochs", "400", "--objective", "energy"],
+                                      options=["--tries", "3"]), env=environment(FLYBALL_RUN_ID="one"), cwd=HOME, stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE, text=True) as process:
+            wait_for(lambda: state.exists() and int(state.read_text() or 0) >= 3, "some epochs are done")
+            process.send_signal(signal.SIGTERM)
+            status, _, talk = ended(process)
+            tap.equal(status, 128 + signal.SIGTERM, talk)
+            tap.contains(talk, "interrupted")
+        before = int(state.read_text())
+        result, said = run(f"epochs=32:{before + 2}", f"state={state}", definition=[], env={"FLYBALL_RUN_ID": "one"}, options=["--tries", "3"])
+        attempt = said["tries"][0]
+        tap.equal((result.returncode, attempt["trial"], attempt["attempt"], attempt["epochs"], len(said["tries"])), (0, 1, 2, before + 2, 1),
+                  result.stderr)
+    tap.equal(ends(), ["reached"])
+
+
+def test_killed():
+    """The program runs on; the next of the same run goes on with the trial, and the limit is back."""
+    fresh()
+    state = HOME / "checkpoint"
+    state.unlink(missing_ok=True)
+    with machine(*EXACT, gpus=1):
+        with subprocess.Popen(command("epochs=32:400", f"state={state}", definition=[*DEFINITION[:6], "--max-epochs", "40", "--objective", "energy"]),
+                              env=environment(FLYBALL_RUN_ID="one"), cwd=HOME, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+            wait_for(lambda: state.exists() and int(state.read_text() or 0) >= 3, "some epochs are done")
+            process.kill()
+        wait_for(lambda: int(state.read_text() or 0) == 40, "the program has done all its epochs")
+        wait_for(lambda: limits() == [DEFAULT_W], "the limit is back")
+        state.unlink()
+        result, said = run("epochs=32:5", definition=[], env={"FLYBALL_RUN_ID": "one"})
+        tap.equal((result.returncode, said["tries"][0]["trial"], said["tries"][0]["attempt"]), (0, 1, 2), result.stderr)
+
+
+def test_without_a_log():
+    """The default batch size, once said, and again only after a crash."""
+    fresh()
+    with machine(*EXACT, gpus=1):
+        result, said = run(options=["--store", str(HOME / "no" / "where.sqlite"), "--tries", "3"])
+        tap.equal((result.returncode, tries(said), said["tries"][0]["trial"]), (0, [(32, "reached")], None), result.stderr)
+        tap.equal(result.stderr.count("the job's log is not used: "), 1, result.stderr)
+        result, said = run("fail=32:crash", options=["--store", str(HOME / "no" / "where.sqlite"), "--tries", "2"])
+        tap.equal((result.returncode, tries(said)), (3, [(32, "crashed")] * 2), result.stderr)
+
+
+def test_disabled():
+    fresh()
+    out = HOME / "starts"
+    out.unlink(missing_ok=True)
+    result, said = run("epochs=32:0", f"out={out}", env={"FLYBALL_DISABLE": "1"})
+    tap.equal((result.returncode, said, STATE.exists(), out.read_text().split()[3]), (0, None, False, "BATCH_SIZE=32"), result.stderr)
+    result, said = run(env={"FLYBALL_DISABLE": "1"}, definition=[], program=["echo", "as it is"])
+    tap.equal((result.returncode, result.stdout), (0, "as it is\n"), result.stderr)
+    result, said = run(env={"FLYBALL_DISABLE": "1"}, definition=[])
+    tap.equal(result.returncode, 64, result.stderr)
+    tap.contains(result.stderr, "--default-batch-size has to be given")
+
+
+def test_a_session_inside():
+    """A program with a session of its own is one trial, not two, and is started again as it asks."""
+    digits = pathlib.Path(FLYBALL).parent / "examples" / "digits"
+    if not digits.exists():
+        raise tap.Skip("the example is not built")
+    fresh()
+    marks = ["--batch-sizes", "8,16,32,64,128,256", "--default-batch-size", "128", "--target-metric", "0.95", "--max-epochs", "100", "--beta", "3",
+             "--objective", "cost"]
+    with machine(*EXACT, gpus=1):
+        result, said = run(program=[str(digits), "1"], definition=marks, job="digits", options=["--tries", "3"],
+                           env={"LD_LIBRARY_PATH": os.path.abspath(LIBRARIES)})
+        tap.equal((result.returncode, tries(said)), (0, [(128, "session")]), result.stderr + result.stdout)
+        tap.contains(result.stdout, "trial 1: batch size 128, ")
+        tap.equal("not tuned" in result.stdout, False, result.stdout)
+    kinds = [kind for (kind,) in rows("SELECT kind FROM event ORDER BY number")]
+    tap.equal((kinds.count("proposed"), kinds.count("attempt"), kinds.count("ended"), kinds.count("epoch") >= 3), (1, 1, 1, True), kinds)
+
+
+def test_tunes_the_limit():
+    """From the steps that the program reports."""
+    fresh()
+    marks = DEFINITION[:-1]
+    train = [str(LIBRARIES / "flyball-emulator"), "train", "--gpu", "0", "--sample-ms", "0.01", "--step-ms", "5.5", "--batch-size", "256",
+             "--steps", "700", "--epochs", "2"]
+    script = f"{' '.join(train)} && echo 'epoch 2 metric 1' >&$FLYBALL_STEP_FD && sleep 60"
+    with machine(*EXACT, gpus=1):
+        result, said = run(definition=marks, program=["sh", "-c", script], options=["--profile-steps", "10", "--grace", "2", "--power-limits", "400,250"])
+        tap.equal((result.returncode, tries(said)), (0, [(32, "reached")]), result.stderr)
+        chosen = said["tries"][0]["limit_w"]
+        tap.equal((chosen, limits()), (250, [DEFAULT_W]), result.stderr)
+        (profile,) = rows("SELECT body FROM event WHERE kind = 'profiled'")
+        tap.equal(json.loads(profile[0])["limit_w"], chosen)
+
+
+def test_usage():
+    for options, piece in ((["--tries", "2"], "--tries is about --job without --tune"), (["--job", "j", "--tune", "--tries", "2"], "--job without --tune"),
+                           (["--job", "j", "--knob", "clock"], "--knob is about --tune"), (["--job", "j", "--batch-sizes", "1,2"], "a job is defined by"), (["--job", "j", *DEFINITION, "--metric-regex", "("], "bad value '('"),
+                           (["--job", "j", *DEFINITION, "--metric-regex", "x"], "one group, the metric"),
+                           (["--job", "j", *DEFINITION, "--finish-by", "soon"], "bad value 'soon'"),
+                           (["--job", "j", *DEFINITION, "--power-limits", "high"], "bad value 'high'"),
+                           (["--job", "j"], "there is no job 'j' yet"), (["--job", "j/k", *DEFINITION], "j/k")):
+        fresh()
+        with machine(gpus=1):
+            result = subprocess.run([FLYBALL, "run", *WHERE, *options, "--", "echo", "ran"], env=environment(), cwd=HOME, capture_output=True,
+                                    text=True, check=False)
+        tap.equal((result.returncode > 0, result.stdout), (True, ""), f"{options} {result.stderr}")
+        tap.contains(result.stderr, piece)
+    result = subprocess.run([FLYBALL, "run", *WHERE, "--job", "j", *DEFINITION, "--", "echo", "{learning_rate}"], env=environment(), cwd=HOME,
+                            capture_output=True, text=True, check=False)
+    tap.equal(result.returncode, 64)
+    tap.contains(result.stderr, "give it with --learning-rate")
+
+
+def test_none_without_a_model():
+    """Fifty nights of out of memory, crashes, stops and preemption; each is submitted until it is through."""
+    fresh()
+    nights = 12 if os.environ.get("FLYBALL_TEST_QUICK") else 50
+    models, faults = 0, 0
+    words = ["epochs=16:9,32:2,64:2", "fail=64:memory", "luck=crash:8,kill:4,preempt:4"]
+    options = ["--tries", "20", "--oom-regex", "CUDA out of memory", "--grace", "2", "--beta", "3"]
+    with machine(*EXACT, gpus=1):
+        for night in range(nights):
+            for _ in range(20):
+                result, said = run(*words, options=options, env={"FLYBALL_RUN_ID": f"night {night}"})
+                tap.equal(said["log_unavailable"], None, result.stderr)
+                faults += sum(attempt["end"] != "reached" for attempt in said["tries"])
+                if said["tries"][-1]["end"] != "interrupted":
+                    break
+            tap.equal((result.returncode, said["tries"][-1]["end"]), (0, "reached"), result.stderr)
+            models += 1
+    print(f"# {models} models, {faults} faults on the way", flush=True)
+    tap.equal((models, faults > nights / 10), (nights, True))
+    outcomes = ends()
+    tap.equal(outcomes.count("reached"), nights)
+
+
+if "address" in tap.sanitizers(FLYBALL) or "thread" in tap.sanitizers(FLYBALL):
+    os.environ["FLYBALL_TEST_QUICK"] = "1"
+tap.main(globals())

@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What `flyball run --job` reads: lines of a program, times to finish by, its output on the way. */
+#include "test.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "cli/finish_time.h"
+#include "cli/run_capture.h"
+#include "train/step_lines.h"
+
+static void test_lines(void **state)
+{
+    static const struct {
+        const char *line;
+        enum step_event event;
+        uint32_t epoch;
+        double metric;
+    } cases[] = {
+        {"", STEP_BEGIN, 0, 0},
+        {"step 3", STEP_BEGIN, 0, 0},
+        {"sessions", STEP_BEGIN, 0, 0},
+        {"epoch 3", STEP_EPOCH_BEGIN, 0, 0},
+        {"epoch end", STEP_EPOCH_END, 0, 0},
+        {"epoch 3 metric 0.61", STEP_REPORT, 3, 0.61},
+        {"epoch 0 metric -1e-3", STEP_REPORT, 0, -1e-3},
+        {"epoch 4294967295 metric nan", STEP_REPORT, UINT32_MAX, NAN},
+        {"epoch 4294967296 metric 1", STEP_MALFORMED, 0, 0},
+        {"epoch 3 metric", STEP_MALFORMED, 0, 0},
+        {"epoch 3 metric inf", STEP_MALFORMED, 0, 0},
+        {"epoch 3 metric 0.6 ", STEP_MALFORMED, 0, 0},
+        {"epoch  3", STEP_MALFORMED, 0, 0},
+        {"epoch", STEP_MALFORMED, 0, 0},
+        {"epoch three", STEP_MALFORMED, 0, 0},
+        {"epoch 3 loss 0.6", STEP_MALFORMED, 0, 0},
+        {"session", STEP_SESSION, 0, 0},
+        {"out of memory", STEP_OUT_OF_MEMORY, 0, 0},
+        {"a\x01z", STEP_MALFORMED, 0, 0},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct step_report report = {.epoch = 77, .metric = 77.0};
+        enum step_event event = step_line_event(cases[i].line, strlen(cases[i].line), &report);
+
+        if (event != cases[i].event)
+            fail_msg("'%s' is %d, expected %d", cases[i].line, (int)event, (int)cases[i].event);
+        if (event != STEP_REPORT) {
+            assert_int_equal(report.epoch, 77);
+            continue;
+        }
+        assert_int_equal(report.epoch, cases[i].epoch);
+        if (isnan(cases[i].metric))
+            assert_true(isnan(report.metric));
+        else
+            check_double(report.metric, cases[i].metric);
+    }
+}
+
+/* From Tuesday 2026-11-10T12:00 universal time. */
+static void test_finish_times(void **state)
+{
+    static const int64_t now_s = 1794312000;
+    static const struct {
+        const char *text;
+        int64_t after_s; /* now; 0: refused */
+    } cases[] = {
+        {"12:01", 60},
+        {"12:00", 86400},
+        {"07:30", 70200},
+        {"2026-11-10T13:00", 3600},
+        {"2026-11-10 13:00:05", 3605},
+        {"2026-11-10T13:00Z", 3600},
+        {"24:00", 0},
+        {"7:30", 0},
+        {"12:60", 0},
+        {"12-01", 0},
+        {"2026-02-30T12:00", 0},
+        {"2026-13-01T12:00", 0},
+        {"2026-11-10", 0},
+        {"2026-11-10T13:00:60", 0},
+        {"2026-11-10T13:00+01:00", 0},
+        {"", 0},
+        {"tomorrow", 0},
+    };
+
+    (void)state;
+    setenv("TZ", "UTC", 1);
+    tzset();
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        int64_t then_s = -1;
+        bool read = finish_time_parse(cases[i].text, now_s, &then_s);
+
+        if (read != (cases[i].after_s != 0) || (read && then_s != now_s + cases[i].after_s))
+            fail_msg("'%s' is %s, %lld s from now; expected %lld", cases[i].text, read ? "read" : "refused",
+                     (long long)(then_s - now_s), (long long)cases[i].after_s);
+    }
+}
+
+static void note(void *state, const char *line)
+{
+    char *lines = state;
+
+    strncat(lines, line, 200);
+    strncat(lines, "|", 2);
+}
+
+/* What is written comes out as it was, and its lines are seen; a last one without end too. */
+static void test_capture(void **state)
+{
+    static const char text[] = "one\nbar 1\rbar 2\r\n\n\ntwo\xff\nlast";
+    char lines[1024] = "", copy[64] = "";
+    struct run_capture capture;
+    int ends[2], own;
+
+    (void)state;
+    assert_int_equal(pipe(ends), 0);
+    own = dup(ends[1]);
+    assert_int_equal(capture_open(&capture, own, NULL), 0);
+    capture_put(&capture);
+    assert_int_equal(write(own, text, sizeof text - 1), sizeof text - 1);
+    capture_take_back(&capture);
+    assert_true(capture_pass(&capture, note, lines));
+    assert_false(capture_pass(&capture, note, lines));
+    assert_string_equal(lines, "one|bar 1|bar 2|two\xff|");
+    capture_end(&capture, note, lines);
+    assert_string_equal(lines, "one|bar 1|bar 2|two\xff|last|");
+    assert_int_equal(read(ends[0], copy, sizeof copy), sizeof text - 1);
+    assert_string_equal(copy, text);
+    capture_close(&capture);
+    capture_close(&capture);
+    close(own);
+    close(ends[0]);
+    close(ends[1]);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_lines),
+        cmocka_unit_test(test_finish_times),
+        cmocka_unit_test(test_capture),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
