@@ -230,14 +230,14 @@ static int run_recurrence(const struct cli_call *call, char *const *arguments, s
     int result;
 
     run_job_reserve(&run->job);
-    result = open_meter(call, run, out_error);
+    result = metered_devices_open(call, &run->devices, out_error);
     if (result < 0)
         return result;
     begin(run, arguments);
-    result = run_job_tries(&run->job, arguments, run->variable, run->meter, &child, out_error);
+    result = run_job_tries(&run->job, arguments, run->variable, run->devices.meter, &child, out_error);
     end(run);
-    if (run->opened)
-        leftovers_repair(call, &run->list, LEFTOVERS_AFTER_GUARD);
+    if (run->devices.opened)
+        leftovers_repair(call, &run->devices.list, LEFTOVERS_AFTER_GUARD);
     run->result.arguments = arguments;
     run->result.status = run->job.status;
     run->result.signal = run->job.status == 0 ? 0 : child.signal;
@@ -246,9 +246,7 @@ static int run_recurrence(const struct cli_call *call, char *const *arguments, s
         program_say_not_run(call, arguments[0], child.exec_errno, child.status);
     if (result == 0)
         report(call, run);
-    fly_meter_close(run->meter);
-    if (run->opened)
-        device_list_close(&run->list);
+    metered_devices_close(&run->devices);
     if (result == 0)
         child_follow(&child);
     return result;
