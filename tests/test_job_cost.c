@@ -138,11 +138,72 @@ static void test_warm(void **state)
     job_fixture_close(&fixture);
 }
 
+/* A policy that cannot write its state down is folded anew by each process, and decides alike. */
+static void test_without_slots(void **state)
+{
+    struct batch_policy bare = batch_policy_grid;
+    const struct batch_policy *const plugins[] = {&bare, NULL};
+    struct job_definition definition = job_fixture_definition("bare"), grid = job_fixture_definition("grid");
+    struct job_question question = job_fixture_question("bare");
+    struct job_fixture fixture;
+    struct job_registered registered;
+    struct job_list list;
+    struct arena arena;
+    struct fly_error error;
+
+    (void)state;
+    bare.name = "bare-grid";
+    bare.save = NULL;
+    bare.load = NULL;
+    definition.policy = bare.name;
+    grid.policy = "grid";
+    job_fixture_open(&fixture);
+    check_fails(fixture.jobs.backend->define(fixture.jobs.self, &definition, &registered, &error), FLY_EUSAGE,
+                error, "no policy 'bare-grid'");
+    fixture.options.plugins = plugins;
+    job_fixture_reopen(&fixture);
+    job_fixture_define(&fixture, &definition);
+    job_fixture_define(&fixture, &grid);
+    for (int i = 0; i < 40; i++) {
+        const struct job_local *local;
+        struct job_proposal one, other;
+        uint64_t before;
+
+        job_fixture_reopen(&fixture);
+        local = fixture.jobs.self;
+        before = local->events_read;
+        question.job = "bare";
+        job_fixture_train(&fixture, &question, 1, 1000 + i, 10, 0.95, &one);
+        /* Whole: the definition, and four events a trial. */
+        assert_int_equal(local->events_read - before, 1 + 4 * (uint64_t)i);
+        question.job = "grid";
+        job_fixture_train(&fixture, &question, 1, 1000 + i, 10, 0.95, &other);
+        assert_int_equal(one.batch_size, other.batch_size);
+        check_double(one.limit_w, other.limit_w);
+    }
+    /* A process without the plug-in cannot tell what to do, and says so. */
+    fixture.options.plugins = NULL;
+    job_fixture_reopen(&fixture);
+    question.job = "bare";
+    check_fails(
+        fixture.jobs.backend->propose(fixture.jobs.self, &question, &(struct job_proposal){0}, &error),
+        FLY_EUNSUPPORTED, error, "no policy 'bare-grid'");
+    arena_init(&arena, 1 << 20);
+    check_fine(fixture.jobs.backend->list(fixture.jobs.self, &arena, &list, &error), error);
+    assert_int_equal(list.count, 2);
+    check_contains(list.jobs[0].trouble, "no policy 'bare-grid'");
+    assert_null(list.jobs[1].trouble);
+    assert_int_equal(list.jobs[1].trials, 40);
+    arena_deinit(&arena);
+    job_fixture_close(&fixture);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_cost),
         cmocka_unit_test(test_warm),
+        cmocka_unit_test(test_without_slots),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -284,7 +284,9 @@ struct job_ended {
 /* Stands in a list. */
 struct job_summary {
     const char *name;
-    const char *policy;
+    const char *
+        trouble; /* why its log cannot be understood here, and all but dates and events is unknown; or NULL */
+    const char *policy; /* "" then */
     uint64_t trials, recurrences, running, events;
     int64_t made_us, changed_us;
 };

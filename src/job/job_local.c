@@ -210,6 +210,24 @@ static int list_one(void *context, const struct store_job *job, struct fly_error
     return listing->jobs[listing->count++].name != NULL ? 0 : error_no_memory(out_error);
 }
 
+/* One job that nobody here understands, a plug-in's or a newer version's, does not hide the others. */
+static int summarize(struct job_summary *summary, int code, const struct job_state *state,
+                     const struct fly_error *trouble, struct arena *arena, struct fly_error *out_error)
+{
+    summary->policy = "";
+    if (code == FLY_EUNSUPPORTED || code == FLY_EDATA) {
+        summary->trouble = arena_strdup(arena, trouble->text);
+        return summary->trouble != NULL ? 0 : error_no_memory(out_error);
+    }
+    if (code < 0)
+        return error_set(out_error, code, "%s", trouble->text);
+    summary->policy = arena_strdup(arena, state->definition.policy);
+    summary->trials = state->trials;
+    summary->recurrences = state->recurrences;
+    summary->running = count_running(state);
+    return summary->policy != NULL ? 0 : error_no_memory(out_error);
+}
+
 static int local_list(void *self, struct arena *arena, struct job_list *out_list, struct fly_error *out_error)
 {
     struct job_local *local = self;
@@ -219,19 +237,15 @@ static int local_list(void *self, struct arena *arena, struct job_list *out_list
 
     for (size_t i = 0; i < listing.count && code == 0; i++) {
         struct job_summary *summary = &listing.jobs[i];
-        struct job_state *state;
+        struct job_state *state = NULL;
+        struct fly_error trouble = {.code = 0};
 
-        code = local_look(local, summary->name, &state, out_error);
+        code = local_look(local, summary->name, &state, &trouble);
         if (code == FLY_ENOTFOUND) { /* removed meanwhile */
             code = 0;
             continue;
         }
-        if (code < 0)
-            break;
-        summary->policy = arena_strdup(arena, state->definition.policy);
-        summary->trials = state->trials;
-        summary->recurrences = state->recurrences;
-        summary->running = count_running(state);
+        code = summarize(summary, code, state, &trouble, arena, out_error);
         listing.jobs[kept++] = *summary;
     }
     if (code == 0)
