@@ -11,7 +11,7 @@ import signal
 import subprocess
 
 import tap
-from power_machine import (CLEAN, DEFAULT_W, EMULATOR, FLYBALL, HOME, KNOBS, LIBRARIES, PROMISED_S, back_within, emulator,
+from power_machine import (CLEAN, DEFAULT_W, EMULATOR, FLYBALL, HOME, KNOBS, LIBRARIES, PROMISED_S, WHERE, back_within, emulator,
                            ended, gone, guard_of, kill_program, limits, machine, wait_for)
 
 TUNE = pathlib.Path(FLYBALL).parent / "examples" / "tune"
@@ -89,6 +89,20 @@ def test_without_a_guard():
         output = run(3, {"FLYBALL_GUARD": str(HOME / "no-guard")})
         tap.contains(output, "not tuned (no knob): the guard '" + str(HOME / "no-guard"))
         tap.equal(limits(), [DEFAULT_W])
+
+
+def test_under_a_command_that_tunes():
+    """The training's own hooks report to it, and it alone turns the limit."""
+    if not TUNE.exists():
+        raise tap.Skip("the example is not built")
+    with machine(gpus=1):
+        result = subprocess.run([FLYBALL, "run", "--tune", "--objective", "time", "-i", "0", *WHERE, "--", str(TUNE), "700", str(STEP_MS)],
+                                env=ENVIRONMENT, cwd=HOME, capture_output=True, text=True, timeout=60, check=False)
+        tap.equal((result.returncode, limits()), (0, [DEFAULT_W]), result.stderr)
+        tap.contains(result.stdout, "not tuned (steered): the command around this program tunes")
+        tap.contains(result.stderr, "    400 W  5.")
+        tap.contains(result.stderr, "GPU 0: 400 W again")
+        tap.equal("unknown variable" in result.stderr, False, result.stderr)
 
 
 def test_disabled_and_without_gpus():

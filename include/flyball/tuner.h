@@ -54,6 +54,9 @@
  * alone, and call the same hooks at the same steps; `all_reduce` joins them. The
  * energy of all is summed, and time is that of the slowest. Not thread-safe. After
  * fork the child's copy is inert. With FLYBALL_DISABLE=1 nothing is ever turned.
+ *
+ * Under `flyball run --tune` and `flyball profile`, which say so by FLYBALL_STEP_FD, the
+ * hooks of rank 0 report epochs and steps to that command, and turn nothing themselves.
  */
 struct fly_tuner;
 
@@ -154,6 +157,7 @@ enum fly_tuner_reason {
     FLY_TUNER_ALL_REDUCE, /* it failed */
     FLY_TUNER_OTHER_RANK, /* stopped, and says why in its own report */
     FLY_TUNER_NO_KNOB,    /* the GPUs are not ours to turn; the text says why, and what would help */
+    FLY_TUNER_STEERED, /* never began: a program around this one tunes by the steps that are reported to it */
 };
 
 /* "goes on", "set failed", ...; static storage. */

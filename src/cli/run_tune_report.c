@@ -95,7 +95,7 @@ static void put_points(const struct run_tune *tune, struct buffer *out)
                       fly_tuner_knob_unit(tune->turned), point->time_s * ms_per_s,
                       point->power_w * point->time_s);
         if (isfinite(point->energy_error))
-            buffer_printf(out, " ± %.0f %%", point->energy_error * percent);
+            buffer_printf(out, " %s %.0f %%", amount_plus_minus(), point->energy_error * percent);
         buffer_printf(out, " for a step, %.4g W drawn%s\n", point->power_w,
                       point->bound == FLY_TUNER_UNBOUND ? "; it never bound" : "");
     }

@@ -3,7 +3,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -242,4 +244,33 @@ void step_lines_close(struct step_lines *lines)
     if (lines->file >= 0)
         close(lines->file);
     lines->notice = lines->file = -1;
+}
+
+int step_lines_given(void)
+{
+    const char *value = getenv(STEP_VARIABLE);
+    char *end;
+    long fd = value != NULL ? strtol(value, &end, 10) : -1;
+    int flags;
+
+    if (value == NULL || end == value || *end != '\0' || fd < 0 || fd > INT_MAX)
+        return -1;
+    flags = fcntl((int)fd, F_GETFL);
+    return flags >= 0 && (flags & O_ACCMODE) != O_RDONLY ? (int)fd : -1;
+}
+
+void step_line_write(int fd, const char *format, ...)
+{
+    char line[STEP_LINE_MAX + 1];
+    int saved = errno, length;
+    va_list arguments;
+
+    va_start(arguments, format);
+    length = vsnprintf(line, sizeof line, format, arguments);
+    va_end(arguments);
+    if (length < 0 || length > STEP_LINE_MAX)
+        return;
+    line[length] = '\n';
+    if (write(fd, line, (size_t)length + 1) < 0)
+        errno = saved;
 }

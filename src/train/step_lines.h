@@ -85,6 +85,12 @@ off_t step_lines_end(const struct step_lines *lines);
 
 void step_lines_close(struct step_lines *lines);
 
+/* The other end, in the program: the descriptor that the variable names, -1 for none that can be written. */
+int step_lines_given(void);
+
+/* Writes a line there, its end added. What cannot be written is not: the program goes on. */
+__attribute__((format(printf, 2, 3))) void step_line_write(int fd, const char *format, ...);
+
 /*
  * What a line of text without its end says. Malformed: too long, control characters, or
  * another line that begins with "epoch". `out_report` is filled by a STEP_REPORT alone.

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "meter/fork_guard.h"
+#include "train/step_lines.h"
 #include "train/tuner_choice.h"
 
 /* Shares of a window beyond which heat or an outside brake spoils it. */
@@ -405,6 +406,8 @@ static int step(struct fly_tuner *tuner)
 
     if (tuner->forks != fork_generation())
         return FLY_ESTATE;
+    if (tuner->step_fd >= 0)
+        step_line_write(tuner->step_fd, "step");
     if (tuner->state == FLY_TUNER_STOPPED)
         return 0;
     if (tuner->state == FLY_TUNER_SETTLED) {
@@ -437,7 +440,11 @@ int fly_tuner_step_begin(struct fly_tuner *tuner)
 
 int fly_tuner_epoch_begin(struct fly_tuner *tuner)
 {
-    return tuner->forks == fork_generation() ? 0 : FLY_ESTATE;
+    if (tuner->forks != fork_generation())
+        return FLY_ESTATE;
+    if (tuner->step_fd >= 0)
+        step_line_write(tuner->step_fd, "epoch %llu", (unsigned long long)++tuner->epochs_reported);
+    return 0;
 }
 
 int fly_tuner_epoch_end(struct fly_tuner *tuner)
@@ -446,6 +453,8 @@ int fly_tuner_epoch_end(struct fly_tuner *tuner)
 
     if (tuner->forks != fork_generation())
         return FLY_ESTATE;
+    if (tuner->step_fd >= 0)
+        step_line_write(tuner->step_fd, "epoch end");
     if (tuner->state == FLY_TUNER_STOPPED)
         return 0;
     if (tuner->state == FLY_TUNER_SETTLED) {

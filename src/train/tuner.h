@@ -71,6 +71,8 @@ struct fly_tuner {
     enum fly_tuner_state state;
     enum fly_tuner_reason reason;
     uint64_t forks;
+    int step_fd; /* where steps are reported to the command that tunes in place of this one; -1: nowhere */
+    uint64_t epochs_reported;
     struct fly_tuner_options options; /* with defaults filled in; its pointers to text are not valid */
     const struct clock *clock;
     struct fly_device_energy *energies; /* for the meter, one for each device; owned */

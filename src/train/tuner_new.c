@@ -8,13 +8,14 @@
 #include "base/error.h"
 #include "meter/fork_guard.h"
 #include "train/own_knobs.h"
+#include "train/step_lines.h"
 #include "train/tuner.h"
 
 static const char *const reason_names[] = {
     "goes on",   "disabled",  "set failed", "unreadable", "foreign change", "no figure",
-    "no choice", "no memory", "all-reduce", "other rank", "no knob",
+    "no choice", "no memory", "all-reduce", "other rank", "no knob",        "steered",
 };
-_Static_assert(sizeof reason_names / sizeof reason_names[0] == FLY_TUNER_NO_KNOB + 1, "a name for each");
+_Static_assert(sizeof reason_names / sizeof reason_names[0] == FLY_TUNER_STEERED + 1, "a name for each");
 
 static const char *const mark_names[] = {
     "not measured", "valid", "not honoured", "hot", "braked", "no energy",
@@ -23,7 +24,7 @@ _Static_assert(sizeof mark_names / sizeof mark_names[0] == FLY_TUNER_NO_ENERGY +
 
 const char *fly_tuner_reason_name(enum fly_tuner_reason reason)
 {
-    return (unsigned)reason <= FLY_TUNER_NO_KNOB ? reason_names[reason] : "unknown";
+    return (unsigned)reason <= FLY_TUNER_STEERED ? reason_names[reason] : "unknown";
 }
 
 const char *fly_tuner_mark_name(enum fly_tuner_mark mark)
@@ -311,6 +312,54 @@ static bool is_disabled(void)
     return value != NULL && strcmp(value, "1") == 0;
 }
 
+static struct fly_tuner *make(const struct fly_tuner_options *options, const struct clock *clock)
+{
+    struct fly_tuner *tuner = calloc(1, sizeof *tuner);
+
+    if (tuner == NULL)
+        return NULL;
+    tuner->options = *options;
+    fill_defaults(&tuner->options);
+    tuner->clock = clock;
+    tuner->forks = fork_generation();
+    tuner->step_fd = -1;
+    tuner->cost.known = true;
+    tuner->report.searches = 1;
+    tuner->report.slowdown = tuner->report.step_time_s = tuner->report.noise = NAN;
+    tuner->start_limit_w = tuner->standing_w = NAN;
+    return tuner;
+}
+
+static void leave_alone(struct fly_tuner *tuner, enum fly_tuner_reason reason, const char *text)
+{
+    tuner->state = FLY_TUNER_STOPPED;
+    tuner->reason = reason;
+    tuner->quiet_steps = UINT64_MAX;
+    tuner->report.searches = 0;
+    copy_text(tuner->report.text, sizeof tuner->report.text, text);
+}
+
+/* One that only reports: the command around this program has the GPUs, and sets their limit. */
+static int new_steered(const struct fly_tuner_options *options, int fd, struct fly_tuner **out_tuner,
+                       struct fly_error *out_error)
+{
+    int code = check_options(options, out_error);
+    struct fly_tuner *tuner;
+
+    if (code < 0)
+        return code;
+    tuner = make(options, &clock_real);
+    if (tuner == NULL)
+        return error_no_memory(out_error);
+    leave_alone(tuner, FLY_TUNER_STEERED, "the command around this program tunes; its report says how");
+    if (options->rank == 0) {
+        tuner->step_fd = fd;
+        tuner->quiet_steps = 0;
+    }
+    *out_tuner = tuner;
+    return 0;
+}
+
 int tuner_new(const struct fly_tuner_options *options, const struct clock *clock,
               struct fly_tuner **out_tuner, struct fly_error *out_error)
 {
@@ -319,25 +368,13 @@ int tuner_new(const struct fly_tuner_options *options, const struct clock *clock
 
     if (code < 0)
         return code;
-    tuner = calloc(1, sizeof *tuner);
+    tuner = make(options, clock != NULL ? clock : &clock_real);
     if (tuner == NULL)
         return error_no_memory(out_error);
-    tuner->options = *options;
-    fill_defaults(&tuner->options);
-    tuner->clock = clock != NULL ? clock : &clock_real;
-    tuner->forks = fork_generation();
-    tuner->cost.known = true;
-    tuner->report.searches = 1;
-    tuner->report.slowdown = tuner->report.step_time_s = tuner->report.noise = NAN;
-    tuner->start_limit_w = tuner->standing_w = NAN;
-    if (is_disabled()) {
-        tuner->state = FLY_TUNER_STOPPED;
-        tuner->reason = FLY_TUNER_DISABLED;
-        tuner->quiet_steps = UINT64_MAX;
-        copy_text(tuner->report.text, sizeof tuner->report.text, "FLYBALL_DISABLE is set");
-    } else {
+    if (is_disabled())
+        leave_alone(tuner, FLY_TUNER_DISABLED, "FLYBALL_DISABLE is set");
+    else
         code = set_up(tuner, options, out_error);
-    }
     if (code < 0) {
         fly_tuner_free(tuner);
         return code;
@@ -359,6 +396,10 @@ const struct profile_key *tuner_key(const struct fly_tuner *tuner)
 int fly_tuner_new(const struct fly_tuner_options *options, struct fly_tuner **out_tuner,
                   struct fly_error *out_error)
 {
+    int fd = step_lines_given();
+
+    if (fd >= 0 && !is_disabled())
+        return new_steered(options, fd, out_tuner, out_error);
     return tuner_new(options, NULL, out_tuner, out_error);
 }
 
