@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Makes a session, and closes it. */
-#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,11 +11,9 @@
 #include "meter/identity.h"
 #include "train/run_variables.h"
 #include "train/session.h"
+#include "train/step_lines.h"
 
 static const double wait_usual_s = 5.0, beat_usual_s = 60.0;
-
-/* The line by which `flyball run --job` learns that the program speaks for itself. */
-static const char session_line[] = "session\n";
 
 static bool is_disabled(void)
 {
@@ -156,15 +153,10 @@ static void open_meter(struct fly_session *session)
 /* Says to `flyball run --job` around it that a session reports, so that nobody does twice. */
 static void announce(const struct fly_session *session)
 {
-    const char *value = getenv("FLYBALL_STEP_FD");
-    char *end;
-    long fd = value != NULL ? strtol(value, &end, 10) : -1;
+    int fd = step_lines_given();
 
-    if (!session->inside || session->options.rank != 0 || value == NULL || *value == '\0' || *end != '\0' ||
-        fd < 3 || fd > INT32_MAX)
-        return;
-    if (write((int)fd, session_line, sizeof session_line - 1) < 0)
-        errno = 0;
+    if (session->inside && session->options.rank == 0 && fd >= 0)
+        step_line_write(fd, "session");
 }
 
 static void open_link(struct fly_session *session, const struct session_parts *parts)
