@@ -20,6 +20,9 @@
 
 enum { SEEDS_MAX = 100000, MEMORY_MAX = 64 << 20 };
 
+/* The order is that of campaign_plan.in_order. */
+static const char *const orders[] = {"drawn", "recorded", NULL};
+
 static const struct cli_option options[] = {
     SIM_OPTIONS_TRACES,
     SIM_OPTIONS_POLICY,
@@ -45,6 +48,17 @@ static const struct cli_option options[] = {
      .help =
          "Made-up drift of the epochs needed: the optimum moves slowly (shift), jumps at half time (jump) or "
          "swings (sine), or all batch sizes need 1.8 times as many from half time on (level)."},
+    {.name = "order",
+     .type = CLI_CHOICE,
+     .placeholder = "HOW",
+     .choices = orders,
+     .default_text = "drawn",
+     .help =
+         "Which recorded run a training turns out to be: drawn at random, or the next of its batch size as "
+         "they were recorded, to repeat the history that 'flyball job export' wrote."},
+    {.name = "overlapping",
+     .type = CLI_FLAG,
+     .help = "Let the policy reckon with recurrences that overlap, as it does for live jobs."},
     SIM_OPTION_ETA,
     SIM_OPTIONS_SEARCH,
     SIM_OPTIONS_RUN,
@@ -68,6 +82,9 @@ struct sim_job {
 
 static struct campaign_plan make_plan(struct sim_job *sim, const struct cli_call *call)
 {
+    struct policy_parameters parameters = sim_policy_parameters(&sim->policies, call);
+
+    parameters.overlapping = cli_flag(call, "overlapping");
     return (struct campaign_plan){
         .workloads = sim->workloads.items,
         .workload_count = sim->workloads.count,
@@ -76,8 +93,9 @@ static struct campaign_plan make_plan(struct sim_job *sim, const struct cli_call
         .seeds = sim->seeds,
         .seed_count = sim->seed_count,
         .recurrences = cli_set(call, "recurrences") ? (uint64_t)cli_integer(call, "recurrences") : 0,
+        .in_order = cli_choice(call, "order") == 1,
         .drift = (enum drift_kind)cli_choice(call, "drift"),
-        .parameters = sim_policy_parameters(&sim->policies, call),
+        .parameters = parameters,
         .threads = sim_run_threads(call),
         .thread_begun = plugin_crash_thread,
         .tries = cli_set(call, "tries") ? sim_run_sink : NULL,

@@ -51,6 +51,7 @@ static int run_unit(void *context, struct crew_unit *unit, struct fly_error *out
         .policy = policy->policy != NULL ? policy->policy : &batch_policy_fixed,
         .parameters = plan->parameters,
         .recurrences = work->campaign->recurrences[w],
+        .in_order = plan->in_order,
         .drift = plan->drift == DRIFT_NONE ? NULL : &work->campaign->drifts[w],
         .curve = plan->curves ? &work->campaign->curves[unit->number] : NULL,
         .cancelled = crew_given_up,

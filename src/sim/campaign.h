@@ -29,6 +29,7 @@ struct campaign_plan {
     const uint32_t *seeds;
     size_t seed_count;
     uint64_t recurrences; /* of each job; 0 for the published number of its workload */
+    bool in_order;        /* of the recorded runs; else they are drawn */
     enum drift_kind drift;
     struct policy_parameters parameters; /* the seed is filled in */
     unsigned threads;                    /* as in crew.h */

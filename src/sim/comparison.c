@@ -142,7 +142,12 @@ int comparison_run(const struct comparison_plan *plan, struct comparison *out_co
     race.policy.job.environment.drift = race.baseline.job.environment.drift = plan->drift;
     race.policy.job.observer = plan->observer;
     race.policy.job.observer_context = plan->observer_context;
-    code = run_race(&race, &comparison, out_error);
+    if (plan->in_order)
+        code = recurring_in_order(&race.policy.job, out_error);
+    if (code == 0 && plan->in_order)
+        code = recurring_in_order(&race.baseline.job, out_error);
+    if (code == 0)
+        code = run_race(&race, &comparison, out_error);
     if (code == 0)
         *out_comparison = comparison;
     recurring_deinit(&race.baseline.job);

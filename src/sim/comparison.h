@@ -40,6 +40,7 @@ struct comparison_plan {
     const struct batch_policy *policy;
     struct policy_parameters parameters;
     uint64_t recurrences;         /* >= 1 */
+    bool in_order;                /* of the recorded runs; else they are drawn */
     const struct drift *drift;    /* NULL: none; the optimum then follows it */
     recurring_observer *observer; /* of the policy's tries, or NULL */
     void *observer_context;

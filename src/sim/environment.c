@@ -23,6 +23,8 @@ uint32_t environment_draw_path(struct environment *environment, uint64_t recurre
     uint32_t count = environment->workload->batches[batch].path_count;
     struct philox philox;
 
+    if (environment->taken != NULL)
+        return environment->taken[batch]++ % count;
     if (environment->generator == GENERATOR_NUMPY)
         return numpy_random_choice(&environment->random, count);
     /* Each batch size has a stream of its own; stream 0 is the policies'. */
@@ -41,6 +43,8 @@ double environment_target_epoch(struct environment *environment, const struct tr
         return order->epoch_cap > 0 ? environment->world->train(environment->world->context, order) : NAN;
     if (environment->drift != NULL)
         factor = drift_factor(environment->drift, order->recurrence, order->batch);
+    if (environment->taken != NULL && order->epoch_cap == 0) /* refused: no run is used up */
+        return NAN;
     *out_path = environment_draw_path(environment, order->recurrence, order->try_number, order->batch);
     return environment->workload->batches[order->batch].path_epochs[*out_path] * factor;
 }

@@ -44,6 +44,8 @@ struct environment {
     struct philox_key key;
     struct numpy_random random;
     const struct drift *drift;          /* NULL: none */
+    uint32_t *taken;                    /* [batch] recorded runs used up: each training is the next one, in
+                                           the file's order, and after the last the first; NULL: drawn */
     const struct training_world *world; /* NULL: the recorded runs answer */
 };
 
@@ -60,7 +62,7 @@ struct training {
 void environment_init(struct environment *environment, const struct workload *workload, const char *job,
                       uint32_t seed, enum generator generator);
 
-/* Draws the recorded run of this training: an index below its batch size's path_count. */
+/* The recorded run of this training, drawn or the next: an index below its batch size's path_count. */
 uint32_t environment_draw_path(struct environment *environment, uint64_t recurrence, uint32_t try_number,
                                size_t batch);
 

@@ -22,6 +22,16 @@ int recurring_init(struct recurring *job, const struct workload *workload, const
     return code;
 }
 
+int recurring_in_order(struct recurring *job, struct fly_error *out_error)
+{
+    uint32_t *taken = arena_alloc(&job->arena, job->workload->spec.batch_count, sizeof taken[0]);
+
+    if (taken == NULL)
+        return error_no_memory(out_error);
+    job->environment.taken = taken;
+    return 0;
+}
+
 void recurring_deinit(struct recurring *job)
 {
     decider_deinit(&job->decider);

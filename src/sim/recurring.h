@@ -71,6 +71,9 @@ int recurring_init(struct recurring *job, const struct workload *workload, const
 
 void recurring_deinit(struct recurring *job);
 
+/* Trainings are the recorded runs in the file's order, not drawn. Before the first recurrence. FLY_ENOMEM. */
+int recurring_in_order(struct recurring *job, struct fly_error *out_error);
+
 /*
  * Runs one recurrence. FLY_EEXHAUSTED when the job ends before its target was
  * reached: a result, not a fault; its tries were observed, and the sums are
