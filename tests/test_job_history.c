@@ -323,7 +323,7 @@ static int to_file(void *context, const char *bytes, size_t count, struct fly_er
 
 static void export_to(char train_path[FIXTURE_PATH_MAX + 64], char power_path[FIXTURE_PATH_MAX + 64])
 {
-    struct job_trace_sinks sinks = {to_file, NULL, to_file, NULL};
+    struct job_trace_sinks sinks = {.train = to_file, .power = to_file};
     struct fly_error error;
     FILE *train, *power;
 

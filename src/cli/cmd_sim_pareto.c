@@ -111,10 +111,24 @@ static int show(const struct cli_call *call, const struct pareto_result *result,
     return code == 0 ? pareto_report_emit(call, result, out_error) : code;
 }
 
+static const char basis[] =
+    "time and energy to the target are expected values over the recorded runs, from one "
+    "measurement of power and epoch time for each batch size and power limit";
+
 static int run_on(const struct cli_call *call, const struct sim_workloads *workloads,
                   const struct fly_objective *objective, struct fly_error *out_error)
 {
-    struct pareto_result result = {.workload = &workloads->items[0], .objective = *objective};
+    const struct pareto_source source = {
+        .schema = "flyball.sim.pareto/1",
+        .subject_key = "workload",
+        .place_key = "traces",
+        .place = cli_text(call, "traces"),
+        .from = "the traces in",
+        .basis = basis,
+        .picture_from = "the recorded runs",
+    };
+    struct pareto_result result = {
+        .workload = &workloads->items[0], .objective = *objective, .source = &source};
     struct operating_points points;
     struct arena arena;
     int code = check_one(workloads, call, out_error);

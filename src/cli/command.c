@@ -10,15 +10,34 @@
 
 enum { COMMANDS_MAX = 64, WORDS_TEXT_MAX = 64 };
 
+/* Whether the command has an option of its own in the place of a common one. */
+static bool replaces(const struct cli_command *command, const struct cli_option *common)
+{
+    for (size_t i = 0; i < command->option_count; i++) {
+        if (strcmp(command->options[i].name, common->name) == 0)
+            return true;
+    }
+    return false;
+}
+
 size_t command_option_count(const struct cli_command *command)
 {
-    return command->option_count + cli_common_option_count;
+    size_t count = command->option_count;
+
+    for (size_t i = 0; i < cli_common_option_count; i++)
+        count += !replaces(command, &cli_common_options[i]);
+    return count;
 }
 
 const struct cli_option *command_option(const struct cli_command *command, size_t index)
 {
-    return index < command->option_count ? &command->options[index]
-                                         : &cli_common_options[index - command->option_count];
+    size_t common = 0, at = command->option_count;
+
+    if (index < command->option_count)
+        return &command->options[index];
+    for (; at < index || replaces(command, &cli_common_options[common]); common++)
+        at += !replaces(command, &cli_common_options[common]);
+    return &cli_common_options[common];
 }
 
 static bool name_equals(const char *known, const char *name, size_t length)

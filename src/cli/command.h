@@ -120,7 +120,8 @@ extern const struct cli_program flyball_program;
 extern const struct cli_option cli_common_options[];
 extern const size_t cli_common_option_count;
 
-/* The options of a command: its own first, then the common ones. */
+/* The options of a command: its own first, then the common ones, but for those that its own replace by name.
+ */
 size_t command_option_count(const struct cli_command *command);
 const struct cli_option *command_option(const struct cli_command *command, size_t index);
 

@@ -45,6 +45,15 @@ static const struct cli_command *const commands[] = {
     &cmd_record,
     &cmd_selftest,
     &cmd_demo,
+    &cmd_job_list,
+    &cmd_job_show,
+    &cmd_job_history,
+    &cmd_job_why,
+    &cmd_job_pareto,
+    &cmd_job_set,
+    &cmd_job_delete,
+    &cmd_job_export,
+    &cmd_job_import,
     &cmd_sim_job,
     &cmd_sim_group,
     &cmd_sim_pareto,
@@ -59,6 +68,7 @@ static const struct cli_command *const commands[] = {
 
 static const struct cli_group groups[] = {
     {"power", "power limits of GPUs, set and turned back"},
+    {"job", "recurring jobs: what was observed, chosen and saved"},
     {"sim", "simulated jobs, replayed from recorded traces"},
     {"config", "settings and where they come from"},
     {NULL, NULL},

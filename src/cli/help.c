@@ -98,7 +98,9 @@ static void put_command(const struct page *page, const struct cli_command *comma
     for (size_t i = 0; i < CLI_PARAGRAPHS_MAX && command->paragraphs[i] != NULL; i++)
         put_paragraph(page, command->paragraphs[i]);
     put_options(page, "Options:", command->options, command->option_count);
-    put_options(page, "Options of every command:", cli_common_options, cli_common_option_count);
+    put_heading(page, "Options of every command:");
+    for (size_t i = command->option_count; i < command_option_count(command); i++)
+        put_option(page, command_option(command, i));
     if (command->exit_status != NULL) {
         put_heading(page, "Exit status:");
         buffer_puts(page->out, "  ");

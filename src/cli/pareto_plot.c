@@ -207,9 +207,8 @@ static int draw(struct picture *picture, struct atomic_file *file, struct fly_er
     snprintf(y, sizeof y, "expected energy to the target (%s)", picture->energy.name);
     snprintf(title, sizeof title, "%.80s on %.40s: energy and time of each batch size and power limit",
              workload->job.name, workload->gpu);
-    snprintf(description, sizeof description,
-             "%zu points, %zu of them on the frontier, from the recorded runs. %s%s%s.",
-             picture->result->points->count, picture->frontier.count,
+    snprintf(description, sizeof description, "%zu points, %zu of them on the frontier, from %s. %s%s%s.",
+             picture->result->points->count, picture->frontier.count, picture->result->source->picture_from,
              panel.note_count > 0 ? notes[0].text : "", panel.note_count > 1 ? "; " : "",
              panel.note_count > 1 ? notes[1].text : "");
     return chart_commit(&chart, file, out_error);

@@ -32,10 +32,6 @@ enum {
 };
 static const struct table_column mark_column = {"mark", "", TABLE_TEXT, 0};
 
-static const char basis[] =
-    "time and energy to the target are expected values over the recorded runs, from one "
-    "measurement of power and epoch time for each batch size and power limit";
-
 static const char *const objective_names[] = {
     [FLY_OBJECTIVE_ENERGY] = "energy",
     [FLY_OBJECTIVE_TIME] = "time",
@@ -72,6 +68,13 @@ static const struct fly_operating_point *default_point(const struct pareto_resul
     return &result->points->points[result->points->default_point];
 }
 
+static const char *why_left_out(const struct pareto_result *result, enum left_out_reason reason)
+{
+    const char *const *texts = result->source->left_out;
+
+    return texts != NULL ? texts[reason] : left_out_text(reason);
+}
+
 /* Why the default is no point: the reason for which its batch size is left out. */
 static const char *default_unknown(const struct pareto_result *result)
 {
@@ -79,9 +82,10 @@ static const char *default_unknown(const struct pareto_result *result)
 
     for (size_t i = 0; i < result->points->left_out_count; i++) {
         if (result->points->left_out[i].batch_size == spec->batches[spec->default_batch].size)
-            return left_out_text(result->points->left_out[i].reason);
+            return why_left_out(result, result->points->left_out[i].reason);
     }
-    return "it is not in the traces";
+    return result->source->left_out != NULL ? "its highest power limit was not measured"
+                                            : "it is not in the traces";
 }
 
 /* -- Rows -- */
@@ -176,27 +180,28 @@ static json_t *objective_document(const struct pareto_result *result)
     return document;
 }
 
-static json_t *left_out_document(const struct operating_points *points)
+static json_t *left_out_document(const struct pareto_result *result)
 {
+    const struct operating_points *points = result->points;
     json_t *list = json_array();
 
     for (size_t i = 0; i < points->left_out_count; i++)
         json_array_append_new(list, json_pack("{s:I, s:s}", "batch_size",
                                               (json_int_t)points->left_out[i].batch_size, "reason",
-                                              left_out_text(points->left_out[i].reason)));
+                                              why_left_out(result, points->left_out[i].reason)));
     return list;
 }
 
-static void add_members(struct table *table, const struct cli_call *call, const struct pareto_result *result)
+static void add_members(struct table *table, const struct pareto_result *result)
 {
-    table_member(table, "workload", json_string(result->workload->job.name));
+    table_member(table, result->source->subject_key, json_string(result->workload->job.name));
     table_member(table, "gpu", json_string(result->workload->gpu));
-    table_member(table, "traces", json_string(cli_text(call, "traces")));
-    table_member(table, "basis", json_string(basis));
+    table_member(table, result->source->place_key, json_string(result->source->place));
+    table_member(table, "basis", json_string(result->source->basis));
     table_member(table, "objective", objective_document(result));
     table_member(table, "default", default_document(result));
     table_member(table, "chosen", point_document(result, result->chosen));
-    table_member(table, "left_out_batch_sizes", left_out_document(result->points));
+    table_member(table, "left_out_batch_sizes", left_out_document(result));
 }
 
 /* -- For people -- */
@@ -245,11 +250,12 @@ static void put_default(struct buffer *text, const struct pareto_result *result)
         buffer_printf(text, "whose time and energy are not known: %s.\n", default_unknown(result));
 }
 
-static void put_left_out(struct buffer *text, const struct operating_points *points)
+static void put_left_out(struct buffer *text, const struct pareto_result *result)
 {
+    const struct operating_points *points = result->points;
     for (size_t i = 0; i < points->left_out_count; i++)
         buffer_printf(text, "Left out: batch %u, since %s.\n", points->left_out[i].batch_size,
-                      left_out_text(points->left_out[i].reason));
+                      why_left_out(result, points->left_out[i].reason));
 }
 
 static void put_heading(struct buffer *text, const struct pareto_result *result)
@@ -266,32 +272,26 @@ static void put_heading(struct buffer *text, const struct pareto_result *result)
                   result->objective.eta);
 }
 
-static int emit_text(const struct cli_call *call,
-                     void (*put)(struct buffer *, const struct cli_call *, const struct pareto_result *),
+static int emit_text(const struct cli_call *call, void (*put)(struct buffer *, const struct pareto_result *),
                      const struct pareto_result *result, struct fly_error *out_error)
 {
     struct buffer text;
     int code;
 
     buffer_init(&text, TEXT_MAX);
-    put(&text, call, result);
+    put(&text, result);
     code = text.error < 0 ? error_no_memory(out_error) : cli_emit_text(call, text.data, out_error);
     buffer_deinit(&text);
     return code;
 }
 
-static void put_head(struct buffer *text, const struct cli_call *call, const struct pareto_result *result)
-{
-    (void)call;
-    put_heading(text, result);
-}
-
-static void put_tail(struct buffer *text, const struct cli_call *call, const struct pareto_result *result)
+static void put_tail(struct buffer *text, const struct pareto_result *result)
 {
     put_choice(text, result);
     put_default(text, result);
-    put_left_out(text, result->points);
-    buffer_printf(text, "From the traces in %s: %s.\n", cli_text(call, "traces"), basis);
+    put_left_out(text, result);
+    buffer_printf(text, "From %s %s: %s.\n", result->source->from, result->source->place,
+                  result->source->basis);
 }
 
 int pareto_report_emit(const struct cli_call *call, const struct pareto_result *result,
@@ -305,13 +305,13 @@ int pareto_report_emit(const struct cli_call *call, const struct pareto_result *
     for (int i = 0; i < SHARED_COUNT; i++)
         shown[i] = columns[i];
     shown[SHARED_COUNT] = mark_column;
-    table = for_people ? table_new("flyball.sim.pareto/1", shown, SHARED_COUNT + 1)
-                       : table_new("flyball.sim.pareto/1", columns, COLUMN_COUNT);
+    table = for_people ? table_new(result->source->schema, shown, SHARED_COUNT + 1)
+                       : table_new(result->source->schema, columns, COLUMN_COUNT);
     add_rows(table, result, cli_flag(call, "all"), for_people);
     if (!for_people)
-        add_members(table, call, result);
+        add_members(table, result);
     if (for_people)
-        code = emit_text(call, put_head, result, out_error);
+        code = emit_text(call, put_heading, result, out_error);
     if (code == 0)
         code = cli_emit_table(call, table, out_error);
     if (code == 0 && for_people)

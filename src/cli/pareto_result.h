@@ -9,14 +9,27 @@
 #include "sim/operating_points.h"
 #include "sim/workload.h"
 
+/* Where the figures of a frontier come from: a recorded job's traces, or a live job's log. */
+struct pareto_source {
+    const char *schema;          /* "flyball.sim.pareto/1" */
+    const char *subject_key;     /* of the job's name in documents: "workload" */
+    const char *place_key;       /* of where the figures stand: "traces" */
+    const char *place;           /* the directory, or the store's address */
+    const char *from;            /* "the traces in" */
+    const char *basis;           /* what the figures are: a clause */
+    const char *picture_from;    /* "the recorded runs" */
+    const char *const *left_out; /* a clause for each reason; NULL: left_out_text */
+};
+
 /*
- * What `flyball sim pareto` found, and its two forms: the report and the
- * picture. All is borrowed.
+ * What `flyball sim pareto` or `flyball job pareto` found, and its two forms: the
+ * report and the picture. All is borrowed.
  */
 struct pareto_result {
     const struct workload *workload;
     const struct operating_points *points; /* at least one */
     struct fly_objective objective;
+    const struct pareto_source *source;
     size_t chosen; /* among the points */
 };
 
@@ -27,7 +40,7 @@ bool pareto_default_known(const struct pareto_result *result);
 enum { PARETO_TEXT_MAX = 128 };
 void pareto_objective_text(const struct pareto_result *result, char *text);
 
-/* The frontier, or with --all every point, as table, JSON ("flyball.sim.pareto/1") or CSV. */
+/* The frontier, or with --all every point, as table, JSON or CSV. */
 int pareto_report_emit(const struct cli_call *call, const struct pareto_result *result,
                        struct fly_error *out_error);
 

@@ -14,6 +14,7 @@ enum { TRACE_MEMORY_MAX = 1 << 30, TEXT_MAX = 64 << 20 };
 struct tracing {
     const struct job_history *history;
     size_t machine;
+    bool chosen_only;
     bool *profiled; /* per batch size: its profile went into the power file */
     struct buffer train, power;
 };
@@ -27,10 +28,16 @@ static size_t index_of(const struct job_definition *definition, uint32_t batch_s
     return at;
 }
 
+bool job_reason_chosen(enum reason reason)
+{
+    return reason != REASON_CONTROL && reason != REASON_PINNED && reason != REASON_NO_TARGET;
+}
+
 static bool tells(const struct tracing *tracing, const struct job_row *row)
 {
-    return row->machine == tracing->machine && !row->running && outcome_observed(row->outcome) &&
-           row->stop != JOB_STOP_DEADLINE && row->epochs > 0;
+    return row->machine == tracing->machine && (!tracing->chosen_only || job_reason_chosen(row->reason)) &&
+           !row->running && outcome_observed(row->outcome) && row->stop != JOB_STOP_DEADLINE &&
+           row->epochs > 0;
 }
 
 static int write_train(struct tracing *tracing, struct fly_error *out_error)
@@ -64,9 +71,11 @@ static void write_power(struct tracing *tracing, uint32_t batch_size, double lim
                         double power_w)
 {
     char limit[NUMBER_TEXT_MAX], time[NUMBER_TEXT_MAX], power[NUMBER_TEXT_MAX];
+    double gpus = tracing->history->machines[tracing->machine].gpu_count;
 
     buffer_printf(&tracing->power, "%s,any,%u,any,%s,%s,%s\n", tracing->history->definition.name, batch_size,
-                  number_format(limit_w, limit), number_format(epoch_s, time), number_format(power_w, power));
+                  number_format(limit_w, limit), number_format(epoch_s, time),
+                  number_format(power_w / gpus, power));
 }
 
 /* A profile, if it counts epochs and was the first of its batch size. */
@@ -185,7 +194,7 @@ int job_export_trace(const struct jobs *jobs, const char *job, size_t machine,
                      const struct job_trace_sinks *sinks, struct fly_error *out_error)
 {
     struct job_history history;
-    struct tracing tracing = {.history = &history, .machine = machine};
+    struct tracing tracing = {.history = &history, .machine = machine, .chosen_only = sinks->chosen_only};
     struct arena arena;
     int code;
 

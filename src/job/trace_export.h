@@ -10,16 +10,21 @@
  * "any".
  *
  *     train   a row per trial that tells what its batch size costs; target_epoch is `nan`
- *             when the target was not reached
+ *             when the target was not reached; with `chosen_only` those that the policy
+ *             chose, in whose order `flyball sim job --order recorded` takes them
  *     power   the profiles, per epoch; where a batch size has none that counts epochs,
- *             the means of its trials at each power limit
+ *             the means of its trials at each power limit; power is that of one GPU
  */
 struct job_trace_sinks {
     job_sink *train;
     void *train_context;
     job_sink *power;
     void *power_context;
+    bool chosen_only; /* leaves out what the policy had no say in: controls and pinned trials */
 };
+
+/* Whether the policy had a say in a trial. */
+bool job_reason_chosen(enum reason reason);
 
 /* FLY_ENOTFOUND without such a machine or without a trial that tells anything. */
 int job_export_trace(const struct jobs *jobs, const char *job, size_t machine,

@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A job: its definition, what holds now, and what it saves. */
+#include <math.h>
+
+#include "cli/commands.h"
+#include "cli/job_show.h"
+#include "cli/job_view.h"
+#include "job/definition.h"
+
+enum { TEXT_MAX = 1 << 20 };
+
+static const struct cli_option options[] = {JOB_OPTION_STORE};
+
+/* A row for each kind of hardware. */
+static const struct table_column columns[] = {
+    {"hardware", "hardware", TABLE_INTEGER, 0},
+    {"gpu_model", "GPU", TABLE_TEXT, 0},
+    {"gpu_count", "GPUs", TABLE_INTEGER, 0},
+    {"gpu_memory_bytes", "memory", TABLE_INTEGER, 0},
+    {"world_size", "ranks", TABLE_INTEGER, 0},
+    {"baseline_runs", "baseline runs", TABLE_INTEGER, 0},
+    {"baseline_energy_j", "energy (J)", TABLE_REAL, 0},
+    {"baseline_energy_spread", "spread", TABLE_REAL, 3},
+    {"baseline_time_s", "time (s)", TABLE_REAL, 1},
+    {"baseline_metric", "metric", TABLE_REAL, 4},
+    {"baseline_newest", "newest", TABLE_TEXT, 0},
+    {"tuned_runs", "tuned runs", TABLE_INTEGER, 0},
+    {"tuned_energy_j", "energy (J)", TABLE_REAL, 0},
+    {"tuned_energy_spread", "spread", TABLE_REAL, 3},
+    {"tuned_time_s", "time (s)", TABLE_REAL, 1},
+    {"tuned_metric", "metric", TABLE_REAL, 4},
+    {"tuned_newest", "newest", TABLE_TEXT, 0},
+    {"interleaved", "interleaved", TABLE_INTEGER, 0},
+    {"energy_saving_percent", "energy saved %", TABLE_REAL, 1},
+    {"energy_saving_low_percent", "from %", TABLE_REAL, 1},
+    {"energy_saving_high_percent", "to %", TABLE_REAL, 1},
+    {"time_saving_percent", "time saved %", TABLE_REAL, 1},
+    {"time_saving_low_percent", "from %", TABLE_REAL, 1},
+    {"time_saving_high_percent", "to %", TABLE_REAL, 1},
+    {"cost_saving_percent", "cost saved %", TABLE_REAL, 1},
+    {"cost_saving_low_percent", "from %", TABLE_REAL, 1},
+    {"cost_saving_high_percent", "to %", TABLE_REAL, 1},
+    {"searching_recurrences", "searching", TABLE_INTEGER, 0},
+    {"exploration_energy_j", "exploration (J)", TABLE_REAL, 0},
+    {"paid_off_since_recurrence", "paid off since", TABLE_INTEGER, 0},
+};
+
+static const char not_known[] =
+    "it takes three runs of the default at the highest limit, and three of what was chosen";
+
+static void add_hardware(struct table *table, const struct job_history *history, size_t at)
+{
+    const struct job_machine *machine = &history->machines[at];
+
+    table_add_integer(table, (int64_t)at + 1);
+    table_add_text(table, machine->gpu_model);
+    table_add_integer(table, machine->gpu_count);
+    if (machine->gpu_memory_bytes > 0)
+        table_add_integer(table, (int64_t)machine->gpu_memory_bytes);
+    else
+        table_add_unavailable(table, NULL, "nobody said");
+    table_add_integer(table, machine->world_size);
+}
+
+static void add_group(struct table *table, const struct saving_group *group)
+{
+    char date[JOB_DATE_MAX];
+
+    table_add_integer(table, (int64_t)group->runs);
+    job_view_add_number(table, group->mean_energy_j, "there is no such run");
+    job_view_add_number(table, group->spread, "there are no two such runs");
+    job_view_add_number(table, group->mean_time_s, "there is no such run");
+    job_view_add_number(table, group->mean_metric, "not every such run has one");
+    if (group->newest_us > 0)
+        table_add_text(table, job_view_date(group->newest_us, date));
+    else
+        table_add_unavailable(table, NULL, "there is no such run");
+}
+
+static void add_saving(struct table *table, const struct saving *saving)
+{
+    job_view_add_number(table, 100.0 * saving->saving, not_known);
+    job_view_add_number(table, 100.0 * saving->low, not_known);
+    job_view_add_number(table, 100.0 * saving->high, not_known);
+}
+
+static void add_searching(struct table *table, const struct job_savings *savings)
+{
+    table_add_integer(table, (int64_t)savings->searching);
+    job_view_add_number(table, savings->exploration_j, not_known);
+    if (savings->paid_off)
+        table_add_integer(table, (int64_t)savings->paid_off_at);
+    else
+        table_add_unavailable(table, NULL, savings->known ? "it has not paid off yet" : not_known);
+}
+
+struct showing {
+    struct job_view view;
+    struct job_shown shown;
+    struct job_savings *savings; /* as the machines */
+};
+
+static void add_members(struct table *table, const struct job_shown *shown)
+{
+    table_member(table, "job", json_string(shown->definition.name));
+    table_member(table, "recurrences", json_integer((json_int_t)shown->recurrences));
+    table_member(table, "trials", json_integer((json_int_t)shown->trials));
+    table_member(table, "running", json_integer((json_int_t)shown->running));
+    table_member(table, "events", json_integer((json_int_t)shown->events));
+    table_member(table, "definition", definition_to_json(&shown->definition));
+    table_member(table, "objective", objective_to_json(&shown->objective));
+    table_member(table, "control_every", json_integer(shown->control_every));
+    if (shown->pin_batch_size == 0)
+        table_member(table, "pin", json_null());
+    else
+        table_member(table, "pin",
+                     json_pack("{s:I, s:o}", "batch_size", (json_int_t)shown->pin_batch_size, "power_limit_w",
+                               isnan(shown->pin_limit_w) ? json_null() : json_real(shown->pin_limit_w)));
+}
+
+static int emit_text(const struct cli_call *call, const struct showing *showing, struct fly_error *out_error)
+{
+    struct buffer text;
+    int code;
+
+    buffer_init(&text, TEXT_MAX);
+    job_show_text(&showing->shown, &showing->view.history, showing->savings, &text);
+    code = text.error < 0 ? error_no_memory(out_error) : cli_emit_text(call, text.data, out_error);
+    buffer_deinit(&text);
+    return code;
+}
+
+static int emit_rows(const struct cli_call *call, const struct showing *showing, struct fly_error *out_error)
+{
+    struct table *table = table_new("flyball.job.show/1", columns, sizeof columns / sizeof columns[0]);
+    int code;
+
+    for (size_t i = 0; i < showing->view.history.machine_count; i++) {
+        const struct job_savings *savings = &showing->savings[i];
+
+        add_hardware(table, &showing->view.history, i);
+        add_group(table, &savings->baseline);
+        add_group(table, &savings->tuned);
+        table_add_integer(table, savings->interleaved);
+        add_saving(table, &savings->energy);
+        add_saving(table, &savings->time);
+        add_saving(table, &savings->cost);
+        add_searching(table, savings);
+    }
+    add_members(table, &showing->shown);
+    code = cli_emit_table(call, table, out_error);
+    table_free(table);
+    return code;
+}
+
+/* What holds now, and what each machine's trials say. */
+static int look(struct showing *showing, struct fly_error *out_error)
+{
+    struct job_view *view = &showing->view;
+    int code =
+        view->jobs.backend->show(view->jobs.self, view->name, &view->arena, &showing->shown, out_error);
+
+    showing->savings = arena_alloc(&view->arena, view->history.machine_count + 1, sizeof showing->savings[0]);
+    if (code == 0 && showing->savings == NULL)
+        code = error_no_memory(out_error);
+    for (size_t i = 0; i < view->history.machine_count && code == 0; i++)
+        code = job_savings_of(&view->history, i, &showing->savings[i], out_error);
+    return code;
+}
+
+static int job_show_run(const struct cli_call *call, struct fly_error *out_error)
+{
+    struct showing showing;
+    int code = job_view_read(call, &showing.view, out_error);
+
+    if (code != 0)
+        return code;
+    code = look(&showing, out_error);
+    if (code == 0)
+        code = cli_format(call) == TABLE_FORMAT_TABLE ? emit_text(call, &showing, out_error)
+                                                      : emit_rows(call, &showing, out_error);
+    job_view_close(&showing.view);
+    return code;
+}
+
+const struct cli_command cmd_job_show = {
+    .words = "job show",
+    .summary = "show a recurring job and what it saves",
+    .paragraphs =
+        {"Shows what the job is, what is wanted of it now, and for each kind of hardware what it saves "
+         "against "
+         "the default batch size at the highest power limit, with a 95 % interval: measured, never assumed. "
+         "Below three runs of the default, or of what is chosen now, the saving is not yet known; 'flyball "
+         "job "
+         "set JOB --control-every N' makes the job measure the default now and then.",
+         "Where runs of the default stand among others, each is compared with the recurrences around it, so "
+         "that slow changes of data or machines are not taken for savings. What searching took is stated "
+         "apart, "
+         "and since which recurrence it has paid off."},
+    .options = options,
+    .option_count = sizeof options / sizeof options[0],
+    .operands = "JOB",
+    .operand_maximum = 1,
+    .examples = {{"flyball job show digits", "show a job"},
+                 {"flyball job show digits --format json", "tell a program about it"}},
+    .run = job_show_run,
+};

@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <inttypes.h>
+#include <math.h>
+
+#include "cli/amount.h"
+#include "cli/job_show.h"
+#include "cli/job_view.h"
+
+static void put_definition(struct buffer *text, const struct job_shown *shown)
+{
+    const struct job_definition *definition = &shown->definition;
+
+    buffer_printf(text,
+                  "Job '%s', policy %s: %" PRIu64 " recurrence%s in %" PRIu64 " trial%s, %" PRIu64
+                  " running.\nBatch sizes ",
+                  definition->name, definition->policy, shown->recurrences,
+                  shown->recurrences == 1 ? "" : "s", shown->trials, shown->trials == 1 ? "" : "s",
+                  shown->running);
+    for (size_t i = 0; i < definition->batch_count; i++)
+        buffer_printf(text, "%s%u%s", i > 0 ? ", " : "", definition->batch_sizes[i],
+                      definition->batch_sizes[i] == definition->default_batch_size ? " (default)" : "");
+    if (definition->target == JOB_NO_TARGET)
+        buffer_printf(text, "; %u epochs, no target: only the power limit is chosen.\n",
+                      definition->max_epochs);
+    else
+        buffer_printf(text, "; a metric of at %s %g within %u epochs%s.\n",
+                      definition->target == JOB_AT_LEAST ? "least" : "most", definition->target_metric,
+                      definition->max_epochs, definition->trains_on ? ", and training goes on after it" : "");
+}
+
+static void put_wishes(struct buffer *text, const struct job_shown *shown)
+{
+    char objective[JOB_HARDWARE_TEXT_MAX];
+
+    buffer_printf(text, "Chosen for: %s.", job_view_objective(&shown->objective, objective));
+    if (shown->definition.target != JOB_NO_TARGET && isfinite(shown->definition.beta))
+        buffer_printf(text, " A try is stopped at %g times the least cost.", shown->definition.beta);
+    buffer_puts(text, "\n");
+    if (shown->pin_batch_size > 0 && isnan(shown->pin_limit_w))
+        buffer_printf(text, "Pinned: batch size %u at its profile's best limit.\n", shown->pin_batch_size);
+    else if (shown->pin_batch_size > 0)
+        buffer_printf(text, "Pinned: batch size %u at %g W.\n", shown->pin_batch_size, shown->pin_limit_w);
+    if (shown->control_every > 0)
+        buffer_printf(text, "Each %u recurrences one runs the default, to measure what is saved.\n",
+                      shown->control_every);
+}
+
+static void put_baseline(struct buffer *text, const struct saving_group *baseline)
+{
+    char energy[AMOUNT_MAX], time[AMOUNT_MAX], share[AMOUNT_MAX], date[JOB_DATE_MAX];
+
+    if (baseline->runs == 0)
+        return;
+    buffer_printf(text, "  Default, measured in %zu run%s: %s and %s on average", baseline->runs,
+                  baseline->runs == 1 ? "" : "s",
+                  amount_energy(baseline->mean_energy_j, NAN, amount_plus_minus(), energy),
+                  amount_time(baseline->mean_time_s, time));
+    if (isfinite(baseline->spread))
+        buffer_printf(text, ", energies differ by %s", amount_share(baseline->spread, share));
+    buffer_printf(text, "; the newest on %s.\n", job_view_date(baseline->newest_us, date));
+}
+
+static void put_change(struct buffer *text, const struct saving *saving, const char *what)
+{
+    double sign = saving->saving < 0.0 ? -100.0 : 100.0;
+    double one = sign * saving->low, other = sign * saving->high;
+
+    buffer_printf(text, "%.1f %% %s %s (%.1f to %.1f %%)", sign * saving->saving,
+                  saving->saving < 0.0 ? "more" : "less", what, fmin(one, other), fmax(one, other));
+}
+
+static void put_saving(struct buffer *text, const struct job_savings *savings)
+{
+    if (!savings->known) {
+        buffer_printf(
+            text,
+            "  Saving: not yet known; it takes %d runs of the default at the highest limit, and there "
+            "%s %zu; and as many that were chosen for use, and there %s %zu.\n",
+            JOB_SAMPLES_MIN, savings->baseline.runs == 1 ? "is" : "are", savings->baseline.runs,
+            savings->tuned.runs == 1 ? "is" : "are", savings->tuned.runs);
+        if (savings->baseline.runs < JOB_SAMPLES_MIN)
+            buffer_puts(text,
+                        "  'flyball job set JOB --control-every 10' lets the job measure the default.\n");
+        return;
+    }
+    buffer_puts(text, "  Saving: ");
+    put_change(text, &savings->energy, "energy");
+    buffer_puts(text, ", ");
+    put_change(text, &savings->time, "time");
+    buffer_puts(text, savings->interleaved
+                          ? "; 95 % intervals, from each run of the default and those around it.\n"
+                          : "; 95 % intervals, from the runs of both, whenever they were.\n");
+    if (savings->energy.low <= 0.0 && savings->energy.high >= 0.0)
+        buffer_puts(text, "  Whether any energy is saved cannot be told from chance.\n");
+}
+
+static void put_searching(struct buffer *text, const struct job_savings *savings)
+{
+    char energy[AMOUNT_MAX];
+
+    if (savings->searching > 0 && isfinite(savings->exploration_j))
+        buffer_printf(text,
+                      "  Searching: %zu recurrence%s, which took %s %s than as many of the chosen ones.\n",
+                      savings->searching, savings->searching == 1 ? "" : "s",
+                      amount_energy(fabs(savings->exploration_j), NAN, amount_plus_minus(), energy),
+                      savings->exploration_j >= 0.0 ? "more" : "less");
+    else if (savings->searching > 0)
+        buffer_printf(text, "  Searching: %zu recurrence%s; what that took beyond others is not known.\n",
+                      savings->searching, savings->searching == 1 ? "" : "s");
+    if (savings->known && savings->paid_off)
+        buffer_printf(text,
+                      "  Paid off: since recurrence %" PRIu64
+                      " all of them together took less than as many of "
+                      "the default.\n",
+                      savings->paid_off_at);
+    else if (savings->known)
+        buffer_puts(text, "  It has not paid off yet.\n");
+    if (isfinite(savings->tuned.mean_metric) && isfinite(savings->baseline.mean_metric))
+        buffer_printf(text, "  Metric at the end: %.5g, and %.5g of the default.\n",
+                      savings->tuned.mean_metric, savings->baseline.mean_metric);
+}
+
+static uint64_t count_trials(const struct job_history *history, size_t machine)
+{
+    uint64_t count = 0;
+
+    for (size_t i = 0; i < history->count; i++)
+        count += history->rows[i].machine == machine;
+    return count;
+}
+
+void job_show_text(const struct job_shown *shown, const struct job_history *history,
+                   const struct job_savings *savings, struct buffer *text)
+{
+    char hardware[JOB_HARDWARE_TEXT_MAX];
+
+    put_definition(text, shown);
+    put_wishes(text, shown);
+    for (size_t i = 0; i < history->machine_count; i++) {
+        uint64_t trials = count_trials(history, i);
+
+        buffer_printf(text, "\nHardware %zu: %s, %" PRIu64 " trial%s\n", i + 1,
+                      job_view_hardware(&history->machines[i], hardware), trials, trials == 1 ? "" : "s");
+        put_baseline(text, &savings[i].baseline);
+        put_saving(text, &savings[i]);
+        put_searching(text, &savings[i]);
+    }
+}

@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "job/epoch_points.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include <flyball/cost.h>
+
+#include "model/job_spec.h"
+
+enum { LIMITS_MEASURED_MAX = 256 };
+
+/* A ratio so near to 1 that nothing was measured but rounding. */
+static const double rounding = 1e-9;
+
+struct gathering {
+    const struct job_history *history;
+    const struct job_batch_profile *profile; /* NULL: none */
+    double units;                            /* of the profile in an epoch; 1 when that is not known */
+    /* Sums over all trials. */
+    double energy_j, time_s;
+    /* Over those under one limit of the profile: what they took, and would have by the profile. */
+    double measured_j, measured_s, expected_j, expected_s;
+};
+
+/* All GPUs' highest limits; 1 where nobody knows, and only energy counts then. */
+static double max_power_of(const struct job_machine *machine)
+{
+    return machine->max_power_w > 0.0 ? machine->max_power_w : 1.0;
+}
+
+static bool observed(const struct job_row *trial)
+{
+    return !trial->running && outcome_observed(trial->outcome) && trial->stop != JOB_STOP_DEADLINE;
+}
+
+static bool takes_part(const struct job_row *trial, size_t machine, uint32_t batch_size)
+{
+    return trial->machine == machine && trial->batch_size == batch_size && observed(trial);
+}
+
+static void take(struct gathering *gathering, const struct job_row *trial)
+{
+    const struct job_batch_profile *profile = gathering->profile;
+
+    gathering->energy_j += trial->energy_j;
+    gathering->time_s += trial->time_s;
+    for (size_t i = 0; profile != NULL && i < profile->count && !trial->profiled; i++) {
+        double expected_s = trial->epochs * profile->points[i].time_s * gathering->units;
+
+        if (profile->points[i].limit_w != trial->limit_w)
+            continue;
+        gathering->measured_j += trial->energy_j;
+        gathering->measured_s += trial->time_s;
+        gathering->expected_j += expected_s * profile->points[i].power_w;
+        gathering->expected_s += expected_s;
+    }
+}
+
+static size_t cheapest(const struct gathering *gathering, size_t machine, double power_scale)
+{
+    const struct job_batch_profile *profile = gathering->profile;
+    double eta = objective_eta(&gathering->history->objective),
+           max_power_w = max_power_of(&gathering->history->machines[machine]);
+    double least_j = INFINITY;
+    size_t best = 0;
+
+    for (size_t i = 0; i < profile->count; i++) {
+        const struct fly_power_point *point = &profile->points[i];
+        double cost_j =
+            fly_cost(eta, max_power_w, point->time_s * point->power_w * power_scale, point->time_s);
+
+        if (cost_j < least_j) {
+            least_j = cost_j;
+            best = i;
+        }
+    }
+    return best;
+}
+
+static double scale_to(double measured, double expected)
+{
+    double scale = measured / expected;
+
+    return !isfinite(scale) || scale <= 0.0 || fabs(scale - 1.0) < rounding ? 1.0 : scale;
+}
+
+/* What trials took under one limit. */
+struct under_limit {
+    double limit_w, energy_j, time_s;
+    uint64_t epochs;
+};
+
+static int by_limit(const void *left, const void *right)
+{
+    const struct fly_power_point *a = left, *b = right;
+
+    return (a->limit_w > b->limit_w) - (a->limit_w < b->limit_w);
+}
+
+static double limit_of(const struct job_history *history, const struct job_row *trial)
+{
+    const struct job_machine *machine = &history->machines[trial->machine];
+
+    return isnan(trial->limit_w) ? max_power_of(machine) / machine->gpu_count : trial->limit_w;
+}
+
+/* Without a profile (limits cannot be set, or the policy chooses them itself) trials are all there is. */
+static void add_measured(const struct job_history *history, size_t machine, struct epoch_points *points)
+{
+    struct under_limit limits[LIMITS_MEASURED_MAX];
+    size_t count = 0;
+
+    for (size_t i = 0; i < history->count; i++) {
+        const struct job_row *trial = &history->rows[i];
+        size_t at = 0;
+
+        if (!takes_part(trial, machine, points->batch_size))
+            continue;
+        while (at < count && limits[at].limit_w != limit_of(history, trial))
+            at++;
+        if (at == LIMITS_MEASURED_MAX)
+            continue;
+        if (at == count)
+            limits[count++] = (struct under_limit){.limit_w = limit_of(history, trial)};
+        limits[at].energy_j += trial->energy_j;
+        limits[at].time_s += trial->time_s;
+        limits[at].epochs += trial->epochs;
+    }
+    for (size_t i = 0; i < count; i++) {
+        if (limits[i].epochs > 0 && limits[i].time_s > 0.0 && limits[i].energy_j > 0.0)
+            points->points[points->count++] =
+                (struct fly_power_point){limits[i].limit_w, limits[i].energy_j / limits[i].time_s,
+                                         limits[i].time_s / (double)limits[i].epochs};
+    }
+    qsort(points->points, points->count, sizeof points->points[0], by_limit);
+}
+
+static void add_profile(const struct gathering *gathering, size_t machine, struct epoch_points *points)
+{
+    const struct job_batch_profile *profile = gathering->profile;
+    bool units_known = profile->units_per_epoch > 0.0;
+    double time_scale = 1.0, power_scale = 1.0;
+
+    if (gathering->expected_s > 0.0) {
+        time_scale = scale_to(gathering->measured_s, gathering->expected_s);
+        power_scale = scale_to(gathering->measured_j, gathering->expected_j * time_scale);
+        if (cheapest(gathering, machine, power_scale) != cheapest(gathering, machine, 1.0))
+            power_scale = 1.0;
+    } else if (!units_known && points->epochs > 0) {
+        /* All that is known is what trials took that measured the profile too. */
+        time_scale = gathering->time_s / (double)points->epochs /
+                     profile->points[cheapest(gathering, machine, 1.0)].time_s;
+    } else if (!units_known) {
+        return;
+    }
+    for (size_t i = 0; i < profile->count && time_scale > 0.0; i++)
+        points->points[points->count++] =
+            (struct fly_power_point){profile->points[i].limit_w, profile->points[i].power_w * power_scale,
+                                     profile->points[i].time_s * gathering->units * time_scale};
+}
+
+void epoch_points_of(const struct job_history *history, const struct job_profiles *profiles, size_t machine,
+                     uint32_t batch_size, struct epoch_points *out_points)
+{
+    struct gathering gathering = {.history = history, .units = 1.0};
+
+    gathering.profile = job_profiles_find(profiles, machine, batch_size);
+    if (gathering.profile != NULL && gathering.profile->units_per_epoch > 0.0)
+        gathering.units = gathering.profile->units_per_epoch;
+    out_points->batch_size = batch_size;
+    out_points->trials = out_points->reached = out_points->epochs = 0;
+    out_points->count = 0;
+    for (size_t i = 0; i < history->count; i++) {
+        const struct job_row *trial = &history->rows[i];
+
+        if (!takes_part(trial, machine, batch_size))
+            continue;
+        out_points->trials++;
+        out_points->reached += trial->outcome == TRIAL_REACHED;
+        out_points->epochs += trial->epochs;
+        take(&gathering, trial);
+    }
+    if (gathering.profile != NULL)
+        add_profile(&gathering, machine, out_points);
+    else
+        add_measured(history, machine, out_points);
+}

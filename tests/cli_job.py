@@ -1,0 +1,413 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`flyball job ...` from outside, over stores that a client filled in virtual time.
+
+usage: cli_job.py FLYBALL
+
+Figures are worked out a second time from the exported log.
+"""
+import csv
+import io
+import json
+import math
+import os
+import pathlib
+import shlex
+import statistics
+import sys
+import tempfile
+import xml.etree.ElementTree as ElementTree
+
+import tap
+
+FLYBALL = os.path.abspath(sys.argv[1])
+CLIENT = pathlib.Path(os.environ["FLYBALL_TEST_BUILD"]) / "job_client"
+WORK = tempfile.TemporaryDirectory(prefix="flyball-cli-job-")
+BOX = pathlib.Path(WORK.name)
+CLEAN = {name: value for name, value in os.environ.items() if not name.startswith(("FLYBALL_", "XDG_", "NO_COLOR"))}
+CLEAN["HOME"] = WORK.name
+STORE = BOX / "store.sqlite"  # digits: 30 recurrences, a control in each sixth, and a trial that runs
+QUIET = BOX / "quiet.sqlite"  # nightly: no controls
+EMPTY = BOX / "empty.sqlite"
+
+
+def fill(store, job, recurrences, *settings):
+    result = tap.run([CLIENT, store, job, str(recurrences), *settings])
+    tap.equal(result.returncode, 0, result.stderr)
+    return [line.split() for line in result.stdout.splitlines()]
+
+
+def job(*arguments, store=STORE, env=CLEAN, **options):
+    where = [f"--store={store}"] if store else []
+    return tap.run([FLYBALL, "job", *arguments, *where], env=env, cwd=BOX, **options)
+
+
+def good(*arguments, **options):
+    result = job(*arguments, **options)
+    tap.equal(result.returncode, 0, f"{arguments}: {result.stderr}")
+    return result
+
+
+def document(*arguments, **options):
+    return json.loads(good(*arguments, "--format=json", **options).stdout)
+
+
+def rows(*arguments, **options):
+    return list(csv.DictReader(io.StringIO(good(*arguments, "--format=csv", **options).stdout)))
+
+
+def refused(status, words, *arguments, **options):
+    result = job(*arguments, **options)
+    tap.equal(result.returncode, status, f"{arguments}: {result.stdout}{result.stderr}")
+    tap.contains(result.stderr, words, str(arguments))
+    tap.equal(result.stdout, "", str(arguments))
+
+
+def log(name, store=STORE):
+    return [json.loads(line) for line in good("export", name, store=store).stdout.splitlines()]
+
+
+def setup():
+    fill(STORE, "digits", 30, "control=6", "noise=0.05", "open=1")
+    fill(STORE, "words", 3)
+    fill(QUIET, "nightly", 12)
+
+
+# -- Lists --
+
+
+def test_list():
+    tap.equal([row["job"] for row in rows("list")], ["digits", "words"])
+    tap.equal([row["job"] for row in rows("list", store=QUIET)], ["nightly"], "another store")
+    shown = document("list")
+    tap.equal(shown["schema"], "flyball.job.list/1")
+    digits = shown["rows"][0]
+    tap.equal((digits["recurrences"], digits["running"], digits["events"]), (31, 1, len(log("digits"))))
+    tap.contains(good("list").stdout, "recurrences")
+    tap.equal([row["job"] for row in rows("list", store=None, env={**CLEAN, "FLYBALL_STORE": str(QUIET)})], ["nightly"])
+
+
+def test_empty_store():
+    result = good("list", store=EMPTY)
+    tap.equal(result.stdout, "")
+    tap.contains(result.stderr, "there are no jobs in the store")
+    tap.equal(document("list", store=EMPTY)["rows"], [])
+    refused(66, "which has 0; --store names another", "show", "digits", store=EMPTY)
+
+
+def test_the_own_store():
+    home = BOX / "home"
+    home.mkdir()
+    tap.equal(rows("list", store=None, env={**CLEAN, "HOME": str(home)}), [])
+    tap.equal((home / ".local/state/flyball/store.sqlite").is_file(), True)
+
+
+# -- Refusals --
+
+
+def test_unknown_jobs():
+    for command in ("show", "history", "why", "pareto", "delete", "export"):
+        refused(66, "no job 'digit' in the store; did you mean 'digits'?", command, "digit")
+        refused(66, "no job 'xyz' in the store, which has 2; 'flyball job list' shows them", command, "xyz")
+        refused(64, "no job was named", command)
+    refused(66, "did you mean 'digits'?", "set", "digit", "--eta=1")
+    refused(66, "did you mean 'words'?", "export", "wrods", "--format=trace", "--output=never")
+    tap.equal((BOX / "never").exists(), False)
+
+
+def test_wrong_options():
+    refused(64, "unknown command 'job lits'; did you mean 'job list'?", "lits")
+    refused(64, "unknown option", "show", "digits", "--hardwear=1")
+    refused(64, "unexpected operand 'words'", "show", "digits", "words")
+    refused(64, "kinds of hardware, and there is no number 2", "pareto", "digits", "--hardware=2")
+    refused(66, "has no trial 1000; its newest is", "why", "digits", "--trial=1000")
+    refused(64, "expected", "export", "digits", "--format=xml")
+    refused(64, "name a directory with --output", "export", "digits", "--format=trace")
+    refused(64, "no file was named", "import", "other")
+    refused(66, "cannot be read", "import", "other", "missing.jsonl")
+    refused(69, "services are not built in", "list", store="http://127.0.0.1:1")
+
+
+def test_wrong_settings():
+    before = log("words")
+    for arguments, words in [
+        ((), "nothing to set was given"),
+        (("--eta=2",), "a number from 0 to 1"),
+        (("--objective=speed",), "energy, time, cost:ETA or lowest-limit"),
+        (("--objective=energy", "--eta=1"), "give one"),
+        (("--max-slowdown=3",), "3% or 1.03x, or none"),
+        (("--pin=64,",), "as in 64,150"),
+        (("--pin=64,150,3",), "as in 64,150"),
+        (("--pin=0",), "as in 64,150"),
+        (("--pin=48",), "batch size 48 is not one of its batch sizes"),
+        (("--pin=64,-150",), "as in 64,150"),
+        (("--control-every=-1",), "a whole number"),
+    ]:
+        refused(64, words, "set", "words", *arguments)
+    tap.equal(log("words"), before)
+
+
+# -- What a job is --
+
+
+def test_show():
+    text = good("show", "digits").stdout
+    for words in ("Job 'digits', policy zeus: 31 recurrences", "1 running", "32 (default)", "a metric of at least 0.9",
+                  "Each 6 recurrences one runs the default", "Hardware 1: 1 x Test GPU, 16 GiB", "Saving: ",
+                  "less energy", "95 % intervals", "Searching: ", "Paid off: since recurrence"):
+        tap.contains(text, words)
+    shown = document("show", "digits")
+    tap.equal(shown["definition"]["batch_sizes"], [8, 16, 32, 64, 128])
+    tap.equal((shown["control_every"], shown["pin"]), (6, None))
+    tap.equal(rows("show", "digits")[0]["gpu_model"], "Test GPU")
+
+
+def test_figures_of_show():
+    """Means and counts once more; tests/test_savings.c holds the intervals."""
+    shown = document("show", "digits")["rows"][0]
+    recurrences = {}
+    for row in document("history", "digits")["rows"]:
+        recurrences.setdefault(row["recurrence"], []).append(row)
+    controls, tuned, searching = [], [], []
+    for tries in recurrences.values():
+        if tries[-1]["outcome"] != "reached":
+            continue
+        search = any(row["reason"] == "explore" or row["profiled"] for row in tries)
+        plain = tries[0]["reason"] == "control"
+        (controls if plain else searching if search else tuned).append(math.fsum(row["energy_j"] for row in tries))
+    tap.equal((shown["baseline_runs"], shown["tuned_runs"], shown["searching_recurrences"]),
+              (len(controls), len(tuned), len(searching)))
+    close(shown["baseline_energy_j"], statistics.mean(controls))
+    close(shown["baseline_energy_spread"], statistics.stdev(controls) / statistics.mean(controls))
+    close(shown["tuned_energy_j"], statistics.mean(tuned))
+    close(shown["exploration_energy_j"], math.fsum(searching) - len(searching) * statistics.mean(tuned))
+    tap.equal(shown["interleaved"], 1)
+    low, middle, high = (shown[f"energy_saving{part}_percent"] for part in ("_low", "", "_high"))
+    tap.equal(low < middle < high, True)
+    tap.equal(abs(middle - 100 * (1 - statistics.mean(tuned) / statistics.mean(controls))) < 10, True)
+
+
+def close(actual, expected):
+    if not math.isclose(actual, expected, rel_tol=1e-6):
+        raise AssertionError(f"{actual} is not {expected}")
+
+
+def test_saving_not_yet_known():
+    text = good("show", "nightly", store=QUIET).stdout
+    tap.contains(text, "Saving: not yet known; it takes 3 runs of the default at the highest limit, and there are 0")
+    tap.contains(text, "what that took beyond others is not known")
+    row = document("show", "nightly", store=QUIET)["rows"][0]
+    tap.equal((row["energy_saving_percent"], row["baseline_energy_j"]), (None, None))
+    tap.contains(row["energy_saving_percent_unavailable"], "it takes three runs")
+    tap.equal(rows("show", "nightly", store=QUIET)[0]["energy_saving_percent"], "")
+
+
+def test_history():
+    shown = document("history", "digits")
+    events = log("digits")
+    tap.equal([row["trial"] for row in shown["rows"]],
+              [event["trial"] for event in events if event["kind"] == "proposed"])
+    ends = {event["trial"]: event["body"] for event in events if event["kind"] == "ended"}
+    for row in shown["rows"]:
+        end = ends.get(row["trial"])
+        tap.equal(row["outcome"], end["outcome"] if end else "running", str(row))
+        if end:
+            tap.equal((row["energy_j"], row["time_s"], row["epochs"]), (end["energy_j"], end["time_s"], end["epochs"]))
+            tap.equal((row["user"], row["account"], row["host"]), ("ada", "physics", "node1"))
+        else:
+            tap.contains(row["ended_unavailable"], "it runs")
+    tap.equal(len(rows("history", "digits", "--last=4")), 4)
+    tap.equal(len(good("history", "digits", "--last=4").stdout.splitlines()), 4 + 1 + 2)
+
+
+def test_why():
+    text = good("why", "digits").stdout
+    tap.contains(text, "a control: each 6th recurrence runs the default batch size 32 at the highest power limit")
+    tap.contains(text, "Its power limit of 200 W comes with that choice")
+    first = document("why", "digits", "--trial=2")
+    proposed = [event["body"] for event in log("digits") if event["kind"] == "proposed"]
+    tap.equal((first["why"], first["reason"]), (proposed[1]["why"], proposed[1]["reason"]))
+    tap.equal(first["numbers"], proposed[1]["numbers"])
+    sampled = next(number for number, body in enumerate(proposed, 1) if body["reason"] == "sampled")
+    text = good("why", "digits", f"--trial={sampled}").stdout
+    tap.contains(text, "won a draw from what is believed of each batch size")
+    tap.contains(text, "What was known of each batch size then")
+    tap.contains(text, "the best of the batch size's profile")
+    tap.equal(len(rows("why", "digits", f"--trial={sampled}")), len(proposed[sampled - 1]["numbers"]["known"]))
+
+
+# -- The frontier --
+
+
+def test_pareto():
+    shown = document("pareto", "digits", "--all", "--svg=digits.svg")
+    tap.equal(shown["schema"], "flyball.job.pareto/1")
+    tap.equal((shown["job"], shown["store"], shown["gpu"]), ("digits", str(STORE), "1 x Test GPU, 16 GiB"))
+    known = {row["batch_size"] for row in document("history", "digits")["rows"] if row["outcome"] == "reached"}
+    tap.equal({row["batch_size"] for row in shown["rows"]}, known)
+    tap.equal(sorted({row["power_limit_w"] for row in shown["rows"]}), [100.0, 150.0, 200.0])
+    points = [(row["time_s"], row["energy_j"]) for row in shown["rows"]]
+    for row, point in zip(shown["rows"], points):
+        better = any(one <= point[0] and other <= point[1] and (one, other) != point for one, other in points)
+        tap.equal(row["on_frontier"], int(not better), str(row))
+    tap.equal([row["batch_size"] for row in shown["rows"] if row["default"]], [32])
+    cheapest = min(shown["rows"], key=lambda row: 0.5 * row["energy_j"] + 0.5 * 200 * row["time_s"])
+    tap.equal(shown["chosen"]["batch_size"], cheapest["batch_size"])
+    picture = ElementTree.parse(BOX / "digits.svg").getroot()
+    tap.equal(picture.tag, "{http://www.w3.org/2000/svg}svg")
+    tap.contains(ElementTree.tostring(picture, encoding="unicode"), "from the job's own trials")
+    text = good("pareto", "digits").stdout
+    tap.contains(text, "The choice of least cost (eta 0.5)")
+    tap.contains(text, "no trial of it has reached the target yet")
+
+
+def test_pareto_of_nothing():
+    fill(BOX / "new.sqlite", "new", 0)
+    refused(69, "job 'new' has not run yet", "pareto", "new", store=BOX / "new.sqlite")
+    refused(69, "job 'new' has not run yet", "why", "new", store=BOX / "new.sqlite")
+    tap.contains(good("history", "new", store=BOX / "new.sqlite").stderr, "has not run yet")
+    fill(BOX / "new.sqlite", "new", 0, "open=1")
+    refused(69, "has reached its target yet", "pareto", "new", store=BOX / "new.sqlite")
+    tap.contains(good("why", "new", store=BOX / "new.sqlite").stdout, "follows from a profile that it measures first")
+
+
+# -- Wishes --
+
+
+def test_set():
+    store = BOX / "wishes.sqlite"
+    fill(store, "wishes", 8)
+    chosen = document("pareto", "wishes", store=store)["chosen"]
+    good("set", "wishes", f"--pin={chosen['batch_size']},{chosen['power_limit_w']:g}", "--control-every=5",
+         "--objective=energy", "--max-slowdown=1.5x", store=store)
+    shown = document("show", "wishes", store=store)
+    tap.equal(shown["pin"], {"batch_size": chosen["batch_size"], "power_limit_w": chosen["power_limit_w"]})
+    tap.equal((shown["objective"]["kind"], shown["objective"]["max_slowdown"], shown["control_every"]),
+              ("energy", 1.5, 5))
+    last = log("wishes", store)[-1]
+    tap.equal((last["kind"], sorted(last["body"])), ("set", ["control_every", "objective", "pin"]))
+    fill(store, "wishes", 0, "open=1")
+    newest = document("why", "wishes", store=store)
+    tap.equal((newest["reason"], newest["batch_size"]), ("pinned", chosen["batch_size"]))
+    tap.contains(good("show", "wishes", store=store).stdout, "Chosen for: least energy in at most 1.5 times")
+    result = good("set", "wishes", "--pin=none", "--max-slowdown=none", "--eta=0.2", "--control-every=0", store=store)
+    tap.contains(result.stderr, "job 'wishes' has no pin")
+    shown = document("show", "wishes", store=store)
+    tap.equal((shown["pin"], shown["objective"]["eta"], shown["objective"]["max_slowdown"]), (None, 0.2, None))
+    good("set", "wishes", "--pin=64", store=store)
+    tap.equal(document("show", "wishes", store=store)["pin"], {"batch_size": 64, "power_limit_w": None})
+
+
+def test_delete():
+    store = BOX / "away.sqlite"
+    fill(store, "away", 2)
+    refused(64, "which nothing brings back; export it first, and delete it with --yes", "delete", "away", store=store)
+    tap.equal(len(rows("list", store=store)), 1)
+    tap.contains(good("delete", "away", "--yes", store=store).stderr, "is deleted")
+    tap.equal(rows("list", store=store), [])
+    refused(66, "no job 'away'", "delete", "away", "--yes", store=store)
+
+
+# -- Taken along --
+
+
+def test_export_and_import():
+    lines = good("export", "digits").stdout
+    good("export", "digits", "--output=digits.jsonl")
+    tap.equal((BOX / "digits.jsonl").read_text(), lines)
+    other = BOX / "other.sqlite"
+    good("import", "digits", "digits.jsonl", store=other)
+    tap.equal(good("export", "digits", store=other).stdout, lines)
+    for command in ("show", "history", "why"):
+        tap.equal(document(command, "digits", store=other), document(command, "digits"), command)
+    good("import", "copy", "-", store=other, input=lines)
+    tap.equal(good("export", "copy", store=other).stdout, lines.replace('"name":"digits"', '"name":"copy"'))
+    refused(65, "is there already", "import", "digits", "digits.jsonl", store=other)
+
+
+def test_import_of_what_does_not_fit():
+    lines = good("export", "words").stdout.splitlines(keepends=True)
+    third = json.loads(lines[2])
+    for wrong, words in [
+        (["nonsense\n"], "line 1"),
+        ([], "there are no events"),
+        (lines[1:], "line 1"),
+        (lines[:2] + lines[3:], "line 3: 'number'"),
+        (lines[:2] + [json.dumps({**third, "kind": "made-up"}) + "\n"], "'made-up' is not known here"),
+        (lines[:2] + [lines[2][:-9] + "\n"], "line 3"),
+    ]:
+        (BOX / "wrong.jsonl").write_text("".join(wrong))
+        result = job("import", "wrong", "wrong.jsonl")
+        tap.equal(result.returncode in (65, 69), True, result.stderr)
+        tap.contains(result.stderr, words)
+    tap.equal([row["job"] for row in rows("list")], ["digits", "words"])
+
+
+def test_a_full_disk():
+    if not os.path.exists("/dev/full"):
+        raise tap.Skip("there is no /dev/full")
+    refused(74, "No space left on device", "export", "digits", "--output=/dev/full")
+
+
+# -- The loop --
+
+
+def replay(name, *settings, recurrences=40):
+    """The tries of a live job, and of the simulator on what it exported."""
+    store, traces, tries = BOX / f"{name}.sqlite", BOX / name, BOX / f"{name}.csv"
+    lived = fill(store, name, recurrences, *settings)
+    notes = good("export", name, "--format=trace", f"--output={traces}", store=store).stderr
+    command = next(line.partition("replay it: ")[2] for line in notes.splitlines() if "replay it: " in line)
+    result = tap.run([FLYBALL, *shlex.split(command)[1:], f"--tries={tries}"], env=CLEAN)
+    tap.equal(result.returncode, 0, result.stderr)
+    with tries.open() as stream:
+        simulated = [[row["recurrence"], row["try"], row["batch_size"], row["power_limit_w"].removesuffix(".0"),
+                      row["reached"]] for row in csv.DictReader(stream)]
+    return lived, simulated, notes
+
+
+def knobs(tries):
+    return [(size, float(limit), reached) for _, _, size, limit, reached in tries]
+
+
+def test_the_simulator_repeats_a_live_job():
+    for name, settings in {"loop": (), "loop2": ("seed=2", "eta=1"), "alone": ("apart=1", "seed=3"),
+                           "grid": ("policy=grid", "apart=1"), "crashes": ("crash=9", "seed=5")}.items():
+        lived, simulated, _ = replay(name, *settings)
+        tap.equal(len({size for _, _, size, _, _ in lived}) > 2, True, name)
+        tap.equal(knobs(simulated), knobs(lived), name)
+
+
+def test_the_simulator_leaves_out_controls():
+    lived, simulated, notes = replay("controls", "control=5")
+    controls = {str(row["trial"]) for row in document("history", "controls", store=BOX / "controls.sqlite")["rows"]
+                if row["reason"] == "control"}
+    own = [row for number, row in enumerate(lived, 1) if str(number) not in controls]
+    tap.equal(knobs(simulated), knobs(own))
+    tap.contains(notes, f"{len(controls)} trials that the policy had no say in")
+
+
+def test_what_a_trace_cannot_tell():
+    _, _, notes = replay("gaps", "crash=4", "tries=2")
+    tap.contains(notes, "crashed, expired or did not fit into memory")
+    tap.contains(notes, "last tries, which the policy did not choose")
+    fill(BOX / "fixed.sqlite", "fixed", 5, "target=0", "control=2")
+    refused(69, "job 'fixed' has no target", "export", "fixed", "--format=trace", "--output=never",
+            store=BOX / "fixed.sqlite")
+    tap.contains(good("show", "fixed", store=BOX / "fixed.sqlite").stdout, "no target: only the power limit is chosen")
+    tap.equal(document("show", "fixed", store=BOX / "fixed.sqlite")["rows"][0]["baseline_runs"], 3)
+
+
+def test_two_kinds_of_hardware():
+    store = BOX / "two.sqlite"
+    fill(store, "two", 6, "gpu=Old GPU")
+    fill(store, "two", 9)
+    shown = document("show", "two", store=store)["rows"]
+    tap.equal([(row["hardware"], row["gpu_model"]) for row in shown], [(1, "Old GPU"), (2, "Test GPU")])
+    tap.equal(document("pareto", "two", store=store)["gpu"], "1 x Test GPU, 16 GiB")
+    tap.equal(document("pareto", "two", "--hardware=1", store=store)["gpu"], "1 x Old GPU, 16 GiB")
+    good("export", "two", "--format=trace", "--output=old", "--hardware=1", store=store)
+    tap.equal((BOX / "old" / "summary_power_old-gpu.csv").is_file(), True)
+
+
+setup()
+tap.main(globals())
