@@ -49,7 +49,7 @@ static void shuffle(struct images *images, uint32_t count)
 
 static void learn(struct digits_weights *weights, const uint16_t *images, uint32_t count, double rate)
 {
-    struct digits_weights gradient;
+    struct digits_weights gradient = {0};
     float *to = (float *)weights;
     const float *from = (const float *)&gradient;
 

@@ -79,7 +79,8 @@ static void serve(int listener)
             answer(client, request);
             _exit(0);
         }
-        close(client);
+        if (client >= 0)
+            close(client);
     }
 }
 

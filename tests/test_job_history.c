@@ -228,7 +228,8 @@ static void test_export_and_import(void **state)
     name = strstr(second.data, "\"name\":\"copy\"");
     assert_non_null(name);
     assert_int_equal(second.length, first.length + 1);
-    memcpy(name, "\"name\":\"job\" ", 13);
+    for (const char *at_name = "\"name\":\"job\" "; *at_name != '\0'; at_name++)
+        *name++ = *at_name;
     question.job = "copy";
     assert_int_equal(job_fixture_propose(&fixture, &question).trial, 13);
     /* Cut short, and with a line out of its place. */

@@ -183,7 +183,7 @@ static bool live_try(struct job_fixture *fixture, const struct run *run, struct 
 
 static void live(struct job_fixture *fixture, const struct run *run, size_t tries, struct tries *out_tries)
 {
-    uint32_t sizes[JOB_BATCHES_MAX];
+    uint32_t sizes[JOB_BATCHES_MAX] = {0};
     const struct job_definition definition = define(run, sizes);
     struct environment environment;
 

@@ -225,28 +225,30 @@ static int claim_window(struct fly_meter *meter, fly_window window, const struct
     return 0;
 }
 
-int fly_meter_peek(struct fly_meter *meter, fly_window window, struct fly_measurement *out_measurement,
-                   struct fly_error *out_error)
+static int end_or_peek(struct fly_meter *meter, fly_window window, bool ends,
+                       struct fly_measurement *out_measurement, struct fly_error *out_error)
 {
-    uint32_t slot;
+    uint32_t slot = 0;
     int code = claim_window(meter, window, out_measurement, &slot, out_error);
 
     if (code < 0)
         return code;
-    tell_window(meter, slot, false, out_measurement);
-    windows_reopen(&meter->windows, slot);
+    tell_window(meter, slot, ends, out_measurement);
+    if (ends)
+        windows_give_back(&meter->windows, slot);
+    else
+        windows_reopen(&meter->windows, slot);
     return 0;
+}
+
+int fly_meter_peek(struct fly_meter *meter, fly_window window, struct fly_measurement *out_measurement,
+                   struct fly_error *out_error)
+{
+    return end_or_peek(meter, window, false, out_measurement, out_error);
 }
 
 int fly_meter_end(struct fly_meter *meter, fly_window window, struct fly_measurement *out_measurement,
                   struct fly_error *out_error)
 {
-    uint32_t slot;
-    int code = claim_window(meter, window, out_measurement, &slot, out_error);
-
-    if (code < 0)
-        return code;
-    tell_window(meter, slot, true, out_measurement);
-    windows_give_back(&meter->windows, slot);
-    return 0;
+    return end_or_peek(meter, window, true, out_measurement, out_error);
 }
