@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "fuzz.h"
+#include "job/definition.h"
 #include "train/spool.h"
 
 static bool same(const struct spool_entry *a, const struct spool_entry *b)
@@ -19,6 +20,11 @@ static bool same(const struct spool_entry *a, const struct spool_entry *b)
                (a->epoch.metric == b->epoch.metric || (isnan(a->epoch.metric) && isnan(b->epoch.metric)));
     case SPOOL_END:
         return strcmp(a->end.job, b->end.job) == 0 && a->end.outcome == b->end.outcome;
+    case SPOOL_RUN:
+        return definition_compare(&a->run.definition, &b->run.definition, NULL) == 0 &&
+               strcmp(a->run.question.request, b->run.question.request) == 0 &&
+               a->run.question.ran_batch_size == b->run.question.ran_batch_size &&
+               a->run.question.hardware.limit_count == b->run.question.hardware.limit_count;
     }
     return false;
 }

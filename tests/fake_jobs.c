@@ -66,6 +66,10 @@ static int propose(void *self, const struct job_question *question, struct job_p
     unsigned number = fake->calls[FAKE_PROPOSE] - 1;
 
     fake->question = *question;
+    if (question->ran_batch_size != 0) {
+        fake->ran_batch_size = question->ran_batch_size;
+        fake->ran_limit_w = question->ran_limit_w;
+    }
     snprintf(fake->request, sizeof fake->request, "%s", question->request);
     if (number == 0)
         snprintf(fake->first_request, sizeof fake->first_request, "%s", question->request);

@@ -38,6 +38,8 @@ struct fake_jobs {
     struct job_definition definition;
     uint32_t batch_sizes[FAKE_BATCHES_MAX];
     struct job_question question;
+    uint32_t ran_batch_size; /* of the last question that said so */
+    double ran_limit_w;
     char request[JOB_TEXT_MAX], first_request[JOB_TEXT_MAX], run[JOB_TEXT_MAX], submission[JOB_TEXT_MAX],
         gpu_model[JOB_TEXT_MAX];
     double limits_w[64];

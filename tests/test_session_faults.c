@@ -15,6 +15,7 @@ static void check_no_trial(enum fake_call call, int code)
     struct scene scene;
     struct fly_session_status status;
 
+    assert_int_equal(forget(NULL), 0);
     scene_begin(&scene);
     fake_jobs_fail(&scene.fake, call, code, 1, 0);
     scene_open(&scene);
@@ -29,6 +30,45 @@ static void check_no_trial(enum fake_call call, int code)
     assert_false(fly_session_try_again(scene.session));
     scene_end(&scene);
     assert_int_equal(scene.fake.report_count + scene.fake.end_count, 0);
+    assert_int_equal(spool_files(".calls"), spool_passing(code) ? 1 : 0);
+}
+
+/* What was reported meanwhile is on record as soon as the log answers: unasked, with the batch size that was
+ * run. */
+static void test_unasked(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < COUNT(passing); i++) {
+        struct scene scene;
+
+        scene_begin(&scene);
+        emulator_set_limit_w(scene.bench.emulator, 0, 275.0, NULL);
+        fake_jobs_fail(&scene.fake, FAKE_PROPOSE, passing[i], 1, 0);
+        scene_open(&scene);
+        assert_int_equal(train_epoch(&scene, 2, 0.1), FLY_GO_ON);
+        assert_int_equal(train_epoch(&scene, 2, 0.95), FLY_REACHED);
+        assert_int_equal(status_of(&scene).kept, 2);
+        fly_session_close(scene.session, FLY_SESSION_FINISHED);
+        assert_int_equal(scene.fake.report_count, 0);
+        assert_int_equal(spool_files(".calls"), 1);
+        memset(scene.fake.faults, 0, sizeof scene.fake.faults);
+        scene.fake.proposals[0].trial = 77;
+        scene_open(&scene);
+        assert_int_equal(scene.fake.ran_batch_size, 64);
+        check_double(scene.fake.ran_limit_w, 275.0);
+        assert_int_equal(scene.fake.question.ran_batch_size, 0);
+        assert_int_equal(scene.fake.report_count, 2);
+        for (uint32_t at = 0; at < 2; at++) {
+            assert_int_equal(scene.fake.reports[at].trial, 77);
+            assert_int_equal(scene.fake.reports[at].attempt, 1);
+            assert_int_equal(scene.fake.reports[at].epoch, at + 1);
+        }
+        assert_int_equal(scene.fake.end_count, 1);
+        assert_int_equal(scene.fake.ends[0].trial, 77);
+        assert_int_equal(scene.fake.ends[0].outcome, TRIAL_REACHED);
+        assert_int_equal(spool_files("s") + spool_files(".refused"), 0);
+        scene_end(&scene);
+    }
 }
 
 static void test_no_trial(void **state)
@@ -187,6 +227,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(test_no_trial, forget),
+        cmocka_unit_test_teardown(test_unasked, forget),
         cmocka_unit_test_teardown(test_kept, forget),
         cmocka_unit_test_teardown(test_kept_and_delivered, forget),
         cmocka_unit_test_teardown(test_refused, forget),

@@ -287,6 +287,34 @@ static void test_changed_definition(void **state)
     log_end(&scene);
 }
 
+/* Trainings while the log was out of reach are on record afterwards, and teach what the default takes. */
+static void test_unasked(void **state)
+{
+    struct scene scene;
+    struct fake_jobs unreachable;
+    enum fly_answer answer;
+
+    (void)state;
+    fake_jobs_init(&unreachable);
+    fake_jobs_fail(&unreachable, FAKE_DEFINE, FLY_EUNREACHABLE, 1, 0);
+    scene_begin(&scene);
+    scene.options.run = NULL;
+    scene.jobs = fake_jobs_handle(&unreachable);
+    for (int i = 0; i < 2; i++) {
+        scene_open(&scene);
+        assert_int_equal(train(&scene, 3, &answer), 3);
+        fly_session_close(scene.session, FLY_SESSION_FINISHED);
+    }
+    scene.jobs = open_log();
+    scene_open(&scene);
+    assert_string_equal(status_of(&scene).text, "");
+    assert_int_equal(status_of(&scene).trial, 3);
+    assert_int_equal(status_of(&scene).recurrence, 2);
+    check_contains(status_of(&scene).why, "2 of its 2 trials reached the target");
+    assert_int_equal(spool_files(".calls") + spool_files(".refused"), 0);
+    log_end(&scene);
+}
+
 /* An address that no log answers at. */
 static void test_unreachable(void **state)
 {
@@ -315,6 +343,7 @@ int main(int count, char **arguments)
         cmocka_unit_test_setup_teardown(test_requeued, begin, end),
         cmocka_unit_test_setup_teardown(test_expires, begin, end),
         cmocka_unit_test_setup_teardown(test_changed_definition, begin, end),
+        cmocka_unit_test_setup_teardown(test_unasked, begin, end),
         cmocka_unit_test_setup_teardown(test_unreachable, begin, end),
     };
 

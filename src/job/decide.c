@@ -68,6 +68,10 @@ int decide_check(const struct job_question *question, struct fly_error *out_erro
     if (code == 0 && (!isfinite(question->heartbeat_s) || question->heartbeat_s < 0.0))
         code = error_set(out_error, FLY_EUSAGE, "heartbeat_s %g: expected a number from 0",
                          question->heartbeat_s);
+    if (code == 0 && question->ran_batch_size != 0 && !isnan(question->ran_limit_w) &&
+        !(isfinite(question->ran_limit_w) && question->ran_limit_w > 0.0))
+        code = error_set(out_error, FLY_EUSAGE, "ran_limit_w %g: expected a number above 0",
+                         question->ran_limit_w);
     if (code == 0 && question->finish_by_us < 0)
         code = error_set(out_error, FLY_EUSAGE, "finish_by: expected a time since 1970, or none");
     return code;
@@ -183,8 +187,28 @@ static int choose_by_policy(struct choosing *choosing, struct fly_error *out_err
     return 0;
 }
 
+/* What was run already. */
+static int choose_ran(struct choosing *choosing, struct fly_error *out_error)
+{
+    const struct job_question *question = choosing->question;
+    const struct job_spec *spec = choosing->line->spec;
+    size_t batch = 0;
+
+    while (batch < spec->batch_count && spec->batches[batch].size != question->ran_batch_size)
+        batch++;
+    if (batch == spec->batch_count)
+        return error_set(out_error, FLY_EUSAGE,
+                         "batch size %u was run, and is none of the job's that %u ranks can share",
+                         question->ran_batch_size, question->hardware.world_size);
+    choosing->proposal =
+        (struct proposal){.batch = batch, .limit_rule = LIMIT_PROFILED, .reason = REASON_UNASKED};
+    return 0;
+}
+
 static int choose(struct choosing *choosing, struct fly_error *out_error)
 {
+    if (choosing->question->ran_batch_size != 0)
+        return choose_ran(choosing, out_error);
     if (choose_pinned(choosing) || choose_control(choosing) || choose_without_target(choosing))
         return 0;
     choosing->record->counted = true;
@@ -203,7 +227,9 @@ static void settle_limit(const struct choosing *choosing)
 
     record->limit_rule = proposal->limit_rule;
     record->limit_w = NAN;
-    if (!choosing->line->limits_known)
+    if (proposal->reason == REASON_UNASKED)
+        record->limit_w = choosing->question->ran_limit_w;
+    if (!choosing->line->limits_known || proposal->reason == REASON_UNASKED)
         return;
     record->wants_profile = decider_wants_profile(&choosing->line->decider, proposal);
     if (!record->wants_profile)

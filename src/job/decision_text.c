@@ -129,12 +129,18 @@ static void tell_pinned(const struct telling *telling)
     snprintf(telling->why, JOB_WHY_MAX, "batch size %u is pinned", telling->size);
 }
 
+static void tell_unasked(const struct telling *telling)
+{
+    snprintf(telling->why, JOB_WHY_MAX, "batch size %u was run while the job's log was out of reach",
+             telling->size);
+}
+
 static void (*const tellings[])(const struct telling *telling) = {
     [REASON_FIXED] = tell_fixed,     [REASON_EXPLORE] = tell_explore,   [REASON_SAMPLED] = tell_sampled,
     [REASON_BEST_SEEN] = tell_best,  [REASON_PLUGIN] = tell_plugin,     [REASON_NO_TARGET] = tell_no_target,
     [REASON_CONTROL] = tell_control, [REASON_LAST_TRY] = tell_last_try, [REASON_DEADLINE] = tell_deadline,
     [REASON_BOUND] = tell_bound,     [REASON_MEMORY] = tell_memory,     [REASON_NO_CHOICE] = tell_no_choice,
-    [REASON_PINNED] = tell_pinned,
+    [REASON_PINNED] = tell_pinned,   [REASON_UNASKED] = tell_unasked,
 };
 _Static_assert(sizeof tellings / sizeof tellings[0] == REASON_COUNT, "one sentence for every reason");
 

@@ -165,6 +165,12 @@ struct job_question {
     double heartbeat_s;     /* how often it beats until the first epoch is reported; 0: never */
     struct job_hardware hardware;
     struct job_origin origin;
+    /*
+     * 0, or what was run already, while the log was out of reach: the trial is on record as
+     * that, and its reports follow. Not the policy's, and not capped.
+     */
+    uint32_t ran_batch_size;
+    double ran_limit_w; /* NAN: not known */
 };
 
 /*

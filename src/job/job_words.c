@@ -20,7 +20,7 @@ static const char *const reason_words[] = {
     [REASON_BEST_SEEN] = "best_seen", [REASON_PLUGIN] = "plugin",     [REASON_NO_TARGET] = "no_target",
     [REASON_CONTROL] = "control",     [REASON_LAST_TRY] = "last_try", [REASON_DEADLINE] = "deadline",
     [REASON_BOUND] = "bound",         [REASON_MEMORY] = "memory",     [REASON_NO_CHOICE] = "no_choice",
-    [REASON_PINNED] = "pinned",
+    [REASON_PINNED] = "pinned",       [REASON_UNASKED] = "unasked",
 };
 static const char *const kind_words[] = {
     [RECORD_DEFINED] = "defined", [RECORD_SET] = "set",           [RECORD_PROPOSED] = "proposed",

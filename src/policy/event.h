@@ -37,6 +37,7 @@ enum reason {
     REASON_MEMORY,    /* the policy's choice does not fit into the GPUs */
     REASON_NO_CHOICE, /* the policy had none left */
     REASON_PINNED,    /* the user's */
+    REASON_UNASKED,   /* it was run while the job's log was out of reach */
     REASON_COUNT
 };
 

@@ -129,7 +129,8 @@ static double wait_for_energy_j(struct fly_session *session)
 {
     double energy_j = session_energy_j(session);
 
-    for (int i = 0; isnan(energy_j) && session->known && session_time_s(session) < young_s && i < LOOKS;
+    for (int i = 0; isnan(energy_j) && (session->known || session->unasked) &&
+                    session_time_s(session) < young_s && i < LOOKS;
          i++) {
         session->clock->sleep_until(session->clock->state,
                                     mono_after_s(session->clock->now(session->clock->state), look_s));
@@ -180,7 +181,9 @@ static void report_to_log(struct fly_session *session, const struct job_epoch *e
     union spool_answer answer;
 
     link_beat_end(&session->link);
-    if (isnan(epoch->energy_j))
+    if (!session->known && !isnan(epoch->energy_j))
+        session_keep(session, &entry);
+    else if (isnan(epoch->energy_j))
         link_note(&session->link,
                   "the energy of the GPUs is not known, and without it nothing can be learnt; "
                   "'flyball doctor' says why");
@@ -204,7 +207,7 @@ enum fly_answer fly_session_report(struct fly_session *session, double metric)
         limit_check(session);
     epoch = measure(session, metric);
     session->answer = answer_alone(session, metric);
-    if (session->known && session->options.rank == 0)
+    if ((session->known || session->unasked) && session->options.rank == 0)
         report_to_log(session, &epoch);
     session->reported = true;
     shared[0] = session->answer;
@@ -227,7 +230,7 @@ void session_fail(struct fly_session *session, enum trial_outcome outcome, const
         return;
     /* Without the log there is but one batch size, and what did not fit would not again. */
     session->failed = session->known || outcome != TRIAL_OUT_OF_MEMORY;
-    if (session->known)
+    if (session->known || session->run_kept)
         session_say_end(session, outcome, text);
 }
 
@@ -279,8 +282,8 @@ void session_finish(struct fly_session *session, enum fly_session_end end)
 {
     enum trial_outcome outcome;
 
-    if (session->known && session->options.rank == 0 && !session->failed && !session->released &&
-        find_outcome(session, end, &outcome))
+    if ((session->known || session->run_kept) && session->options.rank == 0 && !session->failed &&
+        !session->released && find_outcome(session, end, &outcome))
         session_say_end(session, outcome, "");
 }
 

@@ -72,7 +72,10 @@ struct fly_session {
     unsigned asked; /* what to run, so many times */
     bool inside;    /* a try of `flyball run --job` surrounds it */
 
-    bool known; /* there is a trial in the log */
+    bool known;   /* there is a trial in the log */
+    bool unasked; /* the log could not be reached: what is reported is kept for it */
+    bool run_kept;
+    struct job_question question; /* of rank 0 */
     struct job_proposal proposal;
     struct mono_time begin; /* of this attempt */
     fly_window window;
@@ -121,6 +124,8 @@ void session_begin_try(struct fly_session *session);
 /* Joules of this rank's GPUs in this attempt so far; NAN: not known. */
 double session_energy_j(struct fly_session *session);
 double session_time_s(const struct fly_session *session);
+/* Keeps what a trial without a number has to say. */
+void session_keep(struct fly_session *session, const struct spool_entry *entry);
 /* Writes down how the trial ended. */
 void session_say_end(struct fly_session *session, enum trial_outcome outcome, const char *text);
 /* Puts limits back and ends the window. */

@@ -47,6 +47,7 @@ int link_open(struct session_link *link, const char *address, double wait_s)
     int code = jobs_open(address, &options, &link->jobs, &error);
 
     link->open = code == 0;
+    link->code = code;
     if (code < 0)
         link_note(link, error.text);
     return code;
@@ -88,7 +89,7 @@ int link_propose(struct session_link *link, const struct job_definition *definit
     int code;
 
     if (!link->open)
-        return FLY_EUNREACHABLE;
+        return link->code < 0 ? link->code : FLY_EUNREACHABLE;
     (void)spool_deliver(&link->spool, &link->jobs, NULL);
     (void)spool_deliver_left(&link->spool, &link->jobs);
     code = propose(&link->jobs, definition, question, out_proposal, &error);
@@ -116,7 +117,7 @@ static int deliver(struct session_link *link, const struct spool_entry *entry, u
     return code;
 }
 
-static void keep(struct session_link *link, const struct spool_entry *entry)
+void link_keep(struct session_link *link, const struct spool_entry *entry)
 {
     struct fly_error error;
     size_t length = strlen(link->text);
@@ -144,7 +145,7 @@ int link_send(struct session_link *link, const struct spool_entry *entry, enum l
             link_note(link, error.text);
     }
     if (spool_passing(code)) {
-        keep(link, entry);
+        link_keep(link, entry);
     } else {
         link->connected = true;
         link->pause_s = 0.0;

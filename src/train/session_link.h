@@ -24,6 +24,7 @@
 struct session_link {
     struct jobs jobs;
     bool open, borrowed;
+    int code; /* why it is not open */
     const struct clock *clock;
     struct spool spool;
     bool connected;         /* the log answered when it was asked last */
@@ -60,6 +61,9 @@ void link_deinit(struct session_link *link);
  * it is known. */
 int link_propose(struct session_link *link, const struct job_definition *definition,
                  const struct job_question *question, struct job_proposal *out_proposal);
+
+/* Keeps it without asking the log. */
+void link_keep(struct session_link *link, const struct spool_entry *entry);
 
 /* The log's answer and 0, or a negative code: then it is in the spool, or was refused, and `text` says so. */
 int link_send(struct session_link *link, const struct spool_entry *entry, enum link_haste haste,

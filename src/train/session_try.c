@@ -76,16 +76,20 @@ static void propose(struct fly_session *session)
     double gpus[] = {(double)session->limit.gpu_count}, nothing[1] = {0.0};
 
     propose_default(session);
+    session->unasked = session->run_kept = false;
     session_join(session, gpus, 1, nothing, 1);
     if (session->options.rank == 0 && !session->disabled && gpus[0] == 0.0) {
         link_note(&session->link,
                   "there is no GPU here whose energy could be measured, and without it nothing can "
                   "be learnt; 'flyball doctor' says why");
     } else if (session->options.rank == 0 && !session->disabled) {
-        struct job_question question = question_of(session, (uint32_t)gpus[0]);
+        int code;
 
-        session->known = link_propose(&session->link, session->inside ? NULL : &session->definition,
-                                      &question, proposal) == 0;
+        session->question = question_of(session, (uint32_t)gpus[0]);
+        code = link_propose(&session->link, session->inside ? NULL : &session->definition, &session->question,
+                            proposal);
+        session->known = code == 0;
+        session->unasked = spool_passing(code) && !session->inside;
     }
     double shared[] = {session->known,          (double)proposal->trial,
                        proposal->attempt,       (double)proposal->recurrence,
@@ -164,6 +168,21 @@ double session_time_s(const struct fly_session *session)
     return mono_elapsed_s(session->begin, session->clock->now(session->clock->state));
 }
 
+/* With what the log would have been asked, before the first word. */
+void session_keep(struct fly_session *session, const struct spool_entry *entry)
+{
+    struct spool_entry run = {.kind = SPOOL_RUN,
+                              .run = {.definition = session->definition, .question = session->question}};
+
+    run.run.question.tries = 1;
+    run.run.question.ran_batch_size = session->proposal.batch_size;
+    run.run.question.ran_limit_w = session->limit.start_w > 0.0 ? session->limit.start_w : NAN;
+    if (!session->run_kept)
+        link_keep(&session->link, &run);
+    session->run_kept = true;
+    link_keep(&session->link, entry);
+}
+
 void session_say_end(struct fly_session *session, enum trial_outcome outcome, const char *text)
 {
     double energy_j = session_ranks(session) == 1 ? session_energy_j(session) : NAN;
@@ -178,6 +197,10 @@ void session_say_end(struct fly_session *session, enum trial_outcome outcome, co
     union spool_answer answer;
 
     link_beat_end(&session->link);
+    if (!session->known) {
+        session_keep(session, &entry);
+        return;
+    }
     if (!session->link.open)
         (void)link_open(&session->link, session->options.store, session->options.wait_s);
     (void)link_send(&session->link, &entry, LINK_NOW, &answer);

@@ -146,8 +146,17 @@ int spool_add(struct spool *spool, const struct spool_entry *entry, struct fly_e
     if (code == 0)
         code = write_all(spool, line.data, line.length, out_error);
     buffer_deinit(&line);
-    spool->lines += code == 0;
+    spool->lines += code == 0 && entry->kind != SPOOL_RUN;
     return code;
+}
+
+static int call_run(const struct jobs *jobs, const struct spool_run *run, struct job_proposal *out_proposal,
+                    struct fly_error *out_error)
+{
+    struct job_registered registered;
+    int code = jobs->backend->define(jobs->self, &run->definition, &registered, out_error);
+
+    return code < 0 ? code : jobs->backend->propose(jobs->self, &run->question, out_proposal, out_error);
 }
 
 int spool_call(const struct jobs *jobs, const struct spool_entry *entry, union spool_answer *out_answer,
@@ -160,6 +169,8 @@ int spool_call(const struct jobs *jobs, const struct spool_entry *entry, union s
         return jobs->backend->report(jobs->self, &entry->epoch, &out_answer->answered, out_error);
     case SPOOL_END:
         return jobs->backend->end(jobs->self, &entry->end, &out_answer->ended, out_error);
+    case SPOOL_RUN:
+        return call_run(jobs, &entry->run, &out_answer->proposal, out_error);
     }
     return error_set(out_error, FLY_EINTERNAL, "no such call");
 }
@@ -189,12 +200,25 @@ static bool read_file(int file, const char *store, struct buffer *content)
     return ours;
 }
 
+/* What was run unasked has its trial now. */
+static void give_trial(struct spool_entry *entry, const struct job_proposal *run)
+{
+    if (entry->kind == SPOOL_REPORT && entry->epoch.trial == 0) {
+        entry->epoch.trial = run->trial;
+        entry->epoch.attempt = run->attempt;
+    } else if (entry->kind == SPOOL_END && entry->end.trial == 0) {
+        entry->end.trial = run->trial;
+        entry->end.attempt = run->attempt;
+    }
+}
+
 /* Each line but the first, and but a last one that its session did not bring to an end. */
 static int deliver_lines(const char *text, const struct jobs *jobs, bool *out_refused,
                          struct fly_error *out_error)
 {
     const char *line = strchr(text, '\n') + 1, *end;
     struct spool_parsed *parsed = calloc(1, sizeof *parsed);
+    struct job_proposal run = {.trial = 0};
     int code = parsed != NULL ? 0 : error_no_memory(out_error);
 
     for (; code == 0 && (end = strchr(line, '\n')) != NULL; line = end + 1) {
@@ -203,7 +227,10 @@ static int deliver_lines(const char *text, const struct jobs *jobs, bool *out_re
         int called = spool_parse(line, (size_t)(end - line), parsed, &error);
 
         if (called == 0) {
+            give_trial(&parsed->entry, &run);
             called = spool_call(jobs, &parsed->entry, &answer, &error);
+            if (parsed->entry.kind == SPOOL_RUN)
+                run = called == 0 ? answer.proposal : (struct job_proposal){.trial = 0};
             spool_parsed_free(parsed);
         }
         if (spool_passing(called)) {

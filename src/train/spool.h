@@ -27,7 +27,13 @@
  */
 enum { SPOOL_PATH_MAX = 512, SPOOL_FILE_MAX = 16 << 20, SPOOL_LINE_MAX = 1 << 16 };
 
-enum spool_kind { SPOOL_PROFILE, SPOOL_REPORT, SPOOL_END };
+enum spool_kind { SPOOL_PROFILE, SPOOL_REPORT, SPOOL_END, SPOOL_RUN };
+
+/* A training that the log was never asked for: reports and an end of trial 0 behind it are of that. */
+struct spool_run {
+    struct job_definition definition;
+    struct job_question question; /* with ran_batch_size */
+};
 
 struct spool_entry {
     enum spool_kind kind;
@@ -35,6 +41,7 @@ struct spool_entry {
         struct job_profile profile;
         struct job_epoch epoch;
         struct job_end end;
+        struct spool_run run;
     };
 };
 
@@ -43,6 +50,7 @@ union spool_answer {
     struct job_choice choice;
     struct job_answered answered;
     struct job_ended ended;
+    struct job_proposal proposal;
 };
 
 struct spool {
@@ -50,7 +58,7 @@ struct spool {
     char store[SPOOL_PATH_MAX]; /* the log's address */
     char path[SPOOL_PATH_MAX + 64];
     int file;       /* -1: none yet */
-    uint64_t lines; /* not delivered yet */
+    uint64_t lines; /* not delivered yet; that of a run does not count */
 };
 
 /* `directory` NULL: the user's own. Makes nothing yet; a `directory` that cannot be told fails at spool_add.
@@ -81,7 +89,9 @@ unsigned spool_deliver_left(const struct spool *spool, const struct jobs *jobs);
 struct spool_parsed {
     struct spool_entry entry;
     json_t *document;
+    struct arena arena; /* of a definition */
     struct fly_power_point points[FLY_POWER_SEARCH_LIMITS_MAX];
+    double limits_w[FLY_POWER_SEARCH_LIMITS_MAX];
 };
 int spool_parse(const char *line, size_t length, struct spool_parsed *out_parsed,
                 struct fly_error *out_error);

@@ -4,10 +4,14 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/members.h"
+#include "job/definition.h"
 #include "train/spool.h"
 
-static const char *const kind_names[] = {"profile", "report", "end"};
-_Static_assert(sizeof kind_names / sizeof kind_names[0] == SPOOL_END + 1, "a name for each kind");
+enum { RUN_MEMORY_MAX = 1 << 20 };
+
+static const char *const kind_names[] = {"profile", "report", "end", "run"};
+_Static_assert(sizeof kind_names / sizeof kind_names[0] == SPOOL_RUN + 1, "a name for each kind");
 
 static json_t *number(double value)
 {
@@ -43,6 +47,23 @@ static json_t *end_json(const struct job_end *end)
                      end->text != NULL ? end->text : "");
 }
 
+static json_t *run_json(const struct spool_run *run)
+{
+    const struct job_question *question = &run->question;
+    const struct job_hardware *hardware = &question->hardware;
+    json_t *limits = json_array();
+
+    for (size_t i = 0; i < hardware->limit_count; i++)
+        json_array_append_new(limits, json_real(hardware->limits_w[i]));
+    return json_pack("{s:o,s:s,s:s,s:s,s:I,s:o,s:s,s:I,s:I,s:o,s:f,s:s,s:s,s:s}", "definition",
+                     definition_to_json(&run->definition), "request", question->request, "run", question->run,
+                     "submission", question->submission, "batch_size", (json_int_t)question->ran_batch_size,
+                     "limit_w", number(question->ran_limit_w), "gpu_model", hardware->gpu_model, "gpu_count",
+                     (json_int_t)hardware->gpu_count, "world_size", (json_int_t)hardware->world_size,
+                     "limits_w", limits, "max_power_w", hardware->max_power_w, "user", question->origin.user,
+                     "account", question->origin.account, "host", question->origin.host);
+}
+
 int spool_write(const struct spool_entry *entry, struct buffer *out, struct fly_error *out_error)
 {
     json_t *line = NULL;
@@ -57,6 +78,9 @@ int spool_write(const struct spool_entry *entry, struct buffer *out, struct fly_
         break;
     case SPOOL_END:
         line = end_json(&entry->end);
+        break;
+    case SPOOL_RUN:
+        line = run_json(&entry->run);
         break;
     }
     if (line != NULL && json_object_set_new(line, "call", json_string(kind_names[entry->kind])) == 0)
@@ -160,16 +184,63 @@ static void take_end(struct taking *taking, struct spool_parsed *parsed)
     taking->bad |= !job_outcome_parse(take_text(taking, "outcome"), &end->outcome);
 }
 
+static void take_limits(struct taking *taking, struct spool_parsed *parsed)
+{
+    const json_t *limits = json_object_get(taking->object, "limits_w");
+    size_t count = json_array_size(limits);
+
+    if (!json_is_array(limits) || count > FLY_POWER_SEARCH_LIMITS_MAX) {
+        taking->bad = true;
+        return;
+    }
+    for (size_t i = 0; i < count; i++) {
+        taking->bad |= !json_is_number(json_array_get(limits, i));
+        parsed->limits_w[i] = json_number_value(json_array_get(limits, i));
+    }
+    parsed->entry.run.question.hardware.limits_w = parsed->limits_w;
+    parsed->entry.run.question.hardware.limit_count = count;
+}
+
+static void take_run(struct taking *taking, struct spool_parsed *parsed)
+{
+    struct spool_run *run = &parsed->entry.run;
+    struct members members = members_of(json_object_get(taking->object, "definition"));
+
+    *run = (struct spool_run){
+        .question = {
+            .request = take_text(taking, "request"),
+            .run = take_text(taking, "run"),
+            .submission = take_text(taking, "submission"),
+            .tries = 1,
+            .ran_batch_size = (uint32_t)take_count(taking, "batch_size", UINT32_MAX),
+            .ran_limit_w = take_number(taking, "limit_w"),
+            .hardware = {.gpu_model = take_text(taking, "gpu_model"),
+                         .gpu_count = (uint32_t)take_count(taking, "gpu_count", UINT32_MAX),
+                         .world_size = (uint32_t)take_count(taking, "world_size", UINT32_MAX),
+                         .max_power_w = take_number(taking, "max_power_w")},
+            .origin = {take_text(taking, "user"), take_text(taking, "account"), take_text(taking, "host")},
+        }};
+    take_limits(taking, parsed);
+    taking->bad |= run->question.ran_batch_size == 0;
+    if (taking->bad || definition_from_json(&members, &parsed->arena, &run->definition) < 0 ||
+        members.wrong != NULL || job_definition_check(&run->definition, NULL) < 0) {
+        taking->bad = true;
+        return;
+    }
+    run->question.job = run->definition.name;
+}
+
 int spool_parse(const char *line, size_t length, struct spool_parsed *out_parsed, struct fly_error *out_error)
 {
     static void (*const take[])(struct taking *, struct spool_parsed *) = {take_profile, take_report,
-                                                                           take_end};
+                                                                           take_end, take_run};
     json_error_t fault;
     json_t *document =
         length <= SPOOL_LINE_MAX ? json_loadb(line, length, JSON_REJECT_DUPLICATES, &fault) : NULL;
     struct taking taking = {.object = document};
     const char *call = take_text(&taking, "call");
 
+    arena_init(&out_parsed->arena, RUN_MEMORY_MAX);
     for (size_t i = 0; i < sizeof kind_names / sizeof kind_names[0]; i++) {
         if (taking.bad || strcmp(call, kind_names[i]) != 0)
             continue;
@@ -181,6 +252,7 @@ int spool_parse(const char *line, size_t length, struct spool_parsed *out_parsed
         break;
     }
     json_decref(document);
+    arena_deinit(&out_parsed->arena);
     out_parsed->document = NULL;
     return error_set(out_error, FLY_EDATA, "a kept report is no call to a job's log");
 }
@@ -188,5 +260,6 @@ int spool_parse(const char *line, size_t length, struct spool_parsed *out_parsed
 void spool_parsed_free(struct spool_parsed *parsed)
 {
     json_decref(parsed->document);
+    arena_deinit(&parsed->arena);
     parsed->document = NULL;
 }
