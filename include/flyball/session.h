@@ -32,8 +32,11 @@
  *     do {
  *         enum fly_answer answer;
  *
- *         start_anew(fly_session_batch_size(session), fly_session_learning_rate(session, 0.1,
- * FLY_SCALE_LINEAR)); do { fly_session_epoch_begin(session); for each step { fly_session_step_begin(session);
+ *         start_anew(fly_session_batch_size(session));
+ *         do {
+ *             fly_session_epoch_begin(session);
+ *             for each step {
+ *                 fly_session_step_begin(session);
  *                 train_one_step();
  *             }
  *             fly_session_evaluation_begin(session);
@@ -86,8 +89,7 @@ enum {
 /* For `tries`: whoever starts the program always does so again after FLY_SESSION_EXIT_AGAIN. */
 #define FLY_SESSION_ALWAYS UINT32_MAX
 
-/* What is not set (0, NULL) has the default that stands beside it. Everything is copied but what is borrowed.
- */
+/* What is not set (0, NULL) has the default beside it. All is copied but what is borrowed. */
 struct fly_session_options {
     size_t size; /* sizeof(struct fly_session_options) */
 
