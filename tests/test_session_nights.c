@@ -15,7 +15,7 @@ struct shaky {
     struct job_fixture fixture;
     uint64_t luck;
     bool deaf, quiet; /* for the rest of this start, of all */
-    uint64_t sent; /* reports that the session was given, of trials in the log */
+    uint64_t sent;    /* reports that the session was given, of trials in the log */
 };
 
 static const struct jobs *behind(const struct shaky *shaky)
