@@ -89,7 +89,7 @@ static void name_gpu(const char *model, char gpu[JOB_TEXT_MAX])
         bool plain = isalnum((unsigned char)*model) != 0;
 
         if (plain || (length > 0 && gpu[length - 1] != '-'))
-            gpu[length++] = plain ? (char)tolower((unsigned char)*model) : '-';
+            gpu[length++] = (char)(plain ? tolower((unsigned char)*model) : '-');
     }
     while (length > 0 && gpu[length - 1] == '-')
         length--;
