@@ -39,7 +39,7 @@ static int read_now(struct knob_gpu *gpu, enum quantity quantity, int64_t *out_v
     return 0;
 }
 
-/* The turn with this intent, on disk and told to the guard before anything is made of it. */
+/* The turn with this intent, told to the guard and on disk before anything is made of it. */
 static int intend(struct knob *knob, struct knob_gpu *gpu, enum quantity quantity, int64_t now, int64_t value,
                   enum way way, struct fly_error *out_error)
 {
@@ -54,8 +54,10 @@ static int intend(struct knob *knob, struct knob_gpu *gpu, enum quantity quantit
     turn->ours = value;
     turn->way = way;
     memcpy(gpu->entry.places[way], knob->site.places[way], SITE_PLACE_MAX);
-    code = knob_write_entry(knob, gpu, out_error);
-    return code < 0 ? code : guard_tell(&knob->guard, gpu->device->info.uuid, turn, out_error);
+    /* The guard first: it takes away the journal's entry of what it knows, should this be the last thing
+     * done. */
+    code = guard_tell(&knob->guard, gpu->device->info.uuid, turn, out_error);
+    return code < 0 ? code : knob_write_entry(knob, gpu, out_error);
 }
 
 /* What stands after the attempt; a knob that stands as before is forgotten. */
