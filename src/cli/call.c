@@ -13,6 +13,8 @@
 
 static const char stdout_name[] = "standard output";
 
+enum { SAID_AT_ONCE = 4096 };
+
 enum color_choice { COLOR_AUTO, COLOR_ALWAYS, COLOR_NEVER };
 
 /* What holds for an option that the command line does not set. */
@@ -248,12 +250,21 @@ int cli_emit_text(const struct cli_call *call, const char *text, struct fly_erro
     return table_put(text, strlen(text), call->console->out, stdout_name, out_error);
 }
 
+/* In one write, so that lines of several processes do not mix. */
 void console_say(const struct cli_console *console, const char *kind, const char *text)
 {
-    fprintf(console->err, "flyball: %s", kind);
-    for (; *text != '\0'; text++)
-        fputc((unsigned char)*text < ' ' || *text == 0x7F ? '?' : *text, console->err);
-    fputc('\n', console->err);
+    char line[SAID_AT_ONCE];
+    size_t length = (size_t)snprintf(line, sizeof line, "flyball: %.40s", kind);
+
+    for (; *text != '\0'; text++) {
+        if (length + 1 == sizeof line) {
+            fwrite(line, 1, length, console->err);
+            length = 0;
+        }
+        line[length++] = (char)((unsigned char)*text < ' ' || *text == 0x7F ? '?' : *text);
+    }
+    line[length++] = '\n';
+    fwrite(line, 1, length, console->err);
 }
 
 static void say(const struct cli_call *call, const char *kind, const char *format, va_list arguments)
