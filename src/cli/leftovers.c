@@ -5,16 +5,16 @@
 #include <unistd.h>
 
 #include "cli/call_private.h"
-#include "cli/power_gpus.h"
+#include "cli/knob_options.h"
 
-enum { PROGRAM_MAX = 64 };
+enum { PROGRAM_MAX = 64, NAMES_MAX = 512 };
 
 /* The GPUs on which something could not be put back, once in the life of this process. */
 static void say_failures(const struct cli_call *call, const struct device_list *list,
                          const struct repair *repairs, size_t count)
 {
     static bool said;
-    char names[POWER_NAMES_MAX] = "";
+    char names[NAMES_MAX] = "";
     const char *between = "GPU ", *text = "";
     size_t length = 0;
 
@@ -69,13 +69,15 @@ static bool any_to_set(const struct device_list *list)
 void leftovers_repair(const struct cli_call *call, const struct device_list *list, enum leftovers_wait wait)
 {
     static struct repair repairs[DEVICES_MAX]; /* large */
-    char readonly[POWER_PATH_MAX], program[PROGRAM_MAX];
+    char readonly[CLI_READONLY_MAX], program[PROGRAM_MAX];
     struct knob_options options;
+    struct fly_error error;
     int count;
 
     if (!any_to_set(list))
         return;
-    options = power_knob_options(call, readonly);
+    snprintf(program, sizeof program, "flyball %s", call->command->words);
+    options = cli_knob_options(call, program, readonly);
     if (!knob_repair_is_due(&options))
         return;
     if (access(options.readonly_path, F_OK) == 0) {
@@ -85,10 +87,10 @@ void leftovers_repair(const struct cli_call *call, const struct device_list *lis
                  options.readonly_path);
         return;
     }
-    snprintf(program, sizeof program, "flyball %s", call->command->words);
-    options.program = program;
     options.impatient = wait == LEFTOVERS_AT_ONCE;
-    count = knob_repair(&options, list, false, repairs, DEVICES_MAX, NULL);
-    if (count > 0)
+    count = knob_repair(&options, list, false, repairs, DEVICES_MAX, &error);
+    if (count < 0)
+        cli_warn(call, "what a killed program left turned cannot be put back: %s", error.text);
+    else if (count > 0)
         say(call, list, repairs, count < DEVICES_MAX ? (size_t)count : DEVICES_MAX);
 }

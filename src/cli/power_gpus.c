@@ -1,31 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/power_gpus.h"
 
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
+#include <stdio.h>
 
 #include "base/error.h"
 #include "cli/call_private.h"
-
-struct knob_options power_knob_options(const struct cli_call *call, char readonly_path[POWER_PATH_MAX])
-{
-    struct knob_options options = {
-        .readonly_path = KNOB_READONLY_PATH,
-        .program = "flyball power",
-        .nvml_path = cli_text(call, "nvml"),
-        .mps_pipe_directory = getenv("CUDA_MPS_PIPE_DIRECTORY"),
-    };
-    const char *root = cli_text(call, "sysfs-root");
-
-    /* The operator's lock lies where the option says that this machine is, or where it always lies. */
-    if (strcmp(root, "/") == 0)
-        return options;
-    snprintf(readonly_path, POWER_PATH_MAX, "%.400s%s", root, KNOB_READONLY_PATH);
-    if (access(readonly_path, F_OK) == 0)
-        options.readonly_path = readonly_path;
-    return options;
-}
+#include "cli/knob_options.h"
 
 int power_gpus_open(const struct cli_call *call, enum gpus_without_choice without, enum leftovers leftovers,
                     struct power_gpus *out_gpus, struct fly_error *out_error)
@@ -39,7 +19,7 @@ int power_gpus_open(const struct cli_call *call, enum gpus_without_choice withou
         if (out_gpus->list.devices[i].info.kind == DEVICE_GPU)
             out_gpus->devices[out_gpus->count++] = &out_gpus->list.devices[i];
     }
-    out_gpus->options = power_knob_options(call, out_gpus->readonly_path);
+    out_gpus->options = cli_knob_options(call, "flyball power", out_gpus->readonly_path);
     if (out_gpus->count > 0)
         return 0;
     if (out_gpus->hidden[0] != '\0')

@@ -3,6 +3,7 @@
 #define FLYBALL_CLI_POWER_GPUS_H
 
 #include "cli/call.h"
+#include "cli/knob_options.h"
 #include "cli/open_devices.h"
 #include "device/device.h"
 #include "knob/knob.h"
@@ -19,14 +20,14 @@
  *
  * Large: for static storage, and not to be copied.
  */
-enum { POWER_PATH_MAX = 512, POWER_NAMES_MAX = 512, POWER_STATUS_IN_USE = 75 };
+enum { POWER_NAMES_MAX = 512, POWER_STATUS_IN_USE = 75 };
 
 struct power_gpus {
     struct device_list list;
     const struct device *devices[DEVICES_MAX];
     size_t count;
     struct knob_options options;
-    char readonly_path[POWER_PATH_MAX];
+    char readonly_path[CLI_READONLY_MAX];
     char hidden[SELECTION_NOTE_MAX]; /* what hides GPUs, "" for nothing */
 };
 
@@ -34,10 +35,6 @@ struct power_gpus {
 int power_gpus_open(const struct cli_call *call, enum gpus_without_choice without, enum leftovers leftovers,
                     struct power_gpus *out_gpus, struct fly_error *out_error);
 void power_gpus_close(struct power_gpus *gpus);
-
-/* What knob_open and knob_repair take, as the call's options have it; borrows `readonly_path` and the call.
- */
-struct knob_options power_knob_options(const struct cli_call *call, char readonly_path[POWER_PATH_MAX]);
 
 /* "GPU 0, 2" of those of which `chosen` (NULL: all) is true, and "0,2" as --gpus takes it. */
 char *power_gpus_names(const struct power_gpus *gpus, const bool *chosen, char text[POWER_NAMES_MAX]);

@@ -10,6 +10,7 @@
 #include "cli/call.h"
 #include "cli/child.h"
 #include "cli/command.h"
+#include "cli/knob_options.h"
 #include "cli/process_tree.h"
 #include "cli/run_capture.h"
 #include "train/session.h"
@@ -30,7 +31,7 @@
  * variables, run_job_try.c follows one try, run_job_report.c tells. Whatever goes wrong is
  * a sentence in the report. Large: for static storage.
  */
-enum { RUN_JOB_TEXT_MAX = 512, RUN_JOB_PATH_MAX = 512, RUN_JOB_TRIES_MAX = 1000 };
+enum { RUN_JOB_TEXT_MAX = 512, RUN_JOB_TRIES_MAX = 1000 };
 
 /* What became of a try. */
 enum run_job_end {
@@ -59,7 +60,7 @@ struct run_job {
     struct fly_session_options options;
     struct session_parts parts;
     struct knob_options knobs;
-    char readonly_path[RUN_JOB_PATH_MAX];
+    char readonly_path[CLI_READONLY_MAX];
     struct arena arena; /* of batch sizes, and of a definition that was looked up */
     double limits_w[FLY_POWER_SEARCH_LIMITS_MAX];
     double learning_rate; /* that suits the default batch size; NAN: not given */

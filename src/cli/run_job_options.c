@@ -186,21 +186,6 @@ static int read_finish(const struct cli_call *call, struct run_job *job, struct 
     return 0;
 }
 
-/* As `flyball run --tune` has them: the operator's lock lies where the option says that this machine is. */
-static void prepare_knobs(const struct cli_call *call, struct run_job *job)
-{
-    const char *root = cli_text(call, "sysfs-root");
-
-    job->knobs = (struct knob_options){.program = "flyball run --job",
-                                       .nvml_path = cli_text(call, "nvml"),
-                                       .mps_pipe_directory = getenv("CUDA_MPS_PIPE_DIRECTORY")};
-    if (strcmp(root, "/") == 0)
-        return;
-    snprintf(job->readonly_path, sizeof job->readonly_path, "%.400s%s", root, KNOB_READONLY_PATH);
-    if (access(job->readonly_path, F_OK) == 0)
-        job->knobs.readonly_path = job->readonly_path;
-}
-
 static int refuse_alone(const struct cli_call *call, struct fly_error *out_error)
 {
     for (size_t i = 0; i < sizeof own / sizeof own[0]; i++) {
@@ -235,7 +220,7 @@ int run_job_read(const struct cli_call *call, struct run_job *out_job, struct fl
     job->grace_s = cli_real(call, "grace");
     job->oom_status = cli_set(call, "oom-status") ? (int)cli_integer(call, "oom-status") : -1;
     job->parts.knobs = &job->knobs;
-    prepare_knobs(call, job);
+    job->knobs = cli_knob_options(call, "flyball run --job", job->readonly_path);
     code = read_finish(call, job, out_error);
     if (code == 0)
         code = read_limits(call, job, out_error);

@@ -26,18 +26,6 @@ const char *const run_tune_objectives[] = {
 
 const char *const run_tune_knobs[] = {[FLY_TUNER_POWER_LIMIT] = "power", [FLY_TUNER_CLOCK] = "clock", NULL};
 
-/* The operator's lock lies where the option says that this machine is, or where it always lies. */
-static void find_readonly(const struct cli_call *call, struct run_tune *tune)
-{
-    const char *root = cli_text(call, "sysfs-root");
-
-    if (strcmp(root, "/") == 0)
-        return;
-    snprintf(tune->readonly_path, sizeof tune->readonly_path, "%.400s%s", root, KNOB_READONLY_PATH);
-    if (access(tune->readonly_path, F_OK) == 0)
-        tune->knob_options.readonly_path = tune->readonly_path;
-}
-
 static int read_bound(const struct cli_call *call, struct fly_objective *objective,
                       struct fly_error *out_error)
 {
@@ -61,12 +49,7 @@ static int read_common(const struct cli_call *call, const char *program, struct 
     out_tune->profile_directory = cli_text(call, "profile-directory");
     out_tune->job_name = cli_text(call, "job");
     out_tune->batch_size = cli_set(call, "batch-size") ? (uint64_t)cli_integer(call, "batch-size") : 0;
-    out_tune->knob_options = (struct knob_options){
-        .program = program,
-        .nvml_path = cli_text(call, "nvml"),
-        .mps_pipe_directory = getenv("CUDA_MPS_PIPE_DIRECTORY"),
-    };
-    find_readonly(call, out_tune);
+    out_tune->knob_options = cli_knob_options(call, program, out_tune->readonly_path);
     return read_bound(call, &out_tune->objective, out_error);
 }
 

@@ -12,6 +12,7 @@
 #include "cli/call.h"
 #include "cli/child.h"
 #include "cli/command.h"
+#include "cli/knob_options.h"
 #include "train/knob_turner.h"
 #include "train/saved_profile.h"
 #include "train/step_lines.h"
@@ -32,7 +33,7 @@
  * Nothing is opened or turned before the first step comes. Whatever goes wrong is a
  * sentence in the report. Large: for static storage.
  */
-enum { RUN_TUNE_TEXT_MAX = 512, RUN_TUNE_PATH_MAX = 512 };
+enum { RUN_TUNE_TEXT_MAX = 512 };
 
 struct run_tune {
     bool wanted;
@@ -44,7 +45,7 @@ struct run_tune {
     const char *profile_directory, *profile_file, *job_name; /* borrowed, or NULL */
     uint64_t batch_size;                                     /* 0: not told */
     struct knob_options knob_options;
-    char readonly_path[RUN_TUNE_PATH_MAX];
+    char readonly_path[CLI_READONLY_MAX];
     struct step_lines lines;
 
     const struct device *gpus[DEVICES_MAX]; /* borrowed */

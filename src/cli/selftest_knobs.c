@@ -6,8 +6,10 @@
 #include <unistd.h>
 
 #include "base/error.h"
-#include "cli/power_gpus.h"
+#include "cli/knob_options.h"
 #include "cli/selftest_kill.h"
+
+static const char program_name[] = "flyball selftest";
 
 /* Time for the readings to follow a new limit, and for a mean to be known. */
 static const double settle_least_s = 0.4, window_least_s = 0.5;
@@ -79,12 +81,11 @@ static void refuse_all(const struct fly_error *why)
 /* Whether any GPU takes part. */
 static bool open_knobs(void)
 {
-    char readonly[POWER_PATH_MAX];
-    struct knob_options options = power_knob_options(turning.knobs->call, readonly);
+    char readonly[CLI_READONLY_MAX];
+    struct knob_options options = cli_knob_options(turning.knobs->call, program_name, readonly);
     struct fly_error error = {.code = 0};
     bool any = false;
 
-    options.program = "flyball selftest";
     for (size_t i = 0; i < turning.count; i++)
         turning_of(i)->tried = true;
     if (knob_open(&options, turning.gpus, turning.count, &turning.knob, &error) < 0) {
@@ -224,10 +225,9 @@ static void close_knobs(void)
 static void end(void)
 {
     static struct repair repairs[DEVICES_MAX];
-    char readonly[POWER_PATH_MAX];
-    struct knob_options options = power_knob_options(turning.knobs->call, readonly);
+    char readonly[CLI_READONLY_MAX];
+    struct knob_options options = cli_knob_options(turning.knobs->call, program_name, readonly);
 
-    options.program = "flyball selftest";
     if (knob_repair_is_due(&options))
         knob_repair(&options, turning.knobs->devices, false, repairs, DEVICES_MAX, NULL);
     for (size_t i = 0; i < turning.count; i++)
