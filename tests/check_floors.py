@@ -11,8 +11,8 @@ import sys
 import tempfile
 
 # From the ground up: a directory of src/ includes itself and what stands before it.
-FLOORS = ["base", "model", "policy", "device", "meter", "knob", "grid", "store", "job", "train", "sim", "demo"]
-PROGRAMS = ["cli", "node", "serve"]  # on top of all floors, and not of each other
+FLOORS = ["base", "model", "policy", "device", "meter", "knob", "grid", "store", "job", "train", "sim", "demo", "serve"]
+PROGRAMS = ["cli", "node"]  # on top of all floors, and not of each other
 
 # On which floor a public header <flyball/NAME.h> stands. The umbrella stands
 # above all floors: programs, tests and examples may include it.

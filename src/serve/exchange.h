@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef FLYBALL_SERVE_EXCHANGE_H
+#define FLYBALL_SERVE_EXCHANGE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/buffer.h"
+#include "job/job.h"
+
+/*
+ * One request to the service and its answer, without a word of how they travel: what
+ * answers is tested and fuzzed without a socket.
+ */
+
+/* What a caller may do; each holds those before it. */
+enum serve_scope {
+    SERVE_NOBODY, /* /healthz needs no more */
+    SERVE_READ,   /* look at jobs, read metrics */
+    SERVE_TRAIN,  /* define jobs, ask what to run, report */
+    SERVE_MANAGE, /* change, import and remove them */
+};
+
+enum { SERVE_QUERY_MAX = 8 };
+
+struct serve_parameter {
+    const char *name, *value; /* decoded */
+};
+
+/* All texts are borrowed, and UTF-8 without control characters but for the body. */
+struct serve_request {
+    const char *method; /* "GET" */
+    const char *path;   /* "/v1/jobs/digits", not decoded, without the query */
+    struct serve_parameter query[SERVE_QUERY_MAX];
+    size_t query_count;
+    const char *body;        /* ended by a 0 byte that does not count; "" without one */
+    size_t body_length;      /* within the service's limit */
+    enum serve_scope scope;  /* of the caller */
+    const char *caller_name; /* of the token; "" without one */
+};
+
+/* The parameter's value, or NULL. */
+const char *serve_query(const struct serve_request *request, const char *name);
+
+struct serve_answer {
+    int status;
+    const char *type;       /* static; "application/json" */
+    const char *allow;      /* with 405: the methods, static; or NULL */
+    unsigned retry_after_s; /* with 503; 0: not said */
+    struct buffer body;     /* initialised by the caller of a route */
+};
+
+/* What an answer was about, for the service's own figures. */
+struct serve_note {
+    char job[JOB_NAME_MAX + 1]; /* "": none */
+    char gpu_model[JOB_TEXT_MAX];
+    bool decided;               /* a proposal was made */
+    bool ended;                 /* a trial has, by this very request */
+    enum trial_outcome outcome; /* then */
+    double energy_j;            /* of that trial, all attempts; NAN: unknown */
+};
+
+/* A family of routes; the service asks one after the other. None keeps anything between two requests. */
+struct serve_routes {
+    const char *name; /* "v1", "zeus" */
+
+    /*
+     * Answers over `jobs`, whose handle is the caller's alone meanwhile. false: the path is
+     * none of these. Fills `out_answer` (its body stays the caller's) and what is known of `out_note`.
+     */
+    bool (*answer)(const struct jobs *jobs, const struct serve_request *request,
+                   struct serve_answer *out_answer, struct serve_note *out_note);
+};
+
+extern const struct serve_routes serve_v1;   /* the service's own interface */
+extern const struct serve_routes serve_zeus; /* that of the public batch-size server, at the root */
+
+#endif
