@@ -172,7 +172,7 @@ MADE_UP = [
     ("src/base/made_up.c", SOURCE.format('#include "model/made_up.h"'), include_faults),
     ("src/model/made_up.c", SOURCE.format('#include "sim/made_up.h"'), include_faults),
     ("src/device/made_up.c", SOURCE.format('#include "store/made_up.h"'), include_faults),
-    ("src/cli/made_up.c", SOURCE.format('#include "serve/made_up.h"'), include_faults),
+    ("src/cli/made_up.c", SOURCE.format('#include "node/made_up.h"'), include_faults),
     ("src/model/made_up.c", SOURCE.format("#include <flyball/power_search.h>"), include_faults),
     ("src/sim/made_up.c", SOURCE.format("#include <flyball/flyball.h>"), include_faults),
     ("src/sim/made_up.c", SOURCE.format("#include <flyball/unheard_of.h>"), include_faults),
