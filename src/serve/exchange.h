@@ -5,6 +5,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include <jansson.h>
+
 #include "base/buffer.h"
 #include "job/job.h"
 
@@ -49,6 +51,12 @@ struct serve_answer {
     unsigned retry_after_s; /* with 503; 0: not said */
     struct buffer body;     /* initialised by the caller of a route */
 };
+
+/*
+ * Makes the answer of a status and a JSON value, which is taken. NULL, or a body that
+ * does not fit: 503 and null.
+ */
+void serve_answer_json(struct serve_answer *answer, int status, json_t *json);
 
 /* What an answer was about, for the service's own figures. */
 struct serve_note {

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "serve/exchange.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+const char *serve_query(const struct serve_request *request, const char *name)
+{
+    for (size_t i = 0; i < request->query_count; i++) {
+        if (strcmp(request->query[i].name, name) == 0)
+            return request->query[i].value;
+    }
+    return NULL;
+}
+
+void serve_answer_json(struct serve_answer *answer, int status, json_t *json)
+{
+    char *text = json != NULL ? json_dumps(json, JSON_COMPACT | JSON_ENCODE_ANY) : NULL;
+
+    buffer_clear(&answer->body);
+    if (text != NULL)
+        buffer_puts(&answer->body, text);
+    if (text == NULL || answer->body.error < 0) {
+        buffer_clear(&answer->body);
+        buffer_puts(&answer->body, "null");
+        status = 503;
+    }
+    answer->status = status;
+    answer->type = "application/json";
+    free(text);
+    json_decref(json);
+}
