@@ -30,7 +30,7 @@
  *     while (training) {
  *         at->heartbeat(...)                         now and then until the first epoch's report
  *         if (proposal.wants_profile)
- *             at->profile(...)                       once it is measured, during the first epoch
+ *             at->profile(...)                       once it is measured, with `partial` as far as it is
  *         at->report(self, &epoch, &answer, out_error);     after each epoch
  *         if (answer.answer == JOB_STOP || (answer.answer == JOB_REACHED && proposal.stops_at_target))
  *             break;
@@ -75,6 +75,7 @@ enum {
     JOB_SILENCE_MAX_S = 86400,   /* before the first epoch, of one that sends no heartbeats */
     JOB_SILENCE_INTERVALS = 3,   /* a trial expires after so many of its longest interval */
     JOB_PROPOSALS_AT_ONCE = 100, /* proposals refused by the epochs they could run, in one call */
+    JOB_KNOWN_MAX = 256,         /* points that are kept of a profile that is not whole */
 };
 
 /* ---- what a job is ---- */
@@ -194,6 +195,12 @@ struct job_proposal {
     double time_s;
     enum reason reason;
     char why[JOB_WHY_MAX]; /* one sentence */
+    /*
+     * With wants_profile: what is on record by now of a profile that is not whole, ascending
+     * limits. Whoever goes on with it need not measure these again; in the same unit of work.
+     */
+    struct fly_power_point known[JOB_KNOWN_MAX];
+    size_t known_count;
 };
 
 /* ---- what happened ---- */
@@ -205,10 +212,16 @@ struct job_profile {
     const struct fly_power_point *points; /* 1 .. JOB_LIMITS_MAX, limits of one GPU, power of all */
     size_t point_count;
     double units_per_epoch; /* 1: the points are of an epoch; the steps in one; 0: not known */
+    /*
+     * Some limits only, and none is chosen: they are kept until the batch size has a whole
+     * profile, and handed to the next trial that wants one (job_proposal.known). May be said
+     * again with more of them, or by a trial that has ended; of a limit the newest counts.
+     */
+    bool partial;
 };
 
 struct job_choice {
-    double limit_w;
+    double limit_w;  /* NAN to a partial profile */
     uint32_t epochs; /* the trial may run at most; 0: end it as TRIAL_REFUSED */
     bool repeated;   /* the profile was known; the first stays */
 };

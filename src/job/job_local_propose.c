@@ -9,6 +9,27 @@
 
 /* ---- propose ---- */
 
+static size_t batch_of(const struct job_line *line, uint32_t batch_size)
+{
+    size_t at = 0;
+
+    while (at < line->spec->batch_count && line->spec->batches[at].size != batch_size)
+        at++;
+    return at;
+}
+
+/* What a profile need not measure again. */
+static void tell_known(const struct job_line *line, struct job_proposal *proposal)
+{
+    size_t batch = batch_of(line, proposal->batch_size);
+
+    if (!proposal->wants_profile || batch == line->spec->batch_count)
+        return;
+    proposal->known_count = line->parts[batch].count;
+    if (proposal->known_count > 0)
+        memcpy(proposal->known, line->parts[batch].points, proposal->known_count * sizeof proposal->known[0]);
+}
+
 /* What a trial's attempt is told, from what stands in the log. */
 static int tell_proposal(struct local_change *change, uint64_t trial, uint32_t attempt,
                          struct job_proposal *out_proposal, struct fly_error *out_error)
@@ -37,6 +58,7 @@ static int tell_proposal(struct local_change *change, uint64_t trial, uint32_t a
         .reason = past.record.reason,
     };
     snprintf(out_proposal->why, sizeof out_proposal->why, "%s", past.record.why);
+    tell_known(&change->state->lines[past.record.line], out_proposal);
     trial_past_deinit(&past);
     return 0;
 }
@@ -210,6 +232,37 @@ static int append_profile(struct local_change *change, const struct job_profile 
                         out_error);
 }
 
+/* The trial may have ended: what it had measured is worth as much. */
+static int append_part(struct local_change *change, const struct job_profile *profile,
+                       struct job_choice *out_choice, struct fly_error *out_error)
+{
+    static _Thread_local struct profiled_part_record record;
+    const struct job_line *line;
+    struct trial_past past;
+    size_t batch;
+    int code = local_past(change, profile->trial, 0, &past, out_error);
+
+    if (code < 0)
+        return code;
+    line = &change->state->lines[past.record.line];
+    batch = batch_of(line, past.record.batch_size);
+    record = (struct profiled_part_record){
+        .line = past.record.line, .batch_size = past.record.batch_size, .count = profile->point_count};
+    *out_choice = (struct job_choice){
+        .limit_w = NAN, .epochs = past.epochs > 0 ? past.epochs : change->state->definition.max_epochs};
+    memcpy(record.points, profile->points, profile->point_count * sizeof record.points[0]);
+    trial_past_deinit(&past);
+    if (batch == line->spec->batch_count)
+        return error_set(out_error, FLY_EDATA, "job '%s': trial %" PRIu64 " ran a batch size that is none",
+                         change->job, profile->trial);
+    out_choice->repeated = !decider_wants_profile(&line->decider, &(struct proposal){.batch = batch}) ||
+                           profile_part_has(&line->parts[batch], record.points, record.count);
+    if (out_choice->repeated)
+        return 0;
+    return local_append(change, RECORD_PROFILED_PART, profile->trial, "", record_write_profiled_part(&record),
+                        out_error);
+}
+
 static int profile_within(struct local_change *change, const struct job_profile *profile,
                           struct job_choice *out_choice, struct fly_error *out_error)
 {
@@ -217,6 +270,8 @@ static int profile_within(struct local_change *change, const struct job_profile 
     json_t *body;
     int found;
 
+    if (profile->partial)
+        return append_part(change, profile, out_choice, out_error);
     snprintf(key, sizeof key, "profile/%" PRIu64, profile->trial);
     found = local_find(change, key, NULL, &body, out_error);
     if (found < 0)
@@ -232,19 +287,36 @@ static int profile_within(struct local_change *change, const struct job_profile 
     return found < 0 ? found : append_profile(change, profile, key, out_choice, out_error);
 }
 
+static int check_profile(const struct job_profile *profile, struct fly_error *out_error)
+{
+    size_t most = profile->partial ? JOB_KNOWN_MAX : JOB_LIMITS_MAX;
+
+    if (profile->point_count == 0 || profile->point_count > most)
+        return error_set(out_error, FLY_EUSAGE, "a profile of %zu points: expected 1 to %zu",
+                         profile->point_count, most);
+    if (!isfinite(profile->units_per_epoch) || profile->units_per_epoch < 0.0)
+        return error_set(out_error, FLY_EUSAGE, "units_per_epoch %g: expected a number, 0 for unknown",
+                         profile->units_per_epoch);
+    for (size_t i = 0; profile->partial && i < profile->point_count; i++) {
+        const struct fly_power_point *point = &profile->points[i];
+
+        if (!isfinite(point->limit_w) || !isfinite(point->power_w) || !isfinite(point->time_s) ||
+            point->limit_w <= 0.0 || point->power_w <= 0.0 || point->time_s <= 0.0)
+            return error_set(out_error, FLY_EUSAGE, "a point of %g W, %g W, %g s: expected numbers above 0",
+                             point->limit_w, point->power_w, point->time_s);
+    }
+    return 0;
+}
+
 int local_profile(void *self, const struct job_profile *profile, struct job_choice *out_choice,
                   struct fly_error *out_error)
 {
     struct local_change change;
     struct job_choice choice;
-    int code;
+    int code = check_profile(profile, out_error);
 
-    if (profile->point_count == 0 || profile->point_count > JOB_LIMITS_MAX)
-        return error_set(out_error, FLY_EUSAGE, "a profile of %zu points: expected 1 to %d",
-                         profile->point_count, JOB_LIMITS_MAX);
-    if (!isfinite(profile->units_per_epoch) || profile->units_per_epoch < 0.0)
-        return error_set(out_error, FLY_EUSAGE, "units_per_epoch %g: expected a number, 0 for unknown",
-                         profile->units_per_epoch);
+    if (code < 0)
+        return code;
     for (int i = 0; i < LOCAL_UNSURE_RETRIES; i++) {
         code = local_begin(self, profile->job, false, &change, out_error);
         if (code < 0)

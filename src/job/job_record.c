@@ -190,37 +190,63 @@ void record_read_attempt(struct members *members, struct attempt_record *out_rec
 
 /* ---- profiled ---- */
 
+static json_t *write_points(const struct fly_power_point *points, size_t point_count)
+{
+    json_t *array = json_array();
+
+    for (size_t i = 0; i < point_count; i++)
+        json_array_append_new(array,
+                              json_pack("[f, f, f]", points[i].limit_w, points[i].power_w, points[i].time_s));
+    return array;
+}
+
+static size_t read_points(struct members *members, struct fly_power_point *out_points, size_t most)
+{
+    const json_t *points = members_array(members, "points", most);
+
+    for (size_t i = 0; i < json_array_size(points); i++) {
+        const json_t *point = json_array_get(points, i);
+
+        out_points[i] = (struct fly_power_point){json_number_value(json_array_get(point, 0)),
+                                                 json_number_value(json_array_get(point, 1)),
+                                                 json_number_value(json_array_get(point, 2))};
+    }
+    return json_array_size(points);
+}
+
 json_t *record_write_profiled(const struct profiled_record *record)
 {
-    json_t *points = json_array();
-
-    for (size_t i = 0; i < record->count; i++)
-        json_array_append_new(points, json_pack("[f, f, f]", record->points[i].limit_w,
-                                                record->points[i].power_w, record->points[i].time_s));
-    return json_pack("{s:o, s:o, s:o, s:o, s:b, s:b}", "points", points, "units_per_epoch",
-                     number(record->units_per_epoch), "limit_w", number(record->limit_w), "epochs",
-                     count(record->epochs), "refused", (int)record->refused, "folded", (int)record->folded);
+    return json_pack("{s:o, s:o, s:o, s:o, s:b, s:b}", "points", write_points(record->points, record->count),
+                     "units_per_epoch", number(record->units_per_epoch), "limit_w", number(record->limit_w),
+                     "epochs", count(record->epochs), "refused", (int)record->refused, "folded",
+                     (int)record->folded);
 }
 
 void record_read_profiled(struct members *members, struct profiled_record *out_record)
 {
-    const json_t *points = members_array(members, "points", JOB_LIMITS_MAX);
-
     *out_record = (struct profiled_record){
-        .count = json_array_size(points),
         .units_per_epoch = members_number(members, "units_per_epoch"),
         .limit_w = members_number(members, "limit_w"),
         .epochs = (uint32_t)members_u64(members, "epochs", 0, JOB_EPOCHS_MAX),
         .refused = members_bool(members, "refused"),
         .folded = members_bool(members, "folded"),
     };
-    for (size_t i = 0; i < out_record->count; i++) {
-        const json_t *point = json_array_get(points, i);
+    out_record->count = read_points(members, out_record->points, JOB_LIMITS_MAX);
+}
 
-        out_record->points[i] = (struct fly_power_point){json_number_value(json_array_get(point, 0)),
-                                                         json_number_value(json_array_get(point, 1)),
-                                                         json_number_value(json_array_get(point, 2))};
-    }
+json_t *record_write_profiled_part(const struct profiled_part_record *record)
+{
+    return json_pack("{s:o, s:o, s:o}", "line", count(record->line), "batch_size", count(record->batch_size),
+                     "points", write_points(record->points, record->count));
+}
+
+void record_read_profiled_part(struct members *members, struct profiled_part_record *out_record)
+{
+    *out_record = (struct profiled_part_record){
+        .line = (size_t)members_u64(members, "line", 0, JOB_HARDWARE_MAX - 1),
+        .batch_size = (uint32_t)members_u64(members, "batch_size", 1, UINT32_MAX),
+    };
+    out_record->count = read_points(members, out_record->points, JOB_KNOWN_MAX);
 }
 
 /* ---- while it runs ---- */

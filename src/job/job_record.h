@@ -19,6 +19,7 @@ enum record_kind {
     RECORD_EPOCH,
     RECORD_ENDED,
     RECORD_CLOSED,
+    RECORD_PROFILED_PART,
     RECORD_KINDS
 };
 
@@ -70,6 +71,14 @@ struct profiled_record {
     bool folded;     /* it was the batch size's first */
 };
 
+/* Says for itself what it belongs to: the trial may have ended. */
+struct profiled_part_record {
+    size_t line;
+    uint32_t batch_size;
+    struct fly_power_point points[JOB_KNOWN_MAX];
+    size_t count;
+};
+
 struct heartbeat_record {
     uint32_t attempt;
     double energy_j, time_s;
@@ -107,6 +116,7 @@ struct closed_record {
 json_t *record_write_proposed(const struct proposed_record *record);
 json_t *record_write_attempt(const struct attempt_record *record);
 json_t *record_write_profiled(const struct profiled_record *record);
+json_t *record_write_profiled_part(const struct profiled_part_record *record);
 json_t *record_write_heartbeat(const struct heartbeat_record *record);
 json_t *record_write_epoch(const struct epoch_record *record);
 json_t *record_write_ended(const struct ended_record *record);
@@ -118,6 +128,7 @@ void record_read_proposed(struct members *members, double limits_w[JOB_LIMITS_MA
                           struct proposed_record *out_record);
 void record_read_attempt(struct members *members, struct attempt_record *out_record);
 void record_read_profiled(struct members *members, struct profiled_record *out_record);
+void record_read_profiled_part(struct members *members, struct profiled_part_record *out_record);
 void record_read_heartbeat(struct members *members, struct heartbeat_record *out_record);
 void record_read_epoch(struct members *members, struct epoch_record *out_record);
 void record_read_ended(struct members *members, struct ended_record *out_record);

@@ -23,9 +23,11 @@ static const char *const reason_words[] = {
     [REASON_PINNED] = "pinned",       [REASON_UNASKED] = "unasked",
 };
 static const char *const kind_words[] = {
-    [RECORD_DEFINED] = "defined", [RECORD_SET] = "set",           [RECORD_PROPOSED] = "proposed",
-    [RECORD_ATTEMPT] = "attempt", [RECORD_PROFILED] = "profiled", [RECORD_HEARTBEAT] = "heartbeat",
-    [RECORD_EPOCH] = "epoch",     [RECORD_ENDED] = "ended",       [RECORD_CLOSED] = "closed",
+    [RECORD_DEFINED] = "defined",   [RECORD_SET] = "set",
+    [RECORD_PROPOSED] = "proposed", [RECORD_ATTEMPT] = "attempt",
+    [RECORD_PROFILED] = "profiled", [RECORD_HEARTBEAT] = "heartbeat",
+    [RECORD_EPOCH] = "epoch",       [RECORD_ENDED] = "ended",
+    [RECORD_CLOSED] = "closed",     [RECORD_PROFILED_PART] = "profiled_part",
 };
 
 #define LENGTH(words) (sizeof(words) / sizeof(words)[0])

@@ -97,7 +97,8 @@ static int set_up(const struct job_state *state, struct job_line *line, const st
 
     line->spec = arena_alloc(&line->arena, 1, sizeof *line->spec);
     line->facts = arena_alloc(&line->arena, state->definition.batch_count, sizeof line->facts[0]);
-    if (objective == NULL || line->spec == NULL || line->facts == NULL)
+    line->parts = arena_alloc(&line->arena, state->definition.batch_count, sizeof line->parts[0]);
+    if (objective == NULL || line->spec == NULL || line->facts == NULL || line->parts == NULL)
         return error_no_memory(out_error);
     *objective = state->objective;
     *line->spec = (struct job_spec){.name = state->definition.name,

@@ -6,6 +6,7 @@
 #include "base/buffer.h"
 #include "base/bytes.h"
 #include "job/job.h"
+#include "job/part.h"
 #include "policy/decider.h"
 #include "store/store.h"
 
@@ -21,6 +22,7 @@
  *     proposed    a trial, and everything that was decided; key "run/RUN/N" of a run's N-th
  *     attempt     a process took the trial up; key "request/REQUEST"
  *     profiled    a power profile, and the limit chosen; key "profile/TRIAL"
+ *     profiled_part  some points of one, for the trials that come; no key
  *     heartbeat
  *     epoch       a report, and its answer; key "epoch/TRIAL/ATTEMPT/EPOCH"
  *     ended       a trial's end; key "end/TRIAL"; none for an expiry, which may be followed by an end
@@ -58,12 +60,13 @@ struct job_line {
     bool limits_known;     /* limits can be set here */
     struct job_spec *spec; /* in the arena; only batch sizes that the ranks can share */
     struct decider decider;
-    struct batch_facts *facts; /* in the arena, as spec->batches */
-    size_t excluded;           /* the first batch size that does not fit; batch_count: all do */
-    uint32_t overflowing;      /* smallest batch size per rank that did not fit; 0: none yet */
-    uint64_t recurrences;      /* in which the policy had a say */
-    uint64_t baseline_runs;    /* trials at the default and the highest limit that reached the target */
-    double baseline_time_s;    /* their sum */
+    struct batch_facts *facts;  /* in the arena, as spec->batches */
+    struct profile_part *parts; /* likewise */
+    size_t excluded;            /* the first batch size that does not fit; batch_count: all do */
+    uint32_t overflowing;       /* smallest batch size per rank that did not fit; 0: none yet */
+    uint64_t recurrences;       /* in which the policy had a say */
+    uint64_t baseline_runs;     /* trials at the default and the highest limit that reached the target */
+    double baseline_time_s;     /* their sum */
     double baseline_energy_j;
 };
 
@@ -159,9 +162,6 @@ int job_state_fold(struct job_state *state, const struct store_event *event,
 
 /* Whether a snapshot can be made: not of a plug-in without the slots. */
 bool job_state_saves(const struct job_state *state);
-
-/* The version text of snapshots, which the definition has no part in. */
-enum { JOB_STATE_VERSION = 1 };
 
 /* Appends the state's bytes; the buffer says whether they fitted. */
 void job_state_save(const struct job_state *state, struct buffer *bytes);

@@ -233,12 +233,37 @@ static int fold_profiled(struct folding *folding)
         if (record->folded)
             code = tell(folding, trial->line,
                         &(struct event){.kind = EVENT_PROFILE_MEASURED, .measured = &measured});
-        if (code == 0 && record->folded)
+        if (code == 0 && record->folded) {
             line_of(folding)->facts[trial->batch].units_per_epoch = record->units_per_epoch;
+            line_of(folding)->parts[trial->batch].count = 0;
+        }
         trial->wants_profile = false;
         trial->limit_w = record->limit_w;
         trial->epochs = record->epochs;
     }
+    free(record);
+    return code;
+}
+
+static int fold_profiled_part(struct folding *folding)
+{
+    struct profiled_part_record *record = malloc(sizeof *record);
+    struct job_line *line;
+    size_t batch;
+    int code;
+
+    if (record == NULL)
+        return error_no_memory(folding->error);
+    record_read_profiled_part(&folding->members, record);
+    line = record->line < folding->state->line_count ? &folding->state->lines[record->line] : NULL;
+    batch = line != NULL ? find_batch(line->spec, record->batch_size) : 0;
+    if (folding->members.wrong != NULL)
+        code = refuse(folding);
+    else if (line == NULL || batch == line->spec->batch_count)
+        code = refuse_member(folding, "line, batch_size", "one that is known");
+    else
+        code = profile_part_take(&line->parts[batch], &line->arena, record->points, record->count,
+                                 folding->error);
     free(record);
     return code;
 }
@@ -419,9 +444,11 @@ static int fold_closed(struct folding *folding)
 }
 
 static int (*const folds[])(struct folding *folding) = {
-    [RECORD_DEFINED] = fold_defined, [RECORD_SET] = fold_set,           [RECORD_PROPOSED] = fold_proposed,
-    [RECORD_ATTEMPT] = fold_attempt, [RECORD_PROFILED] = fold_profiled, [RECORD_HEARTBEAT] = fold_heartbeat,
-    [RECORD_EPOCH] = fold_epoch,     [RECORD_ENDED] = fold_ended,       [RECORD_CLOSED] = fold_closed,
+    [RECORD_DEFINED] = fold_defined,   [RECORD_SET] = fold_set,
+    [RECORD_PROPOSED] = fold_proposed, [RECORD_ATTEMPT] = fold_attempt,
+    [RECORD_PROFILED] = fold_profiled, [RECORD_HEARTBEAT] = fold_heartbeat,
+    [RECORD_EPOCH] = fold_epoch,       [RECORD_ENDED] = fold_ended,
+    [RECORD_CLOSED] = fold_closed,     [RECORD_PROFILED_PART] = fold_profiled_part,
 };
 _Static_assert(sizeof folds / sizeof folds[0] == RECORD_KINDS, "one function for every kind");
 

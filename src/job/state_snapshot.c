@@ -36,6 +36,33 @@ static uint32_t get_u32(struct bytes_reader *bytes)
 
 /* ---- lines ---- */
 
+static void save_part(const struct profile_part *part, struct buffer *bytes)
+{
+    bytes_put_u64(bytes, part->count);
+    for (size_t i = 0; i < part->count; i++) {
+        bytes_put_double(bytes, part->points[i].limit_w);
+        bytes_put_double(bytes, part->points[i].power_w);
+        bytes_put_double(bytes, part->points[i].time_s);
+    }
+}
+
+static int load_part(struct job_line *line, size_t batch, struct bytes_reader *bytes,
+                     struct fly_error *out_error)
+{
+    size_t count = (size_t)bytes_up_to(bytes, JOB_KNOWN_MAX);
+    int code = 0;
+
+    for (size_t i = 0; i < count && code == 0 && !bytes->failed; i++) {
+        struct fly_power_point point;
+
+        point.limit_w = bytes_double(bytes);
+        point.power_w = bytes_double(bytes);
+        point.time_s = bytes_double(bytes);
+        code = profile_part_take(&line->parts[batch], &line->arena, &point, 1, out_error);
+    }
+    return code;
+}
+
 static void save_line(const struct job_line *line, struct buffer *bytes)
 {
     bytes_put_text(bytes, line->gpu_model);
@@ -64,19 +91,22 @@ static void save_line(const struct job_line *line, struct buffer *bytes)
         bytes_put_double(bytes, facts->reached_time_s);
         bytes_put_double(bytes, facts->longest_s);
         bytes_put_double(bytes, facts->units_per_epoch);
+        save_part(&line->parts[i], bytes);
     }
     decider_save(&line->decider, bytes);
 }
 
-static void load_facts(struct job_line *line, struct bytes_reader *bytes)
+static int load_facts(struct job_line *line, struct bytes_reader *bytes, struct fly_error *out_error)
 {
+    int code = 0;
+
     line->excluded = (size_t)bytes_up_to(bytes, line->spec->batch_count);
     line->overflowing = get_u32(bytes);
     line->recurrences = bytes_u64(bytes);
     line->baseline_runs = bytes_u64(bytes);
     line->baseline_time_s = bytes_double(bytes);
     line->baseline_energy_j = bytes_double(bytes);
-    for (size_t i = 0; i < line->spec->batch_count; i++) {
+    for (size_t i = 0; i < line->spec->batch_count && code == 0; i++) {
         struct batch_facts *facts = &line->facts[i];
 
         facts->observed = bytes_u64(bytes);
@@ -88,7 +118,9 @@ static void load_facts(struct job_line *line, struct bytes_reader *bytes)
         facts->reached_time_s = bytes_double(bytes);
         facts->longest_s = bytes_double(bytes);
         facts->units_per_epoch = bytes_double(bytes);
+        code = load_part(line, i, bytes, out_error);
     }
+    return code;
 }
 
 /* Makes the line anew and puts back what it knew. */
@@ -114,7 +146,9 @@ static int load_line(struct job_state *state, struct bytes_reader *bytes, struct
     if (code < 0)
         return code == FLY_ENOMEM ? code : 1;
     line = &state->lines[state->line_count - 1];
-    load_facts(line, bytes);
+    code = load_facts(line, bytes, out_error);
+    if (code < 0)
+        return code;
     return bytes->failed ? 1 : decider_load(&line->decider, bytes, out_error);
 }
 

@@ -135,6 +135,7 @@ int trial_past_visit(void *context, const struct store_event *event, struct fly_
     case RECORD_CLOSED:
         take_closed(past, &members);
         break;
+    case RECORD_PROFILED_PART:
     case RECORD_DEFINED:
     case RECORD_SET:
     case RECORD_KINDS:
