@@ -23,6 +23,7 @@ static bool same(const struct spool_entry *a, const struct spool_entry *b)
     case SPOOL_RUN:
         return definition_compare(&a->run.definition, &b->run.definition, NULL) == 0 &&
                strcmp(a->run.question.request, b->run.question.request) == 0 &&
+               strcmp(a->run.question.origin.gpus, b->run.question.origin.gpus) == 0 &&
                a->run.question.ran_batch_size == b->run.question.ran_batch_size &&
                a->run.question.hardware.limit_count == b->run.question.hardware.limit_count;
     }

@@ -212,7 +212,7 @@ def test_history():
         tap.equal(row["outcome"], end["outcome"] if end else "running", str(row))
         if end:
             tap.equal((row["energy_j"], row["time_s"], row["epochs"]), (end["energy_j"], end["time_s"], end["epochs"]))
-            tap.equal((row["user"], row["account"], row["host"]), ("ada", "physics", "node1"))
+            tap.equal((row["user"], row["account"], row["host"], row["gpus"]), ("ada", "physics", "node1", "GPU-1"))
         else:
             tap.contains(row["ended_unavailable"], "it runs")
     tap.equal(len(rows("history", "digits", "--last=4")), 4)

@@ -112,6 +112,8 @@ def test_crashes():
         result, said = run(options=["--tries", "3"])
         tap.equal((result.returncode, tries(said)), (0, [(32, "reached")]), result.stderr)
     tap.equal(set(ends()), {"crashed", "reached"})
+    for (body,) in rows("SELECT body FROM event WHERE kind = 'attempt'"):
+        tap.equal(re.fullmatch("GPU-[-0-9a-f]+", json.loads(body)["gpus"]) is not None, True, body)
 
 
 def test_out_of_memory():

@@ -197,7 +197,7 @@ static bool run_try(const char *job, uint64_t recurrence, char **settings)
                                                  .world_size = 1,
                                                  .limits_w = limits_w,
                                                  .limit_count = LIMITS},
-                                    .origin = {"ada", "physics", "node1"}};
+                                    .origin = {"ada", "physics", "node1", "GPU-1"}};
     bool targeted = number(settings, "target", 1) > 0, reached;
 
     snprintf(submission, sizeof submission, "%" PRIu64, recurrence);

@@ -104,7 +104,7 @@ struct job_question job_fixture_question(const char *job)
                                               .world_size = 1,
                                               .limits_w = job_fixture_limits_w,
                                               .limit_count = FIXTURE_LIMITS},
-                                 .origin = {"ada", "physics", "node1"}};
+                                 .origin = {"ada", "physics", "node1", "GPU-1"}};
 }
 
 void job_fixture_define(struct job_fixture *fixture, const struct job_definition *definition)

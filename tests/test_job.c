@@ -42,11 +42,11 @@ static void test_unknown_job(void **state)
 static void test_refused_questions(void **state)
 {
     static const double falling[] = {200, 100};
-    struct job_question rows[8];
+    struct job_question rows[9];
     static const char *const words[COUNT(rows)] = {"gpu_model",   "gpu_count",         "world_size",
                                                    "limits_w",    "control character", "longer than",
-                                                   "heartbeat_s", "finish_by"};
-    char text[JOB_TEXT_MAX + 1];
+                                                   "heartbeat_s", "finish_by",         "gpus"};
+    char text[JOB_TEXT_MAX + 1], gpus[JOB_GPUS_MAX + 1];
     struct job_definition definition = job_fixture_definition("job");
     struct job_proposal proposal;
     struct fly_error error;
@@ -55,6 +55,8 @@ static void test_refused_questions(void **state)
     job_fixture_define(&fixture, &definition);
     memset(text, 'x', sizeof text - 1);
     text[sizeof text - 1] = '\0';
+    memset(gpus, 'x', sizeof gpus - 1);
+    gpus[sizeof gpus - 1] = '\0';
     for (size_t i = 0; i < COUNT(rows); i++)
         rows[i] = job_fixture_question("job");
     rows[0].hardware.gpu_model = "";
@@ -65,6 +67,7 @@ static void test_refused_questions(void **state)
     rows[5].submission = text;
     rows[6].heartbeat_s = -1.0;
     rows[7].finish_by_us = -1;
+    rows[8].origin.gpus = gpus;
     for (size_t i = 0; i < COUNT(rows); i++) {
         int code = at()->propose(fixture.jobs.self, &rows[i], &proposal, &error);
 

@@ -62,6 +62,7 @@ static void test_rows(void **state)
     question.run = "17";
     job_fixture_train(&fixture, &question, 1, 1000, 10, 0.1, NULL);
     question.origin.host = "node2";
+    question.origin.gpus = "GPU-2,GPU-3";
     proposal = job_fixture_propose(&fixture, &question);
     assert_int_equal(proposal.attempt, 2);
     job_fixture_end(&fixture, &(struct job_end){.job = "job",
@@ -90,7 +91,9 @@ static void test_rows(void **state)
     assert_int_equal(read.rows[1].outcome, TRIAL_OUT_OF_MEMORY);
     assert_int_equal(read.rows[1].attempts, 2);
     check_double(read.rows[1].energy_j, 1050);
+    assert_string_equal(read.rows[0].gpus, "GPU-1");
     assert_string_equal(read.rows[1].host, "node2");
+    assert_string_equal(read.rows[1].gpus, "GPU-2,GPU-3");
     assert_string_equal(read.rows[1].text, "CUDA out of memory");
     assert_true(read.rows[2].running);
     assert_int_equal(read.rows[2].machine, 1);

@@ -43,6 +43,7 @@ static const struct table_column columns[] = {
     {"user", "user", TABLE_TEXT, 0},
     {"account", "account", TABLE_TEXT, 0},
     {"host", "host", TABLE_TEXT, 0},
+    {"gpus", "GPU UUIDs", TABLE_TEXT, 0},
     {"cause", "cause", TABLE_TEXT, 0},
 };
 enum { COLUMN_COUNT = sizeof columns / sizeof columns[0], SHARED_COUNT = 13 };
@@ -87,6 +88,7 @@ static void add_rest(struct table *table, const struct job_history *history, con
     table_add_text(table, row->user);
     table_add_text(table, row->account);
     table_add_text(table, row->host);
+    table_add_text(table, row->gpus);
     table_add_text(table, row->text);
 }
 

@@ -10,18 +10,24 @@ static const double safety = 1.1; /* how much longer than the longest so far the
 
 /* ---- the question ---- */
 
-static int check_text(const char *text, const char *what, bool needed, struct fly_error *out_error)
+static int check_list(const char *text, const char *what, size_t size, bool needed,
+                      struct fly_error *out_error)
 {
     if (text == NULL || (needed && text[0] == '\0'))
         return needed ? error_set(out_error, FLY_EUSAGE, "%s is missing; name it", what) : 0;
-    if (strlen(text) >= JOB_TEXT_MAX)
-        return error_set(out_error, FLY_ELIMIT, "%s '%.40s...': longer than %d bytes; shorten it", what, text,
-                         JOB_TEXT_MAX - 1);
+    if (strlen(text) >= size)
+        return error_set(out_error, FLY_ELIMIT, "%s '%.40s...': longer than %zu bytes; shorten it", what,
+                         text, size - 1);
     for (const char *at = text; *at != '\0'; at++) {
         if ((unsigned char)*at < 0x20 || *at == 0x7f)
             return error_set(out_error, FLY_EUSAGE, "%s has a control character; leave it out", what);
     }
     return 0;
+}
+
+static int check_text(const char *text, const char *what, bool needed, struct fly_error *out_error)
+{
+    return check_list(text, what, JOB_TEXT_MAX, needed, out_error);
 }
 
 static int check_hardware(const struct job_hardware *hardware, struct fly_error *out_error)
@@ -65,6 +71,8 @@ int decide_check(const struct job_question *question, struct fly_error *out_erro
         code = check_text(question->origin.account, "account", false, out_error);
     if (code == 0)
         code = check_text(question->origin.host, "host", false, out_error);
+    if (code == 0)
+        code = check_list(question->origin.gpus, "gpus", JOB_GPUS_MAX, false, out_error);
     if (code == 0 && (!isfinite(question->heartbeat_s) || question->heartbeat_s < 0.0))
         code = error_set(out_error, FLY_EUSAGE, "heartbeat_s %g: expected a number from 0",
                          question->heartbeat_s);

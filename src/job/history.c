@@ -164,6 +164,7 @@ static struct job_row make_row(struct reading *reading, uint64_t trial, const st
         .user = copy(reading, past->origin.user, fits),
         .account = copy(reading, past->origin.account, fits),
         .host = copy(reading, past->origin.host, fits),
+        .gpus = copy(reading, past->origin.gpus, fits),
         .text = copy(reading, past->how.text, fits),
     };
 

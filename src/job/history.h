@@ -47,6 +47,7 @@ struct job_row {
     int64_t proposed_us;
     int64_t ended_us;                  /* 0 while it runs */
     const char *user, *account, *host; /* of the newest attempt; "": unknown */
+    const char *gpus;                  /* their UUIDs, with commas */
     const char *text;                  /* of its end; "": none */
 };
 

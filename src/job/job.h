@@ -68,6 +68,7 @@ enum {
     JOB_TEXT_MAX = 128, /* bytes of other texts, with their end; UTF-8, no control characters */
     JOB_WHY_MAX = 512,
     JOB_CLIENT_MAX = 4096,
+    JOB_GPUS_MAX = 4096, /* bytes of a list of GPUs, with its end */
     JOB_EPOCHS_MAX = 1000000,
     JOB_HARDWARE_MAX = 64,       /* kinds that one job learns about */
     JOB_SAMPLES_MIN = 3,         /* baseline runs below which a saving is not yet known */
@@ -153,6 +154,7 @@ struct job_hardware {
 
 struct job_origin {
     const char *user, *account, *host; /* "" or NULL: unknown */
+    const char *gpus; /* UUIDs of those that its energy is of, with commas; "" or NULL: unknown */
 };
 
 /* The question what to run. */

@@ -66,8 +66,11 @@ static int tell_proposal(struct local_change *change, uint64_t trial, uint32_t a
 static int append_attempt(struct local_change *change, uint64_t trial, uint32_t attempt,
                           const struct job_question *question, struct fly_error *out_error)
 {
-    const struct attempt_record record = {attempt, question->origin.user, question->origin.account,
-                                          question->origin.host};
+    const struct attempt_record record = {.attempt = attempt,
+                                          .user = question->origin.user,
+                                          .account = question->origin.account,
+                                          .host = question->origin.host,
+                                          .gpus = question->origin.gpus};
     char key[STORE_KEY_MAX + 1] = "";
 
     if (question->request != NULL && question->request[0] != '\0')

@@ -174,8 +174,16 @@ void record_read_proposed(struct members *members, double limits_w[JOB_LIMITS_MA
 
 json_t *record_write_attempt(const struct attempt_record *record)
 {
-    return json_pack("{s:o, s:o, s:o, s:o}", "attempt", count(record->attempt), "user", text(record->user),
-                     "account", text(record->account), "host", text(record->host));
+    json_t *object =
+        json_pack("{s:o, s:o, s:o, s:o}", "attempt", count(record->attempt), "user", text(record->user),
+                  "account", text(record->account), "host", text(record->host));
+
+    if (record->gpus != NULL && record->gpus[0] != '\0' &&
+        json_object_set_new(object, "gpus", json_string(record->gpus)) < 0) {
+        json_decref(object);
+        return NULL;
+    }
+    return object;
 }
 
 void record_read_attempt(struct members *members, struct attempt_record *out_record)
@@ -185,6 +193,7 @@ void record_read_attempt(struct members *members, struct attempt_record *out_rec
         .user = members_text(members, "user", JOB_TEXT_MAX - 1),
         .account = members_text(members, "account", JOB_TEXT_MAX - 1),
         .host = members_text(members, "host", JOB_TEXT_MAX - 1),
+        .gpus = members_has(members, "gpus") ? members_text(members, "gpus", JOB_GPUS_MAX - 1) : "",
     };
 }
 

@@ -59,6 +59,7 @@ struct proposed_record {
 struct attempt_record {
     uint32_t attempt;
     const char *user, *account, *host;
+    const char *gpus; /* UUIDs, with commas; "": unknown, as in logs of before */
 };
 
 struct profiled_record {

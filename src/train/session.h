@@ -69,8 +69,9 @@ struct fly_session {
 
     char run[JOB_TEXT_MAX], submission[JOB_TEXT_MAX], request[JOB_TEXT_MAX];
     char user[JOB_TEXT_MAX], account[JOB_TEXT_MAX], host[JOB_TEXT_MAX];
-    unsigned asked; /* what to run, so many times */
-    bool inside;    /* a try of `flyball run --job` surrounds it */
+    char gpus[JOB_GPUS_MAX]; /* of this rank, as job_origin has them */
+    unsigned asked;          /* what to run, so many times */
+    bool inside;             /* a try of `flyball run --job` surrounds it */
 
     bool known;   /* there is a trial in the log */
     bool unasked; /* the log could not be reached: what is reported is kept for it */

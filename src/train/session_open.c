@@ -137,6 +137,20 @@ static void name_origin(struct fly_session *session)
     snprintf(session->account, sizeof session->account, "%s", value != NULL ? value : "");
 }
 
+/* On which of the machine's GPUs. What does not fit is left out. */
+static void name_gpus(struct fly_session *session)
+{
+    size_t length = 0;
+
+    for (size_t i = 0; i < session->limit.gpu_count; i++) {
+        const char *uuid = session->limit.gpus[i]->info.uuid;
+        size_t room = sizeof session->gpus - length;
+
+        if (strlen(uuid) + 2 <= room)
+            length += (size_t)snprintf(session->gpus + length, room, "%s%s", length > 0 ? "," : "", uuid);
+    }
+}
+
 static void open_meter(struct fly_session *session)
 {
     const struct fly_meter_options options = {.size = sizeof options, .gpus = session->options.gpus};
@@ -214,6 +228,7 @@ int session_new(const struct fly_session_options *options, const struct session_
     if (!session->disabled) {
         open_meter(session);
         limit_open(session);
+        name_gpus(session);
         announce(session);
     }
     session_begin_try(session);

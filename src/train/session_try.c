@@ -42,7 +42,7 @@ static struct job_question question_of(const struct fly_session *session, uint32
         .tries = options->tries == FLY_SESSION_ALWAYS ? 0 : options->tries,
         .finish_by_us = options->finish_by_unix_s * 1000000,
         .heartbeat_s = session->beat_s,
-        .origin = {session->user, session->account, session->host},
+        .origin = {session->user, session->account, session->host, session->gpus},
         .hardware = {.gpu_model = gpu_model(session),
                      .gpu_count = gpu_count,
                      .world_size = session_ranks(session),

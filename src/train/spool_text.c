@@ -55,13 +55,14 @@ static json_t *run_json(const struct spool_run *run)
 
     for (size_t i = 0; i < hardware->limit_count; i++)
         json_array_append_new(limits, json_real(hardware->limits_w[i]));
-    return json_pack("{s:o,s:s,s:s,s:s,s:I,s:o,s:s,s:I,s:I,s:o,s:f,s:s,s:s,s:s}", "definition",
+    return json_pack("{s:o,s:s,s:s,s:s,s:I,s:o,s:s,s:I,s:I,s:o,s:f,s:s,s:s,s:s,s:s}", "definition",
                      definition_to_json(&run->definition), "request", question->request, "run", question->run,
                      "submission", question->submission, "batch_size", (json_int_t)question->ran_batch_size,
                      "limit_w", number(question->ran_limit_w), "gpu_model", hardware->gpu_model, "gpu_count",
                      (json_int_t)hardware->gpu_count, "world_size", (json_int_t)hardware->world_size,
                      "limits_w", limits, "max_power_w", hardware->max_power_w, "user", question->origin.user,
-                     "account", question->origin.account, "host", question->origin.host);
+                     "account", question->origin.account, "host", question->origin.host, "gpus",
+                     question->origin.gpus != NULL ? question->origin.gpus : "");
 }
 
 int spool_write(const struct spool_entry *entry, struct buffer *out, struct fly_error *out_error)
@@ -106,6 +107,12 @@ static const char *take_text(struct taking *taking, const char *name)
 
     taking->bad |= text == NULL;
     return text != NULL ? text : "";
+}
+
+/* "" in what an earlier version kept. */
+static const char *take_optional(struct taking *taking, const char *name)
+{
+    return json_object_get(taking->object, name) != NULL ? take_text(taking, name) : "";
 }
 
 static uint64_t take_count(struct taking *taking, const char *name, uint64_t most)
@@ -218,7 +225,8 @@ static void take_run(struct taking *taking, struct spool_parsed *parsed)
                          .gpu_count = (uint32_t)take_count(taking, "gpu_count", UINT32_MAX),
                          .world_size = (uint32_t)take_count(taking, "world_size", UINT32_MAX),
                          .max_power_w = take_number(taking, "max_power_w")},
-            .origin = {take_text(taking, "user"), take_text(taking, "account"), take_text(taking, "host")},
+            .origin = {take_text(taking, "user"), take_text(taking, "account"), take_text(taking, "host"),
+                       take_optional(taking, "gpus")},
         }};
     take_limits(taking, parsed);
     taking->bad |= run->question.ran_batch_size == 0;
