@@ -31,6 +31,9 @@ static void test_holds_limit(void **state)
     scene_end(&scene);
 }
 
+/* Measured so far. */
+static struct fly_power_point parts[10];
+
 static void check_profile(const struct scene *scene, double units)
 {
     assert_int_equal(scene->fake.calls[FAKE_PROFILE], 1);
@@ -71,6 +74,66 @@ static void test_profile(void **state)
         check_double(tuner_bench_limit_w(&scene.bench), 300.0);
         scene_end(&scene);
     }
+}
+
+/* Each training is too short for the whole profile, and goes on where the one before had to end. */
+static void test_profile_in_parts(void **state)
+{
+    size_t known = 0, trainings = 0;
+    struct scene scene;
+
+    (void)state;
+    for (bool whole = false; !whole; trainings++) {
+        struct job_proposal *proposal = &scene.fake.proposals[0];
+
+        assert_true(trainings < 12);
+        scene_begin(&scene);
+        proposal->wants_profile = true;
+        proposal->known_count = known;
+        memcpy(proposal->known, parts, known * sizeof parts[0]);
+        scene.fake.choice = (struct job_choice){.limit_w = 225.0, .epochs = 7};
+        scene_open(&scene);
+        assert_int_equal(train_epoch(&scene, 150, 0.1), FLY_GO_ON);
+        assert_int_equal(scene.fake.calls[FAKE_PROFILE], 1);
+        whole = !scene.fake.profile.partial;
+        assert_true(scene.fake.profile.point_count >= known + !whole);
+        known = scene.fake.profile.point_count;
+        assert_true(known <= COUNT(parts));
+        memcpy(parts, scene.fake.points, known * sizeof parts[0]);
+        if (whole) {
+            check_profile(&scene, 150.0);
+            check_double(tuner_bench_limit_w(&scene.bench), 225.0);
+        }
+        fly_session_close(scene.session, FLY_SESSION_FINISHED);
+        assert_int_equal(scene.fake.calls[FAKE_PROFILE], 1);
+        check_double(tuner_bench_limit_w(&scene.bench), 300.0);
+        scene.session = NULL;
+        scene_end(&scene);
+    }
+    assert_true(trainings >= 2);
+}
+
+/* What is known already of other limits than these is left out; nothing left to measure is measured at once.
+ */
+static void test_known_profile(void **state)
+{
+    struct scene scene;
+
+    (void)state;
+    scene_begin(&scene);
+    scene.fake.proposals[0].wants_profile = true;
+    for (size_t i = 0; i < COUNT(parts); i++)
+        parts[i] = (struct fly_power_point){i == 0 ? 17.0 : 75.0 + 25.0 * (double)i, 90.0, 0.1};
+    memcpy(scene.fake.proposals[0].known, parts, sizeof parts);
+    scene.fake.proposals[0].known_count = COUNT(parts);
+    scene.fake.choice = (struct job_choice){.limit_w = 225.0, .epochs = 7};
+    scene_open(&scene);
+    assert_int_equal(train_epoch(&scene, 3, 0.1), FLY_GO_ON);
+    assert_int_equal(scene.fake.calls[FAKE_PROFILE], 1);
+    assert_false(scene.fake.profile.partial);
+    assert_int_equal(scene.fake.profile.point_count, COUNT(parts) - 1);
+    check_double(tuner_bench_limit_w(&scene.bench), 225.0);
+    scene_end(&scene);
 }
 
 /* The log cannot be asked: the tuner's own choice stands, and the profile is kept. */
@@ -138,6 +201,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(test_holds_limit, forget),
         cmocka_unit_test_teardown(test_profile, forget),
+        cmocka_unit_test_teardown(test_profile_in_parts, forget),
+        cmocka_unit_test_teardown(test_known_profile, forget),
         cmocka_unit_test_teardown(test_profile_kept, forget),
         cmocka_unit_test_teardown(test_no_epoch_fits, forget),
         cmocka_unit_test_teardown(test_leaves_limits, forget),

@@ -206,6 +206,8 @@ enum fly_answer fly_session_report(struct fly_session *session, double metric)
     if (!session->disabled)
         limit_check(session);
     epoch = measure(session, metric);
+    if (!session->disabled)
+        limit_tell_part(session);
     session->answer = answer_alone(session, metric);
     if ((session->known || session->unasked) && session->options.rank == 0)
         report_to_log(session, &epoch);
@@ -282,6 +284,7 @@ void session_finish(struct fly_session *session, enum fly_session_end end)
 {
     enum trial_outcome outcome;
 
+    limit_tell_part(session);
     if ((session->known || session->run_kept) && session->options.rank == 0 && !session->failed &&
         !session->released && find_outcome(session, end, &outcome))
         session_say_end(session, outcome, "");

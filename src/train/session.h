@@ -42,6 +42,8 @@ struct session_limit {
     struct fly_tuner *tuner; /* while the profile is measured, and until the log has chosen */
     uint64_t epoch_steps;    /* of the epoch under way */
     bool measured;           /* the tuner is done with the profile */
+    bool goes_on;            /* with what earlier trainings measured of it */
+    size_t told;             /* points of it that the log has, or will have */
     bool refused;            /* the log says that no epoch fits */
     double start_w;          /* what stood before */
     double held_w;           /* what stands by us; NAN: nothing */
@@ -114,6 +116,8 @@ void limit_step(struct fly_session *session);
 void limit_epoch_end(struct fly_session *session);
 /* At a report: whether what was set stands; and what the log says to the profile. Collective. */
 void limit_check(struct fly_session *session);
+/* Tells the log what is measured so far of a profile that is not whole: a training may end any time. */
+void limit_tell_part(struct fly_session *session);
 /* Sets what stood before. */
 void limit_end(struct fly_session *session);
 void limit_close(struct fly_session *session);

@@ -141,6 +141,37 @@ static void hold(struct fly_session *session, double limit_w)
     limit->held_w = NAN;
 }
 
+static size_t valid_points(const struct session_limit *limit, struct fly_power_point *out_points)
+{
+    struct fly_tuner_point points[FLY_POWER_SEARCH_LIMITS_MAX];
+    size_t all = fly_tuner_points(limit->tuner, points, FLY_POWER_SEARCH_LIMITS_MAX), count = 0;
+
+    for (size_t i = 0; i < all && i < FLY_POWER_SEARCH_LIMITS_MAX; i++) {
+        if (points[i].mark == FLY_TUNER_VALID)
+            out_points[count++] =
+                (struct fly_power_point){points[i].limit_w, points[i].power_w, points[i].time_s};
+    }
+    return count;
+}
+
+/* What earlier trainings measured, for all ranks. */
+static void share_known(struct fly_session *session)
+{
+    struct job_proposal *proposal = &session->proposal;
+    double count[] = {(double)proposal->known_count};
+
+    session_share(session, count, 1);
+    proposal->known_count = (size_t)count[0];
+    for (size_t i = 0; i < proposal->known_count; i++) {
+        struct fly_power_point *point = &proposal->known[i];
+        double shared[] = {point->limit_w, point->power_w, point->time_s};
+
+        session_share(session, shared, sizeof shared / sizeof shared[0]);
+        *point = (struct fly_power_point){shared[0], shared[1], shared[2]};
+    }
+    session->limit.goes_on = proposal->known_count > 0;
+}
+
 static void begin_profile(struct fly_session *session)
 {
     struct session_limit *limit = &session->limit;
@@ -159,23 +190,27 @@ static void begin_profile(struct fly_session *session)
         .all_reduce_data = session->options.all_reduce_data,
         .rank = session->options.rank,
     };
+    struct fly_power_point points[FLY_POWER_SEARCH_LIMITS_MAX];
     struct fly_error error = {.text = ""};
 
+    share_known(session);
     /* The bound is on the whole training, which the log judges; but for the lowest limit there is no other.
      */
     if (options.objective.kind != FLY_OBJECTIVE_LOWEST_LIMIT)
         options.objective.max_slowdown = INFINITY;
     if (session->meter == NULL)
         explain(limit, "nothing is measured, so no power profile can be");
-    else if (tuner_new(&options, session->clock, &limit->tuner, &error) < 0)
+    else if (tuner_new(&options, session->clock, &limit->tuner, &error) < 0 ||
+             tuner_know(limit->tuner, session->proposal.known, session->proposal.known_count, &error) < 0)
         explain(limit, error.text);
+    limit->told = limit->tuner != NULL ? valid_points(limit, points) : 0;
 }
 
 void limit_begin(struct fly_session *session)
 {
     struct session_limit *limit = &session->limit;
 
-    limit->measured = limit->refused = false;
+    limit->measured = limit->refused = limit->goes_on = false;
     limit->epoch_steps = 0;
     if (limit->turner == NULL)
         return;
@@ -190,19 +225,6 @@ void limit_epoch_begin(struct fly_session *session)
     session->limit.epoch_steps = 0;
     if (session->limit.tuner != NULL)
         (void)fly_tuner_epoch_begin(session->limit.tuner);
-}
-
-static size_t valid_points(const struct session_limit *limit, struct fly_power_point *out_points)
-{
-    struct fly_tuner_point points[FLY_POWER_SEARCH_LIMITS_MAX];
-    size_t all = fly_tuner_points(limit->tuner, points, FLY_POWER_SEARCH_LIMITS_MAX), count = 0;
-
-    for (size_t i = 0; i < all && i < FLY_POWER_SEARCH_LIMITS_MAX; i++) {
-        if (points[i].mark == FLY_TUNER_VALID)
-            out_points[count++] =
-                (struct fly_power_point){points[i].limit_w, points[i].power_w, points[i].time_s};
-    }
-    return count;
 }
 
 /* The log's choice; false where it could not be asked. */
@@ -283,8 +305,29 @@ void limit_epoch_end(struct fly_session *session)
     if (limit->tuner == NULL)
         return;
     (void)fly_tuner_epoch_end(limit->tuner);
-    if (is_ready(limit))
+    /* A search that no training was long enough for does without second looks. */
+    if (is_ready(limit) || (limit->goes_on && tuner_only_looks(limit->tuner)))
         choose(session, (double)limit->epoch_steps);
+}
+
+void limit_tell_part(struct fly_session *session)
+{
+    struct session_limit *limit = &session->limit;
+    struct fly_power_point points[FLY_POWER_SEARCH_LIMITS_MAX];
+    struct spool_entry entry = {.kind = SPOOL_PROFILE,
+                                .profile = {.job = session->definition.name,
+                                            .trial = session->proposal.trial,
+                                            .points = points,
+                                            .partial = true}};
+    union spool_answer answer;
+
+    if (limit->tuner == NULL || limit->measured || session->options.rank != 0 || !session->known)
+        return;
+    entry.profile.point_count = valid_points(limit, points);
+    if (entry.profile.point_count <= limit->told)
+        return;
+    limit->told = entry.profile.point_count;
+    (void)link_send(&session->link, &entry, LINK_RARELY, &answer);
 }
 
 /* Nothing is put back over another program's limit. */

@@ -27,8 +27,9 @@ static json_t *profile_json(const struct job_profile *profile)
 
         json_array_append_new(points, json_pack("[f,f,f]", point->limit_w, point->power_w, point->time_s));
     }
-    return json_pack("{s:s,s:I,s:o,s:o}", "job", profile->job, "trial", (json_int_t)profile->trial, "points",
-                     points, "units_per_epoch", number(profile->units_per_epoch));
+    return json_pack("{s:s,s:I,s:o,s:o,s:b}", "job", profile->job, "trial", (json_int_t)profile->trial,
+                     "points", points, "units_per_epoch", number(profile->units_per_epoch), "partial",
+                     (int)profile->partial);
 }
 
 static json_t *report_json(const struct job_epoch *epoch)
@@ -161,9 +162,11 @@ static void take_points(struct taking *taking, struct spool_parsed *parsed)
 
 static void take_profile(struct taking *taking, struct spool_parsed *parsed)
 {
-    parsed->entry.profile = (struct job_profile){.job = take_text(taking, "job"),
-                                                 .trial = take_count(taking, "trial", INT64_MAX),
-                                                 .units_per_epoch = take_number(taking, "units_per_epoch")};
+    parsed->entry.profile =
+        (struct job_profile){.job = take_text(taking, "job"),
+                             .trial = take_count(taking, "trial", INT64_MAX),
+                             .units_per_epoch = take_number(taking, "units_per_epoch"),
+                             .partial = json_is_true(json_object_get(taking->object, "partial"))};
     take_points(taking, parsed);
 }
 

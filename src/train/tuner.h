@@ -27,6 +27,16 @@ int tuner_new(const struct fly_tuner_options *options, const struct clock *clock
 /* Before the first step: no limit is left out because it could not win, so that the profile is whole. */
 void tuner_measure_every_limit(struct fly_tuner *tuner);
 
+/*
+ * Before the first step: takes what an earlier search measured, so that this one goes on
+ * where that ended. Limits that are not to be tried are left out; the same on all ranks.
+ */
+int tuner_know(struct fly_tuner *tuner, const struct fly_power_point *points, size_t count,
+               struct fly_error *out_error);
+
+/* Whether every limit is measured or left out, and only some are looked at again. */
+bool tuner_only_looks(const struct fly_tuner *tuner);
+
 /* What its profile belongs to; valid as long as the tuner. */
 const struct profile_key *tuner_key(const struct fly_tuner *tuner);
 

@@ -11,6 +11,9 @@
 #include "train/step_lines.h"
 #include "train/tuner.h"
 
+/* Of the mean of a window's steps. */
+static const double known_time_error = 0.01;
+
 static const char *const reason_names[] = {
     "goes on",   "disabled",  "set failed", "unreadable", "foreign change", "no figure",
     "no choice", "no memory", "all-reduce", "other rank", "no knob",        "steered",
@@ -386,6 +389,39 @@ int tuner_new(const struct fly_tuner_options *options, const struct clock *clock
 void tuner_measure_every_limit(struct fly_tuner *tuner)
 {
     tuner->every_limit = true;
+}
+
+/* Points come without their errors: as much as windows are made to have. */
+static void know(struct fly_tuner *tuner, struct fly_tuner_point *point, const struct fly_power_point *known)
+{
+    point->mark = FLY_TUNER_VALID;
+    point->power_w = known->power_w;
+    point->time_s = known->time_s;
+    point->time_error = known_time_error;
+    point->energy_error = tuner->options.energy_tolerance;
+}
+
+int tuner_know(struct fly_tuner *tuner, const struct fly_power_point *points, size_t count,
+               struct fly_error *out_error)
+{
+    if (tuner->state != FLY_TUNER_SEARCHING)
+        return 0;
+    for (size_t i = 0; i < tuner->limit_count; i++) {
+        for (size_t k = 0; k < count && tuner->points[i].mark == FLY_TUNER_NOT_MEASURED; k++) {
+            if (tuner_is_same(tuner, tuner->points[i].limit_w, points[k].limit_w))
+                know(tuner, &tuner->points[i], &points[k]);
+        }
+        tuner->saved[i] = tuner->points[i].mark == FLY_TUNER_VALID;
+        tuner->report.reused |= tuner->saved[i];
+    }
+    fly_power_search_free(tuner->search);
+    tuner->search = NULL;
+    return tuner_make_search(tuner, out_error);
+}
+
+bool tuner_only_looks(const struct fly_tuner *tuner)
+{
+    return tuner->state == FLY_TUNER_SEARCHING && tuner->looking;
 }
 
 const struct profile_key *tuner_key(const struct fly_tuner *tuner)
