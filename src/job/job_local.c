@@ -44,23 +44,28 @@ static int local_open(const char *address, const struct job_options *options, vo
 
 /* ---- the definition ---- */
 
-static int define_within(struct local_change *change, const struct job_definition *definition,
-                         struct job_registered *out_registered, struct fly_error *out_error)
+struct define_call {
+    const struct job_definition *definition;
+    struct job_registered registered;
+};
+
+static int define_within(struct local_change *change, void *call, struct fly_error *out_error)
 {
+    struct define_call *define = call;
+
     if (!change->state->defined) {
-        *out_registered = (struct job_registered){.known = false};
-        return local_append(change, RECORD_DEFINED, 0, "", definition_to_json(definition), out_error);
+        define->registered = (struct job_registered){.known = false};
+        return local_append(change, RECORD_DEFINED, 0, "", definition_to_json(define->definition), out_error);
     }
-    *out_registered = (struct job_registered){.known = true, .trials = change->state->trials};
-    return definition_compare(&change->state->definition, definition, out_error);
+    define->registered = (struct job_registered){.known = true, .trials = change->state->trials};
+    return definition_compare(&change->state->definition, define->definition, out_error);
 }
 
 static int local_define(void *self, const struct job_definition *definition,
                         struct job_registered *out_registered, struct fly_error *out_error)
 {
     struct job_local *local = self;
-    struct job_registered registered;
-    struct local_change change;
+    struct define_call call = {.definition = definition};
     int code = job_definition_check(definition, out_error);
 
     if (code < 0)
@@ -68,16 +73,9 @@ static int local_define(void *self, const struct job_definition *definition,
     if (job_policy_find(definition->policy, local->plugins) == NULL)
         return error_set(out_error, FLY_EUSAGE, "job '%s': no policy '%s' is known here", definition->name,
                          definition->policy);
-    for (int i = 0; i < LOCAL_UNSURE_RETRIES; i++) {
-        code = local_begin(local, definition->name, true, &change, out_error);
-        if (code < 0)
-            return code;
-        code = local_finish(&change, define_within(&change, definition, &registered, out_error), out_error);
-        if (code != FLY_EUNSURE)
-            break;
-    }
+    code = local_call(local, definition->name, true, define_within, &call, out_error);
     if (code == 0)
-        *out_registered = registered;
+        *out_registered = call.registered;
     return code;
 }
 
@@ -97,33 +95,40 @@ static int check_pin(const struct job_definition *definition, const struct job_s
                      definition->name, setting->pin_batch_size);
 }
 
+static int set_within(struct local_change *change, void *call, struct fly_error *out_error)
+{
+    struct job_setting *setting = call;
+    int code = local_lost_is_there(change, out_error);
+
+    if (code == 0 && setting->set_pin)
+        code = check_pin(&change->state->definition, setting, out_error);
+    if (code == 0)
+        code = local_append(change, RECORD_SET, 0, "", record_write_setting(setting), out_error);
+    return code;
+}
+
 static int local_set(void *self, const struct job_setting *setting, struct fly_error *out_error)
 {
-    struct local_change change;
+    struct job_setting call = *setting;
     int code = 0;
 
     if (setting->set_objective)
         code = objective_check(&setting->objective, 1.0, out_error);
-    if (code == 0)
-        code = local_begin(self, setting->job, false, &change, out_error);
-    if (code != 0)
-        return code;
-    if (setting->set_pin)
-        code = check_pin(&change.state->definition, setting, out_error);
-    if (code == 0)
-        code = local_append(&change, RECORD_SET, 0, "", record_write_setting(setting), out_error);
-    return local_finish(&change, code, out_error);
+    return code < 0 ? code : local_call(self, setting->job, false, set_within, &call, out_error);
+}
+
+static int expire_within(struct local_change *change, void *call, struct fly_error *out_error)
+{
+    int code = local_lost_is_there(change, out_error);
+
+    return code != 0 ? code : local_expire(change, call, out_error);
 }
 
 static int local_expire_all(void *self, const char *job, uint64_t *out_expired, struct fly_error *out_error)
 {
-    struct local_change change;
     uint64_t expired = 0;
-    int code = local_begin(self, job, false, &change, out_error);
+    int code = local_call(self, job, false, expire_within, &expired, out_error);
 
-    if (code < 0)
-        return code;
-    code = local_finish(&change, local_expire(&change, &expired, out_error), out_error);
     if (code == 0)
         *out_expired = expired;
     return code;
@@ -295,17 +300,27 @@ static int import_line(struct local_change *change, const char *line, size_t len
         code = job_state_fold(change->state, &event, change->local->plugins, out_error);
     if (code == JOB_FOLD_ANEW)
         code = local_catch_up(change, out_error);
+    if (code == 0)
+        change->last = (struct local_mark){store_change_job_id(change->change), event.number, event.trial,
+                                           event.time_us, record_kind_parse(event.kind)};
     free(text);
     json_decref(json);
     return code;
 }
 
-static int import_within(struct local_change *change, const char *text, size_t length,
-                         struct fly_error *out_error)
-{
-    const char *end = text + length;
-    int code = 0;
+struct import_call {
+    const char *text;
+    size_t length;
+};
 
+static int import_within(struct local_change *change, void *call, struct fly_error *out_error)
+{
+    const struct import_call *import = call;
+    const char *text = import->text, *end = text + import->length;
+    int code = local_lost_is_there(change, out_error);
+
+    if (code != 0)
+        return code;
     if (change->state->defined)
         return error_set(out_error, FLY_ECONFLICT,
                          "job '%s' is there already; import it under another name, or remove that one",
@@ -325,28 +340,46 @@ static int import_within(struct local_change *change, const char *text, size_t l
 static int local_import(void *self, const char *job, const char *text, size_t length,
                         struct fly_error *out_error)
 {
-    struct local_change change;
-    int code = local_begin(self, job, true, &change, out_error);
+    struct import_call call = {text, length};
 
-    return code < 0 ? code
-                    : local_finish(&change, import_within(&change, text, length, out_error), out_error);
+    return local_call(self, job, true, import_within, &call, out_error);
+}
+
+/* Without its state, which nobody may understand any more. `lost_id`: of the job that an unsure commit
+ * removed. */
+static int remove_once(struct job_local *local, const char *job, uint64_t *lost_id,
+                       struct fly_error *out_error)
+{
+    struct store_change *change;
+    int code = store_change_begin(local->store, job, STORE_EXISTING_JOB, &change, out_error);
+    uint64_t id;
+
+    if (code == FLY_ENOTFOUND && *lost_id != 0)
+        return 0;
+    if (code < 0)
+        return local_unsure(code, *lost_id != 0, out_error);
+    id = store_change_job_id(change);
+    if (*lost_id != 0 && id != *lost_id) { /* made anew since */
+        store_change_rollback(change);
+        return 0;
+    }
+    *lost_id = id;
+    code = store_change_delete_job(change, out_error);
+    if (code == 0)
+        return store_change_commit(change, out_error);
+    store_change_rollback(change);
+    return code;
 }
 
 static int local_remove(void *self, const char *job, struct fly_error *out_error)
 {
-    struct store_change *change;
-    struct job_local *local = self;
-    int code = store_change_begin(local->store, job, STORE_EXISTING_JOB, &change, out_error);
+    uint64_t lost_id = 0;
+    int code = FLY_EUNSURE;
 
-    if (code < 0)
-        return code;
-    code = store_change_delete_job(change, out_error);
-    local_forget(local, job);
-    if (code < 0) {
-        store_change_rollback(change);
-        return code;
-    }
-    return store_change_commit(change, out_error);
+    local_forget(self, job);
+    for (int i = 0; i < LOCAL_UNSURE_RETRIES && code == FLY_EUNSURE; i++)
+        code = remove_once(self, job, &lost_id, out_error);
+    return code;
 }
 
 const struct job_backend job_backend_local = {

@@ -32,6 +32,13 @@ struct job_local {
     uint64_t events_read; /* by all calls: what decisions cost */
 };
 
+/* An event by which a change is known again: nobody else writes that number at that time. */
+struct local_mark {
+    uint64_t job_id, number, trial;
+    int64_t time_us;
+    enum record_kind kind;
+};
+
 /* A change with the state that goes with it. */
 struct local_change {
     struct job_local *local;
@@ -40,7 +47,26 @@ struct local_change {
     struct job_state *state;
     const char *job;
     int64_t now_us;
+    struct local_mark last; /* that it appended; number 0: none yet */
+    struct local_mark lost; /* of the same call's change before, whose commit is unsure; number 0: none */
 };
+
+/*
+ * What a call does within its change; `call` is what it asks and answers. After an unsure
+ * commit it is asked again, and first sees whether the lost change is there: by the key
+ * of its event, or by local_lost_is_there.
+ */
+typedef int local_within(struct local_change *change, void *call, struct fly_error *out_error);
+
+/* A call as one change. FLY_EUNSURE where its commit was lost and nobody can be asked about it. */
+int local_call(struct job_local *local, const char *job, bool make, local_within *within, void *call,
+               struct fly_error *out_error);
+
+/* What a failure is when a commit was lost before: FLY_EUNSURE while the store cannot be asked. */
+int local_unsure(int code, bool lost, struct fly_error *out_error);
+
+/* Whether what the lost change wrote is in the log: 1, 0 or an error. */
+int local_lost_is_there(struct local_change *change, struct fly_error *out_error);
 
 /*
  * Takes the lock and brings the state up to date; unless `make`, FLY_ENOTFOUND for an

@@ -299,6 +299,8 @@ int local_append(struct local_change *change, enum record_kind kind, uint64_t tr
         code = job_state_fold(change->state, &event, change->local->plugins, out_error);
     if (code == JOB_FOLD_ANEW)
         code = local_catch_up(change, out_error);
+    change->last =
+        (struct local_mark){store_change_job_id(change->change), event.number, trial, change->now_us, kind};
     free(text);
     return code;
 }

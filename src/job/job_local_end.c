@@ -97,9 +97,16 @@ static int check_end(const struct local_change *change, const struct job_end *en
     return 0;
 }
 
-static int end_within(struct local_change *change, const struct job_end *end, struct job_ended *out_ended,
-                      struct fly_error *out_error)
+struct end_call {
+    const struct job_end *end;
+    struct job_ended ended;
+};
+
+static int end_within(struct local_change *change, void *call, struct fly_error *out_error)
 {
+    struct end_call *asked = call;
+    const struct job_end *end = asked->end;
+    struct job_ended *out_ended = &asked->ended;
     struct ended_record record = {.outcome = end->outcome, .attempt = end->attempt, .text = end->text};
     struct trial_past past;
     int code = local_past(change, end->trial, 0, &past, out_error);
@@ -125,8 +132,7 @@ static int end_within(struct local_change *change, const struct job_end *end, st
 
 int local_end(void *self, const struct job_end *end, struct job_ended *out_ended, struct fly_error *out_error)
 {
-    struct local_change change;
-    struct job_ended ended;
+    struct end_call call = {.end = end};
     int code = local_check_known_amounts(end->energy_j, end->time_s, out_error);
 
     if (code == 0 && ((int)end->outcome < 0 || end->outcome >= TRIAL_EXPIRED || end->attempt == 0))
@@ -137,15 +143,8 @@ int local_end(void *self, const struct job_end *end, struct job_ended *out_ended
         code = error_set(out_error, FLY_ELIMIT, "end of a trial: a text longer than %d bytes", JOB_WHY_MAX);
     if (code < 0)
         return code;
-    for (int i = 0; i < LOCAL_UNSURE_RETRIES; i++) {
-        code = local_begin(self, end->job, false, &change, out_error);
-        if (code < 0)
-            return code;
-        code = local_finish(&change, end_within(&change, end, &ended, out_error), out_error);
-        if (code != FLY_EUNSURE)
-            break;
-    }
+    code = local_call(self, end->job, false, end_within, &call, out_error);
     if (code == 0)
-        *out_ended = ended;
+        *out_ended = call.ended;
     return code;
 }

@@ -148,16 +148,27 @@ static int find_request(struct local_change *change, const struct job_question *
     return 1;
 }
 
-static int propose_within(struct local_change *change, const struct job_question *question,
-                          struct job_proposal *out_proposal, struct fly_error *out_error)
+struct propose_call {
+    const struct job_question *question;
+    struct job_proposal proposal; /* of the lost change, when asked again */
+};
+
+static int propose_within(struct local_change *change, void *call, struct fly_error *out_error)
 {
+    struct propose_call *propose = call;
+    const struct job_question *question = propose->question;
     const struct job_trial *running;
     uint64_t trial = 0;
     uint32_t attempt = 1;
-    int code = find_request(change, question, &trial, &attempt, out_error);
+    int code = local_lost_is_there(change, out_error);
 
     if (code == 1)
-        return tell_proposal(change, trial, attempt, out_proposal, out_error);
+        return tell_proposal(change, propose->proposal.trial, propose->proposal.attempt, &propose->proposal,
+                             out_error);
+    if (code == 0)
+        code = find_request(change, question, &trial, &attempt, out_error);
+    if (code == 1)
+        return tell_proposal(change, trial, attempt, &propose->proposal, out_error);
     if (code == 0)
         code = local_expire(change, NULL, out_error);
     if (code < 0)
@@ -171,29 +182,19 @@ static int propose_within(struct local_change *change, const struct job_question
     }
     if (code == 0)
         code = append_attempt(change, trial, attempt, question, out_error);
-    return code < 0 ? code : tell_proposal(change, trial, attempt, out_proposal, out_error);
+    return code < 0 ? code : tell_proposal(change, trial, attempt, &propose->proposal, out_error);
 }
 
 int local_propose(void *self, const struct job_question *question, struct job_proposal *out_proposal,
                   struct fly_error *out_error)
 {
-    bool known_again = question->request != NULL && question->request[0] != '\0';
-    struct job_proposal proposal;
-    struct local_change change;
+    struct propose_call call = {.question = question};
     int code = decide_check(question, out_error);
 
-    if (code < 0)
-        return code;
-    for (int i = 0; i < LOCAL_UNSURE_RETRIES; i++) {
-        code = local_begin(self, question->job, false, &change, out_error);
-        if (code < 0)
-            return code;
-        code = local_finish(&change, propose_within(&change, question, &proposal, out_error), out_error);
-        if (code != FLY_EUNSURE || !known_again)
-            break;
-    }
     if (code == 0)
-        *out_proposal = proposal;
+        code = local_call(self, question->job, false, propose_within, &call, out_error);
+    if (code == 0)
+        *out_proposal = call.proposal;
     return code;
 }
 
@@ -266,9 +267,16 @@ static int append_part(struct local_change *change, const struct job_profile *pr
                         out_error);
 }
 
-static int profile_within(struct local_change *change, const struct job_profile *profile,
-                          struct job_choice *out_choice, struct fly_error *out_error)
+struct profile_call {
+    const struct job_profile *profile;
+    struct job_choice choice;
+};
+
+static int profile_within(struct local_change *change, void *call, struct fly_error *out_error)
 {
+    struct profile_call *asked = call;
+    const struct job_profile *profile = asked->profile;
+    struct job_choice *out_choice = &asked->choice;
     char key[STORE_KEY_MAX + 1];
     json_t *body;
     int found;
@@ -314,21 +322,12 @@ static int check_profile(const struct job_profile *profile, struct fly_error *ou
 int local_profile(void *self, const struct job_profile *profile, struct job_choice *out_choice,
                   struct fly_error *out_error)
 {
-    struct local_change change;
-    struct job_choice choice;
+    struct profile_call call = {.profile = profile};
     int code = check_profile(profile, out_error);
 
-    if (code < 0)
-        return code;
-    for (int i = 0; i < LOCAL_UNSURE_RETRIES; i++) {
-        code = local_begin(self, profile->job, false, &change, out_error);
-        if (code < 0)
-            return code;
-        code = local_finish(&change, profile_within(&change, profile, &choice, out_error), out_error);
-        if (code != FLY_EUNSURE)
-            break;
-    }
     if (code == 0)
-        *out_choice = choice;
+        code = local_call(self, profile->job, false, profile_within, &call, out_error);
+    if (code == 0)
+        *out_choice = call.choice;
     return code;
 }

@@ -9,31 +9,34 @@
 
 /* ---- heartbeat ---- */
 
-int local_heartbeat(void *self, const struct job_beat *beat, struct fly_error *out_error)
+static int heartbeat_within(struct local_change *change, void *call, struct fly_error *out_error)
 {
+    const struct job_beat *beat = call;
     const struct heartbeat_record record = {beat->attempt, beat->energy_j, beat->time_s};
-    const struct job_trial *trial;
-    struct local_change change;
-    int code = local_check_known_amounts(beat->energy_j, beat->time_s, out_error);
+    const struct job_trial *trial = job_state_trial(change->state, beat->trial);
+    int code = local_lost_is_there(change, out_error);
 
-    if (code == 0)
-        code = local_begin(self, beat->job, false, &change, out_error);
     if (code != 0)
         return code;
-    trial = job_state_trial(change.state, beat->trial);
     if (trial == NULL)
-        code = error_set(out_error, beat->trial - 1 < change.state->trials ? FLY_ESTATE : FLY_ENOTFOUND,
+        code = error_set(out_error, beat->trial - 1 < change->state->trials ? FLY_ESTATE : FLY_ENOTFOUND,
                          "job '%s': trial %" PRIu64 " does not run", beat->job, beat->trial);
     else if (trial->attempt != beat->attempt)
         code = error_set(out_error, FLY_ESTATE, "job '%s': trial %" PRIu64 " is at attempt %u, not %u",
                          beat->job, beat->trial, trial->attempt, beat->attempt);
     /* Its own sign comes first, or it would expire itself. */
     if (code == 0)
-        code = local_append(&change, RECORD_HEARTBEAT, beat->trial, "", record_write_heartbeat(&record),
+        code = local_append(change, RECORD_HEARTBEAT, beat->trial, "", record_write_heartbeat(&record),
                             out_error);
-    if (code == 0)
-        code = local_expire(&change, NULL, out_error);
-    return local_finish(&change, code, out_error);
+    return code < 0 ? code : local_expire(change, NULL, out_error);
+}
+
+int local_heartbeat(void *self, const struct job_beat *beat, struct fly_error *out_error)
+{
+    struct job_beat call = *beat;
+    int code = local_check_known_amounts(beat->energy_j, beat->time_s, out_error);
+
+    return code < 0 ? code : local_call(self, beat->job, false, heartbeat_within, &call, out_error);
 }
 
 /* ---- report ---- */
@@ -211,9 +214,16 @@ static int report_open(struct local_change *change, const struct job_trial *tria
     return local_append_end(change, epoch->trial, &end, out_error);
 }
 
-static int report_within(struct local_change *change, const struct job_epoch *epoch,
-                         struct job_answered *out_answered, struct fly_error *out_error)
+struct report_call {
+    const struct job_epoch *epoch;
+    struct job_answered answered;
+};
+
+static int report_within(struct local_change *change, void *call, struct fly_error *out_error)
 {
+    struct report_call *asked = call;
+    const struct job_epoch *epoch = asked->epoch;
+    struct job_answered *out_answered = &asked->answered;
     const struct job_trial *trial;
     char key[STORE_KEY_MAX + 1];
     json_t *body;
@@ -235,8 +245,7 @@ static int report_within(struct local_change *change, const struct job_epoch *ep
 int local_report(void *self, const struct job_epoch *epoch, struct job_answered *out_answered,
                  struct fly_error *out_error)
 {
-    struct job_answered answered;
-    struct local_change change;
+    struct report_call call = {.epoch = epoch};
     int code = local_check_amounts(epoch->energy_j, epoch->time_s, out_error);
 
     if (code == 0 && isinf(epoch->metric))
@@ -246,15 +255,8 @@ int local_report(void *self, const struct job_epoch *epoch, struct job_answered 
                          epoch->attempt);
     if (code < 0)
         return code;
-    for (int i = 0; i < LOCAL_UNSURE_RETRIES; i++) {
-        code = local_begin(self, epoch->job, false, &change, out_error);
-        if (code < 0)
-            return code;
-        code = local_finish(&change, report_within(&change, epoch, &answered, out_error), out_error);
-        if (code != FLY_EUNSURE)
-            break;
-    }
+    code = local_call(self, epoch->job, false, report_within, &call, out_error);
     if (code == 0)
-        *out_answered = answered;
+        *out_answered = call.answered;
     return code;
 }
