@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The service over a store, until a signal ends it. */
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "cli/commands.h"
+#include "cli/job_view.h"
+#include "cli/stop_signals.h"
+#include "serve/families.h"
+#include "serve/server.h"
+#include "serve/workers.h"
+
+static const double tick_s = 0.1;
+
+/* clang-format off */
+static const struct cli_option options[] = {
+    {.name = "listen", .type = CLI_LIST, .placeholder = "ADDRESS", .default_text = "127.0.0.1:7470",
+     .key = "serve.listen",
+     .help = "Addresses to listen at: 127.0.0.1:PORT, [::1]:PORT, unix:PATH; port 0 is one that is free."},
+    JOB_OPTION_STORE,
+    {.name = "compat-zeus", .type = CLI_FLAG, .key = "serve.compat_zeus",
+     .help = "Answer as the public batch-size server too, at the root, so that its clients work unchanged."},
+    {.name = "socket-group", .type = CLI_TEXT, .placeholder = "GROUP", .key = "serve.socket_group",
+     .help = "Group whose members may connect to Unix sockets; if not given, the user alone."},
+    {.name = "body-max", .type = CLI_INTEGER, .placeholder = "BYTES", .minimum = 1024, .maximum = 1 << 30,
+     .default_text = "8388608", .key = "serve.body_max", .help = "Longest body of a request."},
+    {.name = "connections", .type = CLI_INTEGER, .placeholder = "N", .minimum = 1, .maximum = 100000,
+     .default_text = "512", .key = "serve.connections", .help = "Most connections at once, of each address."},
+    {.name = "connections-per-host", .type = CLI_INTEGER, .placeholder = "N", .minimum = 1, .maximum = 100000,
+     .default_text = "256", .key = "serve.connections_per_host",
+     .help = "Most connections at once from one machine, of each address."},
+    {.name = "workers", .type = CLI_INTEGER, .placeholder = "N", .minimum = 1, .maximum = WORKERS_MAX,
+     .default_text = "8", .key = "serve.workers",
+     .help = "Requests that are worked on at once, each with a connection to the store of its own."},
+    {.name = "request-timeout", .type = CLI_REAL, .placeholder = "SECONDS", .minimum = 0.1, .maximum = 3600,
+     .default_text = "30", .key = "serve.request_timeout",
+     .help = "Seconds in which a client has to send its request, in which a worker has to take it up, and in "
+             "which the client has to take the answer."},
+    {.name = "grace", .type = CLI_REAL, .placeholder = "SECONDS", .minimum = 0, .maximum = 3600,
+     .default_text = "10", .key = "serve.grace",
+     .help = "Seconds for what is under way when the service is told to stop."},
+    {.name = "verbose", .type = CLI_FLAG, .key = "serve.verbose",
+     .help = "Say a line about each request on standard error."},
+};
+/* clang-format on */
+
+static void log_line(void *state, const char *line)
+{
+    cli_note(state, "%s", line);
+}
+
+static int say_addresses(const struct cli_call *call, const struct server *server,
+                         struct fly_error *out_error)
+{
+    for (size_t i = 0; i < server_address_count(server); i++) {
+        char line[256];
+        int code;
+
+        snprintf(line, sizeof line, "listening on %s\n", server_address(server, i));
+        code = cli_emit_text(call, line, out_error);
+        if (code < 0)
+            return code;
+    }
+    return 0;
+}
+
+/* Serves until a signal comes, and then finishes what is under way. Whether that was done in time. */
+static bool serve_until_stopped(struct server *server, struct stop_signals *stop, double grace_s)
+{
+    struct mono_time until;
+
+    while (!stop_signals_wait(stop, mono_after_s(mono_now(), tick_s)))
+        server_tick(server);
+    /* From here on a second signal ends the process as it would any other. */
+    stop_signals_release(stop);
+    server_quiesce(server);
+    until = mono_after_s(mono_now(), grace_s);
+    while (!server_is_idle(server) && mono_now().ns < until.ns) {
+        clock_real.sleep_until(clock_real.state, mono_after_s(mono_now(), tick_s / 10.0));
+        server_tick(server);
+    }
+    return server_is_idle(server);
+}
+
+static struct server_options read_options(const struct cli_call *call)
+{
+    const struct cli_list *listen = cli_list(call, "listen");
+    struct server_options made = {
+        .listen = listen->words,
+        .listen_count = listen->count,
+        .socket_group = cli_text(call, "socket-group"),
+        .store = cli_text(call, "store"),
+        .families = serve_families(cli_flag(call, "compat-zeus")),
+        .workers = (unsigned)cli_integer(call, "workers"),
+        .connections = (unsigned)cli_integer(call, "connections"),
+        .connections_per_ip = (unsigned)cli_integer(call, "connections-per-host"),
+        .body_max = (size_t)cli_integer(call, "body-max"),
+        .request_timeout_s = cli_real(call, "request-timeout"),
+    };
+
+    if (cli_flag(call, "verbose")) {
+        made.log = log_line;
+        made.log_state = (void *)(uintptr_t)call;
+    }
+    return made;
+}
+
+static int serve_run(const struct cli_call *call, struct fly_error *out_error)
+{
+    const struct server_options made = read_options(call);
+    struct fly_error warning = {.code = 0};
+    struct stop_signals stop;
+    struct server *server;
+    int code;
+
+    signal(SIGPIPE, SIG_IGN);
+    stop_signals_hold(&stop);
+    code = server_open(&made, &server, &warning, out_error);
+    if (code < 0) {
+        stop_signals_release(&stop);
+        return code;
+    }
+    if (warning.text[0] != '\0')
+        cli_warn(call, "%s; the service starts all the same, and answers 503 until that changes",
+                 warning.text);
+    code = say_addresses(call, server, out_error);
+    if (code < 0) {
+        stop_signals_release(&stop);
+        server_quiesce(server);
+        server_close(server);
+        return code;
+    }
+    /* What is still under way then belongs to threads that only the process's end can end. */
+    if (!serve_until_stopped(server, &stop, cli_real(call, "grace")))
+        return error_set(
+            out_error, FLY_EBUSY,
+            "requests were still under way %g s after the service was told to stop; nothing that "
+            "was acknowledged is lost; --grace gives more time",
+            cli_real(call, "grace"));
+    server_close(server);
+    return 0;
+}
+
+const struct cli_command cmd_serve = {
+    .words = "serve",
+    .summary = "serve a store of recurring jobs to trainings on other machines",
+    .paragraphs =
+        {"Listens and answers over HTTP until SIGTERM or Ctrl-C, then finishes what is under way. It "
+         "says where it listens, a line for each address, on standard output. Everything it knows "
+         "is in the store: it can be killed and started at any time, and several may serve one "
+         "PostgreSQL database."},
+    .options = options,
+    .option_count = sizeof options / sizeof options[0],
+    .examples = {{"flyball serve --listen 127.0.0.1:7470", "serve the user's own store to this machine"},
+                 {"flyball serve --listen unix:/run/flyball/serve.sock --store /var/lib/flyball/store.sqlite",
+                  "serve a file to those who may open the socket"}},
+    .run = serve_run,
+};

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "serve/families.h"
+
+/* One family a line, so that lists merge. */
+/* clang-format off */
+static const struct serve_routes *const own[] = {
+    NULL,
+};
+static const struct serve_routes *const with_zeus[] = {
+    NULL,
+};
+/* clang-format on */
+
+const struct serve_routes *const *serve_families(bool compat_zeus)
+{
+    return compat_zeus ? with_zeus : own;
+}

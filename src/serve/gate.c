@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a request has to be before anything of its body is read. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/number.h"
+#include "serve/server_private.h"
+#include "serve/target.h"
+
+/* Bodies of all requests together, in shares of what one may have. */
+enum { BODIES_AT_ONCE = 16, MESSAGE_MAX = 300, RETRY_S = 1 };
+
+static bool refuse(struct visit *visit, int status, int code, const char *message)
+{
+    serve_answer_error(&visit->task.answer, status, fly_error_name(code), message);
+    return false;
+}
+
+static const char *header(const struct visit *visit, const char *name)
+{
+    return MHD_lookup_connection_value(visit->connection, MHD_HEADER_KIND, name);
+}
+
+static enum MHD_Result add_length(void *sum, enum MHD_ValueKind kind, const char *name, const char *value)
+{
+    (void)kind;
+    *(size_t *)sum += strlen(name) + (value != NULL ? strlen(value) : 0) + 4;
+    return MHD_YES;
+}
+
+static bool head_is_small(struct visit *visit)
+{
+    size_t bytes = 0;
+
+    if (strlen(visit->target) > SERVER_TARGET_MAX)
+        return refuse(visit, 414, FLY_ELIMIT, "the request's address is longer than 8192 bytes");
+    MHD_get_connection_values(visit->connection, MHD_HEADER_KIND, add_length, &bytes);
+    if (bytes > SERVER_HEADERS_MAX)
+        return refuse(visit, 431, FLY_ELIMIT, "the request's headers are longer than 16384 bytes");
+    return true;
+}
+
+/* A body comes with its length, so that one that is too long is refused before it is sent. */
+static bool body_is_small(struct visit *visit)
+{
+    const char *length = header(visit, MHD_HTTP_HEADER_CONTENT_LENGTH);
+    struct server *server = visit->door->server;
+    char message[MESSAGE_MAX];
+    uint64_t bytes = 0;
+
+    if (header(visit, MHD_HTTP_HEADER_TRANSFER_ENCODING) != NULL)
+        return refuse(visit, 411, FLY_EUNSUPPORTED,
+                      "a body without Content-Length is not taken; send it in one piece");
+    if (length != NULL && !number_parse_u64(length, UINT64_MAX, &bytes))
+        return refuse(visit, 400, FLY_EUSAGE, "Content-Length is no number");
+    if (bytes > server->options.body_max) {
+        snprintf(message, sizeof message, "the request's body is longer than %zu bytes",
+                 server->options.body_max);
+        return refuse(visit, 413, FLY_ELIMIT, message);
+    }
+    visit->body_length = (size_t)bytes;
+    if (atomic_fetch_add(&server->body_bytes, visit->body_length) + visit->body_length >
+        BODIES_AT_ONCE * server->options.body_max) {
+        atomic_fetch_sub(&server->body_bytes, visit->body_length);
+        visit->body_length = 0;
+        return refuse(visit, 503, FLY_EBUSY, "the service is busy with other requests' bodies; ask again");
+    }
+    return true;
+}
+
+/*
+ * Without tokens anybody on this machine may ask, but not a web page that a browser on
+ * it shows: that says where it comes from, or asks a name that only leads here.
+ */
+static bool is_no_web_page(struct visit *visit)
+{
+    const char *host = header(visit, MHD_HTTP_HEADER_HOST);
+
+    if (header(visit, MHD_HTTP_HEADER_ORIGIN) != NULL)
+        return refuse(visit, 403, FLY_EPERM, "a service without tokens answers no web pages");
+    if (visit->door->listener.bound.at.ss_family != AF_UNIX && host != NULL && !listen_host_is_here(host))
+        return refuse(
+            visit, 421, FLY_EPERM,
+            "a service without tokens is asked as localhost, 127.0.0.1 or [::1], and by no other name");
+    return true;
+}
+
+static bool caller_may(struct visit *visit)
+{
+    if (!is_no_web_page(visit))
+        return false;
+    visit->task.request.scope = SERVE_MANAGE;
+    visit->task.request.caller_name = "";
+    return true;
+}
+
+bool gate_lets_in(struct visit *visit)
+{
+    struct fly_error error;
+    int code;
+
+    if (!head_is_small(visit))
+        return false;
+    code = serve_target_parse(visit->target, &visit->task.request, &error);
+    if (code < 0)
+        return refuse(visit, 400, code, error.text);
+    return caller_may(visit) && body_is_small(visit);
+}

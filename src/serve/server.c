@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "serve/server.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "serve/server_private.h"
+
+/* A connection's memory holds its request's head, so that a somewhat longer one is refused in words. */
+enum { CONNECTION_BYTES = 65536 };
+
+static void ignore_line(void *data, const char *format, va_list arguments)
+{
+    (void)data;
+    (void)format;
+    (void)arguments;
+}
+
+/* Paths and parameters are decoded by what reads them. */
+static size_t leave_escaped(void *data, struct MHD_Connection *connection, char *text)
+{
+    (void)data;
+    (void)connection;
+    return strlen(text);
+}
+
+static int start_daemon(struct door *door, struct fly_error *out_error)
+{
+    const struct server_options *options = &door->server->options;
+    unsigned flags =
+        MHD_USE_EPOLL | MHD_USE_INTERNAL_POLLING_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG;
+
+    door->daemon = MHD_start_daemon(
+        flags, 0, NULL, NULL, server_on_request, door, MHD_OPTION_EXTERNAL_LOGGER, ignore_line, NULL,
+        MHD_OPTION_LISTEN_SOCKET, door->listener.fd, MHD_OPTION_URI_LOG_CALLBACK, server_on_target, door,
+        MHD_OPTION_NOTIFY_COMPLETED, server_on_completed, door, MHD_OPTION_NOTIFY_CONNECTION,
+        server_on_connection, door, MHD_OPTION_UNESCAPE_CALLBACK, leave_escaped, NULL,
+        MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_BYTES, MHD_OPTION_CONNECTION_LIMIT,
+        options->connections, MHD_OPTION_PER_IP_CONNECTION_LIMIT,
+        door->listener.bound.at.ss_family == AF_UNIX ? 0U : options->connections_per_ip, MHD_OPTION_END);
+    if (door->daemon == NULL)
+        return error_set(out_error, FLY_EUNSUPPORTED, "cannot serve at '%s': %s", door->url, strerror(errno));
+    door->listener.fd = -1; /* the daemon's now */
+    return 0;
+}
+
+static int open_door(struct server *server, const char *text, struct fly_error *out_error)
+{
+    struct door *door = &server->doors[server->door_count];
+    struct listen_address address;
+    char shown[LISTEN_TEXT_MAX];
+    bool local;
+    int code = listen_address_parse(text, &address, out_error);
+
+    if (code == 0)
+        code = listener_open(&address, server->options.socket_group, &door->listener, out_error);
+    if (code < 0)
+        return code;
+    door->server = server;
+    server->door_count++;
+    local = address.at.ss_family == AF_UNIX;
+    snprintf(door->url, sizeof door->url, "%s%s", local ? "" : "http://",
+             listen_address_show(&door->listener.bound, shown));
+    return 0;
+}
+
+static int open_doors(struct server *server, struct fly_error *out_error)
+{
+    const struct server_options *options = &server->options;
+    int code = 0;
+
+    if (options->listen_count == 0 || options->listen_count > SERVER_ADDRESSES_MAX)
+        return error_set(out_error, FLY_EUSAGE, "give 1 to %d addresses to listen at, not %zu",
+                         SERVER_ADDRESSES_MAX, options->listen_count);
+    for (size_t i = 0; i < options->listen_count && code == 0; i++)
+        code = open_door(server, options->listen[i], out_error);
+    return code;
+}
+
+static void close_doors(struct server *server)
+{
+    for (size_t i = 0; i < server->door_count; i++) {
+        if (server->doors[i].daemon != NULL)
+            MHD_stop_daemon(server->doors[i].daemon);
+        listener_close(&server->doors[i].listener);
+    }
+}
+
+static void server_free(struct server *server)
+{
+    close_doors(server);
+    connections_deinit(&server->connections);
+    free(server);
+}
+
+int server_open(const struct server_options *options, struct server **out_server,
+                struct fly_error *out_warning, struct fly_error *out_error)
+{
+    struct server *server = calloc(1, sizeof *server);
+    struct workers_options work;
+    int code;
+
+    if (server == NULL)
+        return error_no_memory(out_error);
+    server->options = *options;
+    connections_init(&server->connections);
+    work = (struct workers_options){.store = options->store,
+                                    .wait_s = options->request_timeout_s < STORE_WAIT_DEFAULT_S
+                                                  ? options->request_timeout_s
+                                                  : STORE_WAIT_DEFAULT_S,
+                                    .count = options->workers,
+                                    .families = options->families};
+    code = open_doors(server, out_error);
+    if (code == 0)
+        code = workers_start(&server->workers, &work, out_warning, out_error);
+    if (code < 0) {
+        server_free(server);
+        return code;
+    }
+    for (size_t i = 0; i < server->door_count && code == 0; i++)
+        code = start_daemon(&server->doors[i], out_error);
+    if (code < 0) {
+        server_quiesce(server);
+        server_close(server);
+        return code;
+    }
+    *out_server = server;
+    return 0;
+}
+
+size_t server_address_count(const struct server *server)
+{
+    return server->door_count;
+}
+
+const char *server_address(const struct server *server, size_t index)
+{
+    return server->doors[index].url;
+}
+
+void server_tick(struct server *server)
+{
+    struct mono_time now = mono_now();
+
+    workers_tick(&server->workers, now);
+    connections_reap(&server->connections, now);
+}
+
+void server_quiesce(struct server *server)
+{
+    atomic_store(&server->stopping, true);
+    for (size_t i = 0; i < server->door_count; i++) {
+        struct door *door = &server->doors[i];
+
+        /* Where it cannot be had back, closing the daemon closes it. */
+        if (door->daemon != NULL && door->listener.fd < 0)
+            door->listener.fd = MHD_quiesce_daemon(door->daemon);
+        listener_close(&door->listener);
+    }
+}
+
+bool server_is_idle(struct server *server)
+{
+    return atomic_load(&server->under_way) == 0;
+}
+
+void server_close(struct server *server)
+{
+    workers_stop(&server->workers);
+    server_free(server);
+}

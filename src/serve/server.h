@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef FLYBALL_SERVE_SERVER_H
+#define FLYBALL_SERVE_SERVER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include <flyball/error.h>
+
+#include "serve/exchange.h"
+
+/*
+ * A service over a store: it listens, lets requests in, and has families of routes
+ * answer them. docs/service.md is the manual for users.
+ *
+ *     code = server_open(&options, &server, &warning, out_error);
+ *     while (nobody wants it to stop)
+ *         server_tick(server);                  ten times a second or so
+ *     server_quiesce(server);
+ *     while (!server_is_idle(server) && there is time)
+ *         server_tick(server);
+ *     if (server_is_idle(server))
+ *         server_close(server);
+ *
+ * Threads: one for each address reads and writes all of its connections and never
+ * blocks, so that a slow client costs a little memory and no thread; requests that
+ * need the store wait in a line for one of the workers (workers.h), which may block.
+ * /healthz and /metrics therefore answer whatever the workers do.
+ *
+ * Nothing is kept between two requests but counters.
+ */
+struct server_options {
+    const char *const *listen; /* listen_address.h; 1 .. SERVER_ADDRESSES_MAX */
+    size_t listen_count;
+    const char *socket_group;                   /* of Unix sockets; or NULL */
+    const char *store;                          /* jobs_open; or NULL */
+    const struct serve_routes *const *families; /* asked in this order, ended by NULL */
+    unsigned workers;                           /* 1 .. WORKERS_MAX */
+    unsigned connections;                       /* at once, of each address */
+    unsigned connections_per_ip;
+    size_t body_max;          /* bytes of a request's body */
+    double request_timeout_s; /* to send a request, to wait for a worker, to take the answer */
+
+    /* Gets a line about each request; called from several threads. NULL: nobody wants it. */
+    void (*log)(void *state, const char *line);
+    void *log_state;
+};
+
+enum { SERVER_ADDRESSES_MAX = 16 };
+
+struct server;
+
+/*
+ * Listens at all addresses and serves from then on. Texts of `options` are borrowed
+ * until the server is closed. `out_warning` tells of a store that cannot be reached
+ * now, "" otherwise.
+ */
+int server_open(const struct server_options *options, struct server **out_server,
+                struct fly_error *out_warning, struct fly_error *out_error);
+
+/* Where it listens: "http://127.0.0.1:43121", "unix:/run/flyball.sock". */
+size_t server_address_count(const struct server *server);
+const char *server_address(const struct server *server, size_t index);
+
+/* Ends what takes too long. */
+void server_tick(struct server *server);
+
+/* Accepts no more connections, and closes those that are open after their next answer. */
+void server_quiesce(struct server *server);
+
+/* No request is being read, answered or written. */
+bool server_is_idle(struct server *server);
+
+/* One that was quiesced and is idle. */
+void server_close(struct server *server);
+
+#endif

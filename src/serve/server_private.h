@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef FLYBALL_SERVE_SERVER_PRIVATE_H
+#define FLYBALL_SERVE_SERVER_PRIVATE_H
+
+#include <microhttpd.h>
+#include <stdatomic.h>
+
+#include "serve/connections.h"
+#include "serve/listener.h"
+#include "serve/server.h"
+#include "serve/task.h"
+#include "serve/workers.h"
+
+enum { SERVER_URL_MAX = LISTEN_TEXT_MAX + 16, SERVER_TARGET_MAX = 8192, SERVER_HEADERS_MAX = 16384 };
+
+/* An address at which the server listens. */
+struct door {
+    struct server *server;
+    struct listener listener;
+    struct MHD_Daemon *daemon; /* owned */
+    char url[SERVER_URL_MAX];
+};
+
+struct server {
+    struct server_options options;
+    struct door doors[SERVER_ADDRESSES_MAX];
+    size_t door_count;
+    struct workers workers;
+    struct connections connections;
+    atomic_uint under_way;    /* requests whose head was read and whose answer is not written */
+    atomic_size_t body_bytes; /* that those may hold */
+    atomic_bool stopping;
+};
+
+/* What a request is waiting for. */
+enum visit_stage {
+    VISIT_NEW,      /* its head was read */
+    VISIT_READING,  /* its body */
+    VISIT_WAITING,  /* a worker */
+    VISIT_ANSWERED, /* the answer is made */
+    VISIT_SENDING,  /* and handed over to be sent */
+};
+
+/* One request on its way through the server. */
+struct visit {
+    struct task task; /* first: the task is the visit */
+    struct door *door;
+    struct MHD_Connection *connection;
+    struct connection *row; /* of the list of connections */
+    enum visit_stage stage;
+    char *target; /* owned; the request's texts stand in it */
+    struct buffer body;
+    size_t body_length; /* as announced */
+    bool counted;
+    struct mono_time began;
+};
+
+/*
+ * Whether the request may come in, before its body is read: its size, its address, who
+ * asks. If not, its answer is made.
+ */
+bool gate_lets_in(struct visit *visit);
+
+/* Callbacks of libmicrohttpd; `data` is the door. */
+void *server_on_target(void *data, const char *target, struct MHD_Connection *connection);
+enum MHD_Result server_on_request(void *data, struct MHD_Connection *connection, const char *url,
+                                  const char *method, const char *version, const char *upload,
+                                  size_t *upload_size, void **request);
+void server_on_completed(void *data, struct MHD_Connection *connection, void **request,
+                         enum MHD_RequestTerminationCode how);
+void server_on_connection(void *data, struct MHD_Connection *connection, void **socket,
+                          enum MHD_ConnectionNotificationCode what);
+
+#endif
