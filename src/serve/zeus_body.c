@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "serve/zeus_body.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/buffer.h"
+
+enum { MESSAGE_MAX = 160 };
+
+void zeus_complain(json_t *detail, const char *place, const char *name, const char *type, const char *message)
+{
+    json_t *loc = json_array();
+
+    json_array_append_new(loc, json_string(place));
+    if (name != NULL)
+        json_array_append_new(loc, json_string(name));
+    json_array_append_new(detail, json_pack("{s:o, s:s, s:s}", "loc", loc, "msg", message, "type", type));
+}
+
+/* ---- parsing ---- */
+
+static const char *const not_finite[] = {"NaN", "Infinity", "-Infinity"};
+enum { NOT_FINITE = 3 };
+
+/* The length of such a word at the text's begin, 0 for none. */
+static size_t not_finite_at(const char *text, size_t length)
+{
+    for (size_t i = 0; i < NOT_FINITE; i++) {
+        size_t word = strlen(not_finite[i]);
+
+        if (word <= length && memcmp(text, not_finite[i], word) == 0)
+            return word;
+    }
+    return 0;
+}
+
+/* What is not JSON, but a number to the clients' language, put in quotes. */
+static void quote_not_finite(const char *body, size_t length, struct buffer *out)
+{
+    bool inside = false; /* of a text */
+    size_t from = 0, at = 0, word;
+
+    while (at < length) {
+        if (inside && body[at] == '\\' && at + 1 < length) {
+            at += 2;
+            continue;
+        }
+        inside ^= body[at] == '"';
+        word = inside ? 0 : not_finite_at(body + at, length - at);
+        if (word > 0) {
+            buffer_append(out, body + from, at - from);
+            buffer_puts(out, "\"");
+            buffer_append(out, body + at, word);
+            buffer_puts(out, "\"");
+            from = at + word;
+        }
+        at += word > 0 ? word : 1;
+    }
+    buffer_append(out, body + from, length - from);
+}
+
+static const char *parse_trouble(const json_error_t *error)
+{
+    switch (json_error_code(error)) {
+    case json_error_stack_overflow:
+        return "it is nested too deep";
+    case json_error_numeric_overflow:
+        return "a number is too large";
+    case json_error_invalid_utf8:
+        return "it is no UTF-8";
+    case json_error_null_character:
+        return "a text holds a zero byte";
+    case json_error_out_of_memory:
+        return "it is too large";
+    default:
+        return "it is no JSON";
+    }
+}
+
+json_t *zeus_parse(const char *body, size_t length, json_t *detail)
+{
+    char message[MESSAGE_MAX];
+    struct buffer quoted;
+    json_error_t error;
+    json_t *json;
+
+    if (length == 0) {
+        zeus_complain(detail, "body", NULL, "value_error.missing", "the body is missing");
+        return NULL;
+    }
+    buffer_init(&quoted, 2 * length + 16);
+    quote_not_finite(body, length, &quoted);
+    json = quoted.error < 0 ? NULL : json_loadb(quoted.data, quoted.length, JSON_DECODE_ANY, &error);
+    if (quoted.error < 0) {
+        zeus_complain(detail, "body", NULL, "value_error.jsondecode", "it is too large");
+    } else if (json == NULL) {
+        snprintf(message, sizeof message, "the body cannot be read: %s (line %d, column %d)",
+                 parse_trouble(&error), error.line, error.column);
+        zeus_complain(detail, "body", NULL, "value_error.jsondecode", message);
+    } else if (!json_is_object(json)) {
+        zeus_complain(detail, "body", NULL, "type_error.dict", "expected an object");
+        json_decref(json);
+        json = NULL;
+    }
+    buffer_deinit(&quoted);
+    return json;
+}
+
+/* ---- fields ---- */
+
+static const struct {
+    const char *type, *expected;
+} kinds[] = {
+    [ZEUS_TEXT] = {"type_error.str", "a text"},
+    [ZEUS_WHOLE] = {"type_error.integer", "a whole number"},
+    [ZEUS_WHOLES] = {"type_error.list", "a list of whole numbers"},
+    [ZEUS_NUMBER] = {"type_error.float", "a number"},
+    [ZEUS_METRIC] = {"type_error.float", "a number"},
+    [ZEUS_FLAG] = {"type_error.bool", "true or false"},
+};
+
+static void complain_kind(json_t *detail, const struct zeus_field *field, const char *name)
+{
+    char message[MESSAGE_MAX];
+
+    snprintf(message, sizeof message, "expected %s%s", kinds[field->kind].expected,
+             field->nullable ? ", or null" : "");
+    zeus_complain(detail, "body", name, kinds[field->kind].type, message);
+}
+
+static bool too_small(const struct zeus_field *field, double value)
+{
+    return field->above ? !(value > field->least) : !(value >= field->least);
+}
+
+/* Whether the value keeps the range, with a complaint when it does not. */
+static bool in_range(json_t *detail, const struct zeus_field *field, double value)
+{
+    bool small = too_small(field, value), text = field->kind == ZEUS_TEXT;
+    char message[MESSAGE_MAX], most[48] = "";
+
+    if (!small && value <= field->most)
+        return true;
+    if (isfinite(field->most))
+        snprintf(most, sizeof most, ", at most %.10g", field->most);
+    snprintf(message, sizeof message, "expected %s %s %.10g%s%s", kinds[field->kind].expected,
+             field->above ? "above" : "from", field->least, most, text ? " bytes" : "");
+    zeus_complain(detail, "body", field->name,
+                  text           ? "value_error.any_str.length"
+                  : !small       ? "value_error.number.not_le"
+                  : field->above ? "value_error.number.not_gt"
+                                 : "value_error.number.not_ge",
+                  message);
+    return false;
+}
+
+/* Whether it is a whole number, also one that is written as 32.0. */
+static bool whole_value(const json_t *value, int64_t *out_whole)
+{
+    double number = json_number_value(value);
+
+    if (!json_is_number(value) || (json_is_real(value) && (number != floor(number) || fabs(number) > 0x1p53)))
+        return false;
+    *out_whole = json_is_integer(value) ? json_integer_value(value) : (int64_t)number;
+    return true;
+}
+
+/* Also the words that are no JSON. */
+static bool number_value(const json_t *value, double *out_number)
+{
+    static const double numbers[NOT_FINITE] = {NAN, INFINITY, -INFINITY};
+    const char *word = json_string_value(value);
+
+    for (size_t i = 0; word != NULL && i < NOT_FINITE; i++) {
+        if (strcmp(word, not_finite[i]) == 0) {
+            *out_number = numbers[i];
+            return true;
+        }
+    }
+    *out_number = json_number_value(value);
+    return json_is_number(value);
+}
+
+static void read_text(const json_t *value, const struct zeus_field *field, const char **out, json_t *detail)
+{
+    const char *text = json_string_value(value);
+
+    if (text == NULL)
+        complain_kind(detail, field, field->name);
+    else if (in_range(detail, field, (double)strlen(text)))
+        *out = text;
+}
+
+static void read_whole(const json_t *value, const struct zeus_field *field, int64_t *out, json_t *detail)
+{
+    int64_t whole;
+
+    if (!whole_value(value, &whole))
+        complain_kind(detail, field, field->name);
+    else if (in_range(detail, field, (double)whole))
+        *out = whole;
+}
+
+static void read_number(const json_t *value, const struct zeus_field *field, double *out, json_t *detail)
+{
+    double number;
+
+    if (!number_value(value, &number))
+        complain_kind(detail, field, field->name);
+    else if (field->kind == ZEUS_METRIC)
+        *out = isfinite(number) ? number : NAN;
+    else if (in_range(detail, field, number))
+        *out = number;
+}
+
+static void read_wholes(const json_t *value, const struct zeus_field *field, struct zeus_wholes *out,
+                        json_t *detail)
+{
+    size_t count = json_array_size(value);
+    char message[MESSAGE_MAX];
+
+    if (!json_is_array(value)) {
+        complain_kind(detail, field, field->name);
+        return;
+    }
+    if (count == 0 || count > JOB_BATCHES_MAX) {
+        snprintf(message, sizeof message, "expected 1 to %d numbers, not %zu", JOB_BATCHES_MAX, count);
+        zeus_complain(detail, "body", field->name, "value_error", message);
+        return;
+    }
+    for (size_t i = 0; i < count; i++) {
+        int64_t whole;
+
+        if (!whole_value(json_array_get(value, i), &whole)) {
+            complain_kind(detail, field, field->name);
+            return;
+        }
+        if (!in_range(detail, field, (double)whole))
+            return;
+        out->values[i] = (uint32_t)whole;
+    }
+    out->count = count;
+}
+
+static void read_null(const struct zeus_field *field, void *out, json_t *detail)
+{
+    if (!field->nullable)
+        zeus_complain(detail, "body", field->name, "type_error.none.not_allowed", "null is not allowed");
+    else if (field->kind == ZEUS_TEXT)
+        *(const char **)out = NULL;
+    else if (field->kind == ZEUS_WHOLE)
+        *(int64_t *)out = ZEUS_NULL;
+    else
+        *(double *)out = INFINITY;
+}
+
+static void read_field(const json_t *value, const struct zeus_field *field, void *out, json_t *detail)
+{
+    switch (field->kind) {
+    case ZEUS_TEXT:
+        read_text(value, field, out, detail);
+        break;
+    case ZEUS_WHOLE:
+        read_whole(value, field, out, detail);
+        break;
+    case ZEUS_WHOLES:
+        read_wholes(value, field, out, detail);
+        break;
+    case ZEUS_NUMBER:
+    case ZEUS_METRIC:
+        read_number(value, field, out, detail);
+        break;
+    case ZEUS_FLAG:
+        if (json_is_boolean(value))
+            *(bool *)out = json_is_true(value);
+        else
+            complain_kind(detail, field, field->name);
+        break;
+    }
+}
+
+void zeus_read(const json_t *object, const struct zeus_field *fields, size_t count, void *out, json_t *detail)
+{
+    for (size_t i = 0; i < count; i++) {
+        const json_t *value = json_object_get(object, fields[i].name);
+        void *at = (char *)out + fields[i].offset;
+
+        if (value == NULL && fields[i].needed)
+            zeus_complain(detail, "body", fields[i].name, "value_error.missing", "it is missing");
+        else if (json_is_null(value))
+            read_null(&fields[i], at, detail);
+        else if (value != NULL)
+            read_field(value, &fields[i], at, detail);
+    }
+}

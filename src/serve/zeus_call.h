@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef FLYBALL_SERVE_ZEUS_CALL_H
+#define FLYBALL_SERVE_ZEUS_CALL_H
+
+#include "base/arena.h"
+#include "base/error.h"
+#include "serve/exchange.h"
+#include "serve/zeus_job.h"
+
+/*
+ * One request to the public batch-size server's routes on its way: what the routes
+ * share. A route fills the answer by one of the functions here, once.
+ */
+struct zeus_call {
+    const struct jobs *jobs;
+    const struct serve_request *request;
+    struct serve_answer *answer;
+    struct serve_note *note;
+    const char *job_id; /* that it is about */
+    struct arena arena;
+    json_t *body;   /* an object, or NULL where the route takes none */
+    json_t *detail; /* complaints */
+    struct fly_error error;
+};
+
+enum {
+    ZEUS_MESSAGE_MAX = 600, /* bytes */
+    ZEUS_RANDOM_TEXT = 17,  /* sixteen digits */
+};
+
+/* The statuses that are used here. */
+enum {
+    ZEUS_OK = 200,
+    ZEUS_CREATED = 201,
+    ZEUS_BAD_REQUEST = 400,
+    ZEUS_UNAUTHORISED = 401,
+    ZEUS_FORBIDDEN = 403,
+    ZEUS_NOT_FOUND = 404,
+    ZEUS_NOT_ALLOWED = 405,
+    ZEUS_CONFLICT = 409,
+    ZEUS_UNPROCESSABLE = 422,
+    ZEUS_FAILED = 500,
+    ZEUS_UNAVAILABLE = 503,
+};
+
+/* {"message": ...} */
+void zeus_say(struct zeus_call *call, int status, const char *message);
+
+/* The complaints, with 422. */
+void zeus_complained(struct zeus_call *call);
+
+/* The error; what is missing has another status on each route, as on the public server. */
+void zeus_fail(struct zeus_call *call, int code, int if_missing);
+
+/* Takes the job of the query; false: it is missing, and that was answered. */
+bool zeus_named_in_query(struct zeus_call *call);
+
+/*
+ * The name of `call->job_id` in the store, and what was registered. FLY_ENOTFOUND also
+ * for a job that was not registered through these routes.
+ */
+int zeus_find_job(struct zeus_call *call, char name[JOB_NAME_MAX + 1], struct zeus_job *out_job);
+
+/* Digits that nobody guesses. */
+int zeus_random_text(char text[ZEUS_RANDOM_TEXT], struct fly_error *out_error);
+
+/* The routes. */
+void zeus_register(struct zeus_call *call);
+void zeus_delete(struct zeus_call *call);
+void zeus_predict(struct zeus_call *call);
+void zeus_report(struct zeus_call *call);
+void zeus_end(struct zeus_call *call);
+
+#endif

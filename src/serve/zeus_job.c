@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "serve/zeus_job.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buffer.h"
+#include "base/members.h"
+#include "policy/batch_policy.h"
+
+enum { ROUNDS_MAX = 1000 };
+#define POWER_MOST_W 1e9 /* beyond it a client has mistaken its unit */
+
+#define AT(member) offsetof(struct zeus_job, member)
+
+/* Names, defaults and ranges are the public server's, but for the upper ends, which are this store's. */
+static const struct zeus_field fields[] = {
+    {"job_id", ZEUS_TEXT, .nullable = true, .least = 1, .most = JOB_NAME_MAX, .offset = AT(job_id)},
+    {"job_id_prefix", ZEUS_TEXT, .needed = true, .most = JOB_NAME_MAX, .offset = AT(job_id_prefix)},
+    {"batch_sizes", ZEUS_WHOLES, .needed = true, .least = 1, .most = UINT32_MAX, .offset = AT(batch_sizes)},
+    {"default_batch_size", ZEUS_WHOLE, .needed = true, .above = true, .most = UINT32_MAX,
+     .offset = AT(default_batch_size)},
+    {"eta_knob", ZEUS_NUMBER, .most = 1, .offset = AT(eta_knob)},
+    {"beta_knob", ZEUS_NUMBER, .nullable = true, .above = true, .most = INFINITY, .offset = AT(beta_knob)},
+    {"target_metric", ZEUS_NUMBER, .least = -1e300, .most = 1e300, .offset = AT(target_metric)},
+    {"higher_is_better_metric", ZEUS_FLAG, .offset = AT(higher_is_better_metric)},
+    {"max_epochs", ZEUS_WHOLE, .above = true, .most = JOB_EPOCHS_MAX, .offset = AT(max_epochs)},
+    {"num_pruning_rounds", ZEUS_WHOLE, .most = ROUNDS_MAX, .offset = AT(num_pruning_rounds)},
+    {"window_size", ZEUS_WHOLE, .most = POLICY_WINDOW_MAX, .offset = AT(window_size)},
+    {"mab_prior_mean", ZEUS_NUMBER, .least = -1e300, .most = 1e300, .offset = AT(mab_prior_mean)},
+    {"mab_prior_precision", ZEUS_NUMBER, .most = 1e300, .offset = AT(mab_prior_precision)},
+    {"mab_num_explorations", ZEUS_WHOLE, .most = ROUNDS_MAX, .offset = AT(mab_num_explorations)},
+    {"mab_seed", ZEUS_WHOLE, .nullable = true, .most = UINT32_MAX, .offset = AT(mab_seed)},
+    {"max_power", ZEUS_NUMBER, .needed = true, .above = true, .most = POWER_MOST_W, .offset = AT(max_power)},
+    {"number_of_gpus", ZEUS_WHOLE, .needed = true, .above = true, .most = UINT32_MAX,
+     .offset = AT(number_of_gpus)},
+    {"gpu_model", ZEUS_TEXT, .needed = true, .least = 1, .most = JOB_TEXT_MAX - 1, .offset = AT(gpu_model)},
+};
+enum { FIELDS = sizeof fields / sizeof fields[0] };
+
+static const struct zeus_job defaults = {
+    .eta_knob = 0.5,
+    .beta_knob = 2.0,
+    .target_metric = 0.5,
+    .higher_is_better_metric = true,
+    .max_epochs = 100,
+    .num_pruning_rounds = 2,
+    .mab_num_explorations = 2,
+    .mab_seed = ZEUS_NULL,
+};
+
+/* ---- reading ---- */
+
+static int compare_sizes(const void *a, const void *b)
+{
+    const uint32_t *left = a, *right = b;
+
+    return (*left > *right) - (*left < *right);
+}
+
+static void check_sizes(struct zeus_job *job, json_t *detail)
+{
+    struct zeus_wholes *sizes = &job->batch_sizes;
+    bool has_default = false;
+
+    qsort(sizes->values, sizes->count, sizeof sizes->values[0], compare_sizes);
+    for (size_t i = 0; i < sizes->count; i++) {
+        if (i > 0 && sizes->values[i] == sizes->values[i - 1]) {
+            zeus_complain(detail, "body", "batch_sizes", "value_error", "a batch size stands there twice");
+            return;
+        }
+        has_default |= sizes->values[i] == job->default_batch_size;
+    }
+    if (!has_default)
+        zeus_complain(detail, "body", "__root__", "value_error",
+                      "default_batch_size is not one of batch_sizes; add it there");
+}
+
+static void check_texts(const struct zeus_job *job, json_t *detail)
+{
+    char name[JOB_NAME_MAX + 1];
+
+    if (job->job_id != NULL && strncmp(job->job_id, job->job_id_prefix, strlen(job->job_id_prefix)) != 0)
+        zeus_complain(detail, "body", "__root__", "value_error", "job_id does not begin with job_id_prefix");
+    if (job->job_id != NULL && !zeus_job_name(job->job_id, name))
+        zeus_complain(detail, "body", "job_id", "value_error",
+                      "it is too long: at most 100 bytes, and each but a-z A-Z 0-9 - _ . counts four; "
+                      "shorten it");
+    for (const char *at = job->gpu_model; *at != '\0'; at++) {
+        if ((unsigned char)*at < 0x20 || *at == 0x7f) {
+            zeus_complain(detail, "body", "gpu_model", "value_error",
+                          "it has a control character; leave it out");
+            return;
+        }
+    }
+}
+
+bool zeus_job_read(const json_t *object, struct zeus_job *out_job, json_t *detail)
+{
+    *out_job = defaults;
+    zeus_read(object, fields, FIELDS, out_job, detail);
+    if (json_array_size(detail) > 0)
+        return false;
+    check_sizes(out_job, detail);
+    check_texts(out_job, detail);
+    return json_array_size(detail) == 0;
+}
+
+/* ---- writing ---- */
+
+static json_t *write_sizes(const struct zeus_wholes *sizes)
+{
+    json_t *list = json_array();
+
+    for (size_t i = 0; i < sizes->count; i++)
+        json_array_append_new(list, json_integer(sizes->values[i]));
+    return list;
+}
+
+static json_t *write_field(const struct zeus_job *job, const struct zeus_field *field)
+{
+    const void *at = (const char *)job + field->offset;
+
+    switch (field->kind) {
+    case ZEUS_TEXT:
+        return json_string(*(const char *const *)at);
+    case ZEUS_WHOLE:
+        return *(const int64_t *)at == ZEUS_NULL && field->nullable ? json_null()
+                                                                    : json_integer(*(const int64_t *)at);
+    case ZEUS_WHOLES:
+        return write_sizes(at);
+    case ZEUS_NUMBER:
+    case ZEUS_METRIC:
+        return isfinite(*(const double *)at) ? json_real(*(const double *)at) : json_null();
+    case ZEUS_FLAG:
+        break;
+    }
+    return json_boolean(*(const bool *)at);
+}
+
+json_t *zeus_job_write(const struct zeus_job *job, const char *job_id)
+{
+    struct zeus_job named = *job;
+    json_t *object = json_object();
+    bool whole = true;
+
+    named.job_id = job_id;
+    for (size_t i = 0; i < FIELDS; i++)
+        whole &= json_object_set_new(object, fields[i].name, write_field(&named, &fields[i])) == 0;
+    if (!whole) {
+        json_decref(object);
+        return NULL;
+    }
+    return object;
+}
+
+json_t *zeus_job_differences(const struct zeus_job *registered, const struct zeus_job *now)
+{
+    json_t *before = zeus_job_write(registered, ""), *after = zeus_job_write(now, "");
+    json_t *differences = json_object(), *value;
+    const char *name;
+
+    json_object_foreach(before, name, value)
+    {
+        json_t *other = json_object_get(after, name);
+
+        if (!json_equal(value, other))
+            json_object_set_new(differences, name, json_pack("[O, O]", value, other));
+    }
+    json_decref(before);
+    json_decref(after);
+    return differences;
+}
+
+/* ---- names ---- */
+
+bool zeus_job_name(const char *job_id, char out_name[JOB_NAME_MAX + 1])
+{
+    static const char allowed[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.";
+    char name[JOB_NAME_MAX + 1] = "";
+    size_t length = 0;
+
+    for (const char *at = job_id; *at != '\0'; at++) {
+        bool plain =
+            strchr(allowed, *at) != NULL && !(at == job_id && *at == '.') && !(at[0] == '_' && at[1] == '.');
+        size_t more = plain ? 1 : 4;
+
+        if (length + more > JOB_NAME_MAX)
+            return false;
+        if (plain)
+            name[length] = *at;
+        else
+            snprintf(name + length, sizeof name - length, "_.%02X", (unsigned)(unsigned char)*at);
+        length += more;
+    }
+    name[length] = '\0';
+    memcpy(out_name, name, length + 1);
+    return length > 0;
+}
+
+/* ---- definitions ---- */
+
+static int write_client(const struct zeus_job *job, char client[JOB_CLIENT_MAX + 1])
+{
+    json_t *object =
+        json_pack("{s:s, s:f, s:I, s:s}", "gpu_model", job->gpu_model, "max_power", job->max_power,
+                  "number_of_gpus", (json_int_t)job->number_of_gpus, "job_id_prefix", job->job_id_prefix);
+    size_t length = json_dumpb(object, client, JOB_CLIENT_MAX, JSON_COMPACT | JSON_SORT_KEYS);
+
+    json_decref(object);
+    if (length == 0 || length > JOB_CLIENT_MAX)
+        return FLY_ENOMEM;
+    client[length] = '\0';
+    return 0;
+}
+
+int zeus_job_define(const struct zeus_job *job, const char *name, char client[JOB_CLIENT_MAX + 1],
+                    struct job_definition *out_definition)
+{
+    struct job_definition definition = job_definition_default;
+
+    definition.name = name;
+    definition.policy = batch_policy_zeus_server.name;
+    definition.batch_sizes = job->batch_sizes.values;
+    definition.batch_count = job->batch_sizes.count;
+    definition.default_batch_size = (uint32_t)job->default_batch_size;
+    definition.objective = (struct fly_objective){FLY_OBJECTIVE_COST, job->eta_knob, INFINITY};
+    definition.beta = job->beta_knob;
+    definition.target = job->higher_is_better_metric ? JOB_AT_LEAST : JOB_AT_MOST;
+    definition.target_metric = job->target_metric;
+    definition.max_epochs = (uint32_t)job->max_epochs;
+    definition.pruning_rounds = (uint32_t)job->num_pruning_rounds;
+    definition.explorations = (uint32_t)job->mab_num_explorations;
+    definition.prior_mean = job->mab_prior_mean;
+    definition.prior_precision = job->mab_prior_precision;
+    definition.window = (uint32_t)job->window_size;
+    definition.seed = job->mab_seed == ZEUS_NULL ? 0 : (uint32_t)job->mab_seed;
+    definition.generator = job->mab_seed == ZEUS_NULL ? GENERATOR_PHILOX : GENERATOR_NUMPY;
+    definition.client = client;
+    *out_definition = definition;
+    return write_client(job, client);
+}
+
+static bool recall_client(const char *text, struct arena *arena, struct zeus_job *job)
+{
+    json_t *object = text != NULL && text[0] != '\0' ? json_loads(text, 0, NULL) : NULL;
+    struct members members = members_of(object);
+
+    job->gpu_model = arena_strdup(arena, members_text(&members, "gpu_model", JOB_TEXT_MAX - 1));
+    job->job_id_prefix = arena_strdup(arena, members_text(&members, "job_id_prefix", JOB_NAME_MAX));
+    job->max_power = members_number(&members, "max_power");
+    job->number_of_gpus = (int64_t)members_u64(&members, "number_of_gpus", 1, UINT32_MAX);
+    json_decref(object);
+    return members.wrong == NULL && job->gpu_model != NULL && job->job_id_prefix != NULL;
+}
+
+bool zeus_job_recall(const struct job_definition *definition, struct arena *arena, struct zeus_job *out_job)
+{
+    struct zeus_job job = defaults;
+
+    if (strcmp(definition->policy, batch_policy_zeus_server.name) != 0 ||
+        !recall_client(definition->client, arena, &job))
+        return false;
+    memcpy(job.batch_sizes.values, definition->batch_sizes,
+           definition->batch_count * sizeof job.batch_sizes.values[0]);
+    job.batch_sizes.count = definition->batch_count;
+    job.default_batch_size = definition->default_batch_size;
+    job.eta_knob = definition->objective.eta;
+    job.beta_knob = definition->beta;
+    job.target_metric = definition->target_metric;
+    job.higher_is_better_metric = definition->target == JOB_AT_LEAST;
+    job.max_epochs = definition->max_epochs;
+    job.num_pruning_rounds = definition->pruning_rounds;
+    job.mab_num_explorations = definition->explorations;
+    job.mab_prior_mean = definition->prior_mean;
+    job.mab_prior_precision = definition->prior_precision;
+    job.window_size = definition->window;
+    job.mab_seed = definition->generator == GENERATOR_NUMPY ? (int64_t)definition->seed : ZEUS_NULL;
+    *out_job = job;
+    return true;
+}

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Jobs of the public batch-size server's clients: registered and removed. */
+#include <stdio.h>
+#include <string.h>
+
+#include "serve/zeus_call.h"
+
+enum { NAMING_TRIES = 16 /* until a made id is nobody's */ };
+
+/* On record with another definition: which fields. */
+static void answer_conflict(struct zeus_call *call, const struct zeus_job *now)
+{
+    char name[JOB_NAME_MAX + 1], message[ZEUS_MESSAGE_MAX];
+    struct buffer fields;
+    struct zeus_job registered;
+    json_t *differences, *value;
+    const char *field;
+    int code = zeus_find_job(call, name, &registered);
+
+    if (code < 0) {
+        zeus_fail(call, code == FLY_ENOTFOUND ? FLY_ECONFLICT : code, ZEUS_CONFLICT);
+        return;
+    }
+    buffer_init(&fields, ZEUS_MESSAGE_MAX / 2);
+    differences = zeus_job_differences(&registered, now);
+    json_object_foreach(differences, field, value)
+    {
+        buffer_printf(&fields, "%s%s", fields.length > 0 ? ", " : "", field);
+    }
+    snprintf(message, sizeof message, "job '%.100s' is registered with another %s; use another job_id",
+             call->job_id, fields.length > 0 ? fields.data : "definition");
+    buffer_deinit(&fields);
+    serve_answer_json(call->answer, ZEUS_CONFLICT,
+                      json_pack("{s:s, s:o}", "message", message, "differences", differences));
+}
+
+/* Registers the job as `call->job_id`. */
+static int define(struct zeus_call *call, const struct zeus_job *job, struct job_registered *out_registered)
+{
+    char name[JOB_NAME_MAX + 1], client[JOB_CLIENT_MAX + 1];
+    struct job_definition definition;
+    int code;
+
+    if (!zeus_job_name(call->job_id, name))
+        return error_set(&call->error, FLY_ELIMIT, "job_id_prefix is too long; shorten it");
+    code = zeus_job_define(job, name, client, &definition);
+    if (code < 0)
+        return code;
+    snprintf(call->note->job, sizeof call->note->job, "%s", name);
+    snprintf(call->note->gpu_model, sizeof call->note->gpu_model, "%s", job->gpu_model);
+    return call->jobs->backend->define(call->jobs->self, &definition, out_registered, &call->error);
+}
+
+/* Registers it under an id that nobody has, made from the prefix. `text` holds it. */
+static int define_anew(struct zeus_call *call, const struct zeus_job *job, char text[ZEUS_MESSAGE_MAX],
+                       struct job_registered *out_registered)
+{
+    char digits[ZEUS_RANDOM_TEXT];
+    int code = FLY_ECONFLICT;
+
+    for (int i = 0; i < NAMING_TRIES; i++) {
+        code = zeus_random_text(digits, &call->error);
+        if (code < 0)
+            return code;
+        snprintf(text, ZEUS_MESSAGE_MAX, "%s-%.8s", job->job_id_prefix, digits);
+        call->job_id = text;
+        code = define(call, job, out_registered);
+        if (code != FLY_ECONFLICT && !(code == 0 && out_registered->known))
+            return code;
+    }
+    return error_set(&call->error, FLY_EEXHAUSTED, "no free job_id was found; name one");
+}
+
+void zeus_register(struct zeus_call *call)
+{
+    char made[ZEUS_MESSAGE_MAX];
+    struct job_registered registered = {0};
+    struct zeus_job job;
+    int code;
+
+    if (!zeus_job_read(call->body, &job, call->detail)) {
+        zeus_complained(call);
+        return;
+    }
+    call->job_id = job.job_id;
+    code = job.job_id != NULL ? define(call, &job, &registered) : define_anew(call, &job, made, &registered);
+    if (code == FLY_ECONFLICT && job.job_id != NULL)
+        answer_conflict(call, &job);
+    else if (code < 0)
+        zeus_fail(call, code, ZEUS_FAILED);
+    else
+        serve_answer_json(call->answer, registered.known ? ZEUS_OK : ZEUS_CREATED,
+                          zeus_job_write(&job, call->job_id));
+}
+
+void zeus_delete(struct zeus_call *call)
+{
+    char name[JOB_NAME_MAX + 1];
+    struct zeus_job job;
+    int code;
+
+    if (!zeus_named_in_query(call))
+        return;
+    code = zeus_find_job(call, name, &job);
+    if (code == 0)
+        code = call->jobs->backend->remove(call->jobs->self, name, &call->error);
+    if (code < 0)
+        zeus_fail(call, code, ZEUS_NOT_FOUND);
+    else
+        serve_answer_json(call->answer, ZEUS_OK, json_null());
+}

@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Trials of the public batch-size server's clients: what to run, and what became of it. */
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/members.h"
+#include "serve/zeus_call.h"
+
+/* A trial's number and what a report says of it. */
+struct zeus_trial {
+    const char *job_id;
+    int64_t batch_size;
+    int64_t trial_number;
+    double time_s; /* since the trial's start, as the energy */
+    double energy_j;
+    double metric; /* NAN: not a number */
+    int64_t current_epoch;
+};
+
+#define AT(member) offsetof(struct zeus_trial, member)
+#define AMOUNT_MOST 1e15 /* J, s: 30 million years */
+
+static const struct zeus_field trial_fields[] = {
+    {"job_id", ZEUS_TEXT, .needed = true, .most = INFINITY, .offset = AT(job_id)},
+    {"batch_size", ZEUS_WHOLE, .needed = true, .most = UINT32_MAX, .offset = AT(batch_size)},
+    {"trial_number", ZEUS_WHOLE, .needed = true, .most = 0x1p53, .offset = AT(trial_number)},
+    {"time", ZEUS_NUMBER, .needed = true, .most = AMOUNT_MOST, .offset = AT(time_s)},
+    {"energy", ZEUS_NUMBER, .needed = true, .most = AMOUNT_MOST, .offset = AT(energy_j)},
+    {"metric", ZEUS_METRIC, .needed = true, .offset = AT(metric)},
+    {"current_epoch", ZEUS_WHOLE, .needed = true, .least = 1, .most = JOB_EPOCHS_MAX,
+     .offset = AT(current_epoch)},
+};
+enum { TRIAL_ID_FIELDS = 3, TRIAL_FIELDS = sizeof trial_fields / sizeof trial_fields[0] };
+
+static int take_batch_size(void *state, const struct store_event *event, struct fly_error *out_error)
+{
+    json_t *body = json_loads(event->body, 0, NULL);
+    struct members members = members_of(body);
+
+    (void)out_error;
+    *(uint64_t *)state = members_u64(&members, "batch_size", 1, UINT32_MAX);
+    json_decref(body);
+    return 1; /* its first event is enough */
+}
+
+/* Whether the trial is one of the job, with that batch size. FLY_ENOTFOUND. */
+static int find_trial(struct zeus_call *call, const char *name, const struct zeus_trial *trial)
+{
+    const struct store_query query = {.trial = (uint64_t)trial->trial_number, .limit = 1};
+    uint64_t batch_size = 0;
+    int code = trial->trial_number == 0
+                   ? 0
+                   : call->jobs->backend->read(call->jobs->self, name, &query, take_batch_size, &batch_size,
+                                               &call->error);
+
+    if (code >= 0 && (batch_size == 0 || batch_size != (uint64_t)trial->batch_size))
+        code = error_set(&call->error, FLY_ENOTFOUND,
+                         "job '%.300s' has no trial %" PRId64 " with the batch size %" PRId64, call->job_id,
+                         trial->trial_number, trial->batch_size);
+    return code < 0 ? code : 0;
+}
+
+static int propose(struct zeus_call *call, struct job_proposal *out_proposal)
+{
+    const char *caller = call->request->caller_name;
+    char name[JOB_NAME_MAX + 1], request[ZEUS_RANDOM_TEXT];
+    struct job_question question = {.job = name, .request = request};
+    struct zeus_job job;
+    int code = zeus_find_job(call, name, &job);
+
+    /* The request's own mark lets the store do it again after a commit of which nothing is known. */
+    if (code == 0)
+        code = zeus_random_text(request, &call->error);
+    if (code < 0)
+        return code;
+    question.hardware = (struct job_hardware){.gpu_model = job.gpu_model,
+                                              .gpu_count = (uint32_t)job.number_of_gpus,
+                                              .world_size = 1,
+                                              .max_power_w = job.max_power};
+    if (caller != NULL && strlen(caller) < JOB_TEXT_MAX)
+        question.origin.user = caller;
+    return call->jobs->backend->propose(call->jobs->self, &question, out_proposal, &call->error);
+}
+
+void zeus_predict(struct zeus_call *call)
+{
+    struct job_proposal proposal;
+    int code;
+
+    if (!zeus_named_in_query(call))
+        return;
+    code = propose(call, &proposal);
+    if (code < 0) {
+        zeus_fail(call, code, ZEUS_BAD_REQUEST);
+        return;
+    }
+    call->note->decided = true;
+    serve_answer_json(call->answer, ZEUS_OK,
+                      json_pack("{s:s, s:I, s:I}", "job_id", call->job_id, "batch_size",
+                                (json_int_t)proposal.batch_size, "trial_number", (json_int_t)proposal.trial));
+}
+
+/* The trial in the body, by its first `count` fields, and its job's name. FLY_ENOTFOUND; 1: complained of. */
+static int read_trial(struct zeus_call *call, size_t count, struct zeus_trial *out_trial,
+                      char name[JOB_NAME_MAX + 1], struct zeus_job *out_job)
+{
+    int code;
+
+    zeus_read(call->body, trial_fields, count, out_trial, call->detail);
+    if (json_array_size(call->detail) > 0) {
+        zeus_complained(call);
+        return 1;
+    }
+    call->job_id = out_trial->job_id;
+    code = zeus_find_job(call, name, out_job);
+    return code < 0 ? code : find_trial(call, name, out_trial);
+}
+
+/* Why a client is to stop, or goes on. */
+static void tell_answer(const struct job_answered *answered, const struct zeus_trial *trial,
+                        const struct zeus_job *job, char message[ZEUS_MESSAGE_MAX])
+{
+    static const char *const words[] = {
+        [JOB_STOP_NONE] = "train on",
+        [JOB_STOP_TARGET] = "the target is reached",
+        [JOB_STOP_EPOCHS] = "the target was not reached in max_epochs",
+        [JOB_STOP_COST] = "it has cost more than beta_knob allows",
+        [JOB_STOP_DEADLINE] = "another run has to be done by its time",
+        [JOB_STOP_ENDED] = "it has ended before",
+    };
+
+    snprintf(message, ZEUS_MESSAGE_MAX,
+             "trial %" PRId64 " with batch size %" PRId64 ", epoch %" PRId64 " of %" PRId64 ": %s.",
+             trial->trial_number, trial->batch_size, trial->current_epoch, job->max_epochs,
+             words[answered->stop]);
+}
+
+static void note_report(struct serve_note *note, const struct job_answered *answered)
+{
+    note->ended = answered->ended && !answered->repeated && answered->stop != JOB_STOP_ENDED;
+    note->outcome = answered->outcome;
+    note->energy_j = answered->energy_j;
+}
+
+void zeus_report(struct zeus_call *call)
+{
+    char name[JOB_NAME_MAX + 1], message[ZEUS_MESSAGE_MAX];
+    struct zeus_trial trial = {0};
+    struct job_answered answered;
+    struct zeus_job job;
+    bool stop;
+    int code = read_trial(call, TRIAL_FIELDS, &trial, name, &job);
+
+    if (code == 1)
+        return;
+    if (code == 0) {
+        const struct job_epoch epoch = {.job = name,
+                                        .trial = (uint64_t)trial.trial_number,
+                                        .attempt = 1,
+                                        .epoch = (uint32_t)trial.current_epoch,
+                                        .metric = trial.metric,
+                                        .energy_j = trial.energy_j,
+                                        .time_s = trial.time_s};
+
+        code = call->jobs->backend->report(call->jobs->self, &epoch, &answered, &call->error);
+    }
+    if (code < 0) {
+        zeus_fail(call, code, ZEUS_BAD_REQUEST);
+        return;
+    }
+    note_report(call->note, &answered);
+    tell_answer(&answered, &trial, &job, message);
+    stop = answered.ended || answered.answer == JOB_STOP;
+    serve_answer_json(call->answer, ZEUS_OK,
+                      json_pack("{s:b, s:b, s:s}", "stop_train", (int)stop, "converged",
+                                (int)(answered.ended && answered.outcome == TRIAL_REACHED), "message",
+                                message));
+}
+
+void zeus_end(struct zeus_call *call)
+{
+    char name[JOB_NAME_MAX + 1];
+    struct zeus_trial trial = {0};
+    struct job_ended ended;
+    struct zeus_job job;
+    int code = read_trial(call, TRIAL_ID_FIELDS, &trial, name, &job);
+
+    if (code == 1)
+        return;
+    if (code == 0) {
+        /* Clients say so at their exit, whatever became of the trial; what has ended before stays as it is.
+         */
+        const struct job_end end = {.job = name,
+                                    .trial = (uint64_t)trial.trial_number,
+                                    .attempt = 1,
+                                    .outcome = TRIAL_CRASHED,
+                                    .energy_j = NAN,
+                                    .time_s = NAN};
+
+        code = call->jobs->backend->end(call->jobs->self, &end, &ended, &call->error);
+    }
+    if (code < 0) {
+        zeus_fail(call, code, ZEUS_NOT_FOUND);
+        return;
+    }
+    call->note->ended = !ended.repeated && ended.outcome == TRIAL_CRASHED;
+    call->note->outcome = ended.outcome;
+    call->note->energy_j = ended.energy_j;
+    serve_answer_json(call->answer, ZEUS_OK, json_null());
+}

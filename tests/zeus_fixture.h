@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef FLYBALL_TESTS_ZEUS_FIXTURE_H
+#define FLYBALL_TESTS_ZEUS_FIXTURE_H
+
+/* Requests to the public batch-size server's routes, over jobs in a store of their own. */
+#include "job_fixture.h"
+
+#include <jansson.h>
+
+#include "serve/exchange.h"
+
+struct zeus_fixture {
+    struct job_fixture jobs;
+    struct serve_answer last; /* answer, with its body */
+    struct serve_note note;   /* and what it was about */
+};
+
+void zeus_fixture_open(struct zeus_fixture *fixture);
+void zeus_fixture_close(struct zeus_fixture *fixture);
+
+/* Asks as somebody with that scope; the status. `job_id` (or NULL) stands in the query. */
+int zeus_fixture_ask_as(struct zeus_fixture *fixture, enum serve_scope scope, const char *method,
+                        const char *path, const char *job_id, const char *body);
+
+/* As somebody who may do anything. */
+int zeus_fixture_ask(struct zeus_fixture *fixture, const char *method, const char *path, const char *job_id,
+                     const char *body);
+
+/* The same with JSON: takes `body` (or NULL), and hands the answer's over. */
+int zeus_fixture_ask_json(struct zeus_fixture *fixture, const char *method, const char *path,
+                          const char *job_id, json_t *body, json_t **out_answer);
+
+/*
+ * The specification of `job-1`: batch sizes 8 to 128, default 32, target 0.9 in 20
+ * epochs, one V100 of 250 W. The members of `more` (taken, or NULL) come on top.
+ */
+json_t *zeus_fixture_job(json_t *more);
+
+/* Its text with one member as in `text`, or without it. The caller's to free. */
+char *zeus_fixture_job_text(const char *member, const char *text);
+
+/* Registers it anew. */
+void zeus_fixture_register(struct zeus_fixture *fixture, json_t *more);
+
+/* What a client got to run. */
+struct zeus_given {
+    uint32_t batch_size;
+    uint64_t trial;
+};
+struct zeus_given zeus_fixture_predict(struct zeus_fixture *fixture, const char *job_id);
+
+/* What it reports of `job-1`, at 200 W. */
+json_t *zeus_fixture_report_json(struct zeus_given given, int epoch, double energy_j, double metric);
+
+/* Reports so, which has to succeed; whether it has to stop. `out_converged` may be NULL. */
+bool zeus_fixture_report(struct zeus_fixture *fixture, struct zeus_given given, int epoch, double energy_j,
+                         double metric, bool *out_converged);
+
+/* One training of `job-1` that reaches its target in one epoch; what it ran. */
+struct zeus_given zeus_fixture_train(struct zeus_fixture *fixture, double energy_j);
+
+/* The client's word at its exit; the status. */
+int zeus_fixture_leave(struct zeus_fixture *fixture, struct zeus_given given);
+
+#endif
