@@ -63,6 +63,7 @@ def test_devices_in_three_formats():
         tap.equal((row["power_limit_w"], row["power_limit_min_w"], row["power_limit_max_w"]), (400.0, 100.0, 400.0))
         tap.equal(float(other["power_limit_w"]), 400.0)
         tap.equal(row["power_w"] > 0 and row["temperature_c"] > 0, True, row)
+        tap.equal((row["memory_bytes"], int(other["memory_bytes"])), (80 << 30, 80 << 30))
     for line in table.stdout.splitlines():
         if len(line) > 160:
             raise AssertionError(f"a line of {len(line)} columns: {line}")
@@ -103,6 +104,17 @@ def faulty(name, *lines):
     script = HOME / f"{name}.faults"
     script.write_text("\n".join(lines) + "\n")
     return {"FLYBALL_EMULATOR_STATE": str(HOME / name), "FLYBALL_EMULATOR": f"gpus=1,model=a100,faults={script}"}
+
+
+def test_memory_that_is_not_known():
+    need_emulator()
+    for name, line in (("silent", "call nvmlDeviceGetMemoryInfo return NOT_SUPPORTED"), ("shared", "")):
+        environment = faulty(name, line)
+        if name == "shared":
+            environment["FLYBALL_EMULATOR"] = "gpus=1,model=a100,mig=3"
+        row = json.loads(flyball("devices", *GPUS, "--format", "json", environment=environment).stdout)["rows"][0]
+        tap.equal((row["memory_bytes"], row["kind"]), (None, "GPU"))
+        tap.contains(json.dumps(row), "does not say" if name == "silent" else "MIG shares it")
 
 
 # The driver has the counter as a function and as fields.

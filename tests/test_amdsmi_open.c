@@ -52,6 +52,30 @@ static void test_counter_is_checked(void **state)
     }
 }
 
+static void test_memory(void **state)
+{
+    static const struct {
+        unsigned version;
+        const char *name, *value;
+        uint64_t bytes;
+    } cases[] = {
+        {26, "AMD_NOTHING", "0", (uint64_t)192 << 30},
+        {25, "AMD_MEMORY", "68719476736", (uint64_t)64 << 30},
+        {26, "AMD_FAIL_amdsmi_get_gpu_memory_total", "2", 0},
+        {26, "AMD_MEMORY", "none", 0},
+        {24, "AMD_NOTHING", "0", 0}, /* a library without the function */
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        shown_set(cases[i].name, cases[i].value);
+        assert_int_equal(shown_open(shown_library(cases[i].version)), 0);
+        assert_int_equal(shown.devices[0].info.memory_bytes, cases[i].bytes);
+        device_list_close(&shown);
+        unsetenv(cases[i].name);
+    }
+}
+
 /* Two cards of two dies: what the driver says of the second dies is zero, and none of it is shown. */
 static void test_two_dies(void **state)
 {
@@ -327,6 +351,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         AMD_TEST(test_counter_is_checked),
+        AMD_TEST(test_memory),
         AMD_TEST(test_two_dies),
         AMD_TEST(test_dies_alone),
         AMD_TEST(test_partitions),

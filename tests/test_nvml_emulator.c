@@ -74,6 +74,7 @@ static void test_boards(void **state)
         assert_true(info->emulated);
         assert_true(info->uuid[0] != '\0' && info->pci[0] != '\0' && info->driver[0] != '\0');
         check_contains(info->name, board->title);
+        assert_int_equal(info->memory_bytes, board->memory_bytes);
         check_double(info->sensor.counter_period_s, board->counter_period_s);
         check_double(info->sensor.power_period_s, board->power_period_s);
         check_double(info->sensor.power_window_s, board->instant_window_s);

@@ -215,6 +215,33 @@ static void test_mig(void **state)
     opened_close(opened);
 }
 
+/* Of the whole GPU, where programs have the whole GPU. */
+static void test_memory(void **state)
+{
+    static const struct {
+        const char *library;
+        int code;
+        unsigned mig, gib;
+    } cases[] = {
+        {"new", 0, NVML_DISABLED, STANDIN_MEMORY_GIB},
+        {"new", NVML_NOT_SUPPORTED, NVML_DISABLED, 0},
+        {"new", NVML_GPU_IS_LOST, NVML_DISABLED, 0},
+        {"new", 0, NVML_ENABLED, 0},
+        {"old", 0, NVML_DISABLED, 0},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct opened *opened = opened_load(cases[i].library);
+
+        opened->standin->codes[STANDIN_memory] = cases[i].code;
+        opened->standin->mig = cases[i].mig;
+        assert_int_equal(opened_gpus(opened), 0);
+        assert_int_equal(opened->list.devices[0].info.memory_bytes, (uint64_t)cases[i].gib << 30);
+        opened_close(opened);
+    }
+}
+
 static void test_instances(void **state)
 {
     struct opened *opened = opened_load("new");
@@ -360,6 +387,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_two_lists),
     cmocka_unit_test(test_fork),
     cmocka_unit_test(test_mig),
+    cmocka_unit_test(test_memory),
     cmocka_unit_test(test_instances),
     cmocka_unit_test(test_processes),
     cmocka_unit_test(test_processes_that_keep_coming),

@@ -31,6 +31,7 @@ static void test_asks_and_reports(void **state)
     assert_int_equal(scene.fake.question.tries, 3);
     assert_int_equal(scene.fake.question.hardware.gpu_count, 1);
     assert_int_equal(scene.fake.question.hardware.world_size, 1);
+    assert_int_equal(scene.fake.question.hardware.gpu_memory_bytes, (uint64_t)48 << 30);
     assert_int_equal(scene.fake.question.hardware.limit_count, 9);
     check_double(scene.fake.limits_w[0], 100.0);
     check_double(scene.fake.limits_w[8], 300.0);

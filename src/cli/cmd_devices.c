@@ -103,6 +103,19 @@ static void put_limit(struct table *table, const struct row *row)
     table_add_reading(table, reading_limit(&row->reading), 1e3);
 }
 
+static void put_memory(struct table *table, const struct row *row)
+{
+    const struct device_info *info = &row->device->info;
+
+    if (info->memory_bytes > 0)
+        table_add_integer(table, (int64_t)info->memory_bytes);
+    else
+        table_add_unavailable(table, "-",
+                              info->kind != DEVICE_GPU ? "the device is no GPU"
+                              : info->mig              ? "MIG shares it"
+                                                       : "the driver does not say");
+}
+
 static void put_note(struct table *table, const struct row *row)
 {
     table_add_text(table, row->device->info.note);
@@ -135,6 +148,7 @@ static const struct field fields[] = {
     {{"clock_memory_mhz", "memory (MHz)", TABLE_REAL, 0}, PART_PROGRAMS, NULL, QUANTITY_CLOCK_MEMORY, 1},
     {{"persistence_mode", "persistence", TABLE_REAL, 0}, PART_PROGRAMS, NULL, QUANTITY_PERSISTENCE, 1},
     {{"mig_mode", "MIG mode", TABLE_REAL, 0}, PART_PROGRAMS, NULL, QUANTITY_MIG, 1},
+    {{"memory_bytes", "memory (B)", TABLE_INTEGER, 0}, PART_PROGRAMS, .put = put_memory},
     {{"note", "note", TABLE_TEXT, 0}, PART_PROGRAMS, .put = put_note},
 };
 enum { FIELDS = sizeof fields / sizeof fields[0] };

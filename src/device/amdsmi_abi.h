@@ -21,6 +21,7 @@ typedef uint32_t amdsmi_status;
 enum { AMDSMI_INIT_GPUS = 2 };
 enum amdsmi_clock_kind { AMDSMI_CLOCK_GRAPHICS = 0, AMDSMI_CLOCK_MEMORY = 4 };
 enum { AMDSMI_TEMPERATURE_HOTSPOT = 1, AMDSMI_TEMPERATURE_CURRENT = 0, AMDSMI_POWER_SENSOR = 0 };
+enum amdsmi_memory_kind { AMDSMI_MEMORY_VRAM = 0 };
 
 /* What stands where a GPU has no such figure, in 16 and in 32 bits. */
 enum { AMDSMI_NOTHING_16 = 0xFFFF };
@@ -135,6 +136,7 @@ struct amdsmi_layout {
     X(amdsmi_get_energy_count, (amdsmi_processor gpu, uint64_t * ticks, float *uj_per_tick, uint64_t *ns)) \
     X(amdsmi_get_clock_info, (amdsmi_processor gpu, unsigned kind, void *clock))                           \
     X(amdsmi_get_gpu_activity, (amdsmi_processor gpu, void *usage))                                        \
+    X(amdsmi_get_gpu_memory_total, (amdsmi_processor gpu, unsigned kind, uint64_t *bytes))                 \
     X(amdsmi_get_temp_metric, (amdsmi_processor gpu, unsigned sensor, unsigned metric, int64_t *celsius))
 
 #define AMDSMI_FUNCTION_TYPE(symbol, parameters) typedef amdsmi_status symbol##_function parameters;

@@ -116,6 +116,17 @@ static void take_uuid(struct amdsmi_candidate *candidate, const char *root)
         snprintf(candidate->info.uuid, DEVICE_TEXT_MAX, "amd-%s", candidate->info.pci);
 }
 
+static void take_memory(struct amdsmi_candidate *candidate)
+{
+    const struct amdsmi_calls *call = &candidate->gpu.library->call;
+    uint64_t bytes = 0;
+
+    if (call->memory != NULL &&
+        call->memory(candidate->gpu.handle, AMDSMI_MEMORY_VRAM, &bytes) == AMDSMI_SUCCESS &&
+        bytes != UINT64_MAX)
+        candidate->info.memory_bytes = bytes;
+}
+
 static void describe(struct amdsmi_candidate *candidate, const char *root)
 {
     const struct amdsmi_calls *call = &candidate->gpu.library->call;
@@ -135,6 +146,7 @@ static void describe(struct amdsmi_candidate *candidate, const char *root)
     if (candidate->info.name[0] == '\0')
         snprintf(candidate->info.name, sizeof candidate->info.name, "AMD GPU");
     take_text(call->driver, candidate->gpu.handle, candidate->info.driver);
+    take_memory(candidate);
     take_order(candidate);
     take_uuid(candidate, root);
 }

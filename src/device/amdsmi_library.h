@@ -46,6 +46,7 @@
     X(energy, false, amdsmi_get_energy_count)              \
     X(clock, false, amdsmi_get_clock_info)                 \
     X(usage, false, amdsmi_get_gpu_activity)               \
+    X(memory, false, amdsmi_get_gpu_memory_total)          \
     X(temperature, false, amdsmi_get_temp_metric)
 
 #define AMDSMI_CALL_SLOT(slot, required, symbol) symbol##_function *slot;

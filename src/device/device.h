@@ -70,6 +70,7 @@ struct device_info {
     bool module_power;            /* power and energy are those of the module with the CPU on it */
     bool mig;                     /* shared: a MIG instance is measured as its whole GPU */
     bool denied;                  /* it may not be opened, so that programs neither see nor count it */
+    uint64_t memory_bytes;        /* of a GPU; 0: not known, as of one that MIG shares */
     uint64_t energy_modulus_uj;   /* where the counter wraps to 0; 0: it does not wrap */
     struct sensor_facts sensor;
     char note[160]; /* what a user should know of figures of this device, a clause; often empty */

@@ -108,6 +108,16 @@ static void fill_figures(struct nvml_state *state, struct device_info *info)
         add_note(info, "shared by MIG; its figures are those of the whole GPU");
 }
 
+/* Programs on a GPU that MIG shares have a part of it each. */
+static void fill_memory(const struct nvml_state *state, struct device_info *info)
+{
+    const struct nvml_calls *call = &state->library->call;
+    struct nvml_memory memory = {0};
+
+    if (!info->mig && call->memory != NULL && call->memory(state->handle, &memory) == NVML_SUCCESS)
+        info->memory_bytes = memory.total;
+}
+
 /* A GPU without a handle: every reading says what the driver said. */
 static void fill_failure(struct nvml_state *state, int code, struct device_info *info)
 {
@@ -132,6 +142,7 @@ static int add_device(struct nvml_library *library, unsigned index, struct devic
     if (nvml_code == NVML_SUCCESS) {
         fill_identity(&library->call, state->handle, &info);
         fill_figures(state, &info);
+        fill_memory(state, &info);
     } else {
         state->handle = NULL;
         fill_failure(state, nvml_code, &info);

@@ -61,6 +61,7 @@
     X(temperature, false, nvmlDeviceGetTemperatureV, "nvmlDeviceGetTemperatureV")                           \
     X(temperature_old, false, nvmlDeviceGetTemperature, "nvmlDeviceGetTemperature")                         \
     X(utilization, false, nvmlDeviceGetUtilizationRates, "nvmlDeviceGetUtilizationRates")                   \
+    X(memory, false, nvmlDeviceGetMemoryInfo, "nvmlDeviceGetMemoryInfo")                                    \
     X(throttle, false, nvmlDeviceGetCurrentClocksEventReasons, "nvmlDeviceGetCurrentClocksEventReasons",    \
       "nvmlDeviceGetCurrentClocksThrottleReasons")                                                          \
     X(persistence, false, nvmlDeviceGetPersistenceMode, "nvmlDeviceGetPersistenceMode")                     \

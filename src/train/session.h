@@ -36,6 +36,7 @@ struct session_limit {
     struct knob_turner knob_turner;
     const struct device *gpus[DEVICES_MAX];
     size_t gpu_count;
+    uint64_t gpu_memory_bytes; /* of the smallest of all ranks; 0: not known */
     double highest_w;
     double limits_w[FLY_POWER_SEARCH_LIMITS_MAX]; /* ascending */
     size_t limit_count;

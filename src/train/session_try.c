@@ -45,6 +45,7 @@ static struct job_question question_of(const struct fly_session *session, uint32
         .origin = {session->user, session->account, session->host, session->gpus},
         .hardware = {.gpu_model = gpu_model(session),
                      .gpu_count = gpu_count,
+                     .gpu_memory_bytes = limit->gpu_memory_bytes,
                      .world_size = session_ranks(session),
                      .limits_w = limit->limits_w,
                      .limit_count = limit->limit_count,
@@ -69,23 +70,47 @@ static void propose_default(struct fly_session *session)
     }
 }
 
+/* Of the smallest GPU; 0 where that of one is not known. */
+static uint64_t least_memory_bytes(const struct session_limit *limit)
+{
+    uint64_t least = limit->gpu_count > 0 ? UINT64_MAX : 0;
+
+    for (size_t i = 0; i < limit->gpu_count; i++) {
+        uint64_t bytes = limit->gpus[i]->info.memory_bytes;
+
+        least = bytes < least ? bytes : least;
+    }
+    return least;
+}
+
+/* The GPUs of all ranks, and the memory of the smallest. */
+static uint32_t count_gpus(struct fly_session *session)
+{
+    double gpus[] = {(double)session->limit.gpu_count},
+           less_bytes[] = {-(double)least_memory_bytes(&session->limit)};
+
+    session_join(session, gpus, 1, less_bytes, 1);
+    session->limit.gpu_memory_bytes = (uint64_t)-less_bytes[0];
+    return (uint32_t)gpus[0];
+}
+
 /* Rank 0 asks, and all have its answer. */
 static void propose(struct fly_session *session)
 {
     struct job_proposal *proposal = &session->proposal;
-    double gpus[] = {(double)session->limit.gpu_count}, nothing[1] = {0.0};
+    uint32_t gpus;
 
     propose_default(session);
     session->unasked = session->run_kept = false;
-    session_join(session, gpus, 1, nothing, 1);
-    if (session->options.rank == 0 && !session->disabled && gpus[0] == 0.0) {
+    gpus = count_gpus(session);
+    if (session->options.rank == 0 && !session->disabled && gpus == 0) {
         link_note(&session->link,
                   "there is no GPU here whose energy could be measured, and without it nothing can "
                   "be learnt; 'flyball doctor' says why");
     } else if (session->options.rank == 0 && !session->disabled) {
         int code;
 
-        session->question = question_of(session, (uint32_t)gpus[0]);
+        session->question = question_of(session, gpus);
         code = link_propose(&session->link, session->inside ? NULL : &session->definition, &session->question,
                             proposal);
         session->known = code == 0;

@@ -56,14 +56,15 @@ static json_t *run_json(const struct spool_run *run)
 
     for (size_t i = 0; i < hardware->limit_count; i++)
         json_array_append_new(limits, json_real(hardware->limits_w[i]));
-    return json_pack("{s:o,s:s,s:s,s:s,s:I,s:o,s:s,s:I,s:I,s:o,s:f,s:s,s:s,s:s,s:s}", "definition",
+    return json_pack("{s:o,s:s,s:s,s:s,s:I,s:o,s:s,s:I,s:I,s:o,s:f,s:s,s:s,s:s,s:s,s:I}", "definition",
                      definition_to_json(&run->definition), "request", question->request, "run", question->run,
                      "submission", question->submission, "batch_size", (json_int_t)question->ran_batch_size,
                      "limit_w", number(question->ran_limit_w), "gpu_model", hardware->gpu_model, "gpu_count",
                      (json_int_t)hardware->gpu_count, "world_size", (json_int_t)hardware->world_size,
                      "limits_w", limits, "max_power_w", hardware->max_power_w, "user", question->origin.user,
                      "account", question->origin.account, "host", question->origin.host, "gpus",
-                     question->origin.gpus != NULL ? question->origin.gpus : "");
+                     question->origin.gpus != NULL ? question->origin.gpus : "", "gpu_memory_bytes",
+                     (json_int_t)hardware->gpu_memory_bytes);
 }
 
 int spool_write(const struct spool_entry *entry, struct buffer *out, struct fly_error *out_error)
@@ -231,6 +232,8 @@ static void take_run(struct taking *taking, struct spool_parsed *parsed)
             .origin = {take_text(taking, "user"), take_text(taking, "account"), take_text(taking, "host"),
                        take_optional(taking, "gpus")},
         }};
+    if (json_object_get(taking->object, "gpu_memory_bytes") != NULL)
+        run->question.hardware.gpu_memory_bytes = take_count(taking, "gpu_memory_bytes", INT64_MAX);
     take_limits(taking, parsed);
     taking->bad |= run->question.ran_batch_size == 0;
     if (taking->bad || definition_from_json(&members, &parsed->arena, &run->definition) < 0 ||

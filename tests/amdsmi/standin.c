@@ -307,6 +307,17 @@ API uint32_t amdsmi_get_gpu_activity(void *gpu, struct usage *info)
     return SUCCESS;
 }
 
+#if VERSION > 24
+API uint32_t amdsmi_get_gpu_memory_total(void *gpu, uint32_t type, uint64_t *total);
+API uint32_t amdsmi_get_gpu_memory_total(void *gpu, uint32_t type, uint64_t *total)
+{
+    BEGIN(gpu, total);
+
+    *total = number("MEMORY", index_of(gpu), (uint64_t)192 << 30);
+    return type == 0 ? SUCCESS : INVALID;
+}
+#endif
+
 API uint32_t amdsmi_get_temp_metric(void *gpu, uint32_t sensor, uint32_t metric, int64_t *temperature);
 API uint32_t amdsmi_get_temp_metric(void *gpu, uint32_t sensor, uint32_t metric, int64_t *temperature)
 {

@@ -243,6 +243,13 @@ int nvmlDeviceGetTemperatureV(struct nvml_device *device, struct nvml_temperatur
     return temperature->version == 0x0100000C ? 0 : NVML_ARGUMENT_VERSION_MISMATCH;
 }
 
+int nvmlDeviceGetMemoryInfo(struct nvml_device *device, struct nvml_memory *memory)
+{
+    (void)device;
+    *memory = (struct nvml_memory){.total = (unsigned long long)STANDIN_MEMORY_GIB << 30};
+    return say(STANDIN_memory);
+}
+
 ANSWER(nvmlDeviceGetMinorNumber, minor, unsigned, 7 + device->index)
 ANSWER(nvmlDeviceGetArchitecture, architecture, unsigned, standin.architecture)
 ANSWER(nvmlDeviceGetTotalEnergyConsumption, energy, unsigned long long, STANDIN_ENERGY_MJ)
