@@ -28,11 +28,21 @@ enum { TARGETS = 3, GENERATORS = 2, OBJECTIVES = 4, EXPLORATIONS_MAX = 1000 };
 
 /* ---- checking ---- */
 
-static int check_name(const char *name, struct fly_error *out_error)
+static bool of_name_characters(const char *name)
 {
     static const char allowed[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.";
 
-    if (name == NULL || name[0] == '\0' || name[0] == '.' || strspn(name, allowed) != strlen(name))
+    return name[0] != '\0' && name[0] != '.' && strspn(name, allowed) == strlen(name);
+}
+
+bool job_name_fits(const char *name)
+{
+    return of_name_characters(name) && strlen(name) <= JOB_NAME_MAX;
+}
+
+static int check_name(const char *name, struct fly_error *out_error)
+{
+    if (name == NULL || !of_name_characters(name))
         return error_set(out_error, FLY_EUSAGE,
                          "job name '%.100s': expected 1 to %d of a-z A-Z 0-9 - _ . without a dot in front",
                          name != NULL ? name : "", JOB_NAME_MAX);

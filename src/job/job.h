@@ -120,6 +120,9 @@ struct job_definition {
  * zero. */
 extern const struct job_definition job_definition_default;
 
+/* Whether a job may have that name. */
+bool job_name_fits(const char *name);
+
 /* FLY_EUSAGE or FLY_ELIMIT with the field. `define` checks so itself. */
 int job_definition_check(const struct job_definition *definition, struct fly_error *out_error);
 
@@ -195,6 +198,7 @@ struct job_proposal {
     uint32_t epochs_done; /* reported by earlier attempts */
     double energy_j;      /* of earlier attempts */
     double time_s;
+    bool repeated;        /* this request was answered before */
     enum reason reason;
     char why[JOB_WHY_MAX]; /* one sentence */
     /*
@@ -264,10 +268,12 @@ struct job_answered {
     bool repeated;              /* this report was known */
     bool late;                  /* the trial had expired; the report counts all the same */
     bool ended;                 /* the trial has, by this report or before */
+    bool ends;                  /* by this very report, the first time it was made */
     enum trial_outcome outcome; /* then */
     uint32_t epochs;            /* the trial may run at most, as far as is known now */
     double energy_j;            /* of all attempts */
     double time_s;
+    char gpu_model[JOB_TEXT_MAX]; /* that the trial runs on */
 };
 
 struct job_beat {
@@ -296,8 +302,11 @@ struct job_end {
 struct job_ended {
     enum trial_outcome outcome; /* that stands */
     bool repeated;
+    bool ends;       /* by this very call, the first time it was made; else a report had ended it */
     double energy_j; /* of the whole run, all attempts */
     double time_s;
+    double energy_after_j;        /* of it, what this call adds to an end that was on record */
+    char gpu_model[JOB_TEXT_MAX]; /* that the trial ran on */
 };
 
 /* ---- what can be asked ---- */
