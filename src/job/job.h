@@ -198,7 +198,7 @@ struct job_proposal {
     uint32_t epochs_done; /* reported by earlier attempts */
     double energy_j;      /* of earlier attempts */
     double time_s;
-    bool repeated;        /* this request was answered before */
+    bool repeated; /* this request was answered before */
     enum reason reason;
     char why[JOB_WHY_MAX]; /* one sentence */
     /*
@@ -273,7 +273,7 @@ struct job_answered {
     uint32_t epochs;            /* the trial may run at most, as far as is known now */
     double energy_j;            /* of all attempts */
     double time_s;
-    char gpu_model[JOB_TEXT_MAX]; /* that the trial runs on */
+    char gpu_model[JOB_TEXT_MAX]; /* that the trial runs on; "" of one that ended before a repeated report */
 };
 
 struct job_beat {

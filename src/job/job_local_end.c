@@ -75,6 +75,7 @@ static int close_ended(struct local_change *change, const struct job_end *end, c
     }
     record.energy_j = out_ended->energy_j;
     record.time_s = out_ended->time_s;
+    out_ended->energy_after_j = record.energy_j - past->how.energy_j;
     snprintf(key, sizeof key, "close/%" PRIu64 "/%u", end->trial, end->attempt);
     return local_append(change, RECORD_CLOSED, end->trial, key, record_write_closed(&record), out_error);
 }
@@ -113,7 +114,9 @@ static int end_within(struct local_change *change, void *call, struct fly_error 
 
     if (code < 0)
         return code;
-    *out_ended = (struct job_ended){.outcome = end->outcome};
+    *out_ended = (struct job_ended){.outcome = end->outcome, .ends = !past.ended};
+    snprintf(out_ended->gpu_model, sizeof out_ended->gpu_model, "%s",
+             change->state->lines[past.record.line].gpu_model);
     if (past.ended) {
         code = close_ended(change, end, &past, out_ended, out_error);
     } else {

@@ -167,8 +167,11 @@ static int propose_within(struct local_change *change, void *call, struct fly_er
                              out_error);
     if (code == 0)
         code = find_request(change, question, &trial, &attempt, out_error);
-    if (code == 1)
-        return tell_proposal(change, trial, attempt, &propose->proposal, out_error);
+    if (code == 1) {
+        code = tell_proposal(change, trial, attempt, &propose->proposal, out_error);
+        propose->proposal.repeated = true;
+        return code;
+    }
     if (code == 0)
         code = local_expire(change, NULL, out_error);
     if (code < 0)

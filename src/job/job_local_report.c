@@ -73,6 +73,7 @@ static int repeat_report(struct local_change *change, const struct job_epoch *ep
                          struct job_answered *out_answered, struct fly_error *out_error)
 {
     struct members members = members_of(body);
+    const struct job_trial *trial;
     struct epoch_record record;
 
     record_read_epoch(&members, &record);
@@ -93,6 +94,10 @@ static int repeat_report(struct local_change *change, const struct job_epoch *ep
                                           .epochs = record.epochs,
                                           .energy_j = record.total_energy_j,
                                           .time_s = record.total_time_s};
+    trial = job_state_trial(change->state, epoch->trial);
+    if (trial != NULL)
+        snprintf(out_answered->gpu_model, sizeof out_answered->gpu_model, "%s",
+                 change->state->lines[trial->line].gpu_model);
     return note_end(change, epoch->trial, out_answered, out_error);
 }
 
@@ -124,6 +129,7 @@ static int report_in_vain(struct local_change *change, const struct job_epoch *e
                                   .answer = JOB_STOP,
                                   .stop = JOB_STOP_ENDED,
                                   .late = true};
+    const struct job_line *line;
     struct trial_past past;
     int code = local_past(change, epoch->trial, 0, &past, out_error);
 
@@ -131,12 +137,15 @@ static int report_in_vain(struct local_change *change, const struct job_epoch *e
         return code;
     record.total_energy_j = past.past_energy_j + past.energy_j;
     record.total_time_s = past.past_time_s + past.time_s;
+    line = &change->state->lines[past.record.line];
     if (epoch->attempt > past.attempt)
         code = error_set(out_error, FLY_ESTATE, "job '%s': trial %" PRIu64 " has %u attempts, and no %u",
                          change->job, epoch->trial, past.attempt, epoch->attempt);
     trial_past_deinit(&past);
     if (code == 0)
         code = append_epoch(change, epoch, &record, out_answered, out_error);
+    if (code == 0)
+        snprintf(out_answered->gpu_model, sizeof out_answered->gpu_model, "%s", line->gpu_model);
     return code < 0 ? code : note_end(change, epoch->trial, out_answered, out_error);
 }
 
@@ -197,6 +206,7 @@ static int report_open(struct local_change *change, const struct job_trial *tria
                                .metric = epoch->metric,
                                .energy_j = record.total_energy_j,
                                .time_s = record.total_time_s};
+    const struct job_line *line = &change->state->lines[trial->line];
     bool decided = trial->decided;
     int code = check_order(change, trial, epoch, out_error);
 
@@ -206,10 +216,11 @@ static int report_open(struct local_change *change, const struct job_trial *tria
         code = append_epoch(change, epoch, &record, out_answered, out_error);
     out_answered->ended = decided;
     out_answered->outcome = TRIAL_REACHED;
+    snprintf(out_answered->gpu_model, sizeof out_answered->gpu_model, "%s", line->gpu_model);
     if (code < 0 || decided || !ends_with(&change->state->definition, record.stop, &end.outcome))
         return code;
     end.stop = record.stop;
-    out_answered->ended = true;
+    out_answered->ended = out_answered->ends = true;
     out_answered->outcome = end.outcome;
     return local_append_end(change, epoch->trial, &end, out_error);
 }

@@ -206,6 +206,7 @@ static const struct wire_field origin_rows[] = {
     OR_TEXT(job_origin, user, SHORT, "who submitted it"),
     OR_TEXT(job_origin, account, SHORT, "that is charged"),
     OR_TEXT(job_origin, host, SHORT, "where it runs"),
+    OR_TEXT(job_origin, gpus, JOB_GPUS_MAX - 1, "UUIDs of those that its energy is of, with commas"),
 };
 const struct wire_shape shape_origin = {SHAPE(job_origin, "Origin", "Whose a run is", origin_rows)};
 
@@ -229,6 +230,14 @@ static const struct wire_field question_rows[] = {
 const struct wire_shape shape_question = {
     SHAPE(job_question, "Question", "What is to be known to say what to run", question_rows)};
 
+static const struct wire_field point_rows[] = {
+    NUMBER(fly_power_point, limit_w, WIRE_ABOVE_0, WIRE_NOT_NULL, "of one GPU"),
+    NUMBER(fly_power_point, power_w, WIRE_ABOVE_0, WIRE_NOT_NULL, "drawn under it, all GPUs together"),
+    NUMBER(fly_power_point, time_s, WIRE_ABOVE_0, WIRE_NOT_NULL, "of the unit of work"),
+};
+const struct wire_shape shape_point = {
+    SHAPE(fly_power_point, "PowerPoint", "What one power limit does to a unit of work", point_rows)};
+
 static const struct wire_field proposal_rows[] = {
     LONG(job_proposal, trial, 1, "its number within the job"),
     WHOLE(job_proposal, attempt, 1, UINT32_MAX, "this process's, of the trial"),
@@ -248,24 +257,20 @@ static const struct wire_field proposal_rows[] = {
     TRUTH(job_proposal, repeated, "this request was answered before"),
     WORD(job_proposal, reason, job_reason_words, REASON_COUNT, "why it was chosen"),
     CHARS(job_proposal, why, "the same in a sentence"),
+    {AT(job_proposal, known), .kind = WIRE_STRUCTS_HERE, .beside = offsetof(struct job_proposal, known_count),
+     .longest = JOB_KNOWN_MAX, .shape = &shape_point,
+     .about = "with wants_profile: points that need not be measured again"},
 };
 const struct wire_shape shape_proposal = {SHAPE(job_proposal, "Proposal", "What to run", proposal_rows)};
 
 /* ---- what happened ---- */
-
-static const struct wire_field point_rows[] = {
-    NUMBER(fly_power_point, limit_w, WIRE_ABOVE_0, WIRE_NOT_NULL, "of one GPU"),
-    NUMBER(fly_power_point, power_w, WIRE_ABOVE_0, WIRE_NOT_NULL, "drawn under it, all GPUs together"),
-    NUMBER(fly_power_point, time_s, WIRE_ABOVE_0, WIRE_NOT_NULL, "of the unit of work"),
-};
-const struct wire_shape shape_point = {
-    SHAPE(fly_power_point, "PowerPoint", "What one power limit does to a unit of work", point_rows)};
 
 static const struct wire_field profile_rows[] = {
     {AT(job_profile, points), .kind = WIRE_STRUCTS, .beside = offsetof(struct job_profile, point_count),
      .longest = JOB_LIMITS_MAX, .shape = &shape_point, .about = "at least one"},
     OR_NUMBER(job_profile, units_per_epoch, WIRE_FROM_0, WIRE_NOT_NULL,
               "of work in an epoch; 1: the points are of an epoch; 0: not known"),
+    OR_TRUTH(job_profile, partial, "some limits only, to go on with later; none is chosen"),
 };
 const struct wire_shape shape_profile = {
     SHAPE(job_profile, "PowerProfile", "A power profile that a trial measured", profile_rows)};
@@ -377,7 +382,7 @@ static const struct wire_field event_rows[] = {
     LONG(store_event, number, 1, "from 1, without gaps within the job"),
     DATE(store_event, time_us, "in microseconds since 1970, by the store's clock"),
     TEXT(store_event, kind, STORE_KIND_MAX,
-         "defined, set, proposed, attempt, profiled, heartbeat, epoch, ended, closed"),
+         "defined, set, proposed, attempt, profiled, heartbeat, epoch, ended, closed, profiled_part"),
     LONG(store_event, trial, 0, "0: of none"),
     TEXT(store_event, key, STORE_KEY_MAX, "unique within the job; or empty"),
     {AT(store_event, body), .kind = WIRE_OBJECT, .longest = STORE_BODY_MAX, .about = "what was observed"},

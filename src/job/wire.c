@@ -119,6 +119,7 @@ static void expect(struct buffer *words, const struct wire_field *field, bool en
         buffer_puts(words, "an object");
         break;
     case WIRE_STRUCTS:
+    case WIRE_STRUCTS_HERE:
         buffer_puts(words, entry ? "an object" : "a list of objects");
         break;
     }

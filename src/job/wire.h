@@ -38,6 +38,7 @@ enum wire_kind {
     WIRE_U32S,    /* lists: a pointer, and a size_t beside it */
     WIRE_NUMBERS, /* of doubles */
     WIRE_STRUCTS,
+    WIRE_STRUCTS_HERE, /* an array of `longest` within the struct */
 };
 
 enum wire_need {
@@ -71,7 +72,7 @@ struct wire_field {
     bool free_text;        /* control characters are fine */
     const char *const *words;
     size_t word_count;
-    const struct wire_shape *shape; /* with WIRE_STRUCT and WIRE_STRUCTS */
+    const struct wire_shape *shape; /* of those inside */
 };
 
 struct wire_shape {

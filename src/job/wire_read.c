@@ -16,8 +16,7 @@ struct reading {
     struct fly_error *out_error;
 };
 
-static int read_object(struct reading *reading, const struct wire_shape *shape, json_t *json,
-                       char *out);
+static int read_object(struct reading *reading, const struct wire_shape *shape, json_t *json, char *out);
 
 int wire_parse(const char *text, size_t length, json_t **out_json, struct fly_error *out_error)
 {
@@ -102,8 +101,7 @@ static int read_text(struct reading *reading, const struct wire_field *field, js
     return 0;
 }
 
-static int read_any_object(struct reading *reading, const struct wire_field *field, json_t *json,
-                           char *out)
+static int read_any_object(struct reading *reading, const struct wire_field *field, json_t *json, char *out)
 {
     char *text, *copy;
 
@@ -124,16 +122,16 @@ static int read_any_object(struct reading *reading, const struct wire_field *fie
 
 static size_t entry_size(const struct wire_field *field)
 {
-    return field->kind == WIRE_STRUCTS ? field->shape->size
-           : field->kind == WIRE_U32S  ? sizeof(uint32_t)
-                                       : sizeof(double);
+    return field->shape != NULL       ? field->shape->size
+           : field->kind == WIRE_U32S ? sizeof(uint32_t)
+                                      : sizeof(double);
 }
 
 static int read_entry(struct reading *reading, const struct wire_field *field, json_t *json, char *out)
 {
     double value = json_number_value(json);
 
-    if (field->kind == WIRE_STRUCTS)
+    if (field->shape != NULL)
         return json_is_object(json) ? read_object(reading, field->shape, json, out)
                                     : wire_refuse(&reading->path, field, true, reading->out_error);
     if (field->kind == WIRE_U32S) {
@@ -152,14 +150,16 @@ static int read_list(struct reading *reading, const struct wire_field *field, js
                      char *out_count)
 {
     size_t count = json_array_size(json), size = entry_size(field);
-    char *entries;
+    bool here = field->kind == WIRE_STRUCTS_HERE;
+    char *entries = out;
     int code = 0;
 
     if (!json_is_array(json))
         return wire_refuse(&reading->path, field, false, reading->out_error);
     if (count > field->longest)
         return wire_too_long(&reading->path, field->longest, "entries", reading->out_error);
-    entries = arena_alloc(reading->arena, count > 0 ? count : 1, size);
+    if (!here)
+        entries = arena_alloc(reading->arena, count > 0 ? count : 1, size);
     if (entries == NULL)
         return error_no_memory(reading->out_error);
     for (size_t i = 0; i < count && code == 0; i++) {
@@ -168,15 +168,15 @@ static int read_list(struct reading *reading, const struct wire_field *field, js
         code = read_entry(reading, field, json_array_get(json, i), entries + i * size);
         wire_path_leave(&reading->path, before);
     }
-    memcpy(out, &entries, sizeof entries);
+    if (!here)
+        memcpy(out, &entries, sizeof entries);
     memcpy(out_count, &count, sizeof count);
     return code;
 }
 
 /* ---- objects ---- */
 
-static int read_value(struct reading *reading, const struct wire_field *field, json_t *json,
-                      char *out_struct)
+static int read_value(struct reading *reading, const struct wire_field *field, json_t *json, char *out_struct)
 {
     char *out = out_struct + field->at;
     bool flag = json_is_true(json);
@@ -210,6 +210,7 @@ static int read_value(struct reading *reading, const struct wire_field *field, j
     case WIRE_U32S:
     case WIRE_NUMBERS:
     case WIRE_STRUCTS:
+    case WIRE_STRUCTS_HERE:
         return read_list(reading, field, json, out, out_struct + field->beside);
     }
     return wire_refuse(&reading->path, field, false, reading->out_error);
@@ -232,6 +233,8 @@ static size_t field_size(const struct wire_field *field)
         return field->longest + 1;
     case WIRE_STRUCT:
         return field->shape->size;
+    case WIRE_STRUCTS_HERE:
+        return field->shape->size * field->longest;
     case WIRE_TEXT:
     case WIRE_OBJECT:
     case WIRE_U32S:
@@ -317,8 +320,8 @@ static int read_object(struct reading *reading, const struct wire_shape *shape, 
     return code == 0 && reading->manners == WIRE_STRICT ? refuse_unknown(reading, shape, json) : code;
 }
 
-int wire_read(const struct wire_shape *shape, json_t *json, enum wire_manners manners,
-              struct arena *arena, void *out_struct, struct fly_error *out_error)
+int wire_read(const struct wire_shape *shape, json_t *json, enum wire_manners manners, struct arena *arena,
+              void *out_struct, struct fly_error *out_error)
 {
     struct reading reading = {.manners = manners, .arena = arena, .out_error = out_error};
     char *read = calloc(1, shape->size);

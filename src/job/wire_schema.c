@@ -76,6 +76,7 @@ static json_t *value(const struct wire_field *field)
     case WIRE_NUMBERS:
         return list(field, number(field));
     case WIRE_STRUCTS:
+    case WIRE_STRUCTS_HERE:
         break;
     }
     return list(field, reference(field->shape));

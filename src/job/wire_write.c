@@ -101,7 +101,7 @@ static int write_any_object(struct writing *writing, const struct wire_field *fi
 static int write_entry(struct writing *writing, const struct wire_field *field, const char *entries, size_t i,
                        json_t **out_json)
 {
-    if (field->kind == WIRE_STRUCTS)
+    if (field->shape != NULL)
         return write_object(writing, field->shape, entries + i * field->shape->size, out_json);
     if (field->kind == WIRE_U32S)
         return write_whole(writing, field, entries + i * sizeof(uint32_t), true, out_json);
@@ -116,7 +116,10 @@ static int write_list(struct writing *writing, const struct wire_field *field, c
     size_t count;
     int code = 0;
 
-    memcpy(&entries, from + field->at, sizeof entries);
+    if (field->kind == WIRE_STRUCTS_HERE)
+        entries = from + field->at;
+    else
+        memcpy(&entries, from + field->at, sizeof entries);
     memcpy(&count, from + field->beside, sizeof count);
     if (count > field->longest)
         return wire_too_long(&writing->path, field->longest, "entries", writing->out_error);
@@ -176,6 +179,7 @@ static int write_value(struct writing *writing, const struct wire_field *field, 
     case WIRE_U32S:
     case WIRE_NUMBERS:
     case WIRE_STRUCTS:
+    case WIRE_STRUCTS_HERE:
         break;
     }
     return write_list(writing, field, from, out_json);

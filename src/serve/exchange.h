@@ -65,7 +65,8 @@ struct serve_note {
     bool decided;               /* a proposal was made */
     bool ended;                 /* a trial has, by this very request */
     enum trial_outcome outcome; /* then */
-    double energy_j;            /* of that trial, all attempts; NAN: unknown */
+    double energy_j; /* that it adds to the energy of ended trials: with `ended` that of the trial, all
+                        attempts; else what its run took after its end was known; NAN: none */
 };
 
 /* A family of routes; the service asks one after the other. None keeps anything between two requests. */

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef FLYBALL_SERVE_V1_CALL_H
+#define FLYBALL_SERVE_V1_CALL_H
+
+#include "job/api.h"
+#include "serve/exchange.h"
+
+/* One request to the service's own interface, between its body and its answer. */
+struct v1_call {
+    const struct jobs *jobs;
+    const struct serve_request *request;
+    struct serve_answer *answer;
+    struct serve_note *note;
+    struct api_place place;
+    struct arena arena;
+    union {
+        struct job_definition definition;
+        struct job_setting setting;
+        struct job_question question;
+        struct job_profile profile;
+        struct job_beat beat;
+        struct job_epoch epoch;
+        struct job_end end;
+    } asked;
+    union {
+        struct job_list list;
+        struct job_shown shown;
+        struct job_registered registered;
+        struct job_expired expired;
+        struct job_proposal proposal;
+        struct job_choice choice;
+        struct job_answered answered;
+        struct job_ended ended;
+    } result;
+    struct fly_error error;
+};
+
+/* What a route does: from `asked` to `result`, or from one body to the other. 0 or a code with its error. */
+typedef int v1_operation(struct v1_call *call);
+
+extern v1_operation *const v1_operations[API_OPERATIONS];
+
+/* The OpenAPI document; a new reference, NULL when memory is exhausted. */
+json_t *v1_document(void);
+
+#endif
