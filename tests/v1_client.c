@@ -50,6 +50,23 @@ struct v1_answer v1_ask(const struct jobs *jobs, const char *method, const char 
     return v1_ask_as(jobs, SERVE_MANAGE, method, target, body);
 }
 
+struct v1_answer v1_well(const struct jobs *jobs, int status, const char *method, const char *target,
+                         const char *body)
+{
+    struct v1_answer answer = v1_ask(jobs, method, target, body);
+
+    if (answer.answer.status != status)
+        fail_msg("%s %s answers %d: %s", method, target, answer.answer.status, answer.answer.body.data);
+    return answer;
+}
+
+void v1_do(const struct jobs *jobs, int status, const char *method, const char *target, const char *body)
+{
+    struct v1_answer answer = v1_well(jobs, status, method, target, body);
+
+    v1_answer_free(&answer);
+}
+
 void v1_answer_free(struct v1_answer *answer)
 {
     json_decref(answer->json);

@@ -9,6 +9,22 @@
 
 #include "serve/exchange.h"
 
+/* Bodies. */
+#define DEFINITION                                                                                     \
+    "{\"batch_sizes\": [8, 16, 32], \"default_batch_size\": 32, \"objective\": {\"kind\": \"cost\"}, " \
+    "\"target\": \"at_least\", \"target_metric\": 0.9, \"max_epochs\": 20}"
+#define HARDWARE                                                                                        \
+    "\"hardware\": {\"gpu_model\": \"Test GPU\", \"gpu_count\": 1, \"gpu_memory_bytes\": 17179869184, " \
+    "\"world_size\": 1, \"limits_w\": [100, 150, 200]}"
+#define QUESTION "{" HARDWARE "}"
+#define PROFILE                                                                                           \
+    "{\"points\": [{\"limit_w\": 100, \"power_w\": 90, \"time_s\": 20}, {\"limit_w\": 150, \"power_w\": " \
+    "110, "                                                                                               \
+    "\"time_s\": 11}, {\"limit_w\": 200, \"power_w\": 190, \"time_s\": 10}], \"units_per_epoch\": 1}"
+#define EPOCH(number, metric, energy)                                                       \
+    "{\"attempt\": 1, \"epoch\": " number ", \"metric\": " metric ", \"energy_j\": " energy \
+    ", \"time_s\": 10}"
+
 struct v1_answer {
     struct serve_answer answer;
     struct serve_note note;
@@ -19,6 +35,12 @@ struct v1_answer {
 struct v1_answer v1_ask(const struct jobs *jobs, const char *method, const char *target, const char *body);
 struct v1_answer v1_ask_as(const struct jobs *jobs, enum serve_scope scope, const char *method,
                            const char *target, const char *body);
+
+/* One that has to succeed with that status; and one of which no more is wanted. */
+struct v1_answer v1_well(const struct jobs *jobs, int status, const char *method, const char *target,
+                         const char *body);
+void v1_do(const struct jobs *jobs, int status, const char *method, const char *target, const char *body);
+
 void v1_answer_free(struct v1_answer *answer);
 
 /* The message of an answer that is an error. */

@@ -4,9 +4,11 @@
 /* One family a line, so that lists merge. */
 /* clang-format off */
 static const struct serve_routes *const own[] = {
+    &serve_v1,
     NULL,
 };
 static const struct serve_routes *const with_zeus[] = {
+    &serve_v1,
     NULL,
 };
 /* clang-format on */
