@@ -285,6 +285,9 @@ def test_set():
               ("energy", 1.5, 5))
     last = log("wishes", store)[-1]
     tap.equal((last["kind"], sorted(last["body"])), ("set", ["control_every", "objective", "pin"]))
+    tap.equal((shown["rows"][0]["tuned_runs"], shown["rows"][0]["outdated_runs"] > 0, len(shown["wanted_since"])),
+              (0, True, len("2026-01-01T00:00:00Z")))
+    tap.contains(good("show", "wishes", store=store).stdout, f"Since {shown['wanted_since']} another choice is wanted")
     fill(store, "wishes", 0, "open=1")
     newest = document("why", "wishes", store=store)
     tap.equal((newest["reason"], newest["batch_size"]), ("pinned", chosen["batch_size"]))

@@ -193,6 +193,65 @@ static void test_savings(void **state)
     assert_false(savings.known);
 }
 
+static void train_more(const struct job_question *question, int count, double tuned_j)
+{
+    for (int i = 0; i < count; i++)
+        job_fixture_train(&fixture, question, 20, i % 3 == 0 ? 1003 - i % 4 : tuned_j + i % 5,
+                          i % 3 == 0 ? 10 : 10.3, 0.9, NULL);
+}
+
+/* Runs that were chosen for something else say nothing of what is wanted now. */
+static void test_savings_anew(void **state)
+{
+    static const struct {
+        struct job_setting setting;
+        bool change;
+    } settings[] = {
+        {{.job = "job", .set_control_every = true, .control_every = 3}, false},
+        {{.job = "job", .set_objective = true, .objective = {FLY_OBJECTIVE_COST, 0.5, INFINITY}}, false},
+        {{.job = "job", .set_pin = true, .pin_batch_size = 0, .pin_limit_w = NAN}, false},
+        {{.job = "job", .set_objective = true, .objective = {FLY_OBJECTIVE_COST, 0.5, 1.2}}, true},
+        {{.job = "job", .set_pin = true, .pin_batch_size = 32, .pin_limit_w = 100}, true},
+        {{.job = "job", .set_pin = true, .pin_batch_size = 32, .pin_limit_w = 100}, false},
+        {{.job = "job", .set_pin = true, .pin_batch_size = 32, .pin_limit_w = NAN}, true},
+        {{.job = "job", .set_pin = true, .pin_batch_size = 32, .pin_limit_w = NAN}, false},
+    };
+    struct job_definition definition = job_fixture_definition("job");
+    struct job_question question = job_fixture_question("job");
+    struct job_savings savings;
+    struct job_history read;
+    struct fly_error error;
+
+    (void)state;
+    definition.target = JOB_NO_TARGET;
+    definition.control_every = 3;
+    job_fixture_define(&fixture, &definition);
+    train_more(&question, 30, 800);
+    for (size_t i = 0; i < COUNT(settings); i++) {
+        int64_t before_us = fixture.now_us += 1000000;
+
+        check_fine(fixture.jobs.backend->set(fixture.jobs.self, &settings[i].setting, &error), error);
+        read = history();
+        assert_int_equal(read.wanted_us == before_us, settings[i].change);
+        check_fine(job_savings_of(&read, 0, &savings, &error), error);
+        assert_int_equal(savings.known, i < 3);
+        assert_int_equal(savings.outdated, i < 3 ? 0 : 19);
+    }
+    assert_int_equal(savings.baseline.runs, 10);
+    assert_int_equal(savings.tuned.runs, 0);
+    check_fine(fixture.jobs.backend->set(
+                   fixture.jobs.self,
+                   &(struct job_setting){.job = "job", .set_pin = true, .pin_limit_w = NAN}, &error),
+               error);
+    train_more(&question, 12, 600);
+    read = history();
+    check_fine(job_savings_of(&read, 0, &savings, &error), error);
+    assert_true(savings.known && savings.interleaved);
+    assert_int_equal(savings.tuned.runs, 8);
+    assert_int_equal(savings.searching, 1);
+    check_close(savings.energy.saving, 0.4, 0.01);
+}
+
 /* ---- out and in again ---- */
 
 static int to_buffer(void *context, const char *bytes, size_t count, struct fly_error *out_error)
@@ -405,6 +464,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_explain, setup, teardown),
         cmocka_unit_test_setup_teardown(test_points, setup, teardown),
         cmocka_unit_test_setup_teardown(test_savings, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_savings_anew, setup, teardown),
         cmocka_unit_test_setup_teardown(test_export_and_import, setup, teardown),
         cmocka_unit_test_setup_teardown(test_trace_closes_the_loop, setup, teardown),
     };

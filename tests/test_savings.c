@@ -85,6 +85,59 @@ static void test_coverage(void **state)
     }
 }
 
+enum { CHANGED_RUNS = 120, CHANGED_AT = 60, CHANGED_CONTROL = 8 };
+
+/* A job that was set to something else half way: its rows, with the saving of before and after. */
+static void make_rows(struct job_row made[CHANGED_RUNS], uint64_t *random, double before, double after)
+{
+    for (size_t i = 0; i < CHANGED_RUNS; i++) {
+        bool control = i % CHANGED_CONTROL == 0;
+        double saving = i < CHANGED_AT ? before : after;
+        double level = log(1e6) + 0.3 * (double)i / CHANGED_RUNS + (control ? 0.0 : log(1.0 - saving));
+
+        made[i] = (struct job_row){.trial = i + 1,
+                                   .recurrence = i,
+                                   .outcome = TRIAL_REACHED,
+                                   .batch_size = control ? 32 : 64,
+                                   .limit_w = 200,
+                                   .energy_j = exp(level + 0.1 * normal(random)),
+                                   .time_s = 100,
+                                   .cost_j = 1000};
+    }
+}
+
+/* The interval is that of what is wanted now, and covers it as often. */
+static void test_coverage_after_a_change(void **state)
+{
+    static struct job_row made[CHANGED_RUNS];
+    struct job_machine machine = {.highest_limit_w = 200};
+    struct job_history history = {.definition = {.default_batch_size = 32},
+                                  .machines = &machine,
+                                  .machine_count = 1,
+                                  .rows = made,
+                                  .count = CHANGED_RUNS,
+                                  .wanted_us = 1,
+                                  .wanted_from = CHANGED_AT + 1};
+    size_t covered = 0, claimed = 0;
+    uint64_t random = 7;
+
+    (void)state;
+    for (int i = 0; i < REPETITIONS; i++) {
+        struct job_savings savings;
+
+        make_rows(made, &random, 0.3, 0.0);
+        assert_int_equal(job_savings_of(&history, 0, &savings, NULL), 0);
+        assert_true(savings.known && savings.interleaved);
+        assert_int_equal(savings.outdated, CHANGED_AT - CHANGED_AT / CHANGED_CONTROL - 1);
+        covered += savings.energy.low <= 0.0 && savings.energy.high >= 0.0;
+        claimed += savings.energy.low > 0.0;
+    }
+    print_message("# %-26s covers %.1f %%, claims %.1f %%\n", "changed half way",
+                  100.0 * (double)covered / REPETITIONS, 100.0 * (double)claimed / REPETITIONS);
+    assert_true(covered >= 0.93 * REPETITIONS && covered <= 0.97 * REPETITIONS);
+    assert_true(claimed <= 0.05 * REPETITIONS);
+}
+
 /* Below three of either nothing is known, and nothing is zero. */
 static void test_too_few(void **state)
 {
@@ -155,9 +208,8 @@ static void test_student(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_coverage),
-        cmocka_unit_test(test_too_few),
-        cmocka_unit_test(test_scale),
+        cmocka_unit_test(test_coverage), cmocka_unit_test(test_coverage_after_a_change),
+        cmocka_unit_test(test_too_few),  cmocka_unit_test(test_scale),
         cmocka_unit_test(test_student),
     };
 

@@ -43,6 +43,7 @@ static const struct table_column columns[] = {
     {"searching_recurrences", "searching", TABLE_INTEGER, 0},
     {"exploration_energy_j", "exploration (J)", TABLE_REAL, 0},
     {"paid_off_since_recurrence", "paid off since", TABLE_INTEGER, 0},
+    {"outdated_runs", "outdated runs", TABLE_INTEGER, 0},
 };
 
 static const char not_known[] =
@@ -92,6 +93,7 @@ static void add_searching(struct table *table, const struct job_savings *savings
         table_add_integer(table, (int64_t)savings->paid_off_at);
     else
         table_add_unavailable(table, NULL, savings->known ? "it has not paid off yet" : not_known);
+    table_add_integer(table, (int64_t)savings->outdated);
 }
 
 struct showing {
@@ -100,8 +102,11 @@ struct showing {
     struct job_savings *savings; /* as the machines */
 };
 
-static void add_members(struct table *table, const struct job_shown *shown)
+/* `wanted_us`: since when, 0 for as defined. */
+static void add_members(struct table *table, const struct job_shown *shown, int64_t wanted_us)
 {
+    char date[JOB_DATE_MAX];
+
     table_member(table, "job", json_string(shown->definition.name));
     table_member(table, "recurrences", json_integer((json_int_t)shown->recurrences));
     table_member(table, "trials", json_integer((json_int_t)shown->trials));
@@ -110,6 +115,10 @@ static void add_members(struct table *table, const struct job_shown *shown)
     table_member(table, "definition", definition_to_json(&shown->definition));
     table_member(table, "objective", objective_to_json(&shown->objective));
     table_member(table, "control_every", json_integer(shown->control_every));
+    if (wanted_us == 0)
+        table_member(table, "wanted_since", json_null());
+    else
+        table_member(table, "wanted_since", json_string(job_view_date(wanted_us, date)));
     if (shown->pin_batch_size == 0)
         table_member(table, "pin", json_null());
     else
@@ -147,7 +156,7 @@ static int emit_rows(const struct cli_call *call, const struct showing *showing,
         add_saving(table, &savings->cost);
         add_searching(table, savings);
     }
-    add_members(table, &showing->shown);
+    add_members(table, &showing->shown, showing->view.history.wanted_us);
     code = cli_emit_table(call, table, out_error);
     table_free(table);
     return code;

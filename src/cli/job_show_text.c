@@ -69,6 +69,20 @@ static void put_change(struct buffer *text, const struct saving *saving, const c
                   saving->saving < 0.0 ? "more" : "less", what, fmin(one, other), fmax(one, other));
 }
 
+/* Since when the saving is counted, where that is not from the beginning. */
+static void put_outdated(struct buffer *text, const struct job_history *history,
+                         const struct job_savings *savings)
+{
+    char date[JOB_DATE_MAX];
+
+    if (savings->outdated > 0)
+        buffer_printf(text,
+                      "  Since %s another choice is wanted; %zu recurrence%s chosen before that %s not "
+                      "counted as saving.\n",
+                      job_view_date(history->wanted_us, date), savings->outdated,
+                      savings->outdated == 1 ? "" : "s", savings->outdated == 1 ? "is" : "are");
+}
+
 static void put_saving(struct buffer *text, const struct job_savings *savings)
 {
     if (!savings->known) {
@@ -142,6 +156,7 @@ void job_show_text(const struct job_shown *shown, const struct job_history *hist
         buffer_printf(text, "\nHardware %zu: %s, %" PRIu64 " trial%s\n", i + 1,
                       job_view_hardware(&history->machines[i], hardware), trials, trials == 1 ? "" : "s");
         put_baseline(text, &savings[i].baseline);
+        put_outdated(text, history, &savings[i]);
         put_saving(text, &savings[i]);
         put_searching(text, &savings[i]);
     }

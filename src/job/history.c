@@ -36,13 +36,34 @@ static int read_defined(struct reading *reading, struct members *members, struct
     return 0;
 }
 
-static void read_set(struct reading *reading, struct members *members)
+static bool same_objective(const struct fly_objective *one, const struct fly_objective *other)
 {
+    return one->kind == other->kind && objective_eta(one) == objective_eta(other) &&
+           one->max_slowdown == other->max_slowdown;
+}
+
+/* What is set as it was is no change. */
+static void read_set(struct reading *reading, struct members *members, int64_t time_us)
+{
+    struct job_history *history = reading->history;
     struct job_setting setting;
+    bool changed;
 
     record_read_setting(members, &setting);
+    changed = setting.set_objective && !same_objective(&setting.objective, &history->objective);
     if (setting.set_objective)
-        reading->history->objective = setting.objective;
+        history->objective = setting.objective;
+    if (setting.set_pin) {
+        changed |= setting.pin_batch_size != history->pin_batch_size ||
+                   (setting.pin_batch_size > 0 && setting.pin_limit_w != history->pin_limit_w &&
+                    !(isnan(setting.pin_limit_w) && isnan(history->pin_limit_w)));
+        history->pin_batch_size = setting.pin_batch_size;
+        history->pin_limit_w = setting.pin_limit_w;
+    }
+    if (changed) {
+        history->wanted_us = time_us;
+        history->wanted_from = reading->count + 1;
+    }
 }
 
 /* The first trial on its hardware describes it. */
@@ -110,7 +131,7 @@ static int read_event(void *context, const struct store_event *event, struct fly
     if (kind == RECORD_DEFINED)
         code = read_defined(reading, &members, out_error);
     else if (kind == RECORD_SET)
-        read_set(reading, &members);
+        read_set(reading, &members, event->time_us);
     else if (kind == RECORD_PROPOSED)
         code = read_machine(reading, &members, out_error);
     json_decref(body);
@@ -197,8 +218,8 @@ int job_history_read(const struct jobs *jobs, const char *job, struct arena *are
                      struct job_history *out_history, struct fly_error *out_error)
 {
     static const struct store_query everything = {0};
-    struct job_history history = {.machines =
-                                      arena_alloc(arena, JOB_HARDWARE_MAX, sizeof history.machines[0])};
+    struct job_history history = {
+        .pin_limit_w = NAN, .machines = arena_alloc(arena, JOB_HARDWARE_MAX, sizeof history.machines[0])};
     struct reading reading = {.arena = arena, .history = &history};
     int code = 0;
 

@@ -54,6 +54,10 @@ struct job_row {
 struct job_history {
     struct job_definition definition;
     struct fly_objective objective; /* that holds now */
+    uint32_t pin_batch_size;        /* 0: none */
+    double pin_limit_w;             /* NAN: the profile's best */
+    int64_t wanted_us;              /* when another objective or pin was set last; 0: never */
+    uint64_t wanted_from;           /* trials from this number on were chosen by what holds now */
     struct job_machine *machines;
     size_t machine_count;
     struct job_row *rows; /* in the order of trials */

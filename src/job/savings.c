@@ -115,7 +115,8 @@ struct submission {
     bool running; /* or elsewhere */
     bool reached;
     bool searched;
-    bool plain; /* of trials at the default and the highest limit alone */
+    bool plain;    /* of trials at the default and the highest limit alone */
+    bool outdated; /* a trial of it was chosen for what is not wanted any more */
     double energy_j, time_s, cost_j, metric;
     int64_t ended_us;
 };
@@ -138,6 +139,7 @@ static void add_row(struct submission *submission, const struct job_history *his
     submission->reached |= !row->running && row->outcome == TRIAL_REACHED;
     submission->searched |= row->reason == REASON_EXPLORE || row->profiled;
     submission->plain &= is_plain(history, row);
+    submission->outdated |= row->trial < history->wanted_from;
     submission->energy_j += row->energy_j;
     submission->time_s += row->time_s;
     submission->cost_j += row->cost_j;
@@ -145,9 +147,18 @@ static void add_row(struct submission *submission, const struct job_history *his
     submission->ended_us = row->ended_us;
 }
 
+/* Whether it is a run of what was chosen, for what is wanted now or was then. */
+static bool is_tuned(const struct submission *submission)
+{
+    return !submission->plain && !submission->searched;
+}
+
+/* What is outdated keeps its place among the samples and says no more than a search does. */
 static enum saving_kind kind_of(const struct submission *submission)
 {
-    return submission->plain ? SAVING_BASELINE : submission->searched ? SAVING_SEARCHING : SAVING_TUNED;
+    if (submission->plain)
+        return SAVING_BASELINE;
+    return is_tuned(submission) && !submission->outdated ? SAVING_TUNED : SAVING_SEARCHING;
 }
 
 static bool counts(const struct submission *submission)
@@ -232,6 +243,8 @@ static void sum_up(const struct submission *submissions, size_t count, struct sa
             group_add(&savings->baseline, &baseline, submission);
         else if (kind_of(submission) == SAVING_TUNED)
             group_add(&savings->tuned, &tuned, submission);
+        else if (is_tuned(submission))
+            savings->outdated++;
         else
             savings->searching++, searching_j += submission->energy_j;
     }

@@ -12,7 +12,9 @@
  * A recurrence is one figure: the sum over its tries. Three kinds are told apart: those
  * of the baseline; those that searched (a batch size was explored, or a power profile
  * measured); and those that were tuned, which are all others that reached the target.
- * What was chosen for being cheap is thus judged by runs after it was chosen.
+ * What was chosen for being cheap is thus judged by runs after it was chosen. Tuned
+ * runs from before another objective or pin was set were chosen for something else, and
+ * do not count (`outdated`); runs of the baseline do.
  *
  * The saving is one less the ratio of the geometric means, tuned to baseline, with a
  * 95 % interval by Student's distribution over logarithms. Where tuned runs stand
@@ -42,6 +44,7 @@ struct saving_group {
 struct job_savings {
     struct saving_group baseline, tuned;
     size_t searching; /* recurrences that searched */
+    size_t outdated;  /* recurrences that were tuned for what is not wanted any more */
     bool known;       /* JOB_SAMPLES_MIN of both */
     bool interleaved;
     struct saving energy;
