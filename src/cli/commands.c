@@ -55,6 +55,7 @@ static const struct cli_command *const commands[] = {
     &cmd_job_export,
     &cmd_job_import,
     &cmd_serve,
+    &cmd_token,
     &cmd_sim_job,
     &cmd_sim_group,
     &cmd_sim_pareto,

@@ -3,6 +3,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <strings.h>
+#include <time.h>
+
 #include "base/number.h"
 #include "serve/server_private.h"
 #include "serve/target.h"
@@ -85,13 +88,49 @@ static bool is_no_web_page(struct visit *visit)
     return true;
 }
 
+/* What the client sent behind "Authorization: Bearer", or NULL. */
+static const char *find_bearer(const struct visit *visit)
+{
+    static const char scheme[] = "Bearer ";
+    const char *value = header(visit, MHD_HTTP_HEADER_AUTHORIZATION);
+
+    if (value == NULL || strncasecmp(value, scheme, sizeof scheme - 1) != 0)
+        return NULL;
+    value += sizeof scheme - 1;
+    return value + strspn(value, " ");
+}
+
+static bool has_token(struct visit *visit)
+{
+    const char *secret = find_bearer(visit);
+    struct fly_error error;
+    struct token token;
+    int code;
+
+    if (secret == NULL) {
+        visit->challenge = "Bearer";
+        return refuse(visit, 401, FLY_EPERM,
+                      "this service wants a token: 'Authorization: Bearer ...'; who runs it makes one with "
+                      "'flyball token'");
+    }
+    code = token_file_ask(&visit->door->server->tokens, secret, time(NULL), &token, &error);
+    if (code == FLY_EPERM)
+        visit->challenge = "Bearer error=\"invalid_token\"";
+    if (code < 0)
+        return refuse(visit, code == FLY_EPERM ? 401 : 503, code, error.text);
+    memcpy(visit->caller, token.name, sizeof visit->caller);
+    visit->task.request.scope = token.scope;
+    visit->task.request.caller_name = visit->caller;
+    return true;
+}
+
 static bool caller_may(struct visit *visit)
 {
-    if (!is_no_web_page(visit))
-        return false;
-    visit->task.request.scope = SERVE_MANAGE;
-    visit->task.request.caller_name = "";
-    return true;
+    if (!visit->door->server->with_tokens) {
+        visit->task.request.scope = SERVE_MANAGE;
+        return is_no_web_page(visit);
+    }
+    return strcmp(visit->task.request.path, "/healthz") == 0 || has_token(visit);
 }
 
 bool gate_lets_in(struct visit *visit)

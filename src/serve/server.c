@@ -30,9 +30,19 @@ static size_t leave_escaped(void *data, struct MHD_Connection *connection, char 
 static int start_daemon(struct door *door, struct fly_error *out_error)
 {
     const struct server_options *options = &door->server->options;
+    const struct certificate *certificate = &door->server->certificate;
+    const struct MHD_OptionItem tls[] = {
+        {MHD_OPTION_HTTPS_MEM_CERT, 0, certificate->chain.data},
+        {MHD_OPTION_HTTPS_MEM_KEY, 0, certificate->key.data},
+        {MHD_OPTION_HTTPS_PRIORITIES, 0, (void *)(uintptr_t) "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2"},
+        {MHD_OPTION_END, 0, NULL},
+    };
+    const struct MHD_OptionItem none[] = {{MHD_OPTION_END, 0, NULL}};
     unsigned flags =
         MHD_USE_EPOLL | MHD_USE_INTERNAL_POLLING_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG;
 
+    if (door->tls)
+        flags |= MHD_USE_TLS;
     door->daemon = MHD_start_daemon(
         flags, 0, NULL, NULL, server_on_request, door, MHD_OPTION_EXTERNAL_LOGGER, ignore_line, NULL,
         MHD_OPTION_LISTEN_SOCKET, door->listener.fd, MHD_OPTION_URI_LOG_CALLBACK, server_on_target, door,
@@ -40,10 +50,38 @@ static int start_daemon(struct door *door, struct fly_error *out_error)
         server_on_connection, door, MHD_OPTION_UNESCAPE_CALLBACK, leave_escaped, NULL,
         MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_BYTES, MHD_OPTION_CONNECTION_LIMIT,
         options->connections, MHD_OPTION_PER_IP_CONNECTION_LIMIT,
-        door->listener.bound.at.ss_family == AF_UNIX ? 0U : options->connections_per_ip, MHD_OPTION_END);
+        door->listener.bound.at.ss_family == AF_UNIX ? 0U : options->connections_per_ip, MHD_OPTION_ARRAY,
+        door->tls ? tls : none, MHD_OPTION_END);
     if (door->daemon == NULL)
         return error_set(out_error, FLY_EUNSUPPORTED, "cannot serve at '%s': %s", door->url, strerror(errno));
     door->listener.fd = -1; /* the daemon's now */
+    return 0;
+}
+
+/* Who can be let in at an address, and how. */
+static int check_address(const struct server_options *options, const struct listen_address *address,
+                         const char *text, struct fly_error *out_error)
+{
+    if (address->here)
+        return 0;
+    if (options->without_tokens)
+        return error_set(out_error, FLY_EUSAGE,
+                         "'%.100s' can be reached from other machines, and clients of the public batch-size "
+                         "server send no tokens; with --compat-zeus listen on 127.0.0.1, [::1] or unix:PATH",
+                         text);
+    if (options->tokens == NULL)
+        return error_set(
+            out_error, FLY_EUSAGE,
+            "'%.100s' can be reached from other machines, so that it takes tokens: make one with "
+            "'flyball token NAME --tokens FILE' and start with --tokens FILE, or listen on "
+            "127.0.0.1, [::1] or unix:PATH",
+            text);
+    if (options->certificate == NULL && !options->insecure_plain_http)
+        return error_set(
+            out_error, FLY_EUSAGE,
+            "at '%.100s' tokens would cross the network in the clear: give --tls-certificate and "
+            "--tls-key, or --insecure-plain-http where something in front of it does TLS",
+            text);
     return 0;
 }
 
@@ -56,13 +94,19 @@ static int open_door(struct server *server, const char *text, struct fly_error *
     int code = listen_address_parse(text, &address, out_error);
 
     if (code == 0)
+        code = check_address(&server->options, &address, text, out_error);
+    if (code == 0)
         code = listener_open(&address, server->options.socket_group, &door->listener, out_error);
     if (code < 0)
         return code;
     door->server = server;
     server->door_count++;
     local = address.at.ss_family == AF_UNIX;
-    snprintf(door->url, sizeof door->url, "%s%s", local ? "" : "http://",
+    door->tls = !local && server->options.certificate != NULL;
+    snprintf(door->url, sizeof door->url, "%s%s",
+             local       ? ""
+             : door->tls ? "https://"
+                         : "http://",
              listen_address_show(&door->listener.bound, shown));
     return 0;
 }
@@ -93,7 +137,32 @@ static void server_free(struct server *server)
 {
     close_doors(server);
     connections_deinit(&server->connections);
+    certificate_deinit(&server->certificate);
+    if (server->with_tokens)
+        token_file_close(&server->tokens);
     free(server);
+}
+
+static int open_gate(struct server *server, struct fly_error *out_error)
+{
+    const struct server_options *options = &server->options;
+    int code = 0;
+
+    if ((options->certificate != NULL) != (options->key != NULL))
+        return error_set(out_error, FLY_EUSAGE, "TLS takes both --tls-certificate and --tls-key");
+    if (options->tokens != NULL && options->without_tokens)
+        return error_set(out_error, FLY_EUSAGE,
+                         "clients of the public batch-size server send no tokens; give --compat-zeus or "
+                         "--tokens, and start a second service on the same store for the other");
+    if (options->tokens != NULL) {
+        code = token_file_open(&server->tokens, options->tokens, out_error);
+        server->with_tokens = code == 0;
+    }
+    if (code == 0 && options->certificate != NULL)
+        code = certificate_read(options->certificate, options->key, &server->certificate, out_error);
+    if (code == 0)
+        code = open_doors(server, out_error);
+    return code;
 }
 
 int server_open(const struct server_options *options, struct server **out_server,
@@ -113,7 +182,7 @@ int server_open(const struct server_options *options, struct server **out_server
                                                   : STORE_WAIT_DEFAULT_S,
                                     .count = options->workers,
                                     .families = options->families};
-    code = open_doors(server, out_error);
+    code = open_gate(server, out_error);
     if (code == 0)
         code = workers_start(&server->workers, &work, out_warning, out_error);
     if (code < 0) {

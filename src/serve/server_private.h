@@ -5,10 +5,12 @@
 #include <microhttpd.h>
 #include <stdatomic.h>
 
+#include "serve/certificate.h"
 #include "serve/connections.h"
 #include "serve/listener.h"
 #include "serve/server.h"
 #include "serve/task.h"
+#include "serve/token_file.h"
 #include "serve/workers.h"
 
 enum { SERVER_URL_MAX = LISTEN_TEXT_MAX + 16, SERVER_TARGET_MAX = 8192, SERVER_HEADERS_MAX = 16384 };
@@ -18,6 +20,7 @@ struct door {
     struct server *server;
     struct listener listener;
     struct MHD_Daemon *daemon; /* owned */
+    bool tls;
     char url[SERVER_URL_MAX];
 };
 
@@ -26,6 +29,9 @@ struct server {
     struct door doors[SERVER_ADDRESSES_MAX];
     size_t door_count;
     struct workers workers;
+    struct certificate certificate;
+    struct token_file tokens;
+    bool with_tokens;
     struct connections connections;
     atomic_uint under_way;    /* requests whose head was read and whose answer is not written */
     atomic_size_t body_bytes; /* that those may hold */
@@ -51,8 +57,9 @@ struct visit {
     char *target; /* owned; the request's texts stand in it */
     struct buffer body;
     size_t body_length; /* as announced */
-    bool counted;
     struct mono_time began;
+    char caller[TOKEN_NAME_MAX]; /* whose token it is */
+    const char *challenge;       /* with 401; static */
 };
 
 /*
