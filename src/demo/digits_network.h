@@ -18,24 +18,29 @@
  * Parallelizing Convolutional Neural Networks", 2014). Of the 1,797 images, 1,437
  * are trained on and 360 held out; all trainings under one key share the split.
  *
- * The same (seed, batch size, epochs) gives the same bits on every machine: sums
- * run in a fixed order, in single precision without contraction, and exp is
- * base/portable_math.h.
+ * The same (seed, batch size, epochs) gives the same bits on every machine: sums run in
+ * a fixed order, in single precision without contraction, and exp is this module's own.
+ *
+ *     digits_begin(&training, &seed, batch_size);
+ *     do {
+ *         digits_epoch(&training);
+ *         while (digits_step(&training))
+ *             ;
+ *     } while (digits_evaluate(&training) < target);
  */
 enum {
     DIGITS_HIDDEN = 32,
-    DIGITS_OUTPUTS = 12, /* ten classes and padding, so that loops divide by four */
     DIGITS_TRAINED = 1437,
     DIGITS_HELD_OUT = DIGITS_COUNT - DIGITS_TRAINED,
     DIGITS_BATCH_MAX = 1024,
 };
 
-/* Weights and biases, and as well their gradient. */
+/* Weights and biases, and as well their gradient; all of it single precision. */
 struct digits_weights {
-    float hidden[DIGITS_PIXELS][DIGITS_HIDDEN];
+    _Alignas(16) float hidden[DIGITS_PIXELS][DIGITS_HIDDEN];
     float hidden_bias[DIGITS_HIDDEN];
-    float output[DIGITS_HIDDEN][DIGITS_OUTPUTS];
-    float output_bias[DIGITS_OUTPUTS];
+    float output[DIGITS_CLASSES][DIGITS_HIDDEN];
+    float output_bias[DIGITS_CLASSES + 2]; /* and padding, so that loops divide by four */
 };
 
 /* Where a training takes its luck from: the key has the split, with the index first weights and order. */
@@ -44,9 +49,30 @@ struct digits_seed {
     uint64_t index; /* of the training under that key */
 };
 
+/* A training under way. No pointers: a copy is another training that goes on the same way. */
+struct digits_training {
+    struct digits_weights weights;
+    struct philox order;
+    uint16_t images[DIGITS_COUNT]; /* those to train on, in this epoch's order, then those held out */
+    uint32_t batch_size;
+    uint32_t next; /* image to train on in this epoch */
+};
+
+/* First weights, and the split of the data. A batch has 1 .. DIGITS_BATCH_MAX images. */
+void digits_begin(struct digits_training *training, const struct digits_seed *seed, uint32_t batch_size);
+
+/* Puts the images in another order, for a pass over them. */
+void digits_epoch(struct digits_training *training);
+
+/* Trains on the next batch of the pass, the last of which may be smaller; false when there is none left. */
+bool digits_step(struct digits_training *training);
+
+/* How many of the held-out images the network reads rightly, of DIGITS_HELD_OUT. */
+uint32_t digits_evaluate(const struct digits_training *training);
+
 struct digits_plan {
     struct digits_seed seed;
-    uint32_t batch_size; /* 1 .. DIGITS_BATCH_MAX */
+    uint32_t batch_size;
     uint32_t max_epochs; /* >= 1 */
     uint32_t target;     /* held-out images to read rightly: the training ends when it does */
 };
@@ -54,10 +80,10 @@ struct digits_plan {
 struct digits_result {
     bool reached;
     uint32_t epochs;  /* trained: to the target, or max_epochs */
-    uint32_t correct; /* held-out images that the network reads rightly in the end, of DIGITS_HELD_OUT */
+    uint32_t correct; /* held-out images that the network reads rightly in the end */
 };
 
-/* Trains a network. Pure; thread-safe; takes some 30 KiB of stack. */
+/* Trains a network. All of these are pure and thread-safe; takes some 40 KiB of stack. */
 struct digits_result digits_train(const struct digits_plan *plan);
 
 /* The parts, for tests. */
