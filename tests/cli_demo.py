@@ -8,6 +8,7 @@ test_demo and test_digits run its parts there.
 """
 import collections
 import csv
+import functools
 import json
 import math
 import os
@@ -21,7 +22,6 @@ import tap
 
 FLYBALL = pathlib.Path(sys.argv[1]).resolve()
 QUICK = os.environ.get("FLYBALL_TEST_QUICK") == "1"
-RECURRENCES = 40
 ENVIRONMENT = {name: value for name, value in os.environ.items() if not name.startswith("FLYBALL_")}
 COLUMNS = ("gpu,dataset,policy,seed,recurrence,try,batch_size,power_limit_w,reached,energy_j,time_s,cost_j,"
            "epochs,accuracy,role").split(",")
@@ -37,16 +37,14 @@ class Demo:
     def __init__(self, *arguments):
         with tempfile.TemporaryDirectory() as name:
             home = pathlib.Path(name)
-            command = [FLYBALL, "demo", f"--recurrences={RECURRENCES}", *arguments]
-            text = tap.run([*command, "--threads=1"], cwd=home, env=ENVIRONMENT, timeout=250)
-            tap.equal((text.returncode, text.stderr), (0, ""))
-            self.files = {path.name: path.read_bytes() for path in sorted((home / "flyball-demo").iterdir())}
-            tap.equal(sorted(path.name for path in home.iterdir()), ["flyball-demo"], "nothing else was written")
-            document = tap.run([*command, "--threads=3", "--format=json"], cwd=home, env=ENVIRONMENT, timeout=250)
-            tap.equal((document.returncode, document.stderr), (0, ""))
-            again = {path.name: path.read_bytes() for path in sorted((home / "flyball-demo").iterdir())}
-            tap.equal(again == self.files, True, "a second run gives the same bytes, on any number of threads")
-        self.text, self.document = text.stdout, json.loads(document.stdout)
+            document, self.files = self.run(home, "--threads=3", "--format=json", *arguments)
+            self.document, self.text = json.loads(document), None
+            self.log = {job: json.loads(tap.run([FLYBALL, "job", "history", job, "--store", "flyball-demo/store.sqlite",
+                                                 "--format=json"], cwd=home, env=ENVIRONMENT).stdout)["rows"]
+                        for job in JOBS}
+            if arguments in TEXTS:
+                self.text, again = self.run(home, "--threads=1", *arguments)
+                tap.equal(again == self.files, True, "a second run gives the same bytes, on any number of threads")
         rows = list(csv.reader(self.files["tries.csv"].decode().splitlines()))
         tap.equal(rows[0], COLUMNS)
         self.tries = collections.defaultdict(list)
@@ -55,6 +53,18 @@ class Demo:
             for name in COLUMNS[3:14]:
                 at[name] = float(at[name])
             self.tries[at["dataset"], at["role"]].append(at)
+
+
+    @staticmethod
+    def run(home, *arguments):
+        """What it prints, and the files that it leaves, but for the log, which has dates."""
+        result = tap.run([FLYBALL, "demo", *arguments], cwd=home, env=ENVIRONMENT, timeout=250)
+        tap.equal((result.returncode, result.stderr), (0, ""))
+        tap.equal([path.name for path in home.iterdir()], ["flyball-demo"], "nothing else was written")
+        files = {path.name: path.read_bytes() for path in sorted((home / "flyball-demo").iterdir())}
+        tap.equal(list(files), ["pareto.svg", "store.sqlite", "tries.csv"])
+        del files["store.sqlite"]
+        return result.stdout, files
 
 
 _demos = {}
@@ -70,6 +80,7 @@ def demo(*arguments):
 # -- The calculations of docs/demo.md --
 
 
+@functools.cache
 def student(degrees):
     """The 97.5 % quantile of Student's t, by bisection of its integrated density."""
     scale = math.exp(math.lgamma((degrees + 1) / 2) - math.lgamma(degrees / 2)) / math.sqrt(degrees * math.pi)
@@ -172,7 +183,8 @@ def close(found, expected):
 # -- The report against them --
 
 
-RUNS = ((), ("--seed=2", "--policy=grid"), ("--policy=default",))
+RUNS = ((), ("--seed=2", "--policy=grid", "--recurrences=20"), ("--policy=default", "--recurrences=12"))
+TEXTS = RUNS[0], RUNS[2]
 
 
 def test_json_figures_follow_from_tries():
@@ -214,7 +226,7 @@ def figure_line(run, job, measure, span):
 
 
 def test_text_figures_follow_from_tries():
-    for arguments in RUNS:
+    for arguments in TEXTS:
         run = demo(*arguments)
         parts = re.split(r"\n +Job ", run.text)
         tap.equal(len(parts), 3)
@@ -227,11 +239,11 @@ def test_text_figures_follow_from_tries():
 
 
 def test_text_findings_follow_from_tries():
-    for arguments in RUNS:
+    for arguments in TEXTS:
         run = demo(*arguments)
         for job, part in zip(JOBS, re.split(r"\n +Job ", run.text)[1:]):
             expected = expected_job(run, job)
-            tap.contains(part, f"{expected['completed_recurrences']} of {RECURRENCES} recurrences reached 95.0 %, in "
+            tap.contains(part, f"{expected['completed_recurrences']} of {run.document['settings']['recurrences']} recurrences reached 95.0 %, in "
                                f"{expected['tries']} tries")
             tap.contains(part, "now batch {chosen_batch_size}, {chosen_power_limit_w:g} W   (default batch "
                                "{default_batch_size}, {default_power_limit_w:g} W)".format(**expected))
@@ -249,14 +261,14 @@ def test_text_findings_follow_from_tries():
 def test_every_line_says_what_is_real():
     for line in demo().text.splitlines():
         if line and not line.startswith(("REAL  ", "EMUL  ", "BOTH  ")):
-            tap.equal(bool(re.match(r" {6}(Job |per recurrence|No saving of cost|Recompute: )", line)), True, line)
+            tap.equal(bool(re.match(r" {6}(Job |per recurrence|No saving of cost|Recompute: |The log: )", line)), True, line)
 
 
 # -- What is claimed --
 
 
 def test_default_policy_claims_nothing():
-    run = demo("--policy=default")
+    run = demo(*RUNS[2])
     tap.equal([job["claimed"] for job in run.document["jobs"]], [False, False])
     for row in run.document["rows"]:
         tap.equal((row["change_percent"], row["change_low_percent"], row["change_high_percent"], row["claimed"]),
@@ -278,6 +290,20 @@ def test_second_default_is_the_best_choice():
 
 
 # -- The tries are what docs/demo.md says --
+
+
+def test_tries_stand_in_the_log():
+    """What the sessions reported is what the table says."""
+    for arguments in RUNS:
+        run = demo(*arguments)
+        for job in JOBS:
+            tries, log = run.tries[job, "chosen"], run.log[job]
+            tap.equal(len(log), len(tries))
+            for at, row in zip(tries, log):
+                tap.equal((row["recurrence"], row["batch_size"], row["epochs"], row["outcome"] == "reached"),
+                          (at["recurrence"], at["batch_size"], at["epochs"], at["reached"] == 1))
+                tap.equal([close(*pair) for pair in ((row["energy_j"], at["energy_j"]), (row["time_s"], at["time_s"]))],
+                          [True] * 2, f"{arguments} {job}: {row}, {at}")
 
 
 def test_tries_are_trainings():
@@ -307,7 +333,7 @@ def test_energy_and_time_follow_the_model():
 
 
 def test_policies_share_their_luck():
-    run = demo("--seed=2", "--policy=grid")
+    run = demo(*RUNS[1])
     for job in JOBS:
         base = {(at["recurrence"], at["batch_size"]): at for at in run.tries[job, "baseline"]}
         first = {at["recurrence"]: at for at in reversed(run.tries[job, "chosen"])}
@@ -334,15 +360,22 @@ def test_refusals():
             tap.equal((result.returncode, result.stdout), (status, ""), result.stderr)
 
 
-def test_one_recurrence_has_no_interval():
+def test_one_recurrence_in_a_store_of_ones_own():
+    """It has no interval; its log goes where it is told to, and is not gone on with."""
     with tempfile.TemporaryDirectory() as name:
-        result = tap.run([FLYBALL, "demo", "--recurrences=1", "--format=json"], cwd=name, env=ENVIRONMENT)
-        tap.equal(result.returncode, 0, result.stderr)
-        for row in json.loads(result.stdout)["rows"]:
+        command = [FLYBALL, "demo", "--recurrences=1", "--format=json", "--store=own.sqlite"]
+        first, second = (tap.run(command, cwd=name, env=ENVIRONMENT) for _ in range(2))
+        tap.equal((first.returncode, first.stderr), (0, ""))
+        for row in json.loads(first.stdout)["rows"]:
             tap.equal((row["change_low_percent"], row["claimed"]), (None, "no"))
             tap.contains(row["change_low_percent_unavailable"], "one recurrence")
         mode = stat.S_IMODE((pathlib.Path(name) / "flyball-demo" / "tries.csv").stat().st_mode)
         tap.equal(mode & 0o133, 0, "a plain file")
+        tap.equal((second.returncode, second.stdout), (65, ""))
+        tap.contains(second.stderr, "has a job 'digits' already")
+        found = tap.run([FLYBALL, "job", "list", "--store=own.sqlite", "--format=json"], cwd=name, env=ENVIRONMENT)
+        tap.equal([(row["job"], row["recurrences"]) for row in json.loads(found.stdout)["rows"]],
+                  [(job, 1) for job in ("digits", "digits-default", "digits-tuned", "digits-tuned-default")])
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 #include "cli/demo_report.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "base/error.h"
 
@@ -277,6 +278,8 @@ static int emit_text(const struct cli_call *call, const struct demo_report *repo
         put_job(&text, report, i);
     buffer_printf(&text, "\n      Recompute: %s   Picture: %s   More: docs/demo.md\n", report->tries_path,
                   report->picture_path);
+    if (strstr(report->store, "://") == NULL) /* an address may hold a password */
+        buffer_printf(&text, "      The log: flyball job why digits --store %s\n", report->store);
     code = text.error < 0 ? error_no_memory(out_error) : cli_emit_text(call, text.data, out_error);
     buffer_deinit(&text);
     return code;

@@ -11,6 +11,7 @@ struct demo_report {
     const struct demo *demo;
     const struct findings *findings; /* one for every job */
     const char *policy;
+    const char *store;
     const char *tries_path;
     const char *picture_path;
 };

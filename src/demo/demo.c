@@ -6,10 +6,13 @@
 
 #include <flyball/cost.h>
 
+#include "demo/demo_history.h"
 #include "sim/crew.h"
-#include "sim/recurring.h"
 
 enum { MEMORY_MAX = 1 << 20, RUNS_PER_JOB = 2 };
+
+/* The check's luck is its own: the jobs' begins with their number. */
+static const uint64_t CHECK_LUCK = (uint64_t)DEMO_JOBS << 32;
 
 const double demo_eta = 0.5;
 const double demo_beta = 3.0;
@@ -28,123 +31,39 @@ static const struct {
     {"digits-tuned", {.sample_s = 2.5e-3, .step_s = 40e-3, .half_busy_batch = 8.0, .clock_share = 1.0}},
 };
 
-/* One policy at work on one job. */
-struct history {
-    struct demo *demo;
-    struct demo_job *job;
-    struct demo_run *run;
-    const struct batch_policy *policy;
-    struct digits_result last; /* training */
-    int code;                  /* what kept it from running at all */
-    struct fly_error error;
-};
-
 static void advance(const struct demo *demo)
 {
     if (demo->plan.advance != NULL)
         demo->plan.advance(demo->plan.progress_context);
 }
 
-/*
- * One training; all share the split of the data. `kind` is the number of the job,
- * or DEMO_JOBS for the check, so that the check's luck is its own.
- */
-static struct digits_result train(uint32_t seed, size_t kind, uint64_t index, uint32_t batch_size,
-                                  uint32_t max_epochs)
-{
-    return digits_train(
-        &(struct digits_plan){.seed = {philox_key(seed, "digits"), (uint64_t)kind << 32 | index},
-                              .batch_size = batch_size,
-                              .max_epochs = max_epochs,
-                              .target = DEMO_TARGET});
-}
-
-/* The world of a job: its luck depends on recurrence and try, so policies share it. */
-static double train_in_world(void *context, const struct training_order *order)
-{
-    struct history *history = context;
-    const struct job_spec *spec = &history->job->workload.spec;
-
-    history->last = train(history->demo->plan.seed, (size_t)(history->job - history->demo->jobs),
-                          order->recurrence * RECURRING_TRIES_MAX + order->try_number,
-                          spec->batches[order->batch].size, order->epoch_cap);
-    return history->last.reached ? (double)history->last.epochs : NAN;
-}
-
-static void note_try(void *context, const struct try_record *record)
-{
-    struct history *history = context;
-
-    history->run->tries[history->run->count++] = (struct demo_try){
-        .recurrence = record->recurrence,
-        .number = record->number,
-        .batch_size = record->batch_size,
-        .power_limit_w = record->power_limit_w,
-        .reached = record->reached,
-        .energy_j = record->energy_j,
-        .time_s = record->time_s,
-        .cost_j = record->cost_j,
-        .epochs = history->last.epochs,
-        .correct = history->last.correct,
-    };
-}
-
-static void run_history(struct history *history)
-{
-    const struct demo_plan *plan = &history->demo->plan;
-    const struct policy_parameters parameters = {
-        .beta = demo_beta, .seed = plan->seed, .generator = GENERATOR_PHILOX};
-    const struct training_world world = {train_in_world, history};
-    struct demo_run *run = history->run;
-    struct recurring job;
-
-    history->code =
-        recurring_init(&job, &history->job->workload, history->policy, &parameters, &history->error);
-    if (history->code < 0)
-        return;
-    job.environment.world = &world;
-    job.observer = note_try;
-    job.observer_context = history;
-    while (run->completed < plan->recurrences && run->ended == 0) {
-        struct recurrence recurrence;
-
-        run->ended = recurring_run(&job, &recurrence, &run->end);
-        run->completed += run->ended == 0;
-        advance(history->demo);
-    }
-    if (run->ended < 0 && run->ended != FLY_EEXHAUSTED) {
-        history->code = run->ended;
-        history->error = run->end;
-    }
-    recurring_deinit(&job);
-}
-
-/* The pieces of work: the histories of one job, then the trainings of the check, if any. */
+/* The pieces of work: a job's history, then the trainings of the check, if any. */
 struct shift {
     struct demo *demo;
-    struct history histories[RUNS_PER_JOB];
+    struct demo_job *job;
 };
 
-/* The first units are histories, the rest trainings for the check. */
+static bool goes_on(void *unit)
+{
+    return !crew_given_up(unit);
+}
+
 static int run_unit(void *context, struct crew_unit *unit, struct fly_error *out_error)
 {
-    struct shift *shift = context;
+    const struct shift *shift = context;
     struct demo *demo = shift->demo;
-    size_t check = unit->number - RUNS_PER_JOB;
+    size_t check = unit->number - 1, batch, seed;
 
-    if (unit->number < RUNS_PER_JOB) {
-        struct history *history = &shift->histories[unit->number];
-
-        run_history(history);
-        if (history->code < 0 && out_error != NULL)
-            *out_error = history->error;
-        return history->code;
-    }
+    if (unit->number == 0)
+        return demo_history_run(demo, shift->job, goes_on, unit, out_error);
     /* The longest first, so that no thread is left with one. */
-    demo->trained[DEMO_BATCHES - 1 - check / DEMO_CHECK_SEEDS][check % DEMO_CHECK_SEEDS] =
-        train(demo->plan.seed, DEMO_JOBS, check % DEMO_CHECK_SEEDS,
-              demo->jobs[0].workload.spec.batches[DEMO_BATCHES - 1 - check / DEMO_CHECK_SEEDS].size,
-              DEMO_MAX_EPOCHS);
+    batch = DEMO_BATCHES - 1 - check / DEMO_CHECK_SEEDS;
+    seed = check % DEMO_CHECK_SEEDS;
+    demo->trained[batch][seed] =
+        digits_train(&(struct digits_plan){.seed = {philox_key(demo->plan.seed, "digits"), CHECK_LUCK | seed},
+                                           .batch_size = demo->jobs[0].workload.spec.batches[batch].size,
+                                           .max_epochs = DEMO_MAX_EPOCHS,
+                                           .target = DEMO_TARGET});
     advance(demo);
     return 0;
 }
@@ -161,10 +80,8 @@ static void tick(void *context, uint64_t done, uint64_t total)
 
 static int run_shift(struct demo *demo, struct demo_job *job, size_t checks, struct fly_error *out_error)
 {
-    struct shift shift = {.demo = demo,
-                          .histories = {{demo, job, &job->chosen, demo->plan.policy, {0}, 0, {0}},
-                                        {demo, job, &job->baseline, &batch_policy_default, {0}, 0, {0}}}};
-    const struct crew_plan crew = {.units = RUNS_PER_JOB + checks,
+    struct shift shift = {demo, job};
+    const struct crew_plan crew = {.units = 1 + checks,
                                    .threads = demo->plan.threads,
                                    .run = run_unit,
                                    .context = &shift,
@@ -229,7 +146,7 @@ static int open_workload(struct demo_job *job, struct fly_error *out_error)
 static int open_job(struct demo *demo, size_t number, struct fly_error *out_error)
 {
     struct demo_job *job = &demo->jobs[number];
-    size_t tries = (size_t)demo->plan.recurrences * RECURRING_TRIES_MAX;
+    size_t tries = (size_t)demo->plan.recurrences * DEMO_TRIES;
     int code;
 
     job->name = described[number].name;
@@ -328,6 +245,8 @@ int demo_run(const struct demo_plan *plan, struct demo *out_demo, struct fly_err
     *demo = (struct demo){.plan = *plan};
     for (size_t i = 0; i < DEMO_JOBS && code == 0; i++)
         code = open_job(demo, i, out_error);
+    if (code == 0)
+        code = demo_history_check(plan, demo->jobs, out_error);
     if (code == 0)
         code = run_shift(demo, &demo->jobs[0], (size_t)DEMO_BATCHES * DEMO_CHECK_SEEDS, out_error);
     if (code < 0)

@@ -9,7 +9,6 @@
 #include "base/error.h"
 #include "demo/digits_network.h"
 #include "model/gpu_model.h"
-#include "policy/batch_policy.h"
 #include "sim/workload.h"
 
 /*
@@ -27,7 +26,8 @@
  *                    its default is the best choice there is
  *
  * Each is run by the policy and by the default, with the same luck in the same
- * recurrence and try. Then every batch size is trained with DEMO_CHECK_SEEDS
+ * recurrence and try; every recurrence is a session over the store (demo_history.h), on
+ * a machine in virtual time (demo_machine.h). Then every batch size is trained with DEMO_CHECK_SEEDS
  * fresh seeds; since a power limit changes no arithmetic, these trainings price
  * every (batch size, limit). The results do not depend on the number of threads.
  */
@@ -79,8 +79,10 @@ struct demo_job {
 };
 
 struct demo_plan {
-    const struct batch_policy *policy;
-    uint64_t recurrences; /* 1 .. DEMO_RECURRENCES_MAX */
+    const char *policy;          /* by name, as a job has it */
+    const char *store;           /* address of the jobs' logs, which has none of their names yet */
+    const char *spool_directory; /* of the sessions */
+    uint64_t recurrences;        /* 1 .. DEMO_RECURRENCES_MAX */
     uint32_t seed;
     unsigned threads; /* 1 .. CREW_THREADS_MAX */
     /* Trainings are done; by any thread. Then, by the caller's, ten times a second. NULL: neither. */
@@ -106,8 +108,8 @@ const struct demo_try *demo_checks(const struct demo_job *job, size_t batch, siz
 double demo_check_cost_j(const struct demo_job *job, size_t batch, size_t limit);
 
 /*
- * Runs the demo. FLY_ENOMEM, or a policy's error other than the end of its job,
- * which is a result. Needs demo_free also after failure.
+ * Runs the demo. FLY_ENOMEM, FLY_ECONFLICT for a store that has its jobs, and what keeps
+ * sessions from it; a recurrence without a model is a result. Needs demo_free also after failure.
  */
 int demo_run(const struct demo_plan *plan, struct demo *out_demo, struct fly_error *out_error);
 
