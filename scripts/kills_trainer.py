@@ -152,8 +152,8 @@ def pairs(path):
     """[call, answer], the answer None where none came: what kills_log.py is told."""
     found = []
     for line in read_list(path):
-        if "asked" in line:
-            found.append([line["asked"], None])
+        if "asked" in line or "report" in line:
+            found.append([line.get("asked", line.get("report")), None])
         elif "answer" in line:
             found[-1][1] = line["answer"]
     return found

@@ -35,7 +35,8 @@ import kills_log  # noqa: E402
 import kills_trainer  # noqa: E402
 import pg_machine  # noqa: E402
 
-FLYBALL, BY_HAND = BUILD / "flyball", BUILD / "tests" / "job_by_hand"
+FLYBALL, BY_HAND, SESSION = BUILD / "flyball", BUILD / "tests" / "job_by_hand", BUILD / "tests" / "kills_session"
+EMULATOR = BUILD / "emulator" / "flyball-emulator"
 KINDS = ("sqlite", "postgres", "service", "services")
 ROUNDS_OF_A_WORLD = 5
 PATIENCE_S = 180
@@ -103,18 +104,17 @@ class Service:
 
 
 class Program:
-    """A trainer, in a process group with the client that it has, if any."""
+    """A training, in a process group with the client that it has, if any; `path` is its list."""
 
-    def __init__(self, path, settings, luck):
-        self.path, self.settings, self.luck = path, settings, luck
-        path.with_suffix(".json").write_text(json.dumps({**settings, "list": str(path)}))
+    def __init__(self, path, words, luck, environment=None):
+        self.path, self.words, self.luck, self.environment = path, words, luck, environment
         self.given_up = False
         self.start()
 
     def start(self):
         with open(self.path.with_suffix(".err"), "ab") as errors:
-            self.process = subprocess.Popen([sys.executable, ROOT / "scripts" / "kills_trainer.py", self.path.with_suffix(".json")],
-                                            stdout=errors, stderr=errors, start_new_session=True)
+            self.process = subprocess.Popen(self.words, stdout=errors, stderr=errors, start_new_session=True,
+                                            env=self.environment)
 
     def kill(self):
         if self.process.poll() is not None:
@@ -143,17 +143,30 @@ class Program:
             raise AssertionError(f"{self.path.name} ends with {status}: {self.path.with_suffix('.err').read_text()[-1500:]}")
 
 
+@contextlib.contextmanager
+def gpus(directory):
+    """What sessions need of the environment: an emulated GPU."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("FLYBALL_", "SLURM", "XDG_"))}
+    environment.update(FLYBALL_EMULATOR_STATE=f"{directory}/gpus", LD_LIBRARY_PATH=str(EMULATOR.parent))
+    subprocess.run([EMULATOR, "start", "--gpus", "1", "--model", "a100", "--sensor", "exact", "--counter-period-ms", "0",
+                    "--shared=yes"], env=environment, stdout=subprocess.DEVNULL, check=True)
+    try:
+        yield environment
+    finally:
+        subprocess.run([EMULATOR, "stop"], env=environment, stdout=subprocess.DEVNULL, check=True)
+
+
 # ---- a world ----
 
 class World:
     """A job, where it is kept, and all that was asked about it."""
 
-    def __init__(self, seed, number, kind, directory, database):
+    def __init__(self, seed, number, kind, directory, database, environment):
         self.luck = random.Random(f"{seed}/{number}")
         self.number, self.kind, self.directory = number, kind, directory
         self.job = f"job-{number}"
         self.database = database
-        self.programs, self.own = [], []
+        self.programs, self.sessions, self.own = [], [], []
         self.rounds = 0
         self.store = database.address() if kind in ("postgres", "services") else str(directory / "store.sqlite")
         self.services = [Service(directory, i, self.store, self.luck)
@@ -161,6 +174,8 @@ class World:
         self.seed = self.luck.randrange(1 << 31)
         self.definition = {"seed": self.luck.randrange(1000), "beta": self.luck.choice((1.5, 2.0, 4.0)), "max_epochs": 14,
                            "control_every": self.luck.choice((0, 0, 4))}
+        self.environment = {**environment, "XDG_STATE_HOME": str(directory / "state"),
+                            "FLYBALL_STORE": self.services[0].address if self.services else self.store}
 
     def way(self):
         """How a program asks: in C at the store or a service, or by HTTP."""
@@ -172,15 +187,37 @@ class World:
         return {"services": addresses}
 
     def begin_program(self):
-        name = f"p{self.number}-{len(self.programs)}"
-        settings = {"name": name, "seed": self.seed, "job": self.job, "definition": self.definition,
+        path = self.directory / f"p{self.number}-{len(self.programs)}"
+        settings = {"list": str(path), "name": path.name, "seed": self.seed, "job": self.job, "definition": self.definition,
                     "recurrences": self.luck.randint(1, 3), "tries": self.luck.choice((1, 2, 4)), **self.way()}
-        self.programs.append(Program(self.directory / name, settings, self.luck))
+        path.with_suffix(".json").write_text(json.dumps(settings))
+        words = [sys.executable, ROOT / "scripts" / "kills_trainer.py", path.with_suffix(".json")]
+        self.programs.append(Program(path, words, self.luck))
         return self.programs[-1]
+
+    def session_words(self, path, number):
+        definition = [self.definition[name] for name in ("seed", "beta", "max_epochs", "control_every")]
+        return [SESSION, path, self.job, *map(str, [number, *definition])]
+
+    def begin_session(self):
+        number = 100 * self.number + len(self.sessions)
+        path = self.directory / f"session-{number}"
+        self.sessions.append(Program(path, self.session_words(path, number), self.luck, self.environment))
+        return self.sessions[-1]
+
+    def deliver(self, counts):
+        """What sessions kept while the log was away: the next session hands it over."""
+        counts["kept"] += len(list(self.directory.glob("state/flyball/spool/*.calls")))
+        result = subprocess.run([*self.session_words(self.directory / "deliver", f"deliver-{self.rounds}"), "deliver"],
+                                env=self.environment, stderr=subprocess.PIPE, text=True, check=False, timeout=PATIENCE_S)
+        left = sorted(path.name for path in self.directory.glob("state/flyball/spool/*"))
+        if result.returncode != 0 or left:
+            raise AssertionError(f"the session that delivers ends with {result.returncode} {result.stderr}, {left} is left")
 
     def round(self, counts):
         self.rounds += 1
-        begun = [self.begin_program() for _ in range(self.luck.randint(1, 4))]
+        begun = [self.begin_program() for _ in range(self.luck.randint(1, 3))]
+        begun += [self.begin_session() for _ in range(self.luck.choice((0, 0, 1, 2)))]
         start = time.monotonic()
         for moment in sorted(self.luck.uniform(0.0, 0.6) for _ in range(self.luck.randint(1, 3))):
             time.sleep(max(0.0, start + moment - time.monotonic()))
@@ -188,6 +225,8 @@ class World:
         for program in begun:
             program.finish(start + PATIENCE_S)
         counts["given up"] += sum(program.given_up for program in begun)
+        if self.sessions:
+            self.deliver(counts)
         self.check(counts)
 
     def strike(self, begun, counts):
@@ -216,8 +255,9 @@ class World:
         counts["events"] += len(events)
         given_up = {event["body"]["submission"] for event in events if event["kind"] == "proposed"
                     and event["body"]["submission"].rsplit("-", 1)[0] in
-                    {program.settings["name"] for program in self.programs if program.given_up} | {"next"}}
-        faults = kills_log.faults(events, clients, given_up=given_up)
+                    {program.path.name for program in self.programs if program.given_up} | {"next"}}
+        sessions = [kills_trainer.pairs(session.path) for session in self.sessions]
+        faults = kills_log.faults(events, clients, sessions, given_up)
         if not faults and self.services:
             faults = self.check_events(text)
         if not faults:
@@ -284,7 +324,7 @@ class World:
         return reply["answer"]
 
     def end(self, orderly):
-        for program in self.programs:
+        for program in self.programs + self.sessions:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(program.process.pid, signal.SIGKILL)
         for service in self.services:
@@ -299,12 +339,12 @@ def campaign(rounds, seed, kinds, directory, first=0):
     counts, done, world_number = collections.Counter(), 0, first
     slowest_s, begin = 0.0, time.monotonic()
     with contextlib.ExitStack() as stack:
-        database = Database(stack)
+        database, environment = Database(stack), stack.enter_context(gpus(directory))
         while done < rounds:
             kind = kinds[world_number % len(kinds)]
             home = pathlib.Path(directory, f"world-{world_number}")
             home.mkdir()
-            world = World(seed, world_number, kind, home, database)
+            world = World(seed, world_number, kind, home, database, environment)
             fine = False
             try:
                 for _ in range(min(ROUNDS_OF_A_WORLD, rounds - done)):
@@ -322,8 +362,8 @@ def campaign(rounds, seed, kinds, directory, first=0):
     took_s = (time.monotonic() - begin) / rounds
     of_kinds = ", ".join(f"{counts[kind]} {kind}" for kind in kinds)
     return (f"{rounds} rounds ({of_kinds}): {counts['program']} trainers, {counts['service']} services and {counts['database']} "
-            f"databases killed, {counts['given up']} for good; {counts['decisions']} decisions repeated, {took_s:.1f} s a round, "
-            f"{slowest_s:.1f} s the slowest")
+            f"databases killed, {counts['given up']} for good; {counts['kept']} sessions' reports delivered later, "
+            f"{counts['decisions']} decisions repeated; {took_s:.1f} s a round, {slowest_s:.1f} s the slowest")
 
 
 def main():
