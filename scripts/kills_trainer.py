@@ -201,9 +201,9 @@ class Trainer:
             line = self.past.pop(0)
             if line["asked"] != asked:
                 raise AssertionError(f"the list has {line['asked']}, and now it is {asked}")
-            if self.past and "answer" in self.past[0]:
-                return self.past.pop(0)["answer"]
             self.turned_over()
+            if self.past:
+                return self.past.pop(0)["answer"]
         else:
             self.list.add({"asked": asked})
         answer = self.insist(asked)

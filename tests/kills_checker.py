@@ -12,6 +12,7 @@ import pathlib
 import subprocess
 import sys
 import tempfile
+import time
 
 import tap
 
@@ -250,6 +251,22 @@ def test_a_list_may_end_in_the_middle():
     tap.equal(kills_trainer.pairs(path), [[{"call": "set"}, {}], [{"call": "end"}, None]])
     kills_trainer.List(path).add({"asked": 2})
     tap.equal(path.read_bytes().splitlines()[-2:], [b'{"asked": {"call": "end"}}', b'{"asked": 2}'])
+
+
+def test_a_program_that_is_killed_goes_on():
+    store, path = str(HOME / "killed.sqlite"), HOME / "killed"
+    for stage in range(1, 6):
+        program = train("killed", store, 5, 4)
+        end = time.monotonic() + 60
+        while program.poll() is None and len(kills_trainer.read_list(path)) < 12 * stage and time.monotonic() < end:
+            time.sleep(0.001)
+        program.kill()
+        program.communicate()
+    program = train("killed", store, 5, 4)
+    _, talk = program.communicate(timeout=120)
+    tap.equal((program.returncode, talk), (0, ""))
+    tap.equal(sum("start" in line for line in kills_trainer.read_list(path)) > 1, True)
+    tap.equal(kills_log.faults(kills_log.parse(export(store)), [kills_trainer.pairs(path)]), [])
 
 
 def decide(text, name):
