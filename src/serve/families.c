@@ -9,6 +9,7 @@ static const struct serve_routes *const own[] = {
 };
 static const struct serve_routes *const with_zeus[] = {
     &serve_v1,
+    &serve_zeus,
     NULL,
 };
 /* clang-format on */
