@@ -242,7 +242,7 @@ static void test_refused_reports(void **state)
         rows[i] = good;
     rows[0].metric = INFINITY;
     rows[1].energy_j = -1.0;
-    rows[2].energy_j = NAN;
+    rows[2].energy_j = INFINITY;
     rows[3].time_s = INFINITY;
     rows[4].epoch = 0;
     rows[5].attempt = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a job's log tells: rows, reasons, operating points, savings, and the way out and in again. */
+/* What a job's log tells: rows, reasons, operating points, and the way out and in again. */
 #include "job_fixture.h"
 
 #include <stdio.h>
@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include "job/history.h"
-#include "job/savings.h"
 #include "job/trace_export.h"
 #include "sim/recurring.h"
 
@@ -149,107 +148,6 @@ static void test_points(void **state)
     check_double(points.points[1].power_limit_w, 150); /* but for the trial that measured the profile */
     check_double(points.points[1].energy_j, 20 * 840);
     assert_int_equal(points.trials[1], 2);
-}
-
-static void test_savings(void **state)
-{
-    struct job_definition definition = job_fixture_definition("job");
-    struct job_question question = job_fixture_question("job");
-    struct job_savings savings;
-    struct job_history read;
-    struct fly_error error;
-
-    (void)state;
-    definition.target = JOB_NO_TARGET;
-    definition.control_every = 3;
-    job_fixture_define(&fixture, &definition);
-    for (int i = 0; i < 30; i++) {
-        double energy_j = i % 3 == 0 ? 1003 - i % 4 : 800 + i % 5;
-
-        if (i == 6) {
-            read = history();
-            check_fine(job_savings_of(&read, 0, &savings, &error), error);
-            assert_false(savings.known);
-            assert_true(isnan(savings.energy.saving) && isnan(savings.exploration_j));
-            assert_int_equal(savings.baseline.runs, 2);
-        }
-        job_fixture_train(&fixture, &question, 20, energy_j, i % 3 == 0 ? 10 : 10.3, 0.9, NULL);
-    }
-    read = history();
-    check_fine(job_savings_of(&read, 0, &savings, &error), error);
-    assert_true(savings.known);
-    assert_true(savings.interleaved);
-    assert_int_equal(savings.baseline.runs, 10);
-    assert_int_equal(savings.searching, 1);
-    assert_int_equal(savings.tuned.runs, 19);
-    check_close(savings.energy.saving, 0.2, 0.01);
-    assert_true(savings.energy.low > 0.19 && savings.energy.high < 0.21);
-    check_close(savings.time.saving, -0.03, 1e-6);
-    assert_true(savings.paid_off);
-    assert_int_equal(savings.paid_off_at, 1);
-    check_double(savings.tuned.mean_metric, 0.9);
-    assert_true(savings.baseline.newest_us > 0 && savings.baseline.newest_us < savings.tuned.newest_us);
-    check_fine(job_savings_of(&read, 7, &savings, &error), error); /* no such machine: nothing known */
-    assert_false(savings.known);
-}
-
-static void train_more(const struct job_question *question, int count, double tuned_j)
-{
-    for (int i = 0; i < count; i++)
-        job_fixture_train(&fixture, question, 20, i % 3 == 0 ? 1003 - i % 4 : tuned_j + i % 5,
-                          i % 3 == 0 ? 10 : 10.3, 0.9, NULL);
-}
-
-/* Runs that were chosen for something else say nothing of what is wanted now. */
-static void test_savings_anew(void **state)
-{
-    static const struct {
-        struct job_setting setting;
-        bool change;
-    } settings[] = {
-        {{.job = "job", .set_control_every = true, .control_every = 3}, false},
-        {{.job = "job", .set_objective = true, .objective = {FLY_OBJECTIVE_COST, 0.5, INFINITY}}, false},
-        {{.job = "job", .set_pin = true, .pin_batch_size = 0, .pin_limit_w = NAN}, false},
-        {{.job = "job", .set_objective = true, .objective = {FLY_OBJECTIVE_COST, 0.5, 1.2}}, true},
-        {{.job = "job", .set_pin = true, .pin_batch_size = 32, .pin_limit_w = 100}, true},
-        {{.job = "job", .set_pin = true, .pin_batch_size = 32, .pin_limit_w = 100}, false},
-        {{.job = "job", .set_pin = true, .pin_batch_size = 32, .pin_limit_w = NAN}, true},
-        {{.job = "job", .set_pin = true, .pin_batch_size = 32, .pin_limit_w = NAN}, false},
-    };
-    struct job_definition definition = job_fixture_definition("job");
-    struct job_question question = job_fixture_question("job");
-    struct job_savings savings;
-    struct job_history read;
-    struct fly_error error;
-
-    (void)state;
-    definition.target = JOB_NO_TARGET;
-    definition.control_every = 3;
-    job_fixture_define(&fixture, &definition);
-    train_more(&question, 30, 800);
-    for (size_t i = 0; i < COUNT(settings); i++) {
-        int64_t before_us = fixture.now_us += 1000000;
-
-        check_fine(fixture.jobs.backend->set(fixture.jobs.self, &settings[i].setting, &error), error);
-        read = history();
-        assert_int_equal(read.wanted_us == before_us, settings[i].change);
-        check_fine(job_savings_of(&read, 0, &savings, &error), error);
-        assert_int_equal(savings.known, i < 3);
-        assert_int_equal(savings.outdated, i < 3 ? 0 : 19);
-    }
-    assert_int_equal(savings.baseline.runs, 10);
-    assert_int_equal(savings.tuned.runs, 0);
-    check_fine(fixture.jobs.backend->set(
-                   fixture.jobs.self,
-                   &(struct job_setting){.job = "job", .set_pin = true, .pin_limit_w = NAN}, &error),
-               error);
-    train_more(&question, 12, 600);
-    read = history();
-    check_fine(job_savings_of(&read, 0, &savings, &error), error);
-    assert_true(savings.known && savings.interleaved);
-    assert_int_equal(savings.tuned.runs, 8);
-    assert_int_equal(savings.searching, 1);
-    check_close(savings.energy.saving, 0.4, 0.01);
 }
 
 /* ---- out and in again ---- */
@@ -463,8 +361,6 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_rows, setup, teardown),
         cmocka_unit_test_setup_teardown(test_explain, setup, teardown),
         cmocka_unit_test_setup_teardown(test_points, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_savings, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_savings_anew, setup, teardown),
         cmocka_unit_test_setup_teardown(test_export_and_import, setup, teardown),
         cmocka_unit_test_setup_teardown(test_trace_closes_the_loop, setup, teardown),
     };

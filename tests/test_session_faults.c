@@ -223,9 +223,31 @@ static void test_no_place(void **state)
     scene_end(&scene);
 }
 
+/* A GPU that says nothing of its energy: metric and time are on record. */
+static void test_no_energy(void **state)
+{
+    struct scene scene;
+
+    (void)state;
+    scene_begin(&scene);
+    scene_open(&scene);
+    emulator_lose(scene.bench.emulator, 0);
+    assert_int_equal(train_epoch(&scene, 50, 0.5), FLY_GO_ON);
+    assert_int_equal(train_epoch(&scene, 50, 0.6), FLY_GO_ON);
+    assert_int_equal(scene.fake.report_count, 2);
+    assert_true(isnan(scene.fake.reports[1].energy_j));
+    assert_true(scene.fake.reports[1].time_s > scene.fake.reports[0].time_s);
+    check_double(scene.fake.reports[1].metric, 0.6);
+    check_contains(status_of(&scene).text, "flyball doctor");
+    assert_true(isnan(status_of(&scene).energy_j));
+    assert_true(status_of(&scene).connected);
+    scene_end(&scene);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_teardown(test_no_energy, forget),
         cmocka_unit_test_teardown(test_no_trial, forget),
         cmocka_unit_test_teardown(test_unasked, forget),
         cmocka_unit_test_teardown(test_kept, forget),

@@ -305,7 +305,7 @@ static void test_defaults(void **state)
 static void test_unwritable(void **state)
 {
     const struct job_epoch epochs[] = {
-        {.attempt = 1, .epoch = 1, .energy_j = NAN},
+        {.attempt = 1, .epoch = 1, .energy_j = INFINITY},
         {.attempt = 1, .epoch = 1, .energy_j = -1.0},
         {.attempt = 1, .epoch = 1, .metric = INFINITY},
         {.attempt = 0, .epoch = 1},

@@ -146,7 +146,8 @@ static int count_gaps(const struct job_history *history, size_t machine, struct 
         return error_no_memory(out_error);
     for (size_t i = 0; i < history->count; i++) {
         const struct job_row *row = &history->rows[i];
-        bool told = !row->running && outcome_observed(row->outcome) && row->stop != JOB_STOP_DEADLINE;
+        bool told = !row->running && outcome_observed(row->outcome) && !isnan(row->energy_j) &&
+                    row->stop != JOB_STOP_DEADLINE;
 
         if (row->machine != machine)
             continue;

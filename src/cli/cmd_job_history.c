@@ -61,9 +61,11 @@ static void add_shared(struct table *table, const struct job_row *row)
     table_add_text(table, job_view_outcome(row));
     table_add_integer(table, row->epochs);
     job_view_add_number(table, row->metric, "none was reported");
-    table_add_real(table, row->energy_j);
+    job_view_add_number(table, row->energy_j, "no energy was reported");
     table_add_real(table, row->time_s);
-    job_view_add_number(table, row->cost_j, "the GPUs' highest power is not known");
+    job_view_add_number(table, row->cost_j,
+                        isnan(row->energy_j) ? "no energy was reported"
+                                             : "the GPUs' highest power is not known");
     table_add_text(table, job_view_date(row->proposed_us, date));
 }
 
@@ -72,7 +74,7 @@ static void add_rest(struct table *table, const struct job_history *history, con
     const struct job_machine *machine = &history->machines[row->machine];
     char date[JOB_DATE_MAX];
 
-    table_add_real(table, row->run_energy_j);
+    job_view_add_number(table, row->run_energy_j, "no energy was reported");
     table_add_real(table, row->run_time_s);
     if (row->ended_us > 0)
         table_add_text(table, job_view_date(row->ended_us, date));

@@ -407,7 +407,8 @@ int decide_report(const struct job_state *state, const struct job_trial *trial, 
         verdict = record->epoch >= state->definition.max_epochs ? VERDICT_EPOCHS : VERDICT_GO_ON;
         question.epochs = state->definition.max_epochs;
     } else {
-        if (trial->epochs == 0)
+        question.epochs = trial->epochs > 0 ? trial->epochs : state->definition.max_epochs;
+        if (trial->epochs == 0 && !isnan(record->total_energy_j))
             code = epochs_by_average(line, trial, record, &question.epochs, out_error);
         if (code < 0)
             return code;

@@ -17,13 +17,17 @@ struct telling {
 
 static double cost_of(const struct batch_facts *facts)
 {
-    return facts->cost_j / (double)facts->reached;
+    return facts->cost_j / (double)facts->priced;
 }
 
 /* " (12 trials that reached the target took 1.2e+06 J each)", or that there were none. */
 static void known_of(const struct batch_facts *facts, char text[JOB_TEXT_MAX])
 {
-    if (facts->reached > 0)
+    if (facts->reached > 0 && facts->priced == 0)
+        snprintf(text, JOB_TEXT_MAX,
+                 "%" PRIu64 " of its %" PRIu64 " trials reached the target, at a cost that is not known",
+                 facts->reached, facts->observed);
+    else if (facts->reached > 0)
         snprintf(text, JOB_TEXT_MAX,
                  "%" PRIu64 " of its %" PRIu64 " trials reached the target, at a cost of %.4g J each",
                  facts->reached, facts->observed, cost_of(facts));
@@ -180,8 +184,8 @@ json_t *decision_numbers(const struct job_state *state, const struct job_line *l
                               json_pack("{s:I, s:I, s:I, s:o, s:o, s:o}", "batch_size",
                                         (json_int_t)line->spec->batches[i].size, "trials",
                                         (json_int_t)facts->observed, "reached", (json_int_t)facts->reached,
-                                        "mean_cost_j", mean(facts->cost_j, facts->reached), "mean_energy_j",
-                                        mean(facts->reached_energy_j, facts->reached), "mean_time_s",
+                                        "mean_cost_j", mean(facts->cost_j, facts->priced), "mean_energy_j",
+                                        mean(facts->reached_energy_j, facts->priced), "mean_time_s",
                                         mean(facts->reached_time_s, facts->reached)));
     }
     return json_pack(

@@ -31,7 +31,8 @@ static double max_power_of(const struct job_machine *machine)
 
 static bool observed(const struct job_row *trial)
 {
-    return !trial->running && outcome_observed(trial->outcome) && trial->stop != JOB_STOP_DEADLINE;
+    return !trial->running && outcome_observed(trial->outcome) && !isnan(trial->energy_j) &&
+           trial->stop != JOB_STOP_DEADLINE;
 }
 
 static bool takes_part(const struct job_row *trial, size_t machine, uint32_t batch_size)

@@ -262,7 +262,7 @@ int job_history_points(const struct job_history *history, size_t machine, struct
         struct fly_operating_point *point;
 
         if (row->running || row->outcome != TRIAL_REACHED || row->profiled || isnan(row->limit_w) ||
-            row->machine != machine)
+            isnan(row->energy_j) || row->machine != machine)
             continue;
         point = find_point(&points, row->batch_size, row->limit_w);
         point->energy_j += row->energy_j;

@@ -39,7 +39,7 @@ struct job_row {
     bool profiled;  /* it measured a power profile, so it ran under several limits */
     uint32_t epochs;
     double metric;   /* the last one; NAN: none */
-    double energy_j; /* up to the target, or to the end: what decides */
+    double energy_j; /* up to the target, or to the end: what decides; NAN: not known */
     double time_s;
     double cost_j;       /* of these, by the objective that holds now */
     double run_energy_j; /* of the whole run; the same until it is closed */

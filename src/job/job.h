@@ -234,15 +234,16 @@ struct job_choice {
 
 /*
  * An epoch's end. Energy and time are cumulative within the attempt, of all GPUs,
- * training and validation; the job adds the attempts.
+ * training and validation; the job adds the attempts. A trial whose energy is not known
+ * counts for outcome and time, and for no cost: its policy learns nothing from it.
  */
 struct job_epoch {
     const char *job;
     uint64_t trial;
     uint32_t attempt;
-    uint32_t epoch; /* from 1; the first of an attempt may go back to a checkpoint, then ascending */
-    double metric;  /* NAN: none, or not a number */
-    double energy_j;
+    uint32_t epoch;  /* from 1; the first of an attempt may go back to a checkpoint, then ascending */
+    double metric;   /* NAN: none, or not a number */
+    double energy_j; /* NAN: not known */
     double time_s;
 };
 

@@ -111,7 +111,7 @@ int local_past(struct local_change *change, uint64_t trial, uint32_t until_attem
 int local_append_end(struct local_change *change, uint64_t trial, const struct ended_record *record,
                      struct fly_error *out_error);
 
-/* FLY_EDATA unless both are finite and not below 0; the second takes two NANs for unknown. */
+/* FLY_EDATA unless both are finite and not below 0, or the energy NAN; the second takes two NANs too. */
 int local_check_amounts(double energy_j, double time_s, struct fly_error *out_error);
 int local_check_known_amounts(double energy_j, double time_s, struct fly_error *out_error);
 

@@ -25,14 +25,14 @@ int local_past(struct local_change *change, uint64_t trial, uint32_t until_attem
 
 int local_check_amounts(double energy_j, double time_s, struct fly_error *out_error)
 {
-    if (!isfinite(energy_j) || energy_j < 0.0)
+    if (!isnan(energy_j) && (!isfinite(energy_j) || energy_j < 0.0))
         return error_set(out_error, FLY_EDATA, "energy_j %g: expected a number from 0", energy_j);
     if (!isfinite(time_s) || time_s < 0.0)
         return error_set(out_error, FLY_EDATA, "time_s %g: expected a number from 0", time_s);
     return 0;
 }
 
-/* Unknown amounts are NAN; both or neither. */
+/* Of what is not reported time is unknown too. */
 int local_check_known_amounts(double energy_j, double time_s, struct fly_error *out_error)
 {
     return isnan(energy_j) && isnan(time_s) ? 0 : local_check_amounts(energy_j, time_s, out_error);

@@ -80,7 +80,7 @@ static int repeat_report(struct local_change *change, const struct job_epoch *ep
     json_decref(body);
     if (members.wrong != NULL)
         return error_set(out_error, FLY_EDATA, "job '%s': a report on record cannot be read", change->job);
-    if (!same_number(record.metric, epoch->metric) || record.energy_j != epoch->energy_j ||
+    if (!same_number(record.metric, epoch->metric) || !same_number(record.energy_j, epoch->energy_j) ||
         record.time_s != epoch->time_s)
         return error_set(out_error, FLY_ECONFLICT,
                          "job '%s': epoch %u of trial %" PRIu64 ", attempt %u is on record with metric %g, "

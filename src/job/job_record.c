@@ -291,11 +291,11 @@ void record_read_epoch(struct members *members, struct epoch_record *out_record)
         .attempt = (uint32_t)members_u64(members, "attempt", 1, UINT32_MAX),
         .epoch = (uint32_t)members_u64(members, "epoch", 1, JOB_EPOCHS_MAX),
         .metric = members_number_or_null(members, "metric", NAN),
-        .energy_j = members_number(members, "energy_j"),
+        .energy_j = members_number_or_null(members, "energy_j", NAN),
         .time_s = members_number(members, "time_s"),
         .epochs = (uint32_t)members_u64(members, "epochs", 0, JOB_EPOCHS_MAX),
         .late = members_bool(members, "late"),
-        .total_energy_j = members_number(members, "total_energy_j"),
+        .total_energy_j = members_number_or_null(members, "total_energy_j", NAN),
         .total_time_s = members_number(members, "total_time_s"),
     };
     if (!job_answer_parse(members_text(members, "answer", JOB_TEXT_MAX), &out_record->answer) ||
@@ -319,7 +319,7 @@ void record_read_ended(struct members *members, struct ended_record *out_record)
         .attempt = (uint32_t)members_u64(members, "attempt", 1, UINT32_MAX),
         .epochs = (uint32_t)members_u64(members, "epochs", 0, JOB_EPOCHS_MAX),
         .metric = members_number_or_null(members, "metric", NAN),
-        .energy_j = members_number(members, "energy_j"),
+        .energy_j = members_number_or_null(members, "energy_j", NAN),
         .time_s = members_number(members, "time_s"),
         .text = members_text(members, "text", JOB_WHY_MAX),
     };
@@ -338,7 +338,7 @@ void record_read_closed(struct members *members, struct closed_record *out_recor
 {
     *out_record = (struct closed_record){
         .attempt = (uint32_t)members_u64(members, "attempt", 1, UINT32_MAX),
-        .energy_j = members_number(members, "energy_j"),
+        .energy_j = members_number_or_null(members, "energy_j", NAN),
         .time_s = members_number(members, "time_s"),
         .text = members_text(members, "text", JOB_WHY_MAX),
     };

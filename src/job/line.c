@@ -225,10 +225,10 @@ size_t job_line_best(const struct job_line *line)
         const struct batch_facts *facts = &line->facts[i];
 
         /* What failed tries took counts too. */
-        if (facts->reached > 0 && facts->cost_j / (double)facts->reached < least_j &&
+        if (facts->priced > 0 && facts->cost_j / (double)facts->priced < least_j &&
             job_line_keeps_bound(line, i)) {
             best = i;
-            least_j = facts->cost_j / (double)facts->reached;
+            least_j = facts->cost_j / (double)facts->priced;
         }
     }
     if (isfinite(least_j) || best < line->excluded)
@@ -271,18 +271,21 @@ void job_line_observe(struct job_line *line, const struct line_observation *obse
     struct batch_facts *facts = &line->facts[observed->batch];
 
     facts->observed++;
-    facts->cost_j += fly_cost(line->spec->eta, line->spec->max_power_w, observed->energy_j, observed->time_s);
-    facts->energy_j += observed->energy_j;
     facts->time_s += observed->time_s;
+    if (!isnan(observed->energy_j)) {
+        facts->cost_j +=
+            fly_cost(line->spec->eta, line->spec->max_power_w, observed->energy_j, observed->time_s);
+        facts->energy_j += observed->energy_j;
+        facts->priced += observed->reached;
+        facts->reached_energy_j += observed->reached ? observed->energy_j : 0.0;
+    }
     if (!observed->reached)
         return;
     facts->reached++;
-    facts->reached_energy_j += observed->energy_j;
     facts->reached_time_s += observed->time_s;
     facts->longest_s = fmax(facts->longest_s, observed->time_s);
     if (is_baseline(line, observed)) {
         line->baseline_runs++;
-        line->baseline_energy_j += observed->energy_j;
         line->baseline_time_s += observed->time_s;
     }
 }

@@ -190,7 +190,7 @@ static void find_pay_off(const struct submission *submissions, size_t count, dou
     for (size_t i = 0; i < count; i++) {
         bool before = savings->paid_off;
 
-        if (!submissions[i].any || submissions[i].running)
+        if (!submissions[i].any || submissions[i].running || isnan(submissions[i].energy_j))
             continue;
         ahead_j += baseline_j - submissions[i].energy_j;
         savings->paid_off = ahead_j > 0.0;

@@ -294,7 +294,8 @@ static const struct wire_field epoch_rows[] = {
     WHOLE(job_epoch, attempt, 1, UINT32_MAX, "as proposed"),
     WHOLE(job_epoch, epoch, 1, JOB_EPOCHS_MAX, "that has ended; ascending within the attempt"),
     OR_NUMBER(job_epoch, metric, WIRE_ANY, WIRE_UNKNOWN, "null: none, or not a number"),
-    NUMBER(job_epoch, energy_j, WIRE_FROM_0, WIRE_NOT_NULL, "of all GPUs since the attempt began"),
+    NUMBER(job_epoch, energy_j, WIRE_FROM_0, WIRE_UNKNOWN,
+           "of all GPUs since the attempt began; null: not known"),
     NUMBER(job_epoch, time_s, WIRE_FROM_0, WIRE_NOT_NULL, "since the attempt began"),
 };
 const struct wire_shape shape_epoch = {SHAPE(job_epoch, "Epoch", "An epoch's end", epoch_rows)};

@@ -41,13 +41,14 @@ enum {
 struct batch_facts {
     uint64_t observed;
     uint64_t reached;
-    double cost_j;
+    uint64_t priced; /* of the reached, those whose energy is known */
+    double cost_j;   /* of all whose energy is known */
     double energy_j;
     double time_s;
-    double reached_energy_j; /* of those that reached the target */
-    double reached_time_s;
-    double longest_s;       /* of one that did */
-    double units_per_epoch; /* of the profile; 0: unknown */
+    double reached_energy_j; /* of the priced */
+    double reached_time_s;   /* of those that reached the target */
+    double longest_s;        /* of one that did */
+    double units_per_epoch;  /* of the profile; 0: unknown */
 };
 
 /* A kind of hardware, and what the job knows of itself on it. */
@@ -67,7 +68,6 @@ struct job_line {
     uint64_t recurrences;       /* in which the policy had a say */
     uint64_t baseline_runs;     /* trials at the default and the highest limit that reached the target */
     double baseline_time_s;     /* their sum */
-    double baseline_energy_j;
 };
 
 /* A trial that runs, or has expired and may still be heard of. */

@@ -315,7 +315,7 @@ static int fold_epoch(struct folding *folding)
     trial->metric = record.metric;
     trial->energy_j = record.energy_j;
     trial->time_s = record.time_s;
-    if (!trial->counted)
+    if (!trial->counted || isnan(record.total_energy_j))
         return 0;
     reported = (struct epoch_reported){.trial = trial->index,
                                        .batch = trial->batch,
@@ -335,6 +335,14 @@ static enum trial_outcome learned(const struct ended_record *record)
     return record->stop == JOB_STOP_DEADLINE ? TRIAL_CRASHED : record->outcome;
 }
 
+/* What no policy can put a price on says as little to it. */
+static enum trial_outcome told(const struct ended_record *record)
+{
+    enum trial_outcome outcome = learned(record);
+
+    return outcome_observed(outcome) && isnan(record->energy_j) ? TRIAL_CRASHED : outcome;
+}
+
 static int tell_end(const struct folding *folding, const struct ended_record *record)
 {
     const struct job_trial *trial = folding->trial;
@@ -348,7 +356,7 @@ static int tell_end(const struct folding *folding, const struct ended_record *re
         .batch = trial->batch,
         .limit_w = isnan(trial->limit_w) ? batch_highest_limit_w(&line->spec->batches[trial->batch])
                                          : trial->limit_w,
-        .outcome = learned(record),
+        .outcome = told(record),
         .energy_j = record->energy_j,
         .time_s = record->time_s};
 

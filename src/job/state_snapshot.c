@@ -78,12 +78,12 @@ static void save_line(const struct job_line *line, struct buffer *bytes)
     bytes_put_u64(bytes, line->recurrences);
     bytes_put_u64(bytes, line->baseline_runs);
     bytes_put_double(bytes, line->baseline_time_s);
-    bytes_put_double(bytes, line->baseline_energy_j);
     for (size_t i = 0; i < line->spec->batch_count; i++) {
         const struct batch_facts *facts = &line->facts[i];
 
         bytes_put_u64(bytes, facts->observed);
         bytes_put_u64(bytes, facts->reached);
+        bytes_put_u64(bytes, facts->priced);
         bytes_put_double(bytes, facts->cost_j);
         bytes_put_double(bytes, facts->energy_j);
         bytes_put_double(bytes, facts->time_s);
@@ -105,12 +105,12 @@ static int load_facts(struct job_line *line, struct bytes_reader *bytes, struct 
     line->recurrences = bytes_u64(bytes);
     line->baseline_runs = bytes_u64(bytes);
     line->baseline_time_s = bytes_double(bytes);
-    line->baseline_energy_j = bytes_double(bytes);
     for (size_t i = 0; i < line->spec->batch_count && code == 0; i++) {
         struct batch_facts *facts = &line->facts[i];
 
         facts->observed = bytes_u64(bytes);
         facts->reached = bytes_u64(bytes);
+        facts->priced = bytes_u64(bytes);
         facts->cost_j = bytes_double(bytes);
         facts->energy_j = bytes_double(bytes);
         facts->time_s = bytes_double(bytes);

@@ -36,8 +36,8 @@ bool job_reason_chosen(enum reason reason)
 static bool tells(const struct tracing *tracing, const struct job_row *row)
 {
     return row->machine == tracing->machine && (!tracing->chosen_only || job_reason_chosen(row->reason)) &&
-           !row->running && outcome_observed(row->outcome) && row->stop != JOB_STOP_DEADLINE &&
-           row->epochs > 0;
+           !row->running && outcome_observed(row->outcome) && !isnan(row->energy_j) &&
+           row->stop != JOB_STOP_DEADLINE && row->epochs > 0;
 }
 
 static int write_train(struct tracing *tracing, struct fly_error *out_error)

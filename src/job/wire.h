@@ -101,8 +101,8 @@ enum wire_manners {
  * Texts and lists go into the arena. `out_struct` is written to only in success; what no
  * member is for is zero in it.
  */
-int wire_read(const struct wire_shape *shape, json_t *json, enum wire_manners manners,
-              struct arena *arena, void *out_struct, struct fly_error *out_error);
+int wire_read(const struct wire_shape *shape, json_t *json, enum wire_manners manners, struct arena *arena,
+              void *out_struct, struct fly_error *out_error);
 
 /* A new reference. FLY_EDATA and FLY_ELIMIT as above, for what could not be read again. */
 int wire_write(const struct wire_shape *shape, const void *from, json_t **out_json,

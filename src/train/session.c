@@ -181,14 +181,13 @@ static void report_to_log(struct fly_session *session, const struct job_epoch *e
     union spool_answer answer;
 
     link_beat_end(&session->link);
-    if (!session->known && !isnan(epoch->energy_j))
+    if (!session->known)
         session_keep(session, &entry);
-    else if (isnan(epoch->energy_j))
-        link_note(&session->link,
-                  "the energy of the GPUs is not known, and without it nothing can be learnt; "
-                  "'flyball doctor' says why");
     else if (link_send(&session->link, &entry, LINK_RARELY, &answer) == 0)
         take(session, &answer.answered);
+    if (isnan(epoch->energy_j) && session->link.text[0] == '\0')
+        link_note(&session->link, "the energy of the GPUs is not known: what this training costs is not "
+                                  "learnt, its metric and time are; 'flyball doctor' says why");
 }
 
 enum fly_answer fly_session_report(struct fly_session *session, double metric)

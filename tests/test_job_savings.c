@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a job saves by its log, and what trials count for whose energy is not known. */
+#include "job_fixture.h"
+
+#include <math.h>
+
+#include "job/history.h"
+#include "job/savings.h"
+
+enum { MEMORY_MAX = 16 << 20 };
+
+static struct job_fixture fixture;
+static struct arena arena;
+
+static int setup(void **state)
+{
+    (void)state;
+    job_fixture_open(&fixture);
+    arena_init(&arena, MEMORY_MAX);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    arena_deinit(&arena);
+    job_fixture_close(&fixture);
+    return 0;
+}
+
+static struct job_history history(void)
+{
+    struct job_history read;
+    struct fly_error error;
+
+    check_fine(job_history_read(&fixture.jobs, "job", &arena, &read, &error), error);
+    return read;
+}
+
+static void test_savings(void **state)
+{
+    struct job_definition definition = job_fixture_definition("job");
+    struct job_question question = job_fixture_question("job");
+    struct job_savings savings;
+    struct job_history read;
+    struct fly_error error;
+
+    (void)state;
+    definition.target = JOB_NO_TARGET;
+    definition.control_every = 3;
+    job_fixture_define(&fixture, &definition);
+    for (int i = 0; i < 30; i++) {
+        double energy_j = i % 3 == 0 ? 1003 - i % 4 : 800 + i % 5;
+
+        if (i == 6) {
+            read = history();
+            check_fine(job_savings_of(&read, 0, &savings, &error), error);
+            assert_false(savings.known);
+            assert_true(isnan(savings.energy.saving) && isnan(savings.exploration_j));
+            assert_int_equal(savings.baseline.runs, 2);
+        }
+        job_fixture_train(&fixture, &question, 20, energy_j, i % 3 == 0 ? 10 : 10.3, 0.9, NULL);
+    }
+    read = history();
+    check_fine(job_savings_of(&read, 0, &savings, &error), error);
+    assert_true(savings.known);
+    assert_true(savings.interleaved);
+    assert_int_equal(savings.baseline.runs, 10);
+    assert_int_equal(savings.searching, 1);
+    assert_int_equal(savings.tuned.runs, 19);
+    check_close(savings.energy.saving, 0.2, 0.01);
+    assert_true(savings.energy.low > 0.19 && savings.energy.high < 0.21);
+    check_close(savings.time.saving, -0.03, 1e-6);
+    assert_true(savings.paid_off);
+    assert_int_equal(savings.paid_off_at, 1);
+    check_double(savings.tuned.mean_metric, 0.9);
+    assert_true(savings.baseline.newest_us > 0 && savings.baseline.newest_us < savings.tuned.newest_us);
+    check_fine(job_savings_of(&read, 7, &savings, &error), error); /* no such machine: nothing known */
+    assert_false(savings.known);
+}
+
+static void train_more(const struct job_question *question, int count, double tuned_j)
+{
+    for (int i = 0; i < count; i++)
+        job_fixture_train(&fixture, question, 20, i % 3 == 0 ? 1003 - i % 4 : tuned_j + i % 5,
+                          i % 3 == 0 ? 10 : 10.3, 0.9, NULL);
+}
+
+/* Runs that were chosen for something else say nothing of what is wanted now. */
+static void test_savings_anew(void **state)
+{
+    static const struct {
+        struct job_setting setting;
+        bool change;
+    } settings[] = {
+        {{.job = "job", .set_control_every = true, .control_every = 3}, false},
+        {{.job = "job", .set_objective = true, .objective = {FLY_OBJECTIVE_COST, 0.5, INFINITY}}, false},
+        {{.job = "job", .set_pin = true, .pin_batch_size = 0, .pin_limit_w = NAN}, false},
+        {{.job = "job", .set_objective = true, .objective = {FLY_OBJECTIVE_COST, 0.5, 1.2}}, true},
+        {{.job = "job", .set_pin = true, .pin_batch_size = 32, .pin_limit_w = 100}, true},
+        {{.job = "job", .set_pin = true, .pin_batch_size = 32, .pin_limit_w = 100}, false},
+        {{.job = "job", .set_pin = true, .pin_batch_size = 32, .pin_limit_w = NAN}, true},
+        {{.job = "job", .set_pin = true, .pin_batch_size = 32, .pin_limit_w = NAN}, false},
+    };
+    struct job_definition definition = job_fixture_definition("job");
+    struct job_question question = job_fixture_question("job");
+    struct job_savings savings;
+    struct job_history read;
+    struct fly_error error;
+
+    (void)state;
+    definition.target = JOB_NO_TARGET;
+    definition.control_every = 3;
+    job_fixture_define(&fixture, &definition);
+    train_more(&question, 30, 800);
+    for (size_t i = 0; i < COUNT(settings); i++) {
+        int64_t before_us = fixture.now_us += 1000000;
+
+        check_fine(fixture.jobs.backend->set(fixture.jobs.self, &settings[i].setting, &error), error);
+        read = history();
+        assert_int_equal(read.wanted_us == before_us, settings[i].change);
+        check_fine(job_savings_of(&read, 0, &savings, &error), error);
+        assert_int_equal(savings.known, i < 3);
+        assert_int_equal(savings.outdated, i < 3 ? 0 : 19);
+    }
+    assert_int_equal(savings.baseline.runs, 10);
+    assert_int_equal(savings.tuned.runs, 0);
+    check_fine(fixture.jobs.backend->set(
+                   fixture.jobs.self,
+                   &(struct job_setting){.job = "job", .set_pin = true, .pin_limit_w = NAN}, &error),
+               error);
+    train_more(&question, 12, 600);
+    read = history();
+    check_fine(job_savings_of(&read, 0, &savings, &error), error);
+    assert_true(savings.known && savings.interleaved);
+    assert_int_equal(savings.tuned.runs, 8);
+    assert_int_equal(savings.searching, 1);
+    check_close(savings.energy.saving, 0.4, 0.01);
+}
+
+/* Energy that is not known is not zero: outcome and time count, and no cost; it is on record as null. */
+static void test_unknown_energy(void **state)
+{
+    struct job_definition definition = job_fixture_definition("job");
+    struct job_question question = job_fixture_question("job");
+    struct job_explanation explanation;
+    struct job_proposal first, again, next;
+    struct job_savings savings;
+    struct job_points points;
+    struct job_history read;
+    struct fly_error error;
+
+    (void)state;
+    job_fixture_define(&fixture, &definition);
+    assert_int_equal(job_fixture_train(&fixture, &question, 3, NAN, 10, 0.95, &first).outcome, TRIAL_REACHED);
+    job_fixture_train(&fixture, &question, 3, NAN, 10, 0.95, &again);
+    assert_int_equal(again.reason, REASON_EXPLORE); /* what it costs is not known yet */
+    assert_int_equal(again.batch_size, first.batch_size);
+    check_fine(job_explain(&fixture.jobs, "job", 2, &arena, &explanation, &error), error);
+    check_contains(explanation.sentence, "1 of its 1 trials reached the target, at a cost that is not known");
+    check_contains(explanation.numbers, "\"mean_cost_j\":null");
+    check_contains(explanation.numbers, "\"mean_time_s\":30");
+    job_fixture_train(&fixture, &question, 3, 1000, 10, 0.95, &again);
+    assert_int_equal(again.batch_size, first.batch_size);
+    job_fixture_reopen(&fixture);
+    job_fixture_train(&fixture, &question, 3, 900, 10, 0.95, &next);
+    assert_int_not_equal(next.batch_size, first.batch_size); /* now it is, and the next one's turn */
+    check_fine(job_explain(&fixture.jobs, "job", 4, &arena, &explanation, &error), error);
+    check_contains(explanation.numbers, "\"mean_energy_j\":3000");
+    read = history();
+    assert_int_equal(read.rows[0].outcome, TRIAL_REACHED);
+    assert_true(isnan(read.rows[0].energy_j) && isnan(read.rows[0].run_energy_j) &&
+                isnan(read.rows[0].cost_j));
+    check_double(read.rows[0].time_s, 30);
+    check_double(read.rows[2].energy_j, 3000);
+    check_fine(job_savings_of(&read, 0, &savings, &error), error);
+    assert_int_equal(savings.searching + savings.tuned.runs + savings.baseline.runs, 2);
+    check_fine(job_history_points(&read, 0, &arena, &points, &error), error);
+    for (size_t i = 0; i < points.count; i++)
+        assert_true(points.points[i].energy_j > 0.0);
+}
+
+/* A batch size that never reaches the target says so without energies too, and is stopped by its epochs. */
+static void test_unknown_energy_in_vain(void **state)
+{
+    struct job_definition definition = job_fixture_definition("job");
+    struct job_question question = job_fixture_question("job");
+    struct job_answered answered;
+    struct job_proposal proposal;
+
+    (void)state;
+    job_fixture_define(&fixture, &definition);
+    question.submission = "night";
+    question.tries = 3;
+    for (uint32_t i = 0; i < question.tries; i++) {
+        answered = job_fixture_train(&fixture, &question, 20, NAN, 10, 0.1, &proposal);
+        assert_int_equal(answered.outcome, TRIAL_NOT_REACHED);
+        assert_int_equal(proposal.last_try, i == 2);
+    }
+    answered = job_fixture_train(&fixture, &question, 2, NAN, 10, 0.95, &proposal);
+    assert_int_equal(answered.outcome, TRIAL_REACHED);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_savings, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_savings_anew, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_unknown_energy, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_unknown_energy_in_vain, setup, teardown),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
