@@ -8,6 +8,7 @@
 void connections_init(struct connections *connections)
 {
     connections->first = NULL;
+    connections->count = 0;
     pthread_mutex_init(&connections->lock, NULL);
 }
 
@@ -31,6 +32,7 @@ struct connection *connections_add(struct connections *connections, int fd, stru
     if (made->next != NULL)
         made->next->previous = made;
     connections->first = made;
+    connections->count++;
     pthread_mutex_unlock(&connections->lock);
     return made;
 }
@@ -38,6 +40,7 @@ struct connection *connections_add(struct connections *connections, int fd, stru
 void connections_remove(struct connections *connections, struct connection *connection)
 {
     pthread_mutex_lock(&connections->lock);
+    connections->count--;
     if (connection->previous != NULL)
         connection->previous->next = connection->next;
     else
@@ -54,6 +57,16 @@ void connections_set(struct connections *connections, struct connection *connect
     pthread_mutex_lock(&connections->lock);
     connection->deadline = deadline;
     pthread_mutex_unlock(&connections->lock);
+}
+
+size_t connections_count(struct connections *connections)
+{
+    size_t count;
+
+    pthread_mutex_lock(&connections->lock);
+    count = connections->count;
+    pthread_mutex_unlock(&connections->lock);
+    return count;
 }
 
 void connections_reap(struct connections *connections, struct mono_time now)

@@ -22,6 +22,7 @@ struct connection {
 struct connections {
     pthread_mutex_t lock;
     struct connection *first;
+    size_t count;
 };
 
 void connections_init(struct connections *connections);
@@ -34,6 +35,8 @@ void connections_remove(struct connections *connections, struct connection *conn
 
 void connections_set(struct connections *connections, struct connection *connection,
                      struct mono_time deadline);
+
+size_t connections_count(struct connections *connections);
 
 /* Shuts down those that are late; who reads or writes them closes them then. */
 void connections_reap(struct connections *connections, struct mono_time now);

@@ -24,22 +24,32 @@ static const char *header(const struct visit *visit, const char *name)
     return MHD_lookup_connection_value(visit->connection, MHD_HEADER_KIND, name);
 }
 
-static enum MHD_Result add_length(void *sum, enum MHD_ValueKind kind, const char *name, const char *value)
+struct head_sum {
+    size_t bytes, lengths;
+};
+
+static enum MHD_Result add_header(void *data, enum MHD_ValueKind kind, const char *name, const char *value)
 {
+    struct head_sum *sum = data;
+
     (void)kind;
-    *(size_t *)sum += strlen(name) + (value != NULL ? strlen(value) : 0) + 4;
+    sum->bytes += strlen(name) + (value != NULL ? strlen(value) : 0) + strlen(": \r\n");
+    sum->lengths += strcasecmp(name, MHD_HTTP_HEADER_CONTENT_LENGTH) == 0;
     return MHD_YES;
 }
 
 static bool head_is_small(struct visit *visit)
 {
-    size_t bytes = 0;
+    struct head_sum sum = {.bytes = 0};
 
     if (strlen(visit->target) > SERVER_TARGET_MAX)
         return refuse(visit, 414, FLY_ELIMIT, "the request's address is longer than 8192 bytes");
-    MHD_get_connection_values(visit->connection, MHD_HEADER_KIND, add_length, &bytes);
-    if (bytes > SERVER_HEADERS_MAX)
+    MHD_get_connection_values(visit->connection, MHD_HEADER_KIND, add_header, &sum);
+    if (sum.bytes > SERVER_HEADERS_MAX)
         return refuse(visit, 431, FLY_ELIMIT, "the request's headers are longer than 16384 bytes");
+    /* Something in front of the service might believe the other one. */
+    if (sum.lengths > 1)
+        return refuse(visit, 400, FLY_EUSAGE, "the request has two headers Content-Length");
     return true;
 }
 

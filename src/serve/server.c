@@ -138,6 +138,7 @@ static void server_free(struct server *server)
     close_doors(server);
     connections_deinit(&server->connections);
     certificate_deinit(&server->certificate);
+    metrics_free(server->metrics);
     if (server->with_tokens)
         token_file_close(&server->tokens);
     free(server);
@@ -176,13 +177,15 @@ int server_open(const struct server_options *options, struct server **out_server
         return error_no_memory(out_error);
     server->options = *options;
     connections_init(&server->connections);
+    code = metrics_new(&server->metrics, out_error);
     work = (struct workers_options){.store = options->store,
                                     .wait_s = options->request_timeout_s < STORE_WAIT_DEFAULT_S
                                                   ? options->request_timeout_s
                                                   : STORE_WAIT_DEFAULT_S,
                                     .count = options->workers,
                                     .families = options->families};
-    code = open_gate(server, out_error);
+    if (code == 0)
+        code = open_gate(server, out_error);
     if (code == 0)
         code = workers_start(&server->workers, &work, out_warning, out_error);
     if (code < 0) {

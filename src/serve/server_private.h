@@ -8,6 +8,7 @@
 #include "serve/certificate.h"
 #include "serve/connections.h"
 #include "serve/listener.h"
+#include "serve/metrics.h"
 #include "serve/server.h"
 #include "serve/task.h"
 #include "serve/token_file.h"
@@ -29,6 +30,7 @@ struct server {
     struct door doors[SERVER_ADDRESSES_MAX];
     size_t door_count;
     struct workers workers;
+    struct metrics *metrics; /* owned */
     struct certificate certificate;
     struct token_file tokens;
     bool with_tokens;

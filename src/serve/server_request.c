@@ -15,7 +15,7 @@
 #include "serve/server_private.h"
 
 enum { ANSWER_MAX = 256 << 20, NUMBER_TEXT = 16 };
-static const double health_wait_s = 3.0;
+static const double health_wait_s = 5.0;
 static const struct mono_time never = {INT64_MAX};
 
 static struct mono_time in_time(const struct server *server)
@@ -97,6 +97,8 @@ static enum MHD_Result send_answer(struct visit *visit)
     enum MHD_Result result = MHD_NO;
 
     visit->stage = VISIT_SENDING;
+    metrics_count(visit->door->server->metrics, visit->task.family, visit->task.answer.status,
+                  &visit->task.note, visit->task.busy_s);
     connections_set(&visit->door->server->connections, visit->row, in_time(visit->door->server));
     if (response != NULL) {
         result = MHD_queue_response(visit->connection, (unsigned)visit->task.answer.status, response);
@@ -105,24 +107,51 @@ static enum MHD_Result send_answer(struct visit *visit)
     return result;
 }
 
+static enum MHD_Result refuse_method(struct visit *visit)
+{
+    serve_answer_error(&visit->task.answer, 405, fly_error_name(FLY_EUSAGE), "this is only read, with GET");
+    visit->task.answer.allow = "GET, HEAD";
+    return send_answer(visit);
+}
+
+/* Made here and now: it takes no store, and no worker. */
+static enum MHD_Result send_metrics(struct visit *visit)
+{
+    struct server *server = visit->door->server;
+    struct serve_answer *answer = &visit->task.answer;
+
+    if (visit->task.request.scope < SERVE_READ) {
+        serve_answer_error(answer, 403, fly_error_name(FLY_EPERM), "metrics take the scope 'read'");
+        return send_answer(visit);
+    }
+    metrics_write(server->metrics, &answer->body);
+    metrics_write_traffic(connections_count(&server->connections), atomic_load(&server->under_way),
+                          &answer->body);
+    process_metrics_write(&answer->body);
+    answer->status = 200;
+    answer->type = "text/plain; version=0.0.4; charset=utf-8";
+    return send_answer(visit);
+}
+
 /* Hands the request on to who answers it. */
 static enum MHD_Result submit(struct visit *visit)
 {
     struct server *server = visit->door->server;
     struct task *task = &visit->task;
     bool health = strcmp(task->request.path, "/healthz") == 0;
+    bool metrics = strcmp(task->request.path, "/metrics") == 0;
 
+    if (health || metrics) {
+        task->family = health ? "healthz" : "metrics";
+        if (strcmp(task->request.method, "GET") != 0 && strcmp(task->request.method, "HEAD") != 0)
+            return refuse_method(visit);
+    }
+    if (metrics)
+        return send_metrics(visit);
     task->request.body = visit->body.data;
     task->request.body_length = visit->body.length;
     task->deadline = mono_after_s(mono_now(), health ? health_wait_s : server->options.request_timeout_s);
-    if (health) {
-        task->family = "healthz";
-        if (strcmp(task->request.method, "GET") != 0 && strcmp(task->request.method, "HEAD") != 0) {
-            serve_answer_error(&task->answer, 405, fly_error_name(FLY_EUSAGE), "/healthz is only read");
-            task->answer.allow = "GET, HEAD";
-            return send_answer(visit);
-        }
-    }
+
     visit->stage = VISIT_WAITING;
     connections_set(&server->connections, visit->row, never);
     MHD_suspend_connection(visit->connection);

@@ -19,6 +19,7 @@ struct task {
     struct serve_answer answer;
     struct serve_note note;
     const char *family;        /* that answered; "none" */
+    double busy_s;             /* it took to make the answer */
     struct mono_time deadline; /* to be taken up by then */
     void (*finish)(struct task *task);
     struct task *next; /* of the line */

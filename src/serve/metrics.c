@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "serve/metrics.h"
+
+#include <math.h>
+#include <pthread.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <flyball/version.h>
+
+#include "base/error.h"
+#include "base/number.h"
+
+enum { ANSWERS_MAX = 256 };
+static const char other[] = "(other)";
+
+/* Upper ends of the histogram's buckets; a decision takes milliseconds, and a lock may be waited for. */
+static const double bounds_s[] = {0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10};
+enum { BOUNDS = sizeof bounds_s / sizeof bounds_s[0] };
+
+struct series {
+    char job[JOB_NAME_MAX + 1];
+    char gpu_model[JOB_TEXT_MAX];
+    uint64_t trials[TRIAL_OUTCOME_COUNT];
+    bool energy_known;
+    double energy_j;
+};
+
+struct answers {
+    const char *family;
+    int status;
+    uint64_t count;
+};
+
+struct metrics {
+    pthread_mutex_t lock;
+    struct series series[METRICS_SERIES_MAX + 1]; /* the last one: all others */
+    size_t series_count;
+    struct answers answers[ANSWERS_MAX];
+    size_t answers_count;
+    uint64_t within[BOUNDS]; /* decisions within this bound and above the one before */
+    uint64_t decisions;
+    double decision_s;
+};
+
+int metrics_new(struct metrics **out_metrics, struct fly_error *out_error)
+{
+    struct metrics *made = calloc(1, sizeof *made);
+
+    if (made == NULL)
+        return error_no_memory(out_error);
+    pthread_mutex_init(&made->lock, NULL);
+    *out_metrics = made;
+    return 0;
+}
+
+void metrics_free(struct metrics *metrics)
+{
+    if (metrics == NULL)
+        return;
+    pthread_mutex_destroy(&metrics->lock);
+    free(metrics);
+}
+
+static struct series *find_series(struct metrics *metrics, const char *job, const char *gpu_model)
+{
+    struct series *made;
+
+    for (size_t i = 0; i < metrics->series_count; i++) {
+        if (strcmp(metrics->series[i].job, job) == 0 && strcmp(metrics->series[i].gpu_model, gpu_model) == 0)
+            return &metrics->series[i];
+    }
+    if (metrics->series_count > METRICS_SERIES_MAX)
+        return &metrics->series[METRICS_SERIES_MAX];
+    made = &metrics->series[metrics->series_count++];
+    if (metrics->series_count > METRICS_SERIES_MAX)
+        job = gpu_model = other;
+    snprintf(made->job, sizeof made->job, "%s", job);
+    snprintf(made->gpu_model, sizeof made->gpu_model, "%s", gpu_model);
+    return made;
+}
+
+/* Sums over attempts begin at 0, and stay there where nobody told an energy: no training takes none. */
+static bool is_known(double energy_j)
+{
+    return isfinite(energy_j) && energy_j > 0.0;
+}
+
+/* A trial's end; or energy that it took after that. */
+static void count_trial(struct metrics *metrics, const struct serve_note *note)
+{
+    struct series *series = find_series(metrics, note->job, note->gpu_model);
+
+    if (note->ended)
+        series->trials[note->outcome]++;
+    if (!is_known(note->energy_j))
+        return;
+    series->energy_known = true;
+    series->energy_j += note->energy_j;
+}
+
+static void count_decision(struct metrics *metrics, double seconds)
+{
+    for (size_t i = 0; i < BOUNDS; i++) {
+        if (seconds <= bounds_s[i]) {
+            metrics->within[i]++;
+            break;
+        }
+    }
+    metrics->decisions++;
+    metrics->decision_s += seconds;
+}
+
+static void count_answer(struct metrics *metrics, const char *family, int status)
+{
+    for (size_t i = 0; i < metrics->answers_count; i++) {
+        struct answers *at = &metrics->answers[i];
+
+        if (at->status == status && strcmp(at->family, family) == 0) {
+            at->count++;
+            return;
+        }
+    }
+    if (metrics->answers_count < ANSWERS_MAX)
+        metrics->answers[metrics->answers_count++] =
+            (struct answers){.family = family, .status = status, .count = 1};
+}
+
+void metrics_count(struct metrics *metrics, const char *family, int status, const struct serve_note *note,
+                   double seconds)
+{
+    pthread_mutex_lock(&metrics->lock);
+    count_answer(metrics, family, status);
+    if (note->decided)
+        count_decision(metrics, seconds);
+    if ((note->ended || is_known(note->energy_j)) && note->outcome < TRIAL_OUTCOME_COUNT)
+        count_trial(metrics, note);
+    pthread_mutex_unlock(&metrics->lock);
+}
+
+static void head(struct buffer *text, const char *name, const char *type, const char *help)
+{
+    buffer_printf(text, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
+}
+
+static void put_escaped(struct buffer *text, const char *value)
+{
+    for (; *value != '\0'; value++) {
+        if (*value == '\\' || *value == '"')
+            buffer_append(text, "\\", 1);
+        if (*value == '\n')
+            buffer_puts(text, "\\n");
+        else
+            buffer_append(text, value, 1);
+    }
+}
+
+static void put_labels(struct buffer *text, const struct series *series)
+{
+    buffer_puts(text, "training_job=\"");
+    put_escaped(text, series->job);
+    if (series->gpu_model[0] != '\0') {
+        buffer_puts(text, "\",gpu_model=\"");
+        put_escaped(text, series->gpu_model);
+    }
+    buffer_puts(text, "\"}");
+}
+
+static void write_trials(const struct metrics *metrics, struct buffer *text)
+{
+    static const char name[] = "flyball_trials_total";
+
+    head(text, name, "counter", "Trials that ended, as seen by this service.");
+    for (size_t i = 0; i < metrics->series_count; i++) {
+        for (size_t outcome = 0; outcome < TRIAL_OUTCOME_COUNT; outcome++) {
+            uint64_t trials = metrics->series[i].trials[outcome];
+
+            if (trials == 0)
+                continue;
+            buffer_printf(text, "%s{outcome=\"%s\",", name, job_outcome_name((enum trial_outcome)outcome));
+            put_labels(text, &metrics->series[i]);
+            buffer_printf(text, " %llu\n", (unsigned long long)trials);
+        }
+    }
+}
+
+static void write_energy(const struct metrics *metrics, struct buffer *text)
+{
+    static const char name[] = "flyball_trial_energy_joules_total";
+    char number[NUMBER_TEXT_MAX];
+
+    head(text, name, "counter", "Energy of those trials whose energy is known.");
+    for (size_t i = 0; i < metrics->series_count; i++) {
+        if (!metrics->series[i].energy_known)
+            continue;
+        buffer_printf(text, "%s{", name);
+        put_labels(text, &metrics->series[i]);
+        buffer_printf(text, " %s\n", number_format(metrics->series[i].energy_j, number));
+    }
+}
+
+static void write_decisions(const struct metrics *metrics, struct buffer *text)
+{
+    static const char name[] = "flyball_decision_seconds";
+    char number[NUMBER_TEXT_MAX];
+    uint64_t within = 0;
+
+    head(text, name, "histogram",
+         "Time to decide what to run and to write it down, waiting for the store included.");
+    for (size_t i = 0; i < BOUNDS; i++) {
+        within += metrics->within[i];
+        buffer_printf(text, "%s_bucket{le=\"%s\"} %llu\n", name, number_format(bounds_s[i], number),
+                      (unsigned long long)within);
+    }
+    buffer_printf(text, "%s_bucket{le=\"+Inf\"} %llu\n", name, (unsigned long long)metrics->decisions);
+    buffer_printf(text, "%s_sum %s\n", name, number_format(metrics->decision_s, number));
+    buffer_printf(text, "%s_count %llu\n", name, (unsigned long long)metrics->decisions);
+}
+
+static void write_answers(const struct metrics *metrics, struct buffer *text)
+{
+    static const char name[] = "flyball_http_requests_total";
+
+    head(text, name, "counter", "Requests that were answered, by family of routes and status.");
+    for (size_t i = 0; i < metrics->answers_count; i++)
+        buffer_printf(text, "%s{family=\"%s\",status=\"%d\"} %llu\n", name, metrics->answers[i].family,
+                      metrics->answers[i].status, (unsigned long long)metrics->answers[i].count);
+}
+
+void metrics_write_traffic(size_t connections, size_t requests, struct buffer *text)
+{
+    head(text, "flyball_http_connections", "gauge", "Connections that are open.");
+    buffer_printf(text, "flyball_http_connections %zu\n", connections);
+    head(text, "flyball_http_requests_in_flight", "gauge",
+         "Requests that are being read or answered, this one among them.");
+    buffer_printf(text, "flyball_http_requests_in_flight %zu\n", requests);
+}
+
+void metrics_write(struct metrics *metrics, struct buffer *text)
+{
+    head(text, "flyball_build_info", "gauge", "The version that runs.");
+    buffer_printf(text, "flyball_build_info{version=\"%s\"} 1\n", fly_version());
+    pthread_mutex_lock(&metrics->lock);
+    write_trials(metrics, text);
+    write_energy(metrics, text);
+    write_decisions(metrics, text);
+    write_answers(metrics, text);
+    pthread_mutex_unlock(&metrics->lock);
+}
