@@ -26,11 +26,11 @@ def service(*arguments, **options):
     return serve_machine.service(FLYBALL, f"--store={STORE}", *arguments, **options)
 
 
-def refused(status, words, *arguments):
+def refused(status, words, *arguments, talk=False):
     result = tap.run([FLYBALL, "serve", *arguments], env=serve_machine.CLEAN, cwd=BOX)
     tap.equal(result.returncode, status, f"{arguments}: {result.stdout}{result.stderr}")
     tap.contains(result.stderr, words, str(arguments))
-    tap.equal(result.stdout, "", str(arguments))
+    tap.equal(result.stdout != "", talk, str(arguments))
 
 
 def error_of(body):
@@ -67,6 +67,18 @@ def test_several_addresses():
     tap.equal(sorted(path.name for path in BOX.iterdir() if "sock" in path.name), [])
 
 
+def test_both_kinds_of_loopback():
+    with socket.socket(socket.AF_INET6) as probe:
+        try:
+            probe.bind(("::1", 0))
+        except OSError:
+            raise tap.Skip("this machine has no IPv6 loopback") from None
+    with service(listen="[::1]:0,localhost:0") as it:
+        tap.equal([address.rsplit(":", 1)[0] for address in it.addresses], ["http://[::1]", "http://127.0.0.1"])
+        for address in it.addresses:
+            tap.equal(it.ask("GET", "/healthz", address=address)[0], 200, address)
+
+
 def test_a_socket_left_behind():
     with service(listen=f"unix:{SOCKET}") as it:
         it.process.send_signal(signal.SIGKILL)
@@ -89,6 +101,24 @@ def test_a_socket_of_another_program():
     refused(64, "no socket", f"--listen=unix:{SOCKET}", f"--store={STORE}")
     tap.equal(SOCKET.read_text(), "precious")
     SOCKET.unlink()
+
+
+def test_whoever_waits_for_it_is_told():
+    ready = BOX / "ready"
+    for name in (str(BOX / "notify"), f"@flyball-test-{os.getpid()}"):
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as systemd:
+            systemd.bind(name.replace("@", "\0"))
+            systemd.settimeout(serve_machine.PATIENCE_S)
+            with service(f"--ready-file={ready}", listen="127.0.0.1:0,127.0.0.2:0",
+                         env={**serve_machine.CLEAN, "NOTIFY_SOCKET": name}) as it:
+                tap.equal(systemd.recv(100), b"READY=1", name)
+                tap.equal(ready.read_text(), "".join(f"listening on {address}\n" for address in it.addresses))
+                tap.equal(it.stop(), 0)
+                tap.equal(systemd.recv(100), b"STOPPING=1", name)
+    refused(66, "make its directory first", "--listen=127.0.0.1:0", f"--store={STORE}", f"--ready-file={BOX}/no/ready",
+            talk=True)
+    with service(env={**serve_machine.CLEAN, "NOTIFY_SOCKET": "/nowhere"}) as it:
+        tap.equal(it.stop(), 0)
 
 
 def test_refusals():

@@ -5,8 +5,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/buffer.h"
 #include "base/clock.h"
 #include "base/error.h"
+#include "cli/announce.h"
 #include "cli/commands.h"
 #include "cli/job_view.h"
 #include "cli/stop_signals.h"
@@ -15,6 +17,7 @@
 #include "serve/workers.h"
 
 static const double tick_s = 0.1;
+enum { LINES_MAX = 16384 };
 
 /* clang-format off */
 static const struct cli_option options[] = {
@@ -52,6 +55,8 @@ static const struct cli_option options[] = {
     {.name = "grace", .type = CLI_REAL, .placeholder = "SECONDS", .minimum = 0, .maximum = 3600,
      .default_text = "10", .key = "serve.grace",
      .help = "Seconds for what is under way when the service is told to stop."},
+    {.name = "ready-file", .type = CLI_TEXT, .placeholder = "FILE",
+     .help = "File that gets the lines that say where the service listens, once it answers."},
     {.name = "verbose", .type = CLI_FLAG, .key = "serve.verbose",
      .help = "Say a line about each request on standard error."},
 };
@@ -62,19 +67,24 @@ static void log_line(void *state, const char *line)
     cli_note(state, "%s", line);
 }
 
+/* To whoever waits for it: on standard output, in a file, and to systemd. */
 static int say_addresses(const struct cli_call *call, const struct server *server,
                          struct fly_error *out_error)
 {
-    for (size_t i = 0; i < server_address_count(server); i++) {
-        char line[256];
-        int code;
+    const char *path = cli_text(call, "ready-file");
+    struct buffer lines;
+    int code;
 
-        snprintf(line, sizeof line, "listening on %s\n", server_address(server, i));
-        code = cli_emit_text(call, line, out_error);
-        if (code < 0)
-            return code;
-    }
-    return 0;
+    buffer_init(&lines, LINES_MAX);
+    for (size_t i = 0; i < server_address_count(server); i++)
+        buffer_printf(&lines, "listening on %s\n", server_address(server, i));
+    code = lines.error < 0 ? error_no_memory(out_error) : cli_emit_text(call, lines.data, out_error);
+    if (code == 0 && path != NULL)
+        code = announce_in_file(path, lines.data, out_error);
+    buffer_deinit(&lines);
+    if (code == 0)
+        announce("READY=1");
+    return code;
 }
 
 /* Serves until a signal comes, and then finishes what is under way. Whether that was done in time. */
@@ -86,6 +96,7 @@ static bool serve_until_stopped(struct server *server, struct stop_signals *stop
         server_tick(server);
     /* From here on a second signal ends the process as it would any other. */
     stop_signals_release(stop);
+    announce("STOPPING=1");
     server_quiesce(server);
     until = mono_after_s(mono_now(), grace_s);
     while (!server_is_idle(server) && mono_now().ns < until.ns) {
