@@ -300,6 +300,44 @@ def test_set():
     tap.equal(document("show", "wishes", store=store)["pin"], {"batch_size": 64, "power_limit_w": None})
 
 
+def keep(home, name, store, *calls):
+    """A file of reports that a session of an earlier night left, as train/spool.h has it."""
+    spool = home / ".local/state/flyball/spool"
+    spool.mkdir(parents=True, exist_ok=True)
+    (spool / name).write_text("".join(json.dumps(line, separators=(",", ":")) + "\n" for line in
+                                      ({"flyball_calls": 1, "store": str(store)}, *calls)))
+    return spool / name
+
+
+def test_reports_that_wait():
+    store, home = BOX / "late.sqlite", BOX / "late"
+    fill(store, "late", 2, "open=1")
+    before = log("late", store)
+    trial = before[-1]["trial"]
+    env = {**CLEAN, "HOME": str(home)}
+    report = {"call": "report", "job": "late", "trial": trial, "attempt": 1, "metric": 0.1}
+    kept = keep(home, "1-1.calls", store, {**report, "epoch": 1, "energy_j": 10.0, "time_s": 1.0},
+                {**report, "epoch": 2, "energy_j": 20.0, "time_s": 2.0})
+    other = keep(home, "1-2.calls", "elsewhere.sqlite", {**report, "epoch": 3, "energy_j": 30.0, "time_s": 3.0})
+    for command, waits in ((("history", "late"), 2), (("list",), 0), (("show", "late"), 1), (("why", "late"), 0)):
+        if waits == 1:
+            kept = keep(home, "1-3.calls", store, {**report, "epoch": 4, "energy_j": 40.0, "time_s": 4.0})
+        result = good(*command, store=store, env=env)
+        if waits:
+            tap.contains(result.stderr, f"{waits} report{'s wait' if waits > 1 else ' waits'} on this machine")
+        else:
+            tap.equal(result.stderr, "", str(command))
+        tap.equal((kept.exists(), other.exists()), (False, True), str(command))
+    epochs = [event["body"]["epoch"] for event in log("late", store) if event["kind"] == "epoch" and event["trial"] == trial]
+    tap.equal(epochs[-3:], [1, 2, 4])
+    # What belongs to no trial of the log is put aside, for a person.
+    kept = keep(home, "1-4.calls", store, {**report, "trial": 99, "epoch": 1, "energy_j": 1.0, "time_s": 1.0})
+    good("list", store=None, env={**env, "FLYBALL_STORE": str(store)})
+    tap.equal((kept.exists(), pathlib.Path(f"{kept}.refused").exists()), (False, True))
+    keep(home, "1-5.calls", "", {**report, "epoch": 5, "energy_j": 50.0, "time_s": 5.0})
+    tap.contains(good("list", store=None, env={**env, "FLYBALL_STORE": str(store)}).stderr, "1 report waits")
+
+
 def test_delete():
     store = BOX / "away.sqlite"
     fill(store, "away", 2)

@@ -60,6 +60,7 @@ static int job_list_run(const struct cli_call *call, struct fly_error *out_error
 
     if (code != 0)
         return code;
+    job_view_deliver(call, &jobs);
     arena_init(&arena, MEMORY_MAX);
     code = jobs.backend->list(jobs.self, &arena, &list, out_error);
     if (code == 0)

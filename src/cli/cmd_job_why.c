@@ -208,6 +208,7 @@ static int job_why_run(const struct cli_call *call, struct fly_error *out_error)
         code = job_view_open(call, &jobs, out_error);
     if (code != 0)
         return code;
+    job_view_deliver(call, &jobs);
     code = read_trial(call, &jobs, &why, out_error);
     if (code == 0) {
         code = emit(call, &why, out_error);

@@ -4,11 +4,17 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 #include "base/words.h"
+#include "train/spool.h"
 
 enum { NAMES_BYTES = 64 << 20, HISTORY_BYTES = 1 << 30, GIB_SHIFT = 30 };
+
+/* For what waits on this machine. */
+static const double delivery_most_s = 2.0;
 
 int job_view_name(const struct cli_call *call, const char **out_name, struct fly_error *out_error)
 {
@@ -21,6 +27,34 @@ int job_view_name(const struct cli_call *call, const char **out_name, struct fly
 int job_view_open(const struct cli_call *call, struct jobs *out_jobs, struct fly_error *out_error)
 {
     return jobs_open(cli_text(call, "store"), NULL, out_jobs, out_error);
+}
+
+static void deliver(const struct cli_call *call, const struct jobs *jobs, const char *store)
+{
+    struct spool spool;
+    uint64_t waiting;
+
+    spool_init(&spool, NULL, store);
+    waiting = spool_count_left(&spool);
+    if (waiting > 0) {
+        cli_note(call, "%" PRIu64 " report%s wait%s on this machine for this log, and %s delivered now",
+                 waiting, waiting == 1 ? "" : "s", waiting == 1 ? "s" : "", waiting == 1 ? "is" : "are");
+        (void)spool_deliver_left(&spool, jobs, delivery_most_s);
+        waiting = spool_count_left(&spool);
+    }
+    if (waiting > 0)
+        cli_note(call, "%" PRIu64 " of them could not be delivered yet", waiting);
+    spool_deinit(&spool);
+}
+
+void job_view_deliver(const struct cli_call *call, const struct jobs *jobs)
+{
+    const char *store = cli_text(call, "store"), *usual = getenv("FLYBALL_STORE");
+
+    deliver(call, jobs, store);
+    /* A session that was given no address took that of the environment. */
+    if (store != NULL && usual != NULL && strcmp(store, usual) == 0)
+        deliver(call, jobs, NULL);
 }
 
 /* The name nearest to `name` among the store's, or NULL; it stands in the arena. */
@@ -71,6 +105,7 @@ int job_view_read(const struct cli_call *call, struct job_view *out_view, struct
         code = job_view_open(call, &out_view->jobs, out_error);
     if (code != 0)
         return code;
+    job_view_deliver(call, &out_view->jobs);
     arena_init(&out_view->arena, HISTORY_BYTES);
     code = job_history_read(&out_view->jobs, out_view->name, &out_view->arena, &out_view->history, out_error);
     if (code < 0) {

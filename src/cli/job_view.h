@@ -26,6 +26,12 @@ int job_view_name(const struct cli_call *call, const char **out_name, struct fly
 int job_view_open(const struct cli_call *call, struct jobs *out_jobs, struct fly_error *out_error);
 
 /*
+ * Delivers what trainings on this machine could not, so that it is looked at as well: says
+ * how much waits, and goes on after two seconds at the latest.
+ */
+void job_view_deliver(const struct cli_call *call, const struct jobs *jobs);
+
+/*
  * Says of an unknown job which one may have been meant; hands on any other code. For
  * what a function of the table returned on the job of that name.
  */

@@ -91,7 +91,7 @@ int link_propose(struct session_link *link, const struct job_definition *definit
     if (!link->open)
         return link->code < 0 ? link->code : FLY_EUNREACHABLE;
     (void)spool_deliver(&link->spool, &link->jobs, NULL);
-    (void)spool_deliver_left(&link->spool, &link->jobs);
+    (void)spool_deliver_left(&link->spool, &link->jobs, INFINITY);
     code = propose(&link->jobs, definition, question, out_proposal, &error);
     link->connected = code == 0;
     if (code < 0)

@@ -4,6 +4,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/error.h"
 
 static const char suffix[] = ".calls";
@@ -212,8 +214,20 @@ static void give_trial(struct spool_entry *entry, const struct job_proposal *run
     }
 }
 
+/* Where calls go, and until when. */
+struct delivery {
+    const struct jobs *jobs;
+    struct mono_time end;
+    bool endless;
+};
+
+static bool is_late(const struct delivery *delivery)
+{
+    return !delivery->endless && mono_now().ns >= delivery->end.ns;
+}
+
 /* Each line but the first, and but a last one that its session did not bring to an end. */
-static int deliver_lines(const char *text, const struct jobs *jobs, bool *out_refused,
+static int deliver_lines(const char *text, const struct delivery *delivery, bool *out_refused,
                          struct fly_error *out_error)
 {
     const char *line = strchr(text, '\n') + 1, *end;
@@ -224,11 +238,17 @@ static int deliver_lines(const char *text, const struct jobs *jobs, bool *out_re
     for (; code == 0 && (end = strchr(line, '\n')) != NULL; line = end + 1) {
         union spool_answer answer;
         struct fly_error error;
-        int called = spool_parse(line, (size_t)(end - line), parsed, &error);
+        int called;
+
+        if (is_late(delivery)) {
+            code = error_set(out_error, FLY_EBUSY, "there was no time for all kept reports");
+            break;
+        }
+        called = spool_parse(line, (size_t)(end - line), parsed, &error);
 
         if (called == 0) {
             give_trial(&parsed->entry, &run);
-            called = spool_call(jobs, &parsed->entry, &answer, &error);
+            called = spool_call(delivery->jobs, &parsed->entry, &answer, &error);
             if (parsed->entry.kind == SPOOL_RUN)
                 run = called == 0 ? answer.proposal : (struct job_proposal){.trial = 0};
             spool_parsed_free(parsed);
@@ -245,7 +265,7 @@ static int deliver_lines(const char *text, const struct jobs *jobs, bool *out_re
 }
 
 /* Delivers what an open file holds. */
-static int deliver_file(int file, const char *store, const struct jobs *jobs, bool *out_refused,
+static int deliver_file(int file, const char *store, const struct delivery *delivery, bool *out_refused,
                         struct fly_error *out_error)
 {
     struct buffer content;
@@ -253,7 +273,7 @@ static int deliver_file(int file, const char *store, const struct jobs *jobs, bo
 
     buffer_init(&content, SPOOL_FILE_MAX);
     if (read_file(file, store, &content))
-        code = deliver_lines(content.data, jobs, out_refused, out_error);
+        code = deliver_lines(content.data, delivery, out_refused, out_error);
     else
         code = error_set(out_error, FLY_EDATA, "kept reports are not readable, or for another log");
     buffer_deinit(&content);
@@ -276,7 +296,8 @@ int spool_deliver(struct spool *spool, const struct jobs *jobs, struct fly_error
 
     if (spool->file < 0 || spool->lines == 0)
         return 0;
-    code = deliver_file(spool->file, spool->store, jobs, &refused, out_error);
+    code = deliver_file(spool->file, spool->store, &(struct delivery){.jobs = jobs, .endless = true},
+                        &refused, out_error);
     if (spool_passing(code))
         return code;
     if (refused || code < 0)
@@ -289,24 +310,57 @@ int spool_deliver(struct spool *spool, const struct jobs *jobs, struct fly_error
     return 0;
 }
 
-/* Whether the file is done with: delivered, or put aside. */
-static bool deliver_left(const struct spool *spool, const char *path, const struct jobs *jobs)
+/* Opens a file that no session holds any more, with a lock on it; -1 for none. */
+static int open_left(const char *path)
 {
     int file = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
-    bool refused = false, done = false;
     struct stat facts;
+
+    /* Its session may live, or somebody else have been faster. */
+    if (file >= 0 &&
+        (flock(file, LOCK_EX | LOCK_NB) != 0 || fstat(file, &facts) != 0 || facts.st_nlink == 0)) {
+        close(file);
+        file = -1;
+    }
+    return file;
+}
+
+/* Whether the file is done with: delivered, or put aside. */
+static bool deliver_left(const struct spool *spool, const char *path, const struct delivery *delivery)
+{
+    int file = open_left(path);
+    bool refused = false, done;
 
     if (file < 0)
         return false;
-    /* Its session may live, or somebody else have been faster. */
-    if (flock(file, LOCK_EX | LOCK_NB) == 0 && fstat(file, &facts) == 0 && facts.st_nlink > 0)
-        done = deliver_file(file, spool->store, jobs, &refused, NULL) == 0;
+    done = deliver_file(file, spool->store, delivery, &refused, NULL) == 0;
     if (done && refused)
         put_aside(path);
     else if (done)
         unlink(path);
     close(file);
     return done;
+}
+
+/* The lines that are calls. */
+static uint64_t count_left(const struct spool *spool, const char *path)
+{
+    int file = open_left(path);
+    struct buffer content;
+    uint64_t count = 0;
+
+    if (file < 0)
+        return 0;
+    buffer_init(&content, SPOOL_FILE_MAX);
+    if (read_file(file, spool->store, &content)) {
+        const char *line = strchr(content.data, '\n') + 1, *end;
+
+        for (; (end = strchr(line, '\n')) != NULL; line = end + 1)
+            count += memmem(line, (size_t)(end - line), "\"call\":\"run\"", 12) == NULL;
+    }
+    buffer_deinit(&content);
+    close(file);
+    return count;
 }
 
 static int is_kept(const struct dirent *entry)
@@ -316,20 +370,48 @@ static int is_kept(const struct dirent *entry)
     return dot != NULL && strcmp(dot, suffix) == 0;
 }
 
-unsigned spool_deliver_left(const struct spool *spool, const struct jobs *jobs)
+/* What `each` says of the files, added up, in the order of their beginning. */
+typedef uint64_t (*each_file)(const struct spool *spool, const char *path, const struct delivery *delivery);
+
+static uint64_t for_each(const struct spool *spool, each_file each, const struct delivery *delivery)
 {
     struct dirent **entries;
     int count = spool->directory[0] != '\0' ? scandir(spool->directory, &entries, is_kept, alphasort) : -1;
-    unsigned done = 0;
+    uint64_t sum = 0;
 
     for (int i = 0; i < count; i++) {
         char path[SPOOL_PATH_MAX + sizeof entries[i]->d_name + 1];
 
         snprintf(path, sizeof path, "%s/%s", spool->directory, entries[i]->d_name);
-        done += deliver_left(spool, path, jobs);
+        sum += each(spool, path, delivery);
         free(entries[i]);
     }
     if (count >= 0)
         free(entries);
-    return done;
+    return sum;
+}
+
+static uint64_t deliver_one(const struct spool *spool, const char *path, const struct delivery *delivery)
+{
+    return !is_late(delivery) && deliver_left(spool, path, delivery);
+}
+
+static uint64_t count_one(const struct spool *spool, const char *path, const struct delivery *delivery)
+{
+    (void)delivery;
+    return count_left(spool, path);
+}
+
+unsigned spool_deliver_left(const struct spool *spool, const struct jobs *jobs, double most_s)
+{
+    bool endless = isinf(most_s);
+    const struct delivery delivery = {
+        .jobs = jobs, .endless = endless, .end = mono_after_s(mono_now(), endless ? 0.0 : most_s)};
+
+    return (unsigned)for_each(spool, deliver_one, &delivery);
+}
+
+uint64_t spool_count_left(const struct spool *spool)
+{
+    return for_each(spool, count_one, NULL);
 }

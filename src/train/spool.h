@@ -81,8 +81,14 @@ bool spool_passing(int code);
 /* Delivers the own lines in their order. The code of the first that could not be delivered for now. */
 int spool_deliver(struct spool *spool, const struct jobs *jobs, struct fly_error *out_error);
 
-/* The same for what ended sessions left for this log; how many files are done. */
-unsigned spool_deliver_left(const struct spool *spool, const struct jobs *jobs);
+/*
+ * The same for what ended sessions left for this log; how many files are done. After
+ * `most_s` no further call is made, and what is left stays for the next time; INFINITY: all.
+ */
+unsigned spool_deliver_left(const struct spool *spool, const struct jobs *jobs, double most_s);
+
+/* How many lines ended sessions left for this log; that of a run does not count. */
+uint64_t spool_count_left(const struct spool *spool);
 
 /* One line, without its end: FLY_EDATA for anything else than a call. Texts and points live until
  * spool_parsed_free. */
