@@ -97,7 +97,8 @@ json_t *zeus_fixture_report_json(struct zeus_given given, int epoch, double ener
 {
     return json_pack("{s:s, s:I, s:I, s:f, s:f, s:f, s:i}", "job_id", "job-1", "batch_size",
                      (json_int_t)given.batch_size, "trial_number", (json_int_t)given.trial, "time",
-                     energy_j / 200, "energy", energy_j, "metric", metric, "current_epoch", epoch);
+                     energy_j / (100 + given.batch_size), "energy", energy_j, "metric", metric,
+                     "current_epoch", epoch);
 }
 
 /* Whether it has to stop; the status has to be 200. */

@@ -49,7 +49,7 @@ struct zeus_given {
 };
 struct zeus_given zeus_fixture_predict(struct zeus_fixture *fixture, const char *job_id);
 
-/* What it reports of `job-1`, at 200 W. */
+/* What it reports of `job-1`, at 100 W and one more for each sample of the batch. */
 json_t *zeus_fixture_report_json(struct zeus_given given, int epoch, double energy_j, double metric);
 
 /* Reports so, which has to succeed; whether it has to stop. `out_converged` may be NULL. */

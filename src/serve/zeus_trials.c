@@ -96,7 +96,7 @@ void zeus_predict(struct zeus_call *call)
         zeus_fail(call, code, ZEUS_BAD_REQUEST);
         return;
     }
-    call->note->decided = true;
+    call->note->decided = !proposal.repeated;
     serve_answer_json(call->answer, ZEUS_OK,
                       json_pack("{s:s, s:I, s:I}", "job_id", call->job_id, "batch_size",
                                 (json_int_t)proposal.batch_size, "trial_number", (json_int_t)proposal.trial));
@@ -139,9 +139,18 @@ static void tell_answer(const struct job_answered *answered, const struct zeus_t
 
 static void note_report(struct serve_note *note, const struct job_answered *answered)
 {
-    note->ended = answered->ended && !answered->repeated && answered->stop != JOB_STOP_ENDED;
+    note->ended = answered->ends;
     note->outcome = answered->outcome;
-    note->energy_j = answered->energy_j;
+    if (answered->ends)
+        note->energy_j = answered->energy_j;
+}
+
+static void note_end(struct serve_note *note, const struct job_ended *ended)
+{
+    note->ended = ended->ends;
+    note->outcome = ended->outcome;
+    if (ended->ends)
+        note->energy_j = ended->energy_j;
 }
 
 void zeus_report(struct zeus_call *call)
@@ -205,8 +214,6 @@ void zeus_end(struct zeus_call *call)
         zeus_fail(call, code, ZEUS_NOT_FOUND);
         return;
     }
-    call->note->ended = !ended.repeated && ended.outcome == TRIAL_CRASHED;
-    call->note->outcome = ended.outcome;
-    call->note->energy_j = ended.energy_j;
+    note_end(call->note, &ended);
     serve_answer_json(call->answer, ZEUS_OK, json_null());
 }
