@@ -45,6 +45,7 @@ static const struct cli_command *const commands[] = {
     &cmd_record,
     &cmd_selftest,
     &cmd_demo,
+    &cmd_report,
     &cmd_job_list,
     &cmd_job_show,
     &cmd_job_history,

@@ -26,6 +26,7 @@ extern const struct cli_command cmd_power_restore;
 extern const struct cli_command cmd_power_set;
 extern const struct cli_command cmd_profile;
 extern const struct cli_command cmd_record;
+extern const struct cli_command cmd_report;
 extern const struct cli_command cmd_run;
 extern const struct cli_command cmd_selftest;
 extern const struct cli_command cmd_serve;

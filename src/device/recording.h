@@ -16,18 +16,17 @@
  * for each device with its facts, in the order of the list; the readings; and,
  * where the recording ended in good order, a line that says so.
  *
- *     {"schema":"flyball.recording/1","flyball":"0.1.0","date":"2026-11-21T16:20:00Z","interval_s":0.1,"devices":2}
+ *     {"schema":"flyball.recording/1","flyball":"0.1.0","date":"2026-11-21T16:20:00Z","unix_us":1795278000123456,"interval_s":0.1,"devices":2}
  *     {"device":0,"kind":"GPU","name":"NVIDIA
  * A40","uuid":"GPU-8f3a...","sensor":{"counter_period_s":0.02,...},...}
  *     {"t":1203377,"d":0,"energy_uj":918273000,"power_mw":78113,"power_limit_mw":["no_permission",4]}
  *     {"t":60000000000,"end":true}
  *
- * `t` is in nanoseconds since the first reading was about to be made, by the
- * monotonic clock, and halfway between the stamps before and after it. `d` is
- * the device. A reading has only the quantities that differ from the device's
- * last one, under the keys of device/quantity.h: a whole number where the device
- * answered, otherwise the state's word and the driver's code. Facts that are not
- * known are null. Nothing in the file names the host.
+ * `unix_us` is the date to the microsecond; recordings of before have none. `t` is in nanoseconds since the
+ * first reading was about to be made, by the monotonic clock, and halfway between the stamps before and after
+ * it. `d` is the device. A reading has only the quantities that differ from the device's last one, under the
+ * keys of device/quantity.h: a whole number where the device answered, otherwise the state's word and the
+ * driver's code. Facts that are not known are null. Nothing in the file names the host.
  *
  * Lines are complete or not there: a file whose end a power cut tore off, or
  * filled with zeros, is good up to its last whole line, and says so.
@@ -82,6 +81,16 @@ int recording_load(const char *path, struct recording **out_recording, struct fl
 /* The same from a stream, which the caller closes; `name` stands for the path in messages. */
 int recording_load_stream(const char *name, FILE *stream, struct recording **out_recording,
                           struct fly_error *out_error);
+
+/*
+ * Reads a file of any length once, without keeping it: called after each reading of a
+ * device with all that it has said until then (READING_NOT_READ: nothing yet). Of the
+ * recording, the devices, the date and the interval are there. A negative answer ends
+ * the reading and is handed on. Errors as of recording_load, but for the number of values.
+ */
+typedef int recording_visit(void *context, const struct recording *recording, size_t device, int64_t t_ns,
+                            const struct reading values[QUANTITY_COUNT], struct fly_error *out_error);
+int recording_scan(const char *path, recording_visit *visit, void *context, struct fly_error *out_error);
 
 void recording_free(struct recording *recording);
 

@@ -14,7 +14,7 @@
 #include "base/error.h"
 #include "device/recording_private.h"
 
-enum { FOUND_MAX = 40, FIRST_CAPACITY = 64, SECOND_NS = 1000000000 };
+enum { FOUND_MAX = 40, FIRST_CAPACITY = 64, SECOND_NS = 1000000000, SECOND_US = 1000000 };
 
 /* Where the reader stands in the file. */
 struct reader {
@@ -26,6 +26,9 @@ struct reader {
     bool whole; /* the line has its end */
     size_t devices_read;
     struct recording *recording;
+    recording_visit *visit; /* NULL: all is kept in the recording */
+    void *context;
+    struct reading (*said)[QUANTITY_COUNT]; /* owned; of each device, where it is visited */
 };
 
 /* "run.jsonl:17: field 'd': expected ..., found 9; ..." */
@@ -115,6 +118,7 @@ static int read_header(struct reader *reader, const json_t *line, struct fly_err
     struct recording *recording = reader->recording;
     const json_t *schema = json_object_get(line, "schema"), *devices = json_object_get(line, "devices");
     const json_t *interval = json_object_get(line, "interval_s"), *date = json_object_get(line, "date");
+    const json_t *unix_us = json_object_get(line, "unix_us");
     double interval_s = json_number_value(interval);
 
     if (!json_is_string(schema) || strcmp(json_string_value(schema), RECORDING_SCHEMA) != 0)
@@ -126,6 +130,8 @@ static int read_header(struct reader *reader, const json_t *line, struct fly_err
         return refuse(reader, "interval_s", interval, "seconds, up to a day", out_error);
     if (!parse_date(json_string_value(date), &recording->date))
         return refuse(reader, "date", date, "a date such as \"2026-11-21T16:20:00Z\"", out_error);
+    if (json_is_integer(unix_us) && json_integer_value(unix_us) / SECOND_US == recording->date.ns / SECOND_NS)
+        recording->date.ns = json_integer_value(unix_us) * (SECOND_NS / SECOND_US);
     recording->interval_s = interval_s;
     recording->device_count = (size_t)json_integer_value(devices);
     recording->tracks = calloc(recording->device_count + 1, sizeof *recording->tracks);
@@ -264,6 +270,17 @@ static bool read_value(const json_t *value, struct change *change)
     return true;
 }
 
+/* What a device says from then on: kept as a change, or as its newest word. */
+static int take_change(const struct reader *reader, struct track *track, int quantity,
+                       const struct change *change, struct fly_error *out_error)
+{
+    if (reader->visit == NULL)
+        return append(reader, &track->series[quantity], change, out_error);
+    reader->said[track - reader->recording->tracks][quantity] = (struct reading){
+        .state = (enum reading_state)change->state, .code = change->code, .value = change->value};
+    return 0;
+}
+
 static int read_values(const struct reader *reader, json_t *line, struct track *track, int64_t t_ns,
                        struct fly_error *out_error)
 {
@@ -282,7 +299,7 @@ static int read_values(const struct reader *reader, json_t *line, struct track *
             return refuse(reader, key, value, "a quantity that this version knows", out_error);
         if (!read_value(value, &change))
             return refuse(reader, key, value, "a whole number, or a state and a code", out_error);
-        code = append(reader, &track->series[quantity], &change, out_error);
+        code = take_change(reader, track, quantity, &change, out_error);
         if (code < 0)
             return code;
     }
@@ -296,6 +313,7 @@ static int read_reading(struct reader *reader, json_t *line, struct fly_error *o
     const json_t *end = json_object_get(line, "end");
     int64_t t_ns = json_integer_value(t);
     struct track *track;
+    int code;
 
     if (recording->ended)
         return refuse(reader, "t", t, "nothing behind the end of the recording", out_error);
@@ -318,7 +336,11 @@ static int read_reading(struct reader *reader, json_t *line, struct fly_error *o
     track->last_ns = t_ns;
     track->readings++;
     recording->end_ns = t_ns > recording->end_ns ? t_ns : recording->end_ns;
-    return read_values(reader, line, track, t_ns, out_error);
+    code = read_values(reader, line, track, t_ns, out_error);
+    if (code < 0 || reader->visit == NULL)
+        return code;
+    return reader->visit(reader->context, recording, (size_t)(track - recording->tracks), t_ns,
+                         reader->said[track - recording->tracks], out_error);
 }
 
 static int read_line(struct reader *reader, struct fly_error *out_error)
@@ -388,17 +410,45 @@ int recording_load_stream(const char *name, FILE *stream, struct recording **out
     return 0;
 }
 
-int recording_load(const char *path, struct recording **out_recording, struct fly_error *out_error)
+static int open_path(const char *path, FILE **out_stream, struct fly_error *out_error)
 {
     FILE *stream = fopen(path, "re");
-    int code;
 
     if (stream == NULL) {
-        code = errno == EACCES ? FLY_EPERM : errno == ENOENT ? FLY_ENOTFOUND : FLY_EREAD;
+        int code = errno == EACCES ? FLY_EPERM : errno == ENOENT ? FLY_ENOTFOUND : FLY_EREAD;
+
         return error_set(out_error, code, "'%s' cannot be read: %s; name a file that 'flyball record' wrote",
                          path, strerror(errno));
     }
+    *out_stream = stream;
+    return 0;
+}
+
+int recording_load(const char *path, struct recording **out_recording, struct fly_error *out_error)
+{
+    FILE *stream = NULL;
+    int code = open_path(path, &stream, out_error);
+
+    if (code < 0)
+        return code;
     code = recording_load_stream(path, stream, out_recording, out_error);
     fclose(stream);
+    return code;
+}
+
+int recording_scan(const char *path, recording_visit *visit, void *context, struct fly_error *out_error)
+{
+    struct reader reader = {.name = path, .visit = visit, .context = context};
+    int code = open_path(path, &reader.stream, out_error);
+
+    if (code < 0)
+        return code;
+    reader.recording = calloc(1, sizeof *reader.recording);
+    reader.said = calloc(DEVICES_MAX, sizeof reader.said[0]);
+    code = reader.recording != NULL && reader.said != NULL ? read_all(&reader, out_error)
+                                                           : error_no_memory(out_error);
+    recording_free(reader.recording);
+    free(reader.said);
+    fclose(reader.stream);
     return code;
 }

@@ -15,7 +15,12 @@
 #include "base/number.h"
 #include "device/recording_private.h"
 
-enum { LINES_MAX = (DEVICES_MAX + 2) * RECORDING_LINE_MAX, SECOND_NS = 1000000000, DATE_MAX = 32 };
+enum {
+    LINES_MAX = (DEVICES_MAX + 2) * RECORDING_LINE_MAX,
+    SECOND_NS = 1000000000,
+    DATE_MAX = 32,
+    US_NS = 1000
+};
 
 #define INFO(member) offsetof(struct device_info, member), sizeof(((struct device_info *)NULL)->member)
 #define SENSOR(member) offsetof(struct sensor_facts, member), sizeof(((struct sensor_facts *)NULL)->member)
@@ -139,9 +144,10 @@ static void add_header(struct buffer *lines, struct wall_time date, double inter
     if (gmtime_r(&seconds, &utc) != NULL)
         strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &utc);
     buffer_printf(lines,
-                  "{\"schema\":\"" RECORDING_SCHEMA "\",\"flyball\":\"%s\",\"date\":\"%s\",\"interval_s\":%s,"
+                  "{\"schema\":\"" RECORDING_SCHEMA
+                  "\",\"flyball\":\"%s\",\"date\":\"%s\",\"unix_us\":%" PRId64 ",\"interval_s\":%s,"
                   "\"devices\":%zu}\n",
-                  fly_version(), text, number_format(interval_s, interval), devices);
+                  fly_version(), text, date.ns / US_NS, number_format(interval_s, interval), devices);
 }
 
 int recording_writer_init(struct recording_writer *writer, const struct device_list *devices,
