@@ -315,19 +315,29 @@ static void test_counts(void **state)
     attempt(6, 1, "ada", "node1", "", 6000);
     end(6, TRIAL_REFUSED, JOB_STOP_COST, 0, 0, 6000);
     begin(7, "ada", "", 7000); /* runs, and has said nothing yet */
+    begin(8, "ada", "", 7500); /* a GPU without a figure; in its second attempt another one */
+    epoch(8, 1, 1, NAN, 10, 7510);
+    attempt(8, 2, "ada", "node1", "", 7600);
+    epoch(8, 2, 2, 30, 10, 7610);
+    end(8, TRIAL_REACHED, JOB_STOP_TARGET, NAN, 20, 7610);
+    shut(8, 2, NAN, 25, 7615);
+    begin(9, "ada", "", 8000); /* never a figure */
+    epoch(9, 1, 1, NAN, 10, 8010);
+    end(9, TRIAL_REACHED, JOB_STOP_TARGET, NAN, 10, 8010);
     added = add_up(USAGE_USER, 0, 9000, 0);
     total = usage_total(added.usage);
-    assert_int_equal(total->trials, 7);
-    assert_int_equal(total->recurrences, 6);
+    assert_int_equal(total->trials, 9);
+    assert_int_equal(total->recurrences, 8);
     assert_int_equal(total->outcomes[TRIAL_CRASHED], 2);
     assert_int_equal(total->outcomes[TRIAL_EXPIRED], 1);
     assert_int_equal(total->outcomes[TRIAL_OUT_OF_MEMORY], 1);
-    assert_int_equal(total->outcomes[TRIAL_REACHED], 1);
+    assert_int_equal(total->outcomes[TRIAL_REACHED], 3);
     assert_int_equal(total->outcomes[TRIAL_REFUSED], 1);
     assert_int_equal(total->running, 1);
-    assert_int_equal(total->without_energy, 2);
-    assert_int_equal(total->cut_off, 2);
-    check_double(total->energy_j, 50 + 70 + 50 + 500);
+    assert_int_equal(total->without_energy, 3);
+    assert_int_equal(total->cut_off, 3);
+    check_double(total->energy_j, 50 + 70 + 50 + 500 + 30);
+    check_double(total->gpu_time_s, 2 * (10 + 15 + 10 + 10 + 25 + 10));
     assert_memory_equal(total, &added.rows[0].sums, sizeof *total);
     usage_free(added.usage);
 }

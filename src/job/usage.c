@@ -79,7 +79,7 @@ static struct usage_sums counts_of(const struct usage_trial *trial)
         counts.running++;
     if (ran && trial->total_energy_j == 0.0)
         counts.without_energy++;
-    else if (over && (trial->cut_off || (trial->silent && !trial->ended)))
+    else if (over && (trial->cut_off || trial->unknown || (trial->silent && !trial->ended)))
         counts.cut_off++;
     return counts;
 }

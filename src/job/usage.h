@@ -52,7 +52,7 @@ struct usage_sums {
     uint64_t outcomes[TRIAL_OUTCOME_COUNT]; /* as they are on record now */
     uint64_t running;
     uint64_t without_energy; /* no figure of theirs is on record */
-    uint64_t cut_off;        /* what they took after the last report of an attempt is not on record */
+    uint64_t cut_off; /* a part of what they took is not on record: after an attempt's last report, mostly */
 };
 
 struct usage_row {

@@ -15,7 +15,8 @@ void usage_trial_deinit(struct usage_trial *trial)
 
 /*
  * The totals rise to these: the piece since they were last known. Figures of the whole
- * run may also be lower than what was summed up before; they stand.
+ * run may also be lower than what was summed up before; they stand. An energy that is
+ * not known leaves the total where it is.
  */
 static bool rise(struct usage_trial *trial, double energy_j, double time_s, int64_t time_us, bool whole,
                  struct usage_piece *out_piece)
@@ -23,6 +24,9 @@ static bool rise(struct usage_trial *trial, double energy_j, double time_s, int6
     double told_us = (double)trial->attempt_us + (time_s - trial->past_time_s) * us_per_s;
     int64_t moment_us = told_us < (double)time_us ? (int64_t)told_us : time_us;
 
+    trial->unknown = isnan(energy_j);
+    if (trial->unknown)
+        energy_j = trial->total_energy_j;
     if (!whole) {
         energy_j = fmax(energy_j, trial->total_energy_j);
         time_s = fmax(time_s, trial->total_time_s);
@@ -72,9 +76,10 @@ bool usage_trial_epoch(struct usage_trial *trial, const struct epoch_record *rec
     trial->silent = false;
     if (trial->closed)
         return false;
-    trial->energy_j = record->energy_j;
+    if (!isnan(record->energy_j))
+        trial->energy_j = record->energy_j;
     trial->time_s = record->time_s;
-    return rise(trial, trial->past_energy_j + trial->energy_j, trial->past_time_s + trial->time_s, time_us,
+    return rise(trial, trial->past_energy_j + record->energy_j, trial->past_time_s + trial->time_s, time_us,
                 false, out_piece);
 }
 

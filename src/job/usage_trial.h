@@ -35,6 +35,7 @@ struct usage_trial {
 
     bool ended, silent, closed;
     bool cut_off;
+    bool unknown; /* the newest figure of the energy */
     enum trial_outcome outcome;
 
     bool inside;     /* some of it lies within the period */
