@@ -43,9 +43,17 @@ static void say(int client, const char *text)
         _exit(1);
 }
 
-static void answer(int client, const char *request)
+/* How many requests came over this connection, which stays open; or the answer of the table. */
+static void answer(int client, const char *request, unsigned number)
 {
-    char head[64];
+    char head[96];
+
+    if (strstr(request, " /count ") != NULL) {
+        snprintf(head, sizeof head, "HTTP/1.1 503 Busy\r\nRetry-After: 7\r\nContent-Length: 1\r\n\r\n%u",
+                 number % 10);
+        say(client, head);
+        return;
+    }
 
     for (size_t i = 0; i < COUNT(answers); i++) {
         if (strstr(request, answers[i].path) == NULL)
@@ -55,7 +63,7 @@ static void answer(int client, const char *request)
             say(client, head);
         }
         say(client, answers[i].answer != NULL ? answers[i].answer : request);
-        return;
+        _exit(0);
     }
     sleep(30); /* any other path: no answer */
 }
@@ -68,16 +76,21 @@ static void serve(int listener)
     alarm(60);
     for (;;) {
         int client = accept(listener, NULL, NULL);
-        size_t length = 0;
-        ssize_t more = 1;
 
         if (client >= 0 && fork() == 0) {
-            while (more > 0 && strstr(request, "\r\n\r\n") == NULL) {
-                more = read(client, request + length, sizeof request - 1 - length);
-                length += more > 0 ? (size_t)more : 0;
+            for (unsigned number = 1;; number++) {
+                size_t length = 0;
+                ssize_t more = 1;
+
+                memset(request, 0, sizeof request);
+                while (more > 0 && strstr(request, "\r\n\r\n") == NULL) {
+                    more = read(client, request + length, sizeof request - 1 - length);
+                    length += more > 0 ? (size_t)more : 0;
+                }
+                if (more <= 0)
+                    _exit(0);
+                answer(client, request, number);
             }
-            answer(client, request);
-            _exit(0);
         }
         if (client >= 0)
             close(client);
@@ -232,9 +245,46 @@ static void test_failures(void **state)
     }
 }
 
+/* Requests of a line share its connection, those without one do not; a child leaves it open. */
+static void test_line(void **state)
+{
+    static const char *const expected[] = {"1", "2", "3"};
+    struct http_request request = request_of("http://localhost/count");
+    struct http_line *line = NULL;
+    struct http_answer got;
+    struct fly_error error;
+    pid_t child;
+
+    (void)state;
+    if (http_line_new(&line, &error) == FLY_EUNSUPPORTED)
+        skip();
+    for (size_t i = 0; i < 2 * COUNT(expected); i++) {
+        request.line = i % 2 == 0 ? line : NULL;
+        if (ask(&request, &got, &error) < 0)
+            fail_msg("%s", error.text);
+        assert_int_equal(got.status, 503);
+        assert_true(got.retry_after_s == 7.0);
+        assert_string_equal(got.body.data, i % 2 == 0 ? expected[i / 2] : "1");
+        http_answer_deinit(&got);
+    }
+    child = fork();
+    if (child == 0) {
+        http_line_free(line);
+        _exit(0);
+    }
+    waitpid(child, NULL, 0);
+    request.line = line;
+    assert_int_equal(ask(&request, &got, &error), 0);
+    assert_string_equal(got.body.data, "4");
+    http_answer_deinit(&got);
+    http_line_free(line);
+    http_line_free(NULL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_line),
         cmocka_unit_test(test_answers),
         cmocka_unit_test(test_what_is_sent),
         cmocka_unit_test(test_failures),

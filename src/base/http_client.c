@@ -6,9 +6,12 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/error.h"
 #include "base/shared_object.h"
@@ -20,6 +23,7 @@ enum {
     CURL_HTTP_AND_HTTPS = 3,
     INFO_STATUS = 0x200002,
     INFO_OS_ERRNO = 0x200019,
+    INFO_RETRY_AFTER_S = 0x600039, /* since 7.66 */
     OPTION_WRITE_DATA = 10001,
     OPTION_URL = 10002,
     OPTION_ERROR_BUFFER = 10010,
@@ -27,6 +31,7 @@ enum {
     OPTION_USER_AGENT = 10018,
     OPTION_HEADERS = 10023,
     OPTION_METHOD = 10036,
+    OPTION_AUTHORITY_FILE = 10065,
     OPTION_NO_PROXY = 10177,
     OPTION_UNIX_SOCKET = 10231,
     OPTION_PROTOCOLS_TEXT = 10318, /* since 7.85 */
@@ -47,7 +52,10 @@ enum {
     CURL_WRITE_REFUSED = 23,
     CURL_NO_MEMORY = 27,
     CURL_TIMED_OUT = 28,
+    CURL_NO_HANDSHAKE = 35,
     CURL_UNKNOWN_OPTION = 48,
+    CURL_NOT_TRUSTED = 60,
+    CURL_BAD_AUTHORITY_FILE = 77,
 };
 
 /* As distributions name it: over OpenSSL, GnuTLS, NSS. */
@@ -60,6 +68,7 @@ static const char *const library_names[] = {"libcurl.so.4", "libcurl-gnutls.so.4
     X(easy_setopt, int, (void *easy, int option, ...), "curl_easy_setopt")      \
     X(easy_getinfo, int, (void *easy, int info, ...), "curl_easy_getinfo")      \
     X(easy_perform, int, (void *easy), "curl_easy_perform")                     \
+    X(easy_reset, void, (void *easy), "curl_easy_reset")                        \
     X(easy_cleanup, void, (void *easy), "curl_easy_cleanup")                    \
     X(easy_strerror, const char *, (int code), "curl_easy_strerror")            \
     X(list_append, void *, (void *list, const char *text), "curl_slist_append") \
@@ -107,6 +116,48 @@ static void load(void)
     }
     if (call.global_init(CURL_GLOBAL_DEFAULT) != CURL_OK)
         error_set(&load_error, FLY_EUNSUPPORTED, "libcurl does not start; see whether 'curl' works");
+}
+
+/* libcurl keeps the connections of a handle, also through its reset. */
+struct http_line {
+    void *easy;
+    pid_t owner;
+};
+
+static int ready(struct fly_error *out_error)
+{
+    pthread_once(&once, load);
+    return load_error.code < 0 ? error_set(out_error, load_error.code, "%s", load_error.text) : 0;
+}
+
+int http_line_new(struct http_line **out_line, struct fly_error *out_error)
+{
+    struct http_line *line;
+    int code = ready(out_error);
+
+    if (code < 0)
+        return code;
+    line = calloc(1, sizeof *line);
+    if (line == NULL)
+        return error_no_memory(out_error);
+    line->owner = getpid();
+    line->easy = call.easy_init();
+    if (line->easy == NULL) {
+        free(line);
+        return error_no_memory(out_error);
+    }
+    *out_line = line;
+    return 0;
+}
+
+void http_line_free(struct http_line *line)
+{
+    if (line == NULL)
+        return;
+    /* In a child the connection is the parent's, and a farewell would be said in its name. */
+    if (line->owner == getpid())
+        call.easy_cleanup(line->easy);
+    free(line);
 }
 
 /* What a request needs while it is under way. */
@@ -160,6 +211,8 @@ static int set_options(const struct http_request *request, struct transfer *tran
     SET(OPTION_TIMEOUT_MS, milliseconds(request->total_timeout_s));
     if (request->unix_socket != NULL)
         SET(OPTION_UNIX_SOCKET, request->unix_socket);
+    if (request->authority_file != NULL)
+        SET(OPTION_AUTHORITY_FILE, request->authority_file);
     if (request->past_proxies)
         SET(OPTION_NO_PROXY, "*");
     if (request->body != NULL || (request->method != NULL && strcmp(request->method, "POST") == 0)) {
@@ -210,6 +263,17 @@ static int failed(const struct http_request *request, const struct transfer *tra
                              "'%.200s' may not be connected to: %.200s; ask for access to it", what, cause);
         return error_set(out_error, FLY_ENOTFOUND,
                          "nobody answers at '%.200s': %.200s; see whether the server runs", what, cause);
+    case CURL_NO_HANDSHAKE:
+        return error_set(out_error, FLY_ENOTFOUND,
+                         "nobody speaks TLS at '%.200s': %.200s; see whether http:// is meant", what, cause);
+    case CURL_NOT_TRUSTED:
+        return error_set(out_error, FLY_EPERM,
+                         "the certificate of '%.200s' is not trusted: %.200s; name the file of its authority",
+                         what, cause);
+    case CURL_BAD_AUTHORITY_FILE:
+        return error_set(out_error, FLY_EUSAGE,
+                         "the authority's certificates in '%.200s' cannot be used: %.160s",
+                         request->authority_file != NULL ? request->authority_file : "", cause);
     case CURL_TIMED_OUT:
         return error_set(out_error, FLY_EREAD,
                          "'%.200s' did not answer within %g s; see whether the server is well", what,
@@ -247,42 +311,61 @@ static int perform(void *easy)
     return code;
 }
 
+/* In whole seconds; libcurl reads dates as well. */
+static double retry_after(void *easy)
+{
+    int64_t seconds = 0;
+
+    return call.easy_getinfo(easy, INFO_RETRY_AFTER_S, &seconds) == CURL_OK && seconds > 0 ? (double)seconds
+                                                                                           : 0.0;
+}
+
+static int exchange(const struct http_request *request, struct transfer *transfer,
+                    struct fly_error *out_error)
+{
+    long status = 0;
+    int code;
+
+    if (transfer->easy == NULL || !take_headers(request, transfer))
+        return error_no_memory(out_error);
+    code = set_options(request, transfer);
+    if (code == CURL_OK)
+        code = perform(transfer->easy);
+    if (code == CURL_OK)
+        code = call.easy_getinfo(transfer->easy, INFO_STATUS, &status);
+    if (code != CURL_OK)
+        return failed(request, transfer, code, out_error);
+    transfer->answer.status = (int)status;
+    transfer->answer.retry_after_s = retry_after(transfer->easy);
+    return 0;
+}
+
 int http_ask(const struct http_request *request, struct http_answer *out_answer, struct fly_error *out_error)
 {
     struct transfer transfer = {.error = ""};
-    long status = 0;
-    int code, result = 0;
+    int code;
 
     if (strncmp(request->url, "http://", strlen("http://")) != 0 &&
         strncmp(request->url, "https://", strlen("https://")) != 0)
         return error_set(out_error, FLY_EUNSUPPORTED,
                          "'%.200s' cannot be asked; name an address that begins with http:// or https://",
                          request->url);
-    pthread_once(&once, load);
-    if (load_error.code < 0)
-        return error_set(out_error, load_error.code, "%s", load_error.text);
+    code = ready(out_error);
+    if (code < 0)
+        return code;
     buffer_init(&transfer.answer.body, request->answer_maximum);
-    transfer.easy = call.easy_init();
-    if (transfer.easy == NULL || !take_headers(request, &transfer)) {
-        result = error_no_memory(out_error);
-    } else {
-        code = set_options(request, &transfer);
-        if (code == CURL_OK)
-            code = perform(transfer.easy);
-        if (code == CURL_OK)
-            code = call.easy_getinfo(transfer.easy, INFO_STATUS, &status);
-        if (code != CURL_OK)
-            result = failed(request, &transfer, code, out_error);
-    }
-    if (transfer.easy != NULL)
+    transfer.easy = request->line != NULL ? request->line->easy : call.easy_init();
+    code = exchange(request, &transfer, out_error);
+    if (request->line != NULL)
+        call.easy_reset(transfer.easy);
+    else if (transfer.easy != NULL)
         call.easy_cleanup(transfer.easy);
     call.list_free(transfer.headers);
-    transfer.answer.status = (int)status;
-    if (result == 0)
+    if (code == 0)
         *out_answer = transfer.answer;
     else
         buffer_deinit(&transfer.answer.body);
-    return result;
+    return code;
 }
 
 void http_answer_deinit(struct http_answer *answer)

@@ -33,7 +33,7 @@ enum api_operation {
 enum {
     API_PAGE_EVENTS = 1000,    /* in an answer */
     API_PAGE_BYTES = 1 << 20,  /* after which it has no further event; one may have STORE_BODY_MAX */
-    API_ANSWER_MAX = 16 << 20, /* bytes of any answer */
+    API_ANSWER_MAX = 64 << 20, /* bytes of any answer */
     API_PATH_MAX = 512,        /* with the query */
 };
 

@@ -58,6 +58,9 @@
  *                             second report of an epoch with other content
  *     FLY_ESTATE              the trial has ended, or that attempt is not its newest
  *
+ * A service gives the errors that its store gave it; FLY_EUNREACHABLE is also that of a
+ * service that is not there, and FLY_EUNSURE that of one whose answer was lost.
+ *
  * A handle is for one thread at a time, and inert after fork (FLY_ESTATE). Texts in
  * `out_` structs are arrays of their own, or stand in the arena that was given.
  * Unknown numbers are NAN, unknown texts "".
@@ -342,9 +345,13 @@ struct job_shown {
 /* All zero: the defaults. */
 struct job_options {
     const struct clock *clock; /* dates events, where the store is local; borrowed; NULL: the store's own */
-    double wait_s;             /* for another's lock or an answer; 0: the store's default */
+    double wait_s;             /* for another's lock or an answer; 0: STORE_WAIT_DEFAULT_S */
     const struct batch_policy *const
         *plugins; /* beside the built-in ones, ended by NULL, or NULL; borrowed */
+    /* Of a service; NULL: FLYBALL_TOKEN, FLYBALL_TOKEN_FILE (which goes before) and FLYBALL_CA_FILE; "":
+     * none. */
+    const char *token, *token_file;
+    const char *authority_file; /* certificates of who vouches for the service */
 };
 
 /*
@@ -407,7 +414,8 @@ struct job_backend {
     int (*remove)(void *self, const char *job, struct fly_error *out_error);
 };
 
-extern const struct job_backend job_backend_local; /* over store/store.h */
+extern const struct job_backend job_backend_local;  /* over store/store.h */
+extern const struct job_backend job_backend_remote; /* over a service's interface (api.h) */
 
 /* All of them, ended by NULL. */
 extern const struct job_backend *const job_backends[];

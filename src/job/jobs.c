@@ -4,10 +4,7 @@
 
 #include "job/job.h"
 
-const struct job_backend *const job_backends[] = {&job_backend_local, NULL};
-
-/* What is no store's address, though no back end takes it yet. */
-static const char *const services[] = {"http://", "https://", "unix:", NULL};
+const struct job_backend *const job_backends[] = {&job_backend_local, &job_backend_remote, NULL};
 
 static bool begins_with(const char *address, const char *const *prefixes)
 {
@@ -28,14 +25,13 @@ int jobs_open(const char *address, const struct job_options *options, struct job
     int code;
 
     for (const struct job_backend *const *backend = job_backends; *backend != NULL; backend++) {
-        bool any = (*backend)->prefixes == NULL && chosen == NULL && !begins_with(text, services);
+        bool any = (*backend)->prefixes == NULL && chosen == NULL;
 
         if (any || begins_with(text, (*backend)->prefixes))
             chosen = *backend;
     }
     if (chosen == NULL)
-        return error_set(out_error, FLY_EUNSUPPORTED,
-                         "store '%.200s': services are not built in; give a path or postgresql://...", text);
+        return error_set(out_error, FLY_EINTERNAL, "store '%.200s': nothing here keeps jobs", text);
     code = chosen->open(address, options != NULL ? options : &defaults, &self, out_error);
     if (code == 0)
         *out_jobs = (struct jobs){.backend = chosen, .self = self};
