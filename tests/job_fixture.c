@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "serve/server.h"
+
 const double job_fixture_limits_w[FIXTURE_LIMITS] = {100, 150, 200};
 static const uint32_t batch_sizes[] = {8, 16, 32, 64, 128};
 
@@ -36,6 +38,40 @@ static void remove_all(struct job_fixture *fixture)
     arena_deinit(&arena);
 }
 
+static void start_service(struct job_fixture *fixture)
+{
+    static const struct serve_routes *const families[] = {&serve_v1, NULL};
+    char address[sizeof fixture->path];
+    const char *const listen[] = {address};
+    struct fly_error warning, error;
+
+    snprintf(address, sizeof address, "unix:%s/socket", fixture->directory);
+    check_fine(server_open(&(struct server_options){.listen = listen,
+                                                    .listen_count = 1,
+                                                    .store = fixture->store,
+                                                    .clock = &fixture->clock,
+                                                    .families = families,
+                                                    .workers = 1,
+                                                    .connections = 64,
+                                                    .connections_per_ip = 64,
+                                                    .body_max = 8 << 20,
+                                                    .request_timeout_s = 60},
+                           &fixture->server, &warning, &error),
+               error);
+    assert_string_equal(warning.text, "");
+    memcpy(fixture->path, address, sizeof address);
+}
+
+static void stop_service(struct job_fixture *fixture)
+{
+    if (fixture->server == NULL)
+        return;
+    server_quiesce(fixture->server);
+    while (!server_is_idle(fixture->server))
+        server_tick(fixture->server);
+    server_close(fixture->server);
+}
+
 void job_fixture_open(struct job_fixture *fixture)
 {
     const char *server = getenv("FLYBALL_TEST_STORE");
@@ -46,12 +82,15 @@ void job_fixture_open(struct job_fixture *fixture)
     snprintf(fixture->directory, sizeof fixture->directory, "%s/flyball-job-XXXXXX",
              access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp");
     assert_non_null(mkdtemp(fixture->directory));
-    snprintf(fixture->path, sizeof fixture->path, "%s/store.sqlite", fixture->directory);
+    snprintf(fixture->store, sizeof fixture->store, "%s/store.sqlite", fixture->directory);
     if (server != NULL)
-        snprintf(fixture->path, sizeof fixture->path, "%s", server);
+        snprintf(fixture->store, sizeof fixture->store, "%s", server);
+    snprintf(fixture->path, sizeof fixture->path, "%s", fixture->store);
     fixture->clock =
         (struct clock){.name = "virtual", .now = virtual_now, .date = virtual_date, .state = fixture};
     fixture->options = (struct job_options){.clock = &fixture->clock};
+    if (getenv("FLYBALL_TEST_SERVICE") != NULL)
+        start_service(fixture);
     check_fine(jobs_open(fixture->path, &fixture->options, &fixture->jobs, &error), error);
     remove_all(fixture);
 }
@@ -70,8 +109,9 @@ void job_fixture_close(struct job_fixture *fixture)
     char path[FIXTURE_PATH_MAX + 32];
 
     jobs_close(&fixture->jobs);
+    stop_service(fixture);
     for (size_t i = 0; i < COUNT(endings); i++) {
-        snprintf(path, sizeof path, "%s%s", fixture->path, endings[i]);
+        snprintf(path, sizeof path, "%s%s", fixture->store, endings[i]);
         unlink(path);
     }
     rmdir(fixture->directory);

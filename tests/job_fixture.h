@@ -2,8 +2,11 @@
 #ifndef FLYBALL_TESTS_JOB_FIXTURE_H
 #define FLYBALL_TESTS_JOB_FIXTURE_H
 
-/* Jobs in a store of their own (a file; or the one that FLYBALL_TEST_STORE names), in virtual time, and the
- * calls on them that must succeed. */
+/*
+ * Jobs in a store of their own (a file; or the one that FLYBALL_TEST_STORE names), in
+ * virtual time, and the calls on them that must succeed. With FLYBALL_TEST_SERVICE they
+ * are asked for through a service in front of the store, which runs in this process.
+ */
 #include "test.h"
 
 #include "base/clock.h"
@@ -14,8 +17,10 @@ enum { FIXTURE_PATH_MAX = 256, FIXTURE_LIMITS = 3 };
 
 struct job_fixture {
     char directory[FIXTURE_PATH_MAX];
-    char path[FIXTURE_PATH_MAX + 16];
-    int64_t now_us; /* the store's clock */
+    char path[FIXTURE_PATH_MAX + 16];  /* for jobs_open: the store, or the service */
+    char store[FIXTURE_PATH_MAX + 16]; /* the store */
+    struct server *server;             /* NULL: none */
+    int64_t now_us;                    /* the store's clock */
     struct clock clock;
     struct jobs jobs;
     struct job_options options;

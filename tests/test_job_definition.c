@@ -142,17 +142,6 @@ static void test_made_anew(void **state)
     assert_int_equal(job_fixture_propose(&fixture, &question).trial, 1);
 }
 
-static void test_addresses(void **state)
-{
-    static const char *const services[] = {"http://127.0.0.1:1", "https://x", "unix:/run/x"};
-    struct jobs jobs;
-    struct fly_error error;
-
-    (void)state;
-    for (size_t i = 0; i < COUNT(services); i++)
-        check_fails(jobs_open(services[i], NULL, &jobs, &error), FLY_EUNSUPPORTED, error, "services");
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -160,7 +149,6 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_refused_definitions, setup, teardown),
         cmocka_unit_test_setup_teardown(test_list_and_remove, setup, teardown),
         cmocka_unit_test_setup_teardown(test_made_anew, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_addresses, setup, teardown),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -2,6 +2,7 @@
 #ifndef FLYBALL_JOB_JOB_LOCAL_H
 #define FLYBALL_JOB_JOB_LOCAL_H
 
+#include "job/call_check.h"
 #include "job/decide.h"
 #include "job/job_record.h"
 #include "job/state.h"
@@ -110,10 +111,6 @@ int local_past(struct local_change *change, uint64_t trial, uint32_t until_attem
 
 int local_append_end(struct local_change *change, uint64_t trial, const struct ended_record *record,
                      struct fly_error *out_error);
-
-/* FLY_EDATA unless both are finite and not below 0, or the energy NAN; the second takes two NANs too. */
-int local_check_amounts(double energy_j, double time_s, struct fly_error *out_error);
-int local_check_known_amounts(double energy_j, double time_s, struct fly_error *out_error);
 
 /* The operations on trials (struct job_backend). */
 int local_propose(void *self, const struct job_question *question, struct job_proposal *out_proposal,

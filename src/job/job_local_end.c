@@ -23,21 +23,6 @@ int local_past(struct local_change *change, uint64_t trial, uint32_t until_attem
     return code < 0 ? code : 0;
 }
 
-int local_check_amounts(double energy_j, double time_s, struct fly_error *out_error)
-{
-    if (!isnan(energy_j) && (!isfinite(energy_j) || energy_j < 0.0))
-        return error_set(out_error, FLY_EDATA, "energy_j %g: expected a number from 0", energy_j);
-    if (!isfinite(time_s) || time_s < 0.0)
-        return error_set(out_error, FLY_EDATA, "time_s %g: expected a number from 0", time_s);
-    return 0;
-}
-
-/* Of what is not reported time is unknown too. */
-int local_check_known_amounts(double energy_j, double time_s, struct fly_error *out_error)
-{
-    return isnan(energy_j) && isnan(time_s) ? 0 : local_check_amounts(energy_j, time_s, out_error);
-}
-
 int local_append_end(struct local_change *change, uint64_t trial, const struct ended_record *record,
                      struct fly_error *out_error)
 {
@@ -136,14 +121,8 @@ static int end_within(struct local_change *change, void *call, struct fly_error 
 int local_end(void *self, const struct job_end *end, struct job_ended *out_ended, struct fly_error *out_error)
 {
     struct end_call call = {.end = end};
-    int code = local_check_known_amounts(end->energy_j, end->time_s, out_error);
+    int code = call_check_end(end, out_error);
 
-    if (code == 0 && ((int)end->outcome < 0 || end->outcome >= TRIAL_EXPIRED || end->attempt == 0))
-        code = error_set(out_error, FLY_EUSAGE,
-                         "end of a trial: expected an outcome other than expiry, and an "
-                         "attempt from 1");
-    if (code == 0 && end->text != NULL && strlen(end->text) > JOB_WHY_MAX)
-        code = error_set(out_error, FLY_ELIMIT, "end of a trial: a text longer than %d bytes", JOB_WHY_MAX);
     if (code < 0)
         return code;
     code = local_call(self, end->job, false, end_within, &call, out_error);

@@ -301,32 +301,11 @@ static int profile_within(struct local_change *change, void *call, struct fly_er
     return found < 0 ? found : append_profile(change, profile, key, out_choice, out_error);
 }
 
-static int check_profile(const struct job_profile *profile, struct fly_error *out_error)
-{
-    size_t most = profile->partial ? JOB_KNOWN_MAX : JOB_LIMITS_MAX;
-
-    if (profile->point_count == 0 || profile->point_count > most)
-        return error_set(out_error, FLY_EUSAGE, "a profile of %zu points: expected 1 to %zu",
-                         profile->point_count, most);
-    if (!isfinite(profile->units_per_epoch) || profile->units_per_epoch < 0.0)
-        return error_set(out_error, FLY_EUSAGE, "units_per_epoch %g: expected a number, 0 for unknown",
-                         profile->units_per_epoch);
-    for (size_t i = 0; profile->partial && i < profile->point_count; i++) {
-        const struct fly_power_point *point = &profile->points[i];
-
-        if (!isfinite(point->limit_w) || !isfinite(point->power_w) || !isfinite(point->time_s) ||
-            point->limit_w <= 0.0 || point->power_w <= 0.0 || point->time_s <= 0.0)
-            return error_set(out_error, FLY_EUSAGE, "a point of %g W, %g W, %g s: expected numbers above 0",
-                             point->limit_w, point->power_w, point->time_s);
-    }
-    return 0;
-}
-
 int local_profile(void *self, const struct job_profile *profile, struct job_choice *out_choice,
                   struct fly_error *out_error)
 {
     struct profile_call call = {.profile = profile};
-    int code = check_profile(profile, out_error);
+    int code = call_check_profile(profile, out_error);
 
     if (code == 0)
         code = local_call(self, profile->job, false, profile_within, &call, out_error);

@@ -34,7 +34,7 @@ static int heartbeat_within(struct local_change *change, void *call, struct fly_
 int local_heartbeat(void *self, const struct job_beat *beat, struct fly_error *out_error)
 {
     struct job_beat call = *beat;
-    int code = local_check_known_amounts(beat->energy_j, beat->time_s, out_error);
+    int code = call_check_beat(beat, out_error);
 
     return code < 0 ? code : local_call(self, beat->job, false, heartbeat_within, &call, out_error);
 }
@@ -257,13 +257,8 @@ int local_report(void *self, const struct job_epoch *epoch, struct job_answered 
                  struct fly_error *out_error)
 {
     struct report_call call = {.epoch = epoch};
-    int code = local_check_amounts(epoch->energy_j, epoch->time_s, out_error);
+    int code = call_check_epoch(epoch, out_error);
 
-    if (code == 0 && isinf(epoch->metric))
-        code = error_set(out_error, FLY_EDATA, "metric %g: expected a finite number, or none", epoch->metric);
-    if (code == 0 && (epoch->epoch == 0 || epoch->epoch > JOB_EPOCHS_MAX || epoch->attempt == 0))
-        code = error_set(out_error, FLY_EUSAGE, "epoch %u, attempt %u: expected numbers from 1", epoch->epoch,
-                         epoch->attempt);
     if (code < 0)
         return code;
     code = local_call(self, epoch->job, false, report_within, &call, out_error);

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/random.h>
 
+#include "job/call_check.h"
 #include "job/decide.h"
 #include "meter/fork_guard.h"
 
@@ -124,24 +125,33 @@ static int remote_propose(void *self, const struct job_question *question, struc
 static int remote_profile(void *self, const struct job_profile *profile, struct job_choice *out_choice,
                           struct fly_error *out_error)
 {
-    return ask(self, API_PROFILE, profile->job, profile->trial, profile, out_choice, out_error);
+    int code = call_check_profile(profile, out_error);
+
+    return code < 0 ? code
+                    : ask(self, API_PROFILE, profile->job, profile->trial, profile, out_choice, out_error);
 }
 
 static int remote_heartbeat(void *self, const struct job_beat *beat, struct fly_error *out_error)
 {
-    return ask(self, API_HEARTBEAT, beat->job, beat->trial, beat, NULL, out_error);
+    int code = call_check_beat(beat, out_error);
+
+    return code < 0 ? code : ask(self, API_HEARTBEAT, beat->job, beat->trial, beat, NULL, out_error);
 }
 
 static int remote_report(void *self, const struct job_epoch *epoch, struct job_answered *out_answered,
                          struct fly_error *out_error)
 {
-    return ask(self, API_REPORT, epoch->job, epoch->trial, epoch, out_answered, out_error);
+    int code = call_check_epoch(epoch, out_error);
+
+    return code < 0 ? code : ask(self, API_REPORT, epoch->job, epoch->trial, epoch, out_answered, out_error);
 }
 
 static int remote_end(void *self, const struct job_end *end, struct job_ended *out_ended,
                       struct fly_error *out_error)
 {
-    return ask(self, API_END, end->job, end->trial, end, out_ended, out_error);
+    int code = call_check_end(end, out_error);
+
+    return code < 0 ? code : ask(self, API_END, end->job, end->trial, end, out_ended, out_error);
 }
 
 static int remote_expire(void *self, const char *job, uint64_t *out_expired, struct fly_error *out_error)

@@ -225,7 +225,7 @@ static const struct wire_field question_rows[] = {
     OR_INSIDE(job_question, origin, &shape_origin, "whose it is"),
     OR_WHOLE(job_question, ran_batch_size, UINT32_MAX,
              "what was run already, while the log was out of reach; 0: nothing was"),
-    OR_NUMBER(job_question, ran_limit_w, WIRE_ABOVE_0, WIRE_UNKNOWN, "its power limit; null: not known"),
+    OR_NUMBER(job_question, ran_limit_w, WIRE_FROM_0, WIRE_UNKNOWN, "its power limit; null: not known"),
 };
 const struct wire_shape shape_question = {
     SHAPE(job_question, "Question", "What is to be known to say what to run", question_rows)};

@@ -179,6 +179,7 @@ int server_open(const struct server_options *options, struct server **out_server
     connections_init(&server->connections);
     code = metrics_new(&server->metrics, out_error);
     work = (struct workers_options){.store = options->store,
+                                    .clock = options->clock,
                                     .wait_s = options->request_timeout_s < STORE_WAIT_DEFAULT_S
                                                   ? options->request_timeout_s
                                                   : STORE_WAIT_DEFAULT_S,

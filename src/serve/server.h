@@ -32,9 +32,10 @@
 struct server_options {
     const char *const *listen; /* listen_address.h; 1 .. SERVER_ADDRESSES_MAX */
     size_t listen_count;
-    const char *socket_group; /* of Unix sockets; or NULL */
-    const char *store;        /* jobs_open; or NULL */
-    const char *tokens;       /* path of their file; NULL: none are wanted, and only this machine may ask */
+    const char *socket_group;  /* of Unix sockets; or NULL */
+    const char *store;         /* jobs_open; or NULL */
+    const struct clock *clock; /* dates events; NULL: the store's own; borrowed */
+    const char *tokens;        /* path of their file; NULL: none are wanted, and only this machine may ask */
     const char *certificate, *key; /* paths; NULL: no TLS */
     bool insecure_plain_http; /* tokens come without TLS from other machines: something in front does it */
     bool without_tokens;      /* a family of routes has clients that cannot send tokens */

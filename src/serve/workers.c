@@ -12,7 +12,7 @@ static const double look_wait_s = 2.0;
 static int open_handle(const struct workers *workers, double wait_s, struct jobs *out_jobs,
                        struct fly_error *out_error)
 {
-    const struct job_options options = {.wait_s = wait_s};
+    const struct job_options options = {.wait_s = wait_s, .clock = workers->options.clock};
     int code = jobs_open(workers->options.store, &options, out_jobs, out_error);
 
     if (code == 0 && out_jobs->backend != &job_backend_local) {

@@ -20,6 +20,7 @@ enum { WORKERS_MAX = 64 };
 struct workers_options {
     const char *store;                          /* jobs_open; borrowed */
     double wait_s;                              /* for a lock, or an answer of the store */
+    const struct clock *clock;                  /* dates events; NULL: the store's own; borrowed */
     unsigned count;                             /* 1 .. WORKERS_MAX */
     const struct serve_routes *const *families; /* ended by NULL; borrowed */
 };
