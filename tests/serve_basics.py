@@ -52,7 +52,7 @@ def test_unknown_paths():
     with service() as it:
         for path in ("/", "/healthz/", "/v2/jobs", "/..", "//"):
             status, _, body = it.ask("GET", path)
-            tap.equal((status, error_of(body)["code"]), (404, "FLY_ENOTFOUND"), path)
+            tap.equal((status, error_of(body)["code"]), (404, "FLY_EUNSUPPORTED"), path)
 
 
 def test_several_addresses():

@@ -66,12 +66,12 @@ static int emit(const struct cli_call *call, struct pareto_result *result, struc
     return code == 0 ? pareto_report_emit(call, result, out_error) : code;
 }
 
-/* An address may hold a password, and a path does not. */
+/* A database's address may hold a password; a path and a service's address do not. */
 static const char *place_of(const char *address)
 {
     if (address == NULL)
         return "your own store";
-    return strstr(address, "://") != NULL ? "the server's store" : address;
+    return strncmp(address, "postgres", strlen("postgres")) == 0 ? "the server's store" : address;
 }
 
 static int show(const struct cli_call *call, const struct jobs *jobs, const struct job_history *history,

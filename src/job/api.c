@@ -291,7 +291,7 @@ int api_find(const char *method, const char *path, struct api_place *out_place, 
         return code;
     }
     if (near == NULL)
-        return error_set(out_error, FLY_ENOTFOUND, "there is nothing at '%.200s'; see /v1/openapi.json",
+        return error_set(out_error, FLY_EUNSUPPORTED, "there is nothing at '%.200s'; see /v1/openapi.json",
                          path);
     *out_allowed = allowed_at(near);
     return error_set(out_error, FLY_EUSAGE, "'%.200s' does not take %.16s; it takes %s", path, method,

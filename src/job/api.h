@@ -83,8 +83,8 @@ struct api_place {
 
 /*
  * The operation of a path as it came, without the query: 0; FLY_EUSAGE for another
- * method (`out_allowed` is then a list of those that there are, static); FLY_ENOTFOUND
- * for no path of these, or a job or trial that cannot be.
+ * method (`out_allowed` is then a list of those that there are, static);
+ * FLY_EUNSUPPORTED for no path of these; FLY_ENOTFOUND for a job or trial that cannot be.
  */
 int api_find(const char *method, const char *path, struct api_place *out_place, const char **out_allowed,
              struct fly_error *out_error);

@@ -7,6 +7,7 @@
 enum {
     OK = 200,
     NO_CONTENT = 204,
+    NOT_FOUND = 404,
     BAD_GATEWAY = 502,
     UNAVAILABLE = 503,
     GATEWAY_TIMEOUT = 504,
@@ -61,7 +62,11 @@ static int read_failure(const struct remote_reply *reply, enum remote_fate *out_
         code = api_error_code(failure.error.code);
         if (code == 0)
             code = code_of_status(reply->status);
-        error_set(out_error, code, "%s", failure.error.message);
+        if (code == FLY_EUNSUPPORTED && reply->status == NOT_FOUND)
+            error_set(out_error, code, "service '%.160s': %.300s; see whether its address is right",
+                      reply->from, failure.error.message);
+        else
+            error_set(out_error, code, "%s", failure.error.message);
         *out_fate = code == FLY_EUNSURE            ? REMOTE_LOST
                     : reply->status == UNAVAILABLE ? REMOTE_LATER
                                                    : REMOTE_ANSWERED;

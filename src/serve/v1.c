@@ -14,6 +14,7 @@ enum {
     OK = 200,
     NO_CONTENT = 204,
     FORBIDDEN = 403,
+    NOT_FOUND = 404,
     NOT_ALLOWED = 405,
     UNAVAILABLE = 503,
     ARENA_MAX = 64 << 20, /* bytes of what one request asks and gets */
@@ -140,7 +141,7 @@ static bool answer(const struct jobs *jobs, const struct serve_request *request,
     }
     code = api_find(request->method, request->path, &place, &methods, &error);
     if (code < 0) {
-        fail(out_answer, methods != NULL ? NOT_ALLOWED : fly_error_http_status(code), &error);
+        fail(out_answer, methods != NULL ? NOT_ALLOWED : NOT_FOUND, &error);
         out_answer->allow = methods;
         return true;
     }

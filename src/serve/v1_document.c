@@ -62,7 +62,7 @@ static const struct {
     {"400", "The request is malformed, or a value does not fit the job: FLY_EUSAGE"},
     {"401", "No token, or one that is not valid: FLY_EPERM"},
     {"403", "The token lacks the scope: FLY_EPERM"},
-    {"404", "No such job or trial: FLY_ENOTFOUND"},
+    {"404", "No such job or trial: FLY_ENOTFOUND; no such path: FLY_EUNSUPPORTED"},
     {"405", "The path does not take this method; Allow names those that it takes: FLY_EUSAGE"},
     {"409", "It contradicts what is on record (FLY_ECONFLICT), or the trial has ended (FLY_ESTATE)"},
     {"413", "A body, text or list is too long: FLY_ELIMIT"},

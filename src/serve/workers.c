@@ -42,7 +42,7 @@ static void answer_by_family(const struct worker *worker, struct task *task)
             return;
         }
     }
-    serve_answer_error(&task->answer, 404, fly_error_name(FLY_ENOTFOUND),
+    serve_answer_error(&task->answer, 404, fly_error_name(FLY_EUNSUPPORTED),
                        "the service has nothing at this path");
 }
 
