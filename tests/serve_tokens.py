@@ -21,6 +21,7 @@ FLYBALL = os.path.abspath(sys.argv[1])
 WORK = tempfile.TemporaryDirectory(prefix="flyball-serve-tokens-")
 BOX = pathlib.Path(WORK.name)
 STORE = BOX / "store.sqlite"
+JOB = {"batch_sizes": [16, 32], "default_batch_size": 32, "max_epochs": 5}
 PATH = "/somewhere"  # 404 for whoever gets in
 
 
@@ -97,6 +98,20 @@ def test_who_gets_in():
         tap.contains(talk, f"GET {PATH}: 404 in ")
         tap.contains(talk, ", for good")
         tap.equal([token for token in (good, reader, old, "fly_") if token in talk], [], "no token is logged")
+
+
+def test_scopes():
+    file = BOX / "scopes"
+    tokens = {scope: make(scope, f"--scope={scope}", file=file) for scope in ("read", "train", "manage")}
+    asked = [("GET", "/metrics", None), ("GET", "/v1/jobs", None), ("PUT", "/v1/jobs/digits", json.dumps(JOB)),
+             ("DELETE", "/v1/jobs/digits", None)]
+    expected = {"read": [200, 200, 403, 403], "train": [200, 200, 200, 403], "manage": [200, 200, 200, 204]}
+    with service(f"--tokens={file}") as it:
+        for scope, token in tokens.items():
+            statuses = [it.ask(method, path, body, bearer(token))[0] for method, path, body in asked]
+            tap.equal(statuses, expected[scope], scope)
+        tap.equal([it.ask(method, path, body)[0] for method, path, body in asked], [401] * 4)
+        tap.equal(it.stop(), 0)
 
 
 def test_the_file_is_read_again():

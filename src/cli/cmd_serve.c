@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/buffer.h"
 #include "base/clock.h"
@@ -106,6 +107,18 @@ static bool serve_until_stopped(struct server *server, struct stop_signals *stop
     return server_is_idle(server);
 }
 
+/* Threads that wait for the store end with the process alone, and run to its very end: nothing is torn down.
+ */
+_Noreturn static void leave_it(const struct cli_call *call)
+{
+    cli_warn(call,
+             "requests were still under way %g s after the service was told to stop; nothing that was "
+             "acknowledged is lost; --grace gives more time",
+             cli_real(call, "grace"));
+    fflush(NULL);
+    _exit(fly_error_exit_status(FLY_EBUSY));
+}
+
 static struct server_options read_options(const struct cli_call *call)
 {
     const struct cli_list *listen = cli_list(call, "listen");
@@ -159,13 +172,8 @@ static int serve_run(const struct cli_call *call, struct fly_error *out_error)
         server_close(server);
         return code;
     }
-    /* What is still under way then belongs to threads that only the process's end can end. */
     if (!serve_until_stopped(server, &stop, cli_real(call, "grace")))
-        return error_set(
-            out_error, FLY_EBUSY,
-            "requests were still under way %g s after the service was told to stop; nothing that "
-            "was acknowledged is lost; --grace gives more time",
-            cli_real(call, "grace"));
+        leave_it(call);
     server_close(server);
     return 0;
 }
@@ -180,6 +188,8 @@ const struct cli_command cmd_serve = {
          "PostgreSQL database."},
     .options = options,
     .option_count = sizeof options / sizeof options[0],
+    .exit_status =
+        "69 when the address is taken, or when something was still under way at the end of --grace.",
     .examples = {{"flyball serve --listen 127.0.0.1:7470", "serve the user's own store to this machine"},
                  {"flyball serve --listen unix:/run/flyball/serve.sock --store /var/lib/flyball/store.sqlite",
                   "serve a file to those who may open the socket"}},

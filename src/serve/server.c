@@ -129,6 +129,7 @@ static void close_doors(struct server *server)
     for (size_t i = 0; i < server->door_count; i++) {
         if (server->doors[i].daemon != NULL)
             MHD_stop_daemon(server->doors[i].daemon);
+        server->doors[i].daemon = NULL;
         listener_close(&server->doors[i].listener);
     }
 }
@@ -243,5 +244,8 @@ bool server_is_idle(struct server *server)
 void server_close(struct server *server)
 {
     workers_stop(&server->workers);
+    /* Only now does nobody hand in requests any more. */
+    close_doors(server);
+    workers_deinit(&server->workers);
     server_free(server);
 }

@@ -165,8 +165,10 @@ int workers_start(struct workers *workers, const struct workers_options *options
     task_line_init(&workers->line);
     task_line_init(&workers->health);
     code = start_threads(workers, out_error);
-    if (code < 0)
+    if (code < 0) {
         workers_stop(workers);
+        workers_deinit(workers);
+    }
     return code;
 }
 
@@ -186,6 +188,10 @@ void workers_stop(struct workers *workers)
         pthread_join(workers->looker.thread, NULL);
     else
         jobs_close(&workers->looker.jobs);
+}
+
+void workers_deinit(struct workers *workers)
+{
     task_line_deinit(&workers->line);
     task_line_deinit(&workers->health);
 }

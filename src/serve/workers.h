@@ -52,7 +52,10 @@ int workers_start(struct workers *workers, const struct workers_options *options
 /* Refuses what nobody took up in time. */
 void workers_tick(struct workers *workers, struct mono_time now);
 
-/* Finishes what is in the lines, and ends the threads. */
+/* Finishes what is in the lines, and ends the threads; what is put there later is refused. */
 void workers_stop(struct workers *workers);
+
+/* Once they were stopped, and nobody puts anything into the lines any more. */
+void workers_deinit(struct workers *workers);
 
 #endif
