@@ -14,13 +14,17 @@ configure = meson setup $(BUILD_DIR) $(if $(wildcard $(BUILD_DIR)/build.ninja),-
 	--prefix=$(PREFIX) --sysconfdir=$(SYSCONFDIR)
 compile = meson compile -C $(BUILD_DIR)
 
-.PHONY: build demo test bench lint sanitize fuzz soak reproduce install clean help
+.PHONY: build demo recurrences test bench lint sanitize fuzz soak reproduce install clean help
 
 build: $(BUILD_DIR)/build.ninja ## library and programs, in build/ (the default)
 	$(compile)
 
 demo: build ## a first look: a small network trained in earnest, and what was saved
 	scripts/demo
+
+recurrences: build ## forty recurrences of a job over a file, forty over two services, and what was saved
+	scripts/bootstrap recurrences
+	scripts/recurrences
 
 test: $(BUILD_DIR)/.with-tests ## every test
 	scripts/test $(BUILD_DIR)
@@ -63,7 +67,7 @@ install: $(BUILD_DIR)/build.ninja ## programs, library, headers and man pages un
 	DESTDIR=$(abspath $(DESTDIR)) meson install -C $(BUILD_DIR)
 
 clean: ## removes all that was built
-	rm -rf $(BUILD_DIR) build-asan build-clang-asan build-tsan build-plain build-native build-fuzz flyball-demo
+	rm -rf $(BUILD_DIR) build-asan build-clang-asan build-tsan build-plain build-native build-fuzz flyball-demo flyball-recurrences
 
 help: ## this list
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile | expand -t 12

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "emulated_work.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 #include "emulator/boards.h"
@@ -14,8 +15,20 @@ struct emulated_work {
     struct emulator *emulator;
     struct clock clock;
     const struct gpu_shape *shape;
+    double pace;
+    unsigned gpu;
     int slot;
 };
+
+/* The number in a variable, as far as it is one. */
+static double number_of(const char *name, double otherwise)
+{
+    const char *text = getenv(name);
+    char *end = NULL;
+    double value = text != NULL ? strtod(text, &end) : 0.0;
+
+    return text != NULL && end != text && value >= 0.0 ? value : otherwise;
+}
 
 struct emulated_work *emulated_work_begin(void)
 {
@@ -30,7 +43,10 @@ struct emulated_work *emulated_work_begin(void)
     work->clock = emulator_clock(work->emulator);
     work->shape = gpu_shape_find(emulated_boards[emulator_settings_of(work->emulator)->board].name);
     idle.wanted_w = work->shape->idle_w;
-    if (emulator_work_begin(work->emulator, 0, &idle, &work->slot, NULL) < 0) {
+    work->pace = fmax(number_of("EMULATED_PACE", 1.0), 0.01);
+    work->gpu =
+        (unsigned)fmin(number_of("CUDA_VISIBLE_DEVICES", 0.0), emulator_gpu_count(work->emulator) - 1.0);
+    if (emulator_work_begin(work->emulator, work->gpu, &idle, &work->slot, NULL) < 0) {
         emulator_close(work->emulator);
         free(work);
         return NULL;
@@ -46,9 +62,10 @@ void emulated_work_step(struct emulated_work *work, uint32_t samples)
     if (work == NULL)
         return;
     wanted = (struct emulator_load){gpu_wanted_w(work->shape, &load, samples), 1.0, 0};
-    emulator_work_change(work->emulator, 0, work->slot, &wanted);
-    pace = emulator_speed(work->emulator, 0);
-    time_s = (load.sample_s * samples + load.step_s) * (load.clock_share / pace + 1.0 - load.clock_share);
+    emulator_work_change(work->emulator, work->gpu, work->slot, &wanted);
+    pace = emulator_speed(work->emulator, work->gpu);
+    time_s = (load.sample_s * samples + load.step_s) * (load.clock_share / pace + 1.0 - load.clock_share) /
+             work->pace;
     work->clock.sleep_until(work->clock.state, mono_after_s(work->clock.now(work->clock.state), time_s));
 }
 
@@ -56,7 +73,7 @@ void emulated_work_end(struct emulated_work *work)
 {
     if (work == NULL)
         return;
-    emulator_work_end(work->emulator, 0, work->slot);
+    emulator_work_end(work->emulator, work->gpu, work->slot);
     emulator_close(work->emulator);
     free(work);
 }

@@ -5,10 +5,10 @@
 #include <stdint.h>
 
 /*
- * Work for the first emulated GPU, in the place of kernels on a real one: the load, and
- * the time that it takes, follow the batch size and the power limit (model/gpu_model.h).
- * A whole network keeps a GPU busy for longer than this example's would, so the time of
- * a sample is made up.
+ * Work for an emulated GPU, the first of CUDA_VISIBLE_DEVICES, in the place of kernels on a real one: the
+ * load, and the time that it takes, follow the batch size and the power limit (model/gpu_model.h). A whole
+ * network keeps a GPU busy for longer than this example's would, so the time of a sample is made up;
+ * EMULATED_PACE, if it is set, says how many times as fast it is done.
  */
 struct emulated_work;
 

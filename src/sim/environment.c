@@ -39,8 +39,6 @@ double environment_target_epoch(struct environment *environment, const struct tr
     double factor = 1.0;
 
     *out_path = 0;
-    if (environment->world != NULL)
-        return order->epoch_cap > 0 ? environment->world->train(environment->world->context, order) : NAN;
     if (environment->drift != NULL)
         factor = drift_factor(environment->drift, order->recurrence, order->batch);
     if (environment->taken != NULL && order->epoch_cap == 0) /* refused: no run is used up */

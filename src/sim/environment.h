@@ -27,26 +27,14 @@ struct training_order {
     uint32_t epoch_cap; /* 0: the training is refused */
 };
 
-/*
- * A world in which trainings are run, not looked up: what stands in for the
- * recorded runs of a trace. Power and time remain those of the workload's points.
- */
-struct training_world {
-    /* Trains; the epoch, from 1, in which the target was reached, or NaN when not within the cap, which is
-     * >= 1. */
-    double (*train)(void *context, const struct training_order *order);
-    void *context;
-};
-
 struct environment {
     const struct workload *workload; /* borrowed */
     enum generator generator;
     struct philox_key key;
     struct numpy_random random;
-    const struct drift *drift;          /* NULL: none */
-    uint32_t *taken;                    /* [batch] recorded runs used up: each training is the next one, in
-                                           the file's order, and after the last the first; NULL: drawn */
-    const struct training_world *world; /* NULL: the recorded runs answer */
+    const struct drift *drift; /* NULL: none */
+    uint32_t *taken;           /* [batch] recorded runs used up: each training is the next one, in the file's
+                                  order, and after the last the first; NULL: drawn */
 };
 
 /* What happened in one training. */
@@ -68,8 +56,7 @@ uint32_t environment_draw_path(struct environment *environment, uint64_t recurre
 
 /*
  * The epoch, from 1, in which a training would reach its target, or NaN for
- * never (within `epoch_cap`, in a world of its own). `out_path` is the recorded
- * run it turned out to be, 0 without a record.
+ * never. `out_path` is the recorded run it turned out to be.
  */
 double environment_target_epoch(struct environment *environment, const struct training_order *order,
                                 uint32_t *out_path);
