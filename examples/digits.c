@@ -3,12 +3,13 @@
  * A recurring job as a whole program: a small network learns to read handwritten
  * digits, in batches of the size and under the power limit that the session says.
  *
- *     eval "$(flyball-emulator start --gpus 1 --sensor exact --counter-period-ms 0 --any-user)"
+ *     eval "$(flyball-emulator start --gpus 1 --model v100 --any-user)"
  *     for night in 1 2 3 4 5; do build/examples/digits 3; done
  *     flyball-emulator stop
  *
  * The network, its data and its accuracy are real, the GPU is emulated. The argument is
- * how many trainings a submission may take; with one nothing but limits is explored.
+ * how many trainings a submission may take; with one nothing but limits is explored. A
+ * second one is the policy: zeus-server goes on exploring while other submissions run.
  */
 #include <math.h>
 #include <stdio.h>
@@ -126,6 +127,7 @@ int main(int count, char **arguments)
         .target = FLY_TARGET_AT_LEAST,
         .target_metric = target,
         .max_epochs = MAX_EPOCHS,
+        .policy = count > 2 ? arguments[2] : NULL,
         .beta = 3.0,
         .control_every = 5, /* what is saved is known from runs of the default */
         .tries = tries > 0 && tries <= TRIES_MAX ? (uint32_t)tries : 1,

@@ -53,26 +53,26 @@ def finish(process):
     return output, errors
 
 
-def check(half, recurrences_of):
+def check(half, policy, places):
     process = start("--half", half)
     output, errors = finish(process)
     tap.equal((process.returncode, errors), (0, ""), output)
     tap.equal(sorted(int(number) for number in set(re.findall(r"^ +recurrence +(\d+)", output, re.M))), list(range(1, COUNT + 1)))
-    tap.contains(output, f"Job 'digits', policy zeus: {COUNT} recurrences in ")
+    tap.contains(output, f"Job 'digits', policy {policy}: {COUNT} recurrences in ")
     tap.contains(output, "The choice of least cost")
-    for where in recurrences_of:
+    for where in places:
         tap.contains(output, where)
     tap.contains((HOME / "pictures" / f"{half}.svg").read_text(encoding="utf-8"), "</svg>")
 
 
 def test_over_a_file():
-    check("sqlite", ["Over a file: "])
+    check("sqlite", "zeus", ["Over a file: "])
 
 
 def test_over_two_services():
     if pg_machine.binaries() is None:
         raise tap.Skip("PostgreSQL is not installed")
-    check("services", ["Over two services on one PostgreSQL", "on GPU 3", "service 1:", "service 2:"])
+    check("services", "zeus-server", ["Over two services on one PostgreSQL", "on GPU 3", "service 1:", "service 2:"])
 
 
 def test_interrupted():
