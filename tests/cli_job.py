@@ -21,7 +21,7 @@ import tap
 
 FLYBALL = os.path.abspath(sys.argv[1])
 CLIENT = pathlib.Path(os.environ["FLYBALL_TEST_BUILD"]) / "job_client"
-WORK = tempfile.TemporaryDirectory(prefix="flyball-cli-job-")
+WORK = tempfile.TemporaryDirectory(prefix="flyball-cli-job-", dir=tap.quick_place())
 BOX = pathlib.Path(WORK.name)
 CLEAN = {name: value for name, value in os.environ.items() if not name.startswith(("FLYBALL_", "XDG_", "NO_COLOR"))}
 CLEAN["HOME"] = WORK.name

@@ -13,6 +13,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import tempfile
 import time
 
 import tap
@@ -20,7 +21,8 @@ from power_machine import CLEAN, DEFAULT_W, FLYBALL, HOME, LIBRARIES, WHERE, end
 
 EXACT = ["--sensor", "exact", "--counter-period-ms", "0"]
 TRAINER = str(pathlib.Path(__file__).parent.resolve() / "job_trainer.py")
-STATE = HOME / "jobs"
+STATES = tempfile.TemporaryDirectory(prefix="flyball-run-job-", dir=tap.quick_place())
+STATE = pathlib.Path(STATES.name) / "state"
 STORE = STATE / "flyball" / "store.sqlite"
 DEFINITION = ["--batch-sizes", "16,32,64", "--default-batch-size", "32", "--target-metric", "1", "--max-epochs", "12", "--objective",
               "energy", "--leave-limits"]

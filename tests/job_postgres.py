@@ -15,7 +15,7 @@ TESTS = ["test_job", "test_job_definition", "test_job_history", "test_job_life",
 def test_over_a_server():
     # Of the client library's memory nothing is ours to free.
     sanitizer = {"ASAN_OPTIONS": os.environ.get("ASAN_OPTIONS", "") + ":detect_leaks=0"}
-    with pg_machine.server() as server:
+    with pg_machine.server(tap.quick_place(pg_machine.ROOM_MIB)) as server:
         for name in TESTS:
             environment = {**os.environ, **sanitizer, "FLYBALL_TEST_STORE": server.address()}
             environment.pop("CMOCKA_MESSAGE_OUTPUT", None)

@@ -82,7 +82,7 @@ class Machine:
     """A server, a database in it, and the proxy before it."""
 
     def __init__(self):
-        self.server = started.enter_context(pg_machine.server())
+        self.server = started.enter_context(pg_machine.server(tap.quick_place(pg_machine.ROOM_MIB)))
         self.database = self.server.database()
         home = started.enter_context(tempfile.TemporaryDirectory(prefix="flyball-px-", dir="/tmp"))
         self.proxy = Proxy(home, f"{self.server.home}/{SOCKET}")

@@ -27,6 +27,7 @@ import tap
 USER, PASSWORD = "flyball_test", "s3cret'pa%ss"
 QUOTED = "s3cret'pa%25ss"
 # What a server says that is still starting, stopping or gone.
+ROOM_MIB = 1024  # for a server's files, should they lie in memory
 PATIENCE_S = 60
 
 
@@ -138,9 +139,10 @@ class Server:
 
 
 @contextlib.contextmanager
-def server():
+def server(place=None):
+    """On disk, or in the directory of that name, as of tap.quick_place."""
     # A socket's path has to be short.
-    with tempfile.TemporaryDirectory(prefix="flyball-pg-", dir="/tmp") as home:
+    with tempfile.TemporaryDirectory(prefix="flyball-pg-", dir=place or "/tmp") as home:
         machine = Server(home)
         try:
             yield machine

@@ -20,7 +20,7 @@ import tap
 
 FLYBALL = os.path.abspath(sys.argv[1])
 DATA = pathlib.Path(os.environ.get("FLYBALL_TEST_DATA") or "../shared/data")
-WORK = tempfile.TemporaryDirectory(prefix="flyball-zeus-")
+WORK = tempfile.TemporaryDirectory(prefix="flyball-zeus-", dir=tap.quick_place())
 BOX = pathlib.Path(WORK.name)
 # What the HTTP library of the public client sends along; it names no type of its body.
 HEADERS = {"Accept": "*/*", "Accept-Encoding": "gzip, deflate", "Connection": "keep-alive",
@@ -247,7 +247,7 @@ def test_a_kept_connection():
 
 def test_two_services_answer_as_one():
     numbered = list(enumerate(exchanges(), 1))
-    with pg_machine.server() as server:
+    with pg_machine.server(tap.quick_place(pg_machine.ROOM_MIB)) as server:
         store = server.address()
         with service(store) as one, service(store) as other:
             replay(numbered, lambda number: (one, other)[number % 2])
@@ -259,7 +259,7 @@ def test_trainings_at_once_over_two_services():
     def user(services, job_id, count):
         return [trial for number in range(count) for trial in train(services[number % 2], job_id)]
 
-    with pg_machine.server() as server:
+    with pg_machine.server(tap.quick_place(pg_machine.ROOM_MIB)) as server:
         store = server.address()
         with service(store) as one, service(store) as other:
             job_id = Client(one).job["job_id"]

@@ -12,6 +12,7 @@ Every function whose name begins with "test_" runs, in the order of the file. A
 failed check raises AssertionError; Skip ends a test that cannot run here.
 """
 
+import os
 import pathlib
 import subprocess
 import sys
@@ -39,6 +40,15 @@ def run(command, **options):
     options.setdefault("stdout", subprocess.PIPE)
     options.setdefault("timeout", 60)
     return subprocess.run(command, stderr=subprocess.PIPE, text=True, check=False, **options)
+
+
+def quick_place(mebibytes=64):
+    """A directory in memory with so much room, for what is not a test of the disk; None: there is none."""
+    place = "/dev/shm"
+    if not os.access(place, os.W_OK | os.X_OK):
+        return None
+    facts = os.statvfs(place)
+    return place if facts.f_bavail * facts.f_frsize >= mebibytes << 20 else None
 
 
 def sanitizers(program):
