@@ -132,7 +132,7 @@ static const struct job_backend backend = {.name = "fuzz",
 
 static void check_answer(const struct serve_answer *answer)
 {
-    static const int statuses[] = {200, 201, 400, 404, 405, 409, 422};
+    static const int statuses[] = {200, 201, 400, 404, 405, 409, 413, 422};
     json_t *json = json_loadb(answer->body.data, answer->body.length, JSON_DECODE_ANY, NULL);
     bool known = false;
 

@@ -183,6 +183,12 @@ def test_a_client():
         status, answer = ask(it, "register", {**lost.spec, "job_id": job_id, "eta_knob": 0.7})
         tap.equal((status, answer["differences"]), (409, {"eta_knob": [0.5, 0.7]}))
         tap.contains(answer["message"], "eta_knob")
+        metrics = it.ask("GET", "/metrics")[2].decode().splitlines()
+        for outcome in ("reached", "stopped", "crashed"):
+            line = [line for line in metrics if line.startswith("flyball_trials_total{") and
+                    f'outcome="{outcome}"' in line and f'training_job="{job_id}"' in line]
+            tap.equal(len(line), 1, "\n".join(metrics))
+            tap.contains(line[0], 'gpu_model="Tesla V100-SXM2-16GB"')
         outcomes = [trial["outcome"] for trial in history(store, job_id)]
         tap.equal(outcomes[0], "reached")
         tap.equal(outcomes[-2:], ["crashed", "crashed"])
@@ -213,20 +219,28 @@ def test_without_the_option():
 
 def test_large_bodies():
     """Each is refused, quickly, and the service answers the next one."""
-    many = "[" + ",".join(map(str, range(1, 1000001))) + "]"
+    def many(count):
+        return '{"batch_sizes": [' + ",".join(map(str, range(1, count + 1))) + "]}"
+
     with service(BOX / "large.sqlite") as it:
         for body, status, words in (
-                ('{"batch_sizes": ' + many + "}", 422, "expected 1 to 1024 numbers, not 1000000"),
-                ("[" * 1000000, 422, "nested too deep"),
-                ('{"a":' * 1000000, 422, "nested too deep"),
-                ('{"gpu_model": "' + "x" * 4000000 + '"}', 422, "at most 127 bytes"),
-                ('{"mab_seed": ' + "9" * 4000000 + "}", 422, "too large"),
-                ("NaN" * 1000000, 422, "no JSON")):
+                (many(10000), 422, "expected 1 to 1024 numbers, not 10000"),
+                ("[" * 65536, 422, "nested too deep"),
+                ('{"a":' * 13000, 422, "nested too deep"),
+                ('{"gpu_model": "' + "x" * 65000 + '"}', 422, "at most 127 bytes"),
+                ('{"mab_seed": ' + "9" * 65000 + "}", 422, "too large"),
+                ("NaN" * 20000, 422, "no JSON"),
+                (many(1000000), 413, "longer than 65536 bytes"),
+                ("[" + "{}," * 1000000 + "{}]", 413, "longer than 65536 bytes"),
+                ("[" * 65537, 413, "longer than 65536 bytes")):
             got, _, answer = it.ask("POST", "/jobs", body, HEADERS)
             tap.equal(got, status, f"{body[:40]}: {answer[:200]}")
             tap.contains(answer.decode(), words, body[:40])
             tap.equal(len(answer) < 8192, True, body[:40])
         tap.equal(Client(it).status, 201)
+        # As many batch sizes as there may be, in as many digits, with room.
+        sizes = [4294967295 - i for i in range(1024)]
+        tap.equal(Client(it, batch_sizes=sorted(sizes), default_batch_size=sizes[0]).status, 201)
 
 
 def test_a_kept_connection():

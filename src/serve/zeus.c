@@ -14,6 +14,8 @@
 
 #include "serve/zeus_call.h"
 
+_Static_assert(ZEUS_BODY_MAX == 65536, "as the message says");
+
 enum {
     MEMORY_MAX = 1 << 20, /* of one request's texts and lists */
     RETRY_AFTER_S = 1,    /* what was busy or gone may be back */
@@ -134,6 +136,10 @@ static void take(struct zeus_call *call, size_t route)
         zeus_say(call, request->scope == SERVE_NOBODY ? ZEUS_UNAUTHORISED : ZEUS_FORBIDDEN,
                  routes[route].scope == SERVE_MANAGE ? "this needs a token that may manage jobs"
                                                      : "this needs a token that may train");
+        return;
+    }
+    if (routes[route].body && request->body_length > ZEUS_BODY_MAX) {
+        zeus_say(call, ZEUS_TOO_LONG, "the body is longer than 65536 bytes");
         return;
     }
     if (routes[route].body)

@@ -25,7 +25,9 @@ struct zeus_call {
 
 enum {
     ZEUS_MESSAGE_MAX = 600, /* bytes */
-    ZEUS_RANDOM_TEXT = 17,  /* sixteen digits */
+    ZEUS_BODY_MAX =
+        1 << 16, /* bytes: a job of JOB_BATCHES_MAX sizes with room; parsed, it may take a hundredfold */
+    ZEUS_RANDOM_TEXT = 17, /* sixteen digits */
 };
 
 /* The statuses that are used here. */
@@ -38,6 +40,7 @@ enum {
     ZEUS_NOT_FOUND = 404,
     ZEUS_NOT_ALLOWED = 405,
     ZEUS_CONFLICT = 409,
+    ZEUS_TOO_LONG = 413,
     ZEUS_UNPROCESSABLE = 422,
     ZEUS_FAILED = 500,
     ZEUS_UNAVAILABLE = 503,
