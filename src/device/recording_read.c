@@ -410,26 +410,27 @@ int recording_load_stream(const char *name, FILE *stream, struct recording **out
     return 0;
 }
 
-static int open_path(const char *path, FILE **out_stream, struct fly_error *out_error)
+/* NULL with the code and the error. */
+static FILE *open_path(const char *path, int *out_code, struct fly_error *out_error)
 {
     FILE *stream = fopen(path, "re");
+    int code;
 
     if (stream == NULL) {
-        int code = errno == EACCES ? FLY_EPERM : errno == ENOENT ? FLY_ENOTFOUND : FLY_EREAD;
-
-        return error_set(out_error, code, "'%s' cannot be read: %s; name a file that 'flyball record' wrote",
-                         path, strerror(errno));
+        code = errno == EACCES ? FLY_EPERM : errno == ENOENT ? FLY_ENOTFOUND : FLY_EREAD;
+        *out_code =
+            error_set(out_error, code, "'%s' cannot be read: %s; name a file that 'flyball record' wrote",
+                      path, strerror(errno));
     }
-    *out_stream = stream;
-    return 0;
+    return stream;
 }
 
 int recording_load(const char *path, struct recording **out_recording, struct fly_error *out_error)
 {
-    FILE *stream = NULL;
-    int code = open_path(path, &stream, out_error);
+    int code = 0;
+    FILE *stream = open_path(path, &code, out_error);
 
-    if (code < 0)
+    if (stream == NULL)
         return code;
     code = recording_load_stream(path, stream, out_recording, out_error);
     fclose(stream);
@@ -439,9 +440,10 @@ int recording_load(const char *path, struct recording **out_recording, struct fl
 int recording_scan(const char *path, recording_visit *visit, void *context, struct fly_error *out_error)
 {
     struct reader reader = {.name = path, .visit = visit, .context = context};
-    int code = open_path(path, &reader.stream, out_error);
+    int code = 0;
 
-    if (code < 0)
+    reader.stream = open_path(path, &code, out_error);
+    if (reader.stream == NULL)
         return code;
     reader.recording = calloc(1, sizeof *reader.recording);
     reader.said = calloc(DEVICES_MAX, sizeof reader.said[0]);
