@@ -39,7 +39,7 @@ FLYBALL, BY_HAND, SESSION = BUILD / "flyball", BUILD / "tests" / "job_by_hand", 
 EMULATOR = BUILD / "emulator" / "flyball-emulator"
 KINDS = ("sqlite", "postgres", "service", "services")
 ROUNDS_OF_A_WORLD = 5
-REMOTE = False
+REMOTE = True
 PATIENCE_S = 180
 WAIT_S = "2"  # for a lock, or a server that starts
 

@@ -26,6 +26,9 @@ BUILD = pathlib.Path(os.environ.get("FLYBALL_TEST_BUILD", pathlib.Path(sys.argv[
 COMMIT, DONE = b"COMMIT\0", b"Z\0\0\0\5I"
 SOCKET = ".s.PGSQL.5432"
 TRIES = 3
+# Of the client library's memory nothing is ours to free.
+ENVIRONMENT = {name: value for name, value in os.environ.items() if not name.startswith("FLYBALL_")}
+ENVIRONMENT["ASAN_OPTIONS"] = os.environ.get("ASAN_OPTIONS", "") + ":detect_leaks=0"
 
 started = contextlib.ExitStack()
 atexit.register(started.close)
@@ -88,20 +91,32 @@ class Machine:
         self.proxy = Proxy(home, f"{self.server.home}/{SOCKET}")
         self.address = self.server.address(self.database).replace(f"host={self.server.home}", f"host={home}")
         self.jobs = 0
+        self.home, self.service = home, None
+
+    def service_address(self):
+        """Of a service over the database behind the proxy."""
+        address = f"unix:{self.home}/service"
+        if self.service is None:
+            self.service = subprocess.Popen([sys.argv[1], "serve", "--listen", address, "--store", self.address],
+                                            stdout=subprocess.PIPE, text=True, env=ENVIRONMENT)
+            started.callback(self.service.communicate)
+            started.callback(self.service.terminate)
+            tap.contains(self.service.stdout.readline(), address)
+        return address
 
 
 class World:
     """A job of its own, and a client."""
 
-    def __init__(self, wait_s=20):
+    def __init__(self, wait_s=20, served=False):
         global machine
         machine = machine or Machine()
+        address = machine.service_address() if served else machine.address
         machine.jobs += 1
         self.job = f"job-{machine.jobs}"
         self.proxy = machine.proxy
-        environment = {**os.environ, "ASAN_OPTIONS": os.environ.get("ASAN_OPTIONS", "") + ":detect_leaks=0"}
-        self.process = subprocess.Popen([BUILD / "job_by_hand", machine.address, str(wait_s)], stdin=subprocess.PIPE,
-                                        stdout=subprocess.PIPE, text=True, env=environment)
+        self.process = subprocess.Popen([BUILD / "job_by_hand", address, str(wait_s)], stdin=subprocess.PIPE,
+                                        stdout=subprocess.PIPE, text=True, env=ENVIRONMENT)
 
     def __enter__(self):
         return self
@@ -190,10 +205,10 @@ def expected_of(number):
         return without_repeated(world.ok(call, **members))
 
 
-def lose(at, cuts):
+def lose(at, cuts, served=False):
     for number, (before, call, members, log, _) in enumerate(CALLS):
         expected = expected_of(number)
-        with World() as world:
+        with World(served=served) as world:
             before(world)
             world.proxy.arm(at, cuts)
             tap.equal(without_repeated(world.ok(call, **members)), expected, f"{call} {members}")
@@ -207,6 +222,10 @@ def test_a_commit_that_the_server_never_heard_of():
 
 def test_a_commit_whose_answer_is_lost():
     lose("after", 1)
+
+
+def test_a_commit_whose_answer_a_service_loses():
+    lose("after", 1, served=True)
 
 
 def test_two_in_a_row():
