@@ -31,9 +31,9 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 BUILD = ROOT / os.environ.get("BUILD_DIR", "build")
 sys.path[:0] = [str(ROOT / "scripts"), str(ROOT / "tests")]
 
-import kills_log  # noqa: E402
-import kills_trainer  # noqa: E402
-import pg_machine  # noqa: E402
+import kills_log
+import kills_trainer
+import pg_machine
 
 FLYBALL, BY_HAND, SESSION = BUILD / "flyball", BUILD / "tests" / "job_by_hand", BUILD / "tests" / "kills_session"
 EMULATOR = BUILD / "emulator" / "flyball-emulator"

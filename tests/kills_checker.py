@@ -21,8 +21,8 @@ BUILD = pathlib.Path(os.environ.get("FLYBALL_TEST_BUILD", FLYBALL.parent / "test
 SCRIPTS = pathlib.Path(sys.argv[2]).resolve() / "scripts"
 sys.path.insert(0, str(SCRIPTS))
 
-import kills_log  # noqa: E402
-import kills_trainer  # noqa: E402
+import kills_log
+import kills_trainer
 
 home = tempfile.TemporaryDirectory(prefix="flyball-kc-", dir="/tmp")
 atexit.register(home.cleanup)
