@@ -39,7 +39,6 @@ FLYBALL, BY_HAND, SESSION = BUILD / "flyball", BUILD / "tests" / "job_by_hand", 
 EMULATOR = BUILD / "emulator" / "flyball-emulator"
 KINDS = ("sqlite", "postgres", "service", "services")
 ROUNDS_OF_A_WORLD = 5
-REMOTE = True
 PATIENCE_S = 180
 WAIT_S = "2"  # for a lock, or a server that starts
 
@@ -176,12 +175,12 @@ class World:
         self.definition = {"seed": self.luck.randrange(1000), "beta": self.luck.choice((1.5, 2.0, 4.0)), "max_epochs": 14,
                            "control_every": self.luck.choice((0, 0, 4))}
         self.environment = {**environment, "XDG_STATE_HOME": str(directory / "state"),
-                            "FLYBALL_STORE": self.services[0].address if self.services and REMOTE else self.store}
+                            "FLYBALL_STORE": self.services[0].address if self.services else self.store}
 
     def way(self):
         """How a program asks: in C at the store or a service, or by HTTP."""
         if not self.services or self.luck.random() < 0.3:
-            addresses = [service.address for service in self.services if REMOTE] or [self.store]
+            addresses = [service.address for service in self.services] or [self.store]
             return {"client": [str(BY_HAND), self.luck.choice(addresses), WAIT_S]}
         addresses = [service.address for service in self.services]
         self.luck.shuffle(addresses)
