@@ -124,7 +124,7 @@ def test_wrong_options():
     refused(64, "name a directory with --output", "export", "digits", "--format=trace")
     refused(64, "no file was named", "import", "other")
     refused(66, "cannot be read", "import", "other", "missing.jsonl")
-    refused(69, "services are not built in", "list", store="http://127.0.0.1:1")
+    refused(69, "nobody answers", "list", store="http://127.0.0.1:1")
 
 
 def test_wrong_settings():

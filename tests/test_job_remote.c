@@ -98,8 +98,10 @@ static void open_service(const struct job_options *options, struct jobs *out_job
     "HTTP/1.1 " status "\r\n" CLOSE "Content-Type: application/json\r\nContent-Length: " length \
     "\r\n\r\n" body
 #define DONE "HTTP/1.1 204 No Content\r\n" CLOSE "\r\n"
-#define BUSY                                                                     \
-    "HTTP/1.1 503 Busy\r\n" CLOSE "Retry-After: 1\r\nContent-Length: 50\r\n\r\n" \
+#define SECONDS_1 "Retry-After: 1\r\n"
+#define SECONDS_100 "Retry-After: 100\r\n" /* longer than anybody here waits */
+#define BUSY(after)                                                  \
+    "HTTP/1.1 503 Busy\r\n" CLOSE after "Content-Length: 50\r\n\r\n" \
     "{\"error\":{\"code\":\"FLY_EBUSY\",\"message\":\"locked!\"}}"
 #define UNSURE                                                 \
     "HTTP/1.1 503 Busy\r\n" CLOSE "Content-Length: 50\r\n\r\n" \
@@ -110,7 +112,7 @@ static void open_service(const struct job_options *options, struct jobs *out_job
 #define REFUSED                                                        \
     "HTTP/1.1 401 Unauthorized\r\n" CLOSE "Content-Length: 50\r\n\r\n" \
     "{\"error\":{\"code\":\"FLY_EPERM\",\"message\":\"expired\"}}"
-#define PAGE "HTTP/1.1 502 Bad Gateway\r\n" CLOSE "Content-Length: 6\r\n\r\n<html>"
+#define PAGE(after) "HTTP/1.1 502 Bad Gateway\r\n" CLOSE after "Content-Length: 6\r\n\r\n<html>"
 
 static const struct job_beat beat = {.job = "j", .trial = 1, .attempt = 1, .energy_j = NAN, .time_s = NAN};
 
@@ -127,13 +129,13 @@ static void test_repeats(void **state)
     } rows[] = {
         {{DONE}, 1, 60, 0, ""},
         {{"", "", DONE}, 3, 60, 0, ""},
-        {{PAGE, DONE}, 2, 60, 0, ""},
+        {{PAGE(""), DONE}, 2, 60, 0, ""},
         {{UNSURE, DONE}, 2, 60, 0, ""},
-        {{BUSY, DONE}, 2, 60, 0, ""},
-        {{BUSY}, 1, 0.5, FLY_EBUSY, "locked!"},
+        {{BUSY(SECONDS_1), DONE}, 2, 60, 0, ""},
+        {{BUSY(SECONDS_100)}, 1, 60, FLY_EBUSY, "locked!"},
         {{MISSING}, 1, 60, FLY_ENOTFOUND, "no job j"},
         {{""}, 1, 0.01, FLY_EUNSURE, "it may have been done at 'unix:"},
-        {{PAGE}, 1, 0.01, FLY_EUNSURE, "status 502"},
+        {{PAGE(SECONDS_100)}, 1, 60, FLY_EUNSURE, "status 502"},
         {{"", MISSING}, 2, 60, FLY_ENOTFOUND, "no job j"},
         {{ANSWER("200 OK", "5", "hello")}, 1, 60, FLY_EUNREACHABLE, "is not the service"},
         {{ANSWER("302 Found", "0", "")}, 1, 60, FLY_EUNREACHABLE, "status 302"},
@@ -396,7 +398,7 @@ static void test_pages(void **state)
         {"", 0, 0, ""},
 #define LINE(number)                                                                                        \
     "{\"number\":" number ",\"time_us\":1,\"kind\":\"set\",\"trial\":0,\"key\":\"\",\"body\":{},\"new\":1}" \
-                          "\n"
+    "\n"
         {LINE("3") LINE("4"), 2, 0, ""},
         {LINE("3") LINE("5") LINE("6"), 2, 1, ""},
         {LINE("2"), 0, FLY_EDATA, "comes after"},

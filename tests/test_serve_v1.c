@@ -151,6 +151,36 @@ static void test_set(void **state)
     v1_answer_free(&answer);
 }
 
+/* Trials that somebody's call wrote down as expired, for the figures: once, and by their GPU. */
+static void test_expired(void **state)
+{
+    struct job_expiries expiries;
+    struct v1_answer answer;
+
+    (void)state;
+    v1_do(&fixture.jobs, 200, "PUT", "/v1/jobs/j", DEFINITION);
+    v1_do(&fixture.jobs, 200, "POST", "/v1/jobs/j/trials", QUESTION);
+    v1_do(&fixture.jobs, 200, "POST", "/v1/jobs/j/trials",
+          "{\"hardware\": {\"gpu_model\": \"Other\", \"gpu_count\": 1, \"world_size\": 1, "
+          "\"max_power_w\": 100}}");
+    v1_do(&fixture.jobs, 200, "POST", "/v1/jobs/j/trials", QUESTION);
+    fixture.jobs.backend->take_expired(fixture.jobs.self, &expiries);
+    assert_int_equal(expiries.count, 0);
+    fixture.now_us += (int64_t)86401e6;
+    answer = v1_well(&fixture.jobs, 200, "POST", "/v1/jobs/j/trials", QUESTION);
+    assert_false(answer.note.ended);
+    v1_answer_free(&answer);
+    fixture.jobs.backend->take_expired(fixture.jobs.self, &expiries);
+    assert_int_equal(expiries.count, 2);
+    assert_string_equal(expiries.of[0].gpu_model, "Test GPU");
+    assert_int_equal(expiries.of[0].trials, 2);
+    assert_string_equal(expiries.of[1].gpu_model, "Other");
+    assert_int_equal(expiries.of[1].trials, 1);
+    v1_do(&fixture.jobs, 200, "POST", "/v1/jobs/j/expire", NULL);
+    fixture.jobs.backend->take_expired(fixture.jobs.self, &expiries);
+    assert_int_equal(expiries.count, 0);
+}
+
 /* ---- the log ---- */
 
 /* Reads the log page by page. */
@@ -293,6 +323,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_life, setup, teardown),
         cmocka_unit_test_setup_teardown(test_notes, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_expired, setup, teardown),
         cmocka_unit_test_setup_teardown(test_set, setup, teardown),
         cmocka_unit_test_setup_teardown(test_log, setup, teardown),
         cmocka_unit_test_setup_teardown(test_other_paths, setup, teardown),

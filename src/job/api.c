@@ -218,7 +218,7 @@ static bool is(const struct part *part, const char *text)
 /* Whether the parts are those of the route, but for the places to fill in. */
 static bool fits(const struct api_route *route, const struct part *parts, size_t count)
 {
-    struct part wanted[PARTS_MAX];
+    struct part wanted[PARTS_MAX] = {{NULL, 0}};
 
     if (split(route->path, wanted) != count)
         return false;
@@ -233,7 +233,7 @@ static bool fits(const struct api_route *route, const struct part *parts, size_t
 static int fill(const struct api_route *route, const struct part *parts, struct api_place *place,
                 struct fly_error *out_error)
 {
-    struct part wanted[PARTS_MAX];
+    struct part wanted[PARTS_MAX] = {{NULL, 0}};
     size_t count = split(route->path, wanted);
     char number[32];
 
@@ -273,7 +273,7 @@ int api_find(const char *method, const char *path, struct api_place *out_place, 
              struct fly_error *out_error)
 {
     const struct api_route *near = NULL;
-    struct part parts[PARTS_MAX];
+    struct part parts[PARTS_MAX] = {{NULL, 0}};
     size_t count = split(path, parts);
 
     for (size_t i = 0; i < API_OPERATIONS && count > 0; i++) {

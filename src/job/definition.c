@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/buffer.h"
+#include "job/shapes.h"
 #include "model/objective_check.h"
 #include "policy/batch_policy.h"
 
@@ -17,14 +18,7 @@ const struct job_definition job_definition_default = {
     .explorations = 2,
 };
 
-static const char *const target_words[] = {
-    [JOB_NO_TARGET] = "none", [JOB_AT_LEAST] = "at_least", [JOB_AT_MOST] = "at_most"};
-static const char *const generator_words[] = {[GENERATOR_PHILOX] = "philox", [GENERATOR_NUMPY] = "numpy"};
-static const char *const objective_words[] = {[FLY_OBJECTIVE_ENERGY] = "energy",
-                                              [FLY_OBJECTIVE_TIME] = "time",
-                                              [FLY_OBJECTIVE_COST] = "cost",
-                                              [FLY_OBJECTIVE_LOWEST_LIMIT] = "lowest_limit"};
-enum { TARGETS = 3, GENERATORS = 2, OBJECTIVES = 4, EXPLORATIONS_MAX = 1000 };
+enum { EXPLORATIONS_MAX = 1000 };
 
 /* ---- checking ---- */
 
@@ -124,103 +118,27 @@ int job_definition_check(const struct job_definition *definition, struct fly_err
 
 /* ---- JSON ---- */
 
-static json_t *number_or_null(double value)
+json_t *definition_to_json(const struct job_definition *definition)
 {
-    return isfinite(value) ? json_real(value) : json_null();
+    struct job_definition written = *definition;
+    json_t *json = NULL;
+
+    if (written.target == JOB_NO_TARGET)
+        written.target_metric = NAN; /* whatever stands there, it means nothing */
+    return wire_write(&shape_definition, &written, &json, NULL) == 0 ? json : NULL;
+}
+
+int definition_from_json(json_t *json, struct arena *arena, struct job_definition *out_definition,
+                         struct fly_error *out_error)
+{
+    return wire_read(&shape_definition, json, WIRE_LENIENT, arena, out_definition, out_error);
 }
 
 json_t *objective_to_json(const struct fly_objective *objective)
 {
-    return json_pack("{s:s, s:f, s:o}", "kind", objective_words[objective->kind], "eta", objective->eta,
-                     "max_slowdown", number_or_null(objective->max_slowdown));
-}
+    json_t *json = NULL;
 
-struct fly_objective objective_from_json(struct members *members)
-{
-    struct fly_objective objective = {0};
-
-    objective.kind = (enum fly_objective_kind)members_word(members, "kind", objective_words, OBJECTIVES);
-    objective.eta = members_number(members, "eta");
-    objective.max_slowdown = members_number_or_null(members, "max_slowdown", INFINITY);
-    return objective;
-}
-
-json_t *definition_to_json(const struct job_definition *definition)
-{
-    json_t *sizes = json_array();
-
-    for (size_t i = 0; i < definition->batch_count; i++)
-        json_array_append_new(sizes, json_integer(definition->batch_sizes[i]));
-    return json_pack(
-        "{s:s, s:o, s:I, s:o, s:o, s:s, s:o, s:b, s:I, s:I, s:s, s:I, s:I, s:b, s:s, s:I, s:I, s:f, s:f, "
-        "s:s}",
-        "name", definition->name, "batch_sizes", sizes, "default_batch_size",
-        (json_int_t)definition->default_batch_size, "objective", objective_to_json(&definition->objective),
-        "beta", number_or_null(definition->beta), "target", target_words[definition->target], "target_metric",
-        definition->target != JOB_NO_TARGET ? json_real(definition->target_metric) : json_null(), "trains_on",
-        (int)definition->trains_on, "max_epochs", (json_int_t)definition->max_epochs, "control_every",
-        (json_int_t)definition->control_every, "policy", definition->policy, "seed",
-        (json_int_t)definition->seed, "window", (json_int_t)definition->window, "one_at_a_time",
-        (int)definition->one_at_a_time, "generator", generator_words[definition->generator], "pruning_rounds",
-        (json_int_t)definition->pruning_rounds, "explorations", (json_int_t)definition->explorations,
-        "prior_mean", definition->prior_mean, "prior_precision", definition->prior_precision, "client",
-        definition->client != NULL ? definition->client : "");
-}
-
-static int sizes_from_json(struct members *members, struct arena *arena,
-                           struct job_definition *out_definition)
-{
-    const json_t *list = members_array(members, "batch_sizes", JOB_BATCHES_MAX);
-    size_t count = json_array_size(list);
-    uint32_t *sizes = arena_alloc(arena, count > 0 ? count : 1, sizeof sizes[0]);
-
-    if (sizes == NULL)
-        return FLY_ENOMEM;
-    for (size_t i = 0; i < count; i++) {
-        const json_t *entry = json_array_get(list, i);
-        json_int_t size = json_integer_value(entry);
-
-        if (!json_is_integer(entry) || size <= 0 || size > UINT32_MAX)
-            members_refuse(members, "batch_sizes", "whole numbers above 0");
-        sizes[i] = (uint32_t)size;
-    }
-    out_definition->batch_sizes = sizes;
-    out_definition->batch_count = count;
-    return 0;
-}
-
-int definition_from_json(struct members *members, struct arena *arena, struct job_definition *out_definition)
-{
-    struct members objective = members_inside(members, "objective");
-    struct job_definition definition = {
-        .name = arena_strdup(arena, members_text(members, "name", JOB_NAME_MAX)),
-        .default_batch_size = (uint32_t)members_u64(members, "default_batch_size", 1, UINT32_MAX),
-        .objective = objective_from_json(&objective),
-        .beta = members_number_or_null(members, "beta", INFINITY),
-        .target = (enum job_target)members_word(members, "target", target_words, TARGETS),
-        .target_metric = members_number_or_null(members, "target_metric", NAN),
-        .trains_on = members_bool(members, "trains_on"),
-        .max_epochs = (uint32_t)members_u64(members, "max_epochs", 1, JOB_EPOCHS_MAX),
-        .control_every = (uint32_t)members_u64(members, "control_every", 0, UINT32_MAX),
-        .policy = arena_strdup(arena, members_text(members, "policy", JOB_TEXT_MAX - 1)),
-        .seed = (uint32_t)members_u64(members, "seed", 0, UINT32_MAX),
-        .window = (uint32_t)members_u64(members, "window", 0, POLICY_WINDOW_MAX),
-        .one_at_a_time = members_bool(members, "one_at_a_time"),
-        .generator = (enum generator)members_word(members, "generator", generator_words, GENERATORS),
-        .pruning_rounds = (uint32_t)members_u64(members, "pruning_rounds", 0, EXPLORATIONS_MAX),
-        .explorations = (uint32_t)members_u64(members, "explorations", 0, EXPLORATIONS_MAX),
-        .prior_mean = members_number(members, "prior_mean"),
-        .prior_precision = members_number(members, "prior_precision"),
-        .client = arena_strdup(arena, members_text(members, "client", JOB_CLIENT_MAX)),
-    };
-    int code = sizes_from_json(members, arena, &definition);
-
-    if (objective.wrong != NULL)
-        members_refuse(members, "objective", "an objective with kind, eta and max_slowdown");
-    if (code < 0 || definition.name == NULL || definition.policy == NULL || definition.client == NULL)
-        return FLY_ENOMEM;
-    *out_definition = definition;
-    return 0;
+    return wire_write(&shape_objective, objective, &json, NULL) == 0 ? json : NULL;
 }
 
 /* ---- comparing ---- */

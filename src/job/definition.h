@@ -2,11 +2,13 @@
 #ifndef FLYBALL_JOB_DEFINITION_H
 #define FLYBALL_JOB_DEFINITION_H
 
-#include "base/members.h"
+#include <jansson.h>
+
+#include "base/arena.h"
 #include "job/job.h"
 
 /*
- * A job's definition as JSON, as it stands in the log, and back.
+ * A job's definition as JSON (shapes.h), as it stands in the log, and back.
  *
  *     {"name": "digits", "batch_sizes": [16, 32], "default_batch_size": 32,
  *      "objective": {"kind": "energy", "eta": 0.5, "max_slowdown": 1.03}, "beta": 2.0,
@@ -22,13 +24,13 @@
 json_t *definition_to_json(const struct job_definition *definition);
 
 /*
- * Texts and lists go into `arena`. What does not fit is left in `members`; the rest is
- * for job_definition_check. Returns 0 or FLY_ENOMEM.
+ * Texts and lists go into `arena`. FLY_EDATA or FLY_ELIMIT for what has another form; the
+ * rest is for job_definition_check.
  */
-int definition_from_json(struct members *members, struct arena *arena, struct job_definition *out_definition);
+int definition_from_json(json_t *json, struct arena *arena, struct job_definition *out_definition,
+                         struct fly_error *out_error);
 
 json_t *objective_to_json(const struct fly_objective *objective);
-struct fly_objective objective_from_json(struct members *members);
 
 /* FLY_ECONFLICT with the fields in which the two differ, 0 when they are the same. */
 int definition_compare(const struct job_definition *registered, const struct job_definition *now,

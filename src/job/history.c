@@ -30,8 +30,11 @@ static void reading_deinit(struct reading *reading)
 
 static int read_defined(struct reading *reading, struct members *members, struct fly_error *out_error)
 {
-    if (definition_from_json(members, reading->arena, &reading->history->definition) < 0)
-        return error_no_memory(out_error);
+    int code =
+        definition_from_json(members->object, reading->arena, &reading->history->definition, out_error);
+
+    if (code < 0)
+        return code;
     reading->history->objective = reading->history->definition.objective;
     return 0;
 }

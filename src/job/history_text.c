@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "job/history.h"
+#include "job/shapes.h"
 #include "job/trial_past.h"
 
 static int newest_trial(const struct jobs *jobs, const char *job, struct arena *arena, uint64_t *out_trial,
@@ -62,19 +63,12 @@ struct exporting {
 static int export_event(void *context, const struct store_event *event, struct fly_error *out_error)
 {
     const struct exporting *exporting = context;
-    json_t *body = json_loads(event->body, 0, NULL), *line;
+    struct fly_error why = {.text = ""};
     char *text;
-    int code;
+    int code = wire_write_text(&shape_event, event, &text, &why);
 
-    if (body == NULL)
-        return error_set(out_error, FLY_EDATA, "event %" PRIu64 ": its body is no JSON", event->number);
-    line = json_pack("{s:I, s:I, s:s, s:I, s:s, s:o}", "number", (json_int_t)event->number, "time_us",
-                     (json_int_t)event->time_us, "kind", event->kind, "trial", (json_int_t)event->trial,
-                     "key", event->key, "body", body);
-    text = json_dumps(line, JSON_COMPACT);
-    json_decref(line);
-    if (text == NULL)
-        return error_no_memory(out_error);
+    if (code < 0)
+        return error_set(out_error, code, "event %" PRIu64 ": %.300s", event->number, why.text);
     code = exporting->sink(exporting->context, text, strlen(text), out_error);
     free(text);
     return code < 0 ? code : exporting->sink(exporting->context, "\n", 1, out_error);

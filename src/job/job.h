@@ -340,6 +340,16 @@ struct job_shown {
     uint64_t trials, recurrences, running, events;
 };
 
+/* Trials that were written down as expired, by what they ran on. */
+enum { JOB_EXPIRIES_MAX = 8 };
+struct job_expiries {
+    struct job_expiries_of {
+        char gpu_model[JOB_TEXT_MAX];
+        uint64_t trials;
+    } of[JOB_EXPIRIES_MAX];
+    size_t count;
+};
+
 /* ---- the table ---- */
 
 /* All zero: the defaults. */
@@ -412,6 +422,12 @@ struct job_backend {
 
     /* The job with all that was observed of it. FLY_ENOTFOUND. */
     int (*remove)(void *self, const char *job, struct fly_error *out_error);
+
+    /*
+     * What the calls of this handle have written down as expired since this was asked last; what
+     * is beyond JOB_EXPIRIES_MAX kinds stands with the last. For figures; a service's are its own.
+     */
+    void (*take_expired)(void *self, struct job_expiries *out_expiries);
 };
 
 extern const struct job_backend job_backend_local;  /* over store/store.h */

@@ -382,6 +382,14 @@ static int local_remove(void *self, const char *job, struct fly_error *out_error
     return code;
 }
 
+static void local_take_expired(void *self, struct job_expiries *out_expiries)
+{
+    struct job_local *local = self;
+
+    *out_expiries = local->expired;
+    local->expired.count = 0;
+}
+
 const struct job_backend job_backend_local = {
     .name = "local",
     .open = local_open,
@@ -399,4 +407,5 @@ const struct job_backend job_backend_local = {
     .read = local_read,
     .import = local_import,
     .remove = local_remove,
+    .take_expired = local_take_expired,
 };

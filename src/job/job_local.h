@@ -29,8 +29,9 @@ struct job_local {
         uint64_t snapshot_due; /* the number from which on a new one is worth its writing */
         struct job_state *state;
     } states[LOCAL_STATES];
-    size_t next;          /* of the states, to make room */
-    uint64_t events_read; /* by all calls: what decisions cost */
+    size_t next;                 /* of the states, to make room */
+    uint64_t events_read;        /* by all calls: what decisions cost */
+    struct job_expiries expired; /* since they were taken */
 };
 
 /* An event by which a change is known again: nobody else writes that number at that time. */
@@ -48,6 +49,7 @@ struct local_change {
     struct job_state *state;
     const char *job;
     int64_t now_us;
+    struct job_expiries expired;
     struct local_mark last; /* that it appended; number 0: none yet */
     struct local_mark lost; /* of the same call's change before, whose commit is unsure; number 0: none */
 };

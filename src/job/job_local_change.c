@@ -247,6 +247,22 @@ static int put_snapshot(struct local_change *change, struct fly_error *out_error
     return code;
 }
 
+static void count_expired(struct job_expiries *expiries, const char *gpu_model, uint64_t trials)
+{
+    size_t i = 0;
+
+    while (i < expiries->count && strcmp(expiries->of[i].gpu_model, gpu_model) != 0)
+        i++;
+    if (i == JOB_EXPIRIES_MAX)
+        i--;
+    if (i == expiries->count) {
+        expiries->of[i].trials = 0;
+        snprintf(expiries->of[i].gpu_model, sizeof expiries->of[i].gpu_model, "%s", gpu_model);
+        expiries->count++;
+    }
+    expiries->of[i].trials += trials;
+}
+
 int local_commit(struct local_change *change, struct fly_error *out_error)
 {
     int code = put_snapshot(change, out_error);
@@ -258,6 +274,8 @@ int local_commit(struct local_change *change, struct fly_error *out_error)
     code = store_change_commit(change->change, out_error);
     if (code < 0)
         clear(change->kept);
+    for (size_t i = 0; i < change->expired.count && code == 0; i++)
+        count_expired(&change->local->expired, change->expired.of[i].gpu_model, change->expired.of[i].trials);
     return code;
 }
 
@@ -355,6 +373,7 @@ int local_expire(struct local_change *change, uint64_t *out_expired, struct fly_
             continue;
         after = trial->number;
         expired++;
+        count_expired(&change->expired, change->state->lines[trial->line].gpu_model, 1);
         code = local_append(change, RECORD_ENDED, after, "", record_write_ended(&record), out_error);
         i = SIZE_MAX; /* from the start again: the table may have moved */
     }

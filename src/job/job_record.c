@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "job/definition.h"
+#include "job/shapes.h"
 
 enum { RANDOM_WORDS = 4, RANDOM_DIGITS = 4 * 16 + 8 + 1 };
 
@@ -348,41 +348,18 @@ void record_read_closed(struct members *members, struct closed_record *out_recor
 
 json_t *record_write_setting(const struct job_setting *setting)
 {
-    json_t *object = json_object();
+    json_t *json = NULL;
 
-    if (setting->set_objective)
-        json_object_set_new(object, "objective", objective_to_json(&setting->objective));
-    if (setting->set_control_every)
-        json_object_set_new(object, "control_every", count(setting->control_every));
-    if (setting->set_pin)
-        json_object_set_new(object, "pin",
-                            json_pack("{s:o, s:o}", "batch_size", count(setting->pin_batch_size), "limit_w",
-                                      number(setting->pin_limit_w)));
-    return object;
+    return wire_write(&shape_setting, setting, &json, NULL) == 0 ? json : NULL;
 }
 
 void record_read_setting(struct members *members, struct job_setting *out_setting)
 {
-    struct job_setting setting = {.set_objective = members_has(members, "objective"),
-                                  .set_control_every = members_has(members, "control_every"),
-                                  .set_pin = members_has(members, "pin")};
+    struct job_setting setting = {.job = NULL};
+    struct arena nothing; /* a setting has no texts or lists */
 
-    if (setting.set_objective) {
-        struct members objective = members_inside(members, "objective");
-
-        setting.objective = objective_from_json(&objective);
-        if (objective.wrong != NULL)
-            members_refuse(members, "objective", "an objective");
-    }
-    if (setting.set_control_every)
-        setting.control_every = (uint32_t)members_u64(members, "control_every", 0, UINT32_MAX);
-    if (setting.set_pin) {
-        struct members pin = members_inside(members, "pin");
-
-        setting.pin_batch_size = (uint32_t)members_u64(&pin, "batch_size", 0, UINT32_MAX);
-        setting.pin_limit_w = members_number_or_null(&pin, "limit_w", NAN);
-        if (pin.wrong != NULL)
-            members_refuse(members, "pin", "a batch size and a limit");
-    }
+    arena_init(&nothing, 0);
+    if (wire_read(&shape_setting, members->object, WIRE_LENIENT, &nothing, &setting, NULL) < 0)
+        members_refuse(members, "objective, control_every or pin", "a setting");
     *out_setting = setting;
 }

@@ -227,17 +227,16 @@ static int remote_show(void *self, const char *job, struct arena *arena, struct 
 }
 
 /* One page; `out_count` events of it were told. */
-static int read_page(struct job_remote *remote, struct remote_call *call, struct store_query *query,
+static int read_page(struct job_remote *remote, const struct api_place *place, struct store_query *query,
                      store_visit *visit, void *state, uint64_t *out_count, struct fly_error *out_error)
 {
     struct remote_reply reply = {.from = remote->shown};
     struct buffer lines;
+    const struct remote_call call = {.place = *place, .query = query, .out_lines = &lines};
     int code;
 
     buffer_init(&lines, API_ANSWER_MAX);
-    call->query = query;
-    call->out_lines = &lines;
-    code = remote_ask(remote, call, NULL, out_error);
+    code = remote_ask(remote, &call, NULL, out_error);
     reply.body = lines.data;
     reply.length = lines.length;
     if (code == 0)
@@ -250,19 +249,26 @@ static int remote_read(void *self, const char *job, const struct store_query *qu
                        void *state, struct fly_error *out_error)
 {
     struct store_query page = *query;
-    struct remote_call call = {.arena = NULL};
+    struct api_place where;
     uint64_t count = 0;
-    int code = place(API_READ, job, 0, &call.place, out_error);
+    int code = place(API_READ, job, 0, &where, out_error);
 
     do {
         if (code == 0)
-            code = read_page(self, &call, &page, visit, state, &count, out_error);
+            code = read_page(self, &where, &page, visit, state, &count, out_error);
         if (code != 0 || (query->limit > 0 && count >= page.limit))
             break;
         if (query->limit > 0)
             page.limit -= count;
     } while (count > 0 && query->key == NULL);
     return code < 0 ? code : 0;
+}
+
+/* The service counts them itself. */
+static void remote_take_expired(void *self, struct job_expiries *out_expiries)
+{
+    (void)self;
+    out_expiries->count = 0;
 }
 
 static const char *const prefixes[] = {"http://", "https://", "unix:", NULL};
@@ -285,4 +291,5 @@ const struct job_backend job_backend_remote = {
     .read = remote_read,
     .import = remote_import,
     .remove = remote_remove,
+    .take_expired = remote_take_expired,
 };

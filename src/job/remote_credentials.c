@@ -74,8 +74,7 @@ bool remote_renew_token(struct job_remote *remote)
     if (remote->token_file == NULL)
         return false;
     remote->authorization = NULL;
-    if (read_token(remote, NULL) < 0) {
-        free(remote->authorization);
+    if (read_token(remote, NULL) < 0 || remote->authorization == NULL) {
         remote->authorization = before;
         return false;
     }

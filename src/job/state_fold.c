@@ -54,12 +54,14 @@ static int tell(const struct folding *folding, size_t line, const struct event *
 static int fold_defined(struct folding *folding)
 {
     struct job_definition definition = {0};
-    int code = definition_from_json(&folding->members, &folding->state->arena, &definition);
+    struct fly_error why = {.text = ""};
+    int code = definition_from_json(folding->members.object, &folding->state->arena, &definition, &why);
 
-    if (code < 0)
+    if (code == FLY_ENOMEM)
         return error_no_memory(folding->error);
-    if (folding->members.wrong != NULL)
-        return refuse(folding);
+    if (code < 0)
+        return error_set(folding->error, FLY_EDATA, "event %" PRIu64 ": %.300s", folding->event->number,
+                         why.text);
     code = job_definition_check(&definition, folding->error);
     return code < 0 ? code : job_state_define(folding->state, &definition, folding->plugins, folding->error);
 }

@@ -287,7 +287,6 @@ static int load_definition(struct job_state *state, struct bytes_reader *bytes,
 {
     char *text = malloc(DEFINITION_TEXT_MAX), policy[JOB_TEXT_MAX];
     struct job_definition definition = {0};
-    struct members members;
     json_t *json;
     int code;
 
@@ -296,12 +295,11 @@ static int load_definition(struct job_state *state, struct bytes_reader *bytes,
     bytes_text(bytes, text, DEFINITION_TEXT_MAX);
     json = json_loads(text, 0, NULL);
     free(text);
-    members = members_of(json);
-    code = definition_from_json(&members, &state->arena, &definition);
+    code = definition_from_json(json, &state->arena, &definition, NULL);
     json_decref(json);
-    if (code == 0 && members.wrong == NULL && job_definition_check(&definition, NULL) == 0)
+    if (code == 0 && job_definition_check(&definition, NULL) == 0)
         code = job_state_define(state, &definition, plugins, out_error);
-    else if (code == 0)
+    else if (code != FLY_ENOMEM)
         code = 1;
     bytes_text(bytes, policy, sizeof policy);
     if (code != 0)

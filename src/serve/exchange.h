@@ -67,6 +67,7 @@ struct serve_note {
     enum trial_outcome outcome; /* then */
     double energy_j; /* that it adds to the energy of ended trials: with `ended` that of the trial, all
                         attempts; else what its run took after its end was known; NAN: none */
+    struct job_expiries expired; /* trials of that job that this request wrote down as expired */
 };
 
 /* A family of routes; the service asks one after the other. None keeps anything between two requests. */

@@ -101,6 +101,14 @@ static void count_trial(struct metrics *metrics, const struct serve_note *note)
     series->energy_j += note->energy_j;
 }
 
+/* Their energy is not counted: what is heard of them later is the whole of it. */
+static void count_expired(struct metrics *metrics, const struct serve_note *note)
+{
+    for (size_t i = 0; i < note->expired.count; i++)
+        find_series(metrics, note->job, note->expired.of[i].gpu_model)->trials[TRIAL_EXPIRED] +=
+            note->expired.of[i].trials;
+}
+
 static void count_decision(struct metrics *metrics, double seconds)
 {
     for (size_t i = 0; i < BOUNDS; i++) {
@@ -137,6 +145,7 @@ void metrics_count(struct metrics *metrics, const char *family, int status, cons
         count_decision(metrics, seconds);
     if ((note->ended || is_known(note->energy_j)) && note->outcome < TRIAL_OUTCOME_COUNT)
         count_trial(metrics, note);
+    count_expired(metrics, note);
     pthread_mutex_unlock(&metrics->lock);
 }
 

@@ -37,6 +37,7 @@ static void answer_by_family(const struct worker *worker, struct task *task)
     struct mono_time start = mono_now();
     for (const struct serve_routes *const *family = worker->of->options.families; *family != NULL; family++) {
         if ((*family)->answer(&worker->jobs, &task->request, &task->answer, &task->note)) {
+            worker->jobs.backend->take_expired(worker->jobs.self, &task->note.expired);
             task->family = (*family)->name;
             task->busy_s = mono_elapsed_s(start, mono_now());
             return;

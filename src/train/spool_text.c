@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "base/members.h"
 #include "job/definition.h"
 #include "train/spool.h"
 
@@ -215,7 +214,6 @@ static void take_limits(struct taking *taking, struct spool_parsed *parsed)
 static void take_run(struct taking *taking, struct spool_parsed *parsed)
 {
     struct spool_run *run = &parsed->entry.run;
-    struct members members = members_of(json_object_get(taking->object, "definition"));
 
     *run = (struct spool_run){
         .question = {
@@ -236,8 +234,10 @@ static void take_run(struct taking *taking, struct spool_parsed *parsed)
         run->question.hardware.gpu_memory_bytes = take_count(taking, "gpu_memory_bytes", INT64_MAX);
     take_limits(taking, parsed);
     taking->bad |= run->question.ran_batch_size == 0;
-    if (taking->bad || definition_from_json(&members, &parsed->arena, &run->definition) < 0 ||
-        members.wrong != NULL || job_definition_check(&run->definition, NULL) < 0) {
+    if (taking->bad ||
+        definition_from_json(json_object_get(taking->object, "definition"), &parsed->arena, &run->definition,
+                             NULL) < 0 ||
+        job_definition_check(&run->definition, NULL) < 0) {
         taking->bad = true;
         return;
     }
