@@ -87,7 +87,6 @@ enum {
     SHORT = JOB_TEXT_MAX - 1,
     EXPLORATIONS_MAX = 1000,
     JOBS_MAX = 1 << 20,
-    EPOCHS_SAID = UINT32_MAX,
     CODE_MAX = 32,
     TROUBLE_MAX = FLY_ERROR_TEXT_MAX,
 };
@@ -250,8 +249,8 @@ static const struct wire_field proposal_rows[] = {
            "of one GPU; null: leave it, or not known before the profile"),
     TRUTH(job_proposal, wants_profile, "measure it in the first epoch, and tell"),
     TRUTH(job_proposal, stops_at_target, "the job does not train on"),
-    WHOLE(job_proposal, epochs, 0, EPOCHS_SAID, "it may run at most, as far as is known now"),
-    WHOLE(job_proposal, epochs_done, 0, EPOCHS_SAID, "reported by earlier attempts"),
+    WHOLE(job_proposal, epochs, 0, UINT32_MAX, "it may run at most, as far as is known now"),
+    WHOLE(job_proposal, epochs_done, 0, UINT32_MAX, "reported by earlier attempts"),
     NUMBER(job_proposal, energy_j, WIRE_ANY, WIRE_UNKNOWN, "of earlier attempts"),
     NUMBER(job_proposal, time_s, WIRE_ANY, WIRE_UNKNOWN, "of earlier attempts"),
     TRUTH(job_proposal, repeated, "this request was answered before"),
@@ -277,7 +276,7 @@ const struct wire_shape shape_profile = {
 
 static const struct wire_field choice_rows[] = {
     NUMBER(job_choice, limit_w, WIRE_ANY, WIRE_UNKNOWN, "of one GPU, the best of the profile"),
-    WHOLE(job_choice, epochs, 0, EPOCHS_SAID, "the trial may run at most; 0: end it as refused"),
+    WHOLE(job_choice, epochs, 0, UINT32_MAX, "the trial may run at most; 0: end it as refused"),
     TRUTH(job_choice, repeated, "the profile was known; the first stays"),
 };
 const struct wire_shape shape_choice = {
@@ -308,7 +307,7 @@ static const struct wire_field answered_rows[] = {
     TRUTH(job_answered, ended, "the trial has, by this report or before"),
     TRUTH(job_answered, ends, "by this very report, the first time it was made"),
     WORD(job_answered, outcome, job_outcome_words, TRIAL_OUTCOME_COUNT, "of a trial that has ended"),
-    WHOLE(job_answered, epochs, 0, EPOCHS_SAID, "the trial may run at most, as far as is known now"),
+    WHOLE(job_answered, epochs, 0, UINT32_MAX, "the trial may run at most, as far as is known now"),
     NUMBER(job_answered, energy_j, WIRE_ANY, WIRE_UNKNOWN, "of all attempts"),
     NUMBER(job_answered, time_s, WIRE_ANY, WIRE_UNKNOWN, "of all attempts"),
     CHARS(job_answered, gpu_model, "that the trial runs on"),
