@@ -63,9 +63,15 @@ static const struct cli_option options[] = {
 };
 /* clang-format on */
 
+struct logger {
+    const struct cli_call *call;
+};
+
 static void log_line(void *state, const char *line)
 {
-    cli_note(state, "%s", line);
+    const struct logger *logger = state;
+
+    cli_note(logger->call, "%s", line);
 }
 
 /* To whoever waits for it: on standard output, in a file, and to systemd. */
@@ -119,7 +125,7 @@ _Noreturn static void leave_it(const struct cli_call *call)
     _exit(fly_error_exit_status(FLY_EBUSY));
 }
 
-static struct server_options read_options(const struct cli_call *call)
+static struct server_options read_options(const struct cli_call *call, struct logger *logger)
 {
     const struct cli_list *listen = cli_list(call, "listen");
     struct server_options made = {
@@ -142,14 +148,15 @@ static struct server_options read_options(const struct cli_call *call)
 
     if (cli_flag(call, "verbose")) {
         made.log = log_line;
-        made.log_state = (void *)(uintptr_t)call;
+        made.log_state = logger;
     }
     return made;
 }
 
 static int serve_run(const struct cli_call *call, struct fly_error *out_error)
 {
-    const struct server_options made = read_options(call);
+    struct logger logger = {call};
+    const struct server_options made = read_options(call, &logger);
     struct fly_error warning = {.code = 0};
     struct stop_signals stop;
     struct server *server;

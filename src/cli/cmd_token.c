@@ -51,7 +51,7 @@ static int read_token(const struct cli_call *call, struct token *out_token, stru
 static int token_run(const struct cli_call *call, struct fly_error *out_error)
 {
     char secret[TOKEN_TEXT_MAX], line[TOKEN_TEXT_MAX + 1], date[TOKEN_DATE_MAX];
-    struct token token;
+    struct token token = {.scope = SERVE_NOBODY};
     int code = read_token(call, &token, out_error);
 
     if (code == 0)

@@ -9,6 +9,9 @@
 #include "base/error.h"
 #include "serve/server_private.h"
 
+/* TLS 1.2 and 1.3; libmicrohttpd takes texts as if it would write to them. */
+static char priorities[] = "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2";
+
 /* A connection's memory holds its request's head, so that a somewhat longer one is refused in words. */
 enum { CONNECTION_BYTES = 65536 };
 
@@ -34,7 +37,7 @@ static int start_daemon(struct door *door, struct fly_error *out_error)
     const struct MHD_OptionItem tls[] = {
         {MHD_OPTION_HTTPS_MEM_CERT, 0, certificate->chain.data},
         {MHD_OPTION_HTTPS_MEM_KEY, 0, certificate->key.data},
-        {MHD_OPTION_HTTPS_PRIORITIES, 0, (void *)(uintptr_t) "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2"},
+        {MHD_OPTION_HTTPS_PRIORITIES, 0, priorities},
         {MHD_OPTION_END, 0, NULL},
     };
     const struct MHD_OptionItem none[] = {{MHD_OPTION_END, 0, NULL}};

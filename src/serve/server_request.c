@@ -15,6 +15,7 @@
 #include "serve/server_private.h"
 
 enum { ANSWER_MAX = 256 << 20, NUMBER_TEXT = 16 };
+static char nothing[1] = "";
 static const double health_wait_s = 5.0;
 static const struct mono_time never = {INT64_MAX};
 
@@ -71,7 +72,7 @@ static struct MHD_Response *make_response(struct visit *visit)
         if (response != NULL)
             buffer_init(&answer->body, ANSWER_MAX);
     } else {
-        response = MHD_create_response_from_buffer(0, (void *)(uintptr_t) "", MHD_RESPMEM_PERSISTENT);
+        response = MHD_create_response_from_buffer(0, nothing, MHD_RESPMEM_PERSISTENT);
     }
     if (response == NULL)
         return NULL;
