@@ -249,9 +249,11 @@ class World:
         return output_of(FLYBALL, "job", "export", self.job, "--store", self.store)
 
     def check(self, counts):
+        clients = [kills_trainer.pairs(program.path) for program in self.programs] + [self.own]
+        if not self.sessions and not any(answer is not None for client in clients for _call, answer in client):
+            return  # all were killed for good before they were told of the job
         text = self.export()
         events = kills_log.parse(text)
-        clients = [kills_trainer.pairs(program.path) for program in self.programs] + [self.own]
         counts["events"] += len(events)
         given_up = {event["body"]["submission"] for event in events if event["kind"] == "proposed"
                     and event["body"]["submission"].rsplit("-", 1)[0] in
