@@ -219,6 +219,15 @@ struct job_answered job_fixture_train(struct job_fixture *fixture, const struct 
     return answered;
 }
 
+struct job_history job_fixture_history(struct job_fixture *fixture, struct arena *arena)
+{
+    struct job_history read;
+    struct fly_error error;
+
+    check_fine(job_history_read(&fixture->jobs, "job", arena, &read, &error), error);
+    return read;
+}
+
 struct counting {
     const char *kind;
     size_t count;

@@ -10,6 +10,7 @@
 #include "test.h"
 
 #include "base/clock.h"
+#include "job/history.h"
 #include "job/job.h"
 #include "job/job_local.h"
 
@@ -53,6 +54,9 @@ struct job_ended job_fixture_end(struct job_fixture *fixture, const struct job_e
 struct job_answered job_fixture_train(struct job_fixture *fixture, const struct job_question *question,
                                       uint32_t epochs, double epoch_j, double epoch_s, double metric,
                                       struct job_proposal *out_proposal);
+
+/* What the log of "job" tells; it stands in the arena. */
+struct job_history job_fixture_history(struct job_fixture *fixture, struct arena *arena);
 
 /* How many events of a kind a trial (0: any) has. */
 size_t job_fixture_count(struct job_fixture *fixture, const char *job, const char *kind, uint64_t trial);

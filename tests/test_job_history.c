@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "job/history.h"
 #include "job/trace_export.h"
 #include "sim/recurring.h"
 
@@ -29,15 +28,6 @@ static int teardown(void **state)
     arena_deinit(&arena);
     job_fixture_close(&fixture);
     return 0;
-}
-
-static struct job_history history(void)
-{
-    struct job_history read;
-    struct fly_error error;
-
-    check_fine(job_history_read(&fixture.jobs, "job", &arena, &read, &error), error);
-    return read;
 }
 
 /* ---- rows ---- */
@@ -73,7 +63,7 @@ static void test_rows(void **state)
                                                 .text = "CUDA out of memory"});
     question.hardware.gpu_model = "Another GPU";
     job_fixture_propose(&fixture, &question);
-    read = history();
+    read = job_fixture_history(&fixture, &arena);
     assert_int_equal(read.count, 3);
     assert_int_equal(read.machine_count, 2);
     assert_string_equal(read.machines[0].gpu_model, "Test GPU");
@@ -139,7 +129,7 @@ static void test_points(void **state)
     job_fixture_define(&fixture, &definition);
     for (int i = 0; i < 6; i++)
         job_fixture_train(&fixture, &question, 20, i % 2 == 0 ? 1000 : 800 + 10 * i, 10, NAN, NULL);
-    read = history();
+    read = job_fixture_history(&fixture, &arena);
     check_fine(job_history_points(&read, 0, &arena, &points, &error), error);
     assert_int_equal(points.count, 2);
     check_double(points.points[0].power_limit_w, 200);

@@ -4,7 +4,6 @@
 
 #include <math.h>
 
-#include "job/history.h"
 #include "job/savings.h"
 
 enum { MEMORY_MAX = 16 << 20 };
@@ -28,15 +27,6 @@ static int teardown(void **state)
     return 0;
 }
 
-static struct job_history history(void)
-{
-    struct job_history read;
-    struct fly_error error;
-
-    check_fine(job_history_read(&fixture.jobs, "job", &arena, &read, &error), error);
-    return read;
-}
-
 static void test_savings(void **state)
 {
     struct job_definition definition = job_fixture_definition("job");
@@ -53,7 +43,7 @@ static void test_savings(void **state)
         double energy_j = i % 3 == 0 ? 1003 - i % 4 : 800 + i % 5;
 
         if (i == 6) {
-            read = history();
+            read = job_fixture_history(&fixture, &arena);
             check_fine(job_savings_of(&read, 0, &savings, &error), error);
             assert_false(savings.known);
             assert_true(isnan(savings.energy.saving) && isnan(savings.exploration_j));
@@ -61,7 +51,7 @@ static void test_savings(void **state)
         }
         job_fixture_train(&fixture, &question, 20, energy_j, i % 3 == 0 ? 10 : 10.3, 0.9, NULL);
     }
-    read = history();
+    read = job_fixture_history(&fixture, &arena);
     check_fine(job_savings_of(&read, 0, &savings, &error), error);
     assert_true(savings.known);
     assert_true(savings.interleaved);
@@ -117,7 +107,7 @@ static void test_savings_anew(void **state)
         int64_t before_us = fixture.now_us += 1000000;
 
         check_fine(fixture.jobs.backend->set(fixture.jobs.self, &settings[i].setting, &error), error);
-        read = history();
+        read = job_fixture_history(&fixture, &arena);
         assert_int_equal(read.wanted_us == before_us, settings[i].change);
         check_fine(job_savings_of(&read, 0, &savings, &error), error);
         assert_int_equal(savings.known, i < 3);
@@ -130,7 +120,7 @@ static void test_savings_anew(void **state)
                    &(struct job_setting){.job = "job", .set_pin = true, .pin_limit_w = NAN}, &error),
                error);
     train_more(&question, 12, 600);
-    read = history();
+    read = job_fixture_history(&fixture, &arena);
     check_fine(job_savings_of(&read, 0, &savings, &error), error);
     assert_true(savings.known && savings.interleaved);
     assert_int_equal(savings.tuned.runs, 8);
@@ -167,7 +157,7 @@ static void test_unknown_energy(void **state)
     assert_int_not_equal(next.batch_size, first.batch_size); /* now it is, and the next one's turn */
     check_fine(job_explain(&fixture.jobs, "job", 4, &arena, &explanation, &error), error);
     check_contains(explanation.numbers, "\"mean_energy_j\":3000");
-    read = history();
+    read = job_fixture_history(&fixture, &arena);
     assert_int_equal(read.rows[0].outcome, TRIAL_REACHED);
     assert_true(isnan(read.rows[0].energy_j) && isnan(read.rows[0].run_energy_j) &&
                 isnan(read.rows[0].cost_j));

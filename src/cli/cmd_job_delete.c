@@ -19,7 +19,7 @@ static int delete_from(const struct cli_call *call, const struct jobs *jobs, con
     code = jobs->backend->show(jobs->self, name, &arena, &shown, out_error);
     arena_deinit(&arena);
     if (code < 0)
-        return job_view_explain(jobs, name, code, out_error);
+        return code;
     if (!cli_flag(call, "yes"))
         return cli_usage(
             call, out_error,
@@ -29,22 +29,12 @@ static int delete_from(const struct cli_call *call, const struct jobs *jobs, con
     code = jobs->backend->remove(jobs->self, name, out_error);
     if (code == 0)
         cli_note(call, "job '%s' with its %llu trials is deleted", name, (unsigned long long)shown.trials);
-    return job_view_explain(jobs, name, code, out_error);
+    return code;
 }
 
 static int job_delete_run(const struct cli_call *call, struct fly_error *out_error)
 {
-    const char *name;
-    struct jobs jobs;
-    int code = job_view_name(call, &name, out_error);
-
-    if (code == 0)
-        code = job_view_open(call, &jobs, out_error);
-    if (code != 0)
-        return code;
-    code = delete_from(call, &jobs, name, out_error);
-    jobs_close(&jobs);
-    return code;
+    return job_view_run(call, delete_from, out_error);
 }
 
 const struct cli_command cmd_job_delete = {

@@ -125,7 +125,7 @@ static int set_in(const struct cli_call *call, const struct jobs *jobs, const ch
     code = jobs->backend->show(jobs->self, name, &arena, &shown, out_error);
     arena_deinit(&arena);
     if (code < 0)
-        return job_view_explain(jobs, name, code, out_error);
+        return code;
     code = read_objective(call, &shown, &setting, out_error);
     if (code == 0)
         code = read_pin(call, &setting, out_error);
@@ -139,22 +139,12 @@ static int set_in(const struct cli_call *call, const struct jobs *jobs, const ch
     code = jobs->backend->set(jobs->self, &setting, out_error);
     if (code == 0)
         tell(call, &setting);
-    return job_view_explain(jobs, name, code, out_error);
+    return code;
 }
 
 static int job_set_run(const struct cli_call *call, struct fly_error *out_error)
 {
-    const char *name;
-    struct jobs jobs;
-    int code = job_view_name(call, &name, out_error);
-
-    if (code == 0)
-        code = job_view_open(call, &jobs, out_error);
-    if (code != 0)
-        return code;
-    code = set_in(call, &jobs, name, out_error);
-    jobs_close(&jobs);
-    return code;
+    return job_view_run(call, set_in, out_error);
 }
 
 const struct cli_command cmd_job_set = {

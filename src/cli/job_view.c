@@ -97,6 +97,21 @@ int job_view_explain(const struct jobs *jobs, const char *name, int code, struct
     return code;
 }
 
+int job_view_run(const struct cli_call *call, job_view_act *act, struct fly_error *out_error)
+{
+    const char *name = NULL;
+    struct jobs jobs;
+    int code = job_view_name(call, &name, out_error);
+
+    if (code == 0)
+        code = job_view_open(call, &jobs, out_error);
+    if (code != 0)
+        return code;
+    code = job_view_explain(&jobs, name, act(call, &jobs, name, out_error), out_error);
+    jobs_close(&jobs);
+    return code;
+}
+
 int job_view_read(const struct cli_call *call, struct job_view *out_view, struct fly_error *out_error)
 {
     int code = job_view_name(call, &out_view->name, out_error);

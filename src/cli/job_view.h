@@ -37,6 +37,11 @@ void job_view_deliver(const struct cli_call *call, const struct jobs *jobs);
  */
 int job_view_explain(const struct jobs *jobs, const char *name, int code, struct fly_error *out_error);
 
+/* Does something to the job that was named, in its store; an unknown one is explained. */
+typedef int job_view_act(const struct cli_call *call, const struct jobs *jobs, const char *name,
+                         struct fly_error *out_error);
+int job_view_run(const struct cli_call *call, job_view_act *act, struct fly_error *out_error);
+
 /* Opens the store and reads the whole history of the job that was named. */
 struct job_view {
     struct jobs jobs;
