@@ -180,6 +180,28 @@ static void test_limits(void **state)
     }
 }
 
+/* Parsed, a body takes many times its length. */
+static void test_long_bodies(void **state)
+{
+    char *body = calloc(1, API_JSON_MAX + 2);
+
+    (void)state;
+    assert_non_null(body);
+    for (size_t length = API_JSON_MAX; length <= API_JSON_MAX + 1; length++) {
+        struct v1_answer answer;
+
+        memset(body, ' ', length);
+        answer = v1_ask(&fixture.jobs, "PUT", "/v1/jobs/j", body);
+        assert_int_equal(answer.answer.status, length == API_JSON_MAX ? 400 : 413);
+        check_contains(v1_message(&answer), length == API_JSON_MAX ? "no JSON" : "takes at most 262144");
+        v1_answer_free(&answer);
+        answer = v1_ask(&fixture.jobs, "POST", "/v1/jobs/j/events", body);
+        assert_int_not_equal(answer.answer.status, 413);
+        v1_answer_free(&answer);
+    }
+    free(body);
+}
+
 static void test_scopes(void **state)
 {
     static const char *const words[] = {
@@ -211,6 +233,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_refused, setup, teardown),
         cmocka_unit_test_setup_teardown(test_limits, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_long_bodies, setup, teardown),
         cmocka_unit_test_setup_teardown(test_scopes, setup, teardown),
     };
 

@@ -67,6 +67,9 @@ static int read_body(struct v1_call *call, const struct api_route *route)
         return error_set(&call->error, FLY_EUSAGE, "'%s' takes no body; leave it out", call->request->path);
     if (route->asks_by != API_JSON)
         return 0;
+    if (call->request->body_length > API_JSON_MAX) /* parsed, it takes up to eighty times its length */
+        return error_set(&call->error, FLY_ELIMIT, "the body has %zu bytes; '%s' takes at most %d",
+                         call->request->body_length, call->request->path, (int)API_JSON_MAX);
     code = wire_parse(call->request->body, call->request->body_length, &json, &call->error);
     if (code < 0)
         return code;
