@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "grid/forecast.h"
+
+#include <math.h>
+#include <stdbool.h>
+
+#include "base/portable_math.h"
+
+enum { DAY_S = 86400, HOUR_S = 3600, LAST_VALUE_S = 2 * HOUR_S, SLOTS_MAX = 288 };
+
+static const double day_decay = 0.8, anomaly_decay_per_hour = 0.94;
+
+/*
+ * The course of a day as the past days had it. Days are counted back from `base_s`, the newest is
+ * number 0; each is cut into slots of a period's length.
+ */
+struct course {
+    int64_t base_s, step_s;
+    size_t slots;
+    double level; /* mean of the days' means, by their weights; NaN without any */
+    double trust; /* in the shape: 1 where days agree, 0 where they differ as if by chance */
+    double shape[SLOTS_MAX];
+};
+
+/* What the whole forecast is made from. */
+struct outlook {
+    const struct grid_forecast_request *request;
+    const struct grid_period *last; /* the last that has ended and has a value, or NULL */
+    double anomaly;
+    double mean; /* of the past days; NaN without any */
+    struct course course;
+};
+
+/* The figures of the past days; a NaN for what is not known. */
+struct days {
+    double values[GRID_FORECAST_DAYS][SLOTS_MAX];
+    double means[GRID_FORECAST_DAYS];
+};
+
+/* A period that had ended by then and has a value. */
+static const struct grid_period *known_at(const struct grid_series *series, int64_t time_s, int64_t by_s)
+{
+    const struct grid_period *period = grid_series_at(series, time_s);
+
+    return period != NULL && period->end_s <= by_s && !isnan(period->value) ? period : NULL;
+}
+
+static void read_days(const struct grid_forecast_request *request, const struct course *course,
+                      struct days *days)
+{
+    for (int day = 0; day < GRID_FORECAST_DAYS; day++) {
+        int64_t start_s = course->base_s - (day + 1) * (int64_t)DAY_S;
+        double sum = 0.0;
+        size_t count = 0;
+
+        for (size_t slot = 0; slot < course->slots; slot++) {
+            int64_t middle_s = start_s + (int64_t)slot * course->step_s + course->step_s / 2;
+            const struct grid_period *period = known_at(request->actual, middle_s, request->now_s);
+
+            days->values[day][slot] = period != NULL ? period->value : NAN;
+            sum += period != NULL ? period->value : 0.0;
+            count += period != NULL;
+        }
+        /* The mean of a few hours says little of a day. */
+        days->means[day] = 2 * count > course->slots ? sum / (double)count : NAN;
+    }
+}
+
+/* The mean of one slot's differences from its days' means, from day `first` on; NaN without any. */
+static double shape_of(const struct days *days, size_t slot, int first, double *out_scatter)
+{
+    double sum = 0.0, squares = 0.0, weights = 0.0, weight_squares = 0.0, weight = 1.0, mean;
+
+    for (int day = first; day < GRID_FORECAST_DAYS; day++) {
+        double difference = days->values[day][slot] - days->means[day];
+
+        if (!isnan(difference)) {
+            sum += weight * difference;
+            squares += weight * difference * difference;
+            weights += weight;
+            weight_squares += weight * weight;
+        }
+        weight *= day_decay;
+    }
+    if (weights <= 0.0)
+        return NAN;
+    mean = sum / weights;
+    /* By how much the mean itself would scatter, were the days drawn by chance. */
+    *out_scatter = weights * weights > weight_squares ? (squares / weights - mean * mean) * weight_squares /
+                                                            (weights * weights - weight_squares)
+                                                      : mean * mean;
+    return mean;
+}
+
+static double level_of(const struct days *days, int first)
+{
+    double sum = 0.0, weights = 0.0, weight = 1.0;
+
+    for (int day = first; day < GRID_FORECAST_DAYS; day++) {
+        if (!isnan(days->means[day])) {
+            sum += weight * days->means[day];
+            weights += weight;
+        }
+        weight *= day_decay;
+    }
+    return weights > 0.0 ? sum / weights : NAN;
+}
+
+static void find_course(const struct days *days, struct course *course)
+{
+    double squares = 0.0, scatters = 0.0;
+
+    course->level = level_of(days, 0);
+    for (size_t slot = 0; slot < course->slots; slot++) {
+        double scatter = 0.0;
+
+        course->shape[slot] = shape_of(days, slot, 0, &scatter);
+        if (isnan(course->shape[slot]))
+            continue;
+        squares += course->shape[slot] * course->shape[slot];
+        scatters += scatter;
+    }
+    course->trust = squares > scatters ? 1.0 - scatters / squares : 0.0;
+}
+
+/* What is usual at a time of day; NaN when nothing is known of it. */
+static double usual_at(const struct course *course, int64_t time_s)
+{
+    int64_t second = (time_s - course->base_s) % DAY_S;
+    size_t slot;
+
+    second += second < 0 ? DAY_S : 0;
+    slot = (size_t)(second / course->step_s);
+    return slot < course->slots ? course->level + course->trust * course->shape[slot] : NAN;
+}
+
+/* A border of periods at or before `time_s`, as those of the series go on. */
+static int64_t border_before(const struct grid_series *series, int64_t time_s, int64_t step_s)
+{
+    size_t at = grid_series_find(series, time_s);
+    int64_t known_s, behind_s;
+
+    known_s = at < series->count ? series->periods[at].start_s : series->periods[series->count - 1].end_s;
+    behind_s = (time_s - known_s) % step_s;
+    return time_s - (behind_s < 0 ? behind_s + step_s : behind_s);
+}
+
+/* How far the last value was from what was usual before it. */
+static double anomaly_of(const struct outlook *outlook, const struct days *days)
+{
+    const struct course *course = &outlook->course;
+    int64_t behind_s = course->base_s - outlook->last->start_s;
+    size_t slot;
+    double scatter, usual;
+    int day = (int)((behind_s - 1) / DAY_S);
+
+    if (behind_s <= 0 || day + 1 >= GRID_FORECAST_DAYS)
+        return 0.0;
+    slot = (size_t)((DAY_S - 1 - (behind_s - 1) % DAY_S) / course->step_s);
+    if (slot >= course->slots)
+        return 0.0;
+    usual = level_of(days, day + 1) + course->trust * shape_of(days, slot, day + 1, &scatter);
+    return isnan(usual) ? 0.0 : outlook->last->value - usual;
+}
+
+static struct outlook look(const struct grid_forecast_request *request, int64_t step_s)
+{
+    const struct grid_series *series = request->actual;
+    struct outlook outlook = {.request = request};
+    struct course *course = &outlook.course;
+    struct days days;
+    size_t at = grid_series_find(series, request->now_s);
+    double coverage;
+
+    for (; at > 0 && outlook.last == NULL; at--) {
+        const struct grid_period *period = &series->periods[at - 1];
+
+        if (period->end_s <= request->now_s && !isnan(period->value))
+            outlook.last = period;
+    }
+    outlook.mean = grid_series_mean(series, request->now_s - (int64_t)DAY_S * GRID_FORECAST_DAYS,
+                                    outlook.last == NULL ? request->now_s : outlook.last->end_s, &coverage);
+    course->base_s = border_before(series, request->now_s, step_s);
+    course->step_s = DAY_S / SLOTS_MAX > step_s ? DAY_S / SLOTS_MAX : step_s;
+    course->slots = (size_t)(DAY_S / course->step_s);
+    read_days(request, course, &days);
+    find_course(&days, course);
+    if (outlook.last != NULL)
+        outlook.anomaly = anomaly_of(&outlook, &days);
+    return outlook;
+}
+
+static void fill(struct grid_period *period, double value, enum grid_quality quality)
+{
+    period->value = value;
+    period->quality = quality;
+}
+
+static void foretell(const struct outlook *outlook, struct grid_period *period)
+{
+    const struct grid_forecast_request *request = outlook->request;
+    int64_t middle_s = period->start_s + (period->end_s - period->start_s) / 2;
+    const struct grid_period *said = NULL;
+    double usual;
+
+    if (request->published != NULL && period->start_s < request->published_until_s)
+        said = grid_series_at(request->published, middle_s);
+    if (said != NULL && !isnan(said->value)) {
+        fill(period, said->value, GRID_FORECAST);
+        return;
+    }
+    usual = usual_at(&outlook->course, middle_s);
+    if (outlook->last != NULL && !isnan(usual)) {
+        double lead_h = (double)(middle_s - outlook->last->start_s) / HOUR_S;
+
+        usual += outlook->anomaly * portable_exp(portable_log(anomaly_decay_per_hour) * lead_h);
+        /* An intensity that the day's course and the anomaly make negative is near its least instead. */
+        if (request->actual->kind.quantity == GRID_CARBON)
+            usual = fmax(usual, 0.01 * outlook->mean);
+        fill(period, usual, GRID_OWN_FORECAST);
+    } else if (outlook->last != NULL && middle_s - outlook->last->end_s <= LAST_VALUE_S) {
+        fill(period, outlook->last->value, GRID_FALL_BACK);
+    } else if (!isnan(outlook->mean)) {
+        fill(period, outlook->mean, GRID_FALL_BACK);
+    } else if (!isnan(request->yearly_mean)) {
+        fill(period, request->yearly_mean, GRID_FALL_BACK);
+    } else {
+        fill(period, NAN, GRID_UNKNOWN);
+    }
+}
+
+size_t grid_forecast(const struct grid_forecast_request *request, struct grid_period *out, size_t capacity)
+{
+    int64_t step_s = grid_series_step(request->actual), start_s;
+    struct outlook outlook;
+    size_t count = 0;
+
+    if (step_s == 0)
+        return 0;
+    outlook = look(request, step_s);
+    start_s = border_before(request->actual, request->now_s, step_s);
+    for (; start_s < request->until_s; start_s += step_s, count++) {
+        struct grid_period period = {
+            .start_s = start_s, .end_s = start_s + step_s, .issued_s = request->now_s};
+
+        if (count >= capacity)
+            continue;
+        foretell(&outlook, &period);
+        period.start_s = period.start_s > request->now_s ? period.start_s : request->now_s;
+        period.end_s = period.end_s < request->until_s ? period.end_s : request->until_s;
+        out[count] = period;
+    }
+    return count;
+}

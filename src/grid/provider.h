@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef FLYBALL_GRID_PROVIDER_H
+#define FLYBALL_GRID_PROVIDER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "model/grid_series.h"
+
+/*
+ * Where figures of the grid come from. A source is written PROVIDER:PLACE:
+ *
+ *     csv:germany.csv     a file; without "csv:" too
+ *     constant:380        one figure for all time, in g/kWh
+ *
+ * A provider is a constant struct of functions in a file of its own, named in the array
+ * of providers.c. It answers with series that are settled and in Flyball's units, and
+ * states their kind; it never fills a gap.
+ */
+struct grid_request {
+    const char *place; /* what stands after "PROVIDER:"; borrowed */
+    enum grid_scope
+        scope; /* which of several figures is wanted; GRID_SCOPE_UNKNOWN for the provider's usual one */
+    enum grid_quantity quantity; /* of a constant, which does not say */
+    int64_t from_s, to_s;        /* what is wanted, for those that are asked period by period */
+};
+
+struct grid_answer {
+    struct grid_series actual;
+    struct grid_series published; /* forecasts; empty where there are none */
+};
+
+struct grid_provider {
+    const char *name;
+    const char *place;   /* what it stands for: "FILE" */
+    const char *summary; /* a line for help */
+
+    /*
+     * Reads what there is. `out_answer` is needed to be freed only after success.
+     * FLY_ENOTFOUND, FLY_EREAD, FLY_EDATA, FLY_ELIMIT, FLY_ENOMEM.
+     */
+    int (*read)(const struct grid_request *request, struct grid_answer *out_answer,
+                struct fly_error *out_error);
+};
+
+extern const struct grid_provider grid_provider_constant;
+extern const struct grid_provider grid_provider_csv;
+
+/* All of them, ended by NULL. */
+extern const struct grid_provider *const grid_providers[];
+
+/* A series has at most so many periods: ten years of five minutes. */
+enum { GRID_PERIODS_MAX = 1 << 20 };
+
+/* Reads from a source as it is spelled above; `request->place` is set by it. */
+int grid_read(const char *source, struct grid_request *request, struct grid_answer *out_answer,
+              struct fly_error *out_error);
+
+void grid_answer_deinit(struct grid_answer *answer);
+
+#endif

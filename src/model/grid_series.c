@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "model/grid_series.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+
+static const char *const quality_names[] = {
+    [GRID_MEASURED] = "measured",         [GRID_ESTIMATED] = "estimated", [GRID_FORECAST] = "forecast",
+    [GRID_OWN_FORECAST] = "own forecast", [GRID_FALL_BACK] = "fall-back", [GRID_UNKNOWN] = "unknown",
+};
+_Static_assert(sizeof quality_names / sizeof quality_names[0] == GRID_QUALITY_COUNT, "a name for each");
+
+static const char *const signal_names[] = {
+    [GRID_SIGNAL_UNKNOWN] = "unknown", [GRID_AVERAGE] = "average", [GRID_MARGINAL] = "marginal"};
+_Static_assert(sizeof signal_names / sizeof signal_names[0] == GRID_SIGNAL_COUNT, "a name for each");
+
+static const char *const scope_names[] = {
+    [GRID_SCOPE_UNKNOWN] = "unknown", [GRID_DIRECT] = "direct", [GRID_LIFE_CYCLE] = "life cycle"};
+_Static_assert(sizeof scope_names / sizeof scope_names[0] == GRID_SCOPE_COUNT, "a name for each");
+
+const char *grid_quality_name(enum grid_quality quality)
+{
+    return quality_names[quality];
+}
+
+const char *grid_signal_name(enum grid_signal signal)
+{
+    return signal_names[signal];
+}
+
+const char *grid_scope_name(enum grid_scope scope)
+{
+    return scope_names[scope];
+}
+
+void grid_series_init(struct grid_series *series, const struct grid_kind *kind, size_t maximum)
+{
+    *series = (struct grid_series){.kind = *kind, .maximum = maximum};
+}
+
+void grid_series_deinit(struct grid_series *series)
+{
+    free(series->periods);
+    *series = (struct grid_series){0};
+}
+
+bool grid_kind_equal(const struct grid_kind *a, const struct grid_kind *b)
+{
+    return a->quantity == b->quantity && a->signal == b->signal && a->scope == b->scope &&
+           strcmp(a->provider, b->provider) == 0 && strcmp(a->zone, b->zone) == 0 &&
+           strcmp(a->currency, b->currency) == 0;
+}
+
+/* Puts a NaN for what cannot be, and remembers why. */
+static double checked_value(struct grid_series *series, double value)
+{
+    bool carbon = series->kind.quantity == GRID_CARBON;
+    struct grid_remarks *remarks = &series->remarks;
+
+    if (isnan(value))
+        remarks->missing++;
+    else if (carbon && value == 0.0)
+        remarks->zero++;
+    else if (carbon ? value < 0.0 || value > GRID_CARBON_MOST : fabs(value) > GRID_PRICE_MOST)
+        remarks->absurd++;
+    else
+        return value;
+    return NAN;
+}
+
+static int grow(struct grid_series *series, struct fly_error *out_error)
+{
+    size_t capacity = series->capacity == 0 ? 256 : 2 * series->capacity;
+    struct grid_period *periods;
+
+    if (series->count >= series->maximum)
+        return error_set(out_error, FLY_ELIMIT,
+                         "a series of the grid's figures has more than %zu periods; take a part of it",
+                         series->maximum);
+    periods = realloc(series->periods, capacity * sizeof *periods);
+    if (periods == NULL)
+        return error_no_memory(out_error);
+    series->periods = periods;
+    series->capacity = capacity;
+    return 0;
+}
+
+int grid_series_add(struct grid_series *series, const struct grid_period *period, struct fly_error *out_error)
+{
+    struct grid_period added = *period;
+    int code;
+
+    if (period->end_s <= period->start_s)
+        return error_set(out_error, FLY_EDATA,
+                         "a period of the grid's figures ends at second %lld, which is not after its start",
+                         (long long)period->end_s);
+    if (series->count == series->capacity) {
+        code = grow(series, out_error);
+        if (code < 0)
+            return code;
+    }
+    added.value = checked_value(series, period->value);
+    if (isnan(added.value))
+        added.quality = GRID_UNKNOWN;
+    if (series->count > 0 && added.start_s < series->periods[series->count - 1].start_s)
+        series->remarks.unordered++;
+    series->periods[series->count++] = added;
+    series->settled = false;
+    return 0;
+}
+
+int grid_series_merge(struct grid_series *series, const struct grid_series *other,
+                      struct fly_error *out_error)
+{
+    int code = 0;
+
+    if (!grid_kind_equal(&series->kind, &other->kind))
+        return error_set(out_error, FLY_ECONFLICT,
+                         "figures of %s (%s, %s) and of %s (%s, %s) are of two kinds, which are never mixed",
+                         series->kind.provider, signal_names[series->kind.signal],
+                         scope_names[series->kind.scope], other->kind.provider,
+                         signal_names[other->kind.signal], scope_names[other->kind.scope]);
+    for (size_t i = 0; i < other->count && code == 0; i++)
+        code = grid_series_add(series, &other->periods[i], out_error);
+    return code;
+}
+
+size_t grid_series_find(const struct grid_series *series, int64_t time_s)
+{
+    size_t low = 0, high = series->count;
+
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+
+        if (series->periods[middle].end_s <= time_s)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+const struct grid_period *grid_series_at(const struct grid_series *series, int64_t time_s)
+{
+    size_t at = grid_series_find(series, time_s);
+
+    return at < series->count && series->periods[at].start_s <= time_s ? &series->periods[at] : NULL;
+}
+
+double grid_series_mean(const struct grid_series *series, int64_t from_s, int64_t to_s, double *out_coverage)
+{
+    double sum = 0.0, known_s = 0.0;
+
+    for (size_t i = grid_series_find(series, from_s); i < series->count; i++) {
+        const struct grid_period *period = &series->periods[i];
+        int64_t start_s = period->start_s > from_s ? period->start_s : from_s;
+        int64_t end_s = period->end_s < to_s ? period->end_s : to_s;
+
+        if (period->start_s >= to_s)
+            break;
+        if (isnan(period->value))
+            continue;
+        sum += period->value * (double)(end_s - start_s);
+        known_s += (double)(end_s - start_s);
+    }
+    *out_coverage = to_s > from_s ? known_s / (double)(to_s - from_s) : 0.0;
+    return known_s > 0.0 ? sum / known_s : NAN;
+}
+
+static int compare_lengths(const void *left, const void *right)
+{
+    int64_t a = *(const int64_t *)left, b = *(const int64_t *)right;
+
+    return (a > b) - (a < b);
+}
+
+int64_t grid_series_step(const struct grid_series *series)
+{
+    int64_t lengths[64];
+    size_t count = series->count < 64 ? series->count : 64;
+
+    if (count == 0)
+        return 0;
+    for (size_t i = 0; i < count; i++) {
+        const struct grid_period *period = &series->periods[i * series->count / count];
+
+        lengths[i] = period->end_s - period->start_s;
+    }
+    qsort(lengths, count, sizeof lengths[0], compare_lengths);
+    return lengths[count / 2];
+}
