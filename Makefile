@@ -35,6 +35,7 @@ bench: $(BUILD_DIR)/.with-tests ## speed of the parts that must be fast
 	rm -f $(BUILD_DIR)/bench/job.sqlite*
 	$(BUILD_DIR)/bench/bench_job $(BUILD_DIR)/bench/job.sqlite
 	$(BUILD_DIR)/bench/bench_meter $(BUILD_DIR)/emulator/libnvidia-ml.so.1
+	$(BUILD_DIR)/bench/bench_carbon
 	$(BUILD_DIR)/bench/bench_tuner
 	python3 bench/bench_store.py $(BUILD_DIR)/bench/bench_store
 	$(BUILD_DIR)/bench/bench_tuner_cpu $(BUILD_DIR)/emulator/libnvidia-ml.so.1
@@ -58,9 +59,10 @@ soak: $(BUILD_DIR)/.with-tests ## long runs that look for leaks and drift; SOAK_
 	$(compile)
 	scripts/soak $(SOAK_FLAGS)
 
-reproduce: build ## the published claims against the published traces, in docs/reproduction.md
+reproduce: build ## the published claims against the published traces, in docs/reproduction.md and docs/carbon.md
 	scripts/bootstrap soak
 	scripts/reproduce
+	scripts/reproduce_carbon
 
 install: $(BUILD_DIR)/build.ninja ## programs, library, headers and man pages under PREFIX
 	meson configure $(BUILD_DIR) --prefix=$(PREFIX) --sysconfdir=$(SYSCONFDIR)

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef FLYBALL_POLICY_CARBON_PLAN_H
+#define FLYBALL_POLICY_CARBON_PLAN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "policy/carbon_pause.h"
+#include "policy/carbon_solver.h"
+
+/*
+ * What to do now: the carbon plan of a job with a deadline.
+ *
+ * Asked at the start and then whenever an answer's time is over, with what is left of
+ * the work (measured, not what the profile would say), the time to the deadline and the
+ * newest outlook. Solves the rest of the job exactly (carbon_solver.h) and answers with
+ * the part of it that comes first:
+ *
+ *     question.outlook = spans from now to the deadline, with their weights
+ *     carbon_plan_decide(&plan, &question, &decision, out_error);
+ *     set decision.first for decision.first_s, then decision.second until decision.valid_s
+ *
+ * - The deadline comes first. What is answered always leaves the rest feasible at the
+ *   fastest limit; where the job has fallen behind that is the answer.
+ * - The best static limit for what is left is the answer where nothing is known of the
+ *   grid, where what is known is stale, where all weights are the same within 0.1 %, and where
+ *   the plan would gain less than `least_gain` against it. Once taken it is held as
+ *   long as it is in time.
+ * - A limit that stands is kept where changing it would gain less than `least_gain` of
+ *   the span, and for at least `dwell_s`, unless the deadline asks for more speed.
+ * - Two limits take turns within a span, the faster one first, where the optimum lies between
+ *   them and each would last `dwell_s`; otherwise the nearer of them is taken.
+ * - It pauses only where pausing is allowed (carbon_pause.h).
+ *
+ * Pure: no clock, no file; what it remembers is in the struct. A plan is one thread's.
+ */
+struct carbon_plan_settings {
+    double least_gain; /* a share: 0.002 */
+    double dwell_s;    /* 300 */
+    struct carbon_pause pause;
+};
+
+enum carbon_reason {
+    CARBON_FOLLOWS, /* the plan's own */
+    CARBON_KEPT,    /* the limit that stands is as good */
+    CARBON_DWELLS,  /* it was changed only now */
+    CARBON_PAUSES,
+    CARBON_UNKNOWN_GRID, /* the rest are answers with a static limit */
+    CARBON_STALE_GRID,
+    CARBON_FLAT_GRID,
+    CARBON_NO_GAIN,
+    CARBON_BEHIND, /* at the fastest limit, to keep the deadline */
+    CARBON_REASON_COUNT
+};
+
+struct carbon_question {
+    const struct carbon_profile *profile;
+    const struct carbon_span *outlook; /* from now on; a weight that is not known is NaN */
+    size_t outlook_count;
+    bool stale;     /* the outlook is too old to be trusted */
+    double work_s;  /* what is left, as seconds at the fastest limit */
+    double time_s;  /* to the deadline */
+    double limit_w; /* that stands now; 0 while paused; NaN before the first decision */
+    double held_s;  /* for how long it has stood */
+};
+
+struct carbon_decision {
+    struct carbon_point first, second; /* a limit of 0 W: pause */
+    double first_s;                    /* then the second; valid_s where there is one alone */
+    double valid_s;                    /* ask again after that, or when the outlook changes */
+    enum carbon_reason reason;
+    double restore_s;   /* of first_s, until a paused job runs again */
+    double cost;        /* expected weight of the rest, of what was decided; NaN when not known */
+    double static_cost; /* of the best static limit */
+    double finish_s;    /* expected, from now */
+};
+
+struct carbon_plan {
+    struct carbon_plan_settings settings;
+    struct carbon_workspace workspace;
+    struct carbon_span *spans;   /* owned: those up to the deadline */
+    struct carbon_pauser pauser; /* where pausing is allowed */
+    double held_static_w;        /* the static limit that was taken, 0 when none is */
+};
+
+/* For outlooks of up to `capacity` spans. FLY_EUSAGE for settings out of range, FLY_ENOMEM. */
+int carbon_plan_init(struct carbon_plan *plan, const struct carbon_plan_settings *settings, size_t capacity,
+                     struct fly_error *out_error);
+void carbon_plan_deinit(struct carbon_plan *plan);
+
+/* A next job: forgets what was held. */
+void carbon_plan_restart(struct carbon_plan *plan);
+
+int carbon_plan_decide(struct carbon_plan *plan, const struct carbon_question *question,
+                       struct carbon_decision *out_decision, struct fly_error *out_error);
+
+/* "follows the grid", ...: a clause for people. */
+const char *carbon_reason_text(enum carbon_reason reason);
+
+#endif
