@@ -30,6 +30,7 @@ extern const struct cli_command cmd_report;
 extern const struct cli_command cmd_run;
 extern const struct cli_command cmd_selftest;
 extern const struct cli_command cmd_serve;
+extern const struct cli_command cmd_sim_carbon;
 extern const struct cli_command cmd_sim_group;
 extern const struct cli_command cmd_sim_job;
 extern const struct cli_command cmd_sim_make_groups;
