@@ -274,7 +274,8 @@ static struct carbon_plan make_plan(const struct carbon_plan_settings *settings)
     return plan;
 }
 
-static const struct carbon_plan_settings usual = {.least_gain = 0.002, .dwell_s = 300};
+static const struct carbon_plan_settings usual = {
+    .least_gain = 0.002, .dwell_s = 300, .doubt = CARBON_USUAL_DOUBT};
 
 /* Whatever the outlook says, and however the machine's speed differs from the profile's, the deadline is
  * kept. */

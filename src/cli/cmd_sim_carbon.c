@@ -237,7 +237,8 @@ static int read_plan(struct sim_carbon *sim, const struct cli_call *call, struct
 
     if (fly_slowdown_parse(gain, &factor, NULL) < 0 || factor > 2.0)
         return cli_value_error(call, "least-gain", gain, "a percentage as 0.2%", out_error);
-    sim->world.plan = (struct carbon_plan_settings){.least_gain = factor - 1.0, .dwell_s = 300.0};
+    sim->world.plan = (struct carbon_plan_settings){
+        .least_gain = factor - 1.0, .dwell_s = 300.0, .doubt = CARBON_USUAL_DOUBT};
     if (pause != NULL && !carbon_parse_pause(pause, &sim->world.plan.pause))
         return cli_value_error(call, "pause", pause,
                                "idle=WATTS and, where they are not 0, checkpoint=TIME,on=TIME,off=TIME",

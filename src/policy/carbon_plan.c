@@ -51,7 +51,8 @@ int carbon_plan_init(struct carbon_plan *plan, const struct carbon_plan_settings
     struct carbon_plan made = {.settings = *settings};
     int code;
 
-    if (!in_range(settings->least_gain, 1.0) || !in_range(settings->dwell_s, HUGE_VAL) ||
+    if (!in_range(settings->least_gain, 1.0) || !in_range(settings->doubt, 1.0) ||
+        !in_range(settings->dwell_s, HUGE_VAL) ||
         (pause->allowed && (!in_range(pause->idle_w, 1e9) || !in_range(pause->checkpoint_s, 1e9) ||
                             !in_range(pause->least_on_s, 1e9) || !in_range(pause->least_off_s, 1e9))))
         return error_set(out_error, FLY_EUSAGE,
@@ -110,6 +111,8 @@ static struct outlook look(struct carbon_plan *plan, const struct carbon_questio
         if (isnan(plan->spans[i].weight))
             plan->spans[i].weight = sum / known_s;
     }
+    for (size_t i = 0; i < count && known_s > 0.0; i++)
+        plan->spans[i].weight -= plan->settings.doubt * (plan->spans[i].weight - sum / known_s);
     outlook.known = known_s > 0.0;
     outlook.flat = outlook.known && most - least <= flat_spread * fabs(sum / known_s);
     outlook.problem = (struct carbon_problem){.profile = question->profile,

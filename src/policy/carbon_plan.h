@@ -37,8 +37,16 @@
 struct carbon_plan_settings {
     double least_gain; /* a share: 0.002 */
     double dwell_s;    /* 300 */
+    double doubt;      /* 0 to 1: by how much the outlook's differences from its mean are drawn in */
     struct carbon_pause pause;
 };
+
+/*
+ * Forecasts overstate what can be known: the hour that they call the cleanest is on
+ * average less so. With this share taken off their differences, recorded grids that cannot be
+ * foretold (wind, reservoirs) cost less, and those that can lose next to nothing.
+ */
+#define CARBON_USUAL_DOUBT 0.3
 
 enum carbon_reason {
     CARBON_FOLLOWS, /* the plan's own */
