@@ -32,12 +32,11 @@ test: $(BUILD_DIR)/.with-tests ## every test
 bench: $(BUILD_DIR)/.with-tests ## speed of the parts that must be fast
 	$(compile)
 	$(BUILD_DIR)/bench/bench $(BUILD_DIR)/flyball "$${FLYBALL_TEST_DATA:-../shared/data}/zeus_nsdi23"
-	rm -f $(BUILD_DIR)/bench/job.sqlite*
-	$(BUILD_DIR)/bench/bench_job $(BUILD_DIR)/bench/job.sqlite
+	python3 bench/over_stores.py $(BUILD_DIR)/bench $(BUILD_DIR)/bench/bench_job
 	$(BUILD_DIR)/bench/bench_meter $(BUILD_DIR)/emulator/libnvidia-ml.so.1
 	$(BUILD_DIR)/bench/bench_carbon
 	$(BUILD_DIR)/bench/bench_tuner
-	python3 bench/bench_store.py $(BUILD_DIR)/bench/bench_store
+	python3 bench/over_stores.py $(BUILD_DIR)/bench $(BUILD_DIR)/bench/bench_store
 	$(BUILD_DIR)/bench/bench_tuner_cpu $(BUILD_DIR)/emulator/libnvidia-ml.so.1
 	$(BUILD_DIR)/bench/bench_monitor $(BUILD_DIR)/flyball $(BUILD_DIR)/emulator/libnvidia-ml.so.1
 

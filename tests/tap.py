@@ -14,9 +14,14 @@ failed check raises AssertionError; Skip ends a test that cannot run here.
 
 import os
 import pathlib
+import signal
 import subprocess
 import sys
 import traceback
+
+
+# Whatever started the tests may ignore it (nohup does), and what is ignored is inherited.
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 class Skip(Exception):

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Logs on a server, for many machines. A job's lock is that of its row. */
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -39,13 +41,17 @@ static const char sql_read_trial[] =
 static const char sql_read_key[] =
     "SELECT " EVENT_COLUMNS " FROM flyball_event WHERE job = $1::bigint AND number > $2::bigint "
     "AND ($4::bigint = 0 OR trial = $4::bigint) AND key = $5 AND key <> '' LIMIT $3::bigint";
-static const char sql_append[] =
-    "WITH added AS (INSERT INTO flyball_event (job, number, time_us, kind, trial, key, body) "
-    "VALUES ($1::bigint, $2::bigint, $3::bigint, $4, $5::bigint, $6, $7) "
-    "ON CONFLICT (job, key) WHERE key <> '' DO NOTHING RETURNING number) "
-    "UPDATE flyball_job SET head = $2::bigint, changed_us = $3::bigint, "
-    "made_us = CASE head WHEN 0 THEN $3::bigint ELSE made_us END "
-    "WHERE id = $1::bigint AND EXISTS (SELECT FROM added)";
+static const char sql_append[] = "INSERT INTO flyball_event (job, number, time_us, kind, trial, key, body) "
+                                 "VALUES ($1::bigint, $2::bigint, $3::bigint, $4, $5::bigint, $6, $7) "
+                                 "ON CONFLICT (job, key) WHERE key <> '' DO NOTHING";
+static const char sql_commit[] = "COMMIT";
+/*
+ * The job's row moves once in a change, and on the way of its commit: each update leaves a
+ * dead row behind, through which the next one has to go, until the change has ended.
+ */
+static const char sql_move_and_commit[] =
+    "UPDATE flyball_job SET head = %" PRIu64 ", changed_us = %" PRId64 ", "
+    "made_us = CASE head WHEN 0 THEN %" PRId64 " ELSE made_us END WHERE id = %" PRIu64 "; COMMIT";
 static const char sql_get_snapshot[] =
     "SELECT number::text, bytes FROM flyball_snapshot WHERE job = $1::bigint AND version = $2";
 static const char sql_put_snapshot[] =
@@ -398,14 +404,21 @@ static int delete_job(void *state, struct store_change *change, struct fly_error
 }
 
 /* Lost before the commit was asked for, it is nowhere; lost after that, nobody knows. */
-static int commit(void *state, struct fly_error *out_error)
+static int commit(void *state, const struct store_change *change, struct fly_error *out_error)
 {
-    static const struct postgres_question question = {.sql = "COMMIT"};
+    char words[sizeof sql_move_and_commit + 4 * POSTGRES_NUMBER_MAX];
+    struct postgres_question question = {.sql = sql_commit};
     struct postgres_link *link = state;
     bool was_there = link->connection != NULL;
     struct pg_result *result;
-    int code = postgres_link_ask(link, &question, "written", &result, out_error);
+    int code;
 
+    if (change->appended > 0) {
+        snprintf(words, sizeof words, sql_move_and_commit, change->head, change->last_us, change->first_us,
+                 change->job_id);
+        question.sql = words;
+    }
+    code = postgres_link_ask(link, &question, "written", &result, out_error);
     if (code == 0) {
         if (strcmp(link->call.command(result), "COMMIT") != 0)
             code = error_set(out_error, FLY_EWRITE,

@@ -370,11 +370,12 @@ static int delete_job(void *state, struct store_change *change, struct fly_error
  * A sync that fails leaves whole frames behind in the write-ahead log: not seen now,
  * but found by the recovery after a crash, unless the next change overwrites them.
  */
-static int commit(void *state, struct fly_error *out_error)
+static int commit(void *state, const struct store_change *change, struct fly_error *out_error)
 {
     struct sqlite_link *link = state;
     int code = sqlite_link_say(link, SAY_COMMIT, "written", out_error);
 
+    (void)change; /* the job's row moves with each event */
     if (code == 0)
         return 0;
     if (sqlite3_extended_errcode(link->db) == SQLITE_IOERR_FSYNC)

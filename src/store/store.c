@@ -273,6 +273,9 @@ int store_change_append(struct store_change *change, const struct store_event *e
     if (code < 0)
         return ended_badly(change, code);
     change->head = numbered.number;
+    if (change->appended++ == 0)
+        change->first_us = numbered.time_us;
+    change->last_us = numbered.time_us;
     if (out_number != NULL)
         *out_number = numbered.number;
     return 0;
@@ -339,7 +342,7 @@ int store_change_commit(struct store_change *change, struct fly_error *out_error
     if (failed || (change->head == 0 && !change->deleted))
         store->backend->rollback(store->state);
     else
-        code = store->backend->commit(store->state, out_error);
+        code = store->backend->commit(store->state, change, out_error);
     if (failed)
         code =
             error_set(out_error, FLY_ESTATE,

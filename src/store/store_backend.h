@@ -20,9 +20,11 @@ struct store_change {
     uint64_t job_id;
     uint64_t head; /* with what this change appended */
     int64_t now_us;
-    bool open;    /* between begin and its end */
-    bool broken;  /* something failed: it can only be rolled back */
-    bool deleted; /* the job: it can only be ended */
+    uint64_t appended;         /* so many of them */
+    int64_t first_us, last_us; /* their dates, where there are any */
+    bool open;                 /* between begin and its end */
+    bool broken;               /* something failed: it can only be rolled back */
+    bool deleted;              /* the job: it can only be ended */
 };
 
 /* Returned by `append` for a key that the job has already; nothing has changed then. */
@@ -62,7 +64,7 @@ struct store_backend {
                         const void *bytes, size_t byte_count, struct fly_error *out_error);
     int (*delete_job)(void *state, struct store_change *change, struct fly_error *out_error);
     /* Ends the transaction whatever it returns. */
-    int (*commit)(void *state, struct fly_error *out_error);
+    int (*commit)(void *state, const struct store_change *change, struct fly_error *out_error);
     void (*rollback)(void *state);
 };
 
