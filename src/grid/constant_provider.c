@@ -11,7 +11,7 @@ static int constant_read(const struct grid_request *request, struct grid_answer 
                          struct fly_error *out_error)
 {
     struct grid_kind kind = {.quantity = request->quantity, .scope = request->scope, .provider = "constant"};
-    struct grid_answer answer;
+    struct grid_answer answer = {.remark = ""};
     struct grid_period period = {
         .start_s = 0, .end_s = last_s, .quality = GRID_FALL_BACK, .issued_s = GRID_TIME_UNKNOWN};
     bool carbon = request->quantity == GRID_CARBON;

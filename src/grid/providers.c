@@ -7,8 +7,12 @@
 #include "base/error.h"
 
 const struct grid_provider *const grid_providers[] = {
+    &grid_provider_carbon_aware,
     &grid_provider_constant,
     &grid_provider_csv,
+    &grid_provider_electricity_maps,
+    &grid_provider_gb,
+    &grid_provider_watttime,
     NULL,
 };
 

@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "grid/grid_cache.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/atomic_file.h"
+#include "base/clock.h"
+#include "base/error.h"
+
+enum { FILE_PATH_MAX = CACHE_PATH_MAX + CACHE_NAME_MAX + 16, PAUSE_NS = 20000000 };
+
+static const double service_wait_s = 10.0;
+
+static int failed(const char *path, int cause, struct fly_error *out_error)
+{
+    return error_set(out_error, cause == EACCES || cause == EPERM ? FLY_EPERM : FLY_EWRITE,
+                     "the carbon cache '%.300s' cannot be used: %s; name another directory with "
+                     "FLYBALL_CARBON_CACHE",
+                     path, strerror(cause));
+}
+
+static const char *given(const char *variable)
+{
+    const char *value = getenv(variable);
+
+    return value != NULL && value[0] != '\0' ? value : NULL;
+}
+
+static int find_directory(char path[CACHE_PATH_MAX], struct fly_error *out_error)
+{
+    const char *own = given("FLYBALL_CARBON_CACHE"), *cache = given("XDG_CACHE_HOME"), *home = given("HOME");
+    int length;
+
+    if (own != NULL)
+        length = snprintf(path, CACHE_PATH_MAX, "%s", own);
+    else if (cache != NULL && cache[0] == '/')
+        length = snprintf(path, CACHE_PATH_MAX, "%s/flyball/carbon", cache);
+    else if (home != NULL)
+        length = snprintf(path, CACHE_PATH_MAX, "%s/.cache/flyball/carbon", home);
+    else
+        return error_set(out_error, FLY_ECONFIG,
+                         "no directory for the carbon cache: neither HOME nor FLYBALL_CARBON_CACHE is set; "
+                         "set one of them");
+    if (length >= CACHE_PATH_MAX)
+        return error_set(out_error, FLY_ELIMIT, "the carbon cache '%.100s...' has too long a name", path);
+    return 0;
+}
+
+/* With all directories above it. What exists stays as it is. */
+static int make_directory(const char *path, struct fly_error *out_error)
+{
+    char part[CACHE_PATH_MAX];
+    struct stat status;
+
+    snprintf(part, sizeof part, "%s", path);
+    for (char *at = part + 1; *at != '\0'; at++) {
+        if (*at != '/')
+            continue;
+        *at = '\0';
+        if (mkdir(part, 0700) < 0 && errno != EEXIST)
+            return failed(path, errno, out_error);
+        *at = '/';
+    }
+    if (mkdir(path, 0700) < 0 && errno != EEXIST)
+        return failed(path, errno, out_error);
+    if (stat(path, &status) < 0)
+        return failed(path, errno, out_error);
+    return S_ISDIR(status.st_mode) ? 0 : failed(path, ENOTDIR, out_error);
+}
+
+/* FNV-1a, 64 bits. */
+static uint64_t hash_of(const char *text)
+{
+    uint64_t hash = UINT64_C(14695981039346656037);
+
+    for (; *text != '\0'; text++)
+        hash = (hash ^ (unsigned char)*text) * UINT64_C(1099511628211);
+    return hash;
+}
+
+int grid_cache_open(struct grid_cache *cache, const char *provider, const char *base, const char *place,
+                    const struct grid_kind *kind, struct fly_error *out_error)
+{
+    int code = find_directory(cache->directory, out_error);
+
+    if (code == 0)
+        code = make_directory(cache->directory, out_error);
+    if (code < 0)
+        return code;
+    snprintf(cache->service, sizeof cache->service, "%s %s", provider, base);
+    snprintf(cache->source, sizeof cache->source, "%s %.300s %s %s %s", provider, base, place,
+             grid_signal_name(kind->signal), grid_scope_name(kind->scope));
+    snprintf(cache->service_name, sizeof cache->service_name, "%.32s-%016" PRIx64, provider,
+             hash_of(cache->service));
+    snprintf(cache->source_name, sizeof cache->source_name, "%.32s-%016" PRIx64, provider,
+             hash_of(cache->source));
+    return 0;
+}
+
+static void path_of(const struct grid_cache *cache, const char *name, const char *ending,
+                    char path[FILE_PATH_MAX])
+{
+    snprintf(path, FILE_PATH_MAX, "%s/%s.%s", cache->directory, name, ending);
+}
+
+/* What there is of a file; nothing where it cannot be read. */
+static void read_file(const char *path, struct buffer *out)
+{
+    int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    char bytes[65536];
+    ssize_t count;
+
+    if (file < 0)
+        return;
+    while ((count = read(file, bytes, sizeof bytes)) > 0 && out->error == 0)
+        buffer_append(out, bytes, (size_t)count);
+    if (count < 0 || out->error < 0)
+        buffer_clear(out);
+    close(file);
+}
+
+static int write_file(const char *path, const struct buffer *text, struct fly_error *out_error)
+{
+    struct atomic_file file;
+    int code = atomic_file_open(path, &file, out_error);
+
+    if (code < 0)
+        return code;
+    (void)fwrite(text->data, 1, text->length, file.stream); /* commit reports */
+    return atomic_file_commit(&file, out_error);
+}
+
+void grid_cache_load(const struct grid_cache *cache, const struct grid_kind *kind,
+                     struct cache_content *out_content)
+{
+    char path[FILE_PATH_MAX];
+    struct buffer text;
+
+    path_of(cache, cache->source_name, "source", path);
+    buffer_init(&text, CACHE_BYTES_MAX);
+    read_file(path, &text);
+    if (text.length == 0 || !cache_content_read(text.data, text.length, cache->source, kind, out_content)) {
+        *out_content = (struct cache_content){.answer = {.remark = ""}};
+        grid_series_init(&out_content->answer.actual, kind, GRID_PERIODS_MAX);
+        grid_series_init(&out_content->answer.published, kind, GRID_PERIODS_MAX);
+    }
+    out_content->answer.actual.maximum = out_content->answer.published.maximum = GRID_PERIODS_MAX;
+    buffer_deinit(&text);
+}
+
+int grid_cache_save(const struct grid_cache *cache, const struct cache_content *content,
+                    struct fly_error *out_error)
+{
+    char path[FILE_PATH_MAX];
+    struct buffer text;
+    int code;
+
+    path_of(cache, cache->source_name, "source", path);
+    buffer_init(&text, CACHE_BYTES_MAX);
+    code = cache_content_write(content, cache->source, &text, out_error);
+    if (code == 0)
+        code = write_file(path, &text, out_error);
+    buffer_deinit(&text);
+    return code;
+}
+
+void cache_content_deinit(struct cache_content *content)
+{
+    grid_answer_deinit(&content->answer);
+}
+
+/* Drops the oldest beyond what is kept; who asks for these again has to ask anew. */
+static void trim(struct cache_content *content, struct grid_series *series)
+{
+    size_t beyond = series->count > CACHE_PERIODS_MAX ? series->count - CACHE_PERIODS_MAX : 0;
+
+    if (beyond == 0)
+        return;
+    series->count -= beyond;
+    memmove(series->periods, series->periods + beyond, series->count * sizeof series->periods[0]);
+    for (int i = 0; i < ONLINE_QUERY_COUNT; i++) {
+        struct ask_query *query = &content->queries[i];
+
+        if (query->from_s < series->periods[0].start_s)
+            query->from_s = series->periods[0].start_s;
+        if (query->to_s < query->from_s)
+            query->to_s = query->from_s;
+    }
+}
+
+int cache_content_add(struct cache_content *content, const struct grid_answer *added,
+                      struct fly_error *out_error)
+{
+    int code = grid_series_merge(&content->answer.actual, &added->actual, out_error);
+
+    if (code == 0)
+        code = grid_series_merge(&content->answer.published, &added->published, out_error);
+    if (code == 0)
+        code = grid_series_settle(&content->answer.actual, out_error);
+    if (code == 0)
+        code = grid_series_settle(&content->answer.published, out_error);
+    if (code == 0) {
+        trim(content, &content->answer.actual);
+        trim(content, &content->answer.published);
+    }
+    return code;
+}
+
+/* flock(2): let go of however its holder ends. */
+static int take_lock(const char *path, double wait_s, int *out_lock, struct fly_error *out_error)
+{
+    const struct timespec pause = {.tv_nsec = PAUSE_NS};
+    const struct mono_time start = mono_now();
+    int lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+
+    if (lock < 0)
+        return failed(path, errno, out_error);
+    while (flock(lock, LOCK_EX | LOCK_NB) < 0) {
+        int cause = errno;
+
+        if (cause != EWOULDBLOCK && cause != EINTR) {
+            close(lock);
+            return failed(path, cause, out_error);
+        }
+        if (mono_elapsed_s(start, mono_now()) > wait_s) {
+            close(lock);
+            return error_set(out_error, FLY_EBUSY,
+                             "another process has held '%.300s' for more than %g s; see what it waits for",
+                             path, wait_s);
+        }
+        nanosleep(&pause, NULL);
+    }
+    *out_lock = lock;
+    return 0;
+}
+
+int grid_cache_lock(const struct grid_cache *cache, double wait_s, int *out_lock, struct fly_error *out_error)
+{
+    char path[FILE_PATH_MAX];
+
+    path_of(cache, cache->source_name, "lock", path);
+    return take_lock(path, wait_s, out_lock, out_error);
+}
+
+int grid_cache_take_service(const struct grid_cache *cache, struct ask_service *out_service, int *out_lock,
+                            struct fly_error *out_error)
+{
+    char path[FILE_PATH_MAX];
+    struct buffer text;
+    int code;
+
+    path_of(cache, cache->service_name, "turn", path);
+    code = take_lock(path, service_wait_s, out_lock, out_error);
+    if (code < 0)
+        return code;
+    path_of(cache, cache->service_name, "service", path);
+    buffer_init(&text, CACHE_BYTES_MAX);
+    read_file(path, &text);
+    if (text.length == 0 || !cache_service_read(text.data, text.length, cache->service, out_service))
+        *out_service = (struct ask_service){0};
+    buffer_deinit(&text);
+    return 0;
+}
+
+int grid_cache_give_service(const struct grid_cache *cache, const struct ask_service *service, int lock,
+                            struct fly_error *out_error)
+{
+    char path[FILE_PATH_MAX];
+    struct buffer text;
+    int code;
+
+    path_of(cache, cache->service_name, "service", path);
+    buffer_init(&text, CACHE_BYTES_MAX);
+    cache_service_write(service, cache->service, &text);
+    code = text.error == 0 ? write_file(path, &text, out_error) : error_no_memory(out_error);
+    buffer_deinit(&text);
+    close(lock);
+    return code;
+}

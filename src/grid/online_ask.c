@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "grid/online_ask.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/http_client.h"
+
+enum {
+    URL_MAX = 1024,
+    ANSWER_MAX = 2 << 20, /* a month of five minutes takes a third; parsed it takes many times that */
+    HEADER_MAX = ACCOUNT_TOKEN_MAX + 64,
+    BASIC_MAX = 2 * ACCOUNT_KEY_MAX + 2,
+};
+
+static const double connect_timeout_s = 5.0;
+
+/* One of "error", ..., a text, or the text of an object's member in it. */
+static const char *find_reason(const json_t *body)
+{
+    static const char *const names[] = {"error", "message", "detail", "title"};
+
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        const json_t *found = json_object_get(body, names[i]);
+
+        if (json_is_object(found))
+            found = json_object_get(found, "message");
+        if (json_is_string(found))
+            return json_string_value(found);
+    }
+    return "";
+}
+
+void online_reason(const char *text, size_t length, char out_reason[ONLINE_REASON_MAX])
+{
+    json_t *body = json_loadb(text, length, 0, NULL);
+
+    snprintf(out_reason, ONLINE_REASON_MAX, "%s", find_reason(body));
+    for (char *at = out_reason; *at != '\0'; at++) {
+        if ((unsigned char)*at < ' ' || (unsigned char)*at > '~')
+            *at = '?';
+    }
+    json_decref(body);
+}
+
+/* What a status other than 200 means; the first row that fits. */
+static const struct {
+    int from, to; /* both included */
+    enum ask_outcome outcome;
+    int code;
+    const char *text;
+} meanings[] = {
+    {204, 204, ASK_ANSWERED, 0, ""},
+    {200, 299, ASK_FAILED, FLY_EDATA, "answers in a way that is not understood"},
+    {300, 399, ASK_REFUSED, FLY_EDATA, "has moved; correct its address"},
+    {401, 401, ASK_REFUSED, FLY_EPERM, "refuses the key; see whether it is right"},
+    {403, 403, ASK_REFUSED, FLY_EPERM, "does not give this to this key"},
+    {404, 404, ASK_REFUSED, FLY_ENOTFOUND, "knows no such place, or has no data of it"},
+    {408, 408, ASK_FAILED, FLY_EUNREACHABLE, "is too slow"},
+    {425, 425, ASK_FAILED, FLY_EUNREACHABLE, "wants to be asked later"},
+    {429, 429, ASK_FAILED, FLY_EUNREACHABLE, "is asked too often"},
+    {400, 499, ASK_REFUSED, FLY_ENOTFOUND, "refuses the question"},
+    {501, 501, ASK_REFUSED, FLY_EUNSUPPORTED, "does not have this"},
+    {500, 599, ASK_FAILED, FLY_EUNREACHABLE, "is not well"},
+};
+
+static enum ask_outcome judge(const struct online_account *account, const struct http_answer *answer,
+                              struct fly_error *out_error)
+{
+    char reason[ONLINE_REASON_MAX];
+
+    online_reason(answer->body.data, answer->body.length, reason);
+    /* What it was told in secret it shall not repeat here. */
+    if ((account->key[0] != '\0' && strstr(reason, account->key) != NULL) ||
+        strstr(reason, "Bearer") != NULL || strstr(reason, "Basic") != NULL)
+        reason[0] = '\0';
+    for (size_t i = 0; i < sizeof meanings / sizeof meanings[0]; i++) {
+        if (answer->status < meanings[i].from || answer->status > meanings[i].to)
+            continue;
+        if (meanings[i].outcome != ASK_ANSWERED)
+            error_set(out_error, meanings[i].code, "it %s (status %d%s%s)", meanings[i].text, answer->status,
+                      reason[0] != '\0' ? ": " : "", reason);
+        return meanings[i].outcome;
+    }
+    error_set(out_error, FLY_EDATA, "it answers with status %d", answer->status);
+    return ASK_FAILED;
+}
+
+/* Over the network: ASK_ANSWERED for any status. */
+static enum ask_outcome send(const struct online_account *account, const char *url, const char *header,
+                             struct http_answer *out_answer, struct fly_error *out_error)
+{
+    const char *const headers[] = {"Accept: application/json", header, NULL};
+    const struct http_request request = {
+        .url = url,
+        .headers = headers,
+        .answer_maximum = ANSWER_MAX,
+        .connect_timeout_s = account->timeout_s < connect_timeout_s ? account->timeout_s : connect_timeout_s,
+        .total_timeout_s = account->timeout_s,
+        .past_proxies = account->within_machine,
+    };
+    struct fly_error error = {.code = 0};
+    int code = http_ask(&request, out_answer, &error);
+
+    if (code == 0)
+        return ASK_ANSWERED;
+    if (code == FLY_EUNSUPPORTED || code == FLY_ENOMEM || code == FLY_EUSAGE) {
+        error_set(out_error, code, "%s", error.text);
+        return ASK_UNABLE;
+    }
+    error_set(out_error, FLY_EUNREACHABLE, "%s", error.text);
+    return ASK_FAILED;
+}
+
+static void write_base64(const char *text, char *out)
+{
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/=";
+    enum { PADDING = 64 };
+    size_t length = strlen(text);
+
+    for (size_t i = 0; i < length; i += 3) {
+        uint32_t bits = 0;
+
+        for (size_t j = 0; j < 3; j++)
+            bits = bits << 8 | (i + j < length ? (unsigned char)text[i + j] : 0);
+        for (size_t j = 0; j < 4; j++)
+            *out++ = digits[i + j <= length ? bits >> (18 - 6 * j) & 63 : PADDING];
+    }
+    *out = '\0';
+}
+
+static enum ask_outcome take_token(struct online_account *account, const struct http_answer *answer,
+                                   struct fly_error *out_error)
+{
+    json_t *body = json_loadb(answer->body.data, answer->body.length, 0, NULL);
+    const char *token = json_string_value(json_object_get(body, "token"));
+    bool good = token != NULL && token[0] != '\0' && strlen(token) < sizeof account->token;
+
+    for (const char *at = token; good && *at != '\0'; at++)
+        good = *at > ' ' && *at <= '~';
+    if (good)
+        snprintf(account->token, sizeof account->token, "%s", token);
+    else
+        error_set(out_error, FLY_EDATA, "its login gives no token");
+    json_decref(body);
+    return good ? ASK_ANSWERED : ASK_FAILED;
+}
+
+static enum ask_outcome log_in(const struct online_provider *provider, struct online_account *account,
+                               double *out_retry_after_s, struct fly_error *out_error)
+{
+    char url[URL_MAX], both[BASIC_MAX], header[HEADER_MAX], encoded[BASIC_MAX * 4 / 3 + 8];
+    struct http_answer answer;
+    enum ask_outcome outcome;
+
+    snprintf(url, sizeof url, "%s%s", account->base, provider->login_path);
+    snprintf(both, sizeof both, "%s:%s", account->user, account->key);
+    write_base64(both, encoded);
+    snprintf(header, sizeof header, "Authorization: Basic %s", encoded);
+    outcome = send(account, url, header, &answer, out_error);
+    if (outcome != ASK_ANSWERED)
+        return outcome;
+    *out_retry_after_s = answer.retry_after_s;
+    if (answer.status == 200)
+        outcome = take_token(account, &answer, out_error);
+    else if ((outcome = judge(account, &answer, out_error)) == ASK_ANSWERED) {
+        error_set(out_error, FLY_EDATA, "its login gives no token");
+        outcome = ASK_FAILED;
+    }
+    http_answer_deinit(&answer);
+    return outcome;
+}
+
+static const char *secret_header(const struct online_provider *provider, const struct online_account *account,
+                                 char header[HEADER_MAX])
+{
+    if (provider->secret == ONLINE_OPEN)
+        return NULL;
+    if (provider->secret == ONLINE_KEY)
+        snprintf(header, HEADER_MAX, "%s: %s", provider->key_header, account->key);
+    else
+        snprintf(header, HEADER_MAX, "Authorization: Bearer %s", account->token);
+    return header;
+}
+
+/* Logs in where that has to be, and again where the token has run out. */
+static enum ask_outcome send_known(const struct online_provider *provider, struct online_account *account,
+                                   const char *url, struct http_answer *out_answer, double *out_retry_after_s,
+                                   struct fly_error *out_error)
+{
+    bool logs_in = provider->secret == ONLINE_LOGIN, fresh = logs_in && account->token[0] == '\0';
+    char header[HEADER_MAX];
+    enum ask_outcome outcome;
+
+    if (fresh) {
+        outcome = log_in(provider, account, out_retry_after_s, out_error);
+        if (outcome != ASK_ANSWERED)
+            return outcome;
+    }
+    outcome = send(account, url, secret_header(provider, account, header), out_answer, out_error);
+    if (outcome != ASK_ANSWERED || out_answer->status != 401 || !logs_in)
+        return outcome;
+    http_answer_deinit(out_answer);
+    outcome = log_in(provider, account, out_retry_after_s, out_error);
+    if (outcome != ASK_ANSWERED)
+        return outcome;
+    return send(account, url, secret_header(provider, account, header), out_answer, out_error);
+}
+
+int online_parse(const struct online_provider *provider, const struct online_question *question,
+                 const struct grid_kind *kind, const char *text, size_t length,
+                 struct grid_answer *out_answer, struct fly_error *out_error)
+{
+    struct grid_answer answer = {.remark = ""};
+    json_t *body = json_loadb(text, length, 0, NULL);
+    int code;
+
+    if (body == NULL)
+        return error_set(out_error, FLY_EDATA, "expected JSON");
+    grid_series_init(&answer.actual, kind, GRID_PERIODS_MAX);
+    grid_series_init(&answer.published, kind, GRID_PERIODS_MAX);
+    code = provider->parse(question, body, &answer, out_error);
+    json_decref(body);
+    if (code == 0)
+        *out_answer = answer;
+    else
+        grid_answer_deinit(&answer);
+    return code;
+}
+
+static bool is_json(const struct buffer *body)
+{
+    json_t *json = json_loadb(body->data, body->length, 0, NULL);
+    bool is = json != NULL;
+
+    json_decref(json);
+    return is;
+}
+
+static enum ask_outcome read_answer(const struct online_provider *provider,
+                                    const struct online_account *account,
+                                    const struct online_question *question, const struct grid_kind *kind,
+                                    const struct http_answer *answer, struct grid_answer *out_answer,
+                                    struct fly_error *out_error)
+{
+    struct fly_error error = {.code = 0};
+    enum ask_outcome outcome;
+
+    if (answer->status == 200) {
+        if (!is_json(&answer->body)) {
+            error_set(out_error, FLY_EDATA,
+                      "it answers with something that is not JSON; see what stands there");
+            return ASK_FAILED;
+        }
+        if (online_parse(provider, question, kind, answer->body.data, answer->body.length, out_answer,
+                         &error) == 0)
+            return ASK_ANSWERED;
+        error_set(out_error, error.code, "its answer is not as documented: %s", error.text);
+        return ASK_REFUSED;
+    }
+    outcome = judge(account, answer, out_error);
+    if (outcome == ASK_ANSWERED) {
+        *out_answer = (struct grid_answer){.remark = ""};
+        grid_series_init(&out_answer->actual, kind, GRID_PERIODS_MAX);
+        grid_series_init(&out_answer->published, kind, GRID_PERIODS_MAX);
+    }
+    return outcome;
+}
+
+enum ask_outcome online_ask(const struct online_provider *provider, struct online_account *account,
+                            const struct online_question *question, const struct grid_kind *kind,
+                            struct grid_answer *out_answer, double *out_retry_after_s,
+                            struct fly_error *out_error)
+{
+    struct http_answer answer;
+    enum ask_outcome outcome;
+    struct buffer url;
+
+    *out_retry_after_s = 0.0;
+    buffer_init(&url, URL_MAX);
+    buffer_puts(&url, account->base);
+    if (provider->write_path(question, &url, out_error) < 0) {
+        buffer_deinit(&url);
+        return ASK_UNABLE;
+    }
+    if (url.error < 0) {
+        error_set(out_error, url.error, "its address is too long");
+        buffer_deinit(&url);
+        return ASK_UNABLE;
+    }
+    outcome = send_known(provider, account, url.data, &answer, out_retry_after_s, out_error);
+    buffer_deinit(&url);
+    if (outcome != ASK_ANSWERED)
+        return outcome;
+    *out_retry_after_s = answer.retry_after_s;
+    outcome = read_answer(provider, account, question, kind, &answer, out_answer, out_error);
+    http_answer_deinit(&answer);
+    return outcome;
+}
