@@ -5,6 +5,9 @@
 #include "cli/command.h"
 
 /* Each in its own file cmd_*.c; named in the array of commands.c. */
+extern const struct cli_command cmd_carbon_forecast;
+extern const struct cli_command cmd_carbon_history;
+extern const struct cli_command cmd_carbon_now;
 extern const struct cli_command cmd_config_show;
 extern const struct cli_command cmd_devices;
 extern const struct cli_command cmd_doctor;
