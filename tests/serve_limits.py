@@ -9,6 +9,7 @@ import http.client
 import json
 import os
 import pathlib
+import resource
 import signal
 import socket
 import sqlite3
@@ -226,6 +227,20 @@ def test_too_many_connections():
             tap.equal(it.stop(), 0)
 
 
+def test_room_for_all_connections():
+    own = resource.getrlimit(resource.RLIMIT_NOFILE)
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (40, own[1]))  # as the service inherits it
+        it = serve_machine.Service(FLYBALL, f"--store={STORE}", "--connections=200", "--workers=1")
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, own)
+    with serve_machine.held(it), contextlib.ExitStack() as stack:
+        for _ in range(60):
+            tap.equal(answered(stack.enter_context(it.open())), True)
+        tap.equal(it.ask("GET", "/v1/jobs")[0], 200, "the worker opens the store only now")
+        tap.equal(it.stop(), 0)
+
+
 # -- A store that blocks --
 
 
@@ -278,6 +293,13 @@ def test_it_finishes_what_is_under_way():
             status, headers, _ = future.result()
             tap.equal((status, headers["Connection"]), (200, "close"))
         tap.equal(it.process.wait(serve_machine.PATIENCE_S), 0)
+
+
+def test_half_a_head_does_not_hold_up_the_end():
+    with service("--grace=3600", "--request-timeout=3600") as it, it.open() as raw:
+        raw.sendall(b"GET /healthz HTTP/1.1\r\n" + HOST + b"\r\nGET /healthz HTTP/1.1\r\n")
+        tap.equal(raw.recv(12), b"HTTP/1.1 200")
+        tap.equal(it.stop(), 0)
 
 
 def test_grace_has_an_end():

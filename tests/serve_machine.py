@@ -114,9 +114,13 @@ def read_all(raw):
     return b"".join(parts)
 
 
-@contextlib.contextmanager
 def service(flyball, *arguments, **options):
-    made = Service(flyball, *arguments, **options)
+    return held(Service(flyball, *arguments, **options))
+
+
+@contextlib.contextmanager
+def held(made):
+    """Ends the service with the block."""
     try:
         yield made
     finally:

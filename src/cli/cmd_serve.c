@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "base/buffer.h"
@@ -18,7 +19,7 @@
 #include "serve/workers.h"
 
 static const double tick_s = 0.1;
-enum { LINES_MAX = 16384 };
+enum { LINES_MAX = 16384, DESCRIPTORS_OF_A_WORKER = 16, OTHER_DESCRIPTORS = 64 };
 
 /* clang-format off */
 static const struct cli_option options[] = {
@@ -153,6 +154,28 @@ static struct server_options read_options(const struct cli_call *call, struct lo
     return made;
 }
 
+/*
+ * Descriptors for all connections that may be open: if these took the last ones, the store
+ * and the file of tokens could not be opened, and nobody would be answered.
+ */
+static void allow_descriptors(const struct cli_call *call, const struct server_options *made)
+{
+    rlim_t wanted = (rlim_t)made->listen_count * made->connections +
+                    (rlim_t)(made->workers + 1) * DESCRIPTORS_OF_A_WORKER + OTHER_DESCRIPTORS;
+    struct rlimit limit;
+
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= wanted)
+        return;
+    limit.rlim_cur = wanted < limit.rlim_max ? wanted : limit.rlim_max;
+    if (setrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur < wanted)
+        cli_warn(
+            call,
+            "this process may open fewer descriptors than the %" PRIu64
+            " that all connections and workers could take; raise that limit (ulimit -n, LimitNOFILE=), or "
+            "give fewer --connections",
+            (uint64_t)wanted);
+}
+
 static int serve_run(const struct cli_call *call, struct fly_error *out_error)
 {
     struct logger logger = {call};
@@ -163,6 +186,7 @@ static int serve_run(const struct cli_call *call, struct fly_error *out_error)
     int code;
 
     signal(SIGPIPE, SIG_IGN);
+    allow_descriptors(call, &made);
     stop_signals_hold(&stop);
     code = server_open(&made, &server, &warning, out_error);
     if (code < 0) {

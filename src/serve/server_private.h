@@ -55,6 +55,7 @@ struct visit {
     struct door *door;
     struct MHD_Connection *connection;
     struct connection *row; /* of the list of connections */
+    bool under_way;         /* counted among the server's */
     enum visit_stage stage;
     char *target; /* owned; the request's texts stand in it */
     struct buffer body;

@@ -50,7 +50,6 @@ void *server_on_target(void *data, const char *target, struct MHD_Connection *co
     buffer_init(&visit->body, door->server->options.body_max + 1);
     buffer_init(&visit->task.answer.body, ANSWER_MAX);
     visit->target = strdup(target);
-    atomic_fetch_add(&door->server->under_way, 1);
     return visit;
 }
 
@@ -167,6 +166,9 @@ static enum MHD_Result begin(struct visit *visit, const char *method)
 
     visit->row = info != NULL ? info->socket_context : NULL;
     visit->task.request.method = method;
+    /* Not before: who has sent only half a head must not hold up the server's end. */
+    visit->under_way = true;
+    atomic_fetch_add(&visit->door->server->under_way, 1);
     if (visit->row == NULL || visit->target == NULL)
         return MHD_NO;
     if (!gate_lets_in(visit))
@@ -232,6 +234,7 @@ void server_on_completed(void *data, struct MHD_Connection *connection, void **r
 {
     struct visit *visit = *request;
     struct server *server;
+    bool under_way;
 
     (void)data;
     (void)connection;
@@ -243,12 +246,14 @@ void server_on_completed(void *data, struct MHD_Connection *connection, void **r
     if (visit->row != NULL)
         connections_set(&server->connections, visit->row, in_time(server));
     atomic_fetch_sub(&server->body_bytes, visit->body_length);
+    under_way = visit->under_way;
     buffer_deinit(&visit->body);
     buffer_deinit(&visit->task.answer.body);
     free(visit->target);
     free(visit);
     *request = NULL;
-    atomic_fetch_sub(&server->under_way, 1);
+    if (under_way)
+        atomic_fetch_sub(&server->under_way, 1);
 }
 
 void server_on_connection(void *data, struct MHD_Connection *connection, void **socket,
