@@ -133,6 +133,9 @@ def test_refusals():
 def test_web_pages_are_kept_out():
     with service() as it:
         tap.equal(it.ask("GET", "/healthz", headers={"Origin": "http://evil.example"})[0], 403)
+        for site in ("cross-site", "same-site", "same-origin"):  # a picture, say, comes without Origin
+            tap.equal(it.ask("GET", "/healthz", headers={"Sec-Fetch-Site": site})[0], 403, site)
+        tap.equal(it.ask("GET", "/healthz", headers={"Sec-Fetch-Site": "none"})[0], 200, "typed by somebody")
         tap.equal(it.ask("GET", "/healthz", headers={"Host": "evil.example"})[0], 421)
         tap.equal(it.ask("GET", "/healthz", headers={"Host": "localhost:1"})[0], 200)
 

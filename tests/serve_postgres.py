@@ -9,6 +9,7 @@ import http.client
 import json
 import os
 import sys
+import tempfile
 
 import pg_machine
 import serve_machine
@@ -88,6 +89,13 @@ def test_a_start_without_the_server():
     machine = machine_of_all()
     address = machine.address()
     machine.kill()
+    with tempfile.TemporaryDirectory(prefix="flyball-serve-postgres-") as box:
+        tap.equal(tap.run([FLYBALL, "token", "one", f"--tokens={box}/tokens"], env=ENVIRONMENT).returncode, 0)
+        with service(address, f"--tokens={box}/tokens") as it:
+            health = until_it_is(it, 503, "GET", "/healthz")
+            tap.equal(health["error"]["code"], "FLY_EUNREACHABLE")
+            tap.equal("postgresql" in str(health), False, "a stranger is not told where the store lies")
+            tap.equal(it.stop(), 0)
     with service(address, "--request-timeout=3") as it:
         serve_machine.until(lambda: "the service starts all the same" in "".join(it.talk), "a warning")
         tap.equal(pg_machine.PASSWORD in "".join(it.talk), False, "no password")

@@ -3,6 +3,7 @@
 
 usage: serve_tokens.py FLYBALL
 """
+import contextlib
 import json
 import os
 import pathlib
@@ -98,6 +99,18 @@ def test_who_gets_in():
         tap.contains(talk, f"GET {PATH}: 404 in ")
         tap.contains(talk, ", for good")
         tap.equal([token for token in (good, reader, old, "fly_") if token in talk], [], "no token is logged")
+
+
+def test_strangers_take_nobody_s_room():
+    file = BOX / "strangers"
+    token = make("friend", file=file)
+    with service(f"--tokens={file}", "--body-max=4096") as it, contextlib.ExitStack() as stack:
+        for _ in range(20):
+            raw = stack.enter_context(it.open())
+            raw.sendall(b"POST /healthz HTTP/1.1\r\nHost: x\r\nContent-Length: 4096\r\n\r\n")
+            tap.equal(raw.recv(12), b"HTTP/1.1 413", "without a token no body is waited for")
+        tap.equal(it.ask("POST", PATH, b"x" * 4096, bearer(token))[0], 404)
+        tap.equal(it.stop(), 0)
 
 
 def test_scopes():

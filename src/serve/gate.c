@@ -53,12 +53,16 @@ static bool head_is_small(struct visit *visit)
     return true;
 }
 
-/* A body comes with its length, so that one that is too long is refused before it is sent. */
+/*
+ * A body comes with its length, so that one that is too long is refused before it is sent.
+ * Who showed no token has no share in what all bodies may take.
+ */
 static bool body_is_small(struct visit *visit)
 {
     const char *length = header(visit, MHD_HTTP_HEADER_CONTENT_LENGTH);
     struct server *server = visit->door->server;
     char message[MESSAGE_MAX];
+    size_t most = visit->task.request.scope > SERVE_NOBODY ? server->options.body_max : 0;
     uint64_t bytes = 0;
 
     if (header(visit, MHD_HTTP_HEADER_TRANSFER_ENCODING) != NULL)
@@ -66,9 +70,8 @@ static bool body_is_small(struct visit *visit)
                       "a body without Content-Length is not taken; send it in one piece");
     if (length != NULL && !number_parse_u64(length, UINT64_MAX, &bytes))
         return refuse(visit, 400, FLY_EUSAGE, "Content-Length is no number");
-    if (bytes > server->options.body_max) {
-        snprintf(message, sizeof message, "the request's body is longer than %zu bytes",
-                 server->options.body_max);
+    if (bytes > most) {
+        snprintf(message, sizeof message, "the request's body is longer than %zu bytes", most);
         return refuse(visit, 413, FLY_ELIMIT, message);
     }
     visit->body_length = (size_t)bytes;
@@ -89,7 +92,10 @@ static bool is_no_web_page(struct visit *visit)
 {
     const char *host = header(visit, MHD_HTTP_HEADER_HOST);
 
-    if (header(visit, MHD_HTTP_HEADER_ORIGIN) != NULL)
+    const char *site = header(visit, "Sec-Fetch-Site");
+
+    /* Without Origin come a page's links, pictures and forms that only read; "none": somebody typed it. */
+    if (header(visit, MHD_HTTP_HEADER_ORIGIN) != NULL || (site != NULL && strcmp(site, "none") != 0))
         return refuse(visit, 403, FLY_EPERM, "a service without tokens answers no web pages");
     if (visit->door->listener.bound.at.ss_family != AF_UNIX && host != NULL && !listen_host_is_here(host))
         return refuse(

@@ -104,8 +104,11 @@ static void *look_after(void *data)
         for (struct task *task = task_line_take_all(&looker->of->health); task != NULL;) {
             struct task *next = task->next;
 
+            /* Where tokens are wanted, a stranger may ask this, and is not told where the store lies. */
             if (code < 0)
-                serve_answer_error(&task->answer, 503, fly_error_name(error.code), error.text);
+                serve_answer_error(&task->answer, 503, fly_error_name(error.code),
+                                   task->request.scope > SERVE_NOBODY ? error.text
+                                                                      : fly_error_sentence(error.code));
             else
                 serve_answer_json(&task->answer, 200, json_pack("{s:s}", "status", "ok"));
             task->finish(task);
