@@ -362,8 +362,7 @@ const struct cli_command cmd_sim_carbon = {
          "policies: max (the fastest limit), static (the best single limit within the bound), published (the "
          "published rule, which knows no bound), plan (what Flyball does: actual values of ended "
          "periods and forecasts alone), and foresight (the exact optimum with everything known, which no "
-         "policy "
-         "can beat).",
+         "policy beats; with pauses that cost something it is sought, and may miss the optimum).",
          "Savings are against max, with mean, p10 and p90 over the starts; what plan saves more than static "
          "is "
          "what following the grid, and two limits taking turns, bring beyond a lower limit alone. Speed and "
