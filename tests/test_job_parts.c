@@ -134,9 +134,10 @@ static void test_full(void **state)
 {
     struct fly_power_point points[JOB_KNOWN_MAX];
     struct job_question question = job_fixture_question("job");
-    struct job_proposal proposal = job_fixture_propose(&fixture, &question);
+    struct job_proposal proposal;
 
     (void)state;
+    job_fixture_propose(&fixture, &question);
     for (size_t i = 0; i < JOB_KNOWN_MAX; i++)
         points[i] = (struct fly_power_point){100.0 + (double)i, 90.0, 10.0};
     tell(1, points, JOB_KNOWN_MAX);
