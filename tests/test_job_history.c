@@ -151,6 +151,8 @@ static int to_buffer(void *context, const char *bytes, size_t count, struct fly_
 
 static void test_export_and_import(void **state)
 {
+    enum { LONG_LINE = STORE_BODY_MAX + (65 << 10) };
+    char *long_line;
     struct job_definition definition = job_fixture_definition("job");
     struct job_question question = job_fixture_question("job");
     const struct job_backend *at = fixture.jobs.backend;
@@ -188,6 +190,12 @@ static void test_export_and_import(void **state)
     check_fails(at->import(fixture.jobs.self, "bad", strchr(first.data, '\n') + 1, 2000, &error), FLY_EDATA,
                 error, "line 1");
     check_fails(at->import(fixture.jobs.self, "bad", "", 0, &error), FLY_EDATA, error, "no events");
+    long_line = calloc(1, LONG_LINE + 1);
+    assert_non_null(long_line);
+    memset(long_line, ' ', LONG_LINE);
+    check_fails(at->import(fixture.jobs.self, "bad", long_line, LONG_LINE, &error), FLY_ELIMIT, error,
+                "longer");
+    free(long_line);
     check_fails(at->remove(fixture.jobs.self, "bad", &error), FLY_ENOTFOUND, error, "bad");
     buffer_deinit(&first);
     buffer_deinit(&second);

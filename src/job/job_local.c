@@ -308,6 +308,9 @@ static int import_line(struct local_change *change, const char *line, size_t len
     return code;
 }
 
+/* An event's body, and all that stands around it. */
+enum { LINE_BYTES_MAX = STORE_BODY_MAX + (64 << 10) };
+
 struct import_call {
     const char *text;
     size_t length;
@@ -329,6 +332,9 @@ static int import_within(struct local_change *change, void *call, struct fly_err
         const char *newline = memchr(text, '\n', (size_t)(end - text));
         const char *line_end = newline != NULL ? newline : end;
 
+        if (line_end - text > LINE_BYTES_MAX) /* parsed, it takes up to eighty times its length */
+            return error_set(out_error, FLY_ELIMIT, "line %" PRIu64 ": longer than %d bytes; no event is",
+                             number, (int)LINE_BYTES_MAX);
         code = import_line(change, text, (size_t)(line_end - text), number, out_error);
         text = newline != NULL ? newline + 1 : end;
     }
