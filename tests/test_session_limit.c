@@ -84,10 +84,11 @@ static void test_profile_in_parts(void **state)
 
     (void)state;
     for (bool whole = false; !whole; trainings++) {
-        struct job_proposal *proposal = &scene.fake.proposals[0];
+        struct job_proposal *proposal;
 
         assert_true(trainings < 12);
         scene_begin(&scene);
+        proposal = &scene.fake.proposals[0];
         proposal->wants_profile = true;
         proposal->known_count = known;
         memcpy(proposal->known, parts, known * sizeof parts[0]);

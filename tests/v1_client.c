@@ -8,12 +8,12 @@ enum { ANSWER_MAX = 16 << 20, TARGET_MAX = 1024 };
 
 static void split_query(char *target, struct serve_request *request)
 {
-    char *at = strchr(target, '?');
+    char *at = strchr(target, '?'), *rest;
 
     if (at == NULL)
         return;
     *at++ = '\0';
-    for (char *name = strtok(at, "&"); name != NULL; name = strtok(NULL, "&")) {
+    for (char *name = strtok_r(at, "&", &rest); name != NULL; name = strtok_r(NULL, "&", &rest)) {
         char *value = strchr(name, '=');
 
         assert_non_null(value);
