@@ -196,14 +196,21 @@ int listener_open(const struct listen_address *address, const char *group, struc
     return code;
 }
 
-void listener_close(struct listener *listener)
+void listener_refuse(struct listener *listener)
 {
     if (listener->fd >= 0)
-        close(listener->fd);
-    listener->fd = -1;
+        shutdown(listener->fd, SHUT_RDWR);
     if (listener->lock_fd < 0)
         return;
     /* While the lock is held, the path is this one's. */
     unlink(((struct sockaddr_un *)&listener->bound.at)->sun_path);
     drop_lock(listener);
+}
+
+void listener_close(struct listener *listener)
+{
+    listener_refuse(listener);
+    if (listener->fd >= 0)
+        close(listener->fd);
+    listener->fd = -1;
 }

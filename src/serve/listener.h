@@ -25,7 +25,10 @@ struct listener {
 int listener_open(const struct listen_address *address, const char *group, struct listener *out_listener,
                   struct fly_error *out_error);
 
-/* Closes the socket unless it was taken, and removes a Unix socket's path. Harmless twice. */
+/* Nobody can connect any more, and a Unix socket's path is free. The socket stays, for who polls it. */
+void listener_refuse(struct listener *listener);
+
+/* The same, and closes the socket unless it was taken. Harmless twice. */
 void listener_close(struct listener *listener);
 
 #endif

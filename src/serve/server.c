@@ -232,10 +232,10 @@ void server_quiesce(struct server *server)
     for (size_t i = 0; i < server->door_count; i++) {
         struct door *door = &server->doors[i];
 
-        /* Where it cannot be had back, closing the daemon closes it. */
+        /* Its thread polls the socket until it ends. What cannot be had back, closing the daemon closes. */
         if (door->daemon != NULL && door->listener.fd < 0)
             door->listener.fd = MHD_quiesce_daemon(door->daemon);
-        listener_close(&door->listener);
+        listener_refuse(&door->listener);
     }
 }
 
