@@ -22,7 +22,7 @@ PUBLIC = {
     "power_profile": "model",
     "plugin": "policy", "power_search": "policy", "power_selector": "policy",
     "meter": "meter", "record": "meter",
-    "session": "train", "tuner": "train",
+    "carbon": "train", "session": "train", "tuner": "train",
 }
 UMBRELLA = "flyball"
 

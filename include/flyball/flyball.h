@@ -10,6 +10,7 @@
  * used by one thread at a time unless their header says otherwise. Structs that
  * may grow begin with `size`; value types say that they never change.
  */
+#include <flyball/carbon.h>
 #include <flyball/cost.h>
 #include <flyball/error.h>
 #include <flyball/meter.h>

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef FLYBALL_TRAIN_CARBON_GOVERNOR_H
+#define FLYBALL_TRAIN_CARBON_GOVERNOR_H
+
+#include <flyball/carbon.h>
+#include <flyball/power_profile.h>
+
+#include "base/clock.h"
+#include "train/carbon_keeper.h"
+
+/*
+ * Says which power limit a running training should have now, of those that were measured:
+ * the carbon plan (policy/carbon_plan.h) over the grid's figures as they come
+ * (carbon_keeper.h), with what is left of the work as it was measured. It turns nothing
+ * itself; a tuner or a session does, and tells it what stands.
+ *
+ *     carbon_governor_open(&options, &governor, out_error);
+ *     carbon_governor_profile(governor, points, count, out_error);    once it is measured, and again
+ *     in each step, once every carbon_governor_every(...) steps:
+ *         limit_w = carbon_governor_decide(governor, &progress)
+ *         if (isfinite(limit_w))
+ *             set it between two steps
+ *     carbon_governor_stands(governor, limit_w);                      after each change, whoever made it
+ *     carbon_governor_close(governor);
+ *
+ * Time up to the deadline counts from open; of a bound as a slowdown, only time in steps
+ * counts, evaluation does not. Rank 0 has one; other ranks have a keeper alone, through the same
+ * functions, and follow what rank 0 says. One thread.
+ */
+struct carbon_governor;
+
+struct carbon_governor_options {
+    struct fly_carbon_options carbon; /* texts are copied */
+    const struct clock *clock;        /* NULL: clock_real */
+    struct fly_meter *meter;          /* borrowed */
+    double max_slowdown;              /* the objective's; INFINITY: none, so 3 % */
+    const char *job, *run, *program;  /* for the account; NULL: "" */
+    uint32_t gpus, rank;
+    bool cached_only;
+};
+
+/* How far training is. */
+struct carbon_progress {
+    double steps_done, steps_left; /* left: NAN: not known */
+    double step_time_s;            /* spent in steps so far, evaluation excluded */
+};
+
+/* FLY_EUSAGE for options out of range, FLY_ENOMEM. */
+int carbon_governor_open(const struct carbon_governor_options *options, struct carbon_governor **out_governor,
+                         struct fly_error *out_error);
+
+/* Times of points are of one step. FLY_EUSAGE, FLY_ELIMIT. */
+int carbon_governor_profile(struct carbon_governor *governor, const struct fly_power_point *points,
+                            size_t count, struct fly_error *out_error);
+
+/* After so many steps of that length it is to be asked again: some seconds, at least one step. */
+uint64_t carbon_governor_every(double step_time_s);
+
+/* The limit that should stand now; NAN: what stands is to stay. Sets nothing; waits for nothing. */
+double carbon_governor_decide(struct carbon_governor *governor, const struct carbon_progress *progress);
+
+/* That limit stands now; NAN: not known, or not ours. */
+void carbon_governor_stands(struct carbon_governor *governor, double limit_w);
+
+/* The mean intensity (objective carbon) or price of the last week, to be frozen with a trial; NAN. */
+double carbon_governor_reference(const struct carbon_governor *governor, int signal);
+
+void carbon_governor_report(const struct carbon_governor *governor, struct fly_carbon_report *out_report);
+
+/* Accepts NULL. */
+void carbon_governor_close(struct carbon_governor *governor);
+
+#endif
