@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <flyball/carbon.h>
 #include <flyball/error.h>
 #include <flyball/meter.h>
 #include <flyball/objective.h>
@@ -135,6 +136,7 @@ struct fly_tuner_options {
     const char *driver;       /* NULL: ""; copied */
     const char *job_name;     /* NULL: ""; copied */
     uint64_t batch_size;
+    const struct fly_carbon_options *carbon; /* to follow the grid once settled; NULL: not; copied */
 };
 
 enum fly_tuner_state {
@@ -240,6 +242,12 @@ FLY_API int fly_tuner_epoch_end(struct fly_tuner *tuner);
 /* Where it stands, in short and in full; FLY_EUSAGE without a size. */
 FLY_API enum fly_tuner_state fly_tuner_state(const struct fly_tuner *tuner);
 FLY_API int fly_tuner_report(const struct fly_tuner *tuner, struct fly_tuner_report *out_report);
+
+/*
+ * Where following the grid stands (<flyball/carbon.h>), the account of this rank with it. FLY_EUSAGE
+ * without a size; FLY_ESTATE where the options had no carbon, or nothing is turned here.
+ */
+FLY_API int fly_tuner_carbon(const struct fly_tuner *tuner, struct fly_carbon_report *out_report);
 
 /* Copies up to `capacity` points, highest limit first; returns how many limits there are. */
 FLY_API size_t fly_tuner_points(const struct fly_tuner *tuner, struct fly_tuner_point *out_points,
