@@ -15,7 +15,7 @@
 #include "base/adler32.h"
 #include "base/error.h"
 #include "base/number.h"
-#include "grid/grid_cache.h"
+#include "grid/cache_content.h"
 
 enum { HEAD_MAX = 32 };
 
@@ -175,12 +175,11 @@ static bool is_of(const json_t *document, const char *source)
 bool cache_content_read(const char *text, size_t length, const char *source, const struct grid_kind *kind,
                         struct cache_content *out_content)
 {
-    struct cache_content content = {.answer = {.remark = ""}};
+    struct cache_content content;
     json_t *document = unwrap(text, length);
     bool good = is_of(document, source);
 
-    grid_series_init(&content.answer.actual, kind, CACHE_PERIODS_MAX);
-    grid_series_init(&content.answer.published, kind, CACHE_PERIODS_MAX);
+    cache_content_init(&content, kind);
     for (size_t i = 0; i < ONLINE_QUERY_COUNT && good; i++)
         good = read_query(json_array_get(json_object_get(document, "queries"), i), &content.queries[i],
                           content.reasons[i]);

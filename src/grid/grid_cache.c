@@ -148,12 +148,8 @@ void grid_cache_load(const struct grid_cache *cache, const struct grid_kind *kin
     path_of(cache, cache->source_name, "source", path);
     buffer_init(&text, CACHE_BYTES_MAX);
     read_file(path, &text);
-    if (text.length == 0 || !cache_content_read(text.data, text.length, cache->source, kind, out_content)) {
-        *out_content = (struct cache_content){.answer = {.remark = ""}};
-        grid_series_init(&out_content->answer.actual, kind, GRID_PERIODS_MAX);
-        grid_series_init(&out_content->answer.published, kind, GRID_PERIODS_MAX);
-    }
-    out_content->answer.actual.maximum = out_content->answer.published.maximum = GRID_PERIODS_MAX;
+    if (text.length == 0 || !cache_content_read(text.data, text.length, cache->source, kind, out_content))
+        cache_content_init(out_content, kind);
     buffer_deinit(&text);
 }
 
@@ -170,48 +166,6 @@ int grid_cache_save(const struct grid_cache *cache, const struct cache_content *
     if (code == 0)
         code = write_file(path, &text, out_error);
     buffer_deinit(&text);
-    return code;
-}
-
-void cache_content_deinit(struct cache_content *content)
-{
-    grid_answer_deinit(&content->answer);
-}
-
-/* Drops the oldest beyond what is kept; who asks for these again has to ask anew. */
-static void trim(struct cache_content *content, struct grid_series *series)
-{
-    size_t beyond = series->count > CACHE_PERIODS_MAX ? series->count - CACHE_PERIODS_MAX : 0;
-
-    if (beyond == 0)
-        return;
-    series->count -= beyond;
-    memmove(series->periods, series->periods + beyond, series->count * sizeof series->periods[0]);
-    for (int i = 0; i < ONLINE_QUERY_COUNT; i++) {
-        struct ask_query *query = &content->queries[i];
-
-        if (query->from_s < series->periods[0].start_s)
-            query->from_s = series->periods[0].start_s;
-        if (query->to_s < query->from_s)
-            query->to_s = query->from_s;
-    }
-}
-
-int cache_content_add(struct cache_content *content, const struct grid_answer *added,
-                      struct fly_error *out_error)
-{
-    int code = grid_series_merge(&content->answer.actual, &added->actual, out_error);
-
-    if (code == 0)
-        code = grid_series_merge(&content->answer.published, &added->published, out_error);
-    if (code == 0)
-        code = grid_series_settle(&content->answer.actual, out_error);
-    if (code == 0)
-        code = grid_series_settle(&content->answer.published, out_error);
-    if (code == 0) {
-        trim(content, &content->answer.actual);
-        trim(content, &content->answer.published);
-    }
     return code;
 }
 
