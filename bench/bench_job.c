@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What keeping a job costs: proposals and reports against bare durable inserts into the
- * same store, and a decision after few trials and many. Nothing here passes or fails.
+ * What keeping a job costs: proposals and reports against bare durable inserts into a plain
+ * table beside it, and a decision after few trials and many. Nothing here passes or fails.
  *
  *     bench_job STORE [TRIALS...]
  *
@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bare_inserts.h"
 #include "base/clock.h"
 #include "base/order.h"
 #include "job/definition.h"
@@ -30,8 +31,8 @@ __attribute__((noreturn)) static void die(const char *what, const struct fly_err
     exit(1);
 }
 
-/* Median and 99th percentile of `count` durations in s. */
-static void show(const char *what, double *took_s, size_t count, double reference_s)
+/* Median, which is returned, and 99th percentile of `count` durations in s. */
+static double show(const char *what, double *took_s, size_t count, double reference_s)
 {
     double total_s = 0.0;
 
@@ -43,6 +44,7 @@ static void show(const char *what, double *took_s, size_t count, double referenc
     if (reference_s > 0.0)
         printf("  %.2f bare inserts", took_s[count / 2] / reference_s);
     printf("\n");
+    return took_s[count / 2];
 }
 
 static struct job_definition define(const char *name)
@@ -69,40 +71,20 @@ static struct job_question ask(const char *name)
                                               .limit_count = sizeof limits_w / sizeof limits_w[0]}};
 }
 
-/* The median of an event of a report's size, brought to the disk alone. */
-static double time_bare(const char *address)
+static double time_bare(struct bare *bare)
 {
-    const struct store_event event = {
-        .kind = "epoch",
-        .key = "",
-        .body = "{\"attempt\":1,\"epoch\":1,\"metric\":0.95,\"energy_j\":1000.0,\"time_s\":10.0,"
-                "\"answer\":\"reached\",\"stop\":\"target\",\"epochs\":20,\"late\":false,"
-                "\"total_energy_j\":1000.0,\"total_time_s\":10.0}"};
-    struct fly_error error;
-    struct store *store;
-    double took_s[ROUNDS];
+    struct mono_time start = mono_now();
 
-    if (store_open(address, NULL, &store, &error) < 0)
-        die(address, &error);
-    for (int i = 0; i < ROUNDS; i++) {
-        struct mono_time start = mono_now();
-        struct store_change *change;
-
-        if (store_change_begin(store, "bench-bare", STORE_MAKE_JOB, &change, &error) < 0 ||
-            store_change_append(change, &event, NULL, &error) < 0 || store_change_commit(change, &error) < 0)
-            die("insert", &error);
-        took_s[i] = mono_elapsed_s(start, mono_now());
-    }
-    store_close(store);
-    show("a bare durable insert", took_s, ROUNDS, 0.0);
-    return took_s[ROUNDS / 2];
+    bare_insert(bare);
+    return mono_elapsed_s(start, mono_now());
 }
 
-static void time_trials(const char *address, double reference_s)
+/* Bare inserts take turns with what is measured, so that both see the same disk. */
+static void time_trials(const char *address, struct bare *bare)
 {
     const struct job_definition definition = define("bench-trials");
     const struct job_question question = ask("bench-trials");
-    double proposals_s[ROUNDS], reports_s[ROUNDS], both_s[ROUNDS];
+    double bare_s[ROUNDS], proposals_s[ROUNDS], reports_s[ROUNDS], both_s[ROUNDS], reference_s;
     struct job_registered registered;
     struct fly_error error;
     struct jobs jobs;
@@ -130,8 +112,10 @@ static void time_trials(const char *address, double reference_s)
         proposals_s[i] = mono_elapsed_s(start, middle);
         reports_s[i] = mono_elapsed_s(middle, mono_now());
         both_s[i] = proposals_s[i] + reports_s[i];
+        bare_s[i] = time_bare(bare);
     }
     jobs_close(&jobs);
+    reference_s = show("a bare durable insert", bare_s, ROUNDS, 0.0);
     show("a proposal", proposals_s, ROUNDS, reference_s);
     show("a report that ends its trial", reports_s, ROUNDS, reference_s);
     show("both", both_s, ROUNDS, reference_s);
@@ -180,10 +164,10 @@ static void make_log(const struct job_definition *definition, uint64_t trials, s
 
 /* A proposal after so many trials, by a process that has just opened the store, and by one that had it open.
  */
-static void time_decisions(const char *address, uint64_t trials, double reference_s)
+static void time_decisions(const char *address, uint64_t trials, struct bare *bare)
 {
     char name[JOB_NAME_MAX], what[JOB_NAME_MAX];
-    double cold_s[DECISIONS], warm_s[DECISIONS];
+    double bare_s[DECISIONS], cold_s[DECISIONS], warm_s[DECISIONS], reference_s;
     struct job_definition definition;
     struct job_question question;
     struct buffer text;
@@ -215,8 +199,10 @@ static void time_decisions(const char *address, uint64_t trials, double referenc
             die("propose", &error);
         warm_s[i] = mono_elapsed_s(start, mono_now());
         jobs_close(&jobs);
+        bare_s[i] = time_bare(bare);
     }
     snprintf(what, sizeof what, "a decision after %" PRIu64 " trials", trials);
+    reference_s = show("a bare durable insert", bare_s, DECISIONS, 0.0);
     show(what, warm_s, DECISIONS, reference_s);
     show("  by a process that just began", cold_s, DECISIONS, reference_s);
 }
@@ -224,17 +210,18 @@ static void time_decisions(const char *address, uint64_t trials, double referenc
 int main(int argc, char **argv)
 {
     static const uint64_t usual[LENGTHS] = {10, 1000, 100000};
-    double reference_s;
+    struct bare bare;
 
     if (argc < 2) {
         fprintf(stderr, "usage: bench_job STORE [TRIALS...]\n");
         return 64;
     }
-    reference_s = time_bare(argv[1]);
-    time_trials(argv[1], reference_s);
+    bare_open(&bare, argv[1]);
+    time_trials(argv[1], &bare);
     for (int i = 2; i < argc; i++)
-        time_decisions(argv[1], strtoull(argv[i], NULL, 10), reference_s);
+        time_decisions(argv[1], strtoull(argv[i], NULL, 10), &bare);
     for (int i = 0; argc == 2 && i < LENGTHS; i++)
-        time_decisions(argv[1], usual[i], reference_s);
+        time_decisions(argv[1], usual[i], &bare);
+    bare_close(&bare);
     return 0;
 }

@@ -13,17 +13,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <sqlite3.h>
-
+#include "bare_inserts.h"
 #include "base/clock.h"
 #include "base/order.h"
-#include "store/postgres_link.h"
 #include "store/store.h"
 
 enum { TURNS = 10, APPENDS = 100, WRITERS = 4, FILL_AT_ONCE = 1000 };
-
-static const char body[] = "{\"attempt\": 1, \"epoch\": 12, \"metric\": 0.9375, \"energy_j\": 18250.5, "
-                           "\"time_s\": 61.25, \"gpus\": 1, \"limit_w\": 250}";
 
 static void die(const char *text)
 {
@@ -49,7 +44,8 @@ static void append(struct store *store, const char *job, const char *prefix, int
     int code = store_change_begin(store, job, STORE_MAKE_JOB, &change, &error);
 
     for (int i = 0; i < count && code == 0; i++) {
-        const struct store_event event = {.kind = "epoch_reported", .key = key, .body = body, .trial = 1};
+        const struct store_event event = {
+            .kind = "epoch_reported", .key = key, .body = bare_body, .trial = 1};
 
         snprintf(key, sizeof key, "%s/%" PRIu64, prefix, store_change_head(change));
         code = store_change_append(change, &event, NULL, &error);
@@ -58,64 +54,6 @@ static void append(struct store *store, const char *job, const char *prefix, int
         code = store_change_commit(change, &error);
     if (code < 0)
         die(error.text);
-}
-
-/* A plain table in the same place, written by the same library with the same settings. */
-struct bare {
-    sqlite3 *db;
-    sqlite3_stmt *insert;
-    struct postgres_link *link;
-};
-
-static void bare_open(struct bare *bare, const char *address, bool is_server)
-{
-    static const struct postgres_question table = {
-        .sql = "CREATE TABLE bare (number bigserial PRIMARY KEY, body text)"};
-    struct fly_error error;
-    char path[4096];
-
-    memset(bare, 0, sizeof *bare);
-    if (is_server) {
-        if (postgres_link_open(address, 10.0, &bare->link, &error) < 0 ||
-            postgres_link_ask(bare->link, &table, "made", NULL, &error) < 0)
-            die(error.text);
-        return;
-    }
-    snprintf(path, sizeof path, "%s.bare", address);
-    if (sqlite3_open(path, &bare->db) != SQLITE_OK ||
-        sqlite3_exec(bare->db,
-                     "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;"
-                     "CREATE TABLE bare (number INTEGER PRIMARY KEY, body TEXT)",
-                     NULL, NULL, NULL) != SQLITE_OK ||
-        sqlite3_prepare_v2(bare->db, "INSERT INTO bare (body) VALUES (?1)", -1, &bare->insert, NULL) !=
-            SQLITE_OK)
-        die(sqlite3_errmsg(bare->db));
-}
-
-static void bare_insert(struct bare *bare)
-{
-    struct fly_error error;
-
-    if (bare->link != NULL) {
-        struct postgres_question insert = {.sql = "INSERT INTO bare (body) VALUES ($1)"};
-
-        postgres_bind_text(&insert, body);
-        if (postgres_link_ask(bare->link, &insert, "written", NULL, &error) < 0)
-            die(error.text);
-        return;
-    }
-    sqlite3_bind_text(bare->insert, 1, body, -1, SQLITE_STATIC);
-    if (sqlite3_step(bare->insert) != SQLITE_DONE)
-        die(sqlite3_errmsg(bare->db));
-    sqlite3_reset(bare->insert);
-}
-
-static void bare_close(struct bare *bare)
-{
-    if (bare->link != NULL)
-        postgres_link_close(bare->link);
-    sqlite3_finalize(bare->insert);
-    sqlite3_close(bare->db);
 }
 
 struct figures {
@@ -238,14 +176,12 @@ int main(int argc, char **argv)
     struct store *store;
     struct bare bare;
     const char *name;
-    bool is_server;
 
     if (argc != 2)
         die("usage: bench_store ADDRESS");
-    is_server = strncmp(argv[1], "postgres", 8) == 0;
-    name = is_server ? "PostgreSQL" : "SQLite";
     store = open_store(argv[1]);
-    bare_open(&bare, argv[1], is_server);
+    bare_open(&bare, argv[1]);
+    name = bare.link != NULL ? "PostgreSQL" : "SQLite";
     bench_one_writer(store, &bare, name);
     bench_many_writers(argv[1], name);
     bench_long_logs(store, name);

@@ -7,6 +7,8 @@
 
 #include "serve/server.h"
 
+enum { ARENA_MAX = 64 << 20 };
+
 const double job_fixture_limits_w[FIXTURE_LIMITS] = {100, 150, 200};
 static const uint32_t batch_sizes[] = {8, 16, 32, 64, 128};
 
@@ -78,6 +80,7 @@ void job_fixture_open(struct job_fixture *fixture)
     struct fly_error error;
 
     *fixture = (struct job_fixture){.now_us = 1700000000000000};
+    arena_init(&fixture->arena, ARENA_MAX);
     /* In memory where that is a file system: what is tested here is not the disk. */
     snprintf(fixture->directory, sizeof fixture->directory, "%s/flyball-job-XXXXXX",
              access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp");
@@ -108,6 +111,7 @@ void job_fixture_close(struct job_fixture *fixture)
     static const char *const endings[] = {"", "-wal", "-shm"};
     char path[FIXTURE_PATH_MAX + 32];
 
+    arena_deinit(&fixture->arena);
     jobs_close(&fixture->jobs);
     stop_service(fixture);
     for (size_t i = 0; i < COUNT(endings); i++) {
@@ -115,6 +119,18 @@ void job_fixture_close(struct job_fixture *fixture)
         unlink(path);
     }
     rmdir(fixture->directory);
+}
+
+int job_fixture_setup(void **state)
+{
+    job_fixture_open(*state);
+    return 0;
+}
+
+int job_fixture_teardown(void **state)
+{
+    job_fixture_close(*state);
+    return 0;
 }
 
 struct job_definition job_fixture_definition(const char *name)

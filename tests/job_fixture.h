@@ -25,12 +25,19 @@ struct job_fixture {
     struct clock clock;
     struct jobs jobs;
     struct job_options options;
+    struct arena arena; /* for what is read of the jobs */
 };
 
 extern const double job_fixture_limits_w[FIXTURE_LIMITS]; /* 100, 150, 200 */
 
 void job_fixture_open(struct job_fixture *fixture);
 void job_fixture_close(struct job_fixture *fixture);
+
+/* A test with a new fixture, which is its file's own `fixture`. */
+#define job_test(function) \
+    cmocka_unit_test_prestate_setup_teardown(function, job_fixture_setup, job_fixture_teardown, &fixture)
+int job_fixture_setup(void **state);
+int job_fixture_teardown(void **state);
 
 /* Another handle on the same store, as a process that has just started would have. */
 void job_fixture_reopen(struct job_fixture *fixture);

@@ -7,20 +7,6 @@
 
 static struct job_fixture fixture;
 
-static int setup(void **state)
-{
-    (void)state;
-    job_fixture_open(&fixture);
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    job_fixture_close(&fixture);
-    return 0;
-}
-
 static const struct job_backend *at(void)
 {
     return fixture.jobs.backend;
@@ -427,19 +413,19 @@ static void test_no_target(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_unknown_job, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_refused_questions, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_requests, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_hardware, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_no_limits, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_profile, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_reports, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_refused_reports, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_reached, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_trains_on, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_not_reached_and_stopped, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_told_ends, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_no_target, setup, teardown),
+        job_test(test_unknown_job),
+        job_test(test_refused_questions),
+        job_test(test_requests),
+        job_test(test_hardware),
+        job_test(test_no_limits),
+        job_test(test_profile),
+        job_test(test_reports),
+        job_test(test_refused_reports),
+        job_test(test_reached),
+        job_test(test_trains_on),
+        job_test(test_not_reached_and_stopped),
+        job_test(test_told_ends),
+        job_test(test_no_target),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -7,20 +7,6 @@
 
 static struct job_fixture fixture;
 
-static int setup(void **state)
-{
-    (void)state;
-    job_fixture_open(&fixture);
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    job_fixture_close(&fixture);
-    return 0;
-}
-
 static const struct job_backend *at(void)
 {
     return fixture.jobs.backend;
@@ -97,7 +83,6 @@ static void test_list_and_remove(void **state)
     struct job_question question = job_fixture_question("a");
     struct job_list list;
     struct fly_error error;
-    struct arena arena;
 
     (void)state;
     for (size_t i = 0; i < COUNT(names); i++) {
@@ -109,8 +94,7 @@ static void test_list_and_remove(void **state)
     job_fixture_propose(&fixture, &question);
     check_fine(at()->remove(fixture.jobs.self, "b", &error), error);
     check_fails(at()->remove(fixture.jobs.self, "b", &error), FLY_ENOTFOUND, error, "b");
-    arena_init(&arena, 1 << 20);
-    check_fine(at()->list(fixture.jobs.self, &arena, &list, &error), error);
+    check_fine(at()->list(fixture.jobs.self, &fixture.arena, &list, &error), error);
     assert_int_equal(list.count, 2);
     assert_string_equal(list.jobs[0].name, "a");
     assert_string_equal(list.jobs[0].policy, "zeus");
@@ -119,7 +103,6 @@ static void test_list_and_remove(void **state)
     assert_int_equal(list.jobs[0].running, 1);
     assert_string_equal(list.jobs[1].name, "c");
     assert_int_equal(list.jobs[1].trials, 0);
-    arena_deinit(&arena);
 }
 
 /* A job that is made anew under an old name begins anew, also for a handle that knew the old one. */
@@ -145,10 +128,10 @@ static void test_made_anew(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_define, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_refused_definitions, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_list_and_remove, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_made_anew, setup, teardown),
+        job_test(test_define),
+        job_test(test_refused_definitions),
+        job_test(test_list_and_remove),
+        job_test(test_made_anew),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

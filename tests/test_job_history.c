@@ -12,23 +12,6 @@
 enum { MEMORY_MAX = 64 << 20, LOOP_RECURRENCES = 40 };
 
 static struct job_fixture fixture;
-static struct arena arena;
-
-static int setup(void **state)
-{
-    (void)state;
-    job_fixture_open(&fixture);
-    arena_init(&arena, MEMORY_MAX);
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    arena_deinit(&arena);
-    job_fixture_close(&fixture);
-    return 0;
-}
 
 /* ---- rows ---- */
 
@@ -63,7 +46,7 @@ static void test_rows(void **state)
                                                 .text = "CUDA out of memory"});
     question.hardware.gpu_model = "Another GPU";
     job_fixture_propose(&fixture, &question);
-    read = job_fixture_history(&fixture, &arena);
+    read = job_fixture_history(&fixture, &fixture.arena);
     assert_int_equal(read.count, 3);
     assert_int_equal(read.machine_count, 2);
     assert_string_equal(read.machines[0].gpu_model, "Test GPU");
@@ -98,21 +81,21 @@ static void test_explain(void **state)
 
     (void)state;
     job_fixture_define(&fixture, &definition);
-    check_fails(job_explain(&fixture.jobs, "job", 0, &arena, &explanation, &error), FLY_ENOTFOUND, error,
-                "no trials yet");
+    check_fails(job_explain(&fixture.jobs, "job", 0, &fixture.arena, &explanation, &error), FLY_ENOTFOUND,
+                error, "no trials yet");
     job_fixture_train(&fixture, &question, 3, 1000, 10, 0.95, NULL);
     job_fixture_train(&fixture, &question, 3, 1000, 10, 0.95, NULL);
-    check_fine(job_explain(&fixture.jobs, "job", 0, &arena, &explanation, &error), error);
+    check_fine(job_explain(&fixture.jobs, "job", 0, &fixture.arena, &explanation, &error), error);
     assert_int_equal(explanation.trial, 2);
     assert_int_equal(explanation.reason, REASON_EXPLORE);
     check_contains(explanation.sentence, "batch size 16 is explored");
     check_contains(explanation.sentence, "it was not tried yet");
     check_contains(explanation.numbers, "\"best_batch_size\":32");
     check_contains(explanation.numbers, "\"mean_cost_j\":4500.0");
-    check_fine(job_explain(&fixture.jobs, "job", 1, &arena, &explanation, &error), error);
+    check_fine(job_explain(&fixture.jobs, "job", 1, &fixture.arena, &explanation, &error), error);
     check_contains(explanation.sentence, "batch size 32");
-    check_fails(job_explain(&fixture.jobs, "job", 3, &arena, &explanation, &error), FLY_ENOTFOUND, error,
-                "no trial 3");
+    check_fails(job_explain(&fixture.jobs, "job", 3, &fixture.arena, &explanation, &error), FLY_ENOTFOUND,
+                error, "no trial 3");
 }
 
 static void test_points(void **state)
@@ -129,8 +112,8 @@ static void test_points(void **state)
     job_fixture_define(&fixture, &definition);
     for (int i = 0; i < 6; i++)
         job_fixture_train(&fixture, &question, 20, i % 2 == 0 ? 1000 : 800 + 10 * i, 10, NAN, NULL);
-    read = job_fixture_history(&fixture, &arena);
-    check_fine(job_history_points(&read, 0, &arena, &points, &error), error);
+    read = job_fixture_history(&fixture, &fixture.arena);
+    check_fine(job_history_points(&read, 0, &fixture.arena, &points, &error), error);
     assert_int_equal(points.count, 2);
     check_double(points.points[0].power_limit_w, 200);
     check_double(points.points[0].energy_j, 20000);
@@ -356,11 +339,11 @@ static void test_trace_closes_the_loop(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_rows, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_explain, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_points, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_export_and_import, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_trace_closes_the_loop, setup, teardown),
+        job_test(test_rows),
+        job_test(test_explain),
+        job_test(test_points),
+        job_test(test_export_and_import),
+        job_test(test_trace_closes_the_loop),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -10,20 +10,6 @@
 
 static struct job_fixture fixture;
 
-static int setup(void **state)
-{
-    (void)state;
-    job_fixture_open(&fixture);
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    job_fixture_close(&fixture);
-    return 0;
-}
-
 static const struct job_backend *at(void)
 {
     return fixture.jobs.backend;
@@ -356,7 +342,6 @@ static void test_settings(void **state)
     struct job_proposal proposal;
     struct job_shown shown;
     struct fly_error error;
-    struct arena arena;
 
     (void)state;
     define("zeus");
@@ -388,14 +373,12 @@ static void test_settings(void **state)
     assert_false(proposal.wants_profile);
     check_double(proposal.limit_w, 200);
     end(proposal.trial, 1, TRIAL_CRASHED);
-    arena_init(&arena, 1 << 20);
-    check_fine(at()->show(fixture.jobs.self, "job", &arena, &shown, &error), error);
+    check_fine(at()->show(fixture.jobs.self, "job", &fixture.arena, &shown, &error), error);
     assert_int_equal(shown.objective.kind, FLY_OBJECTIVE_TIME);
     assert_int_equal(shown.definition.objective.kind, FLY_OBJECTIVE_COST);
     assert_int_equal(shown.trials, 5);
     assert_int_equal(shown.running, 0);
     assert_int_equal(shown.control_every, 0);
-    arena_deinit(&arena);
     check_fails(at()->set(fixture.jobs.self,
                           &(struct job_setting){
                               .job = "job", .set_pin = true, .pin_batch_size = 5, .pin_limit_w = NAN},
@@ -456,16 +439,11 @@ static void test_processes(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_expiry, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_expired_explorations, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_late_reports, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_requeue, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_tries, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_out_of_memory, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_finish_by, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_bound, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_settings, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_processes, setup, teardown),
+        job_test(test_expiry),       job_test(test_expired_explorations),
+        job_test(test_late_reports), job_test(test_requeue),
+        job_test(test_tries),        job_test(test_out_of_memory),
+        job_test(test_finish_by),    job_test(test_bound),
+        job_test(test_settings),     job_test(test_processes),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

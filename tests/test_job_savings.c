@@ -6,26 +6,7 @@
 
 #include "job/savings.h"
 
-enum { MEMORY_MAX = 16 << 20 };
-
 static struct job_fixture fixture;
-static struct arena arena;
-
-static int setup(void **state)
-{
-    (void)state;
-    job_fixture_open(&fixture);
-    arena_init(&arena, MEMORY_MAX);
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    arena_deinit(&arena);
-    job_fixture_close(&fixture);
-    return 0;
-}
 
 static void test_savings(void **state)
 {
@@ -43,7 +24,7 @@ static void test_savings(void **state)
         double energy_j = i % 3 == 0 ? 1003 - i % 4 : 800 + i % 5;
 
         if (i == 6) {
-            read = job_fixture_history(&fixture, &arena);
+            read = job_fixture_history(&fixture, &fixture.arena);
             check_fine(job_savings_of(&read, 0, &savings, &error), error);
             assert_false(savings.known);
             assert_true(isnan(savings.energy.saving) && isnan(savings.exploration_j));
@@ -51,7 +32,7 @@ static void test_savings(void **state)
         }
         job_fixture_train(&fixture, &question, 20, energy_j, i % 3 == 0 ? 10 : 10.3, 0.9, NULL);
     }
-    read = job_fixture_history(&fixture, &arena);
+    read = job_fixture_history(&fixture, &fixture.arena);
     check_fine(job_savings_of(&read, 0, &savings, &error), error);
     assert_true(savings.known);
     assert_true(savings.interleaved);
@@ -107,7 +88,7 @@ static void test_savings_anew(void **state)
         int64_t before_us = fixture.now_us += 1000000;
 
         check_fine(fixture.jobs.backend->set(fixture.jobs.self, &settings[i].setting, &error), error);
-        read = job_fixture_history(&fixture, &arena);
+        read = job_fixture_history(&fixture, &fixture.arena);
         assert_int_equal(read.wanted_us == before_us, settings[i].change);
         check_fine(job_savings_of(&read, 0, &savings, &error), error);
         assert_int_equal(savings.known, i < 3);
@@ -120,7 +101,7 @@ static void test_savings_anew(void **state)
                    &(struct job_setting){.job = "job", .set_pin = true, .pin_limit_w = NAN}, &error),
                error);
     train_more(&question, 12, 600);
-    read = job_fixture_history(&fixture, &arena);
+    read = job_fixture_history(&fixture, &fixture.arena);
     check_fine(job_savings_of(&read, 0, &savings, &error), error);
     assert_true(savings.known && savings.interleaved);
     assert_int_equal(savings.tuned.runs, 8);
@@ -146,7 +127,7 @@ static void test_unknown_energy(void **state)
     job_fixture_train(&fixture, &question, 3, NAN, 10, 0.95, &again);
     assert_int_equal(again.reason, REASON_EXPLORE); /* what it costs is not known yet */
     assert_int_equal(again.batch_size, first.batch_size);
-    check_fine(job_explain(&fixture.jobs, "job", 2, &arena, &explanation, &error), error);
+    check_fine(job_explain(&fixture.jobs, "job", 2, &fixture.arena, &explanation, &error), error);
     check_contains(explanation.sentence, "1 of its 1 trials reached the target, at a cost that is not known");
     check_contains(explanation.numbers, "\"mean_cost_j\":null");
     check_contains(explanation.numbers, "\"mean_time_s\":30");
@@ -155,9 +136,9 @@ static void test_unknown_energy(void **state)
     job_fixture_reopen(&fixture);
     job_fixture_train(&fixture, &question, 3, 900, 10, 0.95, &next);
     assert_int_not_equal(next.batch_size, first.batch_size); /* now it is, and the next one's turn */
-    check_fine(job_explain(&fixture.jobs, "job", 4, &arena, &explanation, &error), error);
+    check_fine(job_explain(&fixture.jobs, "job", 4, &fixture.arena, &explanation, &error), error);
     check_contains(explanation.numbers, "\"mean_energy_j\":3000");
-    read = job_fixture_history(&fixture, &arena);
+    read = job_fixture_history(&fixture, &fixture.arena);
     assert_int_equal(read.rows[0].outcome, TRIAL_REACHED);
     assert_true(isnan(read.rows[0].energy_j) && isnan(read.rows[0].run_energy_j) &&
                 isnan(read.rows[0].cost_j));
@@ -165,7 +146,7 @@ static void test_unknown_energy(void **state)
     check_double(read.rows[2].energy_j, 3000);
     check_fine(job_savings_of(&read, 0, &savings, &error), error);
     assert_int_equal(savings.searching + savings.tuned.runs + savings.baseline.runs, 2);
-    check_fine(job_history_points(&read, 0, &arena, &points, &error), error);
+    check_fine(job_history_points(&read, 0, &fixture.arena, &points, &error), error);
     for (size_t i = 0; i < points.count; i++)
         assert_true(points.points[i].energy_j > 0.0);
 }
@@ -194,10 +175,10 @@ static void test_unknown_energy_in_vain(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_savings, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_savings_anew, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_unknown_energy, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_unknown_energy_in_vain, setup, teardown),
+        job_test(test_savings),
+        job_test(test_savings_anew),
+        job_test(test_unknown_energy),
+        job_test(test_unknown_energy_in_vain),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

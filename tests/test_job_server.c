@@ -4,20 +4,6 @@
 
 static struct job_fixture fixture;
 
-static int setup(void **state)
-{
-    (void)state;
-    job_fixture_open(&fixture);
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    job_fixture_close(&fixture);
-    return 0;
-}
-
 static struct job_definition definition_of(uint32_t pruning_rounds)
 {
     struct job_definition definition = job_fixture_definition("job");
@@ -149,11 +135,11 @@ static void test_lost_explorations(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_no_pruning, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_draws_differ, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_concurrent_report_counts, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_failed_trial_sets_no_bound, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_lost_explorations, setup, teardown),
+        job_test(test_no_pruning),
+        job_test(test_draws_differ),
+        job_test(test_concurrent_report_counts),
+        job_test(test_failed_trial_sets_no_bound),
+        job_test(test_lost_explorations),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -10,20 +10,6 @@
 
 static struct job_fixture fixture;
 
-static int setup(void **state)
-{
-    (void)state;
-    job_fixture_open(&fixture);
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    job_fixture_close(&fixture);
-    return 0;
-}
-
 /* What is asked in vain, after a job, its first trial and that trial's epoch. */
 static const struct {
     int status;
@@ -233,10 +219,10 @@ static void test_scopes(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_refused, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_limits, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_long_bodies, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_scopes, setup, teardown),
+        job_test(test_refused),
+        job_test(test_limits),
+        job_test(test_long_bodies),
+        job_test(test_scopes),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

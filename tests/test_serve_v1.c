@@ -10,20 +10,6 @@
 
 static struct job_fixture fixture;
 
-static int setup(void **state)
-{
-    (void)state;
-    job_fixture_open(&fixture);
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    job_fixture_close(&fixture);
-    return 0;
-}
-
 /* ---- a job's life ---- */
 
 static void test_life(void **state)
@@ -321,14 +307,9 @@ static void test_document(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_life, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_notes, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_expired, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_set, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_log, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_other_paths, setup, teardown),
-        cmocka_unit_test(test_paths),
-        cmocka_unit_test_setup_teardown(test_document, setup, teardown),
+        job_test(test_life),          job_test(test_notes),    job_test(test_expired),
+        job_test(test_set),           job_test(test_log),      job_test(test_other_paths),
+        cmocka_unit_test(test_paths), job_test(test_document),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

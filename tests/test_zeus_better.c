@@ -10,20 +10,6 @@
 
 static struct zeus_fixture fixture;
 
-static int setup(void **state)
-{
-    (void)state;
-    zeus_fixture_open(&fixture);
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    zeus_fixture_close(&fixture);
-    return 0;
-}
-
 /* ---- faults of the public server ---- */
 
 /* No round of pruning: all batch sizes are sampled, each as often as asked before any draw. */
@@ -233,16 +219,16 @@ static void test_notes(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_no_pruning, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_draws_differ, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_report_after_exploration, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_failed_trial_sets_no_bound, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_lost_client, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_nothing_converged, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_report_after_end, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_diverged, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_repeated_reports, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_notes, setup, teardown),
+        zeus_test(test_no_pruning),
+        zeus_test(test_draws_differ),
+        zeus_test(test_report_after_exploration),
+        zeus_test(test_failed_trial_sets_no_bound),
+        zeus_test(test_lost_client),
+        zeus_test(test_nothing_converged),
+        zeus_test(test_report_after_end),
+        zeus_test(test_diverged),
+        zeus_test(test_repeated_reports),
+        zeus_test(test_notes),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

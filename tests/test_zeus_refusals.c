@@ -7,20 +7,6 @@
 
 static struct zeus_fixture fixture;
 
-static int setup(void **state)
-{
-    (void)state;
-    zeus_fixture_open(&fixture);
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    zeus_fixture_close(&fixture);
-    return 0;
-}
-
 /* A specification with one member in other words: text of JSON, or NULL for without it. */
 static const struct {
     const char *member, *text;
@@ -307,10 +293,10 @@ static void test_scopes(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_jobs_asked, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_asked, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_other_paths, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_scopes, setup, teardown),
+        zeus_test(test_jobs_asked),
+        zeus_test(test_asked),
+        zeus_test(test_other_paths),
+        zeus_test(test_scopes),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

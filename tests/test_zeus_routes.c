@@ -12,20 +12,6 @@ enum { LINE_MAX_BYTES = 1 << 16 };
 
 static struct zeus_fixture fixture;
 
-static int setup(void **state)
-{
-    (void)state;
-    zeus_fixture_open(&fixture);
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    zeus_fixture_close(&fixture);
-    return 0;
-}
-
 /* ---- recorded exchanges ---- */
 
 static const struct {
@@ -245,11 +231,9 @@ static void test_others_jobs(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_recorded_exchanges, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_conflicts, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_made_ids, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_names, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_others_jobs, setup, teardown),
+        zeus_test(test_recorded_exchanges), zeus_test(test_conflicts),
+        zeus_test(test_made_ids),           zeus_test(test_names),
+        zeus_test(test_others_jobs),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -18,6 +18,18 @@ void zeus_fixture_close(struct zeus_fixture *fixture)
     job_fixture_close(&fixture->jobs);
 }
 
+int zeus_fixture_setup(void **state)
+{
+    zeus_fixture_open(*state);
+    return 0;
+}
+
+int zeus_fixture_teardown(void **state)
+{
+    zeus_fixture_close(*state);
+    return 0;
+}
+
 /* Into `last` and `note`; the status. */
 int zeus_fixture_ask_as(struct zeus_fixture *fixture, enum serve_scope scope, const char *method,
                         const char *path, const char *job_id, const char *body)

@@ -18,6 +18,12 @@ struct zeus_fixture {
 void zeus_fixture_open(struct zeus_fixture *fixture);
 void zeus_fixture_close(struct zeus_fixture *fixture);
 
+/* A test with a new fixture, which is its file's own `fixture`. */
+#define zeus_test(function) \
+    cmocka_unit_test_prestate_setup_teardown(function, zeus_fixture_setup, zeus_fixture_teardown, &fixture)
+int zeus_fixture_setup(void **state);
+int zeus_fixture_teardown(void **state);
+
 /* Asks as somebody with that scope; the status. `job_id` (or NULL) stands in the query. */
 int zeus_fixture_ask_as(struct zeus_fixture *fixture, enum serve_scope scope, const char *method,
                         const char *path, const char *job_id, const char *body);
