@@ -33,6 +33,7 @@ struct carbon_governor_options {
     struct fly_carbon_options carbon; /* texts are copied */
     const struct clock *clock;        /* NULL: clock_real */
     struct fly_meter *meter;          /* borrowed */
+    struct carbon_keeper *keeper;     /* borrowed: somebody keeps the account already; NULL: one of its own */
     double max_slowdown;              /* the objective's; INFINITY: none, so 3 % */
     const char *job, *run, *program;  /* for the account; NULL: "" */
     uint32_t gpus, rank;

@@ -24,6 +24,15 @@
 int tuner_new(const struct fly_tuner_options *options, const struct clock *clock,
               struct fly_tuner **out_tuner, struct fly_error *out_error);
 
+struct carbon_keeper;
+
+/* As fly_tuner_new, with an account that is kept from before the first step, and outlives the tuner. */
+int tuner_new_kept(const struct fly_tuner_options *options, struct carbon_keeper *keeper,
+                   struct fly_tuner **out_tuner, struct fly_error *out_error);
+
+/* How many steps the whole training has, where that becomes known later than options.carbon; 0: it is not. */
+void tuner_expect_steps(struct fly_tuner *tuner, uint64_t steps);
+
 /* Before the first step: no limit is left out because it could not win, so that the profile is whole. */
 void tuner_measure_every_limit(struct fly_tuner *tuner);
 
