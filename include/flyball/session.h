@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <flyball/carbon.h>
 #include <flyball/error.h>
 #include <flyball/meter.h>
 #include <flyball/objective.h>
@@ -131,8 +132,16 @@ struct fly_session_options {
     /* Data-parallel ranks: each has a session and makes the same calls; all_reduce joins them. */
     uint32_t world_size;       /* 0: 1 */
     uint32_t rank;             /* 0 decides */
-    fly_all_reduce all_reduce; /* needed for more than one rank; never called while steps are settled */
+    fly_all_reduce all_reduce; /* needed for more than one rank; never called while steps are settled, but
+                                  with `carbon` once every few seconds */
     void *all_reduce_data;
+
+    /*
+     * Keeps an account of each training and follows the grid with its power limit, once the
+     * batch size has a whole power profile; NULL: not. Of its bounds finish_by_unix_s is for
+     * the last try alone. Also what the objectives carbon and money need. Copied.
+     */
+    const struct fly_carbon_options *carbon;
 };
 
 /*
@@ -223,6 +232,12 @@ struct fly_session_status {
     char text[FLY_SESSION_TEXT_MAX];       /* why the job's log is not used; "" where it is */
     char limit_text[FLY_SESSION_TEXT_MAX]; /* why the limit is not set; "" where it is, or none is to be */
 };
+
+/*
+ * Where following the grid stands in this training (<flyball/carbon.h>). FLY_EUSAGE without a
+ * size, FLY_ESTATE where the options had no `carbon`, or nothing is opened.
+ */
+FLY_API int fly_session_carbon(const struct fly_session *session, struct fly_carbon_report *out_report);
 
 /* FLY_EUSAGE without a size. */
 FLY_API int fly_session_status(const struct fly_session *session, struct fly_session_status *out_status);
