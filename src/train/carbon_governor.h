@@ -6,6 +6,7 @@
 #include <flyball/power_profile.h>
 
 #include "base/clock.h"
+#include "policy/carbon_plan.h"
 #include "train/carbon_keeper.h"
 
 /*
@@ -54,11 +55,20 @@ int carbon_governor_open(const struct carbon_governor_options *options, struct c
 int carbon_governor_profile(struct carbon_governor *governor, const struct fly_power_point *points,
                             size_t count, struct fly_error *out_error);
 
+/*
+ * Another bound holds from now on, for all of the work: a job's log accepts the slowdown of the limit that it
+ * chose. For a session; nothing where `finish_by_unix_s` is the bound, or for a factor below 1.
+ */
+void carbon_governor_bound(struct carbon_governor *governor, double max_slowdown);
+
 /* After so many steps of that length it is to be asked again: some seconds, at least one step. */
 uint64_t carbon_governor_every(double step_time_s);
 
 /* The limit that should stand now; NAN: what stands is to stay. Sets nothing; waits for nothing. */
 double carbon_governor_decide(struct carbon_governor *governor, const struct carbon_progress *progress);
+
+/* Why the newest decision was so; CARBON_UNKNOWN_GRID before the first. */
+enum carbon_reason carbon_governor_reason(const struct carbon_governor *governor);
 
 /* That limit stands now; NAN: not known, or not ours. */
 void carbon_governor_stands(struct carbon_governor *governor, double limit_w);
