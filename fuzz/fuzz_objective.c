@@ -16,7 +16,7 @@ static void check_objective(const char *text)
     int code = fly_objective_parse(text, &objective, &error);
 
     if (code == 0) {
-        FUZZ_CHECK(objective.kind >= FLY_OBJECTIVE_ENERGY && objective.kind <= FLY_OBJECTIVE_LOWEST_LIMIT);
+        FUZZ_CHECK(objective.kind >= FLY_OBJECTIVE_ENERGY && objective.kind <= FLY_OBJECTIVE_MONEY);
         FUZZ_CHECK(objective.eta >= 0.0 && objective.eta <= 1.0);
         FUZZ_CHECK(isinf(objective.max_slowdown) && objective.max_slowdown > 0.0);
         FUZZ_CHECK(objective.kind == FLY_OBJECTIVE_COST || strchr(text, ':') == NULL);

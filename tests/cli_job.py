@@ -132,7 +132,7 @@ def test_wrong_settings():
     for arguments, words in [
         ((), "nothing to set was given"),
         (("--eta=2",), "a number from 0 to 1"),
-        (("--objective=speed",), "energy, time, cost:ETA or lowest-limit"),
+        (("--objective=speed",), "energy, time, cost:ETA, lowest-limit, carbon or money"),
         (("--objective=energy", "--eta=1"), "give one"),
         (("--max-slowdown=3",), "3% or 1.03x, or none"),
         (("--pin=64,",), "as in 64,150"),

@@ -102,6 +102,8 @@ double tuner_score(const struct tuner_profile *profile, const struct fly_objecti
 
     switch (objective->kind) {
     case FLY_OBJECTIVE_ENERGY:
+    case FLY_OBJECTIVE_CARBON:
+    case FLY_OBJECTIVE_MONEY:
         return point.power_w * point.time_s;
     case FLY_OBJECTIVE_TIME:
         return point.time_s;

@@ -11,6 +11,11 @@
  *     time                least time
  *     cost:0.5            least eta * energy + (1 - eta) * max_power * time
  *     lowest-limit        the lowest power limit that keeps the bound
+ *     carbon              least grams of CO2
+ *     money               least money
+ *
+ * Where nothing is known of the grid, and wherever all that is compared runs on the same
+ * grid at once, carbon and money are least with least energy and are chosen as that.
  *
  * A bound of "3%" or "1.03x" allows 1.03 times the time of the reference: the
  * highest power limit where only the limit is chosen, the default batch size at
@@ -21,6 +26,8 @@ enum fly_objective_kind {
     FLY_OBJECTIVE_TIME,
     FLY_OBJECTIVE_COST,
     FLY_OBJECTIVE_LOWEST_LIMIT,
+    FLY_OBJECTIVE_CARBON,
+    FLY_OBJECTIVE_MONEY,
 };
 
 /* A value type: its layout never changes within a major version. */

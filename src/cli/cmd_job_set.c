@@ -14,7 +14,9 @@ static const struct cli_option options[] = {
     {.name = "objective",
      .type = CLI_TEXT,
      .placeholder = "WHAT",
-     .help = "What the job makes small: energy, time, cost:ETA or lowest-limit. A bound that holds stays."},
+     .help = "What the job makes small: energy, time, cost:ETA, lowest-limit, or carbon or money of a job "
+             "that names its "
+             "grid. A bound that holds stays."},
     {.name = "eta",
      .type = CLI_REAL,
      .placeholder = "WEIGHT",
@@ -52,8 +54,8 @@ static int read_objective(const struct cli_call *call, const struct job_shown *s
     if (objective != NULL && cli_set(call, "eta"))
         return cli_usage(call, out_error, "--objective and --eta both say what to make small; give one");
     if (objective != NULL && fly_objective_parse(objective, &setting->objective, &error) < 0)
-        return cli_value_error(call, "objective", objective, "energy, time, cost:ETA or lowest-limit",
-                               out_error);
+        return cli_value_error(call, "objective", objective,
+                               "energy, time, cost:ETA, lowest-limit, carbon or money", out_error);
     if (cli_set(call, "eta")) {
         setting->objective.kind = FLY_OBJECTIVE_COST;
         setting->objective.eta = cli_real(call, "eta");

@@ -183,10 +183,9 @@ char *job_view_hardware(const struct job_machine *machine, char text[JOB_HARDWAR
 char *job_view_objective(const struct fly_objective *objective, char text[JOB_HARDWARE_TEXT_MAX])
 {
     static const char *const kinds[] = {
-        [FLY_OBJECTIVE_ENERGY] = "least energy",
-        [FLY_OBJECTIVE_TIME] = "least time",
-        [FLY_OBJECTIVE_COST] = "least cost",
-        [FLY_OBJECTIVE_LOWEST_LIMIT] = "lowest power limit",
+        [FLY_OBJECTIVE_ENERGY] = "least energy", [FLY_OBJECTIVE_TIME] = "least time",
+        [FLY_OBJECTIVE_COST] = "least cost",     [FLY_OBJECTIVE_LOWEST_LIMIT] = "lowest power limit",
+        [FLY_OBJECTIVE_CARBON] = "least carbon", [FLY_OBJECTIVE_MONEY] = "least money",
     };
     int length = snprintf(text, JOB_HARDWARE_TEXT_MAX, "%s", kinds[objective->kind]);
 

@@ -33,10 +33,9 @@ enum {
 static const struct table_column mark_column = {"mark", "", TABLE_TEXT, 0};
 
 static const char *const objective_names[] = {
-    [FLY_OBJECTIVE_ENERGY] = "energy",
-    [FLY_OBJECTIVE_TIME] = "time",
-    [FLY_OBJECTIVE_COST] = "cost",
-    [FLY_OBJECTIVE_LOWEST_LIMIT] = "lowest-limit",
+    [FLY_OBJECTIVE_ENERGY] = "energy", [FLY_OBJECTIVE_TIME] = "time",
+    [FLY_OBJECTIVE_COST] = "cost",     [FLY_OBJECTIVE_LOWEST_LIMIT] = "lowest-limit",
+    [FLY_OBJECTIVE_CARBON] = "carbon", [FLY_OBJECTIVE_MONEY] = "money",
 };
 
 bool pareto_default_known(const struct pareto_result *result)

@@ -20,6 +20,15 @@ static int check_known_amounts(double energy_j, double time_s, struct fly_error 
     return isnan(energy_j) && isnan(time_s) ? 0 : check_amounts(energy_j, time_s, out_error);
 }
 
+/* A mean price may be below zero, and is no reference then; nothing of the grid has no end. */
+static int check_reference(double reference_per_kwh, struct fly_error *out_error)
+{
+    if (isinf(reference_per_kwh))
+        return error_set(out_error, FLY_EDATA, "reference_per_kwh %g: expected a finite number, or none",
+                         reference_per_kwh);
+    return 0;
+}
+
 int call_check_profile(const struct job_profile *profile, struct fly_error *out_error)
 {
     size_t most = profile->partial ? JOB_KNOWN_MAX : JOB_LIMITS_MAX;
@@ -54,6 +63,8 @@ int call_check_epoch(const struct job_epoch *epoch, struct fly_error *out_error)
 {
     int code = check_amounts(epoch->energy_j, epoch->time_s, out_error);
 
+    if (code == 0)
+        code = check_reference(epoch->reference_per_kwh, out_error);
     if (code == 0 && isinf(epoch->metric))
         code = error_set(out_error, FLY_EDATA, "metric %g: expected a finite number, or none", epoch->metric);
     if (code == 0 && (epoch->epoch == 0 || epoch->epoch > JOB_EPOCHS_MAX || epoch->attempt == 0))
@@ -70,6 +81,8 @@ int call_check_end(const struct job_end *end, struct fly_error *out_error)
         code = error_set(out_error, FLY_EUSAGE,
                          "end of a trial: expected an outcome other than expiry, and an "
                          "attempt from 1");
+    if (code == 0)
+        code = check_reference(end->reference_per_kwh, out_error);
     if (code == 0 && end->text != NULL && strlen(end->text) > JOB_WHY_MAX)
         code = error_set(out_error, FLY_ELIMIT, "end of a trial: a text longer than %d bytes", JOB_WHY_MAX);
     return code;

@@ -7,6 +7,7 @@
 
 #include "base/buffer.h"
 #include "job/shapes.h"
+#include "model/job_spec.h"
 #include "model/objective_check.h"
 #include "policy/batch_policy.h"
 
@@ -96,6 +97,39 @@ static int check_numbers(const struct job_definition *definition, struct fly_err
     return 0;
 }
 
+int definition_allows(const struct job_definition *definition, const struct fly_objective *objective,
+                      struct fly_error *out_error)
+{
+    bool has_grid = definition->grid != NULL && definition->grid[0] != '\0';
+    bool has_prices = definition->objective.kind == FLY_OBJECTIVE_MONEY;
+
+    if (objective_of_grid(objective) && !has_grid)
+        return error_set(
+            out_error, FLY_EUSAGE,
+            "job '%s': objective '%s' counts by a grid, and the job names none; give it when the "
+            "job is registered",
+            definition->name, objective->kind == FLY_OBJECTIVE_MONEY ? "money" : "carbon");
+    if (objective_of_grid(objective) && (objective->kind == FLY_OBJECTIVE_MONEY) != has_prices)
+        return error_set(out_error, FLY_EUSAGE,
+                         "job '%s': its grid '%.100s' gives %s; for the objective '%s' register it under "
+                         "another name",
+                         definition->name, definition->grid, has_prices ? "prices" : "intensities",
+                         has_prices ? "carbon" : "money");
+    return 0;
+}
+
+static int check_grid(const struct job_definition *definition, struct fly_error *out_error)
+{
+    if (definition->grid != NULL && strlen(definition->grid) > JOB_GRID_MAX)
+        return error_set(out_error, FLY_ELIMIT, "job '%s': grid '%.40s...': longer than %d bytes; shorten it",
+                         definition->name, definition->grid, JOB_GRID_MAX);
+    for (const char *at = definition->grid; at != NULL && *at != '\0'; at++) {
+        if ((unsigned char)*at < 0x20 || *at == 0x7f)
+            return refuse(definition, "grid", "no control characters", out_error);
+    }
+    return definition_allows(definition, &definition->objective, out_error);
+}
+
 int job_definition_check(const struct job_definition *definition, struct fly_error *out_error)
 {
     int code = check_name(definition->name, out_error);
@@ -106,6 +140,8 @@ int job_definition_check(const struct job_definition *definition, struct fly_err
         code = objective_check(&definition->objective, 1.0, out_error);
     if (code == 0)
         code = check_numbers(definition, out_error);
+    if (code == 0)
+        code = check_grid(definition, out_error);
     if (code == 0 && (definition->policy == NULL || definition->policy[0] == '\0' ||
                       strlen(definition->policy) >= JOB_TEXT_MAX))
         code = refuse(definition, "policy", "a policy's name", out_error);
@@ -150,7 +186,7 @@ static void describe_difference(struct buffer *text, const char *name, const jso
     char *is = json_dumps(after, JSON_ENCODE_ANY | JSON_COMPACT);
 
     buffer_printf(text, "%s%s (%.60s, now %.60s)", text->length > 0 ? ", " : "", name,
-                  was != NULL ? was : "?", is != NULL ? is : "?");
+                  was != NULL ? was : "none", is != NULL ? is : "none");
     free(was);
     free(is);
 }
@@ -168,6 +204,11 @@ int definition_compare(const struct job_definition *registered, const struct job
     {
         if (code == 0 && !json_equal(value, json_object_get(after, name)))
             describe_difference(&text, name, value, json_object_get(after, name));
+    }
+    json_object_foreach(after, name, value)
+    {
+        if (code == 0 && json_object_get(before, name) == NULL)
+            describe_difference(&text, name, NULL, value);
     }
     if (code == 0 && text.length > 0)
         code = error_set(out_error, FLY_ECONFLICT,

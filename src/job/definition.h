@@ -15,9 +15,11 @@
  *      "target": "at_least", "target_metric": 0.9, "trains_on": false, "max_epochs": 30,
  *      "control_every": 10, "policy": "zeus", "seed": 1, "window": 0,
  *      "one_at_a_time": false, "generator": "philox", "pruning_rounds": 2,
- *      "explorations": 2, "prior_mean": 0.0, "prior_precision": 0.0, "client": ""}
+ *      "explorations": 2, "prior_mean": 0.0, "prior_precision": 0.0, "client": "",
+ *      "grid": "gb:national"}
  *
- * A max_slowdown or beta of null is infinite; target_metric is null without a target.
+ * `grid` stands there only if there is one. A max_slowdown or beta of null is infinite; target_metric is null
+ * without a target.
  */
 
 /* A new reference, or NULL when memory is exhausted or a text is no UTF-8. */
@@ -29,6 +31,10 @@ json_t *definition_to_json(const struct job_definition *definition);
  */
 int definition_from_json(json_t *json, struct arena *arena, struct job_definition *out_definition,
                          struct fly_error *out_error);
+
+/* FLY_EUSAGE for an objective that counts what the job's grid does not have. */
+int definition_allows(const struct job_definition *definition, const struct fly_objective *objective,
+                      struct fly_error *out_error);
 
 json_t *objective_to_json(const struct fly_objective *objective);
 

@@ -71,6 +71,7 @@ enum {
     JOB_TEXT_MAX = 128, /* bytes of other texts, with their end; UTF-8, no control characters */
     JOB_WHY_MAX = 512,
     JOB_CLIENT_MAX = 4096,
+    JOB_GRID_MAX = 255,
     JOB_GPUS_MAX = 4096, /* bytes of a list of GPUs, with its end */
     JOB_EPOCHS_MAX = 1000000,
     JOB_HARDWARE_MAX = 64,       /* kinds that one job learns about */
@@ -91,6 +92,14 @@ enum job_target {
 };
 
 /*
+ * Objectives carbon and money. Each trial's end has the reference of its time, by which its
+ * grams or its money are counted. What trials are compared by is their energy at one and the
+ * same reference, that of the log: which figure it is makes no difference to a choice, so it is
+ * 1, and costs are in joules as ever, also where a reference is not known. With each trial's
+ * own, a batch size would look dear because it ran in a dirty week (docs/jobs.md has the figures).
+ */
+
+/*
  * A job's definition. Registered once and never changed; registering again with the
  * same fields is fine, with others FLY_ECONFLICT names those that differ.
  */
@@ -100,6 +109,11 @@ struct job_definition {
     size_t batch_count;
     uint32_t default_batch_size;    /* one of them */
     struct fly_objective objective; /* cost(eta) is the expert's; max_slowdown: INFINITY for none */
+    /*
+     * Whose intensities (g/kWh) or, with the objective money, prices a kWh has: PROVIDER:PLACE or a file, as
+     * `flyball carbon` takes it. Needed for carbon and money; NULL or "": none.
+     */
+    const char *grid;
     double beta; /* a try is stopped at this multiple of the least cost; > 0, INFINITY for never */
     enum job_target target;
     double target_metric;   /* with a target */
@@ -207,9 +221,17 @@ struct job_proposal {
     /*
      * With wants_profile: what is on record by now of a profile that is not whole, ascending
      * limits. Whoever goes on with it need not measure these again; in the same unit of work.
+     * Else the whole profile of the batch size, if there is one; of more than JOB_KNOWN_MAX
+     * points evenly spread ones, the ends among them.
      */
     struct fly_power_point known[JOB_KNOWN_MAX];
     size_t known_count;
+    double known_units_per_epoch; /* of the points' work, as the profile was told; NAN: not known */
+    /*
+     * Epochs that trials of this batch size took to the target so far, in the mean, on all
+     * hardware; max_epochs where training does not stop there. NAN: none has reached it yet.
+     */
+    double expected_epochs;
 };
 
 /* ---- what happened ---- */
@@ -248,6 +270,12 @@ struct job_epoch {
     double metric;   /* NAN: none, or not a number */
     double energy_j; /* NAN: not known */
     double time_s;
+    /*
+     * The mean of a kWh's figure in the job's grid (grams, or money) over the time until
+     * now, a week's for instance; the newest known when a trial ends is frozen with its end. NAN,
+     * or what is not above 0: not known. A repeated report may have another: the first stays.
+     */
+    double reference_per_kwh;
 };
 
 enum job_answer {
@@ -300,7 +328,8 @@ struct job_end {
                                    REFUSED, OUT_OF_MEMORY or CRASHED */
     double energy_j;            /* of the whole attempt; NAN: as last reported */
     double time_s;
-    const char *text; /* a word on the cause, "" or NULL for none */
+    const char *text;         /* a word on the cause, "" or NULL for none */
+    double reference_per_kwh; /* as in job_epoch; NAN: as last reported */
 };
 
 struct job_ended {

@@ -102,6 +102,8 @@ static int set_within(struct local_change *change, void *call, struct fly_error 
 
     if (code == 0 && setting->set_pin)
         code = check_pin(&change->state->definition, setting, out_error);
+    if (code == 0 && setting->set_objective)
+        code = definition_allows(&change->state->definition, &setting->objective, out_error);
     if (code == 0)
         code = local_append(change, RECORD_SET, 0, "", record_write_setting(setting), out_error);
     return code;
@@ -151,8 +153,9 @@ static int copy_definition(const struct job_definition *from, struct arena *aren
     uint32_t *sizes = arena_alloc(arena, from->batch_count, sizeof sizes[0]);
     char *name = arena_strdup(arena, from->name), *policy = arena_strdup(arena, from->policy);
     char *client = arena_strdup(arena, from->client);
+    char *grid = arena_strdup(arena, from->grid != NULL ? from->grid : "");
 
-    if (sizes == NULL || name == NULL || policy == NULL || client == NULL)
+    if (sizes == NULL || name == NULL || policy == NULL || client == NULL || grid == NULL)
         return error_no_memory(out_error);
     memcpy(sizes, from->batch_sizes, from->batch_count * sizeof sizes[0]);
     *out_definition = *from;
@@ -160,6 +163,7 @@ static int copy_definition(const struct job_definition *from, struct arena *aren
     out_definition->name = name;
     out_definition->policy = policy;
     out_definition->client = client;
+    out_definition->grid = grid;
     return 0;
 }
 

@@ -9,7 +9,7 @@
 
 enum { SNAPSHOT_BYTES_PER_EVENT = 1024 }; /* a larger state is written less often */
 
-static const char snapshot_version[] = "job state 3";
+static const char snapshot_version[] = "job state 4";
 
 /* ---- states that are remembered ---- */
 
@@ -367,7 +367,8 @@ int local_expire(struct local_change *change, uint64_t *out_expired, struct fly_
                                       .epochs = trial->epochs_done,
                                       .metric = trial->metric,
                                       .energy_j = trial->past_energy_j + trial->energy_j,
-                                      .time_s = trial->past_time_s + trial->time_s};
+                                      .time_s = trial->past_time_s + trial->time_s,
+                                      .reference_per_kwh = trial->reference_per_kwh};
 
         if (trial->number <= after || trial->silent || change->now_us < job_trial_expires_us(trial))
             continue;

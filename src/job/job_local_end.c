@@ -43,6 +43,13 @@ static void sum_up(const struct trial_past *past, const struct job_end *end, str
     out_ended->time_s = past->past_time_s + (known ? end->time_s : past->time_s);
 }
 
+static double newest_reference(const struct job_end *end, const struct trial_past *past)
+{
+    double told = record_reference(end->reference_per_kwh);
+
+    return isnan(told) ? past->reference_per_kwh : told;
+}
+
 /* Its end is on record; what the whole run took may not be yet. */
 static int close_ended(struct local_change *change, const struct job_end *end, const struct trial_past *past,
                        struct job_ended *out_ended, struct fly_error *out_error)
@@ -60,6 +67,8 @@ static int close_ended(struct local_change *change, const struct job_end *end, c
     }
     record.energy_j = out_ended->energy_j;
     record.time_s = out_ended->time_s;
+    if (isnan(past->how.reference_per_kwh)) /* what was frozen stays */
+        record.reference_per_kwh = newest_reference(end, past);
     out_ended->energy_after_j = record.energy_j - past->how.energy_j;
     snprintf(key, sizeof key, "close/%" PRIu64 "/%u", end->trial, end->attempt);
     return local_append(change, RECORD_CLOSED, end->trial, key, record_write_closed(&record), out_error);
@@ -111,6 +120,7 @@ static int end_within(struct local_change *change, void *call, struct fly_error 
         record.metric = past.metric;
         record.energy_j = out_ended->energy_j;
         record.time_s = out_ended->time_s;
+        record.reference_per_kwh = newest_reference(end, &past);
         if (code == 0)
             code = local_append_end(change, end->trial, &record, out_error);
     }

@@ -18,16 +18,44 @@ static size_t batch_of(const struct job_line *line, uint32_t batch_size)
     return at;
 }
 
-/* What a profile need not measure again. */
-static void tell_known(const struct job_line *line, struct job_proposal *proposal)
+/* What a profile need not measure again, or the whole profile. */
+static void tell_known(const struct job_line *line, size_t batch, struct job_proposal *proposal)
 {
-    size_t batch = batch_of(line, proposal->batch_size);
+    const struct decider_profile *whole = &line->decider.profiles[batch];
+    const struct profile_part *part = &line->parts[batch];
 
-    if (!proposal->wants_profile || batch == line->spec->batch_count)
+    if (proposal->wants_profile) {
+        proposal->known_count = part->count;
+        for (size_t i = 0; i < part->count; i++)
+            proposal->known[i] = part->points[i];
         return;
-    proposal->known_count = line->parts[batch].count;
-    if (proposal->known_count > 0)
-        memcpy(proposal->known, line->parts[batch].points, proposal->known_count * sizeof proposal->known[0]);
+    }
+    proposal->known_count = whole->count < JOB_KNOWN_MAX ? whole->count : JOB_KNOWN_MAX;
+    for (size_t i = 0; i < proposal->known_count; i++)
+        proposal->known[i] =
+            whole->points[whole->count <= JOB_KNOWN_MAX ? i : i * (whole->count - 1) / (JOB_KNOWN_MAX - 1)];
+    if (proposal->known_count > 0 && line->facts[batch].units_per_epoch > 0.0)
+        proposal->known_units_per_epoch = line->facts[batch].units_per_epoch;
+}
+
+/* Epochs that depend on the batch size, and on no hardware. */
+static double expect_epochs(const struct job_state *state, uint32_t batch_size)
+{
+    const struct job_definition *definition = &state->definition;
+    double epochs = 0.0, reached = 0.0;
+
+    if (definition->target == JOB_NO_TARGET || definition->trains_on)
+        return definition->max_epochs;
+    for (size_t i = 0; i < state->line_count; i++) {
+        const struct job_line *line = &state->lines[i];
+        size_t batch = batch_of(line, batch_size);
+
+        if (batch == line->spec->batch_count)
+            continue;
+        epochs += (double)line->facts[batch].reached_epochs;
+        reached += (double)line->facts[batch].reached;
+    }
+    return reached > 0.0 ? epochs / reached : NAN;
 }
 
 /* What a trial's attempt is told, from what stands in the log. */
@@ -35,7 +63,9 @@ static int tell_proposal(struct local_change *change, uint64_t trial, uint32_t a
                          struct job_proposal *out_proposal, struct fly_error *out_error)
 {
     const struct job_definition *definition = &change->state->definition;
+    const struct job_line *line;
     struct trial_past past;
+    size_t batch;
     int code = local_past(change, trial, attempt, &past, out_error);
 
     if (code < 0)
@@ -56,9 +86,14 @@ static int tell_proposal(struct local_change *change, uint64_t trial, uint32_t a
         .energy_j = past.past_energy_j,
         .time_s = past.past_time_s,
         .reason = past.record.reason,
+        .known_units_per_epoch = NAN,
+        .expected_epochs = expect_epochs(change->state, past.record.batch_size),
     };
     snprintf(out_proposal->why, sizeof out_proposal->why, "%s", past.record.why);
-    tell_known(&change->state->lines[past.record.line], out_proposal);
+    line = &change->state->lines[past.record.line];
+    batch = batch_of(line, past.record.batch_size);
+    if (batch < line->spec->batch_count)
+        tell_known(line, batch, out_proposal);
     trial_past_deinit(&past);
     return 0;
 }

@@ -126,6 +126,7 @@ static int report_in_vain(struct local_change *change, const struct job_epoch *e
                                   .metric = epoch->metric,
                                   .energy_j = epoch->energy_j,
                                   .time_s = epoch->time_s,
+                                  .reference_per_kwh = epoch->reference_per_kwh,
                                   .answer = JOB_STOP,
                                   .stop = JOB_STOP_ENDED,
                                   .late = true};
@@ -189,6 +190,14 @@ static bool ends_with(const struct job_definition *definition, enum job_stop sto
     return false;
 }
 
+/* That is frozen, should the trial end with this report. */
+static double newest_reference(const struct job_epoch *epoch, const struct job_trial *trial)
+{
+    double told = record_reference(epoch->reference_per_kwh);
+
+    return isnan(told) ? trial->reference_per_kwh : told;
+}
+
 static int report_open(struct local_change *change, const struct job_trial *trial,
                        const struct job_epoch *epoch, struct job_answered *out_answered,
                        struct fly_error *out_error)
@@ -198,6 +207,7 @@ static int report_open(struct local_change *change, const struct job_trial *tria
                                   .metric = epoch->metric,
                                   .energy_j = epoch->energy_j,
                                   .time_s = epoch->time_s,
+                                  .reference_per_kwh = epoch->reference_per_kwh,
                                   .late = trial->lost,
                                   .total_energy_j = trial->past_energy_j + epoch->energy_j,
                                   .total_time_s = trial->past_time_s + epoch->time_s};
@@ -205,7 +215,8 @@ static int report_open(struct local_change *change, const struct job_trial *tria
                                .epochs = epoch->epoch,
                                .metric = epoch->metric,
                                .energy_j = record.total_energy_j,
-                               .time_s = record.total_time_s};
+                               .time_s = record.total_time_s,
+                               .reference_per_kwh = newest_reference(epoch, trial)};
     const struct job_line *line = &change->state->lines[trial->line];
     bool decided = trial->decided;
     int code = check_order(change, trial, epoch, out_error);

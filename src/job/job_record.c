@@ -26,6 +26,31 @@ static json_t *text(const char *value)
     return json_string(value != NULL ? value : "");
 }
 
+double record_reference(double reference_per_kwh)
+{
+    return isfinite(reference_per_kwh) && reference_per_kwh > 0.0 ? reference_per_kwh : NAN;
+}
+
+/* Only where it is known: the rest of a log looks as it did before there were any. */
+static json_t *with_reference(json_t *object, double reference_per_kwh)
+{
+    double known = record_reference(reference_per_kwh);
+
+    if (object != NULL && !isnan(known) &&
+        json_object_set_new(object, "reference_per_kwh", json_real(known)) < 0) {
+        json_decref(object);
+        return NULL;
+    }
+    return object;
+}
+
+static double read_reference(struct members *members)
+{
+    return members_has(members, "reference_per_kwh")
+               ? record_reference(members_number(members, "reference_per_kwh"))
+               : NAN;
+}
+
 /* ---- hardware ---- */
 
 static json_t *write_hardware(const struct job_hardware *hardware)
@@ -277,12 +302,14 @@ void record_read_heartbeat(struct members *members, struct heartbeat_record *out
 
 json_t *record_write_epoch(const struct epoch_record *record)
 {
-    return json_pack("{s:o, s:o, s:o, s:o, s:o, s:s, s:s, s:o, s:b, s:o, s:o}", "attempt",
-                     count(record->attempt), "epoch", count(record->epoch), "metric", number(record->metric),
-                     "energy_j", number(record->energy_j), "time_s", number(record->time_s), "answer",
-                     job_answer_name(record->answer), "stop", job_stop_name(record->stop), "epochs",
-                     count(record->epochs), "late", (int)record->late, "total_energy_j",
-                     number(record->total_energy_j), "total_time_s", number(record->total_time_s));
+    json_t *object = json_pack(
+        "{s:o, s:o, s:o, s:o, s:o, s:s, s:s, s:o, s:b, s:o, s:o}", "attempt", count(record->attempt), "epoch",
+        count(record->epoch), "metric", number(record->metric), "energy_j", number(record->energy_j),
+        "time_s", number(record->time_s), "answer", job_answer_name(record->answer), "stop",
+        job_stop_name(record->stop), "epochs", count(record->epochs), "late", (int)record->late,
+        "total_energy_j", number(record->total_energy_j), "total_time_s", number(record->total_time_s));
+
+    return with_reference(object, record->reference_per_kwh);
 }
 
 void record_read_epoch(struct members *members, struct epoch_record *out_record)
@@ -297,6 +324,7 @@ void record_read_epoch(struct members *members, struct epoch_record *out_record)
         .late = members_bool(members, "late"),
         .total_energy_j = members_number_or_null(members, "total_energy_j", NAN),
         .total_time_s = members_number(members, "total_time_s"),
+        .reference_per_kwh = read_reference(members),
     };
     if (!job_answer_parse(members_text(members, "answer", JOB_TEXT_MAX), &out_record->answer) ||
         !job_stop_parse(members_text(members, "stop", JOB_TEXT_MAX), &out_record->stop))
@@ -307,10 +335,13 @@ void record_read_epoch(struct members *members, struct epoch_record *out_record)
 
 json_t *record_write_ended(const struct ended_record *record)
 {
-    return json_pack("{s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o}", "outcome", job_outcome_name(record->outcome),
-                     "stop", job_stop_name(record->stop), "attempt", count(record->attempt), "epochs",
-                     count(record->epochs), "metric", number(record->metric), "energy_j",
-                     number(record->energy_j), "time_s", number(record->time_s), "text", text(record->text));
+    json_t *object =
+        json_pack("{s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o}", "outcome", job_outcome_name(record->outcome),
+                  "stop", job_stop_name(record->stop), "attempt", count(record->attempt), "epochs",
+                  count(record->epochs), "metric", number(record->metric), "energy_j",
+                  number(record->energy_j), "time_s", number(record->time_s), "text", text(record->text));
+
+    return with_reference(object, record->reference_per_kwh);
 }
 
 void record_read_ended(struct members *members, struct ended_record *out_record)
@@ -322,6 +353,7 @@ void record_read_ended(struct members *members, struct ended_record *out_record)
         .energy_j = members_number_or_null(members, "energy_j", NAN),
         .time_s = members_number(members, "time_s"),
         .text = members_text(members, "text", JOB_WHY_MAX),
+        .reference_per_kwh = read_reference(members),
     };
     if (!job_outcome_parse(members_text(members, "outcome", JOB_TEXT_MAX), &out_record->outcome) ||
         !job_stop_parse(members_text(members, "stop", JOB_TEXT_MAX), &out_record->stop))
@@ -330,8 +362,11 @@ void record_read_ended(struct members *members, struct ended_record *out_record)
 
 json_t *record_write_closed(const struct closed_record *record)
 {
-    return json_pack("{s:o, s:o, s:o, s:o}", "attempt", count(record->attempt), "energy_j",
-                     number(record->energy_j), "time_s", number(record->time_s), "text", text(record->text));
+    json_t *object =
+        json_pack("{s:o, s:o, s:o, s:o}", "attempt", count(record->attempt), "energy_j",
+                  number(record->energy_j), "time_s", number(record->time_s), "text", text(record->text));
+
+    return with_reference(object, record->reference_per_kwh);
 }
 
 void record_read_closed(struct members *members, struct closed_record *out_record)
@@ -341,6 +376,7 @@ void record_read_closed(struct members *members, struct closed_record *out_recor
         .energy_j = members_number_or_null(members, "energy_j", NAN),
         .time_s = members_number(members, "time_s"),
         .text = members_text(members, "text", JOB_WHY_MAX),
+        .reference_per_kwh = read_reference(members),
     };
 }
 

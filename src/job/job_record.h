@@ -95,6 +95,7 @@ struct epoch_record {
     uint32_t epochs;
     bool late;
     double total_energy_j, total_time_s;
+    double reference_per_kwh; /* NAN: not known, as in logs of before */
 };
 
 struct ended_record {
@@ -105,13 +106,18 @@ struct ended_record {
     double metric;
     double energy_j, time_s; /* of all attempts */
     const char *text;
+    double reference_per_kwh; /* frozen; NAN: not known, as in logs of before */
 };
 
 struct closed_record {
     uint32_t attempt;
     double energy_j, time_s; /* of all attempts, the whole run */
     const char *text;
+    double reference_per_kwh; /* where the end had none; NAN */
 };
+
+/* What is known of a reference: above 0; else NAN. */
+double record_reference(double reference_per_kwh);
 
 /* New references; NULL when memory is exhausted or a text is no UTF-8. */
 json_t *record_write_proposed(const struct proposed_record *record);

@@ -27,10 +27,10 @@ const char *const job_target_words[JOB_TARGETS] = {
     [JOB_NO_TARGET] = "none", [JOB_AT_LEAST] = "at_least", [JOB_AT_MOST] = "at_most"};
 const char *const job_generator_words[JOB_GENERATORS] = {
     [GENERATOR_PHILOX] = "philox", [GENERATOR_NUMPY] = "numpy"};
-const char *const job_objective_words[JOB_OBJECTIVES] = {[FLY_OBJECTIVE_ENERGY] = "energy",
-                                                         [FLY_OBJECTIVE_TIME] = "time",
-                                                         [FLY_OBJECTIVE_COST] = "cost",
-                                                         [FLY_OBJECTIVE_LOWEST_LIMIT] = "lowest_limit"};
+const char *const job_objective_words[JOB_OBJECTIVES] = {
+    [FLY_OBJECTIVE_ENERGY] = "energy", [FLY_OBJECTIVE_TIME] = "time",
+    [FLY_OBJECTIVE_COST] = "cost",     [FLY_OBJECTIVE_LOWEST_LIMIT] = "lowest_limit",
+    [FLY_OBJECTIVE_CARBON] = "carbon", [FLY_OBJECTIVE_MONEY] = "money"};
 static const char *const kind_words[] = {
     [RECORD_DEFINED] = "defined",   [RECORD_SET] = "set",
     [RECORD_PROPOSED] = "proposed", [RECORD_ATTEMPT] = "attempt",

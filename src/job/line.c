@@ -282,6 +282,7 @@ void job_line_observe(struct job_line *line, const struct line_observation *obse
     if (!observed->reached)
         return;
     facts->reached++;
+    facts->reached_epochs += observed->epochs;
     facts->reached_time_s += observed->time_s;
     facts->longest_s = fmax(facts->longest_s, observed->time_s);
     if (is_baseline(line, observed)) {

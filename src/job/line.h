@@ -17,6 +17,7 @@ struct line_observation {
     double limit_w;
     bool profiled; /* it ran under other limits for a while */
     bool reached;
+    uint32_t epochs; /* until then */
     double energy_j;
     double time_s;
 };

@@ -74,6 +74,10 @@
     {                                                                                                   \
         AT(type, member), .kind = WIRE_TEXT, .need = WIRE_OPTIONAL, .longest = (bytes), .about = (text) \
     }
+#define SPARING_NUMBER(type, member, text)                                                                 \
+    {                                                                                                      \
+        AT(type, member), .kind = WIRE_NUMBER, .need = WIRE_SPARING, .null = WIRE_UNKNOWN, .about = (text) \
+    }
 #define OR_INSIDE(type, member, what, text)                                                            \
     {                                                                                                  \
         AT(type, member), .kind = WIRE_STRUCT, .need = WIRE_OPTIONAL, .shape = (what), .about = (text) \
@@ -134,6 +138,8 @@ static const struct wire_field definition_rows[] = {
     OR_NUMBER(job_definition, prior_precision, WIRE_FROM_0, WIRE_NOT_NULL, "of the policy 'zeus-server'"),
     {AT(job_definition, client), .kind = WIRE_TEXT, .need = WIRE_OPTIONAL, .longest = JOB_CLIENT_MAX,
      .free_text = true, .about = "what else its client states, compared like the rest"},
+    {AT(job_definition, grid), .kind = WIRE_TEXT, .need = WIRE_SPARING, .longest = JOB_GRID_MAX,
+     .about = "whose intensities or prices a kWh has, PROVIDER:PLACE; for the objectives carbon and money"},
 };
 const struct wire_shape shape_definition = {
     SHAPE(job_definition, "DefinitionOnRecord", "What a job is, with its name", definition_rows),
@@ -258,7 +264,11 @@ static const struct wire_field proposal_rows[] = {
     CHARS(job_proposal, why, "the same in a sentence"),
     {AT(job_proposal, known), .kind = WIRE_STRUCTS_HERE, .beside = offsetof(struct job_proposal, known_count),
      .longest = JOB_KNOWN_MAX, .shape = &shape_point,
-     .about = "with wants_profile: points that need not be measured again"},
+     .about = "with wants_profile: points that need not be measured again; else the whole profile"},
+    OR_NUMBER(job_proposal, known_units_per_epoch, WIRE_ABOVE_0, WIRE_UNKNOWN,
+              "of the known points' work; null: not known"),
+    OR_NUMBER(job_proposal, expected_epochs, WIRE_ABOVE_0, WIRE_UNKNOWN,
+              "to the target, the mean of this batch size so far; null: none has reached it"),
 };
 const struct wire_shape shape_proposal = {SHAPE(job_proposal, "Proposal", "What to run", proposal_rows)};
 
@@ -296,6 +306,8 @@ static const struct wire_field epoch_rows[] = {
     NUMBER(job_epoch, energy_j, WIRE_FROM_0, WIRE_UNKNOWN,
            "of all GPUs since the attempt began; null: not known"),
     NUMBER(job_epoch, time_s, WIRE_FROM_0, WIRE_NOT_NULL, "since the attempt began"),
+    SPARING_NUMBER(job_epoch, reference_per_kwh,
+                   "the mean of a kWh's grams or money over the time before; not above 0: not known"),
 };
 const struct wire_shape shape_epoch = {SHAPE(job_epoch, "Epoch", "An epoch's end", epoch_rows)};
 
@@ -322,6 +334,7 @@ static const struct wire_field end_rows[] = {
     OR_NUMBER(job_end, time_s, WIRE_FROM_0, WIRE_UNKNOWN, "of the whole attempt; null: as last reported"),
     {AT(job_end, text), .kind = WIRE_TEXT, .need = WIRE_OPTIONAL, .longest = JOB_WHY_MAX, .free_text = true,
      .about = "a word on the cause"},
+    SPARING_NUMBER(job_end, reference_per_kwh, "as of an epoch, frozen with the end; null: as last reported"),
 };
 const struct wire_shape shape_end = {SHAPE(job_end, "End", "A trial's end", end_rows)};
 

@@ -48,6 +48,7 @@ struct batch_facts {
     double reached_energy_j; /* of the priced */
     double reached_time_s;   /* of those that reached the target */
     double longest_s;        /* of one that did */
+    uint64_t reached_epochs; /* of those, in sum */
     double units_per_epoch;  /* of the profile; 0: unknown */
 };
 
@@ -92,9 +93,10 @@ struct job_trial {
     char submission[JOB_TEXT_MAX];
 
     uint32_t attempt;
-    uint32_t epochs_done; /* the newest that was reported */
-    double metric;        /* of it */
-    double past_energy_j; /* of earlier attempts */
+    uint32_t epochs_done;     /* the newest that was reported */
+    double metric;            /* of it */
+    double reference_per_kwh; /* the newest that was reported, of any attempt; NAN */
+    double past_energy_j;     /* of earlier attempts */
     double past_time_s;
     double energy_j; /* of this attempt, as far as known */
     double time_s;

@@ -82,7 +82,8 @@ static int fold_set(struct folding *folding)
     }
     if (!setting.set_objective || folding->event->number <= state->objective_from)
         return 0;
-    if (objective_check(&setting.objective, 1.0, NULL) < 0)
+    if (objective_check(&setting.objective, 1.0, NULL) < 0 ||
+        definition_allows(&state->definition, &setting.objective, NULL) < 0)
         return refuse_member(folding, "objective", "an objective in its range");
     /* What was observed has other costs now. */
     job_state_deinit(state);
@@ -148,6 +149,7 @@ static struct job_trial make_trial(const struct folding *folding, const struct p
         .stop_by_us = record->stop_by_us,
         .heartbeat_s = record->heartbeat_s,
         .metric = NAN,
+        .reference_per_kwh = NAN,
         .sign_us = folding->event->time_us,
     };
 
@@ -315,6 +317,8 @@ static int fold_epoch(struct folding *folding)
     trial->reported = true;
     trial->epochs_done = record.epoch;
     trial->metric = record.metric;
+    if (!isnan(record.reference_per_kwh))
+        trial->reference_per_kwh = record.reference_per_kwh;
     trial->energy_j = record.energy_j;
     trial->time_s = record.time_s;
     if (!trial->counted || isnan(record.total_energy_j))
@@ -393,6 +397,7 @@ static void observe(const struct folding *folding, const struct ended_record *re
                                                     .limit_w = trial->limit_w,
                                                     .profiled = trial->profiles,
                                                     .reached = record->outcome == TRIAL_REACHED,
+                                                    .epochs = record->epochs,
                                                     .energy_j = record->energy_j,
                                                     .time_s = record->time_s});
 }

@@ -90,6 +90,7 @@ static void save_line(const struct job_line *line, struct buffer *bytes)
         bytes_put_double(bytes, facts->reached_energy_j);
         bytes_put_double(bytes, facts->reached_time_s);
         bytes_put_double(bytes, facts->longest_s);
+        bytes_put_u64(bytes, facts->reached_epochs);
         bytes_put_double(bytes, facts->units_per_epoch);
         save_part(&line->parts[i], bytes);
     }
@@ -117,6 +118,7 @@ static int load_facts(struct job_line *line, struct bytes_reader *bytes, struct 
         facts->reached_energy_j = bytes_double(bytes);
         facts->reached_time_s = bytes_double(bytes);
         facts->longest_s = bytes_double(bytes);
+        facts->reached_epochs = bytes_u64(bytes);
         facts->units_per_epoch = bytes_double(bytes);
         code = load_part(line, i, bytes, out_error);
     }
@@ -156,10 +158,10 @@ static int load_line(struct job_state *state, struct bytes_reader *bytes, struct
 
 static void save_trial(const struct job_trial *trial, struct buffer *bytes)
 {
-    const double numbers[] = {trial->limit_w,       trial->heartbeat_s, trial->metric,
-                              trial->past_energy_j, trial->past_time_s, trial->energy_j,
-                              trial->time_s,        trial->longest_s,   trial->decided_energy_j,
-                              trial->decided_time_s};
+    const double numbers[] = {trial->limit_w,        trial->heartbeat_s,      trial->metric,
+                              trial->past_energy_j,  trial->past_time_s,      trial->energy_j,
+                              trial->time_s,         trial->longest_s,        trial->decided_energy_j,
+                              trial->decided_time_s, trial->reference_per_kwh};
     const bool marks[] = {trial->wants_profile, trial->profiles, trial->counted,
                           trial->capped,        trial->last_try, trial->decided,
                           trial->lost,          trial->silent,   trial->reported};
@@ -186,10 +188,10 @@ static void save_trial(const struct job_trial *trial, struct buffer *bytes)
 
 static void load_trial(const struct job_state *state, struct bytes_reader *bytes, struct job_trial *trial)
 {
-    double *const numbers[] = {&trial->limit_w,       &trial->heartbeat_s, &trial->metric,
-                               &trial->past_energy_j, &trial->past_time_s, &trial->energy_j,
-                               &trial->time_s,        &trial->longest_s,   &trial->decided_energy_j,
-                               &trial->decided_time_s};
+    double *const numbers[] = {&trial->limit_w,        &trial->heartbeat_s,      &trial->metric,
+                               &trial->past_energy_j,  &trial->past_time_s,      &trial->energy_j,
+                               &trial->time_s,         &trial->longest_s,        &trial->decided_energy_j,
+                               &trial->decided_time_s, &trial->reference_per_kwh};
     bool *const marks[] = {&trial->wants_profile, &trial->profiles, &trial->counted,
                            &trial->capped,        &trial->last_try, &trial->decided,
                            &trial->lost,          &trial->silent,   &trial->reported};
@@ -310,7 +312,7 @@ static int load_definition(struct job_state *state, struct bytes_reader *bytes,
 
 static void load_numbers(struct job_state *state, struct bytes_reader *bytes)
 {
-    state->objective.kind = (enum fly_objective_kind)bytes_up_to(bytes, FLY_OBJECTIVE_LOWEST_LIMIT);
+    state->objective.kind = (enum fly_objective_kind)bytes_up_to(bytes, FLY_OBJECTIVE_MONEY);
     state->objective.eta = bytes_double(bytes);
     state->objective.max_slowdown = bytes_double(bytes);
     state->objective_from = bytes_u64(bytes);

@@ -5,7 +5,11 @@
 #include <math.h>
 #include <stdlib.h>
 
-const struct trial_past trial_past_empty = {.metric = NAN, .limit_w = NAN};
+const struct trial_past trial_past_empty = {.metric = NAN,
+                                            .limit_w = NAN,
+                                            .reference_per_kwh = NAN,
+                                            .run_reference_per_kwh = NAN,
+                                            .how = {.reference_per_kwh = NAN}};
 
 void trial_past_deinit(struct trial_past *past)
 {
@@ -83,6 +87,8 @@ static void take_epoch(struct trial_past *past, struct members *members)
     past->time_s = record.time_s;
     past->epochs_done = record.epoch;
     past->metric = record.metric;
+    if (!isnan(record.reference_per_kwh))
+        past->reference_per_kwh = record.reference_per_kwh;
 }
 
 static void take_ended(struct trial_past *past, struct members *members, json_t *body, int64_t time_us)
@@ -93,6 +99,7 @@ static void take_ended(struct trial_past *past, struct members *members, json_t 
     past->silent = past->how.outcome == TRIAL_EXPIRED;
     past->expired |= past->silent;
     past->ended |= past->how.outcome != TRIAL_EXPIRED;
+    past->run_reference_per_kwh = past->how.reference_per_kwh;
 }
 
 static void take_closed(struct trial_past *past, struct members *members)
@@ -103,6 +110,8 @@ static void take_closed(struct trial_past *past, struct members *members)
     past->closed = true;
     past->run_energy_j = record.energy_j;
     past->run_time_s = record.time_s;
+    if (isnan(past->run_reference_per_kwh))
+        past->run_reference_per_kwh = record.reference_per_kwh;
 }
 
 int trial_past_visit(void *context, const struct store_event *event, struct fly_error *out_error)

@@ -37,9 +37,11 @@ struct trial_past {
     json_t *end;             /* owned; the text of `how` */
     struct ended_record how; /* the newest end, expiry included */
     int64_t ended_us;
+    double reference_per_kwh; /* the newest known of its reports; NAN */
     bool closed;
     double run_energy_j; /* of the whole run, once closed */
     double run_time_s;
+    double run_reference_per_kwh; /* that counts: frozen with the end, or else with what came after; NAN */
 };
 
 extern const struct trial_past trial_past_empty;

@@ -185,6 +185,23 @@ static int write_value(struct writing *writing, const struct wire_field *field, 
     return write_list(writing, field, from, out_json);
 }
 
+static bool is_written(const struct wire_field *field, const char *from)
+{
+    const char *text;
+    double number;
+
+    if (field->need == WIRE_FLAGGED)
+        return *(const bool *)(from + field->beside);
+    if (field->need != WIRE_SPARING)
+        return true;
+    if (field->kind == WIRE_NUMBER) {
+        memcpy(&number, from + field->at, sizeof number);
+        return !isnan(number);
+    }
+    text = pointer_at(from + field->at);
+    return text != NULL && text[0] != '\0';
+}
+
 static int write_object(struct writing *writing, const struct wire_shape *shape, const char *from,
                         json_t **out_json)
 {
@@ -196,7 +213,7 @@ static int write_object(struct writing *writing, const struct wire_shape *shape,
         size_t before = wire_path_enter(&writing->path, field->name);
         json_t *value = NULL;
 
-        if (field->need != WIRE_FLAGGED || *(const bool *)(from + field->beside)) {
+        if (is_written(field, from)) {
             code = write_value(writing, field, from, &value);
             if (code == 0 && json_object_set_new(json, field->name, value) < 0)
                 code = error_no_memory(writing->out_error);

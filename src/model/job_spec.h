@@ -2,6 +2,7 @@
 #ifndef FLYBALL_MODEL_JOB_SPEC_H
 #define FLYBALL_MODEL_JOB_SPEC_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -47,9 +48,17 @@ static inline double objective_eta(const struct fly_objective *objective)
         return 0.0;
     case FLY_OBJECTIVE_ENERGY:
     case FLY_OBJECTIVE_LOWEST_LIMIT:
+    case FLY_OBJECTIVE_CARBON:
+    case FLY_OBJECTIVE_MONEY:
         break;
     }
     return 1.0;
+}
+
+/* Whether it is measured in what a kWh of some grid is worth. */
+static inline bool objective_of_grid(const struct fly_objective *objective)
+{
+    return objective->kind == FLY_OBJECTIVE_CARBON || objective->kind == FLY_OBJECTIVE_MONEY;
 }
 
 #endif

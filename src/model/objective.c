@@ -12,21 +12,22 @@
 enum { TEXT_MAX = 63 };
 
 static const char *const kind_names[] = {
-    [FLY_OBJECTIVE_ENERGY] = "energy",
-    [FLY_OBJECTIVE_TIME] = "time",
-    [FLY_OBJECTIVE_COST] = "cost",
-    [FLY_OBJECTIVE_LOWEST_LIMIT] = "lowest-limit",
+    [FLY_OBJECTIVE_ENERGY] = "energy", [FLY_OBJECTIVE_TIME] = "time",
+    [FLY_OBJECTIVE_COST] = "cost",     [FLY_OBJECTIVE_LOWEST_LIMIT] = "lowest-limit",
+    [FLY_OBJECTIVE_CARBON] = "carbon", [FLY_OBJECTIVE_MONEY] = "money",
 };
 enum { KIND_COUNT = sizeof kind_names / sizeof kind_names[0] };
-_Static_assert(KIND_COUNT == FLY_OBJECTIVE_LOWEST_LIMIT + 1, "one name for every kind");
+_Static_assert(KIND_COUNT == FLY_OBJECTIVE_MONEY + 1, "one name for every kind");
 
 static int unknown_objective(const char *text, const char *word, struct fly_error *out_error)
 {
     int nearest = word_nearest(word, kind_names, KIND_COUNT);
 
-    return error_set(out_error, FLY_EUSAGE,
-                     "objective '%.60s': expected energy, time, cost:ETA or lowest-limit; did you mean '%s'?",
-                     text, kind_names[nearest >= 0 ? nearest : FLY_OBJECTIVE_ENERGY]);
+    return error_set(
+        out_error, FLY_EUSAGE,
+        "objective '%.60s': expected energy, time, cost:ETA, lowest-limit, carbon or money; did you "
+        "mean '%s'?",
+        text, kind_names[nearest >= 0 ? nearest : FLY_OBJECTIVE_ENERGY]);
 }
 
 int fly_objective_parse(const char *text, struct fly_objective *out_objective, struct fly_error *out_error)
@@ -78,7 +79,7 @@ int fly_slowdown_parse(const char *text, double *out_factor, struct fly_error *o
 
 int objective_check(const struct fly_objective *objective, double max_power_w, struct fly_error *out_error)
 {
-    if ((unsigned)objective->kind > FLY_OBJECTIVE_LOWEST_LIMIT)
+    if ((unsigned)objective->kind > FLY_OBJECTIVE_MONEY)
         return error_set(out_error, FLY_EUSAGE, "objective kind %d is unknown", (int)objective->kind);
     if (!(objective->max_slowdown >= 1.0))
         return error_set(out_error, FLY_EUSAGE, "max_slowdown %g: expected a factor from 1, or infinity",

@@ -68,6 +68,8 @@ static double score_of(const struct fly_operating_point *point, const struct fly
 {
     switch (objective->kind) {
     case FLY_OBJECTIVE_ENERGY:
+    case FLY_OBJECTIVE_CARBON: /* of one grid, at once */
+    case FLY_OBJECTIVE_MONEY:
         return point->energy_j;
     case FLY_OBJECTIVE_TIME:
         return point->time_s;

@@ -171,7 +171,8 @@ void zeus_report(struct zeus_call *call)
                                         .epoch = (uint32_t)trial.current_epoch,
                                         .metric = trial.metric,
                                         .energy_j = trial.energy_j,
-                                        .time_s = trial.time_s};
+                                        .time_s = trial.time_s,
+                                        .reference_per_kwh = NAN};
 
         code = call->jobs->backend->report(call->jobs->self, &epoch, &answered, &call->error);
     }
@@ -206,7 +207,8 @@ void zeus_end(struct zeus_call *call)
                                     .attempt = 1,
                                     .outcome = TRIAL_CRASHED,
                                     .energy_j = NAN,
-                                    .time_s = NAN};
+                                    .time_s = NAN,
+                                    .reference_per_kwh = NAN};
 
         code = call->jobs->backend->end(call->jobs->self, &end, &ended, &call->error);
     }

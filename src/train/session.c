@@ -154,7 +154,8 @@ static struct job_epoch measure(struct fly_session *session, double metric)
                               .epoch = session->epoch,
                               .metric = isfinite(metric) ? metric : NAN,
                               .energy_j = energy_j[0],
-                              .time_s = time_s[0]};
+                              .time_s = time_s[0],
+                              .reference_per_kwh = NAN};
 }
 
 /* The log's answer takes the place of the own one. */

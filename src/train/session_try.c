@@ -218,7 +218,8 @@ void session_say_end(struct fly_session *session, enum trial_outcome outcome, co
                                               .outcome = outcome,
                                               .energy_j = energy_j,
                                               .time_s = isnan(energy_j) ? NAN : session_time_s(session),
-                                              .text = text}};
+                                              .text = text,
+                                              .reference_per_kwh = NAN}};
     union spool_answer answer;
 
     link_beat_end(&session->link);

@@ -33,18 +33,19 @@ static json_t *profile_json(const struct job_profile *profile)
 
 static json_t *report_json(const struct job_epoch *epoch)
 {
-    return json_pack("{s:s,s:I,s:I,s:I,s:o,s:o,s:o}", "job", epoch->job, "trial", (json_int_t)epoch->trial,
-                     "attempt", (json_int_t)epoch->attempt, "epoch", (json_int_t)epoch->epoch, "metric",
-                     number(epoch->metric), "energy_j", number(epoch->energy_j), "time_s",
-                     number(epoch->time_s));
+    return json_pack("{s:s,s:I,s:I,s:I,s:o,s:o,s:o,s:o}", "job", epoch->job, "trial",
+                     (json_int_t)epoch->trial, "attempt", (json_int_t)epoch->attempt, "epoch",
+                     (json_int_t)epoch->epoch, "metric", number(epoch->metric), "energy_j",
+                     number(epoch->energy_j), "time_s", number(epoch->time_s), "reference_per_kwh",
+                     number(epoch->reference_per_kwh));
 }
 
 static json_t *end_json(const struct job_end *end)
 {
-    return json_pack("{s:s,s:I,s:I,s:s,s:o,s:o,s:s}", "job", end->job, "trial", (json_int_t)end->trial,
+    return json_pack("{s:s,s:I,s:I,s:s,s:o,s:o,s:s,s:o}", "job", end->job, "trial", (json_int_t)end->trial,
                      "attempt", (json_int_t)end->attempt, "outcome", job_outcome_name(end->outcome),
                      "energy_j", number(end->energy_j), "time_s", number(end->time_s), "text",
-                     end->text != NULL ? end->text : "");
+                     end->text != NULL ? end->text : "", "reference_per_kwh", number(end->reference_per_kwh));
 }
 
 static json_t *run_json(const struct spool_run *run)
@@ -136,6 +137,14 @@ static double take_number(struct taking *taking, const char *name)
     return json_is_number(value) ? json_number_value(value) : NAN;
 }
 
+/* Not known in what an earlier version kept. */
+static double take_reference(struct taking *taking)
+{
+    return json_object_get(taking->object, "reference_per_kwh") != NULL
+               ? take_number(taking, "reference_per_kwh")
+               : NAN;
+}
+
 static void take_points(struct taking *taking, struct spool_parsed *parsed)
 {
     const json_t *points = json_object_get(taking->object, "points");
@@ -178,7 +187,8 @@ static void take_report(struct taking *taking, struct spool_parsed *parsed)
                                              .epoch = (uint32_t)take_count(taking, "epoch", UINT32_MAX),
                                              .metric = take_number(taking, "metric"),
                                              .energy_j = take_number(taking, "energy_j"),
-                                             .time_s = take_number(taking, "time_s")};
+                                             .time_s = take_number(taking, "time_s"),
+                                             .reference_per_kwh = take_reference(taking)};
 }
 
 static void take_end(struct taking *taking, struct spool_parsed *parsed)
@@ -190,7 +200,8 @@ static void take_end(struct taking *taking, struct spool_parsed *parsed)
                             .attempt = (uint32_t)take_count(taking, "attempt", UINT32_MAX),
                             .energy_j = take_number(taking, "energy_j"),
                             .time_s = take_number(taking, "time_s"),
-                            .text = take_text(taking, "text")};
+                            .text = take_text(taking, "text"),
+                            .reference_per_kwh = take_reference(taking)};
     taking->bad |= !job_outcome_parse(take_text(taking, "outcome"), &end->outcome);
 }
 

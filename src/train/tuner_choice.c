@@ -39,6 +39,8 @@ double tuner_point_deviation(const struct fly_tuner *tuner, size_t place)
     switch (tuner->options.objective.kind) {
     case FLY_OBJECTIVE_ENERGY:
     case FLY_OBJECTIVE_COST:
+    case FLY_OBJECTIVE_CARBON:
+    case FLY_OBJECTIVE_MONEY:
         return hypot(time_error, power_error);
     case FLY_OBJECTIVE_TIME:
         return time_error;

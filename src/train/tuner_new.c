@@ -129,8 +129,8 @@ static size_t forget_coarse(struct fly_tuner *tuner)
     enum fly_objective_kind kind = tuner->options.objective.kind;
     size_t count = 0;
 
-    for (size_t i = 0; (kind == FLY_OBJECTIVE_ENERGY || kind == FLY_OBJECTIVE_COST) && i < tuner->limit_count;
-         i++) {
+    for (size_t i = 0;
+         kind != FLY_OBJECTIVE_TIME && kind != FLY_OBJECTIVE_LOWEST_LIMIT && i < tuner->limit_count; i++) {
         struct fly_tuner_point *point = &tuner->points[i];
 
         if (point->mark != FLY_TUNER_VALID || point->energy_error <= 2.0 * tuner->options.energy_tolerance)
