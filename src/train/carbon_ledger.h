@@ -24,7 +24,8 @@
  *     carbon_ledger_slice(&ledger, &slice, out_error);      on disk when it returns 0
  *     carbon_ledger_close(&ledger);
  *
- * What a crash leaves of a last line is not read. One thread at a time.
+ * What a crash leaves of a last line is not read. Names of files begin with the start in UTC.
+ * One thread at a time.
  */
 enum { LEDGER_TEXT_MAX = 256, LEDGER_PATH_MAX = 512, LEDGER_FILE_MAX = 256 << 20 };
 
@@ -50,8 +51,12 @@ struct carbon_ledger {
     char path[LEDGER_PATH_MAX];
 };
 
-/* Makes the directory and the file, whose name is new. `directory` NULL: the user's own. FLY_EWRITE,
- * FLY_EPERM, FLY_ENOTFOUND, FLY_ELIMIT. */
+/*
+ * Makes the directory and the file, whose name is new. `directory` NULL: the user's own; a pue below 1
+ * is written as 1. FLY_EWRITE, FLY_EPERM, FLY_ENOTFOUND, FLY_ELIMIT, FLY_ENOMEM, FLY_EUSAGE for numbers out
+ * of range. Of the two below also FLY_ESTATE, where it is not open or after a fork; after another
+ * error nothing of the line stands in the file, and it may be tried again.
+ */
 int carbon_ledger_create(struct carbon_ledger *ledger, const char *directory, const struct ledger_head *head,
                          struct fly_error *out_error);
 int carbon_ledger_slice(struct carbon_ledger *ledger, const struct energy_slice *slice,
