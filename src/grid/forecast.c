@@ -37,29 +37,29 @@ struct days {
     double means[GRID_FORECAST_DAYS];
 };
 
-/* A period that had ended by then and has a value. */
-static const struct grid_period *known_at(const struct grid_series *series, int64_t time_s, int64_t by_s)
-{
-    const struct grid_period *period = grid_series_at(series, time_s);
-
-    return period != NULL && period->end_s <= by_s && !isnan(period->value) ? period : NULL;
-}
-
 static void read_days(const struct grid_forecast_request *request, const struct course *course,
                       struct days *days)
 {
+    const struct grid_series *series = request->actual;
+
     for (int day = 0; day < GRID_FORECAST_DAYS; day++) {
         int64_t start_s = course->base_s - (day + 1) * (int64_t)DAY_S;
+        size_t at = grid_series_find(series, start_s + course->step_s / 2), count = 0;
         double sum = 0.0;
-        size_t count = 0;
 
         for (size_t slot = 0; slot < course->slots; slot++) {
             int64_t middle_s = start_s + (int64_t)slot * course->step_s + course->step_s / 2;
-            const struct grid_period *period = known_at(request->actual, middle_s, request->now_s);
+            const struct grid_period *period;
+            bool known;
 
-            days->values[day][slot] = period != NULL ? period->value : NAN;
-            sum += period != NULL ? period->value : 0.0;
-            count += period != NULL;
+            while (at < series->count && series->periods[at].end_s <= middle_s)
+                at++;
+            period = &series->periods[at];
+            known = at < series->count && period->start_s <= middle_s && period->end_s <= request->now_s &&
+                    !isnan(period->value);
+            days->values[day][slot] = known ? period->value : NAN;
+            sum += known ? period->value : 0.0;
+            count += known;
         }
         /* The mean of a few hours says little of a day. */
         days->means[day] = 2 * count > course->slots ? sum / (double)count : NAN;
@@ -134,6 +134,13 @@ static double usual_at(const struct course *course, int64_t time_s)
     return slot < course->slots ? course->level + course->trust * course->shape[slot] : NAN;
 }
 
+/* The series whose periods a forecast goes on with: the published one where nothing was ever actual. */
+static const struct grid_series *model_of(const struct grid_series *actual,
+                                          const struct grid_series *published)
+{
+    return actual->count > 0 || published == NULL ? actual : published;
+}
+
 /* A border of periods at or before `time_s`, as those of the series go on. */
 static int64_t border_before(const struct grid_series *series, int64_t time_s, int64_t step_s)
 {
@@ -180,7 +187,7 @@ static struct outlook look(const struct grid_forecast_request *request, int64_t 
     }
     outlook.mean = grid_series_mean(series, request->now_s - (int64_t)DAY_S * GRID_FORECAST_DAYS,
                                     outlook.last == NULL ? request->now_s : outlook.last->end_s, &coverage);
-    course->base_s = border_before(series, request->now_s, step_s);
+    course->base_s = border_before(model_of(series, request->published), request->now_s, step_s);
     course->step_s = DAY_S / SLOTS_MAX > step_s ? DAY_S / SLOTS_MAX : step_s;
     course->slots = (size_t)(DAY_S / course->step_s);
     read_days(request, course, &days);
@@ -229,16 +236,21 @@ static void foretell(const struct outlook *outlook, struct grid_period *period)
     }
 }
 
+int64_t grid_forecast_step(const struct grid_series *actual, const struct grid_series *published)
+{
+    return grid_series_step(model_of(actual, published));
+}
+
 size_t grid_forecast(const struct grid_forecast_request *request, struct grid_period *out, size_t capacity)
 {
-    int64_t step_s = grid_series_step(request->actual), start_s;
+    int64_t step_s = grid_forecast_step(request->actual, request->published), start_s;
     struct outlook outlook;
     size_t count = 0;
 
     if (step_s == 0)
         return 0;
     outlook = look(request, step_s);
-    start_s = border_before(request->actual, request->now_s, step_s);
+    start_s = border_before(model_of(request->actual, request->published), request->now_s, step_s);
     for (; start_s < request->until_s; start_s += step_s, count++) {
         struct grid_period period = {
             .start_s = start_s, .end_s = start_s + step_s, .issued_s = request->now_s};

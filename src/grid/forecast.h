@@ -45,9 +45,13 @@ struct grid_forecast_request {
 
 /*
  * Periods from `now_s` to `until_s` without gaps into `out`, the first and the last cut to these. They
- * follow the borders of the actual series. The number of periods that there are, of which
- * at most `capacity` are written; 0 where nothing is known of the length of a period.
+ * follow the borders of the actual series, or of the published one where nothing was ever actual. The
+ * number of periods that there are, of which at most `capacity` are written; 0 where nothing is
+ * known of the length of a period.
  */
 size_t grid_forecast(const struct grid_forecast_request *request, struct grid_period *out, size_t capacity);
+
+/* The usual length of those periods; 0: not known. */
+int64_t grid_forecast_step(const struct grid_series *actual, const struct grid_series *published);
 
 #endif

@@ -2,7 +2,6 @@
 #include "sim/carbon_job.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 #include "base/error.h"
 #include "model/units.h"
@@ -159,7 +158,7 @@ static int run_plan(struct running *job, struct carbon_worker *worker, struct fl
     while (job->left_s > 0.0 && code == 0) {
         struct carbon_question question = {
             .profile = world->profile,
-            .outlook = worker->spans,
+            .outlook = worker->outlook.spans,
             .work_s = job->left_s,
             .time_s = world->bound_s - job->now_s,
             .limit_w = job->limit_w,
@@ -167,7 +166,8 @@ static int run_plan(struct running *job, struct carbon_worker *worker, struct fl
         };
         struct carbon_decision decision;
 
-        question.outlook_count = carbon_outlook_foretell(worker, job->start_s, job->now_s);
+        carbon_outlook_foretell(worker, job->start_s, job->now_s);
+        question.outlook_count = worker->outlook.count;
         code = carbon_plan_decide(&worker->plan, &question, &decision, out_error);
         if (code < 0)
             break;
@@ -236,10 +236,11 @@ static int run_foresight(struct running *job, struct carbon_worker *worker, stru
     const struct carbon_world *world = job->world;
     const struct carbon_pause *pause = &world->plan.pause;
     struct carbon_problem problem = {
-        .profile = world->profile, .spans = worker->spans, .work_s = world->work_s, .idle_w = NAN};
+        .profile = world->profile, .spans = worker->outlook.spans, .work_s = world->work_s, .idle_w = NAN};
     int code;
 
-    problem.span_count = carbon_outlook_know(worker, job->start_s);
+    carbon_outlook_know(worker, job->start_s);
+    problem.span_count = worker->outlook.count;
     if (pause->allowed)
         problem.idle_w = pause->idle_w * world->pue;
     code = pause->allowed && !carbon_pause_is_free(pause) ? foresee_pauses(job, worker, &problem, out_error)
@@ -253,28 +254,25 @@ static int run_foresight(struct running *job, struct carbon_worker *worker, stru
 int carbon_worker_init(struct carbon_worker *worker, const struct carbon_world *world,
                        struct fly_error *out_error)
 {
-    struct carbon_worker made = {.world = world, .capacity = carbon_outlook_capacity(world)};
-    int code;
+    struct carbon_worker made = {.world = world};
+    size_t capacity = carbon_outlook_capacity(world);
+    int code = grid_outlook_init(&made.outlook, capacity, out_error);
 
-    code = carbon_plan_init(&made.plan, &world->plan, made.capacity, out_error);
     if (code < 0)
         return code;
-    made.spans = malloc((made.capacity + 1) * sizeof made.spans[0]);
-    for (int i = 0; i < CARBON_SIGNALS; i++)
-        made.forecasts[i] = malloc((made.capacity + 1) * sizeof made.forecasts[i][0]);
+    code = carbon_plan_init(&made.plan, &world->plan, capacity, out_error);
+    if (code < 0) {
+        grid_outlook_deinit(&made.outlook);
+        return code;
+    }
     *worker = made;
-    if (made.spans != NULL && made.forecasts[0] != NULL && made.forecasts[1] != NULL)
-        return 0;
-    carbon_worker_deinit(worker);
-    return error_no_memory(out_error);
+    return 0;
 }
 
 void carbon_worker_deinit(struct carbon_worker *worker)
 {
     carbon_plan_deinit(&worker->plan);
-    free(worker->spans);
-    for (int i = 0; i < CARBON_SIGNALS; i++)
-        free(worker->forecasts[i]);
+    grid_outlook_deinit(&worker->outlook);
 }
 
 int carbon_job_run(struct carbon_worker *worker, enum carbon_policy policy, int64_t start_s,

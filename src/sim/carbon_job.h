@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "grid/outlook.h"
 #include "policy/carbon_plan.h"
 #include "policy/carbon_rule.h"
 #include "sim/grid_truth.h"
@@ -32,16 +33,6 @@ enum carbon_policy {
 };
 
 extern const char *const carbon_policy_names[CARBON_POLICY_COUNT + 1];
-
-/* What is to be small: a sum of these, each with its weight. */
-struct carbon_objective {
-    double per_g;     /* for each gram */
-    double per_money; /* for each unit of money */
-    double per_kwh;   /* for each kWh */
-};
-
-/* The figures that a kWh may have. */
-enum { CARBON_INTENSITY, CARBON_PRICE, CARBON_SIGNALS };
 
 struct carbon_world {
     const struct carbon_profile *profile;              /* with host and PUE */
@@ -75,9 +66,7 @@ struct carbon_outcome {
 struct carbon_worker {
     const struct carbon_world *world;
     struct carbon_plan plan;
-    struct grid_period *forecasts[CARBON_SIGNALS]; /* owned */
-    struct carbon_span *spans;                     /* owned */
-    size_t capacity;
+    struct grid_outlook outlook;
 };
 
 int carbon_worker_init(struct carbon_worker *worker, const struct carbon_world *world,

@@ -3,15 +3,6 @@
 
 #include <math.h>
 
-#include "grid/forecast.h"
-
-/* A list of periods to walk along, as one of the figures of a kWh. */
-struct walk {
-    const struct grid_period *forecast;
-    const struct truth_period *truth;
-    size_t count, at;
-};
-
 /* Room for the borders of all figures up to the deadline, from a start within a period. */
 size_t carbon_outlook_capacity(const struct carbon_world *world)
 {
@@ -37,100 +28,59 @@ size_t carbon_outlook_capacity(const struct carbon_world *world)
     return capacity;
 }
 
-static int64_t end_of(const struct walk *walk)
+/* Forecasts that were published a period ahead: those of the current one. */
+static struct grid_outlook_request ask(const struct carbon_world *world, double from_s, double to_s)
 {
-    return walk->forecast != NULL ? walk->forecast[walk->at].end_s : walk->truth[walk->at].end_s;
-}
-
-static double value_of(const struct walk *walk)
-{
-    return walk->forecast != NULL ? walk->forecast[walk->at].value : walk->truth[walk->at].value;
-}
-
-/* Spans between the borders of all figures from `from_s` to `to_s`, since 1970. */
-static size_t merge(struct carbon_worker *worker, struct walk *walks, double from_s, double to_s)
-{
-    const struct carbon_objective *objective = &worker->world->objective;
-    const double factors[CARBON_SIGNALS] = {objective->per_g, objective->per_money};
-    size_t count = 0;
-
-    while (from_s < to_s && count < worker->capacity) {
-        double end_s = to_s, weight = objective->per_kwh;
-
-        for (int i = 0; i < CARBON_SIGNALS; i++) {
-            struct walk *walk = &walks[i];
-
-            while (walk->at < walk->count && (double)end_of(walk) <= from_s)
-                walk->at++;
-            if (walk->at >= walk->count) {
-                weight += factors[i] != 0.0 ? NAN : 0.0;
-                continue;
-            }
-            end_s = fmin(end_s, (double)end_of(walk));
-            weight += factors[i] != 0.0 ? factors[i] * value_of(walk) : 0.0;
-        }
-        worker->spans[count++] = (struct carbon_span){end_s - from_s, weight};
-        from_s = end_s;
-    }
-    return count;
-}
-
-static size_t foretell(struct carbon_worker *worker, int signal, double now_s, double until_s)
-{
-    const struct grid_answer *answer = worker->world->answers[signal];
-    const struct grid_truth *truth = worker->world->truths[signal];
-    struct grid_forecast_request request = {
-        .actual = &answer->actual,
-        .published = &answer->published,
-        .now_s = (int64_t)floor(now_s),
-        .until_s = (int64_t)ceil(until_s),
-        .yearly_mean = NAN,
-    };
-    size_t count;
-
-    /* A forecast that was published a period ahead: that of the current one. */
-    request.published_until_s = truth->periods[grid_truth_find(truth, now_s)].end_s;
-    count = grid_forecast(&request, worker->forecasts[signal], worker->capacity);
-    return count < worker->capacity ? count : worker->capacity;
-}
-
-size_t carbon_outlook_foretell(struct carbon_worker *worker, int64_t start_s, double now_s)
-{
-    double from_s = (double)start_s + now_s, to_s = (double)start_s + worker->world->bound_s;
-    struct walk walks[CARBON_SIGNALS] = {{0}};
+    struct grid_outlook_request request = {.objective = world->objective, .from_s = from_s, .to_s = to_s};
 
     for (int i = 0; i < CARBON_SIGNALS; i++) {
-        if (worker->world->answers[i] != NULL)
-            walks[i] =
-                (struct walk){.forecast = worker->forecasts[i], .count = foretell(worker, i, from_s, to_s)};
+        const struct grid_truth *truth = world->truths[i];
+
+        request.answers[i] = world->answers[i];
+        if (truth != NULL)
+            request.published_until_s[i] = truth->periods[grid_truth_find(truth, from_s)].end_s;
     }
-    return merge(worker, walks, from_s, to_s);
+    return request;
 }
 
-size_t carbon_outlook_know(struct carbon_worker *worker, int64_t start_s)
+void carbon_outlook_foretell(struct carbon_worker *worker, int64_t start_s, double now_s)
 {
+    const struct grid_outlook_request request =
+        ask(worker->world, (double)start_s + now_s, (double)start_s + worker->world->bound_s);
+
+    grid_outlook_foretell(&worker->outlook, &request);
+}
+
+void carbon_outlook_know(struct carbon_worker *worker, int64_t start_s)
+{
+    struct grid_outlook *outlook = &worker->outlook;
     double to_s = (double)start_s + worker->world->bound_s;
-    struct walk walks[CARBON_SIGNALS] = {{0}};
 
     for (int i = 0; i < CARBON_SIGNALS; i++) {
         const struct grid_truth *truth = worker->world->truths[i];
+        size_t at = truth == NULL ? 0 : grid_truth_find(truth, (double)start_s), count = 0;
 
-        if (truth != NULL)
-            walks[i] = (struct walk){.truth = truth->periods,
-                                     .count = truth->count,
-                                     .at = grid_truth_find(truth, (double)start_s)};
+        for (; truth != NULL && at < truth->count && (double)truth->periods[at].start_s < to_s &&
+               count < outlook->capacity;
+             at++)
+            outlook->periods[i][count++] = (struct grid_period){.start_s = truth->periods[at].start_s,
+                                                                .end_s = truth->periods[at].end_s,
+                                                                .value = truth->periods[at].value};
+        outlook->period_counts[i] = count;
     }
-    return merge(worker, walks, (double)start_s, to_s);
+    grid_outlook_merge(outlook, &worker->world->objective, (double)start_s, to_s);
 }
 
 double carbon_outlook_next(struct carbon_worker *worker, int64_t start_s, double now_s)
 {
     double from_s = (double)start_s + now_s;
+    struct grid_outlook_request request = ask(worker->world, from_s, from_s + 1.0);
 
-    if (worker->world->answers[CARBON_INTENSITY] == NULL ||
-        foretell(worker, CARBON_INTENSITY, from_s, from_s + 1.0) == 0)
-        return NAN;
-    return worker->forecasts[CARBON_INTENSITY][0].value;
+    request.answers[CARBON_PRICE] = NULL;
+    grid_outlook_foretell(&worker->outlook, &request);
+    return worker->outlook.period_counts[CARBON_INTENSITY] > 0
+               ? worker->outlook.periods[CARBON_INTENSITY][0].value
+               : NAN;
 }
 
 double carbon_outlook_most(const struct grid_answer *answer, int64_t now_s, int64_t back_s)

@@ -12,11 +12,11 @@
 /* Spans that a worker needs room for. */
 size_t carbon_outlook_capacity(const struct carbon_world *world);
 
-/* Fills worker->spans from now to the deadline by forecasts; their number. */
-size_t carbon_outlook_foretell(struct carbon_worker *worker, int64_t start_s, double now_s);
+/* Fills worker->outlook from now to the deadline by forecasts. */
+void carbon_outlook_foretell(struct carbon_worker *worker, int64_t start_s, double now_s);
 
 /* The same from the start by the truth. */
-size_t carbon_outlook_know(struct carbon_worker *worker, int64_t start_s);
+void carbon_outlook_know(struct carbon_worker *worker, int64_t start_s);
 
 /* The intensity that is forecast for the current period. */
 double carbon_outlook_next(struct carbon_worker *worker, int64_t start_s, double now_s);
