@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 #include "base/arena.h"
-#include "grid/account.h"
+#include "grid/grid_account.h"
 #include "train/carbon_ledger.h"
 
 /*

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "grid/account.h"
+#include "grid/grid_account.h"
 
 #include <math.h>
 
@@ -122,11 +122,11 @@ static int fill_gap(struct filling *filling, int64_t start_s, int64_t end_s, str
     return walk(filling, &filling->answer->published, GRID_FORECAST, start_s, end_s, guess, out_error);
 }
 
-int account_filler_init(struct account_filler *filler, const struct grid_answer *answer, double yearly_mean,
-                        int64_t from_s, int64_t to_s, struct fly_error *out_error)
+int grid_filler_init(struct grid_filler *filler, const struct grid_answer *answer, double yearly_mean,
+                     int64_t from_s, int64_t to_s, struct fly_error *out_error)
 {
     const struct grid_kind price = {.quantity = GRID_PRICE};
-    struct account_filler made;
+    struct grid_filler made;
     struct filling filling = {.answer = answer, .out = &made.filled, .yearly_mean = yearly_mean};
     int code;
 
@@ -149,7 +149,7 @@ int account_filler_init(struct account_filler *filler, const struct grid_answer 
     return 0;
 }
 
-void account_filler_deinit(struct account_filler *filler)
+void grid_filler_deinit(struct grid_filler *filler)
 {
     grid_series_deinit(&filler->filled);
 }
@@ -159,8 +159,8 @@ static int64_t clamped(double time_s)
     return (int64_t)fmax(-time_most_s, fmin(time_most_s, floor(time_s)));
 }
 
-void account_split(const struct account_filler *filler, double start_s, double end_s, double energy_j,
-                   account_piece_fn *piece, void *context)
+void grid_account_split(const struct grid_filler *filler, double start_s, double end_s, double energy_j,
+                        grid_account_piece_fn *piece, void *context)
 {
     const struct grid_series *series = &filler->filled;
     const struct grid_period unknown = {.value = NAN, .quality = GRID_UNKNOWN, .issued_s = GRID_TIME_UNKNOWN};
@@ -197,7 +197,7 @@ void account_split(const struct account_filler *filler, double start_s, double e
 }
 
 /* As of Neumaier: what rounding takes from the smaller of both goes into `lost`. */
-static void sum_up(struct account_part *part, double value)
+static void sum_up(struct grid_account_part *part, double value)
 {
     double sum = part->sum + value;
 
@@ -205,7 +205,7 @@ static void sum_up(struct account_part *part, double value)
     part->sum = sum;
 }
 
-static double total(const struct account_part *part)
+static double total(const struct grid_account_part *part)
 {
     return part->sum + part->lost;
 }
@@ -213,7 +213,7 @@ static double total(const struct account_part *part)
 static void add_piece(void *context, const struct grid_period *period, double start_s, double end_s,
                       double energy_j)
 {
-    struct account_sum *sum = context;
+    struct grid_account_sum *sum = context;
     bool known = !isnan(period->value) && period->quality < GRID_UNKNOWN;
     enum grid_quality quality = known ? period->quality : GRID_UNKNOWN;
 
@@ -226,8 +226,8 @@ static void add_piece(void *context, const struct grid_period *period, double st
     }
 }
 
-void account_add(struct account_sum *sum, const struct account_filler *filler, double start_s, double end_s,
-                 double energy_j)
+void grid_account_add(struct grid_account_sum *sum, const struct grid_filler *filler, double start_s,
+                      double end_s, double energy_j)
 {
     double length_s = end_s - start_s;
     bool has_time = isfinite(length_s) && length_s > 0.0;
@@ -235,15 +235,15 @@ void account_add(struct account_sum *sum, const struct account_filler *filler, d
     if (has_time)
         sum_up(&sum->time_s, length_s);
     if (isfinite(energy_j) && energy_j >= 0.0)
-        account_split(filler, start_s, end_s, energy_j, add_piece, sum);
+        grid_account_split(filler, start_s, end_s, energy_j, add_piece, sum);
     else if (has_time)
         sum_up(&sum->unmeasured_s, length_s);
 }
 
-struct account account_read(const struct account_sum *sum)
+struct grid_account grid_account_read(const struct grid_account_sum *sum)
 {
-    struct account account = {.time_s = total(&sum->time_s), .unmeasured_s = total(&sum->unmeasured_s)};
-    struct account_part all = {0}, amount = {0};
+    struct grid_account account = {.time_s = total(&sum->time_s), .unmeasured_s = total(&sum->unmeasured_s)};
+    struct grid_account_part all = {0}, amount = {0};
 
     for (int i = 0; i < GRID_QUALITY_COUNT; i++) {
         account.energy_j[i] = total(&sum->energy_j[i]);
@@ -256,12 +256,13 @@ struct account account_read(const struct account_sum *sum)
     return account;
 }
 
-double account_share(const struct account *account, enum grid_quality quality)
+double grid_account_share(const struct grid_account *account, enum grid_quality quality)
 {
     return account->all_j > 0.0 ? account->energy_j[quality] / account->all_j : NAN;
 }
 
-bool account_reach(const struct energy_slice *slices, size_t count, int64_t *out_from_s, int64_t *out_to_s)
+bool grid_account_reach(const struct energy_slice *slices, size_t count, int64_t *out_from_s,
+                        int64_t *out_to_s)
 {
     double from_s = INFINITY, to_s = -INFINITY;
 

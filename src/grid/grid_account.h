@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef FLYBALL_GRID_ACCOUNT_H
-#define FLYBALL_GRID_ACCOUNT_H
+#ifndef FLYBALL_GRID_GRID_ACCOUNT_H
+#define FLYBALL_GRID_GRID_ACCOUNT_H
 
 #include <stddef.h>
 #include <stdint.h>
@@ -11,11 +11,11 @@
 /*
  * Grams or money of energy that was used, from what the grid's figures really were.
  *
- *     account_filler_init(&filler, &answer, NAN, from_s, to_s, out_error);
- *     account_add(&sum, &filler, slice.start_s, slice.end_s, slice.gpu_j);      for each slice
- *     account = account_read(&sum);
- *     ... account.amount, account_share(&account, GRID_MEASURED) ...
- *     account_filler_deinit(&filler);
+ *     grid_filler_init(&filler, &answer, NAN, from_s, to_s, out_error);
+ *     grid_account_add(&sum, &filler, slice.start_s, slice.end_s, slice.gpu_j);      for each slice
+ *     account = grid_account_read(&sum);
+ *     ... account.amount, grid_account_share(&account, GRID_MEASURED) ...
+ *     grid_filler_deinit(&filler);
  *
  * The energy of a slice is spread evenly over it and goes to the periods it lies in, by time. A
  * moment has the first of: an actual value; the published forecast; our own forecast from
@@ -29,7 +29,7 @@
  * Energy that is not known itself (NaN) adds its time to `unmeasured_s` and nothing else. Pure but for
  * memory; sums are compensated, right to a relative 1e-12. A filler may be read by many threads.
  */
-struct account {
+struct grid_account {
     double all_j;                         /* that is known, of whatever quality of figure */
     double energy_j[GRID_QUALITY_COUNT];  /* of it, by what its figure is; adds up to all_j */
     double amount_by[GRID_QUALITY_COUNT]; /* grams or money; of GRID_UNKNOWN 0 */
@@ -39,20 +39,20 @@ struct account {
 };
 
 /* A sum and what rounding took from it. */
-struct account_part {
+struct grid_account_part {
     double sum, lost;
 };
 
 /* All zero at first. Sums of fillers of different kinds, or of currencies, are never one. */
-struct account_sum {
-    struct account_part energy_j[GRID_QUALITY_COUNT];
-    struct account_part amounts[GRID_QUALITY_COUNT];
-    struct account_part time_s, unmeasured_s;
+struct grid_account_sum {
+    struct grid_account_part energy_j[GRID_QUALITY_COUNT];
+    struct grid_account_part amounts[GRID_QUALITY_COUNT];
+    struct grid_account_part time_s, unmeasured_s;
     uint64_t known; /* pieces with energy and a figure */
 };
 
 /* A settled series whose gaps between two moments are filled. */
-struct account_filler {
+struct grid_filler {
     struct grid_series filled; /* owned; without gaps; what is unknown is a period with a NaN */
 };
 
@@ -61,28 +61,29 @@ struct account_filler {
  * A missing period costs about 10 us. FLY_EUSAGE where nothing lies between, FLY_ENOMEM,
  * FLY_ELIMIT for more than GRID_PERIODS_MAX.
  */
-int account_filler_init(struct account_filler *filler, const struct grid_answer *answer, double yearly_mean,
-                        int64_t from_s, int64_t to_s, struct fly_error *out_error);
-void account_filler_deinit(struct account_filler *filler);
+int grid_filler_init(struct grid_filler *filler, const struct grid_answer *answer, double yearly_mean,
+                     int64_t from_s, int64_t to_s, struct fly_error *out_error);
+void grid_filler_deinit(struct grid_filler *filler);
 
 /*
  * Energy of [start_s, end_s) since 1970; NaN: not known. What lies outside of what was filled is unknown.
  * Known energy in no time has the figure of that moment.
  */
-void account_add(struct account_sum *sum, const struct account_filler *filler, double start_s, double end_s,
-                 double energy_j);
+void grid_account_add(struct grid_account_sum *sum, const struct grid_filler *filler, double start_s,
+                      double end_s, double energy_j);
 /* The same for each piece of it that lies in one period, in order, for who wants more than a sum. */
-typedef void account_piece_fn(void *context, const struct grid_period *period, double start_s, double end_s,
-                              double energy_j);
-void account_split(const struct account_filler *filler, double start_s, double end_s, double energy_j,
-                   account_piece_fn *piece, void *context);
+typedef void grid_account_piece_fn(void *context, const struct grid_period *period, double start_s,
+                                   double end_s, double energy_j);
+void grid_account_split(const struct grid_filler *filler, double start_s, double end_s, double energy_j,
+                        grid_account_piece_fn *piece, void *context);
 
-struct account account_read(const struct account_sum *sum);
+struct grid_account grid_account_read(const struct grid_account_sum *sum);
 
 /* Which share of the energy has a figure of that quality, 0 .. 1; NaN where no energy is known. */
-double account_share(const struct account *account, enum grid_quality quality);
+double grid_account_share(const struct grid_account *account, enum grid_quality quality);
 
 /* The least stretch of whole seconds that holds all slices, to be filled; false where there are none. */
-bool account_reach(const struct energy_slice *slices, size_t count, int64_t *out_from_s, int64_t *out_to_s);
+bool grid_account_reach(const struct energy_slice *slices, size_t count, int64_t *out_from_s,
+                        int64_t *out_to_s);
 
 #endif
