@@ -25,9 +25,10 @@ static const struct {
 
 struct picture {
     const struct carbon_view *view;
-    struct arena arena;
     struct chart_series series[GRID_UNKNOWN];
     size_t count;
+    struct chart_panel panel;
+    char title[TEXT_MAX], description[TEXT_MAX], label[TEXT_MAX];
 };
 
 /* Two points for each row, and one that breaks the line where the next row is of another quality. */
@@ -54,14 +55,14 @@ static size_t take_points(const struct carbon_view *view, enum grid_quality qual
     return count;
 }
 
-static int take_series(struct picture *picture, struct fly_error *out_error)
+static int take_series(struct picture *picture, struct arena *arena, struct fly_error *out_error)
 {
     const struct carbon_view *view = picture->view;
 
     for (int i = 0; i < GRID_UNKNOWN; i++) {
         struct chart_series *series = &picture->series[picture->count];
-        double *x = arena_alloc(&picture->arena, POINTS_OF_ROW * view->count + 1, sizeof *x);
-        double *y = arena_alloc(&picture->arena, POINTS_OF_ROW * view->count + 1, sizeof *y);
+        double *x = arena_alloc(arena, POINTS_OF_ROW * view->count + 1, sizeof *x);
+        double *y = arena_alloc(arena, POINTS_OF_ROW * view->count + 1, sizeof *y);
 
         if (x == NULL || y == NULL)
             return error_no_memory(out_error);
@@ -78,43 +79,38 @@ static int take_series(struct picture *picture, struct fly_error *out_error)
     return 0;
 }
 
-static int draw(const struct picture *picture, struct atomic_file *file, struct fly_error *out_error)
+static int compose(void *context, struct arena *arena, struct chart *out_chart, struct fly_error *out_error)
 {
+    struct picture *picture = context;
     const struct carbon_view *view = picture->view;
     const struct grid_kind *kind = &view->answer.actual.kind;
     char from[ISO_TIME_TEXT_MAX] = "now", to[ISO_TIME_TEXT_MAX] = "now";
-    char title[TEXT_MAX], description[TEXT_MAX], label[TEXT_MAX];
-    const struct chart_panel panel = {.height = 300,
-                                      .x = {.label = label, .tight = true},
-                                      .y = {.label = "carbon intensity (g/kWh)", .from_zero = true},
-                                      .series = picture->series,
-                                      .series_count = picture->count};
-    const struct chart chart = {
-        .title = title, .description = description, .panels = &panel, .panel_count = 1};
+    int code = take_series(picture, arena, out_error);
 
     if (view->count > 0) {
         iso_time_format(view->rows[0].start_s, from);
         iso_time_format(view->rows[view->count - 1].end_s, to);
     }
-    snprintf(title, sizeof title, "Carbon intensity of %.80s, signal %s, scope %s", view->source,
-             grid_signal_name(kind->signal), grid_scope_name(kind->scope));
-    snprintf(description, sizeof description, "%zu periods from %s to %s; what is not known is left out.",
-             view->count, from, to);
-    snprintf(label, sizeof label, "hours since %s", from);
-    return chart_commit(&chart, file, out_error);
+    snprintf(picture->title, sizeof picture->title, "Carbon intensity of %.80s, signal %s, scope %s",
+             view->source, grid_signal_name(kind->signal), grid_scope_name(kind->scope));
+    snprintf(picture->description, sizeof picture->description,
+             "%zu periods from %s to %s; what is not known is left out.", view->count, from, to);
+    snprintf(picture->label, sizeof picture->label, "hours since %s", from);
+    picture->panel = (struct chart_panel){.height = 300,
+                                          .x = {.label = picture->label, .tight = true},
+                                          .y = {.label = "carbon intensity (g/kWh)", .from_zero = true},
+                                          .series = picture->series,
+                                          .series_count = picture->count};
+    *out_chart = (struct chart){.title = picture->title,
+                                .description = picture->description,
+                                .panels = &picture->panel,
+                                .panel_count = 1};
+    return code;
 }
 
 int carbon_plot_commit(const struct carbon_view *view, struct atomic_file *file, struct fly_error *out_error)
 {
     struct picture picture = {.view = view};
-    int code;
 
-    arena_init(&picture.arena, MEMORY_MAX);
-    code = take_series(&picture, out_error);
-    if (code == 0)
-        code = draw(&picture, file, out_error);
-    else
-        atomic_file_discard(file);
-    arena_deinit(&picture.arena);
-    return code;
+    return chart_compose_commit(compose, &picture, MEMORY_MAX, file, out_error);
 }

@@ -244,3 +244,20 @@ int chart_commit(const struct chart *chart, struct atomic_file *file, struct fly
     buffer_deinit(&picture);
     return code;
 }
+
+int chart_compose_commit(chart_composer *compose, void *context, size_t memory_max, struct atomic_file *file,
+                         struct fly_error *out_error)
+{
+    struct chart chart = {.title = "", .description = ""};
+    struct arena arena;
+    int code;
+
+    arena_init(&arena, memory_max);
+    code = compose(context, &arena, &chart, out_error);
+    if (code == 0)
+        code = chart_commit(&chart, file, out_error);
+    else
+        atomic_file_discard(file);
+    arena_deinit(&arena);
+    return code;
+}

@@ -6,6 +6,7 @@
 
 #include <flyball/error.h>
 
+#include "base/arena.h"
 #include "base/atomic_file.h"
 #include "base/buffer.h"
 #include "cli/chart_axis.h"
@@ -87,5 +88,13 @@ int chart_draw(const struct chart *chart, struct buffer *out, struct fly_error *
 
 /* Draws it into a file that was opened and commits that, or discards it on failure. */
 int chart_commit(const struct chart *chart, struct atomic_file *file, struct fly_error *out_error);
+
+/* Says what to draw; what the chart borrows stands in the arena or the context. */
+typedef int chart_composer(void *context, struct arena *arena, struct chart *out_chart,
+                           struct fly_error *out_error);
+
+/* Composes a chart with that much memory at most, then as chart_commit. */
+int chart_compose_commit(chart_composer *compose, void *context, size_t memory_max, struct atomic_file *file,
+                         struct fly_error *out_error);
 
 #endif

@@ -30,9 +30,13 @@ struct dots {
 
 struct picture {
     const struct pareto_result *result;
-    struct arena arena;
+    struct arena *arena;
     struct unit time, energy;
     struct dots others, frontier, today, chosen, bound;
+    struct chart_series series[SERIES_MAX];
+    struct chart_note notes[NOTE_COUNT];
+    struct chart_panel panel;
+    char objective[PARETO_TEXT_MAX], title[TEXT_MAX], description[2 * TEXT_MAX], x[TEXT_MAX], y[TEXT_MAX];
 };
 
 /* The largest unit of which the typical value is at least one. */
@@ -67,7 +71,7 @@ static const char *tip_of(struct picture *picture, const struct fly_operating_po
     snprintf(text, sizeof text, "batch %u at %g W: %.3g %s, %.3g %s", point->batch_size, point->power_limit_w,
              point->time_s / picture->time.size, picture->time.name, point->energy_j / picture->energy.size,
              picture->energy.name);
-    return arena_strdup(&picture->arena, text);
+    return arena_strdup(picture->arena, text);
 }
 
 /* The bound on time, as a line as high as the points reach. */
@@ -88,10 +92,10 @@ static int sort_points(struct picture *picture, struct fly_error *out_error)
     const struct operating_points *points = picture->result->points;
     double least_j = INFINITY, greatest_j = 0.0;
 
-    if (!dots_init(&picture->others, &picture->arena, points->count) ||
-        !dots_init(&picture->frontier, &picture->arena, points->count) ||
-        !dots_init(&picture->today, &picture->arena, 1) || !dots_init(&picture->chosen, &picture->arena, 1) ||
-        !dots_init(&picture->bound, &picture->arena, 2))
+    if (!dots_init(&picture->others, picture->arena, points->count) ||
+        !dots_init(&picture->frontier, picture->arena, points->count) ||
+        !dots_init(&picture->today, picture->arena, 1) || !dots_init(&picture->chosen, picture->arena, 1) ||
+        !dots_init(&picture->bound, picture->arena, 2))
         return error_no_memory(out_error);
     for (size_t i = 0; i < points->count; i++) {
         const struct fly_operating_point *point = &points->points[i];
@@ -155,7 +159,7 @@ static size_t add_note(struct picture *picture, const struct dots *dots, const c
         return 0;
     snprintf(text, sizeof text, "%s: batch %u, %g W", what, points[point].batch_size,
              points[point].power_limit_w);
-    *note = (struct chart_note){dots->x[0], dots->y[0], arena_strdup(&picture->arena, text)};
+    *note = (struct chart_note){dots->x[0], dots->y[0], arena_strdup(picture->arena, text)};
     return note->text != NULL;
 }
 
@@ -189,29 +193,50 @@ static bool far_apart(const struct picture *picture, bool time)
     return greatest / least > logarithmic_from;
 }
 
-static int draw(struct picture *picture, struct atomic_file *file, struct fly_error *out_error)
+/* What the picture says in words. */
+static void put_texts(struct picture *picture)
 {
     const struct workload *workload = picture->result->workload;
-    struct chart_series series[SERIES_MAX];
-    struct chart_note notes[NOTE_COUNT];
-    char objective[PARETO_TEXT_MAX], title[TEXT_MAX], description[2 * TEXT_MAX], x[TEXT_MAX], y[TEXT_MAX];
-    struct chart_panel panel = {.height = 380, .series = series, .notes = notes};
-    struct chart chart = {.title = title, .description = description, .panels = &panel, .panel_count = 1};
+    const struct chart_note *notes = picture->notes;
+    size_t note_count = picture->panel.note_count;
 
-    pareto_objective_text(picture->result, objective);
-    panel.series_count = make_series(picture, objective, series);
-    panel.note_count = make_notes(picture, objective, notes);
-    panel.x = (struct chart_axis){.label = x, .logarithmic = far_apart(picture, true)};
-    panel.y = (struct chart_axis){.label = y, .logarithmic = far_apart(picture, false)};
-    snprintf(x, sizeof x, "expected time to the target (%s)", picture->time.name);
-    snprintf(y, sizeof y, "expected energy to the target (%s)", picture->energy.name);
-    snprintf(title, sizeof title, "%.80s on %.40s: energy and time of each batch size and power limit",
-             workload->job.name, workload->gpu);
-    snprintf(description, sizeof description, "%zu points, %zu of them on the frontier, from %s. %s%s%s.",
-             picture->result->points->count, picture->frontier.count, picture->result->source->picture_from,
-             panel.note_count > 0 ? notes[0].text : "", panel.note_count > 1 ? "; " : "",
-             panel.note_count > 1 ? notes[1].text : "");
-    return chart_commit(&chart, file, out_error);
+    snprintf(picture->x, sizeof picture->x, "expected time to the target (%s)", picture->time.name);
+    snprintf(picture->y, sizeof picture->y, "expected energy to the target (%s)", picture->energy.name);
+    snprintf(picture->title, sizeof picture->title,
+             "%.80s on %.40s: energy and time of each batch size and power limit", workload->job.name,
+             workload->gpu);
+    snprintf(picture->description, sizeof picture->description,
+             "%zu points, %zu of them on the frontier, from %s. %s%s%s.", picture->result->points->count,
+             picture->frontier.count, picture->result->source->picture_from,
+             note_count > 0 ? notes[0].text : "", note_count > 1 ? "; " : "",
+             note_count > 1 ? notes[1].text : "");
+}
+
+static int compose(void *context, struct arena *arena, struct chart *out_chart, struct fly_error *out_error)
+{
+    struct picture *picture = context;
+    int code;
+
+    picture->arena = arena;
+    code = sort_points(picture, out_error);
+    if (code < 0)
+        return code;
+    pareto_objective_text(picture->result, picture->objective);
+    picture->panel = (struct chart_panel){
+        .height = 380,
+        .x = {.label = picture->x, .logarithmic = far_apart(picture, true)},
+        .y = {.label = picture->y, .logarithmic = far_apart(picture, false)},
+        .series = picture->series,
+        .series_count = make_series(picture, picture->objective, picture->series),
+        .notes = picture->notes,
+        .note_count = make_notes(picture, picture->objective, picture->notes),
+    };
+    put_texts(picture);
+    *out_chart = (struct chart){.title = picture->title,
+                                .description = picture->description,
+                                .panels = &picture->panel,
+                                .panel_count = 1};
+    return 0;
 }
 
 int pareto_plot_commit(const struct pareto_result *result, struct atomic_file *file,
@@ -223,14 +248,6 @@ int pareto_plot_commit(const struct pareto_result *result, struct atomic_file *f
         .time = unit_for(time_units, chosen->time_s),
         .energy = unit_for(energy_units, chosen->energy_j),
     };
-    int code;
 
-    arena_init(&picture.arena, MEMORY_MAX);
-    code = sort_points(&picture, out_error);
-    if (code == 0)
-        code = draw(&picture, file, out_error);
-    else
-        atomic_file_discard(file);
-    arena_deinit(&picture.arena);
-    return code;
+    return chart_compose_commit(compose, &picture, MEMORY_MAX, file, out_error);
 }

@@ -14,7 +14,7 @@ static const double ms_per_s = 1e3;
 
 struct picture {
     const struct profile_result *result;
-    struct arena arena;
+    struct arena *arena;
     double *time_ms, *energy_j; /* of the valid points */
     const char **tips;
     size_t count;
@@ -22,6 +22,9 @@ struct picture {
     double start_ms, start_j;       /* the limit that stood; NAN where it is no point */
     struct chart_note notes[PROFILE_SELECTOR_COUNT + 1];
     size_t note_count;
+    struct chart_series series[SERIES_MAX];
+    struct chart_panel panel;
+    char title[TEXT_MAX], description[TEXT_MAX];
 };
 
 static double energy_j(const struct fly_tuner_point *point)
@@ -31,7 +34,7 @@ static double energy_j(const struct fly_tuner_point *point)
 
 static const char *keep(struct picture *picture, const char *text)
 {
-    return arena_strdup(&picture->arena, text);
+    return arena_strdup(picture->arena, text);
 }
 
 static void add_point(struct picture *picture, const struct fly_tuner_point *point)
@@ -82,9 +85,9 @@ static int take_points(struct picture *picture, struct fly_error *out_error)
     const struct run_tune *tune = picture->result->tune;
     size_t count = picture->result->valid + 1;
 
-    picture->time_ms = arena_alloc(&picture->arena, count, sizeof picture->time_ms[0]);
-    picture->energy_j = arena_alloc(&picture->arena, count, sizeof picture->energy_j[0]);
-    picture->tips = arena_alloc(&picture->arena, count, sizeof picture->tips[0]);
+    picture->time_ms = arena_alloc(picture->arena, count, sizeof picture->time_ms[0]);
+    picture->energy_j = arena_alloc(picture->arena, count, sizeof picture->energy_j[0]);
+    picture->tips = arena_alloc(picture->arena, count, sizeof picture->tips[0]);
     if (picture->time_ms == NULL || picture->energy_j == NULL || picture->tips == NULL)
         return error_no_memory(out_error);
     for (size_t i = 0; i < tune->point_count; i++) {
@@ -136,41 +139,37 @@ static size_t make_series(const struct picture *picture, struct chart_series ser
     return count;
 }
 
-static int draw(const struct picture *picture, struct atomic_file *file, struct fly_error *out_error)
+static int compose(void *context, struct arena *arena, struct chart *out_chart, struct fly_error *out_error)
 {
+    struct picture *picture = context;
     const struct run_tune *tune = picture->result->tune;
     const char *name = tune->gpu_count > 0 ? tune->gpus[0]->info.name : "no GPU";
-    struct chart_series series[SERIES_MAX];
-    char title[TEXT_MAX], description[TEXT_MAX];
-    const struct chart_panel panel = {.height = 380,
-                                      .x = {.label = "time of a step (ms)"},
-                                      .y = {.label = "energy of a step (J)"},
-                                      .series = series,
-                                      .series_count = make_series(picture, series),
-                                      .notes = picture->notes,
-                                      .note_count = picture->note_count};
-    const struct chart chart = {
-        .title = title, .description = description, .panels = &panel, .panel_count = 1};
+    int code;
 
-    snprintf(title, sizeof title, "Energy and time of a step under each power limit, %zu x %.80s",
-             tune->gpu_count, name);
-    snprintf(description, sizeof description, "%zu limits measured%s.", picture->result->valid,
-             picture->result->complete ? "" : "; the profile is not complete");
-    return chart_commit(&chart, file, out_error);
+    picture->arena = arena;
+    code = take_points(picture, out_error);
+    picture->panel = (struct chart_panel){.height = 380,
+                                          .x = {.label = "time of a step (ms)"},
+                                          .y = {.label = "energy of a step (J)"},
+                                          .series = picture->series,
+                                          .series_count = make_series(picture, picture->series),
+                                          .notes = picture->notes,
+                                          .note_count = picture->note_count};
+    snprintf(picture->title, sizeof picture->title,
+             "Energy and time of a step under each power limit, %zu x %.80s", tune->gpu_count, name);
+    snprintf(picture->description, sizeof picture->description, "%zu limits measured%s.",
+             picture->result->valid, picture->result->complete ? "" : "; the profile is not complete");
+    *out_chart = (struct chart){.title = picture->title,
+                                .description = picture->description,
+                                .panels = &picture->panel,
+                                .panel_count = 1};
+    return code;
 }
 
 int profile_plot_commit(const struct profile_result *result, struct atomic_file *file,
                         struct fly_error *out_error)
 {
     struct picture picture = {.result = result, .bound_j = {INFINITY, 0}, .start_ms = NAN, .start_j = NAN};
-    int code;
 
-    arena_init(&picture.arena, MEMORY_MAX);
-    code = take_points(&picture, out_error);
-    if (code == 0)
-        code = draw(&picture, file, out_error);
-    else
-        atomic_file_discard(file);
-    arena_deinit(&picture.arena);
-    return code;
+    return chart_compose_commit(compose, &picture, MEMORY_MAX, file, out_error);
 }

@@ -28,7 +28,7 @@ enum { LOOK_COUNT = sizeof looks / sizeof looks[0] };
 struct drawing {
     const struct campaign_plan *plan;
     const struct campaign *campaign;
-    struct arena arena; /* owns every list */
+    struct arena *arena; /* owns every list */
 };
 
 /* The three panels of one workload in the making. */
@@ -74,7 +74,7 @@ static struct chart_series *next_series(struct scene *scene, int panel)
 static int add_regret(struct scene *scene, size_t policy, enum svg_color color, enum svg_dash dash,
                       struct fly_error *out_error)
 {
-    struct arena *arena = &scene->drawing->arena;
+    struct arena *arena = scene->drawing->arena;
     double *mean = arena_alloc(arena, scene->count, sizeof mean[0]);
     double *p10 = arena_alloc(arena, scene->count, sizeof p10[0]);
     double *p90 = arena_alloc(arena, scene->count, sizeof p90[0]);
@@ -104,7 +104,7 @@ static int add_path(struct scene *scene, size_t policy, enum svg_color color, en
     const struct campaign_plan *plan = scene->drawing->plan;
     const struct job_spec *spec = &plan->workloads[scene->workload].spec;
     const struct curve *curve = campaign_curves(plan, scene->drawing->campaign, scene->workload, policy);
-    double *sizes = arena_alloc(&scene->drawing->arena, scene->count, sizeof sizes[0]);
+    double *sizes = arena_alloc(scene->drawing->arena, scene->count, sizeof sizes[0]);
     struct chart_series path = {
         .kind = CHART_STEPS, .color = color, .dash = dash, .x = scene->x, .count = curve->taken};
 
@@ -124,7 +124,7 @@ static int add_optimum(struct scene *scene, struct fly_error *out_error)
 {
     const struct workload *workload = &scene->drawing->plan->workloads[scene->workload];
     const struct optimum *optimum = &scene->drawing->campaign->optima[scene->workload];
-    double *values = arena_alloc(&scene->drawing->arena, 6, sizeof values[0]);
+    double *values = arena_alloc(scene->drawing->arena, 6, sizeof values[0]);
     struct chart_series line = {.name = "optimum",
                                 .kind = CHART_LINE,
                                 .color = SVG_FAINT,
@@ -172,7 +172,7 @@ static int add_policies(struct scene *scene, struct fly_error *out_error)
 static int batch_ticks(struct drawing *drawing, const struct job_spec *spec, struct chart_axis *axis,
                        struct fly_error *out_error)
 {
-    double *ticks = arena_alloc(&drawing->arena, spec->batch_count, sizeof ticks[0]);
+    double *ticks = arena_alloc(drawing->arena, spec->batch_count, sizeof ticks[0]);
 
     if (ticks == NULL)
         return error_no_memory(out_error);
@@ -195,9 +195,9 @@ static int make_panels(struct drawing *drawing, size_t workload, struct chart_pa
     char title[TEXT_MAX];
     int code;
 
-    scene.x = arena_alloc(&drawing->arena, scene.count, sizeof scene.x[0]);
+    scene.x = arena_alloc(drawing->arena, scene.count, sizeof scene.x[0]);
     for (int i = 0; i < PANELS_EACH; i++)
-        scene.series[i] = arena_alloc(&drawing->arena, 2 * plan->policy_count + 1, sizeof scene.series[0][0]);
+        scene.series[i] = arena_alloc(drawing->arena, 2 * plan->policy_count + 1, sizeof scene.series[0][0]);
     if (scene.x == NULL || scene.series[REGRET] == NULL || scene.series[BATCH] == NULL ||
         scene.series[LIMIT] == NULL)
         return error_no_memory(out_error);
@@ -217,10 +217,10 @@ static int make_panels(struct drawing *drawing, size_t workload, struct chart_pa
     panels[LIMIT].y = (struct chart_axis){.label = "power limit (W)"};
     snprintf(title, sizeof title, "%.80s on %.40s: regret, mean over seeds and p10 to p90", job->job.name,
              job->gpu);
-    panels[REGRET].title = arena_strdup(&drawing->arena, title);
+    panels[REGRET].title = arena_strdup(drawing->arena, title);
     snprintf(title, sizeof title, "%.80s on %.40s: choices with seed %u", job->job.name, job->gpu,
              plan->seeds[0]);
-    panels[BATCH].title = arena_strdup(&drawing->arena, title);
+    panels[BATCH].title = arena_strdup(drawing->arena, title);
     panels[LIMIT].y.ticks = job->spec.batches[job->spec.default_batch].limits_w;
     panels[LIMIT].y.tick_count = job->spec.batches[job->spec.default_batch].limit_count;
     return code == 0 ? batch_ticks(drawing, &job->spec, &panels[BATCH].y, out_error) : code;
@@ -247,38 +247,33 @@ static void describe(const struct drawing *drawing, const struct chart_panel *pa
     buffer_puts(text, ".");
 }
 
-static int draw(struct drawing *drawing, struct atomic_file *file, struct fly_error *out_error)
+static int compose(void *context, struct arena *arena, struct chart *out_chart, struct fly_error *out_error)
 {
+    struct drawing *drawing = context;
     size_t workloads = drawing->plan->workload_count;
-    struct chart_panel *panels = arena_alloc(&drawing->arena, workloads * PANELS_EACH, sizeof panels[0]);
-    struct chart chart = {.title = "Cumulative regret and choices over the recurrences",
-                          .panels = panels,
-                          .panel_count = workloads * PANELS_EACH};
+    struct chart_panel *panels = arena_alloc(arena, workloads * PANELS_EACH, sizeof panels[0]);
     struct buffer description;
     int code = panels == NULL ? error_no_memory(out_error) : 0;
 
+    drawing->arena = arena;
     for (size_t w = 0; w < workloads && code == 0; w++)
         code = make_panels(drawing, w, &panels[w * PANELS_EACH], out_error);
-    if (code < 0) {
-        atomic_file_discard(file);
+    if (code < 0)
         return code;
-    }
     buffer_init(&description, DESCRIPTION_MAX);
     describe(drawing, panels, &description);
-    chart.description = description.data;
-    code = chart_commit(&chart, file, out_error);
+    *out_chart = (struct chart){.title = "Cumulative regret and choices over the recurrences",
+                                .description = arena_strdup(arena, description.data),
+                                .panels = panels,
+                                .panel_count = workloads * PANELS_EACH};
     buffer_deinit(&description);
-    return code;
+    return out_chart->description != NULL ? 0 : error_no_memory(out_error);
 }
 
 int sim_plot_commit(const struct campaign_plan *plan, const struct campaign *campaign,
                     struct atomic_file *file, struct fly_error *out_error)
 {
     struct drawing drawing = {.plan = plan, .campaign = campaign};
-    int code;
 
-    arena_init(&drawing.arena, MEMORY_MAX);
-    code = draw(&drawing, file, out_error);
-    arena_deinit(&drawing.arena);
-    return code;
+    return chart_compose_commit(compose, &drawing, MEMORY_MAX, file, out_error);
 }
