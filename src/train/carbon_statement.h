@@ -71,7 +71,9 @@ struct statement_period {
     double value[CARBON_SIGNALS]; /* NAN: not known */
     enum grid_quality quality[CARBON_SIGNALS];
     double limit_w; /* its mean over the time for which it is known; NAN */
-    double time_s;  /* of slices in it */
+    double first_limit_w, last_limit_w;
+    double limit_s; /* that time */
+    double time_s;  /* of slices in it, on the first rank */
     double steps;
     double energy_j[STATEMENT_PARTS];
     double amount[CARBON_SIGNALS]; /* of all energy */
@@ -105,10 +107,10 @@ struct carbon_statement {
     size_t period_count;
 };
 
-/* From when to when figures of the grid are needed; false where no ledger has a slice. */
+/* From when to when figures of the grid are needed; false where there is no slice whose time can be right. */
 bool carbon_statement_span(const struct statement_request *request, int64_t *out_from_s, int64_t *out_to_s);
 
-/* FLY_EDATA where no ledger has a slice or time is beyond reason, FLY_ELIMIT, FLY_ENOMEM. */
+/* FLY_EDATA where no ledger has a slice or their times lie ten years apart, FLY_ELIMIT, FLY_ENOMEM. */
 int carbon_statement_make(const struct statement_request *request, struct arena *arena,
                           struct carbon_statement *out_statement, struct fly_error *out_error);
 

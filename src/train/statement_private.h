@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef FLYBALL_TRAIN_STATEMENT_PRIVATE_H
+#define FLYBALL_TRAIN_STATEMENT_PRIVATE_H
+
+#include "train/carbon_replay.h"
+#include "train/carbon_statement.h"
+
+/* Parts of carbon_statement.c: a statement in the making. */
+
+/* One slice in one of the ways to run, with all that it takes. */
+struct statement_stretch {
+    double start_s, end_s;
+    double energy_j[STATEMENT_ALL]; /* of each part but the sum; NAN: not known */
+};
+
+struct statement_maker {
+    const struct statement_request *request;
+    struct arena *arena;
+    struct carbon_statement *statement;
+    struct carbon_replay *replay;                        /* NULL: nothing to compare with */
+    size_t targets[STATEMENT_WAYS];                      /* points of it */
+    bool counted;                                        /* steps are */
+    size_t count;                                        /* of slices, of all ledgers */
+    struct statement_stretch *stretches[STATEMENT_WAYS]; /* each of `count`; NULL: not known */
+    struct grid_filler fillers[CARBON_SIGNALS];
+    bool filled[CARBON_SIGNALS];
+    int64_t from_s, to_s; /* the grid's figures are wanted of */
+};
+
+/* The run cut at the borders of the grid's periods. */
+int statement_periods_make(struct statement_maker *maker, struct fly_error *out_error);
+
+#endif
