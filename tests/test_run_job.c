@@ -80,8 +80,14 @@ static void test_finish_times(void **state)
         {"2026-02-30T12:00", 0},
         {"2026-13-01T12:00", 0},
         {"2026-11-10", 0},
-        {"2026-11-10T13:00:60", 0},
-        {"2026-11-10T13:00+01:00", 0},
+        {"2026-11-10T13:60", 0},
+        {"2026-11-10T25:00", 0},
+        {"2026-11-10T13:00:01+01:00", 1},
+        {"2026-W46-2T13:00Z", 3600},
+        {"20261110T1300", 3600},
+        {"2026-11-10T24:00", 43200},
+        {"12:0a", 0},
+        {"1a:00", 0},
         {"", 0},
         {"tomorrow", 0},
     };
@@ -97,6 +103,32 @@ static void test_finish_times(void **state)
             fail_msg("'%s' is %s, %lld s from now; expected %lld", cases[i].text, read ? "read" : "refused",
                      (long long)(then_s - now_s), (long long)cases[i].after_s);
     }
+}
+
+/* Clocks in Berlin show 02:30 twice on 2026-10-25, and never on 2026-03-29. */
+static void test_finish_times_of_a_zone(void **state)
+{
+    static const struct {
+        const char *text;
+        int64_t now_s, then_s;
+    } cases[] = {
+        {"2026-11-10T13:00", 0, 1794312000},  {"2026-07-10T13:00", 0, 1783681200},
+        {"2026-07-10T13:00Z", 0, 1783688400}, {"07:30", 1792879200, 1792909800},
+        {"07:30", 1774738800, 1774762200},    {"23:59", 1792879140, 1792969140},
+    };
+
+    (void)state;
+    setenv("TZ", "CET-1CEST,M3.5.0,M10.5.0/3", 1);
+    tzset();
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        int64_t then_s = -1;
+
+        if (!finish_time_parse(cases[i].text, cases[i].now_s, &then_s) || then_s != cases[i].then_s)
+            fail_msg("'%s' from %lld is %lld; expected %lld", cases[i].text, (long long)cases[i].now_s,
+                     (long long)then_s, (long long)cases[i].then_s);
+    }
+    setenv("TZ", "UTC", 1);
+    tzset();
 }
 
 static void note(void *state, const char *line)
@@ -141,6 +173,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_lines),
         cmocka_unit_test(test_finish_times),
+        cmocka_unit_test(test_finish_times_of_a_zone),
         cmocka_unit_test(test_capture),
     };
 

@@ -1,70 +1,56 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/finish_time.h"
 
-#include <stddef.h>
+#include <ctype.h>
 #include <string.h>
 #include <time.h>
 
-/* So many digits, and what has to follow them; moves on. -1 for anything else. */
-static int take(const char **text, int digits, const char *following)
-{
-    int value = 0;
+#include "base/iso_time.h"
 
-    for (int i = 0; i < digits; i++, (*text)++) {
-        if (**text < '0' || **text > '9')
-            return -1;
-        value = 10 * value + (**text - '0');
-    }
-    if (following == NULL)
-        return value;
-    if (**text == '\0' || strchr(following, **text) == NULL)
+enum { HOUR_TEXT = 5, HOURS = 24, MINUTES = 60 };
+
+static int two_digits(const char *text)
+{
+    if (!isdigit((unsigned char)text[0]) || !isdigit((unsigned char)text[1]))
         return -1;
-    (*text)++;
-    return value;
+    return 10 * (text[0] - '0') + (text[1] - '0');
 }
 
-static bool in_day(const struct tm *time)
+/* The next moment at which the clock shows "07:30". */
+static bool next_at(const char *text, int64_t now_s, int64_t *out_s)
 {
-    return time->tm_hour >= 0 && time->tm_hour < 24 && time->tm_min >= 0 && time->tm_min < 60 &&
-           time->tm_sec >= 0 && time->tm_sec < 60;
-}
-
-/* The next moment at which the clock says so. */
-static bool next_at(struct tm wanted, int64_t now_s, int64_t *out_s)
-{
-    time_t now = (time_t)now_s, then;
+    int hour = two_digits(text), minute = two_digits(text + 3);
+    time_t now = (time_t)now_s, then = now;
     struct tm today;
 
-    if (!in_day(&wanted) || localtime_r(&now, &today) == NULL)
+    if (text[2] != ':' || hour < 0 || hour >= HOURS || minute < 0 || minute >= MINUTES ||
+        localtime_r(&now, &today) == NULL)
         return false;
-    today.tm_hour = wanted.tm_hour;
-    today.tm_min = wanted.tm_min;
-    today.tm_sec = 0;
-    today.tm_isdst = -1;
-    then = mktime(&today);
-    if (then != (time_t)-1 && then <= now) {
-        today.tm_mday++;
-        today.tm_hour = wanted.tm_hour;
-        today.tm_min = wanted.tm_min;
+    for (int day = today.tm_mday, end = day + 2; day < end && then <= now; day++) {
+        today.tm_mday = day;
+        today.tm_hour = hour;
+        today.tm_min = minute;
+        today.tm_sec = 0;
         today.tm_isdst = -1;
         then = mktime(&today);
+        if (then == (time_t)-1)
+            return false;
     }
-    if (then == (time_t)-1)
-        return false;
     *out_s = then;
     return true;
 }
 
-static bool at_date(struct tm wanted, bool universal, int64_t *out_s)
+/* What a clock on the wall shows, where this machine's zone has it. */
+static bool local_time(int64_t shown_s, int64_t *out_s)
 {
-    struct tm made = wanted;
-    time_t then;
+    time_t shown = (time_t)shown_s, then;
+    struct tm parts;
 
-    if (!in_day(&wanted) || wanted.tm_mon < 0 || wanted.tm_mon > 11 || wanted.tm_mday < 1)
+    if (gmtime_r(&shown, &parts) == NULL)
         return false;
-    made.tm_isdst = -1;
-    then = universal ? timegm(&made) : mktime(&made);
-    if (then == (time_t)-1 || made.tm_mday != wanted.tm_mday || made.tm_mon != wanted.tm_mon)
+    parts.tm_isdst = -1;
+    then = mktime(&parts);
+    if (then == (time_t)-1)
         return false;
     *out_s = then;
     return true;
@@ -72,26 +58,14 @@ static bool at_date(struct tm wanted, bool universal, int64_t *out_s)
 
 bool finish_time_parse(const char *text, int64_t now_s, int64_t *out_s)
 {
-    struct tm wanted = {0};
-    bool universal = false;
+    struct iso_time time;
 
-    if (strlen(text) == 5) {
-        wanted.tm_hour = take(&text, 2, ":");
-        wanted.tm_min = wanted.tm_hour >= 0 ? take(&text, 2, NULL) : -1;
-        return *text == '\0' && next_at(wanted, now_s, out_s);
-    }
-    wanted.tm_year = take(&text, 4, "-") - 1900;
-    wanted.tm_mon = wanted.tm_year >= 0 ? take(&text, 2, "-") - 1 : -1;
-    wanted.tm_mday = wanted.tm_mon >= 0 ? take(&text, 2, "T ") : -1;
-    wanted.tm_hour = wanted.tm_mday > 0 ? take(&text, 2, ":") : -1;
-    wanted.tm_min = wanted.tm_hour >= 0 ? take(&text, 2, NULL) : -1;
-    if (wanted.tm_min >= 0 && *text == ':') {
-        text++;
-        wanted.tm_sec = take(&text, 2, NULL);
-    }
-    if (*text == 'Z') {
-        universal = true;
-        text++;
-    }
-    return *text == '\0' && at_date(wanted, universal, out_s);
+    if (strlen(text) == HOUR_TEXT)
+        return next_at(text, now_s, out_s);
+    if (!iso_time_parse(text, &time) || !time.timed)
+        return false;
+    if (!time.zoned)
+        return local_time(time.s, out_s);
+    *out_s = time.s;
+    return true;
 }

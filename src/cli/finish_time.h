@@ -9,10 +9,11 @@
  * A time by which something has to be finished, as people write it:
  *
  *     07:30                     the next time that the clock says so
- *     2026-11-22T07:30          local time; also with seconds, or a blank for the T
- *     2026-11-22T07:30:00Z      universal time
+ *     2026-11-22T07:30          local time
+ *     2026-11-22T07:30:00Z      universal time; also +01:00, and whatever else base/iso_time.h
+ *                               reads as a date with a time
  *
- * Seconds since 1970. False for anything else, and for days that do not exist; the
+ * Whole seconds since 1970. False for anything else, and for days that do not exist; the
  * out-parameter is untouched then. `now_s` is the time to count from.
  */
 bool finish_time_parse(const char *text, int64_t now_s, int64_t *out_s);
