@@ -273,6 +273,24 @@ def test_answers_of_another_kind_are_refused():
         tap.equal("forecast" in {row["quality"] for row in found["rows"]}, False)
 
 
+def test_a_trials_key_goes_in_the_gateways_header():
+    with machine() as (grid, _cache, call, document):
+        grid.key_header = "X-BLOBR-KEY"
+        refused = call("now", "electricity-maps:FR")
+        tap.equal(refused.returncode, 77, refused.stderr)
+        trial = {"FLYBALL_ELECTRICITY_MAPS_URL": grid.environment("")["FLYBALL_ELECTRICITY_MAPS_URL"] + "2w97h07r/",
+                 "FLYBALL_ELECTRICITY_MAPS_HEADER": "X-BLOBR-KEY"}
+        result = call("now", "electricity-maps:DE", **trial)
+        tap.equal(result.returncode, 0, result.stderr)
+        path, _query, headers = grid.log[-1]
+        tap.equal(path.startswith("/em/v3/2w97h07r/carbon-intensity/"), True, path)
+        tap.equal(("auth-token" in headers, standin_grid.KEY in result.stdout + result.stderr), (False, False))
+        for word in ("X KEY", "X-KEY: 1", "X\n", "K" * 64):
+            result = call("now", "electricity-maps:PL", FLYBALL_ELECTRICITY_MAPS_HEADER=word)
+            tap.equal(result.returncode, 78, result.stderr)
+            tap.contains(result.stderr, "FLYBALL_ELECTRICITY_MAPS_HEADER")
+
+
 def test_keys_are_kept_secret():
     with machine() as (grid, cache, call, _document):
         secrets = (standin_grid.KEY, standin_grid.PASSWORD, "wrong-key", "token-1")

@@ -124,8 +124,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
     def em(self, path, query):
         owner = self.server.owner
-        if self.headers.get("auth-token") != KEY:
-            return self.say(401, {"error": f"Invalid auth-token {self.headers.get('auth-token')}"})
+        given = self.headers.get(owner.key_header)
+        if given != KEY:
+            return self.say(401, {"error": f"Invalid {owner.key_header} {given}"})
         if query["zone"] == "XX":
             return self.say(404, {"error": "No recent data for zone XX"})
         kind = query.get("emissionFactorType", "lifecycle")
@@ -203,6 +204,7 @@ class Grid:
         self.revision = 0  # added to actual values
         self.commercial = True
         self.no_forecast = False
+        self.key_header = "auth-token"  # in which Electricity Maps wants its key
         self.window = 5
         self.delay_s = 0.0
         self.logins = 0

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "grid/grid_cache.h"
+#include "grid/online_account.h"
 
 enum { HOUR_S = 3600, DAY_S = 86400, STEP_S = 1800 };
 
@@ -255,6 +256,48 @@ static void test_revisions(void **state)
     cache_content_deinit(&content);
 }
 
+/* A service's gateway for trials wants the key in another header; whoever asks may name one. */
+static void test_headers_of_keys(void **state)
+{
+    static const struct {
+        const char *base, *header, *expected;
+    } cases[] = {
+        {NULL, NULL, "auth-token"},
+        {"https://proxy.example/v3", NULL, "auth-token"},
+        {"https://api-access.electricitymaps.com", NULL, "X-BLOBR-KEY"},
+        {"https://api-access.electricitymaps.com/2w97h07r/", NULL, "X-BLOBR-KEY"},
+        {"https://API-access.electricitymaps.com:443/2w97h07r", NULL, "X-BLOBR-KEY"},
+        {"https://api-access.electricitymaps.com.example/2w97h07r", NULL, "auth-token"},
+        {"https://proxy.example/api-access.electricitymaps.com", NULL, "auth-token"},
+        {"https://api-access.electricitymaps.com/free-tier", "auth-token", "auth-token"},
+        {"https://proxy.example/v3", "X-Site_Key", "X-Site_Key"},
+        {"https://proxy.example/v3", "X-Key: 1", NULL},
+        {"https://proxy.example/v3", "Kéy", NULL},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        const char *const values[] = {cases[i].base, cases[i].header};
+        const char *const variables[] = {online_electricity_maps.base_variable,
+                                         online_electricity_maps.header_variable};
+        struct online_account account;
+
+        for (size_t v = 0; v < COUNT(values); v++) {
+            if (values[v] != NULL)
+                assert_int_equal(setenv(variables[v], values[v], 1), 0);
+            else
+                assert_int_equal(unsetenv(variables[v]), 0);
+        }
+        if (cases[i].expected == NULL) {
+            assert_int_equal(online_account_find(&online_electricity_maps, &account, NULL), FLY_ECONFIG);
+            continue;
+        }
+        assert_int_equal(online_account_find(&online_electricity_maps, &account, NULL), 0);
+        assert_string_equal(account.key_header, cases[i].expected);
+    }
+    assert_int_equal(online_account_find(&online_gb, &(struct online_account){.base = ""}, NULL), 0);
+}
+
 /* Only so many periods are kept, and what was dropped has to be asked for again. */
 static void test_bounded(void **state)
 {
@@ -294,7 +337,8 @@ int main(void)
         cmocka_unit_test(test_waits),         cmocka_unit_test(test_retry_after),
         cmocka_unit_test(test_one_tries),     cmocka_unit_test(test_a_day_of_outage),
         cmocka_unit_test(test_text_and_back), cmocka_unit_test(test_service_and_back),
-        cmocka_unit_test(test_revisions),     cmocka_unit_test(test_bounded),
+        cmocka_unit_test(test_revisions),     cmocka_unit_test(test_headers_of_keys),
+        cmocka_unit_test(test_bounded),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

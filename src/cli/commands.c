@@ -95,6 +95,9 @@ static const struct cli_variable variables[] = {
     {"FLYBALL_COUNTED_BY",
      "Set by 'flyball run' for what it runs: which devices it counts, so that another one inside does not."},
     {"FLYBALL_DISABLE", "Set to 1, training runs as if Flyball were not there."},
+    {"FLYBALL_ELECTRICITY_MAPS_HEADER", "Header in which that service wants the key; auth-token, or "
+                                        "X-BLOBR-KEY at api-access.electricitymaps.com, "
+                                        "unless set."},
     {"FLYBALL_ELECTRICITY_MAPS_KEY",
      "Key for Electricity Maps, unless FLYBALL_ELECTRICITY_MAPS_KEY_FILE is set."},
     {"FLYBALL_ELECTRICITY_MAPS_KEY_FILE", "File with that key."},

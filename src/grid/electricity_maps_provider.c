@@ -5,6 +5,8 @@
  * and forecasts with some. Values are estimated at first and revised later.
  *
  *     electricity-maps:DE
+ *
+ * Trials go through a gateway, which wants the key in a header of its own.
  */
 #include <math.h>
 #include <string.h>
@@ -129,6 +131,9 @@ const struct online_provider online_electricity_maps = {
     .base_variable = "FLYBALL_ELECTRICITY_MAPS_URL",
     .secret = ONLINE_KEY,
     .key_header = "auth-token",
+    .gateway = "api-access.electricitymaps.com",
+    .gateway_header = "X-BLOBR-KEY",
+    .header_variable = "FLYBALL_ELECTRICITY_MAPS_HEADER",
     .key_variable = "FLYBALL_ELECTRICITY_MAPS_KEY",
     .key_file_variable = "FLYBALL_ELECTRICITY_MAPS_KEY_FILE",
     .step_s = 3600,

@@ -46,6 +46,9 @@ struct online_provider {
     const char *base_variable;
     enum online_secret secret;
     const char *key_header; /* of ONLINE_KEY: "auth-token" */
+    const char *gateway;    /* a host that wants `gateway_header` instead; NULL: there is none */
+    const char *gateway_header;
+    const char *header_variable; /* names another header; NULL: none does */
     const char *key_variable, *key_file_variable;
     const char *user_variable; /* of ONLINE_LOGIN, whose key is the password */
     const char *login_path;

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/error.h"
 #include "base/number.h"
@@ -20,19 +21,46 @@ static const char *given(const char *variable)
     return value != NULL && value[0] != '\0' ? value : NULL;
 }
 
+/* Whether an address is one at `host`. */
+static bool is_at(const char *base, const char *host)
+{
+    const char *begin = strstr(base, "://");
+    size_t length = strlen(host);
+
+    return begin != NULL && strncasecmp(begin + 3, host, length) == 0 &&
+           strchr(":/", begin[3 + length]) != NULL; /* its end counts as one of these */
+}
+
 /* "http://127.0.0.1:8090/v3": the host is a name of this machine, and nothing else. */
 static bool is_within_machine(const char *base)
 {
     static const char *const hosts[] = {"127.0.0.1", "localhost", "[::1]"};
-    const char *host = strstr(base, "://");
 
-    for (size_t i = 0; host != NULL && i < sizeof hosts / sizeof hosts[0]; i++) {
-        size_t length = strlen(hosts[i]);
-
-        if (strncmp(host + 3, hosts[i], length) == 0 && strchr(":/", host[3 + length]) != NULL)
-            return true; /* its end counts as one of these */
+    for (size_t i = 0; i < sizeof hosts / sizeof hosts[0]; i++) {
+        if (is_at(base, hosts[i]))
+            return true;
     }
     return false;
+}
+
+static int find_key_header(const struct online_provider *provider, struct online_account *account,
+                           struct fly_error *out_error)
+{
+    const char *header = given(provider->header_variable);
+
+    if (header != NULL &&
+        (strlen(header) >= sizeof account->key_header ||
+         strspn(header, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_") !=
+             strlen(header)))
+        return error_set(out_error, FLY_ECONFIG,
+                         "bad value for %s: expected a header's name of letters, digits, '-' and '_'",
+                         provider->header_variable);
+    if (header == NULL)
+        header = provider->gateway != NULL && is_at(account->base, provider->gateway)
+                     ? provider->gateway_header
+                     : provider->key_header;
+    snprintf(account->key_header, sizeof account->key_header, "%s", header != NULL ? header : "");
+    return 0;
 }
 
 static int find_timeout(struct online_account *account, struct fly_error *out_error)
@@ -77,6 +105,8 @@ int online_account_find(const struct online_provider *provider, struct online_ac
     account.base[length] = '\0';
     account.within_machine = is_within_machine(account.base);
     code = find_timeout(&account, out_error);
+    if (code == 0)
+        code = find_key_header(provider, &account, out_error);
     if (code == 0)
         *out_account = account;
     return code;

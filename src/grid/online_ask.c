@@ -179,7 +179,7 @@ static const char *secret_header(const struct online_provider *provider, const s
     if (provider->secret == ONLINE_OPEN)
         return NULL;
     if (provider->secret == ONLINE_KEY)
-        snprintf(header, HEADER_MAX, "%s: %s", provider->key_header, account->key);
+        snprintf(header, HEADER_MAX, "%s: %s", account->key_header, account->key);
     else
         snprintf(header, HEADER_MAX, "Authorization: Bearer %s", account->token);
     return header;
