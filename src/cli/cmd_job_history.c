@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The trials of a job. */
 #include <math.h>
+#include <string.h>
 
 #include "cli/commands.h"
 #include "cli/job_view.h"
+#include "job/grid_amount.h"
 
 static const struct cli_option options[] = {
     {.name = "last",
@@ -45,8 +47,17 @@ static const struct table_column columns[] = {
     {"host", "host", TABLE_TEXT, 0},
     {"gpus", "GPU UUIDs", TABLE_TEXT, 0},
     {"cause", "cause", TABLE_TEXT, 0},
+    {"reference_per_kwh", "reference", TABLE_REAL, 4},
+    {"carbon_g", "CO2 (g)", TABLE_REAL, 3},
+    {"money", "money", TABLE_REAL, 6},
+    {"whole_carbon_g", "whole CO2 (g)", TABLE_REAL, 3},
+    {"whole_money", "whole money", TABLE_REAL, 6},
 };
 enum { COLUMN_COUNT = sizeof columns / sizeof columns[0], SHARED_COUNT = 13 };
+
+/* The last one for people, of a job that names a grid: by whether it counts money. */
+static const struct table_column amount_columns[] = {{"carbon_g", "CO2 (g)", TABLE_REAL, 3},
+                                                     {"money", "money", TABLE_REAL, 6}};
 
 static void add_shared(struct table *table, const struct job_row *row)
 {
@@ -67,6 +78,17 @@ static void add_shared(struct table *table, const struct job_row *row)
                         isnan(row->energy_j) ? "no energy was reported"
                                              : "the GPUs' highest power is not known");
     table_add_text(table, job_view_date(row->proposed_us, date));
+}
+
+static const char no_reference[] = "what a kWh came to in its grid was not known";
+
+/* Grams, and money: a grid has one of the two. */
+static void add_amount(struct table *table, const struct job_history *history, double amount)
+{
+    bool money = job_counts_money(&history->definition);
+
+    job_view_add_number(table, money ? NAN : amount, money ? "the job counts money" : no_reference);
+    job_view_add_number(table, money ? amount : NAN, money ? no_reference : "the job does not count money");
 }
 
 static void add_rest(struct table *table, const struct job_history *history, const struct job_row *row)
@@ -92,22 +114,33 @@ static void add_rest(struct table *table, const struct job_history *history, con
     table_add_text(table, row->host);
     table_add_text(table, row->gpus);
     table_add_text(table, row->text);
+    job_view_add_number(table, row->reference_per_kwh, no_reference);
+    add_amount(table, history, row->grid_amount);
+    add_amount(table, history, row->run_grid_amount);
 }
 
 static int emit(const struct cli_call *call, const struct job_history *history, struct fly_error *out_error)
 {
     bool for_people = cli_format(call) == TABLE_FORMAT_TABLE;
-    struct table *table =
-        table_new("flyball.job.history/1", columns, for_people ? (size_t)SHARED_COUNT : (size_t)COLUMN_COUNT);
+    bool of_grid = history->definition.grid != NULL && history->definition.grid[0] != '\0';
+    struct table_column shown[COLUMN_COUNT];
+    struct table *table;
     size_t first = 0;
     int code;
 
+    memcpy(shown, columns, sizeof columns);
+    if (for_people)
+        shown[SHARED_COUNT] = amount_columns[job_counts_money(&history->definition)];
+    table = table_new("flyball.job.history/1", shown,
+                      for_people ? (size_t)SHARED_COUNT + of_grid : (size_t)COLUMN_COUNT);
     if (cli_set(call, "last") && (uint64_t)cli_integer(call, "last") < history->count)
         first = history->count - (size_t)cli_integer(call, "last");
     for (size_t i = first; i < history->count; i++) {
         add_shared(table, &history->rows[i]);
         if (!for_people)
             add_rest(table, history, &history->rows[i]);
+        else if (of_grid)
+            job_view_add_number(table, history->rows[i].grid_amount, no_reference);
     }
     table_member(table, "job", json_string(history->definition.name));
     if (for_people && history->count == 0) {
@@ -139,7 +172,10 @@ const struct cli_command cmd_job_history = {
                    "its epochs and the metric of the last one, and the energy and time until it reached its "
                    "target or ended.",
                    "CSV and JSON also tell what the whole run took, which may go on after the target, and "
-                   "where and for whom it ran."},
+                   "where and for whom it ran.",
+                   "Of a job that names a grid a further column has the grams of CO2, or the money, of that "
+                   "energy, by the mean of the grid's figures that was frozen when the trial ended. What "
+                   "really was emitted, hour by hour, is told by 'flyball carbon report'."},
     .options = options,
     .option_count = sizeof options / sizeof options[0],
     .operands = "JOB",

@@ -6,6 +6,7 @@
 #include "cli/job_show.h"
 #include "cli/job_view.h"
 #include "job/definition.h"
+#include "job/grid_amount.h"
 
 enum { TEXT_MAX = 1 << 20 };
 
@@ -96,15 +97,32 @@ static void add_searching(struct table *table, const struct job_savings *savings
     table_add_integer(table, (int64_t)savings->outdated);
 }
 
+static json_t *known(double value)
+{
+    return isfinite(value) ? json_real(value) : json_null();
+}
+
+static void add_grid_members(struct table *table, const struct job_history *history)
+{
+    struct job_grid_sum sum = job_history_grid_sum(history);
+    bool money = job_counts_money(&history->definition);
+
+    table_member(table, "reference_per_kwh", known(history->reference_per_kwh));
+    table_member(table, money ? "money" : "carbon_g", known(sum.amount));
+    table_member(table, "trials_with_reference", json_integer((json_int_t)sum.known));
+    table_member(table, "trials_without_reference", json_integer((json_int_t)sum.unknown));
+}
+
 struct showing {
     struct job_view view;
     struct job_shown shown;
     struct job_savings *savings; /* as the machines */
 };
 
-/* `wanted_us`: since when, 0 for as defined. */
-static void add_members(struct table *table, const struct job_shown *shown, int64_t wanted_us)
+static void add_members(struct table *table, const struct showing *showing)
 {
+    const struct job_shown *shown = &showing->shown;
+    int64_t wanted_us = showing->view.history.wanted_us;
     char date[JOB_DATE_MAX];
 
     table_member(table, "job", json_string(shown->definition.name));
@@ -115,6 +133,7 @@ static void add_members(struct table *table, const struct job_shown *shown, int6
     table_member(table, "definition", definition_to_json(&shown->definition));
     table_member(table, "objective", objective_to_json(&shown->objective));
     table_member(table, "control_every", json_integer(shown->control_every));
+    add_grid_members(table, &showing->view.history);
     if (wanted_us == 0)
         table_member(table, "wanted_since", json_null());
     else
@@ -156,7 +175,7 @@ static int emit_rows(const struct cli_call *call, const struct showing *showing,
         add_saving(table, &savings->cost);
         add_searching(table, savings);
     }
-    add_members(table, &showing->shown, showing->view.history.wanted_us);
+    add_members(table, showing);
     code = cli_emit_table(call, table, out_error);
     table_free(table);
     return code;

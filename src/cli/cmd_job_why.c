@@ -119,7 +119,9 @@ static void put_bound(struct buffer *text, const json_t *numbers)
 {
     const json_t *reference = json_object_get(numbers, "reference_time_s"),
                  *slowdown = json_object_get(numbers, "max_slowdown"),
-                 *unfit = json_object_get(numbers, "does_not_fit_from");
+                 *unfit = json_object_get(numbers, "does_not_fit_from"),
+                 *intensity = json_object_get(numbers, "reference_g_per_kwh"),
+                 *price = json_object_get(numbers, "reference_money_per_kwh");
 
     if (json_is_number(slowdown) && json_is_number(reference))
         buffer_printf(text, "At most %g times the default's %.4g s are allowed.\n",
@@ -127,6 +129,12 @@ static void put_bound(struct buffer *text, const json_t *numbers)
     else if (json_is_number(slowdown))
         buffer_printf(text, "At most %g times the default's time are allowed, which was not known yet.\n",
                       json_number_value(slowdown));
+    if (json_is_number(intensity))
+        buffer_printf(text, "A kWh came to %.4g g of CO2 then, as was frozen last.\n",
+                      json_number_value(intensity));
+    else if (json_is_number(price))
+        buffer_printf(text, "A kWh came to %.4g in money then, as was frozen last.\n",
+                      json_number_value(price));
     if (json_is_integer(unfit))
         buffer_printf(text, "Batch sizes from %" JSON_INTEGER_FORMAT " on do not fit into the memory.\n",
                       json_integer_value(unfit));

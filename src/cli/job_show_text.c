@@ -5,6 +5,7 @@
 #include "cli/amount.h"
 #include "cli/job_show.h"
 #include "cli/job_view.h"
+#include "job/grid_amount.h"
 
 static void put_definition(struct buffer *text, const struct job_shown *shown)
 {
@@ -32,7 +33,12 @@ static void put_wishes(struct buffer *text, const struct job_shown *shown)
 {
     char objective[JOB_HARDWARE_TEXT_MAX];
 
-    buffer_printf(text, "Chosen for: %s.", job_view_objective(&shown->objective, objective));
+    buffer_printf(text, "Chosen for: %s", job_view_objective(&shown->objective, objective));
+    if (shown->definition.grid != NULL && shown->definition.grid[0] != '\0')
+        buffer_printf(text, ", counted by the %s of '%s'",
+                      job_counts_money(&shown->definition) ? "prices" : "intensities",
+                      shown->definition.grid);
+    buffer_puts(text, ".");
     if (shown->definition.target != JOB_NO_TARGET && isfinite(shown->definition.beta))
         buffer_printf(text, " A try is stopped at %g times the least cost.", shown->definition.beta);
     buffer_puts(text, "\n");
@@ -45,8 +51,11 @@ static void put_wishes(struct buffer *text, const struct job_shown *shown)
                       shown->control_every);
 }
 
-static void put_baseline(struct buffer *text, const struct saving_group *baseline)
+static void put_baseline(struct buffer *text, const struct job_history *history,
+                         const struct saving_group *baseline)
 {
+    double amount = job_grid_amount(baseline->mean_energy_j, history->reference_per_kwh);
+    char words[GRID_AMOUNT_MAX];
     char energy[AMOUNT_MAX], time[AMOUNT_MAX], share[AMOUNT_MAX], date[JOB_DATE_MAX];
 
     if (baseline->runs == 0)
@@ -57,6 +66,9 @@ static void put_baseline(struct buffer *text, const struct saving_group *baselin
                   amount_time(baseline->mean_time_s, time));
     if (isfinite(baseline->spread))
         buffer_printf(text, ", energies differ by %s", amount_share(baseline->spread, share));
+    if (isfinite(amount))
+        buffer_printf(text, "; %s at the newest reference",
+                      job_grid_amount_text(&history->definition, amount, words));
     buffer_printf(text, "; the newest on %s.\n", job_view_date(baseline->newest_us, date));
 }
 
@@ -143,6 +155,29 @@ static uint64_t count_trials(const struct job_history *history, size_t machine)
     return count;
 }
 
+/* By each trial's own reference, so that it says what they came to, and compares nothing. */
+static void put_grid_sum(struct buffer *text, const struct job_history *history)
+{
+    struct job_grid_sum sum = job_history_grid_sum(history);
+    char amount[GRID_AMOUNT_MAX], reference[GRID_AMOUNT_MAX];
+
+    if (history->definition.grid == NULL || history->definition.grid[0] == '\0' ||
+        sum.known + sum.unknown == 0)
+        return;
+    if (sum.known == 0) {
+        buffer_printf(text, "What its trials came to is not known: no figure of the grid was there at their "
+                            "ends.\n");
+        return;
+    }
+    buffer_printf(text, "In all: %s in %" PRIu64 " trial%s, the newest at %s",
+                  job_grid_amount_text(&history->definition, sum.amount, amount), sum.known,
+                  sum.known == 1 ? "" : "s",
+                  job_grid_reference_text(&history->definition, history->reference_per_kwh, reference));
+    if (sum.unknown > 0)
+        buffer_printf(text, "; of %" PRIu64 " more it is not known", sum.unknown);
+    buffer_puts(text, ".\n");
+}
+
 void job_show_text(const struct job_shown *shown, const struct job_history *history,
                    const struct job_savings *savings, struct buffer *text)
 {
@@ -150,12 +185,13 @@ void job_show_text(const struct job_shown *shown, const struct job_history *hist
 
     put_definition(text, shown);
     put_wishes(text, shown);
+    put_grid_sum(text, history);
     for (size_t i = 0; i < history->machine_count; i++) {
         uint64_t trials = count_trials(history, i);
 
         buffer_printf(text, "\nHardware %zu: %s, %" PRIu64 " trial%s\n", i + 1,
                       job_view_hardware(&history->machines[i], hardware), trials, trials == 1 ? "" : "s");
-        put_baseline(text, &savings[i].baseline);
+        put_baseline(text, history, &savings[i].baseline);
         put_outdated(text, history, &savings[i]);
         put_saving(text, &savings[i]);
         put_searching(text, &savings[i]);

@@ -5,6 +5,9 @@
 #include <stdio.h>
 
 #include "job/decide.h"
+#include "job/grid_amount.h"
+
+enum { KNOWN_TEXT_MAX = 256, AMOUNT_TEXT_MAX = 2 * GRID_AMOUNT_MAX };
 
 /* What the sentences are made of. */
 struct telling {
@@ -20,26 +23,41 @@ static double cost_of(const struct batch_facts *facts)
     return facts->cost_j / (double)facts->priced;
 }
 
-/* " (12 trials that reached the target took 1.2e+06 J each)", or that there were none. */
-static void known_of(const struct batch_facts *facts, char text[JOB_TEXT_MAX])
+/* ", 0.4503 g of CO2 at 230 g/kWh" of a cost that is energy, where the grid's figure was known once. */
+static void amount_of(const struct telling *telling, double cost_j, char text[AMOUNT_TEXT_MAX])
 {
-    if (facts->reached > 0 && facts->priced == 0)
-        snprintf(text, JOB_TEXT_MAX,
-                 "%" PRIu64 " of its %" PRIu64 " trials reached the target, at a cost that is not known",
-                 facts->reached, facts->observed);
-    else if (facts->reached > 0)
-        snprintf(text, JOB_TEXT_MAX,
-                 "%" PRIu64 " of its %" PRIu64 " trials reached the target, at a cost of %.4g J each",
-                 facts->reached, facts->observed, cost_of(facts));
-    else if (facts->observed > 0)
-        snprintf(text, JOB_TEXT_MAX, "none of its %" PRIu64 " trials reached the target", facts->observed);
-    else
-        snprintf(text, JOB_TEXT_MAX, "it was not tried yet");
+    const struct job_state *state = telling->state;
+    char amount[GRID_AMOUNT_MAX], reference[GRID_AMOUNT_MAX];
+
+    text[0] = '\0';
+    if (isnan(state->reference_per_kwh) || telling->line->spec->eta != 1.0)
+        return;
+    snprintf(
+        text, AMOUNT_TEXT_MAX, ", %s at %s",
+        job_grid_amount_text(&state->definition, job_grid_amount(cost_j, state->reference_per_kwh), amount),
+        job_grid_reference_text(&state->definition, state->reference_per_kwh, reference));
 }
 
-static const struct batch_facts *facts_of(const struct telling *telling)
+/* "12 of its 13 trials reached the target, at a cost of 1.2e+06 J each", or that there were none. */
+static void known_of(const struct telling *telling, char text[KNOWN_TEXT_MAX])
 {
-    return &telling->line->facts[telling->decision->batch];
+    const struct batch_facts *facts = &telling->line->facts[telling->decision->batch];
+    char amount[AMOUNT_TEXT_MAX];
+
+    if (facts->reached > 0 && facts->priced == 0) {
+        snprintf(text, KNOWN_TEXT_MAX,
+                 "%" PRIu64 " of its %" PRIu64 " trials reached the target, at a cost that is not known",
+                 facts->reached, facts->observed);
+    } else if (facts->reached > 0) {
+        amount_of(telling, cost_of(facts), amount);
+        snprintf(text, KNOWN_TEXT_MAX,
+                 "%" PRIu64 " of its %" PRIu64 " trials reached the target, at a cost of %.4g J each%s",
+                 facts->reached, facts->observed, cost_of(facts), amount);
+    } else if (facts->observed > 0) {
+        snprintf(text, KNOWN_TEXT_MAX, "none of its %" PRIu64 " trials reached the target", facts->observed);
+    } else {
+        snprintf(text, KNOWN_TEXT_MAX, "it was not tried yet");
+    }
 }
 
 static void tell_fixed(const struct telling *telling)
@@ -51,9 +69,9 @@ static void tell_fixed(const struct telling *telling)
 static void tell_explore(const struct telling *telling)
 {
     size_t best = job_line_best(telling->line), known = 0;
-    char text[JOB_TEXT_MAX];
+    char text[KNOWN_TEXT_MAX];
 
-    known_of(facts_of(telling), text);
+    known_of(telling, text);
     for (size_t i = 0; i < telling->line->spec->batch_count; i++)
         known += telling->line->facts[i].reached > 0;
     snprintf(
@@ -66,9 +84,9 @@ static void tell_explore(const struct telling *telling)
 
 static void tell_known(const struct telling *telling, const char *what)
 {
-    char text[JOB_TEXT_MAX];
+    char text[KNOWN_TEXT_MAX];
 
-    known_of(facts_of(telling), text);
+    known_of(telling, text);
     snprintf(telling->why, JOB_WHY_MAX, "batch size %u %s: %s", telling->size, what, text);
 }
 
@@ -171,7 +189,7 @@ static json_t *mean(double sum, uint64_t count)
 
 json_t *decision_numbers(const struct job_state *state, const struct job_line *line)
 {
-    json_t *sizes = json_array();
+    json_t *sizes = json_array(), *numbers;
     size_t told = 0;
 
     for (size_t i = 0; i < line->spec->batch_count && told < DECISION_NUMBERS_MAX; i++) {
@@ -188,11 +206,16 @@ json_t *decision_numbers(const struct job_state *state, const struct job_line *l
                                         mean(facts->reached_energy_j, facts->priced), "mean_time_s",
                                         mean(facts->reached_time_s, facts->reached)));
     }
-    return json_pack(
+    numbers = json_pack(
         "{s:o, s:I, s:o, s:o, s:I, s:o}", "known", sizes, "best_batch_size",
         (json_int_t)line->spec->batches[job_line_best(line)].size, "reference_time_s",
         number(job_line_reference_s(line)), "max_slowdown", number(state->objective.max_slowdown),
         "baseline_runs", (json_int_t)line->baseline_runs, "does_not_fit_from",
         line->excluded < line->spec->batch_count ? json_integer(line->spec->batches[line->excluded].size)
                                                  : json_null());
+    if (numbers != NULL && !isnan(state->reference_per_kwh))
+        json_object_set_new(
+            numbers, job_counts_money(&state->definition) ? "reference_money_per_kwh" : "reference_g_per_kwh",
+            json_real(state->reference_per_kwh));
+    return numbers;
 }

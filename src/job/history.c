@@ -9,6 +9,7 @@
 #include <flyball/cost.h>
 
 #include "job/definition.h"
+#include "job/grid_amount.h"
 #include "job/trial_past.h"
 
 enum { TRIALS_MAX = 10000000, FIRST_TRIALS = 64 };
@@ -144,7 +145,11 @@ static int read_event(void *context, const struct store_event *event, struct fly
     if (code < 0 || event->trial == 0)
         return code;
     code = place(reading, event->trial, &past, out_error);
-    return code < 0 ? code : trial_past_visit(past, event, out_error);
+    if (code == 0)
+        code = trial_past_visit(past, event, out_error);
+    if (code == 0 && (kind == RECORD_ENDED || kind == RECORD_CLOSED) && !isnan(past->run_reference_per_kwh))
+        reading->history->reference_per_kwh = past->run_reference_per_kwh;
+    return code;
 }
 
 /* ---- rows ---- */
@@ -194,6 +199,9 @@ static struct job_row make_row(struct reading *reading, uint64_t trial, const st
 
     row.run_energy_j = past->closed ? past->run_energy_j : fmax(row.energy_j, known_j);
     row.run_time_s = past->closed ? past->run_time_s : fmax(row.time_s, known_s);
+    row.reference_per_kwh = over ? past->run_reference_per_kwh : past->reference_per_kwh;
+    row.grid_amount = job_grid_amount(row.energy_j, row.reference_per_kwh);
+    row.run_grid_amount = job_grid_amount(row.run_energy_j, row.reference_per_kwh);
     row.cost_j = eta == 1.0 ? row.energy_j : fly_cost(eta, machine->max_power_w, row.energy_j, row.time_s);
     return row;
 }
@@ -221,8 +229,10 @@ int job_history_read(const struct jobs *jobs, const char *job, struct arena *are
                      struct job_history *out_history, struct fly_error *out_error)
 {
     static const struct store_query everything = {0};
-    struct job_history history = {
-        .pin_limit_w = NAN, .machines = arena_alloc(arena, JOB_HARDWARE_MAX, sizeof history.machines[0])};
+    struct job_history history = {.pin_limit_w = NAN,
+                                  .reference_per_kwh = NAN,
+                                  .machines =
+                                      arena_alloc(arena, JOB_HARDWARE_MAX, sizeof history.machines[0])};
     struct reading reading = {.arena = arena, .history = &history};
     int code = 0;
 

@@ -44,6 +44,9 @@ struct job_row {
     double cost_j;       /* of these, by the objective that holds now */
     double run_energy_j; /* of the whole run; the same until it is closed */
     double run_time_s;
+    double reference_per_kwh; /* frozen with its end, of one that runs the newest reported; NAN: not known */
+    double grid_amount;       /* grams or money (job_counts_money) of energy_j by it; NAN */
+    double run_grid_amount;   /* of run_energy_j */
     int64_t proposed_us;
     int64_t ended_us;                  /* 0 while it runs */
     const char *user, *account, *host; /* of the newest attempt; "": unknown */
@@ -58,6 +61,7 @@ struct job_history {
     double pin_limit_w;             /* NAN: the profile's best */
     int64_t wanted_us;              /* when another objective or pin was set last; 0: never */
     uint64_t wanted_from;           /* trials from this number on were chosen by what holds now */
+    double reference_per_kwh;       /* that was frozen last; NAN: none was */
     struct job_machine *machines;
     size_t machine_count;
     struct job_row *rows; /* in the order of trials */

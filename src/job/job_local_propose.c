@@ -9,15 +9,6 @@
 
 /* ---- propose ---- */
 
-static size_t batch_of(const struct job_line *line, uint32_t batch_size)
-{
-    size_t at = 0;
-
-    while (at < line->spec->batch_count && line->spec->batches[at].size != batch_size)
-        at++;
-    return at;
-}
-
 /* What a profile need not measure again, or the whole profile. */
 static void tell_known(const struct job_line *line, size_t batch, struct job_proposal *proposal)
 {
@@ -48,7 +39,7 @@ static double expect_epochs(const struct job_state *state, uint32_t batch_size)
         return definition->max_epochs;
     for (size_t i = 0; i < state->line_count; i++) {
         const struct job_line *line = &state->lines[i];
-        size_t batch = batch_of(line, batch_size);
+        size_t batch = job_line_batch(line, batch_size);
 
         if (batch == line->spec->batch_count)
             continue;
@@ -91,7 +82,7 @@ static int tell_proposal(struct local_change *change, uint64_t trial, uint32_t a
     };
     snprintf(out_proposal->why, sizeof out_proposal->why, "%s", past.record.why);
     line = &change->state->lines[past.record.line];
-    batch = batch_of(line, past.record.batch_size);
+    batch = job_line_batch(line, past.record.batch_size);
     if (batch < line->spec->batch_count)
         tell_known(line, batch, out_proposal);
     trial_past_deinit(&past);
@@ -287,7 +278,7 @@ static int append_part(struct local_change *change, const struct job_profile *pr
     if (code < 0)
         return code;
     line = &change->state->lines[past.record.line];
-    batch = batch_of(line, past.record.batch_size);
+    batch = job_line_batch(line, past.record.batch_size);
     record = (struct profiled_part_record){
         .line = past.record.line, .batch_size = past.record.batch_size, .count = profile->point_count};
     *out_choice = (struct job_choice){

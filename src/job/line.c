@@ -28,6 +28,15 @@ size_t job_state_line(const struct job_state *state, const struct job_hardware *
     return state->line_count;
 }
 
+size_t job_line_batch(const struct job_line *line, uint32_t size)
+{
+    size_t at = 0;
+
+    while (at < line->spec->batch_count && line->spec->batches[at].size != size)
+        at++;
+    return at;
+}
+
 /* ---- making one ---- */
 
 /* The batch sizes that the ranks can share. */

@@ -25,7 +25,7 @@ const struct batch_policy *job_policy_find(const char *name, const struct batch_
 
 void job_state_init(struct job_state *state)
 {
-    *state = (struct job_state){.pin_limit_w = NAN};
+    *state = (struct job_state){.pin_limit_w = NAN, .reference_per_kwh = NAN};
     arena_init(&state->arena, DEFINITION_BYTES);
 }
 

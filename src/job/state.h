@@ -134,8 +134,9 @@ struct job_state {
     uint32_t control_every;
     uint32_t pin_batch_size; /* 0: none */
     double pin_limit_w;
-    uint64_t number; /* of the last event folded */
-    int64_t last_us; /* its time */
+    double reference_per_kwh; /* that was frozen last; NAN: none yet */
+    uint64_t number;          /* of the last event folded */
+    int64_t last_us;          /* its time */
     uint64_t trials, recurrences;
     struct job_line *lines; /* owned, as the two below; never moves */
     size_t line_count;
@@ -177,6 +178,9 @@ struct job_trial *job_state_trial(const struct job_state *state, uint64_t number
 
 /* The line of that hardware; lines.count when there is none yet. */
 size_t job_state_line(const struct job_state *state, const struct job_hardware *hardware);
+
+/* The place of a batch size on it; spec->batch_count when its ranks do not share that. */
+size_t job_line_batch(const struct job_line *line, uint32_t size);
 
 /* Adds one. FLY_EUSAGE when the ranks cannot share the default batch size or nothing says what power costs.
  */

@@ -95,15 +95,6 @@ static int fold_set(struct folding *folding)
 
 /* ---- a trial begins ---- */
 
-static size_t find_batch(const struct job_spec *spec, uint32_t size)
-{
-    size_t at = 0;
-
-    while (at < spec->batch_count && spec->batches[at].size != size)
-        at++;
-    return at;
-}
-
 /* The policy's share: its recurrence begins with the first try in which it has a say. */
 static int tell_policy(struct folding *folding, struct job_recurrence *recurrence,
                        const struct job_trial *trial, const struct proposed_record *record)
@@ -181,7 +172,7 @@ static int fold_proposed(struct folding *folding)
     if (code < 0)
         return code;
     trial = make_trial(folding, &record);
-    trial.batch = find_batch(state->lines[trial.line].spec, record.batch_size);
+    trial.batch = job_line_batch(&state->lines[trial.line], record.batch_size);
     if (trial.batch == state->lines[trial.line].spec->batch_count)
         return refuse_member(folding, "batch_size", "one of the job's");
     if (record.recurrence == state->recurrences)
@@ -260,7 +251,7 @@ static int fold_profiled_part(struct folding *folding)
         return error_no_memory(folding->error);
     record_read_profiled_part(&folding->members, record);
     line = record->line < folding->state->line_count ? &folding->state->lines[record->line] : NULL;
-    batch = line != NULL ? find_batch(line->spec, record->batch_size) : 0;
+    batch = line != NULL ? job_line_batch(line, record->batch_size) : 0;
     if (folding->members.wrong != NULL)
         code = refuse(folding);
     else if (line == NULL || batch == line->spec->batch_count)
@@ -412,6 +403,12 @@ static int note_overflow(const struct folding *folding)
     return job_lines_exclude(folding->state, folding->error);
 }
 
+static void note_reference(struct job_state *state, double reference_per_kwh)
+{
+    if (!isnan(reference_per_kwh))
+        state->reference_per_kwh = reference_per_kwh;
+}
+
 static int fold_ended(struct folding *folding)
 {
     struct job_state *state = folding->state;
@@ -425,6 +422,7 @@ static int fold_ended(struct folding *folding)
         return refuse(folding);
     if (trial == NULL)
         return 0;
+    note_reference(state, record.reference_per_kwh);
     if (record.outcome == TRIAL_EXPIRED)
         return fold_expiry(folding, &record);
     if (trial->decided)
@@ -453,6 +451,7 @@ static int fold_closed(struct folding *folding)
     record_read_closed(&folding->members, &record);
     if (folding->members.wrong != NULL)
         return refuse(folding);
+    note_reference(folding->state, record.reference_per_kwh);
     if (folding->trial != NULL && folding->trial->decided)
         job_state_shut(folding->state, folding->trial);
     return 0;

@@ -259,6 +259,7 @@ static void save_body(const struct job_state *state, struct buffer *bytes)
     bytes_put_u64(bytes, state->control_every);
     bytes_put_u64(bytes, state->pin_batch_size);
     bytes_put_double(bytes, state->pin_limit_w);
+    bytes_put_double(bytes, state->reference_per_kwh);
     bytes_put_u64(bytes, state->number);
     put_i64(bytes, state->last_us);
     bytes_put_u64(bytes, state->trials);
@@ -319,6 +320,7 @@ static void load_numbers(struct job_state *state, struct bytes_reader *bytes)
     state->control_every = get_u32(bytes);
     state->pin_batch_size = get_u32(bytes);
     state->pin_limit_w = bytes_double(bytes);
+    state->reference_per_kwh = bytes_double(bytes);
     state->number = bytes_u64(bytes);
     state->last_us = get_i64(bytes);
     state->trials = bytes_u64(bytes);
