@@ -235,6 +235,40 @@ def test_why():
     tap.equal(len(rows("why", "digits", f"--trial={sampled}")), len(proposed[sampled - 1]["numbers"]["known"]))
 
 
+def test_a_grid():
+    store = BOX / "grid.sqlite"
+    fill(store, "clean", 20, "grid=gb:national", "control=4")
+    text = good("show", "clean", store=store).stdout
+    tap.contains(text, "Chosen for: least carbon, counted by the intensities of 'gb:national'.")
+    tap.contains(text, "the newest at 400 g/kWh; of ")
+    tap.contains(text, "g of CO2 at the newest reference")
+    shown = document("show", "clean", store=store)
+    history = document("history", "clean", store=store)["rows"]
+    ends = [event["body"] for event in log("clean", store) if event["kind"] == "ended"]
+    for row, end in zip(history, ends):
+        known = end.get("reference_per_kwh")
+        tap.equal((row["reference_per_kwh"], row["cost_j"]), (known, row["energy_j"]))
+        tap.equal(known is None, row["trial"] % 3 == 0)
+        if known is None:
+            tap.equal((row["carbon_g"], row["whole_carbon_g"]), (None, None))
+            tap.contains(row["carbon_g_unavailable"], "what a kWh came to in its grid was not known")
+        else:
+            close(row["carbon_g"], row["energy_j"] / 3.6e6 * known)
+        tap.contains(row["money_unavailable"], "does not count money")
+    close(shown["carbon_g"], math.fsum(row["whole_carbon_g"] for row in history if row["whole_carbon_g"] is not None))
+    unknown = sum(row["trial"] % 3 == 0 for row in history)
+    tap.equal((shown["trials_with_reference"], shown["trials_without_reference"]), (len(history) - unknown, unknown))
+    tap.equal((shown["definition"]["grid"], shown["reference_per_kwh"]), ("gb:national", 400.0))
+    text = good("history", "clean", store=store).stdout
+    tap.equal(text.splitlines()[0].split()[-2:], ["CO2", "(g)"])
+    tap.contains(text, "what a kWh came to in its grid was not known")
+    tap.contains(good("why", "clean", store=store).stdout, "A kWh came to 400 g of CO2 then")
+    tap.equal("carbon_g" in document("show", "digits") and document("show", "digits")["carbon_g"], None)
+    refused(64, "its grid 'gb:national' gives intensities", "set", "clean", "--objective=money", store=store)
+    refused(64, "the job names none", "set", "words", "--objective=carbon")
+    good("set", "clean", "--objective=energy", store=store)
+
+
 # -- The frontier --
 
 
@@ -412,7 +446,8 @@ def knobs(tries):
 
 def test_the_simulator_repeats_a_live_job():
     for name, settings in {"loop": (), "loop2": ("seed=2", "eta=1"), "alone": ("apart=1", "seed=3"),
-                           "grid": ("policy=grid", "apart=1"), "crashes": ("crash=9", "seed=5")}.items():
+                           "grid": ("policy=grid", "apart=1"), "crashes": ("crash=9", "seed=5"),
+                           "carbon": ("grid=gb:national", "seed=6")}.items():
         lived, simulated, _ = replay(name, *settings)
         tap.equal(len({size for _, _, size, _, _ in lived}) > 2, True, name)
         tap.equal(knobs(simulated), knobs(lived), name)

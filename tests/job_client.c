@@ -9,6 +9,7 @@
  *     tries=N       of a recurrence (0: no end)          crash=N   each so many trials crash
  *     apart=1       one at a time          seed=N        eta=WEIGHT         policy=NAME
  *     open=1        the last trial goes on
+ *     grid=SOURCE   least carbon, of a grid whose intensity doubles at the 12th trial; each third is unknown
  *
  * Batch sizes 8 to 128, default 32, one GPU of 100, 150 or 200 W. Prints a line for each
  * trial that trained: recurrence, try, batch size, limit, whether it reached the target.
@@ -35,6 +36,7 @@ static struct jobs jobs;
 static struct fly_error error;
 static struct philox_key key;
 static double noise;
+static bool of_grid;
 
 static struct wall_time date(void *state)
 {
@@ -84,6 +86,9 @@ static void define(const char *name, char **settings)
     definition.batch_count = SIZES;
     definition.default_batch_size = 32;
     definition.objective = (struct fly_objective){FLY_OBJECTIVE_COST, number(settings, "eta", 0.5), INFINITY};
+    definition.grid = setting(settings, "grid", NULL);
+    if (definition.grid != NULL)
+        definition.objective.kind = FLY_OBJECTIVE_CARBON;
     definition.target = number(settings, "target", 1) > 0 ? JOB_AT_LEAST : JOB_NO_TARGET;
     definition.target_metric = definition.target == JOB_NO_TARGET ? 0.0 : 0.9;
     definition.max_epochs = definition.target == JOB_NO_TARGET ? 6 : 20;
@@ -92,6 +97,11 @@ static void define(const char *name, char **settings)
     definition.one_at_a_time = number(settings, "apart", 0) > 0;
     definition.policy = setting(settings, "policy", definition.policy);
     check(jobs.backend->define(jobs.self, &definition, &registered, &error));
+}
+
+static double reference_of(uint64_t trial)
+{
+    return !of_grid || trial % 3 == 0 ? NAN : trial < 12 ? 200.0 : 400.0;
 }
 
 /* One trial of the world. */
@@ -154,6 +164,7 @@ static void end(const struct life *life, enum trial_outcome outcome)
                                               .outcome = outcome,
                                               .energy_j = NAN,
                                               .time_s = NAN,
+                                              .reference_per_kwh = NAN,
                                               .text = outcome == TRIAL_CRASHED ? "signal 11" : ""},
                             &ended, &error));
 }
@@ -165,8 +176,11 @@ static bool train(const struct life *life, uint32_t at_most, bool targeted)
     bool reached = false;
 
     for (uint32_t epoch = 1; epoch <= at_most && answered.answer == JOB_GO_ON; epoch++) {
-        struct job_epoch report = {
-            .job = life->job, .trial = life->proposal.trial, .attempt = 1, .epoch = epoch};
+        struct job_epoch report = {.job = life->job,
+                                   .trial = life->proposal.trial,
+                                   .attempt = 1,
+                                   .epoch = epoch,
+                                   .reference_per_kwh = reference_of(life->proposal.trial)};
 
         reached = targeted && epoch >= life->reaches_at;
         report.metric = reached ? 0.91 : 0.5;
@@ -230,6 +244,7 @@ int main(int count, char **words)
     recurrences = strtoull(words[3], NULL, 10);
     tries = (uint64_t)number(settings, "tries", 20);
     noise = number(settings, "noise", 0.0);
+    of_grid = setting(settings, "grid", NULL) != NULL;
     key = philox_key((uint32_t)number(settings, "seed", 1), "world");
     check(jobs_open(words[1], &options, &jobs, &error));
     define(words[2], settings);

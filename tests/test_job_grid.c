@@ -378,6 +378,45 @@ static void test_export_and_import(void **state)
     buffer_deinit(&again);
 }
 
+/* A log of before there were grids: read and written as it was. */
+static void test_old_logs(void **state)
+{
+    static const char *const logs[] = {"default", "grid", "zeus", "zeus-server"};
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(logs); i++) {
+        char path[64];
+        struct buffer lines, again;
+        struct job_history history;
+        struct fly_error error;
+        FILE *stream;
+        char bytes[4096];
+
+        snprintf(path, sizeof path, "fuzz/corpus/job_log/%s", logs[i]);
+        stream = fopen(path, "r");
+        assert_non_null(stream);
+        buffer_init(&lines, 1 << 22);
+        buffer_init(&again, 1 << 22);
+        for (size_t count = 1; count > 0;) {
+            count = fread(bytes, 1, sizeof bytes, stream);
+            buffer_append(&lines, bytes, count);
+        }
+        fclose(stream);
+        check_fine(fixture.jobs.backend->import(fixture.jobs.self, "job", lines.data, lines.length, &error),
+                   error);
+        check_fine(job_export(&fixture.jobs, "job", keep, &again, &error), error);
+        assert_string_equal(lines.data, again.data);
+        history = job_fixture_history(&fixture, &fixture.arena);
+        assert_true(history.count > 0);
+        assert_string_equal(history.definition.grid, "");
+        for (size_t row = 0; row < history.count; row++)
+            assert_true(isnan(history.rows[row].reference_per_kwh) && isnan(history.rows[row].grid_amount));
+        check_fine(fixture.jobs.backend->remove(fixture.jobs.self, "job", &error), error);
+        buffer_deinit(&lines);
+        buffer_deinit(&again);
+    }
+}
+
 /* ---- proposals ---- */
 
 static void test_expected_epochs(void **state)
@@ -500,6 +539,7 @@ int main(void)
         job_test(test_frozen),
         job_test(test_why),
         job_test(test_export_and_import),
+        job_test(test_old_logs),
         job_test(test_expected_epochs),
         job_test(test_expected_without_an_end),
         job_test(test_definitions),

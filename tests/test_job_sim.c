@@ -34,6 +34,7 @@ struct run {
     uint64_t recurrences;
     bool each_epoch;  /* reports each, not the first and last alone */
     bool new_process; /* for each recurrence */
+    bool of_grid;     /* counts grams, of a grid whose intensity doubles every other trial */
 };
 
 static void simulate(const struct run *run, struct tries *out_tries)
@@ -64,6 +65,10 @@ static struct job_definition define(const struct run *run, uint32_t *sizes)
     definition.batch_count = spec->batch_count;
     definition.default_batch_size = sizes[spec->default_batch];
     definition.objective = (struct fly_objective){FLY_OBJECTIVE_COST, spec->eta, INFINITY};
+    if (run->of_grid) {
+        definition.objective = (struct fly_objective){FLY_OBJECTIVE_CARBON, 0.5, INFINITY};
+        definition.grid = "gb:national";
+    }
     definition.beta = run->parameters.beta;
     definition.target = JOB_AT_LEAST;
     definition.target_metric = 1.0;
@@ -99,13 +104,16 @@ static void report_training(struct job_fixture *fixture, const struct run *run,
         if (!run->each_epoch && epoch > 1 && epoch < last)
             continue;
         answered = job_fixture_report(
-            fixture, &(struct job_epoch){.job = run->workload.spec.name,
-                                         .trial = proposal->trial,
-                                         .attempt = 1,
-                                         .epoch = epoch,
-                                         .metric = epoch == last && training->reached ? 1.0 : 0.0,
-                                         .energy_j = training->energy_j - missing * epoch_energy_j,
-                                         .time_s = training->time_s - missing * epoch_time_s});
+            fixture,
+            &(struct job_epoch){.job = run->workload.spec.name,
+                                .trial = proposal->trial,
+                                .attempt = 1,
+                                .epoch = epoch,
+                                .metric = epoch == last && training->reached ? 1.0 : 0.0,
+                                .energy_j = training->energy_j - missing * epoch_energy_j,
+                                .time_s = training->time_s - missing * epoch_time_s,
+                                .reference_per_kwh =
+                                    run->of_grid ? 200.0 + 200.0 * (double)(proposal->trial % 2) : NAN});
         if (epoch < last)
             assert_int_equal(answered.answer, JOB_GO_ON);
         else
@@ -265,6 +273,22 @@ static void test_known_jobs(void **state)
     }
 }
 
+/* A trace has no words for a grid, and needs none: the simulator of energy decides the same. */
+static void test_grid(void **state)
+{
+    struct run run = {.policy = &batch_policy_zeus,
+                      .recurrences = RECURRENCES,
+                      .parameters = {.beta = 2.0, .seed = 4},
+                      .new_process = true,
+                      .of_grid = true};
+
+    (void)state;
+    open_workload("v100", 1, &run.workload);
+    run.workload.spec.eta = 1.0;
+    check_run(&run);
+    workload_close(&run.workload);
+}
+
 static void test_policies(void **state)
 {
     static const struct batch_policy *const policies[] = {&batch_policy_default, &batch_policy_grid};
@@ -287,6 +311,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_known_jobs),
         cmocka_unit_test(test_policies),
+        cmocka_unit_test(test_grid),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -10,6 +10,10 @@
 
 static struct job_fixture fixture;
 
+#define GRID_DEFINITION(grid)                                                                            \
+    "{\"batch_sizes\": [8, 16, 32], \"default_batch_size\": 32, \"objective\": {\"kind\": \"carbon\"}, " \
+    "\"target\": \"at_least\", \"target_metric\": 0.9, \"max_epochs\": 20, \"grid\": " grid "}"
+
 /* ---- a job's life ---- */
 
 static void test_life(void **state)
@@ -304,12 +308,46 @@ static void test_document(void **state)
     v1_answer_free(&answer);
 }
 
+/* A grid is part of the definition, and an objective of it needs one. */
+static void test_grid(void **state)
+{
+    static const char with[] = GRID_DEFINITION("\"gb:national\""), other[] = GRID_DEFINITION("\"gb:13\""),
+                      without[] = GRID_DEFINITION("\"\""), number[] = GRID_DEFINITION("7");
+    static const char epoch[] = "{\"attempt\": 1, \"epoch\": 1, \"metric\": 0.95, \"energy_j\": 1000, "
+                                "\"time_s\": 10, \"reference_per_kwh\": 230.5}";
+    struct v1_answer answer;
+
+    (void)state;
+    v1_do(&fixture.jobs, 200, "PUT", "/v1/jobs/digits", with);
+    v1_do(&fixture.jobs, 200, "PUT", "/v1/jobs/digits", with);
+    answer = v1_well(&fixture.jobs, 409, "PUT", "/v1/jobs/digits", other);
+    check_contains(v1_message(&answer), "grid (\"gb:national\", now \"gb:13\")");
+    v1_answer_free(&answer);
+    answer = v1_well(&fixture.jobs, 400, "PUT", "/v1/jobs/none", without);
+    check_contains(v1_message(&answer), "counts by a grid");
+    v1_answer_free(&answer);
+    answer = v1_ask(&fixture.jobs, "PUT", "/v1/jobs/none", number);
+    check_contains(v1_message(&answer), "grid");
+    v1_answer_free(&answer);
+
+    answer = v1_well(&fixture.jobs, 200, "POST", "/v1/jobs/digits/trials", QUESTION);
+    assert_true(json_is_null(json_object_get(answer.json, "expected_epochs")));
+    v1_answer_free(&answer);
+    v1_do(&fixture.jobs, 200, "POST", "/v1/jobs/digits/trials/1/epochs", epoch);
+    answer = v1_well(&fixture.jobs, 200, "GET", "/v1/jobs/digits/events?key=end/1", NULL);
+    check_contains(answer.answer.body.data, "\"reference_per_kwh\":230.5");
+    v1_answer_free(&answer);
+    answer = v1_well(&fixture.jobs, 200, "GET", "/v1/openapi.json", NULL);
+    check_contains(answer.answer.body.data, "\"reference_per_kwh\"");
+    v1_answer_free(&answer);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         job_test(test_life),          job_test(test_notes),    job_test(test_expired),
         job_test(test_set),           job_test(test_log),      job_test(test_other_paths),
-        cmocka_unit_test(test_paths), job_test(test_document),
+        cmocka_unit_test(test_paths), job_test(test_document), job_test(test_grid),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
