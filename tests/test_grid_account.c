@@ -271,8 +271,8 @@ static void send_figures(struct scene *scene, const struct oddities *odd, int64_
     }
     for (int64_t start_s = from_s; odd->published_s > 0 && start_s < to_s; start_s += odd->published_s) {
         if (test_below(seed, 100) < 60)
-            send(&scene->published, start_s, odd->published_s, 50 + 400 * test_uniform(seed), GRID_FORECAST,
-                 start_s - HOUR_S);
+            send(&scene->published, start_s, odd->published_s, 50 + 400 * test_uniform(seed), GRID_ESTIMATED,
+                 start_s - HOUR_S); /* whatever it says, it is a forecast */
     }
     for (size_t i = scene->actual.count; odd->unordered && i > 1; i--) {
         size_t other = test_below(seed, (uint32_t)i);

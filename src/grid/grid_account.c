@@ -63,7 +63,6 @@ static int guess(struct filling *filling, int64_t start_s, int64_t end_s, struct
     while (start_s < end_s && code == 0) {
         const struct grid_forecast_request request = {
             .actual = &filling->answer->actual,
-            .published_until_s = INT64_MIN,
             .now_s = start_s,
             .until_s = end_s - start_s > filling->step_s ? start_s + filling->step_s : end_s,
             .yearly_mean = filling->yearly_mean,
