@@ -17,10 +17,17 @@ static const enum grid_signal signals[] = {GRID_AVERAGE, GRID_MARGINAL};
 const char *const carbon_scope_names[] = {"direct", "life-cycle", NULL};
 static const enum grid_scope scopes[] = {GRID_DIRECT, GRID_LIFE_CYCLE};
 
+void carbon_view_choose(const struct cli_call *call, struct grid_request *request)
+{
+    int signal = cli_choice(call, "signal"), scope = cli_choice(call, "scope");
+
+    request->signal = signal >= 0 ? signals[signal] : GRID_SIGNAL_UNKNOWN;
+    request->scope = scope >= 0 ? scopes[scope] : GRID_SCOPE_UNKNOWN;
+}
+
 int carbon_view_begin(const struct cli_call *call, struct carbon_view *view, struct fly_error *out_error)
 {
     const char *source = cli_operand_count(call) > 0 ? cli_operand(call, 0) : cli_text(call, "source");
-    int signal = cli_choice(call, "signal"), scope = cli_choice(call, "scope");
 
     *view = (struct carbon_view){.source = source};
     if (source == NULL)
@@ -29,11 +36,10 @@ int carbon_view_begin(const struct cli_call *call, struct carbon_view *view, str
                          "electricity-maps:DE, or set carbon.source");
     view->request = (struct grid_request){
         .quantity = GRID_CARBON,
-        .signal = signal >= 0 ? signals[signal] : GRID_SIGNAL_UNKNOWN,
-        .scope = scope >= 0 ? scopes[scope] : GRID_SCOPE_UNKNOWN,
         .now_s = clock_real.date(clock_real.state).ns / NS_PER_S,
         .cached_only = cli_flag(call, "cached"),
     };
+    carbon_view_choose(call, &view->request);
     return 0;
 }
 

@@ -51,6 +51,9 @@ struct carbon_view {
     size_t count;
 };
 
+/* Signal and scope as the options say. */
+void carbon_view_choose(const struct cli_call *call, struct grid_request *request);
+
 /* The request as the options say; from and to are the command's to set. */
 int carbon_view_begin(const struct cli_call *call, struct carbon_view *view, struct fly_error *out_error);
 

@@ -58,6 +58,8 @@ static const struct cli_command *const commands[] = {
     &cmd_carbon_now,
     &cmd_carbon_forecast,
     &cmd_carbon_history,
+    &cmd_carbon_plan,
+    &cmd_carbon_report,
     &cmd_serve,
     &cmd_token,
     &cmd_sim_job,
@@ -76,7 +78,7 @@ static const struct cli_command *const commands[] = {
 static const struct cli_group groups[] = {
     {"power", "power limits of GPUs, set and turned back"},
     {"job", "recurring jobs: what was observed, chosen and saved"},
-    {"carbon", "the grid's carbon intensity: now, to come, and past"},
+    {"carbon", "the grid's carbon intensity, plans that follow it, and what runs emitted"},
     {"sim", "simulated jobs, replayed from recorded traces"},
     {"config", "settings and where they come from"},
     {NULL, NULL},

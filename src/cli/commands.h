@@ -8,6 +8,8 @@
 extern const struct cli_command cmd_carbon_forecast;
 extern const struct cli_command cmd_carbon_history;
 extern const struct cli_command cmd_carbon_now;
+extern const struct cli_command cmd_carbon_plan;
+extern const struct cli_command cmd_carbon_report;
 extern const struct cli_command cmd_config_show;
 extern const struct cli_command cmd_devices;
 extern const struct cli_command cmd_doctor;

@@ -54,9 +54,10 @@ static json_t *way_json(const struct carbon_statement *statement, enum statement
 {
     const struct statement_figures *figures = &statement->ways[way];
     json_t *object = json_object(), *coverage = json_object();
+    bool planned = way == STATEMENT_AS_RUN && statement->planned;
 
-    json_object_set_new(object, "way", json_string(statement_way_name(way)));
-    json_object_set_new(object, "estimated", json_boolean(way != STATEMENT_AS_RUN));
+    json_object_set_new(object, "way", json_string(planned ? "as planned" : statement_way_name(way)));
+    json_object_set_new(object, "estimated", json_boolean(way != STATEMENT_AS_RUN || planned));
     json_object_set_new(object, "limit_w", number(figures->limit_w));
     json_object_set_new(object, "start", moment(figures->start_s));
     json_object_set_new(object, "end", moment(figures->end_s));

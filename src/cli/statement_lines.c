@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A statement for people: a table of the three ways, what was saved, and what it rests on. */
+/* A statement for people: a line for each fact of the three ways, what was saved, and what it rests on. */
 #include "cli/statement_lines.h"
 
 #include <math.h>
@@ -8,7 +8,7 @@
 
 #include "cli/amount.h"
 
-enum { CELL_MAX = 96, COLUMNS = 7, ROWS = STATEMENT_WAYS + 1, TEXT_MAX = 256 };
+enum { CELL_MAX = 96, COLUMNS = STATEMENT_WAYS + 1, ROWS = 3 + STATEMENT_PARTS + CARBON_SIGNALS };
 
 static const double percent = 100.0, kg_from_g = 1e3, tonne_from_g = 1e6, most_text = 1e15;
 
@@ -39,57 +39,89 @@ static const char *currency_of(const struct carbon_statement *statement, int sig
 
 struct grid {
     char cells[ROWS][COLUMNS][CELL_MAX];
-    bool shown[COLUMNS];
+    size_t rows, columns;
 };
 
-/* Columns of parts that are no part of anything here, and of figures without a source, are left out. */
-static void choose_columns(const struct carbon_statement *statement, struct grid *grid)
+static const char *own_name(const struct carbon_statement *statement)
 {
-    static const char *const heads[COLUMNS] = {"", "time", "GPUs", "host", "PUE", "carbon", "money"};
-    const bool shown[COLUMNS] = {true,
-                                 true,
-                                 true,
-                                 statement->host != STATEMENT_HOST_LEFT_OUT,
-                                 statement->pue > 1.0,
-                                 statement->kinds[CARBON_INTENSITY] != NULL,
-                                 statement->kinds[CARBON_PRICE] != NULL};
-
-    memcpy(grid->shown, shown, sizeof shown);
-    for (int i = 0; i < COLUMNS; i++)
-        snprintf(grid->cells[0][i], CELL_MAX, "%s", heads[i]);
+    return statement->planned ? "as planned" : statement_way_name(STATEMENT_AS_RUN);
 }
 
-static void fill_row(const struct carbon_statement *statement, enum statement_way way,
-                     char cells[COLUMNS][CELL_MAX])
+/* What is no part of anything here is left out, and a sum of one part alone. */
+static bool is_shown(const struct carbon_statement *statement, enum statement_part part)
 {
-    static const enum statement_part parts[] = {STATEMENT_GPUS, STATEMENT_HOST, STATEMENT_PUE};
+    bool host = statement->host != STATEMENT_HOST_LEFT_OUT, site = statement->pue > 1.0;
+
+    switch (part) {
+    case STATEMENT_HOST:
+        return host;
+    case STATEMENT_PUE:
+        return site;
+    case STATEMENT_ALL:
+        return host || site;
+    default:
+        return true;
+    }
+}
+
+/* A line for each fact, in the same order as put_way. */
+static void put_names(const struct carbon_statement *statement, struct grid *grid)
+{
+    size_t row = 1;
+
+    snprintf(grid->cells[row++][0], CELL_MAX, "time");
+    for (int part = 0; part < STATEMENT_PARTS; part++) {
+        char *cell = grid->cells[row][0];
+        int length;
+
+        if (!is_shown(statement, (enum statement_part)part))
+            continue;
+        length = snprintf(cell, CELL_MAX, "%s", statement_part_name((enum statement_part)part));
+        if (part == STATEMENT_PUE)
+            snprintf(cell + length, (size_t)(CELL_MAX - length), " %g", statement->pue);
+        row++;
+    }
+    for (int i = 0; i < CARBON_SIGNALS; i++) {
+        if (statement->kinds[i] != NULL)
+            snprintf(grid->cells[row++][0], CELL_MAX, "%s", signal_words[i]);
+    }
+    grid->rows = row;
+    grid->columns = 1;
+}
+
+static void put_way(const struct carbon_statement *statement, enum statement_way way, struct grid *grid)
+{
     const struct statement_figures *figures = &statement->ways[way];
+    size_t row = 0, column = grid->columns++;
     char text[AMOUNT_MAX];
 
-    if (isfinite(figures->limit_w) && way != STATEMENT_AS_RUN)
-        snprintf(cells[0], CELL_MAX, "%s, %g W", statement_way_name(way), figures->limit_w);
+    if (way == STATEMENT_AS_RUN)
+        snprintf(grid->cells[row++][column], CELL_MAX, "%s", own_name(statement));
     else
-        snprintf(cells[0], CELL_MAX, "%s", statement_way_name(way));
-    snprintf(cells[1], CELL_MAX, "%s", amount_time(figures->time_s, text));
-    for (int i = 0; i < 3; i++)
-        snprintf(cells[2 + i], CELL_MAX, "%s",
-                 amount_energy(figures->energy_j[parts[i]], NAN, amount_plus_minus(), text));
-    for (int i = 0; i < CARBON_SIGNALS; i++)
-        statement_amount(i, figures->amount[i][STATEMENT_ALL], currency_of(statement, i), cells[5 + i]);
+        snprintf(grid->cells[row++][column], CELL_MAX, "%s, %g W", statement_way_name(way), figures->limit_w);
+    snprintf(grid->cells[row++][column], CELL_MAX, "%s", amount_time(figures->time_s, text));
+    for (int part = 0; part < STATEMENT_PARTS; part++) {
+        if (is_shown(statement, (enum statement_part)part))
+            snprintf(grid->cells[row++][column], CELL_MAX, "%s",
+                     amount_energy(figures->energy_j[part], NAN, amount_plus_minus(), text));
+    }
+    for (int i = 0; i < CARBON_SIGNALS; i++) {
+        if (statement->kinds[i] != NULL)
+            statement_amount(i, figures->amount[i][STATEMENT_ALL], currency_of(statement, i),
+                             grid->cells[row++][column]);
+    }
 }
 
-static void put_grid(const struct grid *grid, size_t rows, const char *indent, struct buffer *out)
+static void put_grid(const struct grid *grid, const char *indent, struct buffer *out)
 {
-    for (size_t row = 0; row < rows; row++) {
+    for (size_t row = 0; row < grid->rows; row++) {
         int gap = 0;
 
         buffer_puts(out, indent);
-        for (int column = 0; column < COLUMNS; column++) {
+        for (size_t column = 0; column < grid->columns; column++) {
             int width = 0;
 
-            if (!grid->shown[column])
-                continue;
-            for (size_t i = 0; i < rows; i++) {
+            for (size_t i = 0; i < grid->rows; i++) {
                 int length = (int)strlen(grid->cells[i][column]);
 
                 width = length > width ? length : width;
@@ -119,7 +151,7 @@ static void put_saving(const struct carbon_statement *statement, int signal, con
                   statement_amount(signal, saved, currency, all));
     if (highest > 0.0)
         buffer_printf(out, " (%.1f %%)", percent * saved / highest);
-    buffer_printf(out, ", %s by the lower limit and %s by following the grid; estimated from the profile\n",
+    buffer_printf(out, ", %s by the lower limit and %s by following the grid\n",
                   statement_amount(signal, statement->by_limit.amount[signal], currency, limit),
                   statement_amount(signal, statement->by_grid.amount[signal], currency, grid));
 }
@@ -147,25 +179,57 @@ static void put_qualities(const struct carbon_statement *statement, int signal, 
     buffer_puts(out, "\n");
 }
 
+static void put_energy_saving(const struct carbon_statement *statement, const char *indent,
+                              struct buffer *out)
+{
+    double highest = statement->ways[STATEMENT_HIGHEST].energy_j[STATEMENT_ALL];
+    char all[AMOUNT_MAX], limit[AMOUNT_MAX], grid[AMOUNT_MAX];
+
+    if (!(highest > 0.0) || isnan(statement->saved.energy_j))
+        return;
+    buffer_printf(out, "%senergy saved: %s (%.1f %%), %s by the lower limit and %s by following the grid\n",
+                  indent, amount_energy(statement->saved.energy_j, NAN, amount_plus_minus(), all),
+                  percent * statement->saved.energy_j / highest,
+                  amount_energy(statement->by_limit.energy_j, NAN, amount_plus_minus(), limit),
+                  amount_energy(statement->by_grid.energy_j, NAN, amount_plus_minus(), grid));
+}
+
+/* What the other two ways rest on. */
+static void put_basis(const struct carbon_statement *statement, const char *indent, struct buffer *out)
+{
+    if (!statement->planned)
+        buffer_printf(
+            out,
+            "%sestimated: %.3g %% of the GPUs' energy was used under limits of the profile, %.3g times "
+            "what that says,\n%sand is scaled by it; the rest is the same in all\n",
+            indent, percent * statement->modelled_share, statement->measured_per_modelled, indent);
+    buffer_printf(out, "%sthe best single limit takes at most %.4g times the time at the highest\n", indent,
+                  statement->bound);
+}
+
 void statement_lines(const struct carbon_statement *statement, const char *indent, struct buffer *out)
 {
     struct grid grid = {0};
-    size_t rows = 1;
 
-    choose_columns(statement, &grid);
+    put_names(statement, &grid);
     for (int way = 0; way < STATEMENT_WAYS; way++) {
         if (statement->ways[way].known)
-            fill_row(statement, (enum statement_way)way, grid.cells[rows++]);
+            put_way(statement, (enum statement_way)way, &grid);
     }
-    put_grid(&grid, rows, indent, out);
+    put_grid(&grid, indent, out);
     if (statement->missing[0] != '\0')
         buffer_printf(out, "%snothing to compare with: %s\n", indent, statement->missing);
+    if (statement->ways[STATEMENT_HIGHEST].known)
+        put_energy_saving(statement, indent, out);
     for (int i = 0; i < CARBON_SIGNALS; i++) {
-        if (statement->kinds[i] == NULL)
-            continue;
-        if (statement->ways[STATEMENT_HIGHEST].known)
+        if (statement->kinds[i] != NULL && statement->ways[STATEMENT_HIGHEST].known)
             put_saving(statement, i, indent, out);
-        put_qualities(statement, i, indent, out);
+    }
+    if (statement->ways[STATEMENT_HIGHEST].known)
+        put_basis(statement, indent, out);
+    for (int i = 0; i < CARBON_SIGNALS; i++) {
+        if (statement->kinds[i] != NULL)
+            put_qualities(statement, i, indent, out);
     }
     if (statement->ways[STATEMENT_AS_RUN].unmeasured_s > 0.0) {
         char text[AMOUNT_MAX];

@@ -100,8 +100,9 @@ struct carbon_statement {
     double modelled_share;        /* of the GPUs' energy; 0 .. 1 */
     double measured_per_modelled; /* of that energy; NAN */
     uint32_t gpus;
-    uint32_t changes;                 /* of the limit, on the first rank */
-    bool torn;                        /* a ledger's last line is not whole */
+    uint32_t changes; /* of the limit, on the first rank */
+    bool planned;     /* what stands as run is a plan, and nothing was measured; set by who made it */
+    bool torn;        /* a ledger's last line is not whole */
     char missing[STATEMENT_TEXT_MAX]; /* why there is nothing to compare with; "" where there is */
     const struct statement_period *periods;
     size_t period_count;

@@ -13,6 +13,7 @@ enum { HOUR_S = 3600, ROWS_FIRST = 256 };
 /* The span between two borders that holds a moment. */
 static struct statement_period period_at(const struct statement_maker *maker, double time_s)
 {
+    const struct statement_figures *run = &maker->statement->ways[STATEMENT_AS_RUN];
     int64_t at_s = (int64_t)floor(time_s);
     struct statement_period made = {.start_s = INT64_MIN, .end_s = INT64_MAX, .limit_w = NAN};
     bool any = false;
@@ -40,6 +41,11 @@ static struct statement_period period_at(const struct statement_maker *maker, do
         made.start_s = at_s - (at_s % HOUR_S + HOUR_S) % HOUR_S;
         made.end_s = made.start_s + HOUR_S;
     }
+    /* What is known of the grid reaches further, as the other ways to run do. */
+    if ((double)made.start_s < run->start_s)
+        made.start_s = (int64_t)floor(run->start_s);
+    if ((double)made.end_s > run->end_s)
+        made.end_s = (int64_t)ceil(run->end_s);
     return made;
 }
 
