@@ -137,6 +137,10 @@ def test_regions_have_forecasts_alone():
         for place in ("gb:13", "gb:RG10"):
             found = document("history", place, *old_day()[0])
             tap.equal({row["quality"] for row in found["rows"]}, {"forecast"}, place)
+            rows = document("forecast", place)["rows"]
+            tap.equal({row["quality"] for row in rows[:40]}, {"forecast"}, place)
+            for row in rows[:40]:
+                tap.equal(row["intensity_g_per_kwh"], value_at(standin_grid.utc(row["start"]) // 1800 * 1800) + 3, place)
         result = call("now", "gb:london")
         tap.equal(result.returncode, 64, result.stderr)
         tap.contains(result.stderr, "gb:national")

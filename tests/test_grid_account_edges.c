@@ -201,6 +201,31 @@ static void test_negative_prices_are_earned(void **state)
     grid_answer_deinit(&answer);
 }
 
+/* A place that has forecasts alone, as regions of Great Britain. */
+static void test_forecasts_alone(void **state)
+{
+    const struct grid_kind kind = {.quantity = GRID_CARBON};
+    const struct grid_period period = {0, 1800, 100, GRID_FORECAST, 0};
+    struct grid_answer answer = {.remark = ""};
+    struct grid_account_sum sum = {0};
+    struct grid_account account;
+    struct grid_filler filler;
+
+    (void)state;
+    grid_series_init(&answer.actual, &kind, 10);
+    grid_series_init(&answer.published, &kind, 10);
+    assert_int_equal(grid_series_add(&answer.published, &period, NULL), 0);
+    assert_int_equal(grid_series_settle(&answer.published, NULL), 0);
+    assert_int_equal(grid_filler_init(&filler, &answer, NAN, -600, 2400, NULL), 0);
+    grid_account_add(&sum, &filler, -600, 2400, 3.6e6);
+    account = grid_account_read(&sum);
+    check_close(account.amount, 60, 1e-15);
+    check_close(grid_account_share(&account, GRID_FORECAST), 0.6, 1e-15);
+    check_close(grid_account_share(&account, GRID_UNKNOWN), 0.4, 1e-15);
+    grid_filler_deinit(&filler);
+    grid_answer_deinit(&answer);
+}
+
 /* A year of steps of a second: rounding does not add up. */
 static void test_many_small_slices(void **state)
 {
@@ -248,6 +273,7 @@ int main(void)
         cmocka_unit_test(test_nights_of_23_and_25_hours),
         cmocka_unit_test(test_what_is_not_known_is_no_zero),
         cmocka_unit_test(test_negative_prices_are_earned),
+        cmocka_unit_test(test_forecasts_alone),
         cmocka_unit_test(test_many_small_slices),
         cmocka_unit_test(test_nothing_to_account_for),
     };
