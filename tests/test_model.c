@@ -129,6 +129,8 @@ static void test_choice_golden(void **state)
         {{FLY_OBJECTIVE_COST, 0.5, 1.25}, 32, 250},
         {{FLY_OBJECTIVE_LOWEST_LIMIT, 0.0, INFINITY}, 8, 75},
         {{FLY_OBJECTIVE_LOWEST_LIMIT, 0.0, 2.5}, 16, 100},
+        {{FLY_OBJECTIVE_CARBON, 0.0, 1.25}, 32, 250},
+        {{FLY_OBJECTIVE_MONEY, 0.0, INFINITY}, 16, 100}, /* as energy */
     };
 
     (void)state;
@@ -243,6 +245,8 @@ static void test_selectors_golden(void **state)
         {{FLY_OBJECTIVE_LOWEST_LIMIT, 0.0, 1.0}, 250},
         {{FLY_OBJECTIVE_LOWEST_LIMIT, 0.0, 1.15}, 150},
         {{FLY_OBJECTIVE_LOWEST_LIMIT, 0.0, INFINITY}, 100},
+        {{FLY_OBJECTIVE_CARBON, 0.0, 1.03}, 200},
+        {{FLY_OBJECTIVE_MONEY, 0.0, 1.12}, 150},
     };
 
     (void)state;
@@ -337,6 +341,9 @@ static void test_spellings(void **state)
         {"cost:0.25", 0, FLY_OBJECTIVE_COST, 0.25},
         {"cost:1", 0, FLY_OBJECTIVE_COST, 1.0},
         {"lowest-limit", 0, FLY_OBJECTIVE_LOWEST_LIMIT, 0.5},
+        {"carbon", 0, FLY_OBJECTIVE_CARBON, 0.5},
+        {"money", 0, FLY_OBJECTIVE_MONEY, 0.5},
+        {"carbon:0.5", FLY_EUSAGE, 0, 0},
         {"cost:1.1", FLY_EUSAGE, 0, 0},
         {"cost:", FLY_EUSAGE, 0, 0},
         {"energy:0.5", FLY_EUSAGE, 0, 0},

@@ -256,6 +256,36 @@ static void test_members(void **state)
     arena_deinit(&making.arena);
 }
 
+/* Members of later are not there where they say nothing: a service of before refuses what it does not know.
+ */
+static void test_spared(void **state)
+{
+    static const uint32_t size = 8;
+    struct job_definition definition = job_definition_default;
+    const struct job_epoch epochs[] = {{.attempt = 1, .epoch = 1, .reference_per_kwh = NAN},
+                                       {.attempt = 1, .epoch = 1, .reference_per_kwh = 230.5}};
+    json_t *json;
+
+    (void)state;
+    definition.name = "job";
+    definition.batch_sizes = &size;
+    definition.batch_count = 1;
+    definition.default_batch_size = 8;
+    definition.max_epochs = 1;
+    for (size_t i = 0; i < 3; i++) {
+        definition.grid = i == 0 ? NULL : i == 1 ? "" : "gb:national";
+        json = write_json(&shape_definition, &definition);
+        assert_int_equal(json_object_get(json, "grid") != NULL, i == 2);
+        assert_non_null(json_object_get(json, "client"));
+        json_decref(json);
+    }
+    for (size_t i = 0; i < COUNT(epochs); i++) {
+        json = write_json(&shape_epoch, &epochs[i]);
+        assert_int_equal(json_object_get(json, "reference_per_kwh") != NULL, i == 1);
+        json_decref(json);
+    }
+}
+
 static int read_text(const struct wire_shape *shape, const char *text, enum wire_manners manners, void *out,
                      struct arena *arena, struct fly_error *out_error)
 {
@@ -353,7 +383,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_round_trips), cmocka_unit_test(test_members), cmocka_unit_test(test_defaults),
-        cmocka_unit_test(test_unwritable),  cmocka_unit_test(test_schemas),
+        cmocka_unit_test(test_unwritable),  cmocka_unit_test(test_schemas), cmocka_unit_test(test_spared),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

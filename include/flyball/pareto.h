@@ -51,6 +51,7 @@ FLY_API const struct fly_operating_point *fly_pareto_best(const struct fly_opera
  *     time          time_s
  *     cost          cost (cost.h) for objective.eta
  *     lowest-limit  power_limit_w
+ *     carbon, money energy_j, since all points are of one grid
  *
  * Ties go to the faster point, then to less energy, the lower power limit and
  * the smaller batch size, so the choice for energy, time and cost stands on the

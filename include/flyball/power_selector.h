@@ -17,6 +17,7 @@
  *     time          time_s
  *     cost          (eta * power_w + (1 - eta) * max_power_w) * time_s
  *     lowest-limit  limit_w
+ *     carbon, money power_w * time_s, since all points are of one grid
  *
  * and ties go to the higher limit. The highest limit always keeps the bound, so
  * there is always a choice.
