@@ -16,6 +16,7 @@ import tempfile
 import time
 from xml.etree import ElementTree
 
+import standin_grid
 import tap
 from sim_fixture import CLEAN, FLYBALL
 
@@ -150,6 +151,25 @@ def test_what_is_to_come_is_a_forecast():
     found = [row["intensity_quality"] for row in document["rows"]]
     tap.equal((found[0], found[-1]), ("measured", "own forecast"))
     tap.equal(found, sorted(found))
+
+
+def test_published_forecasts_go_before_own_ones():
+    place = Place()
+    with standin_grid.Grid() as grid:
+        environment = grid.environment(place.home / "cache")
+        document = place.document("electricity-maps:DE", "--work=30h", "--max-slowdown=10%", **environment)
+        tap.equal((document["source"], document["statement"]["intensity"]["zone"]), ("electricity-maps:DE", "DE"))
+        published = [row for row in document["rows"] if row["intensity_quality"] == "forecast"]
+        tap.equal(len(published) >= 22, True, "a day is published")
+        for row in published[1:-1]:
+            close(row["intensity_g_per_kwh"], standin_grid.value_at(second_of(row["start"])) + 50, row["start"])
+        tap.equal(document["rows"][-1]["intensity_quality"], "own forecast")
+        asked = len(grid.log)
+        again = place.document("electricity-maps:DE", "--work=30h", "--cached", **environment)
+        tap.equal(len(grid.log), asked, "the cache alone")
+        tap.equal(again["rows"][5]["intensity_quality"], "forecast")
+    result = place.call("gb:national", "--profile=profile.csv", "--work=2h", **{**environment, "FLYBALL_CARBON_CACHE": str(place.home / "new")})
+    tap.equal((result.returncode, result.stdout), (69, ""), result.stderr)
 
 
 def test_without_a_grid_the_static_limit_stands():

@@ -11,8 +11,10 @@ import math
 import pathlib
 import random
 import tempfile
+import time
 from xml.etree import ElementTree
 
+import standin_grid
 import tap
 from sim_fixture import CLEAN, FLYBALL
 
@@ -283,6 +285,31 @@ def test_runs_are_found_by_name_and_ranks_joined():
     tap.equal(result.returncode, 0, result.stderr)
     tap.contains(result.stdout, "? [")
     tap.equal(len(result.stdout.splitlines()) > 5, True)
+
+
+def test_services_are_asked_and_then_the_cache():
+    start = (int(time.time()) // 86400 - 20) * 86400
+    slices = [piece(start + i * 300, 300, 3.6e5, 250 if i % 3 else 300, 9) for i in range(48)]
+    for source, step, shift in (("gb:national", 1800, 0), ("electricity-maps:DE", 3600, 50)):
+        place = Place()
+        place.account(slices, source=source, price="", start_s=start)
+        with standin_grid.Grid() as grid:
+            place.environment.update(grid.environment(place.home / "cache"))
+            result = place.call("--format=json")
+            tap.equal((result.returncode, result.stderr), (0, ""), source)
+            found = json.loads(result.stdout)["statement"]["ways"]
+            expected = math.fsum(0.1 * (standin_grid.value_at(slice["start_s"] // step * step) + shift) for slice in slices)
+            close(found[0]["carbon_g"]["all"], expected, f"grams by {source}")
+            tap.equal(len(found), 3, source)
+            asked = len(grid.log)
+            tap.equal(asked > 0, True)
+            tap.equal(place.document("--cached")["statement"]["ways"], found, source)
+            tap.equal(len(grid.log), asked, "the cache alone")
+            tap.equal(standin_grid.KEY in result.stdout + result.stderr, False, "the key is told to nobody")
+        place.environment["FLYBALL_CARBON_CACHE"] = str(place.home / "empty")
+        lost = place.document()
+        tap.equal(lost["source_remark"] is None or lost["statement"]["intensity"] is not None, False, "the service is gone")
+        close(lost["statement"]["ways"][0]["energy_j"]["gpus"], 48 * 3.6e5, "energy without a service")
 
 
 def test_what_cannot_be_shown():

@@ -26,7 +26,7 @@ static const char *file_name(const char *path)
 static bool read_head(const char *path, struct ledger_head *out_head)
 {
     int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    struct ledger_content content;
+    struct ledger_content content = {.slice_count = 0};
     struct arena arena;
     char line[LEDGER_LINE_MAX];
     const char *end = NULL;

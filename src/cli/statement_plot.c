@@ -13,6 +13,7 @@ enum { MEMORY_MAX = 512 << 20, TEXT_MAX = 400, PANELS_MAX = 6, POINTS_OF_STRETCH
 enum { FIGURE_HEIGHT = 170, LIMIT_HEIGHT = 120, AMOUNT_HEIGHT = 110 };
 
 static const double hour_s = 3600.0;
+static const double gap_h = 1e-5; /* what rounding leaves between two stretches is none */
 
 struct picture {
     const struct statement_plot *plot;
@@ -75,7 +76,7 @@ static struct chart_series *new_series(struct picture *picture, size_t stretches
 /* A stretch at one height, joined to the one before where that ended here. */
 static void add_stretch(double *x, double *y, size_t *count, double from, double to, double value)
 {
-    if (*count > 0 && x[*count - 1] < from) {
+    if (*count > 0 && from - x[*count - 1] > gap_h) {
         x[*count] = from;
         y[(*count)++] = NAN;
     }

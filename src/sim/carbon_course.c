@@ -26,16 +26,18 @@ static int add_slice(struct walker *walker, double length_s, double gpu_j, doubl
 {
     struct carbon_course *course = walker->course;
     double from_s = (double)walker->request->start_s + walker->at_s;
-    struct energy_slice *last = course->count > 0 ? &course->slices[course->count - 1] : NULL;
+    struct energy_slice *last = NULL;
 
     walker->at_s += length_s;
+    if (course->slices != NULL && course->count > 0)
+        last = &course->slices[course->count - 1];
     if (last != NULL && last->limit_w == limit_w && work_s > 0.0 && last->steps > 0.0) {
         last->end_s = from_s + length_s;
         last->gpu_j += gpu_j;
         last->steps += work_s;
         return 0;
     }
-    if (course->count == course->capacity) {
+    if (course->slices == NULL || course->count == course->capacity) {
         size_t capacity = course->capacity > 0 ? 2 * course->capacity : SLICES_FIRST;
         struct energy_slice *grown;
 
