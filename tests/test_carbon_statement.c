@@ -268,6 +268,7 @@ static void ranks_add_up(void **state)
     begin(&fixture);
     fixture.request.ledger_count = 2;
     add_slice(&fixture, 0, 0, 1100, 110e3, 250.0);
+    fixture.slices[0][0].steps = 1000.0; /* rank 0 alone counts them */
     add_slice(&fixture, 1, 5, 1105, 121e3, 250.0);
     add_value(&fixture, CARBON_INTENSITY, hours_s, hours_s + 9 * HOUR_S, 360.0);
     make(&fixture);

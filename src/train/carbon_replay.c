@@ -6,6 +6,9 @@
 /* A limit that is set may differ a little from the one that was asked for. */
 static const double limit_near_w = 0.5;
 
+/* Steps are counted in lots of some seconds. */
+static const double told_within_s = 30.0;
+
 /* Where neither a bound nor a time to finish by is stated. */
 static const double usual_bound = 1.03;
 
@@ -58,9 +61,10 @@ bool carbon_replay_covers(const struct carbon_replay *replay, const struct energ
 {
     if (!carbon_replay_point(replay, slice->limit_w, out_point))
         return false;
-    /* No step in a slice that has room for two: evaluating, waiting. */
+    /* No step in a slice that has room for two, and in which they would have been told of: evaluating,
+     * waiting. */
     return !counted || slice->steps > 0.0 ||
-           slice->end_s - slice->start_s < 2.0 * replay->step_s / out_point->rate;
+           slice->end_s - slice->start_s < fmax(told_within_s, 2.0 * replay->step_s / out_point->rate);
 }
 
 struct carbon_stretch carbon_replay_slice(const struct carbon_replay *replay,

@@ -77,8 +77,8 @@ static int find_profile(struct statement_maker *maker, struct fly_error *out_err
     if (code < 0)
         return code;
     maker->targets[STATEMENT_HIGHEST] = maker->replay->bare.fastest;
-    maker->targets[STATEMENT_STATIC] =
-        carbon_replay_static(maker->replay, ledger, maker->counted, &maker->statement->bound);
+    maker->targets[STATEMENT_STATIC] = carbon_replay_static(
+        maker->replay, ledger, maker->counted[ledger - request->ledgers], &maker->statement->bound);
     return 0;
 }
 
@@ -104,7 +104,8 @@ static int run_way(struct statement_maker *maker, enum statement_way way, struct
             double length_s;
 
             if (way != STATEMENT_AS_RUN)
-                at = carbon_replay_slice(maker->replay, slice, maker->counted, maker->targets[way], &shift_s);
+                at = carbon_replay_slice(maker->replay, slice, maker->counted[i], maker->targets[way],
+                                         &shift_s);
             length_s = (slice->end_s - slice->start_s) * at.time_share;
             stretches[count++] = stretch_of(&ledger->head, slice, &at);
             time_s += length_s;
@@ -135,7 +136,7 @@ static void find_share(struct statement_maker *maker)
             if (isnan(slice->gpu_j))
                 continue;
             all_j += slice->gpu_j;
-            if (maker->replay == NULL || !carbon_replay_covers(maker->replay, slice, maker->counted, &at))
+            if (maker->replay == NULL || !carbon_replay_covers(maker->replay, slice, maker->counted[i], &at))
                 continue;
             covered_j += slice->gpu_j;
             /* A profile's power is that of all ranks together. */
@@ -152,12 +153,15 @@ static void find_share(struct statement_maker *maker)
     maker->replay = NULL;
 }
 
-static void find_facts(struct statement_maker *maker)
+static int find_facts(struct statement_maker *maker, struct fly_error *out_error)
 {
     const struct statement_request *request = maker->request;
     struct carbon_statement *statement = maker->statement;
     double last_w = NAN;
 
+    maker->counted = arena_alloc(maker->arena, request->ledger_count + 1, sizeof maker->counted[0]);
+    if (maker->counted == NULL)
+        return error_no_memory(out_error);
     for (size_t i = 0; i < request->ledger_count; i++) {
         const struct ledger_content *ledger = &request->ledgers[i];
 
@@ -170,7 +174,7 @@ static void find_facts(struct statement_maker *maker)
         for (size_t j = 0; j < ledger->slice_count; j++) {
             const struct energy_slice *slice = &ledger->slices[j];
 
-            maker->counted |= slice->steps > 0.0;
+            maker->counted[i] |= slice->steps > 0.0;
             if (statement->host == STATEMENT_HOST_LEFT_OUT && !isnan(slice->host_j))
                 statement->host = STATEMENT_HOST_MEASURED;
             if (i == 0 && !isnan(slice->limit_w)) {
@@ -179,6 +183,11 @@ static void find_facts(struct statement_maker *maker)
             }
         }
     }
+    if (maker->count == 0)
+        return error_set(out_error, FLY_EDATA,
+                         "the account of the run holds no energy yet; expected at least one slice, which is "
+                         "written at the latest after five minutes");
+    return 0;
 }
 
 static void find_span(struct statement_maker *maker)
@@ -205,11 +214,9 @@ static int prepare(struct statement_maker *maker, struct fly_error *out_error)
     int code;
 
     *maker->statement = (struct carbon_statement){.pue = 1.0, .bound = NAN};
-    find_facts(maker);
-    if (maker->count == 0)
-        return error_set(out_error, FLY_EDATA,
-                         "the account of the run holds no energy yet; expected at least one slice, which is "
-                         "written at the latest after five minutes");
+    code = find_facts(maker, out_error);
+    if (code < 0)
+        return code;
     code = find_profile(maker, out_error);
     if (code == 0)
         find_share(maker);

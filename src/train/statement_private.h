@@ -19,7 +19,7 @@ struct statement_maker {
     struct carbon_statement *statement;
     struct carbon_replay *replay;                        /* NULL: nothing to compare with */
     size_t targets[STATEMENT_WAYS];                      /* points of it */
-    bool counted;                                        /* steps are */
+    bool *counted;                                       /* by ledger: steps are */
     size_t count;                                        /* of slices, of all ledgers */
     struct statement_stretch *stretches[STATEMENT_WAYS]; /* each of `count`; NULL: not known */
     struct grid_filler fillers[CARBON_SIGNALS];
