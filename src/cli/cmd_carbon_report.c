@@ -103,6 +103,11 @@ static int emit_text(const struct cli_call *call, const struct statement_view *v
     statement_lines(&view->statement, "  ", &text);
     for (size_t i = 0; i < accounts->count; i++)
         buffer_printf(&text, "Account: %s\n", accounts->paths[i]);
+    /* Names come from a file: none of them reaches the terminal's command language. */
+    for (size_t i = 0; i < text.length; i++) {
+        if (((unsigned char)text.data[i] < ' ' && text.data[i] != '\n') || text.data[i] == 0x7F)
+            text.data[i] = '?';
+    }
     code = text.error < 0 ? error_no_memory(out_error) : cli_emit_text(call, text.data, out_error);
     buffer_deinit(&text);
     return code;
