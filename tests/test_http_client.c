@@ -2,6 +2,7 @@
 /* Requests to a server of the test's own, which answers well and badly. */
 #include "test.h"
 
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,6 +10,7 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -281,13 +283,48 @@ static void test_line(void **state)
     http_line_free(NULL);
 }
 
+static void *set_soon(void *flag)
+{
+    nanosleep(&(struct timespec){.tv_nsec = 100000000}, NULL);
+    atomic_store((atomic_bool *)flag, true);
+    return NULL;
+}
+
+/* One that nobody waits for any more ends long before its time; until then it is like any other. */
+static void test_abandoned(void **state)
+{
+    struct http_request request = request_of("http://localhost/good");
+    struct mono_time start = mono_now();
+    atomic_bool abandon = false;
+    struct http_answer got;
+    struct fly_error error;
+    pthread_t thread;
+
+    (void)state;
+    request.abandon = &abandon;
+    if (ask(&request, &got, &error) == FLY_EUNSUPPORTED)
+        skip();
+    assert_string_equal(got.body.data, "good");
+    http_answer_deinit(&got);
+    request.url = "http://localhost/nobody";
+    request.unix_socket = "/tmp/flyball-nobody";
+    assert_int_equal(ask(&request, &got, &error), FLY_ENOTFOUND);
+    request.url = "http://localhost/silent";
+    request.unix_socket = path;
+    assert_int_equal(pthread_create(&thread, NULL, set_soon, &abandon), 0);
+    assert_int_equal(ask(&request, &got, &error), FLY_EREAD);
+    check_contains(error.text, "was not waited for");
+    assert_int_equal(ask(&request, &got, &error), FLY_EREAD);
+    assert_true(mono_elapsed_s(start, mono_now()) < 0.75 * request.total_timeout_s);
+    pthread_join(thread, NULL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_line),
-        cmocka_unit_test(test_answers),
-        cmocka_unit_test(test_what_is_sent),
-        cmocka_unit_test(test_failures),
+        cmocka_unit_test(test_line),         cmocka_unit_test(test_answers),
+        cmocka_unit_test(test_what_is_sent), cmocka_unit_test(test_failures),
+        cmocka_unit_test(test_abandoned),
     };
 
     return cmocka_run_group_tests(tests, start_server, stop_server);

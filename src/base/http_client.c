@@ -41,7 +41,8 @@ enum {
     OPTION_NO_SIGNAL = 99,
     OPTION_TIMEOUT_MS = 155,
     OPTION_CONNECT_TIMEOUT_MS = 156,
-    OPTION_PROTOCOLS = 181, /* before that */
+    OPTION_PROTOCOLS = 181,  /* before that */
+    OPTION_QUICK_EXIT = 322, /* since 7.87: an end does not wait for the answer of a name server */
 };
 enum {
     CURL_OK = 0,
@@ -53,6 +54,7 @@ enum {
     CURL_NO_MEMORY = 27,
     CURL_TIMED_OUT = 28,
     CURL_NO_HANDSHAKE = 35,
+    CURL_ABANDONED = 42,
     CURL_UNKNOWN_OPTION = 48,
     CURL_NOT_TRUSTED = 60,
     CURL_BAD_AUTHORITY_FILE = 77,
@@ -62,17 +64,35 @@ enum {
 static const char *const library_names[] = {"libcurl.so.4", "libcurl-gnutls.so.4", "libcurl-nss.so.4"};
 
 /* X(slot, result, parameters, name). The variadic ones are so in libcurl. */
-#define CURL_CALLS(X)                                                           \
-    X(global_init, int, (long flags), "curl_global_init")                       \
-    X(easy_init, void *, (void), "curl_easy_init")                              \
-    X(easy_setopt, int, (void *easy, int option, ...), "curl_easy_setopt")      \
-    X(easy_getinfo, int, (void *easy, int info, ...), "curl_easy_getinfo")      \
-    X(easy_perform, int, (void *easy), "curl_easy_perform")                     \
-    X(easy_reset, void, (void *easy), "curl_easy_reset")                        \
-    X(easy_cleanup, void, (void *easy), "curl_easy_cleanup")                    \
-    X(easy_strerror, const char *, (int code), "curl_easy_strerror")            \
-    X(list_append, void *, (void *list, const char *text), "curl_slist_append") \
+#define CURL_CALLS(X)                                                                                    \
+    X(global_init, int, (long flags), "curl_global_init")                                                \
+    X(easy_init, void *, (void), "curl_easy_init")                                                       \
+    X(easy_setopt, int, (void *easy, int option, ...), "curl_easy_setopt")                               \
+    X(easy_getinfo, int, (void *easy, int info, ...), "curl_easy_getinfo")                               \
+    X(easy_perform, int, (void *easy), "curl_easy_perform")                                              \
+    X(easy_reset, void, (void *easy), "curl_easy_reset")                                                 \
+    X(easy_cleanup, void, (void *easy), "curl_easy_cleanup")                                             \
+    X(easy_strerror, const char *, (int code), "curl_easy_strerror")                                     \
+    X(multi_init, void *, (void), "curl_multi_init")                                                     \
+    X(multi_cleanup, int, (void *multi), "curl_multi_cleanup")                                           \
+    X(multi_add, int, (void *multi, void *easy), "curl_multi_add_handle")                                \
+    X(multi_remove, int, (void *multi, void *easy), "curl_multi_remove_handle")                          \
+    X(multi_perform, int, (void *multi, int *running), "curl_multi_perform")                             \
+    X(multi_wait, int, (void *multi, void *extra, unsigned extra_count, int timeout_ms, int *out_count), \
+      "curl_multi_wait")                                                                                 \
+    X(multi_read, const struct multi_message *, (void *multi, int *out_left), "curl_multi_info_read")    \
+    X(list_append, void *, (void *list, const char *text), "curl_slist_append")                          \
     X(list_free, void, (void *list), "curl_slist_free_all")
+
+/* As libcurl lays it out. */
+struct multi_message {
+    int kind;
+    void *easy;
+    union {
+        void *whatever;
+        int result;
+    } data;
+};
 
 #define CURL_SLOT(slot, result, parameters, name) result(*slot) parameters;
 static struct curl_calls {
@@ -209,6 +229,8 @@ static int set_options(const struct http_request *request, struct transfer *tran
     SET(OPTION_WRITE_DATA, &transfer->answer.body);
     SET(OPTION_CONNECT_TIMEOUT_MS, milliseconds(request->connect_timeout_s));
     SET(OPTION_TIMEOUT_MS, milliseconds(request->total_timeout_s));
+    if (request->abandon != NULL)
+        (void)call.easy_setopt(transfer->easy, OPTION_QUICK_EXIT, 1L);
     if (request->unix_socket != NULL)
         SET(OPTION_UNIX_SOCKET, request->unix_socket);
     if (request->authority_file != NULL)
@@ -278,6 +300,8 @@ static int failed(const struct http_request *request, const struct transfer *tra
         return error_set(out_error, FLY_EREAD,
                          "'%.200s' did not answer within %g s; see whether the server is well", what,
                          request->total_timeout_s);
+    case CURL_ABANDONED:
+        return error_set(out_error, FLY_EREAD, "'%.200s' was not waited for", what);
     case CURL_WRITE_REFUSED:
         if (transfer->answer.body.error == FLY_ELIMIT)
             return error_set(out_error, FLY_ELIMIT,
@@ -291,8 +315,47 @@ static int failed(const struct http_request *request, const struct transfer *tra
     }
 }
 
+/* The result of the only transfer. */
+static int result_of(void *multi)
+{
+    const struct multi_message *message;
+    int left, code = CURL_NO_MEMORY;
+
+    while ((message = call.multi_read(multi, &left)) != NULL)
+        code = message->data.result;
+    return code;
+}
+
+/* As easy_perform, with a look at the flag twenty times a second. */
+static int perform_until(void *easy, const atomic_bool *abandon)
+{
+    enum { LOOK_MS = 50 };
+    const struct timespec pause = {.tv_nsec = 10000000};
+    void *multi = call.multi_init();
+    int running = 1, ready_count, failure = multi == NULL || call.multi_add(multi, easy) != 0;
+
+    while (failure == 0 && running > 0 && !atomic_load(abandon)) {
+        failure = call.multi_perform(multi, &running);
+        if (failure != 0 || running == 0)
+            break;
+        failure = call.multi_wait(multi, NULL, 0, LOOK_MS, &ready_count);
+        /* While a name is looked up there may be nothing to wait for. */
+        if (ready_count == 0)
+            nanosleep(&pause, NULL);
+    }
+    if (failure == 0)
+        failure = running == 0 ? result_of(multi) : CURL_ABANDONED;
+    else
+        failure = CURL_NO_MEMORY;
+    if (multi != NULL) {
+        call.multi_remove(multi, easy);
+        call.multi_cleanup(multi);
+    }
+    return failure;
+}
+
 /* A server that closes early must not raise a signal, which libcurl leaves to its caller over TLS. */
-static int perform(void *easy)
+static int perform(void *easy, const atomic_bool *abandon)
 {
     const struct timespec at_once = {0};
     sigset_t pipe_signal, before, pending;
@@ -302,7 +365,7 @@ static int perform(void *easy)
     sigaddset(&pipe_signal, SIGPIPE);
     sigpending(&pending);
     pthread_sigmask(SIG_BLOCK, &pipe_signal, &before);
-    code = call.easy_perform(easy);
+    code = abandon != NULL ? perform_until(easy, abandon) : call.easy_perform(easy);
     if (!sigismember(&pending, SIGPIPE)) {
         while (sigtimedwait(&pipe_signal, NULL, &at_once) < 0 && errno == EINTR) {
         }
@@ -330,7 +393,7 @@ static int exchange(const struct http_request *request, struct transfer *transfe
         return error_no_memory(out_error);
     code = set_options(request, transfer);
     if (code == CURL_OK)
-        code = perform(transfer->easy);
+        code = perform(transfer->easy, request->abandon);
     if (code == CURL_OK)
         code = call.easy_getinfo(transfer->easy, INFO_STATUS, &status);
     if (code != CURL_OK)

@@ -2,6 +2,7 @@
 #ifndef FLYBALL_BASE_HTTP_CLIENT_H
 #define FLYBALL_BASE_HTTP_CLIENT_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 
 #include <flyball/error.h>
@@ -51,6 +52,8 @@ struct http_request {
     bool past_proxies;                         /* whatever http_proxy and its like say */
     const char *authority_file; /* certificates of who vouches for the server; NULL: the system's */
     struct http_line *line;     /* NULL: a connection of its own */
+    /* Once another thread sets it the request is given up at once, with FLY_EREAD; NULL: it is waited for. */
+    const atomic_bool *abandon;
 };
 
 struct http_answer {

@@ -96,6 +96,7 @@ int grid_cache_open(struct grid_cache *cache, const char *provider, const char *
         code = make_directory(cache->directory, out_error);
     if (code < 0)
         return code;
+    cache->abandon = NULL;
     snprintf(cache->service, sizeof cache->service, "%s %s", provider, base);
     snprintf(cache->source, sizeof cache->source, "%s %.300s %s %s %s", provider, base, place,
              grid_signal_name(kind->signal), grid_scope_name(kind->scope));
@@ -170,7 +171,8 @@ int grid_cache_save(const struct grid_cache *cache, const struct cache_content *
 }
 
 /* flock(2): let go of however its holder ends. */
-static int take_lock(const char *path, double wait_s, int *out_lock, struct fly_error *out_error)
+static int take_lock(const char *path, double wait_s, const atomic_bool *abandon, int *out_lock,
+                     struct fly_error *out_error)
 {
     const struct timespec pause = {.tv_nsec = PAUSE_NS};
     const struct mono_time start = mono_now();
@@ -185,7 +187,7 @@ static int take_lock(const char *path, double wait_s, int *out_lock, struct fly_
             close(lock);
             return failed(path, cause, out_error);
         }
-        if (mono_elapsed_s(start, mono_now()) > wait_s) {
+        if (mono_elapsed_s(start, mono_now()) > wait_s || (abandon != NULL && atomic_load(abandon))) {
             close(lock);
             return error_set(out_error, FLY_EBUSY,
                              "another process has held '%.300s' for more than %g s; see what it waits for",
@@ -202,7 +204,7 @@ int grid_cache_lock(const struct grid_cache *cache, double wait_s, int *out_lock
     char path[FILE_PATH_MAX];
 
     path_of(cache, cache->source_name, "lock", path);
-    return take_lock(path, wait_s, out_lock, out_error);
+    return take_lock(path, wait_s, cache->abandon, out_lock, out_error);
 }
 
 int grid_cache_take_service(const struct grid_cache *cache, struct ask_service *out_service, int *out_lock,
@@ -213,7 +215,7 @@ int grid_cache_take_service(const struct grid_cache *cache, struct ask_service *
     int code;
 
     path_of(cache, cache->service_name, "turn", path);
-    code = take_lock(path, service_wait_s, out_lock, out_error);
+    code = take_lock(path, service_wait_s, cache->abandon, out_lock, out_error);
     if (code < 0)
         return code;
     path_of(cache, cache->service_name, "service", path);

@@ -24,6 +24,7 @@ struct grid_cache {
     char directory[CACHE_PATH_MAX];
     char source[CACHE_SOURCE_MAX], service[CACHE_SOURCE_MAX]; /* in words */
     char source_name[CACHE_NAME_MAX], service_name[CACHE_NAME_MAX];
+    const atomic_bool *abandon; /* once it is set no lock is waited for; NULL, as opened */
 };
 
 /* Finds the directory, and makes it. FLY_ECONFIG, FLY_EPERM, FLY_EWRITE, FLY_ELIMIT. */

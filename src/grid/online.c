@@ -317,6 +317,7 @@ int online_read(const struct online_provider *provider, const struct grid_reques
                                &reading.kind, out_error);
     if (code < 0)
         return code;
+    reading.account.abandon = reading.cache.abandon = request->abandon;
     grid_cache_load(&reading.cache, &reading.kind, &reading.content);
     refresh_all(&reading); /* what went wrong is in `trouble` */
     return give(&reading, out_answer, out_error);

@@ -100,12 +100,18 @@ static enum ask_outcome send(const struct online_account *account, const char *u
         .connect_timeout_s = account->timeout_s < connect_timeout_s ? account->timeout_s : connect_timeout_s,
         .total_timeout_s = account->timeout_s,
         .past_proxies = account->within_machine,
+        .abandon = account->abandon,
     };
     struct fly_error error = {.code = 0};
     int code = http_ask(&request, out_answer, &error);
 
     if (code == 0)
         return ASK_ANSWERED;
+    /* That says nothing of the service. */
+    if (account->abandon != NULL && atomic_load(account->abandon)) {
+        error_set(out_error, FLY_EUNREACHABLE, "it was not waited for");
+        return ASK_UNABLE;
+    }
     if (code == FLY_EUNSUPPORTED || code == FLY_ENOMEM || code == FLY_EUSAGE) {
         error_set(out_error, code, "%s", error.text);
         return ASK_UNABLE;

@@ -13,7 +13,8 @@ enum ask_outcome {
     ASK_REFUSED,  /* it is well, but does not give this: FLY_EPERM, FLY_ENOTFOUND, FLY_EUNSUPPORTED, FLY_EDATA
                    */
     ASK_FAILED,   /* FLY_EUNREACHABLE, FLY_EDATA for what is no JSON */
-    ASK_UNABLE,   /* it was not asked: FLY_EUNSUPPORTED without libcurl, FLY_EUSAGE, FLY_ENOMEM */
+    ASK_UNABLE,   /* it was not asked: FLY_EUNSUPPORTED without libcurl, FLY_EUSAGE, FLY_ENOMEM; or not waited
+                     for:   FLY_EUNREACHABLE */
 };
 
 /*

@@ -2,6 +2,7 @@
 #ifndef FLYBALL_GRID_PROVIDER_H
 #define FLYBALL_GRID_PROVIDER_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -31,6 +32,7 @@ struct grid_request {
     int64_t from_s, to_s;        /* what is wanted, of those that are asked period by period */
     int64_t now_s;               /* for these; 0: the machine's clock */
     bool cached_only;            /* asks no server */
+    const atomic_bool *abandon;  /* once another thread sets it nothing is waited for any more; NULL */
 };
 
 struct grid_answer {

@@ -159,8 +159,8 @@ static void read_edge(struct fly_meter *meter, size_t device, struct device_read
     device_read(account->device, meter->clock, account_wanted(account), out_reading);
 }
 
-int fly_meter_begin(struct fly_meter *meter, const char *name, fly_window *out_window,
-                    struct fly_error *out_error)
+int meter_begin_at_once(struct fly_meter *meter, const char *name, fly_window *out_window,
+                        struct fly_error *out_error)
 {
     struct window *window;
     uint32_t slot;
@@ -171,7 +171,6 @@ int fly_meter_begin(struct fly_meter *meter, const char *name, fly_window *out_w
         return error_set(out_error, FLY_ELIMIT,
                          "window '%.60s': %u windows are open already; end some, or raise windows_max",
                          name != NULL ? name : "", meter->windows.count);
-    synchronize(meter);
     window = &meter->windows.slots[slot];
     window->begin_date = meter->clock->date(meter->clock->state);
     window->begin = meter->clock->now(meter->clock->state);
@@ -185,13 +184,20 @@ int fly_meter_begin(struct fly_meter *meter, const char *name, fly_window *out_w
     return 0;
 }
 
+int fly_meter_begin(struct fly_meter *meter, const char *name, fly_window *out_window,
+                    struct fly_error *out_error)
+{
+    if (!is_inert(meter))
+        synchronize(meter);
+    return meter_begin_at_once(meter, name, out_window, out_error);
+}
+
 /* Up to now, of a window that was claimed; at its end the marks are free again. */
 static void tell_window(struct fly_meter *meter, uint32_t slot, bool ends,
                         struct fly_measurement *out_measurement)
 {
     const struct window *window = &meter->windows.slots[slot];
 
-    synchronize(meter);
     out_measurement->device_count = meter->devices->count;
     out_measurement->start_unix_s = (double)window->begin_date.ns * 1e-9;
     out_measurement->time_s = mono_elapsed_s(window->begin, meter->clock->now(meter->clock->state));
@@ -225,7 +231,7 @@ static int claim_window(struct fly_meter *meter, fly_window window, const struct
     return 0;
 }
 
-static int end_or_peek(struct fly_meter *meter, fly_window window, bool ends,
+static int end_or_peek(struct fly_meter *meter, fly_window window, bool ends, bool synchronizes,
                        struct fly_measurement *out_measurement, struct fly_error *out_error)
 {
     uint32_t slot = 0;
@@ -233,6 +239,8 @@ static int end_or_peek(struct fly_meter *meter, fly_window window, bool ends,
 
     if (code < 0)
         return code;
+    if (synchronizes)
+        synchronize(meter);
     tell_window(meter, slot, ends, out_measurement);
     if (ends)
         windows_give_back(&meter->windows, slot);
@@ -244,11 +252,23 @@ static int end_or_peek(struct fly_meter *meter, fly_window window, bool ends,
 int fly_meter_peek(struct fly_meter *meter, fly_window window, struct fly_measurement *out_measurement,
                    struct fly_error *out_error)
 {
-    return end_or_peek(meter, window, false, out_measurement, out_error);
+    return end_or_peek(meter, window, false, true, out_measurement, out_error);
 }
 
 int fly_meter_end(struct fly_meter *meter, fly_window window, struct fly_measurement *out_measurement,
                   struct fly_error *out_error)
 {
-    return end_or_peek(meter, window, true, out_measurement, out_error);
+    return end_or_peek(meter, window, true, true, out_measurement, out_error);
+}
+
+int meter_peek_at_once(struct fly_meter *meter, fly_window window, struct fly_measurement *out_measurement,
+                       struct fly_error *out_error)
+{
+    return end_or_peek(meter, window, false, false, out_measurement, out_error);
+}
+
+int meter_end_at_once(struct fly_meter *meter, fly_window window, struct fly_measurement *out_measurement,
+                      struct fly_error *out_error)
+{
+    return end_or_peek(meter, window, true, false, out_measurement, out_error);
 }

@@ -30,6 +30,17 @@ int meter_new(const struct meter_parts *parts, struct fly_meter **out_meter, str
  */
 void meter_set_claims(struct fly_meter *meter, const struct claims *claims);
 
+/*
+ * As fly_meter_begin, _peek and _end, without the caller's `synchronize`: for threads other than
+ * the one that trains, where what it waits for may wait for that one.
+ */
+int meter_begin_at_once(struct fly_meter *meter, const char *name, fly_window *out_window,
+                        struct fly_error *out_error);
+int meter_peek_at_once(struct fly_meter *meter, fly_window window, struct fly_measurement *out_measurement,
+                       struct fly_error *out_error);
+int meter_end_at_once(struct fly_meter *meter, fly_window window, struct fly_measurement *out_measurement,
+                      struct fly_error *out_error);
+
 /* Takes one sample of every device, as the thread does; the moment at which the next is due. */
 void meter_sample(struct fly_meter *meter);
 struct mono_time meter_next_sample(const struct fly_meter *meter);
