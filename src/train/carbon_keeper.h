@@ -22,9 +22,14 @@
  *     if (carbon_keeper_take(keeper, answers)) ...
  *     carbon_keeper_close(keeper, &summary);       writes the last slice; waits for no network
  *
+ * Energy is that of one window of the meter, which stays open and is looked at; so slices add up to it
+ * (carbon_slicer.h, carbon_energy.h), and the meter's `synchronize` is not called. A slice of which the
+ * GPUs' energy is not known has null.
+ *
  * Threads block all signals. Where the ledger cannot be written, the text says why, and figures
  * still come. After fork the child's copy is inert. Functions are for one thread, the
- * training's; none of them waits for the network or longer than a reading of the meter.
+ * training's, which writes nothing to the disk but in open and close; none of them waits for the network or
+ * longer than a reading of the meter.
  */
 struct carbon_keeper;
 
@@ -59,10 +64,11 @@ void carbon_keeper_turn(struct carbon_keeper *keeper);
 struct carbon_keeper_summary {
     char path[LEDGER_PATH_MAX];    /* of the ledger; "" for none */
     char text[FLY_ERROR_TEXT_MAX]; /* why there is none, or why figures are missing or old; "" for nothing */
-    double energy_j;               /* of the GPUs, as written down; NAN: some of it is not known */
+    double
+        energy_j; /* of the GPUs, as written down; NAN: some of it is not known, or nothing is written yet */
     uint64_t slices;
 };
-struct carbon_keeper_summary carbon_keeper_look(const struct carbon_keeper *keeper);
+struct carbon_keeper_summary carbon_keeper_look(struct carbon_keeper *keeper);
 
 /* Accepts NULL. */
 void carbon_keeper_close(struct carbon_keeper *keeper, struct carbon_keeper_summary *out_summary);
