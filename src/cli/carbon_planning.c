@@ -16,6 +16,7 @@ enum { NS_PER_S = 1000000000, DAY_S = 86400, AHEAD_MOST_S = 366 * DAY_S, MEMORY_
 
 /* As a live training has them. */
 static const double least_gain = 0.002, dwell_s = 300.0;
+static const double hour_s = 3600.0;
 
 static int read_profile(const struct cli_call *call, struct carbon_planning *planning,
                         struct fly_error *out_error)
@@ -210,12 +211,34 @@ int carbon_planning_read(const struct cli_call *call, struct carbon_planning *pl
     return code == 0 ? read_objective(call, planning, out_error) : code;
 }
 
-int carbon_planning_walk(struct carbon_planning *planning, struct fly_error *out_error)
+static void tell(void *context, double done_s)
+{
+    struct carbon_planning *planning = context;
+
+    progress_add(&planning->progress, (uint64_t)(done_s / hour_s) - planning->progress.done);
+    progress_tick(&planning->progress);
+}
+
+static int walk(const struct cli_call *call, struct carbon_planning *planning, struct fly_error *out_error)
+{
+    int code;
+
+    cli_progress_begin(call, &planning->progress, "hours of work",
+                       (uint64_t)ceil(planning->request.work_s / hour_s));
+    planning->request.progress = tell;
+    planning->request.progress_context = planning;
+    code = carbon_course_walk(&planning->request, &planning->course, out_error);
+    progress_end(&planning->progress);
+    return code;
+}
+
+int carbon_planning_walk(const struct cli_call *call, struct carbon_planning *planning,
+                         struct fly_error *out_error)
 {
     struct statement_request request = {
         .ledgers = &planning->ledger, .ledger_count = 1, .yearly_means = {NAN, NAN}};
     struct ledger_content *ledger = &planning->ledger;
-    int code = carbon_course_walk(&planning->request, &planning->course, out_error);
+    int code = walk(call, planning, out_error);
 
     if (code < 0)
         return code;

@@ -24,6 +24,7 @@ struct carbon_planning {
     struct ledger_content ledger;
     struct arena arena;
     struct carbon_statement statement;
+    struct progress progress;
 };
 
 /* The options' values and the grid's figures. FLY_EUSAGE and what reading them may be. */
@@ -31,7 +32,8 @@ int carbon_planning_read(const struct cli_call *call, struct carbon_planning *pl
                          struct fly_error *out_error);
 
 /* Walks the plan and computes what it takes. */
-int carbon_planning_walk(struct carbon_planning *planning, struct fly_error *out_error);
+int carbon_planning_walk(const struct cli_call *call, struct carbon_planning *planning,
+                         struct fly_error *out_error);
 
 void carbon_planning_free(struct carbon_planning *planning);
 

@@ -199,7 +199,7 @@ static int carbon_plan_run(const struct cli_call *call, struct fly_error *out_er
     int code = carbon_planning_read(call, &planning, out_error);
 
     if (code == 0)
-        code = carbon_planning_walk(&planning, out_error);
+        code = carbon_planning_walk(call, &planning, out_error);
     if (code == 0)
         code = show(call, &planning, out_error);
     carbon_planning_free(&planning);

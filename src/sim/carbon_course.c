@@ -181,8 +181,11 @@ int carbon_course_walk(const struct carbon_course_request *request, struct carbo
     if (code == 0)
         code = carbon_plan_init(&walker.plan, &request->plan, out_course->outlook.capacity, out_error);
     if (code == 0) {
-        while (walker.left_s > 0.0 && code == 0)
+        while (walker.left_s > 0.0 && code == 0) {
             code = step(&walker, out_error);
+            if (request->progress != NULL)
+                request->progress(request->progress_context, request->work_s - walker.left_s);
+        }
         carbon_plan_deinit(&walker.plan);
     }
     out_course->finish_s = walker.at_s;

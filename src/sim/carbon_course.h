@@ -24,9 +24,11 @@ struct carbon_course_request {
     const struct grid_answer *answers[CARBON_SIGNALS]; /* settled; NULL: none */
     struct carbon_objective objective;
     struct carbon_plan_settings plan;
-    double work_s, bound_s; /* of the fastest limit, and from the start */
-    int64_t start_s;        /* since 1970 */
-    int64_t now_s;          /* what is known then is known */
+    double work_s, bound_s;                         /* of the fastest limit, and from the start */
+    int64_t start_s;                                /* since 1970 */
+    int64_t now_s;                                  /* what is known then is known */
+    void (*progress)(void *context, double done_s); /* of the work; NULL: nobody asks */
+    void *progress_context;
 };
 
 struct carbon_course {
