@@ -159,7 +159,7 @@ static int add_slice(struct rows *rows, const struct statement_maker *maker, siz
 int statement_periods_make(struct statement_maker *maker, struct fly_error *out_error)
 {
     const struct statement_request *request = maker->request;
-    struct rows rows = {NULL};
+    struct rows rows = {.list = NULL};
     struct statement_period *kept = NULL;
     size_t index = 0;
     int code = 0;

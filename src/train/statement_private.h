@@ -27,6 +27,9 @@ struct statement_maker {
     int64_t from_s, to_s; /* the grid's figures are wanted of */
 };
 
+/* The figures of one way, whose stretches are known. */
+void statement_sum(const struct statement_maker *maker, enum statement_way way);
+
 /* The run cut at the borders of the grid's periods. */
 int statement_periods_make(struct statement_maker *maker, struct fly_error *out_error);
 
