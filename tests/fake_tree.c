@@ -32,9 +32,14 @@ static int remove_entry(const char *path, const struct stat *status, int kind, s
     return remove(path);
 }
 
+void fake_tree_remove_at(const char *directory)
+{
+    assert_int_equal(nftw(directory, remove_entry, 16, FTW_DEPTH | FTW_PHYS), 0);
+}
+
 void fake_tree_remove(void)
 {
-    assert_int_equal(nftw(root, remove_entry, 16, FTW_DEPTH | FTW_PHYS), 0);
+    fake_tree_remove_at(root);
 }
 
 /* The path below the root, with its directories made. */

@@ -15,6 +15,8 @@
 void fake_tree_make(void);
 const char *fake_tree_root(void);
 void fake_tree_remove(void);
+/* Removes any directory, and all that is in it. */
+void fake_tree_remove_at(const char *directory);
 
 /* Writes a file, with the directories it needs. */
 void fake_tree_put(const char *path, const char *text);

@@ -2,11 +2,11 @@
 /* The life of a live search: epochs, checks, drift, ranks, marks. */
 #include "test.h"
 
-#include <pthread.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "rank_join.h"
 #include "tuner_bench.h"
 
 static const struct fly_objective energy = {FLY_OBJECTIVE_ENERGY, 0.0, INFINITY};
@@ -224,62 +224,35 @@ static void test_backs_off(void **state)
     tuner_bench_stop(&bench);
 }
 
-/* Ranks as processes, each with a machine of its own, joined as an all-reduce joins them. */
-enum { RANKS = 3, JOINED_MAX = 32 };
-
+/* Ranks, each with a machine of its own. */
 struct ranks {
-    pthread_barrier_t barrier;
-    double sums[RANKS][JOINED_MAX], maxima[RANKS][JOINED_MAX];
+    struct rank_join join;
     struct fly_tuner_report reports[RANKS];
     double limits_w[RANKS], ends_w[RANKS];
     struct fly_tuner_point points[RANKS][TUNER_LIMITS_MAX];
+    int failing;
+    const char *sensor;
 };
-
-struct rank {
-    struct ranks *ranks;
-    int number;
-};
-
-static int join_ranks(void *data, double *sums, size_t sum_count, double *maxima, size_t max_count)
-{
-    const struct rank *rank = data;
-    struct ranks *ranks = rank->ranks;
-
-    memcpy(ranks->sums[rank->number], sums, sum_count * sizeof *sums);
-    memcpy(ranks->maxima[rank->number], maxima, max_count * sizeof *maxima);
-    pthread_barrier_wait(&ranks->barrier);
-    for (size_t i = 0; i < sum_count; i++) {
-        sums[i] = 0.0;
-        for (int other = 0; other < RANKS; other++)
-            sums[i] += ranks->sums[other][i];
-    }
-    for (size_t i = 0; i < max_count; i++) {
-        for (int other = 0; other < RANKS; other++)
-            maxima[i] = fmax(maxima[i], ranks->maxima[other][i]);
-    }
-    pthread_barrier_wait(&ranks->barrier);
-    return 0;
-}
 
 /*
  * What a rank does, in its process. Rank 1 is the slowest; `failing` cannot set its fifth limit. With a
  * board's sensor all windows have to go on, for longer than any rank alone would have it.
  */
-static void run_rank(struct ranks *ranks, int number, int failing, const char *sensor)
+static void run_rank(void *data, int number)
 {
     static struct tuner_profile profile;
-    struct rank rank = {ranks, number};
+    struct ranks *ranks = data;
+    struct rank rank = {&ranks->join, number};
     struct tuner_bench bench;
     struct fly_tuner_options options;
     struct fly_tuner *tuner;
 
-    alarm(60);
-    start_with(&profile, &bench, sensor);
-    bench.sets_until_failing = number == failing ? 4 : -1;
+    start_with(&profile, &bench, ranks->sensor);
+    bench.sets_until_failing = number == ranks->failing ? 4 : -1;
     bench.slower = number == 1 ? 1.2 : 1.0;
-    bench.slower *= strcmp(sensor, "board") == 0 ? 0.1 : 1.0;
+    bench.slower *= strcmp(ranks->sensor, "board") == 0 ? 0.1 : 1.0;
     options = tuner_bench_options(&bench, energy);
-    options.all_reduce = join_ranks;
+    options.all_reduce = rank_all_reduce;
     options.all_reduce_data = &rank;
     options.rank = (uint32_t)number;
     options.energy_tolerance = 0.01;
@@ -290,33 +263,16 @@ static void run_rank(struct ranks *ranks, int number, int failing, const char *s
     fly_tuner_free(tuner);
     ranks->ends_w[number] = tuner_bench_limit_w(&bench);
     tuner_bench_stop(&bench);
-    _exit(0);
 }
 
 static struct ranks *run_ranks(int failing, const char *sensor)
 {
-    struct ranks *ranks =
-        /* cppcheck-suppress invalidFunctionArg ; -1 is what a mapping without a file wants */
-        mmap(NULL, sizeof *ranks, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    pthread_barrierattr_t shared;
-    pid_t processes[RANKS];
+    struct ranks *ranks = rank_memory(sizeof *ranks);
 
-    assert_ptr_not_equal(ranks, MAP_FAILED);
-    pthread_barrierattr_init(&shared);
-    pthread_barrierattr_setpshared(&shared, PTHREAD_PROCESS_SHARED);
-    pthread_barrier_init(&ranks->barrier, &shared, RANKS);
-    for (int i = 0; i < RANKS; i++) {
-        processes[i] = fork();
-        assert_int_not_equal(processes[i], -1);
-        if (processes[i] == 0)
-            run_rank(ranks, i, failing, sensor);
-    }
-    for (int i = 0; i < RANKS; i++) {
-        int status = -1;
-
-        assert_int_equal(waitpid(processes[i], &status, 0), processes[i]);
-        assert_int_equal(status, 0);
-    }
+    ranks->failing = failing;
+    ranks->sensor = sensor;
+    rank_join_init(&ranks->join);
+    rank_processes(run_rank, ranks);
     return ranks;
 }
 

@@ -104,7 +104,8 @@ struct fly_turner {
 /*
  * Over all ranks, in place: the sums of the first array, the maxima of the second.
  * Called by all ranks at the same step, and by `fly_tuner_new`; at most 32 values.
- * Never while settled, but for the checks. A negative code stops tuning.
+ * Never while settled, but for the checks and, where the grid is followed, once every five
+ * seconds. A negative code stops tuning.
  */
 typedef int (*fly_all_reduce)(void *data, double *sums, size_t sum_count, double *maxima, size_t max_count);
 
@@ -136,7 +137,9 @@ struct fly_tuner_options {
     const char *driver;       /* NULL: ""; copied */
     const char *job_name;     /* NULL: ""; copied */
     uint64_t batch_size;
-    const struct fly_carbon_options *carbon; /* to follow the grid once settled; NULL: not; copied */
+    /* To follow the grid once settled, with the power limit; NULL: not; copied. The objective's bound goes
+     * with it, its kind does not; FLY_OBJECTIVE_TIME and LOWEST_LIMIT are refused. */
+    const struct fly_carbon_options *carbon;
 };
 
 enum fly_tuner_state {

@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "policy/carbon_plan.h"
 #include "train/carbon_keeper.h"
+#include "train/carbon_pace.h"
 
 /*
  * Says which power limit a running training should have now, of those that were measured:
@@ -24,9 +25,16 @@
  *     carbon_governor_stands(governor, limit_w);                      after each change, whoever made it
  *     carbon_governor_close(governor);
  *
- * Time up to the deadline counts from open; of a bound as a slowdown, only time in steps
- * counts, evaluation does not. Rank 0 has one; other ranks have a keeper alone, through the same
- * functions, and follow what rank 0 says. One thread.
+ * Time up to the deadline is the clock's on the wall, with what evaluation took so far for each step
+ * left over for the rest of it. Of a bound as a slowdown only time in steps counts
+ * (carbon_pace.h). Both hold from the first step on: searching is part of it. A little is kept
+ * in reserve, since it is asked only every few seconds.
+ *
+ * A limit stays for five minutes at least, unless the deadline asks for more speed, and is
+ * changed only for a gain of 0.2 %. The first one after a profile comes at once.
+ *
+ * Each rank has one; that of rank 0 decides, and the others, which keep their rank's account,
+ * follow what it says. After fork the child's copy is inert. One thread.
  */
 struct carbon_governor;
 
@@ -34,18 +42,19 @@ struct carbon_governor_options {
     struct fly_carbon_options carbon; /* texts are copied */
     const struct clock *clock;        /* NULL: clock_real */
     struct fly_meter *meter;          /* borrowed */
-    struct carbon_keeper *keeper;     /* borrowed: somebody keeps the account already; NULL: one of its own */
-    double max_slowdown;              /* the objective's; INFINITY: none, so 3 % */
-    const char *job, *run, *program;  /* for the account; NULL: "" */
-    uint32_t gpus, rank;
+    /* Borrowed: somebody keeps the account already, and counts its steps; NULL: one of its own. */
+    struct carbon_keeper *keeper;
+    double max_slowdown;             /* the objective's; INFINITY: none, so 3 % */
+    const char *job, *run, *program; /* for the account; NULL: "" */
+    uint32_t gpus, rank;             /* of this rank */
+    uint32_t all_gpus;               /* of all ranks, whose power the profile has; 0: gpus */
+    double all_host_w;               /* likewise, what their machines draw; 0: carbon.host_w */
     bool cached_only;
 };
 
-/* How far training is. */
-struct carbon_progress {
-    double steps_done, steps_left; /* left: NAN: not known */
-    double step_time_s;            /* spent in steps so far, evaluation excluded */
-};
+/* What stands at the head of the account, with defaults filled in. FLY_EUSAGE for options out of range. */
+int carbon_governor_head(const struct carbon_governor_options *options, struct ledger_head *out_head,
+                         struct fly_error *out_error);
 
 /* FLY_EUSAGE for options out of range, FLY_ENOMEM. */
 int carbon_governor_open(const struct carbon_governor_options *options, struct carbon_governor **out_governor,
@@ -69,12 +78,22 @@ double carbon_governor_decide(struct carbon_governor *governor, const struct car
 
 /* Why the newest decision was so; CARBON_UNKNOWN_GRID before the first. */
 enum carbon_reason carbon_governor_reason(const struct carbon_governor *governor);
+/* So many steps are done by now: for the account, where it is not asked. */
+void carbon_governor_count(struct carbon_governor *governor, double steps_done);
 
 /* That limit stands now; NAN: not known, or not ours. */
 void carbon_governor_stands(struct carbon_governor *governor, double limit_w);
 
+/*
+ * By how much time the bound exceeds what the rest takes at the fastest limit, where a step takes `step_s`
+ * there from now on; below 0: it falls short; INFINITY where the work is not known. With or
+ * without a profile: so much may be spent on measuring one.
+ */
+double carbon_governor_spare_s(const struct carbon_governor *governor, const struct carbon_progress *progress,
+                               double step_s);
+
 /* The mean intensity (objective carbon) or price of the last week, to be frozen with a trial; NAN. */
-double carbon_governor_reference(const struct carbon_governor *governor, int signal);
+double carbon_governor_reference(struct carbon_governor *governor, int signal);
 
 void carbon_governor_report(const struct carbon_governor *governor, struct fly_carbon_report *out_report);
 

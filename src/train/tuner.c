@@ -68,7 +68,7 @@ static void begin_one(struct fly_tuner *tuner, size_t place, uint32_t steps)
     fly_power_search_free(tuner->search);
     tuner->search = NULL;
     tuner->window_steps = steps;
-    tuner->quiet_steps = 0;
+    tuner_rest(tuner, 0);
     tuner_window_forget(tuner);
     tuner->at = place;
     if (fly_power_search_new(&options, &tuner->search, NULL) < 0)
@@ -84,6 +84,12 @@ static void begin_check(struct fly_tuner *tuner)
     begin_one(tuner, tuner->chosen, tuner->options.profile_steps);
 }
 
+void tuner_check_anew(struct fly_tuner *tuner)
+{
+    tuner_window_drop(tuner);
+    begin_check(tuner);
+}
+
 static void begin_look(struct fly_tuner *tuner, size_t place)
 {
     tuner->looking = true;
@@ -95,7 +101,7 @@ static void settle(struct fly_tuner *tuner)
 {
     tuner->state = FLY_TUNER_SETTLED;
     tuner->confirming = false;
-    tuner->quiet_steps = tuner->options.check_every_steps;
+    tuner_carbon_settle(tuner);
 }
 
 static void save(struct fly_tuner *tuner)
@@ -142,6 +148,9 @@ static void finish_search(struct fly_tuner *tuner)
         return;
     if (measured)
         save(tuner);
+    tuner_carbon_profile(tuner);
+    if (tuner->state == FLY_TUNER_STOPPED)
+        return;
     tuner->confirming = true;
     begin_check(tuner);
 }
@@ -209,7 +218,9 @@ static void note_cost(struct fly_tuner *tuner, const struct tuner_visit *visit)
 /* After a window of the search: what else can be spared? */
 static void spare(struct fly_tuner *tuner, struct fly_power_search_action *action)
 {
-    if (tuner_may_finish(tuner) && fly_power_search_finish(tuner->search, action) == 0)
+    bool enough = tuner->carbon.governor != NULL ? tuner_carbon_has_enough(tuner) : tuner_may_finish(tuner);
+
+    if (enough && fly_power_search_finish(tuner->search, action) == 0)
         return;
     if (!tuner->capped && tuner->most_felt > 0.0 && action->set_limit &&
         tuner->most_felt < unfelt_fraction * action->limit_w)
@@ -360,8 +371,10 @@ static void finish_check(struct fly_tuner *tuner)
     }
     tuner->report.step_time_s = checked.time_s;
     tuner->report.slowdown = checked.time_s / reference_s;
-    if (has_drifted(tuner, checked.time_s)) {
+    if (has_drifted(tuner, checked.time_s) && tuner_carbon_may_search(tuner, checked.time_s)) {
         begin_search(tuner);
+    } else if (tuner->carbon.governor != NULL) {
+        settle(tuner); /* the bound is the plan's */
     } else if (is_promise_kept(tuner, checked.time_s) || tuner->chosen == 0) {
         tuner->broken_checks = 0;
         settle(tuner);
@@ -410,6 +423,8 @@ static int step(struct fly_tuner *tuner)
         step_line_write(tuner->step_fd, "step");
     if (tuner->state == FLY_TUNER_STOPPED)
         return 0;
+    if (tuner->carbon.governor != NULL && tuner_carbon_step(tuner))
+        return 0;
     if (tuner->state == FLY_TUNER_SETTLED) {
         tuner->since_search += tuner->options.check_every_steps;
         begin_check(tuner);
@@ -455,6 +470,7 @@ int fly_tuner_epoch_end(struct fly_tuner *tuner)
         return FLY_ESTATE;
     if (tuner->step_fd >= 0)
         step_line_write(tuner->step_fd, "epoch end");
+    tuner_carbon_epoch_end(tuner);
     if (tuner->state == FLY_TUNER_STOPPED)
         return 0;
     if (tuner->state == FLY_TUNER_SETTLED) {

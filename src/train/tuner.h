@@ -6,6 +6,7 @@
 #include <flyball/tuner.h>
 
 #include "base/clock.h"
+#include "train/carbon_pace.h"
 #include "train/saved_profile.h"
 #include "train/tuner_visits.h"
 
@@ -25,6 +26,11 @@ int tuner_new(const struct fly_tuner_options *options, const struct clock *clock
               struct fly_tuner **out_tuner, struct fly_error *out_error);
 
 struct carbon_keeper;
+struct carbon_governor;
+
+/* The same with an account that somebody keeps; NULL: one of its own, where the grid is followed. */
+int tuner_new_in(const struct fly_tuner_options *options, const struct clock *clock,
+                 struct carbon_keeper *keeper, struct fly_tuner **out_tuner, struct fly_error *out_error);
 
 /* As fly_tuner_new, with an account that is kept from before the first step, and outlives the tuner. */
 int tuner_new_kept(const struct fly_tuner_options *options, struct carbon_keeper *keeper,
@@ -85,6 +91,18 @@ struct tuner_cost {
     double energy_j, time_s; /* of this rank, of the closed part */
 };
 
+/* Following the grid; also counts steps, where nothing is followed for nothing. */
+struct tuner_carbon {
+    struct carbon_governor *governor; /* owned; NULL: the grid is not followed */
+    uint64_t steps;                   /* of the whole training; 0: not known */
+    uint64_t begun, quiet;            /* steps, when the hook was last set to be quiet, and for how many */
+    uint64_t due, check_due;          /* the steps with which the governor is asked, and the limit checked */
+    bool in_steps;
+    struct mono_time since;       /* the begin of a stretch of steps without evaluation */
+    double step_time_s;           /* of those before it */
+    struct carbon_progress asked; /* when the governor was */
+};
+
 struct fly_tuner {
     uint64_t quiet_steps; /* until there is anything to do; first, for the hot hook */
     enum fly_tuner_state state;
@@ -137,10 +155,41 @@ struct fly_tuner {
     bool honoured;
     bool foreign;
     struct fly_tuner_report report; /* running */
+    struct tuner_carbon carbon;
 };
+
+/* tuner.c: begins the check of the chosen limit again. */
+void tuner_check_anew(struct fly_tuner *tuner);
 
 /* tuner_new.c: a search over all limits, of which those with valid points are known. */
 int tuner_make_search(struct fly_tuner *tuner, struct fly_error *out_error);
+
+/* tuner_carbon.c */
+
+/* Whether a tuner with these options may follow the grid; 0 too where it is not to. */
+int tuner_carbon_check(const struct fly_tuner_options *options, struct fly_error *out_error);
+/* What its search goes by: the plan's own weights are nothing for a choice of one limit. */
+struct fly_objective tuner_carbon_objective(const struct fly_tuner_options *options);
+/* Collective. */
+int tuner_carbon_open(struct fly_tuner *tuner, const struct fly_tuner_options *options,
+                      struct carbon_keeper *keeper, struct fly_error *out_error);
+/* The hook has nothing to do for so many steps. */
+void tuner_rest(struct fly_tuner *tuner, uint64_t steps);
+/* A step begins: asks the governor if that is due. Whether nothing else is to be done. Collective. */
+bool tuner_carbon_step(struct fly_tuner *tuner);
+void tuner_carbon_epoch_end(struct fly_tuner *tuner);
+/* A limit stands; NAN: none of ours. */
+void tuner_carbon_stands(struct fly_tuner *tuner, double limit_w);
+/* The search has ended. */
+void tuner_carbon_profile(struct fly_tuner *tuner);
+/* The next check, or the next question, is a while off; also where the grid is not followed. */
+void tuner_carbon_settle(struct fly_tuner *tuner);
+/* Whether the search is to end where it is, as the bound leaves no time for more. Collective. */
+bool tuner_carbon_has_enough(struct fly_tuner *tuner);
+/* Whether the bound leaves time for another search, now that a step takes so long; true where the grid is
+ * not followed. Collective. */
+bool tuner_carbon_may_search(struct fly_tuner *tuner, double time_s);
+void tuner_carbon_close(struct fly_tuner *tuner);
 
 /* tuner_settings.c */
 
@@ -178,6 +227,8 @@ bool tuner_window_look(struct fly_tuner *tuner, struct tuner_window *out_window)
 bool tuner_window_end(struct fly_tuner *tuner, const struct tuner_window *window);
 /* What was measured of the limit on trial does not count, or has been taken. */
 void tuner_window_forget(struct fly_tuner *tuner);
+/* Ends an open one whose figures nobody wants. */
+void tuner_window_drop(struct fly_tuner *tuner);
 /* A step begins while a window may be open. */
 void tuner_window_step(struct fly_tuner *tuner);
 void tuner_cost_open(struct fly_tuner *tuner);

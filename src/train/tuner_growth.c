@@ -29,7 +29,9 @@ static bool needs_energy(const struct fly_tuner *tuner, double time_s)
     if (tuner->state != FLY_TUNER_SEARCHING || tuner->looking || objective->kind == FLY_OBJECTIVE_TIME ||
         objective->kind == FLY_OBJECTIVE_LOWEST_LIMIT)
         return false;
-    return highest->mark != FLY_TUNER_VALID || time_s <= objective->max_slowdown * highest->time_s;
+    /* The plan uses limits beyond the bound too, for a time. */
+    return tuner->carbon.governor != NULL || highest->mark != FLY_TUNER_VALID ||
+           time_s <= objective->max_slowdown * highest->time_s;
 }
 
 /* How many times as long the measurement has to be; 1 for long enough. */

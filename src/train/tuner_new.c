@@ -96,7 +96,8 @@ static void take_key(struct fly_tuner *tuner, const struct fly_tuner_options *op
 /* A number that is the same on ranks with the same limits and points. */
 static double fingerprint(const struct fly_tuner *tuner)
 {
-    uint32_t sum = (uint32_t)tuner->limit_count * 2 + (uint32_t)tuner->options.knob;
+    uint32_t sum = (uint32_t)tuner->limit_count * 4 + (uint32_t)tuner->options.knob * 2 +
+                   (tuner->options.carbon != NULL);
 
     for (size_t i = 0; i < tuner->limit_count; i++) {
         const struct fly_tuner_point *point = &tuner->points[i];
@@ -192,7 +193,7 @@ static int check_options(const struct fly_tuner_options *options, struct fly_err
         return error_set(out_error, FLY_EUSAGE, "tuner: options need a meter");
     if ((unsigned)options->knob > FLY_TUNER_CLOCK)
         return error_set(out_error, FLY_EUSAGE, "tuner: there is no knob %d", (int)options->knob);
-    return 0;
+    return tuner_carbon_check(options, out_error);
 }
 
 /* The search refuses what could never choose. */
@@ -230,11 +231,12 @@ static int join_ranks(struct fly_tuner *tuner, struct fly_error *out_error)
     double gpus = (double)tuner->key.gpu_count;
 
     if (!ranks_agree(tuner, &gpus))
-        return error_set(out_error, FLY_EUSAGE, "tuner: %s",
-                         tuner->reason != FLY_TUNER_GOES_ON
-                             ? tuner->report.text
-                             : "the ranks' GPUs have not the same limits; give "
-                               "all ranks one list");
+        return error_set(
+            out_error, FLY_EUSAGE, "tuner: %s",
+            tuner->reason != FLY_TUNER_GOES_ON
+                ? tuner->report.text
+                : "the ranks' GPUs have not the same limits, or some ranks alone are to follow the "
+                  "grid; give all ranks the same");
     tuner->key.gpu_count = (uint64_t)gpus;
     if (!(tuner->options.max_power_w > 0.0))
         tuner->options.max_power_w = tuner->highest_power_w * fmax(gpus, 1.0);
@@ -323,6 +325,8 @@ static struct fly_tuner *make(const struct fly_tuner_options *options, const str
         return NULL;
     tuner->options = *options;
     fill_defaults(&tuner->options);
+    if (options->carbon != NULL)
+        tuner->options.objective = tuner_carbon_objective(options);
     tuner->clock = clock;
     tuner->forks = fork_generation();
     tuner->step_fd = -1;
@@ -337,7 +341,7 @@ static void leave_alone(struct fly_tuner *tuner, enum fly_tuner_reason reason, c
 {
     tuner->state = FLY_TUNER_STOPPED;
     tuner->reason = reason;
-    tuner->quiet_steps = UINT64_MAX;
+    tuner_rest(tuner, UINT64_MAX);
     tuner->report.searches = 0;
     copy_text(tuner->report.text, sizeof tuner->report.text, text);
 }
@@ -357,7 +361,7 @@ static int new_steered(const struct fly_tuner_options *options, int fd, struct f
     leave_alone(tuner, FLY_TUNER_STEERED, "the command around this program tunes; its report says how");
     if (options->rank == 0) {
         tuner->step_fd = fd;
-        tuner->quiet_steps = 0;
+        tuner_rest(tuner, 0);
     }
     *out_tuner = tuner;
     return 0;
@@ -365,6 +369,12 @@ static int new_steered(const struct fly_tuner_options *options, int fd, struct f
 
 int tuner_new(const struct fly_tuner_options *options, const struct clock *clock,
               struct fly_tuner **out_tuner, struct fly_error *out_error)
+{
+    return tuner_new_in(options, clock, NULL, out_tuner, out_error);
+}
+
+int tuner_new_in(const struct fly_tuner_options *options, const struct clock *clock,
+                 struct carbon_keeper *keeper, struct fly_tuner **out_tuner, struct fly_error *out_error)
 {
     struct fly_tuner *tuner;
     int code = check_options(options, out_error);
@@ -378,6 +388,8 @@ int tuner_new(const struct fly_tuner_options *options, const struct clock *clock
         leave_alone(tuner, FLY_TUNER_DISABLED, "FLYBALL_DISABLE is set");
     else
         code = set_up(tuner, options, out_error);
+    if (code == 0 && tuner->reason != FLY_TUNER_DISABLED)
+        code = tuner_carbon_open(tuner, options, keeper, out_error);
     if (code < 0) {
         fly_tuner_free(tuner);
         return code;
@@ -432,11 +444,17 @@ const struct profile_key *tuner_key(const struct fly_tuner *tuner)
 int fly_tuner_new(const struct fly_tuner_options *options, struct fly_tuner **out_tuner,
                   struct fly_error *out_error)
 {
+    return tuner_new_kept(options, NULL, out_tuner, out_error);
+}
+
+int tuner_new_kept(const struct fly_tuner_options *options, struct carbon_keeper *keeper,
+                   struct fly_tuner **out_tuner, struct fly_error *out_error)
+{
     int fd = step_lines_given();
 
     if (fd >= 0 && !is_disabled())
         return new_steered(options, fd, out_tuner, out_error);
-    return tuner_new(options, NULL, out_tuner, out_error);
+    return tuner_new_in(options, NULL, keeper, out_tuner, out_error);
 }
 
 void fly_tuner_free(struct fly_tuner *tuner)
@@ -447,13 +465,13 @@ void fly_tuner_free(struct fly_tuner *tuner)
         const struct fly_measurement nothing = {.size = sizeof nothing};
         struct fly_measurement measured = nothing;
 
+        tuner_carbon_epoch_end(tuner); /* all steps that began are behind */
         tuner_turn_back(tuner);
-        if (tuner->window_open)
-            (void)fly_meter_end(tuner->options.meter, tuner->window, &measured, NULL);
-        measured = nothing;
+        tuner_window_drop(tuner);
         if (tuner->cost.open)
             (void)fly_meter_end(tuner->options.meter, tuner->cost.window, &measured, NULL);
     }
+    tuner_carbon_close(tuner);
     own_knobs_close(tuner->knobs);
     fly_power_search_free(tuner->search);
     free(tuner->energies);

@@ -20,11 +20,9 @@ static void stop(struct fly_tuner *tuner)
         report->extra_time_s = report->extra_energy_j = NAN; /* beyond what? nothing was chosen */
     }
     tuner->state = FLY_TUNER_STOPPED;
-    tuner->quiet_steps = UINT64_MAX;
-    if (tuner->window_open)
-        (void)fly_meter_end(tuner->options.meter, tuner->window,
-                            &(struct fly_measurement){.size = sizeof(struct fly_measurement)}, NULL);
-    tuner->window_open = false;
+    tuner_rest(tuner, UINT64_MAX);
+    tuner_window_drop(tuner);
+    tuner_carbon_stands(tuner, NAN);
 }
 
 /* Whether a limit that another program put there stands; where it cannot be read, ours is assumed. */
@@ -44,6 +42,7 @@ void tuner_turn_back(struct fly_tuner *tuner)
     if (tuner->options.turner->set(tuner->options.turner_data, tuner->start_limit_w, NULL) == 0) {
         tuner->standing_w = tuner->start_limit_w;
         tuner->turned = false;
+        tuner_carbon_stands(tuner, NAN);
     }
 }
 
@@ -90,6 +89,7 @@ void tuner_turn(struct fly_tuner *tuner, double limit_w)
     }
     tuner->honoured = tuner_is_same(tuner, standing_w, limit_w);
     tuner->standing_w = standing_w;
+    tuner_carbon_stands(tuner, tuner->honoured ? limit_w : standing_w);
 }
 
 bool tuner_check_standing(struct fly_tuner *tuner)

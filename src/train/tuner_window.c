@@ -182,10 +182,7 @@ bool tuner_window_end(struct fly_tuner *tuner, const struct tuner_window *window
     enum { UNKNOWN_MAX = 3 };
     double nothing = 0.0;
 
-    if (tuner->window_open)
-        (void)fly_meter_end(tuner->options.meter, tuner->window,
-                            &(struct fly_measurement){.size = sizeof(struct fly_measurement)}, NULL);
-    tuner->window_open = tuner->times.running = false;
+    tuner_window_drop(tuner);
     /* All ranks see the same windows, and count alike. */
     tuner->unknown_windows = isnan(window->energy_j) ? tuner->unknown_windows + 1 : 0;
     if (tuner->unknown_windows < UNKNOWN_MAX)
@@ -199,6 +196,14 @@ void tuner_window_forget(struct fly_tuner *tuner)
 {
     tuner->times = (struct step_times){0};
     tuner->parts = (struct tuner_parts){0};
+}
+
+void tuner_window_drop(struct fly_tuner *tuner)
+{
+    if (tuner->window_open)
+        (void)fly_meter_end(tuner->options.meter, tuner->window,
+                            &(struct fly_measurement){.size = sizeof(struct fly_measurement)}, NULL);
+    tuner->window_open = tuner->times.running = false;
 }
 
 void tuner_cost_open(struct fly_tuner *tuner)
