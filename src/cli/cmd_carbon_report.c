@@ -219,7 +219,7 @@ static int carbon_report_run(const struct cli_call *call, struct fly_error *out_
 
 const struct cli_command cmd_carbon_report = {
     .words = "carbon report",
-    .summary = "show what a run emitted and cost, and would have at other limits",
+    .summary = "show what a run emitted, and what it saved",
     .paragraphs =
         {"Reads the account of energy that a run kept ('flyball run --carbon', a tuner or a session that was "
          "told of the grid), of the newest one unless RUN is given: a file, its name, or the name of a run "
