@@ -15,6 +15,7 @@
 #include "base/atomic_file.h"
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/user_directory.h"
 
 enum { FILE_PATH_MAX = CACHE_PATH_MAX + CACHE_NAME_MAX + 16, PAUSE_NS = 20000000 };
 
@@ -37,44 +38,13 @@ static const char *given(const char *variable)
 
 static int find_directory(char path[CACHE_PATH_MAX], struct fly_error *out_error)
 {
-    const char *own = given("FLYBALL_CARBON_CACHE"), *cache = given("XDG_CACHE_HOME"), *home = given("HOME");
-    int length;
+    const char *own = given("FLYBALL_CARBON_CACHE");
 
-    if (own != NULL)
-        length = snprintf(path, CACHE_PATH_MAX, "%s", own);
-    else if (cache != NULL && cache[0] == '/')
-        length = snprintf(path, CACHE_PATH_MAX, "%s/flyball/carbon", cache);
-    else if (home != NULL)
-        length = snprintf(path, CACHE_PATH_MAX, "%s/.cache/flyball/carbon", home);
-    else
-        return error_set(out_error, FLY_ECONFIG,
-                         "no directory for the carbon cache: neither HOME nor FLYBALL_CARBON_CACHE is set; "
-                         "set one of them");
-    if (length >= CACHE_PATH_MAX)
+    if (own == NULL)
+        return user_directory_find(USER_CACHE, "carbon", "the carbon cache", path, CACHE_PATH_MAX, out_error);
+    if (snprintf(path, CACHE_PATH_MAX, "%s", own) >= CACHE_PATH_MAX)
         return error_set(out_error, FLY_ELIMIT, "the carbon cache '%.100s...' has too long a name", path);
     return 0;
-}
-
-/* With all directories above it. What exists stays as it is. */
-static int make_directory(const char *path, struct fly_error *out_error)
-{
-    char part[CACHE_PATH_MAX];
-    struct stat status;
-
-    snprintf(part, sizeof part, "%s", path);
-    for (char *at = part + 1; *at != '\0'; at++) {
-        if (*at != '/')
-            continue;
-        *at = '\0';
-        if (mkdir(part, 0700) < 0 && errno != EEXIST)
-            return failed(path, errno, out_error);
-        *at = '/';
-    }
-    if (mkdir(path, 0700) < 0 && errno != EEXIST)
-        return failed(path, errno, out_error);
-    if (stat(path, &status) < 0)
-        return failed(path, errno, out_error);
-    return S_ISDIR(status.st_mode) ? 0 : failed(path, ENOTDIR, out_error);
 }
 
 /* FNV-1a, 64 bits. */
@@ -90,12 +60,13 @@ static uint64_t hash_of(const char *text)
 int grid_cache_open(struct grid_cache *cache, const char *provider, const char *base, const char *place,
                     const struct grid_kind *kind, struct fly_error *out_error)
 {
-    int code = find_directory(cache->directory, out_error);
+    int cause, code = find_directory(cache->directory, out_error);
 
-    if (code == 0)
-        code = make_directory(cache->directory, out_error);
     if (code < 0)
         return code;
+    cause = user_directory_make(cache->directory);
+    if (cause != 0)
+        return failed(cache->directory, cause, out_error);
     cache->abandon = NULL;
     snprintf(cache->service, sizeof cache->service, "%s %s", provider, base);
     snprintf(cache->source, sizeof cache->source, "%s %.300s %s %s %s", provider, base, place,

@@ -27,7 +27,7 @@ struct grid_cache {
     const atomic_bool *abandon; /* once it is set no lock is waited for; NULL, as opened */
 };
 
-/* Finds the directory, and makes it. FLY_ECONFIG, FLY_EPERM, FLY_EWRITE, FLY_ELIMIT. */
+/* Finds the directory, and makes it. FLY_ENOTFOUND, FLY_EPERM, FLY_EWRITE, FLY_ELIMIT. */
 int grid_cache_open(struct grid_cache *cache, const char *provider, const char *base, const char *place,
                     const struct grid_kind *kind, struct fly_error *out_error);
 

@@ -10,7 +10,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
-#include <pwd.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,6 +18,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/user_directory.h"
 #include "meter/fork_guard.h"
 
 static const char standard_name[] = "store.sqlite";
@@ -62,60 +62,13 @@ static int failed(const char *doing, const char *path, int cause, struct fly_err
                      remedy);
 }
 
-/* Makes every missing directory of a path's own, 0700; 0 or errno. */
-static int make_directories(char *path)
-{
-    for (char *slash = strchr(path + 1, '/'); slash != NULL; slash = strchr(slash + 1, '/')) {
-        int result;
-
-        *slash = '\0';
-        result = mkdir(path, S_IRWXU);
-        *slash = '/';
-        if (result < 0 && errno != EEXIST)
-            return errno;
-    }
-    return 0;
-}
-
-/* The home directory: what the variable says, else what the system knows of the user. */
-static int find_home(char home[PATH_MAX], struct fly_error *out_error)
-{
-    const char *given = getenv("HOME");
-    struct passwd user, *found = NULL;
-    char texts[PATH_MAX];
-
-    if (given == NULL || given[0] != '/') {
-        if (getpwuid_r(geteuid(), &user, texts, sizeof texts, &found) != 0 || found == NULL)
-            given = NULL;
-        else
-            given = found->pw_dir;
-    }
-    if (given == NULL || given[0] != '/' || strlen(given) >= PATH_MAX)
-        return error_set(out_error, FLY_ENOTFOUND,
-                         "no home directory for the store; set HOME or XDG_STATE_HOME, or name its path");
-    memcpy(home, given, strlen(given) + 1);
-    return 0;
-}
-
-/* As the XDG base directories are meant: a relative one does not count. */
 static int find_standard(char path[PATH_MAX], struct fly_error *out_error)
 {
-    const char *state = getenv("XDG_STATE_HOME"), *between = "";
-    char home[PATH_MAX];
-    int length, cause, code;
+    int cause, code = user_directory_find(USER_STATE, standard_name, "the store", path, PATH_MAX, out_error);
 
-    if (state == NULL || state[0] != '/') {
-        code = find_home(home, out_error);
-        if (code < 0)
-            return code;
-        state = home;
-        between = "/.local/state";
-    }
-    length = snprintf(path, PATH_MAX, "%s%s/flyball/%s", state, between, standard_name);
-    if (length < 0 || length >= PATH_MAX)
-        return error_set(out_error, FLY_ELIMIT, "the path of the store '%.100s...' is too long; name another",
-                         path);
-    cause = make_directories(path);
+    if (code < 0)
+        return code;
+    cause = user_directory_make_above(path);
     return cause == 0 ? 0 : failed("made", path, cause, out_error);
 }
 

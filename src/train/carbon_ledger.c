@@ -14,6 +14,7 @@
 
 #include "base/error.h"
 #include "base/iso_time.h"
+#include "base/user_directory.h"
 #include "meter/fork_guard.h"
 #include "train/carbon_ledger_text.h"
 
@@ -23,20 +24,10 @@ static const char suffix[] = ".jsonl";
 
 static int find_directory(const char *given, char out[LEDGER_PATH_MAX], struct fly_error *out_error)
 {
-    const char *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
-    int length;
-
-    if (given != NULL && given[0] != '\0')
-        length = snprintf(out, LEDGER_PATH_MAX, "%s", given);
-    else if (state != NULL && state[0] == '/')
-        length = snprintf(out, LEDGER_PATH_MAX, "%s/flyball/carbon", state);
-    else if (home != NULL && home[0] == '/')
-        length = snprintf(out, LEDGER_PATH_MAX, "%s/.local/state/flyball/carbon", home);
-    else
-        return error_set(out_error, FLY_ENOTFOUND,
-                         "no directory for accounts of energy: neither HOME nor XDG_STATE_HOME is set; set "
-                         "one of them");
-    if (length >= LEDGER_PATH_MAX)
+    if (given == NULL || given[0] == '\0')
+        return user_directory_find(USER_STATE, "carbon", "accounts of energy", out, LEDGER_PATH_MAX,
+                                   out_error);
+    if (snprintf(out, LEDGER_PATH_MAX, "%s", given) >= LEDGER_PATH_MAX)
         return error_set(out_error, FLY_ELIMIT, "the directory for accounts '%.100s...' has too long a name",
                          out);
     return 0;
@@ -50,18 +41,6 @@ static int failed(const char *path, int cause, struct fly_error *out_error)
                      "the account of energy '%.300s' cannot be written: %s; %s", path, strerror(cause),
                      cause == ENOSPC || cause == EDQUOT ? "make room"
                                                         : "name another place with XDG_STATE_HOME");
-}
-
-/* Each directory of the path that is missing; what does not work shows when a file is made there. */
-static void make_directories(const char *path)
-{
-    char part[LEDGER_PATH_MAX];
-
-    for (const char *slash = strchr(path + 1, '/'); slash != NULL; slash = strchr(slash + 1, '/')) {
-        snprintf(part, sizeof part, "%.*s", (int)(slash - path), path);
-        mkdir(part, 0700);
-    }
-    mkdir(path, 0700);
 }
 
 /* "20261122T073000Z-n17-4711": files in order of their names are in order of their starts. */
@@ -147,7 +126,8 @@ int carbon_ledger_create(struct carbon_ledger *ledger, const char *directory, co
     if (code == 0)
         code = find_directory(directory, place, out_error);
     if (code == 0) {
-        make_directories(place);
+        /* What does not work shows when a file is made there. */
+        (void)user_directory_make(place);
         write_stem(head, stem, sizeof stem);
         code = open_new(&made, place, stem, out_error);
     }

@@ -15,22 +15,22 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/user_directory.h"
 
 static const char suffix[] = ".calls";
 
 void spool_init(struct spool *spool, const char *directory, const char *store)
 {
-    const char *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
-    int length = 0;
+    bool found = true;
 
     *spool = (struct spool){.file = -1};
-    if (directory != NULL)
-        length = snprintf(spool->directory, sizeof spool->directory, "%s", directory);
-    else if (state != NULL && state[0] == '/')
-        length = snprintf(spool->directory, sizeof spool->directory, "%s/flyball/spool", state);
-    else if (home != NULL && home[0] == '/')
-        length = snprintf(spool->directory, sizeof spool->directory, "%s/.local/state/flyball/spool", home);
-    if (length >= (int)sizeof spool->directory)
+    if (directory == NULL)
+        found = user_directory_find(USER_STATE, "spool", "reports that wait", spool->directory,
+                                    sizeof spool->directory, NULL) == 0;
+    else
+        found = snprintf(spool->directory, sizeof spool->directory, "%s", directory) <
+                (int)sizeof spool->directory;
+    if (!found)
         spool->directory[0] = '\0';
     snprintf(spool->store, sizeof spool->store, "%s", store != NULL ? store : "");
 }
@@ -60,18 +60,6 @@ bool spool_passing(int code)
     default:
         return false;
     }
-}
-
-/* Each directory of the path that is missing. */
-static void make_directories(const char *path)
-{
-    char part[SPOOL_PATH_MAX];
-
-    for (const char *slash = strchr(path + 1, '/'); slash != NULL; slash = strchr(slash + 1, '/')) {
-        snprintf(part, sizeof part, "%.*s", (int)(slash - path), path);
-        mkdir(part, 0700);
-    }
-    mkdir(path, 0700);
 }
 
 static int failed(const struct spool *spool, const char *what, struct fly_error *out_error)
@@ -115,7 +103,7 @@ static int make_file(struct spool *spool, struct fly_error *out_error)
     free(text);
     if (spool->directory[0] == '\0')
         return error_set(out_error, FLY_ENOTFOUND, "reports cannot be kept; set HOME or XDG_STATE_HOME");
-    make_directories(spool->directory);
+    (void)user_directory_make(spool->directory);
     clock_gettime(CLOCK_REALTIME, &now);
     snprintf(spool->path, sizeof spool->path, "%s/%lld%09ld-%d%s", spool->directory, (long long)now.tv_sec,
              now.tv_nsec, (int)getpid(), suffix);
