@@ -3,6 +3,7 @@
 #include "test.h"
 
 #include <dirent.h>
+#include <fcntl.h>
 #include <ftw.h>
 #include <signal.h>
 #include <stdio.h>
@@ -247,6 +248,39 @@ static void close_at_any_moment(void **state)
     standin_gb_stop(&gb);
 }
 
+/*
+ * Where nothing lets the thread go, a key that is to be read from a pipe here, closing lets go of the thread;
+ * it ends by itself once it can.
+ */
+static void let_go_of_a_thread_that_is_held(void **state)
+{
+    struct carbon_keeper_options options = options_of(NULL, "electricity-maps:DE");
+    struct carbon_keeper_summary summary;
+    struct carbon_keeper *keeper;
+    struct mono_time start = mono_now();
+    char key[96];
+    int writer = -1;
+
+    (void)state;
+    snprintf(key, sizeof key, "%s/key", directory);
+    assert_int_equal(mkfifo(key, 0600), 0);
+    setenv("FLYBALL_ELECTRICITY_MAPS_KEY_FILE", key, 1);
+    setenv("FLYBALL_CARBON_CACHE", directory, 1);
+    assert_int_equal(carbon_keeper_open(&options, &keeper, NULL), 0);
+    /* Succeeds once somebody reads, and is closed behind the closing. */
+    while (writer < 0 && mono_elapsed_s(start, mono_now()) < patience_s) {
+        writer = open(key, O_WRONLY | O_NONBLOCK | O_CLOEXEC);
+        sleep_s(0.005);
+    }
+    assert_true(writer >= 0);
+    start = mono_now();
+    carbon_keeper_close(keeper, &summary);
+    assert_true(mono_elapsed_s(start, mono_now()) < at_once_s);
+    assert_int_equal(summary.slices, 1);
+    close(writer);
+    unsetenv("FLYBALL_ELECTRICITY_MAPS_KEY_FILE");
+}
+
 /* Forks while threads run: the child closes its copy and ends, the parent's goes on. */
 static void survive_forks(void **state)
 {
@@ -333,6 +367,7 @@ int main(void)
         cmocka_unit_test(wait_for_no_answer),
         cmocka_unit_test(give_out_what_comes),
         cmocka_unit_test(close_at_any_moment),
+        cmocka_unit_test(let_go_of_a_thread_that_is_held),
         cmocka_unit_test(survive_forks),
         cmocka_unit_test(survive_a_kill),
     };
