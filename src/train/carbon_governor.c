@@ -384,7 +384,7 @@ double carbon_governor_decide(struct carbon_governor *governor, const struct car
 {
     double now_s = now_of(governor), wanted_w;
 
-    carbon_governor_count(governor, progress->steps_done);
+    carbon_governor_count(governor, progress->steps_done - progress->steps_earlier);
     take_figures(governor);
     governor->asked_w = NAN;
     if (!governor->leads || governor->pace.profile.count == 0)

@@ -25,6 +25,7 @@
 struct carbon_progress {
     double steps_done, steps_left; /* left: NAN: not known */
     double step_time_s;            /* spent in steps so far, evaluation excluded */
+    double steps_earlier; /* of steps_done, those of earlier attempts, which have accounts of their own */
 };
 
 struct carbon_pace {
