@@ -117,6 +117,9 @@ static void tell(const struct fly_session *session)
 int main(int count, char **arguments)
 {
     unsigned long tries = count > 1 ? strtoul(arguments[1], NULL, 10) : 1;
+    /* Where a source is named, an account is kept, and the power limit follows the grid. */
+    const char *source = getenv("FLYBALL_CARBON_SOURCE");
+    const struct fly_carbon_options carbon = {.size = sizeof carbon, .source = source};
     const struct fly_session_options options = {
         .size = sizeof options,
         .job_name = "digits",
@@ -136,6 +139,7 @@ int main(int count, char **arguments)
         .warmup_steps = 2,
         .profile_steps = 40,
         .energy_tolerance = 0.2,
+        .carbon = source != NULL ? &carbon : NULL,
     };
     struct emulated_work *work = emulated_work_begin();
     struct fly_session *session;

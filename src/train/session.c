@@ -55,6 +55,7 @@ void fly_session_resumed(struct fly_session *session, uint32_t epochs_done)
 {
     if (!session->reported)
         session->epoch = epochs_done;
+    session->resumed |= !session->reported;
 }
 
 void fly_session_epoch_begin(struct fly_session *session)
@@ -155,7 +156,7 @@ static struct job_epoch measure(struct fly_session *session, double metric)
                               .metric = isfinite(metric) ? metric : NAN,
                               .energy_j = energy_j[0],
                               .time_s = time_s[0],
-                              .reference_per_kwh = NAN};
+                              .reference_per_kwh = carbon_reference_per_kwh(session)};
 }
 
 /* The log's answer takes the place of the own one. */
@@ -203,8 +204,11 @@ enum fly_answer fly_session_report(struct fly_session *session, double metric)
     if (session->answer == FLY_STOP || (session->answer == FLY_REACHED && session->proposal.stops_at_target))
         return session->answer;
     session->epoch++;
-    if (!session->disabled)
+    if (!session->disabled) {
         limit_check(session);
+        if (session->limit.tuner == NULL)
+            carbon_stands(session, session->limit.held_w);
+    }
     epoch = measure(session, metric);
     if (!session->disabled)
         limit_tell_part(session);
@@ -255,6 +259,8 @@ void session_release(struct fly_session *session)
         return;
     session->released = true;
     link_beat_end(&session->link);
+    carbon_let_go(session, "the program has a session of its own");
+    carbon_stands(session, NAN);
     limit_close(session);
     session->limit.turner = NULL;
 }

@@ -7,13 +7,15 @@
 #include "base/clock.h"
 #include "job/job.h"
 #include "knob/knob.h"
+#include "train/carbon_governor.h"
 #include "train/knob_turner.h"
 #include "train/session_link.h"
 
 /*
  * The inside of <flyball/session.h>. session.c has the hooks; session_open.c makes and
  * closes it; session_try.c asks what to run, and how it went; session_limit.c turns
- * limits; session_ranks.c joins the ranks; session_link.c is the way to the log.
+ * limits; session_carbon.c follows the grid with them, by the work that session_progress.c
+ * counts; session_ranks.c joins the ranks; session_link.c is the way to the log.
  */
 
 /* What tests and programs put in the place of the usual. NULL and 0: the usual. */
@@ -23,6 +25,7 @@ struct session_parts {
     const char *spool_directory;      /* copied */
     const struct knob_options *knobs; /* borrowed */
     double beat_s;                    /* between signs of life before the first report */
+    struct carbon_keeper *keeper;     /* borrowed: of the account, also where no grid is followed */
 };
 
 int session_new(const struct fly_session_options *options, const struct session_parts *parts,
@@ -46,9 +49,30 @@ struct session_limit {
     bool goes_on;            /* with what earlier trainings measured of it */
     size_t told;             /* points of it that the log has, or will have */
     bool refused;            /* the log says that no epoch fits */
+    double choice_w;         /* of the profile, by the log or the tuner; NAN: none */
     double start_w;          /* what stood before */
     double held_w;           /* what stands by us; NAN: nothing */
     char text[FLY_SESSION_TEXT_MAX];
+};
+
+/* The account of each training, and its limit where that follows the grid. */
+struct session_carbon {
+    bool wanted;                       /* it is to follow, as far as it may */
+    struct fly_carbon_options options; /* texts are the session's own */
+    struct carbon_keeper *keeper;      /* somebody else's, of the account; NULL: none */
+    uint64_t steps_told;               /* to that */
+    struct carbon_governor *governor;  /* of the training under way; NULL: none */
+    bool steers;                       /* rank 0's governor, on all ranks; the same on each */
+    uint64_t countdown;                /* steps until it is asked again */
+    double usual_step_s;               /* of the limit that the log chose, as measured; NAN: not known */
+    double told_w;                     /* to stand, to the governor */
+    uint64_t epoch_steps;              /* of a whole epoch, as seen; 0: none yet */
+    uint64_t steps;                    /* in this attempt, of epochs that ended */
+    double step_time_s;                /* of the same */
+    struct mono_time epoch_begin;      /* of the one under way */
+    const char *note;                  /* why it does not steer */
+    char text[FLY_ERROR_TEXT_MAX];     /* why there is no governor, or it has no profile */
+    struct fly_carbon_report last;     /* of the training that ended; size 0: none */
 };
 
 struct fly_session {
@@ -67,6 +91,7 @@ struct fly_session {
     bool meter_owned;
     struct fly_device_energy *energies; /* for the meter; owned */
     struct session_limit limit;
+    struct session_carbon carbon;
     struct session_link link; /* of rank 0; others use it for a word on memory */
     bool apart;               /* the all-reduce failed: each rank answers by itself */
 
@@ -79,12 +104,14 @@ struct fly_session {
     bool known;   /* there is a trial in the log */
     bool unasked; /* the log could not be reached: what is reported is kept for it */
     bool run_kept;
+    uint32_t gpu_count;           /* of all ranks */
     struct job_question question; /* of rank 0 */
     struct job_proposal proposal;
     struct mono_time begin; /* of this attempt */
     fly_window window;
     bool window_open;
     bool epoch_open;
+    bool resumed;  /* the program said how far its checkpoint is */
     bool reported; /* an epoch of this attempt */
     uint32_t epoch;
     uint32_t epochs; /* it may run */
@@ -122,6 +149,44 @@ void limit_tell_part(struct fly_session *session);
 /* Sets what stood before. */
 void limit_end(struct fly_session *session);
 void limit_close(struct fly_session *session);
+
+/* Another limit in place of the one that is held, if that still stands. */
+void limit_change(struct fly_session *session, double limit_w);
+
+/* session_carbon.c */
+
+/* FLY_EUSAGE for options out of range. */
+int carbon_check(const struct fly_session *session, struct fly_error *out_error);
+/* A training begins. */
+void carbon_begin(struct fly_session *session);
+/* The whole power profile, of which the choice is held: from now on the limit follows the grid, if it
+ * may. Times are of a step. Collective. */
+void carbon_profiled(struct fly_session *session, const struct fly_power_point *points, size_t count);
+/* That limit stands; NAN: not known. */
+void carbon_stands(struct fly_session *session, double limit_w);
+/* An epoch has ended: its steps are counted. */
+void carbon_epoch_end(struct fly_session *session);
+/* Asks for the limit that is right now. Collective. */
+void carbon_follow(struct fly_session *session);
+/* The limit is somebody else's from now on. */
+void carbon_let_go(struct fly_session *session, const char *note);
+/* Ends the account. */
+void carbon_end(struct fly_session *session);
+/* The reference of the job's objective for the log; NAN. */
+double carbon_reference_per_kwh(const struct fly_session *session);
+
+/* session_progress.c */
+
+void progress_epoch_begin(struct fly_session *session);
+void progress_epoch_end(struct fly_session *session);
+/* In an epoch, as the program told; 0: it did not. */
+double progress_told_steps(const struct fly_session *session);
+/* That began in this attempt. */
+uint64_t progress_own_steps(const struct fly_session *session);
+/* What a step takes; NAN: not known. */
+double progress_step_s(const struct fly_session *session);
+/* False where nobody knows how long an epoch is. */
+bool progress_find(const struct fly_session *session, struct carbon_progress *out_progress);
 
 /* session_try.c */
 

@@ -141,6 +141,13 @@ static void hold(struct fly_session *session, double limit_w)
     limit->held_w = NAN;
 }
 
+/* The log's choice, or the tuner's where that could not be asked. */
+static void hold_choice(struct fly_session *session, double limit_w)
+{
+    session->limit.choice_w = limit_w;
+    hold(session, limit_w);
+}
+
 static size_t valid_points(const struct session_limit *limit, struct fly_power_point *out_points)
 {
     struct fly_tuner_point points[FLY_POWER_SEARCH_LIMITS_MAX];
@@ -169,7 +176,6 @@ static void share_known(struct fly_session *session)
         session_share(session, shared, sizeof shared / sizeof shared[0]);
         *point = (struct fly_power_point){shared[0], shared[1], shared[2]};
     }
-    session->limit.goes_on = proposal->known_count > 0;
 }
 
 static void begin_profile(struct fly_session *session)
@@ -194,6 +200,7 @@ static void begin_profile(struct fly_session *session)
     struct fly_error error = {.text = ""};
 
     share_known(session);
+    limit->goes_on = session->proposal.known_count > 0;
     /* The bound is on the whole training, which the log judges; but for the lowest limit there is no other.
      */
     if (options.objective.kind != FLY_OBJECTIVE_LOWEST_LIMIT)
@@ -206,23 +213,37 @@ static void begin_profile(struct fly_session *session)
     limit->told = limit->tuner != NULL ? valid_points(limit, points) : 0;
 }
 
+/* Whether the log knows the batch size: the limit of its choice, and the profile that it was chosen from. */
+static bool is_chosen(const struct fly_session *session)
+{
+    return session->limit.turner != NULL && !session->proposal.wants_profile &&
+           isfinite(session->proposal.limit_w);
+}
+
 void limit_begin(struct fly_session *session)
 {
     struct session_limit *limit = &session->limit;
+    bool follows = session->carbon.wanted || session->carbon.keeper != NULL;
 
     limit->measured = limit->refused = limit->goes_on = false;
     limit->epoch_steps = 0;
-    if (limit->turner == NULL)
-        return;
-    if (session->proposal.wants_profile)
+    limit->choice_w = NAN;
+    if (follows && is_chosen(session))
+        share_known(session);
+    carbon_begin(session);
+    if (is_chosen(session)) {
+        hold_choice(session, session->proposal.limit_w);
+        if (follows)
+            carbon_profiled(session, session->proposal.known, session->proposal.known_count);
+    } else if (limit->turner != NULL && session->proposal.wants_profile) {
         begin_profile(session);
-    else if (isfinite(session->proposal.limit_w))
-        hold(session, session->proposal.limit_w);
+    }
 }
 
 void limit_epoch_begin(struct fly_session *session)
 {
     session->limit.epoch_steps = 0;
+    progress_epoch_begin(session);
     if (session->limit.tuner != NULL)
         (void)fly_tuner_epoch_begin(session->limit.tuner);
 }
@@ -251,22 +272,43 @@ static bool ask_log(struct fly_session *session, double units, struct job_choice
     return shared[0] == 1.0;
 }
 
+/* Lets the tuner go; what it measured, and where its choice is. */
+static size_t end_tuner(struct session_limit *limit, struct fly_power_point *out_points, double *out_choice_w)
+{
+    struct fly_tuner_report report = {.size = sizeof report};
+    size_t count = valid_points(limit, out_points);
+
+    *out_choice_w = fly_tuner_report(limit->tuner, &report) == 0 ? report.limit_w : NAN;
+    fly_tuner_free(limit->tuner);
+    limit->tuner = NULL;
+    return count;
+}
+
 /* Tells the log what was measured, and holds what it chooses. Without an answer the tuner's own choice
- * stands. */
+ * stands: the tuner's itself, or where the limit is to follow the grid, the session's. */
 static void choose(struct fly_session *session, double units)
 {
     struct session_limit *limit = &session->limit;
+    struct fly_power_point points[FLY_POWER_SEARCH_LIMITS_MAX];
     struct job_choice choice;
+    double own_w;
+    size_t count;
+    bool asked;
 
     limit->measured = true;
-    if (!ask_log(session, units, &choice))
+    asked = ask_log(session, units, &choice);
+    if (!asked && !session->carbon.wanted)
         return;
-    fly_tuner_free(limit->tuner);
-    limit->tuner = NULL;
-    session->epochs = choice.epochs;
-    limit->refused = choice.epochs == 0;
-    if (isfinite(choice.limit_w) && !limit->refused)
-        hold(session, choice.limit_w);
+    count = end_tuner(limit, points, &own_w);
+    if (asked) {
+        session->epochs = choice.epochs;
+        limit->refused = choice.epochs == 0;
+        own_w = choice.limit_w;
+    }
+    if (isfinite(own_w) && !limit->refused)
+        hold_choice(session, own_w);
+    if (isfinite(own_w) && !limit->refused)
+        carbon_profiled(session, points, count);
 }
 
 /* Whether the profile is measured and not told yet; a tuner that has stopped says why. */
@@ -284,6 +326,16 @@ static bool is_ready(struct session_limit *limit)
     return false;
 }
 
+/* The account tells the limits that were tried apart. */
+static void watch_tuner(struct fly_session *session)
+{
+    struct fly_tuner_report report = {.size = sizeof report};
+
+    if ((session->carbon.governor != NULL || session->carbon.keeper != NULL) &&
+        fly_tuner_report(session->limit.tuner, &report) == 0)
+        carbon_stands(session, report.limit_w);
+}
+
 void limit_step(struct fly_session *session)
 {
     struct session_limit *limit = &session->limit;
@@ -291,9 +343,13 @@ void limit_step(struct fly_session *session)
     uint64_t steps = (session->options.samples_per_epoch + batch_size - 1) / batch_size;
 
     limit->epoch_steps++;
-    if (limit->tuner == NULL)
+    if (limit->tuner == NULL) {
+        if (session->carbon.steers && --session->carbon.countdown == 0)
+            carbon_follow(session);
         return;
+    }
     (void)fly_tuner_step_begin(limit->tuner);
+    watch_tuner(session);
     if (session->options.samples_per_epoch > 0 && is_ready(limit))
         choose(session, (double)steps);
 }
@@ -302,6 +358,7 @@ void limit_epoch_end(struct fly_session *session)
 {
     struct session_limit *limit = &session->limit;
 
+    carbon_epoch_end(session);
     if (limit->tuner == NULL)
         return;
     (void)fly_tuner_epoch_end(limit->tuner);
@@ -355,6 +412,13 @@ void limit_check(struct fly_session *session)
         error_set(&error, FLY_ESTATE, "another program changed the limit to %g W; it stays", standing_w);
         let_go(limit, error.text);
     }
+}
+
+void limit_change(struct fly_session *session, double limit_w)
+{
+    limit_check(session);
+    if (!isnan(session->limit.held_w))
+        hold(session, limit_w);
 }
 
 void limit_end(struct fly_session *session)

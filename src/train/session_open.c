@@ -51,11 +51,17 @@ static int check(const struct fly_session_options *options, struct fly_error *ou
 static bool copy_options(struct fly_session *session, const struct fly_session_options *options)
 {
     struct fly_session_options *own = &session->options;
-    const char **const texts[] = {&own->job_name, &own->policy, &own->store, &own->run, &own->gpus};
+    struct fly_carbon_options *carbon = &session->carbon.options;
+    const char **const texts[] = {&own->job_name, &own->policy,    &own->store,    &own->run,
+                                  &own->gpus,     &carbon->source, &carbon->price, &carbon->directory};
     size_t batch_bytes = options->batch_count * sizeof session->batch_sizes[0],
            limit_bytes = options->limit_count * sizeof session->limits_w[0];
 
     *own = *options;
+    session->carbon.wanted = own->carbon != NULL;
+    if (own->carbon != NULL)
+        *carbon = *own->carbon;
+    own->carbon = NULL;
     if (own->store == NULL || own->store[0] == '\0')
         own->store = run_variable(RUN_VARIABLE_STORE);
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
@@ -92,6 +98,10 @@ static void define(struct fly_session *session)
     job->objective = options->objective;
     if (job->objective.max_slowdown == 0.0)
         job->objective.max_slowdown = INFINITY;
+    if (job->objective.kind == FLY_OBJECTIVE_CARBON)
+        job->grid = session->carbon.options.source;
+    if (job->objective.kind == FLY_OBJECTIVE_MONEY)
+        job->grid = session->carbon.options.price;
     if (options->beta != 0.0)
         job->beta = options->beta;
     if ((unsigned)options->target < sizeof targets / sizeof targets[0])
@@ -211,6 +221,8 @@ int session_new(const struct fly_session_options *options, const struct session_
     }
     define(session);
     code = job_definition_check(&session->definition, out_error);
+    if (code == 0)
+        code = carbon_check(session, out_error);
     if (code < 0) {
         free_memory(session);
         return code;
@@ -218,6 +230,7 @@ int session_new(const struct fly_session_options *options, const struct session_
     session->forks = fork_generation();
     session->clock = parts->clock != NULL ? parts->clock : &clock_real;
     session->knobs = parts->knobs;
+    session->carbon.keeper = parts->keeper;
     session->beat_s = parts->beat_s > 0.0 ? parts->beat_s : beat_usual_s;
     session->disabled = is_disabled();
     session->inside = !session->disabled && run_variables_of(session->definition.name);
@@ -253,8 +266,10 @@ void fly_session_close(struct fly_session *session, enum fly_session_end end)
         if (session->meter_owned)
             fly_meter_close(session->meter);
         link_deinit(&session->link);
-    } else if (session->meter_owned) {
-        fly_meter_close(session->meter);
+    } else {
+        carbon_governor_close(session->carbon.governor);
+        if (session->meter_owned)
+            fly_meter_close(session->meter);
     }
     free_memory(session);
 }

@@ -63,7 +63,9 @@ static void propose_default(struct fly_session *session)
                                       .limit_w = NAN,
                                       .stops_at_target = !session->definition.trains_on,
                                       .epochs = session->definition.max_epochs,
-                                      .last_try = true};
+                                      .last_try = true,
+                                      .known_units_per_epoch = NAN,
+                                      .expected_epochs = NAN};
     for (size_t i = 0; i < session->definition.batch_count; i++) {
         if (session->definition.batch_sizes[i] == told)
             proposal->batch_size = told;
@@ -102,7 +104,7 @@ static void propose(struct fly_session *session)
 
     propose_default(session);
     session->unasked = session->run_kept = false;
-    gpus = count_gpus(session);
+    session->gpu_count = gpus = count_gpus(session);
     if (session->options.rank == 0 && !session->disabled && gpus == 0) {
         link_note(&session->link,
                   "there is no GPU here whose energy could be measured, and without it nothing can "
@@ -116,13 +118,22 @@ static void propose(struct fly_session *session)
         session->known = code == 0;
         session->unasked = spool_passing(code) && !session->inside;
     }
-    double shared[] = {session->known,          (double)proposal->trial,
-                       proposal->attempt,       (double)proposal->recurrence,
-                       proposal->try_number,    proposal->last_try,
-                       proposal->batch_size,    proposal->limit_w,
-                       proposal->wants_profile, proposal->stops_at_target,
-                       proposal->epochs,        proposal->epochs_done,
-                       proposal->energy_j,      proposal->time_s};
+    double shared[] = {session->known,
+                       (double)proposal->trial,
+                       proposal->attempt,
+                       (double)proposal->recurrence,
+                       proposal->try_number,
+                       proposal->last_try,
+                       proposal->batch_size,
+                       proposal->limit_w,
+                       proposal->wants_profile,
+                       proposal->stops_at_target,
+                       proposal->epochs,
+                       proposal->epochs_done,
+                       proposal->energy_j,
+                       proposal->time_s,
+                       proposal->expected_epochs,
+                       proposal->known_units_per_epoch};
 
     session_share(session, shared, sizeof shared / sizeof shared[0]);
     session->known = shared[0] == 1.0;
@@ -139,6 +150,8 @@ static void propose(struct fly_session *session)
     proposal->epochs_done = (uint32_t)shared[11];
     proposal->energy_j = shared[12];
     proposal->time_s = shared[13];
+    proposal->expected_epochs = shared[14];
+    proposal->known_units_per_epoch = shared[15];
     proposal->local_batch_size = proposal->batch_size / session_ranks(session);
 }
 
@@ -153,7 +166,7 @@ void session_begin_try(struct fly_session *session)
     session->answer = FLY_GO_ON;
     session->stop = JOB_STOP_NONE;
     session->over = session->reached = session->failed = session->released = false;
-    session->epoch_open = session->reported = false;
+    session->epoch_open = session->resumed = session->reported = false;
     session->energy_j = session->time_s = NAN;
     session->begin = session->clock->now(session->clock->state);
     session->window_open = session->meter != NULL && fly_meter_begin(session->meter, session->definition.name,
@@ -219,7 +232,7 @@ void session_say_end(struct fly_session *session, enum trial_outcome outcome, co
                                               .energy_j = energy_j,
                                               .time_s = isnan(energy_j) ? NAN : session_time_s(session),
                                               .text = text,
-                                              .reference_per_kwh = NAN}};
+                                              .reference_per_kwh = carbon_reference_per_kwh(session)}};
     union spool_answer answer;
 
     link_beat_end(&session->link);
@@ -238,6 +251,7 @@ void session_end_try(struct fly_session *session)
     struct fly_error error;
 
     link_beat_end(&session->link);
+    carbon_end(session);
     limit_end(session);
     if (session->window_open)
         (void)fly_meter_end(session->meter, session->window, &measured, &error);
