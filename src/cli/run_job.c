@@ -271,6 +271,9 @@ static bool end_try(struct run_job *job, const struct child *child)
                                     .status = {.size = sizeof attempt->status}};
     attempt->end = find_end(job, child, attempt);
     (void)fly_session_status(job->session, &attempt->status);
+    job->carbon_report.size = sizeof job->carbon_report;
+    if (fly_session_carbon(job->session, &job->carbon_report) < 0)
+        job->carbon_report.size = 0;
     again = is_again(job, attempt);
     job->status = status_of(job, attempt, again);
     return again && child->exec_errno == 0 && job->options.tries != FLY_SESSION_ALWAYS &&

@@ -71,6 +71,9 @@ struct run_job {
     bool has_metric, has_oom;
     regex_t metric, oom;
 
+    /* Of the grid: options.carbon where it is followed, parts.keeper where an account is kept. */
+    struct fly_carbon_options record_carbon; /* of a job on record that counts grams or money */
+
     struct fly_session *session;
     int reserved; /* a low number for the program's end of the lines; -1: none */
     struct step_lines lines;
@@ -90,8 +93,9 @@ struct run_job {
 
     struct run_job_try *tries; /* owned */
     size_t try_count;
-    int status;                 /* that the command ends with */
-    char off[RUN_JOB_TEXT_MAX]; /* why it could not be followed; "" for nothing */
+    struct fly_carbon_report carbon_report; /* of the last try; size 0: it followed no grid */
+    int status;                             /* that the command ends with */
+    char off[RUN_JOB_TEXT_MAX];             /* why it could not be followed; "" for nothing */
 };
 
 /* Rows of the option table. */

@@ -125,6 +125,19 @@ static int read_definition(const struct cli_call *call, struct run_job *job, str
     return 0;
 }
 
+/* A job that counts grams or money on record says whose. */
+static void take_grid(struct run_job *job, const struct job_definition *definition)
+{
+    bool has_grid = definition->grid != NULL && definition->grid[0] != '\0';
+
+    if (!has_grid)
+        return;
+    job->record_carbon = (struct fly_carbon_options){.size = sizeof job->record_carbon};
+    *(definition->objective.kind == FLY_OBJECTIVE_MONEY ? &job->record_carbon.price
+                                                        : &job->record_carbon.source) = definition->grid;
+    job->options.carbon = &job->record_carbon;
+}
+
 /* The definition on record, where the command line has none. */
 static int look_up(struct run_job *job, struct fly_error *out_error)
 {
@@ -157,6 +170,7 @@ static int look_up(struct run_job *job, struct fly_error *out_error)
     options->control_every = shown.definition.control_every;
     options->policy = shown.definition.policy;
     options->seed = shown.definition.seed;
+    take_grid(job, &shown.definition);
     return 0;
 }
 

@@ -71,6 +71,20 @@ static void put_faults(const struct run_job *job, struct buffer *out)
         buffer_printf(out, "  power limit left alone: %s\n", last->limit_text);
 }
 
+/* Of a job that counts grams or money on record; an account that was asked for tells of itself. */
+static void put_grid(const struct run_job *job, struct buffer *out)
+{
+    const struct fly_carbon_report *report = &job->carbon_report;
+
+    if (report->size == 0 || job->parts.keeper != NULL)
+        return;
+    buffer_printf(out, "  the grid: %s\n", report->reason);
+    if (report->account[0] != '\0')
+        buffer_printf(out, "  account of energy: %s\n", report->account);
+    if (report->text[0] != '\0')
+        buffer_printf(out, "  %s\n", report->text);
+}
+
 void run_job_text(const struct run_job *job, struct buffer *out)
 {
     buffer_printf(out, "  job '%s'", job->options.job_name);
@@ -80,6 +94,7 @@ void run_job_text(const struct run_job *job, struct buffer *out)
     for (size_t i = 0; i < job->try_count; i++)
         put_try(job, i, out);
     put_faults(job, out);
+    put_grid(job, out);
 }
 
 static void set(json_t *object, const char *key, json_t *value)
