@@ -184,8 +184,6 @@ static void test_tries(void **state)
     taken = train(&scene, 10);
     assert_true(taken.limits > 3);
     assert_int_equal(scene.fake.report_count, 12);
-    for (int i = 0; i < 12; i++)
-        print_message("%g ", scene.fake.reports[i].energy_j);
     check_close(scene.fake.reports[11].energy_j, taken.energy_j, 0.02);
     scene_end(&scene);
 }
