@@ -18,6 +18,7 @@
 #include "cli/leftovers.h"
 #include "cli/metered_devices.h"
 #include "cli/program_words.h"
+#include "cli/run_carbon.h"
 #include "cli/run_files.h"
 #include "cli/run_job.h"
 #include "cli/run_result.h"
@@ -50,6 +51,7 @@ static const struct cli_option options[] = {
              "longer for a driver when the program has ended."},
     RUN_TUNE_OPTIONS,
     RUN_JOB_OPTIONS,
+    RUN_CARBON_OPTIONS,
     DEVICE_OPTIONS,
 };
 
@@ -71,6 +73,7 @@ struct run {
     struct run_result result;
     struct run_tune tune;
     struct run_job job;
+    struct run_carbon carbon;
 };
 
 static void claim_devices(struct run *run)
@@ -195,12 +198,33 @@ static void report(const struct cli_call *call, struct run *run)
     buffer_deinit(&text);
 }
 
+/* The account begins before the program, and a tuner that follows the grid goes on with it. */
+static void begin_account(struct run *run, const char *job)
+{
+    const struct run_carbon_place place = {.meter = run->devices.meter,
+                                           .list = &run->devices.list,
+                                           .claims = &run->claims,
+                                           .identity = &run->identity,
+                                           .job = job};
+
+    run_carbon_begin(&run->carbon, &place);
+    if (run->carbon.keeper == NULL || !run->carbon.followed)
+        return;
+    run->tune.carbon = &run->carbon.options;
+    run->tune.keeper = run->carbon.keeper;
+    run->tune.epochs = run->carbon.epochs;
+}
+
 /* Runs the program that waits at its gate, and reports on it. */
 static void measure(const struct cli_call *call, struct child *child, char *const *arguments, struct run *run)
 {
+    child_guard_begin(child, never_opened);
     begin(run, arguments);
+    begin_account(run, cli_text(call, "job"));
+    child_guard_end(child);
     if (child_start(child, run->variable) < 0) {
         program_say_not_run(call, arguments[0], child->exec_errno, child->status);
+        run_carbon_end(&run->carbon);
         claims_release(&run->claims);
         return;
     }
@@ -211,6 +235,8 @@ static void measure(const struct cli_call *call, struct child *child, char *cons
     child_guard_begin(child, never_ended);
     end(run);
     run_tune_end(&run->tune);
+    run_carbon_end(&run->carbon);
+    run->carbon.report = run->tune.carbon_report;
     if (run->devices.opened)
         leftovers_repair(call, &run->devices.list, LEFTOVERS_AFTER_GUARD);
     child_guard_end(child);
@@ -234,8 +260,10 @@ static int run_recurrence(const struct cli_call *call, char *const *arguments, s
     if (result < 0)
         return result;
     begin(run, arguments);
+    begin_account(run, cli_text(call, "job"));
     result = run_job_tries(&run->job, arguments, run->variable, run->devices.meter, &child, out_error);
     end(run);
+    run_carbon_end(&run->carbon);
     if (run->devices.opened)
         leftovers_repair(call, &run->devices.list, LEFTOVERS_AFTER_GUARD);
     run->result.arguments = arguments;
@@ -278,6 +306,10 @@ static int run_program(const struct cli_call *call, char *const *arguments, stru
     if (run.tune.wanted)
         run.result.tune = &run.tune;
     result = run_job_read(call, &run.job, out_error);
+    if (result == 0)
+        result = run_carbon_read(call, &run.carbon, out_error);
+    if (result == 0 && run.carbon.wanted)
+        run.result.carbon = &run.carbon;
     if (result == 0 && run.job.wanted)
         result = run_job_check_words(&run.job, arguments, out_error);
     if (result == 0)
@@ -287,6 +319,7 @@ static int run_program(const struct cli_call *call, char *const *arguments, stru
         result = run_recurrence(call, arguments, &run, out_error);
     }
     if (result < 0 || run.job.wanted) {
+        run_carbon_free(&run.carbon);
         run_job_free(&run.job);
         return result;
     }
@@ -307,6 +340,7 @@ static int run_program(const struct cli_call *call, char *const *arguments, stru
     child_guard_begin(&child, "");
     metered_devices_close(&run.devices);
     child_guard_end(&child);
+    run_carbon_free(&run.carbon);
     if (result == 0)
         child_follow(&child);
     return result;
@@ -370,6 +404,15 @@ const struct cli_command cmd_run = {
          "evaluation is left out. Such a write never waits nor fails, whatever becomes of this process. "
          "Where limits "
          "may not be turned the program runs as it is, and the report says why.",
+         "With --carbon or --price the energy of each five minutes is written down as it is used, and the "
+         "report "
+         "says what was emitted and paid for it, as far as that is known by then; 'flyball carbon report' "
+         "says it "
+         "later. With --tune too, the best limit follows the grid within --max-slowdown (3% unless given) or "
+         "--finish-by: "
+         "slower in dirty hours, faster in clean ones. For that it has to know how long the training is: "
+         "--steps or "
+         "--epochs. Nothing ever waits for the network.",
          "With --job the run is one submission of a recurring job: its log says which batch size and power "
          "limit to use, the program reports 'epoch 1 metric 0.61' after each epoch to the same descriptor "
          "(or "
@@ -409,6 +452,8 @@ const struct cli_command cmd_run = {
                   "measure two GPUs, and keep the report"},
                  {"flyball run --tune --max-slowdown 3% -- python train.py",
                   "tune a training that reports its steps"},
+                 {"flyball run --tune --carbon gb:national --epochs 90 --max-slowdown 3% -- python train.py",
+                  "follow the grid with the power limit"},
                  {"flyball run --job digits --tries 3 --batch-sizes 32,64,128 --default-batch-size 64 "
                   "--target-metric 0.95 --max-epochs 100 -- python train.py --batch-size {batch_size}",
                   "submit a recurring job"},

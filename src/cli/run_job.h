@@ -136,7 +136,8 @@ extern const char *const run_job_directions[], *const run_job_scalings[];
      .help = "Where jobs are kept: a file, postgresql://..., or a service's address. If not given, a file of " \
              "the user's own."}, \
     {.name = "finish-by", .type = CLI_TEXT, .placeholder = "TIME", \
-     .help = "With --job: nothing is explored that could miss this time: 07:30, or 2026-11-22T07:30."}, \
+     .help = "With --job: nothing is explored that could miss this time: 07:30, or 2026-11-22T07:30. With --tune and " \
+             "--carbon or --price: the training ends by then, in place of --max-slowdown."}, \
     {.name = "learning-rate", .type = CLI_REAL, .placeholder = "RATE", .minimum = 0, .above_minimum = true, \
      .maximum = INFINITY, \
      .help = "With --job: the learning rate that suits the default batch size, for {learning_rate}."}, \

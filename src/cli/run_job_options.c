@@ -19,11 +19,11 @@ const char *const run_job_scalings[] = {
     [FLY_SCALE_LINEAR] = "linear", [FLY_SCALE_SQUARE_ROOT] = "square-root", NULL};
 
 /* Options that mean nothing without --job. */
-static const char *const own[] = {"tries",      "batch-sizes",   "default-batch-size", "target-metric",
-                                  "metric",     "max-epochs",    "train-on",           "beta",
-                                  "policy",     "control-every", "finish-by",          "learning-rate",
-                                  "scaling",    "seed",          "metric-regex",       "oom-regex",
-                                  "oom-status", "grace",         "leave-limits"};
+static const char *const own[] = {"tries",  "batch-sizes",   "default-batch-size", "target-metric",
+                                  "metric", "max-epochs",    "train-on",           "beta",
+                                  "policy", "control-every", "learning-rate",      "scaling",
+                                  "seed",   "metric-regex",  "oom-regex",          "oom-status",
+                                  "grace",  "leave-limits"};
 
 /* Of those, and with the tuning's, the ones that say what the job is. */
 static const char *const defining[] = {
@@ -106,8 +106,8 @@ static int read_definition(const struct cli_call *call, struct run_job *job, str
 
     if (code < 0)
         return code;
-    options->objective = (struct fly_objective){
-        .kind = (enum fly_objective_kind)cli_choice(call, "objective"), .eta = cli_real(call, "eta")};
+    options->objective =
+        (struct fly_objective){.kind = run_tune_objective(call), .eta = cli_real(call, "eta")};
     if (options->objective.kind != FLY_OBJECTIVE_COST)
         options->objective.eta = 0.0;
     if (bound != NULL && fly_slowdown_parse(bound, &options->objective.max_slowdown, NULL) < 0)

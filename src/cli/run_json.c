@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "cli/open_devices.h"
+#include "cli/run_carbon.h"
 #include "cli/run_job.h"
 #include "cli/run_result.h"
 #include "cli/run_tune.h"
@@ -204,6 +205,8 @@ json_t *run_report_json(const struct run_result *result)
         json_object_set_new(document, "tune", run_tune_json(result->tune));
     if (result->job != NULL)
         json_object_set_new(document, "recurrence", run_job_json(result->job));
+    if (result->carbon != NULL)
+        json_object_set_new(document, "carbon", run_carbon_json(result->carbon));
     if (json_object_set_new(document, "own", own_value(result)) == 0)
         return document;
     json_decref(document);

@@ -10,6 +10,8 @@
 #include "meter/claim.h"
 #include "meter/meter.h"
 
+struct run_carbon;
+struct run_job;
 struct run_tune;
 
 /*
@@ -32,6 +34,7 @@ struct run_result {
     int64_t own_memory_bytes;        /* at most; -1 not known */
     const struct run_tune *tune;     /* NULL: not asked for */
     const struct run_job *job;       /* NULL: the same */
+    const struct run_carbon *carbon; /* NULL: the same */
     const char *output;              /* where the document goes, or NULL */
 };
 

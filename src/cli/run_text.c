@@ -6,6 +6,7 @@
 
 #include "cli/amount.h"
 #include "cli/open_devices.h"
+#include "cli/run_carbon.h"
 #include "cli/run_job.h"
 #include "cli/run_result.h"
 #include "cli/run_tune.h"
@@ -314,6 +315,8 @@ void run_report_text(const struct run_result *result, struct buffer *out)
         run_tune_text(result->tune, out);
     if (result->job != NULL)
         run_job_text(result->job, out);
+    if (result->carbon != NULL)
+        run_carbon_text(result->carbon, out);
     put_drivers(result, out);
     if (result->early_s > 0)
         buffer_printf(out,

@@ -21,10 +21,28 @@ static const char never_turned[] =
     "flyball: a driver did not answer when a limit was to be turned; the guard process puts back what stood "
     "before, and 'flyball power restore' does so later\n";
 
-const char *const run_tune_objectives[] = {
-    [FLY_OBJECTIVE_ENERGY] = "energy", [FLY_OBJECTIVE_TIME] = "time", [FLY_OBJECTIVE_COST] = "cost", NULL};
+const char *const run_tune_objectives[] = {"energy", "time", "cost", "carbon", "money", NULL};
+static const enum fly_objective_kind objective_kinds[] = {
+    FLY_OBJECTIVE_ENERGY, FLY_OBJECTIVE_TIME, FLY_OBJECTIVE_COST, FLY_OBJECTIVE_CARBON, FLY_OBJECTIVE_MONEY};
+enum { OBJECTIVES = sizeof objective_kinds / sizeof objective_kinds[0] };
+_Static_assert(sizeof run_tune_objectives / sizeof run_tune_objectives[0] == OBJECTIVES + 1,
+               "a kind for each");
 
 const char *const run_tune_knobs[] = {[FLY_TUNER_POWER_LIMIT] = "power", [FLY_TUNER_CLOCK] = "clock", NULL};
+
+enum fly_objective_kind run_tune_objective(const struct cli_call *call)
+{
+    return objective_kinds[cli_choice(call, "objective")];
+}
+
+const char *run_tune_objective_name(enum fly_objective_kind kind)
+{
+    for (int i = 0; i < OBJECTIVES; i++) {
+        if (objective_kinds[i] == kind)
+            return run_tune_objectives[i];
+    }
+    return "unknown";
+}
 
 static int read_bound(const struct cli_call *call, struct fly_objective *objective,
                       struct fly_error *out_error)
@@ -71,7 +89,7 @@ int run_tune_read(const struct cli_call *call, struct run_tune *out_tune, struct
             return cli_usage(call, out_error, "--%s is about --tune, which is not given", options[i].name);
     }
     out_tune->turned = (enum fly_tuner_knob)cli_choice(call, "knob");
-    out_tune->objective.kind = (enum fly_objective_kind)cli_choice(call, "objective");
+    out_tune->objective.kind = run_tune_objective(call);
     out_tune->profile_file = cli_text(call, "profile");
     return read_common(call, "flyball run --tune", out_tune, out_error);
 }
@@ -132,11 +150,12 @@ static int open_tuner(struct run_tune *tune, struct fly_error *out_error)
         .driver = tune->gpus[0]->info.driver,
         .job_name = tune->job_name,
         .batch_size = tune->batch_size,
+        .carbon = tune->carbon,
     };
     int result;
 
     tune->turner = (struct knob_turner){.knob = tune->knob, .devices = tune->gpus, .count = tune->gpu_count};
-    result = fly_tuner_new(&options, &tune->tuner, out_error);
+    result = tuner_new_kept(&options, tune->keeper, &tune->tuner, out_error);
     if (result == 0 && tune->every_limit)
         tuner_measure_every_limit(tune->tuner);
     return result;
@@ -171,6 +190,9 @@ static void close_tuner(struct run_tune *tune)
         return;
     tune->report.size = sizeof tune->report;
     tune->reported = fly_tuner_report(tune->tuner, &tune->report) == 0;
+    tune->carbon_report.size = sizeof tune->carbon_report;
+    if (fly_tuner_carbon(tune->tuner, &tune->carbon_report) < 0)
+        tune->carbon_report.size = 0;
     tune->point_count = fly_tuner_points(tune->tuner, tune->points, FLY_POWER_SEARCH_LIMITS_MAX);
     tune->key = *tuner_key(tune->tuner);
     fly_tuner_free(tune->tuner);
@@ -201,11 +223,40 @@ static void finish_profile(struct run_tune *tune)
     tune->knob = NULL;
 }
 
+/* How many steps the tuner will be told of; those that it missed are done too. */
+static void expect_steps(struct run_tune *tune)
+{
+    uint64_t missed = tune->lines.events[STEP_BEGIN] - tune->steps_told;
+    uint64_t steps = 0;
+
+    if (tune->carbon == NULL || tune->tuner == NULL)
+        return;
+    if (tune->carbon->steps > 0)
+        steps = tune->carbon->steps;
+    else if (tune->epochs_done > 0)
+        steps = (uint64_t)((double)tune->steps_done / (double)tune->epochs_done * (double)tune->epochs + 0.5);
+    if (steps > 0)
+        tuner_expect_steps(tune->tuner, steps > missed ? steps - missed : 1);
+}
+
+/* An epoch without steps is none. */
+static void count_epoch(struct run_tune *tune)
+{
+    uint64_t steps = tune->lines.events[STEP_BEGIN];
+
+    if (steps == tune->steps_done)
+        return;
+    tune->steps_done = steps;
+    tune->epochs_done++;
+    expect_steps(tune);
+}
+
 static void epoch_end(struct run_tune *tune)
 {
     if (tune->epoch_open && tune->tuner != NULL)
         (void)fly_tuner_epoch_end(tune->tuner);
     tune->epoch_open = false;
+    count_epoch(tune);
 }
 
 static void epoch_begin(struct run_tune *tune)
@@ -229,6 +280,7 @@ static void skip_missed(struct run_tune *tune)
         if (event == STEP_EPOCH_END)
             epoch_end(tune);
     }
+    expect_steps(tune);
 }
 
 static void step_begin(struct run_tune *tune)
@@ -245,6 +297,7 @@ static void step_begin(struct run_tune *tune)
         (void)fly_tuner_epoch_begin(tune->tuner);
     tune->epoch_open = tune->epoch_open || tune->epoch_wanted;
     tune->epoch_wanted = false;
+    tune->steps_told++;
     (void)fly_tuner_step_begin(tune->tuner);
     if (tune->turner.turns != turns)
         skip_missed(tune);
@@ -302,18 +355,31 @@ static void look_after_knob(struct run_tune *tune)
     }
 }
 
+/* All of them, also those that the tuner missed. */
+static void keep_steps(struct run_tune *tune)
+{
+    uint64_t steps = tune->lines.events[STEP_BEGIN];
+
+    if (tune->keeper != NULL && steps > tune->steps_kept)
+        carbon_keeper_steps(tune->keeper, steps - tune->steps_kept);
+    tune->steps_kept = steps;
+}
+
 /* Takes the lines that have come; whether there may be more. */
 static bool take_lines(struct run_tune *tune)
 {
     enum step_event event;
+    bool more = false;
 
     step_lines_noticed(&tune->lines);
     for (int i = 0; i < LINES_AT_ONCE; i++) {
-        if (!step_lines_next(&tune->lines, &event))
-            return false;
+        more = step_lines_next(&tune->lines, &event);
+        if (!more)
+            break;
         take(tune, event);
     }
-    return true;
+    keep_steps(tune);
+    return more;
 }
 
 static void take_gpus(struct run_tune *tune, const struct device_list *list, struct fly_meter *meter)
@@ -356,6 +422,7 @@ static void take_late_lines(struct run_tune *tune)
 {
     for (enum step_event event; step_lines_next(&tune->lines, &event);)
         ;
+    keep_steps(tune);
     if (tune->lines.events[STEP_BEGIN] == 0)
         put_off(tune, FLY_ESTATE,
                 "the program reported no step; a line for each, written to the descriptor in " STEP_VARIABLE

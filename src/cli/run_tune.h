@@ -13,6 +13,7 @@
 #include "cli/child.h"
 #include "cli/command.h"
 #include "cli/knob_options.h"
+#include "train/carbon_keeper.h"
 #include "train/knob_turner.h"
 #include "train/saved_profile.h"
 #include "train/step_lines.h"
@@ -48,6 +49,14 @@ struct run_tune {
     char readonly_path[CLI_READONLY_MAX];
     struct step_lines lines;
 
+    /* To follow the grid. */
+    const struct fly_carbon_options *carbon; /* borrowed; NULL: not */
+    struct carbon_keeper *keeper;            /* borrowed: of the account */
+    uint64_t epochs;                         /* of the whole training; 0: not told */
+    uint64_t epochs_done, steps_done;        /* whole epochs of them so far, and the steps in those */
+    uint64_t steps_told;                     /* to the tuner; the others were missed */
+    uint64_t steps_kept;                     /* told to the account */
+
     const struct device *gpus[DEVICES_MAX]; /* borrowed */
     size_t gpu_count;
     struct fly_meter *meter; /* borrowed */
@@ -68,10 +77,13 @@ struct run_tune {
     size_t point_count;
     struct knob_report knob_reports[DEVICES_MAX];
     bool knob_opened;
+    struct fly_carbon_report carbon_report; /* size 0: there is none */
 };
 
 /* Rows of the option table. */
 extern const char *const run_tune_objectives[];
+enum fly_objective_kind run_tune_objective(const struct cli_call *call);
+const char *run_tune_objective_name(enum fly_objective_kind kind);
 extern const char *const run_tune_knobs[];
 /* clang-format off */
 #define RUN_TUNE_OPTIONS \
@@ -81,7 +93,7 @@ extern const char *const run_tune_knobs[];
     {.name = "knob", .type = CLI_CHOICE, .placeholder = "KNOB", .choices = run_tune_knobs, \
      .default_text = "power", .help = "With --tune: what is turned: the power limit, or a ceiling on the GPU clock."}, \
     {.name = "objective", .type = CLI_CHOICE, .placeholder = "WHAT", .choices = run_tune_objectives, \
-     .default_text = "cost", .help = "With --tune or --job: what the best limit makes small."}, \
+     .default_text = "cost", .help = "With --tune or --job: what the best limit makes small; carbon and money are those of --carbon and --price."}, \
     {.name = "eta", .type = CLI_REAL, .placeholder = "WEIGHT", .minimum = 0, .maximum = 1, .default_text = "0.5", \
      .help = "With --tune or --job: weight of energy against time in the cost, from 0 (time) to 1 (energy)."}, \
     {.name = "max-slowdown", .type = CLI_TEXT, .placeholder = "BOUND", \

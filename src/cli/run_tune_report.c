@@ -62,7 +62,7 @@ static const char *wish_text(const struct run_tune *tune, char text[WISH_MAX])
     const struct fly_objective *objective = &tune->objective;
     int length = objective->kind == FLY_OBJECTIVE_COST
                      ? snprintf(text, WISH_MAX, "cost with eta %g", objective->eta)
-                     : snprintf(text, WISH_MAX, "%s", run_tune_objectives[objective->kind]);
+                     : snprintf(text, WISH_MAX, "%s", run_tune_objective_name(objective->kind));
 
     if (isfinite(objective->max_slowdown))
         snprintf(text + length, WISH_MAX - (size_t)length, " within %.4g %% more time",
@@ -295,7 +295,7 @@ json_t *run_tune_json(const struct run_tune *tune)
                         tune->reported ? json_string(fly_tuner_reason_name(report->reason)) : json_null());
     json_object_set_new(value, "reason_text",
                         tune->reported && report->text[0] != '\0' ? text_value(report->text) : json_null());
-    json_object_set_new(value, "objective", json_string(run_tune_objectives[tune->objective.kind]));
+    json_object_set_new(value, "objective", json_string(run_tune_objective_name(tune->objective.kind)));
     json_object_set_new(value, "eta", json_real(tune->objective.eta));
     set_real(value, "max_slowdown", tune->objective.max_slowdown, "there is no bound");
     json_object_set_new(value, "steps", json_integer((json_int_t)tune->lines.events[STEP_BEGIN]));
