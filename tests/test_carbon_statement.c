@@ -207,6 +207,24 @@ static void the_single_limit_keeps_the_bound(void **state)
     }
 }
 
+/* The highest limit is not always the fastest one. */
+static void the_highest_limit_is_the_highest(void **state)
+{
+    struct fixture fixture;
+
+    (void)state;
+    begin(&fixture);
+    fixture.points[2].time_s = 1.2; /* 300 W, beside 1.1 at 250 W */
+    fixture.ledgers[0].head.max_slowdown = 1.0;
+    add_slice(&fixture, 0, 0, 1100, 220e3, 250.0);
+    make(&fixture);
+    check_double(fixture.statement.ways[STATEMENT_HIGHEST].limit_w, 300.0);
+    check_close(fixture.statement.ways[STATEMENT_HIGHEST].time_s, 1200.0, 1e-12);
+    check_close(fixture.statement.ways[STATEMENT_HIGHEST].energy_j[STATEMENT_ALL], 360e3, 1e-12);
+    check_double(fixture.statement.ways[STATEMENT_STATIC].limit_w, 250.0);
+    end(&fixture);
+}
+
 /* What is not known is said, and never 0. */
 static void the_unknown_is_said(void **state)
 {
@@ -430,6 +448,7 @@ int main(void)
         cmocka_unit_test(a_run_is_compared),
         cmocka_unit_test(the_host_and_the_site_count),
         cmocka_unit_test(the_single_limit_keeps_the_bound),
+        cmocka_unit_test(the_highest_limit_is_the_highest),
         cmocka_unit_test(the_unknown_is_said),
         cmocka_unit_test(ranks_add_up),
         cmocka_unit_test(a_clock_that_was_not_set),

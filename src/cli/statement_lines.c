@@ -200,10 +200,10 @@ static void put_basis(const struct carbon_statement *statement, const char *inde
     if (!statement->planned)
         buffer_printf(
             out,
-            "%sestimated: %.3g %% of the GPUs' energy was used under limits of the profile, %.3g times "
+            "%sestimated: %.3g %% of the GPUs' energy was used under limits of the profile, %.3f times "
             "what that says,\n%sand is scaled by it; the rest is the same in all\n",
             indent, percent * statement->modelled_share, statement->measured_per_modelled, indent);
-    buffer_printf(out, "%sthe best single limit takes at most %.4g times the time at the highest\n", indent,
+    buffer_printf(out, "%sthe best single limit takes at most %.4g times the time at the fastest\n", indent,
                   statement->bound);
 }
 

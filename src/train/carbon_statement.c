@@ -65,8 +65,7 @@ static int find_profile(struct statement_maker *maker, struct fly_error *out_err
             ledger = &request->ledgers[i];
     }
     if (ledger == NULL) {
-        snprintf(maker->statement->missing, STATEMENT_TEXT_MAX,
-                 "no power profile was measured, so there is nothing to compare with");
+        snprintf(maker->statement->missing, STATEMENT_TEXT_MAX, "no power profile was measured");
         return 0;
     }
     maker->replay = arena_alloc(maker->arena, 1, sizeof *maker->replay);
@@ -75,7 +74,7 @@ static int find_profile(struct statement_maker *maker, struct fly_error *out_err
     code = carbon_replay_init(maker->replay, ledger, out_error);
     if (code < 0)
         return code;
-    maker->targets[STATEMENT_HIGHEST] = maker->replay->bare.fastest;
+    maker->targets[STATEMENT_HIGHEST] = maker->replay->bare.count - 1;
     maker->targets[STATEMENT_STATIC] = carbon_replay_static(
         maker->replay, ledger, maker->counted[ledger - request->ledgers], &maker->statement->bound);
     return 0;
@@ -147,8 +146,7 @@ static void find_share(struct statement_maker *maker)
     if (maker->replay == NULL || covered_j > 0.0)
         return;
     snprintf(maker->statement->missing, STATEMENT_TEXT_MAX,
-             "none of the energy was used under a limit of the power profile, so there is nothing to "
-             "compare with");
+             "none of the energy was used under a limit of the power profile");
     maker->replay = NULL;
 }
 

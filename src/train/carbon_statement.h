@@ -31,9 +31,9 @@
  * or is none of the profile's (between two points of it the line holds), is the same in all of
  * them; `modelled_share` says how much is not. A slice at 0 W is a pause, and only in the run.
  *
- * The highest limit is the fastest of the profile. `by the limit` is what the best single limit saves
- * against it, `by the grid` what the run saves more than that; both may be negative. Savings
- * in grams or money are not known where a part of either energy has no figure.
+ * The highest limit is that of the profile, the bound is against its fastest one. `by the limit` is what the
+ * best single limit saves against it, `by the grid` what the run saves more than that; both may be negative.
+ * Savings in grams or money are not known where a part of either energy has no figure.
  *
  * Pure but for memory: everything that is returned stands in the arena.
  */
@@ -96,7 +96,7 @@ struct carbon_statement {
     const struct grid_kind *kinds[CARBON_SIGNALS]; /* borrowed of the answers; NULL: none */
     enum statement_host host;
     double pue;
-    double bound;                 /* time that was allowed, against the highest limit: 1.03 */
+    double bound;                 /* time that was allowed, against the fastest limit: 1.03 */
     double modelled_share;        /* of the GPUs' energy; 0 .. 1 */
     double measured_per_modelled; /* of that energy; NAN */
     uint32_t gpus;
