@@ -3,6 +3,7 @@
 #include "test.h"
 
 #include "carbon_scene.h"
+#include "fake_tree.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -257,6 +258,34 @@ static void test_fork(void **state)
     carbon_scene_stop(&scene);
 }
 
+/* What an earlier training measured is not measured again; what it left out is. */
+static void test_saved_profile(void **state)
+{
+    static const uint64_t steps[] = {700, 20000, 20000};
+    char directory[] = "/tmp/flyball-test-profiles-XXXXXX";
+    uint64_t search_steps[COUNT(steps)];
+
+    (void)state;
+    assert_non_null(mkdtemp(directory));
+    for (size_t i = 0; i < COUNT(steps); i++) {
+        struct carbon_scene scene;
+
+        carbon_scene_start(&scene, 5.0, steps[i], 1.05);
+        carbon_scene_grid(&scene, carbon_scene_restless, 900, 3.0 * DAY_S);
+        scene.options.profile_directory = directory;
+        carbon_scene_open(&scene);
+        carbon_scene_run(&scene, 690);
+        search_steps[i] = tuner_bench_report(scene.tuner).search_steps;
+        assert_int_equal(tuner_bench_report(scene.tuner).reused, i > 0);
+        assert_true(carbon_scene_report(&scene).decisions > 0);
+        carbon_scene_stop(&scene);
+    }
+    assert_true(search_steps[0] > 100 && search_steps[1] > 100);
+    assert_true(search_steps[0] + search_steps[1] < 600);
+    assert_true(search_steps[2] < 60); /* no limit anew; the highest may be looked at */
+    fake_tree_remove_at(directory);
+}
+
 /* An account of the tuner's own has all steps, the profile, and the limits as they stood. */
 static void test_own_account(void **state)
 {
@@ -302,10 +331,11 @@ static void test_own_account(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_static_limit), cmocka_unit_test(test_outage),
-        cmocka_unit_test(test_figures_end),  cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_not_followed), cmocka_unit_test(test_foreign_change),
-        cmocka_unit_test(test_fork),         cmocka_unit_test(test_own_account),
+        cmocka_unit_test(test_static_limit),  cmocka_unit_test(test_outage),
+        cmocka_unit_test(test_figures_end),   cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_not_followed),  cmocka_unit_test(test_foreign_change),
+        cmocka_unit_test(test_fork),          cmocka_unit_test(test_own_account),
+        cmocka_unit_test(test_saved_profile),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
