@@ -181,6 +181,7 @@ static void outlive_an_outage(void **state)
     set_up(&scene, "gb:national", "");
     atomic_store(&gb.words->now_s, scene.date.ns / 1000000000);
     open_feed(&scene);
+    check_contains(text_of(&scene), "has not answered yet");
     assert_int_equal(atomic_load(&gb.words->requests), 0);
     assert_true(isnan(value_after(&scene, &gb, 0, &any)) || any);
     if (strstr(text_of(&scene), "libcurl") != NULL)
@@ -220,6 +221,7 @@ static void ask_nobody(void **state)
     assert_false(carbon_feed_take(scene.feed, answers));
     assert_null(answers[CARBON_INTENSITY]);
     check_contains(text_of(&scene), "gb:national");
+    assert_null(strstr(text_of(&scene), "not answered yet"));
     carbon_feed_close(scene.feed);
     standin_gb_stop(&gb);
 }

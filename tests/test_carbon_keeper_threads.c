@@ -189,6 +189,7 @@ static void wait_for_no_answer(void **state)
     carbon_keeper_close(keeper, &summary);
     assert_true(mono_elapsed_s(closing, mono_now()) < at_once_s);
     assert_true(mono_elapsed_s(start, mono_now()) < patience_s + 2.0 * at_once_s);
+    check_contains(summary.text, "'gb:national' has not answered yet");
     assert_in_range(summary.slices, 1, 2);
     assert_false(is_blamed());
     standin_gb_stop(&gb);

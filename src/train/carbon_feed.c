@@ -59,6 +59,17 @@ static int64_t date_s(const struct feed_state *state)
     return state->options.clock->date(state->options.clock->state).ns / NS_PER_S;
 }
 
+/* What the reading's remark or error is to a reader. */
+static void note(const char *source, bool network_is_next, int code, const char *text,
+                 char out[FLY_ERROR_TEXT_MAX])
+{
+    /* That the cache alone does not do is no news before the network was asked. */
+    if (network_is_next && text[0] != '\0' && (code == 0 || code == FLY_EUNREACHABLE))
+        snprintf(out, FLY_ERROR_TEXT_MAX, "'%.200s' has not answered yet", source);
+    else
+        snprintf(out, FLY_ERROR_TEXT_MAX, "%s", text);
+}
+
 /* One figure's source; a fault of an earlier reading is forgotten. */
 static int read_one(struct feed_state *state, int signal, bool cached_only, struct fly_error *out_error)
 {
@@ -70,6 +81,7 @@ static int read_one(struct feed_state *state, int signal, bool cached_only, stru
                                    .cached_only = cached_only,
                                    .abandon = &state->abandon};
     struct grid_answer answer, old = {.remark = ""};
+    char text[FLY_ERROR_TEXT_MAX] = "";
     int code = grid_read(state->options.sources[signal], &request, &answer, out_error);
 
     if (code == 0 && answer.actual.kind.quantity != request.quantity) {
@@ -78,16 +90,17 @@ static int read_one(struct feed_state *state, int signal, bool cached_only, stru
                          state->options.sources[signal],
                          signal == CARBON_PRICE ? "prices" : "carbon intensities");
     }
+    note(state->options.sources[signal], cached_only && !state->options.cached_only, code,
+         code == 0 ? answer.remark : out_error->text, text);
     pthread_mutex_lock(&state->lock);
     if (code == 0) {
         old = state->fresh[signal];
         state->fresh[signal] = answer;
         state->is_fresh[signal] = true;
     }
-    /* What was given up because nobody waits any more is no news. */
+    /* What was given up because nobody waits any more is none either. */
     if (!atomic_load(&state->abandon))
-        snprintf(state->texts[signal], sizeof state->texts[signal], "%s",
-                 code == 0 ? answer.remark : out_error->text);
+        memcpy(state->texts[signal], text, sizeof text);
     pthread_mutex_unlock(&state->lock);
     grid_answer_deinit(&old);
     return code;
