@@ -6,6 +6,7 @@
 
 #include "grid/provider.h"
 #include "sim/carbon_job.h"
+#include "test_data.h"
 
 /* What the simulator's plan does with what is left, from the first decision on. */
 static struct carbon_outcome simulate(const struct carbon_scene *scene, double work_s, double bound_s,
@@ -90,6 +91,54 @@ static void test_does_as_simulated(void **state)
         assert_int_equal(carbon_scene_report(&scene).changes, scene.changes);
         carbon_scene_stop(&scene);
     }
+}
+
+static struct grid_answer california;
+
+static double recorded(double unix_s)
+{
+    const struct grid_period *period = grid_series_at(&california.actual, (int64_t)unix_s);
+
+    assert_non_null(period);
+    return period->value;
+}
+
+/* The same along a recorded grid, in summer, for a day at 3 %. */
+static void test_recorded_grid(void **state)
+{
+    enum { STEPS = 6 * HOUR_S };
+    double fastest_s = 4.0, spent_s = 0.0, begun_s = 0.0;
+    struct grid_request request = {.to_s = INT64_MAX};
+    struct carbon_outcome plan, fixed;
+    struct carbon_scene scene;
+    char path[TEST_PATH_MAX];
+
+    (void)state;
+    test_data_need("carbon/us_ciso_2022.csv", path);
+    request.place = path;
+    assert_int_equal(grid_provider_csv.read(&request, &california, NULL), 0);
+    carbon_scene_start(&scene, fastest_s, STEPS, 1.03);
+    carbon_scene_grid(&scene, recorded, HOUR_S, 3.0 * DAY_S);
+    carbon_scene_open(&scene);
+    while (isnan(scene.first_s)) {
+        spent_s = scene.step_time_s;
+        begun_s = (double)scene.steps;
+        carbon_scene_step(&scene);
+    }
+    carbon_scene_run(&scene, STEPS - scene.steps);
+    plan = simulate(&scene, (STEPS - begun_s) * fastest_s, 1.03 * STEPS * fastest_s - spent_s,
+                    CARBON_POLICY_PLAN);
+    fixed = simulate(&scene, (STEPS - begun_s) * fastest_s, 1.03 * STEPS * fastest_s - spent_s,
+                     CARBON_POLICY_STATIC);
+    print_message("# %.0f s, simulated %.0f s; %.2f g, simulated %.2f g, static %.2f g; %u changes, %u\n",
+                  scene.step_time_s - spent_s, plan.time_s, scene.grams, plan.grams, fixed.grams,
+                  scene.changes, plan.changes);
+    assert_true(scene.step_time_s <= 1.03 * STEPS * fastest_s);
+    check_close(scene.grams, plan.grams, 2e-3);
+    check_close(scene.step_time_s - spent_s, plan.time_s, 2e-3);
+    assert_true(scene.grams < fixed.grams);
+    grid_answer_deinit(&california);
+    carbon_scene_stop(&scene);
 }
 
 /* Whatever becomes of the steps: where the fastest limit can keep the deadline from then on, it is kept. */
@@ -210,11 +259,9 @@ static void test_noise(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_does_as_simulated),
-        cmocka_unit_test(test_deadline_is_kept),
-        cmocka_unit_test(test_bound_is_kept),
-        cmocka_unit_test(test_short_training),
-        cmocka_unit_test(test_noise),
+        cmocka_unit_test(test_does_as_simulated), cmocka_unit_test(test_recorded_grid),
+        cmocka_unit_test(test_deadline_is_kept),  cmocka_unit_test(test_bound_is_kept),
+        cmocka_unit_test(test_short_training),    cmocka_unit_test(test_noise),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
