@@ -295,5 +295,48 @@ def test_follows_prices():
         tap.equal((result.returncode, document["carbon"]["source"], document["carbon"]["followed"]), (0, None, True), result.stderr)
 
 
+# Two epochs of twenty steps; the first time it is started it crashes.
+RECURS = """
+[ -n "$2" ] && [ ! -e "$1/crashed" ] && { touch "$1/crashed"; exit 9; }
+for epoch in 1 2; do
+    echo "epoch $epoch" >&$FLYBALL_STEP_FD
+    for step in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do echo >&$FLYBALL_STEP_FD; sleep 0.01; done
+    echo "epoch $epoch metric 0.5" >&$FLYBALL_STEP_FD
+done
+echo ran $FLYBALL_BATCH_SIZE
+"""
+JOB = ["--job", "nightly", "--batch-sizes", "32", "--default-batch-size", "32", "--max-epochs", "2", "--tries", "3"]
+
+
+def recur(*options, crash="", **environment):
+    return run(["sh", "-c", RECURS, "sh", str(HOME), crash, "{batch_size}"], *options, environment=environment)
+
+
+def test_a_recurring_job():
+    """One account for all of its tries; what its log counts is its grid's, and without the log it runs all the same."""
+    with fresh():
+        (HOME / "crashed").unlink(missing_ok=True)
+        grid = write_grid("grid.csv", lambda hour: 360)
+        result, document = recur(*JOB, "--objective", "carbon", "--carbon", grid, crash="crash")
+        said = document["carbon"]
+        tap.equal((result.returncode, result.stdout, len(document["recurrence"]["tries"]), said["followed"]), (0, "ran 32\n", 2, True),
+                  result.stderr)
+        tap.equal([str(path) for path in ACCOUNTS.iterdir()], [said["account"]], result.stderr)
+        head, *rest = [json.loads(line) for line in pathlib.Path(said["account"]).read_text().splitlines()]
+        tap.equal(("nightly" in json.dumps(head), sum(line["slice"]["steps"] for line in rest if "slice" in line)), (True, 40), f"{head} {rest}")
+        way = ways_of(document)["as run"]
+        close_to(way["carbon_g"]["all"], way["energy_j"]["all"] / J_PER_KWH * 360, "grams")
+        close_to(way["energy_j"]["gpus"], said["gpu_energy_j"], "the account's energy")
+        tap.equal((said["following"]["decisions"], limits()), (0, [DEFAULT_W]), said["following"])
+        tap.contains(result.stderr, f"the limit: 0 decisions, 0 changes; {said['following']['reason']}")
+        # Of the record: the grid is known.
+        result, document = run(["sh", "-c", RECURS, "sh", str(HOME), ""], "--job", "nightly")
+        tap.equal((result.returncode, result.stdout, "carbon" in document), (0, "ran 32\n", False), result.stderr)
+        tap.contains(result.stderr, "account of energy: ")
+        result, _ = run(["sh", "-c", "echo ran $1", "sh", "{batch_size}"], *JOB, "--objective", "carbon", "--carbon", grid,
+                        environment={"FLYBALL_DISABLE": "1"})
+        tap.equal((result.returncode, result.stdout), (0, "ran 32\n"), result.stderr)
+
+
 if __name__ == "__main__":
     tap.main(globals())

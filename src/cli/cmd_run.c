@@ -208,6 +208,9 @@ static void begin_account(struct run *run, const char *job)
                                            .job = job};
 
     run_carbon_begin(&run->carbon, &place);
+    run->job.parts.keeper = run->carbon.keeper;
+    if (run->job.wanted && run->carbon.followed)
+        run->job.options.carbon = &run->carbon.options;
     if (run->carbon.keeper == NULL || !run->carbon.followed)
         return;
     run->tune.carbon = &run->carbon.options;
@@ -264,6 +267,7 @@ static int run_recurrence(const struct cli_call *call, char *const *arguments, s
     result = run_job_tries(&run->job, arguments, run->variable, run->devices.meter, &child, out_error);
     end(run);
     run_carbon_end(&run->carbon);
+    run->carbon.report = run->job.carbon_report;
     if (run->devices.opened)
         leftovers_repair(call, &run->devices.list, LEFTOVERS_AFTER_GUARD);
     run->result.arguments = arguments;
@@ -409,10 +413,8 @@ const struct cli_command cmd_run = {
          "says what was emitted and paid for it, as far as that is known by then; 'flyball carbon report' "
          "says it "
          "later. With --tune too, the best limit follows the grid within --max-slowdown (3% unless given) or "
-         "--finish-by: "
-         "slower in dirty hours, faster in clean ones. For that it has to know how long the training is: "
-         "--steps or "
-         "--epochs. Nothing ever waits for the network.",
+         "--finish-by: slower in dirty hours, faster in clean ones. For that it has to know how long the "
+         "training is: --steps or --epochs; with --job its log knows. Nothing ever waits for the network.",
          "With --job the run is one submission of a recurring job: its log says which batch size and power "
          "limit to use, the program reports 'epoch 1 metric 0.61' after each epoch to the same descriptor "
          "(or "

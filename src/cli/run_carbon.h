@@ -15,12 +15,12 @@
 
 /*
  * The account of `flyball run --carbon`: energy as it is used, in a file, and at the end what was
- * emitted and paid for it. With --tune the power limit follows the grid too.
+ * emitted and paid for it. With --tune or --job the power limit follows the grid too.
  *
  *     result = run_carbon_read(call, &carbon, out_error);
  *     ... open devices and meter ...
  *     run_carbon_begin(&carbon, call, &where);     before the program starts
- *     ... the program runs; carbon.keeper is lent to the tuner ...
+ *     ... the program runs; carbon.keeper is lent to the tuner or the session ...
  *     run_carbon_end(&carbon);                     after the tuner's end, before the meter's
  *     run_carbon_text(&carbon, out);
  *     run_carbon_free(&carbon);
@@ -53,12 +53,12 @@ struct run_carbon {
 #define RUN_CARBON_OPTIONS \
     {.name = "carbon", .type = CLI_TEXT, .placeholder = "SOURCE", .key = "carbon.source", \
      .help = "Account for the grid's carbon intensity from this source, PROVIDER:PLACE or a CSV file; given here with " \
-             "--tune, run slower in dirty hours and faster in clean ones. One that only a file or a variable names is " \
+             "--tune or --job, run slower in dirty hours and faster in clean ones. One that only a file or a variable names is " \
              "accounted for and not followed."}, \
     {.name = "price", .type = CLI_TEXT, .placeholder = "SOURCE", .key = "carbon.price", \
      .help = "The same of the price of electricity."}, \
     {.name = "carbon-objective", .type = CLI_TEXT, .placeholder = "WHAT", .key = "carbon.objective", \
-     .help = "With --tune and --carbon or --price: what to make small: carbon, money, energy, or their weights in g, " \
+     .help = "With --tune or --job, and --carbon or --price: what to make small: carbon, money, energy, or their weights in g, " \
              "money and kWh as carbon=0.0001,money=1. If not given, carbon where there is a source of it, else money."}, \
     {.name = "steps", .type = CLI_INTEGER, .placeholder = "N", .minimum = 1, .maximum = 9007199254740992.0, \
      .help = "With --tune and --carbon or --price: steps of the whole training, from which follows what can wait for a " \

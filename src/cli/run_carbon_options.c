@@ -117,7 +117,8 @@ static int read_objective(const struct cli_call *call, struct run_carbon *carbon
     if (text != NULL && !carbon_parse_objective(text, &objective))
         return cli_value_error(call, "carbon-objective", text,
                                "carbon, money, energy, or weights as in carbon=0.0001,money=1", out_error);
-    if (!carbon->followed)
+    /* What a job's log counts says it where nothing else does. */
+    if (!carbon->followed || (text == NULL && !cli_flag(call, "tune")))
         return 0;
     if ((objective.per_g > 0.0 && carbon->sources[CARBON_INTENSITY][0] == '\0') ||
         (objective.per_money > 0.0 && carbon->sources[CARBON_PRICE][0] == '\0'))
@@ -188,7 +189,8 @@ int run_carbon_read(const struct cli_call *call, struct run_carbon *out_carbon, 
         code = read_source(call, i, carbon, out_error);
     if (code < 0)
         return code;
-    carbon->followed = cli_flag(call, "tune") && (is_given(call, "carbon") || is_given(call, "price"));
+    carbon->followed = (cli_flag(call, "tune") || cli_text(call, "job") != NULL) &&
+                       (is_given(call, "carbon") || is_given(call, "price"));
     carbon->options = (struct fly_carbon_options){
         .size = sizeof carbon->options,
         .source = carbon->sources[CARBON_INTENSITY][0] != '\0' ? carbon->sources[CARBON_INTENSITY] : NULL,

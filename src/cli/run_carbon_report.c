@@ -27,7 +27,7 @@ static void put_following(const struct run_carbon *carbon, struct buffer *out)
     if (!carbon->followed)
         return;
     if (report->size == 0) {
-        buffer_printf(out, "%sthe limit did not follow the grid: tuning did not begin\n", indent);
+        buffer_printf(out, "%sthe limit did not follow the grid: that never began\n", indent);
         return;
     }
     buffer_printf(out, "%sthe limit: ", indent);

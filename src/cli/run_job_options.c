@@ -264,6 +264,10 @@ int run_job_plain_words(const struct cli_call *call, char *const *words, char **
     code = run_job_read(call, &job, out_error);
     if (code == 0)
         code = run_job_check_words(&job, words, out_error);
+    /* Nothing is asked or counted, so no grid either. */
+    if (job.options.objective.kind == FLY_OBJECTIVE_CARBON ||
+        job.options.objective.kind == FLY_OBJECTIVE_MONEY)
+        job.options.objective.kind = FLY_OBJECTIVE_ENERGY;
     if (code == 0)
         code = session_new(&job.options, &job.parts, &job.session, out_error);
     if (code == 0) {
