@@ -175,13 +175,47 @@ static void test_other(void **state)
     check_close(carbon_pace_allowed_s(&course.pace, 1.1), 1100.0 - 125.0, 1e-9);
 }
 
+/* Time of long ago that is told late is spent, and no pace of the newest steps. */
+static void test_told_late(void **state)
+{
+    struct course course;
+
+    (void)state;
+    start(&course, 1000.0);
+    run(&course, 100.0, 100, 1.25, 0.0);
+    course.at.step_time_s += 100.0;
+    run(&course, 100.0, 10, 1.25, 0.0);
+    check_close(course.pace.factor, 1.0, 1e-9);
+    check_close(carbon_pace_work_s(&course.pace), 890.0, 1e-9);
+    check_close(carbon_pace_allowed_s(&course.pace, 1.1), 1100.0 - 237.5, 1e-9);
+}
+
+/* A checkpoint within a step is no step; steps that take three times as long from then on are. */
+static void test_held_up(void **state)
+{
+    struct course course;
+
+    (void)state;
+    start(&course, 1000.0);
+    run(&course, 100.0, 100, 1.25, 0.0);
+    run(&course, 100.0, 10, 9.0, 0.0);
+    run(&course, 100.0, 90, 1.25, 0.0);
+    check_close(course.pace.factor, 1.0, 1e-9);
+    check_close(carbon_pace_work_s(&course.pace), 800.0, 1e-9);
+    check_close(carbon_pace_allowed_s(&course.pace, 1.1), 1100.0 - 250.0, 1e-9);
+    check_close(carbon_pace_other_s(&course.pace), 77.5 / 190.0, 1e-9);
+    run(&course, 100.0, 500, 3.75, 0.0);
+    check_close(course.pace.factor, 3.0, 1e-2);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_as_told),         cmocka_unit_test(test_search_counts),
         cmocka_unit_test(test_another_pace),    cmocka_unit_test(test_slower_machine),
         cmocka_unit_test(test_steeper_profile), cmocka_unit_test(test_mixed),
-        cmocka_unit_test(test_other),
+        cmocka_unit_test(test_other),           cmocka_unit_test(test_held_up),
+        cmocka_unit_test(test_told_late),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

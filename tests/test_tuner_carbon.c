@@ -212,6 +212,32 @@ static void test_bound_is_kept(void **state)
     }
 }
 
+/* Checkpoints of a minute within steps that nobody tells of are no reason to run faster. */
+static void test_stalls(void **state)
+{
+    enum { STEPS = 12000, STALL_STEPS = 400 };
+    double stalled_s = 0.0;
+    struct carbon_scene scene;
+
+    (void)state;
+    carbon_scene_start(&scene, 5.0, STEPS, 1.05);
+    carbon_scene_grid(&scene, carbon_scene_sunny, HOUR_S, 3.0 * DAY_S);
+    carbon_scene_open(&scene);
+    while (scene.steps < STEPS) {
+        carbon_scene_run(&scene, STALL_STEPS);
+        if (fly_tuner_state(scene.tuner) == FLY_TUNER_SETTLED) {
+            tuner_bench_pass(&scene.bench, 60.0);
+            stalled_s += 60.0;
+        }
+    }
+    print_message("# %.4f, %u changes\n", scene.step_time_s / (STEPS * 5.0), scene.changes);
+    assert_true(stalled_s > 1000.0);
+    assert_true(scene.step_time_s <= 1.05 * STEPS * 5.0);
+    assert_true(scene.step_time_s >= 1.045 * STEPS * 5.0);
+    assert_true(scene.changes <= 12);
+    carbon_scene_stop(&scene);
+}
+
 /* Where the bound leaves no time for measuring every limit, fewer are measured. */
 static void test_short_training(void **state)
 {
@@ -259,9 +285,13 @@ static void test_noise(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_does_as_simulated), cmocka_unit_test(test_recorded_grid),
-        cmocka_unit_test(test_deadline_is_kept),  cmocka_unit_test(test_bound_is_kept),
-        cmocka_unit_test(test_short_training),    cmocka_unit_test(test_noise),
+        cmocka_unit_test(test_does_as_simulated),
+        cmocka_unit_test(test_recorded_grid),
+        cmocka_unit_test(test_deadline_is_kept),
+        cmocka_unit_test(test_bound_is_kept),
+        cmocka_unit_test(test_short_training),
+        cmocka_unit_test(test_noise),
+        cmocka_unit_test(test_stalls),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -8,6 +8,11 @@
 static const double soon_s = 60.0, usually_s = 600.0;
 /* Where both differ by that share it is no chance: the machine has changed. */
 static const double changed = 0.02;
+/* A stretch that takes so many times as long was held up; but not one after as many as these. */
+static const double held_up = 2.0;
+enum { STALLS_MAX = 3 };
+/* The clock is read twice for one moment. */
+static const double rounding = 0.01;
 
 void carbon_pace_init(struct carbon_pace *pace)
 {
@@ -71,9 +76,16 @@ static void close_block(struct carbon_pace *pace)
 /* Steps that began and ended under one known limit. */
 static void learn(struct carbon_pace *pace, double steps, double time_s)
 {
-    double told_s = steps * pace->fastest_s / pace->profile.points[pace->at].rate;
-    double factor = time_s / told_s;
+    double told_s = steps * pace->fastest_s / pace->profile.points[pace->at].rate, factor;
 
+    if (time_s > held_up * pace->factor * told_s && pace->stalls < STALLS_MAX) {
+        pace->stalls++;
+        pace->stalled_s += time_s - pace->factor * told_s;
+        time_s = pace->factor * told_s;
+    } else {
+        pace->stalls = 0;
+    }
+    factor = time_s / told_s;
     pace->factor += (1.0 - exp(-time_s / soon_s)) * (factor - pace->factor);
     pace->usual += (1.0 - exp(-time_s / usually_s)) * (factor - pace->usual);
     pace->time_at_s[pace->at] += time_s;
@@ -91,11 +103,13 @@ void carbon_pace_progress(struct carbon_pace *pace, const struct carbon_progress
 {
     double steps = progress->steps_done - pace->seen.steps_done;
     double time_s = progress->step_time_s - pace->seen.step_time_s;
+    /* What is only learnt now of steps long ago says nothing of the newest ones. */
+    bool lived = time_s <= (now_s - pace->now_s) * (1.0 + rounding);
 
     if (pace->profile.count == 0)
         return; /* they are counted with the first profile */
     if (steps > 0.0 && time_s > 0.0) {
-        if (pace->pure) {
+        if (pace->pure && lived) {
             learn(pace, steps, time_s);
         } else {
             pace->steps_mixed += steps;
@@ -121,7 +135,8 @@ double carbon_pace_allowed_s(const struct carbon_pace *pace, double max_slowdown
 {
     double left_s = pace->seen.steps_left * pace->fastest_s * fmin(pace->usual, 1.0);
 
-    return max_slowdown * (pace->past_s + pace->since_s + block_s(pace) + left_s) - pace->seen.step_time_s;
+    return max_slowdown * (pace->past_s + pace->since_s + block_s(pace) + left_s) -
+           (pace->seen.step_time_s - pace->stalled_s);
 }
 
 double carbon_pace_spare_s(const struct carbon_pace *pace, double max_slowdown,
@@ -131,13 +146,14 @@ double carbon_pace_spare_s(const struct carbon_pace *pace, double max_slowdown,
     double left_s = progress->steps_left * step_s;
     double done_s = seen_s + (progress->steps_done - pace->seen.steps_done) * step_s;
 
-    return max_slowdown * (done_s + left_s) - progress->step_time_s - left_s;
+    return max_slowdown * (done_s + left_s) - (progress->step_time_s - pace->stalled_s) - left_s;
 }
 
 double carbon_pace_other_s(const struct carbon_pace *pace)
 {
     double steps = pace->seen.steps_done - pace->first_steps;
-    double other_s = pace->now_s - pace->first_s - (pace->seen.step_time_s - pace->first_step_time_s);
+    double step_time_s = pace->seen.step_time_s - pace->stalled_s - pace->first_step_time_s;
+    double other_s = pace->now_s - pace->first_s - step_time_s;
 
     return steps > 0.0 && other_s > 0.0 ? other_s / steps : 0.0;
 }

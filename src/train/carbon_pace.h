@@ -41,6 +41,8 @@ struct carbon_pace {
     double block_told_s, block_real_s;   /* of the last minutes, by the profile, and by how long it took; */
     double steps_mixed;                  /* of these, steps at no known limit, */
     double time_at_s[CARBON_POINTS_MAX]; /* and the time of the others under each */
+    double stalled_s;                    /* in stretches that were held up, */
+    unsigned stalls;                     /* so many on end by now */
     /* Evaluation and whatever else is no step. */
     double first_s, first_step_time_s, first_steps, now_s;
 };
