@@ -208,9 +208,7 @@ static void begin_account(struct run *run, const char *job)
                                            .job = job};
 
     run_carbon_begin(&run->carbon, &place);
-    run->job.parts.keeper = run->carbon.keeper;
-    if (run->job.wanted && run->carbon.followed)
-        run->job.options.carbon = &run->carbon.options;
+    run_job_take_grid(&run->job, &run->carbon);
     if (run->carbon.keeper == NULL || !run->carbon.followed)
         return;
     run->tune.carbon = &run->carbon.options;

@@ -76,6 +76,26 @@ static void put_off(struct run_job *job, const char *text)
         snprintf(job->off, sizeof job->off, "%s", text);
 }
 
+void run_job_take_grid(struct run_job *job, const struct run_carbon *carbon)
+{
+    enum fly_objective_kind kind = job->options.objective.kind;
+    bool counts = kind == FLY_OBJECTIVE_CARBON || kind == FLY_OBJECTIVE_MONEY;
+    struct fly_carbon_options recorded = job->grid;
+
+    if (!job->wanted)
+        return;
+    job->parts.keeper = carbon->keeper;
+    /* A job that counts grams or money needs its grid wherever the source was named. */
+    if (!carbon->followed && !(carbon->wanted && counts))
+        return;
+    job->grid = carbon->options;
+    if (job->grid.source == NULL)
+        job->grid.source = recorded.source;
+    if (job->grid.price == NULL)
+        job->grid.price = recorded.price;
+    job->options.carbon = &job->grid;
+}
+
 void run_job_reserve(struct run_job *job)
 {
     job->reserved = open("/dev/null", O_RDONLY | O_CLOEXEC);

@@ -13,6 +13,7 @@
 #include "cli/knob_options.h"
 #include "cli/process_tree.h"
 #include "cli/run_capture.h"
+#include "cli/run_carbon.h"
 #include "train/session.h"
 #include "train/step_lines.h"
 
@@ -72,7 +73,7 @@ struct run_job {
     regex_t metric, oom;
 
     /* Of the grid: options.carbon where it is followed, parts.keeper where an account is kept. */
-    struct fly_carbon_options record_carbon; /* of a job on record that counts grams or money */
+    struct fly_carbon_options grid; /* of the command, or of a job on record that counts grams or money */
 
     struct fly_session *session;
     int reserved; /* a low number for the program's end of the lines; -1: none */
@@ -167,6 +168,9 @@ extern const char *const run_job_directions[], *const run_job_scalings[];
 /* The call's options; FLY_EUSAGE for what does not fit together, FLY_ENOTFOUND for a job that is not on
  * record. */
 int run_job_read(const struct cli_call *call, struct run_job *out_job, struct fly_error *out_error);
+
+/* Before run_job_tries: what the account knows, and the grid that is followed. */
+void run_job_take_grid(struct run_job *job, const struct run_carbon *carbon);
 
 /* Before devices are opened: keeps a descriptor of one digit free, which is all that some shells take. */
 void run_job_reserve(struct run_job *job);

@@ -132,10 +132,10 @@ static void take_grid(struct run_job *job, const struct job_definition *definiti
 
     if (!has_grid)
         return;
-    job->record_carbon = (struct fly_carbon_options){.size = sizeof job->record_carbon};
-    *(definition->objective.kind == FLY_OBJECTIVE_MONEY ? &job->record_carbon.price
-                                                        : &job->record_carbon.source) = definition->grid;
-    job->options.carbon = &job->record_carbon;
+    job->grid = (struct fly_carbon_options){.size = sizeof job->grid};
+    *(definition->objective.kind == FLY_OBJECTIVE_MONEY ? &job->grid.price : &job->grid.source) =
+        definition->grid;
+    job->options.carbon = &job->grid;
 }
 
 /* The definition on record, where the command line has none. */
