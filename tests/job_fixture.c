@@ -148,6 +148,15 @@ struct job_definition job_fixture_definition(const char *name)
     return definition;
 }
 
+struct job_definition job_fixture_grid_definition(enum fly_objective_kind kind)
+{
+    struct job_definition definition = job_fixture_definition("job");
+
+    definition.objective = (struct fly_objective){kind, 0.5, INFINITY};
+    definition.grid = "gb:national";
+    return definition;
+}
+
 struct job_question job_fixture_question(const char *job)
 {
     return (struct job_question){.job = job,

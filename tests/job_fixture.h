@@ -45,6 +45,9 @@ void job_fixture_reopen(struct job_fixture *fixture);
 /* Batch sizes 8 to 128, default 32, target 0.9 in 20 epochs, cost:0.5. */
 struct job_definition job_fixture_definition(const char *name);
 
+/* That job as "job", with grams or money of a grid to be small. */
+struct job_definition job_fixture_grid_definition(enum fly_objective_kind kind);
+
 /* One GPU of 200 W and 16 GiB. */
 struct job_question job_fixture_question(const char *job);
 

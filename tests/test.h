@@ -28,6 +28,16 @@ static inline void check_close_at(double a, double b, double relative, const cha
     _fail(file, line);
 }
 
+/* The same, but what is not known, NaN, has to be so on both sides. */
+#define check_same(a, b, relative) check_same_at(a, b, relative, #a, __FILE__, __LINE__)
+
+static inline void check_same_at(double a, double b, double relative, const char *what, const char *file,
+                                 int line)
+{
+    if (!isnan(a) || !isnan(b))
+        check_close_at(a, b, relative, what, file, line);
+}
+
 /* Whether `text` contains `part`. */
 #define check_contains(text, part) check_contains_at(text, part, __FILE__, __LINE__)
 

@@ -8,24 +8,11 @@
 
 #include <stdlib.h>
 
-#include "sim/recurring.h"
+#include "sim_tries.h"
 #include "test_data.h"
 
-enum { FIELDS_MAX = 32, TRIES_MAX = 4096 };
+enum { FIELDS_MAX = 32 };
 static const double tolerance = 1e-12;
-
-struct tries {
-    struct try_record records[TRIES_MAX];
-    size_t count;
-};
-
-static void keep_try(void *context, const struct try_record *record)
-{
-    struct tries *tries = context;
-
-    assert_true(tries->count < TRIES_MAX);
-    tries->records[tries->count++] = *record;
-}
 
 static void load_workload(const char *gpu, const char *dataset, struct workload *out_workload)
 {
@@ -45,21 +32,11 @@ static void load_workload(const char *gpu, const char *dataset, struct workload 
 
 /* Runs a whole job; returns 0 or how it ended. */
 static int simulate(struct workload *workload, double eta, const struct policy_parameters *parameters,
-                    uint64_t recurrences, struct tries *out_tries, struct fly_error *out_error)
+                    uint64_t recurrences, struct sim_tries *out_tries, struct fly_error *out_error)
 {
-    struct recurring job;
-    struct recurrence sums;
-    int code = 0;
-
     workload->spec.eta = eta;
     out_tries->count = 0;
-    assert_int_equal(recurring_init(&job, workload, &batch_policy_zeus, parameters, NULL), 0);
-    job.observer = keep_try;
-    job.observer_context = out_tries;
-    for (uint64_t i = 0; i < recurrences && code == 0; i++)
-        code = recurring_run(&job, &sums, out_error);
-    recurring_deinit(&job);
-    return code;
+    return sim_tries_run(workload, &batch_policy_zeus, parameters, recurrences, out_tries, out_error);
 }
 
 static void check_number(double ours, double theirs, const char *what, const char *where)
@@ -87,7 +64,7 @@ enum history {
     H_COUNT
 };
 
-static void check_row(const struct tries *tries, char **fields)
+static void check_row(const struct sim_tries *tries, char **fields)
 {
     size_t at = strtoul(fields[H_TRY], NULL, 10);
     const struct try_record *record = &tries->records[at];
@@ -113,7 +90,7 @@ static void test_history(void **state)
 {
     char path[TEST_PATH_MAX], line[1024], job[256] = "", gpu_and_dataset[256] = "";
     char *fields[FIELDS_MAX];
-    struct tries *tries = calloc(1, sizeof *tries);
+    struct sim_tries *tries = calloc(1, sizeof *tries);
     struct workload workload = {0};
     size_t rows = 0, jobs = 0, rows_of_job = 0;
     FILE *file;
@@ -185,7 +162,7 @@ enum sweep {
     S_COUNT
 };
 
-static void check_sweep(const struct tries *tries, char **fields, const char *where)
+static void check_sweep(const struct sim_tries *tries, char **fields, const char *where)
 {
     double energy_j = 0.0, time_s = 0.0;
     uint32_t crc = 0;
@@ -211,7 +188,7 @@ static void test_sweep(void **state)
 {
     char path[TEST_PATH_MAX], line[1024];
     char *fields[FIELDS_MAX];
-    struct tries *tries = calloc(1, sizeof *tries);
+    struct sim_tries *tries = calloc(1, sizeof *tries);
     size_t rows = 0, ended = 0;
     FILE *file;
 

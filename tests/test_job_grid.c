@@ -12,24 +12,6 @@ enum { SUBMISSIONS = 40, TRIES_MAX = 400, NEVER = 1000 };
 
 static struct job_fixture fixture;
 
-/* Both unknown, or the same but for rounding. */
-static void check_same(double actual, double expected)
-{
-    if (isnan(expected))
-        assert_true(isnan(actual));
-    else
-        check_close(actual, expected, 1e-12);
-}
-
-static struct job_definition grid_definition(enum fly_objective_kind kind)
-{
-    struct job_definition definition = job_fixture_definition("job");
-
-    definition.objective = (struct fly_objective){kind, 0.5, INFINITY};
-    definition.grid = "gb:national";
-    return definition;
-}
-
 /* ---- what is learnt ---- */
 
 /* What the grid's reference is when the N-th trial ends, counted from 1. */
@@ -154,8 +136,8 @@ static void live(const struct job_definition *definition, grid reference, struct
         double known = reference(i + 1) > 0.0 ? reference(i + 1) : NAN;
 
         check_double(history.rows[i].cost_j, history.rows[i].energy_j);
-        check_same(history.rows[i].reference_per_kwh, known);
-        check_same(history.rows[i].grid_amount, known * history.rows[i].energy_j / 3.6e6);
+        check_same(history.rows[i].reference_per_kwh, known, 1e-12);
+        check_same(history.rows[i].grid_amount, known * history.rows[i].energy_j / 3.6e6, 1e-12);
     }
     arena_deinit(&arena);
     job_fixture_close(&job);
@@ -198,7 +180,7 @@ static void test_the_grid_teaches_nothing(void **state)
 
     (void)state;
     for (size_t i = 0; i < COUNT(worlds); i++) {
-        struct job_definition definition = grid_definition(worlds[i].kind);
+        struct job_definition definition = job_fixture_grid_definition(worlds[i].kind);
 
         course->count = 0;
         live(&definition, worlds[i].reference, i == 0 ? expected : course);
@@ -225,7 +207,7 @@ static int keep(void *context, const char *bytes, size_t count, struct fly_error
 /* Out and in again: the same log, the same choice. */
 static void test_export_and_import(void **state)
 {
-    struct job_definition definition = grid_definition(FLY_OBJECTIVE_MONEY);
+    struct job_definition definition = job_fixture_grid_definition(FLY_OBJECTIVE_MONEY);
     struct course course = {.count = 0};
     struct buffer lines, again;
     struct job_history history;
@@ -249,7 +231,7 @@ static void test_export_and_import(void **state)
     assert_string_equal(lines.data, again.data);
     history = job_fixture_history(&fixture, &fixture.arena);
     assert_true(job_counts_money(&history.definition));
-    check_same(history.rows[1].grid_amount, history.rows[1].energy_j / 3.6e6 * 102.0);
+    check_same(history.rows[1].grid_amount, history.rows[1].energy_j / 3.6e6 * 102.0, 1e-12);
     buffer_deinit(&lines);
     buffer_deinit(&again);
 }

@@ -6,24 +6,6 @@
 
 static struct job_fixture fixture;
 
-/* Both unknown, or the same but for rounding. */
-static void check_same(double actual, double expected)
-{
-    if (isnan(expected))
-        assert_true(isnan(actual));
-    else
-        check_close(actual, expected, 1e-12);
-}
-
-static struct job_definition grid_definition(enum fly_objective_kind kind)
-{
-    struct job_definition definition = job_fixture_definition("job");
-
-    definition.objective = (struct fly_objective){kind, 0.5, INFINITY};
-    definition.grid = "gb:national";
-    return definition;
-}
-
 /* ---- what is frozen ---- */
 
 static struct job_epoch epoch_of(uint64_t trial, uint32_t epoch, double metric, double reference_per_kwh)
@@ -66,7 +48,7 @@ static void begin(uint64_t trial)
 static void test_frozen(void **state)
 {
     static const double expected[] = {250.0, 250.0, 220.0, 0.0, 300.0, 310.0, 0.0, 230.0};
-    const struct job_definition definition = grid_definition(FLY_OBJECTIVE_CARBON);
+    const struct job_definition definition = job_fixture_grid_definition(FLY_OBJECTIVE_CARBON);
     struct job_history history;
     struct job_grid_sum sum;
     struct job_shown shown;
@@ -105,18 +87,19 @@ static void test_frozen(void **state)
 
     history = job_fixture_history(&fixture, &fixture.arena);
     for (size_t i = 0; i < COUNT(expected); i++)
-        check_same(history.rows[i].reference_per_kwh, expected[i] > 0.0 ? expected[i] : NAN);
+        check_same(history.rows[i].reference_per_kwh, expected[i] > 0.0 ? expected[i] : NAN, 1e-12);
     assert_int_equal(history.rows[7].outcome, TRIAL_EXPIRED);
     check_double(history.reference_per_kwh, 230.0);
-    check_same(history.rows[0].grid_amount, 2 * 1800.0 / 3.6e6 * 250.0);
-    check_same(history.rows[0].run_grid_amount, 7200.0 / 3.6e6 * 250.0);
-    check_same(history.rows[3].grid_amount, NAN);
+    check_same(history.rows[0].grid_amount, 2 * 1800.0 / 3.6e6 * 250.0, 1e-12);
+    check_same(history.rows[0].run_grid_amount, 7200.0 / 3.6e6 * 250.0, 1e-12);
+    check_same(history.rows[3].grid_amount, NAN, 1e-12);
     sum = job_history_grid_sum(&history);
     assert_int_equal(sum.known, 6);
     assert_int_equal(sum.unknown, 2);
     check_same(sum.amount,
                (7200 * 250.0 + 3600 * 250.0 + 7200 * 220.0 + 7200 * 300.0 + 7200 * 310.0 + 1800 * 230.0) /
-                   3.6e6);
+                   3.6e6,
+               1e-12);
 
     /* A report that is sent again has a reference of its own time. */
     again = epoch_of(8, 1, 0.5, 777.0);
@@ -134,7 +117,7 @@ static void test_frozen(void **state)
 
 static void test_why(void **state)
 {
-    const struct job_definition definition = grid_definition(FLY_OBJECTIVE_CARBON);
+    const struct job_definition definition = job_fixture_grid_definition(FLY_OBJECTIVE_CARBON);
     struct job_question question = job_fixture_question("job");
     struct job_explanation explanation;
     struct fly_error error;
@@ -161,47 +144,47 @@ static void test_why(void **state)
 
 static void test_expected_epochs(void **state)
 {
-    struct job_definition definition = grid_definition(FLY_OBJECTIVE_CARBON);
+    struct job_definition definition = job_fixture_grid_definition(FLY_OBJECTIVE_CARBON);
     struct job_question question = job_fixture_question("job"), other = question;
     struct job_proposal proposal;
 
     (void)state;
     definition.control_every = 1; /* the default each time */
     job_fixture_define(&fixture, &definition);
-    check_same(job_fixture_propose(&fixture, &question).expected_epochs, NAN);
+    check_same(job_fixture_propose(&fixture, &question).expected_epochs, NAN, 1e-12);
     job_fixture_train(&fixture, &question, 4, 1000, 10, 0.95, &proposal);
-    check_same(proposal.expected_epochs, NAN); /* the first still runs */
+    check_same(proposal.expected_epochs, NAN, 1e-12); /* the first still runs */
     proposal = job_fixture_propose(&fixture, &question);
-    check_same(proposal.expected_epochs, 4.0);
+    check_same(proposal.expected_epochs, 4.0, 1e-12);
     job_fixture_train(&fixture, &question, 20, 1000, 10, 0.5, NULL); /* a failure is no model */
     other.hardware.gpu_model = "Another GPU";                        /* epochs do not depend on it */
     job_fixture_train(&fixture, &other, 7, 1000, 10, 0.95, &proposal);
-    check_same(proposal.expected_epochs, 4.0);
+    check_same(proposal.expected_epochs, 4.0, 1e-12);
     job_fixture_reopen(&fixture);
-    check_same(job_fixture_propose(&fixture, &question).expected_epochs, 5.5);
+    check_same(job_fixture_propose(&fixture, &question).expected_epochs, 5.5, 1e-12);
 }
 
 static void test_expected_without_an_end(void **state)
 {
-    struct job_definition definition = grid_definition(FLY_OBJECTIVE_CARBON);
+    struct job_definition definition = job_fixture_grid_definition(FLY_OBJECTIVE_CARBON);
     struct job_question question = job_fixture_question("job");
 
     (void)state;
     definition.trains_on = true;
     job_fixture_define(&fixture, &definition);
-    check_same(job_fixture_propose(&fixture, &question).expected_epochs, 20.0);
+    check_same(job_fixture_propose(&fixture, &question).expected_epochs, 20.0, 1e-12);
     question.job = definition.name = "other";
     definition.trains_on = false;
     definition.target = JOB_NO_TARGET;
     job_fixture_define(&fixture, &definition);
-    check_same(job_fixture_propose(&fixture, &question).expected_epochs, 20.0);
+    check_same(job_fixture_propose(&fixture, &question).expected_epochs, 20.0, 1e-12);
 }
 
 /* ---- the definition ---- */
 
 static void test_definitions(void **state)
 {
-    struct job_definition definition = grid_definition(FLY_OBJECTIVE_CARBON), other = definition;
+    struct job_definition definition = job_fixture_grid_definition(FLY_OBJECTIVE_CARBON), other = definition;
     const struct job_backend *at = fixture.jobs.backend;
     struct job_registered registered;
     struct fly_error error;
@@ -252,8 +235,8 @@ static void test_settings(void **state)
         {"paid", FLY_OBJECTIVE_TIME, 0, ""},
         {"paid", FLY_OBJECTIVE_MONEY, 0, ""},
     };
-    struct job_definition job = grid_definition(FLY_OBJECTIVE_CARBON),
-                          paid = grid_definition(FLY_OBJECTIVE_MONEY),
+    struct job_definition job = job_fixture_grid_definition(FLY_OBJECTIVE_CARBON),
+                          paid = job_fixture_grid_definition(FLY_OBJECTIVE_MONEY),
                           plain = job_fixture_definition("plain");
 
     (void)state;

@@ -8,23 +8,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "sim/recurring.h"
-#include "test_data.h"
+#include "sim_tries.h"
 
-enum { TRIES_MAX = 4096, RECURRENCES = 60, SEEDS = 2 };
-
-struct tries {
-    struct try_record records[TRIES_MAX];
-    size_t count;
-};
-
-static void keep_try(void *context, const struct try_record *record)
-{
-    struct tries *tries = context;
-
-    assert_true(tries->count < TRIES_MAX);
-    tries->records[tries->count++] = *record;
-}
+enum { RECURRENCES = 60, SEEDS = 2 };
 
 /* One job of the campaign. */
 struct run {
@@ -36,22 +22,6 @@ struct run {
     bool new_process; /* for each recurrence */
     bool of_grid;     /* counts grams, of a grid whose intensity doubles every other trial */
 };
-
-static void simulate(const struct run *run, struct tries *out_tries)
-{
-    struct recurring job;
-    struct recurrence sums;
-    struct fly_error error;
-    int code = 0;
-
-    check_fine(recurring_init(&job, &run->workload, run->policy, &run->parameters, &error), error);
-    job.observer = keep_try;
-    job.observer_context = out_tries;
-    for (uint64_t i = 0; i < run->recurrences && code == 0; i++)
-        code = recurring_run(&job, &sums, &error);
-    assert_true(code == 0 || code == FLY_EEXHAUSTED);
-    recurring_deinit(&job);
-}
 
 static struct job_definition define(const struct run *run, uint32_t *sizes)
 {
@@ -123,7 +93,7 @@ static void report_training(struct job_fixture *fixture, const struct run *run,
 
 /* One try through the job; whether it reached its target. */
 static bool live_try(struct job_fixture *fixture, const struct run *run, struct environment *environment,
-                     uint64_t recurrence, struct tries *out_tries)
+                     uint64_t recurrence, struct sim_tries *out_tries)
 {
     const struct workload *workload = &run->workload;
     const struct job_spec *spec = &workload->spec;
@@ -178,18 +148,19 @@ static bool live_try(struct job_fixture *fixture, const struct run *run, struct 
         return false;
     }
     report_training(fixture, run, &proposal, &training, epoch->time_s * epoch->power_w, epoch->time_s);
-    keep_try(out_tries, &(struct try_record){.recurrence = recurrence,
-                                             .number = out_tries->count,
-                                             .batch_size = proposal.batch_size,
-                                             .power_limit_w = proposal.limit_w,
-                                             .path = path,
-                                             .reached = training.reached,
-                                             .energy_j = training.energy_j,
-                                             .time_s = training.time_s});
+    sim_tries_keep(out_tries, &(struct try_record){.recurrence = recurrence,
+                                                   .number = out_tries->count,
+                                                   .batch_size = proposal.batch_size,
+                                                   .power_limit_w = proposal.limit_w,
+                                                   .path = path,
+                                                   .reached = training.reached,
+                                                   .energy_j = training.energy_j,
+                                                   .time_s = training.time_s});
     return training.reached;
 }
 
-static void live(struct job_fixture *fixture, const struct run *run, size_t tries, struct tries *out_tries)
+static void live(struct job_fixture *fixture, const struct run *run, size_t tries,
+                 struct sim_tries *out_tries)
 {
     uint32_t sizes[JOB_BATCHES_MAX] = {0};
     const struct job_definition definition = define(run, sizes);
@@ -206,49 +177,24 @@ static void live(struct job_fixture *fixture, const struct run *run, size_t trie
     }
 }
 
-static void compare(const struct run *run, const struct tries *simulated, const struct tries *lived)
-{
-    assert_int_equal(simulated->count, lived->count);
-    for (size_t i = 0; i < simulated->count; i++) {
-        const struct try_record *a = &simulated->records[i], *b = &lived->records[i];
-
-        if (a->recurrence != b->recurrence || a->batch_size != b->batch_size ||
-            a->power_limit_w != b->power_limit_w || a->path != b->path || a->reached != b->reached)
-            fail_msg("%s, seed %u, try %zu: recurrence %llu, batch size %u, %g W, path %u, reached %d; the "
-                     "simulator: %llu, %u, %g W, %u, %d",
-                     run->workload.spec.name, run->parameters.seed, i, (unsigned long long)b->recurrence,
-                     b->batch_size, b->power_limit_w, b->path, b->reached, (unsigned long long)a->recurrence,
-                     a->batch_size, a->power_limit_w, a->path, a->reached);
-        check_double(b->energy_j, a->energy_j);
-    }
-}
-
 static void check_run(const struct run *run)
 {
-    struct tries *simulated = calloc(1, sizeof *simulated), *lived = calloc(1, sizeof *lived);
+    struct sim_tries *simulated = calloc(1, sizeof *simulated), *lived = calloc(1, sizeof *lived);
     struct job_fixture fixture;
+    struct fly_error error;
+    char name[128];
+    int code;
 
     job_fixture_open(&fixture);
-    simulate(run, simulated);
+    code = sim_tries_run(&run->workload, run->policy, &run->parameters, run->recurrences, simulated, &error);
+    assert_true(code == 0 || code == FLY_EEXHAUSTED);
     assert_true(simulated->count > 0);
     live(&fixture, run, simulated->count, lived);
-    compare(run, simulated, lived);
+    snprintf(name, sizeof name, "%s, seed %u", run->workload.spec.name, run->parameters.seed);
+    sim_tries_compare(name, simulated, lived);
     job_fixture_close(&fixture);
     free(simulated);
     free(lived);
-}
-
-static void open_workload(const char *gpu, size_t job, struct workload *out_workload)
-{
-    char directory[TEST_PATH_MAX];
-    struct trace trace;
-    struct fly_error error;
-
-    test_data_need("zeus_nsdi23", directory);
-    check_fine(trace_open(&trace, directory, gpu, &error), error);
-    check_fine(workload_open(out_workload, &trace, &known_jobs[job], &error), error);
-    trace_close(&trace);
-    out_workload->spec.eta = 0.5;
 }
 
 static void test_known_jobs(void **state)
@@ -257,7 +203,7 @@ static void test_known_jobs(void **state)
     for (size_t job = 0; job < known_job_count; job++) {
         struct run run = {.policy = &batch_policy_zeus, .recurrences = RECURRENCES};
 
-        open_workload("v100", job, &run.workload);
+        sim_tries_workload("v100", job, &run.workload);
         for (uint32_t seed = 1; seed <= SEEDS; seed++) {
             run.parameters = (struct policy_parameters){
                 .beta = 2.0,
@@ -283,7 +229,7 @@ static void test_grid(void **state)
                       .of_grid = true};
 
     (void)state;
-    open_workload("v100", 1, &run.workload);
+    sim_tries_workload("v100", 1, &run.workload);
     run.workload.spec.eta = 1.0;
     check_run(&run);
     workload_close(&run.workload);
@@ -300,7 +246,7 @@ static void test_policies(void **state)
                           .parameters = {.beta = 2.0, .seed = 3},
                           .new_process = true};
 
-        open_workload("p100", 2, &run.workload);
+        sim_tries_workload("p100", 2, &run.workload);
         check_run(&run);
         workload_close(&run.workload);
     }

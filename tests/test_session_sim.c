@@ -8,23 +8,9 @@
 #include "session_scene.h"
 
 #include "job_fixture.h"
-#include "sim/recurring.h"
-#include "test_data.h"
+#include "sim_tries.h"
 
-enum { TRIES_MAX = 512, RECURRENCES = 25 };
-
-struct tries {
-    struct try_record records[TRIES_MAX];
-    size_t count;
-};
-
-static void keep_try(void *context, const struct try_record *record)
-{
-    struct tries *tries = context;
-
-    assert_true(tries->count < TRIES_MAX);
-    tries->records[tries->count++] = *record;
-}
+enum { RECURRENCES = 25 };
 
 /* The log, and what the trace says of the try under way. */
 struct tap {
@@ -117,21 +103,6 @@ static const struct job_backend tap_backend = {.name = "tap",
                                                .report = tap_report,
                                                .end = tap_end};
 
-static void simulate(const struct workload *workload, const struct policy_parameters *parameters,
-                     struct tries *out_tries)
-{
-    struct recurring job;
-    struct recurrence sums;
-    struct fly_error error;
-
-    check_fine(recurring_init(&job, workload, &batch_policy_zeus, parameters, &error), error);
-    job.observer = keep_try;
-    job.observer_context = out_tries;
-    for (int i = 0; i < RECURRENCES; i++)
-        check_fine(recurring_run(&job, &sums, &error), error);
-    recurring_deinit(&job);
-}
-
 /* Steps until the limit is known: the search, and the log's choice of what it found. */
 static enum fly_answer find_limit(struct scene *scene)
 {
@@ -147,7 +118,7 @@ static enum fly_answer find_limit(struct scene *scene)
 
 /* One try of the session; whether it reached its target. */
 static bool live_try(struct scene *scene, struct tap *tap, struct environment *environment,
-                     uint64_t recurrence, struct tries *out_tries)
+                     uint64_t recurrence, struct sim_tries *out_tries)
 {
     const struct workload *workload = tap->workload;
     struct fly_session *session = scene->session;
@@ -183,17 +154,17 @@ static bool live_try(struct scene *scene, struct tap *tap, struct environment *e
         assert_string_equal(session->link.text, "");
         assert_int_equal(answer, !final ? FLY_GO_ON : tap->training.reached ? FLY_REACHED : FLY_STOP);
     }
-    keep_try(out_tries, &(struct try_record){.recurrence = recurrence,
-                                             .batch_size = session->proposal.batch_size,
-                                             .power_limit_w = session->limit.held_w,
-                                             .path = path,
-                                             .reached = tap->training.reached,
-                                             .energy_j = tap->training.energy_j});
+    sim_tries_keep(out_tries, &(struct try_record){.recurrence = recurrence,
+                                                   .batch_size = session->proposal.batch_size,
+                                                   .power_limit_w = session->limit.held_w,
+                                                   .path = path,
+                                                   .reached = tap->training.reached,
+                                                   .energy_j = tap->training.energy_j});
     return tap->training.reached;
 }
 
 static void live(const struct workload *workload, const struct policy_parameters *parameters,
-                 struct tries *out_tries)
+                 struct sim_tries *out_tries)
 {
     const struct job_spec *spec = &workload->spec;
     struct tap *tap = calloc(1, sizeof *tap);
@@ -239,43 +210,22 @@ static void live(const struct workload *workload, const struct policy_parameters
     free(tap);
 }
 
-static void compare(const char *name, const struct tries *simulated, const struct tries *lived)
-{
-    assert_int_equal(simulated->count, lived->count);
-    for (size_t i = 0; i < simulated->count; i++) {
-        const struct try_record *a = &simulated->records[i], *b = &lived->records[i];
-
-        if (a->recurrence != b->recurrence || a->batch_size != b->batch_size ||
-            a->power_limit_w != b->power_limit_w || a->path != b->path || a->reached != b->reached)
-            fail_msg("%s, try %zu: recurrence %llu, batch size %u, %g W, path %u, reached %d; the simulator: "
-                     "%llu, %u, %g W, %u, %d",
-                     name, i, (unsigned long long)b->recurrence, b->batch_size, b->power_limit_w, b->path,
-                     b->reached, (unsigned long long)a->recurrence, a->batch_size, a->power_limit_w, a->path,
-                     a->reached);
-        check_double(b->energy_j, a->energy_j);
-    }
-}
-
 static void test_decisions(void **state)
 {
-    char directory[TEST_PATH_MAX];
-
     (void)state;
-    test_data_need("zeus_nsdi23", directory);
     for (size_t job = 0; job < known_job_count; job++) {
         const struct policy_parameters parameters = {.beta = 2.0, .seed = 1, .generator = GENERATOR_PHILOX};
-        struct tries *simulated = calloc(1, sizeof *simulated), *lived = calloc(1, sizeof *lived);
+        struct sim_tries *simulated, *lived;
         struct workload workload;
-        struct trace trace;
         struct fly_error error;
 
-        check_fine(trace_open(&trace, directory, "v100", &error), error);
-        check_fine(workload_open(&workload, &trace, &known_jobs[job], &error), error);
-        trace_close(&trace);
-        workload.spec.eta = 0.5;
-        simulate(&workload, &parameters, simulated);
+        sim_tries_workload("v100", job, &workload);
+        simulated = calloc(1, sizeof *simulated);
+        lived = calloc(1, sizeof *lived);
+        check_fine(sim_tries_run(&workload, &batch_policy_zeus, &parameters, RECURRENCES, simulated, &error),
+                   error);
         live(&workload, &parameters, lived);
-        compare(workload.spec.name, simulated, lived);
+        sim_tries_compare(workload.spec.name, simulated, lived);
         print_message("# %s: %zu tries\n", workload.spec.name, lived->count);
         workload_close(&workload);
         free(simulated);
