@@ -199,7 +199,7 @@ static struct grid_account compare(const char *what, struct scene *scene)
     slow = count_slowly(scene);
     quick = count_quickly(scene);
     print_message(
-        "%s: %.0f J, %.1f %% actual\n", what, quick.all_j,
+        "# %s: %.0f J, %.1f %% actual\n", what, quick.all_j,
         100 * (grid_account_share(&quick, GRID_MEASURED) + grid_account_share(&quick, GRID_ESTIMATED)));
     for (int i = GRID_MEASURED; i <= GRID_FORECAST; i++) {
         check_close(quick.energy_j[i], (double)slow.energy_j[i], near);

@@ -58,8 +58,8 @@ struct grid_filler {
 
 /*
  * Fills [from_s, to_s). `answer` NULL: all of it is unknown, or the yearly mean; NaN: there is none.
- * A missing period costs some 10 us, one of five minutes 45 us. FLY_EUSAGE where nothing lies between, FLY_ENOMEM,
- * FLY_ELIMIT for more than GRID_PERIODS_MAX.
+ * A missing period costs some 10 us, one of five minutes 45 us. FLY_EUSAGE where nothing lies between,
+ * FLY_ENOMEM, FLY_ELIMIT for more than GRID_PERIODS_MAX.
  */
 int grid_filler_init(struct grid_filler *filler, const struct grid_answer *answer, double yearly_mean,
                      int64_t from_s, int64_t to_s, struct fly_error *out_error);

@@ -17,7 +17,7 @@ struct online_account {
     char base[ACCOUNT_BASE_MAX]; /* without a '/' at its end */
     bool within_machine;         /* over loopback */
     double timeout_s;
-    const atomic_bool *abandon; /* of the request; NULL */
+    const atomic_bool *abandon;          /* of the request; NULL */
     char key_header[ACCOUNT_HEADER_MAX]; /* in which the key is sent; "": it is not */
     char user[ACCOUNT_KEY_MAX];
     char key[ACCOUNT_KEY_MAX];     /* or the password */
