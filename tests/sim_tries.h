@@ -14,7 +14,7 @@ struct sim_tries {
 };
 
 /* One more; the observer of a recurring job, with a struct sim_tries as its context. */
-void sim_tries_keep(void *tries, const struct try_record *record);
+void sim_tries_keep(void *context, const struct try_record *record);
 
 /* One of known_jobs on that GPU, at an eta of 0.5; skips the test without the traces. */
 void sim_tries_workload(const char *gpu, size_t job, struct workload *out_workload);

@@ -124,3 +124,49 @@ bool carbon_parse_pause(const char *text, struct carbon_pause *out_pause)
     *out_pause = pause;
     return true;
 }
+
+int carbon_read_duration(const struct cli_call *call, const char *option, double *out_s,
+                         struct fly_error *out_error)
+{
+    const char *text = cli_text(call, option);
+
+    if (text == NULL || carbon_parse_duration(text, out_s))
+        return 0;
+    return cli_value_error(call, option, text, "a time above 0 as 96h, 4d, 90min or PT96H", out_error);
+}
+
+int carbon_read_objective(const struct cli_call *call, const char *text,
+                          struct carbon_objective *out_objective, struct fly_error *out_error)
+{
+    if (carbon_parse_objective(text, out_objective))
+        return 0;
+    return cli_value_error(call, "objective", text,
+                           "carbon, money, energy, or weights from 0 as carbon=0.0001,money=1", out_error);
+}
+
+int carbon_read_pause(const struct cli_call *call, struct carbon_pause *out_pause,
+                      struct fly_error *out_error)
+{
+    const char *text = cli_text(call, "pause");
+
+    if (text == NULL || carbon_parse_pause(text, out_pause))
+        return 0;
+    return cli_value_error(call, "pause", text,
+                           "idle=WATTS and, where they are not 0, checkpoint=TIME,on=TIME,off=TIME",
+                           out_error);
+}
+
+int carbon_read_profile(const struct cli_call *call, struct profile_source *source,
+                        struct carbon_profile *profile, struct carbon_surroundings *out_surroundings,
+                        struct fly_error *out_error)
+{
+    int code;
+
+    *out_surroundings = (struct carbon_surroundings){cli_real(call, "host-power"), cli_real(call, "pue")};
+    if (cli_text(call, "profile") == NULL)
+        return cli_usage(call, out_error, "no power profile given; name one with --profile");
+    code = profile_source_read(cli_text(call, "profile"), source, out_error);
+    return code == 0
+               ? carbon_profile_init(profile, source->points, source->count, out_surroundings, out_error)
+               : code;
+}

@@ -3,13 +3,12 @@
 
 #include <math.h>
 
-#include <flyball/objective.h>
-
 #include "base/clock.h"
 #include "base/error.h"
 #include "cli/carbon_options.h"
 #include "cli/carbon_view.h"
 #include "cli/finish_time.h"
+#include "cli/slowdown_option.h"
 #include "grid/forecast.h"
 
 enum { NS_PER_S = 1000000000, DAY_S = 86400, AHEAD_MOST_S = 366 * DAY_S, MEMORY_MAX = 1 << 30 };
@@ -21,35 +20,22 @@ static const double hour_s = 3600.0;
 static int read_profile(const struct cli_call *call, struct carbon_planning *planning,
                         struct fly_error *out_error)
 {
-    const struct carbon_surroundings surroundings = {cli_real(call, "host-power"), cli_real(call, "pue")};
-    int code;
-
-    if (cli_text(call, "profile") == NULL)
-        return cli_usage(call, out_error, "no power profile given; name one with --profile");
-    code = profile_source_read(cli_text(call, "profile"), &planning->source, out_error);
-    if (code == 0)
-        code = carbon_profile_init(&planning->profile, planning->source.points, planning->source.count,
-                                   &surroundings, out_error);
     planning->request.profile = &planning->profile;
-    planning->ledger.head.surroundings = surroundings;
-    return code;
+    return carbon_read_profile(call, &planning->source, &planning->profile,
+                               &planning->ledger.head.surroundings, out_error);
 }
 
 /* The work as a time at the fastest limit. */
 static int read_work(const struct cli_call *call, struct carbon_planning *planning,
                      struct fly_error *out_error)
 {
-    const char *work = cli_text(call, "work");
     double step_s = INFINITY;
 
     if (cli_set(call, "work") == cli_set(call, "steps"))
         return cli_usage(call, out_error,
                          "how much there is to do has to be said by one of --work and --steps");
-    if (work != NULL) {
-        if (carbon_parse_duration(work, &planning->request.work_s))
-            return 0;
-        return cli_value_error(call, "work", work, "a time above 0 as 96h, 4d, 90min or PT96H", out_error);
-    }
+    if (cli_set(call, "work"))
+        return carbon_read_duration(call, "work", &planning->request.work_s, out_error);
     for (size_t i = 0; i < planning->source.count; i++)
         step_s = fmin(step_s, planning->source.points[i].time_s);
     planning->request.work_s = (double)cli_integer(call, "steps") * step_s;
@@ -60,12 +46,12 @@ static int read_deadline(const struct cli_call *call, struct carbon_planning *pl
                          struct fly_error *out_error)
 {
     struct carbon_course_request *request = &planning->request;
-    const char *deadline = cli_text(call, "deadline"), *finish = cli_text(call, "finish-by");
+    const char *finish = cli_text(call, "finish-by");
     int64_t finish_s;
+    int code = carbon_read_duration(call, "deadline", &request->bound_s, out_error);
 
-    if (deadline != NULL && !carbon_parse_duration(deadline, &request->bound_s))
-        return cli_value_error(call, "deadline", deadline, "a time above 0 as 96h, 4d, 90min or PT96H",
-                               out_error);
+    if (code < 0)
+        return code;
     if (finish != NULL) {
         if (!finish_time_parse(finish, request->start_s, &finish_s))
             return cli_value_error(call, "finish-by", finish,
@@ -83,7 +69,6 @@ static int read_bound(const struct cli_call *call, struct carbon_planning *plann
                       struct fly_error *out_error)
 {
     struct carbon_course_request *request = &planning->request;
-    const char *bound = cli_text(call, "max-slowdown");
     int given = cli_given(call, "max-slowdown") + cli_set(call, "deadline") + cli_set(call, "finish-by");
     double factor = 1.0;
     int code = 0;
@@ -94,9 +79,7 @@ static int read_bound(const struct cli_call *call, struct carbon_planning *plann
     if (cli_set(call, "deadline") || cli_set(call, "finish-by")) {
         code = read_deadline(call, planning, out_error);
     } else {
-        if (fly_slowdown_parse(bound, &factor, NULL) < 0)
-            return cli_value_error(call, "max-slowdown", bound,
-                                   "a percentage from 0% or a factor from 1x, as in 3% or 1.03x", out_error);
+        code = slowdown_option_read(call, &factor, out_error);
         request->bound_s = request->work_s * factor;
     }
     if (code == 0 && !(request->bound_s <= AHEAD_MOST_S))
@@ -123,15 +106,10 @@ static int read_settings(const struct cli_call *call, struct carbon_planning *pl
                          struct fly_error *out_error)
 {
     struct carbon_plan_settings *plan = &planning->request.plan;
-    const char *pause = cli_text(call, "pause");
 
     *plan = (struct carbon_plan_settings){
         .least_gain = least_gain, .dwell_s = dwell_s, .doubt = CARBON_USUAL_DOUBT};
-    if (pause != NULL && !carbon_parse_pause(pause, &plan->pause))
-        return cli_value_error(call, "pause", pause,
-                               "idle=WATTS and, where they are not 0, checkpoint=TIME,on=TIME,off=TIME",
-                               out_error);
-    return 0;
+    return carbon_read_pause(call, &plan->pause, out_error);
 }
 
 static int read_signal(const struct cli_call *call, struct carbon_planning *planning, int signal,
@@ -170,13 +148,13 @@ static int read_objective(const struct cli_call *call, struct carbon_planning *p
 {
     struct carbon_objective *objective = &planning->request.objective;
     const char *text = cli_text(call, "objective");
+    int code;
 
     if (text == NULL)
         text = planning->has[CARBON_INTENSITY] ? "carbon" : "money";
-    if (!carbon_parse_objective(text, objective))
-        return cli_value_error(call, "objective", text,
-                               "carbon, money, energy, or weights from 0 as carbon=0.0001,money=1",
-                               out_error);
+    code = carbon_read_objective(call, text, objective, out_error);
+    if (code < 0)
+        return code;
     if (objective->per_g > 0.0 && !planning->has[CARBON_INTENSITY])
         return cli_usage(call, out_error, "the objective counts carbon, but there is no source of it");
     if (objective->per_money > 0.0 && !planning->has[CARBON_PRICE])

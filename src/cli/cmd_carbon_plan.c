@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/iso_time.h"
 #include "cli/amount.h"
+#include "cli/carbon_options.h"
 #include "cli/carbon_planning.h"
 #include "cli/carbon_view.h"
 #include "cli/commands.h"
@@ -16,11 +17,7 @@
 enum { TEXT_MAX = 1 << 16, TITLE_MAX = 320 };
 
 static const struct cli_option options[] = {
-    {.name = "profile",
-     .type = CLI_TEXT,
-     .placeholder = "PROFILE",
-     .help = "Power and speed under each limit: a file of 'flyball profile', a CSV file of windows or "
-             "rows, or traces:DIR,gpu,workload,batch."},
+    CARBON_OPTION_PROFILE,
     {.name = "work",
      .type = CLI_TEXT,
      .placeholder = "TIME",
@@ -31,15 +28,7 @@ static const struct cli_option options[] = {
      .minimum = 1,
      .maximum = 9007199254740992.0,
      .help = "In place of --work: its steps, of the length that the profile says."},
-    {.name = "max-slowdown",
-     .type = CLI_TEXT,
-     .placeholder = "BOUND",
-     .default_text = "3%",
-     .help = "It takes at most so much more time than at the fastest limit: 3% or 1.03x."},
-    {.name = "deadline",
-     .type = CLI_TEXT,
-     .placeholder = "TIME",
-     .help = "It ends at most so long after its start, as 100h; in place of --max-slowdown."},
+    CARBON_OPTIONS_BOUND,
     {.name = "finish-by",
      .type = CLI_TEXT,
      .placeholder = "TIME",
@@ -60,27 +49,8 @@ static const struct cli_option options[] = {
      .key = "carbon.objective",
      .help = "What to make small: carbon, money, energy, or their weights in g, money and kWh as "
              "carbon=0.0001,money=1; carbon, or money where there are prices alone, unless set."},
-    {.name = "host-power",
-     .type = CLI_REAL,
-     .placeholder = "W",
-     .minimum = 0,
-     .maximum = 1e6,
-     .default_text = "0",
-     .key = "carbon.host_power",
-     .help = "What the rest of the machine draws while it runs."},
-    {.name = "pue",
-     .type = CLI_REAL,
-     .placeholder = "FACTOR",
-     .minimum = 1,
-     .maximum = 10,
-     .default_text = "1",
-     .key = "carbon.pue",
-     .help = "Power usage effectiveness of the site."},
-    {.name = "pause",
-     .type = CLI_TEXT,
-     .placeholder = "HOW",
-     .help = "It can be paused: idle=25,checkpoint=2min,on=1h,off=30min says what it draws then in W, how "
-             "long saving and restoring take, and how long it runs and pauses at least."},
+    CARBON_OPTIONS_SURROUNDINGS("carbon.host_power", "carbon.pue"),
+    CARBON_OPTION_PAUSE,
     {.name = "svg",
      .type = CLI_TEXT,
      .placeholder = "FILE",

@@ -11,6 +11,7 @@
 #include "cli/carbon_report.h"
 #include "cli/commands.h"
 #include "cli/sim_run.h"
+#include "cli/slowdown_option.h"
 #include "sim/crew.h"
 
 enum { DAY_S = 86400, POLICIES_MAX = CARBON_POLICY_COUNT };
@@ -23,11 +24,7 @@ static const enum grid_scope scopes[] = {GRID_DIRECT, GRID_LIFE_CYCLE};
 static const char *const constant_names[] = {"scaled", "original", NULL};
 
 static const struct cli_option options[] = {
-    {.name = "profile",
-     .type = CLI_TEXT,
-     .placeholder = "PROFILE",
-     .help = "Power and speed under each limit: traces:DIR,gpu,workload,batch, a CSV file of windows or "
-             "rows, or a file of 'flyball profile'."},
+    CARBON_OPTION_PROFILE,
     {.name = "intensity",
      .type = CLI_TEXT,
      .placeholder = "SOURCE",
@@ -53,27 +50,14 @@ static const struct cli_option options[] = {
      .placeholder = "TIME",
      .default_text = "96h",
      .help = "Length of the job at the fastest limit, as 96h, 4d or 90min."},
-    {.name = "max-slowdown",
-     .type = CLI_TEXT,
-     .placeholder = "BOUND",
-     .default_text = "3%",
-     .help = "The job takes at most so much more time than that: 3% or 1.03x."},
-    {.name = "deadline",
-     .type = CLI_TEXT,
-     .placeholder = "TIME",
-     .help = "The job ends at most so long after its start, as 100h; in place of --max-slowdown."},
+    CARBON_OPTIONS_BOUND,
     {.name = "policy",
      .type = CLI_LIST,
      .placeholder = "NAME",
      .choices = carbon_policy_names,
      .default_text = "max,static,published,plan,foresight",
      .help = "Policies to compare."},
-    {.name = "pause",
-     .type = CLI_TEXT,
-     .placeholder = "HOW",
-     .help =
-         "The job can be paused: idle=25,checkpoint=2min,on=1h,off=30min says what it draws then in W, how "
-         "long saving and restoring take, and how long it runs and pauses at least."},
+    CARBON_OPTION_PAUSE,
     {.name = "starts",
      .type = CLI_INTEGER,
      .placeholder = "N",
@@ -81,20 +65,7 @@ static const struct cli_option options[] = {
      .maximum = CARBON_STARTS_MAX,
      .default_text = "40",
      .help = "Starts, evenly spaced over the record from its ninth day on."},
-    {.name = "host-power",
-     .type = CLI_REAL,
-     .placeholder = "W",
-     .minimum = 0,
-     .maximum = 1e6,
-     .default_text = "0",
-     .help = "What the rest of the machine draws while the job runs."},
-    {.name = "pue",
-     .type = CLI_REAL,
-     .placeholder = "FACTOR",
-     .minimum = 1,
-     .maximum = 10,
-     .default_text = "1",
-     .help = "Power usage effectiveness of the site."},
+    CARBON_OPTIONS_SURROUNDINGS(NULL, NULL),
     {.name = "eta",
      .type = CLI_REAL,
      .placeholder = "WEIGHT",
@@ -142,16 +113,10 @@ struct sim_carbon {
 
 static int read_profile(struct sim_carbon *sim, const struct cli_call *call, struct fly_error *out_error)
 {
-    const struct carbon_surroundings surroundings = {cli_real(call, "host-power"), cli_real(call, "pue")};
     const struct carbon_surroundings none = {0.0, 1.0};
-    int code;
+    struct carbon_surroundings surroundings;
+    int code = carbon_read_profile(call, &sim->source, &sim->profile, &surroundings, out_error);
 
-    if (cli_text(call, "profile") == NULL)
-        return cli_usage(call, out_error, "no power profile given; name one with --profile");
-    code = profile_source_read(cli_text(call, "profile"), &sim->source, out_error);
-    if (code == 0)
-        code = carbon_profile_init(&sim->profile, sim->source.points, sim->source.count, &surroundings,
-                                   out_error);
     if (code == 0)
         code = carbon_profile_init(&sim->bare, sim->source.points, sim->source.count, &none, out_error);
     sim->world.profile = &sim->profile;
@@ -184,41 +149,33 @@ static int read_signal(struct sim_carbon *sim, const struct cli_call *call, int 
 
 static int read_bound(struct sim_carbon *sim, const struct cli_call *call, struct fly_error *out_error)
 {
-    static const char durations[] = "a time above 0 as 96h, 4d, 90min or PT96H";
-    const char *work = cli_text(call, "work"), *bound = cli_text(call, "max-slowdown");
-    const char *deadline = cli_text(call, "deadline");
     double factor = 1.0;
+    int code = carbon_read_duration(call, "work", &sim->world.work_s, out_error);
 
-    if (!carbon_parse_duration(work, &sim->world.work_s))
-        return cli_value_error(call, "work", work, durations, out_error);
-    if (fly_slowdown_parse(bound, &factor, NULL) < 0)
-        return cli_value_error(call, "max-slowdown", bound,
-                               "a percentage from 0% or a factor from 1x, as in 3% or 1.03x", out_error);
+    if (code == 0)
+        code = slowdown_option_read(call, &factor, out_error);
     sim->world.bound_s = sim->world.work_s * factor;
-    if (deadline == NULL)
-        return 0;
+    if (code < 0 || !cli_set(call, "deadline"))
+        return code;
     if (cli_given(call, "max-slowdown"))
         return cli_usage(call, out_error,
                          "both --deadline and --max-slowdown bound the time; give one of them");
-    if (!carbon_parse_duration(deadline, &sim->world.bound_s))
-        return cli_value_error(call, "deadline", deadline, durations, out_error);
-    if (sim->world.bound_s < sim->world.work_s)
+    code = carbon_read_duration(call, "deadline", &sim->world.bound_s, out_error);
+    if (code == 0 && sim->world.bound_s < sim->world.work_s)
         return cli_usage(call, out_error,
                          "the job of %g s cannot end within --deadline %s even at the fastest limit; give it "
                          "more time or less --work",
-                         sim->world.work_s, deadline);
-    return 0;
+                         sim->world.work_s, cli_text(call, "deadline"));
+    return code;
 }
 
 static int read_objective(struct sim_carbon *sim, const struct cli_call *call, struct fly_error *out_error)
 {
-    const char *text = cli_text(call, "objective");
     struct carbon_objective *objective = &sim->world.objective;
+    int code = carbon_read_objective(call, cli_text(call, "objective"), objective, out_error);
 
-    if (!carbon_parse_objective(text, objective))
-        return cli_value_error(call, "objective", text,
-                               "carbon, money, energy, or weights from 0 as carbon=0.0001,money=1",
-                               out_error);
+    if (code < 0)
+        return code;
     if (objective->per_g > 0.0 && sim->world.answers[CARBON_INTENSITY] == NULL)
         return cli_usage(call, out_error, "the objective counts carbon, but there is no --intensity");
     if (objective->per_money > 0.0 && sim->world.answers[CARBON_PRICE] == NULL)
@@ -231,18 +188,18 @@ static int read_objective(struct sim_carbon *sim, const struct cli_call *call, s
 
 static int read_plan(struct sim_carbon *sim, const struct cli_call *call, struct fly_error *out_error)
 {
-    const char *pause = cli_text(call, "pause"), *gain = cli_text(call, "least-gain");
+    const char *gain = cli_text(call, "least-gain");
     bool original = cli_choice(call, "constants") == 1;
     double factor = 1.0;
+    int code;
 
     if (fly_slowdown_parse(gain, &factor, NULL) < 0 || factor > 2.0)
         return cli_value_error(call, "least-gain", gain, "a percentage as 0.2%", out_error);
     sim->world.plan = (struct carbon_plan_settings){
         .least_gain = factor - 1.0, .dwell_s = 300.0, .doubt = CARBON_USUAL_DOUBT};
-    if (pause != NULL && !carbon_parse_pause(pause, &sim->world.plan.pause))
-        return cli_value_error(call, "pause", pause,
-                               "idle=WATTS and, where they are not 0, checkpoint=TIME,on=TIME,off=TIME",
-                               out_error);
+    code = carbon_read_pause(call, &sim->world.plan.pause, out_error);
+    if (code < 0)
+        return code;
     sim->world.rule = carbon_rule_original;
     sim->world.rule.eta = cli_real(call, "eta");
     sim->world.rule_is_scaled = !original;

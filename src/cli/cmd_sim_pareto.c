@@ -10,6 +10,7 @@
 #include "cli/pareto_result.h"
 #include "cli/sim_options.h"
 #include "cli/sim_workloads.h"
+#include "cli/slowdown_option.h"
 
 enum { MEMORY_MAX = 256 << 20, NAMES_MAX = 300 };
 
@@ -65,13 +66,11 @@ static int read_objective(const struct cli_call *call, struct fly_objective *out
         .eta = cli_real(call, "eta"),
         .max_slowdown = INFINITY,
     };
-    const char *bound = cli_text(call, "max-slowdown");
+    int code = slowdown_option_read(call, &objective.max_slowdown, out_error);
 
-    if (bound != NULL && fly_slowdown_parse(bound, &objective.max_slowdown, NULL) < 0)
-        return cli_value_error(call, "max-slowdown", bound,
-                               "a percentage from 0% or a factor from 1x, as in 3% or 1.03x", out_error);
-    *out_objective = objective;
-    return 0;
+    if (code == 0)
+        *out_objective = objective;
+    return code;
 }
 
 static int choose(struct pareto_result *result, struct fly_error *out_error)

@@ -11,6 +11,7 @@
 #include "cli/number_list.h"
 #include "cli/run_job.h"
 #include "cli/run_tune.h"
+#include "cli/slowdown_option.h"
 
 enum { MEMORY_MAX = 1 << 20, GROUPS_MAX = 2 };
 
@@ -101,7 +102,6 @@ static int read_batch_sizes(const struct cli_call *call, struct run_job *job, st
 static int read_definition(const struct cli_call *call, struct run_job *job, struct fly_error *out_error)
 {
     struct fly_session_options *options = &job->options;
-    const char *bound = cli_text(call, "max-slowdown");
     int code = read_batch_sizes(call, job, out_error);
 
     if (code < 0)
@@ -110,9 +110,9 @@ static int read_definition(const struct cli_call *call, struct run_job *job, str
         (struct fly_objective){.kind = run_tune_objective(call), .eta = cli_real(call, "eta")};
     if (options->objective.kind != FLY_OBJECTIVE_COST)
         options->objective.eta = 0.0;
-    if (bound != NULL && fly_slowdown_parse(bound, &options->objective.max_slowdown, NULL) < 0)
-        return cli_value_error(call, "max-slowdown", bound,
-                               "a percentage from 0% or a factor from 1x, as in 3% or 1.03x", out_error);
+    code = slowdown_option_read(call, &options->objective.max_slowdown, out_error);
+    if (code < 0)
+        return code;
     if (cli_set(call, "target-metric")) {
         options->target = cli_choice(call, "metric") == 0 ? FLY_TARGET_AT_LEAST : FLY_TARGET_AT_MOST;
         options->target_metric = cli_real(call, "target-metric");

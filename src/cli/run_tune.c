@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "cli/slowdown_option.h"
 #include "train/tuner.h"
 
 /* How often the knob is looked after, and how often steps are asked for where the system does not tell. */
@@ -47,13 +48,8 @@ const char *run_tune_objective_name(enum fly_objective_kind kind)
 static int read_bound(const struct cli_call *call, struct fly_objective *objective,
                       struct fly_error *out_error)
 {
-    const char *bound = cli_text(call, "max-slowdown");
-
     objective->max_slowdown = INFINITY;
-    if (bound == NULL || fly_slowdown_parse(bound, &objective->max_slowdown, NULL) == 0)
-        return 0;
-    return cli_value_error(call, "max-slowdown", bound,
-                           "a percentage from 0% or a factor from 1x, as in 3% or 1.03x", out_error);
+    return slowdown_option_read(call, &objective->max_slowdown, out_error);
 }
 
 /* What both uses have in common. */
