@@ -88,7 +88,7 @@ static void make(struct fixture *fixture)
  */
 static void a_run_is_compared(void **state)
 {
-    struct fixture fixture;
+    struct fixture fixture = {.statement.torn = false};
     const struct statement_figures *ways = fixture.statement.ways;
     double highest_s = 1000.0 / 1.1 + 1000.0, static_s = highest_s * 1.1;
     double first_j = 220e3 * (300.0 / 220.0), second_j = 330e3; /* at 300 W */
@@ -137,7 +137,7 @@ static void a_run_is_compared(void **state)
 /* The site's share and the host's stand by themselves, and grow with the time. */
 static void the_host_and_the_site_count(void **state)
 {
-    struct fixture fixture;
+    struct fixture fixture = {.statement.torn = false};
     const struct statement_figures *ways = fixture.statement.ways;
 
     (void)state;
@@ -228,7 +228,7 @@ static void the_highest_limit_is_the_highest(void **state)
 /* What is not known is said, and never 0. */
 static void the_unknown_is_said(void **state)
 {
-    struct fixture fixture;
+    struct fixture fixture = {.statement.torn = false};
     const struct statement_figures *ways = fixture.statement.ways;
     struct fly_error error = {.text = ""};
     int64_t from_s = 0, to_s = 0;
@@ -279,7 +279,7 @@ static void the_unknown_is_said(void **state)
 /* Two ranks: energies add up, time does not; the profile of one speaks for both. */
 static void ranks_add_up(void **state)
 {
-    struct fixture fixture;
+    struct fixture fixture = {.statement.torn = false};
     const struct statement_figures *ways = fixture.statement.ways;
 
     (void)state;
