@@ -266,6 +266,7 @@ def test_follows_the_grid():
         result, said = follow(dirty, "--steps", "900000")
         slow_w = said["following"]["limit_w"]
         check_comparison(said["statement"], result.stderr)
+        tap.contains(result.stderr, f"tuning: {slow_w:g} W at last, along the grid within 20 % more time, 400 W before")
         # From here on with the profile that was saved.
         _, said = follow(clean, "--steps", "900000", steps=(300, 900, 4000))
         fast_w = said["following"]["limit_w"]

@@ -57,13 +57,18 @@ static double promised(const struct run_tune *tune, const struct fly_tuner_point
     return known ? chosen->time_s / tune->points[0].time_s : NAN;
 }
 
+/* "for the least energy within 5 % more time" */
 static const char *wish_text(const struct run_tune *tune, char text[WISH_MAX])
 {
     const struct fly_objective *objective = &tune->objective;
-    int length = objective->kind == FLY_OBJECTIVE_COST
-                     ? snprintf(text, WISH_MAX, "cost with eta %g", objective->eta)
-                     : snprintf(text, WISH_MAX, "%s", run_tune_objective_name(objective->kind));
+    int length;
 
+    if (tune->carbon != NULL)
+        length = snprintf(text, WISH_MAX, "at last, along the grid");
+    else if (objective->kind == FLY_OBJECTIVE_COST)
+        length = snprintf(text, WISH_MAX, "for the least cost with eta %g", objective->eta);
+    else
+        length = snprintf(text, WISH_MAX, "for the least %s", run_tune_objective_name(objective->kind));
     if (isfinite(objective->max_slowdown))
         snprintf(text + length, WISH_MAX - (size_t)length, " within %.4g %% more time",
                  (objective->max_slowdown - 1) * percent);
@@ -134,7 +139,7 @@ static void put_choice(const struct run_tune *tune, struct buffer *out)
         return;
     }
     buffer_printf(
-        out, "  tuning: %s for the least %s, %s before; %zu of %zu %ss measured\n",
+        out, "  tuning: %s %s, %s before; %zu of %zu %ss measured\n",
         setting_text(tune, setting_of(chosen), now), wish_text(tune, wish),
         setting_text(tune, is_clock(tune) ? report->start_ceiling_mhz : report->start_limit_w, before),
         measured_count(tune), tune->point_count, limit);
