@@ -68,7 +68,7 @@ install: $(BUILD_DIR)/build.ninja ## programs, library, headers and man pages un
 	DESTDIR=$(abspath $(DESTDIR)) meson install -C $(BUILD_DIR)
 
 clean: ## removes all that was built
-	rm -rf $(BUILD_DIR) build-asan build-clang-asan build-tsan build-plain build-native build-fuzz flyball-demo flyball-recurrences
+	rm -rf $(BUILD_DIR) build-asan build-tsan build-plain build-native build-fuzz flyball-demo flyball-recurrences
 
 help: ## this list
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile | expand -t 12
