@@ -54,8 +54,8 @@ static void read_days(const struct grid_forecast_request *request, const struct 
 
             while (at < series->count && series->periods[at].end_s <= middle_s)
                 at++;
-            period = &series->periods[at];
-            known = at < series->count && period->start_s <= middle_s && period->end_s <= request->now_s &&
+            period = at < series->count ? &series->periods[at] : NULL;
+            known = period != NULL && period->start_s <= middle_s && period->end_s <= request->now_s &&
                     !isnan(period->value);
             days->values[day][slot] = known ? period->value : NAN;
             sum += known ? period->value : 0.0;
