@@ -364,13 +364,13 @@ static void survive_a_kill(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(survive_a_kill), /* forks to start threads, so it comes before there are any */
         cmocka_unit_test(add_up),
         cmocka_unit_test(wait_for_no_answer),
         cmocka_unit_test(give_out_what_comes),
         cmocka_unit_test(close_at_any_moment),
         cmocka_unit_test(let_go_of_a_thread_that_is_held),
         cmocka_unit_test(survive_forks),
-        cmocka_unit_test(survive_a_kill),
     };
 
     return cmocka_run_group_tests(tests, make_directory, remove_directory);
