@@ -91,8 +91,8 @@ static int64_t first_week(int year)
     return days - weekday_of(days);
 }
 
-/* After the year: "W47-7" or "W477"; the day may be missing. */
-static bool take_week(const char **text, int year, bool extended, int64_t *out_days)
+/* After the year: "W47-7" or "W477"; the day may be missing, as in those below: then it is not whole. */
+static bool take_week(const char **text, int year, bool extended, int64_t *out_days, bool *out_whole)
 {
     int week, day = 1;
     int64_t weeks = year < YEAR_MOST ? (first_week(year + 1) - first_week(year)) / 7 : 52;
@@ -101,7 +101,8 @@ static bool take_week(const char **text, int year, bool extended, int64_t *out_d
     week = take(text, 2);
     if (week < 1 || week > weeks)
         return false;
-    if (extended ? **text == '-' : is_digit(**text)) {
+    *out_whole = extended ? **text == '-' : is_digit(**text);
+    if (*out_whole) {
         *text += extended;
         day = take(text, 1);
     }
@@ -110,10 +111,12 @@ static bool take_week(const char **text, int year, bool extended, int64_t *out_d
 }
 
 /* After the year, `digits` of them: a month and a day, a day of the year, or a month alone. */
-static bool take_rest(const char **text, int year, bool extended, int digits, int64_t *out_days)
+static bool take_rest(const char **text, int year, bool extended, int digits, int64_t *out_days,
+                      bool *out_whole)
 {
     int month, day = 1;
 
+    *out_whole = true;
     if (digits == 3) {
         day = take(text, 3);
         return day >= 1 && day <= 365 + is_leap(year) && iso_day_number(year, 1, 1, out_days) &&
@@ -123,13 +126,15 @@ static bool take_rest(const char **text, int year, bool extended, int digits, in
     if (extended ? **text == '-' : digits == 4) {
         *text += extended;
         day = take(text, 2);
-    } else if (!extended) {
+    } else if (extended) {
+        *out_whole = false;
+    } else {
         return false; /* 202611 could be the 26th of November 2020 as well */
     }
     return iso_day_number(year, month, day, out_days);
 }
 
-static bool take_date(const char **text, int64_t *out_days)
+static bool take_date(const char **text, int64_t *out_days, bool *out_whole)
 {
     int year = take(text, 4);
     bool extended = **text == '-';
@@ -137,11 +142,12 @@ static bool take_date(const char **text, int64_t *out_days)
     if (year < YEAR_LEAST)
         return false;
     *text += extended;
+    *out_whole = false;
     if (**text == 'W')
-        return take_week(text, year, extended, out_days);
+        return take_week(text, year, extended, out_days, out_whole);
     if (!extended && !is_digit(**text))
         return iso_day_number(year, 1, 1, out_days);
-    return take_rest(text, year, extended, count_digits(*text), out_days);
+    return take_rest(text, year, extended, count_digits(*text), out_days, out_whole);
 }
 
 /* A fraction of `unit_s`, in nanoseconds. */
@@ -221,10 +227,11 @@ bool iso_time_parse(const char *text, struct iso_time *out_time)
 {
     struct iso_time time = {0};
     int64_t days = 0, ns = 0, offset_s = 0;
+    bool whole;
 
-    if (!take_date(&text, &days))
+    if (!take_date(&text, &days, &whole))
         return false;
-    if (*text == 'T' || *text == 't' || *text == ' ') {
+    if (whole && (*text == 'T' || *text == 't' || *text == ' ')) {
         text++;
         time.timed = true;
         if (!take_clock(&text, &ns) || !take_zone(&text, &offset_s, &time.zoned))

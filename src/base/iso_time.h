@@ -15,8 +15,9 @@
  * Calendar, week and ordinal dates, basic and extended; hours, minutes and seconds, the
  * last one there with a fraction after '.' or ','; 'T', 't' or a blank between; 'Z', 'z'
  * or an offset from -23:59 to +23:59; 24:00:00 for the end of a day, and a leap second,
- * which is the second after it. A date alone is its first moment. Years from 0001 to
- * 9999; a time beyond the range of those is refused. The whole text has to be the time.
+ * which is the second after it. A date alone is its first moment; only one that names a day
+ * goes with a time of day. Years from 0001 to 9999; a time beyond the range of those is refused.
+ * The whole text has to be the time.
  *
  * Pure; thread-safe. False leaves the out-parameter untouched.
  */
