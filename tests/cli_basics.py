@@ -12,6 +12,7 @@ import pathlib
 import pty
 import re
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
@@ -180,6 +181,39 @@ def test_config_files():
     finally:
         (HOME / "flyball.ini").unlink()
         shutil.rmtree(HOME / ".config")
+
+
+def test_strangers_settings():
+    """A working directory's file brings neither code nor an address that a token is sent to."""
+    listener = socket.create_server(("127.0.0.1", 0))
+    listener.setblocking(False)
+    path = HOME / "flyball.ini"
+    store = f"store = http://127.0.0.1:{listener.getsockname()[1]}"
+    try:
+        path.write_text(f"[device]\nnvml = ./mine.so\namdsmi = ./mine.so\n[flyball]\n{store}\n")
+        ran = flyball("config", "show", "--format", "json", environment={"FLYBALL_TOKEN": "secret"})
+        rows = {row["key"]: row for row in json.loads(ran.stdout)["rows"]}
+        for key in ("store", "device.nvml", "device.amdsmi"):
+            tap.equal(rows[key]["value"], None)
+            tap.equal(ran.stderr.count(f"'{key}' does not count in the working directory's file"), 1)
+        flyball("job", "list", environment={"FLYBALL_TOKEN": "secret"})
+        try:
+            listener.accept()
+            raise AssertionError("the store that a stranger's file names was asked")
+        except BlockingIOError:
+            pass
+        path.write_text("color = nonsense\n")
+        path.chmod(0o666)
+        ran = flyball("config", "show")
+        tap.equal(ran.returncode, 0)
+        tap.equal(ran.stderr.count("'./flyball.ini' is not read: anybody may write it"), 1)
+        if os.geteuid() == 0:
+            path.chmod(0o644)
+            os.chown(path, 12345, 12345)
+            tap.contains(flyball("config", "show").stderr, "'./flyball.ini' is not read: it belongs to somebody else")
+    finally:
+        path.unlink()
+        listener.close()
 
 
 def test_full_disk_on_stdout():

@@ -3,6 +3,7 @@
 #include "cli_support.h"
 
 #include "cli/config_file.h"
+#include "cli/config_trust.h"
 
 static const struct cli_option options[] = {
     {.name = "eta",
@@ -14,20 +15,31 @@ static const struct cli_option options[] = {
      .help = "Weight."},
     {.name = "traces", .type = CLI_TEXT, .placeholder = "DIR", .key = "sim.traces", .help = "Traces."},
     {.name = "fast", .type = CLI_FLAG, .key = "sim.fast", .help = "Flag."},
+    {.name = "library",
+     .type = CLI_TEXT,
+     .placeholder = "FILE",
+     .key = "library",
+     .sensitive = true,
+     .help = "Code."},
 };
 
 static int show_run(const struct cli_call *call, struct fly_error *out_error)
 {
     char text[512];
 
-    snprintf(text, sizeof text, "eta=%g(%s) traces=%s(%s) fast=%d", cli_real(call, "eta"),
+    const char *library = cli_text(call, "library");
+
+    snprintf(text, sizeof text, "eta=%g(%s) traces=%s(%s) fast=%d library=%s", cli_real(call, "eta"),
              cli_origin(call, "eta"), cli_text(call, "traces") != NULL ? cli_text(call, "traces") : "NULL",
-             cli_origin(call, "traces"), cli_flag(call, "fast"));
+             cli_origin(call, "traces"), cli_flag(call, "fast"), library != NULL ? library : "NULL");
     return cli_emit_text(call, text, out_error);
 }
 
-static const struct cli_command show = {
-    .words = "show", .summary = "show", .options = options, .option_count = 3, .run = show_run};
+static const struct cli_command show = {.words = "show",
+                                        .summary = "show",
+                                        .options = options,
+                                        .option_count = sizeof options / sizeof options[0],
+                                        .run = show_run};
 static const struct cli_command *const commands[] = {&show, NULL};
 static const struct cli_group groups[] = {{NULL, NULL}};
 static const struct cli_variable variables[] = {{NULL, NULL}};
@@ -324,6 +336,109 @@ static void test_unreadable_file(void **state)
     cli_run_free(&run);
 }
 
+/* Of keys that name code or what is written the working directory's file is not asked. */
+static void test_sensitive_keys(void **state)
+{
+    static const struct config_case cases[] = {
+        {{"library=/s"}, {NULL}, "show", 0, "library=/s", ""},
+        {{NULL, "library=/u"}, {NULL}, "show", 0, "library=/u", ""},
+        {{NULL}, {"FLYBALL_LIBRARY=/v"}, "show", 0, "library=/v", ""},
+        {{NULL}, {NULL}, "show --library /o", 0, "library=/o", ""},
+        {{NULL, NULL, "library=./evil.so\neta=0.3"},
+         {NULL},
+         "show",
+         0,
+         "eta=0.3(local.ini:2) traces=NULL(unset) fast=0 library=NULL",
+         "flyball: warning: 'local.ini:1' is ignored: 'library' does not count in the working directory's "
+         "file"},
+        {{NULL, "library=/u", "library=./evil.so"},
+         {NULL},
+         "show",
+         0,
+         "library=/u",
+         "'local.ini:1' is ignored"},
+        {{NULL, NULL, "library=a\nlibrary=b"},
+         {NULL},
+         "show",
+         78,
+         "",
+         "key 'library' stands in line 1 already"},
+    };
+
+    (void)state;
+    CHECK(cases);
+}
+
+/* In the directory of one's own file that file is not a stranger's. */
+static void test_local_is_own(void **state)
+{
+    struct cli_world world = {.program = &program, .paths = {.user = "user.ini", .local = "./user.ini"}};
+    struct cli_run run;
+
+    (void)state;
+    write_file("user.ini", "library = /u\n");
+    run = cli_run_line(&world, "show");
+    assert_contains("own", run.out, "library=/u");
+    assert_string_equal(run.err, "");
+    cli_run_free(&run);
+}
+
+static void test_trust(void **state)
+{
+    static const struct {
+        struct config_trust trust;
+        const char *refusal; /* a piece, or NULL */
+    } cases[] = {
+        {{.user = 1000, .owner = 1000, .mode = 0644}, NULL},
+        {{.user = 1000, .owner = 0, .mode = 0644}, NULL},
+        {{.user = 0, .owner = 0, .mode = 0600}, NULL},
+        {{.user = 0, .owner = 1000, .mode = 0644}, "belongs to somebody else"},
+        {{.user = 1000, .owner = 1001, .mode = 0644}, "belongs to somebody else"},
+        {{.user = 1000, .owner = 1000, .mode = 0646}, "anybody may write"},
+        {{.user = 1000, .owner = 0, .mode = 0666, .own_group = true}, "anybody may write"},
+        {{.user = 1000, .owner = 1000, .mode = 0664}, "a group"},
+        {{.user = 1000, .owner = 1000, .mode = 0664, .own_group = true}, NULL},
+        {{.user = 1000, .owner = 65534, .mode = 0644, .unmapped = true}, "belongs to somebody else"},
+        {{.user = 1000, .owner = 65534, .mode = 0644, .unmapped = true, .on_read_only = true}, NULL},
+        {{.user = 1000, .owner = 65534, .mode = 0646, .unmapped = true, .on_read_only = true}, "anybody"},
+        {{.user = 1000, .owner = 1001, .mode = 0644, .on_read_only = true}, "belongs to somebody else"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const char *refusal = config_trust_refusal(&cases[i].trust);
+
+        if (refusal == NULL || cases[i].refusal == NULL)
+            assert_ptr_equal(refusal, cases[i].refusal);
+        else
+            assert_contains("refusal", refusal, cases[i].refusal);
+    }
+}
+
+/* Each file, whichever it is, and once; what it says wrong does not matter then. */
+static void test_others_files(void **state)
+{
+    struct cli_world world = {.program = &program, .paths = {"system.ini", "user.ini", "local.ini"}};
+    struct cli_run run;
+
+    (void)state;
+    for (size_t i = 0; i < 3; i++) {
+        char warning[128];
+
+        write_file(file_names[i], "eta = nonsense\n");
+        assert_int_equal(chmod(file_names[i], 0666), 0);
+        run = cli_run_line(&world, "show");
+        assert_int_equal(run.status, 0);
+        assert_contains("default", run.out, "eta=0.5(default)");
+        snprintf(warning, sizeof warning,
+                 "flyball: warning: '%s' is not read: anybody may write it; mend that, or remove the file\n",
+                 file_names[i]);
+        assert_string_equal(run.err, warning);
+        cli_run_free(&run);
+        unlink(file_names[i]);
+    }
+}
+
 static int refuse_entries(void *data, const struct config_entry *entry, struct fly_error *out_error)
 {
     (void)data;
@@ -351,6 +466,10 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_locks, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_file_limits, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_unreadable_file, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_sensitive_keys, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_local_is_own, set_up, tear_down),
+        cmocka_unit_test(test_trust),
+        cmocka_unit_test_setup_teardown(test_others_files, set_up, tear_down),
         cmocka_unit_test(test_nul_byte),
     };
 

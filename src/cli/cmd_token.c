@@ -18,7 +18,7 @@ static const struct cli_option options[] = {
      .help = "What its bearer may do: look at jobs and metrics, also train, or also change and delete jobs."},
     {.name = "expires", .type = CLI_TEXT, .placeholder = "WHEN", .default_text = "90d",
      .help = "How long it holds: days as 90d, hours as 12h, a date as 2027-02-19T23:00:00Z, or never."},
-    {.name = "tokens", .type = CLI_TEXT, .placeholder = "FILE", .key = "serve.tokens",
+    {.name = "tokens", .type = CLI_TEXT, .placeholder = "FILE", .key = "serve.tokens", .sensitive = true,
      .help = "The service's file of tokens; one that is not there is made."},
 };
 /* clang-format on */

@@ -60,6 +60,8 @@ struct cli_option {
     bool paths;                 /* of CLI_LIST: paths of shared objects too: with a '/' or ending in .so */
     const char *default_text;   /* what holds when nothing else is said, or NULL for unset */
     const char *key;            /* in configuration files, "sim.gpu"; NULL: command line only */
+    bool sensitive;             /* names code, an address, a token file or what is written, or gives up a
+                                   protection: never taken from the working directory's file */
     const char *help;           /* one sentence, with its full stop, without the default */
 };
 

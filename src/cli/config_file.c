@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "cli/config_trust.h"
 
 /* Sections and names that inih cuts at 49 bytes are refused one byte earlier. */
 enum { INI_NAME_MAX = 48 };
@@ -142,18 +143,33 @@ static int read_all(int fd, struct buffer *text)
     return 0;
 }
 
-int config_file_read(const char *path, struct buffer *text, bool *out_exists, struct fly_error *out_error)
+/* Why an open file is not to be read, NULL where it may be; a file that tells nothing of itself may not. */
+static const char *refusal_of(int fd)
+{
+    struct config_trust trust;
+
+    return config_trust_read(fd, &trust) < 0 ? "its owner cannot be told" : config_trust_refusal(&trust);
+}
+
+int config_file_read(const char *path, struct buffer *text, bool *out_exists, const char **out_refusal,
+                     struct fly_error *out_error)
 {
     struct stat status;
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    const char *refusal = fd >= 0 && out_refusal != NULL ? refusal_of(fd) : NULL;
     int result = 0;
 
-    if (fd < 0 && (errno == ENOENT || errno == ENOTDIR)) {
-        *out_exists = false;
+    *out_exists = false;
+    if (out_refusal != NULL)
+        *out_refusal = refusal;
+    if (fd < 0 && (errno == ENOENT || errno == ENOTDIR))
         return 0;
-    }
     if (fd < 0)
         return read_failed(path, strerror(errno), out_error);
+    if (refusal != NULL) {
+        close(fd);
+        return 0;
+    }
     if (fstat(fd, &status) == 0 && !S_ISREG(status.st_mode))
         result = read_failed(path, S_ISDIR(status.st_mode) ? "it is a directory" : "it is not a regular file",
                              out_error);

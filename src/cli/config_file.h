@@ -44,8 +44,11 @@ int config_text_parse(const char *name, const char *text, size_t length, config_
 /*
  * Appends the content of a file to `text`. A file that does not exist is
  * `out_exists` false; one that is no file, too big or cannot be read is
- * FLY_ECONFIG.
+ * FLY_ECONFIG. With `out_refusal` a file that somebody else may have written
+ * (cli/config_trust.h) is not read: it is `out_exists` false, and
+ * `*out_refusal` says why, constant; otherwise `*out_refusal` is NULL.
  */
-int config_file_read(const char *path, struct buffer *text, bool *out_exists, struct fly_error *out_error);
+int config_file_read(const char *path, struct buffer *text, bool *out_exists, const char **out_refusal,
+                     struct fly_error *out_error);
 
 #endif

@@ -228,6 +228,8 @@ static void put_keys(const struct cli_program *program, struct buffer *out)
     for (size_t i = 0; i < keys.count; i++) {
         put_item("Cm", keys.options[i]->key, keys.options[i]->help, out);
         put_facts(keys.options[i], out);
+        if (keys.options[i]->sensitive)
+            mdoc_text(help_sensitive, out);
         buffer_puts(out, "Variable\n.Ev");
         mdoc_argument(key_variable(keys.options[i]->key, variable), out);
         buffer_puts(out, " .\n");

@@ -118,6 +118,8 @@ static void put_keys(const struct cli_program *program, struct buffer *out)
         buffer_printf(out, "| `%s` | `%s` | %s | ", option->key, key_variable(option->key, variable),
                       option->default_text != NULL ? option->default_text : "unset");
         put_plain(option->help, out);
+        buffer_puts(out, option->sensitive ? " " : "");
+        put_plain(option->sensitive ? help_sensitive : "", out);
         buffer_puts(out, " |\n");
     }
     buffer_puts(out, "\n");

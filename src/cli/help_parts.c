@@ -24,6 +24,13 @@ const char *const help_file_paragraphs[] = {
     "and so is what follows a ; behind a blank. A file may be missing.",
     "An unknown key, a key that stands twice in a file, a value that does not fit, a line that is too long "
     "and a file larger than 1 MiB are errors that name the file and the line.",
+    "Flyball reads a file only if you or root own it and nobody else may write it: not a file that anybody "
+    "may "
+    "write, nor one that a group with others than its owner may write. A file of an owner whom this user "
+    "namespace does not know counts on a read-only mount. Any other file is passed over with a warning.",
+    "The file of the working directory comes along with whatever stands there, such as a clone of somebody's "
+    "repository. A key that names a library, an address, a file of tokens, or what is written, or that gives "
+    "up a protection, does not count in it: Flyball says so and goes on without.",
     NULL,
 };
 
@@ -43,6 +50,8 @@ const char *const help_variable_paragraphs[] = {
     "is empty counts as not set. An unknown variable that begins with FLYBALL_ is warned of.",
     NULL,
 };
+
+const char *const help_sensitive = "Not from the working directory's file.";
 
 /* Appends a clause as a sentence. */
 static void put_sentence(const char *clause, struct buffer *out)

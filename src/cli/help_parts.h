@@ -16,6 +16,9 @@ extern const char *const help_lock_paragraphs[];
 extern const char *const help_lock_example;
 extern const char *const help_variable_paragraphs[];
 
+/* Of a key that the working directory's file may not set, a sentence. */
+extern const char *const help_sensitive;
+
 /* What a value has to be and what it is without one: "A number from 0 to 1. Default: 0.5." */
 void help_option_facts(const struct cli_option *option, struct buffer *out);
 

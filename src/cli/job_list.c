@@ -281,7 +281,7 @@ int job_list_load(struct job_list *list, const char *path, struct fly_error *out
     int code;
 
     buffer_init(&text, CONFIG_FILE_MAX);
-    code = config_file_read(path, &text, &exists, out_error);
+    code = config_file_read(path, &text, &exists, NULL, out_error);
     if (code == 0 && !exists)
         code = error_set(out_error, FLY_ENOTFOUND, "%s: no such file; expected a job file", path);
     if (code == 0)

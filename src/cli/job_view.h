@@ -12,7 +12,7 @@
 
 /* clang-format off */
 #define JOB_OPTION_STORE \
-    {.name = "store", .type = CLI_TEXT, .placeholder = "ADDRESS", .key = "store", \
+    {.name = "store", .type = CLI_TEXT, .placeholder = "ADDRESS", .key = "store", .sensitive = true, \
      .help = "Where jobs are kept: a file, postgresql://..., or a service's address. If not given, a file of " \
              "the user's own."}
 #define JOB_OPTION_HARDWARE \

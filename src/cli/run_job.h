@@ -133,7 +133,7 @@ extern const char *const run_job_directions[], *const run_job_scalings[];
     {.name = "control-every", .type = CLI_INTEGER, .placeholder = "K", .minimum = 0, .maximum = 1000000, \
      .default_text = "0", \
      .help = "With --job: each K-th submission runs the default at the highest limit, for comparison; 0 for none."}, \
-    {.name = "store", .type = CLI_TEXT, .placeholder = "ADDRESS", .key = "store", \
+    {.name = "store", .type = CLI_TEXT, .placeholder = "ADDRESS", .key = "store", .sensitive = true, \
      .help = "Where jobs are kept: a file, postgresql://..., or a service's address. If not given, a file of " \
              "the user's own."}, \
     {.name = "finish-by", .type = CLI_TEXT, .placeholder = "TIME", \

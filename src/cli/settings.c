@@ -7,6 +7,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/error.h"
 #include "base/words.h"
@@ -27,6 +28,7 @@ struct loader {
     struct buffer *warnings;
     const char *path;            /* of the file being read */
     bool may_lock;               /* it is the system's */
+    bool is_local;               /* it is the working directory's */
     size_t set_lines[KEYS_MAX];  /* where the file set each key, 0 for nowhere */
     size_t lock_lines[KEYS_MAX]; /* where it locked each */
 };
@@ -148,6 +150,18 @@ static int take_once(size_t *lines, int key, const char *origin, const struct co
     return 0;
 }
 
+/* Says of a sensitive key that it does not count here. */
+static void refuse_sensitive(struct loader *loader, const char *origin, const char *key)
+{
+    char variable[KEY_VARIABLE_MAX];
+
+    buffer_printf(
+        loader->warnings,
+        "'%s' is ignored: '%s' does not count in the working directory's file, which anybody may have "
+        "brought there; set it in your own file ('man flyball.ini'), as %s or as an option\n",
+        origin, key, key_variable(key, variable));
+}
+
 static int take_key(struct loader *loader, const char *key, const char *origin,
                     const struct config_entry *entry, struct fly_error *out_error)
 {
@@ -160,6 +174,10 @@ static int take_key(struct loader *loader, const char *key, const char *origin,
         return FLY_ECONFIG;
     if (lock)
         return take_lock(loader, index, origin, entry, out_error);
+    if (loader->is_local && loader->keys.options[index]->sensitive) {
+        refuse_sensitive(loader, origin, loader->keys.options[index]->key);
+        return 0;
+    }
     return assign(loader, index, CLI_FILE, origin, entry->value, out_error);
 }
 
@@ -188,6 +206,7 @@ static int take_entry(void *data, const struct config_entry *entry, struct fly_e
 static int load_file(struct loader *loader, const char *path, struct fly_error *out_error)
 {
     struct buffer text;
+    const char *refusal = NULL;
     bool exists = false;
     int result;
 
@@ -197,7 +216,10 @@ static int load_file(struct loader *loader, const char *path, struct fly_error *
     memset(loader->set_lines, 0, sizeof loader->set_lines);
     memset(loader->lock_lines, 0, sizeof loader->lock_lines);
     buffer_init(&text, CONFIG_FILE_MAX);
-    result = config_file_read(path, &text, &exists, out_error);
+    result = config_file_read(path, &text, &exists, &refusal, out_error);
+    if (refusal != NULL)
+        buffer_printf(loader->warnings, "'%s' is not read: %s; mend that, or remove the file\n", path,
+                      refusal);
     if (result == 0 && exists)
         result = config_text_parse(path, text.data, text.length, take_entry, loader, out_error);
     buffer_deinit(&text);
@@ -250,6 +272,27 @@ static int load_variable(struct loader *loader, const char *assignment, struct f
     return result;
 }
 
+/* Whether both paths lead to one file that exists. */
+static bool same_file(const char *one, const char *other)
+{
+    struct stat first, second;
+
+    return one != NULL && other != NULL && stat(one, &first) == 0 && stat(other, &second) == 0 &&
+           first.st_dev == second.st_dev && first.st_ino == second.st_ino;
+}
+
+static int load_local(struct loader *loader, const struct settings_paths *paths, struct fly_error *out_error)
+{
+    int result;
+
+    if (same_file(paths->local, paths->user) || same_file(paths->local, paths->system))
+        return 0;
+    loader->is_local = true;
+    result = load_file(loader, paths->local, out_error);
+    loader->is_local = false;
+    return result;
+}
+
 int settings_load(const struct cli_program *program, const struct settings_paths *paths,
                   const char *const *environment, struct settings *out_settings, struct buffer *warnings,
                   struct fly_error *out_error)
@@ -265,7 +308,7 @@ int settings_load(const struct cli_program *program, const struct settings_paths
     if (result == 0)
         result = load_file(&loader, paths->user, out_error);
     if (result == 0)
-        result = load_file(&loader, paths->local, out_error);
+        result = load_local(&loader, paths, out_error);
     for (size_t i = 0; result == 0 && environment != NULL && environment[i] != NULL; i++)
         result = load_variable(&loader, environment[i], out_error);
     return result;

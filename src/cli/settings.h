@@ -32,7 +32,13 @@ struct settings {
     struct setting rows[KEYS_MAX]; /* in the order of the key table */
 };
 
-/* Where to look; each may be NULL. Borrowed. */
+/*
+ * Where to look; each may be NULL. Borrowed. A file that somebody else may have
+ * written (cli/config_trust.h) is passed over with a warning. So is a sensitive
+ * key in the local file, which comes along with whatever directory one works
+ * in, a clone of a stranger's repository for one. A local file that is the
+ * user's or the system's own is read as that alone.
+ */
 struct settings_paths {
     const char *system; /* the only one that may lock */
     const char *user;
