@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "emulator/identity.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 
 #include "emulator/gpu.h"
@@ -12,14 +13,14 @@ void identity_name(const struct emulated_gpu *gpu, char out_text[IDENTITY_MAX])
 
 void identity_uuid(const struct emulated_gpu *gpu, char out_text[IDENTITY_MAX])
 {
-    snprintf(out_text, IDENTITY_MAX, "GPU-f1eba11%x-%04x-4000-8000-%012x", gpu->index & 0xf, gpu->index,
-             gpu->sensor.seed);
+    snprintf(out_text, IDENTITY_MAX, "GPU-f1eba11%x-%04x-4000-8000-%012" PRIx64, gpu->index & 0xf, gpu->index,
+             gpu->machine);
 }
 
 void identity_instance_uuid(const struct emulated_gpu *gpu, unsigned instance, char out_text[IDENTITY_MAX])
 {
-    snprintf(out_text, IDENTITY_MAX, "MIG-f1eba11%x-%04x-5000-800%x-%012x", gpu->index & 0xf, gpu->index,
-             instance & 0xf, gpu->sensor.seed);
+    snprintf(out_text, IDENTITY_MAX, "MIG-f1eba11%x-%04x-5000-800%x-%012" PRIx64, gpu->index & 0xf,
+             gpu->index, instance & 0xf, gpu->machine);
 }
 
 /* All instances are of the smallest kind: an eighth of the memory. */

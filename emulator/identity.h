@@ -4,7 +4,8 @@
 
 #include "emulator/state.h"
 
-/* What an emulated GPU is called. The UUID begins with "GPU-f1eba11" and follows from seed and index. */
+/* What an emulated GPU is called. The UUID begins with "GPU-f1eba11" and ends with what tells one emulator
+ * from another. */
 enum { IDENTITY_MAX = 96 };
 
 void identity_name(const struct emulated_gpu *gpu, char out_text[IDENTITY_MAX]);

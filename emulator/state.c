@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -19,9 +20,12 @@
 #include "emulator/boards.h"
 #include "emulator/gpu.h"
 
-static const char state_magic[32] = "flyball-emulator-state/1";
+static const char state_magic[32] = "flyball-emulator-state/2";
 
 enum { NS_PER_S = 1000000000 };
+
+/* The part of a state's identity that stands in the UUIDs of its GPUs. */
+static const uint64_t identity_of_gpus = (UINT64_C(1) << 48) - 1;
 
 /* Virtual time begins here, so that no moment in it looks like none. */
 static const int64_t virtual_start_ns = INT64_C(1000) * NS_PER_S;
@@ -76,13 +80,24 @@ static size_t bytes_of(unsigned gpu_count)
     return offsetof(struct emulator_state, gpus) + gpu_count * sizeof(struct emulated_gpu);
 }
 
+/* Random, so that emulators of containers that share nothing differ too; the clock where there is no chance.
+ */
+static int64_t fresh_identity(void)
+{
+    int64_t identity;
+
+    if (getrandom(&identity, sizeof identity, GRND_NONBLOCK) != sizeof identity)
+        identity = mono_now().ns;
+    return identity & INT64_MAX;
+}
+
 static void init_state(struct emulator_state *state, const struct emulator_settings *settings)
 {
     state->bytes = bytes_of(settings->gpus);
     read_boot(state->boot);
     init_mutex(&state->mutex);
     state->settings = *settings;
-    state->identity = mono_now().ns;
+    state->identity = fresh_identity();
     state->created_ns = settings->virtual_time ? virtual_start_ns : mono_now().ns;
     state->created_date_ns = settings->virtual_time ? virtual_date_ns : clock_real.date(NULL).ns;
     state->virtual_ns = virtual_start_ns;
@@ -91,6 +106,7 @@ static void init_state(struct emulator_state *state, const struct emulator_setti
         for (unsigned slot = 0; slot < EMULATOR_SLOTS; slot++)
             init_mutex(&state->gpus[i].slots[slot].alive);
         gpu_init(&state->gpus[i], i, settings, state->created_ns);
+        state->gpus[i].machine = (uint64_t)state->identity & identity_of_gpus;
     }
     memcpy(state->magic, state_magic, sizeof state->magic);
 }

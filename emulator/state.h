@@ -55,7 +55,8 @@ struct emulator_sensor {
 
 struct emulated_gpu {
     unsigned index;
-    unsigned board; /* in emulated_boards */
+    uint64_t machine; /* 48 bits that tell it from the GPUs of other states */
+    unsigned board;   /* in emulated_boards */
     struct inertia inertia;
     struct emulator_sensor sensor;
     unsigned limit_mw, default_limit_mw;

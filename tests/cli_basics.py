@@ -91,17 +91,28 @@ def test_every_option_has_help():
 
 
 def test_overview():
-    result = flyball("help")
+    everything = flyball("help", "--all").stdout
     for command in commands():
-        tap.contains(result.stdout, f"\n  {command} ")
-    tap.equal(flyball("--help").stdout, result.stdout)
+        tap.contains(everything, f"\n  {command} ")
+    front = flyball("help").stdout
+    tap.equal(flyball("--help").stdout, front)
+    for command in commands():
+        if re.search(rf"\b{command.split()[0]}\b", front) is None:
+            raise AssertionError(f"the front page names neither '{command}' nor its group")
+
+
+def test_bare_program_fits_a_screen():
+    """24 lines of 80 columns, the shell's next prompt among them."""
+    lines = flyball().stderr.splitlines()
+    if len(lines) > 23 or max(map(len, lines)) > 80:
+        raise AssertionError(f"{len(lines)} lines, the longest of {max(map(len, lines))} columns")
 
 
 def test_group_needs_a_command():
-    for words in ([], ["config"]):
+    for words, listed in (([], "monitor"), (["config"], "config show")):
         result = flyball(*words)
         tap.equal((result.returncode, result.stdout), (64, ""))
-        tap.contains(result.stderr, "config show")
+        tap.contains(result.stderr, listed)
         tap.contains(result.stderr, "needs a command")
     result = flyball("config", "--help")
     tap.equal((result.returncode, result.stderr), (0, ""))

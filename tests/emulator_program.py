@@ -64,6 +64,18 @@ def test_life():
     tap.contains(stopped.stderr, "'flyball-emulator start' makes one")
 
 
+def test_gpus_of_machines_are_told_apart():
+    """Two emulators at once: neither's GPUs count as the other's."""
+    other = {**os.environ, "FLYBALL_EMULATOR_STATE": os.environ["FLYBALL_EMULATOR_STATE"] + "-other"}
+    with Machine("--gpus", "2"):
+        first = {gpu["uuid"] for gpu in show()["gpus"]}
+        tap.equal({gpu["uuid"] for gpu in show()["gpus"]}, first)
+        tap.equal(emulator("start", "--gpus", "2", env=other).returncode, 0)
+        second = {gpu["uuid"] for gpu in json.loads(emulator("show", "--json", env=other).stdout)["gpus"]}
+        tap.equal(emulator("stop", env=other).returncode, 0)
+    tap.equal(len(first | second), 4)
+
+
 def test_bad_command_lines():
     for arguments, status, words in (
             ([], 64, "a command is missing"), (["strat"], 64, "did you mean 'start'?"),

@@ -43,7 +43,7 @@ static const struct cli_command show = {.words = "show",
 static const struct cli_command *const commands[] = {&show, NULL};
 static const struct cli_group groups[] = {{NULL, NULL}};
 static const struct cli_variable variables[] = {{NULL, NULL}};
-static const struct cli_program program = {commands, groups, variables};
+static const struct cli_program program = {.commands = commands, .groups = groups, .variables = variables};
 
 struct fixture {
     char directory[64];

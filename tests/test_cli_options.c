@@ -142,7 +142,7 @@ static const struct cli_command around = {.words = "around",
 static const struct cli_command *const commands[] = {&demo, &refuse, &wrap, &around, NULL};
 static const struct cli_group groups[] = {{"demo", "demonstrations"}, {NULL, NULL}};
 static const struct cli_variable variables[] = {{"FLYBALL_DISABLE", "Off."}, {NULL, NULL}};
-static const struct cli_program program = {commands, groups, variables};
+static const struct cli_program program = {.commands = commands, .groups = groups, .variables = variables};
 
 static const struct cli_world world = {.program = &program};
 

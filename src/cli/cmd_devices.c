@@ -8,6 +8,7 @@
 #include "cli/device_options.h"
 #include "cli/open_devices.h"
 
+#include "base/buffer.h"
 #include "base/error.h"
 
 static const struct cli_option options[] = {
@@ -151,7 +152,7 @@ static const struct field fields[] = {
     {{"memory_bytes", "memory (B)", TABLE_INTEGER, 0}, PART_PROGRAMS, .put = put_memory},
     {{"note", "note", TABLE_TEXT, 0}, PART_PROGRAMS, .put = put_note},
 };
-enum { FIELDS = sizeof fields / sizeof fields[0] };
+enum { FIELDS = sizeof fields / sizeof fields[0], ABSENT_MAX = 1024 };
 
 static bool shown(const struct field *field, enum part part)
 {
@@ -201,12 +202,33 @@ static int emit_all(const struct cli_call *call, const struct device_list *list,
 
     if (cli_format(call) != TABLE_FORMAT_TABLE)
         return emit(call, list, PART_PROGRAMS, out_error);
+    if (list->count == 0)
+        return cli_emit_text(call, "no device whose energy can be known\n", out_error);
     result = emit(call, list, PART_WHAT, out_error);
     if (result == 0)
         result = cli_emit_text(call, "\n", out_error);
     if (result == 0)
         result = emit(call, list, PART_SAYS, out_error);
     return result;
+}
+
+/* Whole sentences on what is broken or denied; of what is just not here the names. */
+static void note_backends(const struct cli_call *call, const struct device_list *list)
+{
+    struct buffer absent;
+
+    buffer_init(&absent, ABSENT_MAX);
+    for (size_t i = 0; i < list->report_count; i++) {
+        const struct backend_report *report = &list->reports[i];
+
+        if (report->error.code == FLY_EUNSUPPORTED || (report->error.code == 0 && report->found == 0))
+            buffer_printf(&absent, "%s%s", absent.length > 0 ? ", " : "", report->backend->name);
+        else if (report->error.code < 0)
+            cli_note(call, "%s: %s", report->backend->title, report->error.text);
+    }
+    if (absent.length > 0)
+        cli_note(call, "nothing through %s; 'flyball doctor' says why, and what works without", absent.data);
+    buffer_deinit(&absent);
 }
 
 static int devices_run(const struct cli_call *call, struct fly_error *out_error)
@@ -223,7 +245,7 @@ static int devices_run(const struct cli_call *call, struct fly_error *out_error)
         if (info->note[0] != '\0')
             cli_note(call, "%s %u: %s", device_kind_name(info->kind), info->index, info->note);
     }
-    cli_note_backends(call, &list);
+    note_backends(call, &list);
     device_list_close(&list);
     return result;
 }
@@ -239,8 +261,8 @@ const struct cli_command cmd_devices = {
          "stated power, a module's power that holds the CPU too, a GPU that is divided into MIG instances, "
          "which is measured as a whole. The column 'counter' says whether the device counts its energy "
          "itself; without that, power is sampled and summed.",
-         "Notes on standard error say which drivers found nothing, and why; 'flyball doctor' says more, with "
-         "the command that would change it."},
+         "Notes on standard error name the drivers that found nothing; 'flyball doctor' says why, with the "
+         "command that would change it."},
     .options = options,
     .option_count = sizeof options / sizeof options[0],
     .examples = {{"flyball devices", "list all devices"},

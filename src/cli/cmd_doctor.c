@@ -182,6 +182,22 @@ static void add_topic(struct record *record, const struct device_list *list, con
     add_ailments(record, facts);
 }
 
+/* For people who have no GPU here: what works all the same. */
+static void put_what_next(struct buffer *out)
+{
+    static const char *const rows[][2] = {
+        {"trainings on an emulated GPU, and what is saved", "flyball demo"},
+        {"your own program on emulated GPUs, to try every command",
+         "flyball-emulator run -- flyball run -- python train.py"},
+        {"recurring jobs, simulated", "flyball sim make-trace trace && flyball sim job --traces trace --jobs "
+                                      "trace/jobs.ini --gpu made-up"},
+    };
+
+    buffer_puts(out, "\nThere is no GPU here. What you can do without one:\n");
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+        buffer_printf(out, "  %s\n  $ %s\n", rows[i][0], rows[i][1]);
+}
+
 static int examine(struct record *record, const struct device_list *list, struct fly_error *out_error)
 {
     const char *wanted = cli_operand(record->call, 0);
@@ -194,14 +210,18 @@ static int examine(struct record *record, const struct device_list *list, struct
         if (wanted == NULL || strcmp(wanted, doctor_topics[i]) == 0)
             add_topic(record, list, &facts);
     }
+    if (facts.gpus == 0)
+        put_what_next(&record->text);
     if (cli_format(record->call) == TABLE_FORMAT_TABLE)
         result = cli_emit_text(record->call, record->text.data, out_error);
     else
         result = cli_emit_table(record->call, record->table, out_error);
     if (result < 0 || facts.anything)
         return result;
-    return error_set(out_error, FLY_EUNSUPPORTED,
-                     "no energy and no power can be read on this machine; what would change it stands above");
+    return error_set(
+        out_error, FLY_EUNSUPPORTED,
+        "no energy and no power can be read on this machine; what would change it, and what works "
+        "without, stands above");
 }
 
 static int check_topic(const struct cli_call *call, struct fly_error *out_error)

@@ -5,6 +5,7 @@
 #include "cli/help.h"
 
 static const struct cli_option options[] = {
+    {.name = "all", .type = CLI_FLAG, .help = "Print every command, variable and exit status."},
     {.name = "markdown", .type = CLI_FLAG, .help = "Print the reference of all commands as Markdown."},
     {.name = "man",
      .type = CLI_TEXT,
@@ -17,14 +18,14 @@ enum { OPERANDS_MAX = 4 };
 /* Help has one form; another that the user asked for by name would be ignored in silence. */
 static int check_call(const struct cli_call *call, struct fly_error *out_error)
 {
-    bool markdown = cli_flag(call, "markdown");
-    bool man = cli_set(call, "man");
+    int asked = cli_flag(call, "all") + cli_flag(call, "markdown") + cli_set(call, "man");
 
     if (cli_format(call) != TABLE_FORMAT_TABLE)
         return cli_usage(call, out_error, "help has no format '%s'; leave '--format' out",
                          cli_text(call, "format"));
-    if (markdown + man + (cli_operand_count(call) > 0) > 1)
-        return cli_usage(call, out_error, "'--markdown', '--man' and a command exclude each other; keep one");
+    if (asked + (cli_operand_count(call) > 0) > 1)
+        return cli_usage(call, out_error,
+                         "'--all', '--markdown', '--man' and a command exclude each other; keep one");
     return 0;
 }
 
@@ -35,6 +36,8 @@ static int help_append(const struct cli_call *call, struct buffer *out, struct f
 
     if (cli_set(call, "man"))
         return help_man(call->program, cli_text(call, "man"), call->paths->system, out, out_error);
+    if (cli_flag(call, "all"))
+        return help_show_all(call->program, cli_color(call), out, out_error);
     if (!cli_flag(call, "markdown")) {
         for (size_t i = 0; i < count; i++)
             words[i] = cli_operand(call, i);
@@ -61,11 +64,11 @@ static int help_run(const struct cli_call *call, struct fly_error *out_error)
 const struct cli_command cmd_help = {
     .words = "help",
     .summary = "explain the program or a command",
-    .paragraphs =
-        {"Without words, lists the commands. With the words of a command or of a group of commands, "
-         "explains that. 'flyball COMMAND --help' does the same.",
-         "The manual pages and the reference in Markdown come from the same tables as these texts. "
-         "Reads no configuration, so that it works when that is broken."},
+    .paragraphs = {"Without words, shows the commands on one screen; with --all, all there is to know. With "
+                   "the words of a command or of a group of commands, "
+                   "explains that. 'flyball COMMAND --help' does the same.",
+                   "The manual pages and the reference in Markdown come from the same tables as these texts. "
+                   "Reads no configuration, so that it works when that is broken."},
     .options = options,
     .option_count = sizeof options / sizeof options[0],
     .operands = "[COMMAND...]",

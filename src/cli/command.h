@@ -103,6 +103,13 @@ struct cli_group {
     const char *summary;
 };
 
+/* A row of the front page: what a beginner looks for, and the commands that do it. */
+struct cli_section {
+    const char *title; /* "train"; "" where the one above goes on */
+    const char *words; /* of a command or a group */
+    const char *summary;
+};
+
 /* A variable of the environment that is not the spelling of a key. */
 struct cli_variable {
     const char *name;
@@ -113,6 +120,7 @@ struct cli_variable {
 struct cli_program {
     const struct cli_command *const *commands; /* end with NULL */
     const struct cli_group *groups;            /* end with words NULL */
+    const struct cli_section *sections;        /* of the front page, end with words NULL; NULL: it has none */
     const struct cli_variable *variables;      /* end with name NULL */
 };
 

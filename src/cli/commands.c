@@ -84,6 +84,26 @@ static const struct cli_group groups[] = {
     {NULL, NULL},
 };
 
+/* What a beginner looks for, on one screen; what is not here stands below it. */
+static const struct cli_section sections[] = {
+    {"train", "run", "run a program: energy, best power limit, recurring job"},
+    {"", "profile", "measure what each power limit does to a program"},
+    {"", "demo", "a first look: real trainings on an emulated GPU"},
+    {"", "tally", "add up the reports of ranks and nodes"},
+    {"jobs", "job", "recurring jobs: what was observed, chosen and saved"},
+    {"", "report", "who used what energy"},
+    {"", "serve", "serve a store of jobs to other machines"},
+    {"machine", "devices", "GPUs, CPUs and memory whose energy can be known"},
+    {"", "doctor", "what can be read here, and what mends the rest"},
+    {"", "monitor", "watch power, energy, heat and throttling"},
+    {"", "record", "write down what the devices say, to play it back"},
+    {"", "selftest", "test the sensors of this machine"},
+    {"", "power", "get, set and put back power limits"},
+    {"carbon", "carbon", "the grid's carbon intensity, and what runs emitted"},
+    {"simulate", "sim", "jobs replayed from recorded traces"},
+    {NULL, NULL, NULL},
+};
+
 static const struct cli_variable variables[] = {
     {"FLYBALL_ATTEMPT",
      "Set by 'flyball run --job' for what it runs: number of the attempt at the trial, from 1."},
@@ -145,4 +165,5 @@ static const struct cli_variable variables[] = {
     {NULL, NULL},
 };
 
-const struct cli_program flyball_program = {commands, groups, variables};
+const struct cli_program flyball_program = {
+    .commands = commands, .groups = groups, .sections = sections, .variables = variables};

@@ -141,9 +141,22 @@ static void put_exit_statuses(const struct page *page)
     buffer_deinit(&reasons);
 }
 
-static void put_overview(const struct page *page)
+static const char title[] = "flyball - save energy, time and carbon in training neural networks\n";
+
+/* Rows of a heading, a word and what it does; each fits a line. */
+static void put_front(const struct page *page)
 {
-    buffer_puts(page->out, "flyball - save energy, time and carbon in training neural networks\n");
+    buffer_printf(page->out, "%sUsage: flyball COMMAND [OPTION...]\n\n", title);
+    for (const struct cli_section *row = page->program->sections; row->words != NULL; row++)
+        buffer_printf(page->out, page->color ? "\033[1m%-9s\033[0m %-9s %s\n" : "%-9s %-9s %s\n", row->title,
+                      row->words, row->summary);
+    buffer_puts(page->out, "\nAlso: token, config, version. 'flyball help COMMAND' explains a command,\n"
+                           "'flyball help --all' everything.\n");
+}
+
+static void put_everything(const struct page *page)
+{
+    buffer_puts(page->out, title);
     put_heading(page, "Usage:");
     buffer_puts(page->out, "  flyball COMMAND [OPTION...]\n");
     put_heading(page, "Commands:");
@@ -174,6 +187,13 @@ int help_show(const struct cli_program *program, const char *const *words, size_
     else if (group != NULL)
         put_group(&page, group);
     else
-        put_overview(&page);
+        (program->sections != NULL ? put_front : put_everything)(&page);
+    return out->error < 0 ? error_no_memory(out_error) : 0;
+}
+
+int help_show_all(const struct cli_program *program, bool color, struct buffer *out,
+                  struct fly_error *out_error)
+{
+    put_everything(&(struct page){program, color, out});
     return out->error < 0 ? error_no_memory(out_error) : 0;
 }

@@ -12,11 +12,15 @@
 enum { HELP_TEXT_MAX = 1 << 22 };
 
 /*
- * For the terminal: the command or group of these words, or with none the whole
- * program. FLY_EUSAGE for other words.
+ * For the terminal: the command or group of these words, or with none the front
+ * page, which fits a screen, where the program has one. FLY_EUSAGE for other words.
  */
 int help_show(const struct cli_program *program, const char *const *words, size_t count, bool color,
               struct buffer *out, struct fly_error *out_error);
+
+/* For the terminal: every command, common option, variable and exit status. */
+int help_show_all(const struct cli_program *program, bool color, struct buffer *out,
+                  struct fly_error *out_error);
 
 /* The whole reference as Markdown. */
 void help_markdown(const struct cli_program *program, struct buffer *out);
