@@ -328,6 +328,12 @@ def test_monitor_as_tmux_shows_it():
         tap.contains(lines[1], "throttled by")
         tap.equal([line.split()[:2] for line in lines[2:6:2]], [["GPU", "0"], ["GPU", "1"]])
         tap.contains(lines[3], "emulated, energy by counter")
+        control("resize-window", "-x", "60", "-y", "12")
+        capture("power   limit     energy   heat throttled by\n")
+        lines = capture("none").splitlines()
+        for line, gpu in ((lines[2], "0"), (lines[4], "1")):
+            words = line.split()
+            tap.equal((words[:2], words[3], words[5], words[9], words[10]), (["GPU", gpu], "W", "W", "C", "none"), line)
         control("resize-window", "-x", "60", "-y", "3")
         capture("2 more; enlarge the window")
         control("resize-window", "-x", "70", "-y", "5")

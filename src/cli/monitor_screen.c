@@ -11,6 +11,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/signalfd.h>
@@ -23,7 +24,9 @@
 #include "cli/terminal.h"
 #include "cli/throttle.h"
 
-enum { COLOR_LOW = 1, COLOR_MIDDLE, COLOR_HIGH, TEXT_MAX = 256, HEADER_LINES = 2, BAR_WIDTH = 20 };
+enum { COLOR_LOW = 1, COLOR_MIDDLE, COLOR_HIGH, TEXT_MAX = 256, NAME_MAX_BYTES = 1024, HEADER_LINES = 2 };
+
+static const char quit[] = "q quits";
 
 /* From which part of the limit on a power is coloured. */
 static const double middle_part = 0.7, high_part = 0.95;
@@ -112,25 +115,103 @@ static const char *throttle_of(const struct watch *watch, char text[THROTTLE_TEX
     return text;
 }
 
-/* The figures of a device on one line, and its history behind them. */
-static void draw_figures(const struct screen *screen, const struct watch *watch, int line)
+static void put_device(const struct watch *watch, char text[TEXT_MAX])
 {
-    const struct device_info *info = &watch->device->info;
-    char power[AMOUNT_MAX] = "-", energy[AMOUNT_MAX] = "-";
-    char limit[TEXT_MAX], heat[TEXT_MAX], use[TEXT_MAX], name[TEXT_MAX], throttle[THROTTLE_TEXT_MAX];
-    int column;
+    snprintf(text, TEXT_MAX, "%s %u", device_kind_name(watch->device->info.kind), watch->device->info.index);
+}
 
-    snprintf(name, sizeof name, "%s %u", device_kind_name(info->kind), info->index);
+static void put_power(const struct watch *watch, char text[TEXT_MAX])
+{
     if (!isnan(watch->power_w))
-        amount_power(watch->power_w, power);
+        amount_power(watch->power_w, text);
+}
+
+static void put_limit(const struct watch *watch, char text[TEXT_MAX])
+{
+    reading_text(reading_limit(&watch->reading), 1e3, " W", text);
+}
+
+static void put_energy(const struct watch *watch, char text[TEXT_MAX])
+{
     if (!isnan(watch->energy_j))
-        amount_energy(watch->energy_j, NAN, "", energy);
-    mvprintw(line, 0, "%-7s %8s %7s %9s %6s %5s  %-12.12s", name, power,
-             reading_text(reading_limit(&watch->reading), 1e3, " W", limit), energy,
-             reading_text(&watch->reading.values[QUANTITY_TEMPERATURE], 1, " C", heat),
-             reading_text(&watch->reading.values[QUANTITY_UTILIZATION], 1, " %", use),
-             throttle_of(watch, throttle));
-    column = getcurx(stdscr) + 2;
+        amount_energy(watch->energy_j, NAN, "", text);
+}
+
+static void put_heat(const struct watch *watch, char text[TEXT_MAX])
+{
+    reading_text(&watch->reading.values[QUANTITY_TEMPERATURE], 1, " C", text);
+}
+
+static void put_use(const struct watch *watch, char text[TEXT_MAX])
+{
+    reading_text(&watch->reading.values[QUANTITY_UTILIZATION], 1, " %", text);
+}
+
+static void put_throttle(const struct watch *watch, char text[TEXT_MAX])
+{
+    char throttle[THROTTLE_TEXT_MAX];
+
+    snprintf(text, TEXT_MAX, "%s", throttle_of(watch, throttle));
+}
+
+/* The figures of a device, in the order of the screen. */
+static const struct figure {
+    const char *title;
+    int width; /* below 0: from the left */
+    int rank;  /* where the screen is narrow, the highest ranks are left out first */
+    void (*put)(const struct watch *watch, char text[TEXT_MAX]); /* leaves "-" for unknown */
+} figures[] = {
+    {"device", -7, 1, put_device},          {"power", 8, 2, put_power}, {"limit", 7, 4, put_limit},
+    {"energy", 10, 3, put_energy},          {"heat", 6, 6, put_heat},   {"use", 5, 7, put_use},
+    {"throttled by", -12, 5, put_throttle},
+};
+enum { FIGURES = sizeof figures / sizeof figures[0] };
+
+/* The highest rank whose figures, with all below, fit the screen. */
+static int rank_that_fits(void)
+{
+    for (int rank = FIGURES; rank > 1; rank--) {
+        int width = 0;
+
+        for (size_t i = 0; i < FIGURES; i++)
+            width += figures[i].rank <= rank ? abs(figures[i].width) + 1 : 0;
+        if (width <= COLS)
+            return rank;
+    }
+    return 1;
+}
+
+/* Adds a figure's text, or its title where there is no device; cut to its width and the screen's. */
+static void add_figure(const struct figure *figure, const struct watch *watch)
+{
+    char text[TEXT_MAX] = "-", cell[TEXT_MAX];
+
+    if (watch != NULL)
+        figure->put(watch, text);
+    snprintf(cell, sizeof cell, "%*.*s ", figure->width, abs(figure->width),
+             watch != NULL ? text : figure->title);
+    addnstr(cell, COLS - getcurx(stdscr));
+}
+
+/* The figures of a device on one line, or their titles; where the next column begins. */
+static int draw_figures(const struct watch *watch, int line)
+{
+    int rank = rank_that_fits();
+
+    move(line, 0);
+    for (size_t i = 0; i < FIGURES; i++) {
+        if (figures[i].rank <= rank)
+            add_figure(&figures[i], watch);
+    }
+    /* A full line leaves the cursor on the next. */
+    return getcury(stdscr) == line ? getcurx(stdscr) + 1 : COLS;
+}
+
+/* The figures of a device, and its history behind them. */
+static void draw_device(const struct screen *screen, const struct watch *watch, int line)
+{
+    int column = draw_figures(watch, line);
+
     if (column < COLS)
         draw_history(screen, watch, line, column,
                      COLS - column < WATCH_HISTORY ? COLS - column : WATCH_HISTORY);
@@ -140,30 +221,42 @@ static void draw_figures(const struct screen *screen, const struct watch *watch,
 static void draw_name(const struct watch *watch, int line)
 {
     const struct device_info *info = &watch->device->info;
-    char label[DEVICE_LABEL_MAX];
+    bool unknown = isnan(watch->energy_j);
+    char label[DEVICE_LABEL_MAX], text[NAME_MAX_BYTES];
 
     device_label(info, label);
+    snprintf(text, sizeof text, "%s%s%s%s%s%s%s", info->name, label[0] != '\0' ? ", " : "", label,
+             unknown ? ", energy: " : "", unknown ? watch->energy_reason : "",
+             watch->source != NULL ? ", energy by " : "", watch->source != NULL ? watch->source : "");
     attrset(A_DIM);
-    mvprintw(line, 2, "%s%s%s%s", info->name, label[0] != '\0' ? ", " : "", label,
-             isnan(watch->energy_j) ? ", energy: " : "");
-    if (isnan(watch->energy_j))
-        addstr(watch->energy_reason);
-    if (watch->source != NULL)
-        printw(", energy by %s", watch->source);
+    mvaddnstr(line, 2, text, COLS > 2 ? COLS - 2 : 0);
     attrset(A_NORMAL);
 }
 
 static void draw_heading(const struct monitor *monitor)
 {
-    char elapsed[AMOUNT_MAX];
+    static const char history[] = "power, newest to the right";
+    char elapsed[AMOUNT_MAX], text[TEXT_MAX];
+    int column;
 
+    amount_time(round(mono_elapsed_s(monitor->start, monitor->now)), elapsed);
+    snprintf(text, sizeof text, "flyball monitor: %s, every %g s", elapsed, monitor->interval_s);
     attrset(A_BOLD);
-    mvprintw(0, 0, "flyball monitor: %s, every %g s",
-             amount_time(round(mono_elapsed_s(monitor->start, monitor->now)), elapsed), monitor->interval_s);
-    mvaddstr(0, COLS > 44 ? COLS - 8 : COLS, "q quits");
-    mvprintw(1, 0, "%-7s %8s %7s %9s %6s %5s  %-12s  %s", "device", "power", "limit", "energy", "heat", "use",
-             "throttled by", "power, newest to the right");
+    mvaddnstr(0, 0, text, COLS);
+    if ((int)strlen(text) + (int)sizeof quit < COLS)
+        mvaddstr(0, COLS - (int)sizeof quit, quit);
+    column = draw_figures(NULL, 1);
+    if (column + (int)sizeof history <= COLS)
+        mvaddstr(1, column, history);
     attrset(A_NORMAL);
+}
+
+static void draw_more(size_t hidden)
+{
+    char text[TEXT_MAX];
+
+    snprintf(text, sizeof text, "%zu more; enlarge the window, or choose GPUs with -i", hidden);
+    mvaddnstr(LINES - 1, 0, text, COLS);
 }
 
 static void draw(const struct screen *screen)
@@ -179,12 +272,12 @@ static void draw(const struct screen *screen)
     for (size_t i = 0; i < shown; i++) {
         int line = HEADER_LINES + (int)(i * lines);
 
-        draw_figures(screen, &monitor->watches[i], line);
+        draw_device(screen, &monitor->watches[i], line);
         if (lines > 1)
             draw_name(&monitor->watches[i], line + 1);
     }
     if (shown < count && LINES > HEADER_LINES)
-        mvprintw(LINES - 1, 0, "%zu more; enlarge the window, or choose GPUs with -i", count - shown);
+        draw_more(count - shown);
     refresh();
 }
 
