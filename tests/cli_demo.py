@@ -44,6 +44,8 @@ class Demo:
                         for job in JOBS}
             if arguments in TEXTS:
                 self.text, again = self.run(home, "--threads=1", *arguments)
+                self.suggested = [tap.run(["sh", "-c", command], cwd=home, env=ENVIRONMENT) for command in
+                                  re.findall(r"(?:The log|More): (.*)$", self.text, re.MULTILINE)]
                 tap.equal(again == self.files, True, "a second run gives the same bytes, on any number of threads")
         rows = list(csv.reader(self.files["tries.csv"].decode().splitlines()))
         tap.equal(rows[0], COLUMNS)
@@ -265,6 +267,10 @@ def test_every_line_says_what_is_real():
 
 
 # -- What is claimed --
+
+
+def test_commands_that_it_names_work_from_there():
+    tap.equal([(ran.returncode, ran.stderr) for ran in demo(*TEXTS[0]).suggested], [(0, "")] * 2)
 
 
 def test_default_policy_claims_nothing():

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/demo_report.h"
 
+#include <errno.h>
 #include <math.h>
 #include <string.h>
 
@@ -233,6 +234,36 @@ static void put_end(struct buffer *text, const struct demo_job *job, const struc
         buffer_puts(text, "      No saving of cost beyond chance: nothing claimed.\n");
 }
 
+/* As a word of a shell's command. */
+static void put_word(struct buffer *text, const char *word)
+{
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./+:@%,";
+
+    if (word[strspn(word, plain)] == '\0') {
+        buffer_puts(text, word);
+        return;
+    }
+    buffer_puts(text, "'");
+    for (; *word != '\0'; word++)
+        buffer_puts(text, *word == '\'' ? "'\\''" : (char[]){*word, '\0'});
+    buffer_puts(text, "'");
+}
+
+/* The program as the user just called it: whether it is installed or not, the command works as it stands. */
+static const char *invoked_as(void)
+{
+    return strchr(program_invocation_name, '/') != NULL ? program_invocation_name : "flyball";
+}
+
+static void put_log_command(struct buffer *text, const char *store)
+{
+    buffer_puts(text, "      The log: ");
+    put_word(text, invoked_as());
+    buffer_puts(text, " job why digits --store ");
+    put_word(text, store);
+    buffer_puts(text, "\n");
+}
+
 static void put_job(struct buffer *text, const struct demo_report *report, size_t number)
 {
     const struct demo_job *job = &report->demo->jobs[number];
@@ -276,10 +307,12 @@ static int emit_text(const struct cli_call *call, const struct demo_report *repo
                   demo_gpu);
     for (size_t i = 0; i < DEMO_JOBS; i++)
         put_job(&text, report, i);
-    buffer_printf(&text, "\n      Recompute: %s   Picture: %s   More: docs/demo.md\n", report->tries_path,
+    buffer_printf(&text, "\n      Recompute: %s   Picture: %s   More: ", report->tries_path,
                   report->picture_path);
+    put_word(&text, invoked_as());
+    buffer_puts(&text, " help demo\n");
     if (strstr(report->store, "://") == NULL) /* an address may hold a password */
-        buffer_printf(&text, "      The log: flyball job why digits --store %s\n", report->store);
+        put_log_command(&text, report->store);
     code = text.error < 0 ? error_no_memory(out_error) : cli_emit_text(call, text.data, out_error);
     buffer_deinit(&text);
     return code;
