@@ -157,6 +157,7 @@ static void live_through(struct life *life, const struct proposal *proposal, uin
     ended.limit_w = decider_limit_w(&life->decider, proposal);
     if (outcome == TRIAL_OUT_OF_MEMORY && proposal->batch < 3)
         ended.outcome = TRIAL_CRASHED; /* the smaller ones always fit */
+    ended.crashed = ended.outcome == TRIAL_CRASHED;
     tell(life, &(struct event){.kind = EVENT_TRIAL_ENDED, .ended = &ended});
     if (ended.outcome == TRIAL_OUT_OF_MEMORY)
         tell(life, &(struct event){.kind = EVENT_BATCHES_EXCLUDED, .first_excluded = proposal->batch});
@@ -312,6 +313,102 @@ static void test_exclusion(void **state)
     }
 }
 
+/* A batch size that always crashes is given up after a few trials, wherever it lies; the others are found. */
+static void test_given_up(void **state)
+{
+    static const struct batch_policy *const policies[] = {&batch_policy_grid, &batch_policy_zeus,
+                                                          &batch_policy_zeus_server};
+    enum { DEFAULT = 2 };
+
+    (void)state;
+    for (size_t p = 0; p < COUNT(policies) * BATCHES; p++) {
+        const struct batch_policy *policy = policies[p / BATCHES];
+        const struct job_spec job = {.name = "job",
+                                     .batches = five_batches,
+                                     .batch_count = BATCHES,
+                                     .default_batch = DEFAULT,
+                                     .max_epochs = 20,
+                                     .max_power_w = 200.0,
+                                     .eta = 0.5};
+        const struct policy_parameters parameters = {
+            .beta = 2.0, .overlapping = true, .pruning_rounds = 2, .explorations = 2};
+        size_t bad = p % BATCHES, tried = 0, crashes = 0;
+        struct life life;
+
+        if (bad == DEFAULT)
+            continue;
+        begin(&life, &job, policy, &parameters);
+        for (uint64_t i = 0; i < 80; i++) {
+            struct trial_ended ended = {.trial = life.decider.trials, .energy_j = 1000, .time_s = 5};
+            struct proposal proposal;
+
+            assert_int_equal(decider_propose(&life.decider, i, 0, &proposal, NULL), 0);
+            assert_false(decider_gave_up(&life.decider, proposal.batch));
+            tell(&life, &(struct event){.kind = EVENT_TRIAL_PROPOSED, .proposed = &proposal});
+            tell_profile(&life, proposal.batch);
+            ended.batch = proposal.batch;
+            ended.limit_w = decider_limit_w(&life.decider, &proposal);
+            ended.crashed = proposal.batch == bad;
+            ended.outcome = ended.crashed ? TRIAL_CRASHED : TRIAL_REACHED;
+            tell(&life, &(struct event){.kind = EVENT_TRIAL_ENDED, .ended = &ended});
+            crashes += ended.crashed;
+            if (ended.crashed) { /* what runs in its place trains */
+                ended.crashed = false;
+                ended.batch = DEFAULT;
+                ended.outcome = TRIAL_REACHED;
+                tell(&life, &(struct event){.kind = EVENT_TRIAL_PROPOSED,
+                                            .proposed = &(struct proposal){.batch = DEFAULT}});
+                ended.trial = life.decider.trials - 1;
+                tell(&life, &(struct event){.kind = EVENT_TRIAL_ENDED, .ended = &ended});
+            } else {
+                tried |= (size_t)1 << proposal.batch;
+            }
+            if (policy->save != NULL && i % 7 == 0)
+                reincarnate(&life, &job, policy, &parameters);
+        }
+        if (crashes != CRASH_STREAK_LEAST || tried != (((size_t)1 << BATCHES) - 1) - ((size_t)1 << bad))
+            fail_msg("policy %s, batch %zu: %zu crashes, tried %zx", policy->name, bad, crashes, tried);
+        finish(&life);
+    }
+}
+
+/* Who crashes and who trains, in turn, and which batch size is given up by that; 0: none. */
+static void test_crash_streaks(void **state)
+{
+    static const struct {
+        const char *course; /* a letter for a batch size; a capital crashes */
+        const char *given_up;
+    } rows[] = {
+        {"AAAAAAAAAA", ""},                                      /* there is no other */
+        {"AAABBBCCC", ""},                                       /* everything crashes */
+        {"bbbbAAA", ""},                                         /* nothing else has run since */
+        {"AAAb", ""},                                            /* not before it crashes again */
+        {"AbAA", "a"},       {"AAbA", "a"},        {"AbAb", ""}, /* two are not enough */
+        {"AbAabA", ""},                                          /* it trained in between */
+        {"AbBAA", ""},                                           /* others crash as well */
+        {"AbBAAAA", "a"},    {"ABABABABABAb", ""}, {"AcBcAcBcAcBcAcBc", "ab"},
+        {"AbAAbbbaAb", "a"}, /* what was given up stays so */
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        struct crash_streak streaks[3] = {{0}};
+        char given_up[4] = "";
+
+        for (const char *at = rows[i].course; *at != '\0'; at++) {
+            bool crashed = *at < 'a';
+
+            crash_streaks_take(streaks, COUNT(streaks), (size_t)(*at - (crashed ? 'A' : 'a')), crashed);
+        }
+        for (size_t b = 0, n = 0; b < COUNT(streaks); b++) {
+            if (streaks[b].given_up)
+                given_up[n++] = (char)('a' + b);
+        }
+        if (strcmp(given_up, rows[i].given_up) != 0)
+            fail_msg("%s: given up '%s', expected '%s'", rows[i].course, given_up, rows[i].given_up);
+    }
+}
+
 /* The objective's bound holds for power limits; without an objective eta alone chooses. */
 static void test_objective(void **state)
 {
@@ -380,6 +477,7 @@ int main(void)
         cmocka_unit_test(test_power_policy), cmocka_unit_test(test_states_are_destroyed),
         cmocka_unit_test(test_snapshots),    cmocka_unit_test(test_exclusion),
         cmocka_unit_test(test_objective),    cmocka_unit_test(test_judge),
+        cmocka_unit_test(test_given_up),     cmocka_unit_test(test_crash_streaks),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

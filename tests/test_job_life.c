@@ -265,6 +265,80 @@ static void test_out_of_memory(void **state)
     assert_int_equal(tried_on_roomier, 8 | 16 | 32 | 64 | 128);
 }
 
+static struct job_ended crash(uint64_t trial, const char *text)
+{
+    return job_fixture_end(&fixture, &(struct job_end){.job = "job",
+                                                       .trial = trial,
+                                                       .attempt = 1,
+                                                       .outcome = TRIAL_CRASHED,
+                                                       .energy_j = NAN,
+                                                       .time_s = NAN,
+                                                       .text = text});
+}
+
+/* A batch size that crashes again and again while others train is given up, with the reason, for good. */
+static void test_given_up(void **state)
+{
+    static const char text[] =
+        "exit status 139, and \xC3\xBC\xC3\xBC\xC3\xBC\xC3\xBC\xC3\xBC\xC3\xBC\xC3\xBC"
+        "\xC3\xBC\xC3\xBC\xC3\xBC\xC3\xBC\xC3\xBC\xC3\xBC\xC3\xBC\xC3\xBC\xC3\xBC\xC3\xBC"
+        "\xC3\xBC\xC3\xBC\xC3\xBC\xC3\xBC\xC3\xBC\xC3\xBC\xC3\xBC\xC3\xBC\xC3\xBC\xC3\xBC"
+        "\xC3\xBC\xC3\xBC\xC3\xBC\xC3\xBC\xC3\xBC\xC3\xBC\xC3\xBC\xC3\xBC\xC3\xBC\xC3\xBC";
+    struct job_question question = job_fixture_question("job");
+    struct job_proposal proposal;
+    unsigned crashes = 0, tried = 0;
+
+    (void)state;
+    define("zeus");
+    question.tries = 3;
+    for (int night = 0; night < 40; night++) {
+        char submission[16];
+        bool trained = false;
+
+        snprintf(submission, sizeof submission, "night %d", night);
+        question.submission = submission;
+        for (uint32_t i = 0; i < 3 && !trained; i++) {
+            proposal = job_fixture_propose(&fixture, &question);
+            if (proposal.wants_profile)
+                job_fixture_profile(&fixture, "job", proposal.trial);
+            if (crashes == 1 && proposal.batch_size == 16)
+                check_contains(proposal.why, "1 of its trials crashed, the newest by: exit status 139");
+            if (proposal.batch_size == 16) {
+                crashes++;
+                crash(proposal.trial, text);
+            } else {
+                trained = report(proposal.trial, 1, 1, 1000, 10, 0.95).answer == JOB_REACHED;
+                tried |= proposal.batch_size;
+            }
+        }
+        assert_true(trained);
+        if (night % 5 == 0)
+            job_fixture_reopen(&fixture);
+    }
+    assert_int_equal(crashes, CRASH_STREAK_LEAST);
+    assert_int_equal(tried, 8 | 32 | 64 | 128);
+    check_contains(proposal.why,
+                   "; batch size 16 is given up: its trials crashed again and again (exit status "
+                   "139, and ");
+    check_contains(proposal.why, "), while others trained");
+}
+
+/* With one try nothing is explored, and the reason says what to change. */
+static void test_one_try(void **state)
+{
+    struct job_question question = job_fixture_question("job");
+    struct job_proposal proposal;
+
+    (void)state;
+    define("zeus");
+    question.tries = 1;
+    proposal = job_fixture_propose(&fixture, &question);
+    check_contains(proposal.why, "with one try no other batch size is ever explored: allow more (--tries 3)");
+    question.tries = 2;
+    proposal = job_fixture_propose(&fixture, &question);
+    assert_null(strstr(proposal.why, "--tries"));
+}
+
 /* Nothing is explored that could miss the time by which a model has to stand. */
 static void test_finish_by(void **state)
 {
@@ -444,6 +518,7 @@ int main(void)
         job_test(test_tries),        job_test(test_out_of_memory),
         job_test(test_finish_by),    job_test(test_bound),
         job_test(test_settings),     job_test(test_processes),
+        job_test(test_given_up),     job_test(test_one_try),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

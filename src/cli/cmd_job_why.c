@@ -21,11 +21,9 @@ static const struct cli_option options[] = {
 };
 
 static const struct table_column columns[] = {
-    {"batch_size", "batch", TABLE_INTEGER, 0},
-    {"trials", "trials", TABLE_INTEGER, 0},
-    {"reached", "reached", TABLE_INTEGER, 0},
-    {"mean_cost_j", "mean cost (J)", TABLE_REAL, 0},
-    {"mean_energy_j", "mean energy (J)", TABLE_REAL, 0},
+    {"batch_size", "batch", TABLE_INTEGER, 0},       {"trials", "trials", TABLE_INTEGER, 0},
+    {"reached", "reached", TABLE_INTEGER, 0},        {"crashed", "crashed", TABLE_INTEGER, 0},
+    {"mean_cost_j", "mean cost (J)", TABLE_REAL, 0}, {"mean_energy_j", "mean energy (J)", TABLE_REAL, 0},
     {"mean_time_s", "mean time (s)", TABLE_REAL, 1},
 };
 
@@ -71,6 +69,15 @@ static void add_number(struct table *table, const json_t *row, const char *key)
                         "no trial of it reached the target");
 }
 
+/* Choices of before do not tell. */
+static void add_crashed(struct table *table, const json_t *crashed)
+{
+    if (json_is_integer(crashed))
+        table_add_integer(table, json_integer_value(crashed));
+    else
+        table_add_unavailable(table, "-", "it was not written down then");
+}
+
 static void add_known(struct table *table, const json_t *numbers)
 {
     const json_t *row;
@@ -81,6 +88,7 @@ static void add_known(struct table *table, const json_t *numbers)
         table_add_integer(table, json_integer_value(json_object_get(row, "batch_size")));
         table_add_integer(table, json_integer_value(json_object_get(row, "trials")));
         table_add_integer(table, json_integer_value(json_object_get(row, "reached")));
+        add_crashed(table, json_object_get(row, "crashed"));
         add_number(table, row, "mean_cost_j");
         add_number(table, row, "mean_energy_j");
         add_number(table, row, "mean_time_s");
@@ -195,7 +203,7 @@ static void add_members(struct table *table, const struct why *why)
 static int emit(const struct cli_call *call, const struct why *why, struct fly_error *out_error)
 {
     bool for_people = cli_format(call) == TABLE_FORMAT_TABLE;
-    struct table *table = table_new("flyball.job.why/1", columns, sizeof columns / sizeof columns[0]);
+    struct table *table = table_new("flyball.job.why/2", columns, sizeof columns / sizeof columns[0]);
     int code = for_people ? emit_text(call, why, out_error) : 0;
 
     add_known(table, why->past.record.numbers);

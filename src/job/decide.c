@@ -96,6 +96,7 @@ struct choosing {
     int64_t now_us;
     struct proposal proposal;
     struct proposed_record *record;
+    uint32_t given_up; /* the batch size that was not to be; 0: none */
 };
 
 static void choose_best(struct choosing *choosing, enum reason reason)
@@ -131,7 +132,7 @@ static bool choose_control(struct choosing *choosing)
     const struct job_spec *spec = choosing->line->spec;
 
     if (state->control_every == 0 || choosing->record->recurrence % state->control_every != 0 ||
-        choosing->record->try_number > 0 || spec->default_batch >= choosing->line->excluded)
+        choosing->record->try_number > 0 || !job_line_runs(choosing->line, spec->default_batch))
         return false;
     choosing->proposal =
         (struct proposal){.batch = spec->default_batch,
@@ -185,13 +186,17 @@ static int choose_by_policy(struct choosing *choosing, struct fly_error *out_err
     }
     if (code < 0)
         return code;
-    if (choosing->proposal.batch >= line->excluded)
+    if (choosing->proposal.batch >= line->excluded) {
         choose_best(choosing, REASON_MEMORY);
-    else if (line->facts[choosing->proposal.batch].reached >= BOUND_EVIDENCE &&
-             !job_line_keeps_bound(line, choosing->proposal.batch))
+    } else if (decider_gave_up(&line->decider, choosing->proposal.batch)) {
+        choosing->given_up = line->spec->batches[choosing->proposal.batch].size;
+        choose_best(choosing, REASON_NO_CHOICE);
+    } else if (line->facts[choosing->proposal.batch].reached >= BOUND_EVIDENCE &&
+               !job_line_keeps_bound(line, choosing->proposal.batch)) {
         choose_best(choosing, REASON_BOUND);
-    else
+    } else {
         heed_deadline(choosing);
+    }
     return 0;
 }
 
@@ -314,7 +319,10 @@ int decide_proposal(struct job_state *state, const struct job_question *question
     code = settle_epochs(&choosing, &refused, out_error);
     if (code < 0)
         return code;
-    *out_decision = (struct decision){.record = record, .batch = choosing.proposal.batch, .refused = refused};
+    *out_decision = (struct decision){.record = record,
+                                      .batch = choosing.proposal.batch,
+                                      .refused = refused,
+                                      .given_up = choosing.given_up};
     decision_explain(state, out_decision);
     out_decision->record.why = out_decision->why;
     return 0;

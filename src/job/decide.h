@@ -11,8 +11,9 @@
  *
  * A proposal is, in this order, the user's pin; a control run of the default; the
  * default, for a job without a target; the best known choice, on the last try; else the
- * policy's, unless that does not fit into the GPUs, is known to break the bound, or
- * could miss the time by which a model has to stand: then the best known choice again.
+ * policy's, unless that does not fit into the GPUs, is given up because its trials crash again and
+ * again, is known to break the bound, or could miss the time by which a model has to stand: then
+ * the best known choice again.
  * What is not the policy's own runs without a cap.
  */
 
@@ -21,7 +22,8 @@ enum { DECISION_NUMBERS_MAX = 64 }; /* batch sizes of which the numbers tell */
 struct decision {
     struct proposed_record record; /* texts are the question's, the state's or `why` */
     size_t batch;
-    bool refused; /* not one epoch fits below its bound: it ends before it begins */
+    bool refused;      /* not one epoch fits below its bound: it ends before it begins */
+    uint32_t given_up; /* the batch size that the policy wanted and that is given up; 0: none */
     char why[JOB_WHY_MAX];
 };
 

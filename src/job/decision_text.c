@@ -3,11 +3,17 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "job/decide.h"
 #include "job/grid_amount.h"
 
-enum { KNOWN_TEXT_MAX = 256, AMOUNT_TEXT_MAX = 2 * GRID_AMOUNT_MAX };
+enum {
+    KNOWN_TEXT_MAX = 384,
+    UNTOLD_TEXT_MAX = 160,
+    GIVEN_UP_TEXT_MAX = 224,
+    AMOUNT_TEXT_MAX = 2 * GRID_AMOUNT_MAX
+};
 
 /* What the sentences are made of. */
 struct telling {
@@ -38,11 +44,29 @@ static void amount_of(const struct telling *telling, double cost_j, char text[AM
         job_grid_reference_text(&state->definition, state->reference_per_kwh, reference));
 }
 
+/* "its 3 trials crashed, the newest by: exit status 1", of those that tell no cost; "" for none. */
+static void untold_of(const struct batch_facts *facts, bool alone, char text[UNTOLD_TEXT_MAX])
+{
+    size_t length = 0;
+
+    text[0] = '\0';
+    if (facts->crashed > 0)
+        length = (size_t)snprintf(text, UNTOLD_TEXT_MAX, "%" PRIu64 " %s crashed%s%s", facts->crashed,
+                                  alone ? "of its trials" : "more",
+                                  facts->crash_text[0] != '\0' ? ", the newest by: " : "", facts->crash_text);
+    if (facts->silent > 0 && length < UNTOLD_TEXT_MAX)
+        snprintf(text + length, UNTOLD_TEXT_MAX - length, "%s%" PRIu64 " %s fell silent",
+                 length > 0 ? "; " : "", facts->silent, alone && length == 0 ? "of its trials" : "more");
+}
+
 /* "12 of its 13 trials reached the target, at a cost of 1.2e+06 J each", or that there were none. */
 static void known_of(const struct telling *telling, char text[KNOWN_TEXT_MAX])
 {
     const struct batch_facts *facts = &telling->line->facts[telling->decision->batch];
-    char amount[AMOUNT_TEXT_MAX];
+    char amount[AMOUNT_TEXT_MAX], untold[UNTOLD_TEXT_MAX];
+    size_t length;
+
+    untold_of(facts, facts->observed == 0, untold);
 
     if (facts->reached > 0 && facts->priced == 0) {
         snprintf(text, KNOWN_TEXT_MAX,
@@ -56,8 +80,12 @@ static void known_of(const struct telling *telling, char text[KNOWN_TEXT_MAX])
     } else if (facts->observed > 0) {
         snprintf(text, KNOWN_TEXT_MAX, "none of its %" PRIu64 " trials reached the target", facts->observed);
     } else {
-        snprintf(text, KNOWN_TEXT_MAX, "it was not tried yet");
+        snprintf(text, KNOWN_TEXT_MAX, "%s", untold[0] != '\0' ? untold : "it was not tried yet");
+        return;
     }
+    length = strlen(text);
+    if (untold[0] != '\0')
+        snprintf(text + length, KNOWN_TEXT_MAX - length, "; %s", untold);
 }
 
 static void tell_fixed(const struct telling *telling)
@@ -123,7 +151,15 @@ static void tell_control(const struct telling *telling)
 
 static void tell_last_try(const struct telling *telling)
 {
+    bool alone = telling->decision->record.tries == 1 && telling->line->spec->batch_count > 1 &&
+                 telling->state->policy != &batch_policy_default;
+    size_t length;
+
     tell_known(telling, "runs without a cap, since nobody tries again after this");
+    length = strlen(telling->why);
+    if (alone)
+        snprintf(telling->why + length, JOB_WHY_MAX - length,
+                 "; with one try no other batch size is ever explored: allow more (--tries 3)");
 }
 
 static void tell_deadline(const struct telling *telling)
@@ -143,7 +179,13 @@ static void tell_memory(const struct telling *telling)
 
 static void tell_no_choice(const struct telling *telling)
 {
-    tell_known(telling, "runs without a cap, since the policy has no choice left");
+    char what[64];
+
+    snprintf(what, sizeof what, "runs in the place of %u, which is given up", telling->decision->given_up);
+    if (telling->decision->given_up != 0)
+        tell_known(telling, what);
+    else
+        tell_known(telling, "runs without a cap, since the policy has no choice left");
 }
 
 static void tell_pinned(const struct telling *telling)
@@ -166,6 +208,30 @@ static void (*const tellings[])(const struct telling *telling) = {
 };
 _Static_assert(sizeof tellings / sizeof tellings[0] == REASON_COUNT, "one sentence for every reason");
 
+/* "; batch size 64 is given up: its last 3 trials crashed, while others trained", as far as there is room. */
+static void tell_given_up(const struct telling *telling)
+{
+    const struct job_line *line = telling->line;
+    size_t length = strlen(telling->why);
+    char text[GIVEN_UP_TEXT_MAX];
+
+    for (size_t i = 0; i < line->spec->batch_count; i++) {
+        const struct batch_facts *facts = &line->facts[i];
+        int added;
+
+        if (!decider_gave_up(&line->decider, i))
+            continue;
+        added = snprintf(
+            text, sizeof text, "; batch size %u is given up: its trials crashed again and again%s%s%s",
+            line->spec->batches[i].size, facts->crash_text[0] != '\0' ? " (" : "", facts->crash_text,
+            facts->crash_text[0] != '\0' ? "), while others trained" : ", while others trained");
+        if (added > 0 && length + (size_t)added < JOB_WHY_MAX) {
+            memcpy(telling->why + length, text, (size_t)added + 1);
+            length += (size_t)added;
+        }
+    }
+}
+
 void decision_explain(const struct job_state *state, struct decision *decision)
 {
     const struct telling telling = {.state = state,
@@ -175,6 +241,7 @@ void decision_explain(const struct job_state *state, struct decision *decision)
                                     .why = decision->why};
 
     tellings[decision->record.reason](&telling);
+    tell_given_up(&telling);
 }
 
 static json_t *number(double value)
@@ -195,16 +262,18 @@ json_t *decision_numbers(const struct job_state *state, const struct job_line *l
     for (size_t i = 0; i < line->spec->batch_count && told < DECISION_NUMBERS_MAX; i++) {
         const struct batch_facts *facts = &line->facts[i];
 
-        if (facts->observed == 0)
+        if (facts->observed == 0 && facts->crashed == 0)
             continue;
         told++;
         json_array_append_new(sizes,
-                              json_pack("{s:I, s:I, s:I, s:o, s:o, s:o}", "batch_size",
+                              json_pack("{s:I, s:I, s:I, s:o, s:o, s:o, s:I, s:b}", "batch_size",
                                         (json_int_t)line->spec->batches[i].size, "trials",
                                         (json_int_t)facts->observed, "reached", (json_int_t)facts->reached,
                                         "mean_cost_j", mean(facts->cost_j, facts->priced), "mean_energy_j",
                                         mean(facts->reached_energy_j, facts->priced), "mean_time_s",
-                                        mean(facts->reached_time_s, facts->reached)));
+                                        mean(facts->reached_time_s, facts->reached), "crashed",
+                                        (json_int_t)facts->crashed, "given_up",
+                                        (int)decider_gave_up(&line->decider, i)));
     }
     numbers = json_pack(
         "{s:o, s:I, s:o, s:o, s:I, s:o}", "known", sizes, "best_batch_size",

@@ -9,7 +9,7 @@
 
 enum { SNAPSHOT_BYTES_PER_EVENT = 1024 }; /* a larger state is written less often */
 
-static const char snapshot_version[] = "job state 4";
+static const char snapshot_version[] = "job state 5";
 
 /* ---- states that are remembered ---- */
 

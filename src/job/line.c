@@ -224,25 +224,41 @@ bool job_line_keeps_bound(const struct job_line *line, size_t batch)
            line->spec->objective->max_slowdown * reference_s;
 }
 
+bool job_line_runs(const struct job_line *line, size_t batch)
+{
+    return batch < line->excluded && !decider_gave_up(&line->decider, batch);
+}
+
+/* Where nothing is known: the default, else the largest that runs, else what fits. */
+static size_t best_unknown(const struct job_line *line)
+{
+    size_t best = line->excluded;
+
+    if (job_line_runs(line, line->spec->default_batch))
+        return line->spec->default_batch;
+    while (best > 0 && !job_line_runs(line, best - 1))
+        best--;
+    if (best > 0)
+        return best - 1;
+    return line->excluded > 0 ? line->excluded - 1 : 0;
+}
+
 size_t job_line_best(const struct job_line *line)
 {
-    const struct job_spec *spec = line->spec;
-    size_t best = spec->default_batch;
+    size_t best = 0;
     double least_j = INFINITY;
 
     for (size_t i = 0; i < line->excluded; i++) {
         const struct batch_facts *facts = &line->facts[i];
 
         /* What failed tries took counts too. */
-        if (facts->priced > 0 && facts->cost_j / (double)facts->priced < least_j &&
+        if (job_line_runs(line, i) && facts->priced > 0 && facts->cost_j / (double)facts->priced < least_j &&
             job_line_keeps_bound(line, i)) {
             best = i;
             least_j = facts->cost_j / (double)facts->priced;
         }
     }
-    if (isfinite(least_j) || best < line->excluded)
-        return best;
-    return line->excluded > 0 ? line->excluded - 1 : 0;
+    return isfinite(least_j) ? best : best_unknown(line);
 }
 
 int job_line_epochs(const struct job_line *line, size_t batch, double limit_w, bool *out_known,

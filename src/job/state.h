@@ -30,10 +30,11 @@
  */
 
 enum {
-    JOB_OPEN_MAX = 65536,       /* trials that run at once */
-    JOB_SILENT_MAX = 256,       /* expired trials whose late reports still count, newest first */
-    JOB_UNFINISHED_MAX = 256,   /* recurrences without a model that a new try may still join, newest first */
-    JOB_STATE_MAX = 512 << 20,  /* bytes of one line */
+    JOB_OPEN_MAX = 65536,      /* trials that run at once */
+    JOB_SILENT_MAX = 256,      /* expired trials whose late reports still count, newest first */
+    JOB_UNFINISHED_MAX = 256,  /* recurrences without a model that a new try may still join, newest first */
+    JOB_STATE_MAX = 512 << 20, /* bytes of one line */
+    JOB_CRASH_TEXT_MAX = 96,
     JOB_SNAPSHOT_MAX = 32 << 20 /* bytes; a larger state is folded anew each time */
 };
 
@@ -50,6 +51,10 @@ struct batch_facts {
     double longest_s;        /* of one that did */
     uint64_t reached_epochs; /* of those, in sum */
     double units_per_epoch;  /* of the profile; 0: unknown */
+    /* Of those that tell no cost: */
+    uint64_t crashed;
+    uint64_t silent;                     /* expired, and not heard of since */
+    char crash_text[JOB_CRASH_TEXT_MAX]; /* why the newest crashed; "": nobody said */
 };
 
 /* A kind of hardware, and what the job knows of itself on it. */
@@ -193,8 +198,12 @@ struct job_recurrence *job_state_recurrence(const struct job_state *state, uint6
 
 /* ---- for those who decide ---- */
 
-/* The batch size of least cost per reached target that fits and keeps the bound; the default before any. */
+/* The batch size of least cost per reached target that runs and keeps the bound; the default before any, or
+ * the largest that runs. */
 size_t job_line_best(const struct job_line *line);
+
+/* Whether the batch size fits and is not given up. */
+bool job_line_runs(const struct job_line *line, size_t batch);
 
 /* The longest time that `batch` took to its target; NAN when it never reached it. */
 double job_line_longest_s(const struct job_line *line, size_t batch);

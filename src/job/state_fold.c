@@ -191,6 +191,13 @@ static int fold_proposed(struct folding *folding)
     return job_state_open(state, &trial, folding->error);
 }
 
+/* An expired trial that is heard of again has not fallen silent. */
+static void heard_of(const struct folding *folding)
+{
+    line_of(folding)->facts[folding->trial->batch].silent -= folding->trial->silent;
+    folding->trial->silent = false;
+}
+
 static int fold_attempt(struct folding *folding)
 {
     struct job_trial *trial = folding->trial;
@@ -205,7 +212,8 @@ static int fold_attempt(struct folding *folding)
     trial->past_time_s += trial->time_s;
     trial->energy_j = trial->time_s = 0.0;
     trial->attempt = record.attempt;
-    trial->reported = trial->silent = false;
+    heard_of(folding);
+    trial->reported = false;
     trial->longest_s = 0.0;
     trial->sign_us = folding->event->time_us;
     return 0;
@@ -265,11 +273,13 @@ static int fold_profiled_part(struct folding *folding)
 
 /* ---- it runs ---- */
 
-static void note_sign(struct job_trial *trial, int64_t now_us)
+static void note_sign(const struct folding *folding)
 {
-    trial->silent = false;
-    if (now_us > trial->sign_us)
-        trial->sign_us = now_us;
+    int64_t now_us = folding->event->time_us;
+
+    heard_of(folding);
+    if (now_us > folding->trial->sign_us)
+        folding->trial->sign_us = now_us;
 }
 
 static int fold_heartbeat(struct folding *folding)
@@ -282,7 +292,7 @@ static int fold_heartbeat(struct folding *folding)
         return refuse(folding);
     if (trial == NULL || record.attempt != trial->attempt)
         return 0;
-    note_sign(trial, folding->event->time_us);
+    note_sign(folding);
     if (isfinite(record.energy_j) && isfinite(record.time_s)) {
         trial->energy_j = fmax(trial->energy_j, record.energy_j);
         trial->time_s = fmax(trial->time_s, record.time_s);
@@ -304,7 +314,7 @@ static int fold_epoch(struct folding *folding)
     trial->longest_s =
         fmax(trial->longest_s,
              fmax(record.time_s - trial->time_s, 1e-6 * (double)(folding->event->time_us - trial->sign_us)));
-    note_sign(trial, folding->event->time_us);
+    note_sign(folding);
     trial->reported = true;
     trial->epochs_done = record.epoch;
     trial->metric = record.metric;
@@ -354,6 +364,7 @@ static int tell_end(const struct folding *folding, const struct ended_record *re
         .limit_w = isnan(trial->limit_w) ? batch_highest_limit_w(&line->spec->batches[trial->batch])
                                          : trial->limit_w,
         .outcome = told(record),
+        .crashed = record->outcome == TRIAL_CRASHED,
         .energy_j = record->energy_j,
         .time_s = record->time_s};
 
@@ -373,6 +384,7 @@ static int fold_expiry(struct folding *folding, const struct ended_record *recor
     }
     if (!trial->lost)
         code = tell_end(folding, record);
+    line_of(folding)->facts[trial->batch].silent += !trial->silent;
     trial->lost = trial->silent = true;
     job_state_forget_silent(folding->state);
     return code;
@@ -391,6 +403,28 @@ static void observe(const struct folding *folding, const struct ended_record *re
                                                     .epochs = record->epochs,
                                                     .energy_j = record->energy_j,
                                                     .time_s = record->time_s});
+}
+
+/* Cut between characters: what becomes of it has to be UTF-8 again. */
+static void copy_text(char *out, size_t size, const char *text)
+{
+    size_t length = strlen(text);
+
+    if (length >= size) {
+        length = size - 1;
+        while (length > 0 && ((unsigned char)text[length] & 0xC0) == 0x80)
+            length--;
+    }
+    memcpy(out, text, length);
+    out[length] = '\0';
+}
+
+static void note_crash(const struct folding *folding, const struct ended_record *record)
+{
+    struct batch_facts *facts = &line_of(folding)->facts[folding->trial->batch];
+
+    facts->crashed++;
+    copy_text(facts->crash_text, sizeof facts->crash_text, record->text);
 }
 
 static int note_overflow(const struct folding *folding)
@@ -429,6 +463,9 @@ static int fold_ended(struct folding *folding)
         return refuse_member(folding, "trial", "one whose end is not known");
     code = tell_end(folding, &record);
     observe(folding, &record);
+    heard_of(folding);
+    if (record.outcome == TRIAL_CRASHED)
+        note_crash(folding, &record);
     if (code == 0 && record.outcome == TRIAL_OUT_OF_MEMORY)
         code = note_overflow(folding);
     recurrence = job_state_recurrence(state, trial->recurrence);

@@ -92,6 +92,9 @@ static void save_line(const struct job_line *line, struct buffer *bytes)
         bytes_put_double(bytes, facts->longest_s);
         bytes_put_u64(bytes, facts->reached_epochs);
         bytes_put_double(bytes, facts->units_per_epoch);
+        bytes_put_u64(bytes, facts->crashed);
+        bytes_put_u64(bytes, facts->silent);
+        bytes_put_text(bytes, facts->crash_text);
         save_part(&line->parts[i], bytes);
     }
     decider_save(&line->decider, bytes);
@@ -120,6 +123,9 @@ static int load_facts(struct job_line *line, struct bytes_reader *bytes, struct 
         facts->longest_s = bytes_double(bytes);
         facts->reached_epochs = bytes_u64(bytes);
         facts->units_per_epoch = bytes_double(bytes);
+        facts->crashed = bytes_u64(bytes);
+        facts->silent = bytes_u64(bytes);
+        bytes_text(bytes, facts->crash_text, sizeof facts->crash_text);
         code = load_part(line, i, bytes, out_error);
     }
     return code;

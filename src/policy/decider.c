@@ -16,7 +16,8 @@ int decider_init(struct decider *decider, const struct job_spec *spec, const str
         .arena = arena,
     };
     decider->profiles = arena_alloc(arena, spec->batch_count, sizeof decider->profiles[0]);
-    if (decider->profiles == NULL)
+    decider->streaks = arena_alloc(arena, spec->batch_count, sizeof decider->streaks[0]);
+    if (decider->profiles == NULL || decider->streaks == NULL)
         return error_no_memory(out_error);
     for (size_t i = 0; i < spec->batch_count; i++)
         decider->profiles[i].highest_limit_w = batch_highest_limit_w(&spec->batches[i]);
@@ -81,6 +82,28 @@ static int fold_profile(struct decider *decider, const struct profile_measured *
     return 0;
 }
 
+static void tell_policy(struct decider *decider, const struct event *event)
+{
+    if (decider->policy->fold != NULL)
+        decider->policy->fold(decider->policy_state, event);
+}
+
+/* After the policy has taken the end in. */
+static void watch_crashes(struct decider *decider, const struct trial_ended *ended)
+{
+    bool trained = !ended->crashed && (outcome_observed(ended->outcome) || ended->outcome == TRIAL_CRASHED);
+
+    if (!ended->crashed && !trained)
+        return;
+    if (crash_streaks_take(decider->streaks, decider->spec->batch_count, ended->batch, ended->crashed))
+        tell_policy(decider, &(struct event){.kind = EVENT_BATCH_GIVEN_UP, .given_up = ended->batch});
+}
+
+bool decider_gave_up(const struct decider *decider, size_t batch)
+{
+    return decider->streaks[batch].given_up;
+}
+
 int decider_fold(struct decider *decider, const struct event *event, struct fly_error *out_error)
 {
     int code = 0;
@@ -99,10 +122,13 @@ int decider_fold(struct decider *decider, const struct event *event, struct fly_
         break;
     case EVENT_EPOCH_REPORTED:
     case EVENT_BATCHES_EXCLUDED:
+    case EVENT_BATCH_GIVEN_UP:
         break;
     }
-    if (code == 0 && decider->policy->fold != NULL)
-        decider->policy->fold(decider->policy_state, event);
+    if (code == 0)
+        tell_policy(decider, event);
+    if (code == 0 && event->kind == EVENT_TRIAL_ENDED)
+        watch_crashes(decider, event->ended);
     return code;
 }
 
@@ -199,6 +225,7 @@ void decider_save(const struct decider *decider, struct buffer *bytes)
             bytes_put_double(bytes, profile->points[point].time_s);
         }
     }
+    crash_streaks_save(decider->streaks, decider->spec->batch_count, bytes);
     decider->policy->save(decider->policy_state, bytes);
 }
 
@@ -233,5 +260,12 @@ int decider_load(struct decider *decider, struct bytes_reader *bytes, struct fly
         code = load_profile(decider, &decider->profiles[i], bytes, out_error);
     if (code < 0)
         return code;
-    return bytes->failed || !decider->policy->load(decider->policy_state, bytes);
+    crash_streaks_load(decider->streaks, decider->spec->batch_count, bytes);
+    if (bytes->failed || !decider->policy->load(decider->policy_state, bytes))
+        return 1;
+    for (size_t i = 0; i < decider->spec->batch_count; i++) {
+        if (decider->streaks[i].given_up)
+            tell_policy(decider, &(struct event){.kind = EVENT_BATCH_GIVEN_UP, .given_up = i});
+    }
+    return 0;
 }

@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "model/job_spec.h"
 #include "policy/batch_policy.h"
+#include "policy/crash_streaks.h"
 #include "policy/event.h"
 
 /*
@@ -25,6 +26,10 @@
  *     decider_epoch_cap(&decider, proposal.batch, epoch_energy_j, epoch_time_s, &epochs, out_error);
  *     ... train, ask decider_judge after each epoch where that is not clear before, and fold
  *     EVENT_TRIAL_ENDED
+ *
+ * A batch size whose trials crash again and again while others do not is given up
+ * (crash_streaks.h): the policy is told and looks for others; should it propose that one all the
+ * same, its driver runs another.
  *
  * Live sessions, services and the simulator all drive it this way; it cannot
  * tell them apart. Pure but for the arena: the same events give the same
@@ -44,11 +49,12 @@ struct decider {
     void *policy_state;
     struct arena *arena;              /* borrowed; holds everything below */
     struct decider_profile *profiles; /* one per batch size */
+    struct crash_streak *streaks;     /* one per batch size */
     uint64_t trials;                  /* proposed */
     uint64_t ended;                   /* trials that have */
 };
 
-enum { DECIDER_STATE_VERSION = 1 }; /* of decider_save's form, beside the policy's */
+enum { DECIDER_STATE_VERSION = 2 }; /* of decider_save's form, beside the policy's */
 
 /*
  * Borrows spec, policies and arena for the decider's life. Needs decider_deinit,
@@ -70,6 +76,9 @@ int decider_fold(struct decider *decider, const struct event *event, struct fly_
 /* What to run next, for this try of this recurrence; errors as batch_policy.propose. */
 int decider_propose(const struct decider *decider, uint64_t recurrence, uint32_t try_number,
                     struct proposal *out_proposal, struct fly_error *out_error);
+
+/* Whether a batch size is given up. */
+bool decider_gave_up(const struct decider *decider, size_t batch);
 
 /* Whether the trial must begin by measuring its batch size's power profile. */
 bool decider_wants_profile(const struct decider *decider, const struct proposal *proposal);

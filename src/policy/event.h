@@ -98,6 +98,7 @@ struct trial_ended {
     size_t batch;
     double limit_w;
     enum trial_outcome outcome;
+    bool crashed;    /* by itself: TRIAL_CRASHED is also the end that tells no cost */
     double energy_j; /* of this trial alone, profiling included */
     double time_s;
 };
@@ -109,6 +110,7 @@ enum event_kind {
     EVENT_EPOCH_REPORTED,
     EVENT_TRIAL_ENDED,
     EVENT_BATCHES_EXCLUDED, /* the larger ones do not fit into the GPUs */
+    EVENT_BATCH_GIVEN_UP,   /* its trials crash again and again; of the decider's own making */
 };
 
 struct event {
@@ -119,6 +121,7 @@ struct event {
         const struct epoch_reported *reported;
         const struct trial_ended *ended;
         size_t first_excluded; /* index of the smallest batch size that does not fit; only ever falls */
+        size_t given_up;       /* index of the batch size; may be told twice */
     };
 };
 

@@ -68,6 +68,13 @@ static void grid_exclude(struct grid_state *state, size_t first)
     }
 }
 
+static void grid_give_up(struct grid_state *state, size_t batch)
+{
+    state->batches[batch].dropped = true;
+    if (state->next_batch == batch)
+        grid_advance(state);
+}
+
 static bool grid_learns(enum trial_outcome outcome)
 {
     return outcome == TRIAL_REFUSED || outcome_observed(outcome);
@@ -82,6 +89,8 @@ static void grid_fold(void *opaque, const struct event *event)
 
     if (event->kind == EVENT_BATCHES_EXCLUDED)
         grid_exclude(state, event->first_excluded);
+    if (event->kind == EVENT_BATCH_GIVEN_UP)
+        grid_give_up(state, event->given_up);
     if (event->kind != EVENT_TRIAL_ENDED || !grid_learns(ended->outcome))
         return;
     batch = &state->batches[ended->batch];

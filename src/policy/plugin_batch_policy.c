@@ -159,6 +159,7 @@ static void plugin_fold(void *opaque, const struct event *event)
     case EVENT_RECURRENCE_BEGUN:
     case EVENT_TRIAL_PROPOSED:
     case EVENT_EPOCH_REPORTED:
+    case EVENT_BATCH_GIVEN_UP:
     case EVENT_BATCHES_EXCLUDED: /* the job sees to it that they are not run */
         break;
     case EVENT_PROFILE_MEASURED:

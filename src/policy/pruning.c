@@ -88,6 +88,13 @@ void pruning_exclude(struct pruning *pruning, size_t first)
         move_on(pruning, pruning->upwards ? pruning->count : neighbour(pruning, pruning->awaited, false));
 }
 
+void pruning_drop(struct pruning *pruning, size_t batch)
+{
+    pruning->candidate[batch] = pruning->good[batch] = false;
+    while (!pruning_over(pruning) && !pruning->candidate[pruning->awaited])
+        move_on(pruning, neighbour(pruning, pruning->awaited, pruning->upwards));
+}
+
 void pruning_save(const struct pruning *pruning, struct buffer *bytes)
 {
     bytes_put_u64(bytes, pruning->round);

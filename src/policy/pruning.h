@@ -47,6 +47,9 @@ void pruning_observe(struct pruning *pruning, bool reached, double cost_j);
 /* The sizes from `first` on are no candidates any more; unlike a failure, that does not end the way down. */
 void pruning_exclude(struct pruning *pruning, size_t first);
 
+/* That size is no candidate any more; the way goes on behind it. */
+void pruning_drop(struct pruning *pruning, size_t batch);
+
 /* As bytes, and back into one just initialised alike; false for what cannot be. */
 void pruning_save(const struct pruning *pruning, struct buffer *bytes);
 bool pruning_load(struct pruning *pruning, struct bytes_reader *bytes);

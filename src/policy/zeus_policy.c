@@ -57,6 +57,7 @@ struct zeus_state {
     struct pruning pruning;
     bool exploring;          /* the awaited size was proposed and not yet observed */
     size_t excluded;         /* the first batch size that does not fit; their number when all do */
+    bool *given_up;          /* per batch size: its trials crash again and again */
     struct rewards *rewards; /* per batch size */
     struct arm *arms;        /* the survivors, ascending; filled when exploration is over */
     size_t *arm_batches;     /* arm -> batch size */
@@ -93,6 +94,7 @@ static int zeus_create(const struct batch_policy *self, const struct job_spec *s
         .cheapest = spec->default_batch,
         .excluded = count,
         .least_cost_j = INFINITY,
+        .given_up = arena_alloc(arena, count, sizeof state->given_up[0]),
         .rewards = arena_alloc(arena, count, sizeof state->rewards[0]),
         .arms = arena_alloc(arena, count, sizeof state->arms[0]),
         .arm_batches = arena_alloc(arena, count, sizeof state->arm_batches[0]),
@@ -102,8 +104,9 @@ static int zeus_create(const struct batch_policy *self, const struct job_spec *s
         .random = numpy_random_seed(parameters->seed),
         .ziggurat = ziggurat_tables(),
     };
-    fits = state->rewards != NULL && state->arms != NULL && state->arm_batches != NULL &&
-           state->batch_arms != NULL && pruning_init(&state->pruning, count, spec->default_batch, arena);
+    fits = state->given_up != NULL && state->rewards != NULL && state->arms != NULL &&
+           state->arm_batches != NULL && state->batch_arms != NULL &&
+           pruning_init(&state->pruning, count, spec->default_batch, arena);
     for (size_t i = 0; fits && i < count; i++)
         fits = rewards_init(&state->rewards[i], parameters->window, arena);
     if (!fits)
@@ -194,6 +197,17 @@ static void fold_excluded(struct zeus_state *state, size_t first)
         arms_build(state);
 }
 
+static void fold_given_up(struct zeus_state *state, size_t batch)
+{
+    state->given_up[batch] = true;
+    if (pruning_over(&state->pruning))
+        return;
+    state->exploring &= state->pruning.awaited != batch;
+    pruning_drop(&state->pruning, batch);
+    if (state->pruning.round == PRUNING_ROUNDS)
+        arms_build(state);
+}
+
 static void zeus_fold(void *opaque, const struct event *event)
 {
     struct zeus_state *state = opaque;
@@ -216,7 +230,15 @@ static void zeus_fold(void *opaque, const struct event *event)
     case EVENT_BATCHES_EXCLUDED:
         fold_excluded(state, event->first_excluded);
         break;
+    case EVENT_BATCH_GIVEN_UP:
+        fold_given_up(state, event->given_up);
+        break;
     }
+}
+
+static bool can_run(const struct zeus_state *state, size_t arm)
+{
+    return state->arm_batches[arm] < state->excluded && !state->given_up[state->arm_batches[arm]];
 }
 
 /* One normal number for each arm, from the numbers that belong to this trial. */
@@ -236,7 +258,7 @@ static size_t sample_philox(const struct zeus_state *state, uint64_t trial)
             double z = ziggurat_normal(state->ziggurat, words[i], philox_source, &philox);
             double reward_j = arm->mean_j + arm->deviation_j * z;
 
-            if (reward_j > highest_j && state->arm_batches[first + i] < state->excluded) {
+            if (reward_j > highest_j && can_run(state, first + i)) {
                 highest_j = reward_j;
                 best = first + i;
             }
@@ -256,7 +278,7 @@ static size_t sample_numpy(const struct zeus_state *state, struct numpy_random *
         const struct arm *arm = &state->arms[i];
         double reward_j = arm->mean_j + arm->deviation_j * numpy_random_normal(random);
 
-        if (reward_j > highest_j && state->arm_batches[i] < state->excluded) {
+        if (reward_j > highest_j && can_run(state, i)) {
             highest_j = reward_j;
             best = i;
         }

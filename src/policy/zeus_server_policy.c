@@ -187,6 +187,15 @@ static void fold_excluded(struct server_state *state, size_t first)
     }
 }
 
+static void fold_given_up(struct server_state *state, size_t batch)
+{
+    state->arms[batch].exists = false;
+    if (!pruning_over(&state->pruning)) {
+        state->exploring &= state->pruning.awaited != batch;
+        pruning_drop(&state->pruning, batch);
+    }
+}
+
 static void server_fold(void *opaque, const struct event *event)
 {
     struct server_state *state = opaque;
@@ -204,6 +213,9 @@ static void server_fold(void *opaque, const struct event *event)
         break;
     case EVENT_BATCHES_EXCLUDED:
         fold_excluded(state, event->first_excluded);
+        break;
+    case EVENT_BATCH_GIVEN_UP:
+        fold_given_up(state, event->given_up);
         break;
     }
 }
