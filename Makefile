@@ -10,8 +10,10 @@ PREFIX ?= /usr/local
 SYSCONFDIR ?= /etc
 export BUILD_DIR
 
-configure = meson setup $(BUILD_DIR) $(if $(wildcard $(BUILD_DIR)/build.ninja),--reconfigure) \
-	--prefix=$(PREFIX) --sysconfdir=$(SYSCONFDIR)
+# Where the loader and pkg-config look on Debian, with or without the tool that Meson asks there.
+LIBDIR ?= $(if $(wildcard /etc/debian_version),lib)
+places = --prefix=$(PREFIX) --sysconfdir=$(SYSCONFDIR) $(if $(LIBDIR),--libdir=$(LIBDIR))
+configure = meson setup $(BUILD_DIR) $(if $(wildcard $(BUILD_DIR)/build.ninja),--reconfigure) $(places)
 compile = meson compile -C $(BUILD_DIR)
 
 .PHONY: build demo recurrences test bench lint sanitize fuzz soak reproduce install clean help
@@ -64,8 +66,9 @@ reproduce: build ## the published claims against the published traces, in docs/r
 	scripts/reproduce_carbon
 
 install: $(BUILD_DIR)/build.ninja ## programs, library, headers and man pages under PREFIX
-	meson configure $(BUILD_DIR) --prefix=$(PREFIX) --sysconfdir=$(SYSCONFDIR)
+	meson configure $(BUILD_DIR) $(places)
 	DESTDIR=$(abspath $(DESTDIR)) meson install -C $(BUILD_DIR)
+	$(if $(DESTDIR),,-@[ "$$(id -u)" -ne 0 ] || PATH=$$PATH:/usr/sbin:/sbin ldconfig)
 
 clean: ## removes all that was built
 	rm -rf $(BUILD_DIR) build-asan build-tsan build-plain build-native build-fuzz flyball-demo flyball-recurrences
