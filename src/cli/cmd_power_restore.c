@@ -27,15 +27,22 @@ static const struct table_column columns[] = {
     {"end", "became", TABLE_TEXT, 0},
 };
 
-/* What is shown of each end, and the code of those that leave something to do. */
+/*
+ * What is shown of each end, and the exit status where it leaves something to do, the more
+ * serious the further down.
+ */
 static const struct {
     const char *word;
-    int code;
+    int status, rank;
 } ends[] = {
-    [REPAIR_RESTORED] = {"restored", 0},          [REPAIR_UNNEEDED] = {"unneeded", 0},
-    [REPAIR_FOREIGN] = {"changed by another", 0}, [REPAIR_IN_USE] = {"in use", 0},
-    [REPAIR_ABSENT] = {"no such GPU", 0},         [REPAIR_FAILED] = {"failed", FLY_EREAD},
-    [REPAIR_CORRUPT] = {"corrupt", FLY_EDATA},
+    [REPAIR_RESTORED] = {"restored", 0, 0},
+    [REPAIR_UNNEEDED] = {"unneeded", 0, 0},
+    [REPAIR_FOREIGN] = {"changed by another", 0, 0},
+    [REPAIR_ABSENT] = {"no such GPU", 69, 1},
+    [REPAIR_IN_USE] = {"in use", POWER_STATUS_IN_USE, 2},
+    [REPAIR_CORRUPT] = {"corrupt", 65, 3},
+    [REPAIR_DISBELIEVED] = {"not believed", 77, 4},
+    [REPAIR_FAILED] = {"failed", 74, 5},
 };
 _Static_assert(sizeof ends / sizeof ends[0] == REPAIR_END_COUNT, "one row for every end");
 
@@ -87,21 +94,20 @@ static int emit(const struct cli_call *call, const struct power_gpus *gpus, cons
 {
     struct table *table = table_new("flyball.power.restore/1", columns, sizeof columns / sizeof columns[0]);
     bool root = geteuid() == 0;
-    int worst = 0;
-    int result;
+    enum repair_end worst = REPAIR_RESTORED;
+    int result, status;
 
     for (size_t i = 0; i < count; i++) {
-        int code = ends[repairs[i].end].code;
 
         if (repairs[i].end == REPAIR_ABSENT && cli_set(call, "gpus"))
             continue;
         put_row(table, gpus, &repairs[i]);
-        if (code < 0) {
+        if (ends[repairs[i].end].status != 0)
             cli_warn(call, "%s", repairs[i].text);
-            worst = repairs[i].end == REPAIR_FAILED && !root ? FLY_EPERM : code;
-        } else {
+        else
             cli_note(call, "%s", repairs[i].text);
-        }
+        if (ends[repairs[i].end].rank > ends[worst].rank)
+            worst = repairs[i].end;
     }
     if (cli_format(call) == TABLE_FORMAT_TABLE && table_row_count(table) == 0) {
         table_free(table);
@@ -110,11 +116,12 @@ static int emit(const struct cli_call *call, const struct power_gpus *gpus, cons
     }
     result = cli_emit_table(call, table, out_error);
     table_free(table);
-    if (worst == FLY_EPERM)
+    status = worst == REPAIR_FAILED && !root ? fly_error_exit_status(FLY_EPERM) : ends[worst].status;
+    if (worst == REPAIR_FAILED && !root)
         cli_warn(call, "this is not root, which alone may set limits with NVIDIA's driver; run 'sudo flyball "
                        "power restore'");
-    if (worst < 0)
-        cli_exit_with(call, fly_error_exit_status(worst));
+    if (status != 0)
+        cli_exit_with(call, status);
     return result;
 }
 
@@ -143,17 +150,25 @@ const struct cli_command cmd_power_restore = {
     .summary = "put back power limits that a killed program left",
     .paragraphs =
         {"Plays the journal back: before Flyball turns a knob it writes down what stood, and removes that "
-         "when "
-         "it has put it back. What is there still was left by a session that was killed together with its "
+         "when it has put it back. What is there still was left by a session that was killed together with "
+         "its "
          "guard. It is put back where nobody holds the GPU's knobs and they stand where the session had put "
          "them; what another program changed since is left as it is, and forgotten.",
          "With --kept also what 'flyball power set' set to stay is put back. A restart of the machine resets "
-         "limits by itself, and entries from before it are only removed."},
+         "limits by itself, and entries from before it are only removed.",
+         "As root this also ends what another user's killed program left, with that user's rights: the limit "
+         "goes to the driver's default, or to what root has set to stay, and the clock is freed. Where he "
+         "may not "
+         "turn the knob, his entry is moved aside, and nothing is turned."},
     .options = options,
     .option_count = sizeof options / sizeof options[0],
-    .exit_status =
-        "65 for an entry that cannot be read, which is moved aside, 69 where there is no GPU, 74 for a "
-        "limit that could not be put back, 77 without permission.",
+    .exit_status = "0 where all is put back, or another program's value stands. 65 for an entry that cannot "
+                   "be read, which "
+                   "is moved aside, 69 where there is no GPU, or not the one of an entry, 74 for a limit "
+                   "that could not be put "
+                   "back, 75 for a GPU that is held, 77 without permission, and for an entry of a user who "
+                   "may not turn what it "
+                   "speaks of.",
     .examples = {{"flyball power restore", "put back what killed programs left"},
                  {"flyball power restore --kept -i 0", "put back also what was set to stay, of one GPU"}},
     .run = power_restore_run,

@@ -50,7 +50,7 @@ static void say(const struct cli_call *call, const struct device_list *list, con
     for (size_t i = 0; i < count; i++) {
         if (repairs[i].end == REPAIR_RESTORED || repairs[i].end == REPAIR_FOREIGN)
             cli_note(call, "%s", repairs[i].text);
-        else if (repairs[i].end == REPAIR_CORRUPT)
+        else if (repairs[i].end == REPAIR_CORRUPT || repairs[i].end == REPAIR_DISBELIEVED)
             cli_warn(call, "%s", repairs[i].text);
     }
     say_failures(call, list, repairs, count);

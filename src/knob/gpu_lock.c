@@ -20,9 +20,10 @@
 #include "base/number.h"
 #include "knob/fork_close.h"
 #include "knob/journal.h"
+#include "knob/runtime_directory.h"
 
 enum { HOLDER_MAX = GPU_LOCK_HOLDER_MAX, HOLDER_ATTEMPTS = 10, MILLISECOND_NS = 1000000 };
-enum { LOOK_ATTEMPTS = 2, GUARD_ATTEMPTS = 100, PAUSE_NS = 20000000 };
+enum { SUCCESSORS_MAX = 16, LOOK_ATTEMPTS = 2, GUARD_ATTEMPTS = 100, PAUSE_NS = 20000000 };
 
 static int failed(const char *path, int cause, struct fly_error *out_error)
 {
@@ -44,7 +45,7 @@ static void read_holder(int lock, char holder[HOLDER_MAX])
     }
     holder[length > 0 ? length : 0] = '\0';
     for (char *at = holder; *at != '\0'; at++) {
-        if ((unsigned char)*at < ' ' || *at == 0x7F)
+        if ((unsigned char)*at < ' ' || (unsigned char)*at >= 0x7F)
             *at = '?';
     }
     if (holder[0] == '\0')
@@ -55,12 +56,14 @@ static void read_holder(int lock, char holder[HOLDER_MAX])
 static void write_holder(const char *path, const char *program)
 {
     int fd = open(path, O_WRONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    struct stat status;
     char text[HOLDER_MAX];
     int length = snprintf(text, sizeof text, "'%.60s', process %lld", program, (long long)getpid());
 
     if (fd < 0)
         return;
-    if (ftruncate(fd, 0) == 0)
+    /* One with a second name is a file of somebody's, to be overwritten by us. */
+    if (fstat(fd, &status) == 0 && S_ISREG(status.st_mode) && status.st_nlink == 1 && ftruncate(fd, 0) == 0)
         (void)!pwrite(fd, text, (size_t)length, 0);
     close(fd);
 }
@@ -112,26 +115,135 @@ static int take(int lock, char holder[HOLDER_MAX])
     }
 }
 
+static bool is_same(const struct stat *one, const struct stat *other)
+{
+    return one->st_dev == other->st_dev && one->st_ino == other->st_ino;
+}
+
+static bool is_named(int lock, const char *path)
+{
+    struct stat held, named;
+
+    return fstat(lock, &held) == 0 && lstat(path, &named) == 0 && is_same(&held, &named);
+}
+
+bool gpu_lock_stands(const char *directory, const char *uuid, int lock)
+{
+    char path[JOURNAL_PATH_MAX];
+
+    return journal_path(directory, uuid, ".lock", path, NULL) < 0 || access(path, F_OK) < 0 ||
+           is_named(lock, path);
+}
+
+/* Opens and takes it, again where root gave the file a successor in between. 0 or an errno. */
+static int open_and_take(const char *path, char holder[HOLDER_MAX], int *out_lock)
+{
+    int cause = EWOULDBLOCK;
+
+    snprintf(holder, HOLDER_MAX, "another program");
+    for (int attempt = 0; attempt < SUCCESSORS_MAX; attempt++) {
+        int lock = open_lock(path);
+
+        if (lock < 0)
+            return errno;
+        cause = take(lock, holder);
+        if (cause == 0 && is_named(lock, path)) {
+            *out_lock = lock;
+            return 0;
+        }
+        close(lock);
+        if (cause != 0)
+            return cause;
+    }
+    return EWOULDBLOCK;
+}
+
 int gpu_lock_take(const char *directory, const char *uuid, const char *program, int *out_lock,
                   struct fly_error *out_error)
 {
     char path[JOURNAL_PATH_MAX], holder[HOLDER_MAX];
-    int lock, cause, code = journal_path(directory, uuid, ".lock", path, out_error);
+    int lock = -1, cause, code = journal_path(directory, uuid, ".lock", path, out_error);
 
     if (code < 0)
         return code;
-    lock = open_lock(path);
-    if (lock < 0)
-        return failed(path, errno, out_error);
-    cause = take(lock, holder);
-    if (cause != 0) {
-        close(lock);
-        if (cause != EWOULDBLOCK)
-            return failed(path, cause, out_error);
+    cause = open_and_take(path, holder, &lock);
+    if (cause == EWOULDBLOCK)
         return error_set(out_error, FLY_ESTATE,
                          "the knobs of the GPU '%s' are held by %s; wait for it to end, or end it", uuid,
                          holder);
+    if (cause != 0)
+        return failed(path, cause, out_error);
+    write_holder(path, program);
+    *out_lock = fork_close_add(lock);
+    return 0;
+}
+
+/* A file that root alone may open, and so lock; -1 and errno. */
+static int open_roots_own(const char *path)
+{
+    for (int attempt = 0; attempt < 2; attempt++) {
+        int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, S_IRUSR | S_IWUSR);
+        struct stat status;
+
+        if (fd >= 0 && fstat(fd, &status) == 0 && S_ISREG(status.st_mode) && status.st_uid == 0 &&
+            status.st_nlink == 1 && (status.st_mode & (S_IRWXG | S_IRWXO)) == 0)
+            return fd;
+        if (fd >= 0)
+            close(fd);
+        errno = runtime_directory_make_room(path);
+        if (errno != 0)
+            return -1;
     }
+    errno = EPERM;
+    return -1;
+}
+
+/* A new file under that name, locked before others may open it; -1 and errno. */
+static int succeed(const char *path)
+{
+    int lock, cause = runtime_directory_make_room(path);
+
+    if (cause == 0) {
+        lock = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, S_IRUSR | S_IWUSR);
+        if (lock < 0)
+            return -1;
+        if (flock(lock, LOCK_EX | LOCK_NB) == 0) {
+            (void)fchmod(lock, 0666);
+            return lock;
+        }
+        cause = errno;
+        close(lock);
+    }
+    errno = cause;
+    return -1;
+}
+
+int gpu_lock_replace(const char *directory, const char *uuid, const char *program, const struct stat *held,
+                     int *out_lock, struct fly_error *out_error)
+{
+    char path[JOURNAL_PATH_MAX], own[JOURNAL_PATH_MAX], holder[HOLDER_MAX];
+    int lock, turn, cause, code = journal_path(directory, uuid, ".lock", path, out_error);
+    struct stat named;
+
+    if (code < 0)
+        return code;
+    snprintf(own, sizeof own, "%.480s/.root", directory);
+    turn = open_roots_own(own);
+    if (turn < 0)
+        return failed(own, errno, out_error);
+    cause = take(turn, holder);
+    if (cause == 0 && lstat(path, &named) == 0 && !is_same(&named, held))
+        cause = EWOULDBLOCK;
+    lock = cause == 0 ? succeed(path) : -1;
+    if (cause == 0 && lock < 0)
+        cause = errno;
+    close(turn);
+    if (cause == EWOULDBLOCK)
+        return error_set(out_error, FLY_ESTATE,
+                         "the knobs of the GPU '%s' were taken by another program of root's; try again",
+                         uuid);
+    if (cause != 0)
+        return failed(path, cause, out_error);
     write_holder(path, program);
     *out_lock = fork_close_add(lock);
     return 0;

@@ -3,6 +3,7 @@
 #define FLYBALL_KNOB_GPU_LOCK_H
 
 #include <stdbool.h>
+#include <sys/stat.h>
 
 #include <flyball/error.h>
 
@@ -29,6 +30,18 @@
  */
 int gpu_lock_take(const char *directory, const char *uuid, const char *program, int *out_lock,
                   struct fly_error *out_error);
+
+/*
+ * Takes it although a process of another user's holds it: the file gets a successor, whose lock
+ * this is, and what that process holds is no lock any more (gpu_lock_stands). For root alone,
+ * one at a time. `held` is the file that was found held. FLY_ESTATE where another program of root's was
+ * faster.
+ */
+int gpu_lock_replace(const char *directory, const char *uuid, const char *program, const struct stat *held,
+                     int *out_lock, struct fly_error *out_error);
+
+/* Whether what is held is still the lock of that GPU: its file has no successor. */
+bool gpu_lock_stands(const char *directory, const char *uuid, int lock);
 
 /*
  * Who holds it: 1 with its holder's name, "'flyball power', process 4711", or 0 when nobody

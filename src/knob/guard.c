@@ -23,15 +23,13 @@
 #define FLYBALL_LIBEXECDIR "/usr/local/libexec/flyball"
 #endif
 
-enum { GUARD_PATH_MAX = 512, NUMBER_MAX = 24, START_MS = 10000, ANSWER_MS = 10000, END_MS = 4000 };
+enum { NUMBER_MAX = 24, START_MS = 10000, ANSWER_MS = 10000, END_MS = 4000 };
 
 static const char installed_guard[] = FLYBALL_LIBEXECDIR "/" GUARD_PROGRAM;
 
-/* Where the variable says, else beside the running program, as in a directory of a build, else where it was
- * installed. */
-static void find_program(char path[GUARD_PATH_MAX])
+void guard_program(const char *given, char path[GUARD_PATH_MAX])
 {
-    const char *named = secure_getenv(GUARD_VARIABLE);
+    const char *named = given != NULL ? given : secure_getenv(GUARD_VARIABLE);
     char self[GUARD_PATH_MAX - sizeof GUARD_PROGRAM];
     ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
     char *slash;
@@ -191,10 +189,7 @@ int guard_start(const struct guard_options *options, struct guard *out_guard, st
     char path[GUARD_PATH_MAX];
     int ends[2], cause, code;
 
-    if (options->path != NULL)
-        snprintf(path, sizeof path, "%s", options->path);
-    else
-        find_program(path);
+    guard_program(options->path, path);
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
         return not_started(path, errno, out_error);
     guard.socket = fork_close_add(ends[0]);

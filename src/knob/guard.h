@@ -41,7 +41,7 @@ struct guard {
 };
 
 struct guard_options {
-    const char *path;        /* of flyball-guard; NULL: guard_find_program */
+    const char *path;        /* of flyball-guard; NULL: found, see guard_private.h */
     const char *nvml_path;   /* or NULL */
     const char *directory;   /* of the journal */
     const struct site *site; /* for the ways by which it turns back */

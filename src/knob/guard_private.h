@@ -13,6 +13,13 @@
  */
 #define GUARD_PROTOCOL "3"
 enum { GUARD_SOCKET = 3 }; /* the guard's end */
+enum { GUARD_PATH_MAX = 512 };
+
+/* Where flyball-guard is: as given; else where GUARD_VARIABLE says, beside the program, or installed. */
+void guard_program(const char *given, char path[GUARD_PATH_MAX]);
+
+/* Opens every driver through which something can be set; "": where it is installed. */
+int guard_open_devices(const char *nvml_path, struct device_list *out_list, struct fly_error *out_error);
 
 enum guard_word {
     GUARD_READY,  /* of the guard, with its pid, or the error that keeps it from being so */

@@ -57,15 +57,14 @@ static void detach(void)
         _exit(0); /* where there is no child, the session hears nothing and says so */
 }
 
-static int open_devices(struct guarding *guarding, const char *nvml_path, struct fly_error *out_error)
+int guard_open_devices(const char *nvml_path, struct device_list *out_list, struct fly_error *out_error)
 {
     struct device_options options = {.nvml_path = nvml_path[0] != '\0' ? nvml_path : NULL};
     int code = FLY_EUNSUPPORTED;
 
     error_set(out_error, code, "no driver is there through which something can be set; see 'flyball doctor'");
     for (size_t i = 0; device_backends[i] != NULL; i++) {
-        if (device_backends[i]->set != NULL &&
-            device_backends[i]->open(&options, &guarding->list, out_error) == 0)
+        if (device_backends[i]->set != NULL && device_backends[i]->open(&options, out_list, out_error) == 0)
             code = 0;
     }
     return code;
@@ -249,7 +248,7 @@ int guard_main(int argc, char **argv)
     site_init(&(struct site_options){.commands = argv[5], .daemon = argv[6]}, &guarding.site);
     detach();
     guarding.session_fd = (int)syscall(SYS_pidfd_open, guarding.session, 0);
-    if (open_devices(&guarding, argv[4], &error) == 0)
+    if (guard_open_devices(argv[4], &guarding.list, &error) == 0)
         error.code = 0;
     (void)!chdir("/");
     answer(GUARD_READY, "", &error);

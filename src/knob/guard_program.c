@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* flyball-guard: nothing for people; see guard.h. */
+/* flyball-guard: nothing for people; see guard.h and behalf.h. */
+#include <string.h>
+
+#include "knob/behalf.h"
 #include "knob/guard.h"
 
 int main(int argc, char **argv)
 {
-    return guard_main(argc, argv);
+    return argc > 1 && strcmp(argv[1], BEHALF_ROLE) == 0 ? behalf_main(argc, argv) : guard_main(argc, argv);
 }

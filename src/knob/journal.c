@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "knob/runtime_directory.h"
 
 static const char *const suffixes[] = {[JOURNAL_TURNED] = ".turned", [JOURNAL_KEPT] = ".kept"};
 _Static_assert(sizeof suffixes / sizeof suffixes[0] == JOURNAL_KIND_COUNT, "a suffix for every kind");
@@ -126,11 +127,11 @@ static int sync_directory(const char *directory)
 /* A new file with that text, on disk; 0 or errno. */
 static int write_new(const char *path, const char *text, size_t length)
 {
-    int fd, cause = 0;
+    int fd, cause = runtime_directory_make_room(path);
     ssize_t written;
 
-    if (unlink(path) < 0 && errno != ENOENT)
-        return errno;
+    if (cause != 0)
+        return cause;
     fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
     if (fd < 0)
         return errno;
@@ -144,6 +145,17 @@ static int write_new(const char *path, const char *text, size_t length)
     return cause;
 }
 
+/* Whatever stands there; 0 or errno. */
+static int rename_over(const char *from, const char *to)
+{
+    if (rename(from, to) == 0)
+        return 0;
+    if (errno != EISDIR && errno != ENOTEMPTY && errno != EEXIST)
+        return errno;
+    (void)runtime_directory_make_room(to);
+    return rename(from, to) == 0 ? 0 : errno;
+}
+
 int journal_write(const char *directory, enum journal_kind kind, const struct journal_entry *entry,
                   struct fly_error *out_error)
 {
@@ -154,8 +166,8 @@ int journal_write(const char *directory, enum journal_kind kind, const struct jo
         return code;
     snprintf(temporary, sizeof temporary, "%s%s", path, unfinished);
     cause = write_new(temporary, text, journal_format(entry, text));
-    if (cause == 0 && rename(temporary, path) < 0)
-        cause = errno;
+    if (cause == 0)
+        cause = rename_over(temporary, path);
     if (cause == 0)
         cause = sync_directory(directory);
     else
@@ -171,8 +183,16 @@ static int read_failed(const char *path, int cause, struct fly_error *out_error)
                      strerror(cause));
 }
 
-/* The text of the entry, if it is a file whose word counts. */
-static int read_entry(const char *path, char text[JOURNAL_TEXT_MAX], struct fly_error *out_error)
+static int not_believed(const char *path, const char *why, struct fly_error *out_error)
+{
+    return error_set(out_error, FLY_EPERM,
+                     "the journal's entry '%s' %s, and is not believed; look at it, and remove it", path,
+                     why);
+}
+
+/* The text of the entry, if it is a file whose word counts: everybody's where the owner is asked for. */
+static int read_entry(const char *path, char text[JOURNAL_TEXT_MAX], uid_t *out_owner,
+                      struct fly_error *out_error)
 {
     int fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     struct stat status;
@@ -181,14 +201,16 @@ static int read_entry(const char *path, char text[JOURNAL_TEXT_MAX], struct fly_
     if (fd < 0)
         return read_failed(path, errno, out_error);
     if (fstat(fd, &status) < 0 || !S_ISREG(status.st_mode) ||
-        (status.st_uid != 0 && status.st_uid != geteuid())) {
+        (out_owner == NULL && status.st_uid != 0 && status.st_uid != geteuid())) {
         close(fd);
-        return error_set(
-            out_error, FLY_EPERM,
-            "the journal's entry '%s' is not root's nor this user's, and is not believed; look at it, "
-            "and remove it",
-            path);
+        return not_believed(path, "is not root's nor this user's", out_error);
     }
+    if (status.st_nlink > 1) {
+        close(fd);
+        return not_believed(path, "has another name too", out_error);
+    }
+    if (out_owner != NULL)
+        *out_owner = status.st_uid;
     length = read(fd, text, JOURNAL_TEXT_MAX);
     close(fd);
     if (length < 0)
@@ -199,15 +221,20 @@ static int read_entry(const char *path, char text[JOURNAL_TEXT_MAX], struct fly_
     return 0;
 }
 
-int journal_read(const char *directory, enum journal_kind kind, const char *uuid,
-                 struct journal_entry *out_entry, struct fly_error *out_error)
+static int read_and_parse(const char *directory, enum journal_kind kind, const char *uuid,
+                          struct journal_entry *out_entry, uid_t *out_owner, struct fly_error *out_error)
 {
     char path[JOURNAL_PATH_MAX], text[JOURNAL_TEXT_MAX];
     struct journal_entry entry;
+    struct stat status;
     int code = journal_path(directory, uuid, suffixes[kind], path, out_error);
 
+    if (code == 0 && out_owner != NULL)
+        *out_owner = lstat(path, &status) < 0                         ? 0
+                     : S_ISREG(status.st_mode) && status.st_nlink > 1 ? (uid_t)JOURNAL_SOMEBODY
+                                                                      : status.st_uid;
     if (code == 0)
-        code = read_entry(path, text, out_error);
+        code = read_entry(path, text, out_owner, out_error);
     if (code < 0)
         return code;
     if (journal_parse(text, &entry, NULL) < 0 || strcmp(entry.uuid, uuid) != 0)
@@ -220,6 +247,26 @@ int journal_read(const char *directory, enum journal_kind kind, const char *uuid
     return 0;
 }
 
+int journal_read(const char *directory, enum journal_kind kind, const char *uuid,
+                 struct journal_entry *out_entry, struct fly_error *out_error)
+{
+    return read_and_parse(directory, kind, uuid, out_entry, NULL, out_error);
+}
+
+int journal_read_any(const char *directory, enum journal_kind kind, const char *uuid,
+                     struct journal_entry *out_entry, uid_t *out_owner, struct fly_error *out_error)
+{
+    return read_and_parse(directory, kind, uuid, out_entry, out_owner, out_error);
+}
+
+bool journal_exists(const char *directory, enum journal_kind kind, const char *uuid)
+{
+    char path[JOURNAL_PATH_MAX];
+    struct stat status;
+
+    return journal_path(directory, uuid, suffixes[kind], path, NULL) == 0 && lstat(path, &status) == 0;
+}
+
 int journal_remove(const char *directory, enum journal_kind kind, const char *uuid,
                    struct fly_error *out_error)
 {
@@ -230,9 +277,11 @@ int journal_remove(const char *directory, enum journal_kind kind, const char *uu
         return code;
     snprintf(temporary, sizeof temporary, "%s%s", path, unfinished);
     unlink(temporary);
-    if (unlink(path) < 0)
-        return errno == ENOENT ? 0 : write_failed(path, errno, out_error);
-    cause = sync_directory(directory);
+    if (!journal_exists(directory, kind, uuid))
+        return 0;
+    cause = runtime_directory_make_room(path);
+    if (cause == 0)
+        cause = sync_directory(directory);
     return cause == 0 ? 0 : write_failed(path, cause, out_error);
 }
 
@@ -240,12 +289,13 @@ int journal_set_aside(const char *directory, enum journal_kind kind, const char 
                       struct fly_error *out_error)
 {
     char path[JOURNAL_PATH_MAX], aside[JOURNAL_PATH_MAX + 16];
-    int code = journal_path(directory, uuid, suffixes[kind], path, out_error);
+    int cause, code = journal_path(directory, uuid, suffixes[kind], path, out_error);
 
     if (code < 0)
         return code;
     snprintf(aside, sizeof aside, "%s.corrupt", path);
-    return rename(path, aside) < 0 ? write_failed(aside, errno, out_error) : 0;
+    cause = rename_over(path, aside);
+    return cause != 0 ? write_failed(aside, cause, out_error) : 0;
 }
 
 static bool parse_name(const char *file, struct journal_name *out_name)
@@ -263,6 +313,20 @@ static bool parse_name(const char *file, struct journal_name *out_name)
         return true;
     }
     return false;
+}
+
+bool journal_has(const char *directory, enum journal_kind kind)
+{
+    DIR *opened = opendir(directory);
+    struct journal_name name;
+    const struct dirent *file;
+    bool found = false;
+
+    while (opened != NULL && !found && (file = readdir(opened)) != NULL)
+        found = parse_name(file->d_name, &name) && name.kind == kind;
+    if (opened != NULL)
+        closedir(opened);
+    return found;
 }
 
 int journal_list(const char *directory, struct journal_name *out_names, size_t maximum,

@@ -31,8 +31,14 @@
  * pid and start time (in ticks since the boot) tell a process from a later one of the
  * same pid; a turn is its previous, earlier and our value, and the way by which it was
  * made: none for the driver; a ceiling of 0 MHz is none. Where other ways are found stands
- * before the turns. A file of another user than root or ourselves is not believed: who may
- * write there could otherwise have root set what he likes. Thread-safe for different GPUs.
+ * before the turns. A file of another user than root or ourselves is not believed, nor one
+ * with several names: who may write there could otherwise have root set what he likes.
+ *
+ * Versions run beside each other, and one that finds a turn of a kind that it does not know takes
+ * the file for damaged and moves it aside. So the kinds of this file stay what they are: the
+ * quantities power_limit_mw, clock_ceiling_mhz and persistence_mode, by the ways driver, commands
+ * and daemon. A new kind of turn goes into a file of another suffix (".turned2"), which older
+ * versions do not list, and leaves their turns in this one. Thread-safe for different GPUs.
  */
 enum { JOURNAL_PROGRAM_MAX = 64, JOURNAL_BOOT_MAX = 40, JOURNAL_TEXT_MAX = 2048, JOURNAL_PATH_MAX = 512 };
 
@@ -67,6 +73,21 @@ int journal_write(const char *directory, enum journal_kind kind, const struct jo
  */
 int journal_read(const char *directory, enum journal_kind kind, const char *uuid,
                  struct journal_entry *out_entry, struct fly_error *out_error);
+
+/*
+ * For root: the entry whoever wrote it, and the user who did. The errors of journal_read; a file
+ * that is no entry leaves its owner in `out_owner` too, and 0 is root; of a file with several names it
+ * is not known who gave it this one.
+ */
+enum { JOURNAL_SOMEBODY = -2 };
+int journal_read_any(const char *directory, enum journal_kind kind, const char *uuid,
+                     struct journal_entry *out_entry, uid_t *out_owner, struct fly_error *out_error);
+
+/* Whether something of that name is there. */
+bool journal_exists(const char *directory, enum journal_kind kind, const char *uuid);
+
+/* Whether the directory has entries of that kind. */
+bool journal_has(const char *directory, enum journal_kind kind);
 
 /* Removes it, on disk when it returns; no entry is fine. FLY_EWRITE, FLY_EPERM. */
 int journal_remove(const char *directory, enum journal_kind kind, const char *uuid,

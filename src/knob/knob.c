@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "knob/gpu_lock.h"
 #include "knob/knob_private.h"
+#include "knob/stranger.h"
 #include "meter/fork_guard.h"
 
 static const char *or_default(const char *text, const char *instead)
@@ -54,17 +55,15 @@ static void read_previous(struct knob_gpu *gpu)
 /* Takes the lock, repairs, and looks whether others use it; the report says what came of it. */
 static int open_gpu(struct knob *knob, struct knob_gpu *gpu, const struct knob_options *options)
 {
-    const struct site_options places = knob_ways(options);
     const char *uuid = gpu->device->info.uuid;
     struct fly_error *error = &gpu->report.error;
     struct repair repair;
     int code = 0;
 
     if (gpu->device->backend->set != NULL)
-        code =
-            gpu_lock_take(knob->directory, uuid, or_default(options->program, "flyball"), &gpu->lock, error);
+        code = stranger_lock_take(knob->directory, options, gpu->device, &gpu->lock, error);
     if (code == 0 && gpu->lock >= 0 && repair_is_due(knob->directory, uuid, JOURNAL_TURNED)) {
-        repair_gpu(knob->directory, &places, gpu->device, JOURNAL_TURNED, &repair);
+        repair_gpu(knob->directory, options, gpu->device, JOURNAL_TURNED, &repair);
         snprintf(gpu->report.repaired, sizeof gpu->report.repaired, "%.191s", repair.text);
         if (repair.end == REPAIR_FAILED)
             code = error_set(error, FLY_ESTATE, "%s", repair.text);

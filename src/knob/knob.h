@@ -168,13 +168,14 @@ void knob_close(struct knob *knob, struct knob_report *out_reports);
 
 /* What became of a journal's entry. */
 enum repair_end {
-    REPAIR_RESTORED, /* what stood before stands again */
-    REPAIR_UNNEEDED, /* it stood already, or the machine was started anew since */
-    REPAIR_FOREIGN,  /* another program changed it since: left, and forgotten */
-    REPAIR_IN_USE,   /* its session lives */
-    REPAIR_ABSENT,   /* no such GPU here: the entry stays */
-    REPAIR_FAILED,   /* the entry stays */
-    REPAIR_CORRUPT,  /* the file is moved aside, and nothing is guessed */
+    REPAIR_RESTORED,    /* what stood before stands again */
+    REPAIR_UNNEEDED,    /* it stood already, or the machine was started anew since */
+    REPAIR_FOREIGN,     /* another program changed it since: left, and forgotten */
+    REPAIR_IN_USE,      /* its session lives */
+    REPAIR_ABSENT,      /* no such GPU here: the entry stays */
+    REPAIR_FAILED,      /* the entry stays */
+    REPAIR_CORRUPT,     /* the file is moved aside, and nothing is guessed */
+    REPAIR_DISBELIEVED, /* of a user who may not turn what the entry says he turned: moved aside */
     REPAIR_END_COUNT
 };
 

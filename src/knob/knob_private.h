@@ -59,8 +59,9 @@ struct site_options knob_ways(const struct knob_options *options);
 /* 0, or what is to be said of a guard that ended: everything was put back then. */
 int knob_check_guard(struct knob *knob, struct fly_error *out_error);
 
-/* Puts back what an earlier session left on a GPU whose lock is held; its ways are those of the entry. */
-void repair_gpu(const char *directory, const struct site_options *ways, const struct device *device,
+/* Puts back what an earlier session left on a GPU whose lock is held; its ways are those of the entry.
+ * Another user's entry is put back for root as stranger.h says. */
+void repair_gpu(const char *directory, const struct knob_options *options, const struct device *device,
                 enum journal_kind kind, struct repair *out_repair);
 
 /* Whether there is something to repair. */

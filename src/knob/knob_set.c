@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "knob/ceiling.h"
+#include "knob/gpu_lock.h"
 #include "knob/knob_private.h"
 
 /* A value that leaves a GPU alone, or that says so. */
@@ -192,6 +193,12 @@ static int check_gpu(struct knob *knob, struct knob_gpu *gpu, enum quantity quan
 {
     int code = 0;
 
+    if (gpu->lock >= 0 && !gpu_lock_stands(knob->directory, gpu->device->info.uuid, gpu->lock))
+        return error_set(
+            out_error, FLY_ESTATE,
+            "the knobs of GPU %u were taken over by another program: the file of their lock is a new "
+            "one; start again once it is free",
+            gpu->device->info.index);
     if (gpu->report.state == KNOB_DENIED || gpu->report.state == KNOB_FOREIGN || knob_find_foreign(knob, gpu))
         return error_set(out_error, gpu->report.error.code, "%s", gpu->report.error.text);
     if (quantity == QUANTITY_CLOCK_CEILING && knob_turn_of(gpu, quantity) == NULL)

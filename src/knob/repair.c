@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "knob/gpu_lock.h"
 #include "knob/knob_private.h"
+#include "knob/stranger.h"
 
 enum { ENTRIES_MAX = 256 };
 
@@ -24,9 +25,7 @@ __attribute__((format(printf, 3, 4))) static void end_with(struct repair *repair
 
 bool repair_is_due(const char *directory, const char *uuid, enum journal_kind kind)
 {
-    struct journal_entry entry;
-
-    return journal_read(directory, kind, uuid, &entry, NULL) != FLY_ENOTFOUND;
+    return journal_exists(directory, kind, uuid);
 }
 
 static double watts(int64_t limit_mw)
@@ -151,9 +150,10 @@ static void repair_entry(const char *directory, const struct site_options *ways,
     forget(directory, kind, repair);
 }
 
-void repair_gpu(const char *directory, const struct site_options *ways, const struct device *device,
-                enum journal_kind kind, struct repair *out_repair)
+static void repair_own(const char *directory, const struct knob_options *options, const struct device *device,
+                       enum journal_kind kind, struct repair *out_repair)
 {
+    const struct site_options ways = knob_ways(options);
     struct journal_entry entry = {.pid = 0};
     struct fly_error error;
     int code = journal_read(directory, kind, device->info.uuid, &entry, &error);
@@ -170,7 +170,7 @@ void repair_gpu(const char *directory, const struct site_options *ways, const st
                     entry.turns[i].ours != 0 ? entry.turns[i].ours : entry.turns[i].earlier;
             }
         }
-        repair_entry(directory, ways, device, kind, &entry, out_repair);
+        repair_entry(directory, &ways, device, kind, &entry, out_repair);
     } else if (code == FLY_EDATA) {
         end_with(out_repair, REPAIR_CORRUPT, "%.290s; it was moved aside", error.text);
         if (journal_set_aside(directory, kind, device->info.uuid, &error) < 0)
@@ -178,6 +178,13 @@ void repair_gpu(const char *directory, const struct site_options *ways, const st
     } else {
         end_with(out_repair, code == FLY_ENOTFOUND ? REPAIR_UNNEEDED : REPAIR_FAILED, "%.300s", error.text);
     }
+}
+
+void repair_gpu(const char *directory, const struct knob_options *options, const struct device *device,
+                enum journal_kind kind, struct repair *out_repair)
+{
+    (stranger_made(directory, kind, device->info.uuid) ? stranger_repair : repair_own)(
+        directory, options, device, kind, out_repair);
 }
 
 /*
@@ -189,8 +196,13 @@ static bool is_in_use(const char *directory, const struct knob_options *options,
 {
     char holder[GPU_LOCK_HOLDER_MAX];
     struct journal_entry entry;
+    bool is_strangers = stranger_made(directory, name->kind, name->uuid);
 
-    if (gpu_lock_holder(directory, name->uuid, holder, NULL) != 1)
+    if (is_strangers && options->impatient) {
+        end_with(repair, REPAIR_IN_USE, "the GPU '%s' has an entry of another user's", name->uuid);
+        return true;
+    }
+    if (is_strangers || gpu_lock_holder(directory, name->uuid, holder, NULL) != 1)
         return false;
     if (!options->impatient &&
         (journal_read(directory, name->kind, name->uuid, &entry, NULL) < 0 || !journal_maker_lives(&entry)))
@@ -204,7 +216,6 @@ static void repair_named(const char *directory, const struct knob_options *optio
                          const struct device_list *list, const struct journal_name *name,
                          struct repair *out_repair)
 {
-    const struct site_options ways = knob_ways(options);
     size_t place = device_list_find(list, DEVICE_GPU, name->uuid);
     struct fly_error error;
     int lock;
@@ -219,13 +230,55 @@ static void repair_named(const char *directory, const struct knob_options *optio
     }
     if (is_in_use(directory, options, name, out_repair))
         return;
-    if (gpu_lock_take(directory, name->uuid, options->program != NULL ? options->program : "flyball", &lock,
-                      &error) < 0) {
+    if (stranger_lock_take(directory, options, &list->devices[place], &lock, &error) < 0) {
         end_with(out_repair, error.code == FLY_ESTATE ? REPAIR_IN_USE : REPAIR_FAILED, "%.300s", error.text);
         return;
     }
-    repair_gpu(directory, &ways, &list->devices[place], name->kind, out_repair);
+    if (journal_exists(directory, name->kind, name->uuid))
+        repair_gpu(directory, options, &list->devices[place], name->kind, out_repair);
+    else
+        end_with(out_repair, REPAIR_UNNEEDED, "what was left on the GPU '%s' is put back already",
+                 name->uuid);
     gpu_lock_release(lock);
+}
+
+/*
+ * The entries of the list's GPUs, each looked for by its name: however many others a user puts
+ * beside them, these are found. Returns how many.
+ */
+static size_t list_present(const char *directory, const struct device_list *list, enum journal_kind kind,
+                           struct journal_name *names)
+{
+    size_t count = 0;
+
+    for (size_t i = 0; i < list->count; i++) {
+        const struct device_info *info = &list->devices[i].info;
+
+        if (info->kind != DEVICE_GPU || list->devices[i].backend->set == NULL ||
+            !journal_exists(directory, kind, info->uuid))
+            continue;
+        snprintf(names[count].uuid, sizeof names[count].uuid, "%s", info->uuid);
+        names[count++].kind = kind;
+    }
+    return count;
+}
+
+/* Adds the others of that kind, which are of GPUs that are not here; a stranger's are nothing to root. */
+static size_t list_absent(const char *directory, const struct device_list *list, enum journal_kind kind,
+                          struct journal_name *names, size_t count)
+{
+    struct journal_name *all = calloc(ENTRIES_MAX, sizeof *all);
+    int total = all != NULL ? journal_list(directory, all, ENTRIES_MAX, NULL) : 0;
+
+    for (int i = 0; i < total && i < ENTRIES_MAX && count < DEVICES_MAX + ENTRIES_MAX; i++) {
+        size_t place = device_list_find(list, DEVICE_GPU, all[i].uuid);
+        bool is_here = place < list->count && list->devices[place].backend->set != NULL;
+
+        if (all[i].kind == kind && !is_here && !stranger_made(directory, kind, all[i].uuid))
+            names[count++] = all[i];
+    }
+    free(all);
+    return count;
 }
 
 int knob_repair(const struct knob_options *options, const struct device_list *list, bool kept,
@@ -233,21 +286,23 @@ int knob_repair(const struct knob_options *options, const struct device_list *li
 {
     char directory[RUNTIME_PATH_MAX];
     struct journal_name *names;
-    int total, count = 0, code = runtime_directory_find(options->runtime_directory, directory, out_error);
+    int count = 0, code = runtime_directory_find(options->runtime_directory, directory, out_error);
 
     if (code < 0)
         return code;
-    names = calloc(ENTRIES_MAX, sizeof *names);
+    if (journal_list(directory, NULL, 0, out_error) < 0)
+        return FLY_EREAD;
+    names = calloc(DEVICES_MAX + ENTRIES_MAX, sizeof *names);
     if (names == NULL)
         return error_no_memory(out_error);
-    total = journal_list(directory, names, ENTRIES_MAX, out_error);
     /* What was turned over a kept setting goes back to that first. */
     for (int kind = JOURNAL_TURNED; kind <= (kept ? JOURNAL_KEPT : JOURNAL_TURNED); kind++) {
-        for (int i = 0; i < total && i < ENTRIES_MAX; i++) {
+        size_t total = list_present(directory, list, (enum journal_kind)kind, names);
+
+        total = list_absent(directory, list, (enum journal_kind)kind, names, total);
+        for (size_t i = 0; i < total; i++) {
             struct repair repair;
 
-            if (names[i].kind != (enum journal_kind)kind)
-                continue;
             repair_named(directory, options, list, &names[i], &repair);
             if ((size_t)count < maximum)
                 out_repairs[count] = repair;
@@ -255,24 +310,13 @@ int knob_repair(const struct knob_options *options, const struct device_list *li
         }
     }
     free(names);
-    return total < 0 ? total : count;
+    return count;
 }
 
 bool knob_repair_is_due(const struct knob_options *options)
 {
     char directory[RUNTIME_PATH_MAX];
-    struct journal_name *names;
-    bool due = false;
-    int total;
 
-    if (!runtime_directory_look(options->runtime_directory, directory))
-        return false;
-    names = calloc(ENTRIES_MAX, sizeof *names);
-    if (names == NULL)
-        return false;
-    total = journal_list(directory, names, ENTRIES_MAX, NULL);
-    for (int i = 0; i < total && i < ENTRIES_MAX && !due; i++)
-        due = names[i].kind == JOURNAL_TURNED;
-    free(names);
-    return due;
+    return runtime_directory_look(options->runtime_directory, directory) &&
+           journal_has(directory, JOURNAL_TURNED);
 }

@@ -3,6 +3,7 @@
 #include "knob/runtime_directory.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,10 +15,19 @@
 #include "base/file_system.h"
 
 static const char system_directory[] = "/run/flyball", fallback_directory[] = "/tmp/flyball-knobs";
-enum { SHARED_MODE = 01777 };
+enum { SHARED_MODE = 01777, ASIDE_MAX = 64 };
+
+/* In place of an errno: root would leave his word with somebody who can change it. */
+enum { OF_ANOTHER_USER = -1 };
 
 static int failed(const char *path, int cause, struct fly_error *out_error)
 {
+    if (cause == OF_ANOTHER_USER)
+        return error_set(
+            out_error, FLY_EPERM,
+            "the directory '%s' for locks of GPUs belongs to another user, who can change what root "
+            "writes there; 'chown root' it, or name another in FLYBALL_RUNTIME_DIR",
+            path);
     return error_set(out_error, cause == EACCES || cause == EPERM || cause == EROFS ? FLY_EPERM : FLY_EWRITE,
                      "the directory '%s' for locks of GPUs cannot be used: %s; 'install -d -m 1777 "
                      "/run/flyball' as root makes one, or name another in "
@@ -42,10 +52,46 @@ static int make(const char *path, mode_t mode)
         return errno;
     if (!S_ISDIR(status.st_mode))
         return ENOTDIR;
+    if (geteuid() == 0 && status.st_uid != 0)
+        return OF_ANOTHER_USER;
     /* Where others may remove files that are not theirs, locks are worth nothing. */
     if ((status.st_mode & (S_IWGRP | S_IWOTH)) != 0 && (status.st_mode & S_ISVTX) == 0)
         return EPERM;
     return access(path, W_OK | X_OK) == 0 ? 0 : errno;
+}
+
+/* A directory with something in it: nothing in it is ours. */
+static int move_aside(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    char aside[PATH_MAX];
+    int cause = ENAMETOOLONG;
+
+    for (unsigned i = 0; i < ASIDE_MAX; i++) {
+        int length = snprintf(aside, sizeof aside, "%.*s/.aside-%lld-%u",
+                              slash != NULL ? (int)(slash - path) : 0, path, (long long)getpid(), i);
+
+        if (length >= (int)sizeof aside)
+            return ENAMETOOLONG;
+        if (access(aside, F_OK) == 0)
+            continue;
+        if (rename(path, aside) == 0)
+            return 0;
+        cause = errno;
+    }
+    return cause;
+}
+
+int runtime_directory_make_room(const char *path)
+{
+    int cause;
+
+    if (unlink(path) == 0 || errno == ENOENT)
+        return 0;
+    cause = errno;
+    if (geteuid() != 0)
+        return cause;
+    return rmdir(path) == 0 ? 0 : move_aside(path);
 }
 
 static int check_local(const char *path, struct fly_error *out_error)

@@ -20,7 +20,8 @@
  * share the directory.
  *
  * It has to be local: locks of network file systems reach other machines, or fail
- * when those do. Memory (tmpfs) is fine, for a restart resets the limits as well.
+ * when those do. Root does not use one that belongs to another user, who could take away
+ * what root writes there. Memory (tmpfs) is fine, for a restart resets the limits as well.
  * FLY_EPERM, FLY_EWRITE, FLY_EUNSUPPORTED for a network file system, with the way out;
  * FLY_ELIMIT for a path that is too long. Thread-safe.
  */
@@ -29,6 +30,13 @@ enum { RUNTIME_PATH_MAX = 256 };
 #define KNOB_RUNTIME_VARIABLE "FLYBALL_RUNTIME_DIR"
 
 int runtime_directory_find(const char *given, char out_path[RUNTIME_PATH_MAX], struct fly_error *out_error);
+
+/*
+ * Makes room for root's own file where somebody put something else: removes what is there, or
+ * gives a directory that is not empty another name. 0 or errno; for others than root a file alone
+ * is removed. Nothing there is fine.
+ */
+int runtime_directory_make_room(const char *path);
 
 /* Where it is, without making it: false where there is none to look into. */
 bool runtime_directory_look(const char *given, char out_path[RUNTIME_PATH_MAX]);

@@ -165,7 +165,7 @@ static void find_directory(const struct claim_options *options, struct claims *c
 static void tidy_by(struct claim *claim)
 {
     for (char *at = claim->by; *at != '\0'; at++) {
-        if ((unsigned char)*at < ' ' || *at == 0x7F)
+        if ((unsigned char)*at < ' ' || (unsigned char)*at >= 0x7F)
             *at = '?';
     }
     if (claim->by[0] == '\0')

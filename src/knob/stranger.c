@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Other users' locks and entries, as root takes them: nothing that they say is turned with root's rights. */
+#include "knob/stranger.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "knob/behalf.h"
+#include "knob/gpu_lock.h"
+#include "knob/lock_holder.h"
+
+/* A stranger's entry at work. */
+struct claim_of {
+    const struct knob_options *options;
+    const struct device *device;
+    struct journal_entry entry; /* with what is to be put back in place of what it says */
+    uid_t owner;
+    struct repair *repair;
+};
+
+static struct behalf behalf_of(const struct knob_options *options, uid_t owner)
+{
+    return (struct behalf){.uid = owner, .guard_path = options->guard_path, .nvml_path = options->nvml_path};
+}
+
+/* Whether the entry is of a session that lives, by a user who may turn the GPU's knobs. */
+static bool session_stands(const char *directory, const struct knob_options *options, const char *uuid,
+                           const struct lock_holder *holder)
+{
+    struct behalf behalf = behalf_of(options, holder->uid);
+    struct journal_entry entry;
+    uid_t owner, maker;
+
+    return journal_read_any(directory, JOURNAL_TURNED, uuid, &entry, &owner, NULL) == 0 &&
+           owner == holder->uid && journal_is_of_this_boot(&entry) && journal_maker_lives(&entry) &&
+           lock_holder_uid(entry.pid, &maker) && maker == owner &&
+           behalf_run(&behalf, BEHALF_ASK, &entry, NULL) == 0;
+}
+
+/* Whether a lock that cannot be had is one that root respects; `out_held` is the file. */
+static bool is_respected(const char *directory, const struct knob_options *options, const char *uuid,
+                         int code, struct stat *out_held, struct fly_error *out_error)
+{
+    char path[JOURNAL_PATH_MAX];
+    struct lock_holder holder;
+    bool found;
+    int fd;
+
+    if (journal_path(directory, uuid, ".lock", path, NULL) < 0 || lstat(path, out_held) < 0)
+        return true;
+    if (code != FLY_ESTATE)
+        return out_held->st_uid == 0; /* it is none that could be opened */
+    fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    found = fd >= 0 && fstat(fd, out_held) == 0 && lock_holder_find(fd, &holder);
+    if (fd >= 0)
+        close(fd);
+    if (!found || holder.uid == 0)
+        return true;
+    if (!session_stands(directory, options, uuid, &holder))
+        return false;
+    error_set(
+        out_error, FLY_ESTATE,
+        "the knobs of the GPU '%s' are held by a session of user %lld, process %lld; wait for it to end, or "
+        "end it",
+        uuid, (long long)holder.uid, (long long)holder.pid);
+    return true;
+}
+
+int stranger_lock_take(const char *directory, const struct knob_options *options, const struct device *device,
+                       int *out_lock, struct fly_error *out_error)
+{
+    const char *program =
+        options->program != NULL && options->program[0] != '\0' ? options->program : "flyball";
+    const char *uuid = device->info.uuid;
+    struct fly_error error = {.code = 0};
+    struct stat held;
+    int code = gpu_lock_take(directory, uuid, program, out_lock, &error);
+
+    if (code == 0)
+        return 0;
+    if (geteuid() != 0 || is_respected(directory, options, uuid, code, &held, &error))
+        return error_set(out_error, error.code, "%s", error.text);
+    return gpu_lock_replace(directory, uuid, program, &held, out_lock, out_error);
+}
+
+bool stranger_made(const char *directory, enum journal_kind kind, const char *uuid)
+{
+    struct journal_entry entry;
+    uid_t owner = 0;
+
+    if (geteuid() != 0)
+        return false;
+    (void)journal_read_any(directory, kind, uuid, &entry, &owner, NULL);
+    return owner != 0;
+}
+
+__attribute__((format(printf, 3, 4))) static void end_with(struct repair *repair, enum repair_end end,
+                                                           const char *format, ...)
+{
+    va_list arguments;
+
+    repair->end = end;
+    va_start(arguments, format);
+    vsnprintf(repair->text, sizeof repair->text, format, arguments);
+    va_end(arguments);
+}
+
+static double watts(int64_t limit_mw)
+{
+    return (double)limit_mw * 1e-3;
+}
+
+static int64_t read_now(const struct device *device, enum quantity quantity)
+{
+    struct device_reading reading;
+
+    device_read(device, &clock_real, QUANTITY_BIT(quantity), &reading);
+    return reading.values[quantity].state == READING_OK ? reading.values[quantity].value : 0;
+}
+
+/* Where the limit goes: what root has set to stay, or the driver's default; 0: not known. */
+static int64_t goal_of(const char *directory, const struct device *device, enum journal_kind kind)
+{
+    struct journal_entry kept;
+
+    if (kind == JOURNAL_TURNED &&
+        journal_read(directory, JOURNAL_KEPT, device->info.uuid, &kept, NULL) == 0 &&
+        journal_is_of_this_boot(&kept)) {
+        for (size_t i = 0; i < kept.turn_count; i++) {
+            if (kept.turns[i].quantity == QUANTITY_POWER_LIMIT)
+                return kept.turns[i].ours;
+        }
+    }
+    return read_now(device, QUANTITY_POWER_LIMIT_DEFAULT);
+}
+
+/* Leaves the turns that are to be made, with where they go; says what there is to say of the limit. */
+static void choose(struct claim_of *claim, int64_t goal_mw)
+{
+    struct journal_entry *entry = &claim->entry;
+    size_t kept = 0;
+
+    for (size_t i = 0; i < entry->turn_count; i++) {
+        struct turn turn = entry->turns[i];
+
+        if (turn.quantity == QUANTITY_POWER_LIMIT) {
+            turn.previous = goal_mw;
+            if (goal_mw == 0 || claim->repair->found_mw == goal_mw ||
+                !turn_stands(&turn, claim->repair->found_mw))
+                continue;
+        } else if (turn.quantity == QUANTITY_CLOCK_CEILING) {
+            turn.previous = 0;
+        } else {
+            continue; /* what persistence mode was before, nobody but the entry knows */
+        }
+        entry->turns[kept++] = turn;
+    }
+    entry->turn_count = kept;
+}
+
+static void describe(const struct journal_entry *entry, struct repair *repair)
+{
+    for (size_t i = 0; i < entry->turn_count; i++) {
+        const struct turn *turn = &entry->turns[i];
+
+        if (turn->quantity == QUANTITY_POWER_LIMIT)
+            repair->set_mw = turn->ours;
+        else if (turn->quantity == QUANTITY_CLOCK_CEILING)
+            repair->ceiling_mhz = turn->ours != 0 ? turn->ours : turn->earlier;
+    }
+}
+
+static void say_unturned(const struct claim_of *claim)
+{
+    struct repair *repair = claim->repair;
+    unsigned index = claim->device->info.index;
+
+    if (repair->set_mw != 0 && repair->found_mw != repair->previous_mw)
+        end_with(repair, REPAIR_FOREIGN,
+                 "the power limit of GPU %u is %g W, where no program of user %lld has left it; it is left "
+                 "at that",
+                 index, watts(repair->found_mw), (long long)claim->owner);
+    else
+        end_with(repair, REPAIR_UNNEEDED,
+                 "nothing that user %lld says to have left on GPU %u is to be put back",
+                 (long long)claim->owner, index);
+}
+
+static void say_turned(const struct claim_of *claim)
+{
+    struct repair *repair = claim->repair;
+    unsigned index = claim->device->info.index;
+    long long owner = (long long)claim->owner;
+
+    if (claim->entry.turns[0].quantity == QUANTITY_CLOCK_CEILING || repair->set_mw == 0)
+        end_with(repair, REPAIR_RESTORED,
+                 "the ceiling on the clock of GPU %u, left by a killed program of user %lld, "
+                 "is lifted",
+                 index, owner);
+    else
+        end_with(repair, REPAIR_RESTORED,
+                 "the power limit of GPU %u, left at %g W by a killed program of user %lld, is %g W again%s",
+                 index, watts(repair->found_mw), owner, watts(repair->previous_mw),
+                 claim->entry.turn_count > 1 ? ", and the ceiling on its clock is lifted" : "");
+}
+
+/* By the user's own right; what he may not turn he did not turn. */
+static bool turn_on_behalf(const struct claim_of *claim)
+{
+    struct behalf behalf = behalf_of(claim->options, claim->owner);
+    struct repair *repair = claim->repair;
+    unsigned index = claim->device->info.index;
+    struct fly_error error;
+    int code = behalf_run(&behalf, BEHALF_PUT_BACK, &claim->entry, &error);
+
+    if (code == 0 && claim->entry.turns[0].quantity == QUANTITY_POWER_LIMIT &&
+        read_now(claim->device, QUANTITY_POWER_LIMIT) != repair->previous_mw)
+        code = error_set(&error, FLY_EREAD, "it stands as before");
+    if (code == 0)
+        return true;
+    end_with(
+        repair, REPAIR_DISBELIEVED,
+        "what user %lld says to have left on GPU %u is not put back on his word, and his own right does not "
+        "do it "
+        "(%.100s); 'sudo flyball power reset -i %u' sets the driver's default. The entry was moved aside",
+        (long long)claim->owner, index, error.text, index);
+    return false;
+}
+
+static void put_back(const char *directory, enum journal_kind kind, struct claim_of *claim)
+{
+    struct repair *repair = claim->repair;
+    struct fly_error error = {.code = 0};
+    bool believed = true;
+
+    describe(&claim->entry, repair);
+    repair->found_mw = read_now(claim->device, QUANTITY_POWER_LIMIT);
+    repair->previous_mw = repair->set_mw != 0 ? goal_of(directory, claim->device, kind) : 0;
+    choose(claim, repair->previous_mw);
+    if (!journal_is_of_this_boot(&claim->entry))
+        end_with(repair, REPAIR_UNNEEDED, "what user %lld set on GPU %u went with a restart of the machine",
+                 (long long)claim->owner, claim->device->info.index);
+    else if (claim->entry.turn_count == 0)
+        say_unturned(claim);
+    else if ((believed = turn_on_behalf(claim)))
+        say_turned(claim);
+    if ((believed ? journal_remove : journal_set_aside)(directory, kind, repair->uuid, &error) < 0)
+        end_with(repair, REPAIR_FAILED, "%.300s", error.text);
+}
+
+void stranger_repair(const char *directory, const struct knob_options *options, const struct device *device,
+                     enum journal_kind kind, struct repair *out_repair)
+{
+    struct claim_of claim = {.options = options, .device = device, .repair = out_repair};
+    struct fly_error error;
+    int code = journal_read_any(directory, kind, device->info.uuid, &claim.entry, &claim.owner, &error);
+
+    *out_repair = (struct repair){.kept = kind == JOURNAL_KEPT};
+    snprintf(out_repair->uuid, sizeof out_repair->uuid, "%s", device->info.uuid);
+    if (code == 0) {
+        put_back(directory, kind, &claim);
+        return;
+    }
+    end_with(
+        out_repair, REPAIR_DISBELIEVED,
+        "what another user put in the place of the journal's entry of GPU %u is none; it was moved aside",
+        device->info.index);
+    if (journal_set_aside(directory, kind, device->info.uuid, &error) < 0)
+        end_with(out_repair, REPAIR_FAILED, "%.300s", error.text);
+}

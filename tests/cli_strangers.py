@@ -1,0 +1,324 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What root makes of other users' entries and locks: ended by their own right, never on their word, and never in root's way.
+
+usage: cli_strangers.py FLYBALL SOURCE_ROOT
+"""
+
+import contextlib
+import fcntl
+import json
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import tempfile
+
+import tap
+from power_machine import (CLEAN, DEFAULT_W, DRIVER, FLYBALL, HOME, KNOBS, NOBODY, SLEEPER, WHERE, emulator, entries, guard_of,
+                           kill_both, kill_program, limits, machine, power, wait_for)
+from ways_machine import site_commands
+
+OTHER = 65533
+
+
+def asuser(uid):
+    return {"user": uid, "group": uid, "extra_groups": []}
+
+
+@contextlib.contextmanager
+def shared_machine(*settings):
+    """One GPU, for root and for others."""
+    if os.geteuid() != 0:
+        raise tap.Skip("only root can be another user")
+    HOME.chmod(0o755)
+    with machine(*settings, gpus=1):
+        try:
+            subprocess.run([FLYBALL, "version"], capture_output=True, check=True, **asuser(NOBODY))
+        except (PermissionError, subprocess.CalledProcessError) as error:
+            raise tap.Skip("another user cannot reach the build") from error
+        yield
+
+
+def uuid():
+    result = subprocess.run([FLYBALL, "devices", "--format", "json", *WHERE], env=CLEAN, capture_output=True, text=True, check=True)
+    return next(row["uuid"] for row in json.loads(result.stdout)["rows"] if row["kind"] == "GPU")
+
+
+def forge(*turns, uid=NOBODY, maker=(999999999, 1), suffix="turned", head=""):
+    """An entry by another user's hand."""
+    boot = pathlib.Path("/proc/sys/kernel/random/boot_id").read_text()
+    path = KNOBS / f"{uuid()}.{suffix}"
+    path.write_text(f"flyball-journal 1\ngpu {uuid()}\nboot {boot}by {maker[0]} {maker[1]} forged\ndate 1700000000\n{head}"
+                    + "".join(f"turn {turn}\n" for turn in turns) + "end\n")
+    os.chown(path, uid, uid)
+    return path
+
+
+def start_ticks(pid):
+    return int(pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[19])
+
+
+def restored(status, end):
+    result = power("restore", "--format", "json")
+    rows = json.loads(result.stdout)["rows"]
+    tap.equal((result.returncode, [row["end"] for row in rows]), (status, [end]), result.stderr)
+    return result
+
+
+def clean_up():
+    for path in list(KNOBS.iterdir()):
+        shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
+
+
+def users_session(environment, *arguments):
+    process = subprocess.Popen([FLYBALL, "power", "set", *WHERE, *arguments, "--", *SLEEPER], env={**CLEAN, **environment}, cwd=HOME,
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **asuser(NOBODY))
+    program = int(process.stdout.readline())
+    return process, program
+
+
+def users_leftover(environment):
+    process, program = users_session(environment, "150")
+    kill_both(process)
+    kill_program(program)
+    process.stdout.close()
+    process.stderr.close()
+    tap.equal((limits(), entries()), ([150], ["turned"]))
+
+
+def test_a_users_killed_session():
+    """By the driver where it lets users, by the site's commands, also where root has none of them."""
+    for settings, ways in (([], dict), (["--any-user=no"], site_commands)):
+        with shared_machine(*settings):
+            users_leftover(ways())
+            result = restored(0, "restored")
+            tap.equal((limits(), entries()), ([DEFAULT_W], []))
+            tap.contains(result.stderr, f"left at 150 W by a killed program of user {NOBODY}, is 400 W again")
+            # The next start of any command of root's does too.
+            users_leftover(ways())
+            result = subprocess.run([FLYBALL, "run", *WHERE, "--", "true"], env=CLEAN, cwd=HOME, capture_output=True, text=True, check=False)
+            tap.equal((result.returncode, limits(), entries()), (0, [DEFAULT_W], []), result.stderr)
+
+
+def test_never_its_numbers():
+    with shared_machine():
+        emulator("set", "--limit-w", 250)
+        forge("power_limit_mw 100000 250000 250000")
+        restored(0, "restored")
+        tap.equal((limits(), entries()), ([DEFAULT_W], []))
+        # Where it does not stand as the entry says, it stays.
+        emulator("set", "--limit-w", 300)
+        forge("power_limit_mw 100000 250000 250000", "persistence_mode 1 0 0")
+        restored(0, "changed by another")
+        tap.equal((limits(), entries()), ([300], []))
+        # Back to what root has set to stay, not beyond it.
+        emulator("set", "--limit-w", DEFAULT_W)
+        tap.equal(power("set", 350).returncode, 0)
+        emulator("set", "--limit-w", 250)
+        forge("power_limit_mw 400000 250000 250000")
+        restored(0, "restored")
+        tap.equal((limits(), entries()), ([350], ["kept"]))
+        forge("power_limit_mw 400000 350000 350000")
+        restored(0, "unneeded")
+        tap.equal((limits(), entries()), ([350], ["kept"]))
+        tap.equal(power("restore", "--kept").returncode, 0)
+        tap.equal((limits(), entries()), ([DEFAULT_W], []))
+
+
+def test_who_may_not_turn_turns_nothing():
+    """Neither by the limit that root set, nor by commands of the forger's own."""
+    with shared_machine("--any-user=no"):
+        own = HOME / "own.toml"
+        own.write_text('[set_power_limit]\ncommands = ["true {gpu_uuid} {power_limit_w}"]\n[reset_gpu_locked_clocks]\ncommands = ["false"]\n')
+        os.chown(own, NOBODY, NOBODY)
+        emulator("set", "--limit-w", 250)
+        for turns, head in ((["power_limit_mw 100000 250000 250000"], ""), (["power_limit_mw 400000 250000 250000 commands"], f"commands {own}\n"),
+                            (["clock_ceiling_mhz 0 1200 1200"], ""), (["clock_ceiling_mhz 0 1200 1200 commands"], f"commands {own}\n")):
+            forge(*turns, head=head)
+            result = restored(77, "not believed")
+            tap.contains(result.stderr, "sudo flyball power reset -i 0")
+            tap.equal((limits(), entries()), ([250], []), turns)
+            tap.equal(power("restore").returncode, 0, "it is said once")
+        forge("power_limit_mw 100000 250000 250000")
+        result = subprocess.run([FLYBALL, "run", *WHERE, "--", "true"], env=CLEAN, cwd=HOME, capture_output=True, text=True, check=False)
+        tap.equal((result.returncode, limits(), entries()), (0, [250], []))
+        tap.contains(result.stderr, "his own right does not do it")
+        forge("power_limit_mw 100000 250000 250000")
+        result = power("set", 300, "--", "true")
+        tap.equal((result.returncode, limits()), (0, [250]), result.stderr)
+        tap.equal(power("reset").returncode, 0)
+        tap.equal(limits(), [DEFAULT_W])
+        clean_up()
+
+
+def strange_things(name, secret):
+    """What a user may put in the place of a file of the directory's."""
+    path = KNOBS / name
+
+    def of_user(make):
+        def made():
+            make()
+            os.chown(path, NOBODY, NOBODY, follow_symlinks=False)
+        return made
+
+    def full_directory():
+        path.mkdir()
+        (path / "more").touch()
+
+    return [("FIFO", of_user(lambda: os.mkfifo(path))), ("link", of_user(lambda: path.symlink_to(secret))),
+            ("link to nothing", of_user(lambda: path.symlink_to("/nowhere/at/all"))), ("directory", of_user(path.mkdir)),
+            ("full directory", of_user(full_directory)), ("hole", of_user(lambda: (path.touch(), os.truncate(path, 1 << 40)))),
+            ("unreadable file", of_user(lambda: (path.touch(), path.chmod(0)))), ("hard link", lambda: os.link(secret, path)),
+            ("zeros", of_user(lambda: path.write_bytes(bytes(4096))))]
+
+
+def test_strange_files():
+    with shared_machine():
+        gpu = uuid()
+        secret = HOME / "secret"
+        secret.write_text("root's own\n")
+        for name in (f"{gpu}.turned", f"{gpu}.turned.new", f"{gpu}.lock", f"{gpu}.kept", f"{gpu}.turned.corrupt", ".root"):
+            for what, make in strange_things(name, secret):
+                make()
+                result = power("set", 300, "--", "sh", "-c", f"'{FLYBALL}' version >&2")
+                tap.equal("is not set" in result.stderr, False, f"{name}, {what}: {result.stderr}")
+                tap.equal((result.returncode, limits()), (0, [DEFAULT_W]), f"{name}, {what}: {result.stderr}")
+                power("restore", "--kept")
+                tap.equal((power("set", 200).returncode, limits()), (0, [200]), f"{name}, {what}")
+                tap.equal((power("restore", "--kept").returncode, limits()), (0, [DEFAULT_W]), f"{name}, {what}")
+                tap.equal(secret.read_text(), "root's own\n", f"{name}, {what}")
+                clean_up()
+
+
+def test_a_flood_of_files():
+    with shared_machine():
+        for i in range(600):
+            path = KNOBS / f"GPU-{i:04}.{('turned', 'kept')[i % 2]}"
+            path.touch()
+            os.chown(path, NOBODY, NOBODY)
+        emulator("set", "--limit-w", 250)
+        forge("power_limit_mw 400000 250000 250000")
+        restored(0, "restored")
+        tap.equal(limits(), [DEFAULT_W])
+        clean_up()
+
+
+@contextlib.contextmanager
+def held(how="", uid=NOBODY):
+    """The GPU's lock, held by a user's process; as an orphan by one whose parent, which took it, has ended."""
+    path = KNOBS / f"{uuid()}.lock"
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.setgroups([])
+        os.setresgid(uid, uid, uid)
+        os.setresuid(uid, uid, uid)
+        with contextlib.suppress(OSError):
+            fcntl.flock(os.open(path, os.O_RDONLY) if path.exists() else os.open(path, os.O_RDWR | os.O_CREAT, 0o666), fcntl.LOCK_EX)
+            if how == "orphan" and os.fork():
+                os._exit(0)
+            os.write(writer, str(os.getpid()).encode())
+            signal.pause()
+        os._exit(1)
+    os.close(writer)
+    pid = int(os.read(reader, 20))
+    os.close(reader)
+    try:
+        yield pid
+    finally:
+        kill_program(pid)
+        os.waitpid(child, 0)
+
+
+def test_a_held_lock():
+    with shared_machine("--any-user=no"):
+        for how in ("", "orphan"):
+            for before in (None, "root's", "theirs"):
+                if before:
+                    (KNOBS / f"{uuid()}.lock").touch()
+                    (KNOBS / f"{uuid()}.lock").chmod(0o666)
+                if before == "theirs":
+                    os.chown(KNOBS / f"{uuid()}.lock", NOBODY, NOBODY)
+                with held(how) as pid:
+                    # With an entry that names a process that lives.
+                    forge("power_limit_mw 100000 250000 250000", maker=(pid, start_ticks(pid)))
+                    result = power("set", 300, "--", "echo", "ran")
+                    tap.equal((result.returncode, result.stdout, "held by" in result.stderr), (0, "ran\n", False), result.stderr)
+                    tap.contains(result.stderr, "GPU 0: 300 W until the program has ended")
+                    emulator("set", "--limit-w", 250)
+                    forge("power_limit_mw 100000 250000 250000", maker=(1, start_ticks(1)))
+                    restored(77, "not believed")
+                    tap.equal(power("reset").returncode, 0)
+                    tap.equal(limits(), [DEFAULT_W])
+                clean_up()
+
+
+def test_a_held_lock_before_a_users_leftover():
+    with shared_machine():
+        users_leftover({})
+        with held(uid=OTHER):
+            restored(0, "restored")
+            tap.equal((limits(), entries()), ([DEFAULT_W], []))
+
+
+def test_a_users_living_session_is_left():
+    """Of one who may turn; then root's word counts as soon as it has ended."""
+    with shared_machine():
+        process, program = users_session({}, "150")
+        restored(75, "in use")
+        result = power("set", 300)
+        tap.equal((result.returncode, limits(), entries()), (75, [150], ["turned"]))
+        tap.contains(result.stderr, f"held by a session of user {NOBODY}")
+        process.terminate()
+        process.wait()
+        process.stdout.close()
+        process.stderr.close()
+        kill_program(program)
+        wait_for(lambda: limits() == [DEFAULT_W] and entries() == [], "it is back")
+        tap.equal(power("set", 300, "--", "true").returncode, 0)
+
+
+def test_roots_own_lock_is_respected():
+    with shared_machine(), held(uid=0):
+        tap.equal(power("set", 300).returncode, 75)
+        tap.equal(limits(), [DEFAULT_W])
+
+
+def test_a_helper_gets_nothing_of_roots():
+    """The process that asks on behalf of a user has his environment, his groups and no file of root's."""
+    with shared_machine("--any-user=no"):
+        told = HOME / "told"
+        told.touch()
+        told.chmod(0o666)
+        look = HOME / "look"
+        look.write_text(f"#!/bin/sh\n{{ id -u; id -G; env; ls -l /proc/self/fd; }} >'{told}' 2>&1\nexit 1\n")
+        look.chmod(0o755)
+        own = HOME / "own.toml"
+        own.write_text(f"[set_power_limit]\ncommands = [\"'{look}'\"]\n")
+        os.chown(own, NOBODY, NOBODY)
+        emulator("set", "--limit-w", 250)
+        forge("power_limit_mw 100000 250000 250000 commands", head=f"commands {own}\n")
+        with tempfile.TemporaryFile(dir=HOME) as file:
+            os.set_inheritable(file.fileno(), True)
+            result = power("restore", environment={"FLYBALL_TOKEN": "geheim", "SECRET": "geheim"}, pass_fds=[file.fileno()])
+        tap.equal((result.returncode, limits()), (77, [250]))
+        text = told.read_text()
+        tap.equal(text.splitlines()[0], str(NOBODY))
+        tap.equal(("geheim" in text, " 0" in text.splitlines()[1], str(HOME) in text.split("total")[1].replace(str(told), "")),
+                  (False, False, False), text)
+        clean_up()
+
+
+def test_a_directory_of_another_users():
+    with shared_machine():
+        theirs = HOME / "theirs"
+        theirs.mkdir()
+        theirs.chmod(0o1777)
+        os.chown(theirs, NOBODY, NOBODY)
+        result = power("set", 300, environment={"FLYBALL_RUNTIME_DIR": str(theirs)})
+        tap.equal((result.returncode, limits()), (77, [DEFAULT_W]))
+        tap.contains(result.stderr, "belongs to another user")
+
+
+tap.main(globals())
