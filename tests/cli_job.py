@@ -152,7 +152,7 @@ def test_wrong_settings():
 def test_show():
     text = good("show", "digits").stdout
     for words in ("Job 'digits', policy zeus: 31 recurrences", "1 running", "32 (default)", "a metric of at least 0.9",
-                  "Each 6 recurrences one runs the default", "Hardware 1: 1 x Test GPU, 16 GiB", "Saving: ",
+                  "Each 6 recurrences one runs the default", "Hardware 1: 1 x Test GPU, 16 GiB", "Saving for each model delivered: ",
                   "less energy", "95 % intervals", "Searching: ", "Paid off: since recurrence"):
         tap.contains(text, words)
     shown = document("show", "digits")
@@ -169,21 +169,38 @@ def test_figures_of_show():
         recurrences.setdefault(row["recurrence"], []).append(row)
     controls, tuned, searching = [], [], []
     for tries in recurrences.values():
-        if tries[-1]["outcome"] != "reached":
+        if tries[-1]["outcome"] == "running":
             continue
+        tap.equal(tries[-1]["outcome"], "reached", "each has a model")
         search = any(row["reason"] == "explore" or row["profiled"] for row in tries)
         plain = tries[0]["reason"] == "control"
         (controls if plain else searching if search else tuned).append(math.fsum(row["energy_j"] for row in tries))
     tap.equal((shown["baseline_runs"], shown["tuned_runs"], shown["searching_recurrences"]),
               (len(controls), len(tuned), len(searching)))
-    close(shown["baseline_energy_j"], statistics.mean(controls))
+    tap.equal([shown[f"{of}_failed"] for of in ("baseline", "tuned", "searching")] + [shown["failed_runs"], shown["unknown_runs"]], [0] * 5)
+    close(shown["baseline_energy_per_model_j"], statistics.mean(controls))
     close(shown["baseline_energy_spread"], statistics.stdev(controls) / statistics.mean(controls))
-    close(shown["tuned_energy_j"], statistics.mean(tuned))
+    close(shown["tuned_energy_per_model_j"], statistics.mean(tuned))
     close(shown["exploration_energy_j"], math.fsum(searching) - len(searching) * statistics.mean(tuned))
-    tap.equal(shown["interleaved"], 1)
     low, middle, high = (shown[f"energy_saving{part}_percent"] for part in ("_low", "", "_high"))
     tap.equal(low < middle < high, True)
     tap.equal(abs(middle - 100 * (1 - statistics.mean(tuned) / statistics.mean(controls))) < 10, True)
+
+
+def test_failures_are_named():
+    """A recurrence without a model is named from 1 for people and from 0 for programs, and what it took counts."""
+    store = BOX / "failing.sqlite"
+    fill(store, "failing", 60, "control=6", "tries=1", "crash=7")
+    found = document("show", "failing", store=store)
+    failed = [row for row in document("history", "failing", store=store)["rows"] if row["outcome"] not in ("reached", "running")]
+    tap.equal(len(failed) > 0, True, "each seventh crashes")
+    tap.equal([(entry["recurrence"], entry["trial"], entry["outcome"]) for entry in found["newest_failures"]],
+              [(row["recurrence"], row["trial"], row["outcome"]) for row in failed])
+    text = good("show", "failing", store=store).stdout
+    tap.contains(text, f"  Without a model: {len(failed)} run")
+    for row in failed:
+        what = "the default," if row["reason"] == "control" else "batch size"
+        tap.contains(text, f"recurrence {row['recurrence'] + 1} ({what} {row['batch_size']}, {row['outcome']})")
 
 
 def close(actual, expected):
@@ -193,11 +210,11 @@ def close(actual, expected):
 
 def test_saving_not_yet_known():
     text = good("show", "nightly", store=QUIET).stdout
-    tap.contains(text, "Saving: not yet known; it takes 3 runs of the default at the highest limit, and there are 0")
+    tap.contains(text, "Saving: not yet known; it takes four runs of the default at the highest limit, with runs of what was chosen beside each, and there are 0")
     tap.contains(text, "what that took beyond others is not known")
     row = document("show", "nightly", store=QUIET)["rows"][0]
-    tap.equal((row["energy_saving_percent"], row["baseline_energy_j"]), (None, None))
-    tap.contains(row["energy_saving_percent_unavailable"], "it takes three runs")
+    tap.equal((row["energy_saving_percent"], row["baseline_energy_per_model_j"]), (None, None))
+    tap.contains(row["energy_saving_percent_unavailable"], "it takes four runs")
     tap.equal(rows("show", "nightly", store=QUIET)[0]["energy_saving_percent"], "")
 
 

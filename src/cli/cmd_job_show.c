@@ -20,18 +20,19 @@ static const struct table_column columns[] = {
     {"gpu_memory_bytes", "memory", TABLE_INTEGER, 0},
     {"world_size", "ranks", TABLE_INTEGER, 0},
     {"baseline_runs", "baseline runs", TABLE_INTEGER, 0},
-    {"baseline_energy_j", "energy (J)", TABLE_REAL, 0},
+    {"baseline_failed", "failed", TABLE_INTEGER, 0},
+    {"baseline_energy_per_model_j", "energy (J)", TABLE_REAL, 0},
     {"baseline_energy_spread", "spread", TABLE_REAL, 3},
-    {"baseline_time_s", "time (s)", TABLE_REAL, 1},
+    {"baseline_time_per_model_s", "time (s)", TABLE_REAL, 1},
     {"baseline_metric", "metric", TABLE_REAL, 4},
     {"baseline_newest", "newest", TABLE_TEXT, 0},
     {"tuned_runs", "tuned runs", TABLE_INTEGER, 0},
-    {"tuned_energy_j", "energy (J)", TABLE_REAL, 0},
+    {"tuned_failed", "failed", TABLE_INTEGER, 0},
+    {"tuned_energy_per_model_j", "energy (J)", TABLE_REAL, 0},
     {"tuned_energy_spread", "spread", TABLE_REAL, 3},
-    {"tuned_time_s", "time (s)", TABLE_REAL, 1},
+    {"tuned_time_per_model_s", "time (s)", TABLE_REAL, 1},
     {"tuned_metric", "metric", TABLE_REAL, 4},
     {"tuned_newest", "newest", TABLE_TEXT, 0},
-    {"interleaved", "interleaved", TABLE_INTEGER, 0},
     {"energy_saving_percent", "energy saved %", TABLE_REAL, 1},
     {"energy_saving_low_percent", "from %", TABLE_REAL, 1},
     {"energy_saving_high_percent", "to %", TABLE_REAL, 1},
@@ -42,13 +43,16 @@ static const struct table_column columns[] = {
     {"cost_saving_low_percent", "from %", TABLE_REAL, 1},
     {"cost_saving_high_percent", "to %", TABLE_REAL, 1},
     {"searching_recurrences", "searching", TABLE_INTEGER, 0},
+    {"searching_failed", "failed", TABLE_INTEGER, 0},
     {"exploration_energy_j", "exploration (J)", TABLE_REAL, 0},
+    {"ahead_energy_j", "ahead (J)", TABLE_REAL, 0},
+    {"recent_recurrences", "recent", TABLE_INTEGER, 0},
+    {"recent_ahead_energy_j", "ahead (J)", TABLE_REAL, 0},
     {"paid_off_since_recurrence", "paid off since", TABLE_INTEGER, 0},
     {"outdated_runs", "outdated runs", TABLE_INTEGER, 0},
+    {"unknown_runs", "unknown runs", TABLE_INTEGER, 0},
+    {"failed_runs", "failed runs", TABLE_INTEGER, 0},
 };
-
-static const char not_known[] =
-    "it takes three runs of the default at the highest limit, and three of what was chosen";
 
 static void add_hardware(struct table *table, const struct job_history *history, size_t at)
 {
@@ -66,12 +70,14 @@ static void add_hardware(struct table *table, const struct job_history *history,
 
 static void add_group(struct table *table, const struct saving_group *group)
 {
+    static const char no_model[] = "there is no such run that delivered a model";
     char date[JOB_DATE_MAX];
 
     table_add_integer(table, (int64_t)group->runs);
-    job_view_add_number(table, group->mean_energy_j, "there is no such run");
+    table_add_integer(table, (int64_t)group->failed);
+    job_view_add_number(table, group->model_energy_j, no_model);
     job_view_add_number(table, group->spread, "there are no two such runs");
-    job_view_add_number(table, group->mean_time_s, "there is no such run");
+    job_view_add_number(table, group->model_time_s, no_model);
     job_view_add_number(table, group->mean_metric, "not every such run has one");
     if (group->newest_us > 0)
         table_add_text(table, job_view_date(group->newest_us, date));
@@ -79,22 +85,73 @@ static void add_group(struct table *table, const struct saving_group *group)
         table_add_unavailable(table, NULL, "there is no such run");
 }
 
-static void add_saving(struct table *table, const struct saving *saving)
+static void add_saving(struct table *table, const struct saving *saving, const char *doubt)
 {
-    job_view_add_number(table, 100.0 * saving->saving, not_known);
-    job_view_add_number(table, 100.0 * saving->low, not_known);
-    job_view_add_number(table, 100.0 * saving->high, not_known);
+    job_view_add_number(table, 100.0 * saving->saving, doubt);
+    job_view_add_number(table, 100.0 * saving->low, doubt);
+    job_view_add_number(table, 100.0 * saving->high, doubt);
 }
 
-static void add_searching(struct table *table, const struct job_savings *savings)
+static void add_balance(struct table *table, const struct job_savings *savings, const char *doubt)
+{
+    const struct saving_balance *balance = &savings->balance;
+
+    job_view_add_number(table, balance->ahead_j, doubt);
+    table_add_integer(table, (int64_t)balance->recent);
+    job_view_add_number(table, balance->recent_ahead_j, doubt);
+    if (balance->paid_off)
+        table_add_integer(table, (int64_t)balance->paid_off_at);
+    else
+        table_add_unavailable(table, NULL,
+                              !savings->known           ? doubt
+                              : balance->ahead_j <= 0.0 ? "it has not paid off yet"
+                              : savings->energy.low <= 0.0
+                                  ? "whether it has paid off cannot be told from chance"
+                                  : "the newest recurrences took more than the default");
+}
+
+static void add_searching(struct table *table, const struct job_savings *savings, const char *doubt)
 {
     table_add_integer(table, (int64_t)savings->searching);
-    job_view_add_number(table, savings->exploration_j, not_known);
-    if (savings->paid_off)
-        table_add_integer(table, (int64_t)savings->paid_off_at);
-    else
-        table_add_unavailable(table, NULL, savings->known ? "it has not paid off yet" : not_known);
+    table_add_integer(table, (int64_t)savings->searching_failed);
+    job_view_add_number(table, savings->exploration_j, doubt);
+    add_balance(table, savings, doubt);
     table_add_integer(table, (int64_t)savings->outdated);
+    table_add_integer(table, (int64_t)savings->unknown);
+    table_add_integer(table, (int64_t)savings->failed);
+}
+
+static void add_savings(struct table *table, const struct job_savings *savings)
+{
+    const char *doubt =
+        savings->known ? "the GPUs' highest power is not known" : saving_doubt_text(savings->doubt);
+
+    add_group(table, &savings->baseline);
+    add_group(table, &savings->tuned);
+    add_saving(table, &savings->energy, doubt);
+    add_saving(table, &savings->time, doubt);
+    add_saving(table, &savings->cost, doubt);
+    add_searching(table, savings, doubt);
+}
+
+/* Of all hardware: the newest of each. */
+static json_t *failures(const struct job_savings *savings, size_t machines)
+{
+    json_t *list = json_array();
+
+    for (size_t i = 0; i < machines; i++) {
+        for (size_t k = 0; k < savings[i].failure_count; k++) {
+            const struct saving_failure *failure = &savings[i].failures[k];
+
+            json_array_append_new(list,
+                                  json_pack("{s:I, s:I, s:I, s:b, s:I, s:s}", "hardware", (json_int_t)i + 1,
+                                            "recurrence", (json_int_t)failure->recurrence, "trial",
+                                            (json_int_t)failure->trial, "baseline", failure->of_baseline,
+                                            "batch_size", (json_int_t)failure->batch_size, "outcome",
+                                            job_outcome_name(failure->outcome)));
+        }
+    }
+    return list;
 }
 
 static json_t *known(double value)
@@ -160,21 +217,16 @@ static int emit_text(const struct cli_call *call, const struct showing *showing,
 
 static int emit_rows(const struct cli_call *call, const struct showing *showing, struct fly_error *out_error)
 {
-    struct table *table = table_new("flyball.job.show/1", columns, sizeof columns / sizeof columns[0]);
+    struct table *table = table_new("flyball.job.show/2", columns, sizeof columns / sizeof columns[0]);
     int code;
 
     for (size_t i = 0; i < showing->view.history.machine_count; i++) {
         const struct job_savings *savings = &showing->savings[i];
 
         add_hardware(table, &showing->view.history, i);
-        add_group(table, &savings->baseline);
-        add_group(table, &savings->tuned);
-        table_add_integer(table, savings->interleaved);
-        add_saving(table, &savings->energy);
-        add_saving(table, &savings->time);
-        add_saving(table, &savings->cost);
-        add_searching(table, savings);
+        add_savings(table, savings);
     }
+    table_member(table, "newest_failures", failures(showing->savings, showing->view.history.machine_count));
     add_members(table, showing);
     code = cli_emit_table(call, table, out_error);
     table_free(table);
@@ -216,15 +268,16 @@ const struct cli_command cmd_job_show = {
     .summary = "show a recurring job and what it saves",
     .paragraphs =
         {"Shows what the job is, what is wanted of it now, and for each kind of hardware what it saves "
-         "against "
-         "the default batch size at the highest power limit, with a 95 % interval: measured, never assumed. "
-         "Below three runs of the default, or of what is chosen now, the saving is not yet known; 'flyball "
-         "job "
-         "set JOB --control-every N' makes the job measure the default now and then.",
-         "Where runs of the default stand among others, each is compared with the recurrences around it, so "
-         "that slow changes of data or machines are not taken for savings. What searching took is stated "
-         "apart, "
-         "and since which recurrence it has paid off."},
+         "against the default batch size at the highest power limit, with a 95 % interval: measured, never "
+         "assumed. The saving is that of each model delivered: what recurrences took that delivered none "
+         "counts, and they are named.",
+         "Each run of the default is compared with the recurrences around it, so that slow changes of data "
+         "or "
+         "machines are not taken for savings. Below four runs of the default among the others, or where it "
+         "ran at some times alone, the saving is not yet known; 'flyball job set JOB --control-every N' "
+         "makes "
+         "the job measure the default now and then. What searching took is stated apart, and since which "
+         "recurrence it has paid off."},
     .options = options,
     .option_count = sizeof options / sizeof options[0],
     .operands = "JOB",

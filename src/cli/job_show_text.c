@@ -51,25 +51,70 @@ static void put_wishes(struct buffer *text, const struct job_shown *shown)
                       shown->control_every);
 }
 
+/* "12.64 kJ and 1 min 08 s on average", or for each model, where some runs delivered none. */
+static void put_group(struct buffer *text, const struct saving_group *group)
+{
+    char energy[AMOUNT_MAX], time[AMOUNT_MAX];
+
+    if (group->failed == group->runs) {
+        buffer_puts(text, "none delivered a model");
+        return;
+    }
+    buffer_printf(text, "%s and %s %s",
+                  amount_energy(group->model_energy_j, NAN, amount_plus_minus(), energy),
+                  amount_time(group->model_time_s, time),
+                  group->failed == 0 ? "on average" : "for each model delivered");
+    if (group->failed > 0)
+        buffer_printf(text, ", with what the %zu took that delivered none", group->failed);
+}
+
 static void put_baseline(struct buffer *text, const struct job_history *history,
                          const struct saving_group *baseline)
 {
-    double amount = job_grid_amount(baseline->mean_energy_j, history->reference_per_kwh);
+    double amount = job_grid_amount(baseline->model_energy_j, history->reference_per_kwh);
     char words[GRID_AMOUNT_MAX];
-    char energy[AMOUNT_MAX], time[AMOUNT_MAX], share[AMOUNT_MAX], date[JOB_DATE_MAX];
+    char share[AMOUNT_MAX], date[JOB_DATE_MAX];
 
     if (baseline->runs == 0)
         return;
-    buffer_printf(text, "  Default, measured in %zu run%s: %s and %s on average", baseline->runs,
-                  baseline->runs == 1 ? "" : "s",
-                  amount_energy(baseline->mean_energy_j, NAN, amount_plus_minus(), energy),
-                  amount_time(baseline->mean_time_s, time));
+    buffer_printf(text, "  Default, measured in %zu run%s: ", baseline->runs, baseline->runs == 1 ? "" : "s");
+    put_group(text, baseline);
     if (isfinite(baseline->spread))
         buffer_printf(text, ", energies differ by %s", amount_share(baseline->spread, share));
     if (isfinite(amount))
         buffer_printf(text, "; %s at the newest reference",
                       job_grid_amount_text(&history->definition, amount, words));
     buffer_printf(text, "; the newest on %s.\n", job_view_date(baseline->newest_us, date));
+}
+
+static void put_tuned(struct buffer *text, const struct saving_group *tuned)
+{
+    if (tuned->runs == 0)
+        return;
+    buffer_printf(text, "  Chosen for use, in %zu run%s: ", tuned->runs, tuned->runs == 1 ? "" : "s");
+    put_group(text, tuned);
+    buffer_puts(text, ".\n");
+}
+
+/* Recurrences are counted from 1 for people. */
+static void put_failures(struct buffer *text, const struct job_savings *savings)
+{
+    if (savings->failed > 0)
+        buffer_printf(text, "  Without a model: %zu run%s%s: ", savings->failed,
+                      savings->failed == 1 ? "" : "s",
+                      savings->failed > savings->failure_count ? ", the newest of them" : "");
+    for (size_t i = 0; i < savings->failure_count; i++) {
+        const struct saving_failure *failure = &savings->failures[i];
+
+        buffer_printf(text, "%srecurrence %" PRIu64 " (%s%u, %s)", i > 0 ? ", " : "", failure->recurrence + 1,
+                      failure->of_baseline ? "the default, " : "batch size ", failure->batch_size,
+                      job_outcome_name(failure->outcome));
+    }
+    if (savings->failed > 0)
+        buffer_puts(text, ".\n");
+    if (savings->unknown > 0)
+        buffer_printf(text, "  Left out: %zu run%s of which some energy is not known.\n", savings->unknown,
+                      savings->unknown == 1 ? "" : "s");
 }
 
 static void put_change(struct buffer *text, const struct saving *saving, const char *what)
@@ -95,52 +140,84 @@ static void put_outdated(struct buffer *text, const struct job_history *history,
                       savings->outdated == 1 ? "" : "s", savings->outdated == 1 ? "is" : "are");
 }
 
+static void put_doubt(struct buffer *text, const struct job_savings *savings)
+{
+    const struct saving_group *few =
+        savings->doubt == SAVING_FEW_BASELINE ? &savings->baseline : &savings->tuned;
+
+    buffer_printf(text, "  Saving: not yet known; %s", saving_doubt_text(savings->doubt));
+    if ((savings->doubt == SAVING_FEW_BASELINE || savings->doubt == SAVING_FEW_TUNED) &&
+        few->runs < SAVING_BLOCKS_MIN)
+        buffer_printf(text, ", and there %s %zu", few->runs == 1 ? "is" : "are", few->runs);
+    buffer_puts(text, ".\n");
+    if (savings->doubt == SAVING_FEW_BASELINE || savings->doubt == SAVING_NOT_SPANNED)
+        buffer_puts(text, "  'flyball job set JOB --control-every 10' lets the job measure the default.\n");
+}
+
 static void put_saving(struct buffer *text, const struct job_savings *savings)
 {
     if (!savings->known) {
-        buffer_printf(
-            text,
-            "  Saving: not yet known; it takes %d runs of the default at the highest limit, and there "
-            "%s %zu; and as many that were chosen for use, and there %s %zu.\n",
-            JOB_SAMPLES_MIN, savings->baseline.runs == 1 ? "is" : "are", savings->baseline.runs,
-            savings->tuned.runs == 1 ? "is" : "are", savings->tuned.runs);
-        if (savings->baseline.runs < JOB_SAMPLES_MIN)
-            buffer_puts(text,
-                        "  'flyball job set JOB --control-every 10' lets the job measure the default.\n");
+        put_doubt(text, savings);
         return;
     }
-    buffer_puts(text, "  Saving: ");
+    buffer_puts(text, "  Saving for each model delivered: ");
     put_change(text, &savings->energy, "energy");
     buffer_puts(text, ", ");
     put_change(text, &savings->time, "time");
-    buffer_puts(text, savings->interleaved
-                          ? "; 95 % intervals, from each run of the default and those around it.\n"
-                          : "; 95 % intervals, from the runs of both, whenever they were.\n");
+    buffer_puts(text, "; 95 % intervals, from each run of the default and those around it.\n");
     if (savings->energy.low <= 0.0 && savings->energy.high >= 0.0)
         buffer_puts(text, "  Whether any energy is saved cannot be told from chance.\n");
 }
 
-static void put_searching(struct buffer *text, const struct job_savings *savings)
+/* "12.3 kJ less" than something. */
+static void put_less(struct buffer *text, double less_j)
 {
     char energy[AMOUNT_MAX];
 
-    if (savings->searching > 0 && isfinite(savings->exploration_j))
+    buffer_printf(text, "%s %s", amount_energy(fabs(less_j), NAN, amount_plus_minus(), energy),
+                  less_j >= 0.0 ? "less" : "more");
+}
+
+static void put_balance(struct buffer *text, const struct job_savings *savings)
+{
+    const struct saving_balance *balance = &savings->balance;
+
+    if (!savings->known || balance->recent == 0)
+        return;
+    if (balance->paid_off) {
         buffer_printf(text,
-                      "  Searching: %zu recurrence%s, which took %s %s than as many of the chosen ones.\n",
-                      savings->searching, savings->searching == 1 ? "" : "s",
-                      amount_energy(fabs(savings->exploration_j), NAN, amount_plus_minus(), energy),
-                      savings->exploration_j >= 0.0 ? "more" : "less");
-    else if (savings->searching > 0)
+                      "  Paid off: since recurrence %" PRIu64 " all of them together took less than as "
+                      "many models of the default; now it is ",
+                      balance->paid_off_at + 1);
+        put_less(text, balance->ahead_j);
+        buffer_puts(text, ".\n");
+        return;
+    }
+    buffer_puts(text, balance->recent_ahead_j < 0.0 && balance->ahead_j > 0.0 ? "  It no longer pays: "
+                      : balance->ahead_j > 0.0 ? "  Whether it has paid off cannot be told from chance: "
+                                               : "  It has not paid off yet: ");
+    buffer_printf(text, "the newest %zu recurrences took ", balance->recent);
+    put_less(text, balance->recent_ahead_j);
+    buffer_puts(text, " than as many models of the default around them, all of them together ");
+    put_less(text, balance->ahead_j);
+    buffer_puts(text, ".\n");
+}
+
+static void put_searching(struct buffer *text, const struct job_savings *savings)
+{
+    if (savings->searching > 0 && isfinite(savings->exploration_j)) {
+        buffer_printf(text, "  Searching: %zu recurrence%s, which took ", savings->searching,
+                      savings->searching == 1 ? "" : "s");
+        put_less(text, -savings->exploration_j);
+        buffer_puts(text, " than as many models of the chosen ones.\n");
+    } else if (savings->searching > 0) {
         buffer_printf(text, "  Searching: %zu recurrence%s; what that took beyond others is not known.\n",
                       savings->searching, savings->searching == 1 ? "" : "s");
-    if (savings->known && savings->paid_off)
-        buffer_printf(text,
-                      "  Paid off: since recurrence %" PRIu64
-                      " all of them together took less than as many of "
-                      "the default.\n",
-                      savings->paid_off_at);
-    else if (savings->known)
-        buffer_puts(text, "  It has not paid off yet.\n");
+    }
+}
+
+static void put_metric(struct buffer *text, const struct job_savings *savings)
+{
     if (isfinite(savings->tuned.mean_metric) && isfinite(savings->baseline.mean_metric))
         buffer_printf(text, "  Metric at the end: %.5g, and %.5g of the default.\n",
                       savings->tuned.mean_metric, savings->baseline.mean_metric);
@@ -192,8 +269,12 @@ void job_show_text(const struct job_shown *shown, const struct job_history *hist
         buffer_printf(text, "\nHardware %zu: %s, %" PRIu64 " trial%s\n", i + 1,
                       job_view_hardware(&history->machines[i], hardware), trials, trials == 1 ? "" : "s");
         put_baseline(text, history, &savings[i].baseline);
+        put_tuned(text, &savings[i].tuned);
         put_outdated(text, history, &savings[i]);
+        put_failures(text, &savings[i]);
         put_saving(text, &savings[i]);
         put_searching(text, &savings[i]);
+        put_balance(text, &savings[i]);
+        put_metric(text, &savings[i]);
     }
 }

@@ -75,7 +75,6 @@ enum {
     JOB_GPUS_MAX = 4096, /* bytes of a list of GPUs, with its end */
     JOB_EPOCHS_MAX = 1000000,
     JOB_HARDWARE_MAX = 64,       /* kinds that one job learns about */
-    JOB_SAMPLES_MIN = 3,         /* baseline runs below which a saving is not yet known */
     JOB_SILENCE_MIN_S = 600,     /* no trial expires sooner after its last sign of life */
     JOB_SILENCE_MAX_S = 86400,   /* before the first epoch, of one that sends no heartbeats */
     JOB_SILENCE_INTERVALS = 3,   /* a trial expires after so many of its longest interval */

@@ -1,298 +1,241 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Trials become runs, runs become samples; the statistics are in saving_estimate.c. */
 #include "job/savings.h"
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
-#include "base/student.h"
+#include "job/savings_private.h"
 
 static const struct saving unknown = {NAN, NAN, NAN};
 
-/* ---- statistics ---- */
+/* ---- runs ---- */
 
-/* Count, mean and sum of squared distances, one value at a time (Welford). */
-struct moments {
-    double count, mean, squares;
-};
+/* Two of each recurrence: the runs of the default in it, and the others. */
+enum { RUN_DEFAULT, RUN_CHOSEN, RUNS_OF_ONE };
 
-static void moments_add(struct moments *moments, double value)
-{
-    double before = value - moments->mean;
-
-    moments->count += 1.0;
-    moments->mean += before / moments->count;
-    moments->squares += before * (value - moments->mean);
-}
-
-/* Of the mean. */
-static double squared_error(const struct moments *moments)
-{
-    return moments->squares / (moments->count - 1.0) / moments->count;
-}
-
-/* From a difference of logarithms to a saving. */
-static struct saving saving_from(double difference, double half)
-{
-    return (struct saving){-expm1(difference), -expm1(difference + half), -expm1(difference - half)};
-}
-
-/* The mean logarithm of the tuned samples that are nearer to `at` than to the baseline's before and after. */
-static struct moments neighbours(const struct saving_sample *samples, size_t count, size_t at)
-{
-    struct moments near = {0};
-    size_t before = at, after = at;
-    double low = 0.0, high = (double)count;
-
-    while (before > 0 && samples[before - 1].kind != SAVING_BASELINE)
-        before--;
-    while (after + 1 < count && samples[after + 1].kind != SAVING_BASELINE)
-        after++;
-    if (before > 0)
-        low = 0.5 * ((double)(before - 1) + (double)at);
-    if (after + 1 < count)
-        high = 0.5 * ((double)at + (double)(after + 1));
-    for (size_t i = before; i <= after; i++) {
-        if (samples[i].kind == SAVING_TUNED && (double)i >= low && (double)i < high)
-            moments_add(&near, log(samples[i].amount));
-    }
-    return near;
-}
-
-/* Each run of the baseline against the tuned ones around it. */
-static bool estimate_interleaved(const struct saving_sample *samples, size_t count, struct saving *out_saving)
-{
-    struct moments differences = {0};
-
-    for (size_t i = 0; i < count; i++) {
-        struct moments near;
-
-        if (samples[i].kind != SAVING_BASELINE)
-            continue;
-        near = neighbours(samples, count, i);
-        if (near.count > 0.0)
-            moments_add(&differences, near.mean - log(samples[i].amount));
-    }
-    if (differences.count < JOB_SAMPLES_MIN)
-        return false;
-    *out_saving = saving_from(differences.mean,
-                              student_975(differences.count - 1.0) * sqrt(squared_error(&differences)));
-    return true;
-}
-
-/* The groups as they are (Welch, "The generalization of Student's problem", 1947). */
-static struct saving estimate_apart(const struct saving_sample *samples, size_t count)
-{
-    struct moments groups[SAVING_TUNED + 1] = {{0}};
-    const struct moments *tuned = &groups[SAVING_TUNED], *baseline = &groups[SAVING_BASELINE];
-    double a, b, degrees;
-
-    for (size_t i = 0; i < count; i++)
-        moments_add(&groups[samples[i].kind], log(samples[i].amount));
-    if (tuned->count < JOB_SAMPLES_MIN || baseline->count < JOB_SAMPLES_MIN)
-        return unknown;
-    a = squared_error(tuned);
-    b = squared_error(baseline);
-    if (a + b == 0.0)
-        return saving_from(tuned->mean - baseline->mean, 0.0);
-    degrees = (a + b) * (a + b) / (a * a / (tuned->count - 1.0) + b * b / (baseline->count - 1.0));
-    return saving_from(tuned->mean - baseline->mean, student_975(degrees) * sqrt(a + b));
-}
-
-struct saving saving_estimate(const struct saving_sample *samples, size_t count, bool *out_interleaved)
-{
-    struct saving saving = estimate_apart(samples, count);
-    bool interleaved = !isnan(saving.saving) && estimate_interleaved(samples, count, &saving);
-
-    if (out_interleaved != NULL)
-        *out_interleaved = interleaved;
-    return saving;
-}
-
-/* ---- recurrences ---- */
-
-struct submission {
-    bool any;     /* a trial of it ran on the machine */
-    bool running; /* or elsewhere */
-    bool reached;
-    bool searched;
-    bool plain;    /* of trials at the default and the highest limit alone */
-    bool outdated; /* a trial of it was chosen for what is not wanted any more */
-    double energy_j, time_s, cost_j, metric;
-    int64_t ended_us;
-};
-
-static bool is_plain(const struct job_history *history, const struct job_row *row)
+static bool is_default(const struct job_history *history, const struct job_row *row)
 {
     double highest_w = history->machines[row->machine].highest_limit_w;
+    bool free =
+        row->reason == REASON_CONTROL || row->reason == REASON_PINNED || row->reason == REASON_UNASKED;
 
-    return row->batch_size == history->definition.default_batch_size && !row->profiled &&
-           (isnan(highest_w) || row->limit_w == highest_w);
+    return free && row->batch_size == history->definition.default_batch_size && !row->profiled &&
+           row->outcome != TRIAL_STOPPED && (isnan(highest_w) || row->limit_w == highest_w);
 }
 
-static void add_row(struct submission *submission, const struct job_history *history,
-                    const struct job_row *row, size_t machine)
+static void add_row(struct saving_run *run, const struct job_history *history, const struct job_row *row,
+                    size_t machine)
 {
-    if (!submission->any)
-        submission->plain = true;
-    submission->any = true;
-    submission->running |= row->running || row->machine != machine;
-    submission->reached |= !row->running && row->outcome == TRIAL_REACHED;
-    submission->searched |= row->reason == REASON_EXPLORE || row->profiled;
-    submission->plain &= is_plain(history, row);
-    submission->outdated |= row->trial < history->wanted_from;
-    submission->energy_j += row->energy_j;
-    submission->time_s += row->time_s;
-    submission->cost_j += row->cost_j;
-    submission->metric = row->metric;
-    submission->ended_us = row->ended_us;
+    run->recurrence = row->recurrence;
+    run->any |= row->machine == machine;
+    run->running |= row->running || row->machine != machine;
+    run->delivered |= !row->running && row->outcome == TRIAL_REACHED;
+    run->searched |= row->reason == REASON_EXPLORE || row->profiled;
+    run->outdated |= row->trial < history->wanted_from;
+    run->epochs += row->epochs;
+    run->energy_j += row->energy_j;
+    run->time_s += row->time_s;
+    run->cost_j += row->cost_j;
+    run->metric = row->metric;
+    run->ended_us = row->ended_us;
+    run->last = row;
 }
 
-/* Whether it is a run of what was chosen, for what is wanted now or was then. */
-static bool is_tuned(const struct submission *submission)
+bool saving_run_counts(const struct saving_run *run)
 {
-    return !submission->plain && !submission->searched;
+    return run->any && !run->running && run->energy_j > 0.0 && run->time_s > 0.0;
 }
 
 /* What is outdated keeps its place among the samples and says no more than a search does. */
-static enum saving_kind kind_of(const struct submission *submission)
+static enum saving_kind kind_of(const struct saving_run *run, size_t part)
 {
-    if (submission->plain)
+    if (part == RUN_DEFAULT)
         return SAVING_BASELINE;
-    return is_tuned(submission) && !submission->outdated ? SAVING_TUNED : SAVING_SEARCHING;
+    return run->searched || run->outdated ? SAVING_SEARCHING : SAVING_TUNED;
 }
 
-static bool counts(const struct submission *submission)
+/* Gathers the runs in their order and returns how many there are. */
+static size_t make_runs(const struct job_history *history, size_t machine, struct saving_run *runs,
+                        size_t recurrences)
 {
-    return submission->any && !submission->running && submission->reached && submission->energy_j > 0.0 &&
-           submission->time_s > 0.0 && submission->cost_j > 0.0;
-}
+    size_t count = 0;
 
-static void group_add(struct saving_group *group, struct moments *energy, const struct submission *submission)
-{
-    double runs = (double)++group->runs;
+    for (size_t i = 0; i < history->count; i++) {
+        const struct job_row *row = &history->rows[i];
+        size_t part = is_default(history, row) ? RUN_DEFAULT : RUN_CHOSEN;
 
-    moments_add(energy, submission->energy_j);
-    group->mean_energy_j = energy->mean;
-    group->spread = runs > 1.0 ? sqrt(energy->squares / (runs - 1.0)) / energy->mean : NAN;
-    group->mean_time_s = runs > 1.0 ? group->mean_time_s + (submission->time_s - group->mean_time_s) / runs
-                                    : submission->time_s;
-    group->mean_metric = runs > 1.0 ? group->mean_metric + (submission->metric - group->mean_metric) / runs
-                                    : submission->metric;
-    group->newest_us = submission->ended_us > group->newest_us ? submission->ended_us : group->newest_us;
-}
-
-/* When all recurrences together had taken less than as many of the baseline, and did so to the end. */
-static void find_pay_off(const struct submission *submissions, size_t count, double baseline_j,
-                         struct job_savings *savings)
-{
-    double ahead_j = 0.0;
-
-    for (size_t i = 0; i < count; i++) {
-        bool before = savings->paid_off;
-
-        if (!submissions[i].any || submissions[i].running || isnan(submissions[i].energy_j))
-            continue;
-        ahead_j += baseline_j - submissions[i].energy_j;
-        savings->paid_off = ahead_j > 0.0;
-        if (savings->paid_off && !before)
-            savings->paid_off_at = i;
+        add_row(&runs[row->recurrence * RUNS_OF_ONE + part], history, row, machine);
     }
+    for (size_t i = 0; i < recurrences * RUNS_OF_ONE; i++) {
+        if (!runs[i].any)
+            continue;
+        runs[count] = runs[i];
+        runs[count].kind = kind_of(&runs[count], i % RUNS_OF_ONE);
+        count++;
+    }
+    return count;
 }
 
-typedef double (*amount_of)(const struct submission *submission);
+/* ---- groups ---- */
 
-static double energy_of(const struct submission *submission)
+/* What a group is summed up from. */
+struct sums {
+    double energy_j, time_s, metric, squares;
+};
+
+static void group_add(struct saving_group *group, struct sums *sums, const struct saving_run *run)
 {
-    return submission->energy_j;
+    double before = group->runs > 0 ? sums->energy_j / (double)group->runs : 0.0;
+
+    group->runs++;
+    group->failed += !run->delivered;
+    sums->energy_j += run->energy_j;
+    sums->time_s += run->time_s;
+    sums->metric += run->delivered ? run->metric : 0.0;
+    sums->squares += (run->energy_j - before) * (run->energy_j - sums->energy_j / (double)group->runs);
+    group->newest_us = run->ended_us > group->newest_us ? run->ended_us : group->newest_us;
 }
 
-static double time_of(const struct submission *submission)
+static void group_finish(struct saving_group *group, const struct sums *sums)
 {
-    return submission->time_s;
+    double runs = (double)group->runs, models = (double)(group->runs - group->failed);
+
+    group->model_energy_j = models > 0.0 ? sums->energy_j / models : NAN;
+    group->model_time_s = models > 0.0 ? sums->time_s / models : NAN;
+    group->mean_metric = models > 0.0 ? sums->metric / models : NAN;
+    group->spread = runs > 1.0 ? sqrt(sums->squares / (runs - 1.0)) / (sums->energy_j / runs) : NAN;
 }
 
-static double cost_of(const struct submission *submission)
+/* ---- estimates ---- */
+
+typedef double (*amount_of)(const struct saving_run *run);
+
+static double energy_of(const struct saving_run *run)
 {
-    return submission->cost_j;
+    return run->energy_j;
 }
 
-static struct saving estimate(const struct submission *submissions, size_t count, amount_of amount,
-                              struct saving_sample *samples, bool *out_interleaved)
+static double time_of(const struct saving_run *run)
+{
+    return run->time_s;
+}
+
+static double cost_of(const struct saving_run *run)
+{
+    return run->cost_j;
+}
+
+static struct saving estimate(const struct saving_run *runs, size_t count, bool to_target, amount_of amount,
+                              struct saving_sample *samples, enum saving_doubt *out_doubt)
 {
     size_t used = 0;
 
     for (size_t i = 0; i < count; i++) {
-        if (counts(&submissions[i]))
-            samples[used++] = (struct saving_sample){kind_of(&submissions[i]), amount(&submissions[i])};
+        const struct saving_run *run = &runs[i];
+        double value = amount(run), epochs = (double)run->epochs;
+
+        if (!saving_run_counts(run) || !isfinite(value))
+            continue;
+        samples[used++] = (struct saving_sample){.kind = run->kind,
+                                                 .delivered = run->delivered,
+                                                 .amount = value,
+                                                 .step = to_target && epochs > 0.0 ? value / epochs : 0.0};
     }
-    return saving_estimate(samples, used, out_interleaved);
+    return saving_estimate(samples, used, out_doubt);
 }
 
-static void sum_up(const struct submission *submissions, size_t count, struct saving_sample *samples,
-                   struct job_savings *savings)
+static void name_failure(struct job_savings *savings, const struct saving_run *run)
 {
-    struct moments baseline = {0}, tuned = {0};
+    const struct job_row *last = run->last;
+
+    savings->failed++;
+    if (savings->failure_count == SAVING_FAILURES_MAX)
+        memmove(savings->failures, savings->failures + 1,
+                --savings->failure_count * sizeof savings->failures[0]);
+    savings->failures[savings->failure_count++] =
+        (struct saving_failure){.recurrence = run->recurrence,
+                                .trial = last->trial,
+                                .of_baseline = run->kind == SAVING_BASELINE,
+                                .batch_size = last->batch_size,
+                                .outcome = last->outcome};
+}
+
+static void sum_up(const struct saving_run *runs, size_t count, struct job_savings *savings)
+{
+    struct sums baseline = {0}, tuned = {0};
     double searching_j = 0.0;
 
     for (size_t i = 0; i < count; i++) {
-        const struct submission *submission = &submissions[i];
+        const struct saving_run *run = &runs[i];
 
-        if (!counts(submission))
+        if (!run->running && !run->delivered)
+            name_failure(savings, run);
+        savings->unknown += !run->running && !saving_run_counts(run);
+        if (!saving_run_counts(run))
             continue;
-        if (kind_of(submission) == SAVING_BASELINE)
-            group_add(&savings->baseline, &baseline, submission);
-        else if (kind_of(submission) == SAVING_TUNED)
-            group_add(&savings->tuned, &tuned, submission);
-        else if (is_tuned(submission))
+        if (run->kind == SAVING_BASELINE)
+            group_add(&savings->baseline, &baseline, run);
+        else if (run->kind == SAVING_TUNED)
+            group_add(&savings->tuned, &tuned, run);
+        else if (!run->searched)
             savings->outdated++;
         else
-            savings->searching++, searching_j += submission->energy_j;
+            savings->searching++, savings->searching_failed += !run->delivered, searching_j += run->energy_j;
     }
-    savings->energy = estimate(submissions, count, energy_of, samples, &savings->interleaved);
-    savings->time = estimate(submissions, count, time_of, samples, NULL);
-    savings->cost = estimate(submissions, count, cost_of, samples, NULL);
-    savings->known = !isnan(savings->energy.saving);
-    if (!savings->known)
-        return;
-    savings->exploration_j = searching_j - (double)savings->searching * tuned.mean;
-    find_pay_off(submissions, count, baseline.mean, savings);
+    group_finish(&savings->baseline, &baseline);
+    group_finish(&savings->tuned, &tuned);
+    savings->exploration_j = searching_j - (double)(savings->searching - savings->searching_failed) *
+                                               savings->tuned.model_energy_j;
 }
 
-int job_savings_of(const struct job_history *history, size_t machine, struct job_savings *out_savings,
-                   struct fly_error *out_error)
+static void settle(const struct job_history *history, const struct saving_run *runs, size_t count,
+                   struct saving_sample *samples, struct job_savings *savings)
 {
-    static const struct saving_group empty = {
-        .mean_energy_j = NAN, .spread = NAN, .mean_time_s = NAN, .mean_metric = NAN};
-    struct job_savings savings = {.baseline = empty,
-                                  .tuned = empty,
-                                  .energy = unknown,
-                                  .time = unknown,
-                                  .cost = unknown,
-                                  .exploration_j = NAN};
-    size_t count = history->count > 0 ? (size_t)history->rows[history->count - 1].recurrence + 1 : 0;
-    struct submission *submissions;
-    struct saving_sample *samples;
-    int code = 0;
+    bool to_target = history->definition.target != JOB_NO_TARGET;
+
+    sum_up(runs, count, savings);
+    savings->energy = estimate(runs, count, to_target, energy_of, samples, &savings->doubt);
+    savings->time = estimate(runs, count, to_target, time_of, samples, NULL);
+    savings->cost = estimate(runs, count, to_target, cost_of, samples, NULL);
+    savings->known = savings->doubt == SAVING_STATED;
+    if (savings->known)
+        saving_balance_of(runs, count, savings);
+    else
+        savings->exploration_j = NAN;
+}
+
+static size_t recurrences_of(const struct job_history *history)
+{
+    size_t count = 0;
 
     for (size_t i = 0; i < history->count; i++) {
         if (history->rows[i].recurrence >= count)
             count = (size_t)history->rows[i].recurrence + 1;
     }
-    submissions = calloc(count + 1, sizeof submissions[0]);
-    samples = calloc(count + 1, sizeof samples[0]);
-    if (submissions != NULL && samples != NULL) {
-        for (size_t i = 0; i < history->count; i++) {
-            const struct job_row *row = &history->rows[i];
+    return count;
+}
 
-            if (row->machine == machine || submissions[row->recurrence].any)
-                add_row(&submissions[row->recurrence], history, row, machine);
-        }
-        sum_up(submissions, count, samples, &savings);
-        *out_savings = savings;
+int job_savings_of(const struct job_history *history, size_t machine, struct job_savings *out_savings,
+                   struct fly_error *out_error)
+{
+    size_t recurrences = recurrences_of(history);
+    struct saving_run *runs = calloc(recurrences + 1, RUNS_OF_ONE * sizeof runs[0]);
+    struct saving_sample *samples = calloc(recurrences + 1, RUNS_OF_ONE * sizeof samples[0]);
+    struct job_savings *savings = calloc(1, sizeof *savings);
+    int code = 0;
+
+    if (runs != NULL && samples != NULL && savings != NULL) {
+        savings->energy = savings->time = savings->cost = unknown;
+        savings->balance = (struct saving_balance){.ahead_j = NAN, .recent_ahead_j = NAN};
+        settle(history, runs, make_runs(history, machine, runs, recurrences), samples, savings);
+        *out_savings = *savings;
     } else {
         code = error_no_memory(out_error);
     }
+    free(savings);
     free(samples);
-    free(submissions);
+    free(runs);
     return code;
 }
