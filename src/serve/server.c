@@ -9,8 +9,14 @@
 #include "base/error.h"
 #include "serve/server_private.h"
 
-/* TLS 1.2 and 1.3; libmicrohttpd takes texts as if it would write to them. */
-static char priorities[] = "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2";
+/*
+ * TLS 1.2 and 1.3, without the exchanges of keys by which whoever gets the certificate's key later
+ * reads what was recorded today. libmicrohttpd takes texts as if it would write to them.
+ */
+static char priorities[] = "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2:-KX-ALL:+ECDHE-ECDSA:+ECDHE-RSA:+DHE-RSA";
+
+/* MHD_OPTION_CLIENT_DISCIPLINE_LVL, which headers before 1.0 lack: 1 is what RFC 9112 wants and no more. */
+enum { OPTION_DISCIPLINE = 38, DISCIPLINE = 1 };
 
 /* A connection's memory holds its request's head, so that a somewhat longer one is refused in words. */
 enum { CONNECTION_BYTES = 65536 };
@@ -41,6 +47,8 @@ static int start_daemon(struct door *door, struct fly_error *out_error)
         {MHD_OPTION_END, 0, NULL},
     };
     const struct MHD_OptionItem none[] = {{MHD_OPTION_END, 0, NULL}};
+    const struct MHD_OptionItem strict[] = {{(enum MHD_OPTION)OPTION_DISCIPLINE, DISCIPLINE, NULL},
+                                            {MHD_OPTION_END, 0, NULL}};
     unsigned flags =
         MHD_USE_EPOLL | MHD_USE_INTERNAL_POLLING_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG;
 
@@ -54,7 +62,7 @@ static int start_daemon(struct door *door, struct fly_error *out_error)
         MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_BYTES, MHD_OPTION_CONNECTION_LIMIT,
         options->connections, MHD_OPTION_PER_IP_CONNECTION_LIMIT,
         door->listener.bound.at.ss_family == AF_UNIX ? 0U : options->connections_per_ip, MHD_OPTION_ARRAY,
-        door->tls ? tls : none, MHD_OPTION_END);
+        door->tls ? tls : none, MHD_OPTION_ARRAY, gate_sees_heads() ? none : strict, MHD_OPTION_END);
     if (door->daemon == NULL)
         return error_set(out_error, FLY_EUNSUPPORTED, "cannot serve at '%s': %s", door->url, strerror(errno));
     door->listener.fd = -1; /* the daemon's now */

@@ -56,6 +56,7 @@ struct visit {
     struct MHD_Connection *connection;
     struct connection *row; /* of the list of connections */
     bool under_way;         /* counted among the server's */
+    bool broken;            /* its head was none: where the next request begins is not known */
     enum visit_stage stage;
     char *target; /* owned; the request's texts stand in it */
     struct buffer body;
@@ -69,7 +70,10 @@ struct visit {
  * Whether the request may come in, before its body is read: its size, its address, who
  * asks. If not, its answer is made.
  */
-bool gate_lets_in(struct visit *visit);
+bool gate_lets_in(struct visit *visit, const char *version);
+
+/* Whether the library leaves heads where they can be looked at; else it has to be told to be strict. */
+bool gate_sees_heads(void);
 
 /* Callbacks of libmicrohttpd; `data` is the door. */
 void *server_on_target(void *data, const char *target, struct MHD_Connection *connection);

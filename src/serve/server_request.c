@@ -85,7 +85,7 @@ static struct MHD_Response *make_response(struct visit *visit)
         add_header(response, MHD_HTTP_HEADER_RETRY_AFTER, seconds);
     }
     /* What was not read of a refused request must not be taken for the next one. */
-    if (visit->body.length < visit->body_length || answer->status == 411 || answer->status == 413 ||
+    if (visit->broken || visit->body.length < visit->body_length || answer->status == 411 || answer->status == 413 ||
         atomic_load(&visit->door->server->stopping))
         add_header(response, MHD_HTTP_HEADER_CONNECTION, "close");
     return response;
@@ -159,7 +159,7 @@ static enum MHD_Result submit(struct visit *visit)
     return MHD_YES;
 }
 
-static enum MHD_Result begin(struct visit *visit, const char *method)
+static enum MHD_Result begin(struct visit *visit, const char *method, const char *version)
 {
     const union MHD_ConnectionInfo *info =
         MHD_get_connection_info(visit->connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
@@ -171,7 +171,7 @@ static enum MHD_Result begin(struct visit *visit, const char *method)
     atomic_fetch_add(&visit->door->server->under_way, 1);
     if (visit->row == NULL || visit->target == NULL)
         return MHD_NO;
-    if (!gate_lets_in(visit))
+    if (!gate_lets_in(visit, version))
         return send_answer(visit);
     visit->stage = VISIT_READING;
     return MHD_YES;
@@ -196,12 +196,11 @@ enum MHD_Result server_on_request(void *data, struct MHD_Connection *connection,
     (void)data;
     (void)connection;
     (void)url;
-    (void)version;
     if (visit == NULL)
         return MHD_NO;
     switch (visit->stage) {
     case VISIT_NEW:
-        return begin(visit, method);
+        return begin(visit, method, version);
     case VISIT_READING:
         return *upload_size > 0 ? take_body(visit, upload, upload_size) : submit(visit);
     case VISIT_ANSWERED:
