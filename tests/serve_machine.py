@@ -12,11 +12,14 @@ import contextlib
 import http.client
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
 import threading
 import time
+
+import tap
 
 # For whatever has to happen at all, however busy the machine is.
 PATIENCE_S = 60
@@ -103,6 +106,18 @@ class Service:
         status = self.process.wait(PATIENCE_S)
         self.reader.join(PATIENCE_S)
         return status
+
+
+def certificate(box, kind, name="self", *arguments):
+    """A certificate for 127.0.0.1 that vouches for itself, and its key; `kind` as openssl's -newkey takes it."""
+    if shutil.which("openssl") is None:
+        raise tap.Skip("openssl is not installed")
+    chain, key = box / f"{name}.pem", box / f"{name}.key"
+    made = tap.run(["openssl", "req", "-x509", "-newkey", kind, "-nodes", "-keyout", str(key), "-out", str(chain),
+                    "-subj", f"/CN={name}", *arguments], cwd=box)
+    tap.equal(made.returncode, 0, made.stderr)
+    key.chmod(0o600)
+    return chain, key
 
 
 def read_all(raw):

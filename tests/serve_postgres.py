@@ -74,13 +74,13 @@ def test_a_server_that_goes_away():
     with service(address, "--request-timeout=3") as it:
         until_it_is(it, 200, "PUT", "/v1/jobs/digits", JOB)
         machine.kill()
-        health = until_it_is(it, 503, "GET", "/healthz")
+        health = until_it_is(it, 503, "GET", "/readyz")
         tap.equal(health["error"]["code"].startswith("FLY_E"), True, health)
         tap.equal(pg_machine.PASSWORD in str(health), False, "no password")
         until_it_is(it, 503, "PUT", "/v1/jobs/other", JOB)
         tap.equal(it.ask("GET", "/metrics")[0], 200)
         machine.start()
-        until_it_is(it, 200, "GET", "/healthz")
+        until_it_is(it, 200, "GET", "/readyz")
         tap.equal(until_it_is(it, 200, "PUT", "/v1/jobs/digits", JOB)["known"], True, "nothing is lost")
         tap.equal(it.stop(), 0)
 
@@ -92,16 +92,16 @@ def test_a_start_without_the_server():
     with tempfile.TemporaryDirectory(prefix="flyball-serve-postgres-") as box:
         tap.equal(tap.run([FLYBALL, "token", "one", f"--tokens={box}/tokens"], env=ENVIRONMENT).returncode, 0)
         with service(address, f"--tokens={box}/tokens") as it:
-            health = until_it_is(it, 503, "GET", "/healthz")
+            health = until_it_is(it, 503, "GET", "/readyz")
             tap.equal(health["error"]["code"], "FLY_EUNREACHABLE")
             tap.equal("postgresql" in str(health), False, "a stranger is not told where the store lies")
             tap.equal(it.stop(), 0)
     with service(address, "--request-timeout=3") as it:
-        serve_machine.until(lambda: "the service starts all the same" in "".join(it.talk), "a warning")
+        serve_machine.until(lambda: "answered with 503 until it is back" in "".join(it.talk), "a warning")
         tap.equal(pg_machine.PASSWORD in "".join(it.talk), False, "no password")
-        until_it_is(it, 503, "GET", "/healthz")
+        until_it_is(it, 503, "GET", "/readyz")
         machine.start()
-        until_it_is(it, 200, "GET", "/healthz")
+        until_it_is(it, 200, "GET", "/readyz")
         until_it_is(it, 200, "PUT", "/v1/jobs/digits", JOB)
         tap.equal(it.stop(), 0)
     wrong = tap.run([FLYBALL, "serve", "--listen=127.0.0.1:0", f"--store={machine.address(password='wrong')}"],

@@ -7,6 +7,7 @@
 
 #include <flyball/error.h>
 
+#include "serve/head.h"
 #include "serve/listen_address.h"
 #include "serve/target.h"
 #include "serve/tokens.h"
@@ -64,6 +65,71 @@ static void test_listen_addresses(void **state)
         if (address.here != cases[i].here)
             fail_msg("'%s' is taken for %s", cases[i].text, address.here ? "this machine's" : "another's");
     }
+}
+
+/* A head as the library leaves it: '|' stands for the byte that replaced what parted two pieces. */
+static const char *check_head(const char *text, size_t extra)
+{
+    static char memory[200];
+    const char *target, *version, *at;
+    size_t length = strlen(text), end;
+    struct head_check check;
+
+    assert_true(length < sizeof memory);
+    for (size_t i = 0; i <= length; i++)
+        memory[i] = (char)(text[i] == '|' ? '\0' : text[i]);
+    target = memory + strlen(memory) + 1;
+    version = target + strlen(target) + 1;
+    head_check_begin(&check, memory, target, strlen(target), version, true);
+    for (at = version + strlen(version); at < memory + length && *at == '\0';)
+        at++;
+    while (at < memory + length) {
+        const char *name = at, *value = name + strlen(name) + 1;
+
+        value += strspn(value, " ");
+        end = strlen(value);
+        head_check_line(&check, name, strlen(name), value, end);
+        for (at = value + end; at < memory + length && *at == '\0';)
+            at++;
+    }
+    return head_check_end(&check, length + extra);
+}
+
+static void test_heads(void **state)
+{
+    static const struct {
+        const char *head, *fault; /* NULL: none */
+    } cases[] = {
+        {"GET|/|HTTP/1.1||Host| a||||", NULL},
+        {"GET|/|HTTP/1.0||||", NULL},
+        {"GET|/|HTTP/1.1||Host|a||X-Y|   b c||||", NULL},
+        {"GET|/|HTTP/1.1|Host| a||||", "does not end with CR LF"},
+        {"GET|/|HTTP/1.1||Host| a|||", "does not end with CR LF"},
+        {"GET|/|HTTP/1.1||Host| a||", "does not end with CR LF"},
+        {"GET|/|HTTP/1.1||Host| a|X| b||||", "does not end with CR LF"},
+        {"GET|/|HTTP/1.1||Host| a|||||", "does not end with CR LF"},
+        {"GET|/|HTTP/1.1||||", "no header Host"},
+        {"GET|/|HTTP/1.1||Host| a||Host| a||||", "two headers Host"},
+        {"GET|/|HTTP/1.0||Host| a||host| a||||", "two headers Host"},
+        {"GET|/|HTTP/1.1||Host| a b||||", "names no host"},
+        {"GET|/|HTTP/1.1||Host| a||X | b||||", "a blank before its colon"},
+        {"GET|/|HTTP/1.1||Host| a||X| \033||||", "a control character"},
+        {"GET|/ x|HTTP/1.1||Host| a||||", "address has a blank"},
+        {"G T|/|HTTP/1.1||Host| a||||", "method is no word"},
+        {"GET|/|HTTP/1.1||Host| a||Content-Length| 1||content-length| 1||||", "two headers Content-Length"},
+        {"GET|/|HTTP/1.1||Host| a||Authorization| 1||Authorization| 2||||", "two headers Authorization"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        const char *fault = check_head(cases[i].head, 0);
+
+        if ((fault == NULL) != (cases[i].fault == NULL))
+            fail_msg("'%s': %s", cases[i].head, fault != NULL ? fault : "none");
+        if (fault != NULL)
+            check_contains(fault, cases[i].fault);
+    }
+    assert_non_null(check_head(cases[0].head, 1));
 }
 
 static void test_long_socket_paths(void **state)
@@ -321,15 +387,11 @@ static void test_expiries(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_listen_addresses),
-        cmocka_unit_test(test_long_socket_paths),
-        cmocka_unit_test(test_hosts),
-        cmocka_unit_test(test_targets),
-        cmocka_unit_test(test_token_lists),
-        cmocka_unit_test(test_tokens_are_found),
-        cmocka_unit_test(test_drawn_tokens_are_found),
-        cmocka_unit_test(test_too_many_tokens),
-        cmocka_unit_test(test_expiries),
+        cmocka_unit_test(test_listen_addresses),  cmocka_unit_test(test_heads),
+        cmocka_unit_test(test_long_socket_paths), cmocka_unit_test(test_hosts),
+        cmocka_unit_test(test_targets),           cmocka_unit_test(test_token_lists),
+        cmocka_unit_test(test_tokens_are_found),  cmocka_unit_test(test_drawn_tokens_are_found),
+        cmocka_unit_test(test_too_many_tokens),   cmocka_unit_test(test_expiries),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -75,6 +75,13 @@ static void log_line(void *state, const char *line)
     cli_note(logger->call, "%s", line);
 }
 
+static void warn_line(void *state, const char *line)
+{
+    const struct logger *logger = state;
+
+    cli_warn(logger->call, "%s", line);
+}
+
 /* To whoever waits for it: on standard output, in a file, and to systemd. */
 static int say_addresses(const struct cli_call *call, const struct server *server,
                          struct fly_error *out_error)
@@ -95,13 +102,27 @@ static int say_addresses(const struct cli_call *call, const struct server *serve
     return code;
 }
 
+/* systemd wants to know when it began, and waits for the end. */
+static void reload(struct server *server)
+{
+    char state[64];
+
+    snprintf(state, sizeof state, "RELOADING=1\nMONOTONIC_USEC=%" PRId64, mono_now().ns / 1000);
+    announce(state);
+    server_reload(server);
+    announce("READY=1");
+}
+
 /* Serves until a signal comes, and then finishes what is under way. Whether that was done in time. */
 static bool serve_until_stopped(struct server *server, struct stop_signals *stop, double grace_s)
 {
     struct mono_time until;
 
-    while (!stop_signals_wait(stop, mono_after_s(mono_now(), tick_s)))
+    while (!stop_signals_wait(stop, mono_after_s(mono_now(), tick_s))) {
+        if (stop_signals_take_reload(stop))
+            reload(server);
         server_tick(server);
+    }
     /* From here on a second signal ends the process as it would any other. */
     stop_signals_release(stop);
     announce("STOPPING=1");
@@ -145,6 +166,8 @@ static struct server_options read_options(const struct cli_call *call, struct lo
         .connections_per_ip = (unsigned)cli_integer(call, "connections-per-host"),
         .body_max = (size_t)cli_integer(call, "body-max"),
         .request_timeout_s = cli_real(call, "request-timeout"),
+        .tell = warn_line,
+        .tell_state = logger,
     };
 
     if (cli_flag(call, "verbose")) {
@@ -180,22 +203,19 @@ static int serve_run(const struct cli_call *call, struct fly_error *out_error)
 {
     struct logger logger = {call};
     const struct server_options made = read_options(call, &logger);
-    struct fly_error warning = {.code = 0};
     struct stop_signals stop;
     struct server *server;
     int code;
 
     signal(SIGPIPE, SIG_IGN);
+    signal(SIGXFSZ, SIG_IGN); /* a file that may not grow is an error of the store */
     allow_descriptors(call, &made);
-    stop_signals_hold(&stop);
-    code = server_open(&made, &server, &warning, out_error);
+    stop_signals_hold_for_service(&stop);
+    code = server_open(&made, &server, out_error);
     if (code < 0) {
         stop_signals_release(&stop);
         return code;
     }
-    if (warning.text[0] != '\0')
-        cli_warn(call, "%s; the service starts all the same, and answers 503 until that changes",
-                 warning.text);
     code = say_addresses(call, server, out_error);
     if (code < 0) {
         stop_signals_release(&stop);
@@ -213,16 +233,18 @@ const struct cli_command cmd_serve = {
     .words = "serve",
     .summary = "serve a store of recurring jobs to trainings on other machines",
     .paragraphs =
-        {"Listens and answers over HTTP until SIGTERM or Ctrl-C, then finishes what is under way. It "
-         "says where it listens, a line for each address, on standard output. Everything it knows "
+        {"Listens and answers over HTTP until SIGTERM or Ctrl-C, then finishes what is under way. SIGHUP "
+         "has it read its certificate and its file of tokens anew. It says where it listens, a line for each "
+         "address, on standard output. Everything it knows "
          "is in the store: it can be killed and started at any time, and several may serve one "
          "PostgreSQL database."},
     .options = options,
     .option_count = sizeof options / sizeof options[0],
     .exit_status =
         "69 when the address is taken, or when something was still under way at the end of --grace.",
-    .examples = {{"flyball serve --listen 127.0.0.1:7470", "serve the user's own store to this machine"},
-                 {"flyball serve --listen unix:/run/flyball/serve.sock --store /var/lib/flyball/store.sqlite",
-                  "serve a file to those who may open the socket"}},
+    .examples =
+        {{"flyball serve --listen 127.0.0.1:7470", "serve the user's own store to this machine"},
+         {"flyball serve --listen unix:/run/flyball-serve/serve.sock --store /var/lib/flyball/store.sqlite",
+          "serve a file to those who may open the socket"}},
     .run = serve_run,
 };

@@ -10,7 +10,7 @@ static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
 
 void stop_signals_hold(struct stop_signals *stop)
 {
-    stop->stopped = false;
+    stop->stopped = stop->reloads = stop->reloaded = false;
     sigemptyset(&stop->held);
     for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
         struct sigaction action;
@@ -19,6 +19,23 @@ void stop_signals_hold(struct stop_signals *stop)
             sigaddset(&stop->held, numbers[i]);
     }
     pthread_sigmask(SIG_BLOCK, &stop->held, &stop->before);
+}
+
+void stop_signals_hold_for_service(struct stop_signals *stop)
+{
+    stop_signals_hold(stop);
+    stop->reloads = true;
+    sigaddset(&stop->held, SIGHUP);
+    pthread_sigmask(SIG_BLOCK, &stop->held, NULL);
+    signal(SIGHUP, SIG_DFL); /* one that is ignored does not wait */
+}
+
+bool stop_signals_take_reload(struct stop_signals *stop)
+{
+    bool reloaded = stop->reloaded;
+
+    stop->reloaded = false;
+    return reloaded;
 }
 
 bool stop_signals_wait(struct stop_signals *stop, struct mono_time when)
@@ -31,6 +48,10 @@ bool stop_signals_wait(struct stop_signals *stop, struct mono_time when)
         if (left_ns > 0)
             left = (struct timespec){.tv_sec = left_ns / NS_PER_S, .tv_nsec = left_ns % NS_PER_S};
         number = sigtimedwait(&stop->held, NULL, &left);
+        if (number == SIGHUP && stop->reloads) {
+            stop->reloaded = true;
+            break;
+        }
         stop->stopped = number > 0;
         if (number < 0 && errno == EAGAIN && left_ns <= 0)
             break;
@@ -40,5 +61,7 @@ bool stop_signals_wait(struct stop_signals *stop, struct mono_time when)
 
 void stop_signals_release(struct stop_signals *stop)
 {
+    if (stop->reloads)
+        signal(SIGHUP, SIG_IGN);
     pthread_sigmask(SIG_SETMASK, &stop->before, NULL);
 }

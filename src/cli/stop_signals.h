@@ -22,10 +22,20 @@
  */
 struct stop_signals {
     sigset_t held, before;
-    bool stopped; /* one has come */
+    bool stopped;  /* one has come */
+    bool reloads;  /* SIGHUP does not stop */
+    bool reloaded; /* it has come since it was last asked for */
 };
 
 void stop_signals_hold(struct stop_signals *stop);
+
+/*
+ * The same for a program that runs on at SIGHUP and reads its files anew: it asks by
+ * stop_signals_take_reload, between waits that a SIGHUP ends early. Also where it was started to ignore that
+ * signal; it is ignored once the signals are released.
+ */
+void stop_signals_hold_for_service(struct stop_signals *stop);
+bool stop_signals_take_reload(struct stop_signals *stop);
 
 /* Waits until `when`, or until a signal has come, now or earlier; returns whether one has. */
 bool stop_signals_wait(struct stop_signals *stop, struct mono_time when);

@@ -19,7 +19,8 @@ void connections_deinit(struct connections *connections)
     pthread_mutex_destroy(&connections->lock);
 }
 
-struct connection *connections_add(struct connections *connections, int fd, struct mono_time deadline)
+struct connection *connections_add(struct connections *connections, int fd, struct mono_time deadline,
+                                   void *owner)
 {
     struct connection *made = calloc(1, sizeof *made);
 
@@ -27,6 +28,7 @@ struct connection *connections_add(struct connections *connections, int fd, stru
         return NULL;
     made->fd = fd;
     made->deadline = deadline;
+    made->owner = owner;
     pthread_mutex_lock(&connections->lock);
     made->next = connections->first;
     if (made->next != NULL)

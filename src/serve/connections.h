@@ -16,6 +16,7 @@
 struct connection {
     int fd;
     struct mono_time deadline; /* INT64_MAX: it is not the client that is waited for */
+    void *owner;               /* the caller's */
     struct connection *previous, *next;
 };
 
@@ -30,7 +31,8 @@ void connections_deinit(struct connections *connections);
 
 /* One that was made; NULL without memory. It stays the list's until it is removed, before its socket is
  * closed. */
-struct connection *connections_add(struct connections *connections, int fd, struct mono_time deadline);
+struct connection *connections_add(struct connections *connections, int fd, struct mono_time deadline,
+                                   void *owner);
 void connections_remove(struct connections *connections, struct connection *connection);
 
 void connections_set(struct connections *connections, struct connection *connection,

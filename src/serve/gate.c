@@ -33,7 +33,8 @@ static enum MHD_Result check_header(void *data, enum MHD_ValueKind kind, const c
     return MHD_YES;
 }
 
-/* Before 1.0 the library leaves a head in place, with 0 bytes between its pieces; later it is strict itself. */
+/* Before 1.0 the library leaves a head in place, with 0 bytes between its pieces; later it is strict itself.
+ */
 bool gate_sees_heads(void)
 {
     return strncmp(MHD_get_version(), "0.", 2) == 0;
@@ -49,7 +50,8 @@ static bool head_is_good(struct visit *visit, const char *method, const char *ve
 
     if (target_length > SERVER_TARGET_MAX)
         return refuse(visit, 414, FLY_ELIMIT, "the request's address is longer than 8192 bytes");
-    head_check_begin(&check, method, visit->target, target_length, version, gate_sees_heads() && info != NULL);
+    head_check_begin(&check, method, visit->target, target_length, version,
+                     gate_sees_heads() && info != NULL);
     MHD_get_connection_values_n(visit->connection, MHD_HEADER_KIND, check_header, &check);
     if (check.bytes > SERVER_HEADERS_MAX)
         return refuse(visit, 431, FLY_ELIMIT, "the request's headers are longer than 16384 bytes");
@@ -137,6 +139,8 @@ static bool has_token(struct visit *visit)
     code = token_file_ask(&visit->door->server->tokens, secret, time(NULL), &token, &error);
     if (code == FLY_EPERM)
         visit->challenge = "Bearer error=\"invalid_token\"";
+    if (code != FLY_EPERM && code < 0)
+        readiness_doubt(&visit->door->server->readiness);
     if (code < 0)
         return refuse(visit, code == FLY_EPERM ? 401 : 503, code, error.text);
     memcpy(visit->caller, token.name, sizeof visit->caller);
@@ -145,13 +149,19 @@ static bool has_token(struct visit *visit)
     return true;
 }
 
+/* Who only watches the service needs no token, and is told no more than whether it works. */
+static bool is_for_anybody(const char *path)
+{
+    return strcmp(path, "/healthz") == 0 || strcmp(path, "/readyz") == 0;
+}
+
 static bool caller_may(struct visit *visit)
 {
     if (!visit->door->server->with_tokens) {
         visit->task.request.scope = SERVE_MANAGE;
         return is_no_web_page(visit);
     }
-    return strcmp(visit->task.request.path, "/healthz") == 0 || has_token(visit);
+    return is_for_anybody(visit->task.request.path) || has_token(visit);
 }
 
 bool gate_lets_in(struct visit *visit, const char *version)

@@ -20,7 +20,7 @@ static int parse_unix(const char *path, struct listen_address *address, struct f
 
     if (length == 0)
         return error_set(out_error, FLY_EUSAGE,
-                         "listen address 'unix:' lacks the path, as in 'unix:/run/flyball.sock'");
+                         "listen address 'unix:' lacks the path, as in 'unix:/run/flyball-serve/serve.sock'");
     if (length >= sizeof at->sun_path)
         return error_set(out_error, FLY_ELIMIT,
                          "listen address 'unix:%.60s...' is too long: a socket's path has at most %zu bytes",

@@ -18,12 +18,12 @@ struct listen_address {
 
 /*
  * "127.0.0.1:7470", "[::1]:7470", "localhost:7470" (which is 127.0.0.1) or
- * "unix:/run/flyball.sock". Port 0 has the kernel choose. FLY_EUSAGE for anything
+ * "unix:/run/flyball-serve/serve.sock". Port 0 has the kernel choose. FLY_EUSAGE for anything
  * else, names of hosts among it; FLY_ELIMIT for a path too long for a socket.
  */
 int listen_address_parse(const char *text, struct listen_address *out_address, struct fly_error *out_error);
 
-/* "127.0.0.1:7470", "[::1]:7470", "unix:/run/flyball.sock". */
+/* "127.0.0.1:7470", "[::1]:7470", "unix:/run/flyball-serve/serve.sock". */
 enum { LISTEN_TEXT_MAX = sizeof((struct sockaddr_un *)0)->sun_path + 8 };
 char *listen_address_show(const struct listen_address *address, char text[LISTEN_TEXT_MAX]);
 

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/error.h"
 #include "serve/server_private.h"
@@ -13,7 +14,8 @@
  * TLS 1.2 and 1.3, without the exchanges of keys by which whoever gets the certificate's key later
  * reads what was recorded today. libmicrohttpd takes texts as if it would write to them.
  */
-static char priorities[] = "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2:-KX-ALL:+ECDHE-ECDSA:+ECDHE-RSA:+DHE-RSA";
+static char priorities[] =
+    "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2:-KX-ALL:+ECDHE-ECDSA:+ECDHE-RSA:+DHE-RSA";
 
 /* MHD_OPTION_CLIENT_DISCIPLINE_LVL, which headers before 1.0 lack: 1 is what RFC 9112 wants and no more. */
 enum { OPTION_DISCIPLINE = 38, DISCIPLINE = 1 };
@@ -36,13 +38,30 @@ static size_t leave_escaped(void *data, struct MHD_Connection *connection, char 
     return strlen(text);
 }
 
+/* For one handshake. The library keeps the connection with the session, and our row of it with that. */
+static int show_certificate(gnutls_session_t session, const struct gnutls_cert_retr_st *asked,
+                            gnutls_pcert_st **chain, unsigned *count, gnutls_ocsp_data_st **ocsp,
+                            unsigned *ocsp_count, gnutls_privkey_t *key, unsigned *flags)
+{
+    struct MHD_Connection *connection = gnutls_session_get_ptr(session);
+    const union MHD_ConnectionInfo *info =
+        connection != NULL ? MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT) : NULL;
+    const struct connection *row = info != NULL ? info->socket_context : NULL;
+
+    (void)asked;
+    if (row == NULL ||
+        !certificate_shelf_take(&((struct server *)row->owner)->certificate, chain, count, key))
+        return -1;
+    *ocsp = NULL;
+    *ocsp_count = 0;
+    *flags = GNUTLS_CERT_RETR_DEINIT_ALL;
+    return 0;
+}
+
 static int start_daemon(struct door *door, struct fly_error *out_error)
 {
     const struct server_options *options = &door->server->options;
-    const struct certificate *certificate = &door->server->certificate;
     const struct MHD_OptionItem tls[] = {
-        {MHD_OPTION_HTTPS_MEM_CERT, 0, certificate->chain.data},
-        {MHD_OPTION_HTTPS_MEM_KEY, 0, certificate->key.data},
         {MHD_OPTION_HTTPS_PRIORITIES, 0, priorities},
         {MHD_OPTION_END, 0, NULL},
     };
@@ -62,7 +81,8 @@ static int start_daemon(struct door *door, struct fly_error *out_error)
         MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_BYTES, MHD_OPTION_CONNECTION_LIMIT,
         options->connections, MHD_OPTION_PER_IP_CONNECTION_LIMIT,
         door->listener.bound.at.ss_family == AF_UNIX ? 0U : options->connections_per_ip, MHD_OPTION_ARRAY,
-        door->tls ? tls : none, MHD_OPTION_ARRAY, gate_sees_heads() ? none : strict, MHD_OPTION_END);
+        door->tls ? tls : none, MHD_OPTION_HTTPS_CERT_CALLBACK2, door->tls ? show_certificate : NULL,
+        MHD_OPTION_ARRAY, gate_sees_heads() ? none : strict, MHD_OPTION_END);
     if (door->daemon == NULL)
         return error_set(out_error, FLY_EUNSUPPORTED, "cannot serve at '%s': %s", door->url, strerror(errno));
     door->listener.fd = -1; /* the daemon's now */
@@ -149,8 +169,10 @@ static void server_free(struct server *server)
 {
     close_doors(server);
     connections_deinit(&server->connections);
-    certificate_deinit(&server->certificate);
+    if (server->with_certificate)
+        certificate_shelf_close(&server->certificate);
     metrics_free(server->metrics);
+    troubles_deinit(&server->troubles);
     if (server->with_tokens)
         token_file_close(&server->tokens);
     free(server);
@@ -171,36 +193,57 @@ static int open_gate(struct server *server, struct fly_error *out_error)
         code = token_file_open(&server->tokens, options->tokens, out_error);
         server->with_tokens = code == 0;
     }
-    if (code == 0 && options->certificate != NULL)
-        code = certificate_read(options->certificate, options->key, &server->certificate, out_error);
+    if (code == 0 && options->certificate != NULL) {
+        code = certificate_shelf_open(&server->certificate, options->certificate, options->key, out_error);
+        server->with_certificate = code == 0;
+    }
     if (code == 0)
         code = open_doors(server, out_error);
     return code;
 }
 
-int server_open(const struct server_options *options, struct server **out_server,
-                struct fly_error *out_warning, struct fly_error *out_error)
+/* What may block has threads of its own. */
+static int start_threads(struct server *server, struct fly_error *out_error)
+{
+    const struct server_options *options = &server->options;
+    const struct readiness_options ready = {.store = options->store,
+                                            .clock = options->clock,
+                                            .tokens = server->with_tokens ? &server->tokens : NULL,
+                                            .troubles = &server->troubles};
+    const struct workers_options work = {.store = options->store,
+                                         .clock = options->clock,
+                                         .wait_s = options->request_timeout_s < STORE_WAIT_DEFAULT_S
+                                                       ? options->request_timeout_s
+                                                       : STORE_WAIT_DEFAULT_S,
+                                         .count = options->workers,
+                                         .families = options->families};
+    int code = readiness_start(&server->readiness, &ready, out_error);
+
+    if (code < 0)
+        return code;
+    code = workers_start(&server->workers, &work, out_error);
+    if (code < 0) {
+        readiness_stop(&server->readiness);
+        readiness_deinit(&server->readiness);
+    }
+    return code;
+}
+
+int server_open(const struct server_options *options, struct server **out_server, struct fly_error *out_error)
 {
     struct server *server = calloc(1, sizeof *server);
-    struct workers_options work;
     int code;
 
     if (server == NULL)
         return error_no_memory(out_error);
     server->options = *options;
     connections_init(&server->connections);
+    troubles_init(&server->troubles, options->tell, options->tell_state);
     code = metrics_new(&server->metrics, out_error);
-    work = (struct workers_options){.store = options->store,
-                                    .clock = options->clock,
-                                    .wait_s = options->request_timeout_s < STORE_WAIT_DEFAULT_S
-                                                  ? options->request_timeout_s
-                                                  : STORE_WAIT_DEFAULT_S,
-                                    .count = options->workers,
-                                    .families = options->families};
     if (code == 0)
         code = open_gate(server, out_error);
     if (code == 0)
-        code = workers_start(&server->workers, &work, out_warning, out_error);
+        code = start_threads(server, out_error);
     if (code < 0) {
         server_free(server);
         return code;
@@ -226,12 +269,48 @@ const char *server_address(const struct server *server, size_t index)
     return server->doors[index].url;
 }
 
+static void check_certificate(struct server *server)
+{
+    struct fly_error why = {.code = 0};
+
+    if (!server->with_certificate)
+        return;
+    why.code = certificate_shelf_check(&server->certificate, time(NULL), &why);
+    troubles_set(&server->troubles, TROUBLE_CERTIFICATE, &why);
+}
+
 void server_tick(struct server *server)
 {
     struct mono_time now = mono_now();
 
+    check_certificate(server);
     workers_tick(&server->workers, now);
+    readiness_tick(&server->readiness, now);
     connections_reap(&server->connections, now);
+}
+
+/* Both at once, so that neither keeps the other from being read. */
+void server_reload(struct server *server)
+{
+    char line[FLY_ERROR_TEXT_MAX + 64];
+    struct fly_error why = {.code = 0};
+
+    if (server->with_certificate) {
+        if (certificate_shelf_renew(&server->certificate, &why) < 0)
+            snprintf(line, sizeof line, "reload: %s; the old certificate stays", why.text);
+        else
+            snprintf(line, sizeof line, "reload: new connections get the certificate as it is now");
+        troubles_tell(&server->troubles, line);
+    }
+    if (server->with_tokens) {
+        why.code = token_file_check(&server->tokens, true, &why);
+        troubles_set(&server->troubles, TROUBLE_TOKENS, &why);
+        if (why.code == 0)
+            troubles_tell(&server->troubles, "reload: the file of tokens was read");
+    }
+    if (!server->with_certificate && !server->with_tokens)
+        troubles_tell(&server->troubles,
+                      "reload: there is neither a certificate nor a file of tokens to read");
 }
 
 void server_quiesce(struct server *server)
@@ -255,8 +334,10 @@ bool server_is_idle(struct server *server)
 void server_close(struct server *server)
 {
     workers_stop(&server->workers);
+    readiness_stop(&server->readiness);
     /* Only now does nobody hand in requests any more. */
     close_doors(server);
     workers_deinit(&server->workers);
+    readiness_deinit(&server->readiness);
     server_free(server);
 }

@@ -13,7 +13,7 @@
  * A service over a store: it listens, lets requests in, and has families of routes
  * answer them. docs/service.md is the manual for users.
  *
- *     code = server_open(&options, &server, &warning, out_error);
+ *     code = server_open(&options, &server, out_error);
  *     while (nobody wants it to stop)
  *         server_tick(server);                  ten times a second or so
  *     server_quiesce(server);
@@ -25,7 +25,7 @@
  * Threads: one for each address reads and writes all of its connections and never
  * blocks, so that a slow client costs a little memory and no thread; requests that
  * need the store wait in a line for one of the workers (workers.h), which may block.
- * /healthz and /metrics therefore answer whatever the workers do.
+ * /healthz, /readyz and /metrics therefore answer whatever the workers do.
  *
  * Nothing is kept between two requests but counters.
  */
@@ -49,6 +49,11 @@ struct server_options {
     /* Gets a line about each request; called from several threads. NULL: nobody wants it. */
     void (*log)(void *state, const char *line);
     void *log_state;
+
+    /* Gets a line when trouble begins and when it is over (troubles.h); from several threads. NULL: nobody.
+     */
+    void (*tell)(void *state, const char *line);
+    void *tell_state;
 };
 
 enum { SERVER_ADDRESSES_MAX = 16 };
@@ -57,18 +62,23 @@ struct server;
 
 /*
  * Listens at all addresses and serves from then on. Texts of `options` are borrowed
- * until the server is closed. `out_warning` tells of a store that cannot be reached
- * now, "" otherwise.
+ * until the server is closed. A store that cannot be reached now is a trouble, and no error.
  */
 int server_open(const struct server_options *options, struct server **out_server,
-                struct fly_error *out_warning, struct fly_error *out_error);
+                struct fly_error *out_error);
 
-/* Where it listens: "http://127.0.0.1:43121", "unix:/run/flyball.sock". */
+/* Where it listens: "http://127.0.0.1:43121", "unix:/run/flyball-serve/serve.sock". */
 size_t server_address_count(const struct server *server);
 const char *server_address(const struct server *server, size_t index);
 
 /* Ends what takes too long. */
 void server_tick(struct server *server);
+
+/*
+ * Reads certificate and tokens anew, and tells how that went: a certificate that cannot be used
+ * is left, and the old one stays; of tokens the file always says who gets in. From the thread that ticks.
+ */
+void server_reload(struct server *server);
 
 /* Accepts no more connections, and closes those that are open after their next answer. */
 void server_quiesce(struct server *server);

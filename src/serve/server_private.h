@@ -9,9 +9,11 @@
 #include "serve/connections.h"
 #include "serve/listener.h"
 #include "serve/metrics.h"
+#include "serve/readiness.h"
 #include "serve/server.h"
 #include "serve/task.h"
 #include "serve/token_file.h"
+#include "serve/troubles.h"
 #include "serve/workers.h"
 
 enum { SERVER_URL_MAX = LISTEN_TEXT_MAX + 16, SERVER_TARGET_MAX = 8192, SERVER_HEADERS_MAX = 16384 };
@@ -30,10 +32,12 @@ struct server {
     struct door doors[SERVER_ADDRESSES_MAX];
     size_t door_count;
     struct workers workers;
+    struct readiness readiness;
+    struct troubles troubles;
     struct metrics *metrics; /* owned */
-    struct certificate certificate;
+    struct certificate_shelf certificate;
     struct token_file tokens;
-    bool with_tokens;
+    bool with_certificate, with_tokens;
     struct connections connections;
     atomic_uint under_way;    /* requests whose head was read and whose answer is not written */
     atomic_size_t body_bytes; /* that those may hold */

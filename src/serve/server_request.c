@@ -16,7 +16,7 @@
 
 enum { ANSWER_MAX = 256 << 20, NUMBER_TEXT = 16 };
 static char nothing[1] = "";
-static const double health_wait_s = 5.0;
+static const double ready_wait_s = 5.0;
 static const struct mono_time never = {INT64_MAX};
 
 static struct mono_time in_time(const struct server *server)
@@ -85,8 +85,8 @@ static struct MHD_Response *make_response(struct visit *visit)
         add_header(response, MHD_HTTP_HEADER_RETRY_AFTER, seconds);
     }
     /* What was not read of a refused request must not be taken for the next one. */
-    if (visit->broken || visit->body.length < visit->body_length || answer->status == 411 || answer->status == 413 ||
-        atomic_load(&visit->door->server->stopping))
+    if (visit->broken || visit->body.length < visit->body_length || answer->status == 411 ||
+        answer->status == 413 || atomic_load(&visit->door->server->stopping))
         add_header(response, MHD_HTTP_HEADER_CONNECTION, "close");
     return response;
 }
@@ -97,6 +97,8 @@ static enum MHD_Result send_answer(struct visit *visit)
     enum MHD_Result result = MHD_NO;
 
     visit->stage = VISIT_SENDING;
+    if (visit->task.answer.status >= 500)
+        readiness_doubt(&visit->door->server->readiness);
     metrics_count(visit->door->server->metrics, visit->task.family, visit->task.answer.status,
                   &visit->task.note, visit->task.busy_s);
     connections_set(&visit->door->server->connections, visit->row, in_time(visit->door->server));
@@ -133,30 +135,62 @@ static enum MHD_Result send_metrics(struct visit *visit)
     return send_answer(visit);
 }
 
-/* Hands the request on to who answers it. */
-static enum MHD_Result submit(struct visit *visit)
+/* That there is an answer is the answer. */
+static enum MHD_Result send_health(struct visit *visit)
+{
+    serve_answer_json(&visit->task.answer, 200, json_pack("{s:s}", "status", "ok"));
+    return send_answer(visit);
+}
+
+/* Has the request answered by somebody who may block. */
+static enum MHD_Result wait_for_answer(struct visit *visit, bool ready)
 {
     struct server *server = visit->door->server;
     struct task *task = &visit->task;
-    bool health = strcmp(task->request.path, "/healthz") == 0;
-    bool metrics = strcmp(task->request.path, "/metrics") == 0;
 
-    if (health || metrics) {
-        task->family = health ? "healthz" : "metrics";
-        if (strcmp(task->request.method, "GET") != 0 && strcmp(task->request.method, "HEAD") != 0)
-            return refuse_method(visit);
-    }
-    if (metrics)
-        return send_metrics(visit);
     task->request.body = visit->body.data;
     task->request.body_length = visit->body.length;
-    task->deadline = mono_after_s(mono_now(), health ? health_wait_s : server->options.request_timeout_s);
+    task->deadline = mono_after_s(mono_now(), ready ? ready_wait_s : server->options.request_timeout_s);
 
     visit->stage = VISIT_WAITING;
     connections_set(&server->connections, visit->row, never);
     MHD_suspend_connection(visit->connection);
-    task_line_put(health ? &server->workers.health : &server->workers.line, task);
+    if (ready)
+        readiness_ask(&server->readiness, task);
+    else
+        task_line_put(&server->workers.line, task);
     return MHD_YES;
+}
+
+static enum MHD_Result wait_for_readiness(struct visit *visit)
+{
+    return wait_for_answer(visit, true);
+}
+
+/* What the service says of itself; all of it is only read. */
+static const struct {
+    const char *path, *family;
+    enum MHD_Result (*answer)(struct visit *visit);
+} own_paths[] = {
+    {"/healthz", "healthz", send_health},
+    {"/readyz", "readyz", wait_for_readiness},
+    {"/metrics", "metrics", send_metrics},
+};
+
+/* Hands the request on to who answers it. */
+static enum MHD_Result submit(struct visit *visit)
+{
+    struct task *task = &visit->task;
+
+    for (size_t i = 0; i < sizeof own_paths / sizeof own_paths[0]; i++) {
+        if (strcmp(task->request.path, own_paths[i].path) != 0)
+            continue;
+        task->family = own_paths[i].family;
+        if (strcmp(task->request.method, "GET") != 0 && strcmp(task->request.method, "HEAD") != 0)
+            return refuse_method(visit);
+        return own_paths[i].answer(visit);
+    }
+    return wait_for_answer(visit, false);
 }
 
 static enum MHD_Result begin(struct visit *visit, const char *method, const char *version)
@@ -264,7 +298,7 @@ void server_on_connection(void *data, struct MHD_Connection *connection, void **
     if (what == MHD_CONNECTION_NOTIFY_STARTED) {
         info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
         if (info != NULL)
-            *socket = connections_add(&server->connections, info->connect_fd, in_time(server));
+            *socket = connections_add(&server->connections, info->connect_fd, in_time(server), server);
     } else if (*socket != NULL) {
         connections_remove(&server->connections, *socket);
         *socket = NULL;

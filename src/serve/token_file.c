@@ -153,6 +153,20 @@ int token_file_ask(struct token_file *file, const char *secret, int64_t now_s, s
     return code;
 }
 
+int token_file_check(struct token_file *file, bool anew, struct fly_error *out_error)
+{
+    int code;
+
+    pthread_mutex_lock(&file->lock);
+    file->read = file->read && !anew;
+    look(file);
+    code = file->why.code;
+    if (code < 0 && out_error != NULL)
+        *out_error = file->why;
+    pthread_mutex_unlock(&file->lock);
+    return code;
+}
+
 /* One write, at the end; a part of it is taken back. */
 static int append(int fd, const char *path, const struct token *token, struct fly_error *out_error)
 {

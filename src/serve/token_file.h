@@ -36,6 +36,9 @@ void token_file_close(struct token_file *file);
 int token_file_ask(struct token_file *file, const char *secret, int64_t now_s, struct token *out_token,
                    struct fly_error *out_error);
 
+/* Looks at the file, `anew`: also where it seems not to have changed. Why it cannot be read. Thread-safe. */
+int token_file_check(struct token_file *file, bool anew, struct fly_error *out_error);
+
 /*
  * Adds a line to the file, which is made with mode 0600 where there is none.
  * FLY_ECONFLICT: a token of that name is there.

@@ -12,10 +12,9 @@
 /*
  * Threads that answer over a store, which may block for as long as another holds a
  * job's lock. Each has a handle of its own, opened when it is first needed and opened
- * anew after an answer that says that the store failed. One more looks whether the
- * store answers, apart from them, so that this is known while all of them wait.
+ * anew after an answer that says that the store failed.
  */
-enum { WORKERS_MAX = 64 };
+enum { WORKERS_MAX = 64, WORKERS_STACK_BYTES = 2 << 20 };
 
 struct workers_options {
     const char *store;                          /* jobs_open; borrowed */
@@ -33,21 +32,18 @@ struct worker {
 
 struct workers {
     struct workers_options options;
-    struct task_line line;   /* to be answered by a family of routes */
-    struct task_line health; /* to be told whether the store answers */
+    struct task_line line; /* to be answered by a family of routes */
     struct worker worker[WORKERS_MAX];
     unsigned running;
-    struct worker looker;
-    bool looks;
 };
 
-/*
- * Opens the store once, to refuse an address that can never be served; one that
- * cannot be reached now may be later, and is said in `out_warning`, "" otherwise. Then
- * starts the threads.
- */
+/* The jobs of a store, which waits so long for a lock or a server. FLY_EUSAGE: another service's address. */
+int workers_open_store(const char *store, double wait_s, const struct clock *clock, struct jobs *out_jobs,
+                       struct fly_error *out_error);
+
+/* Starts the threads. */
 int workers_start(struct workers *workers, const struct workers_options *options,
-                  struct fly_error *out_warning, struct fly_error *out_error);
+                  struct fly_error *out_error);
 
 /* Refuses what nobody took up in time. */
 void workers_tick(struct workers *workers, struct mono_time now);

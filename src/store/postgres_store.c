@@ -115,10 +115,11 @@ static int visit_jobs(struct postgres_link *link, const struct pg_result *result
     return visited;
 }
 
-static int no_job(const struct postgres_link *link, const char *job, struct fly_error *out_error)
+/* Without the store's place: a service passes this on to its clients. */
+static int no_job(const char *job, struct fly_error *out_error)
 {
-    return error_set(out_error, FLY_ENOTFOUND, "no job '%s' in the store '%s'; 'flyball job list' names all",
-                     job, link->shown);
+    return error_set(out_error, FLY_ENOTFOUND, "no job '%s' in this store; 'flyball job list' names all",
+                     job);
 }
 
 static int find_job(void *state, const char *job, store_visit_job *visit, void *visitor,
@@ -133,7 +134,7 @@ static int find_job(void *state, const char *job, store_visit_job *visit, void *
     code = postgres_link_ask_anew(link, &question, "read", &result, out_error);
     if (code < 0)
         return code;
-    code = link->call.row_count(result) == 0 ? no_job(link, job, out_error)
+    code = link->call.row_count(result) == 0 ? no_job(job, out_error)
                                              : visit_jobs(link, result, visit, visitor, out_error);
     link->call.clear(result);
     return code < 0 ? code : 0;
@@ -325,7 +326,7 @@ static int lock_job(struct postgres_link *link, enum store_job_wish wish, struct
             code = lock_row(link, change, &found, out_error);
     }
     if (code == 0 && !found)
-        code = no_job(link, change->job, out_error);
+        code = no_job(change->job, out_error);
     return code;
 }
 

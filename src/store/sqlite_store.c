@@ -89,10 +89,11 @@ static int visit_jobs(struct sqlite_link *link, sqlite3_stmt *statement, store_v
     return end_reading(link, statement, stepped, visited, out_error);
 }
 
-static int no_job(const struct sqlite_link *link, const char *job, struct fly_error *out_error)
+/* Without the store's place: a service passes this on to its clients. */
+static int no_job(const char *job, struct fly_error *out_error)
 {
-    return error_set(out_error, FLY_ENOTFOUND,
-                     "no job '%s' in the store '%.200s'; 'flyball job list' names all", job, link->file.path);
+    return error_set(out_error, FLY_ENOTFOUND, "no job '%s' in this store; 'flyball job list' names all",
+                     job);
 }
 
 /* Visits the job, if there is one. */
@@ -114,7 +115,7 @@ static int find_job(void *state, const char *job, store_visit_job *visit, void *
     size_t count;
     int code = look_for_job(state, job, visit, visitor, &count, out_error);
 
-    return code == 0 && count == 0 ? no_job(state, job, out_error) : code;
+    return code == 0 && count == 0 ? no_job(job, out_error) : code;
 }
 
 static int list_jobs(void *state, store_visit_job *visit, void *visitor, struct fly_error *out_error)
@@ -271,7 +272,7 @@ static int find_or_make(struct sqlite_link *link, enum store_job_wish wish, stru
     if (code < 0 || count > 0)
         return code;
     if (wish != STORE_MAKE_JOB)
-        return no_job(link, change->job, out_error);
+        return no_job(change->job, out_error);
     code = make_job(link, change->job, out_error);
     return code < 0 ? code : find_job(link, change->job, keep_job, change, out_error);
 }

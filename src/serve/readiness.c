@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "serve/readiness.h"
+
+#include <stdint.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/arena.h"
+#include "base/error.h"
+#include "serve/disk.h"
+#include "serve/workers.h"
+
+enum { SHOWN_BYTES = 1 << 20, NS_PER_S = 1000000000 };
+static const double look_wait_s = 2.0, look_every_s = 5.0;
+static const char too_slow[] = "the store has not answered in time";
+
+enum part { PART_TOKENS, PART_STORE, PART_DISK, PARTS };
+static const char *const part_names[] = {
+    [PART_TOKENS] = "tokens", [PART_STORE] = "store", [PART_DISK] = "disk"};
+static const enum trouble part_troubles[] = {
+    [PART_TOKENS] = TROUBLE_TOKENS, [PART_STORE] = TROUBLE_STORE, [PART_DISK] = TROUBLE_DISK};
+
+/* What a look found. */
+struct found {
+    struct fly_error why[PARTS]; /* code 0: well */
+    bool absent[PARTS];          /* there is nothing to look at */
+};
+
+/* A file that was taken away or replaced still answers whoever has it open, and nobody else. */
+static int check_file(struct readiness *readiness, struct fly_error *out_error)
+{
+    struct disk_file now;
+    int code = disk_find_store(readiness->options.store, &now, out_error);
+
+    if (code == FLY_EUNSUPPORTED)
+        return 0;
+    if (code == 0 && (now.device != readiness->file.device || now.inode != readiness->file.inode)) {
+        jobs_close(&readiness->jobs);
+        readiness->file = now;
+    }
+    return code;
+}
+
+/* A job that cannot exist is looked for: the store's answer that there is none is an answer. */
+static int look_at_store(struct readiness *readiness, struct fly_error *out_error)
+{
+    struct job_shown shown;
+    struct arena arena;
+    int code = check_file(readiness, out_error);
+
+    if (code == 0 && readiness->jobs.backend == NULL)
+        code = workers_open_store(readiness->options.store, look_wait_s, readiness->options.clock,
+                                  &readiness->jobs, out_error);
+    if (code < 0)
+        return code;
+    arena_init(&arena, SHOWN_BYTES);
+    code = readiness->jobs.backend->show(readiness->jobs.self, "flyball-readyz-asks-for-no-job", &arena,
+                                         &shown, out_error);
+    arena_deinit(&arena);
+    if (code == FLY_ENOTFOUND)
+        code = 0;
+    if (code < 0)
+        jobs_close(&readiness->jobs);
+    return code;
+}
+
+static void look(struct readiness *readiness, struct found *found)
+{
+    *found = (struct found){.absent[PART_TOKENS] = readiness->options.tokens == NULL};
+    if (!found->absent[PART_TOKENS])
+        found->why[PART_TOKENS].code =
+            token_file_check(readiness->options.tokens, false, &found->why[PART_TOKENS]);
+    found->why[PART_STORE].code = look_at_store(readiness, &found->why[PART_STORE]);
+    found->why[PART_DISK].code = disk_check(readiness->options.store, &found->why[PART_DISK]);
+    found->absent[PART_DISK] = found->why[PART_DISK].code == FLY_EUNSUPPORTED;
+    if (found->absent[PART_DISK])
+        found->why[PART_DISK].code = 0;
+    for (int i = 0; i < PARTS; i++)
+        troubles_set(readiness->options.troubles, part_troubles[i], &found->why[i]);
+}
+
+static const char *reason(const struct fly_error *why, bool stranger)
+{
+    return stranger ? fly_error_sentence(why->code) : why->text;
+}
+
+static void answer(struct task *task, const struct found *found)
+{
+    bool stranger = task->request.scope == SERVE_NOBODY;
+    json_t *json = json_object(), *value;
+    const struct fly_error *first = NULL;
+
+    for (int i = 0; i < PARTS; i++) {
+        const struct fly_error *why = &found->why[i];
+
+        if (first == NULL && why->code != 0)
+            first = why;
+        value = found->absent[i] ? json_null() : json_string(why->code == 0 ? "ok" : reason(why, stranger));
+        json_object_set_new(json, part_names[i], value != NULL ? value : json_string("unknown"));
+    }
+    json_object_set_new(json, "status", json_string(first == NULL ? "ready" : "not ready"));
+    if (first != NULL)
+        json_object_set_new(
+            json, "error",
+            json_pack("{s:s, s:s}", "code", fly_error_name(first->code), "message", reason(first, stranger)));
+    serve_answer_json(&task->answer, first == NULL ? 200 : 503, json);
+    task->answer.retry_after_s = first == NULL ? 0 : 1;
+}
+
+static void *look_after(void *data)
+{
+    struct readiness *readiness = data;
+
+    while (task_line_wait(&readiness->line)) {
+        struct found found;
+
+        atomic_store(&readiness->began_ns, mono_now().ns);
+        look(readiness, &found);
+        atomic_store(&readiness->began_ns, 0);
+        for (struct task *task = task_line_take_all(&readiness->line); task != NULL;) {
+            struct task *next = task->next;
+
+            if (task != &readiness->own)
+                answer(task, &found);
+            task->finish(task);
+            task = next;
+        }
+    }
+    jobs_close(&readiness->jobs);
+    return NULL;
+}
+
+/* Whether a store that fails so at the start may still come to serve. */
+static bool may_come(int code)
+{
+    return code == FLY_EUNREACHABLE || code == FLY_EBUSY || code == FLY_EUNSURE;
+}
+
+static void own_is_done(struct task *task)
+{
+    struct readiness *readiness = (struct readiness *)((char *)task - offsetof(struct readiness, own));
+
+    buffer_deinit(&task->answer.body);
+    atomic_store(&readiness->own_waits, false);
+}
+
+static int start_thread(struct readiness *readiness, struct fly_error *out_error)
+{
+    pthread_attr_t attributes;
+    int failed;
+
+    pthread_attr_init(&attributes);
+    pthread_attr_setstacksize(&attributes, WORKERS_STACK_BYTES);
+    failed = pthread_create(&readiness->thread, &attributes, look_after, readiness);
+    pthread_attr_destroy(&attributes);
+    readiness->runs = failed == 0;
+    return failed == 0 ? 0 : error_set(out_error, FLY_ENOMEM, "cannot start a thread: %s", strerror(failed));
+}
+
+int readiness_start(struct readiness *readiness, const struct readiness_options *options,
+                    struct fly_error *out_error)
+{
+    struct fly_error why = {.code = 0};
+    int code;
+
+    *readiness = (struct readiness){.options = *options, .next = mono_now()};
+    code = workers_open_store(options->store, look_wait_s, options->clock, &readiness->jobs, &why);
+    if (code < 0 && !may_come(code)) {
+        if (out_error != NULL)
+            *out_error = why;
+        return code;
+    }
+    troubles_set(options->troubles, TROUBLE_STORE, code < 0 ? &why : NULL);
+    task_line_init(&readiness->line);
+    code = start_thread(readiness, out_error);
+    if (code < 0) {
+        readiness_stop(readiness);
+        readiness_deinit(readiness);
+    }
+    return code;
+}
+
+void readiness_ask(struct readiness *readiness, struct task *task)
+{
+    task_line_put(&readiness->line, task);
+}
+
+void readiness_doubt(struct readiness *readiness)
+{
+    atomic_store(&readiness->doubted, true);
+}
+
+static void wake(struct readiness *readiness)
+{
+    if (atomic_exchange(&readiness->own_waits, true))
+        return;
+    readiness->own = (struct task){.finish = own_is_done, .deadline = {INT64_MAX}};
+    buffer_init(&readiness->own.answer.body, SHOWN_BYTES);
+    task_line_put(&readiness->line, &readiness->own);
+}
+
+void readiness_tick(struct readiness *readiness, struct mono_time now)
+{
+    int64_t began_ns = atomic_load(&readiness->began_ns);
+
+    if (atomic_exchange(&readiness->doubted, false) || now.ns >= readiness->next.ns) {
+        readiness->next = mono_after_s(now, look_every_s);
+        wake(readiness);
+    }
+    if (began_ns != 0 && now.ns - began_ns > (int64_t)look_every_s * NS_PER_S) {
+        const struct fly_error slow = {.code = FLY_EBUSY, .text = "it has not answered in time"};
+
+        troubles_set(readiness->options.troubles, TROUBLE_STORE, &slow);
+    }
+    task_line_expire(&readiness->line, now, too_slow);
+}
+
+void readiness_stop(struct readiness *readiness)
+{
+    task_line_close(&readiness->line);
+    if (readiness->runs)
+        pthread_join(readiness->thread, NULL);
+    else
+        jobs_close(&readiness->jobs);
+    readiness->runs = false;
+}
+
+void readiness_deinit(struct readiness *readiness)
+{
+    task_line_deinit(&readiness->line);
+}
