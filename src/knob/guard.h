@@ -30,8 +30,9 @@
  * entries, lets go of the locks and exits. What the driver refuses is tried for
  * some seconds, then left to the journal.
  *
- * What kills a whole container or control group at once kills the guard too: then the
- * journal is what is left. So it is in a container whose first process is the session.
+ * It leaves the control groups of its session where it may (cgroup_leave.h), since what kills a
+ * group kills all in it. Where it may not, and where a whole container or PID namespace is
+ * killed, as with a container whose first process is the session, the journal is what is left.
  *
  * For one thread; in a forked child the socket is closed.
  */

@@ -15,6 +15,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/number.h"
+#include "knob/cgroup_leave.h"
 #include "knob/guard.h"
 #include "knob/guard_private.h"
 #include "knob/journal.h"
@@ -247,6 +248,7 @@ int guard_main(int argc, char **argv)
     guarding.directory = argv[3];
     site_init(&(struct site_options){.commands = argv[5], .daemon = argv[6]}, &guarding.site);
     detach();
+    cgroup_leave("/proc");
     guarding.session_fd = (int)syscall(SYS_pidfd_open, guarding.session, 0);
     if (guard_open_devices(argv[4], &guarding.list, &error) == 0)
         error.code = 0;
