@@ -17,7 +17,7 @@ __attribute__((noreturn)) static void die(const char *text)
 void bare_open(struct bare *bare, const char *address)
 {
     static const struct postgres_question table = {
-        .sql = "CREATE TABLE bare (number bigserial PRIMARY KEY, body text)"};
+        .sql = "CREATE TABLE IF NOT EXISTS bare (number bigserial PRIMARY KEY, body text)"};
     struct fly_error error;
     char path[4096];
 
@@ -29,10 +29,10 @@ void bare_open(struct bare *bare, const char *address)
         return;
     }
     snprintf(path, sizeof path, "%s.bare", address);
-    if (sqlite3_open(path, &bare->db) != SQLITE_OK ||
+    if (sqlite3_open(path, &bare->db) != SQLITE_OK || sqlite3_busy_timeout(bare->db, 60000) != SQLITE_OK ||
         sqlite3_exec(bare->db,
                      "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;"
-                     "CREATE TABLE bare (number INTEGER PRIMARY KEY, body TEXT)",
+                     "CREATE TABLE IF NOT EXISTS bare (number INTEGER PRIMARY KEY, body TEXT)",
                      NULL, NULL, NULL) != SQLITE_OK ||
         sqlite3_prepare_v2(bare->db, "INSERT INTO bare (body) VALUES (?1)", -1, &bare->insert, NULL) !=
             SQLITE_OK)

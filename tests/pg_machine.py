@@ -62,7 +62,7 @@ class Server:
         self.run("initdb", "-D", self.data, "-U", USER, "--pwfile", self.home / "password", "-A", "scram-sha-256",
                  "-E", "UTF8", "--locale", "C", "--no-sync")
         with open(self.data / "postgresql.conf", "a", encoding="utf-8") as settings:
-            settings.write(f"listen_addresses = ''\nunix_socket_directories = '{self.home}'\nmax_connections = 40\n"
+            settings.write(f"listen_addresses = ''\nunix_socket_directories = '{self.home}'\nmax_connections = 100\n"
                            "shared_buffers = 16MB\nautovacuum = off\nlogging_collector = off\n")
             # After a kill it syncs its files one by one, thousands, unless told to sync all at once.
             if self.version() >= 14:
