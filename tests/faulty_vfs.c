@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "faulty_vfs.h"
 
+#include <pthread.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +15,7 @@ struct faulty_file {
 
 static sqlite3_vfs faulty;
 static const sqlite3_vfs *real_vfs;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static unsigned long counts[FAULTY_OPERATIONS], byte_counts[FAULTY_OPERATIONS];
 static struct {
     bool set, struck;
@@ -30,12 +32,17 @@ static sqlite3_file *real_of(sqlite3_file *file)
 /* The fault's code when it strikes, else SQLITE_OK. */
 static int count(enum faulty_operation operation, int bytes)
 {
+    int code = SQLITE_OK;
+
+    pthread_mutex_lock(&lock);
     counts[operation]++;
     byte_counts[operation] += (unsigned long)bytes;
-    if (!fault.set || fault.operation != operation || counts[operation] < fault.at)
-        return SQLITE_OK;
-    fault.struck = true;
-    return fault.code;
+    if (fault.set && fault.operation == operation && counts[operation] >= fault.at) {
+        fault.struck = true;
+        code = fault.code;
+    }
+    pthread_mutex_unlock(&lock);
+    return code;
 }
 
 static int faulty_close(sqlite3_file *file)
@@ -187,11 +194,13 @@ void faulty_vfs_remove(void)
 
 void faulty_vfs_fail(enum faulty_operation operation, unsigned long when, int code)
 {
+    pthread_mutex_lock(&lock);
     fault.set = true;
     fault.struck = false;
     fault.operation = operation;
     fault.at = counts[operation] + when;
     fault.code = code;
+    pthread_mutex_unlock(&lock);
 }
 
 void faulty_vfs_heal(void)

@@ -9,12 +9,11 @@
 #include <string.h>
 
 #include "job/definition.h"
+#include "job/job_group.h"
 #include "model/objective_check.h"
 
-static void local_close(void *self)
+void local_free(struct job_local *local)
 {
-    struct job_local *local = self;
-
     for (size_t i = 0; i < LOCAL_STATES; i++) {
         if (local->states[i].job[0] != '\0')
             local_forget(local, local->states[i].job);
@@ -23,8 +22,16 @@ static void local_close(void *self)
     free(local);
 }
 
-static int local_open(const char *address, const struct job_options *options, void **out_self,
-                      struct fly_error *out_error)
+static void local_close(void *self)
+{
+    struct job_local *local = self;
+
+    job_group_leave(local->group);
+    local_free(local);
+}
+
+int local_make(const char *address, const struct job_options *options, struct job_local **out_local,
+               struct fly_error *out_error)
 {
     const struct store_options store_options = {.wait_s = options->wait_s, .clock = options->clock};
     struct job_local *local = calloc(1, sizeof *local);
@@ -38,6 +45,19 @@ static int local_open(const char *address, const struct job_options *options, vo
         free(local);
         return code;
     }
+    *out_local = local;
+    return 0;
+}
+
+static int local_open(const char *address, const struct job_options *options, void **out_self,
+                      struct fly_error *out_error)
+{
+    struct job_local *local;
+    int code = local_make(address, options, &local, out_error);
+
+    if (code < 0)
+        return code;
+    local->group = job_group_join(address, local->store, options);
     *out_self = local;
     return 0;
 }
@@ -352,7 +372,7 @@ static int local_import(void *self, const char *job, const char *text, size_t le
 {
     struct import_call call = {text, length};
 
-    return local_call(self, job, true, import_within, &call, out_error);
+    return local_call_alone(self, job, true, import_within, &call, out_error);
 }
 
 /* Without its state, which nobody may understand any more. `lost_id`: of the job that an unsure commit

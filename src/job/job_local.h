@@ -15,7 +15,7 @@
  * the log is.
  */
 enum {
-    LOCAL_STATES = 16,         /* remembered by a handle */
+    LOCAL_STATES = 64,         /* remembered by a handle */
     LOCAL_SNAPSHOT_EVERY = 64, /* events between two snapshots of a small state */
     LOCAL_UNSURE_RETRIES = 3,  /* after a commit of which nothing is known */
 };
@@ -32,7 +32,13 @@ struct job_local {
     size_t next;                 /* of the states, to make room */
     uint64_t events_read;        /* by all calls: what decisions cost */
     struct job_expiries expired; /* since they were taken */
+    struct job_group *group;     /* of handles whose calls share commits; NULL: none (job_group.h) */
 };
+
+/* A handle of no group. */
+int local_make(const char *address, const struct job_options *options, struct job_local **out_local,
+               struct fly_error *out_error);
+void local_free(struct job_local *local);
 
 /* An event by which a change is known again: nobody else writes that number at that time. */
 struct local_mark {
@@ -61,9 +67,17 @@ struct local_change {
  */
 typedef int local_within(struct local_change *change, void *call, struct fly_error *out_error);
 
-/* A call as one change. FLY_EUNSURE where its commit was lost and nobody can be asked about it. */
+/* A call as one change, together with others' (job_group.h). FLY_EUNSURE where its commit was lost and nobody
+ * can be asked about it. */
 int local_call(struct job_local *local, const char *job, bool make, local_within *within, void *call,
                struct fly_error *out_error);
+
+/* The same for one that takes long: nobody else waits for its commit. */
+int local_call_alone(struct job_local *local, const char *job, bool make, local_within *within, void *call,
+                     struct fly_error *out_error);
+
+/* Counts trials that have expired with the handle's own. */
+void local_add_expired(struct job_local *local, const struct job_expiries *expired);
 
 /* What a failure is when a commit was lost before: FLY_EUNSURE while the store cannot be asked. */
 int local_unsure(int code, bool lost, struct fly_error *out_error);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A call as one change, also when nobody says whether its commit came through. */
-#include "job/job_local.h"
+#include "job/job_group.h"
 
 #include <stdio.h>
 
@@ -15,25 +15,55 @@ int local_unsure(int code, bool lost, struct fly_error *out_error)
     return error_set(out_error, FLY_EUNSURE, "it may have been written, but since then %s", text);
 }
 
-int local_call(struct job_local *local, const char *job, bool make, local_within *within, void *call,
-               struct fly_error *out_error)
+/* As a change of its own, over the handle's own connection. */
+static int call_alone(struct job_local *local, struct local_request *request)
 {
-    struct local_mark lost = {0};
     int code = FLY_EUNSURE;
 
     for (int i = 0; i < LOCAL_UNSURE_RETRIES && code == FLY_EUNSURE; i++) {
         struct local_change change;
 
-        code = local_begin(local, job, make, &change, out_error);
+        code = local_begin(local, request->job, request->make, &change, request->error);
         if (code < 0)
-            return local_unsure(code, i > 0, out_error);
-        change.lost = lost;
-        code = local_finish(&change, within(&change, call, out_error), out_error);
+            return local_unsure(code, request->unsure, request->error);
+        change.lost = request->lost;
+        code = local_finish(&change, request->within(&change, request->call, request->error), request->error);
         /* What only looked has its answer, whatever became of its commit. */
         if (code == FLY_EUNSURE && change.last.number == 0)
             code = 0;
-        lost = change.last;
+        request->lost = change.last;
+        request->unsure = true;
     }
+    return code;
+}
+
+int local_call(struct job_local *local, const char *job, bool make, local_within *within, void *call,
+               struct fly_error *out_error)
+{
+    struct fly_error error = {.code = 0};
+    struct local_request request = {
+        .job = job, .make = make, .within = within, .call = call, .error = &error};
+    int code;
+
+    if (job_group_call(local->group, &request, &code))
+        local_add_expired(local, &request.expired);
+    else
+        code = call_alone(local, &request);
+    if (code < 0 && out_error != NULL)
+        *out_error = error;
+    return code;
+}
+
+int local_call_alone(struct job_local *local, const char *job, bool make, local_within *within, void *call,
+                     struct fly_error *out_error)
+{
+    struct fly_error error = {.code = 0};
+    struct local_request request = {
+        .job = job, .make = make, .within = within, .call = call, .error = &error};
+    int code = call_alone(local, &request);
+
+    if (code < 0 && out_error != NULL)
+        *out_error = error;
     return code;
 }
 

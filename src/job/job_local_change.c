@@ -263,6 +263,12 @@ static void count_expired(struct job_expiries *expiries, const char *gpu_model, 
     expiries->of[i].trials += trials;
 }
 
+void local_add_expired(struct job_local *local, const struct job_expiries *expired)
+{
+    for (size_t i = 0; i < expired->count; i++)
+        count_expired(&local->expired, expired->of[i].gpu_model, expired->of[i].trials);
+}
+
 int local_commit(struct local_change *change, struct fly_error *out_error)
 {
     int code = put_snapshot(change, out_error);
@@ -274,8 +280,8 @@ int local_commit(struct local_change *change, struct fly_error *out_error)
     code = store_change_commit(change->change, out_error);
     if (code < 0)
         clear(change->kept);
-    for (size_t i = 0; i < change->expired.count && code == 0; i++)
-        count_expired(&change->local->expired, change->expired.of[i].gpu_model, change->expired.of[i].trials);
+    if (code == 0)
+        local_add_expired(change->local, &change->expired);
     return code;
 }
 
@@ -308,13 +314,15 @@ int local_append(struct local_change *change, enum record_kind kind, uint64_t tr
         .kind = record_kind_name(kind), .trial = trial, .key = key, .body = text, .time_us = change->now_us};
     int code;
 
-    json_decref(body);
-    if (text == NULL)
+    if (text == NULL) {
+        json_decref(body);
         return error_set(out_error, FLY_EDATA, "job '%s': a text is not UTF-8, or memory is exhausted",
                          change->job);
+    }
     code = store_change_append(change->change, &event, &event.number, out_error);
     if (code == 0)
-        code = job_state_fold(change->state, &event, change->local->plugins, out_error);
+        code = job_state_fold_body(change->state, &event, body, change->local->plugins, out_error);
+    json_decref(body);
     if (code == JOB_FOLD_ANEW)
         code = local_catch_up(change, out_error);
     change->last =

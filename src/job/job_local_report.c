@@ -236,6 +236,22 @@ static int report_open(struct local_change *change, const struct job_trial *tria
     return local_append_end(change, epoch->trial, &end, out_error);
 }
 
+/* Whether the state alone says that this report cannot be on record. */
+static bool is_next(const struct job_trial *trial, const struct job_epoch *epoch)
+{
+    return trial != NULL && epoch->attempt == trial->attempt &&
+           (!trial->reported || epoch->epoch > trial->epochs_done);
+}
+
+static int find_epoch(struct local_change *change, const struct job_epoch *epoch, json_t **out_body,
+                      struct fly_error *out_error)
+{
+    char key[STORE_KEY_MAX + 1];
+
+    snprintf(key, sizeof key, "epoch/%" PRIu64 "/%u/%u", epoch->trial, epoch->attempt, epoch->epoch);
+    return local_find(change, key, NULL, out_body, out_error);
+}
+
 struct report_call {
     const struct job_epoch *epoch;
     struct job_answered answered;
@@ -246,16 +262,12 @@ static int report_within(struct local_change *change, void *call, struct fly_err
     struct report_call *asked = call;
     const struct job_epoch *epoch = asked->epoch;
     struct job_answered *out_answered = &asked->answered;
-    const struct job_trial *trial;
-    char key[STORE_KEY_MAX + 1];
-    json_t *body;
-    int code;
+    const struct job_trial *trial = job_state_trial(change->state, epoch->trial);
+    json_t *body = NULL;
+    int code = is_next(trial, epoch) ? 0 : find_epoch(change, epoch, &body, out_error);
 
-    snprintf(key, sizeof key, "epoch/%" PRIu64 "/%u/%u", epoch->trial, epoch->attempt, epoch->epoch);
-    code = local_find(change, key, NULL, &body, out_error);
     if (code != 0)
         return code < 0 ? code : repeat_report(change, epoch, body, out_answered, out_error);
-    trial = job_state_trial(change->state, epoch->trial);
     if (trial != NULL && epoch->attempt == trial->attempt)
         code = report_open(change, trial, epoch, out_answered, out_error);
     else

@@ -2,6 +2,8 @@
 #ifndef FLYBALL_JOB_STATE_H
 #define FLYBALL_JOB_STATE_H
 
+#include <jansson.h>
+
 #include "base/arena.h"
 #include "base/buffer.h"
 #include "base/bytes.h"
@@ -167,6 +169,10 @@ void job_state_deinit(struct job_state *state);
 enum { JOB_FOLD_ANEW = 1 };
 int job_state_fold(struct job_state *state, const struct store_event *event,
                    const struct batch_policy *const *plugins, struct fly_error *out_error);
+
+/* The same with the event's body as it was written; `event->body` is not looked at. NULL: not JSON. */
+int job_state_fold_body(struct job_state *state, const struct store_event *event, json_t *body,
+                        const struct batch_policy *const *plugins, struct fly_error *out_error);
 
 /* Whether a snapshot can be made: not of a plug-in without the slots. */
 bool job_state_saves(const struct job_state *state);

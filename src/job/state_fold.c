@@ -503,12 +503,11 @@ static int (*const folds[])(struct folding *folding) = {
 };
 _Static_assert(sizeof folds / sizeof folds[0] == RECORD_KINDS, "one function for every kind");
 
-int job_state_fold(struct job_state *state, const struct store_event *event,
-                   const struct batch_policy *const *plugins, struct fly_error *out_error)
+int job_state_fold_body(struct job_state *state, const struct store_event *event, json_t *body,
+                        const struct batch_policy *const *plugins, struct fly_error *out_error)
 {
     enum record_kind kind = record_kind_parse(event->kind);
     struct folding folding = {.state = state, .event = event, .plugins = plugins, .error = out_error};
-    json_t *body;
     int code;
 
     if (kind == RECORD_KINDS)
@@ -520,14 +519,22 @@ int job_state_fold(struct job_state *state, const struct store_event *event,
                          "event %" PRIu64 " ('%s') is out of order after event %" PRIu64
                          "; a log begins with its definition",
                          event->number, event->kind, state->number);
-    body = json_loads(event->body, JSON_REJECT_DUPLICATES, NULL);
     folding.members = members_of(body);
     folding.trial = job_state_trial(state, event->trial);
     code = folds[kind](&folding);
-    json_decref(body);
     if (code == 0) {
         state->number = event->number;
         state->last_us = event->time_us;
     }
+    return code;
+}
+
+int job_state_fold(struct job_state *state, const struct store_event *event,
+                   const struct batch_policy *const *plugins, struct fly_error *out_error)
+{
+    json_t *body = json_loads(event->body, JSON_REJECT_DUPLICATES, NULL);
+    int code = job_state_fold_body(state, event, body, plugins, out_error);
+
+    json_decref(body);
     return code;
 }

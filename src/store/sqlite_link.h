@@ -22,6 +22,9 @@
     X(SAY_BEGIN, "BEGIN IMMEDIATE")                                                                         \
     X(SAY_COMMIT, "COMMIT")                                                                                 \
     X(SAY_ROLL_BACK, "ROLLBACK")                                                                            \
+    X(SAY_PART, "SAVEPOINT part")                                                                           \
+    X(SAY_KEEP_PART, "RELEASE part")                                                                        \
+    X(SAY_UNDO_PART, "ROLLBACK TO part")                                                                    \
     X(SAY_FIND_JOB, "SELECT name, id, head, made_us, changed_us FROM job WHERE name = ?1")                  \
     X(SAY_LIST_JOBS, "SELECT name, id, head, made_us, changed_us FROM job ORDER BY name")                   \
     X(SAY_MAKE_JOB, "INSERT INTO job (name, head, made_us, changed_us) VALUES (?1, 0, 0, 0)")               \
@@ -59,6 +62,8 @@ struct sqlite_link {
     double wait_s;
     struct mono_time waiting_since;
     uint32_t jitter;
+    bool grouped;    /* changes are parts of one transaction (store_group_begin) */
+    bool group_lost; /* and SQLite, or we, had to undo all of it */
 };
 
 /* Opens, makes and migrates it; `out_link` is owned. */

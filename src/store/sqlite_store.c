@@ -277,22 +277,64 @@ static int find_or_make(struct sqlite_link *link, enum store_job_wish wish, stru
     return code < 0 ? code : find_job(link, change->job, keep_job, change, out_error);
 }
 
-static int begin(void *state, enum store_job_wish wish, struct store_change *change,
-                 struct fly_error *out_error)
+static bool in_transaction(const struct sqlite_link *link)
 {
-    struct sqlite_link *link = state;
-    int code;
+    return sqlite3_get_autocommit(link->db) == 0;
+}
 
+static int lost_group(const struct sqlite_link *link, struct fly_error *out_error)
+{
+    return error_set(out_error, FLY_EWRITE,
+                     "the store '%.200s' has undone the changes that shared a commit, because one of them "
+                     "failed; try again",
+                     link->file.path);
+}
+
+/* The file's lock, or a part of the transaction that has it. */
+static int take_lock(struct sqlite_link *link, struct fly_error *out_error)
+{
+    int code = 0;
+
+    if (link->grouped && link->group_lost)
+        return lost_group(link, out_error);
     if (!sqlite_file_stands(&link->file))
         return error_set(out_error, FLY_EWRITE,
                          "the store '%.200s' was removed or replaced while it was open; open it again",
                          link->file.path);
-    code = sqlite_link_say(link, SAY_BEGIN, "locked", out_error);
+    if (!in_transaction(link))
+        code = sqlite_link_say(link, SAY_BEGIN, "locked", out_error);
+    if (code == 0 && link->grouped)
+        code = sqlite_link_say(link, SAY_PART, "locked", out_error);
+    return code;
+}
+
+/* Undoes the change, and no other one of its group, unless SQLite has undone all already. */
+static void rollback(void *state)
+{
+    struct sqlite_link *link = state;
+
+    if (!link->grouped) {
+        sqlite_link_undo(link);
+        return;
+    }
+    if (in_transaction(link) && sqlite_link_say(link, SAY_UNDO_PART, "rolled back", NULL) == 0 &&
+        sqlite_link_say(link, SAY_KEEP_PART, "rolled back", NULL) == 0)
+        return;
+    sqlite_link_undo(link);
+    link->group_lost = true;
+}
+
+static int begin(void *state, enum store_job_wish wish, struct store_change *change,
+                 struct fly_error *out_error)
+{
+    struct sqlite_link *link = state;
+    int code = take_lock(link, out_error);
+
     if (code < 0)
         return code;
     code = find_or_make(link, wish, change, out_error);
     if (code < 0) {
-        sqlite_link_undo(link);
+        rollback(link);
         return code;
     }
     change->now_us = machine_now_us();
@@ -371,12 +413,10 @@ static int delete_job(void *state, struct store_change *change, struct fly_error
  * A sync that fails leaves whole frames behind in the write-ahead log: not seen now,
  * but found by the recovery after a crash, unless the next change overwrites them.
  */
-static int commit(void *state, const struct store_change *change, struct fly_error *out_error)
+static int commit_all(struct sqlite_link *link, struct fly_error *out_error)
 {
-    struct sqlite_link *link = state;
     int code = sqlite_link_say(link, SAY_COMMIT, "written", out_error);
 
-    (void)change; /* the job's row moves with each event */
     if (code == 0)
         return 0;
     if (sqlite3_extended_errcode(link->db) == SQLITE_IOERR_FSYNC)
@@ -389,9 +429,44 @@ static int commit(void *state, const struct store_change *change, struct fly_err
     return code;
 }
 
-static void rollback(void *state)
+static int commit(void *state, const struct store_change *change, struct fly_error *out_error)
 {
-    sqlite_link_undo(state);
+    struct sqlite_link *link = state;
+    int code;
+
+    (void)change; /* the job's row moves with each event */
+    if (!link->grouped)
+        return commit_all(link, out_error);
+    code = sqlite_link_say(link, SAY_KEEP_PART, "written", out_error);
+    if (code < 0)
+        rollback(link);
+    return code;
+}
+
+/* The lock is taken with the first change. */
+static int group_begin(void *state, const char *const *jobs, size_t count, struct fly_error *out_error)
+{
+    struct sqlite_link *link = state;
+
+    (void)jobs, (void)count, (void)out_error;
+    link->grouped = true;
+    link->group_lost = false;
+    return 0;
+}
+
+static int group_end(void *state, struct fly_error *out_error)
+{
+    struct sqlite_link *link = state;
+
+    link->grouped = false;
+    if (link->group_lost)
+        return lost_group(link, out_error);
+    return in_transaction(link) ? commit_all(link, out_error) : 0;
+}
+
+static bool group_holds(const void *state)
+{
+    return in_transaction(state);
 }
 
 const struct store_backend sqlite_backend = {
@@ -411,4 +486,7 @@ const struct store_backend sqlite_backend = {
     .delete_job = delete_job,
     .commit = commit,
     .rollback = rollback,
+    .group_begin = group_begin,
+    .group_end = group_end,
+    .group_holds = group_holds,
 };

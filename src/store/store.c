@@ -20,6 +20,7 @@ struct store {
     const struct clock *clock; /* NULL: the back end's */
     uint64_t generation;       /* of fork_generation when it was opened */
     bool reading;              /* a visitor is at work */
+    bool grouped;              /* a group is open */
     struct store_change change;
 };
 
@@ -70,6 +71,8 @@ void store_close(struct store *store)
     } else {
         if (store->change.open)
             store->backend->rollback(store->state);
+        if (store->grouped)
+            (void)store->backend->group_end(store->state, NULL);
         store->backend->close(store->state);
     }
     free(store->shown);
@@ -356,4 +359,37 @@ void store_change_rollback(struct store_change *change)
         return;
     change->open = false;
     change->store->backend->rollback(change->store->state);
+}
+
+int store_group_begin(struct store *store, const char *const *jobs, size_t count, struct fly_error *out_error)
+{
+    int code = check_idle(store, NULL, out_error);
+
+    if (code < 0)
+        return code;
+    if (store->grouped)
+        return error_set(out_error, FLY_ESTATE, "a group is open in the store '%.200s'; end it first",
+                         store->shown);
+    if (store->backend->group_begin == NULL)
+        return error_set(out_error, FLY_EUNSUPPORTED, "the store '%.200s' has no groups", store->shown);
+    code = store->backend->group_begin(store->state, jobs, count, out_error);
+    store->grouped = code == 0;
+    return code;
+}
+
+int store_group_end(struct store *store, struct fly_error *out_error)
+{
+    int code = check_idle(store, NULL, out_error);
+
+    if (code < 0)
+        return code;
+    if (!store->grouped)
+        return error_set(out_error, FLY_ESTATE, "no group is open in the store '%.200s'", store->shown);
+    store->grouped = false;
+    return store->backend->group_end(store->state, out_error);
+}
+
+bool store_group_holds(const struct store *store)
+{
+    return store->grouped && store->backend->group_holds(store->state);
 }

@@ -228,4 +228,28 @@ int store_change_commit(struct store_change *change, struct fly_error *out_error
 /* Undoes the change, gives the lock back and frees the change. Accepts NULL. */
 void store_change_rollback(struct store_change *change);
 
+/*
+ * A group: changes, of one job or of several, that are brought to the disk together.
+ *
+ *     code = store_group_begin(store, jobs, count, out_error);
+ *     ... changes, one after the other, each begun, and committed or rolled back, as ever ...
+ *     code = store_group_end(store, out_error);
+ *
+ * Within a group a change sees those before it, its commit says only that it is part of the
+ * group, and its rollback undoes it alone. Nothing of the group may be acknowledged before
+ * store_group_end has returned 0: then all of it is in the log, after any failure but
+ * FLY_EUNSURE none of it is, and what was learned from reading in it is void. Locks are held
+ * until then, so keep it short. Every group that was begun has to be ended.
+ *
+ * `jobs` are those that will be changed, so that a server can lock all at once; a change of
+ * one that another holds, or that is not named there, is FLY_EBUSY at once on a server: do it
+ * outside of the group. A group is no place to delete a job.
+ */
+int store_group_begin(struct store *store, const char *const *jobs, size_t count,
+                      struct fly_error *out_error);
+int store_group_end(struct store *store, struct fly_error *out_error);
+
+/* Whether the group has a transaction: a change that could not even begin one leaves it without. */
+bool store_group_holds(const struct store *store);
+
 #endif

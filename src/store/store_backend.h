@@ -66,6 +66,12 @@ struct store_backend {
     /* Ends the transaction whatever it returns. */
     int (*commit)(void *state, const struct store_change *change, struct fly_error *out_error);
     void (*rollback)(void *state);
+
+    /* See store_group_begin: between these two, `begin`, `commit` and `rollback` are parts of one
+     * transaction. */
+    int (*group_begin)(void *state, const char *const *jobs, size_t count, struct fly_error *out_error);
+    int (*group_end)(void *state, struct fly_error *out_error);
+    bool (*group_holds)(const void *state);
 };
 
 extern const struct store_backend sqlite_backend, postgres_backend;

@@ -1,0 +1,332 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "job/job_group.h"
+
+#include <math.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "meter/fork_guard.h"
+#include "store/store_address.h"
+
+/* Of what the group before took, to wait for those who were in it. */
+static const double gather_share = 0.25;
+
+/* A call in the line; it stands on its thread's stack. */
+struct waiting {
+    struct local_request *request;
+    struct waiting *next;
+    pthread_cond_t moved; /* done, or the first */
+    int code;
+    bool done, alone;
+};
+
+struct job_group {
+    struct job_group *next;
+    char *address; /* that opens it again wherever the process stands; owned */
+    struct job_options options;
+    uint64_t generation; /* of fork_generation */
+    unsigned members;    /* under the list's lock */
+
+    pthread_mutex_t lock;
+    struct waiting *first, *last;
+    size_t in_line;
+    bool led;
+    size_t expected;         /* calls of the group before: who was answered soon asks again */
+    double took_s;           /* that group */
+    pthread_cond_t gathered; /* as many stand in line */
+    bool together;           /* there was more than one member; stays */
+
+    struct job_local *writer; /* the leader's alone */
+};
+
+static struct job_group *groups;
+static pthread_mutex_t groups_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_once_t fork_watched = PTHREAD_ONCE_INIT;
+
+static void lock_groups(void)
+{
+    pthread_mutex_lock(&groups_lock);
+}
+
+static void unlock_groups(void)
+{
+    pthread_mutex_unlock(&groups_lock);
+}
+
+static void watch_forks(void)
+{
+    pthread_atfork(lock_groups, unlock_groups, unlock_groups);
+}
+
+/* ---- who belongs to it ---- */
+
+static bool fits(const struct job_group *group, const char *address, const struct job_options *options)
+{
+    return group->generation == fork_generation() && strcmp(group->address, address) == 0 &&
+           group->options.clock == options->clock && group->options.plugins == options->plugins &&
+           group->options.wait_s == options->wait_s;
+}
+
+static struct job_group *make_group(const char *address, const struct job_options *options)
+{
+    struct job_group *group = calloc(1, sizeof *group);
+    pthread_condattr_t monotonic;
+
+    if (group == NULL)
+        return NULL;
+    group->address = strdup(address);
+    if (group->address == NULL) {
+        free(group);
+        return NULL;
+    }
+    group->options =
+        (struct job_options){.clock = options->clock, .plugins = options->plugins, .wait_s = options->wait_s};
+    group->generation = fork_generation();
+    pthread_mutex_init(&group->lock, NULL);
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&group->gathered, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+    group->next = groups;
+    groups = group;
+    return group;
+}
+
+struct job_group *job_group_join(const char *store_address, const struct store *store,
+                                 const struct job_options *options)
+{
+    struct store_address parsed;
+    struct job_group *group;
+
+    if (store_address_parse(store_address, &parsed, NULL) < 0)
+        return NULL;
+    if (parsed.place == STORE_IN_FILE)
+        store_address = store_shown(store);
+    pthread_once(&fork_watched, watch_forks);
+    (void)fork_generation();
+    lock_groups();
+    group = groups;
+    while (group != NULL && !fits(group, store_address, options))
+        group = group->next;
+    if (group == NULL)
+        group = make_group(store_address, options);
+    if (group != NULL && ++group->members > 1) {
+        pthread_mutex_lock(&group->lock);
+        group->together = true;
+        pthread_mutex_unlock(&group->lock);
+    }
+    unlock_groups();
+    return group;
+}
+
+static void free_group(struct job_group *group)
+{
+    struct job_group **place = &groups;
+
+    while (*place != group)
+        place = &(*place)->next;
+    *place = group->next;
+    if (group->writer != NULL)
+        local_free(group->writer);
+    pthread_cond_destroy(&group->gathered);
+    pthread_mutex_destroy(&group->lock);
+    free(group->address);
+    free(group);
+}
+
+void job_group_leave(struct job_group *group)
+{
+    /* A parent's stays with the parent: its lock may be held for ever here. */
+    if (group == NULL || group->generation != fork_generation())
+        return;
+    lock_groups();
+    if (--group->members == 0)
+        free_group(group);
+    unlock_groups();
+}
+
+/* ---- what the leader does ---- */
+
+static void close_writer(struct job_group *group)
+{
+    local_free(group->writer);
+    group->writer = NULL;
+}
+
+/* Opened when it is first needed; NULL: it cannot be. */
+static struct job_local *open_writer(struct job_group *group)
+{
+    struct job_local *made = NULL;
+
+    if (group->writer == NULL && local_make(group->address, &group->options, &made, NULL) == 0)
+        group->writer = made;
+    return group->writer;
+}
+
+static bool begin_group(struct job_group *group, struct waiting *const *calls, size_t count)
+{
+    const struct job_local *writer = open_writer(group);
+    const char *jobs[GROUP_CALLS_MAX];
+
+    if (writer == NULL)
+        return false;
+    for (size_t i = 0; i < count; i++)
+        jobs[i] = calls[i]->request->job;
+    return store_group_begin(writer->store, jobs, count, NULL) == 0;
+}
+
+/* One call as a change of the group. */
+static void do_one(struct job_group *group, struct waiting *call)
+{
+    struct local_request *request = call->request;
+    struct local_change change;
+
+    call->code = local_begin(group->writer, request->job, request->make, &change, request->error);
+    if (call->code == FLY_EBUSY && store_group_holds(group->writer->store))
+        call->alone = true; /* others need not wait for whoever holds this one's job */
+    if (call->code < 0)
+        return;
+    call->code =
+        local_finish(&change, request->within(&change, request->call, request->error), request->error);
+    request->lost = change.last;
+    request->expired = group->writer->expired;
+    group->writer->expired = (struct job_expiries){0};
+}
+
+/* All were in line while the lock was waited for: what the first one was told holds for all. */
+static void refuse_all(struct waiting **calls, size_t count, const struct waiting *first)
+{
+    for (size_t i = 0; i < count; i++) {
+        calls[i]->code = first->code;
+        if (calls[i] != first)
+            *calls[i]->request->error = *first->request->error;
+    }
+}
+
+static void all_alone(struct job_group *group, struct waiting **calls, size_t count, int code)
+{
+    for (size_t i = 0; i < count; i++) {
+        calls[i]->alone = true;
+        calls[i]->request->unsure = code == FLY_EUNSURE;
+        if (code != FLY_EUNSURE)
+            calls[i]->request->lost = (struct local_mark){0};
+    }
+    if (group->writer != NULL)
+        close_writer(group);
+}
+
+/* The calls that stand in line now, as far as there is room. */
+static size_t take_line(struct job_group *group, struct waiting **calls, size_t count)
+{
+    pthread_mutex_lock(&group->lock);
+    while (group->first != NULL && count < GROUP_CALLS_MAX) {
+        calls[count++] = group->first;
+        group->first = group->first->next;
+        group->in_line--;
+    }
+    if (group->first == NULL)
+        group->last = NULL;
+    pthread_mutex_unlock(&group->lock);
+    return count;
+}
+
+/* Waits for those who were in the group before, for a fraction of what it took. With the lock held. */
+static void gather(struct job_group *group)
+{
+    struct mono_time until = mono_after_s(mono_now(), fmin(group->took_s * gather_share, 1e-6 * GATHER_US));
+    struct timespec when = {until.ns / 1000000000, until.ns % 1000000000};
+
+    while (group->in_line < group->expected &&
+           pthread_cond_timedwait(&group->gathered, &group->lock, &when) == 0)
+        ;
+}
+
+/* Returns how many calls there were, all of them done or to be done alone. */
+static size_t lead(struct job_group *group, struct waiting **calls)
+{
+    struct mono_time begun = mono_now();
+    size_t count = take_line(group, calls, 0), done = 0;
+    int code;
+
+    if (!begin_group(group, calls, count)) {
+        all_alone(group, calls, count, 0);
+        return count;
+    }
+    while (done < count) {
+        do_one(group, calls[done]);
+        if (calls[done]->code == FLY_EBUSY && !store_group_holds(group->writer->store)) {
+            refuse_all(calls + done, count - done, calls[done]);
+            break;
+        }
+        done++;
+        if (done == count && mono_elapsed_s(begun, mono_now()) < 1e-6 * GROUP_OPEN_US)
+            count = take_line(group, calls, count);
+    }
+    code = store_group_end(group->writer->store, NULL);
+    if (code < 0)
+        all_alone(group, calls, count, code);
+    return count;
+}
+
+/* ---- the line ---- */
+
+static void stand_in_line(struct job_group *group, struct waiting *call)
+{
+    if (group->last != NULL)
+        group->last->next = call;
+    else
+        group->first = call;
+    group->last = call;
+    if (++group->in_line == group->expected)
+        pthread_cond_signal(&group->gathered);
+    while (!call->done && (group->led || group->first != call))
+        pthread_cond_wait(&call->moved, &group->lock);
+}
+
+static void let_go(struct job_group *group, struct waiting **calls, size_t count, const struct waiting *own)
+{
+    group->led = false;
+    for (size_t i = 0; i < count; i++) {
+        calls[i]->done = true;
+        /* It may be gone as soon as the lock is. */
+        if (calls[i] != own)
+            pthread_cond_signal(&calls[i]->moved);
+    }
+    if (group->first != NULL)
+        pthread_cond_signal(&group->first->moved);
+}
+
+bool job_group_call(struct job_group *group, struct local_request *request, int *out_code)
+{
+    struct waiting *calls[GROUP_CALLS_MAX];
+    struct waiting own = {.request = request};
+    size_t count;
+
+    if (group == NULL || group->generation != fork_generation())
+        return false;
+    pthread_mutex_lock(&group->lock);
+    if (!group->together) {
+        pthread_mutex_unlock(&group->lock);
+        return false;
+    }
+    pthread_cond_init(&own.moved, NULL);
+    stand_in_line(group, &own);
+    if (!own.done) {
+        struct mono_time begun;
+
+        group->led = true;
+        gather(group);
+        pthread_mutex_unlock(&group->lock);
+        begun = mono_now();
+        count = lead(group, calls);
+        pthread_mutex_lock(&group->lock);
+        group->took_s = mono_elapsed_s(begun, mono_now());
+        group->expected = count;
+        let_go(group, calls, count, &own);
+    }
+    pthread_mutex_unlock(&group->lock);
+    pthread_cond_destroy(&own.moved);
+    *out_code = own.code;
+    return !own.alone;
+}
