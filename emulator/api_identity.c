@@ -30,7 +30,7 @@ int nvmlDeviceGetName(struct nvml_device *device, char *name, unsigned bytes)
 
     if (code != NVML_SUCCESS)
         return code;
-    (call.instance < 0 ? identity_name : identity_instance_name)(call.gpu, identity);
+    (call.instance < 0 ? identity_model : identity_instance_name)(call.gpu, identity);
     return call_end(&call, call_text(name, bytes, "%s", identity));
 }
 

@@ -6,7 +6,7 @@
 
 #include "emulator/gpu.h"
 
-void identity_name(const struct emulated_gpu *gpu, char out_text[IDENTITY_MAX])
+void identity_model(const struct emulated_gpu *gpu, char out_text[IDENTITY_MAX])
 {
     snprintf(out_text, IDENTITY_MAX, "Emulated %s (Flyball)", gpu_board(gpu)->title);
 }

@@ -8,7 +8,7 @@
  * from another. */
 enum { IDENTITY_MAX = 96 };
 
-void identity_name(const struct emulated_gpu *gpu, char out_text[IDENTITY_MAX]);
+void identity_model(const struct emulated_gpu *gpu, char out_text[IDENTITY_MAX]);
 void identity_uuid(const struct emulated_gpu *gpu, char out_text[IDENTITY_MAX]);
 /* Of a MIG instance of it: "MIG-f1eba11...", and a name with its profile. */
 void identity_instance_uuid(const struct emulated_gpu *gpu, unsigned instance, char out_text[IDENTITY_MAX]);

@@ -38,7 +38,7 @@ static void look(struct emulated_gpu *gpu, int64_t now_ns, struct shown *out)
         .ceiling_mhz = gpu->locked_highest_mhz,
         .lost = gpu->lost,
     };
-    identity_name(gpu, out->name);
+    identity_model(gpu, out->name);
     identity_uuid(gpu, out->uuid);
     for (int i = 0; i < EMULATOR_SLOTS; i++) {
         if (gpu->slots[i].used)

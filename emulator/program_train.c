@@ -9,6 +9,7 @@
 #include "emulator/boards.h"
 #include "emulator/program.h"
 #include "model/gpu_model.h"
+#include "train/step_writer.h"
 
 enum { GIB_BITS = 30 };
 
@@ -27,7 +28,7 @@ struct job {
     double batch_size, gap_s;
     unsigned steps, epochs, evaluation_steps;
     uint64_t memory_bytes;
-    int report; /* a descriptor that steps are told to; -1: none */
+    struct step_writer report; /* whom steps are told to */
 };
 
 static void stop(int signal_number)
@@ -50,23 +51,10 @@ static void put_load(struct job *job, double wanted_w, double utilization)
  * heard. */
 static void tell(const struct job *job, const char *what, unsigned number)
 {
-    char text[32];
-    int length = number > 0 ? snprintf(text, sizeof text, "%s %u\n", what, number)
-                            : snprintf(text, sizeof text, "%s end\n", what);
-
-    if (job->report >= 0)
-        (void)!write(job->report, text, (size_t)length);
-}
-
-static int find_report(void)
-{
-    const char *number = getenv("FLYBALL_STEP_FD");
-    char *end;
-    long report = number != NULL ? strtol(number, &end, 10) : -1;
-
-    return number != NULL && end != number && *end == '\0' && report > STDERR_FILENO && report < 1 << 16
-               ? (int)report
-               : -1;
+    if (number > 0)
+        step_writer_write(&job->report, "%s %u", what, number);
+    else
+        step_writer_write(&job->report, "%s end", what);
 }
 
 /* A program on a GPU that falls off the bus does not get far. */
@@ -200,7 +188,7 @@ static void end(const struct job *job)
 
 static int train_run(const struct program_call *call, struct fly_error *out_error)
 {
-    struct job job = {.gpus = 0, .report = find_report()};
+    struct job job = {.gpus = 0, .report = {.fd = -1}};
     int code = read_job(call, &job, out_error);
 
     for (int i = 0; i < EMULATOR_GPUS_MAX; i++)
@@ -211,6 +199,7 @@ static int train_run(const struct program_call *call, struct fly_error *out_erro
         return code;
     code = program_gpus(call, job.emulator, "0", &job.gpus, out_error);
     if (code == 0) {
+        (void)step_writer_open(&job.report);
         job.clock = emulator_clock(job.emulator);
         job.shape = gpu_shape_find(emulated_boards[emulator_settings_of(job.emulator)->board].name);
         code = begin(&job, out_error);
@@ -223,6 +212,7 @@ static int train_run(const struct program_call *call, struct fly_error *out_erro
                                  "a GPU of the training fell off the bus; the training ends");
         }
         end(&job);
+        step_writer_close(&job.report);
     }
     emulator_close(job.emulator);
     return code < 0 || !stopped ? code : 128 + SIGTERM;
@@ -236,7 +226,7 @@ const struct program_command program_train = {
         "the\n"
         "clock that the power limit leaves; a batch size of half-busy-batch wants half of the power above\n"
         "idle. The load ends with the program, however it ends. In virtual time nothing is waited for.\n"
-        "With FLYBALL_STEP_FD set it writes a line there at every step, as 'flyball run --tune' wants it.",
+        "With FLYBALL_STEPS set it writes a line there at every step, as 'flyball run --tune' wants it.",
     .options = {{"gpu", "LIST", "Which GPUs, such as 0,1; 0 unless given."},
                 {"batch-size", "N", "Samples in a step on each GPU; 64 unless given."},
                 {"steps", "N", "Steps in an epoch; 100 unless given."},

@@ -43,7 +43,8 @@ static void test_lines(void **state)
     (void)state;
     for (size_t i = 0; i < COUNT(cases); i++) {
         struct step_report report = {.epoch = 77, .metric = 77.0};
-        enum step_event event = step_line_event(cases[i].line, strlen(cases[i].line), &report);
+        struct step_sender sender;
+        enum step_event event = step_line_event(cases[i].line, strlen(cases[i].line), &sender, &report);
 
         if (event != cases[i].event)
             fail_msg("'%s' is %d, expected %d", cases[i].line, (int)event, (int)cases[i].event);

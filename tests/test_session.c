@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "train/run_variables.h"
+#include "train/step_lines.h"
 
 static void test_asks_and_reports(void **state)
 {
@@ -285,13 +286,11 @@ static void test_beats(void **state)
 static void test_inside(void **state)
 {
     struct scene scene;
-    char line[32] = "", number[16];
-    int ends[2];
+    struct step_lines lines;
+    enum step_event event;
 
     (void)state;
-    assert_int_equal(pipe(ends), 0);
-    snprintf(number, sizeof number, "%d", ends[1]);
-    setenv("FLYBALL_STEP_FD", number, 1);
+    assert_int_equal(step_lines_open(&lines, NULL), 0);
     setenv(run_variables[RUN_VARIABLE_JOB].name, "job", 1);
     setenv(run_variables[RUN_VARIABLE_REQUEST].name, "around-1", 1);
     setenv(run_variables[RUN_VARIABLE_RUN].name, "requeued", 1);
@@ -301,8 +300,8 @@ static void test_inside(void **state)
     scene.fake.answers[0] = (struct job_answered){.answer = JOB_STOP, .stop = JOB_STOP_COST};
     scene.fake.answer_count = 1;
     scene_open(&scene);
-    assert_true(read(ends[0], line, sizeof line - 1) > 0);
-    assert_string_equal(line, "session\n");
+    assert_true(step_lines_next(&lines, &event));
+    assert_int_equal(event, STEP_SESSION);
     assert_string_equal(scene.fake.request, "around-1");
     assert_string_equal(scene.fake.run, "requeued");
     assert_int_equal(scene.fake.calls[FAKE_DEFINE], 0);
@@ -323,9 +322,7 @@ static void test_inside(void **state)
     scene_end(&scene);
     for (int i = 0; i < RUN_VARIABLE_COUNT; i++)
         unsetenv(run_variables[i].name);
-    unsetenv("FLYBALL_STEP_FD");
-    close(ends[0]);
-    close(ends[1]);
+    step_lines_close(&lines);
 }
 
 /* docs/session.md has every variable, as the table says it. */

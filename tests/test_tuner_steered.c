@@ -66,6 +66,29 @@ static void test_reports_to_the_command(void **state)
     tuner_bench_stop(&bench);
 }
 
+/* Another node, or the inside of a container: nobody is told, and the limit is still the command's. */
+static void test_out_of_reach(void **state)
+{
+    struct fly_tuner_report report = {.size = sizeof report};
+    struct tuner_profile profile;
+    struct tuner_bench bench;
+    struct fly_tuner *tuner;
+
+    (void)state;
+    tuner_profile_made(&profile, 1);
+    tuner_bench_start(&bench, &profile, "exact");
+    setenv(STEP_PLACE_VARIABLE, "/dev/shm/flyball-steps-none:27:1", 1);
+    tuner = make(&bench, 0);
+    train(tuner);
+    assert_int_equal(fly_tuner_report(tuner, &report), 0);
+    assert_string_equal(fly_tuner_reason_name(report.reason), "steered");
+    assert_non_null(strstr(report.text, "not to be reached"));
+    assert_int_equal(bench.sets, 0);
+    fly_tuner_free(tuner);
+    unsetenv(STEP_PLACE_VARIABLE);
+    tuner_bench_stop(&bench);
+}
+
 /* A variable that names nothing to write to is as good as none. */
 static void test_tunes_by_itself(void **state)
 {
@@ -92,6 +115,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_reports_to_the_command),
+        cmocka_unit_test(test_out_of_reach),
         cmocka_unit_test(test_tunes_by_itself),
     };
 

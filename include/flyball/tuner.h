@@ -56,7 +56,7 @@
  * energy of all is summed, and time is that of the slowest. Not thread-safe. After
  * fork the child's copy is inert. With FLYBALL_DISABLE=1 nothing is ever turned.
  *
- * Under `flyball run --tune` and `flyball profile`, which say so by FLYBALL_STEP_FD, the
+ * Under `flyball run --tune` and `flyball profile`, which say so by FLYBALL_STEPS, the
  * hooks of rank 0 report epochs and steps to that command, and turn nothing themselves.
  */
 struct fly_tuner;

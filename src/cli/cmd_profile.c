@@ -249,7 +249,7 @@ const struct cli_command cmd_profile = {
          "to the lowest, and prints power, time and energy of a step under each, and which limit is best: "
          "for "
          "energy, time and cost, and within --max-slowdown. Of two that are equally good the higher counts.",
-         "The program appends a line for each step to the descriptor whose number is in FLYBALL_STEP_FD, as "
+         "The program appends a line for each step to the file that FLYBALL_STEPS names, as "
          "under 'flyball run --tune'. When the last limit is measured the profile is printed, what stood "
          "before stands again, and the program goes on; a guard process puts it back also after kill -9. "
          "Should the program end before, the points that were measured are printed and saved.",

@@ -400,10 +400,10 @@ const struct cli_command cmd_run = {
          "--max-slowdown: limits are tried on its steps as they come, the best is kept, and what stood "
          "before is put "
          "back at the end, by a guard process also after kill -9. The program appends a line for each step "
-         "to the "
-         "descriptor whose number is in FLYBALL_STEP_FD; 'epoch 1' begins an epoch and 'epoch end' ends it, "
-         "so that "
-         "evaluation is left out. Such a write never waits nor fails, whatever becomes of this process. "
+         "to the file that FLYBALL_STEPS names (path, device and inode; shells write to the descriptor whose "
+         "number is in FLYBALL_STEP_FD); 'epoch 1' begins an epoch and 'epoch end' ends it, so that "
+         "evaluation is left out. Such a write never waits, whatever becomes of this process. Of several "
+         "processes the lowest rank's lines count. "
          "Where limits "
          "may not be turned the program runs as it is, and the report says why.",
          "With --carbon or --price the energy of each five minutes is written down as it is used, and the "
@@ -414,7 +414,7 @@ const struct cli_command cmd_run = {
          "--finish-by: slower in dirty hours, faster in clean ones. For that it has to know how long the "
          "training is: --steps or --epochs; with --job its log knows. Nothing ever waits for the network.",
          "With --job the run is one submission of a recurring job: its log says which batch size and power "
-         "limit to use, the program reports 'epoch 1 metric 0.61' after each epoch to the same descriptor "
+         "limit to use, the program reports 'epoch 1 metric 0.61' after each epoch to the same file "
          "(or "
          "on standard output, by --metric-regex), and is started again after a try that grew too expensive, "
          "ran out of memory or crashed, as long as --tries last. {batch_size}, {local_batch_size}, "

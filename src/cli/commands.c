@@ -148,8 +148,10 @@ static const struct cli_variable variables[] = {
     {"FLYBALL_RUN_ID",
      "A name of the run that stays when it is requeued; the scheduler's job and step unless set."},
     {"FLYBALL_SEED", "Set by 'flyball run --job' for what it runs: a number for its own luck."},
-    {"FLYBALL_STEP_FD",
-     "Set by 'flyball run' for what it runs: descriptor for lines that report steps and epochs."},
+    {"FLYBALL_STEPS",
+     "Set by 'flyball run' for what it runs: path, device and inode of the file for lines that "
+     "report steps and epochs."},
+    {"FLYBALL_STEP_FD", "Set by 'flyball run' for what it runs: a descriptor of that file, for shells."},
     {"FLYBALL_TEST_DATA", "Directory of the recorded traces that the tests and benchmarks use."},
     {"FLYBALL_TEST_EMULATOR", "Directory of the emulator's driver library that the tests use."},
     {"FLYBALL_TOKEN", "Token for a service that keeps jobs, unless FLYBALL_TOKEN_FILE is set."},

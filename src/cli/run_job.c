@@ -105,7 +105,7 @@ static void open_streams(struct run_job *job)
 {
     struct fly_error error;
 
-    job->lines = (struct step_lines){.file = -1, .notice = -1, .program_end = -1};
+    job->lines = (struct step_lines)STEP_LINES_NONE;
     if (job->reserved >= 0)
         close(job->reserved);
     if (step_lines_open(&job->lines, &error) < 0)
@@ -213,9 +213,10 @@ static enum run_job_end end_of_program(struct run_job *job, const struct child *
         return RUN_JOB_CRASHED;
     }
     if (!job->reported) {
-        cause(attempt,
-              "it reported no epoch; a line 'epoch 1 metric 0.5' for each, written to the descriptor in "
-              "FLYBALL_STEP_FD, or --metric-regex, is what is learnt from");
+        cause(attempt, "it reported no epoch; a line 'epoch 1 metric 0.5' for each, written to the file in "
+                       "FLYBALL_STEPS, or --metric-regex, is what is learnt from; inside a container and on "
+                       "another node "
+                       "the file is not there");
         session_fail(session, TRIAL_CRASHED, "no epoch was reported");
         return RUN_JOB_SILENT;
     }

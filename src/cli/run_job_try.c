@@ -12,8 +12,8 @@
 #include "base/number.h"
 #include "cli/run_job.h"
 
-/* How often the program is looked after, and how often its lines are asked for where the system does not
- * tell. */
+/* How often the program is looked after, and how often it is asked for what it wrote where the system does
+ * not tell. */
 static const double check_s = 0.4, ask_s = 0.005;
 
 enum { LINES_AT_ONCE = 1000, PIECES_AT_ONCE = 16, NUMBER_TEXT = 64 };
@@ -103,14 +103,26 @@ static void take(struct run_job *job, enum step_event event)
     }
 }
 
+/* The limit of a profile that gets no more steps is put back. */
+static void heed_flood(struct run_job *job)
+{
+    if (!job->lines.flooded || job->off[0] != '\0')
+        return;
+    snprintf(job->off, sizeof job->off, "%s", step_lines_flood);
+    if (job->session->limit.tuner != NULL)
+        limit_end(job->session);
+}
+
 static bool take_lines(struct run_job *job)
 {
     enum step_event event;
 
     step_lines_noticed(&job->lines);
     for (int i = 0; i < LINES_AT_ONCE; i++) {
-        if (!step_lines_next(&job->lines, &event))
+        if (!step_lines_next(&job->lines, &event)) {
+            heed_flood(job);
             return false;
+        }
         take(job, event);
     }
     return true;
@@ -184,7 +196,7 @@ static int watch_all(struct run_job *job)
 {
     const int sources[] = {step_lines_fd(&job->lines), capture_fd(&job->captures[0]),
                            capture_fd(&job->captures[1])};
-    const bool needed[] = {job->lines.file >= 0, job->captures[0].open, job->captures[1].open};
+    const bool needed[] = {job->lines.file.file >= 0, job->captures[0].open, job->captures[1].open};
     int events = epoll_create1(EPOLL_CLOEXEC);
 
     for (size_t i = 0; events >= 0 && i < sizeof sources / sizeof sources[0]; i++) {
@@ -239,7 +251,7 @@ void run_job_follow(struct run_job *job, struct child *child)
     job->tree.count = 0;
     job->events = watch_all(job);
     for (;;) {
-        double wait_s = more ? 0.0 : job->events >= 0 ? check_s : ask_s;
+        double wait_s = more ? 0.0 : step_lines_wait_s(&job->lines, job->events >= 0 ? check_s : ask_s);
 
         if (child_wait_input(child, job->events, mono_after_s(mono_now(), wait_s)))
             break;
@@ -248,6 +260,7 @@ void run_job_follow(struct run_job *job, struct child *child)
         child_guard_end(child);
         look_after_end(job);
     }
+    step_lines_last(&job->lines);
     while (take_lines(job))
         ;
     for (size_t i = 0; i < sizeof looks / sizeof looks[0]; i++)

@@ -11,8 +11,8 @@
 #include "cli/slowdown_option.h"
 #include "train/tuner.h"
 
-/* How often the knob is looked after, and how often steps are asked for where the system does not tell. */
-static const double check_s = 0.4, ask_s = 0.005;
+/* How often the knob is looked after. */
+static const double check_s = 0.4;
 
 /* Lines that are taken before signals have their turn. */
 enum { LINES_AT_ONCE = 1000 };
@@ -56,7 +56,7 @@ static int read_bound(const struct cli_call *call, struct fly_objective *objecti
 static int read_common(const struct cli_call *call, const char *program, struct run_tune *out_tune,
                        struct fly_error *out_error)
 {
-    out_tune->lines = (struct step_lines){.file = -1, .notice = -1, .program_end = -1};
+    out_tune->lines = (struct step_lines)STEP_LINES_NONE;
     out_tune->objective.eta = cli_real(call, "eta");
     out_tune->profile_steps = (uint32_t)cli_integer(call, "profile-steps");
     out_tune->energy_tolerance = cli_real(call, "energy-tolerance");
@@ -351,6 +351,21 @@ static void look_after_knob(struct run_tune *tune)
     }
 }
 
+/* As if the program reported no steps at all. */
+static void heed_flood(struct run_tune *tune)
+{
+    if (!tune->lines.flooded || tune->over || tune->off[0] != '\0')
+        return;
+    put_off(tune, FLY_ELIMIT, step_lines_flood);
+    if (tune->every_limit) {
+        finish_profile(tune);
+        return;
+    }
+    close_tuner(tune);
+    if (tune->knob != NULL)
+        (void)knob_restore(tune->knob, NULL);
+}
+
 /* All of them, also those that the tuner missed. */
 static void keep_steps(struct run_tune *tune)
 {
@@ -375,6 +390,7 @@ static bool take_lines(struct run_tune *tune)
         take(tune, event);
     }
     keep_steps(tune);
+    heed_flood(tune);
     return more;
 }
 
@@ -396,10 +412,11 @@ void run_tune_wait(struct run_tune *tune, struct child *child, const struct devi
     bool more = false, was_over = tune->over;
 
     take_gpus(tune, list, meter);
-    while (tune->lines.file >= 0 && tune->over == was_over) {
+    while (tune->lines.file.file >= 0 && tune->over == was_over) {
         struct mono_time now = mono_now();
 
-        if (child_wait_input(child, fd, more ? now : mono_after_s(now, fd >= 0 ? check_s : ask_s)))
+        if (child_wait_input(child, fd,
+                             more ? now : mono_after_s(now, step_lines_wait_s(&tune->lines, check_s))))
             break;
         child_guard_begin(child, never_turned);
         more = take_lines(tune);
@@ -416,13 +433,16 @@ void run_tune_wait(struct run_tune *tune, struct child *child, const struct devi
 /* Lines of a program that ended at once are counted; nothing is begun for them. */
 static void take_late_lines(struct run_tune *tune)
 {
+    step_lines_last(&tune->lines);
     for (enum step_event event; step_lines_next(&tune->lines, &event);)
         ;
     keep_steps(tune);
-    if (tune->lines.events[STEP_BEGIN] == 0)
+    if (tune->lines.flooded)
+        put_off(tune, FLY_ELIMIT, step_lines_flood);
+    else if (tune->lines.events[STEP_BEGIN] == 0)
         put_off(tune, FLY_ESTATE,
-                "the program reported no step; a line for each, written to the descriptor in " STEP_VARIABLE
-                ", is what tuning goes by");
+                "the program reported no step; a line for each, written to the file in " STEP_PLACE_VARIABLE
+                ", is what tuning goes by; inside a container and on another node it is not there");
     else if (!tune->tried)
         put_off(tune, FLY_ESTATE, "the program had ended before its steps were seen");
 }

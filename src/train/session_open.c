@@ -11,7 +11,7 @@
 #include "meter/identity.h"
 #include "train/run_variables.h"
 #include "train/session.h"
-#include "train/step_lines.h"
+#include "train/step_writer.h"
 
 static const double wait_usual_s = 5.0, beat_usual_s = 60.0;
 
@@ -177,10 +177,13 @@ static void open_meter(struct fly_session *session)
 /* Says to `flyball run --job` around it that a session reports, so that nobody does twice. */
 static void announce(const struct fly_session *session)
 {
-    int fd = step_lines_given();
+    struct step_writer steps;
 
-    if (session->inside && session->options.rank == 0 && fd >= 0)
-        step_line_write(fd, "session");
+    if (!session->inside || session->options.rank != 0)
+        return;
+    (void)step_writer_open(&steps);
+    step_writer_write(&steps, "session");
+    step_writer_close(&steps);
 }
 
 static void open_link(struct fly_session *session, const struct session_parts *parts)

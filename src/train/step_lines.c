@@ -3,109 +3,73 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <math.h>
-#include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/inotify.h>
-#include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/error.h"
-#include "base/number.h"
+#include "base/process_stat.h"
+#include "train/step_ahead.h"
 
-enum { PATH_MAX_BYTES = 64, NUMBER_MAX = 16, FREE_EVERY = 1 << 16, EPOCH_DIGITS_MAX = 18 };
+enum { PATH_BYTES_MAX = 64, FREE_EVERY = 1 << 15, LINE_COST = 16 };
 
-/* The first free one from 3 on: shells take descriptors of one digit only. */
-enum { LOWEST_PROGRAM_END = 3, LOWEST_OWN = 10 };
+static const double budget_most_bytes = 1 << 24, budget_bytes_per_s = 1 << 21;
 
-/* The file again, by its own open: what the flags of the program's end are is its own matter. */
-static int open_again(int file, int flags)
+/* For a lower rank; between two looks where the system does not tell; and at a flood. */
+static const double hold_s = 0.5, ask_s = 0.005, discard_s = 0.02;
+
+const char step_lines_flood[] =
+    "the program wrote more lines than any training has steps, over 2 MiB a second; from there on they were "
+    "thrown away unread; write one line for each step";
+
+static void watch(struct step_lines *lines)
 {
-    char path[PATH_MAX_BYTES];
+    char path[PATH_BYTES_MAX];
 
-    snprintf(path, sizeof path, "/proc/self/fd/%d", file);
-    return open(path, flags);
-}
-
-static int watch(int file)
-{
-    char path[PATH_MAX_BYTES];
-    int notice = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
-
-    snprintf(path, sizeof path, "/proc/self/fd/%d", file);
-    if (notice >= 0 && inotify_add_watch(notice, path, IN_MODIFY) < 0) {
-        close(notice);
-        notice = -1;
+    lines->notice = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
+    snprintf(path, sizeof path, "/proc/self/fd/%d", lines->file.file);
+    if (lines->notice >= 0)
+        lines->watched = inotify_add_watch(lines->notice, path, IN_MODIFY);
+    if (lines->notice >= 0 && lines->watched < 0) {
+        close(lines->notice);
+        lines->notice = -1;
     }
-    return notice;
-}
-
-static void set_variable(struct step_lines *lines)
-{
-    const char *before = getenv(STEP_VARIABLE);
-    char number[NUMBER_MAX];
-
-    lines->before = before != NULL ? strdup(before) : NULL;
-    snprintf(number, sizeof number, "%d", lines->program_end);
-    setenv(STEP_VARIABLE, number, 1);
-}
-
-/* Our side, out of the way of low numbers. */
-static int make_file(void)
-{
-    int low = memfd_create("flyball-steps", MFD_CLOEXEC), file = -1;
-
-    if (low >= 0) {
-        file = fcntl(low, F_DUPFD_CLOEXEC, LOWEST_OWN);
-        close(low);
-    }
-    return file;
 }
 
 int step_lines_open(struct step_lines *out_lines, struct fly_error *out_error)
 {
-    *out_lines = (struct step_lines){.file = -1, .notice = -1, .program_end = -1};
-    out_lines->file = make_file();
-    if (out_lines->file >= 0)
-        out_lines->program_end = open_again(out_lines->file, O_WRONLY | O_APPEND);
-    if (out_lines->program_end >= 0 && out_lines->program_end < LOWEST_PROGRAM_END) {
-        int low = out_lines->program_end;
+    int result;
 
-        out_lines->program_end = fcntl(low, F_DUPFD, LOWEST_PROGRAM_END);
-        close(low);
-    }
-    if (out_lines->program_end < 0) {
-        int result = error_set(out_error, FLY_ELIMIT, "no file for a program's steps: %s", strerror(errno));
-
-        step_lines_close(out_lines);
+    *out_lines = (struct step_lines)STEP_LINES_NONE;
+    result = step_file_open(&out_lines->file, out_error);
+    if (result < 0)
         return result;
-    }
-    out_lines->notice = watch(out_lines->file);
-    set_variable(out_lines);
+    out_lines->budget_bytes = budget_most_bytes;
+    out_lines->budgeted = mono_now();
+    watch(out_lines);
     return 0;
 }
 
 void step_lines_passed(struct step_lines *lines)
 {
-    if (lines->program_end < 0)
-        return;
-    close(lines->program_end);
-    lines->program_end = -1;
-    if (lines->before != NULL)
-        setenv(STEP_VARIABLE, lines->before, 1);
-    else
-        unsetenv(STEP_VARIABLE);
-    free(lines->before);
-    lines->before = NULL;
+    step_file_passed(&lines->file);
 }
 
 int step_lines_fd(const struct step_lines *lines)
 {
     return lines->notice;
+}
+
+double step_lines_wait_s(const struct step_lines *lines, double usual_s)
+{
+    if (lines->flooded)
+        return fmin(usual_s, discard_s);
+    if (lines->held)
+        return fmin(usual_s, fmax(mono_elapsed_s(mono_now(), lines->held_until), 0));
+    return lines->notice >= 0 ? usual_s : fmin(usual_s, ask_s);
 }
 
 void step_lines_noticed(struct step_lines *lines)
@@ -116,112 +80,188 @@ void step_lines_noticed(struct step_lines *lines)
         ;
 }
 
+/* Empties the file. A line that is written meanwhile is lost. */
+static void cut(struct step_lines *lines)
+{
+    (void)!ftruncate(lines->file.file, 0);
+    lines->read_to = lines->freed_to = 0;
+}
+
+/* Nothing of it is read any more; its memory is given back again and again. */
+static void discard(struct step_lines *lines)
+{
+    if (lines->notice >= 0 && lines->watched >= 0)
+        (void)inotify_rm_watch(lines->notice, lines->watched);
+    lines->watched = -1;
+    lines->flooded = true;
+    lines->at = lines->count = lines->length = 0;
+    lines->complete = lines->held = false;
+    cut(lines);
+}
+
+/* More is let through as time goes on, but no more at once where all has been read. */
+static void budget(struct step_lines *lines, bool all_read)
+{
+    struct mono_time now = mono_now();
+
+    lines->budget_bytes += budget_bytes_per_s * mono_elapsed_s(lines->budgeted, now);
+    lines->budgeted = now;
+    if (all_read)
+        lines->budget_bytes = fmin(lines->budget_bytes, budget_most_bytes);
+}
+
+/* A user's limit on the size of files (ulimit -f) would end a program that writes beyond it. */
+static void heed_limit(struct step_lines *lines, off_t size)
+{
+    struct rlimit limit;
+
+    if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY &&
+        (rlim_t)size > limit.rlim_cur / 2)
+        cut(lines);
+}
+
+static void give_back(struct step_lines *lines)
+{
+    if (lines->read_to - lines->freed_to < FREE_EVERY)
+        return;
+    (void)fallocate(lines->file.file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, lines->freed_to,
+                    lines->read_to - lines->freed_to);
+    lines->freed_to = lines->read_to;
+    step_file_reserve(&lines->file, lines->read_to);
+}
+
 /* Reads on; false when nothing is there. A program that cut the file short has begun anew. */
 static bool fill(struct step_lines *lines)
 {
-    ssize_t count = pread(lines->file, lines->bytes, sizeof lines->bytes, lines->read_to);
+    off_t size = step_lines_end(lines);
+    ssize_t count;
 
+    give_back(lines);
+    if (size < lines->read_to)
+        lines->read_to = lines->freed_to = size;
+    budget(lines, size == lines->read_to);
+    if (lines->budget_bytes < 0 || (double)(size - lines->read_to) > lines->budget_bytes) {
+        discard(lines);
+        return false;
+    }
+    count = pread(lines->file.file, lines->bytes, sizeof lines->bytes, lines->read_to);
     lines->at = lines->count = 0;
     if (count <= 0) {
-        off_t size = lseek(lines->file, 0, SEEK_END);
-
-        if (size >= 0 && size < lines->read_to)
-            lines->read_to = lines->freed_to = size;
+        heed_limit(lines, size);
         return false;
     }
     lines->count = (size_t)count;
     lines->read_to += count;
-    if (lines->read_to - lines->freed_to >= FREE_EVERY) {
-        (void)fallocate(lines->file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, lines->freed_to,
-                        lines->read_to - lines->freed_to);
-        lines->freed_to = lines->read_to;
-    }
+    lines->budget_bytes -= (double)count;
     return true;
 }
 
-static bool is_text(const char *line, size_t length)
+/* A whole line in `line`; false: there is none yet. */
+static bool complete_line(struct step_lines *lines)
 {
-    for (size_t i = 0; i < length; i++) {
-        if (((unsigned char)line[i] < ' ' && line[i] != '\t' && line[i] != '\r') || line[i] == 0x7f)
-            return false;
-    }
-    return true;
-}
-
-/* " metric 0.61" behind an epoch's number; `rest` ends with NUL. */
-static bool read_metric(const char *rest, double *out_metric)
-{
-    static const char word[] = " metric ";
-
-    if (strncmp(rest, word, sizeof word - 1) != 0)
-        return false;
-    rest += sizeof word - 1;
-    if (strcmp(rest, "nan") == 0) {
-        *out_metric = NAN;
-        return true;
-    }
-    return number_parse_double(rest, out_metric);
-}
-
-/* What follows "epoch". */
-static enum step_event epoch_event(const char *rest, struct step_report *out_report)
-{
-    size_t digits = strspn(rest[0] == ' ' ? rest + 1 : rest, "0123456789");
-    struct step_report report = {.metric = NAN};
-    uint64_t number = 0;
-    char text[EPOCH_DIGITS_MAX + 1] = "";
-
-    if (strcmp(rest, " end") == 0)
-        return STEP_EPOCH_END;
-    if (rest[0] != ' ' || digits == 0 || digits > EPOCH_DIGITS_MAX)
-        return STEP_MALFORMED;
-    if (rest[1 + digits] == '\0')
-        return STEP_EPOCH_BEGIN;
-    memcpy(text, rest + 1, digits);
-    if (!number_parse_u64(text, UINT32_MAX, &number) || !read_metric(rest + 1 + digits, &report.metric))
-        return STEP_MALFORMED;
-    report.epoch = (uint32_t)number;
-    *out_report = report;
-    return STEP_REPORT;
-}
-
-enum step_event step_line_event(const char *line, size_t length, struct step_report *out_report)
-{
-    static const char epoch[] = "epoch";
-    char text[STEP_LINE_MAX + 1] = "";
-
-    if (length > STEP_LINE_MAX || !is_text(line, length))
-        return STEP_MALFORMED;
-    memcpy(text, line, length);
-    text[length] = '\0';
-    if (strcmp(text, "session") == 0)
-        return STEP_SESSION;
-    if (strcmp(text, "out of memory") == 0)
-        return STEP_OUT_OF_MEMORY;
-    if (strncmp(text, epoch, sizeof epoch - 1) != 0)
-        return STEP_BEGIN;
-    return epoch_event(text + sizeof epoch - 1, out_report);
-}
-
-bool step_lines_next(struct step_lines *lines, enum step_event *out_event)
-{
-    if (lines->file < 0)
-        return false;
-    for (;;) {
+    while (!lines->complete) {
         char byte;
 
         if (lines->at == lines->count && !fill(lines))
             return false;
         byte = lines->bytes[lines->at++];
-        if (byte == '\n')
-            break;
-        if (lines->length < sizeof lines->line)
+        if (byte != '\n' && lines->length < sizeof lines->line)
             lines->line[lines->length++] = byte;
+        lines->complete = byte == '\n';
     }
-    *out_event = step_line_event(lines->line, lines->length, &lines->report);
-    lines->length = 0;
-    lines->events[*out_event]++;
     return true;
+}
+
+/* Among lines that have come: of the lowest rank. */
+static bool find_lowest(void *state, const struct step_sender *sender)
+{
+    struct step_sender *lowest = state;
+
+    if (sender->rank >= 0 && sender->rank < lowest->rank)
+        *lowest = *sender;
+    return lowest->rank > 0;
+}
+
+/* Whether to wait for a lower rank than the first that was heard of; where not, the lowest counts. */
+static bool is_held(struct step_lines *lines, const struct step_sender *sender)
+{
+    struct step_sender lowest = *sender;
+
+    if (lines->streams.any || sender->rank <= 0)
+        return false;
+    if (!lines->held)
+        lines->held_until = mono_after_s(mono_now(), hold_s);
+    lines->held = true;
+    step_ahead(lines->file.file, step_lines_at(lines), find_lowest, &lowest);
+    if (lowest.rank > 0 && !lines->last && mono_elapsed_s(mono_now(), lines->held_until) > 0)
+        return true;
+    lines->held = false;
+    (void)step_streams_relation(&lines->streams, &lowest);
+    return false;
+}
+
+/* Goes on until there is a line of that process. */
+static bool is_other(void *state, const struct step_sender *sender)
+{
+    const struct step_sender *wanted = state;
+
+    return sender->rank != wanted->rank || sender->pid != wanted->pid;
+}
+
+/* Whether nothing more will come of the process that counts. */
+static bool is_over(struct step_lines *lines)
+{
+    struct step_sender counted = lines->streams.counted;
+    struct process_stat stat;
+
+    if (counted.pid > 0 && process_stat_read(counted.pid, &stat) && !process_stat_is_over(&stat))
+        return false;
+    return step_ahead(lines->file.file, step_lines_at(lines), is_other, &counted);
+}
+
+static bool counts(struct step_lines *lines, const struct step_sender *sender, enum step_event event)
+{
+    bool is_of_training =
+        event == STEP_BEGIN || event == STEP_EPOCH_BEGIN || event == STEP_EPOCH_END || event == STEP_REPORT;
+
+    if (is_of_training && step_streams_relation(&lines->streams, sender) == STEP_NEXT_PROCESS) {
+        if (is_over(lines))
+            step_streams_follow(&lines->streams, sender);
+        else
+            step_streams_ignore(&lines->streams, sender);
+    }
+    return step_streams_counts(&lines->streams, sender, event);
+}
+
+bool step_lines_next(struct step_lines *lines, enum step_event *out_event)
+{
+    if (lines->file.file < 0)
+        return false;
+    if (lines->flooded)
+        cut(lines);
+    while (!lines->flooded && complete_line(lines)) {
+        struct step_report report = lines->report;
+        struct step_sender sender;
+        enum step_event event = step_line_event(lines->line, lines->length, &sender, &report);
+
+        if (is_held(lines, &sender))
+            return false;
+        lines->complete = false;
+        lines->length = 0;
+        lines->budget_bytes -= LINE_COST;
+        if (counts(lines, &sender, event)) {
+            lines->report = report;
+            lines->events[event]++;
+            *out_event = event;
+            return true;
+        }
+    }
+    return false;
+}
+
+void step_lines_last(struct step_lines *lines)
+{
+    lines->last = true;
 }
 
 off_t step_lines_at(const struct step_lines *lines)
@@ -233,44 +273,13 @@ off_t step_lines_end(const struct step_lines *lines)
 {
     struct stat status;
 
-    return lines->file >= 0 && fstat(lines->file, &status) == 0 ? status.st_size : 0;
+    return lines->file.file >= 0 && fstat(lines->file.file, &status) == 0 ? status.st_size : 0;
 }
 
 void step_lines_close(struct step_lines *lines)
 {
-    step_lines_passed(lines);
+    step_file_close(&lines->file);
     if (lines->notice >= 0)
         close(lines->notice);
-    if (lines->file >= 0)
-        close(lines->file);
-    lines->notice = lines->file = -1;
-}
-
-int step_lines_given(void)
-{
-    const char *value = getenv(STEP_VARIABLE);
-    char *end;
-    long fd = value != NULL ? strtol(value, &end, 10) : -1;
-    int flags;
-
-    if (value == NULL || end == value || *end != '\0' || fd < 0 || fd > INT_MAX)
-        return -1;
-    flags = fcntl((int)fd, F_GETFL);
-    return flags >= 0 && (flags & O_ACCMODE) != O_RDONLY ? (int)fd : -1;
-}
-
-void step_line_write(int fd, const char *format, ...)
-{
-    char line[STEP_LINE_MAX + 1];
-    int saved = errno, length;
-    va_list arguments;
-
-    va_start(arguments, format);
-    length = vsnprintf(line, sizeof line, format, arguments);
-    va_end(arguments);
-    if (length < 0 || length > STEP_LINE_MAX)
-        return;
-    line[length] = '\n';
-    if (write(fd, line, (size_t)length + 1) < 0)
-        errno = saved;
+    lines->notice = lines->watched = -1;
 }

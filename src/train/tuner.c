@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "meter/fork_guard.h"
-#include "train/step_lines.h"
 #include "train/tuner_choice.h"
 
 /* Shares of a window beyond which heat or an outside brake spoils it. */
@@ -419,8 +418,7 @@ static int step(struct fly_tuner *tuner)
 
     if (tuner->forks != fork_generation())
         return FLY_ESTATE;
-    if (tuner->step_fd >= 0)
-        step_line_write(tuner->step_fd, "step");
+    step_writer_write(&tuner->steps, "step");
     if (tuner->state == FLY_TUNER_STOPPED)
         return 0;
     if (tuner->carbon.governor != NULL && tuner_carbon_step(tuner))
@@ -457,8 +455,7 @@ int fly_tuner_epoch_begin(struct fly_tuner *tuner)
 {
     if (tuner->forks != fork_generation())
         return FLY_ESTATE;
-    if (tuner->step_fd >= 0)
-        step_line_write(tuner->step_fd, "epoch %llu", (unsigned long long)++tuner->epochs_reported);
+    step_writer_write(&tuner->steps, "epoch %llu", (unsigned long long)++tuner->epochs_reported);
     return 0;
 }
 
@@ -468,8 +465,7 @@ int fly_tuner_epoch_end(struct fly_tuner *tuner)
 
     if (tuner->forks != fork_generation())
         return FLY_ESTATE;
-    if (tuner->step_fd >= 0)
-        step_line_write(tuner->step_fd, "epoch end");
+    step_writer_write(&tuner->steps, "epoch end");
     tuner_carbon_epoch_end(tuner);
     if (tuner->state == FLY_TUNER_STOPPED)
         return 0;

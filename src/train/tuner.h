@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "train/carbon_pace.h"
 #include "train/saved_profile.h"
+#include "train/step_writer.h"
 #include "train/tuner_visits.h"
 
 /*
@@ -108,7 +109,7 @@ struct fly_tuner {
     enum fly_tuner_state state;
     enum fly_tuner_reason reason;
     uint64_t forks;
-    int step_fd; /* where steps are reported to the command that tunes in place of this one; -1: nowhere */
+    struct step_writer steps; /* to the command that tunes in place of this one */
     uint64_t epochs_reported;
     struct fly_tuner_options options; /* with defaults filled in; its pointers to text are not valid */
     const struct clock *clock;

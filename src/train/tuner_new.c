@@ -8,7 +8,8 @@
 #include "base/error.h"
 #include "meter/fork_guard.h"
 #include "train/own_knobs.h"
-#include "train/step_lines.h"
+#include "train/step_place.h"
+#include "train/step_writer.h"
 #include "train/tuner.h"
 
 /* Of the mean of a window's steps. */
@@ -329,7 +330,7 @@ static struct fly_tuner *make(const struct fly_tuner_options *options, const str
         tuner->options.objective = tuner_carbon_objective(options);
     tuner->clock = clock;
     tuner->forks = fork_generation();
-    tuner->step_fd = -1;
+    tuner->steps.fd = -1;
     tuner->cost.known = true;
     tuner->report.searches = 1;
     tuner->report.slowdown = tuner->report.step_time_s = tuner->report.noise = NAN;
@@ -347,8 +348,8 @@ static void leave_alone(struct fly_tuner *tuner, enum fly_tuner_reason reason, c
 }
 
 /* One that only reports: the command around this program has the GPUs, and sets their limit. */
-static int new_steered(const struct fly_tuner_options *options, int fd, struct fly_tuner **out_tuner,
-                       struct fly_error *out_error)
+static int new_steered(const struct fly_tuner_options *options, enum step_way way, struct step_writer *steps,
+                       struct fly_tuner **out_tuner, struct fly_error *out_error)
 {
     int code = check_options(options, out_error);
     struct fly_tuner *tuner;
@@ -358,9 +359,16 @@ static int new_steered(const struct fly_tuner_options *options, int fd, struct f
     tuner = make(options, &clock_real);
     if (tuner == NULL)
         return error_no_memory(out_error);
-    leave_alone(tuner, FLY_TUNER_STEERED, "the command around this program tunes; its report says how");
+    leave_alone(
+        tuner, FLY_TUNER_STEERED,
+        way == STEPS_OPEN
+            ? "the command around this program tunes; its report says how"
+            : "the command around this program would tune, but its file in " STEP_PLACE_VARIABLE
+              " is not to be reached from here: start the command inside of the container, or on this "
+              "node");
     if (options->rank == 0) {
-        tuner->step_fd = fd;
+        tuner->steps = *steps;
+        steps->fd = -1;
         tuner_rest(tuner, 0);
     }
     *out_tuner = tuner;
@@ -450,11 +458,15 @@ int fly_tuner_new(const struct fly_tuner_options *options, struct fly_tuner **ou
 int tuner_new_kept(const struct fly_tuner_options *options, struct carbon_keeper *keeper,
                    struct fly_tuner **out_tuner, struct fly_error *out_error)
 {
-    int fd = step_lines_given();
+    struct step_writer steps;
+    enum step_way way = is_disabled() ? STEPS_NOT_WANTED : step_writer_open(&steps);
+    int code;
 
-    if (fd >= 0 && !is_disabled())
-        return new_steered(options, fd, out_tuner, out_error);
-    return tuner_new_in(options, NULL, keeper, out_tuner, out_error);
+    if (way == STEPS_NOT_WANTED)
+        return tuner_new_in(options, NULL, keeper, out_tuner, out_error);
+    code = new_steered(options, way, &steps, out_tuner, out_error);
+    step_writer_close(&steps);
+    return code;
 }
 
 void fly_tuner_free(struct fly_tuner *tuner)
@@ -473,6 +485,7 @@ void fly_tuner_free(struct fly_tuner *tuner)
     }
     tuner_carbon_close(tuner);
     own_knobs_close(tuner->knobs);
+    step_writer_close(&tuner->steps);
     fly_power_search_free(tuner->search);
     free(tuner->energies);
     free(tuner);

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/process_stat.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { STAT_MAX = 1024, PATH_BYTES_MAX = 64 };
+
+/* As proc(5) counts them. */
+enum { FIELD_PARENT = 4, FIELD_START = 22 };
+
+bool process_stat_read(pid_t pid, struct process_stat *out_stat)
+{
+    char path[PATH_BYTES_MAX], text[STAT_MAX], *at;
+    struct process_stat stat;
+    ssize_t length;
+    int file;
+
+    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+    file = open(path, O_RDONLY | O_CLOEXEC);
+    if (file < 0)
+        return false;
+    length = read(file, text, sizeof text - 1);
+    close(file);
+    text[length > 0 ? length : 0] = '\0';
+    /* A program's name may hold anything, a parenthesis too. */
+    at = strrchr(text, ')');
+    if (at == NULL || at[1] != ' ' || at[2] == '\0')
+        return false;
+    stat.state = at[2];
+    at += 3;
+    stat.parent = (pid_t)strtol(at, &at, 10);
+    for (int i = FIELD_PARENT + 1; i < FIELD_START; i++)
+        (void)strtoll(at, &at, 10);
+    stat.start = strtoull(at, &at, 10);
+    if (stat.parent < 0 || *at != ' ')
+        return false;
+    *out_stat = stat;
+    return true;
+}
+
+bool process_stat_is_over(const struct process_stat *stat)
+{
+    return stat->state == 'Z' || stat->state == 'X';
+}
