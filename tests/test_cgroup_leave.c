@@ -18,7 +18,7 @@ static void put(const char *name, const char *text)
     char path[PATH_BYTES];
     FILE *file;
 
-    snprintf(path, sizeof path, "%s/%s", root, name);
+    snprintf(path, sizeof path, "%s/%.120s", root, name);
     file = fopen(path, "w");
     assert_non_null(file);
     fputs(text, file);
@@ -31,7 +31,7 @@ static long inside(const char *group)
     char path[PATH_BYTES], text[32] = "";
     FILE *file;
 
-    snprintf(path, sizeof path, "%s/%s/cgroup.procs", root, group);
+    snprintf(path, sizeof path, "%s/%.120s/cgroup.procs", root, group);
     file = fopen(path, "r");
     if (file == NULL)
         return 0;
@@ -95,7 +95,7 @@ static void close_group(const char *group)
 {
     char path[PATH_BYTES];
 
-    snprintf(path, sizeof path, "%s/%s/cgroup.procs", root, group);
+    snprintf(path, sizeof path, "%s/%.120s/cgroup.procs", root, group);
     assert_int_equal(unlink(path), 0);
 }
 

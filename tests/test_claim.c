@@ -7,7 +7,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <sys/time.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "test.h"
@@ -102,6 +104,67 @@ static void test_one_of_two_counts(void **state)
     assert_true(third.devices[0].counted);
     claims_release(&third);
     assert_int_equal(count_files(), 0);
+}
+
+static bool is_there(const char *name)
+{
+    char path[256];
+
+    snprintf(path, sizeof path, "%s/flyball/%s", place, name);
+    return access(path, F_OK) == 0;
+}
+
+/* A file as a run leaves it that is killed, `age_s` ago. */
+static void leave_file(const char *name, const char *text, int age_s)
+{
+    const time_t then = time(NULL) - age_s;
+    char path[256];
+    FILE *file;
+
+    snprintf(path, sizeof path, "%s/flyball/%s", place, name);
+    file = fopen(path, "w");
+    assert_non_null(file);
+    fputs(text, file);
+    fclose(file);
+    assert_int_equal(utimes(path, (struct timeval[]){{then, 0}, {then, 0}}), 0);
+}
+
+static void test_leftovers_are_swept(void **state)
+{
+    static const struct {
+        const char *name, *text;
+        int age_s;
+        bool stays;
+    } cases[] = {
+        {"slurm-9.GPU.GPU-a.lock", "process 9 on n1", 0, false},
+        {"run-7-1000.CPU.0.lock", "process 7 on n1", 100000, false},
+        {"run-8-1000.DRAM.0.lock", "", 60, false},
+        {"run-6-1000.GPU.GPU-b.lock", "", 0, true},                  /* somebody may be about to lock it */
+        {"slurm-1.GPU.GPU-c.lock", "process 8 on n1", 100000, true}, /* of our own job */
+        {"notes.lock", "mine", 100000, true},
+        {"slurm-9.GPU.GPU-a", "mine", 100000, true},
+    };
+    static struct device_list list;
+    static struct claims living, ours;
+    struct identity identity;
+    struct claim_options options = options_of(&identity, "slurm-2", 11);
+
+    (void)state;
+    make_list(&list, two);
+    claims_take(&options, &list, &living);
+    for (size_t i = 0; i < COUNT(cases); i++)
+        leave_file(cases[i].name, cases[i].text, cases[i].age_s);
+    options = options_of(&identity, "slurm-1", 12);
+    claims_take(&options, &list, &ours);
+    assert_true(ours.devices[0].counted && ours.devices[1].counted);
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        if (is_there(cases[i].name) != cases[i].stays)
+            fail_msg("'%s' is there: %d", cases[i].name, is_there(cases[i].name));
+    }
+    assert_true(is_there("slurm-2.GPU.GPU-a.lock") && is_there("slurm-1.GPU.GPU-a.lock"));
+    claims_release(&ours);
+    claims_release(&living);
+    assert_int_equal(count_files(), 4);
 }
 
 /* The same text for a GPU and a CPU names two devices. */
@@ -395,6 +458,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_one_of_two_counts),
+        cmocka_unit_test(test_leftovers_are_swept),
         cmocka_unit_test(test_kinds_are_apart),
         cmocka_unit_test(test_nested),
         cmocka_unit_test(test_launcher_inside),

@@ -16,7 +16,15 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { LOCK_ATTEMPTS = 16, ENTRY_PARTS = 5, HOLDER_ATTEMPTS = 20, MILLISECOND_NS = 1000000 };
+#include "meter/claim_sweep.h"
+
+enum {
+    LOCK_ATTEMPTS = 16,
+    ENTRY_PARTS = 5,
+    HOLDER_ATTEMPTS = 20,
+    SWEEP_ATTEMPTS = 3,
+    MILLISECOND_NS = 1000000
+};
 
 /* In place of an open file. */
 enum { LOCK_HELD = -1, LOCK_FAILED = -2 };
@@ -215,6 +223,19 @@ static void read_holder(int lock, struct claim *claim)
     tidy_by(claim);
 }
 
+/* Who tidies up holds a lock that he finds free for a moment; errno is that of flock. */
+static bool lock_patiently(int lock)
+{
+    const struct timespec pause = {.tv_nsec = MILLISECOND_NS / 5};
+
+    for (int attempt = 0; flock(lock, LOCK_EX | LOCK_NB) < 0; attempt++) {
+        if (errno != EWOULDBLOCK || attempt == SWEEP_ATTEMPTS)
+            return false;
+        nanosleep(&pause, NULL);
+    }
+    return true;
+}
+
 /* The lock as an open file, LOCK_HELD when another holds it (then `by` says who), LOCK_FAILED. */
 static int take_lock(const struct claims *claims, struct claim *claim)
 {
@@ -223,7 +244,7 @@ static int take_lock(const struct claims *claims, struct claim *claim)
 
         if (lock < 0)
             return LOCK_FAILED;
-        if (flock(lock, LOCK_EX | LOCK_NB) < 0) {
+        if (!lock_patiently(lock)) {
             bool held = errno == EWOULDBLOCK;
 
             if (held)
@@ -271,6 +292,8 @@ void claims_take(const struct claim_options *options, const struct device_list *
     out_claims->count = list->count;
     for (size_t i = 0; i < list->count; i++)
         claim_device(out_claims, &list->devices[i].info, &out_claims->devices[i]);
+    if (out_claims->directory[0] != '\0')
+        claim_sweep(out_claims->directory, out_claims->job, options->uid);
 }
 
 void claims_release(struct claims *claims)

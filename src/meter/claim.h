@@ -26,7 +26,8 @@
  * open and ends with the process, also after kill -9. Who finds it taken still
  * measures, and says by whom the device is counted. Where the directory is not
  * shared (a container inside), a nested wrapper learns the same from the variable
- * FLYBALL_COUNTED_BY, which claims_variable writes for the program that is run.
+ * FLYBALL_COUNTED_BY, which claims_variable writes for the program that is run. Files of runs that
+ * were killed are removed by the next that takes claims (claim_sweep.h).
  *
  * Nothing here fails: a device that could not be claimed is counted, and
  * `fault` says what to know of the sum. Processes forked while claims are held
