@@ -87,6 +87,8 @@ def test_list():
 
 
 def test_empty_store():
+    fill(EMPTY, "soon-gone", 1)
+    good("delete", "soon-gone", "--yes", store=EMPTY)
     result = good("list", store=EMPTY)
     tap.equal(result.stdout, "")
     tap.contains(result.stderr, "there are no jobs in the store")
@@ -97,8 +99,32 @@ def test_empty_store():
 def test_the_own_store():
     home = BOX / "home"
     home.mkdir()
-    tap.equal(rows("list", store=None, env={**CLEAN, "HOME": str(home)}), [])
-    tap.equal((home / ".local/state/flyball/store.sqlite").is_file(), True)
+    result = good("list", "--format=csv", store=None, env={**CLEAN, "HOME": str(home)})
+    tap.equal(len(result.stdout.splitlines()), 1, "a head without rows")
+    tap.contains(result.stderr, "there is no store of your own yet")
+    refused(66, "there is no store", "show", "digits", store=None, env={**CLEAN, "HOME": str(home)})
+    tap.equal(list(home.iterdir()), [], "reading makes nothing")
+
+
+def test_reading_makes_nothing():
+    """No store is made by looking at it, and no job by asking for it."""
+    place = BOX / "nothing"
+    place.mkdir()
+    (place / "blank.sqlite").touch()
+    words = {"set": ["--eta=1"], "delete": ["--yes"]}
+    for name in ("typo.sqlite", "blank.sqlite", "no/such/directory.sqlite"):
+        for command in ("show", "history", "why", "pareto", "export", "set", "delete"):
+            refused(66, "there is no store", command, "digits", *words.get(command, []), store=place / name)
+        refused(66, "there is no store", "list", store=place / name)
+        result = tap.run([FLYBALL, "report", f"--store={place / name}"], env=CLEAN)
+        tap.equal(result.returncode, 66, result.stderr)
+    tap.equal([path.name for path in place.iterdir()], ["blank.sqlite"])
+    tap.equal((place / "blank.sqlite").stat().st_size, 0)
+    before = QUIET.read_bytes()
+    for command in ("show", "history", "why", "pareto", "export", "set", "delete"):
+        refused(66, "no job 'nosuch'", command, "nosuch", *words.get(command, []), store=QUIET)
+    tap.equal([row["job"] for row in rows("list", store=QUIET)], ["nightly"])
+    tap.equal(QUIET.read_bytes() == before, True, "the same bytes")
 
 
 # -- Refusals --

@@ -44,7 +44,7 @@ static int import(const struct cli_call *call, const char *name, const struct bu
                   struct fly_error *out_error)
 {
     struct jobs jobs;
-    int code = job_view_open(call, &jobs, out_error);
+    int code = jobs_open(cli_text(call, "store"), NULL, &jobs, out_error); /* made where it is missing */
 
     if (code != 0)
         return code;

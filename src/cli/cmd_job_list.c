@@ -56,13 +56,14 @@ static int job_list_run(const struct cli_call *call, struct fly_error *out_error
     struct job_list list = {.count = 0};
     struct arena arena;
     struct jobs jobs;
-    int code = job_view_open(call, &jobs, out_error);
+    int code = job_view_open_any(call, &jobs, out_error);
 
     if (code != 0)
         return code;
-    job_view_deliver(call, &jobs);
+    if (jobs.backend != NULL)
+        job_view_deliver(call, &jobs);
     arena_init(&arena, MEMORY_MAX);
-    code = jobs.backend->list(jobs.self, &arena, &list, out_error);
+    code = job_view_list(&jobs, &arena, &list, out_error);
     if (code == 0)
         code = emit(call, &list, out_error);
     arena_deinit(&arena);

@@ -99,7 +99,7 @@ static int add_jobs(struct work *work, struct fly_error *out_error)
     int code = usage_new(&usage_options, &work->report.usage, out_error);
 
     if (code == 0)
-        code = work->jobs.backend->list(work->jobs.self, &work->arena, &list, out_error);
+        code = job_view_list(&work->jobs, &work->arena, &list, out_error);
     if (code == 0) {
         work->troubles = arena_alloc(&work->arena, list.count + 1, sizeof work->troubles[0]);
         work->report.troubles = work->troubles;
@@ -159,7 +159,7 @@ static int report_run(const struct cli_call *call, struct fly_error *out_error)
         code = cli_usage(call, out_error, "unexpected operand '%s'; --meters names the meters' records",
                          cli_operand(call, 0));
     if (code == 0)
-        code = job_view_open(call, &work.jobs, out_error);
+        code = job_view_open_any(call, &work.jobs, out_error);
     if (code != 0)
         return code;
     work.report.key = (enum usage_key)cli_choice(call, "by");

@@ -23,7 +23,16 @@
 /* The job's name: the first operand, which has to be there. */
 int job_view_name(const struct cli_call *call, const char **out_name, struct fly_error *out_error);
 
+/* Opens the store of --store, to be read: where there is none, none is made (FLY_ENOTFOUND). */
 int job_view_open(const struct cli_call *call, struct jobs *out_jobs, struct fly_error *out_error);
+
+/*
+ * The same for what looks at all jobs: where no store was named, and the user's own is not there
+ * yet, it has no jobs; `out_jobs` is zero then, and a note says so. job_view_list knows.
+ */
+int job_view_open_any(const struct cli_call *call, struct jobs *out_jobs, struct fly_error *out_error);
+int job_view_list(const struct jobs *jobs, struct arena *arena, struct job_list *out_list,
+                  struct fly_error *out_error);
 
 /*
  * Delivers what trainings on this machine could not, so that it is looked at as well: says

@@ -142,15 +142,16 @@ static void take_grid(struct run_job *job, const struct job_definition *definiti
 static int look_up(struct run_job *job, struct fly_error *out_error)
 {
     static const enum fly_target targets[] = {FLY_TARGET_NONE, FLY_TARGET_AT_LEAST, FLY_TARGET_AT_MOST};
+    static const struct job_options to_read = {.existing = true};
     struct fly_session_options *options = &job->options;
     struct job_shown shown;
     struct jobs jobs;
-    int code = jobs_open(options->store, NULL, &jobs, out_error);
+    int code = jobs_open(options->store, &to_read, &jobs, out_error);
 
-    if (code < 0)
-        return code;
-    code = jobs.backend->show(jobs.self, options->job_name, &job->arena, &shown, out_error);
-    jobs_close(&jobs);
+    if (code == 0) {
+        code = jobs.backend->show(jobs.self, options->job_name, &job->arena, &shown, out_error);
+        jobs_close(&jobs);
+    }
     if (code == FLY_ENOTFOUND)
         return error_set(out_error, FLY_ENOTFOUND,
                          "there is no job '%s' yet; define it with --batch-sizes, --default-batch-size and "

@@ -384,6 +384,7 @@ struct job_expiries {
 struct job_options {
     const struct clock *clock; /* dates events, where the store is local; borrowed; NULL: the store's own */
     double wait_s;             /* for another's lock or an answer; 0: STORE_WAIT_DEFAULT_S */
+    bool existing;             /* to be read: no store is made where there is none (FLY_ENOTFOUND) */
     const struct batch_policy *const
         *plugins; /* beside the built-in ones, ended by NULL, or NULL; borrowed */
     /* Of a service; NULL: FLYBALL_TOKEN, FLYBALL_TOKEN_FILE (which goes before) and FLYBALL_CA_FILE; "":

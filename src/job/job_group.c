@@ -80,8 +80,8 @@ static struct job_group *make_group(const char *address, const struct job_option
         free(group);
         return NULL;
     }
-    group->options =
-        (struct job_options){.clock = options->clock, .plugins = options->plugins, .wait_s = options->wait_s};
+    group->options = (struct job_options){
+        .clock = options->clock, .plugins = options->plugins, .wait_s = options->wait_s, .existing = true};
     group->generation = fork_generation();
     pthread_mutex_init(&group->lock, NULL);
     pthread_condattr_init(&monotonic);

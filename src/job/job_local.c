@@ -33,7 +33,8 @@ static void local_close(void *self)
 int local_make(const char *address, const struct job_options *options, struct job_local **out_local,
                struct fly_error *out_error)
 {
-    const struct store_options store_options = {.wait_s = options->wait_s, .clock = options->clock};
+    const struct store_options store_options = {
+        .wait_s = options->wait_s, .clock = options->clock, .existing = options->existing};
     struct job_local *local = calloc(1, sizeof *local);
     int code;
 

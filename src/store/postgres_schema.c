@@ -102,10 +102,16 @@ static int migrate(struct postgres_link *link, struct fly_error *out_error)
     return code;
 }
 
-int postgres_schema_update(struct postgres_link *link, struct fly_error *out_error)
+int postgres_schema_update(struct postgres_link *link, bool existing, struct fly_error *out_error)
 {
     int64_t version;
     int code = read_version(link, &version, out_error);
 
+    if (code == 0 && version == 0 && existing)
+        return error_set(
+            out_error, FLY_ENOTFOUND,
+            "there is no store in the database '%s'; look at its name, or name another; a training of a "
+            "job makes one",
+            link->shown);
     return code < 0 || version == (int64_t)postgres_migration_count ? code : migrate(link, out_error);
 }

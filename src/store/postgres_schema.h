@@ -22,8 +22,9 @@ extern const size_t postgres_migration_count;
 
 /*
  * Brings the tables up to date in one transaction; of several programs that start at
- * once one does it. FLY_EUNSUPPORTED for a newer version, and as postgres_link_ask.
+ * once one does it. FLY_EUNSUPPORTED for a newer version, and as postgres_link_ask. With
+ * `existing` no tables are made: FLY_ENOTFOUND.
  */
-int postgres_schema_update(struct postgres_link *link, struct fly_error *out_error);
+int postgres_schema_update(struct postgres_link *link, bool existing, struct fly_error *out_error);
 
 #endif

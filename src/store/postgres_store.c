@@ -72,7 +72,7 @@ static int open_server(const struct store_address *address, const struct store_o
 
     if (code < 0)
         return code;
-    code = postgres_schema_update(link, out_error);
+    code = postgres_schema_update(link, options->existing, out_error);
     shown = strdup(link->shown);
     if (code == 0 && shown == NULL)
         code = error_no_memory(out_error);

@@ -62,11 +62,18 @@ static int failed(const char *doing, const char *path, int cause, struct fly_err
                      remedy);
 }
 
-static int find_standard(char path[PATH_MAX], struct fly_error *out_error)
+int sqlite_file_missing(const char *path, struct fly_error *out_error)
+{
+    return error_set(
+        out_error, FLY_ENOTFOUND,
+        "there is no store '%.200s'; look at its name, or name another; a training of a job makes one", path);
+}
+
+static int find_standard(char path[PATH_MAX], bool existing, struct fly_error *out_error)
 {
     int cause, code = user_directory_find(USER_STATE, standard_name, "the store", path, PATH_MAX, out_error);
 
-    if (code < 0)
+    if (code < 0 || existing)
         return code;
     cause = user_directory_make_above(path);
     return cause == 0 ? 0 : failed("made", path, cause, out_error);
@@ -104,7 +111,7 @@ static int check_local(const char *directory, const char *path, const struct fil
 }
 
 /* The file in full, made where it is missing; 0 or errno. The caller holds the lock. */
-static int make_file(const char *directory, const char *path, char out[PATH_MAX])
+static int make_file(const char *directory, const char *path, bool existing, char out[PATH_MAX])
 {
     const char *slash = strrchr(path, '/'), *name = slash == NULL ? path : slash + 1;
     char whole[PATH_MAX];
@@ -113,6 +120,8 @@ static int make_file(const char *directory, const char *path, char out[PATH_MAX]
 
     if (length < 0 || (size_t)length >= sizeof whole)
         return ENAMETOOLONG;
+    if (existing)
+        return realpath(whole, out) != NULL ? 0 : errno;
     fd = open(whole, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, S_IRUSR | S_IWUSR);
     if (fd >= 0)
         close(fd);
@@ -151,12 +160,14 @@ static int hold(const struct sqlite_file *file, struct fly_error *out_error)
 }
 
 /* With the lock held. */
-static int take(const char *path, const char *directory, struct sqlite_file *file,
+static int take(const char *path, const char *directory, bool existing, struct sqlite_file *file,
                 struct fly_error *out_error)
 {
     struct stat status;
-    int cause = make_file(directory, path, file->path);
+    int cause = make_file(directory, path, existing, file->path);
 
+    if (existing && cause == ENOENT)
+        return sqlite_file_missing(path, out_error);
     if (cause == 0 && stat(file->path, &status) < 0)
         cause = errno;
     if (cause != 0)
@@ -164,24 +175,28 @@ static int take(const char *path, const char *directory, struct sqlite_file *fil
     if (!S_ISREG(status.st_mode))
         return error_set(out_error, FLY_EDATA, "the store '%.200s' is no ordinary file; name another path",
                          path);
+    if (existing && status.st_size == 0)
+        return sqlite_file_missing(path, out_error);
     file->device = status.st_dev;
     file->inode = status.st_ino;
     return hold(file, out_error);
 }
 
-int sqlite_file_take(const char *path, const struct file_system_source *source, struct sqlite_file *out_file,
-                     struct fly_error *out_error)
+int sqlite_file_take(const char *path, bool existing, const struct file_system_source *source,
+                     struct sqlite_file *out_file, struct fly_error *out_error)
 {
     char standard[PATH_MAX], directory[PATH_MAX];
     struct sqlite_file file;
     int code = 0;
 
     if (path == NULL) {
-        code = find_standard(standard, out_error);
+        code = find_standard(standard, existing, out_error);
         path = standard;
     }
     if (code == 0)
         code = find_directory(path, directory, out_error);
+    if (code == FLY_ENOTFOUND && existing)
+        return sqlite_file_missing(path, out_error);
     if (code == 0)
         code = check_local(directory, path, source, out_error);
     if (code < 0)
@@ -189,7 +204,7 @@ int sqlite_file_take(const char *path, const struct file_system_source *source, 
     pthread_once(&fork_watched, watch_forks);
     (void)fork_generation();
     lock_held();
-    code = take(path, directory, &file, out_error);
+    code = take(path, directory, existing, &file, out_error);
     unlock_held();
     if (code == 0)
         *out_file = file;

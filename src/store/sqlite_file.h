@@ -25,11 +25,15 @@ struct sqlite_file {
  * and makes it where it is missing. FLY_EUNSUPPORTED on a network file system, with
  * the ways out; FLY_ESTATE in a fork of a process that has the file open;
  * FLY_ENOTFOUND, FLY_EPERM, FLY_EWRITE, FLY_EDATA, FLY_ELIMIT. What it took has to be
- * given back with sqlite_file_release. Thread-safe.
+ * given back with sqlite_file_release. With `existing` nothing is made, and a file that is
+ * missing or empty is FLY_ENOTFOUND. Thread-safe.
  */
-int sqlite_file_take(const char *path, const struct file_system_source *source, struct sqlite_file *out_file,
-                     struct fly_error *out_error);
+int sqlite_file_take(const char *path, bool existing, const struct file_system_source *source,
+                     struct sqlite_file *out_file, struct fly_error *out_error);
 void sqlite_file_release(const struct sqlite_file *file);
+
+/* FLY_ENOTFOUND, in words. */
+int sqlite_file_missing(const char *path, struct fly_error *out_error);
 
 /* Whether the path still names the file that was taken. */
 bool sqlite_file_stands(const struct sqlite_file *file);

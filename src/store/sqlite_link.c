@@ -183,6 +183,8 @@ static int set_up(struct sqlite_link *link, struct fly_error *out_error)
                                    "PRAGMA temp_store = MEMORY";
     int wal = 0, version = 0, code = look_at_version(link, &version, out_error);
 
+    if (code == 0 && version == 0 && link->existing)
+        code = sqlite_file_missing(link->file.path, out_error);
     if (code < 0)
         return code;
     if (run_text(link, "PRAGMA journal_mode = WAL", NULL) != SQLITE_OK)
@@ -228,8 +230,9 @@ int sqlite_link_open(const char *path, const struct store_options *options, stru
     if (link == NULL)
         return error_no_memory(out_error);
     link->wait_s = options->wait_s;
+    link->existing = options->existing;
     link->jitter = (uint32_t)getpid() ^ (uint32_t)mono_now().ns;
-    code = sqlite_file_take(path, options->file_system, &link->file, out_error);
+    code = sqlite_file_take(path, options->existing, options->file_system, &link->file, out_error);
     if (code < 0) {
         free(link);
         return code;

@@ -62,6 +62,7 @@ struct sqlite_link {
     double wait_s;
     struct mono_time waiting_since;
     uint32_t jitter;
+    bool existing;   /* nothing is made */
     bool grouped;    /* changes are parts of one transaction (store_group_begin) */
     bool group_lost; /* and SQLite, or we, had to undo all of it */
 };

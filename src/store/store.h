@@ -59,7 +59,7 @@
  *     FLY_EREAD         the file is damaged, or reading fails
  *     FLY_EUNSUPPORTED  a network file system, a newer schema, no libpq, an old server
  *     FLY_EDATA         not a store: another program's file or tables
- *     FLY_ENOTFOUND     no such job, directory or database
+ *     FLY_ENOTFOUND     no such job, directory or database; with `existing`, no such store
  *     FLY_ESTATE        a call that does not fit: after fork, or while a change is open
  *
  * Texts name the store and the next step, and never a password.
@@ -101,6 +101,7 @@ struct file_system_source;
 struct store_options {
     double wait_s;             /* for another's lock, and for a server to answer; 0: STORE_WAIT_DEFAULT_S */
     const struct clock *clock; /* dates events; borrowed; NULL: the machine's (SQLite) or the server's */
+    bool existing; /* to be read: nothing is made where there is no store, which is FLY_ENOTFOUND */
     const struct file_system_source *file_system; /* for tests: what says where a file lies; borrowed */
 };
 
