@@ -144,7 +144,7 @@ static int look_up(struct run_job *job, struct fly_error *out_error)
     static const enum fly_target targets[] = {FLY_TARGET_NONE, FLY_TARGET_AT_LEAST, FLY_TARGET_AT_MOST};
     static const struct job_options to_read = {.existing = true};
     struct fly_session_options *options = &job->options;
-    struct job_shown shown;
+    struct job_shown shown = {0};
     struct jobs jobs;
     int code = jobs_open(options->store, &to_read, &jobs, out_error);
 
