@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/patient_file.h"
 
 enum { STREAM_BUFFER_SIZE = 1 << 18, NAME_TRIES = 1000 };
 
@@ -41,6 +42,8 @@ static const struct remedy remedies[] = {
     {EDQUOT, FLY_EWRITE, "free space there, or choose another place"},
     {EFBIG, FLY_EWRITE, "raise the limit of file sizes (ulimit -f)"},
     {ENOMEM, FLY_ENOMEM, "free some memory"},
+    {ENXIO, FLY_EWRITE, "start what reads it first"},
+    {ETIME, FLY_EWRITE, "let its other end read, or name a file"},
     {0, FLY_EWRITE, "choose another place"},
 };
 
@@ -50,7 +53,7 @@ static int write_failed(const char *path, int cause, struct fly_error *out_error
 
     while (remedy->cause != 0 && remedy->cause != cause)
         remedy++;
-    return error_set(out_error, remedy->code, "writing '%s' failed: %s; %s", path, strerror(cause),
+    return error_set(out_error, remedy->code, "writing '%s' failed: %s; %s", path, patient_file_cause(cause),
                      remedy->text);
 }
 
@@ -64,7 +67,7 @@ static ssize_t sink_write(void *cookie, const char *bytes, size_t count)
 
         if (step >= 0)
             written += (size_t)step;
-        else if (errno != EINTR)
+        else if (errno != EINTR && (errno != EAGAIN || patient_file_wait(sink->fd) < 0))
             sink->cause = errno;
     }
     return (ssize_t)written;
@@ -151,7 +154,7 @@ static int open_direct(const char *path, const struct stat *status)
 {
     if (is_stdout(status))
         return fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
-    return open(path, O_WRONLY | O_CLOEXEC | O_NOCTTY);
+    return patient_file_write(path);
 }
 
 /* Opens the file that will replace the target; `status` is NULL for a new target. -1 with errno. */

@@ -15,7 +15,8 @@
  * leaves an existing target as it was and nothing else behind. The target keeps
  * its permissions; a new one gets what the umask allows. A symbolic link is
  * followed. A device, pipe or socket is written directly, and so is whatever
- * stdout goes to; what reached those cannot be taken back.
+ * stdout goes to; what reached those cannot be taken back. A named pipe that nobody
+ * reads is an error after a while (base/patient_file.h).
  *
  *     struct atomic_file file;
  *     int result = atomic_file_open("tries.csv", &file, out_error);

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/number.h"
+#include "base/patient_file.h"
 #include "base/words.h"
 
 enum { FIRST_WINDOW = 1 << 16 };
@@ -78,7 +79,7 @@ static int read_on(struct csv *csv, struct fly_error *out_error)
     csv->at_end = got == 0;
     if (ferror(csv->stream))
         return error_set(out_error, FLY_EREAD, "%s: reading failed: %s; expected a CSV file", csv->path,
-                         strerror(errno));
+                         patient_file_cause(errno));
     return 0;
 }
 
@@ -262,19 +263,21 @@ int csv_open_stream(struct csv *csv, const char *name, FILE *stream, const char 
     return code;
 }
 
+int csv_open_failed(const char *name, int cause, struct fly_error *out_error)
+{
+    int code = cause == ENOENT || cause == ENOTDIR ? FLY_ENOTFOUND : cause == EACCES ? FLY_EPERM : FLY_EREAD;
+
+    return error_set(out_error, code, "%s: opening failed: %s; check the path and its permissions", name,
+                     patient_file_cause(cause));
+}
+
 int csv_open(struct csv *csv, const char *path, const char *const *columns, size_t column_count,
              struct fly_error *out_error)
 {
-    FILE *stream = fopen(path, "re");
+    FILE *stream = patient_file_read(path);
 
-    if (stream == NULL) {
-        int code = errno == ENOENT || errno == ENOTDIR ? FLY_ENOTFOUND
-                   : errno == EACCES                   ? FLY_EPERM
-                                                       : FLY_EREAD;
-
-        return error_set(out_error, code, "%s: opening failed: %s; check the path and its permissions", path,
-                         strerror(errno));
-    }
+    if (stream == NULL)
+        return csv_open_failed(path, errno, out_error);
     return csv_open_stream(csv, path, stream, columns, column_count, out_error);
 }
 
@@ -298,7 +301,7 @@ int csv_seek(struct csv *csv, uint64_t offset, size_t line, struct fly_error *ou
     if (fseeko(csv->stream, (off_t)offset, SEEK_SET) < 0)
         return error_set(out_error, FLY_EREAD,
                          "%s: moving within the file failed: %s; expected a regular file", csv->path,
-                         strerror(errno));
+                         patient_file_cause(errno));
     csv->next = csv->end = csv->window;
     *csv->end = '\0';
     csv->at_end = false;

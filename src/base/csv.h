@@ -55,6 +55,9 @@ struct csv {
 int csv_open(struct csv *csv, const char *path, const char *const *columns, size_t column_count,
              struct fly_error *out_error);
 
+/* The error for a file that could not be opened; `cause` is an errno of patient_file_read(). */
+int csv_open_failed(const char *name, int cause, struct fly_error *out_error);
+
 /* The same over a stream that stands at its start; takes it. `name` stands for the path in messages. */
 int csv_open_stream(struct csv *csv, const char *name, FILE *stream, const char *const *columns,
                     size_t column_count, struct fly_error *out_error);

@@ -6,6 +6,7 @@
 
 #include "base/buffer.h"
 #include "base/error.h"
+#include "base/patient_file.h"
 #include "cli/commands.h"
 #include "cli/job_view.h"
 
@@ -16,7 +17,7 @@ static const struct cli_option options[] = {JOB_OPTION_STORE};
 static int read_all(const char *path, struct buffer *text, struct fly_error *out_error)
 {
     bool standard = strcmp(path, "-") == 0;
-    FILE *stream = standard ? stdin : fopen(path, "re");
+    FILE *stream = standard ? stdin : patient_file_read(path);
     char piece[PIECE];
     size_t count;
     int code = 0;
@@ -26,11 +27,11 @@ static int read_all(const char *path, struct buffer *text, struct fly_error *out
                          errno == ENOENT   ? FLY_ENOTFOUND
                          : errno == EACCES ? FLY_EPERM
                                            : FLY_EREAD,
-                         "'%s' cannot be read: %s", path, strerror(errno));
-    while ((count = fread(piece, 1, sizeof piece, stream)) > 0)
+                         "'%s' cannot be read: %s", path, patient_file_cause(errno));
+    while (text->error == 0 && (count = fread(piece, 1, sizeof piece, stream)) > 0)
         buffer_append(text, piece, count);
     if (ferror(stream))
-        code = error_set(out_error, FLY_EREAD, "'%s' cannot be read: %s", path, strerror(errno));
+        code = error_set(out_error, FLY_EREAD, "'%s' cannot be read: %s", path, patient_file_cause(errno));
     else if (text->error == FLY_ELIMIT)
         code = error_set(out_error, FLY_ELIMIT, "'%s': more than %d bytes of events", path, TEXT_MAX);
     else if (text->error < 0)

@@ -33,11 +33,13 @@ void report_meters_deinit(struct report_meters *meters)
 
 /* ---- files ---- */
 
-/* By its first line. */
+/* By its first line. What is no plain file cannot be read twice, so it is taken for a report. */
 static bool is_recording(const char *path)
 {
     char head[HEAD_BYTES + 1];
-    FILE *file = fopen(path, "re");
+    struct stat status;
+    bool plain = stat(path, &status) == 0 && S_ISREG(status.st_mode);
+    FILE *file = plain ? fopen(path, "re") : NULL;
     size_t length = file != NULL ? fread(head, 1, HEAD_BYTES, file) : 0;
 
     if (file != NULL)

@@ -12,6 +12,7 @@
 
 #include "base/buffer.h"
 #include "base/error.h"
+#include "base/patient_file.h"
 #include "cli/json_place.h"
 
 enum { PATH_SIZE = 96, PARENT_SIZE = 40, READ_BYTES = 1 << 16, SHOWN_MAX = 40, DEPTH_MAX = 64 };
@@ -234,13 +235,13 @@ static int cannot_read(const char *path, int error, struct fly_error *out_error)
     int code = error == ENOENT ? FLY_ENOTFOUND : error == EACCES ? FLY_EPERM : FLY_EREAD;
 
     return error_set(out_error, code, "cannot read '%s': %s; name the reports of 'flyball run --output'",
-                     path, strerror(error));
+                     path, patient_file_cause(error));
 }
 
 static int read_file(struct run_reports *reports, const char *path, const char *job,
                      struct fly_error *out_error)
 {
-    FILE *file = fopen(path, "re");
+    FILE *file = patient_file_read(path);
     char bytes[READ_BYTES];
     struct buffer text;
     size_t count;
@@ -250,7 +251,7 @@ static int read_file(struct run_reports *reports, const char *path, const char *
         return cannot_read(path, errno, out_error);
     buffer_init(&text, RUN_REPORT_BYTES_MAX);
     errno = 0;
-    while ((count = fread(bytes, 1, sizeof bytes, file)) > 0)
+    while (text.error == 0 && (count = fread(bytes, 1, sizeof bytes, file)) > 0)
         buffer_append(&text, bytes, count);
     if (ferror(file))
         code = cannot_read(path, errno, out_error);

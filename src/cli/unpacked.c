@@ -10,6 +10,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/patient_file.h"
+
 enum { CHUNK = 1 << 16, PATH_BYTES = 4096 };
 static const uint64_t memory_max = 256 << 20;
 
@@ -52,7 +54,7 @@ static int write_chunk(struct unpacking *unpacking, const uint8_t *bytes, size_t
     return error_set(
         out_error, FLY_EWRITE,
         "%s: unpacking to a temporary file failed: %s; free space there or set TMPDIR to another directory",
-        unpacking->path, strerror(errno));
+        unpacking->path, patient_file_cause(errno));
 }
 
 static int refuse_stream(const struct unpacking *unpacking, lzma_ret result, struct fly_error *out_error)
@@ -81,7 +83,7 @@ static int unpack(struct unpacking *unpacking, struct fly_error *out_error)
                 fread(unpacking->packed, 1, sizeof unpacking->packed, unpacking->from);
             if (ferror(unpacking->from))
                 return error_set(out_error, FLY_EREAD, "%s: reading failed: %s", unpacking->path,
-                                 strerror(errno));
+                                 patient_file_cause(errno));
             action = feof(unpacking->from) ? LZMA_FINISH : LZMA_RUN;
         }
         unpacking->stream.next_out = unpacking->plain;
@@ -107,7 +109,7 @@ static int unpack_to(struct unpacked *file, const char *path, FILE *from, struct
         return error_set(
             out_error, FLY_EWRITE,
             "%s: making a temporary file failed: %s; set TMPDIR to a directory that can be written to", path,
-            strerror(errno));
+            patient_file_cause(errno));
     if (lzma_stream_decoder(&unpacking.stream, memory_max, LZMA_CONCATENATED) != LZMA_OK) {
         fclose(unpacking.to);
         return error_no_memory(out_error);
@@ -133,10 +135,10 @@ int unpacked_open(struct unpacked *file, const char *path, struct fly_error *out
     *file = (struct unpacked){.open = path};
     if (length < 4 || strcmp(path + length - 3, ".xz") != 0)
         return 0;
-    from = fopen(path, "re");
+    from = patient_file_read(path);
     if (from == NULL)
         return error_set(out_error, errno == ENOENT ? FLY_ENOTFOUND : FLY_EREAD,
-                         "%s: opening failed: %s; check the path", path, strerror(errno));
+                         "%s: opening failed: %s; check the path", path, patient_file_cause(errno));
     code = unpack_to(file, path, from, out_error);
     fclose(from);
     return code;

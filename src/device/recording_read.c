@@ -12,6 +12,7 @@
 #include <time.h>
 
 #include "base/error.h"
+#include "base/patient_file.h"
 #include "device/recording_private.h"
 
 enum { FOUND_MAX = 40, FIRST_CAPACITY = 64, SECOND_NS = 1000000000, SECOND_US = 1000000 };
@@ -73,7 +74,7 @@ static int next_line(struct reader *reader, struct fly_error *out_error)
     reader->text[reader->length] = '\0';
     if (ferror(reader->stream))
         return error_set(out_error, FLY_EREAD, "%s: reading failed: %s; copy the file to a sound disk",
-                         reader->name, strerror(errno));
+                         reader->name, patient_file_cause(errno));
     if (!reader->whole && reader->length == 0)
         return 0;
     reader->line++;
@@ -413,14 +414,14 @@ int recording_load_stream(const char *name, FILE *stream, struct recording **out
 /* NULL with the code and the error. */
 static FILE *open_path(const char *path, int *out_code, struct fly_error *out_error)
 {
-    FILE *stream = fopen(path, "re");
+    FILE *stream = patient_file_read(path);
     int code;
 
     if (stream == NULL) {
         code = errno == EACCES ? FLY_EPERM : errno == ENOENT ? FLY_ENOTFOUND : FLY_EREAD;
         *out_code =
             error_set(out_error, code, "'%s' cannot be read: %s; name a file that 'flyball record' wrote",
-                      path, strerror(errno));
+                      path, patient_file_cause(errno));
     }
     return stream;
 }

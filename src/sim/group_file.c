@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sim/group_file.h"
 
+#include <errno.h>
 #include <float.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "base/patient_file.h"
 
 enum { MEMORY_MAX = 1 << 30, FIRST_GROUPS = 64 };
 static const double time_max_s = 1e15, ratio_max = 1e12;
@@ -153,11 +156,11 @@ static int index_rows(struct indexing *indexing, struct fly_error *out_error)
 int group_file_open(struct group_file *file, const char *path, const char *name, struct fly_error *out_error)
 {
     struct indexing indexing = {.file = file};
-    FILE *stream = fopen(path, "re");
+    FILE *stream = patient_file_read(path);
     int code;
 
     if (stream == NULL)
-        return csv_open(&indexing.csv, name, group_columns, G_COUNT, out_error);
+        return csv_open_failed(name, errno, out_error);
     *file = (struct group_file){0};
     arena_init(&file->arena, MEMORY_MAX);
     file->name = arena_strdup(&file->arena, name);

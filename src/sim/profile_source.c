@@ -11,6 +11,7 @@
 #include "base/csv.h"
 #include "base/number.h"
 #include "base/order.h"
+#include "base/patient_file.h"
 #include "model/objective_check.h"
 #include "sim/job_description.h"
 #include "sim/trace.h"
@@ -257,20 +258,20 @@ int profile_source_parse(const char *name, const char *text, size_t length,
 
 static int read_json(const char *path, struct profile_source *profile, struct fly_error *out_error)
 {
-    FILE *file = fopen(path, "re");
+    FILE *file = patient_file_read(path);
     char *text = malloc(JSON_BYTES_MAX);
     size_t length = 0;
     int code = 0;
 
     if (file == NULL)
         code = error_set(out_error, errno == ENOENT ? FLY_ENOTFOUND : FLY_EREAD, "profile '%s': %s", path,
-                         strerror(errno));
+                         patient_file_cause(errno));
     else if (text == NULL)
         code = error_no_memory(out_error);
     else
         length = fread(text, 1, JSON_BYTES_MAX, file);
     if (code == 0 && ferror(file))
-        code = error_set(out_error, FLY_EREAD, "profile '%s': %s", path, strerror(errno));
+        code = error_set(out_error, FLY_EREAD, "profile '%s': %s", path, patient_file_cause(errno));
     if (code == 0 && length == JSON_BYTES_MAX)
         code = error_set(out_error, FLY_ELIMIT, "profile '%s': more than %d bytes; is it a profile?", path,
                          JSON_BYTES_MAX);
