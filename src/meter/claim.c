@@ -223,30 +223,26 @@ static void read_holder(int lock, struct claim *claim)
     tidy_by(claim);
 }
 
-/* Who tidies up holds a lock that he finds free for a moment; errno is that of flock. */
-static bool lock_patiently(int lock)
-{
-    const struct timespec pause = {.tv_nsec = MILLISECOND_NS / 5};
-
-    for (int attempt = 0; flock(lock, LOCK_EX | LOCK_NB) < 0; attempt++) {
-        if (errno != EWOULDBLOCK || attempt == SWEEP_ATTEMPTS)
-            return false;
-        nanosleep(&pause, NULL);
-    }
-    return true;
-}
-
 /* The lock as an open file, LOCK_HELD when another holds it (then `by` says who), LOCK_FAILED. */
 static int take_lock(const struct claims *claims, struct claim *claim)
 {
+    const struct timespec pause = {.tv_nsec = MILLISECOND_NS / 5};
+    int patience = SWEEP_ATTEMPTS; /* for who sweeps, and holds a lock that he finds free for a moment */
+
     for (int attempt = 0; attempt < LOCK_ATTEMPTS; attempt++) {
         int lock = open(claim->path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, S_IRUSR | S_IWUSR);
 
         if (lock < 0)
             return LOCK_FAILED;
-        if (!lock_patiently(lock)) {
+        if (flock(lock, LOCK_EX | LOCK_NB) < 0) {
             bool held = errno == EWOULDBLOCK;
 
+            if (held && patience-- > 0) {
+                close(lock);
+                nanosleep(&pause, NULL);
+                attempt--;
+                continue;
+            }
             if (held)
                 read_holder(lock, claim);
             close(lock);
