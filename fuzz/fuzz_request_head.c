@@ -49,7 +49,7 @@ static bool is_strict(const char *text, size_t length)
         if (text[i] == '\r' && text[i + 1] != '\n')
             return false;
     }
-    return strncmp(text + length - 4, "\r\n\r\n", 4) == 0 && strstr(text, " :") == NULL;
+    return strncmp(text + length - 4, "\r\n\r\n", 4) == 0;
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

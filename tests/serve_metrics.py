@@ -54,6 +54,17 @@ def figures(it, headers=None):
     return {name: float(number) for name, number in (line.rsplit(" ", 1) for line in lines)}
 
 
+def test_a_run_that_reports_no_epoch():
+    with serve_machine.service(FLYBALL, f"--store={STORE}.silent") as it:
+        result = tap.run([FLYBALL, "run", "--job=silent", f"--store={it.url}", "--batch-sizes=16", "--max-epochs=2",
+                          "--default-batch-size=16", "--quiet", "--", "true"], env=serve_machine.CLEAN)
+        tap.equal(result.returncode, 0, result.stderr)
+        serve_machine.until(lambda: any(name.startswith("flyball_trials_total") for name in figures(it)), "its end")
+        ended = {name: value for name, value in figures(it).items() if name.startswith("flyball_trials_total")}
+        tap.equal([name.split('"')[1] for name in ended], ["left"], ended)
+        tap.equal(it.stop(), 0)
+
+
 def test_what_is_counted():
     with serve_machine.service(FLYBALL, f"--store={STORE}") as it:
         for job in ("digits", "words"):

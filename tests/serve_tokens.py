@@ -151,6 +151,48 @@ def test_the_file_is_read_again():
         tap.equal(it.stop(), 0)
 
 
+def test_a_token_in_the_path():
+    file = BOX / "inpath"
+    train, read = make("trains", file=file), make("reads", "--scope=read", file=file)
+    job = {"job_id": "night-1", "job_id_prefix": "night", "batch_sizes": [8, 16], "default_batch_size": 16,
+           "max_power": 250, "number_of_gpus": 1, "gpu_model": "V100"}
+
+    def ask(it, token, method, path, body=None, slash=""):
+        status, _, content = it.ask(method, f"/token/{token}{slash}{path}", body)
+        return status, json.loads(content)
+
+    with service(f"--tokens={file}", "--compat-zeus", "--verbose") as it:
+        tap.equal(ask(it, train, "POST", "/jobs", job)[0], 201)
+        tap.equal(ask(it, train, "POST", "/jobs", job, slash="/")[0], 200, "an address that ends with a slash")
+        status, trial = ask(it, train, "GET", "/jobs/batch_size?job_id=night-1")
+        tap.equal((status, trial["batch_size"]), (200, 16))
+        report = {**trial, "time": 1, "energy": 1, "metric": 0.1, "current_epoch": 1}
+        tap.equal(ask(it, train, "POST", "/report", report)[0], 200)
+        tap.equal(ask(it, train, "PATCH", "/trials", trial), (200, None))
+        tap.equal(ask(it, train, "DELETE", "/jobs?job_id=night-1")[0], 403)
+        tap.equal(ask(it, read, "POST", "/jobs", job)[0], 403)
+        for wrong in (train[:-1], train + "x", "", "%66ly", "x" * 5000):
+            tap.equal(ask(it, wrong, "POST", "/jobs", job)[0], 401, wrong)
+        status, _, body = it.ask("POST", "/jobs", job)
+        tap.equal(status, 401)
+        tap.contains(body.decode(), "https://HOST:PORT/token/TOKEN as server_url")
+        tap.equal(it.ask("POST", "/jobs", job, bearer(train))[0], 200, "the header does as well")
+        for path in ("/v1/jobs", "/v1/jobs/night-1", "/metrics"):
+            tap.equal(ask(it, train, "GET", path)[0], 403, path)
+        tap.equal(ask(it, train, "GET", "/token/x/jobs")[0], 404)
+        tap.equal((it.ask("GET", f"/token/{train}")[0], it.ask("GET", "/token/")[0]), (404, 401))
+        tap.equal(it.stop(), 0)
+        talk = "".join(it.talk)
+        tap.contains(talk, "POST /report: 200 in ")
+        tap.equal("fly_" in talk, False, "no token is logged")
+    with service(f"--tokens={file}") as it:
+        tap.equal(ask(it, train, "GET", "/jobs/batch_size?job_id=night-1")[0], 404, "without --compat-zeus")
+        tap.equal(it.stop(), 0)
+    with service("--compat-zeus") as it:
+        tap.equal(ask(it, "any", "POST", "/jobs", job)[0], 200, "where none is wanted, none is looked at")
+        tap.equal(it.stop(), 0)
+
+
 def test_refusals():
     file = BOX / "some"
     make("one", file=file)
@@ -158,8 +200,8 @@ def test_refusals():
     refused(64, "make one with 'flyball token NAME --tokens FILE'", outside)
     refused(64, "can be reached from other machines", "--listen=127.0.0.1:0,[::]:0")
     refused(64, "would cross the network in the clear", outside, f"--tokens={file}")
-    refused(64, "send no tokens", outside, f"--tokens={file}", "--compat-zeus")
-    refused(64, "send no tokens", outside, "--compat-zeus")
+    refused(64, "https://HOST:PORT/token/TOKEN as their server_url", outside, "--compat-zeus")
+    refused(64, "would cross the network in the clear", outside, f"--tokens={file}", "--compat-zeus")
     refused(64, "both --tls-certificate and --tls-key", f"--tls-key={file}")
     refused(66, "No such file", f"--tls-key={file}", f"--tls-certificate={BOX}/none")
     refused(78, "cannot be used", f"--tls-key={file}", f"--tls-certificate={file}")

@@ -172,7 +172,7 @@ def test_a_client():
         # Stopped for its cost once, and not tried for its own sake again: 8 costs least.
         tap.equal([size for size, _ in took].count(32), 1)
         tap.equal(took[-1][0] in (8, 16), True)
-        # One that crashed before its first epoch, one that diverged, and one with another specification.
+        # One that left before its first epoch, one that diverged, and one with another specification.
         crashed = Client(it, job_id=job_id)
         crashed.get_batch_size()
         crashed.exit()
@@ -184,7 +184,7 @@ def test_a_client():
         tap.equal((status, answer["differences"]), (409, {"eta_knob": [0.5, 0.7]}))
         tap.contains(answer["message"], "eta_knob")
         metrics = it.ask("GET", "/metrics")[2].decode().splitlines()
-        for outcome in ("reached", "stopped", "crashed"):
+        for outcome in ("reached", "stopped", "crashed", "left"):
             line = [line for line in metrics if line.startswith("flyball_trials_total{") and
                     f'outcome="{outcome}"' in line and f'training_job="{job_id}"' in line]
             tap.equal(len(line), 1, "\n".join(metrics))

@@ -60,11 +60,15 @@ static void test_nothing_yet(void **state)
 
 static void test_trials(void **state)
 {
+    struct serve_note left = ended("words", "", TRIAL_CRASHED, 0.0);
+
     count(*state, ended("digits", "A100", TRIAL_REACHED, 1000.5));
     count(*state, ended("digits", "A100", TRIAL_REACHED, 0.25));
     count(*state, ended("digits", "A100", TRIAL_STOPPED, NAN));
     count(*state, ended("digits", "H100", TRIAL_EXPIRED, NAN));
     count(*state, ended("words", "", TRIAL_CRASHED, 0.0));
+    left.left = true;
+    count(*state, left);
     check_lines(
         *state,
         (const char *const[]){
@@ -72,9 +76,10 @@ static void test_trials(void **state)
             "\nflyball_trials_total{outcome=\"stopped\",training_job=\"digits\",gpu_model=\"A100\"} 1\n",
             "\nflyball_trials_total{outcome=\"expired\",training_job=\"digits\",gpu_model=\"H100\"} 1\n",
             "\nflyball_trials_total{outcome=\"crashed\",training_job=\"words\"} 1\n",
+            "\nflyball_trials_total{outcome=\"left\",training_job=\"words\"} 1\n",
             "\nflyball_trial_energy_joules_total{training_job=\"digits\",gpu_model=\"A100\"} 1000.75\n",
 
-            "\nflyball_http_requests_total{family=\"v1\",status=\"200\"} 5\n", NULL},
+            "\nflyball_http_requests_total{family=\"v1\",status=\"200\"} 6\n", NULL},
         (const char *const[]){"joules_total{training_job=\"digits\",gpu_model=\"H100\"}",
                               "joules_total{training_job=\"words\"", "nan", "gpu_model=\"\"",
                               "{job=", "instance=", NULL});

@@ -178,7 +178,87 @@ static void test_repeated_reports(void **state)
     assert_int_equal(job_fixture_count(&fixture.jobs, "job-1", "ended", given.trial), 1);
 }
 
+/* Reports so; the answer's message, which is the fixture's. */
+static const char *report_as(struct zeus_given given, int epoch, double energy_j, double metric, bool stops,
+                             bool converges)
+{
+    static char message[600];
+    json_t *answer;
+    const char *text;
+    int stop, converged;
+
+    assert_int_equal(zeus_fixture_ask_json(&fixture, "POST", "/report", NULL,
+                                           zeus_fixture_report_json(given, epoch, energy_j, metric), &answer),
+                     200);
+    assert_int_equal(json_unpack(answer, "{s:b, s:b, s:s}", "stop_train", &stop, "converged", &converged,
+                                 "message", &text),
+                     0);
+    snprintf(message, sizeof message, "%s", text);
+    json_decref(answer);
+    if (stop != stops || converged != converges)
+        fail_msg("epoch %d: stop_train %d, converged %d: %s", epoch, stop, converged, message);
+    assert_int_equal(strstr(message, "train on") != NULL, !stops);
+    return message;
+}
+
+/* Each rank of a data-parallel training reports its own joules and metric of an epoch: the first one decides.
+ */
+static void test_ranks(void **state)
+{
+    struct zeus_given given;
+
+    (void)state;
+    zeus_fixture_register(&fixture, NULL);
+    given = zeus_fixture_predict(&fixture, "job-1");
+    report_as(given, 1, 1000, 0.1, false, false);
+    report_as(given, 1, 900, 0.2, false, false);
+    report_as(given, 1, 1100, 0.95, false, false); /* its own metric is not what counts */
+    report_as(given, 2, 950, 0.3, false,
+              false); /* the first of this epoch has spent less than the last one's */
+    report_as(given, 2, 2000, 0.3, false, false);
+    report_as(given, 1, 5, 0.3, false, false); /* one that is late */
+    report_as(given, 3, 3000, 0.95, true, true);
+    check_contains(report_as(given, 3, 2800, 0.5, true, true), "the target is reached");
+    check_contains(report_as(given, 2, 7, 0.5, true, true), "it has ended before");
+    check_contains(report_as(given, 4, 7, 0.5, true, true), "it has ended before");
+    check_contains(report_as(given, 4, 8, 0.5, true, true), "it has ended before");
+    assert_int_equal(job_fixture_count(&fixture.jobs, "job-1", "epoch", given.trial), 4);
+    assert_int_equal(job_fixture_count(&fixture.jobs, "job-1", "ended", given.trial), 1);
+}
+
+/* What an old epoch is answered once all epochs are used up. */
+static void test_old_epochs(void **state)
+{
+    struct zeus_given given;
+
+    (void)state;
+    zeus_fixture_register(&fixture, json_pack("{s:i}", "max_epochs", 3));
+    given = zeus_fixture_predict(&fixture, "job-1");
+    for (int epoch = 1; epoch < 3; epoch++)
+        check_contains(report_as(given, epoch, 1000.0 * epoch, 0.1, false, false), "train on");
+    check_contains(report_as(given, 3, 3000, 0.1, true, false), "max_epochs");
+    for (int epoch = 1; epoch < 3; epoch++)
+        check_contains(report_as(given, epoch, 1000.0 * epoch, 0.1, true, false), "it has ended before");
+    check_contains(report_as(given, 3, 3000, 0.1, true, false), "max_epochs");
+}
+
 /* ---- what the service counts ---- */
+
+/* A client that exits without a word of an epoch has not crashed, as far as anybody knows. */
+static void test_left(void **state)
+{
+    struct zeus_given given;
+
+    (void)state;
+    zeus_fixture_register(&fixture, NULL);
+    given = zeus_fixture_predict(&fixture, "job-1");
+    assert_int_equal(zeus_fixture_leave(&fixture, given), 200);
+    assert_true(fixture.note.ended && fixture.note.left);
+    given = zeus_fixture_predict(&fixture, "job-1");
+    zeus_fixture_report(&fixture, given, 1, 700, 0.1, NULL);
+    assert_int_equal(zeus_fixture_leave(&fixture, given), 200);
+    assert_true(fixture.note.ended && !fixture.note.left);
+}
 
 static void test_notes(void **state)
 {
@@ -228,6 +308,9 @@ int main(void)
         zeus_test(test_report_after_end),
         zeus_test(test_diverged),
         zeus_test(test_repeated_reports),
+        zeus_test(test_ranks),
+        zeus_test(test_old_epochs),
+        zeus_test(test_left),
         zeus_test(test_notes),
     };
 

@@ -28,7 +28,8 @@ static const struct cli_option options[] = {
      .help = "Addresses to listen at: 127.0.0.1:PORT, [::1]:PORT, unix:PATH; port 0 is one that is free."},
     JOB_OPTION_STORE,
     {.name = "compat-zeus", .type = CLI_FLAG, .key = "serve.compat_zeus", .sensitive = true,
-     .help = "Answer as the public batch-size server too, at the root, so that its clients work unchanged."},
+     .help = "Answer as the public batch-size server too, at the root, so that its clients work unchanged; with "
+             "--tokens their server_url ends with /token/TOKEN."},
     {.name = "socket-group", .type = CLI_TEXT, .placeholder = "GROUP", .key = "serve.socket_group", .sensitive = true,
      .help = "Group whose members may connect to Unix sockets; if not given, the user alone."},
     {.name = "tokens", .type = CLI_TEXT, .placeholder = "FILE", .key = "serve.tokens", .sensitive = true,
@@ -157,7 +158,7 @@ static struct server_options read_options(const struct cli_call *call, struct lo
         .certificate = cli_text(call, "tls-certificate"),
         .key = cli_text(call, "tls-key"),
         .insecure_plain_http = cli_flag(call, "insecure-plain-http"),
-        .without_tokens = cli_flag(call, "compat-zeus"),
+        .tokens_in_path = cli_flag(call, "compat-zeus"),
         .socket_group = cli_text(call, "socket-group"),
         .store = cli_text(call, "store"),
         .families = serve_families(cli_flag(call, "compat-zeus")),

@@ -217,7 +217,7 @@ static enum run_job_end end_of_program(struct run_job *job, const struct child *
                        "FLYBALL_STEPS, or --metric-regex, is what is learnt from; inside a container and on "
                        "another node "
                        "the file is not there");
-        session_fail(session, TRIAL_CRASHED, "no epoch was reported");
+        session_fail(session, TRIAL_CRASHED, JOB_END_WITHOUT_EPOCH);
         return RUN_JOB_SILENT;
     }
     /* It ended by itself, before all epochs that it might have had. */

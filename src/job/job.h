@@ -315,6 +315,9 @@ struct job_beat {
     double time_s;
 };
 
+/* The text of an end TRIAL_CRASHED that was none: the program ended well, and had reported nothing. */
+#define JOB_END_WITHOUT_EPOCH "no epoch was reported"
+
 /*
  * A trial's end. jobs_report ends trials that reached their target, used up their
  * epochs or had to stop; what comes after that adds the figures of the whole run.

@@ -64,6 +64,7 @@ struct serve_note {
     char gpu_model[JOB_TEXT_MAX];
     bool decided;               /* a proposal was made */
     bool ended;                 /* a trial has, by this very request */
+    bool left;                  /* then: its program ended by itself, and nobody saw it crash */
     enum trial_outcome outcome; /* then */
     double energy_j; /* that it adds to the energy of ended trials: with `ended` that of the trial, all
                         attempts; else what its run took after its end was known; NAN: none */

@@ -123,19 +123,67 @@ static const char *find_bearer(const struct visit *visit)
     return value + strspn(value, " ");
 }
 
+/*
+ * Takes a token out of the path, so that nothing behind this sees or logs it. Where the address that clients
+ * were given ends with a slash, and they add theirs, there are two.
+ */
+static void take_path_secret(struct visit *visit)
+{
+    struct serve_request *request = &visit->task.request;
+    size_t front = strlen(SERVE_TOKEN_PATH), length;
+    char *secret = visit->target + front;
+
+    if (strncmp(request->path, SERVE_TOKEN_PATH, front) != 0)
+        return;
+    length = strcspn(secret, "/");
+    request->path = secret[length] == '\0' ? "/" : secret + length + (secret[length + 1] == '/');
+    /* One byte to the front, there is room for its end and the path keeps its slash. */
+    memmove(secret - 1, secret, length);
+    secret[length - 1] = '\0';
+    visit->path_secret = secret - 1;
+}
+
+/* A token in a path is written down by much that stands in between: only where clients can do no better. */
+static bool path_secret_may(struct visit *visit)
+{
+    const char *path = visit->task.request.path;
+
+    if (!visit->door->server->options.tokens_in_path)
+        return refuse(
+            visit, 404, FLY_EUNSUPPORTED,
+            "this service takes tokens as 'Authorization: Bearer ...' alone; who runs it allows them in "
+            "the path with --compat-zeus");
+    if (strncmp(path, "/v1", 3) == 0 || strcmp(path, "/metrics") == 0)
+        return refuse(visit, 403, FLY_EPERM,
+                      "a token in the path is for clients of the public batch-size server; send it as "
+                      "'Authorization: Bearer ...' here");
+    return true;
+}
+
+static bool refuse_stranger(struct visit *visit)
+{
+    visit->challenge = "Bearer";
+    return refuse(
+        visit, 401, FLY_EPERM,
+        visit->door->server->options.tokens_in_path
+            ? "this service wants a token: 'Authorization: Bearer ...', or for clients of the public "
+              "batch-size server the address https://HOST:PORT" SERVE_TOKEN_PATH
+              "TOKEN as server_url; who runs it makes one with 'flyball token'"
+            : "this service wants a token: 'Authorization: Bearer ...'; who runs it makes one with "
+              "'flyball token'");
+}
+
 static bool has_token(struct visit *visit)
 {
-    const char *secret = find_bearer(visit);
+    const char *secret = visit->path_secret != NULL ? visit->path_secret : find_bearer(visit);
     struct fly_error error;
     struct token token;
     int code;
 
-    if (secret == NULL) {
-        visit->challenge = "Bearer";
-        return refuse(visit, 401, FLY_EPERM,
-                      "this service wants a token: 'Authorization: Bearer ...'; who runs it makes one with "
-                      "'flyball token'");
-    }
+    if (visit->path_secret != NULL && !path_secret_may(visit))
+        return false;
+    if (secret == NULL)
+        return refuse_stranger(visit);
     code = token_file_ask(&visit->door->server->tokens, secret, time(NULL), &token, &error);
     if (code == FLY_EPERM)
         visit->challenge = "Bearer error=\"invalid_token\"";
@@ -174,5 +222,6 @@ bool gate_lets_in(struct visit *visit, const char *version)
     code = serve_target_parse(visit->target, &visit->task.request, &error);
     if (code < 0)
         return refuse(visit, 400, code, error.text);
+    take_path_secret(visit);
     return caller_may(visit) && body_is_small(visit);
 }

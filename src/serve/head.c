@@ -63,6 +63,8 @@ void head_check_begin(struct head_check *check, const char *method, const char *
         fail(check, "the request's method is no word");
     if (!is_clean(target, target_length, false))
         fail(check, "the request's address has a blank or a control character in it");
+    if (strncmp(version, "HTTP/1.", strlen("HTTP/1.")) != 0 || strlen(version) != strlen("HTTP/1.1"))
+        fail(check, "the request's version is none");
     check->wants_host = strcmp(version, "HTTP/1.0") != 0;
     expect(check, method, strlen(method), 1 + target_length + 1);
     expect(check, version, strlen(version), LINE_END);

@@ -24,6 +24,7 @@ struct series {
     char job[JOB_NAME_MAX + 1];
     char gpu_model[JOB_TEXT_MAX];
     uint64_t trials[TRIAL_OUTCOME_COUNT];
+    uint64_t left; /* of the trials that the log has as crashed for want of a better word */
     bool energy_known;
     double energy_j;
 };
@@ -93,7 +94,9 @@ static void count_trial(struct metrics *metrics, const struct serve_note *note)
 {
     struct series *series = find_series(metrics, note->job, note->gpu_model);
 
-    if (note->ended)
+    if (note->ended && note->left && note->outcome == TRIAL_CRASHED)
+        series->left++;
+    else if (note->ended)
         series->trials[note->outcome]++;
     if (!is_known(note->energy_j))
         return;
@@ -177,21 +180,28 @@ static void put_labels(struct buffer *text, const struct series *series)
     buffer_puts(text, "\"}");
 }
 
+static const char trials_name[] = "flyball_trials_total";
+
+static void write_outcome(const struct series *series, const char *outcome, uint64_t trials,
+                          struct buffer *text)
+{
+    if (trials == 0)
+        return;
+    buffer_printf(text, "%s{outcome=\"%s\",", trials_name, outcome);
+    put_labels(text, series);
+    buffer_printf(text, " %llu\n", (unsigned long long)trials);
+}
+
 static void write_trials(const struct metrics *metrics, struct buffer *text)
 {
-    static const char name[] = "flyball_trials_total";
-
-    head(text, name, "counter", "Trials that ended, as seen by this service.");
+    head(text, trials_name, "counter", "Trials that ended, as seen by this service.");
     for (size_t i = 0; i < metrics->series_count; i++) {
-        for (size_t outcome = 0; outcome < TRIAL_OUTCOME_COUNT; outcome++) {
-            uint64_t trials = metrics->series[i].trials[outcome];
+        const struct series *series = &metrics->series[i];
 
-            if (trials == 0)
-                continue;
-            buffer_printf(text, "%s{outcome=\"%s\",", name, job_outcome_name((enum trial_outcome)outcome));
-            put_labels(text, &metrics->series[i]);
-            buffer_printf(text, " %llu\n", (unsigned long long)trials);
-        }
+        for (size_t outcome = 0; outcome < TRIAL_OUTCOME_COUNT; outcome++)
+            write_outcome(series, job_outcome_name((enum trial_outcome)outcome), series->trials[outcome],
+                          text);
+        write_outcome(series, "left", series->left, text);
     }
 }
 

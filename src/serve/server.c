@@ -95,18 +95,16 @@ static int check_address(const struct server_options *options, const struct list
 {
     if (address->here)
         return 0;
-    if (options->without_tokens)
-        return error_set(out_error, FLY_EUSAGE,
-                         "'%.100s' can be reached from other machines, and clients of the public batch-size "
-                         "server send no tokens; with --compat-zeus listen on 127.0.0.1, [::1] or unix:PATH",
-                         text);
     if (options->tokens == NULL)
         return error_set(
             out_error, FLY_EUSAGE,
             "'%.100s' can be reached from other machines, so that it takes tokens: make one with "
-            "'flyball token NAME --tokens FILE' and start with --tokens FILE, or listen on "
+            "'flyball token NAME --tokens FILE' and start with --tokens FILE%s, or listen on "
             "127.0.0.1, [::1] or unix:PATH",
-            text);
+            text,
+            options->tokens_in_path ? " and TLS; clients of the public batch-size server then get "
+                                      "https://HOST:PORT" SERVE_TOKEN_PATH "TOKEN as their server_url"
+                                    : "");
     if (options->certificate == NULL && !options->insecure_plain_http)
         return error_set(
             out_error, FLY_EUSAGE,
@@ -185,10 +183,6 @@ static int open_gate(struct server *server, struct fly_error *out_error)
 
     if ((options->certificate != NULL) != (options->key != NULL))
         return error_set(out_error, FLY_EUSAGE, "TLS takes both --tls-certificate and --tls-key");
-    if (options->tokens != NULL && options->without_tokens)
-        return error_set(out_error, FLY_EUSAGE,
-                         "clients of the public batch-size server send no tokens; give --compat-zeus or "
-                         "--tokens, and start a second service on the same store for the other");
     if (options->tokens != NULL) {
         code = token_file_open(&server->tokens, options->tokens, out_error);
         server->with_tokens = code == 0;

@@ -38,7 +38,8 @@ struct server_options {
     const char *tokens;        /* path of their file; NULL: none are wanted, and only this machine may ask */
     const char *certificate, *key; /* paths; NULL: no TLS */
     bool insecure_plain_http; /* tokens come without TLS from other machines: something in front does it */
-    bool without_tokens;      /* a family of routes has clients that cannot send tokens */
+    bool tokens_in_path; /* of a family of routes whose clients can send them nowhere else (SERVE_TOKEN_PATH)
+                          */
     const struct serve_routes *const *families; /* asked in this order, ended by NULL */
     unsigned workers;                           /* 1 .. WORKERS_MAX */
     unsigned connections;                       /* at once, of each address */
@@ -57,6 +58,12 @@ struct server_options {
 };
 
 enum { SERVER_ADDRESSES_MAX = 16 };
+
+/*
+ * "/token/SECRET/report" is "/report" by the bearer of that token, for clients of the public
+ * batch-size server, which put paths behind whatever address they are given.
+ */
+#define SERVE_TOKEN_PATH "/token/"
 
 struct server;
 

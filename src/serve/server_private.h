@@ -68,6 +68,7 @@ struct visit {
     struct mono_time began;
     char caller[TOKEN_NAME_MAX]; /* whose token it is */
     const char *challenge;       /* with 401; static */
+    const char *path_secret;     /* the token in the path, which stands in front of the request's; or NULL */
 };
 
 /*

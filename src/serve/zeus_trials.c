@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/members.h"
+#include "job/job_record.h"
 #include "serve/zeus_call.h"
 
 /* A trial's number and what a report says of it. */
@@ -118,8 +119,9 @@ static int read_trial(struct zeus_call *call, size_t count, struct zeus_trial *o
     return code < 0 ? code : find_trial(call, name, out_trial);
 }
 
-/* Why a client is to stop, or goes on. */
-static void tell_answer(const struct job_answered *answered, const struct zeus_trial *trial,
+/* Why a client is to stop, or goes on: what was answered to an epoch says so, unless its trial has ended
+ * since. */
+static void tell_answer(const struct job_answered *answered, bool stops, const struct zeus_trial *trial,
                         const struct zeus_job *job, char message[ZEUS_MESSAGE_MAX])
 {
     static const char *const words[] = {
@@ -130,11 +132,14 @@ static void tell_answer(const struct job_answered *answered, const struct zeus_t
         [JOB_STOP_DEADLINE] = "another run has to be done by its time",
         [JOB_STOP_ENDED] = "it has ended before",
     };
+    enum job_stop stop = answered->stop;
 
+    if (stops && stop == JOB_STOP_NONE)
+        stop = JOB_STOP_ENDED;
     snprintf(message, ZEUS_MESSAGE_MAX,
              "trial %" PRId64 " with batch size %" PRId64 ", epoch %" PRId64 " of %" PRId64 ": %s.",
              trial->trial_number, trial->batch_size, trial->current_epoch, job->max_epochs,
-             words[answered->stop]);
+             words[stops ? stop : JOB_STOP_NONE]);
 }
 
 static void note_report(struct serve_note *note, const struct job_answered *answered)
@@ -148,9 +153,104 @@ static void note_report(struct serve_note *note, const struct job_answered *answ
 static void note_end(struct serve_note *note, const struct job_ended *ended)
 {
     note->ended = ended->ends;
+    /* Clients say so at their exit, whether it was a good one or not; before an epoch it is none of a
+     * training. */
+    note->left = ended->ends && !(ended->time_s > 0.0);
     note->outcome = ended->outcome;
     if (ended->ends)
         note->energy_j = ended->energy_j;
+}
+
+/* ---- several ranks of one training ---- */
+
+/*
+ * Clients do not say which rank they are, and each of a data-parallel training reports its own joules,
+ * seconds and metric of every epoch. The first report of an epoch is the one that counts, and what was
+ * decided by it is what all are told.
+ */
+
+/* The newest epoch that a trial has on record, or the one with a key. */
+struct epoch_found {
+    struct epoch_record record;
+    bool found;
+};
+
+static int take_epoch(void *state, const struct store_event *event, struct fly_error *out_error)
+{
+    json_t *body = json_loads(event->body, 0, NULL);
+    struct members members = members_of(body);
+    struct epoch_found *found = state;
+    struct epoch_record record;
+
+    (void)out_error;
+    if (strncmp(event->key, "epoch/", strlen("epoch/")) == 0) {
+        record_read_epoch(&members, &record);
+        if (members.wrong == NULL && (!found->found || record.epoch > found->record.epoch))
+            *found = (struct epoch_found){record, true};
+    }
+    json_decref(body);
+    return 0;
+}
+
+static int find_epoch(struct zeus_call *call, const struct job_epoch *epoch, const char *key,
+                      struct epoch_found *out_found)
+{
+    const struct store_query query = {.trial = epoch->trial, .key = key};
+    int code;
+
+    *out_found = (struct epoch_found){.found = false};
+    code =
+        call->jobs->backend->read(call->jobs->self, epoch->job, &query, take_epoch, out_found, &call->error);
+    return code < 0 ? code : 0;
+}
+
+/* Another report of that epoch is on record: what it was answered. */
+static int report_as_recorded(struct zeus_call *call, struct job_epoch *epoch,
+                              struct job_answered *out_answered)
+{
+    struct epoch_found found;
+    char key[STORE_KEY_MAX + 1];
+    int code;
+
+    snprintf(key, sizeof key, "epoch/%" PRIu64 "/%u/%u", epoch->trial, epoch->attempt, epoch->epoch);
+    code = find_epoch(call, epoch, key, &found);
+    if (code == 0 && !found.found)
+        code = error_set(&call->error, FLY_ECONFLICT, "the report on record cannot be read");
+    if (code < 0)
+        return code;
+    epoch->metric = found.record.metric;
+    epoch->energy_j = found.record.energy_j;
+    epoch->time_s = found.record.time_s;
+    return call->jobs->backend->report(call->jobs->self, epoch, out_answered, &call->error);
+}
+
+/* Its sums lie below those of the last epoch, which another rank reported: nothing was spent less by now. */
+static int report_no_less(struct zeus_call *call, struct job_epoch *epoch, struct job_answered *out_answered)
+{
+    struct fly_error why = call->error;
+    struct epoch_found last;
+    int code = find_epoch(call, epoch, NULL, &last);
+
+    if (code < 0)
+        return code;
+    if (!last.found || epoch->epoch <= last.record.epoch ||
+        !(epoch->energy_j < last.record.energy_j || epoch->time_s < last.record.time_s)) {
+        call->error = why;
+        return FLY_EDATA;
+    }
+    epoch->energy_j = fmax(epoch->energy_j, last.record.energy_j);
+    epoch->time_s = fmax(epoch->time_s, last.record.time_s);
+    return call->jobs->backend->report(call->jobs->self, epoch, out_answered, &call->error);
+}
+
+static int report(struct zeus_call *call, struct job_epoch *epoch, struct job_answered *out_answered)
+{
+    int code = call->jobs->backend->report(call->jobs->self, epoch, out_answered, &call->error);
+
+    if (code == FLY_EDATA)
+        code = report_no_less(call, epoch, out_answered);
+    /* Also where another rank came first in between. */
+    return code == FLY_ECONFLICT ? report_as_recorded(call, epoch, out_answered) : code;
 }
 
 void zeus_report(struct zeus_call *call)
@@ -165,24 +265,24 @@ void zeus_report(struct zeus_call *call)
     if (code == 1)
         return;
     if (code == 0) {
-        const struct job_epoch epoch = {.job = name,
-                                        .trial = (uint64_t)trial.trial_number,
-                                        .attempt = 1,
-                                        .epoch = (uint32_t)trial.current_epoch,
-                                        .metric = trial.metric,
-                                        .energy_j = trial.energy_j,
-                                        .time_s = trial.time_s,
-                                        .reference_per_kwh = NAN};
+        struct job_epoch epoch = {.job = name,
+                                  .trial = (uint64_t)trial.trial_number,
+                                  .attempt = 1,
+                                  .epoch = (uint32_t)trial.current_epoch,
+                                  .metric = trial.metric,
+                                  .energy_j = trial.energy_j,
+                                  .time_s = trial.time_s,
+                                  .reference_per_kwh = NAN};
 
-        code = call->jobs->backend->report(call->jobs->self, &epoch, &answered, &call->error);
+        code = report(call, &epoch, &answered);
     }
     if (code < 0) {
         zeus_fail(call, code, ZEUS_BAD_REQUEST);
         return;
     }
     note_report(call->note, &answered);
-    tell_answer(&answered, &trial, &job, message);
     stop = answered.ended || answered.answer == JOB_STOP;
+    tell_answer(&answered, stop, &trial, &job, message);
     serve_answer_json(call->answer, ZEUS_OK,
                       json_pack("{s:b, s:b, s:s}", "stop_train", (int)stop, "converged",
                                 (int)(answered.ended && answered.outcome == TRIAL_REACHED), "message",
