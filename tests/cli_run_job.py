@@ -238,6 +238,39 @@ def test_without_a_log():
         tap.equal((result.returncode, tries(said)), (3, [(32, "crashed")] * 2), result.stderr)
 
 
+# Leaves a daemon in a session of its own, whose parent has ended, and says its number; then does what is asked.
+DAEMON = """
+before=$(wc -l < pids)
+for pid in $(cat pids); do test -d /proc/$pid && echo with $pid >> beside; done
+(trap "$1" TERM; setsid sh -c 'echo $$ >> pids; exec sleep 300' >/dev/null 2>&1 &)
+until test $(wc -l < pids) -gt $before; do sleep 0.01; done
+eval "$2"
+"""
+
+
+def test_daemons_end_with_their_try():
+    """Of one that was stopped, that failed before another, or was interrupted; what an ordinary end leaves is the user's."""
+    reach = "echo 'epoch 1 metric 1' >&$FLYBALL_STEP_FD; sleep 60"
+    rows_of_test = (
+        ("reached", "-", reach, ["--tries", "1"], 0, [False]),
+        ("ignores SIGTERM", "", reach, ["--tries", "1", "--grace", "0.2"], 0, [False]),
+        ("failed twice", "-", "exit 3", ["--tries", "2"], 3, [False, True]),
+        ("interrupted", "-", "kill -TERM $PPID; sleep 60", ["--tries", "2"], 143, [False]),
+        ("ended by itself", "-", "echo 'epoch 1 metric 1' >&$FLYBALL_STEP_FD; exit 0", ["--tries", "1", "--train-on"], 0, [True]),
+    )
+    with machine(*EXACT, gpus=1):
+        for name, on_term, what, options, status, expected in rows_of_test:
+            fresh()
+            for file in ("pids", "beside"):
+                (HOME / file).write_text("")
+            result, _ = run(program=["sh", "-c", DAEMON, "sh", on_term, what], options=options)
+            pids = [int(pid) for pid in (HOME / "pids").read_text().split()]
+            left = [not gone(pid) for pid in pids]
+            for pid in (pid for pid, stands in zip(pids, left) if stands):
+                os.kill(pid, signal.SIGKILL)
+            tap.equal((result.returncode, left, (HOME / "beside").read_text()), (status, expected, ""), name + result.stderr)
+
+
 def test_disabled():
     fresh()
     out = HOME / "starts"

@@ -15,6 +15,7 @@ enum { FIELD_PARENT = 4, FIELD_START = 22 };
 bool process_stat_read(pid_t pid, struct process_stat *out_stat)
 {
     char path[PATH_BYTES_MAX], text[STAT_MAX], *at;
+    const char *name;
     struct process_stat stat;
     ssize_t length;
     int file;
@@ -28,8 +29,10 @@ bool process_stat_read(pid_t pid, struct process_stat *out_stat)
     text[length > 0 ? length : 0] = '\0';
     /* A program's name may hold anything, a parenthesis too. */
     at = strrchr(text, ')');
-    if (at == NULL || at[1] != ' ' || at[2] == '\0')
+    name = strchr(text, '(');
+    if (at == NULL || name == NULL || name > at || at[1] != ' ' || at[2] == '\0')
         return false;
+    snprintf(stat.name, sizeof stat.name, "%.*s", (int)(at - name - 1), name + 1);
     stat.state = at[2];
     at += 3;
     stat.parent = (pid_t)strtol(at, &at, 10);

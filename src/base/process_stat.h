@@ -13,7 +13,10 @@
  *     if (process_stat_read(pid, &stat) && !process_stat_is_over(&stat))
  *         ...
  */
+enum { PROCESS_NAME_MAX = 32 };
+
 struct process_stat {
+    char name[PROCESS_NAME_MAX]; /* of its program, at most 15 bytes of it unless the kernel made it */
     pid_t parent;
     char state;               /* 'R', 'S', 'Z' and so on */
     unsigned long long start; /* in ticks since the boot; tells it from a later process with its number */

@@ -133,6 +133,8 @@ static int run_try(struct run_job *job, char *const *words, const char *variable
 
     if (filled == NULL)
         return error_no_memory(out_error);
+    job->child = child;
+    job->program_start = 0;
     restore_inheritance(inheritance);
     open_streams(job);
     run_job_set_variables(job);
@@ -306,10 +308,15 @@ static int run_all(struct run_job *job, char *const *words, const char *variable
 {
     for (;;) {
         int code = run_try(job, words, variable, inheritance, child, out_error);
+        bool again;
 
         if (code < 0)
             return code;
-        if (!end_try(job, child))
+        again = end_try(job, child);
+        /* The next try has the GPU to itself, and who ends the command ends all of it. */
+        if (again || job->tries[job->try_count - 1].end == RUN_JOB_INTERRUPTED)
+            run_job_end_rest(job);
+        if (!again)
             return 0;
         session_next_try(job->session);
     }
@@ -323,6 +330,7 @@ int run_job_tries(struct run_job *job, char *const *arguments, const char *varia
     int code;
 
     note_inheritance(&inheritance);
+    run_job_adopt();
     job->options.meter = meter;
     if (meter == NULL)
         job->options.gpus = "none";

@@ -7,6 +7,7 @@
 #include <regex.h>
 
 #include "base/buffer.h"
+#include "base/process_stat.h"
 #include "cli/call.h"
 #include "cli/child.h"
 #include "cli/command.h"
@@ -91,6 +92,7 @@ struct run_job {
     double metric_now;
     struct mono_time kill_at;
     struct process_tree tree;
+    unsigned long long program_start; /* when the program began; 0: not known */
 
     struct run_job_try *tries; /* owned */
     size_t try_count;
@@ -198,6 +200,15 @@ bool run_job_has_marks(char *const *words);
 int run_job_check_words(const struct run_job *job, char *const *words, struct fly_error *out_error);
 /* Sets the variables for a program that is forked now. */
 void run_job_set_variables(const struct run_job *job);
+
+/* run_job_rest.c: what a try leaves running. Before the first try, when a program was made, and all the time.
+ */
+void run_job_adopt(void);
+void run_job_began(struct run_job *job);
+void run_job_reap(const struct run_job *job);
+void run_job_signal_all(struct run_job *job, int signal);
+/* Ends what the program left running, of which nobody was told yet unless job->ends. */
+void run_job_end_rest(struct run_job *job);
 
 /* run_job_try.c: follows the program until it has ended. */
 void run_job_follow(struct run_job *job, struct child *child);

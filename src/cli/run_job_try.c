@@ -29,8 +29,7 @@ static void end_program(struct run_job *job)
         return;
     job->ends = true;
     job->kill_at = mono_after_s(mono_now(), job->grace_s);
-    process_tree_find(job->child->pid, &job->tree);
-    process_tree_signal(&job->tree, SIGTERM);
+    run_job_signal_all(job, SIGTERM);
 }
 
 /* A program that has all its epochs may still have its model to save: it ends by itself, or goes on. */
@@ -215,8 +214,7 @@ static void look_after_end(struct run_job *job)
 {
     if (!job->ends || mono_elapsed_s(mono_now(), job->kill_at) > 0)
         return;
-    process_tree_find(job->child->pid, &job->tree);
-    process_tree_signal(&job->tree, SIGKILL);
+    run_job_signal_all(job, SIGKILL);
     job->killed = true;
     job->kill_at = mono_after_s(mono_now(), check_s);
 }
@@ -228,27 +226,13 @@ static bool take_all(struct run_job *job)
     return lines || output;
 }
 
-/* What a try that ended left behind must not stand in the way of the next. */
-static void end_rest(struct run_job *job)
-{
-    struct timespec pause = {.tv_nsec = 20000000};
-    struct mono_time until = job->kill_at;
-
-    if (!job->ends)
-        return;
-    while (process_tree_lives(&job->tree) && mono_elapsed_s(mono_now(), until) > 0)
-        nanosleep(&pause, NULL);
-    process_tree_signal(&job->tree, SIGKILL);
-}
-
 void run_job_follow(struct run_job *job, struct child *child)
 {
     bool more = false;
 
-    job->child = child;
     job->ends = job->killed = job->all_epochs = job->oom_seen = job->zero_based = job->reported = false;
     job->metric_now = NAN;
-    job->tree.count = 0;
+    run_job_began(job);
     job->events = watch_all(job);
     for (;;) {
         double wait_s = more ? 0.0 : step_lines_wait_s(&job->lines, job->events >= 0 ? check_s : ask_s);
@@ -259,16 +243,17 @@ void run_job_follow(struct run_job *job, struct child *child)
         more = take_all(job);
         child_guard_end(child);
         look_after_end(job);
+        run_job_reap(job);
     }
     step_lines_last(&job->lines);
     while (take_lines(job))
         ;
     for (size_t i = 0; i < sizeof looks / sizeof looks[0]; i++)
         capture_end(&job->captures[i], looks[i], job);
-    end_rest(job);
+    if (job->ends)
+        run_job_end_rest(job);
     if (job->events >= 0)
         close(job->events);
     if (child->signals > 0)
         close(child->signals);
-    job->child = NULL;
 }
