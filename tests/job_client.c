@@ -8,7 +8,7 @@
  *     target=0      no target              gpu=NAME      its model ("Test GPU")
  *     tries=N       of a recurrence (0: no end)          crash=N   each so many trials crash
  *     apart=1       one at a time          seed=N        eta=WEIGHT         policy=NAME
- *     open=1        the last trial goes on
+ *     open=1        the last trial goes on        scale=FACTOR  of each time and energy
  *     grid=SOURCE   least carbon, of a grid whose intensity doubles at the 12th trial; each third is unknown
  *
  * Batch sizes 8 to 128, default 32, one GPU of 100, 150 or 200 W. Prints a line for each
@@ -35,7 +35,7 @@ static int64_t now_us = 1700000000000000;
 static struct jobs jobs;
 static struct fly_error error;
 static struct philox_key key;
-static double noise;
+static double noise, scale;
 static bool of_grid;
 
 static struct wall_time date(void *state)
@@ -127,7 +127,7 @@ static void live(struct life *life)
     luck = 1.0 + noise * ziggurat_normal(ziggurat_tables(), philox_u64(&stream), philox_source, &stream);
     for (size_t i = 0; i < LIMITS; i++) {
         life->points[i] = unit[i];
-        life->points[i].time_s *= 10.0 * sqrt(32.0 / sizes[size]);
+        life->points[i].time_s *= scale * 10.0 * sqrt(32.0 / sizes[size]);
         life->first_s += life->points[i].time_s / LIMITS;
         life->first_j += life->points[i].time_s * life->points[i].power_w / LIMITS;
     }
@@ -244,6 +244,7 @@ int main(int count, char **words)
     recurrences = strtoull(words[3], NULL, 10);
     tries = (uint64_t)number(settings, "tries", 20);
     noise = number(settings, "noise", 0.0);
+    scale = number(settings, "scale", 1.0);
     of_grid = setting(settings, "grid", NULL) != NULL;
     key = philox_key((uint32_t)number(settings, "seed", 1), "world");
     check(jobs_open(words[1], &options, &jobs, &error));

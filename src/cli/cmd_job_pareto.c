@@ -9,6 +9,7 @@
 #include "cli/job_pareto.h"
 #include "cli/job_view.h"
 #include "cli/pareto_result.h"
+#include "job/savings.h"
 
 enum { MEMORY_MAX = 512 << 20 };
 
@@ -27,7 +28,7 @@ static const char basis[] =
     "epoch takes by the profile of the batch size, brought to the level of whole trials";
 
 static const char *const left_out[LEFT_OUT_REASON_COUNT] = {
-    [LEFT_OUT_UNPOWERED] = "what its epochs take is not known",
+    [LEFT_OUT_UNPOWERED] = "its trials ran under several power limits, and its profile is not whole",
     [LEFT_OUT_UNREACHED] = "no trial of it has reached the target yet",
     [LEFT_OUT_UNBOUNDED] = "its time or energy is not a finite number above 0",
 };
@@ -78,7 +79,7 @@ static int show(const struct cli_call *call, const struct jobs *jobs, const stru
                 struct fly_error *out_error)
 {
     const struct pareto_source source = {
-        .schema = "flyball.job.pareto/1",
+        .schema = "flyball.job.pareto/2",
         .subject_key = "job",
         .place_key = "store",
         .place = place_of(cli_text(call, "store")),
@@ -89,7 +90,8 @@ static int show(const struct cli_call *call, const struct jobs *jobs, const stru
     };
     struct pareto_result result = {.objective = history->objective, .source = &source};
     struct operating_points points;
-    struct workload workload;
+    struct job_pareto pareto;
+    struct job_savings savings;
     struct arena arena;
     struct job_profiles profiles;
     size_t machine = 0;
@@ -100,12 +102,16 @@ static int show(const struct cli_call *call, const struct jobs *jobs, const stru
     arena_init(&arena, MEMORY_MAX);
     code = job_profiles_read(jobs, history, &arena, &profiles, out_error);
     if (code == 0)
-        code = job_pareto_workload(history, &profiles, machine, &arena, &workload, out_error);
+        code = job_pareto_of(history, &profiles, machine, &arena, &pareto, out_error);
     if (code == 0)
-        code = operating_points_of(&workload, &arena, &points, out_error);
+        code = job_savings_of(history, machine, &savings, out_error);
+    if (code == 0)
+        code = operating_points_of(&pareto.workload, &arena, &points, out_error);
     if (code == 0) {
         result.objective.eta = objective_eta(&history->objective);
-        result.workload = &workload;
+        result.workload = &pareto.workload;
+        result.spreads = pareto.spreads;
+        result.savings = &savings;
         result.points = &points;
         code = emit(call, &result, out_error);
     }
@@ -130,14 +136,14 @@ const struct cli_command cmd_job_pareto = {
     .summary = "show the energy-time frontier of a recurring job",
     .paragraphs =
         {"For every batch size of which a trial reached the target, and every power limit of its profile: "
+         "the time and energy that training to the target takes, as far as the job's own log tells. Lists "
          "the "
-         "time and energy that training to the target takes, as far as the job's own log tells. Lists the "
-         "choices worth having, fastest first, and the best for the job's objective, with what it saves "
-         "against "
-         "the default. 'flyball job set JOB --pin BATCH,WATTS' stays with one of them.",
-         "These are expectations, from few trials each and from profiles, without a spread; 'flyball job "
-         "show' "
-         "has what was really saved, with its interval."},
+         "choices worth having, fastest first, and the best for the job's objective, with what it takes "
+         "less than the default. 'flyball job set JOB --pin BATCH,WATTS' stays with one of them.",
+         "These are expectations, from few trials each and from profiles. Changes against the default have "
+         "95 % intervals from how trials differ, where there are four trials of both and what is saved is "
+         "known; what was really saved, by 'flyball job show', stands below them. A trial that ran under "
+         "several power limits, to measure them, is booked to none of them."},
     .options = options,
     .option_count = sizeof options / sizeof options[0],
     .operands = "JOB",

@@ -2,6 +2,7 @@
 #ifndef FLYBALL_CLI_JOB_PARETO_H
 #define FLYBALL_CLI_JOB_PARETO_H
 
+#include "cli/pareto_result.h"
 #include "job/profiles.h"
 #include "sim/workload.h"
 
@@ -9,10 +10,15 @@
  * A live job on one kind of hardware as the simulator sees a recorded one: for each
  * batch size the epochs that its trials took for each that reached the target, failed
  * ones included, and what an epoch takes under each power limit (job/epoch_points.h).
- * Only what a frontier needs is filled in. Memory is the arena's. FLY_ENOMEM.
+ * Only what a frontier needs is filled in. A batch size that reached its target, and of
+ * which no limit's epoch is known, is left out of it. Memory is the arena's. FLY_ENOMEM.
  */
-int job_pareto_workload(const struct job_history *history, const struct job_profiles *profiles,
-                        size_t machine, struct arena *arena, struct workload *out_workload,
-                        struct fly_error *out_error);
+struct job_pareto {
+    struct workload workload;
+    struct pareto_spread *spreads; /* as workload.spec.batches */
+};
+
+int job_pareto_of(const struct job_history *history, const struct job_profiles *profiles, size_t machine,
+                  struct arena *arena, struct job_pareto *out_pareto, struct fly_error *out_error);
 
 #endif

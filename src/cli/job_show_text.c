@@ -5,6 +5,7 @@
 #include "cli/amount.h"
 #include "cli/job_show.h"
 #include "cli/job_view.h"
+#include "cli/saving_words.h"
 #include "job/grid_amount.h"
 
 static void put_definition(struct buffer *text, const struct job_shown *shown)
@@ -117,15 +118,6 @@ static void put_failures(struct buffer *text, const struct job_savings *savings)
                       savings->unknown == 1 ? "" : "s");
 }
 
-static void put_change(struct buffer *text, const struct saving *saving, const char *what)
-{
-    double sign = saving->saving < 0.0 ? -100.0 : 100.0;
-    double one = sign * saving->low, other = sign * saving->high;
-
-    buffer_printf(text, "%.1f %% %s %s (%.1f to %.1f %%)", sign * saving->saving,
-                  saving->saving < 0.0 ? "more" : "less", what, fmin(one, other), fmax(one, other));
-}
-
 /* Since when the saving is counted, where that is not from the beginning. */
 static void put_outdated(struct buffer *text, const struct job_history *history,
                          const struct job_savings *savings)
@@ -161,12 +153,12 @@ static void put_saving(struct buffer *text, const struct job_savings *savings)
         return;
     }
     buffer_puts(text, "  Saving for each model delivered: ");
-    put_change(text, &savings->energy, "energy");
+    saving_words_change(text, &savings->energy, "energy");
     buffer_puts(text, ", ");
-    put_change(text, &savings->time, "time");
+    saving_words_change(text, &savings->time, "time");
     buffer_puts(text, "; 95 % intervals, from each run of the default and those around it.\n");
-    if (savings->energy.low <= 0.0 && savings->energy.high >= 0.0)
-        buffer_puts(text, "  Whether any energy is saved cannot be told from chance.\n");
+    if (saving_words_by_chance(&savings->energy))
+        buffer_printf(text, "  %s\n", saving_words_chance);
 }
 
 /* "12.3 kJ less" than something. */

@@ -7,30 +7,23 @@
 
 #include "base/buffer.h"
 #include "base/error.h"
+#include "cli/json_number.h"
 #include "cli/pareto_result.h"
+#include "cli/pareto_spread.h"
+#include "cli/saving_words.h"
 
 enum { TEXT_MAX = 1 << 20, MARK_MAX = 64 };
 
-static const struct table_column columns[] = {
-    {"batch_size", "batch", TABLE_INTEGER, 0},
-    {"power_limit_w", "limit (W)", TABLE_REAL, 0},
-    {"time_s", "time (s)", TABLE_REAL, 0},
-    {"energy_j", "energy (J)", TABLE_REAL, 0},
-    {"cost_j", "cost (J)", TABLE_REAL, 0},
-    {"time_change_percent", "time %", TABLE_REAL, 1},
-    {"energy_change_percent", "energy %", TABLE_REAL, 1},
-    {"on_frontier", "on frontier", TABLE_INTEGER, 0},
-    {"default", "default", TABLE_INTEGER, 0},
-    {"chosen", "chosen", TABLE_INTEGER, 0},
-};
+/* Who gets a column. */
+enum reader { READER_ALL, READER_PROGRAM, READER_PEOPLE };
 
-/* For people the three marks are words in one column. */
-enum {
-    COLUMN_COUNT = sizeof columns / sizeof columns[0],
-    MARK_COUNT = 3,
-    SHARED_COUNT = COLUMN_COUNT - MARK_COUNT
+/* A column, what fills it, and whether a recorded job has it as well. */
+struct pareto_column {
+    struct table_column column;
+    void (*add)(struct table *table, const struct pareto_result *result, size_t i);
+    enum reader reader;
+    bool live;
 };
-static const struct table_column mark_column = {"mark", "", TABLE_TEXT, 0};
 
 static const char *const objective_names[] = {
     [FLY_OBJECTIVE_ENERGY] = "energy", [FLY_OBJECTIVE_TIME] = "time",
@@ -89,29 +82,128 @@ static const char *default_unknown(const struct pareto_result *result)
 
 /* -- Rows -- */
 
-static void add_changes(struct table *table, const struct pareto_result *result,
-                        const struct fly_operating_point *point)
+static void add_batch(struct table *table, const struct pareto_result *result, size_t i)
 {
-    if (!pareto_default_known(result)) {
-        for (int i = 0; i < 2; i++)
-            table_add_unavailable(table, NULL, "the default batch size is not known to reach the target");
-        return;
-    }
-    table_add_real(table, change_percent(point->time_s, default_point(result)->time_s));
-    table_add_real(table, change_percent(point->energy_j, default_point(result)->energy_j));
+    table_add_integer(table, result->points->points[i].batch_size);
 }
 
-static void add_marks(struct table *table, const struct pareto_result *result, size_t i, bool for_people)
+static void add_limit(struct table *table, const struct pareto_result *result, size_t i)
+{
+    table_add_real(table, result->points->points[i].power_limit_w);
+}
+
+static void add_trials(struct table *table, const struct pareto_result *result, size_t i)
+{
+    table_add_integer(table, (int64_t)pareto_spread_of(result, i)->trials);
+}
+
+static void add_time(struct table *table, const struct pareto_result *result, size_t i)
+{
+    table_add_real(table, result->points->points[i].time_s);
+}
+
+static void add_energy(struct table *table, const struct pareto_result *result, size_t i)
+{
+    table_add_real(table, result->points->points[i].energy_j);
+}
+
+static void add_cost(struct table *table, const struct pareto_result *result, size_t i)
+{
+    table_add_real(table, cost_of(result, &result->points->points[i]));
+}
+
+static const char no_default[] = "the default batch size is not known to reach the target";
+
+static void add_change(struct table *table, const struct pareto_result *result, double ours, double theirs)
+{
+    if (pareto_default_known(result))
+        table_add_real(table, change_percent(ours, theirs));
+    else
+        table_add_unavailable(table, NULL, no_default);
+}
+
+static void add_time_change(struct table *table, const struct pareto_result *result, size_t i)
+{
+    add_change(table, result, result->points->points[i].time_s,
+               pareto_default_known(result) ? default_point(result)->time_s : NAN);
+}
+
+static void add_energy_change(struct table *table, const struct pareto_result *result, size_t i)
+{
+    add_change(table, result, result->points->points[i].energy_j,
+               pareto_default_known(result) ? default_point(result)->energy_j : NAN);
+}
+
+static void add_bound(struct table *table, double value, const char *reason)
+{
+    if (isnan(value))
+        table_add_unavailable(table, "-", reason);
+    else
+        table_add_real(table, value);
+}
+
+static void add_time_low(struct table *table, const struct pareto_result *result, size_t i)
+{
+    add_bound(table, pareto_spread_time(result, i).low, pareto_spread_few);
+}
+
+static void add_time_high(struct table *table, const struct pareto_result *result, size_t i)
+{
+    add_bound(table, pareto_spread_time(result, i).high, pareto_spread_few);
+}
+
+static void add_energy_low(struct table *table, const struct pareto_result *result, size_t i)
+{
+    add_bound(table, pareto_spread_energy(result, i).low, pareto_spread_few);
+}
+
+static void add_energy_high(struct table *table, const struct pareto_result *result, size_t i)
+{
+    add_bound(table, pareto_spread_energy(result, i).high, pareto_spread_few);
+}
+
+/* A change is a saving the other way round. */
+static void add_time_change_low(struct table *table, const struct pareto_result *result, size_t i)
+{
+    add_bound(table, -100.0 * pareto_time_saving(result, i).high, pareto_spread_doubt(result, i));
+}
+
+static void add_time_change_high(struct table *table, const struct pareto_result *result, size_t i)
+{
+    add_bound(table, -100.0 * pareto_time_saving(result, i).low, pareto_spread_doubt(result, i));
+}
+
+static void add_energy_change_low(struct table *table, const struct pareto_result *result, size_t i)
+{
+    add_bound(table, -100.0 * pareto_energy_saving(result, i).high, pareto_spread_doubt(result, i));
+}
+
+static void add_energy_change_high(struct table *table, const struct pareto_result *result, size_t i)
+{
+    add_bound(table, -100.0 * pareto_energy_saving(result, i).low, pareto_spread_doubt(result, i));
+}
+
+static void add_on_frontier(struct table *table, const struct pareto_result *result, size_t i)
+{
+    table_add_integer(table, result->points->on_frontier[i]);
+}
+
+static void add_default(struct table *table, const struct pareto_result *result, size_t i)
+{
+    table_add_integer(table, i == result->points->default_point);
+}
+
+static void add_chosen(struct table *table, const struct pareto_result *result, size_t i)
+{
+    table_add_integer(table, i == result->chosen);
+}
+
+/* The three marks as words. */
+static void add_mark(struct table *table, const struct pareto_result *result, size_t i)
 {
     bool is_default = i == result->points->default_point, is_chosen = i == result->chosen;
     char mark[MARK_MAX];
 
-    if (!for_people) {
-        table_add_integer(table, result->points->on_frontier[i]);
-        table_add_integer(table, is_default);
-        table_add_integer(table, is_chosen);
-        return;
-    }
     snprintf(mark, sizeof mark, "%s%s%s", is_chosen ? "least " : "",
              is_chosen ? objective_names[result->objective.kind] : "",
              is_default ? is_chosen ? ", default" : "default" : "");
@@ -121,55 +213,133 @@ static void add_marks(struct table *table, const struct pareto_result *result, s
     table_add_text(table, mark);
 }
 
-static void add_rows(struct table *table, const struct pareto_result *result, bool all, bool for_people)
+static const struct pareto_column columns[] = {
+    {{"batch_size", "batch", TABLE_INTEGER, 0}, add_batch, READER_ALL, false},
+    {{"power_limit_w", "limit (W)", TABLE_REAL, 0}, add_limit, READER_ALL, false},
+    {{"trials", "trials", TABLE_INTEGER, 0}, add_trials, READER_ALL, true},
+    {{"time_s", "time (s)", TABLE_REAL, 0}, add_time, READER_ALL, false},
+    {{"time_low_s", "from", TABLE_REAL, 0}, add_time_low, READER_PROGRAM, true},
+    {{"time_high_s", "to", TABLE_REAL, 0}, add_time_high, READER_PROGRAM, true},
+    {{"energy_j", "energy (J)", TABLE_REAL, 0}, add_energy, READER_ALL, false},
+    {{"energy_low_j", "from", TABLE_REAL, 0}, add_energy_low, READER_PROGRAM, true},
+    {{"energy_high_j", "to", TABLE_REAL, 0}, add_energy_high, READER_PROGRAM, true},
+    {{"cost_j", "cost (J)", TABLE_REAL, 0}, add_cost, READER_ALL, false},
+    {{"time_change_percent", "time %", TABLE_REAL, 1}, add_time_change, READER_ALL, false},
+    {{"time_change_low_percent", "from", TABLE_REAL, 1}, add_time_change_low, READER_PROGRAM, true},
+    {{"time_change_high_percent", "to", TABLE_REAL, 1}, add_time_change_high, READER_PROGRAM, true},
+    {{"energy_change_percent", "energy %", TABLE_REAL, 1}, add_energy_change, READER_ALL, false},
+    {{"energy_change_low_percent", "from %", TABLE_REAL, 1}, add_energy_change_low, READER_ALL, true},
+    {{"energy_change_high_percent", "to %", TABLE_REAL, 1}, add_energy_change_high, READER_ALL, true},
+    {{"on_frontier", "on frontier", TABLE_INTEGER, 0}, add_on_frontier, READER_PROGRAM, false},
+    {{"default", "default", TABLE_INTEGER, 0}, add_default, READER_PROGRAM, false},
+    {{"chosen", "chosen", TABLE_INTEGER, 0}, add_chosen, READER_PROGRAM, false},
+    {{"mark", "", TABLE_TEXT, 0}, add_mark, READER_PEOPLE, false},
+};
+enum { COLUMN_COUNT = sizeof columns / sizeof columns[0] };
+
+/* The columns of one emission. */
+struct shown {
+    struct table_column columns[COLUMN_COUNT];
+    const struct pareto_column *from[COLUMN_COUNT];
+    size_t count;
+};
+
+/* Decimals that tell the least of them in three digits. */
+static int decimals_for(const struct pareto_result *result,
+                        double (*value_of)(const struct pareto_result *result, size_t i))
 {
-    const struct operating_points *points = result->points;
+    double least = INFINITY;
 
-    for (size_t i = 0; i < points->count; i++) {
-        const struct fly_operating_point *point = &points->points[i];
+    for (size_t i = 0; i < result->points->count; i++)
+        least = fmin(least, value_of(result, i));
+    return least >= 100.0 ? 0 : least >= 10.0 ? 1 : least >= 1.0 ? 2 : least >= 0.1 ? 3 : 4;
+}
 
-        if (!all && !points->on_frontier[i])
+static double time_at(const struct pareto_result *result, size_t i)
+{
+    return result->points->points[i].time_s;
+}
+
+static double energy_at(const struct pareto_result *result, size_t i)
+{
+    return result->points->points[i].energy_j;
+}
+
+static void choose_columns(const struct pareto_result *result, bool for_people, struct shown *shown)
+{
+    int time = decimals_for(result, time_at), energy = decimals_for(result, energy_at);
+
+    for (size_t i = 0; i < COLUMN_COUNT; i++) {
+        const struct pareto_column *column = &columns[i];
+        struct table_column *made = &shown->columns[shown->count];
+
+        if (column->reader == (for_people ? READER_PROGRAM : READER_PEOPLE) ||
+            (column->live && result->spreads == NULL))
             continue;
-        table_add_integer(table, point->batch_size);
-        table_add_real(table, point->power_limit_w);
-        table_add_real(table, point->time_s);
-        table_add_real(table, point->energy_j);
-        table_add_real(table, cost_of(result, point));
-        add_changes(table, result, point);
-        add_marks(table, result, i, for_people);
+        *made = column->column;
+        if (column->add == add_time)
+            made->decimals = time;
+        else if (column->add == add_energy || column->add == add_cost)
+            made->decimals = energy;
+        shown->from[shown->count++] = column;
+    }
+}
+
+static void add_rows(struct table *table, const struct pareto_result *result, const struct shown *shown,
+                     bool all)
+{
+    for (size_t i = 0; i < result->points->count; i++) {
+        for (size_t k = 0; k < shown->count && (all || result->points->on_frontier[i]); k++)
+            shown->from[k]->add(table, result, i);
     }
 }
 
 /* -- For programs -- */
 
+static const char not_known[] = "it is not known";
+
 static json_t *point_document(const struct pareto_result *result, size_t i)
 {
     const struct fly_operating_point *point = &result->points->points[i];
+    json_t *document = json_pack("{s:I, s:i}", "batch_size", (json_int_t)point->batch_size, "on_frontier",
+                                 result->points->on_frontier[i]);
 
-    return json_pack("{s:I, s:f, s:f, s:f, s:f, s:i}", "batch_size", (json_int_t)point->batch_size,
-                     "power_limit_w", point->power_limit_w, "time_s", point->time_s, "energy_j",
-                     point->energy_j, "cost_j", cost_of(result, point), "on_frontier",
-                     result->points->on_frontier[i]);
+    json_number_set(document, "power_limit_w", point->power_limit_w, not_known);
+    json_number_set(document, "time_s", point->time_s, not_known);
+    json_number_set(document, "energy_j", point->energy_j, not_known);
+    json_number_set(document, "cost_j", cost_of(result, point), not_known);
+    if (result->spreads == NULL)
+        return document;
+    json_object_set_new(document, "trials", json_integer((json_int_t)pareto_spread_of(result, i)->trials));
+    json_number_set(document, "time_low_s", pareto_spread_time(result, i).low, pareto_spread_few);
+    json_number_set(document, "time_high_s", pareto_spread_time(result, i).high, pareto_spread_few);
+    json_number_set(document, "energy_low_j", pareto_spread_energy(result, i).low, pareto_spread_few);
+    json_number_set(document, "energy_high_j", pareto_spread_energy(result, i).high, pareto_spread_few);
+    return document;
 }
 
 static json_t *default_document(const struct pareto_result *result)
 {
     const struct job_spec *spec = &result->workload->spec;
     const struct batch_choice *batch = &spec->batches[spec->default_batch];
+    json_t *document;
 
     if (pareto_default_known(result))
         return point_document(result, result->points->default_point);
-    return json_pack("{s:I, s:f, s:n, s:s, s:n, s:s}", "batch_size", (json_int_t)batch->size, "power_limit_w",
-                     batch_highest_limit_w(batch), "time_s", "time_s_unavailable", default_unknown(result),
-                     "energy_j", "energy_j_unavailable", default_unknown(result));
+    document = json_pack("{s:I}", "batch_size", (json_int_t)batch->size);
+    json_number_set(document, "power_limit_w", batch_highest_limit_w(batch), not_known);
+    json_number_set(document, "time_s", NAN, default_unknown(result));
+    json_number_set(document, "energy_j", NAN, default_unknown(result));
+    return document;
 }
 
 static json_t *objective_document(const struct pareto_result *result)
 {
     const struct fly_objective *objective = &result->objective;
-    json_t *document = json_pack("{s:s, s:f, s:f}", "kind", objective_names[objective->kind], "eta",
-                                 objective->eta, "max_power_w", result->workload->spec.max_power_w);
+    json_t *document = json_pack("{s:s}", "kind", objective_names[objective->kind]);
 
+    json_number_set(document, "eta", objective->eta, not_known);
+    json_number_set(document, "max_power_w", result->workload->spec.max_power_w, not_known);
     if (isfinite(objective->max_slowdown))
         json_object_set_new(document, "max_slowdown_factor", json_real(objective->max_slowdown));
     else {
@@ -191,6 +361,18 @@ static json_t *left_out_document(const struct pareto_result *result)
     return list;
 }
 
+/* What was really saved, as `job show` has it. */
+static json_t *measured_document(const struct job_savings *savings)
+{
+    const char *doubt = saving_doubt_text(savings->doubt);
+    json_t *document = json_object();
+
+    json_number_set(document, "energy_saving_percent", 100.0 * savings->energy.saving, doubt);
+    json_number_set(document, "energy_saving_low_percent", 100.0 * savings->energy.low, doubt);
+    json_number_set(document, "energy_saving_high_percent", 100.0 * savings->energy.high, doubt);
+    return document;
+}
+
 static void add_members(struct table *table, const struct pareto_result *result)
 {
     table_member(table, result->source->subject_key, json_string(result->workload->job.name));
@@ -201,15 +383,40 @@ static void add_members(struct table *table, const struct pareto_result *result)
     table_member(table, "default", default_document(result));
     table_member(table, "chosen", point_document(result, result->chosen));
     table_member(table, "left_out_batch_sizes", left_out_document(result));
+    if (result->savings != NULL)
+        table_member(table, "measured", measured_document(result->savings));
 }
 
 /* -- For people -- */
 
-static void put_change(struct buffer *text, double ours, double theirs, const char *what)
+/* "12.3 % less energy (4.5 to 19.8 %)", without bounds where these are not known. */
+static void put_change(struct buffer *text, double ours, double theirs, struct saving saving,
+                       const char *what)
 {
-    double percent = change_percent(ours, theirs);
+    saving.saving = 1.0 - ours / theirs;
+    saving_words_change(text, &saving, what);
+}
 
-    buffer_printf(text, "%.1f %% %s %s", fabs(percent), percent > 0.0 ? "more" : "less", what);
+/* How sure the change is: in the words of `job show`. */
+static void put_certainty(struct buffer *text, const struct pareto_result *result)
+{
+    const struct job_savings *savings = result->savings;
+    struct saving energy = pareto_energy_saving(result, result->chosen);
+    bool bounded = isfinite(energy.low);
+
+    if (savings == NULL)
+        return;
+    if (!bounded)
+        buffer_printf(text, "These are expectations; within which bounds is not known, since %s.\n",
+                      pareto_spread_doubt(result, result->chosen));
+    if (savings->known) {
+        buffer_puts(text, "What the job really saves ('flyball job show'): ");
+        saving_words_change(text, &savings->energy, "energy");
+        buffer_puts(text, ".\n");
+    }
+    if ((bounded && saving_words_by_chance(&energy)) ||
+        (savings->known && saving_words_by_chance(&savings->energy)))
+        buffer_printf(text, "%s\n", saving_words_chance);
 }
 
 static void put_choice(struct buffer *text, const struct pareto_result *result)
@@ -230,9 +437,14 @@ static void put_choice(struct buffer *text, const struct pareto_result *result)
         return;
     }
     buffer_puts(text, "Against the default: ");
-    put_change(text, chosen->energy_j, today->energy_j, "energy, ");
-    put_change(text, chosen->time_s, today->time_s, "time, ");
-    put_change(text, cost_of(result, chosen), cost_of(result, today), "cost.\n");
+    put_change(text, chosen->energy_j, today->energy_j, pareto_energy_saving(result, result->chosen),
+               "energy");
+    buffer_puts(text, ", ");
+    put_change(text, chosen->time_s, today->time_s, pareto_time_saving(result, result->chosen), "time");
+    buffer_puts(text, ", ");
+    put_change(text, cost_of(result, chosen), cost_of(result, today), (struct saving){NAN, NAN, NAN}, "cost");
+    buffer_puts(text, ".\n");
+    put_certainty(text, result);
 }
 
 static void put_default(struct buffer *text, const struct pareto_result *result)
@@ -243,7 +455,8 @@ static void put_default(struct buffer *text, const struct pareto_result *result)
     buffer_printf(text, "Default: batch %u at %g W, ", batch->size, batch_highest_limit_w(batch));
     if (pareto_default_known(result))
         buffer_printf(
-            text, "%.0f s and %.0f J%s.\n", default_point(result)->time_s, default_point(result)->energy_j,
+            text, "%.*f s and %.*f J%s.\n", decimals_for(result, time_at), default_point(result)->time_s,
+            decimals_for(result, energy_at), default_point(result)->energy_j,
             result->points->on_frontier[result->points->default_point] ? "" : "; not on the frontier");
     else
         buffer_printf(text, "whose time and energy are not known: %s.\n", default_unknown(result));
@@ -297,16 +510,13 @@ int pareto_report_emit(const struct cli_call *call, const struct pareto_result *
                        struct fly_error *out_error)
 {
     bool for_people = cli_format(call) == TABLE_FORMAT_TABLE;
-    struct table_column shown[SHARED_COUNT + 1];
+    struct shown shown = {.count = 0};
     struct table *table;
     int code = 0;
 
-    for (int i = 0; i < SHARED_COUNT; i++)
-        shown[i] = columns[i];
-    shown[SHARED_COUNT] = mark_column;
-    table = for_people ? table_new(result->source->schema, shown, SHARED_COUNT + 1)
-                       : table_new(result->source->schema, columns, COLUMN_COUNT);
-    add_rows(table, result, cli_flag(call, "all"), for_people);
+    choose_columns(result, for_people, &shown);
+    table = table_new(result->source->schema, shown.columns, shown.count);
+    add_rows(table, result, &shown, cli_flag(call, "all"));
     if (!for_people)
         add_members(table, result);
     if (for_people)

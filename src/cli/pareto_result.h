@@ -6,8 +6,11 @@
 
 #include "base/atomic_file.h"
 #include "cli/call.h"
+#include "job/saving_estimate.h"
 #include "sim/operating_points.h"
 #include "sim/workload.h"
+
+struct job_savings; /* job/savings.h */
 
 /* Where the figures of a frontier come from: a recorded job's traces, or a live job's log. */
 struct pareto_source {
@@ -21,6 +24,12 @@ struct pareto_source {
     const char *const *left_out; /* a clause for each reason; NULL: left_out_text */
 };
 
+/* How sure one knows what a batch size takes, under each of its limits. */
+struct pareto_spread {
+    uint64_t trials;
+    struct saving_bounds energy, time;
+};
+
 /*
  * What `flyball sim pareto` or `flyball job pareto` found, and its two forms: the
  * report and the picture. All is borrowed.
@@ -31,6 +40,9 @@ struct pareto_result {
     struct fly_objective objective;
     const struct pareto_source *source;
     size_t chosen; /* among the points */
+    /* Of a live job alone, else NULL. */
+    const struct pareto_spread *spreads; /* as the workload's batch sizes */
+    const struct job_savings *savings;   /* what was really saved: no change is claimed against it */
 };
 
 /* Whether the default is one of the points, so that changes against it are known. */

@@ -7,6 +7,7 @@
 
 #include "cli/amount.h"
 #include "cli/job_view.h"
+#include "cli/json_number.h"
 
 const char *const report_keys[USAGE_KEYS + 1] = {"user", "account", "job", "host", "gpu", NULL};
 static const char *const headings[USAGE_KEYS] = {"user", "account", "job", "host", "GPU"};
@@ -168,12 +169,14 @@ static void add_unattributed(struct table *table, const struct report *report,
 
 /* ---- members ---- */
 
+static const char not_known[] = "it is not known";
+
 static json_t *total_value(const struct usage_sums *sums)
 {
     json_t *value = json_object();
 
-    json_object_set_new(value, "energy_j", json_real(sums->energy_j));
-    json_object_set_new(value, "gpu_time_s", json_real(sums->gpu_time_s));
+    json_number_set(value, "energy_j", sums->energy_j, not_known);
+    json_number_set(value, "gpu_time_s", sums->gpu_time_s, not_known);
     for (size_t i = 0; i < COUNTS; i++)
         json_object_set_new(value, counts[i].column.key, json_integer((json_int_t)count_in(sums, i)));
     return value;
@@ -187,16 +190,22 @@ static json_t *text_or_null(const char *text)
 static json_t *meters_value(const struct report *report)
 {
     const struct report_meters *meters = report->meters;
-    json_t *devices = json_array();
+    json_t *devices = json_array(), *value;
 
-    for (size_t i = 0; i < meters->count; i++)
-        json_array_append_new(devices, json_pack("{s:s, s:o, s:f, s:f}", "uuid", meters->gpus[i].uuid, "host",
-                                                 text_or_null(meters->gpus[i].host), "energy_j",
-                                                 meters->gpus[i].energy_j, "time_s", meters->gpus[i].time_s));
-    return json_pack("{s:f, s:f, s:I, s:I, s:f, s:o}", "energy_j", report->balance.metered_j, "time_s",
-                     report->balance.metered_s, "gpus_without_figure", (json_int_t)meters->without_figure,
-                     "other_devices", (json_int_t)meters->others, "other_devices_j", meters->others_j, "gpus",
-                     devices);
+    for (size_t i = 0; i < meters->count; i++) {
+        json_t *device =
+            json_pack("{s:s, s:o}", "uuid", meters->gpus[i].uuid, "host", text_or_null(meters->gpus[i].host));
+
+        json_number_set(device, "energy_j", meters->gpus[i].energy_j, not_known);
+        json_number_set(device, "time_s", meters->gpus[i].time_s, not_known);
+        json_array_append_new(devices, device);
+    }
+    value = json_pack("{s:I, s:I, s:o}", "gpus_without_figure", (json_int_t)meters->without_figure,
+                      "other_devices", (json_int_t)meters->others, "gpus", devices);
+    json_number_set(value, "energy_j", report->balance.metered_j, not_known);
+    json_number_set(value, "time_s", report->balance.metered_s, not_known);
+    json_number_set(value, "other_devices_j", meters->others_j, not_known);
+    return value;
 }
 
 static void add_members(struct table *table, const struct report *report)

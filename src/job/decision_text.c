@@ -251,7 +251,7 @@ static json_t *number(double value)
 
 static json_t *mean(double sum, uint64_t count)
 {
-    return count > 0 ? json_real(sum / (double)count) : json_null();
+    return count > 0 ? number(sum / (double)count) : json_null();
 }
 
 json_t *decision_numbers(const struct job_state *state, const struct job_line *line)

@@ -6,6 +6,7 @@
 
 #include <flyball/cost.h>
 
+#include "job/savings_private.h"
 #include "model/job_spec.h"
 
 enum { LIMITS_MEASURED_MAX = 256 };
@@ -13,8 +14,14 @@ enum { LIMITS_MEASURED_MAX = 256 };
 /* A ratio so near to 1 that nothing was measured but rounding. */
 static const double rounding = 1e-9;
 
+/* Which trials of a batch size count. */
+enum trials_wanted { WANT_ALL, WANT_UNSTOPPED, WANT_DEFAULT };
+
 struct gathering {
     const struct job_history *history;
+    size_t machine;
+    uint32_t batch_size;
+    enum trials_wanted wanted;
     const struct job_batch_profile *profile; /* NULL: none */
     double units;                            /* of the profile in an epoch; 1 when that is not known */
     /* Sums over all trials. */
@@ -35,9 +42,28 @@ static bool observed(const struct job_row *trial)
            trial->stop != JOB_STOP_DEADLINE;
 }
 
-static bool takes_part(const struct job_row *trial, size_t machine, uint32_t batch_size)
+static bool takes_part(const struct gathering *gathering, const struct job_row *trial)
 {
-    return trial->machine == machine && trial->batch_size == batch_size && observed(trial);
+    return trial->machine == gathering->machine && trial->batch_size == gathering->batch_size &&
+           observed(trial) && (gathering->wanted == WANT_ALL || trial->outcome != TRIAL_STOPPED) &&
+           (gathering->wanted != WANT_DEFAULT || saving_is_default(gathering->history, trial));
+}
+
+static enum trials_wanted wanted_of(const struct job_history *history, size_t machine, uint32_t batch_size)
+{
+    const struct gathering unstopped = {
+        .history = history, .machine = machine, .batch_size = batch_size, .wanted = WANT_UNSTOPPED};
+
+    if (batch_size != history->definition.default_batch_size)
+        return WANT_ALL;
+    for (size_t i = 0; i < history->count; i++) {
+        const struct job_row *trial = &history->rows[i];
+
+        if (takes_part(&unstopped, trial) && trial->outcome == TRIAL_REACHED &&
+            saving_is_default(history, trial))
+            return WANT_DEFAULT;
+    }
+    return WANT_UNSTOPPED;
 }
 
 static void take(struct gathering *gathering, const struct job_row *trial)
@@ -58,11 +84,11 @@ static void take(struct gathering *gathering, const struct job_row *trial)
     }
 }
 
-static size_t cheapest(const struct gathering *gathering, size_t machine, double power_scale)
+static size_t cheapest(const struct gathering *gathering, double power_scale)
 {
     const struct job_batch_profile *profile = gathering->profile;
     double eta = objective_eta(&gathering->history->objective),
-           max_power_w = max_power_of(&gathering->history->machines[machine]);
+           max_power_w = max_power_of(&gathering->history->machines[gathering->machine]);
     double least_j = INFINITY;
     size_t best = 0;
 
@@ -99,31 +125,36 @@ static int by_limit(const void *left, const void *right)
     return (a->limit_w > b->limit_w) - (a->limit_w < b->limit_w);
 }
 
+/* Where limits cannot be set it is the GPU's own. */
 static double limit_of(const struct job_history *history, const struct job_row *trial)
 {
     const struct job_machine *machine = &history->machines[trial->machine];
 
-    return isnan(trial->limit_w) ? max_power_of(machine) / machine->gpu_count : trial->limit_w;
+    return isnan(machine->highest_limit_w) && isnan(trial->limit_w)
+               ? max_power_of(machine) / machine->gpu_count
+               : trial->limit_w;
 }
 
 /* Without a profile (limits cannot be set, or the policy chooses them itself) trials are all there is. */
-static void add_measured(const struct job_history *history, size_t machine, struct epoch_points *points)
+static void add_measured(const struct gathering *gathering, struct epoch_points *points)
 {
+    const struct job_history *history = gathering->history;
     struct under_limit limits[LIMITS_MEASURED_MAX];
     size_t count = 0;
 
     for (size_t i = 0; i < history->count; i++) {
         const struct job_row *trial = &history->rows[i];
+        double limit_w = limit_of(history, trial);
         size_t at = 0;
 
-        if (!takes_part(trial, machine, points->batch_size))
+        if (!takes_part(gathering, trial) || trial->profiled || isnan(limit_w))
             continue;
-        while (at < count && limits[at].limit_w != limit_of(history, trial))
+        while (at < count && limits[at].limit_w != limit_w)
             at++;
         if (at == LIMITS_MEASURED_MAX)
             continue;
         if (at == count)
-            limits[count++] = (struct under_limit){.limit_w = limit_of(history, trial)};
+            limits[count++] = (struct under_limit){.limit_w = limit_w};
         limits[at].energy_j += trial->energy_j;
         limits[at].time_s += trial->time_s;
         limits[at].epochs += trial->epochs;
@@ -137,7 +168,7 @@ static void add_measured(const struct job_history *history, size_t machine, stru
     qsort(points->points, points->count, sizeof points->points[0], by_limit);
 }
 
-static void add_profile(const struct gathering *gathering, size_t machine, struct epoch_points *points)
+static void add_profile(const struct gathering *gathering, struct epoch_points *points)
 {
     const struct job_batch_profile *profile = gathering->profile;
     bool units_known = profile->units_per_epoch > 0.0;
@@ -146,12 +177,12 @@ static void add_profile(const struct gathering *gathering, size_t machine, struc
     if (gathering->expected_s > 0.0) {
         time_scale = scale_to(gathering->measured_s, gathering->expected_s);
         power_scale = scale_to(gathering->measured_j, gathering->expected_j * time_scale);
-        if (cheapest(gathering, machine, power_scale) != cheapest(gathering, machine, 1.0))
+        if (cheapest(gathering, power_scale) != cheapest(gathering, 1.0))
             power_scale = 1.0;
     } else if (!units_known && points->epochs > 0) {
         /* All that is known is what trials took that measured the profile too. */
-        time_scale = gathering->time_s / (double)points->epochs /
-                     profile->points[cheapest(gathering, machine, 1.0)].time_s;
+        time_scale =
+            gathering->time_s / (double)points->epochs / profile->points[cheapest(gathering, 1.0)].time_s;
     } else if (!units_known) {
         return;
     }
@@ -161,11 +192,61 @@ static void add_profile(const struct gathering *gathering, size_t machine, struc
                                      profile->points[i].time_s * gathering->units * time_scale};
 }
 
-void epoch_points_of(const struct job_history *history, const struct job_profiles *profiles, size_t machine,
-                     uint32_t batch_size, struct epoch_points *out_points)
+/* Runs of the default ran under the highest limit alone: what they took is what it takes there. */
+static void set_default(const struct gathering *gathering, struct epoch_points *points)
 {
-    struct gathering gathering = {.history = history, .units = 1.0};
+    double highest_w = gathering->history->machines[gathering->machine].highest_limit_w;
 
+    for (size_t i = 0; i < points->count && points->epochs > 0 && gathering->wanted == WANT_DEFAULT; i++) {
+        if (points->points[i].limit_w == highest_w)
+            points->points[i] = (struct fly_power_point){highest_w, gathering->energy_j / gathering->time_s,
+                                                         gathering->time_s / (double)points->epochs};
+    }
+}
+
+/* What each trial took, in epochs of its limit: those under different limits can be set side by side. */
+static struct saving_sample sample_of(const struct epoch_points *points, const struct job_row *trial,
+                                      bool time)
+{
+    struct saving_sample sample = {
+        .delivered = trial->outcome == TRIAL_REACHED, .amount = trial->epochs, .step = 1.0};
+
+    for (size_t i = 0; i < points->count && !trial->profiled; i++) {
+        const struct fly_power_point *point = &points->points[i];
+
+        if (point->limit_w == trial->limit_w)
+            sample.amount =
+                time ? trial->time_s / point->time_s : trial->energy_j / (point->time_s * point->power_w);
+    }
+    return sample;
+}
+
+static void add_bounds(const struct gathering *gathering, struct saving_sample *samples,
+                       struct epoch_points *points)
+{
+    for (int time = 0; time < 2; time++) {
+        size_t count = 0;
+
+        for (size_t i = 0; i < gathering->history->count; i++) {
+            if (takes_part(gathering, &gathering->history->rows[i]))
+                samples[count++] = sample_of(points, &gathering->history->rows[i], time == 1);
+        }
+        *(time == 1 ? &points->time : &points->energy) = saving_bounds_of(samples, count);
+    }
+}
+
+int epoch_points_of(const struct job_history *history, const struct job_profiles *profiles, size_t machine,
+                    uint32_t batch_size, struct epoch_points *out_points, struct fly_error *out_error)
+{
+    struct gathering gathering = {.history = history,
+                                  .machine = machine,
+                                  .batch_size = batch_size,
+                                  .wanted = wanted_of(history, machine, batch_size),
+                                  .units = 1.0};
+    struct saving_sample *samples = calloc(history->count + 1, sizeof samples[0]);
+
+    if (samples == NULL)
+        return error_no_memory(out_error);
     gathering.profile = job_profiles_find(profiles, machine, batch_size);
     if (gathering.profile != NULL && gathering.profile->units_per_epoch > 0.0)
         gathering.units = gathering.profile->units_per_epoch;
@@ -175,7 +256,7 @@ void epoch_points_of(const struct job_history *history, const struct job_profile
     for (size_t i = 0; i < history->count; i++) {
         const struct job_row *trial = &history->rows[i];
 
-        if (!takes_part(trial, machine, batch_size))
+        if (!takes_part(&gathering, trial))
             continue;
         out_points->trials++;
         out_points->reached += trial->outcome == TRIAL_REACHED;
@@ -183,7 +264,11 @@ void epoch_points_of(const struct job_history *history, const struct job_profile
         take(&gathering, trial);
     }
     if (gathering.profile != NULL)
-        add_profile(&gathering, machine, out_points);
+        add_profile(&gathering, out_points);
     else
-        add_measured(history, machine, out_points);
+        add_measured(&gathering, out_points);
+    set_default(&gathering, out_points);
+    add_bounds(&gathering, samples, out_points);
+    free(samples);
+    return 0;
 }

@@ -251,6 +251,30 @@ struct saving saving_estimate(const struct saving_sample *samples, size_t count,
                            -expm1(difference - upper_width(&gathered, half))};
 }
 
+struct saving_bounds saving_bounds_of(const struct saving_sample *samples, size_t count)
+{
+    double runs = (double)count, amount = 0.0, models = 0.0, steps = 0.0, squares = 0.0, rare = 0.0, half;
+
+    for (size_t i = 0; i < count; i++) {
+        amount += samples[i].amount;
+        models += samples[i].delivered;
+        steps += samples[i].step;
+    }
+    if (count < SAVING_BLOCKS_MIN || models == 0.0 || !(amount > 0.0) || !isfinite(amount))
+        return (struct saving_bounds){NAN, NAN};
+    for (size_t i = 0; i < count; i++) {
+        double off = runs * (samples[i].amount / amount - samples[i].delivered / models);
+
+        squares += off * off;
+    }
+    if (models < runs)
+        rare = normal_975 * normal_975 * failure_error(runs - models, runs);
+    half = student_975(runs - 1.0) *
+           sqrt(squares / runs / (runs - 1.0) + step_error(steps, amount / runs, runs));
+    half = fmax(half, sqrt(rare));
+    return (struct saving_bounds){half, half * (1.0 + skewed / runs)};
+}
+
 const char *saving_doubt_text(enum saving_doubt doubt)
 {
     static const char *const texts[] = {

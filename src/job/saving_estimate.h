@@ -71,6 +71,17 @@ enum saving_doubt {
 struct saving saving_estimate(const struct saving_sample *samples, size_t count,
                               enum saving_doubt *out_doubt);
 
+/*
+ * The 95 % interval of what a delivered model takes, of runs of one kind, as logarithms to be added to
+ * that of the ratio; as above, but that what drifts is not told from chance. NAN below
+ * SAVING_BLOCKS_MIN runs and where none delivered a model.
+ */
+struct saving_bounds {
+    double below, above;
+};
+
+struct saving_bounds saving_bounds_of(const struct saving_sample *samples, size_t count);
+
 /* "the default ran at some times alone, and ...": a clause for people and programs; NULL: it is stated. */
 const char *saving_doubt_text(enum saving_doubt doubt);
 

@@ -15,7 +15,7 @@ static const struct saving unknown = {NAN, NAN, NAN};
 /* Two of each recurrence: the runs of the default in it, and the others. */
 enum { RUN_DEFAULT, RUN_CHOSEN, RUNS_OF_ONE };
 
-static bool is_default(const struct job_history *history, const struct job_row *row)
+bool saving_is_default(const struct job_history *history, const struct job_row *row)
 {
     double highest_w = history->machines[row->machine].highest_limit_w;
     bool free =
@@ -64,7 +64,7 @@ static size_t make_runs(const struct job_history *history, size_t machine, struc
 
     for (size_t i = 0; i < history->count; i++) {
         const struct job_row *row = &history->rows[i];
-        size_t part = is_default(history, row) ? RUN_DEFAULT : RUN_CHOSEN;
+        size_t part = saving_is_default(history, row) ? RUN_DEFAULT : RUN_CHOSEN;
 
         add_row(&runs[row->recurrence * RUNS_OF_ONE + part], history, row, machine);
     }

@@ -19,6 +19,9 @@ struct saving_run {
     enum saving_kind kind;
 };
 
+/* Whether a trial is a run of the default, that took what it takes. */
+bool saving_is_default(const struct job_history *history, const struct job_row *row);
+
 /* Whether it tells what it took. */
 bool saving_run_counts(const struct saving_run *run);
 
