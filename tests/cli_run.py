@@ -450,12 +450,28 @@ def test_csv_gathers_runs():
         tap.equal(row["window_name"], "sleep")
         tap.equal(float(row["elapsed_time"]) >= 0.2 and float(row["gpu1_energy"]) > 0, True, row)
     path.write_text("something,else\n")
-    result = run(["sh", "-c", "exit 3"], *GPUS, "--csv", str(path), environment=EMULATED)
-    tap.equal((result.returncode, path.read_text()), (3, "something,else\n"))
+    result = run(["sh", "-c", "echo started; exit 3"], *GPUS, "--csv", str(path), environment=EMULATED)
+    tap.equal((result.returncode, result.stdout, path.read_text()), (65, b"", "something,else\n"))
     tap.contains(result.stderr.decode(), "its heading is not")
     result = run(["sh", "-c", "exit 3"], *NOTHING, "--csv", str(path))
     tap.equal((result.returncode, path.read_text()), (3, "something,else\n"))
     tap.contains(result.stderr.decode(), "no line is added, since nothing was measured")
+
+
+def test_csv_that_cannot_work():
+    """Said before the program starts, and no file is made."""
+    need_emulator()
+    fifo, file, fresh = HOME / "fifo", HOME / "file", HOME / "fresh.csv"
+    os.mkfifo(fifo)
+    file.write_text("")
+    for path, what in ((HOME, "Is a directory"), (HOME / "none" / "runs.csv", "No such file"), (file / "runs.csv", "Not a directory"),
+                       (fifo, "Illegal seek")):
+        result = run(["sh", "-c", "echo started"], *GPUS, "--csv", str(path), environment=EMULATED)
+        tap.equal((result.returncode > 0, result.stdout), (True, b""), f"{path}: {result.stderr}")
+        tap.contains(result.stderr.decode(), f"'{path}': cannot add a line: {what}")
+    result = run(["no-such-program"], *GPUS, "--csv", str(fresh), environment=EMULATED)
+    tap.equal((result.returncode, fresh.exists()), (127, False), result.stderr)
+    fifo.unlink()
 
 
 def test_nested_runs_count_once():
@@ -473,7 +489,7 @@ def test_nested_runs_count_once():
 
 
 def test_choice_of_gpus():
-    """A list that cannot be read is refused; a GPU that is not there keeps nobody from running."""
+    """A list that cannot be read, or names a GPU that is not there, is refused."""
     need_emulator()
     for gpus in ("0,,1", "0,0"):
         result = run(["sh", "-c", "echo started"], *GPUS, "-i", gpus, environment=EMULATED)
@@ -488,8 +504,8 @@ def test_choice_of_gpus():
         tap.equal([device["uuid"] for device in report["devices"]], [everywhere[index]["uuid"] for index in indices], gpus)
     for options, environment in ((GPUS, EMULATED), (NOTHING, {})):
         result = run(["sh", "-c", "echo started"], *options, "-i", "7", environment=environment)
-        tap.equal((result.returncode, result.stdout), (0, b"started\n"))
-        tap.contains(result.stderr.decode(), "energy unavailable: ")
+        tap.equal((result.returncode, result.stdout), (66, b""), result.stderr)
+        tap.contains(result.stderr.decode(), "GPU '7' does not exist")
 
 
 tap.main(globals())

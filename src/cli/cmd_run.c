@@ -249,6 +249,14 @@ static void measure(const struct cli_call *call, struct child *child, char *cons
     report(call, run);
 }
 
+/* Lines that could not be added are said before the program starts; `meter` NULL: as far as that is known. */
+static int check_csv(const struct cli_call *call, const struct fly_meter *meter, struct fly_error *out_error)
+{
+    const char *csv = cli_text(call, "csv");
+
+    return csv != NULL ? run_csv_check(meter, csv, out_error) : 0;
+}
+
 /* A submission of a recurring job: as many programs as it takes, one report. */
 static int run_recurrence(const struct cli_call *call, char *const *arguments, struct run *run,
                           struct fly_error *out_error)
@@ -260,6 +268,11 @@ static int run_recurrence(const struct cli_call *call, char *const *arguments, s
     result = metered_devices_open(call, &run->devices, out_error);
     if (result < 0)
         return result;
+    result = check_csv(call, run->devices.meter, out_error);
+    if (result < 0) {
+        metered_devices_close(&run->devices);
+        return result;
+    }
     begin(run, arguments);
     begin_account(run, cli_text(call, "job"));
     result = run_job_tries(&run->job, arguments, run->variable, run->devices.meter, &child, out_error);
@@ -315,6 +328,8 @@ static int run_program(const struct cli_call *call, char *const *arguments, stru
     if (result == 0 && run.job.wanted)
         result = run_job_check_words(&run.job, arguments, out_error);
     if (result == 0)
+        result = check_csv(call, NULL, out_error);
+    if (result == 0)
         warn_of_output(call);
     if (result == 0 && run.job.wanted) {
         run.result.job = &run.job;
@@ -335,6 +350,8 @@ static int run_program(const struct cli_call *call, char *const *arguments, stru
     child_guard_begin(&child, never_opened);
     result = metered_devices_open(call, &run.devices, out_error);
     child_guard_end(&child);
+    if (result == 0)
+        result = check_csv(call, run.devices.meter, out_error);
     if (result == 0)
         measure(call, &child, arguments, &run);
     else

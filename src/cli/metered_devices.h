@@ -28,7 +28,8 @@ struct metered_devices {
     bool opened;                        /* the list */
 };
 
-/* By the options of cli/device_options.h. A fault is kept; only a malformed list of GPUs is an error. */
+/* By the options of cli/device_options.h. A fault is kept; an error is only a list of GPUs that is malformed,
+ * or that names one that is not there. */
 int metered_devices_open(const struct cli_call *call, struct metered_devices *out_devices,
                          struct fly_error *out_error);
 

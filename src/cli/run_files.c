@@ -55,8 +55,9 @@ static int failed(const char *path, struct fly_error *out_error)
                      "'%s': cannot add a line: %s; name another file with --csv", path, strerror(errno));
 }
 
-/* Compares the file's first line with the heading; writes the heading into an empty file. */
-static int check_heading(int fd, const char *path, const char *heading, struct fly_error *out_error)
+/* Compares the file's first line with the heading; an empty file has none yet. */
+static int check_heading(int fd, const char *path, const char *heading, bool *out_empty,
+                         struct fly_error *out_error)
 {
     static char found[LINE_MAX_BYTES];
     size_t length = strlen(heading);
@@ -64,14 +65,49 @@ static int check_heading(int fd, const char *path, const char *heading, struct f
 
     if (count < 0)
         return failed(path, out_error);
+    *out_empty = count == 0;
     if (count == 0)
-        return write(fd, heading, length) == (ssize_t)length ? 0 : failed(path, out_error);
+        return 0;
     if ((size_t)count == length && memcmp(found, heading, length) == 0)
         return 0;
     return error_set(out_error, FLY_EDATA,
                      "'%s': its heading is not '%.*s', as lines of these GPUs need; name another file with "
                      "--csv",
                      path, (int)(length - 1), heading);
+}
+
+/* Whether a file could be made in the directory of the path. */
+static int check_place(const char *path, struct fly_error *out_error)
+{
+    const char *slash = strrchr(path, '/');
+    char *directory = slash == NULL ? strdup(".") : strndup(path, slash == path ? 1 : (size_t)(slash - path));
+    int code;
+
+    if (directory == NULL)
+        return error_no_memory(out_error);
+    code = faccessat(AT_FDCWD, directory, W_OK | X_OK, AT_EACCESS) == 0 ? 0 : failed(path, out_error);
+    free(directory);
+    return code;
+}
+
+int run_csv_check(const struct fly_meter *meter, const char *path, struct fly_error *out_error)
+{
+    static char heading[LINE_MAX_BYTES];
+    /* A FIFO would wait for its reader. */
+    int fd = open(path, O_RDWR | O_APPEND | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    bool empty;
+    int code = 0;
+
+    if (fd < 0)
+        return errno == ENOENT ? check_place(path, out_error) : failed(path, out_error);
+    if (lseek(fd, 0, SEEK_CUR) < 0)
+        code = failed(path, out_error);
+    else if (meter != NULL && fly_record_header(meter, FLY_RECORD_CSV_GPUS, heading, sizeof heading) < 0)
+        code = error_no_memory(out_error);
+    else if (meter != NULL)
+        code = check_heading(fd, path, heading, &empty, out_error);
+    close(fd);
+    return code;
 }
 
 int run_csv_append(const struct fly_meter *meter, const struct fly_measurement *measured, const char *path,
@@ -81,6 +117,7 @@ int run_csv_append(const struct fly_meter *meter, const struct fly_measurement *
     static char line[LINE_MAX_BYTES];
     int length = fly_record_window(meter, measured, FLY_RECORD_CSV_GPUS, line, sizeof line);
     int result = fly_record_header(meter, FLY_RECORD_CSV_GPUS, heading, sizeof heading);
+    bool empty = false;
     int fd;
 
     if (length < 0 || result < 0)
@@ -91,7 +128,9 @@ int run_csv_append(const struct fly_meter *meter, const struct fly_measurement *
     /* Without the lock, as on some file systems, runs that end at the same moment may both write a heading.
      */
     flock(fd, LOCK_EX);
-    result = check_heading(fd, path, heading, out_error);
+    result = check_heading(fd, path, heading, &empty, out_error);
+    if (result == 0 && empty && write(fd, heading, strlen(heading)) != (ssize_t)strlen(heading))
+        result = failed(path, out_error);
     if (result == 0 && write(fd, line, (size_t)length) != length)
         result = failed(path, out_error);
     if (close(fd) < 0 && result == 0)

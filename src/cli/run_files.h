@@ -14,6 +14,12 @@ int run_output_check(const char *path, struct fly_error *out_error);
 int run_output_write(const struct run_result *result, const char *path, struct fly_error *out_error);
 
 /*
+ * Whether lines of this meter's GPUs could be added there now; without a meter, any lines. Makes no
+ * file. Errors as below.
+ */
+int run_csv_check(const struct fly_meter *meter, const char *path, struct fly_error *out_error);
+
+/*
  * Adds the measurement to a file of lines in the layout FLY_RECORD_CSV_GPUS, and
  * makes it with a heading where it is not there. FLY_EDATA where its heading is
  * another: other GPUs, or another layout. Several runs may add to one file at a
