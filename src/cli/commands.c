@@ -55,6 +55,8 @@ static const struct cli_command *const commands[] = {
     &cmd_job_delete,
     &cmd_job_export,
     &cmd_job_import,
+    &cmd_job_backup,
+    &cmd_job_restore,
     &cmd_carbon_now,
     &cmd_carbon_forecast,
     &cmd_carbon_history,

@@ -110,23 +110,36 @@ static int check_local(const char *directory, const char *path, const struct fil
         path, network, STORE_WAYS_OUT);
 }
 
-/* The file in full, made where it is missing; 0 or errno. The caller holds the lock. */
-static int make_file(const char *directory, const char *path, bool existing, char out[PATH_MAX])
+/* Its name in full, links followed where it is there; 0 or errno. */
+static int name_in_full(const char *directory, const char *path, char out[PATH_MAX])
 {
     const char *slash = strrchr(path, '/'), *name = slash == NULL ? path : slash + 1;
     char whole[PATH_MAX];
-    int length = snprintf(whole, sizeof whole, "%s/%s", strcmp(directory, "/") == 0 ? "" : directory, name),
-        fd;
+    int length = snprintf(whole, sizeof whole, "%s/%s", strcmp(directory, "/") == 0 ? "" : directory, name);
 
     if (length < 0 || (size_t)length >= sizeof whole)
         return ENAMETOOLONG;
-    if (existing)
-        return realpath(whole, out) != NULL ? 0 : errno;
-    fd = open(whole, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, S_IRUSR | S_IWUSR);
-    if (fd >= 0)
-        close(fd);
-    else if (errno != EEXIST)
-        return errno;
+    if (realpath(whole, out) == NULL)
+        memcpy(out, whole, (size_t)length + 1);
+    return 0;
+}
+
+/* The file in full, made where it is missing, unless it has to exist; 0 or errno. The caller holds the lock.
+ */
+static int make_file(const char *directory, const char *path, bool existing, char out[PATH_MAX])
+{
+    char whole[PATH_MAX];
+    int cause = name_in_full(directory, path, whole), fd;
+
+    if (cause != 0)
+        return cause;
+    if (!existing) {
+        fd = open(whole, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, S_IRUSR | S_IWUSR);
+        if (fd >= 0)
+            close(fd);
+        else if (errno != EEXIST)
+            return errno;
+    }
     return realpath(whole, out) != NULL ? 0 : errno;
 }
 
@@ -182,23 +195,42 @@ static int take(const char *path, const char *directory, bool existing, struct s
     return hold(file, out_error);
 }
 
+/* The path that was given, or that of the user's own file, and its directory. */
+static int find_place(const char **path, bool existing, const struct file_system_source *source,
+                      char standard[PATH_MAX], char directory[PATH_MAX], struct fly_error *out_error)
+{
+    int code = 0;
+
+    if (*path == NULL) {
+        code = find_standard(standard, existing, out_error);
+        *path = standard;
+    }
+    if (code == 0)
+        code = find_directory(*path, directory, out_error);
+    if (code == FLY_ENOTFOUND && existing)
+        return sqlite_file_missing(*path, out_error);
+    return code == 0 ? check_local(directory, *path, source, out_error) : code;
+}
+
+int sqlite_file_place(const char *path, const struct file_system_source *source, char out_path[PATH_MAX],
+                      struct fly_error *out_error)
+{
+    char standard[PATH_MAX], directory[PATH_MAX];
+    int cause, code = find_place(&path, false, source, standard, directory, out_error);
+
+    if (code < 0)
+        return code;
+    cause = name_in_full(directory, path, out_path);
+    return cause == 0 ? 0 : failed("reached", path, cause, out_error);
+}
+
 int sqlite_file_take(const char *path, bool existing, const struct file_system_source *source,
                      struct sqlite_file *out_file, struct fly_error *out_error)
 {
     char standard[PATH_MAX], directory[PATH_MAX];
     struct sqlite_file file;
-    int code = 0;
+    int code = find_place(&path, existing, source, standard, directory, out_error);
 
-    if (path == NULL) {
-        code = find_standard(standard, existing, out_error);
-        path = standard;
-    }
-    if (code == 0)
-        code = find_directory(path, directory, out_error);
-    if (code == FLY_ENOTFOUND && existing)
-        return sqlite_file_missing(path, out_error);
-    if (code == 0)
-        code = check_local(directory, path, source, out_error);
     if (code < 0)
         return code;
     pthread_once(&fork_watched, watch_forks);

@@ -32,6 +32,13 @@ int sqlite_file_take(const char *path, bool existing, const struct file_system_s
                      struct sqlite_file *out_file, struct fly_error *out_error);
 void sqlite_file_release(const struct sqlite_file *file);
 
+/*
+ * Where the file is, or would be: `out_path` in full; directories of the user's own are made,
+ * the file is not. Errors as above.
+ */
+int sqlite_file_place(const char *path, const struct file_system_source *source, char out_path[PATH_MAX],
+                      struct fly_error *out_error);
+
 /* FLY_ENOTFOUND, in words. */
 int sqlite_file_missing(const char *path, struct fly_error *out_error);
 
