@@ -11,10 +11,11 @@ import shutil
 import sys
 import tempfile
 
+import reach
 import tap
 
-FLYBALL = os.path.abspath(sys.argv[1])
-STANDIN = os.path.join(os.environ.get("FLYBALL_TEST_BUILD", os.path.join(os.path.dirname(FLYBALL), "tests")),
+FLYBALL = reach.program(sys.argv[1])
+STANDIN = os.path.join(os.environ.get("FLYBALL_TEST_BUILD", os.path.join(os.path.dirname(os.path.abspath(sys.argv[1])), "tests")),
                        "amdsmi", "amdsmi_26.so.26")
 WORK = tempfile.TemporaryDirectory(prefix="flyball-cpu-")
 HOME = pathlib.Path(WORK.name)

@@ -14,10 +14,11 @@ import subprocess
 import sys
 import tempfile
 
+import reach
 import tap
 
-FLYBALL = os.path.abspath(sys.argv[1])
-DIRECTORY = os.environ.get("FLYBALL_TEST_EMULATOR", os.path.join(os.path.dirname(FLYBALL), "emulator"))
+FLYBALL = reach.program(sys.argv[1])
+DIRECTORY = str(reach.libraries(os.environ.get("FLYBALL_TEST_EMULATOR", os.path.join(os.path.dirname(sys.argv[1]), "emulator"))))
 EMULATOR = os.path.join(DIRECTORY, "libnvidia-ml.so.1")
 WORK = tempfile.TemporaryDirectory(prefix="flyball-doctor-")
 HOME = pathlib.Path(WORK.name)

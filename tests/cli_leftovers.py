@@ -12,8 +12,9 @@ import signal
 import subprocess
 import time
 
+import reach
 import tap
-from power_machine import (CLEAN, DEFAULT_W, FLYBALL, HOME, KNOBS, NOBODY, PROMISED_S, WHERE, back_within, emulator, ended,
+from power_machine import (CLEAN, DEFAULT_W, FLYBALL, HOME, KNOBS, NOBODY, PROMISED_S, RUNTIME, WHERE, back_within, emulator, ended,
                            entries, gone, guard_of, kill_both, kill_program, left_behind, limits, machine, power, wait_for)
 
 # Each command that opens GPUs, with options that make it short.
@@ -137,7 +138,7 @@ def test_without_permission():
     if os.geteuid() != 0 or not os.access(FLYBALL, os.X_OK):
         raise tap.Skip("another user can be had by root alone")
     HOME.chmod(0o755)
-    with machine("--any-user=no"), left_behind(150):
+    with reach.runtime_of(RUNTIME, NOBODY), machine("--any-user=no"), left_behind(150):
         user = {"user": NOBODY, "group": NOBODY, "extra_groups": []}
         for command in (*QUICK, ["doctor"], ["power", "get"]):
             try:

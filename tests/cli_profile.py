@@ -13,8 +13,9 @@ import subprocess
 import sys
 import xml.etree.ElementTree as ElementTree
 
+import reach
 import tap
-from power_machine import (CLEAN, DEFAULT_W, EMULATOR, FLYBALL, HOME, KNOBS, LOWEST_W, NOBODY, WHERE, back_within, emulator, ended, entries,
+from power_machine import (CLEAN, DEFAULT_W, EMULATOR, FLYBALL, HOME, KNOBS, LOWEST_W, NOBODY, RUNTIME, WHERE, back_within, emulator, ended, entries,
                            limits, machine, wait_for)
 
 # Windows are as short as they may be.
@@ -326,7 +327,7 @@ def test_without_permission():
             raise tap.Skip("another user cannot run the program from here")
     else:
         user = {}
-    with machine(gpus=1):
+    with reach.runtime_of(RUNTIME, NOBODY), machine(gpus=1):
         emulator("stop")
         emulator("start", "--gpus", 1, "--shared=yes", *EXACT)
         emulator("set", "--gpu", 0, "--limit-w", 300)

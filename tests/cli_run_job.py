@@ -17,7 +17,7 @@ import tempfile
 import time
 
 import tap
-from power_machine import CLEAN, DEFAULT_W, FLYBALL, HOME, LIBRARIES, WHERE, ended, gone, limits, machine, wait_for
+from power_machine import BUILT, CLEAN, DEFAULT_W, FLYBALL, HOME, LIBRARIES, WHERE, ended, gone, limits, machine, wait_for
 
 EXACT = ["--sensor", "exact", "--counter-period-ms", "0"]
 TRAINER = str(pathlib.Path(__file__).parent.resolve() / "job_trainer.py")
@@ -286,7 +286,7 @@ def test_disabled():
 
 def test_a_session_inside():
     """A program with a session of its own is one trial, not two, and is started again as it asks."""
-    digits = pathlib.Path(FLYBALL).parent / "examples" / "digits"
+    digits = pathlib.Path(BUILT).parent / "examples" / "digits"
     if not digits.exists():
         raise tap.Skip("the example is not built")
     fresh()

@@ -10,9 +10,10 @@ import pathlib
 import signal
 import subprocess
 
+import reach
 import tap
-from power_machine import (CLEAN, DEFAULT_W, EMULATOR, FLYBALL, HOME, NOBODY, PROMISED_S, WHERE, back_within, emulator,
-                           ended, entries, limits, machine, wait_for)
+from power_machine import (CLEAN, DEFAULT_W, EMULATOR, FLYBALL, HOME, NOBODY, PROMISED_S, RUNTIME, WHERE, back_within,
+                           emulator, ended, entries, limits, machine, wait_for)
 
 STANDIN = pathlib.Path(os.environ["FLYBALL_TEST_BUILD"]) / "cuda" / "cuda_standin.so"
 LOADED = {**CLEAN, "STANDIN_CUDA_WATTS": "330"}
@@ -96,7 +97,7 @@ def test_without_permission():
     if os.geteuid() != 0:
         raise tap.Skip("another user can be had by root alone")
     HOME.chmod(0o755)
-    with machine("--any-user=no", gpus=1):
+    with reach.runtime_of(RUNTIME, NOBODY), machine("--any-user=no", gpus=1):
         try:
             result = selftest("--format", "json", user=NOBODY, group=NOBODY, extra_groups=[])
         except PermissionError as error:

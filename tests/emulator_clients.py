@@ -32,6 +32,7 @@ PACKAGES = {
 SCRATCH = tempfile.TemporaryDirectory()
 ROOT = pathlib.Path(SCRATCH.name) / "root"
 os.environ.pop("FLYBALL_EMULATOR", None)
+os.environ["XDG_RUNTIME_DIR"] = SCRATCH.name
 
 
 def debian():
@@ -174,7 +175,7 @@ def test_hwloc():
 
 def screen_of(command, environment, wanted, seconds=15):
     """What stands on a terminal once all the wanted words do, or at the end of that time."""
-    server = ["tmux", "-L", f"flyball-test-{os.getpid()}", "-f", "/dev/null"]
+    server = ["tmux", "-S", str(pathlib.Path(SCRATCH.name) / "tmux"), "-f", "/dev/null"]
     settings = {**os.environ, **environment, "TERM": "xterm-256color", "LC_ALL": "C.UTF-8", "TMUX": ""}
     screen = ""
     try:

@@ -11,23 +11,27 @@ import sys
 import tempfile
 import time
 
+import reach
 import tap
 
-FLYBALL = os.path.abspath(sys.argv[1])
-LIBRARIES = pathlib.Path(os.environ.get("FLYBALL_TEST_EMULATOR", os.path.join(os.path.dirname(FLYBALL), "emulator")))
+BUILT = os.path.abspath(sys.argv[1])
+FLYBALL = reach.program(BUILT)
+LIBRARIES = reach.libraries(os.environ.get("FLYBALL_TEST_EMULATOR", os.path.join(os.path.dirname(BUILT), "emulator")))
 DRIVER = LIBRARIES / "libnvidia-ml.so.1"
 EMULATOR = LIBRARIES / "flyball-emulator"
 WORK = tempfile.TemporaryDirectory(prefix="flyball-power-")
 HOME = pathlib.Path(WORK.name)
 KNOBS = HOME / "knobs"
-NOBODY = 65534
+RUNTIME = HOME / "runtime"  # where processes that measure say so to each other
+RUNTIME.mkdir(mode=0o700)
+NOBODY = reach.NOBODY
 
 CLEAN = {
     name: value
     for name, value in os.environ.items()
     if not name.startswith(("FLYBALL_", "ZEUSD_", "XDG_", "SLURM", "CUDA_", "LC_", "LANG"))
 }
-CLEAN.update(HOME=str(HOME), FLYBALL_RUNTIME_DIR=str(KNOBS), FLYBALL_EMULATOR_STATE=str(HOME / "state"))
+CLEAN.update(HOME=str(HOME), XDG_RUNTIME_DIR=str(RUNTIME), FLYBALL_RUNTIME_DIR=str(KNOBS), FLYBALL_EMULATOR_STATE=str(HOME / "state"))
 WHERE = ["--nvml", str(DRIVER), "--amdsmi", str(HOME / "none.so"), "--sysfs-root", str(HOME / "root")]
 # An A100: its default and highest limit, and its lowest.
 DEFAULT_W, LOWEST_W = 400, 100

@@ -19,7 +19,7 @@ FLYBALL = os.path.abspath(sys.argv[1])
 CLIENT = pathlib.Path(os.environ["FLYBALL_TEST_BUILD"]) / "job_client"
 WORK = tempfile.TemporaryDirectory(prefix="flyball-serve-jobs-")
 BOX = pathlib.Path(WORK.name)
-CLEAN = {**serve_machine.CLEAN, "HOME": WORK.name}
+CLEAN = {**serve_machine.CLEAN, "HOME": WORK.name, "XDG_RUNTIME_DIR": WORK.name}
 
 
 def filled(name, recurrences=12):

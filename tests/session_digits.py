@@ -12,9 +12,9 @@ import sqlite3
 import subprocess
 
 import tap
-from power_machine import CLEAN, DEFAULT_W, FLYBALL, HOME, LIBRARIES, back_within, limits, machine, wait_for
+from power_machine import BUILT, CLEAN, DEFAULT_W, HOME, LIBRARIES, back_within, limits, machine, wait_for
 
-DIGITS = pathlib.Path(FLYBALL).parent / "examples" / "digits"
+DIGITS = pathlib.Path(BUILT).parent / "examples" / "digits"
 STATE = HOME / "state-home"
 STORE = STATE / "flyball" / "store.sqlite"
 EXACT = ["--sensor", "exact", "--counter-period-ms", "0"]
@@ -24,7 +24,7 @@ BACK_S = 10.0
 
 def environment(**more):
     return {**CLEAN, "XDG_STATE_HOME": str(STATE), "LD_LIBRARY_PATH": os.path.abspath(LIBRARIES),
-            "FLYBALL_GUARD": str(pathlib.Path(FLYBALL).parent / "flyball-guard"), **more}
+            "FLYBALL_GUARD": str(pathlib.Path(BUILT).parent / "flyball-guard"), **more}
 
 
 def digits(*arguments, **more):

@@ -412,6 +412,24 @@ static void test_options(void **state)
     assert_string_equal(fly_energy_source_name((enum fly_energy_source)99), "unavailable");
 }
 
+/* Where the meters say what they count. */
+static char runtime[] = "/tmp/flyball-test-meter-XXXXXX";
+
+static int make_runtime(void **state)
+{
+    (void)state;
+    return mkdtemp(runtime) == NULL || setenv("XDG_RUNTIME_DIR", runtime, 1) != 0;
+}
+
+static int remove_runtime(void **state)
+{
+    char inner[64];
+
+    (void)state;
+    snprintf(inner, sizeof inner, "%s/flyball", runtime);
+    return rmdir(inner) != 0 || rmdir(runtime) != 0;
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -426,5 +444,5 @@ int main(void)
         cmocka_unit_test(test_public),
     };
 
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, make_runtime, remove_runtime);
 }

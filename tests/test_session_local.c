@@ -202,6 +202,7 @@ static int be_killed(char *const *arguments)
 
 static void run_and_kill(const char *run, const char *epochs)
 {
+    char gpus[96];
     int status;
     pid_t child = fork();
 
@@ -212,6 +213,9 @@ static void run_and_kill(const char *run, const char *epochs)
     }
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_true(WIFSIGNALED(status));
+    /* Who is killed leaves its emulated GPUs. */
+    snprintf(gpus, sizeof gpus, "/tmp/flyball-test-tuner-%d-0", (int)child);
+    assert_int_equal(unlink(gpus), 0);
 }
 
 /* A requeued run goes on with the same trial: same batch size, energy added. */

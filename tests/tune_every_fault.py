@@ -61,7 +61,7 @@ class Machine:
     def __init__(self, directory, script):
         self.home = pathlib.Path(directory)
         (self.home / "faults").write_text(script)
-        self.environment = {**CLEAN, "HOME": directory, "FLYBALL_RUNTIME_DIR": str(self.home / "knobs"),
+        self.environment = {**CLEAN, "HOME": directory, "XDG_RUNTIME_DIR": directory, "FLYBALL_RUNTIME_DIR": str(self.home / "knobs"),
                             "FLYBALL_EMULATOR_STATE": str(self.home / "state")}
         (self.home / "knobs").mkdir()
         self.emulator("start", "--gpus", "1", "--model", "a100", "--any-user=yes", "--sensor", "exact", "--counter-period-ms", "0",

@@ -11,11 +11,11 @@ import signal
 import subprocess
 
 import tap
-from power_machine import (CLEAN, DEFAULT_W, EMULATOR, FLYBALL, HOME, KNOBS, LIBRARIES, PROMISED_S, WHERE, back_within, emulator,
+from power_machine import (BUILT, CLEAN, DEFAULT_W, EMULATOR, FLYBALL, HOME, KNOBS, LIBRARIES, PROMISED_S, WHERE, back_within, emulator,
                            ended, gone, guard_of, kill_program, limits, machine, wait_for)
 
-TUNE = pathlib.Path(FLYBALL).parent / "examples" / "tune"
-GUARD = pathlib.Path(FLYBALL).parent / "flyball-guard"
+TUNE = pathlib.Path(BUILT).parent / "examples" / "tune"
+GUARD = pathlib.Path(BUILT).parent / "flyball-guard"
 ENVIRONMENT = {**CLEAN, "LD_LIBRARY_PATH": str(LIBRARIES), "FLYBALL_GUARD": str(GUARD)}
 FOREVER, STEP_MS = 10**6, 5
 

@@ -8,9 +8,10 @@ import signal
 import subprocess
 
 import tap
+import reach
 from nvml_root import Driver
-from power_machine import (CLEAN, DEFAULT_W, DRIVER, EMULATOR, FLYBALL, HOME, KNOBS, NOBODY, PROMISED_S, SANITIZED, WHERE, command,
-                           emulator, ended, entries, guard_of, kill_program, limits, machine, wait_for)
+from power_machine import (CLEAN, DEFAULT_W, DRIVER, EMULATOR, FLYBALL, HOME, KNOBS, NOBODY, PROMISED_S, RUNTIME, SANITIZED, WHERE,
+                           command, emulator, ended, entries, guard_of, kill_program, limits, machine, wait_for)
 from standin_daemon import Daemon
 
 ROOT = os.geteuid() == 0
@@ -35,7 +36,7 @@ def locked_machine(*settings, gpus=2):
     HOME.chmod(0o755)
     if ROOT and (not os.access(FLYBALL, os.X_OK) or subprocess.run([FLYBALL, "version"], capture_output=True, check=False, **USER).returncode):
         raise tap.Skip("another user cannot run the program from here")
-    with machine("--any-user=no", *settings, gpus=gpus):
+    with reach.runtime_of(RUNTIME, NOBODY), machine("--any-user=no", *settings, gpus=gpus):
         yield
 
 
