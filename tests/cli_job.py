@@ -260,7 +260,26 @@ def test_history():
         else:
             tap.contains(row["ended_unavailable"], "it runs")
     tap.equal(len(rows("history", "digits", "--last=4")), 4)
+    counted_from_one()
     tap.equal(len(good("history", "digits", "--last=4").stdout.splitlines()), 4 + 1 + 2)
+
+
+def counted_from_one():
+    """The same trials for people and for programs: these count recurrences and tries from 0, those from 1."""
+    lines = [line.split()[:4] for line in good("history", "digits").stdout.splitlines() if line.split()[:1] and line.split()[0].isdigit()]
+    counted = [[int(word) for word in line] for line in lines]
+    tap.equal(counted[0][:3], [1, 1, 1])
+    tap.equal(counted, [[row["trial"], row["recurrence"] + 1, row["try"] + 1, row["batch_size"]] for row in document("history", "digits")["rows"]])
+    tap.equal([[int(row[key]) for key in ("recurrence", "try")] for row in rows("history", "digits")],
+              [[row["recurrence"], row["try"]] for row in document("history", "digits")["rows"]])
+    proposed = [event["body"] for event in log("digits") if event["kind"] == "proposed"]
+    tap.equal([[body["recurrence"], body["try"]] for body in proposed], [[recurrence - 1, number - 1] for _, recurrence, number, _ in counted])
+    for trial, recurrence, number, _ in counted[:6]:
+        tap.contains(good("why", "digits", f"--trial={trial}").stdout, f"Trial {trial} of job 'digits' (recurrence {recurrence}, try {number}, ")
+        found = document("why", "digits", f"--trial={trial}")
+        tap.equal((found["trial"], found["recurrence"], found["try"]), (trial, recurrence - 1, number - 1))
+    paid, since = document("show", "digits")["rows"][0]["paid_off_since_recurrence"], "Paid off: since recurrence "
+    tap.contains(good("show", "digits").stdout, f"{since}{paid + 1} ")
 
 
 def test_why():

@@ -155,14 +155,14 @@ def refuse(status, *words, arguments, settings="", environment=None, copies=()):
 
 
 WRONG = {  # --policy: status and words behind the plug-in's path
-    "batch_index": (65, "'propose' in recurrence 3, try 0, gave batch index", "set it to one from 0 to"),
+    "batch_index": (65, "'propose' in recurrence 4, try 1, gave batch index", "set it to one from 0 to"),
     "forgotten": (65, "gave batch index 18446744073709551615 of a job with"),
     "limit": (65, "gave a power limit of 123.25 W, which batch size", "one of its limits_w"),
     "limit_nan": (65, "gave a power limit of nan W"),
     "limit_rule": (65, "gave limit rule 9"),
     "epochs": (65, "'epoch_cap' gave 101 epochs, and the job may run 100"),
     "create": (65, "'create' failed with 7 for job", "it is too late; mend"),
-    "propose": (65, "'propose' in recurrence 3, try 0, failed with -5"),
+    "propose": (65, "'propose' in recurrence 4, try 1, failed with -5"),
     "two_answers": (65, "gave two answers to one question"),
     "abi": (69, "'fly_batch_policy_plugin' has abi 99, and this program has 1; compile it again"),
     "size": (69, "'fly_batch_policy_plugin' has size 8, and this program expects"),

@@ -177,14 +177,16 @@ def test_all_epochs():
 
 
 def test_somebody_else_starts_again():
-    """With --tries 0 a try that we ended exits with 75."""
+    """With --tries 0 a try that we ended exits with 75, and the next process makes the next try of the same night."""
     fresh()
-    statuses = []
+    statuses, number = [], 1
     with machine(*EXACT, gpus=1):
         for _ in range(8):
-            result, said = run("epochs=16:0,32:4,64:30", options=["--tries", "0"], env={"FLYBALL_RUN_ID": f"night {len(statuses)}"})
+            result, said = run("epochs=16:0,32:4,64:30", options=["--tries", "0"], env={"FLYBALL_RUN_ID": f"night {statuses.count(0)}"})
+            tap.contains(result.stderr, f"recurrence {statuses.count(0) + 1}\n  try {number}: ")
             tap.equal((len(said["tries"]), result.returncode == 75), (1, said["tries"][0]["end"] != "reached"), result.stderr)
             statuses.append(result.returncode)
+            number = 1 if result.returncode == 0 else number + 1
     tap.equal(set(statuses), {0, 75})
 
 

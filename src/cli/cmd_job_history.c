@@ -59,13 +59,14 @@ enum { COLUMN_COUNT = sizeof columns / sizeof columns[0], SHARED_COUNT = 13 };
 static const struct table_column amount_columns[] = {{"carbon_g", "CO2 (g)", TABLE_REAL, 3},
                                                      {"money", "money", TABLE_REAL, 6}};
 
-static void add_shared(struct table *table, const struct job_row *row)
+/* People count recurrences and tries from 1, programs from 0. */
+static void add_shared(struct table *table, const struct job_row *row, bool for_people)
 {
     char date[JOB_DATE_MAX];
 
     table_add_integer(table, (int64_t)row->trial);
-    table_add_integer(table, (int64_t)row->recurrence);
-    table_add_integer(table, row->try_number);
+    table_add_integer(table, (int64_t)row->recurrence + for_people);
+    table_add_integer(table, (int64_t)row->try_number + for_people);
     table_add_integer(table, row->batch_size);
     job_view_add_number(table, row->limit_w, "no limit was set, or its profile is not measured yet");
     table_add_text(table, job_reason_name(row->reason));
@@ -136,7 +137,7 @@ static int emit(const struct cli_call *call, const struct job_history *history, 
     if (cli_set(call, "last") && (uint64_t)cli_integer(call, "last") < history->count)
         first = history->count - (size_t)cli_integer(call, "last");
     for (size_t i = first; i < history->count; i++) {
-        add_shared(table, &history->rows[i]);
+        add_shared(table, &history->rows[i], for_people);
         if (!for_people)
             add_rest(table, history, &history->rows[i]);
         else if (of_grid)
@@ -168,14 +169,15 @@ static int job_history_run(const struct cli_call *call, struct fly_error *out_er
 const struct cli_command cmd_job_history = {
     .words = "job history",
     .summary = "list the trials of a recurring job",
-    .paragraphs = {"Lists every trial of a job: its recurrence and try, what it ran and why, how it ended, "
-                   "its epochs and the metric of the last one, and the energy and time until it reached its "
-                   "target or ended.",
-                   "CSV and JSON also tell what the whole run took, which may go on after the target, and "
-                   "where and for whom it ran.",
-                   "Of a job that names a grid a further column has the grams of CO2, or the money, of that "
-                   "energy, by the mean of the grid's figures that was frozen when the trial ended. What "
-                   "really was emitted, hour by hour, is told by 'flyball carbon report'."},
+    .paragraphs =
+        {"Lists every trial of a job: its recurrence and try, what it ran and why, how it ended, "
+         "its epochs and the metric of the last one, and the energy and time until it reached its "
+         "target or ended.",
+         "CSV and JSON also tell what the whole run took, which may go on after the target, and "
+         "where and for whom it ran; there recurrences and tries are counted from 0, in the table from 1.",
+         "Of a job that names a grid a further column has the grams of CO2, or the money, of that "
+         "energy, by the mean of the grid's figures that was frozen when the trial ended. What "
+         "really was emitted, hour by hour, is told by 'flyball carbon report'."},
     .options = options,
     .option_count = sizeof options / sizeof options[0],
     .operands = "JOB",

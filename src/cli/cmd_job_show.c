@@ -277,7 +277,8 @@ const struct cli_command cmd_job_show = {
          "ran at some times alone, the saving is not yet known; 'flyball job set JOB --control-every N' "
          "makes "
          "the job measure the default now and then. What searching took is stated apart, and since which "
-         "recurrence it has paid off."},
+         "recurrence it has paid off.",
+         "JSON and CSV count recurrences from 0, the text from 1."},
     .options = options,
     .option_count = sizeof options / sizeof options[0],
     .operands = "JOB",

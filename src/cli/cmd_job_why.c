@@ -157,7 +157,7 @@ static int emit_text(const struct cli_call *call, const struct why *why, struct 
 
     buffer_init(&text, TEXT_MAX);
     buffer_printf(&text, "Trial %" PRIu64 " of job '%s' (recurrence %" PRIu64 ", try %u, %s):\n%s.\n",
-                  why->trial, why->job, past->record.recurrence, past->record.try_number,
+                  why->trial, why->job, past->record.recurrence + 1, past->record.try_number + 1,
                   job_view_date(past->proposed_us, date), past->record.why);
     put_limit(&text, why);
     put_epochs(&text, why);

@@ -34,7 +34,8 @@ static void put_try(const struct run_job *job, size_t number, struct buffer *out
     const struct fly_session_status *status = &attempt->status;
     char energy[AMOUNT_MAX], time[AMOUNT_MAX];
 
-    buffer_printf(out, "  try %zu: ", number + 1);
+    /* Of the recurrence, of which another process may have made the first ones. */
+    buffer_printf(out, "  try %zu: ", status->trial > 0 ? (size_t)status->try_number + 1 : number + 1);
     if (status->trial > 0)
         buffer_printf(out, "trial %" PRIu64 "%s, ", status->trial, status->attempt > 1 ? " goes on" : "");
     buffer_printf(out, "batch size %" PRIu32, status->batch_size);

@@ -184,7 +184,7 @@ static int live_recurrence(struct history *history, struct side *side, struct fl
     else if (code == 0)
         side->run->ended =
             error_set(&side->run->end, FLY_EEXHAUSTED, "recurrence %llu: no try of %d reached the target",
-                      (unsigned long long)status.recurrence, DEMO_TRIES);
+                      (unsigned long long)status.recurrence + 1, DEMO_TRIES);
     return code;
 }
 

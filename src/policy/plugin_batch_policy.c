@@ -201,10 +201,10 @@ static bool has_limit(const struct batch_choice *batch, double limit_w)
     return false;
 }
 
-/* Where a question stands, for messages. */
+/* Where a question stands, for messages: people count from 1. */
 #define QUESTION_FORMAT "plug-in '%.200s': 'propose' in recurrence %llu, try %u, "
 #define QUESTION_ARGUMENTS(state, question) \
-    (state)->self->plugin.path, (unsigned long long)(question)->recurrence, (question)->try_number
+    (state)->self->plugin.path, (unsigned long long)(question)->recurrence + 1, (question)->try_number + 1
 
 static int check_decision(const struct plugin_state *state, const struct batch_question *question,
                           const struct fly_batch_decision *decision, struct fly_error *out_error)

@@ -96,7 +96,7 @@ int recurring_run(struct recurring *job, struct recurrence *out_recurrence, stru
             out_error, FLY_EEXHAUSTED,
             "recurrence %llu did not reach its target in %d tries; raise beta, allow more epochs or choose "
             "another target",
-            (unsigned long long)job->recurrences, RECURRING_TRIES_MAX);
+            (unsigned long long)job->recurrences + 1, RECURRING_TRIES_MAX);
     job->recurrences++;
     *out_recurrence = sums;
     return code < 0 ? code : 0;
