@@ -3,9 +3,11 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/error.h"
 #include "model/units.h"
+#include "policy/carbon_optimum.h"
 
 /* Weights that differ by less are one. */
 static const double flat_spread = 1e-3;
@@ -13,10 +15,13 @@ static const double flat_spread = 1e-3;
 /* What rounding may make of a work that fills the time exactly. */
 static const double slack = 1e-9;
 
+/* Leaving a limit before its dwell is over has to gain that much of what a dwell takes. */
+static const double haste = 0.01;
+
 static const char *const reason_texts[] = {
     [CARBON_FOLLOWS] = "follows the grid",
     [CARBON_KEPT] = "another limit would gain too little",
-    [CARBON_DWELLS] = "the limit was changed only now",
+    [CARBON_DWELLS] = "the limit was changed only now, and another would gain too little",
     [CARBON_PAUSES] = "pauses",
     [CARBON_UNKNOWN_GRID] = "static limit: nothing is known of the grid",
     [CARBON_STALE_GRID] = "static limit: what is known of the grid is too old",
@@ -59,9 +64,14 @@ int carbon_plan_init(struct carbon_plan *plan, const struct carbon_plan_settings
                          "carbon plan: a setting is negative or not a number; expected times, powers and "
                          "shares from 0");
     made.spans = malloc((capacity + 1) * sizeof made.spans[0]);
-    if (made.spans == NULL)
-        return error_no_memory(out_error);
-    code = carbon_workspace_init(&made.workspace, capacity + 1, out_error);
+    made.raw_weights = malloc((capacity + 1) * sizeof made.raw_weights[0]);
+    code = carbon_scheduler_init(&made.scheduler, capacity + 1, out_error);
+    if (code == 0)
+        made.held.legs = malloc(made.scheduler.capacity * sizeof made.held.legs[0]);
+    if (code == 0 && (made.spans == NULL || made.raw_weights == NULL || made.held.legs == NULL))
+        code = error_no_memory(out_error);
+    if (code == 0)
+        code = carbon_workspace_init(&made.workspace, capacity + 1, out_error);
     if (code == 0 && pause->allowed)
         code = carbon_pauser_init(&made.pauser, capacity + 1, out_error);
     if (code < 0)
@@ -75,13 +85,17 @@ void carbon_plan_deinit(struct carbon_plan *plan)
 {
     carbon_workspace_deinit(&plan->workspace);
     carbon_pauser_deinit(&plan->pauser);
+    carbon_scheduler_deinit(&plan->scheduler);
     free(plan->spans);
+    free(plan->raw_weights);
+    free(plan->held.legs);
     *plan = (struct carbon_plan){0};
 }
 
 void carbon_plan_restart(struct carbon_plan *plan)
 {
     plan->held_static_w = 0.0;
+    plan->held.count = 0;
 }
 
 /* Spans up to the deadline; what is not known there gets the mean of what is. */
@@ -111,8 +125,10 @@ static struct outlook look(struct carbon_plan *plan, const struct carbon_questio
         if (isnan(plan->spans[i].weight))
             plan->spans[i].weight = sum / known_s;
     }
-    for (size_t i = 0; i < count && known_s > 0.0; i++)
+    for (size_t i = 0; i < count && known_s > 0.0; i++) {
+        plan->raw_weights[i] = plan->spans[i].weight;
         plan->spans[i].weight -= plan->settings.doubt * (plan->spans[i].weight - sum / known_s);
+    }
     outlook.known = known_s > 0.0;
     outlook.flat = outlook.known && most - least <= flat_spread * fabs(sum / known_s);
     outlook.problem = (struct carbon_problem){.profile = question->profile,
@@ -130,14 +146,6 @@ static const struct carbon_point *find_limit(const struct carbon_profile *profil
             return &profile->points[i];
     }
     return NULL;
-}
-
-/* Whether the rest can still be done in time after running at a rate for so long. */
-static bool leaves_enough(const struct carbon_question *question, double rate, double duration_s)
-{
-    double spent_s = fmin(duration_s, question->time_s);
-
-    return question->work_s - rate * spent_s <= (question->time_s - spent_s) + question->time_s * slack;
 }
 
 /* Weight of running at one point until the work is done. */
@@ -177,170 +185,190 @@ static void stay(struct carbon_plan *plan, const struct outlook *outlook, const 
                  enum carbon_reason reason, struct carbon_decision *decision)
 {
     plan->held_static_w = point->limit_w;
+    plan->held.count = 0;
     run_alone(decision, point, outlook->problem.spans[0].duration_s);
     decision->reason = reason;
     decision->cost = decision->static_cost;
     decision->finish_s = outlook->question->work_s / point->rate;
 }
 
-/* The optimum's mixture, made of times that last long enough and leave the rest feasible. */
-static void take_turns(const struct carbon_plan *plan, const struct carbon_question *question,
-                       const struct carbon_mix *mix, double duration_s, struct carbon_decision *decision)
-{
-    double dwell_s = plan->settings.dwell_s, high_s = mix->high_share * duration_s, down_s, up_s;
-
-    if (duration_s < 2.0 * dwell_s) {
-        down_s = high_s < duration_s ? 0.0 : duration_s;
-        up_s = high_s > 0.0 ? duration_s : 0.0;
-    } else {
-        down_s = high_s < dwell_s ? 0.0 : fmin(high_s, duration_s - dwell_s);
-        up_s = high_s > duration_s - dwell_s ? duration_s : fmax(high_s, dwell_s);
-        if (high_s <= 0.0)
-            up_s = 0.0;
-        if (high_s >= duration_s)
-            down_s = duration_s;
-    }
-    if (high_s - down_s > up_s - high_s ||
-        !leaves_enough(question,
-                       (mix->high.rate * down_s + mix->low.rate * (duration_s - down_s)) / duration_s,
-                       duration_s))
-        down_s = up_s;
-    decision->first = down_s > 0.0 ? mix->high : mix->low;
-    decision->second = down_s < duration_s ? mix->low : mix->high;
-    decision->first_s = down_s > 0.0 && down_s < duration_s ? down_s : duration_s;
-    decision->valid_s = duration_s;
-}
-
-/* What a span costs at a point, once the work that it does has its price. */
-static double reduced_cost(const struct carbon_point *point, double weight, double price)
-{
-    return weight * point->power_w - price * point->rate;
-}
-
-/* What the optimum does with the first span. */
-struct first_span {
-    struct carbon_mix mix;
-    double weight;
-    double duration_s; /* without what restoring takes */
-    double price;
-    bool last; /* the job ends within it */
-};
-
-/* Whether the limit that stands should stay for the whole span. */
-static bool is_kept(const struct carbon_plan *plan, const struct carbon_question *question,
-                    const struct first_span *span)
-{
-    const struct carbon_point *now = find_limit(question->profile, question->limit_w);
-    double gain;
-
-    if (now == NULL || !leaves_enough(question, now->rate, span->duration_s))
-        return false;
-    gain = reduced_cost(now, span->weight, span->price) -
-           reduced_cost(&span->mix.high, span->weight, span->price);
-    return gain < plan->settings.least_gain * fabs(span->weight) * now->power_w;
-}
-
-static void follow(struct carbon_plan *plan, const struct carbon_question *question, struct first_span span,
-                   struct carbon_decision *decision)
-{
-    const struct carbon_point *now = find_limit(question->profile, question->limit_w);
-    double wait_s = fmin(plan->settings.dwell_s - question->held_s, span.duration_s);
-
-    plan->held_static_w = 0.0;
-    decision->reason = CARBON_FOLLOWS;
-    if (span.mix.low.rate <= 0.0 && span.last)
-        span.mix.low = span.mix.high;
-    if (now != NULL && wait_s > 0.0 && leaves_enough(question, now->rate, wait_s)) {
-        run_alone(decision, now, wait_s);
-        decision->reason = CARBON_DWELLS;
-    } else if (now != NULL && is_kept(plan, question, &span)) {
-        run_alone(decision, now, span.duration_s);
-        decision->reason = CARBON_KEPT;
-    } else {
-        take_turns(plan, question, &span.mix, span.duration_s, decision);
-    }
-    decision->first_s += decision->restore_s;
-    decision->valid_s += decision->restore_s;
-}
-
-/* The optimum without pauses, or with such as cost nothing. */
-static int plan_rates(struct carbon_plan *plan, struct outlook *outlook, struct carbon_decision *decision,
-                      struct first_span *span, struct fly_error *out_error)
-{
-    const struct carbon_pause *pause = &plan->settings.pause;
-    struct carbon_solution solution;
-    int code;
-
-    if (pause->allowed)
-        outlook->problem.idle_w = pause->idle_w * outlook->problem.profile->pue;
-    code = carbon_solve(&plan->workspace, &outlook->problem, &solution, out_error);
-    if (code < 0)
-        return code;
-    span->last = solution.last == 0;
-    decision->cost = solution.cost;
-    decision->finish_s = solution.finish_s;
-    span->mix = carbon_solution_mix(&outlook->problem, &solution, 0);
-    span->price = solution.price;
-    return 0;
-}
-
-/* The same with pauses; a mixture of nothing is one. */
-static int plan_pauses(struct carbon_plan *plan, struct outlook *outlook, struct carbon_decision *decision,
-                       struct first_span *span, struct fly_error *out_error)
+/* What stands now, and what changes of it are worth: shares of what a dwell takes at the fastest limit. */
+static struct carbon_standing standing_of(const struct carbon_plan *plan, const struct outlook *outlook,
+                                          struct carbon_point *room)
 {
     const struct carbon_question *question = outlook->question;
-    const struct carbon_pause *pause = &plan->settings.pause;
-    struct carbon_pause_now now = {.paused = question->limit_w == 0.0, .held_s = question->held_s};
-    const struct carbon_pattern *best = &plan->pauser.best;
-    double before_s = 0.0;
-    int code;
+    const struct carbon_profile *profile = question->profile;
+    const struct carbon_point *point = find_limit(profile, question->limit_w);
+    double sum = 0.0, time_s = 0.0, dwell_cost;
 
-    if (isnan(question->limit_w))
-        now.held_s = INFINITY;
-    outlook->problem.idle_w = pause->idle_w * question->profile->pue;
-    code = carbon_pause_solve(&plan->pauser, &plan->workspace, &outlook->problem, pause, &now, out_error);
-    if (code < 0)
-        return code;
-    decision->cost = best->cost;
-    for (size_t i = 0; i < outlook->problem.span_count && !carbon_pattern_is_over(best, i); i++)
-        before_s += best->on[i] ? best->lost_s[i] : outlook->problem.spans[i].duration_s;
-    decision->finish_s = best->solution.finish_s + before_s;
-    if (!best->on[0])
-        return 0;
-    decision->restore_s = best->lost_s[0];
-    span->mix = carbon_pattern_mix(&outlook->problem, best, 0);
-    span->price = best->solution.price;
-    span->last = carbon_pattern_is_over(best, 1);
-    span->duration_s -= best->lost_s[0];
-    return 0;
+    for (size_t i = 0; i < outlook->problem.span_count; i++) {
+        sum += fabs(plan->spans[i].weight) * plan->spans[i].duration_s;
+        time_s += plan->spans[i].duration_s;
+    }
+    dwell_cost =
+        sum / time_s * units_kwh_from_j(profile->points[profile->fastest].power_w * plan->settings.dwell_s);
+    if (question->limit_w == 0.0 && !isnan(outlook->problem.idle_w)) {
+        *room = (struct carbon_point){.power_w = outlook->problem.idle_w};
+        point = room;
+    }
+    return (struct carbon_standing){.point = point,
+                                    .held_s = question->held_s,
+                                    .dwell_s = plan->settings.dwell_s,
+                                    .change_cost = plan->settings.least_gain * dwell_cost,
+                                    .haste_cost = haste * dwell_cost};
+}
+
+/* What is left of the schedule that was decided on. */
+static void move_held(struct carbon_plan *plan, const struct carbon_question *question)
+{
+    double passed_s = fmax(plan->held_time_s - question->time_s, 0.0);
+    struct carbon_legs *held = &plan->held;
+    size_t over = 0;
+
+    while (over + 1 < held->count && held->legs[over].duration_s <= passed_s + slack)
+        passed_s -= held->legs[over++].duration_s;
+    if (held->count == 0)
+        return;
+    held->count -= over;
+    memmove(held->legs, held->legs + over, held->count * sizeof held->legs[0]);
+    held->legs[0].duration_s = fmax(held->legs[0].duration_s - passed_s, slack);
+    plan->held_time_s = question->time_s;
+}
+
+static void hold(struct carbon_plan *plan, const struct carbon_legs *legs, double time_s)
+{
+    memmove(plan->held.legs, legs->legs, legs->count * sizeof legs->legs[0]);
+    plan->held.count = legs->count;
+    plan->held_time_s = time_s;
+    plan->held_static_w = 0.0;
+}
+
+/* By the plan's weights and by those of the outlook, which it doubts. */
+static bool is_better(const struct carbon_legs_sum *sum, double cost, double raw_cost)
+{
+    return sum->feasible && sum->cost < cost && sum->raw_cost <= raw_cost + fabs(raw_cost) * slack;
+}
+
+static enum carbon_reason reason_of(const struct carbon_plan *plan, const struct carbon_question *question,
+                                    const struct carbon_optimum *optimum, const struct carbon_legs *legs)
+{
+    double limit_w = legs->legs[0].point.limit_w;
+
+    if (limit_w == 0.0)
+        return CARBON_PAUSES;
+    if (limit_w != question->limit_w || limit_w == optimum->mix.low.limit_w ||
+        limit_w == optimum->mix.high.limit_w)
+        return CARBON_FOLLOWS;
+    return question->held_s < plan->settings.dwell_s ? CARBON_DWELLS : CARBON_KEPT;
+}
+
+/* The part of a schedule that comes first: up to the end of the span, or of its second leg. */
+static void answer(const struct carbon_legs *legs, double span_s, double lost_s,
+                   struct carbon_decision *decision)
+{
+    run_alone(decision, &legs->legs[0].point, span_s);
+    if (legs->count > 1 && legs->legs[0].duration_s < span_s) {
+        decision->first_s = legs->legs[0].duration_s;
+        decision->second = legs->legs[1].point;
+        if (legs->count > 2)
+            decision->valid_s = fmin(span_s, decision->first_s + legs->legs[1].duration_s);
+    }
+    decision->restore_s = lost_s;
+    decision->first_s += lost_s;
+    decision->valid_s += lost_s;
+}
+
+/*
+ * The best of three: the schedule that was decided on, a new one, and the static limit. Another one is taken
+ * only where it is no worse by what is known now, so what was decided first bounds what comes of it.
+ */
+static void choose(struct carbon_plan *plan, const struct outlook *outlook,
+                   const struct carbon_optimum *optimum, const struct carbon_point *held,
+                   struct carbon_decision *decision)
+{
+    struct carbon_point room;
+    struct carbon_leg alone = {*held, INFINITY};
+    const struct carbon_legs static_legs = {&alone, 1}, *best = &plan->held;
+    struct carbon_schedule_request request = {.problem = &optimum->problem,
+                                              .raw_weights = plan->raw_weights,
+                                              .standing = standing_of(plan, outlook, &room),
+                                              .finish_s = optimum->finish_s,
+                                              .price = optimum->price};
+    struct carbon_legs_sum unchanged = carbon_schedule_sum(&request, &static_legs), sum = {.feasible = false};
+    struct carbon_legs_sum made = carbon_schedule_make(&plan->scheduler, &request);
+
+    move_held(plan, outlook->question);
+    if (plan->held.count > 0)
+        sum = carbon_schedule_sum(&request, &plan->held);
+    if (sum.feasible ? is_better(&made, sum.cost, sum.raw_cost)
+                     : is_better(&made, unchanged.cost - plan->settings.least_gain * fabs(unchanged.own_cost),
+                                 unchanged.raw_cost)) {
+        sum = made;
+        best = &plan->scheduler.best;
+    }
+    if (!sum.feasible || is_better(&unchanged, sum.cost, sum.raw_cost)) {
+        stay(plan, outlook, held, CARBON_NO_GAIN, decision);
+        return;
+    }
+    hold(plan, best, outlook->question->time_s);
+    decision->cost = sum.own_cost;
+    decision->finish_s = sum.finish_s;
+    decision->reason = reason_of(plan, outlook->question, optimum, best);
+    answer(best, plan->spans[0].duration_s, 0.0, decision);
+}
+
+/* A run between pauses. */
+static void run_between(struct carbon_plan *plan, const struct outlook *outlook,
+                        const struct carbon_optimum *optimum, struct carbon_decision *decision)
+{
+    const struct carbon_profile *profile = outlook->question->profile;
+    struct carbon_point room;
+    const struct carbon_schedule_request request = {.problem = &optimum->problem,
+                                                    .standing = standing_of(plan, outlook, &room),
+                                                    .finish_s = optimum->finish_s,
+                                                    .price = optimum->price};
+    double span_s = plan->spans[0].duration_s - optimum->lost_s;
+    struct carbon_legs *best = &plan->scheduler.best;
+
+    plan->held_static_w = 0.0;
+    if (span_s <= 0.0) {
+        run_alone(decision, &profile->points[profile->fastest], optimum->lost_s);
+        decision->restore_s = optimum->lost_s;
+        return;
+    }
+    if (!carbon_schedule_make(&plan->scheduler, &request).feasible) {
+        best->legs[0] = (struct carbon_leg){profile->points[profile->fastest], span_s};
+        best->count = 1;
+    }
+    decision->reason = reason_of(plan, outlook->question, optimum, best);
+    answer(best, span_s, optimum->lost_s, decision);
 }
 
 /* Follows the optimum, or stays where that gains too little. */
 static int follow_optimum(struct carbon_plan *plan, struct outlook *outlook, const struct carbon_point *held,
                           struct carbon_decision *decision, struct fly_error *out_error)
 {
-    struct first_span span = {.duration_s = plan->spans[0].duration_s, .weight = plan->spans[0].weight};
-    const struct carbon_pause *pause = &plan->settings.pause;
-    int code = pause->allowed && !carbon_pause_is_free(pause)
-                   ? plan_pauses(plan, outlook, decision, &span, out_error)
-                   : plan_rates(plan, outlook, decision, &span, out_error);
+    struct carbon_optimum optimum;
+    int code = carbon_optimum_find(plan, outlook->question, &outlook->problem, &optimum, out_error);
 
     if (code < 0)
         return code;
+    if (!carbon_optimum_is_priced(plan)) {
+        choose(plan, outlook, &optimum, held, decision);
+        return 0;
+    }
+    decision->cost = optimum.cost;
+    decision->finish_s = optimum.whole_finish_s;
     if (decision->static_cost - decision->cost <= plan->settings.least_gain * fabs(decision->static_cost)) {
         stay(plan, outlook, held, CARBON_NO_GAIN, decision);
-    } else if (span.mix.high.rate <= 0.0) {
+    } else if (optimum.mix.high.rate <= 0.0) {
         const struct carbon_point idle = {.power_w = outlook->problem.idle_w};
 
         plan->held_static_w = 0.0;
-        run_alone(decision, &idle, span.duration_s);
+        run_alone(decision, &idle, plan->spans[0].duration_s);
         decision->reason = CARBON_PAUSES;
-    } else if (span.duration_s <= 0.0) {
-        const struct carbon_profile *profile = outlook->question->profile;
-
-        run_alone(decision, &profile->points[profile->fastest], decision->restore_s);
     } else {
-        follow(plan, outlook->question, span, decision);
+        run_between(plan, outlook, &optimum, decision);
     }
     return 0;
 }

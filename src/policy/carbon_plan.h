@@ -6,6 +6,7 @@
 #include <stddef.h>
 
 #include "policy/carbon_pause.h"
+#include "policy/carbon_schedule.h"
 #include "policy/carbon_solver.h"
 
 /*
@@ -13,8 +14,9 @@
  *
  * Asked at the start and then whenever an answer's time is over, with what is left of
  * the work (measured, not what the profile would say), the time to the deadline and the
- * newest outlook. Solves the rest of the job exactly (carbon_solver.h) and answers with
- * the part of it that comes first:
+ * newest outlook. Makes a schedule for the rest of the job that can be done just so
+ * (carbon_schedule.h, near the exact optimum of carbon_solver.h) and answers with the part of it that comes
+ * first:
  *
  *     question.outlook = spans from now to the deadline, with their weights
  *     carbon_plan_decide(&plan, &question, &decision, out_error);
@@ -24,12 +26,12 @@
  *   fastest limit; where the job has fallen behind that is the answer.
  * - The best static limit for what is left is the answer where nothing is known of the
  *   grid, where what is known is stale, where all weights are the same within 0.1 %, and where
- *   the plan would gain less than `least_gain` against it. Once taken it is held as
+ *   the schedule would gain less than `least_gain` against it. Once taken it is held as
  *   long as it is in time.
- * - A limit that stands is kept where changing it would gain less than `least_gain` of
- *   the span, and for at least `dwell_s`, unless the deadline asks for more speed.
- * - Two limits take turns within a span, the faster one first, where the optimum lies between
- *   them and each would last `dwell_s`; otherwise the nearer of them is taken.
+ * - What was decided is kept, and goes on as it was scheduled, unless another schedule costs less by what is
+ *   known now. So with everything known a job never does worse than at the best static limit.
+ * - Changes are scheduled with what they are worth: `least_gain` of what `dwell_s` takes, and 1 % of
+ *   it more for a limit that is left before it has stood for `dwell_s`.
  * - It pauses only where pausing is allowed (carbon_pause.h).
  *
  * Pure: no clock, no file; what it remembers is in the struct. A plan is one thread's.
@@ -87,8 +89,12 @@ struct carbon_plan {
     struct carbon_plan_settings settings;
     struct carbon_workspace workspace;
     struct carbon_span *spans;   /* owned: those up to the deadline */
+    double *raw_weights;         /* owned: theirs, without doubt */
     struct carbon_pauser pauser; /* where pausing is allowed */
-    double held_static_w;        /* the static limit that was taken, 0 when none is */
+    struct carbon_scheduler scheduler;
+    struct carbon_legs held; /* owned: what was decided; no legs where a static limit was */
+    double held_time_s;      /* the time to the deadline when that was so */
+    double held_static_w;    /* the static limit that was taken, 0 when none is */
 };
 
 /* For outlooks of up to `capacity` spans. FLY_EUSAGE for settings out of range, FLY_ENOMEM. */

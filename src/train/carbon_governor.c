@@ -30,7 +30,6 @@ struct decided {
     double pace;        /* the factor that it was made with */
     double wall_lead_s; /* of the wall's clock before the governor's */
     bool behind;
-    bool dwells; /* it is not followed yet */
     enum carbon_reason reason;
     const char *text;
 };
@@ -317,7 +316,7 @@ static void decide(struct carbon_governor *governor, double now_s)
         .work_s = carbon_pace_work_s(&governor->pace),
         .time_s = time_left_s(governor),
         .limit_w = governor->fresh ? NAN : governor->standing_w,
-        .held_s = now_s - governor->stands_since_s,
+        .held_s = (now_s - governor->stands_since_s) * step_share(governor),
     };
     bool known = question.work_s > 0.0;
     struct carbon_decision decision;
@@ -351,25 +350,6 @@ static bool needs_decision(const struct carbon_governor *governor, double now_s)
            (!decided->behind && work_s >= time_left_s(governor));
 }
 
-static const struct carbon_point *standing_point(const struct carbon_governor *governor)
-{
-    const struct carbon_pace *pace = &governor->pace;
-
-    return pace->at < pace->profile.count ? &pace->profile.points[pace->at] : NULL;
-}
-
-/* Whether what stands has to stay a little longer, and can. */
-static bool dwells(const struct carbon_governor *governor, double now_s)
-{
-    const struct carbon_point *stands = standing_point(governor);
-    double wait_s = settings.dwell_s - (now_s - governor->stands_since_s);
-    double work_s = carbon_pace_work_s(&governor->pace);
-
-    if (governor->fresh || stands == NULL || wait_s <= 0.0 || governor->decided.behind)
-        return false;
-    return !(work_s > 0.0) || work_s - stands->rate * wait_s <= time_left_s(governor) - wait_s;
-}
-
 void carbon_governor_count(struct carbon_governor *governor, double steps_done)
 {
     double steps = steps_done - governor->steps_told;
@@ -399,9 +379,6 @@ double carbon_governor_decide(struct carbon_governor *governor, const struct car
         governor->fresh = false;
         return NAN;
     }
-    governor->decided.dwells = dwells(governor, now_s);
-    if (governor->decided.dwells)
-        return NAN;
     governor->asked_w = wanted_w;
     return wanted_w;
 }
@@ -416,7 +393,7 @@ enum carbon_reason carbon_governor_reason(const struct carbon_governor *governor
 {
     if (!governor->decided.made)
         return CARBON_UNKNOWN_GRID;
-    return governor->decided.dwells ? CARBON_DWELLS : governor->decided.reason;
+    return governor->decided.reason;
 }
 
 static const char *text_now(const struct carbon_governor *governor)
@@ -425,7 +402,7 @@ static const char *text_now(const struct carbon_governor *governor)
         return "as rank 0 says";
     if (!governor->decided.made)
         return "the power profile is not measured yet";
-    return governor->decided.dwells ? carbon_reason_text(CARBON_DWELLS) : governor->decided.text;
+    return governor->decided.text;
 }
 
 void carbon_governor_report(const struct carbon_governor *governor, struct fly_carbon_report *out_report)
