@@ -93,7 +93,7 @@ def way(slices, limit, host_w, pue, grid, price):
         start, taken = slice["start_s"] + late, length
         if limit is not None and slice["limit_w"] in points and slice["steps"] > 0:
             _, old_w, old_s = points[slice["limit_w"]]
-            _, new_w, new_s = points[limit]
+            _, new_w, new_s = points[limit] if isinstance(limit, int) else limit
             taken, gpu = length * new_s / old_s, gpu * new_w * new_s / (old_w * old_s)
         for part, energy in (("gpus", gpu), ("host", host_w * taken)):
             for i, value in enumerate((energy, amount(grid, start, start + taken, energy), amount(price, start, start + taken, energy))):
@@ -102,6 +102,13 @@ def way(slices, limit, host_w, pue, grid, price):
     parts["pue"] = [(pue - 1) * (gpu + host) for gpu, host in zip(parts["gpus"], parts["host"])]
     parts["all"] = [sum(parts[part][i] for part in ("gpus", "host", "pue")) for i in range(3)]
     return time, parts
+
+
+def mixed(mixture):
+    """The best constant speed as a point: power over its time, and what a step takes."""
+    points = {point[0]: point for point in PROFILE}
+    low, high, share = points[mixture["low_limit_w"]], points[mixture["high_limit_w"]], mixture["high_share"]
+    return low[0] + share * (high[0] - low[0]), low[1] + share * (high[1] - low[1]), 1 / ((1 - share) / low[2] + share / high[2])
 
 
 def random_run(seed):
@@ -132,17 +139,19 @@ def test_figures_are_those_of_a_second_computation():
         statement = document["statement"]
         ways = {row["way"]: row for row in statement["ways"]}
         expected = {}
-        for name, limit in (("as run", None), ("highest limit", 300), ("best single limit", 250)):
+        mixture = mixed(statement["best_mixture"])
+        close(mixture[2], min(statement["bound"], 9) * min(point[2] for point in PROFILE), "the mixture uses the bound up")
+        for name, limit in (("as run", None), ("highest limit", 300), ("best single limit", 250), ("best mixture", mixture)):
             time, parts = expected[name] = way(slices, limit, 60, 1.25, grid, price)
-            tap.equal(ways[name]["limit_w"], limit, name)
+            tap.equal(ways[name]["limit_w"], limit[0] if name == "best mixture" else limit, name)
             tap.equal(ways[name]["estimated"], limit is not None)
             close(ways[name]["time_s"], time, f"{name}, time")
             for part, values in parts.items():
                 for key, value in zip(("energy_j", "carbon_g", "money"), values):
                     close(ways[name][key][part], value, f"{name}, {key} of {part}")
             tap.equal(ways[name]["coverage_percent"]["intensity"]["measured"] > 99.999999, True)
-        for name, dear, cheap in (("saved", "highest limit", "as run"), ("by_lower_limit", "highest limit", "best single limit"),
-                                  ("by_following", "best single limit", "as run")):
+        for name, dear, cheap in (("saved", "highest limit", "as run"), ("by_lower_limit", "highest limit", "best mixture"),
+                                  ("by_following", "best mixture", "as run")):
             for i, key in enumerate(("energy_j", "carbon_g", "money")):
                 difference = expected[dear][1]["all"][i] - expected[cheap][1]["all"][i]
                 scale = abs(expected[dear][1]["all"][i])
@@ -171,7 +180,7 @@ def test_rows_are_cut_at_the_grids_borders():
     tap.equal(document["statement"]["limit_changes"], 1)
     table = list(csv.DictReader(io.StringIO(place.call("--format=csv").stdout)))
     tap.equal([float(row["energy_j"]) for row in table], [row["energy_j"] for row in rows])
-    tap.equal({row["schema"] for row in table}, {"flyball.carbon.report/1"})
+    tap.equal({row["schema"] for row in table}, {"flyball.carbon.report/2"})
 
 
 def test_what_people_see():
@@ -184,7 +193,7 @@ def test_what_people_see():
     result = place.call()
     tap.equal((result.returncode, result.stderr), (0, ""))
     for words in ("Run night of job resnet, on n17, 2 GPUs", "its last line is not whole", "as run", "highest limit, 300 W",
-                  "best single limit, 250 W", "PUE", "by the lower limit", "by following the grid", "estimated",
+                  "best single limit, 250 W", "best mixture, ", "PUE", "by the lower limit", "by following the grid", "estimated",
                   "measured 100 %", "20231114T221320Z-n17-1-001.jsonl"):
         tap.contains(result.stdout, words)
     tap.equal("based on" in result.stdout, False)
@@ -300,7 +309,7 @@ def test_services_are_asked_and_then_the_cache():
             found = json.loads(result.stdout)["statement"]["ways"]
             expected = math.fsum(0.1 * (standin_grid.value_at(slice["start_s"] // step * step) + shift) for slice in slices)
             close(found[0]["carbon_g"]["all"], expected, f"grams by {source}")
-            tap.equal(len(found), 3, source)
+            tap.equal(len(found), 4, source)
             asked = len(grid.log)
             tap.equal(asked > 0, True)
             tap.equal(place.document("--cached")["statement"]["ways"], found, source)

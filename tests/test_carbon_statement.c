@@ -421,7 +421,7 @@ static void random_runs_agree_with_a_slow_reference(void **state)
         fill_at_random(&fixture, &seed);
         make(&fixture);
         limits_w[STATEMENT_STATIC] = fixture.statement.ways[STATEMENT_STATIC].limit_w;
-        for (int way = 0; way < STATEMENT_WAYS; way++) {
+        for (int way = 0; way < STATEMENT_MIX; way++) {
             const struct statement_figures *figures = &fixture.statement.ways[way];
             struct slow slow = slow_way(&fixture, limits_w[way]);
 

@@ -311,6 +311,14 @@ static void test_csv_files(void **state)
         {"timestamp,actual_g_per_kwh,quality\n1970-01-01T00:01Z,6,measured\n1970-01-01T00:00Z,0,suspect\n"
          "1970-01-01T00:03Z,9,missing\n1970-01-01T00:02Z,9,estimated\n",
          GRID_CARBON, GRID_DIRECT, 0, "0-60=nan 60-120=6 120-180=9 180-240=nan"},
+        {"timestamp,price_per_kwh,forecast_g_per_kwh\n1970-01-01T00:00Z,4,9\n", GRID_PRICE, 0, FLY_EDATA,
+         "expected a forecast of a value that the file has"},
+        {"timestamp,price_per_kwh,forecast_g_per_kwh\n1970-01-01T00:00Z,4,\n1970-01-01T00:01Z,4,\n",
+         GRID_PRICE, 0, 0, "0-60=4 60-120=4"},
+        {"timestamp,g_per_kwh,forecast_price_per_mwh\n1970-01-01T00:00Z,4,9\n", GRID_CARBON, 0, FLY_EDATA,
+         "forecast_price_per_mwh"},
+        {"timestamp,kg_per_mwh,forecast_g_per_kwh,forecast_kg_per_mwh\n1970-01-01T00:00Z,4,9,9\n",
+         GRID_CARBON, 0, FLY_EDATA, "two forecasts"},
         {"timestamp,g_per_kwh\n1970-01-01T00:00Z,x\n", GRID_CARBON, 0, FLY_EDATA, "g_per_kwh"},
         {"timestamp,g_per_kwh\nyesterday,4\n", GRID_CARBON, 0, FLY_EDATA, "timestamp"},
         {"timestamp,g_per_kwh\n1970-01-01T00:00Z,4\n", GRID_CARBON, 0, FLY_EDATA, "two rows"},
@@ -330,6 +338,85 @@ static void test_csv_files(void **state)
             continue;
         check_series(&answer.actual, cases[i].expected);
         grid_answer_deinit(&answer);
+    }
+}
+
+/* A forecast beside any column of values is one of them. */
+static void test_forecast_columns(void **state)
+{
+    static const struct {
+        const char *columns;
+        enum grid_quantity quantity;
+        enum grid_scope scope;
+        const char *published;
+    } cases[] = {
+        {"actual_g_per_kwh,forecast_g_per_kwh", GRID_CARBON, 0, "0-60=10 60-120=30"},
+        {"g_per_kwh,forecast_g_per_kwh", GRID_CARBON, 0, "0-60=10 60-120=30"},
+        {"kg_per_mwh,forecast_kg_per_mwh", GRID_CARBON, 0, "0-60=10 60-120=30"},
+        {"kg_per_mwh,forecast_g_per_kwh", GRID_CARBON, 0, "0-60=10 60-120=30"},
+        {"lbs_co2_per_mwh,forecast_lbs_co2_per_mwh", GRID_CARBON, 0, "0-60=4.53592 60-120=13.6078"},
+        {"lifecycle_g_per_kwh,forecast_g_per_kwh", GRID_CARBON, GRID_LIFE_CYCLE, "0-60=10 60-120=30"},
+        {"lifecycle_g_per_kwh,forecast_lifecycle_g_per_kwh", GRID_CARBON, GRID_LIFE_CYCLE,
+         "0-60=10 60-120=30"},
+        {"price_per_kwh,forecast_price_per_kwh", GRID_PRICE, 0, "0-60=10 60-120=30"},
+        {"price_per_mwh,forecast_price_per_mwh", GRID_PRICE, 0, "0-60=0.01 60-120=0.03"},
+        /* It is of the other value. */
+        {"actual_g_per_kwh,forecast_g_per_kwh,lifecycle_g_per_kwh", GRID_CARBON, GRID_LIFE_CYCLE, ""},
+        {"g_per_kwh,forecast_g_per_kwh,price_per_kwh", GRID_PRICE, 0, ""},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct grid_request request = {.quantity = cases[i].quantity, .scope = cases[i].scope};
+        struct grid_answer answer;
+        char text[256];
+
+        snprintf(text, sizeof text, "timestamp,%s\n1970-01-01T00:00Z,5,10,5\n1970-01-01T00:01Z,6,30,6\n",
+                 cases[i].columns);
+        if (strchr(strchr(cases[i].columns, ',') + 1, ',') == NULL)
+            snprintf(text, sizeof text, "timestamp,%s\n1970-01-01T00:00Z,5,10\n1970-01-01T00:01Z,6,30\n",
+                     cases[i].columns);
+        read_text(text, &request, &answer, 0, cases[i].columns);
+        check_series(&answer.published, cases[i].published);
+        grid_answer_deinit(&answer);
+    }
+}
+
+/* Periods that a file leaves out are missing as those are that have no value. */
+static void test_absent_periods_are_missing(void **state)
+{
+    struct grid_request request = {.quantity = GRID_CARBON};
+    struct grid_answer answer;
+
+    (void)state;
+    read_text("timestamp,g_per_kwh\n1970-01-01T00:00Z,5\n1970-01-01T00:01Z,\n1970-01-01T00:02Z,7\n"
+              "1970-01-01T00:05Z,5\n1970-01-01T00:06Z,5\n1970-01-01T00:07Z,5\n",
+              &request, &answer, 0, "");
+    assert_int_equal(answer.actual.remarks.missing, 3);
+    grid_answer_deinit(&answer);
+}
+
+static void test_unknown_provider(void **state)
+{
+    static const struct {
+        const char *source, *says;
+    } cases[] = {
+        {"foo:bar", "unknown provider 'foo'"},
+        {"foo:", "unknown provider 'foo'"},
+        {"electricitymaps:DE", "did you mean 'electricity-maps'?"},
+        {"GB:national", "unknown provider 'GB'"},
+        {"/nowhere/foo:bar", "opening failed"},
+        {"nowhere.csv", "opening failed"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct grid_request request = {.quantity = GRID_CARBON};
+        struct grid_answer answer;
+        struct fly_error error = {.text = ""};
+
+        assert_true(grid_read(cases[i].source, &request, &answer, &error) < 0);
+        check_contains(error.text, cases[i].says);
     }
 }
 
@@ -395,6 +482,9 @@ int main(void)
         cmocka_unit_test(test_forecast_shrinks_chance),
         cmocka_unit_test(test_fallbacks_in_their_order),
         cmocka_unit_test(test_csv_files),
+        cmocka_unit_test(test_forecast_columns),
+        cmocka_unit_test(test_absent_periods_are_missing),
+        cmocka_unit_test(test_unknown_provider),
         cmocka_unit_test(test_recorded_series),
         cmocka_unit_test(test_constant),
     };

@@ -55,6 +55,8 @@ static struct carbon_statement whole(void)
     statement.ways[STATEMENT_AS_RUN] = figures_of(NAN, 7.2e6);
     statement.ways[STATEMENT_HIGHEST] = figures_of(400.0, 8.2e6);
     statement.ways[STATEMENT_STATIC] = figures_of(250.0, 7.5e6);
+    statement.ways[STATEMENT_MIX] = figures_of(237.5, 7.4e6);
+    statement.mix = (struct carbon_mix){{.limit_w = 225.0}, {.limit_w = 250.0}, 0.5};
     return statement;
 }
 
@@ -143,7 +145,7 @@ static void test_object(void **state)
 
     (void)state;
     ways = json_object_get(object, "ways");
-    assert_int_equal(json_array_size(ways), 3);
+    assert_int_equal(json_array_size(ways), 4);
     way = json_array_get(ways, 0);
     assert_true(json_is_null(json_object_get(way, "limit_w")));
     assert_int_equal(json_unpack(object, "{s:{s:F}}", "by_following", "carbon_g", &by_grid_g), 0);

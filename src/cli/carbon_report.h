@@ -15,7 +15,7 @@ struct carbon_result {
     const char *intensity;
     const char *price;
     size_t shown; /* so many of the policies, the first ones */
-    size_t max_policy, static_policy;
+    size_t max_policy, static_policy, mix_policy;
 };
 
 int carbon_report_emit(const struct cli_call *call, const struct carbon_result *result,

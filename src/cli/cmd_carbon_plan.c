@@ -155,7 +155,7 @@ static int show(const struct cli_call *call, const struct carbon_planning *plann
 
     if (code < 0)
         return code;
-    table = period_table_new("flyball.carbon.plan/1", &planning->statement, for_people, columns);
+    table = period_table_new("flyball.carbon.plan/2", &planning->statement, for_people, columns);
     if (table != NULL)
         add_members(table, call, planning);
     code = cli_emit_table(call, table, out_error);
@@ -183,7 +183,8 @@ const struct cli_command cmd_carbon_plan = {
         {"Walks the carbon plan forward from now, or from --from, as a training that follows the grid does: "
          "asked at each border of a period, by the same code, with time going by as the profile says. "
          "Shows for each period the grid's figure and what it is based on, the power limit, energy, "
-         "grams and money, and compares the whole with the highest limit and the best single limit.",
+         "grams and money, and compares the whole with the highest limit, the best single limit and the best "
+         "mixture of two.",
          "What is to come is a forecast: the published one as far as it reaches, then one made from the past "
          "14 days; the plan will be made anew at each period when better is known. Of a start in the past "
          "nothing is looked at before it was known, and grams are those of the actual figures: the policy "

@@ -145,7 +145,7 @@ static int emit_periods(const struct cli_call *call, const struct statement_view
 {
     bool for_people = cli_format(call) == TABLE_FORMAT_TABLE;
     struct table_column columns[PERIOD_COLUMNS_MAX];
-    struct table *table = period_table_new("flyball.carbon.report/1", &view->statement, for_people, columns);
+    struct table *table = period_table_new("flyball.carbon.report/2", &view->statement, for_people, columns);
     int code;
 
     if (table != NULL)
@@ -230,8 +230,10 @@ const struct cli_command cmd_carbon_report = {
          "forecast, one made from the past, the last value for two hours, the mean of the days before. What "
          "is left is 'unknown', adds nothing, and never counts as 0; the report says how much of the "
          "energy rests on which.",
-         "The run is compared with the highest limit and with the best single limit within its bound, as "
-         "far as a power profile was measured. What the best single limit saves is saved by the "
+         "The run is compared with the highest limit, and with the best single limit and the best mixture of "
+         "two "
+         "within its bound, as far as a power profile was measured. What the best mixture saves is saved by "
+         "the "
          "lower limit; what the run saves more than that, by following the grid."},
     .options = options,
     .option_count = sizeof options / sizeof options[0],

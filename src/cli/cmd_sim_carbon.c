@@ -55,7 +55,7 @@ static const struct cli_option options[] = {
      .type = CLI_LIST,
      .placeholder = "NAME",
      .choices = carbon_policy_names,
-     .default_text = "max,static,published,plan,foresight",
+     .default_text = "max,static,mix,published,plan,foresight",
      .help = "Policies to compare."},
     CARBON_OPTION_PAUSE,
     {.name = "starts",
@@ -65,6 +65,12 @@ static const struct cli_option options[] = {
      .maximum = CARBON_STARTS_MAX,
      .default_text = "40",
      .help = "Starts, evenly spaced over the record from its ninth day on."},
+    {.name = "seed",
+     .type = CLI_INTEGER,
+     .placeholder = "N",
+     .minimum = 1,
+     .maximum = UINT32_MAX,
+     .help = "Draw the starts at random by this seed instead; the same ones for every policy."},
     CARBON_OPTIONS_SURROUNDINGS(NULL, NULL),
     {.name = "eta",
      .type = CLI_REAL,
@@ -235,6 +241,7 @@ static int read_policies(struct sim_carbon *sim, const struct cli_call *call, st
     /* What the others are compared with is always computed. */
     sim->result.max_policy = find_policy(sim, CARBON_POLICY_MAX);
     sim->result.static_policy = find_policy(sim, CARBON_POLICY_STATIC);
+    sim->result.mix_policy = find_policy(sim, CARBON_POLICY_MIX);
     return 0;
 }
 
@@ -263,6 +270,8 @@ static int simulate(struct sim_carbon *sim, const struct cli_call *call, struct 
     sim->campaign.world = &sim->world;
     sim->campaign.policies = sim->policies;
     sim->campaign.starts = (size_t)cli_integer(call, "starts");
+    if (cli_set(call, "seed"))
+        sim->campaign.seed = (uint32_t)cli_integer(call, "seed");
     sim->campaign.threads = sim_run_threads(call);
     code = carbon_campaign_start(&sim->campaign, 0, &start_s, out_error);
     if (code < 0)
@@ -316,13 +325,14 @@ const struct cli_command cmd_sim_carbon = {
     .summary = "let a job follow the grid's carbon intensity",
     .paragraphs =
         {"Replays one job from many starts within a recorded series of carbon intensities, under several "
-         "policies: max (the fastest limit), static (the best single limit within the bound), published (the "
+         "policies: max (the fastest limit), static (the best single limit within the bound), mix (the best "
+         "constant speed within it: two "
+         "limits that take turns all the time), published (the "
          "published rule, which knows no bound), plan (what Flyball does: actual values of ended "
          "periods and forecasts alone), and foresight (the exact optimum with everything known, which no "
          "policy beats; with pauses that cost something it is sought, and may miss the optimum).",
-         "Savings are against max, with mean, p10 and p90 over the starts; what plan saves more than static "
-         "is "
-         "what following the grid, and two limits taking turns, bring beyond a lower limit alone. Speed and "
+         "Savings are against max, with mean, p10 and p90 over the starts; what plan saves more than mix "
+         "is what following the grid brings beyond a lower speed alone. Speed and "
          "power "
          "are those of the profile, without noise, and limits change at once.",
          "Where the series has no actual value the published forecast, else the line between the neighbours, "

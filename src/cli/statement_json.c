@@ -100,6 +100,17 @@ static json_t *kind_json(const struct grid_kind *kind)
     return object;
 }
 
+/* What the best constant speed is made of; null where it is not known. */
+static json_t *mix_json(const struct carbon_statement *statement)
+{
+    const struct carbon_mix *mix = &statement->mix;
+
+    if (!statement->ways[STATEMENT_MIX].known)
+        return json_null();
+    return json_pack("{s:f, s:f, s:f}", "low_limit_w", mix->low.limit_w, "high_limit_w", mix->high.limit_w,
+                     "high_share", mix->high_share);
+}
+
 json_t *statement_json(const struct carbon_statement *statement)
 {
     json_t *object = json_object(), *ways = json_array();
@@ -111,6 +122,7 @@ json_t *statement_json(const struct carbon_statement *statement)
     for (int i = 0; i < CARBON_SIGNALS; i++)
         json_object_set_new(object, kind_keys[i], kind_json(statement->kinds[i]));
     json_object_set_new(object, "ways", ways);
+    json_object_set_new(object, "best_mixture", mix_json(statement));
     json_object_set_new(object, "saved", saving_json(&statement->saved));
     json_object_set_new(object, "by_lower_limit", saving_json(&statement->by_limit));
     json_object_set_new(object, "by_following", saving_json(&statement->by_grid));

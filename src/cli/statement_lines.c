@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A statement for people: a line for each fact of the three ways, what was saved, and what it rests on. */
+/* A statement for people: a line for each fact of the ways, what was saved, and what it rests on. */
 #include "cli/statement_lines.h"
 
 #include <math.h>
@@ -89,6 +89,11 @@ static void put_names(const struct carbon_statement *statement, struct grid *gri
     grid->columns = 1;
 }
 
+static bool is_mixed(const struct carbon_mix *mix)
+{
+    return mix->high_share > 0.0 && mix->high_share < 1.0;
+}
+
 static void put_way(const struct carbon_statement *statement, enum statement_way way, struct grid *grid)
 {
     const struct statement_figures *figures = &statement->ways[way];
@@ -97,6 +102,9 @@ static void put_way(const struct carbon_statement *statement, enum statement_way
 
     if (way == STATEMENT_AS_RUN)
         snprintf(grid->cells[row++][column], CELL_MAX, "%s", own_name(statement));
+    else if (way == STATEMENT_MIX && is_mixed(&statement->mix))
+        snprintf(grid->cells[row++][column], CELL_MAX, "%s, %g/%g W", statement_way_name(way),
+                 statement->mix.low.limit_w, statement->mix.high.limit_w);
     else
         snprintf(grid->cells[row++][column], CELL_MAX, "%s, %g W", statement_way_name(way), figures->limit_w);
     snprintf(grid->cells[row++][column], CELL_MAX, "%s", amount_time(figures->time_s, text));
@@ -194,7 +202,7 @@ static void put_energy_saving(const struct carbon_statement *statement, const ch
                   amount_energy(statement->by_grid.energy_j, NAN, amount_plus_minus(), grid));
 }
 
-/* What the other two ways rest on. */
+/* What the other ways rest on. */
 static void put_basis(const struct carbon_statement *statement, const char *indent, struct buffer *out)
 {
     if (!statement->planned)
@@ -203,8 +211,9 @@ static void put_basis(const struct carbon_statement *statement, const char *inde
             "%sestimated: %.3g %% of the GPUs' energy was used under limits of the profile, %.3f times "
             "what that says,\n%sand is scaled by it; the rest is the same in all\n",
             indent, percent * statement->modelled_share, statement->measured_per_modelled, indent);
-    buffer_printf(out, "%sthe best single limit takes at most %.4g times the time at the fastest\n", indent,
-                  statement->bound);
+    buffer_printf(
+        out, "%sthe best single limit and the best mixture take at most %.4g times the time at the fastest\n",
+        indent, statement->bound);
 }
 
 void statement_lines(const struct carbon_statement *statement, const char *indent, struct buffer *out)

@@ -8,24 +8,26 @@
  *     actual_g_per_kwh, g_per_kwh, kg_per_mwh, lbs_co2_per_mwh     a direct intensity
  *     lifecycle_g_per_kwh   one of the whole life cycle, taken when that is asked for
  *     price_per_kwh, price_per_mwh      a price
- *     forecast_g_per_kwh    the published forecast for that period
+ *     forecast_g_per_kwh, forecast_lifecycle_g_per_kwh, forecast_kg_per_mwh, forecast_lbs_co2_per_mwh,
+ *     forecast_price_per_kwh, forecast_price_per_mwh     the published forecast for that period
  *     quality               measured, estimated, derived, marginal, missing, suspect
  *
- * An empty value is one that is not known.
+ * An empty value is one that is not known. A forecast belongs to the value beside it; one that belongs to
+ * none is refused. Where a file has a direct intensity, forecast_g_per_kwh is of that.
  */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/csv.h"
+#include "base/error.h"
 #include "base/iso_time.h"
 #include "base/number.h"
 #include "base/words.h"
 #include "grid/provider.h"
 #include "model/grid_units.h"
 
-static const char time_column[] = "timestamp", end_column[] = "end", forecast_column[] = "forecast_g_per_kwh",
-                  quality_column[] = "quality";
+static const char time_column[] = "timestamp", end_column[] = "end", quality_column[] = "quality";
 
 /* The columns that hold the value, the preferred one first. */
 static const struct {
@@ -42,6 +44,22 @@ static const struct {
     {"price_per_mwh", GRID_MONEY_PER_MWH, GRID_SCOPE_UNKNOWN},
 };
 enum { VALUE_COLUMNS = sizeof value_columns / sizeof value_columns[0] };
+enum { DIRECT_COLUMN = 0 };
+
+/* Forecasts, the preferred one first. One whose scope is not said is of the value that is there. */
+static const struct {
+    const char *name;
+    enum grid_unit unit;
+    enum grid_scope scope;
+} forecast_columns[] = {
+    {"forecast_g_per_kwh", GRID_G_PER_KWH, GRID_SCOPE_UNKNOWN},
+    {"forecast_lifecycle_g_per_kwh", GRID_G_PER_KWH, GRID_LIFE_CYCLE},
+    {"forecast_kg_per_mwh", GRID_KG_PER_MWH, GRID_SCOPE_UNKNOWN},
+    {"forecast_lbs_co2_per_mwh", GRID_LB_PER_MWH, GRID_SCOPE_UNKNOWN},
+    {"forecast_price_per_kwh", GRID_MONEY_PER_KWH, GRID_SCOPE_UNKNOWN},
+    {"forecast_price_per_mwh", GRID_MONEY_PER_MWH, GRID_SCOPE_UNKNOWN},
+};
+enum { FORECAST_COLUMNS = sizeof forecast_columns / sizeof forecast_columns[0] };
 
 static const char *const quality_words[] = {"measured", "estimated", "derived", "marginal",
                                             "missing",  "suspect",   NULL};
@@ -51,10 +69,12 @@ static const enum grid_quality qualities[WORD_COUNT] = {GRID_MEASURED, GRID_ESTI
 
 /* Which columns the file has; the index of each among those asked for, or -1. */
 struct layout {
-    const char *columns[5];
+    const char *columns[5 + FORECAST_COLUMNS];
     size_t count;
     int value; /* in value_columns */
     int end, forecast, quality;
+    enum grid_unit forecast_unit;
+    size_t stray; /* forecasts of no value of the file: from there on */
 };
 
 struct reading {
@@ -100,6 +120,64 @@ static bool fits(int column, const struct grid_request *request)
            scope == request->scope;
 }
 
+/* Whether the file has a value of that sort, to which a forecast may belong. */
+static bool has_value(const char *path, bool price, enum grid_scope scope)
+{
+    for (int i = 0; i < VALUE_COLUMNS; i++) {
+        if (price == grid_unit_is_price(value_columns[i].unit) &&
+            (scope == GRID_SCOPE_UNKNOWN || scope == value_columns[i].scope) &&
+            has_column(path, value_columns[i].name, NULL) > 0)
+            return true;
+    }
+    return false;
+}
+
+/* Whether a forecast is of the value that is read. */
+static bool belongs(const char *path, int forecast, int value)
+{
+    enum grid_scope scope = value_columns[value].scope, said = forecast_columns[forecast].scope;
+
+    if (grid_unit_is_price(forecast_columns[forecast].unit) != grid_unit_is_price(value_columns[value].unit))
+        return false;
+    if (said != GRID_SCOPE_UNKNOWN || scope != GRID_LIFE_CYCLE)
+        return said == GRID_SCOPE_UNKNOWN || said == scope;
+    return has_column(path, value_columns[DIRECT_COLUMN].name, NULL) == 0;
+}
+
+/* Every forecast that the file has is used, belongs to another of its values, or is refused. */
+static int find_forecast(const char *path, struct layout *layout, struct fly_error *out_error)
+{
+    const char *strays[FORECAST_COLUMNS];
+    size_t stray_count = 0;
+
+    layout->forecast = -1;
+    for (int i = 0; i < FORECAST_COLUMNS; i++) {
+        enum grid_unit unit = forecast_columns[i].unit;
+        bool price = grid_unit_is_price(unit);
+
+        if (has_column(path, forecast_columns[i].name, NULL) <= 0)
+            continue;
+        if (!belongs(path, i, layout->value)) {
+            if (has_value(path, price, forecast_columns[i].scope))
+                continue;
+            strays[stray_count++] = forecast_columns[i].name;
+            continue;
+        }
+        if (layout->forecast >= 0)
+            return error_set(out_error, FLY_EDATA,
+                             "%s: two forecasts of '%s', in the columns '%s' and '%s'; keep one of them",
+                             path, value_columns[layout->value].name, layout->columns[layout->forecast],
+                             forecast_columns[i].name);
+        layout->columns[layout->count] = forecast_columns[i].name;
+        layout->forecast = (int)layout->count++;
+        layout->forecast_unit = unit;
+    }
+    layout->stray = layout->count;
+    for (size_t i = 0; i < stray_count; i++)
+        layout->columns[layout->count++] = strays[i];
+    return 0;
+}
+
 static int find_layout(const struct grid_request *request, struct layout *out_layout,
                        struct fly_error *out_error)
 {
@@ -126,11 +204,10 @@ static int find_layout(const struct grid_request *request, struct layout *out_la
             request->scope == GRID_LIFE_CYCLE ? " (or 'lifecycle_g_per_kwh')" : "");
     layout.end = add_column(&layout, path, end_column, NULL);
     layout.quality = add_column(&layout, path, quality_column, NULL);
-    layout.forecast = value_columns[layout.value].scope == GRID_DIRECT
-                          ? add_column(&layout, path, forecast_column, NULL)
-                          : -1;
-    *out_layout = layout;
-    return 0;
+    code = find_forecast(path, &layout, out_error);
+    if (code == 0)
+        *out_layout = layout;
+    return code;
 }
 
 static int read_value(const struct reading *reading, int column, enum grid_unit unit, double *out_value,
@@ -196,12 +273,17 @@ static int read_row(struct reading *reading, struct fly_error *out_error)
         code = read_value(reading, 1, unit, &period.value, out_error);
     if (code == 0 && layout->quality >= 0)
         code = read_quality(reading, &period, out_error);
+    for (size_t i = layout->stray; i < layout->count && code == 0; i++) {
+        if (csv_field(&reading->csv, i)[0] != '\0')
+            code = csv_refuse(&reading->csv, i, "a forecast of a value that the file has",
+                              "rename the column, or take it out", out_error);
+    }
     if (code == 0)
         code = grid_series_add(&reading->answer.actual, &period, out_error);
     if (code < 0 || layout->forecast < 0)
         return code;
     period.quality = GRID_FORECAST;
-    code = read_value(reading, layout->forecast, GRID_G_PER_KWH, &period.value, out_error);
+    code = read_value(reading, layout->forecast, layout->forecast_unit, &period.value, out_error);
     if (code == 0 && !isnan(period.value))
         code = grid_series_add(&reading->answer.published, &period, out_error);
     return code;
@@ -270,6 +352,8 @@ static int read_rows(struct reading *reading, const char *path, struct fly_error
         code = give_lengths(reading, path, out_error);
     if (code == 0)
         code = grid_series_settle(&reading->answer.actual, out_error);
+    if (code == 0)
+        grid_series_count_absent(&reading->answer.actual);
     if (code == 0)
         code = grid_series_settle(&reading->answer.published, out_error);
     return code;

@@ -2,9 +2,12 @@
 /* All providers, and which one a source means. */
 #include "grid/provider.h"
 
+#include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/error.h"
+#include "base/words.h"
 
 const struct grid_provider *const grid_providers[] = {
     &grid_provider_carbon_aware,
@@ -16,10 +19,46 @@ const struct grid_provider *const grid_providers[] = {
     NULL,
 };
 
+enum { WORD_MAX = 64, PROVIDERS_MAX = sizeof grid_providers / sizeof grid_providers[0] };
+
+/* "foo" of "foo:bar", where that looks like a provider's name; "" where it is a path. */
+static void take_word(const char *source, char word[WORD_MAX])
+{
+    size_t length = strspn(source, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_");
+
+    word[0] = '\0';
+    if (length > 0 && length < WORD_MAX && source[length] == ':')
+        snprintf(word, length + 1, "%s", source);
+}
+
+static int refuse(const char *source, const char *word, struct fly_error *out_error)
+{
+    const char *names[PROVIDERS_MAX];
+    char all[FLY_ERROR_TEXT_MAX / 2] = "";
+    size_t length = 0, count = 0;
+    int nearest;
+
+    for (; grid_providers[count] != NULL; count++) {
+        names[count] = grid_providers[count]->name;
+        length +=
+            (size_t)snprintf(all + length, sizeof all - length, "%s%s", count > 0 ? ", " : "", names[count]);
+    }
+    nearest = word_nearest(word, names, count);
+    if (nearest >= 0)
+        return error_set(out_error, FLY_EUSAGE, "unknown provider '%s' in '%s'; did you mean '%s'?", word,
+                         source, names[nearest]);
+    return error_set(
+        out_error, FLY_EUSAGE,
+        "unknown provider '%s' in '%s', and there is no file of that name; expected one of %s, or "
+        "the path of a CSV file",
+        word, source, all);
+}
+
 int grid_read(const char *source, struct grid_request *request, struct grid_answer *out_answer,
               struct fly_error *out_error)
 {
     const char *colon = strchr(source, ':');
+    char word[WORD_MAX];
 
     for (size_t i = 0; colon != NULL && grid_providers[i] != NULL; i++) {
         const char *name = grid_providers[i]->name;
@@ -29,6 +68,9 @@ int grid_read(const char *source, struct grid_request *request, struct grid_answ
             return grid_providers[i]->read(request, out_answer, out_error);
         }
     }
+    take_word(source, word);
+    if (word[0] != '\0' && access(source, F_OK) != 0)
+        return refuse(source, word, out_error);
     /* Whatever else it may be, it can be the name of a file. */
     request->place = source;
     return grid_provider_csv.read(request, out_answer, out_error);

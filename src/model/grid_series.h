@@ -70,7 +70,7 @@ struct grid_period {
 
 /* What was left out or cut while a series was made. */
 struct grid_remarks {
-    size_t missing;     /* added without a value */
+    size_t missing;     /* added without a value, or absent between others */
     size_t zero;        /* an intensity of 0, which no grid has: taken as missing */
     size_t absurd;      /* negative intensities, too great or infinite values: taken as missing */
     size_t duplicates;  /* replaced by another of the same span */
@@ -107,6 +107,9 @@ int grid_series_merge(struct grid_series *series, const struct grid_series *othe
                       struct fly_error *out_error);
 
 int grid_series_settle(struct grid_series *series, struct fly_error *out_error);
+
+/* Counts periods that a settled series lacks between its others as missing: as many as fit into the gap. */
+void grid_series_count_absent(struct grid_series *series);
 
 /* Of a settled series: the period that holds the moment, or NULL; one without a value is returned too. */
 const struct grid_period *grid_series_at(const struct grid_series *series, int64_t time_s);

@@ -180,3 +180,15 @@ int grid_series_settle(struct grid_series *series, struct fly_error *out_error)
     free(settling.heap);
     return code;
 }
+
+void grid_series_count_absent(struct grid_series *series)
+{
+    int64_t step_s = series->count > 1 ? grid_series_step(series) : 0;
+
+    for (size_t i = 1; i < series->count && step_s > 0; i++) {
+        int64_t gap_s = series->periods[i].start_s - series->periods[i - 1].end_s;
+
+        if (gap_s > 0)
+            series->remarks.missing += (size_t)((gap_s + step_s - 1) / step_s);
+    }
+}

@@ -152,3 +152,40 @@ size_t carbon_profile_static(const struct carbon_profile *profile, double work_s
     }
     return best;
 }
+
+static bool takes_less(const struct carbon_point *point, const struct carbon_point *than)
+{
+    double energy = point->power_w / point->rate, least = than->power_w / than->rate;
+
+    return energy < least || (energy == least && point->rate > than->rate);
+}
+
+struct carbon_mix carbon_profile_mix(const struct carbon_profile *profile, double work_s, double time_s)
+{
+    const struct carbon_hull *hull = &profile->lower;
+    const struct carbon_point *fastest = &hull->points[hull->count - 1];
+    struct carbon_mix best = {*fastest, *fastest, 1.0};
+    double least_rate = work_s / time_s;
+
+    for (size_t i = 0; i + 1 < hull->count; i++) {
+        const struct carbon_point *low = &hull->points[i], *high = low + 1;
+        double share = fmax((least_rate - low->rate) / (high->rate - low->rate), 0.0);
+        struct carbon_mix mix = {*low, *high, share};
+        struct carbon_point at = carbon_mix_point(&mix), than = carbon_mix_point(&best);
+
+        if (share <= 1.0 && takes_less(&at, &than))
+            best = mix;
+    }
+    return best;
+}
+
+struct carbon_point carbon_mix_point(const struct carbon_mix *mix)
+{
+    double share = mix->high_share;
+
+    return (struct carbon_point){
+        .limit_w = mix->low.limit_w + share * (mix->high.limit_w - mix->low.limit_w),
+        .power_w = mix->low.power_w + share * (mix->high.power_w - mix->low.power_w),
+        .rate = mix->low.rate + share * (mix->high.rate - mix->low.rate),
+    };
+}

@@ -73,4 +73,20 @@ double carbon_hull_slope(const struct carbon_hull *hull, size_t segment);
  */
 size_t carbon_profile_static(const struct carbon_profile *profile, double work_s, double time_s);
 
+/* Two limits that take turns; a share of 0 or 1 is one of them alone. */
+struct carbon_mix {
+    struct carbon_point low, high;
+    double high_share; /* of the time */
+};
+
+/*
+ * The best constant speed that does `work_s` within `time_s`: of all mixtures of two limits that are fast
+ * enough the one with least energy for the work; the fastest limit where none is. No worse than the best
+ * single limit.
+ */
+struct carbon_mix carbon_profile_mix(const struct carbon_profile *profile, double work_s, double time_s);
+
+/* A mixture as if it were one limit: means over its time. */
+struct carbon_point carbon_mix_point(const struct carbon_mix *mix);
+
 #endif

@@ -23,6 +23,7 @@ static const char *const reason_texts[] = {
     [CARBON_KEPT] = "another limit would gain too little",
     [CARBON_DWELLS] = "the limit was changed only now, and another would gain too little",
     [CARBON_PAUSES] = "pauses",
+    [CARBON_TAKES_TURNS] = "two limits one after the other: the grid is the same all the time",
     [CARBON_UNKNOWN_GRID] = "static limit: nothing is known of the grid",
     [CARBON_STALE_GRID] = "static limit: what is known of the grid is too old",
     [CARBON_FLAT_GRID] = "static limit: the grid is the same all the time",
@@ -249,13 +250,16 @@ static bool is_better(const struct carbon_legs_sum *sum, double cost, double raw
     return sum->feasible && sum->cost < cost && sum->raw_cost <= raw_cost + fabs(raw_cost) * slack;
 }
 
-static enum carbon_reason reason_of(const struct carbon_plan *plan, const struct carbon_question *question,
+static enum carbon_reason reason_of(const struct carbon_plan *plan, const struct outlook *outlook,
                                     const struct carbon_optimum *optimum, const struct carbon_legs *legs)
 {
+    const struct carbon_question *question = outlook->question;
     double limit_w = legs->legs[0].point.limit_w;
 
     if (limit_w == 0.0)
         return CARBON_PAUSES;
+    if (outlook->flat)
+        return CARBON_TAKES_TURNS;
     if (limit_w != question->limit_w || limit_w == optimum->mix.low.limit_w ||
         limit_w == optimum->mix.high.limit_w)
         return CARBON_FOLLOWS;
@@ -307,13 +311,13 @@ static void choose(struct carbon_plan *plan, const struct outlook *outlook,
         best = &plan->scheduler.best;
     }
     if (!sum.feasible || is_better(&unchanged, sum.cost, sum.raw_cost)) {
-        stay(plan, outlook, held, CARBON_NO_GAIN, decision);
+        stay(plan, outlook, held, outlook->flat ? CARBON_FLAT_GRID : CARBON_NO_GAIN, decision);
         return;
     }
     hold(plan, best, outlook->question->time_s);
     decision->cost = sum.own_cost;
     decision->finish_s = sum.finish_s;
-    decision->reason = reason_of(plan, outlook->question, optimum, best);
+    decision->reason = reason_of(plan, outlook, optimum, best);
     answer(best, plan->spans[0].duration_s, 0.0, decision);
 }
 
@@ -340,7 +344,7 @@ static void run_between(struct carbon_plan *plan, const struct outlook *outlook,
         best->legs[0] = (struct carbon_leg){profile->points[profile->fastest], span_s};
         best->count = 1;
     }
-    decision->reason = reason_of(plan, outlook->question, optimum, best);
+    decision->reason = reason_of(plan, outlook, optimum, best);
     answer(best, span_s, optimum->lost_s, decision);
 }
 
@@ -360,7 +364,7 @@ static int follow_optimum(struct carbon_plan *plan, struct outlook *outlook, con
     decision->cost = optimum.cost;
     decision->finish_s = optimum.whole_finish_s;
     if (decision->static_cost - decision->cost <= plan->settings.least_gain * fabs(decision->static_cost)) {
-        stay(plan, outlook, held, CARBON_NO_GAIN, decision);
+        stay(plan, outlook, held, outlook->flat ? CARBON_FLAT_GRID : CARBON_NO_GAIN, decision);
     } else if (optimum.mix.high.rate <= 0.0) {
         const struct carbon_point idle = {.power_w = outlook->problem.idle_w};
 
@@ -398,12 +402,8 @@ int carbon_plan_decide(struct carbon_plan *plan, const struct carbon_question *q
     held = static_limit(plan, question);
     if (outlook.known)
         decision.static_cost = cost_alone(&outlook.problem, held);
-    if (!outlook.known || question->stale || outlook.flat)
-        stay(plan, &outlook, held,
-             !outlook.known    ? CARBON_UNKNOWN_GRID
-             : question->stale ? CARBON_STALE_GRID
-                               : CARBON_FLAT_GRID,
-             &decision);
+    if (!outlook.known || question->stale)
+        stay(plan, &outlook, held, !outlook.known ? CARBON_UNKNOWN_GRID : CARBON_STALE_GRID, &decision);
     else
         code = follow_optimum(plan, &outlook, held, &decision, out_error);
     if (code == 0)

@@ -25,9 +25,10 @@
  * - The deadline comes first. What is answered always leaves the rest feasible at the
  *   fastest limit; where the job has fallen behind that is the answer.
  * - The best static limit for what is left is the answer where nothing is known of the
- *   grid, where what is known is stale, where all weights are the same within 0.1 %, and where
- *   the schedule would gain less than `least_gain` against it. Once taken it is held as
- *   long as it is in time.
+ *   grid, where what is known is stale, and where the schedule would gain less than `least_gain` against it.
+ *   Once taken it is held as long as it is in time.
+ * - Where all weights are the same within 0.1 % the schedule is two limits, one after the other, that
+ *   use the bound up together.
  * - What was decided is kept, and goes on as it was scheduled, unless another schedule costs less by what is
  *   known now. So with everything known a job never does worse than at the best static limit.
  * - Changes are scheduled with what they are worth: `least_gain` of what `dwell_s` takes, and 1 % of
@@ -55,6 +56,7 @@ enum carbon_reason {
     CARBON_KEPT,    /* the limit that stands is as good */
     CARBON_DWELLS,  /* it was changed only now */
     CARBON_PAUSES,
+    CARBON_TAKES_TURNS,  /* the grid is flat, and two limits use the bound up */
     CARBON_UNKNOWN_GRID, /* the rest are answers with a static limit */
     CARBON_STALE_GRID,
     CARBON_FLAT_GRID,

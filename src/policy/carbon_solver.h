@@ -46,12 +46,6 @@ struct carbon_problem {
     double idle_w; /* drawn during a pause, PUE included; NaN: pausing is not allowed */
 };
 
-/* Two limits that take turns; a share of 0 or 1 is one of them alone. */
-struct carbon_mix {
-    struct carbon_point low, high;
-    double high_share;
-};
-
 struct carbon_solution {
     double cost;     /* weight of all that is drawn until the end */
     double finish_s; /* from now */

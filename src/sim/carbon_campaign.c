@@ -2,7 +2,10 @@
 #include "sim/carbon_campaign.h"
 
 #include "base/error.h"
+#include "base/philox.h"
 #include "sim/crew.h"
+
+enum { START_STREAM = 1 };
 
 struct shared {
     const struct carbon_campaign *campaign;
@@ -41,7 +44,11 @@ int carbon_campaign_start(const struct carbon_campaign *campaign, size_t start, 
                          "job's time are needed; give it less work",
                          (long long)(from_s - to_s));
     *out_start_s = from_s;
-    if (campaign->starts > 1)
+    if (campaign->seed != 0) {
+        struct philox stream = philox_open(philox_key(campaign->seed, "sim carbon"), START_STREAM, start, 0);
+
+        *out_start_s += (int64_t)(philox_u64(&stream) % (uint64_t)(to_s - from_s + 1));
+    } else if (campaign->starts > 1)
         *out_start_s += (to_s - from_s) / (int64_t)(campaign->starts - 1) * (int64_t)start +
                         (to_s - from_s) % (int64_t)(campaign->starts - 1) * (int64_t)start /
                             (int64_t)(campaign->starts - 1);

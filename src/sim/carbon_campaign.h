@@ -7,7 +7,7 @@
 /*
  * The same job at many starts under several policies. Starts are evenly spaced over the
  * record, from eight days after its beginning (what a forecast looks back) to the last from
- * which the bound still ends within it.
+ * which the bound still ends within it; with a seed they are drawn from that time instead.
  */
 enum { CARBON_STARTS_MAX = 100000, CARBON_SKIP_S = 8 * 86400 };
 
@@ -16,6 +16,7 @@ struct carbon_campaign {
     const enum carbon_policy *policies;
     size_t policy_count;
     size_t starts;
+    uint32_t seed; /* 0: evenly spaced */
     unsigned threads;
     void (*thread_begun)(void);
     void (*progress)(void *context, uint64_t done, uint64_t total);

@@ -8,11 +8,9 @@
 #include "sim/carbon_outlook.h"
 
 const char *const carbon_policy_names[CARBON_POLICY_COUNT + 1] = {
-    [CARBON_POLICY_MAX] = "max",
-    [CARBON_POLICY_STATIC] = "static",
-    [CARBON_POLICY_PUBLISHED] = "published",
-    [CARBON_POLICY_PLAN] = "plan",
-    [CARBON_POLICY_FORESIGHT] = "foresight",
+    [CARBON_POLICY_MAX] = "max",   [CARBON_POLICY_STATIC] = "static",
+    [CARBON_POLICY_MIX] = "mix",   [CARBON_POLICY_PUBLISHED] = "published",
+    [CARBON_POLICY_PLAN] = "plan", [CARBON_POLICY_FORESIGHT] = "foresight",
 };
 
 static const double work_slack = 1e-9;
@@ -129,6 +127,16 @@ static void run_at(struct running *job, const struct carbon_point *point, double
 static void run_single(struct running *job, size_t point)
 {
     run_at(job, &job->world->profile->points[point], INFINITY);
+}
+
+/* Turns too short to count: one limit between both. */
+static void run_constant(struct running *job)
+{
+    const struct carbon_world *world = job->world;
+    struct carbon_mix mix = carbon_profile_mix(world->profile, world->work_s, world->bound_s);
+    struct carbon_point point = carbon_mix_point(&mix);
+
+    run_at(job, &point, INFINITY);
 }
 
 static void run_rule(struct running *job, struct carbon_worker *worker)
@@ -288,6 +296,9 @@ int carbon_job_run(struct carbon_worker *worker, enum carbon_policy policy, int6
         break;
     case CARBON_POLICY_STATIC:
         run_single(&job, carbon_profile_static(world->profile, world->work_s, world->bound_s));
+        break;
+    case CARBON_POLICY_MIX:
+        run_constant(&job);
         break;
     case CARBON_POLICY_PUBLISHED:
         run_rule(&job, worker);

@@ -18,6 +18,7 @@
  *
  *     max         the fastest limit
  *     static      the best single limit within the bound, by what it draws
+ *     mix         the best constant speed within the bound, of two limits that take turns all the time
  *     published   the published rule, which knows no bound
  *     plan        the carbon plan on actual values of periods that have ended, the forecast
  *                 made from them, and the published forecast of the current period
@@ -26,6 +27,7 @@
 enum carbon_policy {
     CARBON_POLICY_MAX,
     CARBON_POLICY_STATIC,
+    CARBON_POLICY_MIX,
     CARBON_POLICY_PUBLISHED,
     CARBON_POLICY_PLAN,
     CARBON_POLICY_FORESIGHT,

@@ -246,8 +246,8 @@ static double time_left_s(const struct carbon_governor *governor)
     const struct carbon_pace *pace = &governor->pace;
 
     if (governor->head.finish_by_s > 0)
-        return (double)governor->head.finish_by_s - date_of(governor) -
-               pace->seen.steps_left * carbon_pace_other_s(pace) - reserve_s(governor);
+        return (double)governor->head.finish_by_s - date_of(governor) - carbon_pace_other_left_s(pace) -
+               reserve_s(governor);
     return carbon_pace_allowed_s(pace, governor->head.max_slowdown) - reserve_s(governor);
 }
 

@@ -11,6 +11,8 @@ static const double changed = 0.02;
 /* A stretch that takes so many times as long was held up; but not one after as many as these. */
 static const double held_up = 2.0;
 enum { STALLS_MAX = 3 };
+/* Less may pass between two steps without being anything else. */
+static const double piece_s = 1.0;
 /* The clock is read twice for one moment. */
 static const double rounding = 0.01;
 
@@ -99,6 +101,23 @@ static void learn(struct carbon_pace *pace, double steps, double time_s)
         close_block(pace);
 }
 
+static double other_sum_s(const struct carbon_pace *pace)
+{
+    double step_time_s = pace->seen.step_time_s - pace->stalled_s - pace->first_step_time_s;
+
+    return pace->now_s - pace->first_s - step_time_s;
+}
+
+/* What is no step, as an evaluation, is best told just after one. */
+static void see_other(struct carbon_pace *pace)
+{
+    double other_s = other_sum_s(pace);
+
+    if (other_s > pace->other_seen_s + piece_s)
+        pace->other_lump_s = carbon_pace_other_s(pace);
+    pace->other_seen_s = other_s;
+}
+
 void carbon_pace_progress(struct carbon_pace *pace, const struct carbon_progress *progress, double now_s)
 {
     double steps = progress->steps_done - pace->seen.steps_done;
@@ -124,6 +143,7 @@ void carbon_pace_progress(struct carbon_pace *pace, const struct carbon_progress
     pace->now_s = now_s;
     pace->seen = *progress;
     pace->pure = pace->at < pace->profile.count;
+    see_other(pace);
 }
 
 double carbon_pace_work_s(const struct carbon_pace *pace)
@@ -152,8 +172,17 @@ double carbon_pace_spare_s(const struct carbon_pace *pace, double max_slowdown,
 double carbon_pace_other_s(const struct carbon_pace *pace)
 {
     double steps = pace->seen.steps_done - pace->first_steps;
-    double step_time_s = pace->seen.step_time_s - pace->stalled_s - pace->first_step_time_s;
-    double other_s = pace->now_s - pace->first_s - step_time_s;
+    double other_s = other_sum_s(pace);
 
     return steps > 0.0 && other_s > 0.0 ? other_s / steps : 0.0;
+}
+
+double carbon_pace_other_left_s(const struct carbon_pace *pace)
+{
+    double steps = pace->seen.steps_done - pace->first_steps, left = pace->seen.steps_left;
+    double even_s = left * carbon_pace_other_s(pace);
+
+    if (isnan(even_s))
+        return NAN;
+    return fmax(even_s, pace->other_lump_s * (steps + left) - pace->other_seen_s);
 }

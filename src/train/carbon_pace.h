@@ -45,6 +45,8 @@ struct carbon_pace {
     unsigned stalls;                     /* so many on end by now */
     /* Evaluation and whatever else is no step. */
     double first_s, first_step_time_s, first_steps, now_s;
+    double other_seen_s; /* of it, at the newest progress */
+    double other_lump_s; /* for each step, when it last came in one piece; 0: never */
 };
 
 void carbon_pace_init(struct carbon_pace *pace);
@@ -74,5 +76,11 @@ double carbon_pace_spare_s(const struct carbon_pace *pace, double max_slowdown,
 
 /* What is no step takes so long for each step. */
 double carbon_pace_other_s(const struct carbon_pace *pace);
+
+/*
+ * So much of it is still to come; NAN where that is not known. Where it comes in pieces, as evaluation after
+ * each epoch does, the one after the last epoch is in it up to the end.
+ */
+double carbon_pace_other_left_s(const struct carbon_pace *pace);
 
 #endif

@@ -68,10 +68,9 @@ bool carbon_replay_covers(const struct carbon_replay *replay, const struct energ
 }
 
 struct carbon_stretch carbon_replay_slice(const struct carbon_replay *replay,
-                                          const struct energy_slice *slice, bool counted, size_t target,
-                                          double *shift_s)
+                                          const struct energy_slice *slice, bool counted,
+                                          const struct carbon_point *to, double *shift_s)
 {
-    const struct carbon_point *to = &replay->bare.points[target];
     double time_s = slice->end_s - slice->start_s;
     struct carbon_stretch made = {.start_s = slice->start_s + *shift_s, .time_share = 1.0};
     struct carbon_point from;
@@ -122,4 +121,13 @@ size_t carbon_replay_static(const struct carbon_replay *replay, const struct led
         *out_bound = given_s > 0.0 ? given_s / (work_s * whole) : 0.0;
     }
     return carbon_profile_static(&replay->whole, 1.0, *out_bound);
+}
+
+struct carbon_mix carbon_replay_mix(const struct carbon_replay *replay, double bound)
+{
+    struct carbon_mix mix = carbon_profile_mix(&replay->whole, 1.0, bound);
+
+    (void)carbon_replay_point(replay, mix.low.limit_w, &mix.low);
+    (void)carbon_replay_point(replay, mix.high.limit_w, &mix.high);
+    return mix;
 }

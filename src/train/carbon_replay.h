@@ -33,14 +33,17 @@ bool carbon_replay_point(const struct carbon_replay *replay, double limit_w, str
 bool carbon_replay_covers(const struct carbon_replay *replay, const struct energy_slice *slice, bool counted,
                           struct carbon_point *out_point);
 
-/* The slice at that point of `bare`; `shift_s` is by how much it starts later, and grows by what it takes
- * more. */
+/* The slice at that point, whose power is that of the GPUs alone; `shift_s` is by how much it starts later,
+ * and grows by what it takes more. */
 struct carbon_stretch carbon_replay_slice(const struct carbon_replay *replay,
-                                          const struct energy_slice *slice, bool counted, size_t target,
-                                          double *shift_s);
+                                          const struct energy_slice *slice, bool counted,
+                                          const struct carbon_point *to, double *shift_s);
 
 /* The best single limit for the bound that the ledger states, an index into `bare.points`, and the bound. */
 size_t carbon_replay_static(const struct carbon_replay *replay, const struct ledger_content *ledger,
                             bool counted, double *out_bound);
+
+/* The best constant speed within a bound: the mixture, and what the GPUs alone draw in it. */
+struct carbon_mix carbon_replay_mix(const struct carbon_replay *replay, double bound);
 
 #endif

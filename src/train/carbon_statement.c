@@ -16,7 +16,7 @@ static const double share_slack = 1e-9;
 
 const char *statement_way_name(enum statement_way way)
 {
-    static const char *const names[] = {"as run", "highest limit", "best single limit"};
+    static const char *const names[] = {"as run", "highest limit", "best single limit", "best mixture"};
 
     return names[way];
 }
@@ -41,6 +41,12 @@ static double pue_of(const struct ledger_head *head)
     return head->surroundings.pue > 1.0 ? head->surroundings.pue : 1.0;
 }
 
+/* As a part of a sum. */
+static double known(double energy_j)
+{
+    return isnan(energy_j) ? 0.0 : energy_j;
+}
+
 static struct statement_stretch stretch_of(const struct ledger_head *head, const struct energy_slice *slice,
                                            const struct carbon_stretch *at)
 {
@@ -49,7 +55,10 @@ static struct statement_stretch stretch_of(const struct ledger_head *head, const
 
     made.energy_j[STATEMENT_GPUS] = at->gpu_j;
     made.energy_j[STATEMENT_HOST] = host_j;
-    made.energy_j[STATEMENT_PUE] = (at->gpu_j + (isnan(host_j) ? 0.0 : host_j)) * (pue_of(head) - 1.0);
+    if (!isnan(at->gpu_j) || !isnan(host_j))
+        made.energy_j[STATEMENT_PUE] = (known(at->gpu_j) + known(host_j)) * (pue_of(head) - 1.0);
+    else
+        made.energy_j[STATEMENT_PUE] = NAN;
     return made;
 }
 
@@ -58,6 +67,7 @@ static int find_profile(struct statement_maker *maker, struct fly_error *out_err
 {
     const struct statement_request *request = maker->request;
     const struct ledger_content *ledger = NULL;
+    const struct carbon_profile *bare;
     int code;
 
     for (size_t i = 0; i < request->ledger_count && ledger == NULL; i++) {
@@ -74,9 +84,12 @@ static int find_profile(struct statement_maker *maker, struct fly_error *out_err
     code = carbon_replay_init(maker->replay, ledger, out_error);
     if (code < 0)
         return code;
-    maker->targets[STATEMENT_HIGHEST] = maker->replay->bare.count - 1;
-    maker->targets[STATEMENT_STATIC] = carbon_replay_static(
-        maker->replay, ledger, maker->counted[ledger - request->ledgers], &maker->statement->bound);
+    bare = &maker->replay->bare;
+    maker->targets[STATEMENT_HIGHEST] = bare->points[bare->count - 1];
+    maker->targets[STATEMENT_STATIC] = bare->points[carbon_replay_static(
+        maker->replay, ledger, maker->counted[ledger - request->ledgers], &maker->statement->bound)];
+    maker->statement->mix = carbon_replay_mix(maker->replay, maker->statement->bound);
+    maker->targets[STATEMENT_MIX] = carbon_mix_point(&maker->statement->mix);
     return 0;
 }
 
@@ -102,7 +115,7 @@ static int run_way(struct statement_maker *maker, enum statement_way way, struct
             double length_s;
 
             if (way != STATEMENT_AS_RUN)
-                at = carbon_replay_slice(maker->replay, slice, maker->counted[i], maker->targets[way],
+                at = carbon_replay_slice(maker->replay, slice, maker->counted[i], &maker->targets[way],
                                          &shift_s);
             length_s = (slice->end_s - slice->start_s) * at.time_share;
             stretches[count++] = stretch_of(&ledger->head, slice, &at);
@@ -114,8 +127,7 @@ static int run_way(struct statement_maker *maker, enum statement_way way, struct
         figures->time_s = fmax(figures->time_s, time_s);
     }
     figures->known = true;
-    figures->limit_w =
-        way == STATEMENT_AS_RUN ? NAN : maker->replay->bare.points[maker->targets[way]].limit_w;
+    figures->limit_w = way == STATEMENT_AS_RUN ? NAN : maker->targets[way].limit_w;
     maker->stretches[way] = stretches;
     return 0;
 }
@@ -309,8 +321,8 @@ int carbon_statement_make(const struct statement_request *request, struct arena 
     }
     if (code == 0) {
         out_statement->saved = saving_of(&ways[STATEMENT_HIGHEST], &ways[STATEMENT_AS_RUN]);
-        out_statement->by_limit = saving_of(&ways[STATEMENT_HIGHEST], &ways[STATEMENT_STATIC]);
-        out_statement->by_grid = saving_of(&ways[STATEMENT_STATIC], &ways[STATEMENT_AS_RUN]);
+        out_statement->by_limit = saving_of(&ways[STATEMENT_HIGHEST], &ways[STATEMENT_MIX]);
+        out_statement->by_grid = saving_of(&ways[STATEMENT_MIX], &ways[STATEMENT_AS_RUN]);
         code = statement_periods_make(&maker, out_error);
     }
     for (int signal = 0; signal < CARBON_SIGNALS; signal++) {

@@ -8,12 +8,13 @@
 
 #include "base/arena.h"
 #include "grid/grid_account.h"
+#include "policy/carbon_hull.h"
 #include "train/carbon_ledger.h"
 
 /*
  * What a run took, emitted and cost, beside what it would have at the highest limit
- * and at the best single limit within the same bound: from its ledgers (one for each rank) and
- * what the grid's figures were.
+ * and at the best single limit and the best constant speed within the same bound: from its ledgers (one for
+ * each rank) and what the grid's figures were.
  *
  *     const struct statement_request request = {&content, 1, {&intensities, NULL}, {NAN, NAN}};
  *     struct carbon_statement statement;
@@ -21,7 +22,7 @@
  *     carbon_statement_make(&request, &arena, &statement, out_error);
  *     ... statement.ways[STATEMENT_AS_RUN].energy_j[STATEMENT_ALL] ...
  *
- * `as run` is measured: each slice's energy at the figures of its own time. The other two are
+ * `as run` is measured: each slice's energy at the figures of its own time. The others are
  * estimated from the measured profile. They start when the run did; each slice is
  * run again at the other limit: its time times the ratio of the profile's times at
  * the two limits, its energy times the ratio of the profile's energies, one slice after the
@@ -31,13 +32,14 @@
  * or is none of the profile's (between two points of it the line holds), is the same in all of
  * them; `modelled_share` says how much is not. A slice at 0 W is a pause, and only in the run.
  *
- * The highest limit is that of the profile, the bound is against its fastest one. `by the limit` is what the
- * best single limit saves against it, `by the grid` what the run saves more than that; both may be negative.
- * Savings in grams or money are not known where a part of either energy has no figure.
+ * The highest limit is that of the profile, the bound is against its fastest one. The best constant speed is
+ * a mixture of two limits that take turns all the time, since one limit rarely uses the bound up. `by the
+ * limit` is what that mixture saves against the highest limit, `by the grid` what the run saves more; both
+ * may be negative. Savings in grams or money are not known where a part of either energy has no figure.
  *
  * Pure but for memory: everything that is returned stands in the arena.
  */
-enum statement_way { STATEMENT_AS_RUN, STATEMENT_HIGHEST, STATEMENT_STATIC, STATEMENT_WAYS };
+enum statement_way { STATEMENT_AS_RUN, STATEMENT_HIGHEST, STATEMENT_STATIC, STATEMENT_MIX, STATEMENT_WAYS };
 
 /* PUE: what the site takes beyond the machines. */
 enum statement_part { STATEMENT_GPUS, STATEMENT_HOST, STATEMENT_PUE, STATEMENT_ALL, STATEMENT_PARTS };
@@ -99,6 +101,7 @@ struct carbon_statement {
     double bound;                 /* time that was allowed, against the fastest limit: 1.03 */
     double modelled_share;        /* of the GPUs' energy; 0 .. 1 */
     double measured_per_modelled; /* of that energy; NAN */
+    struct carbon_mix mix;        /* the best constant speed, where it is known; powers of the GPUs alone */
     uint32_t gpus;
     uint32_t changes; /* of the limit, on the first rank */
     bool planned;     /* what stands as run is a plan, and nothing was measured; set by who made it */
@@ -115,7 +118,7 @@ bool carbon_statement_span(const struct statement_request *request, int64_t *out
 int carbon_statement_make(const struct statement_request *request, struct arena *arena,
                           struct carbon_statement *out_statement, struct fly_error *out_error);
 
-/* "as run", "highest limit", "best single limit"; "GPUs", ...; static. */
+/* "as run", "highest limit", "best single limit", "best mixture"; "GPUs", ...; static. */
 const char *statement_way_name(enum statement_way way);
 const char *statement_part_name(enum statement_part part);
 

@@ -100,20 +100,21 @@ static void add_known(double *sum, double value)
         *sum = isnan(*sum) ? value : *sum + value;
 }
 
-/* What a slice leaves in one row; `share` of it lies there. */
+/* What a slice leaves in one row; `share` of it lies there. Parts that are known make up the sums. */
 static void add_piece(struct statement_period *row, const struct statement_stretch *stretch, double share,
-                      double length_s)
+                      double length_s, bool sums)
 {
-    double all_j = 0.0;
+    double all_j = NAN;
 
     for (int part = 0; part < STATEMENT_ALL; part++) {
         double part_j = stretch->energy_j[part] * share;
 
         add_known(&row->energy_j[part], part_j);
-        all_j += isnan(part_j) ? 0.0 : part_j;
+        add_known(&all_j, part_j);
     }
     row->time_s += length_s;
-    if (isnan(stretch->energy_j[STATEMENT_GPUS]))
+    /* As the totals are: without the GPUs' energy anywhere there is no sum. */
+    if (isnan(all_j) || !sums)
         return;
     add_known(&row->energy_j[STATEMENT_ALL], all_j);
     for (int signal = 0; signal < CARBON_SIGNALS; signal++)
@@ -137,6 +138,7 @@ static int add_slice(struct rows *rows, const struct statement_maker *maker, siz
 {
     const struct statement_stretch *stretch = &maker->stretches[STATEMENT_AS_RUN][index];
     double length_s = stretch->end_s - stretch->start_s, at_s = stretch->start_s;
+    bool sums = !isnan(maker->statement->ways[STATEMENT_AS_RUN].energy_j[STATEMENT_GPUS]);
 
     while (at_s < stretch->end_s) {
         struct statement_period *row = find_row(rows, maker, at_s);
@@ -150,7 +152,7 @@ static int add_slice(struct rows *rows, const struct statement_maker *maker, siz
             add_limit(row, slice->limit_w, until_s - at_s);
             row->steps += slice->steps * share;
         }
-        add_piece(row, stretch, share, first_rank ? until_s - at_s : 0.0);
+        add_piece(row, stretch, share, first_rank ? until_s - at_s : 0.0, sums);
         at_s = until_s;
     }
     return 0;

@@ -18,7 +18,7 @@ struct statement_maker {
     struct arena *arena;
     struct carbon_statement *statement;
     struct carbon_replay *replay;                        /* NULL: nothing to compare with */
-    size_t targets[STATEMENT_WAYS];                      /* points of it */
+    struct carbon_point targets[STATEMENT_WAYS];         /* of the GPUs alone */
     bool *counted;                                       /* by ledger: steps are */
     size_t count;                                        /* of slices, of all ledgers */
     struct statement_stretch *stretches[STATEMENT_WAYS]; /* each of `count`; NULL: not known */
