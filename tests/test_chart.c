@@ -139,7 +139,8 @@ static void test_escaping(void **state)
         {"cut\xe2\x80", "cut??"},
         {"long\xc0\xaf", "long??"},
         {"half\xed\xa0\x80", "half???"},
-        {"none\xef\xbf\xbf", "none???"},
+        {"none\xef\xbf\xbf", "none?"},
+        {"turned\xe2\x80\xaeround\xc2\x9b", "turned?round?"},
         {"far\xf4\x90\x80\x80", "far????"},
     };
 

@@ -104,7 +104,18 @@ static void test_energy_afterwards(void **state)
 static void test_labels_are_escaped(void **state)
 {
     count(*state, ended("j", "a \"b\" \\ c\nd", TRIAL_REACHED, 1.0));
-    check_lines(*state, (const char *const[]){"gpu_model=\"a \\\"b\\\" \\\\ c\\nd\"} 1\n", NULL}, NULL);
+    count(*state, ended("k",
+                        "V\xc2\x9b"
+                        "100",
+                        TRIAL_REACHED, 1.0));
+    count(*state, ended("k",
+                        "V\xe2\x80\xae"
+                        "100",
+                        TRIAL_REACHED, 1.0)); /* it looks the same: one series */
+    check_lines(
+        *state,
+        (const char *const[]){"gpu_model=\"a \\\"b\\\" \\\\ c?d\"} 1\n", "gpu_model=\"V?100\"} 2\n", NULL},
+        NULL);
 }
 
 static void test_too_many_series(void **state)

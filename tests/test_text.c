@@ -11,8 +11,59 @@
 #include "base/buffer.h"
 #include "base/csv.h"
 #include "base/csv_quote.h"
+#include "base/harmless.h"
 #include "base/number.h"
 #include "base/words.h"
+
+static void test_harmless(void **state)
+{
+    static const struct {
+        const char *text, *line, *lines, *json;
+    } cases[] = {
+        {"", "", "", ""},
+        {"A100 \xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80", "A100 \xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80",
+         "A100 \xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80", "A100 \xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80"},
+        {"a\nb\tc", "a?b?c", "a\nb\tc", "a\nb\tc"},
+        {"a\033[2J", "a?[2J", "a?[2J", "a\\u001b[2J"},
+        {"a\x7f", "a?", "a?", "a\\u007f"},
+        {"\xc2\x9b"
+         "31m",
+         "?31m", "?31m", "\\u009b31m"},
+        {"x\xe2\x80\xaey", "x?y", "x?y", "x\\u202ey"},
+        {"\xe2\x80\x8e\xe2\x80\x8f\xe2\x81\xa6\xe2\x81\xa9\xd8\x9c", "?????", "?????",
+         "\\u200e\\u200f\\u2066\\u2069\\u061c"},
+        {"\xef\xbb\xbf"
+         "a\xc2\xad",
+         "?a?", "?a?", "\\ufeffa\\u00ad"},
+        {"\xe2\x80\xa8\xe2\x80\xa9", "??", "??", "\\u2028\\u2029"},
+        {"\xf3\xa0\x81\x81", "?", "?", "\\udb40\\udc41"},
+        {"a\xe2\x80\x8d\xe2\x80\x8c", "a\xe2\x80\x8d\xe2\x80\x8c", "a\xe2\x80\x8d\xe2\x80\x8c",
+         "a\xe2\x80\x8d\xe2\x80\x8c"},
+        {"\x9b\xff\xc3", "???", "???", "???"},
+        {"\xc0\x9b\xe0\x82\x9b", "?????", "?????", "?????"},
+        {"\xed\xa0\x80\xf4\x90\x80\x80", "???????", "???????", "???????"},
+        {"a\xe2\x80", "a??", "a??", "a??"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        size_t length = strlen(cases[i].text);
+        struct buffer out;
+        char text[100];
+
+        memcpy(text, cases[i].text, length + 1);
+        assert_int_equal(harmless_make(text, length, false), strlen(cases[i].line));
+        assert_string_equal(text, cases[i].line);
+        assert_int_equal(harmless_all(cases[i].text, length, false), strcmp(text, cases[i].text) == 0);
+        buffer_init(&out, 1000);
+        harmless_put(&out, cases[i].text, true);
+        assert_string_equal(out.data, cases[i].lines);
+        buffer_clear(&out);
+        harmless_put_json(&out, cases[i].text, length);
+        assert_string_equal(out.data, cases[i].json);
+        buffer_deinit(&out);
+    }
+}
 
 static void test_arena(void **state)
 {
@@ -299,15 +350,11 @@ static void test_csv_quote(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_arena),
-        cmocka_unit_test(test_buffer),
-        cmocka_unit_test(test_words),
-        cmocka_unit_test(test_numbers),
-        cmocka_unit_test(test_numbers_in_other_locales),
-        cmocka_unit_test(test_csv),
-        cmocka_unit_test(test_csv_values),
-        cmocka_unit_test(test_csv_windows),
-        cmocka_unit_test(test_csv_quote),
+        cmocka_unit_test(test_harmless),    cmocka_unit_test(test_arena),
+        cmocka_unit_test(test_buffer),      cmocka_unit_test(test_words),
+        cmocka_unit_test(test_numbers),     cmocka_unit_test(test_numbers_in_other_locales),
+        cmocka_unit_test(test_csv),         cmocka_unit_test(test_csv_values),
+        cmocka_unit_test(test_csv_windows), cmocka_unit_test(test_csv_quote),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

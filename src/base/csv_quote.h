@@ -6,7 +6,7 @@
 
 /*
  * Appends one CSV field: as it is, or in double quotes where commas, quotes or
- * line ends in it demand them (RFC 4180).
+ * line ends in it demand them (RFC 4180). What may not be shown is replaced (harmless.h).
  */
 void csv_quote(struct buffer *buffer, const char *text);
 

@@ -3,6 +3,9 @@
 #include "base/error.h"
 
 #include <stdio.h>
+#include <string.h>
+
+#include "base/harmless.h"
 
 struct error_row {
     int code;
@@ -60,6 +63,8 @@ int error_set(struct fly_error *out_error, int code, const char *format, ...)
     va_start(arguments, format);
     vsnprintf(out_error->text, sizeof out_error->text, format, arguments);
     va_end(arguments);
+    /* It quotes what others wrote, and may have been cut within a character. */
+    harmless_make(out_error->text, strlen(out_error->text), true);
     out_error->code = code;
     return code;
 }

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/harmless.h"
 #include "cli/call_private.h"
 #include "cli/table_private.h"
 
@@ -247,7 +248,18 @@ int cli_emit_json(const struct cli_call *call, json_t *document, struct fly_erro
 
 int cli_emit_text(const struct cli_call *call, const char *text, struct fly_error *out_error)
 {
-    return table_put(text, strlen(text), call->console->out, stdout_name, out_error);
+    struct buffer shown;
+    int result;
+
+    if (harmless_all(text, strlen(text), true))
+        return table_put(text, strlen(text), call->console->out, stdout_name, out_error);
+    buffer_init(&shown, TABLE_OUTPUT_MAX);
+    harmless_put(&shown, text, true);
+    result = shown.error < 0
+                 ? error_no_memory(out_error)
+                 : table_put(shown.data, shown.length, call->console->out, stdout_name, out_error);
+    buffer_deinit(&shown);
+    return result;
 }
 
 /* In one write, so that lines of several processes do not mix. */
@@ -256,12 +268,16 @@ void console_say(const struct cli_console *console, const char *kind, const char
     char line[SAID_AT_ONCE];
     size_t length = (size_t)snprintf(line, sizeof line, "flyball: %.40s", kind);
 
-    for (; *text != '\0'; text++) {
-        if (length + 1 == sizeof line) {
+    for (size_t left = strlen(text), bytes; left > 0; text += bytes, left -= bytes) {
+        uint32_t character;
+
+        bytes = harmless_read(text, left, &character);
+        if (length + bytes + 1 > sizeof line) {
             fwrite(line, 1, length, console->err);
             length = 0;
         }
-        line[length++] = (char)((unsigned char)*text < ' ' || *text == 0x7F ? '?' : *text);
+        memcpy(line + length, harmless_is(character) ? text : "?", harmless_is(character) ? bytes : 1);
+        length += harmless_is(character) ? bytes : 1;
     }
     line[length++] = '\n';
     fwrite(line, 1, length, console->err);

@@ -98,7 +98,8 @@ int cli_value_error(const struct cli_call *call, const char *name, const char *v
  * cli_emit_table   in the format of the call
  * cli_emit_json    a document of the command's own; takes `document`, whose
  *                  first member "schema" must be a text; NULL is FLY_ENOMEM
- * cli_emit_text    bytes as they are
+ * cli_emit_text    a text, of which what a terminal would take for a command is
+ *                  replaced (harmless.h)
  */
 int cli_emit_table(const struct cli_call *call, const struct table *table, struct fly_error *out_error);
 int cli_emit_json(const struct cli_call *call, json_t *document, struct fly_error *out_error);

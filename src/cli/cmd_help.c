@@ -3,6 +3,7 @@
 #include "cli/call_private.h"
 #include "cli/commands.h"
 #include "cli/help.h"
+#include "cli/table_private.h"
 
 static const struct cli_option options[] = {
     {.name = "all", .type = CLI_FLAG, .help = "Print every command, variable and exit status."},
@@ -56,7 +57,8 @@ static int help_run(const struct cli_call *call, struct fly_error *out_error)
     if (result == 0)
         result = help_append(call, &text, out_error);
     if (result == 0)
-        result = cli_emit_text(call, text.data, out_error);
+        /* With its colours: a text of the program's own. */
+        result = table_put(text.data, text.length, call->console->out, "standard output", out_error);
     buffer_deinit(&text);
     return result;
 }

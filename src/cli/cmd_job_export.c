@@ -10,6 +10,7 @@
 
 #include "base/atomic_file.h"
 #include "base/error.h"
+#include "base/harmless.h"
 #include "base/number.h"
 #include "cli/commands.h"
 #include "cli/job_view.h"
@@ -20,6 +21,7 @@ enum { PATH_BYTES = 4096 };
 
 static const char *const formats[] = {"jsonl", "trace", NULL};
 enum { FORMAT_JSONL, FORMAT_TRACE };
+enum { ESCAPED_BYTES = 6 /* of a byte, at most */ };
 
 static const struct cli_option options[] = {
     {.name = "format",
@@ -48,6 +50,21 @@ static int write_bytes(void *context, const char *bytes, size_t count, struct fl
 
 /* ---- lines ---- */
 
+static int write_lines(void *context, const char *bytes, size_t count, struct fly_error *out_error)
+{
+    struct buffer shown;
+    int code;
+
+    if (harmless_all(bytes, count, true))
+        return write_bytes(context, bytes, count, out_error);
+    buffer_init(&shown, (count + 1) * ESCAPED_BYTES);
+    harmless_put_json(&shown, bytes, count);
+    code = shown.error < 0 ? error_no_memory(out_error)
+                           : write_bytes(context, shown.data, shown.length, out_error);
+    buffer_deinit(&shown);
+    return code;
+}
+
 static int export_lines(const struct cli_call *call, const char *name, struct fly_error *out_error)
 {
     const char *path = cli_set(call, "output") ? cli_text(call, "output") : "/dev/stdout";
@@ -59,7 +76,7 @@ static int export_lines(const struct cli_call *call, const char *name, struct fl
         return code;
     code = atomic_file_open(path, &file, out_error);
     if (code == 0) {
-        code = job_export(&jobs, name, write_bytes, file.stream, out_error);
+        code = job_export(&jobs, name, write_lines, file.stream, out_error);
         code = job_view_explain(&jobs, name, code, out_error);
         if (code >= 0)
             code = atomic_file_commit(&file, out_error);

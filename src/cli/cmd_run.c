@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/harmless.h"
 #include "cli/call_private.h"
 #include "cli/child.h"
 #include "cli/commands.h"
@@ -193,6 +194,8 @@ static void report(const struct cli_call *call, struct run *run)
         return;
     buffer_init(&text, REPORT_MAX);
     put_report(call, run, &text);
+    if (text.length > 0)
+        text.length = harmless_make(text.data, text.length, true);
     fwrite(text.data, 1, text.length, call->console->err);
     fflush(call->console->err);
     buffer_deinit(&text);

@@ -10,6 +10,8 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "base/harmless.h"
+
 static const struct {
     const char *name, *light, *dark;
 } colors[] = {
@@ -38,32 +40,13 @@ void svg_number(struct buffer *out, double value)
         buffer_printf(out, ".%d", (int)(tenths % 10));
 }
 
-/* The bytes of the character that begins there, or 0 when XML cannot hold it. */
-static size_t character_length(const unsigned char *text)
-{
-    static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
-    size_t length = text[0] < 0x80 ? 1 : text[0] >= 0xF0 ? 4 : text[0] >= 0xE0 ? 3 : 2;
-    uint32_t code = length == 1 ? text[0] : text[0] & (0x7Fu >> length);
-
-    if (text[0] >= 0xF8 || (text[0] >= 0x80 && text[0] < 0xC0))
-        return 0;
-    for (size_t i = 1; i < length; i++) {
-        if ((text[i] & 0xC0) != 0x80)
-            return 0;
-        code = code << 6 | (text[i] & 0x3F);
-    }
-    if (code < 0x20 || code == 0x7F || code == 0xFFFE || code == 0xFFFF || code < least[length] ||
-        (code >= 0xD800 && code < 0xE000) || code > 0x10FFFF)
-        return 0;
-    return length;
-}
-
 void svg_escape(struct buffer *out, const char *text)
 {
-    while (*text != '\0') {
-        size_t length = character_length((const unsigned char *)text);
+    for (size_t left = strlen(text), bytes; left > 0; text += bytes, left -= bytes) {
+        uint32_t character;
 
-        if (length == 0)
+        bytes = harmless_read(text, left, &character);
+        if (!harmless_is(character))
             buffer_puts(out, "?");
         else if (*text == '&')
             buffer_puts(out, "&amp;");
@@ -74,8 +57,7 @@ void svg_escape(struct buffer *out, const char *text)
         else if (*text == '"')
             buffer_puts(out, "&quot;");
         else
-            buffer_append(out, text, length);
-        text += length > 0 ? length : 1;
+            buffer_append(out, text, bytes);
     }
 }
 

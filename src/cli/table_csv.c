@@ -7,6 +7,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/harmless.h"
 #include "base/number.h"
 #include "cli/table_private.h"
 
@@ -18,12 +19,27 @@ static void put_text(const char *text, struct buffer *out)
         return;
     }
     buffer_puts(out, "\"");
-    for (; *text != '\0'; text++) {
-        buffer_append(out, text, 1);
-        if (*text == '"')
-            buffer_puts(out, "\"");
+    for (const char *quote; (quote = strchr(text, '"')) != NULL; text = quote + 1) {
+        buffer_append(out, text, (size_t)(quote - text));
+        buffer_puts(out, "\"\"");
     }
+    buffer_puts(out, text);
     buffer_puts(out, "\"");
+}
+
+/* As it may be shown. */
+static void put_harmless(const char *text, struct buffer *out)
+{
+    struct buffer shown;
+
+    if (harmless_all(text, strlen(text), true)) {
+        put_text(text, out);
+        return;
+    }
+    buffer_init(&shown, TABLE_OUTPUT_MAX);
+    harmless_put(&shown, text, true);
+    put_text(shown.data, out);
+    buffer_deinit(&shown);
 }
 
 static void put_cell(const struct table_cell *cell, struct buffer *out)
@@ -32,7 +48,7 @@ static void put_cell(const struct table_cell *cell, struct buffer *out)
 
     switch (cell->state) {
     case CELL_TEXT:
-        put_text(cell->text, out);
+        put_harmless(cell->text, out);
         break;
     case CELL_INTEGER:
         buffer_printf(out, "%" PRId64, cell->integer);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/harmless.h"
 #include "cli/table_private.h"
 #include "cli/text_value.h"
 
@@ -94,7 +95,7 @@ static int put_bytes(const char *bytes, size_t count, void *data)
 {
     struct buffer *out = data;
 
-    buffer_append(out, bytes, count);
+    harmless_put_json(out, bytes, count);
     return out->error < 0 ? -1 : 0;
 }
 

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A table for people: columns aligned by what a terminal shows, numbers to the
- * right, a footnote for every reason why something is not known. Control
- * characters become '?', so that no text from a file reaches the terminal's
- * command language.
+ * right, a footnote for every reason why something is not known. No text from a
+ * file reaches the terminal's command language.
  */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/harmless.h"
 #include "cli/table_private.h"
 
 enum { COLUMN_GAP = 2, CELL_TEXT_MAX = 1 << 20 };
@@ -40,10 +40,8 @@ static void cell_text(const struct table_column *column, const struct table_cell
         buffer_printf(out, "%s [%zu]", cell->text, cell->footnote);
         break;
     }
-    for (size_t i = 0; i < out->length; i++) {
-        if ((unsigned char)out->data[i] < ' ' || out->data[i] == 0x7F)
-            out->data[i] = '?';
-    }
+    if (out->length > 0)
+        out->length = harmless_make(out->data, out->length, false);
 }
 
 static size_t column_width(const struct table *table, size_t column, struct buffer *scratch)
@@ -110,8 +108,11 @@ void table_render_text(const struct table *table, bool color, struct buffer *out
     for (size_t column = 0; column < table->column_count; column++)
         widths[column] = column_width(table, column, &scratch);
     put_lines(table, widths, color, &scratch, out);
-    for (size_t i = 0; i < table->reason_count; i++)
-        buffer_printf(out, "%s[%zu] %s\n", i == 0 ? "\n" : "", i + 1, table->reasons[i]);
+    for (size_t i = 0; i < table->reason_count; i++) {
+        buffer_printf(out, "%s[%zu] ", i == 0 ? "\n" : "", i + 1);
+        harmless_put(out, table->reasons[i], false);
+        buffer_puts(out, "\n");
+    }
     buffer_deinit(&scratch);
     free(widths);
 }

@@ -11,6 +11,7 @@
 #include <flyball/version.h>
 
 #include "base/error.h"
+#include "base/harmless.h"
 #include "base/number.h"
 
 enum { ANSWERS_MAX = 256 };
@@ -65,9 +66,14 @@ void metrics_free(struct metrics *metrics)
     free(metrics);
 }
 
-static struct series *find_series(struct metrics *metrics, const char *job, const char *gpu_model)
+/* By the name of the GPU as it may be shown: two that look the same there are one series. */
+static struct series *find_series(struct metrics *metrics, const char *job, const char *told_model)
 {
+    char gpu_model[JOB_TEXT_MAX];
     struct series *made;
+
+    snprintf(gpu_model, sizeof gpu_model, "%s", told_model);
+    harmless_make(gpu_model, strlen(gpu_model), false);
 
     for (size_t i = 0; i < metrics->series_count; i++) {
         if (strcmp(metrics->series[i].job, job) == 0 && strcmp(metrics->series[i].gpu_model, gpu_model) == 0)
@@ -76,8 +82,10 @@ static struct series *find_series(struct metrics *metrics, const char *job, cons
     if (metrics->series_count > METRICS_SERIES_MAX)
         return &metrics->series[METRICS_SERIES_MAX];
     made = &metrics->series[metrics->series_count++];
-    if (metrics->series_count > METRICS_SERIES_MAX)
-        job = gpu_model = other;
+    if (metrics->series_count > METRICS_SERIES_MAX) {
+        job = other;
+        snprintf(gpu_model, sizeof gpu_model, "%s", other);
+    }
     snprintf(made->job, sizeof made->job, "%s", job);
     snprintf(made->gpu_model, sizeof made->gpu_model, "%s", gpu_model);
     return made;

@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/harmless.h"
 #include "serve/server_private.h"
 
 enum { ANSWER_MAX = 256 << 20, NUMBER_TEXT = 16 };
@@ -59,12 +60,34 @@ static void add_header(struct MHD_Response *response, const char *name, const ch
         MHD_add_response_header(response, name, value);
 }
 
+/* Texts of clients come back in answers; whoever shows those may not expect commands to his terminal in them.
+ */
+static void make_harmless(struct serve_answer *answer)
+{
+    struct buffer shown;
+
+    if (strncmp(answer->type, "application/", strlen("application/")) != 0 ||
+        harmless_all(answer->body.data, answer->body.length, true))
+        return;
+    buffer_init(&shown, ANSWER_MAX);
+    harmless_put_json(&shown, answer->body.data, answer->body.length);
+    if (shown.error < 0) {
+        buffer_deinit(&shown);
+        serve_answer_error(answer, 503, fly_error_name(FLY_ENOMEM), "the answer does not fit into memory");
+        return;
+    }
+    buffer_deinit(&answer->body);
+    answer->body = shown;
+}
+
 static struct MHD_Response *make_response(struct visit *visit)
 {
     struct serve_answer *answer = &visit->task.answer;
     struct MHD_Response *response;
     char seconds[NUMBER_TEXT];
 
+    if (answer->type != NULL)
+        make_harmless(answer);
     if (answer->body.capacity > 0) {
         response =
             MHD_create_response_from_buffer(answer->body.length, answer->body.data, MHD_RESPMEM_MUST_FREE);
