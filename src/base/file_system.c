@@ -38,8 +38,7 @@ const char *file_system_network(long type)
     return NULL;
 }
 
-/* The next field, ended by a blank or the line's end, with octal escapes undone; where it ended. */
-static const char *next_field(const char *text, char *out, size_t size)
+const char *file_system_field(const char *text, char *out, size_t size)
 {
     size_t length = 0;
 
@@ -75,12 +74,12 @@ static void read_mount(const char *line, char mount[PATH_MAX], char type[FILE_SY
     char field[PATH_MAX];
 
     for (int i = 0; i < 4; i++)
-        line = next_field(line, field, sizeof field);
-    line = next_field(line, mount, PATH_MAX);
+        line = file_system_field(line, field, sizeof field);
+    line = file_system_field(line, mount, PATH_MAX);
     do
-        line = next_field(line, field, sizeof field);
+        line = file_system_field(line, field, sizeof field);
     while (field[0] != '\0' && strcmp(field, "-") != 0);
-    next_field(line, type, FILE_SYSTEM_NAME_MAX);
+    file_system_field(line, type, FILE_SYSTEM_NAME_MAX);
 }
 
 void file_system_mount_type(const char *mountinfo, const char *path, char out_type[FILE_SYSTEM_NAME_MAX])

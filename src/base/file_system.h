@@ -34,6 +34,12 @@ int file_system_find_network(const char *path, const struct file_system_source *
                              char out_name[FILE_SYSTEM_NAME_MAX], struct fly_error *out_error);
 
 /*
+ * The next field of a line of a mountinfo file, ended by a blank or the line's end, with octal
+ * escapes undone and cut to `size`; returns where it ended. Pure.
+ */
+const char *file_system_field(const char *text, char *out, size_t size);
+
+/*
  * The type of the mount that an absolute path without symbolic links lies on, from
  * the text of a mountinfo file: the longest mount point that holds it, the later of
  * equals. "" where there is none; longer names are cut. Pure.

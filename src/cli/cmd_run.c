@@ -267,6 +267,7 @@ static int run_recurrence(const struct cli_call *call, char *const *arguments, s
     static struct child child;
     int result;
 
+    run_job_watch(&run->job);
     run_job_reserve(&run->job);
     result = metered_devices_open(call, &run->devices, out_error);
     if (result < 0)

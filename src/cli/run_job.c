@@ -16,7 +16,7 @@
 /* How long the process waits at its gate; it is let go at once. */
 static const double patience_s = 60.0;
 
-enum { DESCRIPTORS_MAX = 1024 };
+enum { DESCRIPTORS_MAX = 1024, SIGNAL_STATUS = 128 };
 
 /* What is put as it was before each program starts. */
 struct inheritance {
@@ -96,6 +96,13 @@ void run_job_take_grid(struct run_job *job, const struct run_carbon *carbon)
     job->options.carbon = &job->grid;
 }
 
+void run_job_watch(struct run_job *job)
+{
+    const bool watched[OUTPUT_STREAMS] = {!job->has_metric, true};
+
+    output_watch_begin(&job->watch, job->has_oom ? &job->oom : NULL, watched);
+}
+
 void run_job_reserve(struct run_job *job)
 {
     job->reserved = open("/dev/null", O_RDONLY | O_CLOEXEC);
@@ -110,9 +117,7 @@ static void open_streams(struct run_job *job)
         close(job->reserved);
     if (step_lines_open(&job->lines, &error) < 0)
         put_off(job, error.text);
-    if ((job->has_metric || job->has_oom) && capture_open(&job->captures[0], STDOUT_FILENO, &error) < 0)
-        put_off(job, error.text);
-    if (job->has_oom && capture_open(&job->captures[1], STDERR_FILENO, &error) < 0)
+    if (job->has_metric && capture_open(&job->capture, STDOUT_FILENO, &error) < 0)
         put_off(job, error.text);
     fflush(NULL);
 }
@@ -120,8 +125,7 @@ static void open_streams(struct run_job *job)
 static void close_streams(struct run_job *job)
 {
     step_lines_close(&job->lines);
-    capture_close(&job->captures[0]);
-    capture_close(&job->captures[1]);
+    capture_close(&job->capture);
 }
 
 /* Starts the program and follows it. FLY_ELIMIT, FLY_ENOMEM: there is no process. */
@@ -138,11 +142,11 @@ static int run_try(struct run_job *job, char *const *words, const char *variable
     restore_inheritance(inheritance);
     open_streams(job);
     run_job_set_variables(job);
-    capture_put(&job->captures[0]);
-    capture_put(&job->captures[1]);
+    capture_put(&job->capture);
+    output_watch_put(&job->watch);
     code = child_fork(child, filled, patience_s, out_error);
-    capture_take_back(&job->captures[0]);
-    capture_take_back(&job->captures[1]);
+    output_watch_take_back(&job->watch);
+    capture_take_back(&job->capture);
     step_lines_passed(&job->lines);
     run_job_reserve(job);
     if (code == 0 && child_start(child, variable) == 0)
@@ -178,9 +182,50 @@ static bool fails(const struct child *child)
     return child->status != 0 && child->status != FLY_SESSION_EXIT_AGAIN;
 }
 
-static bool says_memory(const struct run_job *job, const struct child *child)
+/* What a program that failed was in want of, and who says so. */
+static enum memory_kind find_memory(struct run_job *job, const struct child *child, const char **out_words)
 {
-    return fails(child) && (job->oom_seen || (child->signal == 0 && child->status == job->oom_status));
+    const struct memory_seen *said = &job->said;
+    uint64_t kills = host_memory_kills(&job->memory);
+    bool told = job->oom_seen || said->count[MEMORY_TOLD] > 0 ||
+                (child->signal == 0 && child->status == job->oom_status);
+    enum memory_kind kind = said->count[MEMORY_GPU] > 0    ? MEMORY_GPU
+                            : said->count[MEMORY_HOST] > 0 ? MEMORY_HOST
+                                                           : MEMORY_NONE;
+
+    if (!fails(child) || told)
+        return told && fails(child) ? MEMORY_TOLD : MEMORY_NONE;
+    /* Who was killed did not say why; and what it had said before it had recovered from. */
+    if (kills > 0 && (kind == MEMORY_NONE || child->status == SIGNAL_STATUS + SIGKILL))
+        return MEMORY_HOST;
+    if (kind != MEMORY_NONE)
+        *out_words = said->words[kind];
+    return kind;
+}
+
+/* The failure, with the memory that ran out: "host memory: its output says 'MemoryError', exit status 1". */
+static void explain_memory(const struct child *child, enum memory_kind kind, const char *words,
+                           struct run_job_try *attempt)
+{
+    char failure[RUN_JOB_TEXT_MAX];
+
+    explain_failure(child, attempt);
+    if (kind != MEMORY_GPU && kind != MEMORY_HOST)
+        return;
+    memcpy(failure, attempt->cause, sizeof failure);
+    if (words[0] != '\0')
+        cause(attempt, "%s memory: its output says '%s', %.64s", kind == MEMORY_GPU ? "GPU" : "host", words,
+              failure);
+    else
+        cause(attempt, "host memory: the kernel killed a process in its cgroup for want of it, %.64s",
+              failure);
+}
+
+/* Whether that batch size is too large: the GPUs' memory follows from it, the machine's is shared with
+ * others. */
+static bool excludes(enum memory_kind kind)
+{
+    return kind == MEMORY_TOLD || kind == MEMORY_GPU;
 }
 
 /* The end by the program's own session: only what that could not say is said for it. */
@@ -188,14 +233,15 @@ static enum run_job_end end_of_session(struct run_job *job, const struct child *
                                        struct run_job_try *attempt)
 {
     struct fly_session *session = job->session;
-    bool memory = says_memory(job, child);
+    const char *words = "";
+    enum memory_kind memory = find_memory(job, child, &words);
 
     if (!fails(child))
         return RUN_JOB_SPOKE;
-    explain_failure(child, attempt);
+    explain_memory(child, memory, words, attempt);
     if (session->known)
-        session_say_end(session, memory ? TRIAL_OUT_OF_MEMORY : TRIAL_CRASHED, attempt->cause);
-    return memory ? RUN_JOB_OUT_OF_MEMORY : RUN_JOB_CRASHED;
+        session_say_end(session, excludes(memory) ? TRIAL_OUT_OF_MEMORY : TRIAL_CRASHED, attempt->cause);
+    return excludes(memory) ? RUN_JOB_OUT_OF_MEMORY : RUN_JOB_CRASHED;
 }
 
 /* The end by what the program did. */
@@ -203,17 +249,19 @@ static enum run_job_end end_of_program(struct run_job *job, const struct child *
                                        struct run_job_try *attempt)
 {
     struct fly_session *session = job->session;
+    const char *words = "";
+    enum memory_kind memory = find_memory(job, child, &words);
 
-    if (says_memory(job, child) || (session->failed && job->oom_seen)) {
-        explain_failure(child, attempt);
+    explain_memory(child, memory, words, attempt);
+    if (excludes(memory) || (session->failed && job->oom_seen)) {
         session_fail(session, TRIAL_OUT_OF_MEMORY, attempt->cause);
         return RUN_JOB_OUT_OF_MEMORY;
     }
     if (child->status != 0) {
-        explain_failure(child, attempt);
         session_fail(session, TRIAL_CRASHED, attempt->cause);
         return RUN_JOB_CRASHED;
     }
+    attempt->cause[0] = '\0';
     if (!job->reported) {
         cause(attempt, "it reported no epoch; a line 'epoch 1 metric 0.5' for each, written to the file in "
                        "FLYBALL_STEPS, or --metric-regex, is what is learnt from; inside a container and on "
@@ -322,6 +370,23 @@ static int run_all(struct run_job *job, char *const *words, const char *variable
     }
 }
 
+/* Once, before the program starts: what is missed shows only after many submissions. */
+static void say_what_is_explored(const struct run_job *job)
+{
+    const struct fly_session *session = job->session;
+    const struct job_definition *definition = &session->definition;
+
+    if (!session->known || session->proposal.trial != 1 || session->proposal.attempt != 1 ||
+        job->options.tries != 1 || definition->batch_count < 2 || definition->target == JOB_NO_TARGET ||
+        strcmp(definition->policy, batch_policy_default.name) == 0)
+        return;
+    cli_warn(
+        job->call,
+        "job '%s': one try is allowed, so that batch size %u alone is run and none of the other %zu is ever "
+        "explored; allow more with --tries 3, or with --tries 0 where something starts this command again",
+        definition->name, session->proposal.batch_size, definition->batch_count - 1);
+}
+
 int run_job_tries(struct run_job *job, char *const *arguments, const char *variable, struct fly_meter *meter,
                   struct child *out_child, struct fly_error *out_error)
 {
@@ -340,10 +405,12 @@ int run_job_tries(struct run_job *job, char *const *arguments, const char *varia
     code = session_new(&job->options, &job->parts, &job->session, out_error);
     if (code < 0)
         return code;
+    say_what_is_explored(job);
     code = run_all(job, arguments, variable, out_child, &inheritance, out_error);
     if (code < 0 || (job->try_count > 0 && job->tries[job->try_count - 1].end == RUN_JOB_INTERRUPTED))
         end = FLY_SESSION_INTERRUPTED;
     fly_session_close(job->session, end);
     job->session = NULL;
+    output_watch_close(&job->watch);
     return code;
 }

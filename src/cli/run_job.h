@@ -12,9 +12,11 @@
 #include "cli/child.h"
 #include "cli/command.h"
 #include "cli/knob_options.h"
+#include "cli/output_watch.h"
 #include "cli/process_tree.h"
 #include "cli/run_capture.h"
 #include "cli/run_carbon.h"
+#include "train/host_memory.h"
 #include "train/session.h"
 #include "train/step_lines.h"
 
@@ -23,6 +25,7 @@
  * started again until there is a model.
  *
  *     result = run_job_read(call, &job, out_error);
+ *     run_job_watch(&job);
  *     run_job_reserve(&job);
  *     ... open devices and meter ...
  *     run_job_tries(&job, arguments, variable, meter, &child, out_error);
@@ -59,6 +62,7 @@ struct run_job_try {
 
 struct run_job {
     bool wanted;
+    const struct cli_call *call; /* borrowed; for warnings */
     struct fly_session_options options;
     struct session_parts parts;
     struct knob_options knobs;
@@ -79,15 +83,20 @@ struct run_job {
     struct fly_session *session;
     int reserved; /* a low number for the program's end of the lines; -1: none */
     struct step_lines lines;
-    struct run_capture captures[2]; /* standard output and standard error */
-    int events;                     /* readable when one of these is; -1: none */
+    struct run_capture capture; /* of standard output, with a pattern for metrics */
+    int events;                 /* readable when one of these is; -1: none */
+    struct output_watch watch;  /* of the streams that are not captured */
+    const char *root;           /* of the machine's files, for tests; "" */
+    struct host_memory memory;
+    struct mono_time looked; /* at these two */
 
     /* The try under way. */
     struct child *child;
-    bool ends, killed; /* it has to end; it was killed */
-    bool all_epochs;   /* it has all its epochs, and is to end by itself */
-    bool oom_seen;
-    bool zero_based; /* its first report was of epoch 0 */
+    bool ends, killed;       /* it has to end; it was killed */
+    bool all_epochs;         /* it has all its epochs, and is to end by itself */
+    bool oom_seen;           /* the program said so in a line to us */
+    struct memory_seen said; /* in captured output, since the last report */
+    bool zero_based;         /* its first report was of epoch 0 */
     bool reported;
     double metric_now;
     struct mono_time kill_at;
@@ -154,8 +163,8 @@ extern const char *const run_job_directions[], *const run_job_scalings[];
      .help = "With --job: lines of standard output that tell of an epoch: an extended regular expression whose " \
              "group is the metric, or whose two groups are epoch and metric."}, \
     {.name = "oom-regex", .type = CLI_TEXT, .placeholder = "REGEX", \
-     .help = "With --job: a line of output or errors that says that the batch size does not fit, if the program " \
-             "then fails."}, \
+     .help = "With --job: one more line of output or errors that says that the batch size does not fit, if the " \
+             "program then fails. The words of PyTorch, JAX, TensorFlow, cuDNN and cuBLAS are known without."}, \
     {.name = "oom-status", .type = CLI_INTEGER, .placeholder = "N", .minimum = 1, .maximum = 255, \
      .help = "With --job: the exit status that says so."}, \
     {.name = "grace", .type = CLI_REAL, .placeholder = "SECONDS", .minimum = 0, .maximum = 86400, \
@@ -173,6 +182,9 @@ int run_job_read(const struct cli_call *call, struct run_job *out_job, struct fl
 
 /* Before run_job_tries: what the account knows, and the grid that is followed. */
 void run_job_take_grid(struct run_job *job, const struct run_carbon *carbon);
+
+/* While there are no threads: output is watched from now on. */
+void run_job_watch(struct run_job *job);
 
 /* Before devices are opened: keeps a descriptor of one digit free, which is all that some shells take. */
 void run_job_reserve(struct run_job *job);

@@ -217,6 +217,7 @@ int run_job_read(const struct cli_call *call, struct run_job *out_job, struct fl
     int code;
 
     arena_init(&job->arena, MEMORY_MAX);
+    job->call = call;
     job->wanted = cli_text(call, "job") != NULL && !cli_flag(call, "tune");
     if (!job->wanted)
         return refuse_alone(call, out_error);
@@ -233,6 +234,7 @@ int run_job_read(const struct cli_call *call, struct run_job *out_job, struct fl
     job->scaling = (enum fly_scaling)cli_choice(call, "scaling");
     job->seed = (uint32_t)cli_integer(call, "seed");
     job->grace_s = cli_real(call, "grace");
+    job->root = cli_text(call, "sysfs-root") != NULL ? cli_text(call, "sysfs-root") : "";
     job->oom_status = cli_set(call, "oom-status") ? (int)cli_integer(call, "oom-status") : -1;
     job->parts.knobs = &job->knobs;
     job->knobs = cli_knob_options(call, "flyball run --job", job->readonly_path);

@@ -67,6 +67,9 @@ static void report(struct run_job *job, uint32_t epoch, double metric)
         return;
     job->reported = true;
     job->metric_now = metric;
+    /* It goes on: what it said of memory before was no failure. */
+    job->said = (struct memory_seen){{0}, {0}};
+    output_watch_progress(&job->watch);
     heed(job, fly_session_report(session, metric));
 }
 
@@ -161,41 +164,32 @@ static void look_for_metric(struct run_job *job, const char *line)
 static void look_at_output(void *state, const char *line)
 {
     struct run_job *job = state;
+    const char *words = "";
+    enum memory_kind kind = memory_words_in(line, &words);
 
-    if (job->has_metric)
-        look_for_metric(job, line);
-    job->oom_seen |= job->has_oom && regexec(&job->oom, line, 0, NULL, 0) == 0;
+    if (job->has_oom && regexec(&job->oom, line, 0, NULL, 0) == 0)
+        kind = MEMORY_TOLD;
+    if (kind != MEMORY_NONE) {
+        job->said.count[kind]++;
+        job->said.words[kind] = words;
+    }
+    look_for_metric(job, line);
 }
-
-static void look_at_errors(void *state, const char *line)
-{
-    struct run_job *job = state;
-
-    job->oom_seen |= job->has_oom && regexec(&job->oom, line, 0, NULL, 0) == 0;
-}
-
-static capture_look *const looks[] = {look_at_output, look_at_errors};
 
 static bool pass_output(struct run_job *job)
 {
-    bool more = false;
+    bool again = true;
 
-    for (size_t i = 0; i < sizeof looks / sizeof looks[0]; i++) {
-        bool again = true;
-
-        for (int n = 0; n < PIECES_AT_ONCE && again; n++)
-            again = capture_pass(&job->captures[i], looks[i], job);
-        more |= again;
-    }
-    return more;
+    for (int n = 0; n < PIECES_AT_ONCE && again; n++)
+        again = capture_pass(&job->capture, look_at_output, job);
+    return again;
 }
 
 /* One descriptor for all that the program may write to; -1 where one of them does not tell. */
 static int watch_all(struct run_job *job)
 {
-    const int sources[] = {step_lines_fd(&job->lines), capture_fd(&job->captures[0]),
-                           capture_fd(&job->captures[1])};
-    const bool needed[] = {job->lines.file.file >= 0, job->captures[0].open, job->captures[1].open};
+    const int sources[] = {step_lines_fd(&job->lines), capture_fd(&job->capture)};
+    const bool needed[] = {job->lines.file.file >= 0, job->capture.open};
     int events = epoll_create1(EPOLL_CLOEXEC);
 
     for (size_t i = 0; events >= 0 && i < sizeof sources / sizeof sources[0]; i++) {
@@ -219,6 +213,16 @@ static void look_after_end(struct run_job *job)
     job->kill_at = mono_after_s(mono_now(), check_s);
 }
 
+/* Not more often than it has to be. */
+static void look_after_output(struct run_job *job)
+{
+    if (mono_elapsed_s(job->looked, mono_now()) < check_s)
+        return;
+    job->looked = mono_now();
+    host_memory_look(&job->memory, job->child->pid);
+    output_watch_tend(&job->watch);
+}
+
 static bool take_all(struct run_job *job)
 {
     bool lines = take_lines(job), output = pass_output(job);
@@ -232,6 +236,10 @@ void run_job_follow(struct run_job *job, struct child *child)
 
     job->ends = job->killed = job->all_epochs = job->oom_seen = job->zero_based = job->reported = false;
     job->metric_now = NAN;
+    job->said = (struct memory_seen){{0}, {0}};
+    job->memory = (struct host_memory){.root = job->root};
+    job->looked = mono_now();
+    host_memory_look(&job->memory, child->pid);
     run_job_began(job);
     job->events = watch_all(job);
     for (;;) {
@@ -244,12 +252,13 @@ void run_job_follow(struct run_job *job, struct child *child)
         child_guard_end(child);
         look_after_end(job);
         run_job_reap(job);
+        look_after_output(job);
     }
     step_lines_last(&job->lines);
     while (take_lines(job))
         ;
-    for (size_t i = 0; i < sizeof looks / sizeof looks[0]; i++)
-        capture_end(&job->captures[i], looks[i], job);
+    capture_end(&job->capture, look_at_output, job);
+    output_watch_end(&job->watch, &job->said);
     if (job->ends)
         run_job_end_rest(job);
     if (job->events >= 0)
