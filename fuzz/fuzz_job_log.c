@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A job's log, as exported: any lines are either refused with a reason, or fold to a
- * state that goes through a snapshot unchanged.
+ * state that goes through a snapshot unchanged; and what they decided can be decided again.
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/members.h"
 #include "fuzz.h"
+#include "job/replay.h"
 #include "job/state.h"
 
 enum { SNAPSHOT_MAX = 64 << 20, LINES_MAX = 200 };
@@ -55,6 +56,16 @@ static void check_snapshot(const struct job_state *state)
     buffer_deinit(&bytes);
 }
 
+/* Whatever the lines decided, deciding it again ends, and a refusal has its reason. */
+static void check_replay(const char *log, size_t length)
+{
+    struct fly_error error = {.code = 0};
+    struct job_replay_sums sums;
+    int code = job_replay(log, length, NULL, NULL, NULL, &sums, &error);
+
+    FUZZ_CHECK(code == 0 || (error.code == code && error.text[0] != '\0'));
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     const char *line = (const char *)data, *end = line + size;
@@ -72,5 +83,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (code == 0 && state.defined)
         check_snapshot(&state);
     job_state_deinit(&state);
+    check_replay((const char *)data, size);
     return 0;
 }

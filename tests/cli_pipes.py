@@ -53,7 +53,7 @@ def start(words, file):
 def setup():
     tap.run([FLYBALL, "sim", "make-trace", str(HOME)], env=CLEAN)
     os.rename(HOME / "summary_power_made-up.csv", HOME / "summary_power_v100.csv")
-    tap.run([FLYBALL, "run", "--job", "none", "--batch-sizes", "8", STORE, "--", "true"], env=CLEAN, cwd=HOME)
+    tap.run([FLYBALL, "run", "--job", "none", "--batch-sizes", "8", "--default-batch-size", "8", "--max-epochs", "1", STORE, "--", "true"], env=CLEAN, cwd=HOME)
 
 
 def test_devices_are_no_files():

@@ -17,7 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { LOOK_MS = 20, NULL_MAJOR = 1, NULL_MINOR = 3 };
+enum { LOOK_MS = 20, PIECE = 1 << 14, NULL_MAJOR = 1, NULL_MINOR = 3 };
 
 static const struct {
     int error;
@@ -161,6 +161,33 @@ FILE *patient_file_read(const char *path)
         errno = cause;
     }
     return stream;
+}
+
+int patient_file_read_all(const char *path, struct buffer *text, struct fly_error *out_error)
+{
+    bool standard = strcmp(path, "-") == 0;
+    FILE *stream = standard ? stdin : patient_file_read(path);
+    char piece[PIECE];
+    size_t count;
+    int code = 0;
+
+    if (stream == NULL)
+        return error_set(out_error,
+                         errno == ENOENT   ? FLY_ENOTFOUND
+                         : errno == EACCES ? FLY_EPERM
+                                           : FLY_EREAD,
+                         "'%s' cannot be read: %s", path, patient_file_cause(errno));
+    while (text->error == 0 && (count = fread(piece, 1, sizeof piece, stream)) > 0)
+        buffer_append(text, piece, count);
+    if (ferror(stream))
+        code = error_set(out_error, FLY_EREAD, "'%s' cannot be read: %s", path, patient_file_cause(errno));
+    else if (text->error == FLY_ELIMIT)
+        code = error_set(out_error, FLY_ELIMIT, "'%s': more than %zu bytes", path, text->maximum);
+    else if (text->error < 0)
+        code = error_no_memory(out_error);
+    if (!standard)
+        fclose(stream);
+    return code;
 }
 
 int patient_file_write(const char *path)

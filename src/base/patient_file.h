@@ -4,6 +4,9 @@
 
 #include <stdio.h>
 
+#include "base/buffer.h"
+#include "base/error.h"
+
 /*
  * Files that a user names, opened without waiting for ever: a named pipe may have
  * nobody at its other end, or somebody who is silent, and some devices never end.
@@ -17,6 +20,12 @@ enum { PATIENT_OPEN_S = 10, PATIENT_SILENT_S = 60 };
 
 /* To read, as fopen(path, "re"); NULL with errno. What is silent too long is a read error, ETIME. */
 FILE *patient_file_read(const char *path);
+
+/*
+ * Appends all of a file, or of standard input for "-". FLY_ELIMIT as soon as there is
+ * more than the buffer takes; FLY_ENOTFOUND, FLY_EPERM, FLY_EREAD, FLY_ENOMEM.
+ */
+int patient_file_read_all(const char *path, struct buffer *text, struct fly_error *out_error);
 
 /*
  * To write what stands at the path already, in place; a descriptor, or -1 with

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 
 #include "base/atomic_file.h"
+#include "base/buffer.h"
 #include "base/error.h"
 #include "base/harmless.h"
 #include "base/number.h"
@@ -17,7 +18,7 @@
 #include "job/trace_export.h"
 #include "model/job_spec.h"
 
-enum { PATH_BYTES = 4096 };
+enum { PATH_BYTES = 4096, UNTOLD_MAX = 1024 };
 
 static const char *const formats[] = {"jsonl", "trace", NULL};
 enum { FORMAT_JSONL, FORMAT_TRACE };
@@ -90,7 +91,7 @@ static int export_lines(const struct cli_call *call, const char *name, struct fl
 /* ---- a trace ---- */
 
 /* The files of a trace, which appear together or not at all as far as that can be. */
-enum { FILE_TRAIN, FILE_POWER, FILE_JOB, FILE_COUNT };
+enum { FILE_TRAIN, FILE_POWER, FILE_JOB, FILE_LOG, FILE_COUNT };
 
 struct trace_files {
     char gpu[JOB_TEXT_MAX];
@@ -118,7 +119,7 @@ static void name_gpu(const char *model, char gpu[JOB_TEXT_MAX])
 static int open_files(const char *directory, struct trace_files *files, struct fly_error *out_error)
 {
     char power[JOB_TEXT_MAX + 32];
-    const char *names[FILE_COUNT] = {"summary_train.csv", power, "jobs.ini"};
+    const char *names[FILE_COUNT] = {"summary_train.csv", power, "jobs.ini", "log.jsonl"};
     int code = 0;
 
     snprintf(power, sizeof power, "summary_power_%s.csv", files->gpu);
@@ -136,21 +137,10 @@ static int open_files(const char *directory, struct trace_files *files, struct f
     return code;
 }
 
-static void write_job(const struct job_definition *definition, FILE *stream)
-{
-    char target[NUMBER_TEXT_MAX];
-
-    fprintf(stream, "[%s]\ndataset = %s\nnetwork = any\noptimizer = any\n", definition->name,
-            definition->name);
-    fprintf(stream, "target_metric = %s\nmax_epochs = %u\ndefault_batch_size = %u\n",
-            number_format(definition->target_metric, target), definition->max_epochs,
-            definition->default_batch_size);
-}
-
 /* What happened that a trace has no words for. */
 struct gaps {
     uint64_t recurrences; /* in which the policy had a say */
-    uint64_t runs, not_chosen, failed, last_tries;
+    uint64_t runs, not_chosen, failed, last_tries, overruled, unprofiled;
 };
 
 static int count_gaps(const struct job_history *history, size_t machine, struct gaps *out_gaps,
@@ -175,6 +165,9 @@ static int count_gaps(const struct job_history *history, size_t machine, struct 
         gaps.runs += told;
         gaps.failed += !told && (row->running || row->outcome != TRIAL_REFUSED);
         gaps.last_tries += row->reason == REASON_LAST_TRY;
+        gaps.overruled += row->reason == REASON_DEADLINE || row->reason == REASON_BOUND ||
+                          row->reason == REASON_MEMORY || row->reason == REASON_NO_CHOICE ||
+                          row->reason == REASON_UNASKED;
         gaps.recurrences += !begun[row->recurrence];
         begun[row->recurrence] = true;
     }
@@ -183,47 +176,74 @@ static int count_gaps(const struct job_history *history, size_t machine, struct 
     return 0;
 }
 
-/* What the simulator cannot know, each for itself. */
-static void tell_gaps(const struct cli_call *call, const struct job_history *history, const struct gaps *gaps)
+/* What the simulator cannot know, "1 bound, 2 last tries", which is a line of the job file; whether there is
+ * any. */
+static bool list_gaps(const struct job_history *history, const struct gaps *gaps, struct buffer *out)
 {
     const struct {
         uint64_t count;
         const char *what;
     } unsaid[] = {
-        {gaps->failed, "trials that run, crashed, expired or did not fit into memory"},
-        {gaps->last_tries, "last tries, which the policy did not choose"},
-        {isfinite(history->objective.max_slowdown), "bound on the slowdown"},
+        {gaps->failed, "trials without a result (they run, crashed, expired or did not fit into memory)"},
+        {gaps->last_tries, "last tries"},
+        {gaps->overruled, "overruled choices"},
+        {gaps->unprofiled, "batch sizes without a whole power profile"},
+        {isfinite(history->objective.max_slowdown), "bound"},
     };
 
+    for (size_t i = 0; i < sizeof unsaid / sizeof unsaid[0]; i++) {
+        if (unsaid[i].count > 0)
+            buffer_printf(out, "%s%llu %s", out->length > 0 ? ", " : "", (unsigned long long)unsaid[i].count,
+                          unsaid[i].what);
+    }
+    return out->length > 0;
+}
+
+static void write_job(const struct job_definition *definition, const char *untold, FILE *stream)
+{
+    char target[NUMBER_TEXT_MAX];
+
+    fprintf(stream, "[%s]\ndataset = %s\nnetwork = any\noptimizer = any\n", definition->name,
+            definition->name);
+    fprintf(stream, "target_metric = %s\nmax_epochs = %u\ndefault_batch_size = %u\n",
+            number_format(definition->target_metric, target), definition->max_epochs,
+            definition->default_batch_size);
+    if (untold[0] != '\0')
+        fprintf(stream, "untold = %s\n", untold);
+}
+
+static void tell_gaps(const struct cli_call *call, const struct gaps *gaps, const char *untold)
+{
     if (gaps->not_chosen > 0)
         cli_note(call, "%llu trials that the policy had no say in, controls and pinned ones, are left out",
                  (unsigned long long)gaps->not_chosen);
-    for (size_t i = 0; i < sizeof unsaid / sizeof unsaid[0]; i++) {
-        if (unsaid[i].count > 0)
-            cli_note(call, "a trace has no words for %llu %s; the simulator's choices can differ for it",
-                     (unsigned long long)unsaid[i].count, unsaid[i].what);
-    }
+    if (untold[0] != '\0')
+        cli_note(call, "a trace has no words for what this job met (%s), so it cannot repeat the job's order",
+                 untold);
 }
 
-/* The command that replays it. */
-static void tell_command(const struct cli_call *call, const struct job_history *history, const char *gpu,
-                         uint64_t recurrences)
+/* The commands that replay it, exactly and, for other policies, as a trace. */
+static void tell_commands(const struct cli_call *call, const struct job_history *history, const char *gpu,
+                          uint64_t recurrences, bool exact)
 {
     const struct job_definition *definition = &history->definition;
     const char *directory = cli_text(call, "output");
 
+    cli_note(call, "decide it again from its log: flyball sim replay %s/log.jsonl", directory);
     cli_note(call,
-             "replay it: flyball sim job --traces %s --gpu %s --jobs %s/jobs.ini --workload %s --policy %s "
-             "--order recorded%s --recurrences %llu --seeds %u --eta %.17g --beta %.17g --window %u "
-             "--generator %s",
-             directory, gpu, directory, definition->name, definition->policy,
-             definition->one_at_a_time ? "" : " --overlapping", (unsigned long long)recurrences,
-             definition->seed, objective_eta(&history->objective), definition->beta, definition->window,
+             "%s it: flyball sim job --traces %s --gpu %s --jobs %s/jobs.ini --workload %s --policy %s%s%s "
+             "--recurrences %llu --seeds %u --eta %.17g --beta %.17g --window %u --generator %s",
+             exact ? "replay" : "simulate", directory, gpu, directory, definition->name, definition->policy,
+             exact ? " --order recorded" : "", definition->one_at_a_time ? "" : " --overlapping",
+             (unsigned long long)recurrences, definition->seed, objective_eta(&history->objective),
+             definition->beta, definition->window,
              definition->generator == GENERATOR_NUMPY ? "numpy" : "philox");
 }
 
+/* `untold` is filled in with what the trace has no words for. */
 static int write_trace(const struct cli_call *call, const struct job_view *view, size_t machine,
-                       struct trace_files *files, struct fly_error *out_error)
+                       struct trace_files *files, struct gaps *gaps, struct buffer *untold,
+                       struct fly_error *out_error)
 {
     struct atomic_file *all = files->files;
     int code = open_files(cli_text(call, "output"), files, out_error);
@@ -234,11 +254,14 @@ static int write_trace(const struct cli_call *call, const struct job_view *view,
                                                           .train_context = all[FILE_TRAIN].stream,
                                                           .power = write_bytes,
                                                           .power_context = all[FILE_POWER].stream,
+                                                          .out_unprofiled = &gaps->unprofiled,
                                                           .chosen_only = true},
                                 out_error);
     if (code >= 0) {
-        write_job(&view->history.definition, all[FILE_JOB].stream);
-        code = 0;
+        list_gaps(&view->history, gaps, untold);
+        write_job(&view->history.definition, untold->data, all[FILE_JOB].stream);
+        code = job_export(&view->jobs, view->name, write_bytes, all[FILE_LOG].stream, out_error);
+        code = code > 0 ? 0 : code; /* the commit says what a stream met */
     }
     for (int i = 0; i < FILE_COUNT; i++) {
         if (code == 0)
@@ -254,6 +277,7 @@ static int export_trace(const struct cli_call *call, const struct job_view *view
     const struct job_history *history = &view->history;
     struct trace_files files = {.gpu = ""};
     struct gaps gaps = {0};
+    struct buffer untold;
     size_t machine = 0;
     int code = 0;
 
@@ -271,13 +295,15 @@ static int export_trace(const struct cli_call *call, const struct job_view *view
     if (code != 0)
         return code;
     name_gpu(history->machines[machine].gpu_model, files.gpu);
-    code = write_trace(call, view, machine, &files, out_error);
-    if (code != 0)
-        return code;
-    cli_note(call, "%llu runs in '%s'", (unsigned long long)gaps.runs, cli_text(call, "output"));
-    tell_gaps(call, history, &gaps);
-    tell_command(call, history, files.gpu, gaps.recurrences);
-    return 0;
+    buffer_init(&untold, UNTOLD_MAX);
+    code = write_trace(call, view, machine, &files, &gaps, &untold, out_error);
+    if (code == 0) {
+        cli_note(call, "%llu runs in '%s'", (unsigned long long)gaps.runs, cli_text(call, "output"));
+        tell_gaps(call, &gaps, untold.data);
+        tell_commands(call, history, files.gpu, gaps.recurrences, untold.length == 0);
+    }
+    buffer_deinit(&untold);
+    return code;
 }
 
 static int job_export_run(const struct cli_call *call, struct fly_error *out_error)
@@ -291,7 +317,7 @@ static int job_export_run(const struct cli_call *call, struct fly_error *out_err
     if (cli_choice(call, "format") == FORMAT_JSONL)
         return export_lines(call, name, out_error);
     if (!cli_set(call, "output"))
-        return cli_usage(call, out_error, "a trace is three files; name a directory with --output");
+        return cli_usage(call, out_error, "a trace is several files; name a directory with --output");
     code = job_view_read(call, &view, out_error);
     if (code < 0)
         return code;
@@ -307,12 +333,13 @@ const struct cli_command cmd_job_export = {
         {"With jsonl, the log as it is: one JSON object for each event, which 'flyball job import' takes "
          "again.",
          "With trace, a directory with summary_train.csv and summary_power_GPU.csv in the public trace "
-         "format, "
-         "and jobs.ini for --jobs of 'flyball sim job'; a note tells the command that replays it. With "
-         "--order "
-         "recorded the simulator takes the decisions that the live job took, as far as a trace can tell: "
-         "notes "
-         "name what it cannot. Other policies, etas and seeds can then be tried on the own history.",
+         "format, jobs.ini for --jobs of 'flyball sim job', and log.jsonl, the log. From the log 'flyball "
+         "sim "
+         "replay' takes every decision again, exactly. On the trace the simulator tries other policies, etas "
+         "and "
+         "seeds on the own history; with --order recorded it takes the decisions of the live job too, unless "
+         "there was something that a trace has no words for: then a note names that, and --order recorded is "
+         "refused.",
          "Time and power of an epoch are the profile's, or where a batch size has none, the means of its "
          "trials."},
     .options = options,

@@ -106,6 +106,22 @@ static struct campaign_plan make_plan(struct sim_job *sim, const struct cli_call
     };
 }
 
+/* A trace repeats a job's order only where it has words for all that happened. */
+static int check_order(const struct sim_job *sim, const struct cli_call *call, struct fly_error *out_error)
+{
+    for (size_t i = 0; i < sim->workloads.count && cli_choice(call, "order") == 1; i++) {
+        const struct job_description *job = &sim->workloads.items[i].job;
+
+        if (job->untold != NULL)
+            return error_set(
+                out_error, FLY_EUNSUPPORTED,
+                "job '%s' cannot be repeated as recorded: its trace has no words for %s; 'flyball sim "
+                "replay' repeats its log exactly, and '--order drawn' simulates it",
+                job->name, job->untold);
+    }
+    return 0;
+}
+
 /* A job whose epochs all grow must be given more of them, or none could reach its target. */
 static void allow_for_drift(struct sim_job *sim, const struct cli_call *call)
 {
@@ -164,7 +180,9 @@ static int sim_job_run(const struct cli_call *call, struct fly_error *out_error)
         code = sim_policies_open(&sim.policies, call, out_error);
         if (code == 0) {
             allow_for_drift(&sim, call);
-            code = simulate(&sim, call, out_error);
+            code = check_order(&sim, call, out_error);
+            if (code == 0)
+                code = simulate(&sim, call, out_error);
             atomic_file_discard(&sim.plot);
             sim_policies_close(&sim.policies);
         }

@@ -68,6 +68,7 @@ static const struct cli_command *const commands[] = {
     &cmd_sim_group,
     &cmd_sim_pareto,
     &cmd_sim_carbon,
+    &cmd_sim_replay,
     &cmd_sim_make_trace,
     &cmd_sim_make_groups,
     &cmd_config_show,

@@ -43,6 +43,7 @@ extern const struct cli_command cmd_sim_job;
 extern const struct cli_command cmd_sim_make_groups;
 extern const struct cli_command cmd_sim_make_trace;
 extern const struct cli_command cmd_sim_pareto;
+extern const struct cli_command cmd_sim_replay;
 extern const struct cli_command cmd_tally;
 extern const struct cli_command cmd_token;
 extern const struct cli_command cmd_version;

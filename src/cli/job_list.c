@@ -13,7 +13,7 @@
 #include "cli/number_list.h"
 #include "model/job_spec.h"
 
-enum { TEXTS_MAX = 16 << 20, FIELD_COUNT = 7, WHERE_MAX = 512 };
+enum { TEXTS_MAX = 16 << 20, FIELD_COUNT = 8, WHERE_MAX = 512 };
 
 enum field_kind { FIELD_TEXT, FIELD_NUMBER, FIELD_COUNT_FROM_1, FIELD_SIZES };
 
@@ -35,6 +35,7 @@ static const struct field fields[FIELD_COUNT] = {
     FIELD("max_epochs", FIELD_COUNT_FROM_1, max_epochs),
     FIELD("default_batch_size", FIELD_COUNT_FROM_1, default_batch_size),
     FIELD("batch_sizes", FIELD_SIZES, batch_sizes),
+    FIELD("untold", FIELD_TEXT, untold),
 };
 
 void job_list_init(struct job_list *list)

@@ -296,6 +296,7 @@ int decide_proposal(struct job_state *state, const struct job_question *question
                                      .hardware = question->hardware,
                                      .policy = state->policy->name,
                                      .policy_version = state->policy->version,
+                                     .finish_by_us = question->finish_by_us,
                                      .heartbeat_s = question->heartbeat_s};
     struct choosing choosing = {.state = state, .question = question, .now_us = now_us, .record = &record};
     bool refused = false;

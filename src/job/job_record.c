@@ -150,6 +150,8 @@ json_t *record_write_proposed(const struct proposed_record *record)
 
     if (object != NULL && record->new_line)
         json_object_set_new(object, "hardware", write_hardware(&record->hardware));
+    if (object != NULL)
+        json_object_set_new(object, "finish_by_us", json_integer(record->finish_by_us));
     if (object != NULL && record->random)
         json_object_set_new(object, "random", write_random(&record->random_after));
     if (object != NULL && record->numbers != NULL)
@@ -180,6 +182,8 @@ void record_read_proposed(struct members *members, double limits_w[JOB_LIMITS_MA
         .last_try = members_bool(members, "last_try"),
         .epochs = (uint32_t)members_u64(members, "epochs", 0, JOB_EPOCHS_MAX),
         .stop_by_us = members_time_us(members, "stop_by_us"),
+        .finish_by_us =
+            members_has(members, "finish_by_us") ? members_time_us(members, "finish_by_us") : FINISH_UNTOLD,
         .heartbeat_s = members_number(members, "heartbeat_s"),
         .random = members_has(members, "random"),
         .why = members_text(members, "why", JOB_WHY_MAX),

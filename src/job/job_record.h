@@ -28,6 +28,8 @@ const char *record_kind_name(enum record_kind kind);
 enum record_kind record_kind_parse(const char *word);
 
 /* A trial as it was decided. Texts are borrowed. */
+enum { FINISH_UNTOLD = -1 };
+
 struct proposed_record {
     uint64_t recurrence;
     uint32_t try_number;
@@ -49,6 +51,7 @@ struct proposed_record {
     bool last_try;
     uint32_t epochs; /* 0: not known yet */
     int64_t stop_by_us;
+    int64_t finish_by_us; /* that was asked for; 0: none; FINISH_UNTOLD in logs of before */
     double heartbeat_s;
     struct numpy_random random_after; /* where the published generator stands, if `random` */
     bool random;

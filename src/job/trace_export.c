@@ -181,6 +181,26 @@ static int write_both(const struct jobs *jobs, const char *job, struct tracing *
     return 0;
 }
 
+/* Batch sizes that a trial was to profile, and none did to the end. */
+static uint64_t count_unprofiled(const struct tracing *tracing)
+{
+    const struct job_definition *definition = &tracing->history->definition;
+    uint64_t count = 0;
+
+    for (size_t batch = 0; batch < definition->batch_count; batch++) {
+        bool wanted = false;
+
+        for (size_t i = 0; i < tracing->history->count && !tracing->profiled[batch]; i++) {
+            const struct job_row *row = &tracing->history->rows[i];
+
+            wanted = wanted || (tells(tracing, row) && row->profiled &&
+                                row->batch_size == definition->batch_sizes[batch]);
+        }
+        count += wanted;
+    }
+    return count;
+}
+
 static bool tells_anything(const struct tracing *tracing)
 {
     for (size_t i = 0; i < tracing->history->count; i++) {
@@ -210,6 +230,8 @@ int job_export_trace(const struct jobs *jobs, const char *job, size_t machine,
         code = tracing.profiled != NULL ? write_both(jobs, job, &tracing, out_error)
                                         : error_no_memory(out_error);
     }
+    if (code == 0 && sinks->out_unprofiled != NULL)
+        *sinks->out_unprofiled = count_unprofiled(&tracing);
     if (code == 0)
         code = sinks->train(sinks->train_context, tracing.train.data, tracing.train.length, out_error);
     if (code == 0)

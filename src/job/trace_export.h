@@ -20,7 +20,8 @@ struct job_trace_sinks {
     void *train_context;
     job_sink *power;
     void *power_context;
-    bool chosen_only; /* leaves out what the policy had no say in: controls and pinned trials */
+    uint64_t *out_unprofiled; /* batch sizes whose power profile never became whole; NULL: not asked */
+    bool chosen_only;         /* leaves out what the policy had no say in: controls and pinned trials */
 };
 
 /* Whether the policy had a say in a trial. */

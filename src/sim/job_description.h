@@ -24,6 +24,8 @@ struct job_description {
      * memory is too small for it.
      */
     bool default_fits_gpu;
+    /* What happened to it that a trace has no words for, "2 bounds"; NULL: nothing, or not known. */
+    const char *untold;
     /* The batch sizes to choose from, ascending; NULL for all that the trace has. */
     const uint32_t *batch_sizes;
     size_t batch_count;
