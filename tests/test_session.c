@@ -379,6 +379,10 @@ static void test_usage(void **state)
     REFUSED((options.world_size = 2, options.rank = 2, options.all_reduce = no_reduce), "rank 2 of 2");
     REFUSED(options.wait_s = -1.0, "wait_s is -1");
     REFUSED(options.batch_count = 0, "batch");
+    scene.options.policy = "zues";
+    assert_int_equal(fly_session_open(&scene.options, &session, &error), FLY_EUSAGE);
+    check_contains(error.text, "(did you mean 'zeus'?)");
+    scene.options.policy = NULL;
     assert_int_equal(scene.fake.calls[FAKE_DEFINE], 0);
     scene.options.limits_w = high;
     scene.options.limit_count = 1;

@@ -122,7 +122,7 @@ static int read_definition(const struct cli_call *call, struct run_job *job, str
     options->policy = cli_text(call, "policy");
     options->beta = cli_real(call, "beta");
     options->control_every = (uint32_t)cli_integer(call, "control-every");
-    return 0;
+    return job_policy_check(options->job_name, options->policy, NULL, out_error);
 }
 
 /* A job that counts grams or money on record says whose. */

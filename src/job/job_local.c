@@ -91,9 +91,9 @@ static int local_define(void *self, const struct job_definition *definition,
 
     if (code < 0)
         return code;
-    if (job_policy_find(definition->policy, local->plugins) == NULL)
-        return error_set(out_error, FLY_EUSAGE, "job '%s': no policy '%s' is known here", definition->name,
-                         definition->policy);
+    code = job_policy_check(definition->name, definition->policy, local->plugins, out_error);
+    if (code < 0)
+        return code;
     code = local_call(local, definition->name, true, define_within, &call, out_error);
     if (code == 0)
         *out_registered = call.registered;

@@ -14,15 +14,6 @@
 
 enum { DEFINITION_BYTES = 1 << 20, FIRST_OPEN = 16 };
 
-const struct batch_policy *job_policy_find(const char *name, const struct batch_policy *const *plugins)
-{
-    for (; plugins != NULL && *plugins != NULL; plugins++) {
-        if (strcmp((*plugins)->name, name) == 0)
-            return *plugins;
-    }
-    return batch_policy_find(name);
-}
-
 void job_state_init(struct job_state *state)
 {
     *state = (struct job_state){.pin_limit_w = NAN, .reference_per_kwh = NAN};

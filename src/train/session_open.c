@@ -255,7 +255,12 @@ int session_new(const struct fly_session_options *options, const struct session_
 int fly_session_open(const struct fly_session_options *options, struct fly_session **out_session,
                      struct fly_error *out_error)
 {
-    return session_new(options, &(struct session_parts){.jobs = NULL}, out_session, out_error);
+    int code = check(options, out_error);
+
+    if (code == 0 && options->policy != NULL)
+        code = job_policy_check(options->job_name, options->policy, NULL, out_error);
+    return code < 0 ? code
+                    : session_new(options, &(struct session_parts){.jobs = NULL}, out_session, out_error);
 }
 
 void fly_session_close(struct fly_session *session, enum fly_session_end end)
