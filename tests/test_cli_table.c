@@ -208,9 +208,43 @@ static void test_full_disk(void **state)
     table_free(table);
 }
 
+/* So many decimals that the least amount of a column is told apart from its neighbours. */
+static void test_digits(void **state)
+{
+    static const struct {
+        int decimals;
+        double least;
+        int expected;
+    } cases[] = {{1, 3.0, 1},
+                 {TABLE_DIGITS(3), 3.0, 2},
+                 {TABLE_DIGITS(3), 31.0, 1},
+                 {TABLE_DIGITS(3), 312.0, 0},
+                 {TABLE_DIGITS(3), 1e9, 0},
+                 {TABLE_DIGITS(3), -0.25, 3},
+                 {TABLE_DIGITS(3), 1e-12, 6},
+                 {TABLE_DIGITS(3), 0.0, 0},
+                 {TABLE_DIGITS(3), INFINITY, 0}};
+    static const struct table_column times[] = {{"time_s", "time (s)", TABLE_REAL, TABLE_DIGITS(3)}};
+    struct table *table = table_new("flyball.test/1", times, 1);
+    char *text;
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++)
+        assert_int_equal(table_decimals(cases[i].decimals, cases[i].least), cases[i].expected);
+    table_add_real(table, 3.41);
+    table_add_real(table, 2.9);
+    table_add_real(table, 0.0);
+    table_add_unavailable(table, "-", "none");
+    text = written(table, TABLE_FORMAT_TABLE);
+    assert_string_equal(text, "time (s)\n    3.41\n    2.90\n    0.00\n   - [1]\n\n[1] none\n");
+    free(text);
+    table_free(table);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_digits),
         cmocka_unit_test(test_text),
         cmocka_unit_test(test_csv),
         cmocka_unit_test(test_json),

@@ -27,9 +27,9 @@ static const struct table_column columns[] = {
     {"outcome", "outcome", TABLE_TEXT, 0},
     {"epochs", "epochs", TABLE_INTEGER, 0},
     {"metric", "metric", TABLE_REAL, 4},
-    {"energy_j", "energy (J)", TABLE_REAL, 0},
-    {"time_s", "time (s)", TABLE_REAL, 1},
-    {"cost_j", "cost (J)", TABLE_REAL, 0},
+    {"energy_j", "energy (J)", TABLE_REAL, TABLE_DIGITS(3)},
+    {"time_s", "time (s)", TABLE_REAL, TABLE_DIGITS(3)},
+    {"cost_j", "cost (J)", TABLE_REAL, TABLE_DIGITS(3)},
     {"begun", "begun", TABLE_TEXT, 0},
     /* For programs alone. */
     {"whole_energy_j", "whole (J)", TABLE_REAL, 0},

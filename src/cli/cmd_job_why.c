@@ -21,10 +21,13 @@ static const struct cli_option options[] = {
 };
 
 static const struct table_column columns[] = {
-    {"batch_size", "batch", TABLE_INTEGER, 0},       {"trials", "trials", TABLE_INTEGER, 0},
-    {"reached", "reached", TABLE_INTEGER, 0},        {"crashed", "crashed", TABLE_INTEGER, 0},
-    {"mean_cost_j", "mean cost (J)", TABLE_REAL, 0}, {"mean_energy_j", "mean energy (J)", TABLE_REAL, 0},
-    {"mean_time_s", "mean time (s)", TABLE_REAL, 1},
+    {"batch_size", "batch", TABLE_INTEGER, 0},
+    {"trials", "trials", TABLE_INTEGER, 0},
+    {"reached", "reached", TABLE_INTEGER, 0},
+    {"crashed", "crashed", TABLE_INTEGER, 0},
+    {"mean_cost_j", "mean cost (J)", TABLE_REAL, TABLE_DIGITS(3)},
+    {"mean_energy_j", "mean energy (J)", TABLE_REAL, TABLE_DIGITS(3)},
+    {"mean_time_s", "mean time (s)", TABLE_REAL, TABLE_DIGITS(3)},
 };
 
 struct why {

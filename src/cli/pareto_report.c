@@ -217,13 +217,13 @@ static const struct pareto_column columns[] = {
     {{"batch_size", "batch", TABLE_INTEGER, 0}, add_batch, READER_ALL, false},
     {{"power_limit_w", "limit (W)", TABLE_REAL, 0}, add_limit, READER_ALL, false},
     {{"trials", "trials", TABLE_INTEGER, 0}, add_trials, READER_ALL, true},
-    {{"time_s", "time (s)", TABLE_REAL, 0}, add_time, READER_ALL, false},
+    {{"time_s", "time (s)", TABLE_REAL, TABLE_DIGITS(3)}, add_time, READER_ALL, false},
     {{"time_low_s", "from", TABLE_REAL, 0}, add_time_low, READER_PROGRAM, true},
     {{"time_high_s", "to", TABLE_REAL, 0}, add_time_high, READER_PROGRAM, true},
-    {{"energy_j", "energy (J)", TABLE_REAL, 0}, add_energy, READER_ALL, false},
+    {{"energy_j", "energy (J)", TABLE_REAL, TABLE_DIGITS(3)}, add_energy, READER_ALL, false},
     {{"energy_low_j", "from", TABLE_REAL, 0}, add_energy_low, READER_PROGRAM, true},
     {{"energy_high_j", "to", TABLE_REAL, 0}, add_energy_high, READER_PROGRAM, true},
-    {{"cost_j", "cost (J)", TABLE_REAL, 0}, add_cost, READER_ALL, false},
+    {{"cost_j", "cost (J)", TABLE_REAL, TABLE_DIGITS(3)}, add_cost, READER_ALL, false},
     {{"time_change_percent", "time %", TABLE_REAL, 1}, add_time_change, READER_ALL, false},
     {{"time_change_low_percent", "from", TABLE_REAL, 1}, add_time_change_low, READER_PROGRAM, true},
     {{"time_change_high_percent", "to", TABLE_REAL, 1}, add_time_change_high, READER_PROGRAM, true},
@@ -244,43 +244,15 @@ struct shown {
     size_t count;
 };
 
-/* Decimals that tell the least of them in three digits. */
-static int decimals_for(const struct pareto_result *result,
-                        double (*value_of)(const struct pareto_result *result, size_t i))
-{
-    double least = INFINITY;
-
-    for (size_t i = 0; i < result->points->count; i++)
-        least = fmin(least, value_of(result, i));
-    return least >= 100.0 ? 0 : least >= 10.0 ? 1 : least >= 1.0 ? 2 : least >= 0.1 ? 3 : 4;
-}
-
-static double time_at(const struct pareto_result *result, size_t i)
-{
-    return result->points->points[i].time_s;
-}
-
-static double energy_at(const struct pareto_result *result, size_t i)
-{
-    return result->points->points[i].energy_j;
-}
-
 static void choose_columns(const struct pareto_result *result, bool for_people, struct shown *shown)
 {
-    int time = decimals_for(result, time_at), energy = decimals_for(result, energy_at);
-
     for (size_t i = 0; i < COLUMN_COUNT; i++) {
         const struct pareto_column *column = &columns[i];
-        struct table_column *made = &shown->columns[shown->count];
 
         if (column->reader == (for_people ? READER_PROGRAM : READER_PEOPLE) ||
             (column->live && result->spreads == NULL))
             continue;
-        *made = column->column;
-        if (column->add == add_time)
-            made->decimals = time;
-        else if (column->add == add_energy || column->add == add_cost)
-            made->decimals = energy;
+        shown->columns[shown->count] = column->column;
         shown->from[shown->count++] = column;
     }
 }
@@ -455,8 +427,9 @@ static void put_default(struct buffer *text, const struct pareto_result *result)
     buffer_printf(text, "Default: batch %u at %g W, ", batch->size, batch_highest_limit_w(batch));
     if (pareto_default_known(result))
         buffer_printf(
-            text, "%.*f s and %.*f J%s.\n", decimals_for(result, time_at), default_point(result)->time_s,
-            decimals_for(result, energy_at), default_point(result)->energy_j,
+            text, "%.*f s and %.*f J%s.\n", table_decimals(TABLE_DIGITS(3), default_point(result)->time_s),
+            default_point(result)->time_s, table_decimals(TABLE_DIGITS(3), default_point(result)->energy_j),
+            default_point(result)->energy_j,
             result->points->on_frontier[result->points->default_point] ? "" : "; not on the frontier");
     else
         buffer_printf(text, "whose time and energy are not known: %s.\n", default_unknown(result));

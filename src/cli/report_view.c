@@ -66,8 +66,9 @@ static size_t name_columns(enum usage_key key, bool for_people, struct table_col
 {
     static const struct table_column row = {"row", "row", TABLE_TEXT, 0},
                                      model = {"gpu_model", "model", TABLE_TEXT, 0};
-    static const struct table_column amounts[] = {{"energy_j", "energy (J)", TABLE_REAL, 0},
-                                                  {"gpu_time_s", "GPU time (s)", TABLE_REAL, 0}};
+    static const struct table_column amounts[] = {
+        {"energy_j", "energy (J)", TABLE_REAL, TABLE_DIGITS(3)},
+        {"gpu_time_s", "GPU time (s)", TABLE_REAL, TABLE_DIGITS(3)}};
     static const struct table_column metered = {"metered_j", "metered (J)", TABLE_REAL, 0};
     size_t count = 0;
 

@@ -46,8 +46,14 @@ struct table_column {
     const char *key;     /* for programs, with the unit: "energy_j" */
     const char *heading; /* for people: "energy (J)" */
     enum table_kind kind;
-    int decimals; /* of a real, for people */
+    int decimals; /* of a real, for people; or TABLE_DIGITS */
 };
+
+/* As decimals: so many that the least amount of the column is told by this many digits. */
+#define TABLE_DIGITS(digits) (-(digits))
+
+/* The decimals that this takes: TABLE_DIGITS(3) for 0.25 gives 3; none for what is 0 or infinite. */
+int table_decimals(int decimals, double least);
 
 enum table_format { TABLE_FORMAT_TABLE, TABLE_FORMAT_JSON, TABLE_FORMAT_CSV };
 
