@@ -243,6 +243,14 @@ def test_closed_stdout():
     tap.contains(result.stderr, "writing standard output failed: Bad file descriptor")
 
 
+def test_no_password_is_shown():
+    for address, shown in (("postgresql://ada:s3cret@db/x?password=other", "postgresql://ada:***@db/x?password=***"),
+                           ("/var/lib/store.sqlite", "/var/lib/store.sqlite")):
+        result = tap.run([FLYBALL, "config", "show", "--format=json"], env={**CLEAN, "FLYBALL_STORE": address})
+        rows = {row["key"]: row["value"] for row in json.loads(result.stdout)["rows"]}
+        tap.equal(rows["store"], shown)
+
+
 def test_color_only_where_wanted():
     escape = "\033["
     for expected, arguments, environment in (

@@ -34,6 +34,17 @@ static void test_addresses(void **state)
         {"sqlite:///x", FLY_EUSAGE, STORE_IN_FILE, "path alone"},
         {"postgre://u:secret@h/d", FLY_EUSAGE, STORE_IN_FILE, "did you mean 'postgres"},
         {"mysql://u:secret@h/d", FLY_EUSAGE, STORE_IN_FILE, "unknown"},
+        {"postgresql://u:secr@secret@h/d", FLY_EUSAGE, STORE_IN_FILE, "write '@' in them as %40"},
+        {"postgresql://u:secret/secret@h/d", FLY_EUSAGE, STORE_IN_FILE, "'/' as %2F"},
+        {"postgresql://u:secret?a=secret@h/d", FLY_EUSAGE, STORE_IN_FILE, "'?' as %3F"},
+        {"postgresql://u:se%40cret@[::1]:5432,h:1/d?application_name=a@b", 0, STORE_ON_SERVER, NULL},
+        {"postgresql://u@%2Frun%2Fpg/d", 0, STORE_ON_SERVER, NULL},
+        {"postgresql:/u:secret@h/d", FLY_EUSAGE, STORE_IN_FILE, "postgresql://user@host:port/database"},
+        {" postgresql://u:secret@h/d", FLY_EUSAGE, STORE_IN_FILE, "postgresql://user@host:port/database"},
+        {"host=h password=secret", FLY_EUSAGE, STORE_IN_FILE, "put './' in front"},
+        {" dbname = d password='secret'", FLY_EUSAGE, STORE_IN_FILE, "put './' in front"},
+        {"./host=h", 0, STORE_IN_FILE, NULL},
+        {"hostess=h", 0, STORE_IN_FILE, NULL},
     };
 
     (void)state;
@@ -49,6 +60,48 @@ static void test_addresses(void **state)
         else
             check_contains(error.text, cases[i].part);
         assert_null(strstr(error.text, "secret"));
+    }
+}
+
+static void test_masked_addresses(void **state)
+{
+    static const struct {
+        const char *address, *masked;
+    } cases[] = {
+        {"/var/lib/store.sqlite", "/var/lib/store.sqlite"},
+        {"", ""},
+        {"http://127.0.0.1:7470", "http://127.0.0.1:7470"},
+        {"unix:/run/x", "unix:/run/x"},
+        {"postgresql://host/db", "postgresql://host/db"},
+        {"postgresql://ada@host/db", "postgresql://ada@host/db"},
+        {"postgresql://ada:secret@host:5432/db", "postgresql://ada:***@host:5432/db"},
+        {"postgresql://host:host@host/host", "postgresql://host:***@host/host"},
+        {"postgresql://:secret@h/d", "postgresql://:***@h/d"},
+        {"postgresql://ada:sec%40ret@h,[::1]:1/d", "postgresql://ada:***@h,[::1]:1/d"},
+        {"postgresql:///db?user=ada&password=secret&sslmode=require",
+         "postgresql:///db?user=ada&password=***&sslmode=require"},
+        {"postgresql://h/d?p%61ssWord=secret&sslpassword=secret",
+         "postgresql://h/d?p%61ssWord=***&sslpassword=***"},
+        {"postgresql://h/d?password=", "postgresql://h/d?password=***"},
+        {"postgresql://u:secr@et@h/d", "postgresql://..."},
+        {"postgresql://u:sec/ret@h/d", "postgresql://..."},
+        {"postgresql://u:sec?ret@h/d", "postgresql://..."},
+        {"postgresql://u:sec#ret@h/d", "postgresql://..."},
+        {"postgresql://h/d?password=sec@ret", "postgresql://..."},
+        {"http://ada:secret@h/x", "http://ada:***@h/x"},
+        {"postgresql:/u:secret@h/d", "..."},
+        {"host=h password=secret user=ada", "host=h password=*** user=ada"},
+        {"password = 'sec ret\\' x' host=h", "password = *** host=h"},
+        {"user=password password=user", "user=password password=***"},
+        {"a=b c", "a=b c"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        char masked[STORE_ADDRESS_MAX + 1];
+
+        store_address_mask(cases[i].address, masked);
+        assert_string_equal(masked, cases[i].masked);
     }
 }
 
@@ -159,22 +212,20 @@ static void test_states(void **state)
 static void test_words(void **state)
 {
     static const struct {
-        const char *message, *secret, *words;
+        const char *message, *words;
         size_t size;
     } cases[] = {
-        {"ERROR:  no\nDETAIL:  none\n", NULL, "no DETAIL:  none", 100},
-        {"FATAL:  user:pw@host pw", "pw", "user:***@host ***", 100},
-        {"lower: stays", "", "lower: stays", 100},
-        {"0123456789", NULL, "01234", 9},
-        {"", "x", "", 100},
+        {"ERROR:  no\nDETAIL:  none\n", "no DETAIL:  none", 100},
+        {"lower: stays", "lower: stays", 100},
+        {"0123456789", "01234567", 9},
+        {"", "", 100},
     };
 
     (void)state;
     for (size_t i = 0; i < COUNT(cases); i++) {
         char words[100];
 
-        assert_string_equal(postgres_words(cases[i].message, cases[i].secret, words, cases[i].size),
-                            cases[i].words);
+        assert_string_equal(postgres_words(cases[i].message, words, cases[i].size), cases[i].words);
     }
 }
 
@@ -222,10 +273,11 @@ static void test_utf8(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_addresses),       cmocka_unit_test(test_long_address),
-        cmocka_unit_test(test_shown_addresses), cmocka_unit_test(test_mounts),
-        cmocka_unit_test(test_states),          cmocka_unit_test(test_words),
-        cmocka_unit_test(test_library),         cmocka_unit_test(test_utf8),
+        cmocka_unit_test(test_addresses),    cmocka_unit_test(test_masked_addresses),
+        cmocka_unit_test(test_long_address), cmocka_unit_test(test_shown_addresses),
+        cmocka_unit_test(test_mounts),       cmocka_unit_test(test_states),
+        cmocka_unit_test(test_words),        cmocka_unit_test(test_library),
+        cmocka_unit_test(test_utf8),
     };
 
     return cmocka_run_group_tests_name("store words", tests, NULL, NULL);

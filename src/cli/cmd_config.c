@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "cli/call_private.h"
 #include "cli/commands.h"
+#include "store/store_address.h"
 
 static const struct cli_option options[] = {
     {.name = "origin", .type = CLI_FLAG, .help = "Also print where each value stands, and what locks it."},
@@ -47,7 +48,13 @@ static struct row row_of(const struct cli_call *call, const struct setting *sett
 static void add_row(struct table *table, const struct cli_call *call, const struct setting *setting)
 {
     struct row row = row_of(call, setting);
+    char masked[STORE_ADDRESS_MAX + 1];
 
+    /* A file says it to its owner; this goes into logs and reports of faults. */
+    if (row.text != NULL && strcmp(setting->option->key, "store") == 0) {
+        store_address_mask(row.text, masked);
+        row.text = masked;
+    }
     table_add_text(table, setting->option->key);
     if (row.text != NULL)
         table_add_text(table, row.text);

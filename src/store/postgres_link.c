@@ -67,7 +67,7 @@ static int refused(struct postgres_link *link, struct fly_error *out_error)
     struct postgres_meaning meaning = postgres_connect_meaning(raw);
 
     return error_set(out_error, meaning.code, "the store '%s' cannot be reached: %s; %s", link->shown,
-                     postgres_words(raw, link->password, words, sizeof words), meaning.remedy);
+                     postgres_words(raw, words, sizeof words), meaning.remedy);
 }
 
 static int poll_connection(struct postgres_link *link, struct mono_time deadline, struct fly_error *out_error)
@@ -257,7 +257,7 @@ static int statement_failed(struct postgres_link *link, const struct pg_result *
     if (state == NULL && link->call.status(link->connection) != PG_CONNECTION_BAD)
         meaning = (struct postgres_meaning){FLY_EINTERNAL, "please report it"};
     return error_set(out_error, meaning.code, "the store '%s' cannot be %s: %s%s%s; %s", link->shown, doing,
-                     postgres_words(link->call.result_error(result), link->password, words, sizeof words),
+                     postgres_words(link->call.result_error(result), words, sizeof words),
                      state == NULL ? "" : " ", state == NULL ? "" : state, meaning.remedy);
 }
 
@@ -321,7 +321,7 @@ int64_t postgres_number(const struct postgres_link *link, const struct pg_result
 }
 
 /* Its own words may repeat the address with the password in it, so they are not passed on. */
-static int read_address(struct postgres_link *link, struct fly_error *out_error)
+static int check_address(struct postgres_link *link, struct fly_error *out_error)
 {
     char *why = NULL;
     struct pg_option *options = link->call.parse_address(link->uri, &why);
@@ -331,10 +331,6 @@ static int read_address(struct postgres_link *link, struct fly_error *out_error)
         return error_set(out_error, FLY_EUSAGE,
                          "the store's address has not the form 'postgresql://user:password@host:port/"
                          "database?option=value'; write special characters as %%40 for '@'");
-    for (const struct pg_option *option = options; option->keyword != NULL; option++) {
-        if (strcmp(option->keyword, "password") == 0 && option->value != NULL && link->password == NULL)
-            link->password = strdup(option->value);
-    }
     link->call.free_options(options);
     return 0;
 }
@@ -354,7 +350,7 @@ int postgres_link_open(const char *uri, double wait_s, struct postgres_link **ou
     if (code == 0)
         code = postgres_library_load(NULL, &link->call, out_error);
     if (code == 0)
-        code = read_address(link, out_error);
+        code = check_address(link, out_error);
     if (code == 0)
         code = connect_once(link, out_error);
     if (code < 0) {
@@ -374,6 +370,5 @@ void postgres_link_close(struct postgres_link *link)
 void postgres_link_abandon(struct postgres_link *link)
 {
     free(link->uri);
-    free(link->password);
     free(link);
 }

@@ -21,7 +21,6 @@ struct postgres_link {
     struct postgres_calls call;
     struct pg_conn *connection; /* NULL: broken, to be made anew */
     char *uri;                  /* owned */
-    char *password;             /* of the address, to be kept out of texts; owned, or NULL */
     char shown[STORE_SHOWN_MAX];
     double wait_s;
 };

@@ -83,22 +83,12 @@ static const char *without_severity(const char *message)
     return message + strspn(message, " ");
 }
 
-char *postgres_words(const char *message, const char *secret, char *out, size_t size)
+char *postgres_words(const char *message, char *out, size_t size)
 {
-    size_t secret_bytes = secret == NULL ? 0 : strlen(secret), length = 0;
+    size_t length = 0;
 
-    message = without_severity(message);
-    while (*message != '\0' && length + 4 < size) {
-        if (secret_bytes > 0 && strncmp(message, secret, secret_bytes) == 0) {
-            memcpy(out + length, "***", 3);
-            length += 3;
-            message += secret_bytes;
-        } else {
-            char character = *message++;
-
-            out[length++] = (char)((unsigned char)character < ' ' ? ' ' : character);
-        }
-    }
+    for (message = without_severity(message); *message != '\0' && length + 1 < size; message++)
+        out[length++] = (char)((unsigned char)*message < ' ' ? ' ' : *message);
     while (length > 0 && out[length - 1] == ' ')
         length--;
     out[length] = '\0';

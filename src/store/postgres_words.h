@@ -19,9 +19,10 @@ struct postgres_meaning postgres_state_meaning(const char *state);
 struct postgres_meaning postgres_connect_meaning(const char *text);
 
 /*
- * A message on one line, without the severity in front and with "***" for `secret` (may
- * be NULL or ""), into `out` of `size` bytes. Returns `out`.
+ * A message on one line, without the severity in front, into `out` of `size` bytes. Returns
+ * `out`. No field of an address that libpq names in its messages holds a password:
+ * store_address_parse refuses those in which one could be taken for a host.
  */
-char *postgres_words(const char *message, const char *secret, char *out, size_t size);
+char *postgres_words(const char *message, char *out, size_t size);
 
 #endif
