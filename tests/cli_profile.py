@@ -7,6 +7,7 @@ usage: cli_profile.py FLYBALL SOURCE_ROOT
 import csv
 import io
 import json
+import math
 import os
 import signal
 import subprocess
@@ -128,15 +129,38 @@ def check_optimum(document, valid, eta, bound):
     def cost(row):
         return eta * row["step_energy_j"] + (1 - eta) * document["max_power_w"] * row["step_time_s"]
 
-    scores = {"energy": lambda row: row["step_energy_j"], "time": lambda row: row["step_time_s"], "cost": cost,
+    def half_width(name, row):
+        energy, time = row["step_energy_uncertainty_j"], 1.96 * row["step_time_standard_error_s"]
+        weight = {"energy": 1, "time": 0, "cost": eta}[name.partition("_")[0]]
+        return math.hypot(weight * energy, (1 - weight) * document["max_power_w"] * time)
+
+    scores = {"energy": lambda row: row["step_energy_j"], "time": lambda row: document["max_power_w"] * row["step_time_s"], "cost": cost,
               "energy_within": lambda row: row["step_energy_j"], "cost_within": cost, "lowest_limit_within": lambda row: row["limit_w"]}
     tap.equal(sorted(document["optimum"]), SELECTORS)
     for name, score in scores.items():
         choice = document["optimum"][name]
         within = [row for row in valid if not name.endswith("within") or row["step_time_s"] <= bound * valid[0]["step_time_s"]]
         best = min(within, key=lambda row: (score(row), -row["limit_w"]))
+        if name != "lowest_limit_within" and best is not valid[0] and score(valid[0]) - score(best) <= math.hypot(
+                half_width(name, best), half_width(name, valid[0])):
+            tap.equal((choice["limit_w"], choice["tied_limit_w"]), (None, best["limit_w"]), name)
+            tap.contains(choice["limit_w_unavailable"], "more than both are uncertain")
+            continue
+        tap.equal(choice["tied_limit_w"], None)
         tap.equal((choice["limit_w"], choice["max_slowdown"]), (best["limit_w"], bound if name.endswith("within") else None), name)
         tap.equal(choice["energy_change_percent"], best["energy_change_percent"], name)
+
+
+def test_differences_within_their_uncertainty_are_no_choice():
+    """No limit binds so light a load: whatever the counter's steps make of it, nothing is claimed."""
+    light = [str(EMULATOR), "train", "--gpu", "0", "--sample-ms", "0.5", "--step-ms", "8", "--batch-size", "2", "--steps", "600"]
+    with machine():
+        result = profile(light, "--format", "json")
+    document = json.loads(result.stdout)
+    valid = [row for row in document["rows"] if row["mark"] == "valid"]
+    tap.equal((result.returncode, len(valid) >= 2), (0, True), result.stderr)
+    for name in ("energy", "time", "cost"):
+        tap.equal(document["optimum"][name]["limit_w"] in (None, float(DEFAULT_W)), True, (name, valid))
 
 
 def test_whole_profile():
@@ -166,7 +190,7 @@ def test_whole_profile():
         check_text(results[1][1])
         rows = list(csv.DictReader(io.StringIO(results[2][1])))
         tap.equal([float(row["limit_w"]) for row in rows], LIMITS)
-        tap.equal({row["schema"] for row in rows}, {"flyball.profile/1"})
+        tap.equal({row["schema"] for row in rows}, {"flyball.profile/2"})
         for options in (["--profile", str(saved)], ["--profile-directory", str(directory)]):
             said, talk = tuned(*options, *key)
             tap.contains(said["profile"], f"reused {len(valid)} of {len(LIMITS)} limits from '", options)
@@ -175,7 +199,7 @@ def test_whole_profile():
 
 
 def check_document(document, talk):
-    tap.equal((document["schema"], document["complete"], document["not_complete_because"]), ("flyball.profile/1", True, None), talk)
+    tap.equal((document["schema"], document["complete"], document["not_complete_because"]), ("flyball.profile/2", True, None), talk)
     tap.equal((document["job"], document["batch_size"], document["limits"], document["start_limit_w"], document["eta"]),
               ("net", 256, len(LIMITS), 400.0, 0.7))
     tap.equal([gpu["emulated"] for gpu in document["gpus"]], [True])
@@ -206,7 +230,7 @@ def check_picture(text, points):
     tap.equal(root.tag, "{http://www.w3.org/2000/svg}svg")
     tips = [element.text for element in root.iter("{http://www.w3.org/2000/svg}title") if " W: " in (element.text or "")]
     tap.equal(len({tip.split(" W: ")[0] for tip in tips}), points, tips)
-    for piece in ("time of a step (ms)", "energy of a step (J)", "least energy"):
+    for piece in ("time of a step (ms)", "energy of a step (J)", "lowest limit within 10 % more time"):
         tap.contains(text, piece)
 
 

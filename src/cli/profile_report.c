@@ -13,7 +13,7 @@ enum { TEXT_MAX = 1 << 18, WORD_MAX = 128 };
 
 static const double percent = 100, ms_per_s = 1e3;
 
-static const char schema[] = "flyball.profile/1";
+static const char schema[] = "flyball.profile/2";
 
 static const char *const bound_names[] = {
     [FLY_TUNER_BOUND_UNKNOWN] = "unknown", [FLY_TUNER_UNBOUND] = "no", [FLY_TUNER_BOUND] = "yes"};
@@ -88,6 +88,7 @@ struct field {
     const char *missing; /* why a valid point has none */
 };
 
+static const char not_told[] = "no limit differs from the highest by more than both are uncertain";
 static const char no_highest[] = "the highest limit has no valid point", no_reason[] = "it was not measured";
 
 /* Between the limit and what it is worth. */
@@ -181,12 +182,16 @@ static json_t *choices_value(const struct profile_result *result)
     for (int i = 0; i < PROFILE_SELECTOR_COUNT; i++) {
         const struct profile_choice *choice = &result->choices[i];
         const struct fly_tuner_point *point = choice->point;
-        const char *reason = result->valid == 0 ? "no limit has a valid point" : no_highest;
+        const char *reason = result->valid == 0     ? "no limit has a valid point"
+                             : choice->tied != NULL ? not_told
+                                                    : no_highest;
         json_t *row = json_object();
 
         json_object_set_new(row, "name", json_string(choice->name));
         set_real(row, "max_slowdown", choice->objective.max_slowdown, "there is no bound");
         set_real(row, "limit_w", point != NULL ? point->limit_w : NAN, reason);
+        set_real(row, "tied_limit_w", choice->tied != NULL ? choice->tied->limit_w : NAN,
+                 "no limit ties with the highest");
         set_real(row, "time_change_percent", point != NULL ? time_change(result, point) : NAN, reason);
         set_real(row, "energy_change_percent", point != NULL ? energy_change(result, point) : NAN, reason);
         json_object_set_new(choices, keys[i], row);
@@ -270,6 +275,14 @@ static void put_choices(struct buffer *text, const struct profile_result *result
         const struct profile_choice *choice = &result->choices[i];
 
         buffer_printf(text, "%s: ", choice->name);
+        if (choice->tied != NULL) {
+            buffer_printf(
+                text,
+                "no choice: the best, %g W, differs from the highest, %g W, by no more than both are "
+                "uncertain\n",
+                choice->tied->limit_w, result->highest->limit_w);
+            continue;
+        }
         if (choice->point == NULL) {
             buffer_printf(text, "not known, since %s\n", no_highest);
             continue;

@@ -6,9 +6,10 @@
 
 #include <flyball/power_selector.h>
 
+#include "model/job_spec.h"
 #include "train/saved_profile.h"
 
-static const double percent = 100;
+static const double percent = 100, normal_95 = 1.96;
 
 static const struct {
     enum fly_objective_kind kind;
@@ -37,6 +38,34 @@ static const char *why_not_complete(const struct profile_result *result)
     return NULL;
 }
 
+/* Energy and time of a step weighed as the objective does, with the half width of its interval. */
+struct figure {
+    double value, half_width;
+};
+
+static struct figure figure_of(const struct profile_choice *choice, double max_power_w,
+                               const struct fly_tuner_point *point)
+{
+    double eta = objective_eta(&choice->objective);
+    double energy_j = eta * point->power_w * point->time_s, time_j = (1 - eta) * max_power_w * point->time_s;
+
+    return (struct figure){energy_j + time_j, hypot(energy_j * (eta > 0 ? point->energy_error : 0),
+                                                    time_j * (eta < 1 ? normal_95 * point->time_error : 0))};
+}
+
+/* Whether a point is better than the highest limit's by more than both are uncertain. Unknown is not. */
+static bool told_from_highest(const struct profile_result *result, const struct profile_choice *choice,
+                              const struct fly_tuner_point *point)
+{
+    struct figure found = figure_of(choice, result->max_power_w, point), highest;
+
+    if (choice->objective.kind == FLY_OBJECTIVE_LOWEST_LIMIT || result->highest == NULL ||
+        point == result->highest)
+        return true;
+    highest = figure_of(choice, result->max_power_w, result->highest);
+    return highest.value - found.value > hypot(highest.half_width, found.half_width);
+}
+
 static void choose(struct profile_result *result, enum profile_selector selector)
 {
     const struct fly_objective *wish = &result->tune->objective;
@@ -55,7 +84,7 @@ static void choose(struct profile_result *result, enum profile_selector selector
     if (selectors[selector].bound)
         snprintf(choice->name + length, sizeof choice->name - (size_t)length, " within %.4g %% more time",
                  (wish->max_slowdown - 1) * percent);
-    choice->point = NULL;
+    choice->point = choice->tied = NULL;
     for (size_t i = 0; i < result->tune->point_count; i++) {
         const struct fly_tuner_point *point = &result->tune->points[i];
 
@@ -66,8 +95,12 @@ static void choose(struct profile_result *result, enum profile_selector selector
     }
     if (selectors[selector].bound && result->highest == NULL)
         return;
-    if (fly_power_select(points, count, &choice->objective, result->max_power_w, &chosen, NULL) == 0)
+    if (fly_power_select(points, count, &choice->objective, result->max_power_w, &chosen, NULL) != 0)
+        return;
+    if (told_from_highest(result, choice, places[chosen]))
         choice->point = places[chosen];
+    else
+        choice->tied = places[chosen];
 }
 
 void profile_result_of(const struct run_tune *tune, struct profile_result *out_result)

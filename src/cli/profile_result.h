@@ -13,7 +13,8 @@
  * What `flyball profile` found, for its report, its picture and its file. The
  * optimum of each selector is that of flyball/power_selector.h over the points
  * that are valid; bounds hold against the highest limit, and say nothing where
- * that has no valid point.
+ * that has no valid point. What is no further from the highest limit than the
+ * uncertainty of the two is no choice.
  *
  *     struct profile_result result;
  *
@@ -36,6 +37,8 @@ struct profile_choice {
     struct fly_objective objective;
     char name[PROFILE_NAME_MAX];         /* "least energy within 3 % more time" */
     const struct fly_tuner_point *point; /* NULL: none can be chosen */
+    const struct fly_tuner_point *tied;  /* then the best one, if the uncertainty of both cannot tell it from
+                                            the  highest limit; else NULL */
 };
 
 struct profile_result {
@@ -50,7 +53,7 @@ struct profile_result {
 
 void profile_result_of(const struct run_tune *tune, struct profile_result *out_result);
 
-/* "flyball.profile/1" as table, JSON or CSV. */
+/* "flyball.profile/2" as table, JSON or CSV. */
 int profile_report_emit(const struct cli_call *call, const struct profile_result *result,
                         struct fly_error *out_error);
 
