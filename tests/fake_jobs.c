@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 void fake_jobs_init(struct fake_jobs *fake)
 {
@@ -37,6 +38,9 @@ static int fault(struct fake_jobs *fake, enum fake_call call, struct fly_error *
 {
     unsigned number = ++fake->calls[call];
 
+    while (fake->held[call])
+        usleep(500);
+
     if (fake->faults[call].from == 0 || number < fake->faults[call].from ||
         (fake->faults[call].to != 0 && number > fake->faults[call].to))
         return 0;
@@ -53,6 +57,10 @@ static int define(void *self, const struct job_definition *definition, struct jo
     if (code < 0)
         return code;
     fake->definition = *definition;
+    snprintf(fake->name, sizeof fake->name, "%s", definition->name);
+    snprintf(fake->policy, sizeof fake->policy, "%s", definition->policy);
+    fake->definition.name = fake->name;
+    fake->definition.policy = fake->policy;
     memcpy(fake->batch_sizes, definition->batch_sizes, definition->batch_count * sizeof fake->batch_sizes[0]);
     *out_registered = (struct job_registered){.known = fake->calls[FAKE_DEFINE] > 1};
     return 0;

@@ -31,12 +31,14 @@ struct fake_jobs {
         unsigned from, to; /* calls that fail, from 1; 0: none; to 0: for ever */
         int code;
     } faults[FAKE_CALL_COUNT];
-    bool deaf; /* a call that fails has been written down all the same */
+    bool deaf;                          /* a call that fails has been written down all the same */
+    _Atomic bool held[FAKE_CALL_COUNT]; /* such a call does not come back until that is false */
 
     /* Seen. */
     _Atomic unsigned calls[FAKE_CALL_COUNT];
     struct job_definition definition;
     uint32_t batch_sizes[FAKE_BATCHES_MAX];
+    char name[JOB_TEXT_MAX], policy[JOB_TEXT_MAX];
     struct job_question question;
     uint32_t ran_batch_size; /* of the last question that said so */
     double ran_limit_w;

@@ -151,7 +151,7 @@ static bool live_try(struct scene *scene, struct tap *tap, struct environment *e
         tuner_bench_pass(&scene->bench, 1.0);
         assert_true(session_set_epoch(session, i));
         answer = fly_session_report(session, final && tap->training.reached ? 1.0 : 0.0);
-        assert_string_equal(session->link.text, "");
+        assert_string_equal(post_look(session->post).text, "");
         assert_int_equal(answer, !final ? FLY_GO_ON : tap->training.reached ? FLY_REACHED : FLY_STOP);
     }
     sim_tries_keep(out_tries, &(struct try_record){.recurrence = recurrence,

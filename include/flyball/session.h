@@ -57,9 +57,13 @@
  * Nothing here fails or holds up training. Where the job's log cannot be reached the
  * session runs the default batch size, or what was decided before, and tunes nothing;
  * fly_session_status says why. Reports that could not be delivered are kept on
- * this machine and delivered by a later session. The log is waited for `wait_s` at
- * most, and rarely asked again while it does not answer. Where limits may not be turned,
- * they stay. With FLYBALL_DISABLE=1 nothing is opened, written or turned: default batch
+ * this machine, in the directory that FLYBALL_SPOOL names or the user's own, and delivered by a
+ * later session. A thread speaks to the log and another writes to the disk, so neither holds up
+ * training: what to run is waited for `wait_s` and half a second, a report's answer 0.2 s and the
+ * disk then 0.1 s, once and not again before they have answered in time, the end half a second. An
+ * answer that comes later counts at the next report. The log is rarely asked again while it does
+ * not answer. Threads that are held up are left behind, and end when they can. Where limits may
+ * not be turned, they stay. With FLYBALL_DISABLE=1 nothing is opened, written or turned: default batch
  * size, and answers by the target and max_epochs alone.
  *
  * Under `flyball run --job` a session of the same job takes up that try: one trial,
@@ -111,7 +115,7 @@ struct fly_session_options {
 
     /* This submission. */
     const char *store; /* address of the job's log; NULL: FLYBALL_STORE, else the user's own file */
-    double wait_s;     /* for the log, at most, at a time; 0: 5 */
+    double wait_s;     /* for the log's proposal, and of the thread that speaks to it for a call; 0: 5 */
     const char *run; /* a name that stays when the run is requeued; NULL: FLYBALL_RUN_ID, else Slurm's job */
     uint32_t tries;  /* that may be made; 0: 1 */
     int64_t finish_by_unix_s;   /* no exploration that could miss it; 0: none */
@@ -227,7 +231,7 @@ struct fly_session_status {
     double limit_w;  /* the power limit that was set */
     double energy_j; /* of this training, all attempts and GPUs, at the last report */
     double time_s;
-    uint64_t kept;                         /* reports on this machine that are not delivered yet */
+    uint64_t kept;                         /* reports on the disk that are not delivered yet */
     char why[FLY_SESSION_TEXT_MAX];        /* this choice, in a sentence */
     char text[FLY_SESSION_TEXT_MAX];       /* why the job's log is not used; "" where it is */
     char limit_text[FLY_SESSION_TEXT_MAX]; /* why the limit is not set; "" where it is, or none is to be */

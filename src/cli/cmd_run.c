@@ -71,6 +71,7 @@ struct run {
     struct identity identity;
     fly_window window;
     struct mono_time begin;
+    bool noted; /* the result is that of a program's end */
     struct run_result result;
     struct run_tune tune;
     struct run_job job;
@@ -105,19 +106,41 @@ static void begin(struct run *run, char *const *arguments)
     run->begin = mono_now();
 }
 
+/* fly_meter_end, or fly_meter_peek. */
+typedef int meter_look(struct fly_meter *meter, fly_window window, struct fly_measurement *out_measurement,
+                       struct fly_error *out_error);
+
+/* The result is of this moment. */
+static int take_result(struct run *run, meter_look *look)
+{
+    struct fly_measurement *measured = &run->result.measured;
+
+    measured->time_s = mono_elapsed_s(run->begin, mono_now());
+    measured->size = sizeof *measured;
+    measured->devices = run->energies;
+    measured->device_capacity = DEVICES_MAX;
+    return run->devices.meter != NULL ? look(run->devices.meter, run->window, measured, &run->devices.fault)
+                                      : 0;
+}
+
+/* A program of a recurring job has ended: what comes after it, and is no other one, does not count. */
+static void note_end(void *data)
+{
+    struct run *run = data;
+
+    run->noted = take_result(run, fly_meter_peek) == 0;
+}
+
 static void end(struct run *run)
 {
-    struct run_result *result = &run->result;
+    struct fly_measurement rest = {.size = sizeof rest};
 
-    result->measured.time_s = mono_elapsed_s(run->begin, mono_now());
-    result->measured.size = sizeof result->measured;
-    result->measured.devices = run->energies;
-    result->measured.device_capacity = DEVICES_MAX;
-    if (run->devices.meter != NULL &&
-        fly_meter_end(run->devices.meter, run->window, &result->measured, &run->devices.fault) < 0)
-        result->fault = run->devices.fault.text;
+    if (run->noted && run->devices.meter != NULL)
+        (void)fly_meter_end(run->devices.meter, run->window, &rest, NULL);
+    else if (!run->noted && take_result(run, fly_meter_end) < 0)
+        run->result.fault = run->devices.fault.text;
     if (run->devices.meter == NULL)
-        result->fault = run->devices.fault.text;
+        run->result.fault = run->devices.fault.text;
     claims_release(&run->claims);
 }
 
@@ -279,6 +302,8 @@ static int run_recurrence(const struct cli_call *call, char *const *arguments, s
     }
     begin(run, arguments);
     begin_account(run, cli_text(call, "job"));
+    run->job.program_ended = note_end;
+    run->job.program_ended_data = run;
     result = run_job_tries(&run->job, arguments, run->variable, run->devices.meter, &child, out_error);
     end(run);
     run_carbon_end(&run->carbon);

@@ -151,6 +151,9 @@ static const struct cli_variable variables[] = {
     {"FLYBALL_RUN_ID",
      "A name of the run that stays when it is requeued; the scheduler's job and step unless set."},
     {"FLYBALL_SEED", "Set by 'flyball run --job' for what it runs: a number for its own luck."},
+    {"FLYBALL_SPOOL", "The directory, a whole path, where reports wait that a job's log did not take; it may "
+                      "be one that machines "
+                      "share. $XDG_STATE_HOME/flyball/spool unless set, else ~/.local/state/flyball/spool."},
     {"FLYBALL_STEPS",
      "Set by 'flyball run' for what it runs: path, device and inode of the file for lines that "
      "report steps and epochs."},

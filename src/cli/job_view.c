@@ -67,7 +67,6 @@ static void deliver(const struct cli_call *call, const struct jobs *jobs, const 
     }
     if (waiting > 0)
         cli_note(call, "%" PRIu64 " of them could not be delivered yet", waiting);
-    spool_deinit(&spool);
 }
 
 void job_view_deliver(const struct cli_call *call, const struct jobs *jobs)

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "base/left_threads.h"
 #include "cli/cli.h"
 #include "cli/inherited.h"
 
@@ -46,5 +47,9 @@ int main(int argc, char **argv)
                     .no_color = no_color != NULL && no_color[0] != '\0'},
     });
     free(user);
+    if (left_threads_any()) {
+        fflush(NULL);
+        _exit(status);
+    }
     return status;
 }

@@ -392,10 +392,12 @@ int run_job_tries(struct run_job *job, char *const *arguments, const char *varia
 {
     struct inheritance inheritance;
     enum fly_session_end end = FLY_SESSION_FINISHED;
+    const char *note;
     int code;
 
     note_inheritance(&inheritance);
     run_job_adopt();
+    job->parts.heeds = true;
     job->options.meter = meter;
     if (meter == NULL)
         job->options.gpus = "none";
@@ -409,8 +411,11 @@ int run_job_tries(struct run_job *job, char *const *arguments, const char *varia
     code = run_all(job, arguments, variable, out_child, &inheritance, out_error);
     if (code < 0 || (job->try_count > 0 && job->tries[job->try_count - 1].end == RUN_JOB_INTERRUPTED))
         end = FLY_SESSION_INTERRUPTED;
-    fly_session_close(job->session, end);
+    note = job->session->note;
+    session_close(job->session, end, &job->kept);
     job->session = NULL;
     output_watch_close(&job->watch);
+    if (job->kept.text[0] == '\0' && note != NULL)
+        snprintf(job->kept.text, sizeof job->kept.text, "%s", note);
     return code;
 }

@@ -60,6 +60,8 @@ struct run_job_try {
     char cause[RUN_JOB_TEXT_MAX];
 };
 
+typedef void run_job_ended(void *data);
+
 struct run_job {
     bool wanted;
     const struct cli_call *call; /* borrowed; for warnings */
@@ -84,11 +86,13 @@ struct run_job {
     int reserved; /* a low number for the program's end of the lines; -1: none */
     struct step_lines lines;
     struct run_capture capture; /* of standard output, with a pattern for metrics */
-    int events;                 /* readable when one of these is; -1: none */
+    int events;                 /* readable when one of these is, or the log answers; -1: none */
     struct output_watch watch;  /* of the streams that are not captured */
     const char *root;           /* of the machine's files, for tests; "" */
     struct host_memory memory;
-    struct mono_time looked; /* at these two */
+    struct mono_time looked;      /* at these two */
+    run_job_ended *program_ended; /* called at that very moment, each time; NULL: nobody */
+    void *program_ended_data;
 
     /* The try under way. */
     struct child *child;
@@ -106,6 +110,7 @@ struct run_job {
     struct run_job_try *tries; /* owned */
     size_t try_count;
     struct fly_carbon_report carbon_report; /* of the last try; size 0: it followed no grid */
+    struct post_status kept;                /* what became of the reports, in the end */
     int status;                             /* that the command ends with */
     char off[RUN_JOB_TEXT_MAX];             /* why it could not be followed; "" for nothing */
 };

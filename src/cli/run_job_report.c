@@ -64,10 +64,14 @@ static void put_faults(const struct run_job *job, struct buffer *out)
     if (job->try_count == 0)
         return;
     last = &job->tries[job->try_count - 1].status;
-    if (last->text[0] != '\0')
-        buffer_printf(out, "  the job's log is not used: %s\n", last->text);
-    if (last->kept > 0)
-        buffer_printf(out, "  %" PRIu64 " reports are kept here until it can be reached\n", last->kept);
+    if (job->kept.text[0] != '\0')
+        buffer_printf(out, "  the job's log is not used: %s\n", job->kept.text);
+    if (job->kept.kept > 0)
+        buffer_printf(out, "  %" PRIu64 " report%s kept here until it can be reached\n", job->kept.kept,
+                      job->kept.kept == 1 ? " is" : "s are");
+    if (job->kept.lost > 0)
+        buffer_printf(out, "  %" PRIu64 " report%s lost\n", job->kept.lost,
+                      job->kept.lost == 1 ? " is" : "s are");
     if (last->limit_text[0] != '\0')
         buffer_printf(out, "  power limit left alone: %s\n", last->limit_text);
 }
@@ -148,9 +152,9 @@ json_t *run_job_json(const struct run_job *job)
     set(object, "recurrence",
         last != NULL && last->trial > 0 ? json_integer((json_int_t)last->recurrence) : json_null());
     set(object, "tries", tries);
-    set(object, "log_unavailable", last != NULL ? text_or_null(last->text) : json_null());
+    set(object, "log_unavailable", text_or_null(job->kept.text));
     set(object, "limit_unavailable", last != NULL ? text_or_null(last->limit_text) : json_null());
-    set(object, "kept_reports", json_integer(last != NULL ? (json_int_t)last->kept : 0));
+    set(object, "kept_reports", json_integer((json_int_t)job->kept.kept));
     set(object, "not_followed", text_or_null(job->off));
     return object;
 }

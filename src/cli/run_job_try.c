@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/number.h"
@@ -43,6 +44,16 @@ static void heed(struct run_job *job, enum fly_answer answer)
         end_program(job);
 }
 
+/* What the log answered late. */
+static void hear(struct run_job *job)
+{
+    enum fly_answer before = job->session->answer;
+
+    session_heed(job->session);
+    if (job->session->answer != before && !job->session->released)
+        heed(job, job->session->answer);
+}
+
 static void begin_step(struct run_job *job)
 {
     if (job->all_epochs)
@@ -58,10 +69,8 @@ static void report(struct run_job *job, uint32_t epoch, double metric)
 
     if (session->released)
         return;
-    if (job->all_epochs) {
+    if (job->all_epochs)
         end_program(job);
-        return;
-    }
     job->zero_based |= !job->reported && epoch == 0;
     if (!session_set_epoch(session, epoch + (job->zero_based ? 1 : 0)))
         return;
@@ -188,8 +197,9 @@ static bool pass_output(struct run_job *job)
 /* One descriptor for all that the program may write to; -1 where one of them does not tell. */
 static int watch_all(struct run_job *job)
 {
-    const int sources[] = {step_lines_fd(&job->lines), capture_fd(&job->capture)};
-    const bool needed[] = {job->lines.file.file >= 0, job->capture.open};
+    int answers = job->session->post != NULL ? post_fd(job->session->post) : -1;
+    const int sources[] = {step_lines_fd(&job->lines), capture_fd(&job->capture), answers};
+    const bool needed[] = {job->lines.file.file >= 0, job->capture.open, answers >= 0};
     int events = epoll_create1(EPOLL_CLOEXEC);
 
     for (size_t i = 0; events >= 0 && i < sizeof sources / sizeof sources[0]; i++) {
@@ -227,7 +237,22 @@ static bool take_all(struct run_job *job)
 {
     bool lines = take_lines(job), output = pass_output(job);
 
+    hear(job);
     return lines || output;
+}
+
+/* What the program said to its very end is of that moment, and so is what the try took. */
+static void take_rest(struct run_job *job)
+{
+    session_stop(job->session);
+    if (job->program_ended != NULL)
+        job->program_ended(job->program_ended_data);
+    step_lines_last(&job->lines);
+    while (take_lines(job))
+        ;
+    capture_end(&job->capture, look_at_output, job);
+    output_watch_end(&job->watch, &job->said);
+    session_settle(job->session);
 }
 
 void run_job_follow(struct run_job *job, struct child *child)
@@ -254,11 +279,7 @@ void run_job_follow(struct run_job *job, struct child *child)
         run_job_reap(job);
         look_after_output(job);
     }
-    step_lines_last(&job->lines);
-    while (take_lines(job))
-        ;
-    capture_end(&job->capture, look_at_output, job);
-    output_watch_end(&job->watch, &job->said);
+    take_rest(job);
     if (job->ends)
         run_job_end_rest(job);
     if (job->events >= 0)

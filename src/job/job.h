@@ -284,6 +284,8 @@ struct job_epoch {
      * or what is not above 0: not known. A repeated report may have another: the first stays.
      */
     double reference_per_kwh;
+    /* The training went on before this could be told: what the epoch cost or took stops nobody any more. */
+    bool afterwards;
 };
 
 enum job_answer {

@@ -104,12 +104,18 @@ static int append_attempt(struct local_change *change, uint64_t trial, uint32_t 
     return local_append(change, RECORD_ATTEMPT, trial, key, record_write_attempt(&record), out_error);
 }
 
-/* The open trial of a run, the newest first. */
-static struct job_trial *find_run(const struct job_state *state, const char *run)
+/* The open trial of a run, the newest first. What was run unasked goes on with none of another batch size. */
+static struct job_trial *find_run(const struct job_state *state, const struct job_question *question)
 {
+    const char *run = question->run;
+
     for (size_t i = state->open_count; i-- > 0 && run != NULL && run[0] != '\0';) {
-        if (strcmp(state->open[i].run, run) == 0)
-            return &state->open[i];
+        struct job_trial *trial = &state->open[i];
+        uint32_t batch_size = state->lines[trial->line].spec->batches[trial->batch].size;
+
+        if (strcmp(trial->run, run) == 0 &&
+            (question->ran_batch_size == 0 || question->ran_batch_size == batch_size))
+            return trial;
     }
     return NULL;
 }
@@ -202,7 +208,7 @@ static int propose_within(struct local_change *change, void *call, struct fly_er
         code = local_expire(change, NULL, out_error);
     if (code < 0)
         return code;
-    running = find_run(change->state, question->run);
+    running = find_run(change->state, question);
     if (running != NULL) {
         trial = running->number;
         attempt = running->attempt + 1;

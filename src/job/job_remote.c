@@ -141,9 +141,17 @@ static int remote_heartbeat(void *self, const struct job_beat *beat, struct fly_
 static int remote_report(void *self, const struct job_epoch *epoch, struct job_answered *out_answered,
                          struct fly_error *out_error)
 {
+    struct job_epoch plain = *epoch;
     int code = call_check_epoch(epoch, out_error);
 
-    return code < 0 ? code : ask(self, API_REPORT, epoch->job, epoch->trial, epoch, out_answered, out_error);
+    if (code < 0)
+        return code;
+    code = ask(self, API_REPORT, epoch->job, epoch->trial, epoch, out_answered, out_error);
+    /* A service of before that member refuses it, and gets the report without. */
+    if (code != FLY_EDATA || !epoch->afterwards)
+        return code;
+    plain.afterwards = false;
+    return ask(self, API_REPORT, epoch->job, epoch->trial, &plain, out_answered, out_error);
 }
 
 static int remote_end(void *self, const struct job_end *end, struct job_ended *out_ended,

@@ -78,6 +78,10 @@
     {                                                                                                      \
         AT(type, member), .kind = WIRE_NUMBER, .need = WIRE_SPARING, .null = WIRE_UNKNOWN, .about = (text) \
     }
+#define SPARING_TRUTH(type, member, text)                                          \
+    {                                                                              \
+        AT(type, member), .kind = WIRE_BOOL, .need = WIRE_SPARING, .about = (text) \
+    }
 #define OR_INSIDE(type, member, what, text)                                                            \
     {                                                                                                  \
         AT(type, member), .kind = WIRE_STRUCT, .need = WIRE_OPTIONAL, .shape = (what), .about = (text) \
@@ -308,6 +312,8 @@ static const struct wire_field epoch_rows[] = {
     NUMBER(job_epoch, time_s, WIRE_FROM_0, WIRE_NOT_NULL, "since the attempt began"),
     SPARING_NUMBER(job_epoch, reference_per_kwh,
                    "the mean of a kWh's grams or money over the time before; not above 0: not known"),
+    SPARING_TRUTH(job_epoch, afterwards,
+                  "the training went on before this could be told: it is not stopped for this epoch's cost"),
 };
 const struct wire_shape shape_epoch = {SHAPE(job_epoch, "Epoch", "An epoch's end", epoch_rows)};
 

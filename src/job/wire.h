@@ -45,8 +45,8 @@ enum wire_need {
     WIRE_NEEDED,
     WIRE_OPTIONAL, /* else it has the shape's default */
     WIRE_FLAGGED,  /* a bool beside it says whether it is there */
-    WIRE_SPARING,  /* optional, and a text or number that says nothing ("", NAN) is not written, so that a
-                      service of before the member takes it */
+    WIRE_SPARING,  /* optional, and a text, number or bool that says nothing ("", NAN, false) is not written,
+                      so  that a service of before the member takes it */
 };
 
 enum wire_null {

@@ -189,6 +189,7 @@ static bool is_written(const struct wire_field *field, const char *from)
 {
     const char *text;
     double number;
+    bool truth;
 
     if (field->need == WIRE_FLAGGED)
         return *(const bool *)(from + field->beside);
@@ -197,6 +198,10 @@ static bool is_written(const struct wire_field *field, const char *from)
     if (field->kind == WIRE_NUMBER) {
         memcpy(&number, from + field->at, sizeof number);
         return !isnan(number);
+    }
+    if (field->kind == WIRE_BOOL) {
+        memcpy(&truth, from + field->at, sizeof truth);
+        return truth;
     }
     text = pointer_at(from + field->at);
     return text != NULL && text[0] != '\0';

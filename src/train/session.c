@@ -13,6 +13,13 @@
 static const double young_s = 2.0, look_s = 0.02;
 enum { LOOKS = 15 };
 
+/* For answers that decide what becomes of a try, when its program has ended. */
+static const double settle_most_s = 0.3;
+
+static const char no_energy[] =
+    "the energy of the GPUs is not known: what this training costs is not learnt, its "
+    "metric and time are; 'flyball doctor' says why";
+
 static const char *const answer_names[] = {"go on", "reached", "stop"};
 _Static_assert(sizeof answer_names / sizeof answer_names[0] == FLY_STOP + 1, "a name for each");
 
@@ -143,8 +150,8 @@ static double wait_for_energy_j(struct fly_session *session)
 /* Adds up what the ranks took. */
 static struct job_epoch measure(struct fly_session *session, double metric)
 {
-    double energy_j[] = {session->disabled ? NAN : wait_for_energy_j(session)},
-           time_s[] = {session_time_s(session)};
+    double time_s[] = {session_time_s(session)},
+           energy_j[] = {session->disabled ? NAN : wait_for_energy_j(session)};
 
     session_join(session, energy_j, 1, time_s, 1);
     session->energy_j = session->proposal.energy_j + energy_j[0];
@@ -160,7 +167,7 @@ static struct job_epoch measure(struct fly_session *session, double metric)
 }
 
 /* The log's answer takes the place of the own one. */
-static void take(struct fly_session *session, const struct job_answered *answered)
+static void take_end(struct fly_session *session, const struct job_answered *answered)
 {
     static const enum fly_answer answers[] = {
         [JOB_GO_ON] = FLY_GO_ON, [JOB_REACHED] = FLY_REACHED, [JOB_STOP] = FLY_STOP};
@@ -173,23 +180,82 @@ static void take(struct fly_session *session, const struct job_answered *answere
     session->epochs = answered->epochs;
     session->over = answered->answer == JOB_STOP ||
                     (answered->answer == JOB_REACHED && session->proposal.stops_at_target);
+}
+
+static void take(struct fly_session *session, const struct job_answered *answered)
+{
+    take_end(session, answered);
     session->energy_j = answered->energy_j;
     session->time_s = answered->time_s;
+}
+
+/* It came late: training has gone on, and may have ended by itself. */
+static void hear(struct fly_session *session, const struct job_answered *answered)
+{
+    if (session->reached || session->answer == FLY_STOP)
+        return;
+    if (answered->answer == JOB_GO_ON)
+        session->epochs = answered->epochs;
+    else
+        take_end(session, answered);
+}
+
+void session_heed(struct fly_session *session)
+{
+    union spool_answer answer;
+
+    if (session->post == NULL || is_copy(session) || session_ranks(session) > 1)
+        return;
+    if (post_news(session->post, SPOOL_PROFILE, &answer))
+        limit_hear(session, &answer.choice);
+    if (post_news(session->post, SPOOL_REPORT, &answer))
+        hear(session, &answer.answered);
+}
+
+void session_settle(struct fly_session *session)
+{
+    if (session->post == NULL || is_copy(session))
+        return;
+    post_drain(session->post, settle_most_s);
+    session_heed(session);
 }
 
 static void report_to_log(struct fly_session *session, const struct job_epoch *epoch)
 {
     const struct spool_entry entry = {.kind = SPOOL_REPORT, .epoch = *epoch};
     union spool_answer answer;
+    uint64_t number;
 
-    link_beat_end(&session->link);
-    if (!session->known)
-        session_keep(session, &entry);
-    else if (link_send(&session->link, &entry, LINK_RARELY, &answer) == 0)
+    post_beat_end(session->post);
+    number = session_say(session, &entry, POST_RARELY);
+    if (post_settle(session->post, number, SPOOL_REPORT, &answer) && session->known)
         take(session, &answer.answered);
-    if (isnan(epoch->energy_j) && session->link.text[0] == '\0')
-        link_note(&session->link, "the energy of the GPUs is not known: what this training costs is not "
-                                  "learnt, its metric and time are; 'flyball doctor' says why");
+    if (isnan(epoch->energy_j))
+        session->note = no_energy;
+    else if (session->note == no_energy)
+        session->note = NULL;
+}
+
+static bool has_ended(const struct fly_session *session)
+{
+    return session->answer == FLY_STOP ||
+           (session->answer == FLY_REACHED && session->proposal.stops_at_target);
+}
+
+static bool says(const struct fly_session *session)
+{
+    return (session->known || session->unasked) && session->options.rank == 0;
+}
+
+/* What a program did beyond its end: on record as well, and no answer changes. */
+static void report_beyond(struct fly_session *session, double metric)
+{
+    struct job_epoch epoch;
+
+    session->epoch++;
+    epoch = measure(session, metric);
+    if (says(session))
+        (void)session_say(session, &(struct spool_entry){.kind = SPOOL_REPORT, .epoch = epoch}, POST_RARELY);
 }
 
 enum fly_answer fly_session_report(struct fly_session *session, double metric)
@@ -201,8 +267,11 @@ enum fly_answer fly_session_report(struct fly_session *session, double metric)
         return FLY_GO_ON;
     fly_session_evaluation_begin(session);
     /* What ended stays so. */
-    if (session->answer == FLY_STOP || (session->answer == FLY_REACHED && session->proposal.stops_at_target))
+    if (has_ended(session)) {
+        if (session->heeds)
+            report_beyond(session, metric);
         return session->answer;
+    }
     session->epoch++;
     if (!session->disabled) {
         limit_check(session);
@@ -213,7 +282,7 @@ enum fly_answer fly_session_report(struct fly_session *session, double metric)
     if (!session->disabled)
         limit_tell_part(session);
     session->answer = answer_alone(session, metric);
-    if ((session->known || session->unasked) && session->options.rank == 0)
+    if (says(session))
         report_to_log(session, &epoch);
     session->reported = true;
     shared[0] = session->answer;
@@ -258,7 +327,7 @@ void session_release(struct fly_session *session)
     if (session->disabled || session->released)
         return;
     session->released = true;
-    link_beat_end(&session->link);
+    post_beat_end(session->post);
     carbon_let_go(session, "the program has a session of its own");
     carbon_stands(session, NAN);
     limit_close(session);
@@ -349,12 +418,15 @@ static double limit_standing_w(const struct session_limit *limit)
 int fly_session_status(const struct fly_session *session, struct fly_session_status *out_status)
 {
     const struct job_proposal *proposal = &session->proposal;
+    struct post_status post = {.text = ""};
 
     if (out_status->size < sizeof *out_status)
         return FLY_EUSAGE;
+    if (session->post != NULL && !is_copy(session))
+        post = post_look(session->post);
     *out_status = (struct fly_session_status){
         .size = out_status->size,
-        .connected = session->known && session->link.connected,
+        .connected = session->known && post.connected,
         .disabled = session->disabled,
         .trial = proposal->trial,
         .attempt = proposal->attempt,
@@ -370,11 +442,14 @@ int fly_session_status(const struct fly_session *session, struct fly_session_sta
         .limit_w = limit_standing_w(&session->limit),
         .energy_j = session->energy_j,
         .time_s = session->time_s,
-        .kept = session->link.spool.lines,
+        .kept = post.kept,
     };
     snprintf(out_status->why, sizeof out_status->why, "%s", proposal->why);
     snprintf(out_status->text, sizeof out_status->text, "%s",
-             session->disabled ? "FLYBALL_DISABLE is set" : session->link.text);
+             session->disabled       ? "FLYBALL_DISABLE is set"
+             : post.text[0] != '\0'  ? post.text
+             : session->note != NULL ? session->note
+                                     : "");
     snprintf(out_status->limit_text, sizeof out_status->limit_text, "%s", session->limit.text);
     return 0;
 }

@@ -9,13 +9,13 @@
 #include "knob/knob.h"
 #include "train/carbon_governor.h"
 #include "train/knob_turner.h"
-#include "train/session_link.h"
+#include "train/post.h"
 
 /*
  * The inside of <flyball/session.h>. session.c has the hooks; session_open.c makes and
  * closes it; session_try.c asks what to run, and how it went; session_limit.c turns
  * limits; session_carbon.c follows the grid with them, by the work that session_progress.c
- * counts; session_ranks.c joins the ranks; session_link.c is the way to the log.
+ * counts; session_ranks.c joins the ranks; post.h is the way to the log.
  */
 
 /* What tests and programs put in the place of the usual. NULL and 0: the usual. */
@@ -26,6 +26,7 @@ struct session_parts {
     const struct knob_options *knobs; /* borrowed */
     double beat_s;                    /* between signs of life before the first report */
     struct carbon_keeper *keeper;     /* borrowed: of the account, also where no grid is followed */
+    bool heeds;                       /* session_heed is called for late answers: none is waited for */
 };
 
 int session_new(const struct fly_session_options *options, const struct session_parts *parts,
@@ -49,6 +50,7 @@ struct session_limit {
     bool goes_on;            /* with what earlier trainings measured of it */
     size_t told;             /* points of it that the log has, or will have */
     bool refused;            /* the log says that no epoch fits */
+    bool asked;              /* the log may still say what it chooses */
     double choice_w;         /* of the profile, by the log or the tuner; NAN: none */
     double start_w;          /* what stood before */
     double held_w;           /* what stands by us; NAN: nothing */
@@ -85,6 +87,7 @@ struct fly_session {
     struct job_definition definition;
     const struct clock *clock;
     double beat_s;
+    bool heeds; /* as of the parts */
     const struct knob_options *knobs;
 
     struct fly_meter *meter; /* NULL: nothing is measured */
@@ -92,8 +95,9 @@ struct fly_session {
     struct fly_device_energy *energies; /* for the meter; owned */
     struct session_limit limit;
     struct session_carbon carbon;
-    struct session_link link; /* of rank 0; others use it for a word on memory */
-    bool apart;               /* the all-reduce failed: each rank answers by itself */
+    struct post *post; /* to the log; owned. Of rank 0; others use it for a word on memory */
+    const char *note;  /* why it is not used, beside what the post says; NULL: nothing */
+    bool apart;        /* the all-reduce failed: each rank answers by itself */
 
     char run[JOB_TEXT_MAX], submission[JOB_TEXT_MAX], request[JOB_TEXT_MAX];
     char user[JOB_TEXT_MAX], account[JOB_TEXT_MAX], host[JOB_TEXT_MAX];
@@ -122,6 +126,8 @@ struct fly_session {
     bool failed;             /* out of memory, or crashed: that was written down */
     bool released;           /* the program speaks for itself */
     double energy_j, time_s; /* of all attempts and ranks, at the last report */
+    bool stopped;            /* the program has ended: these are of that moment */
+    double stopped_energy_j, stopped_time_s;
 };
 
 /* session_ranks.c: rank 0's values for all. */
@@ -136,6 +142,8 @@ uint32_t session_ranks(const struct fly_session *session);
 
 /* Finds what may be turned. */
 void limit_open(struct fly_session *session);
+/* The log's choice, which came late. */
+void limit_hear(struct fly_session *session, const struct job_choice *choice);
 /* As the proposal says: sets the limit, or begins to measure. Collective. */
 void limit_begin(struct fly_session *session);
 /* The hooks. */
@@ -195,8 +203,8 @@ void session_begin_try(struct fly_session *session);
 /* Joules of this rank's GPUs in this attempt so far; NAN: not known. */
 double session_energy_j(struct fly_session *session);
 double session_time_s(const struct fly_session *session);
-/* Keeps what a trial without a number has to say. */
-void session_keep(struct fly_session *session, const struct spool_entry *entry);
+/* Hands a letter to the post; of a trial without a number with the run before it. Its number. */
+uint64_t session_say(struct fly_session *session, const struct spool_entry *entry, enum post_haste haste);
 /* Writes down how the trial ended. */
 void session_say_end(struct fly_session *session, enum trial_outcome outcome, const char *text);
 /* Puts limits back and ends the window. */
@@ -205,6 +213,16 @@ void session_end_try(struct fly_session *session);
 void session_finish(struct fly_session *session, enum fly_session_end end);
 
 /* For `flyball run --job`, which has a session on behalf of a program. */
+
+/* What the log answered since: takes what ends the training, and its choice of a limit. Not for several
+ * ranks. */
+void session_heed(struct fly_session *session);
+/* The program has ended now: what is reported from here on is of this moment. */
+void session_stop(struct fly_session *session);
+/* Waits for answers that are still to come, as long as they are worth it; then heeds them. */
+void session_settle(struct fly_session *session);
+/* As fly_session_close; what became of the reports goes to `out_status`, which may be NULL. */
+void session_close(struct fly_session *session, enum fly_session_end end, struct post_status *out_status);
 
 /* The next report is of that epoch; false for one that is not behind the last. */
 bool session_set_epoch(struct fly_session *session, uint32_t epoch);

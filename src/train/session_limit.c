@@ -225,7 +225,7 @@ void limit_begin(struct fly_session *session)
     struct session_limit *limit = &session->limit;
     bool follows = session->carbon.wanted || session->carbon.keeper != NULL;
 
-    limit->measured = limit->refused = limit->goes_on = false;
+    limit->measured = limit->refused = limit->goes_on = limit->asked = false;
     limit->epoch_steps = 0;
     limit->choice_w = NAN;
     if (follows && is_chosen(session))
@@ -261,8 +261,8 @@ static bool ask_log(struct fly_session *session, double units, struct job_choice
     union spool_answer answer = {.choice = {.limit_w = NAN}};
     double shared[] = {0.0, NAN, 0.0};
 
-    if (session->options.rank == 0 && entry.profile.point_count > 0 &&
-        link_send(&session->link, &entry, LINK_RARELY, &answer) == 0) {
+    if (session->options.rank == 0 && entry.profile.point_count > 0 && session->known &&
+        post_settle(session->post, post_send(session->post, &entry, POST_RARELY), SPOOL_PROFILE, &answer)) {
         shared[0] = 1.0;
         shared[1] = answer.choice.limit_w;
         shared[2] = answer.choice.epochs;
@@ -284,31 +284,47 @@ static size_t end_tuner(struct session_limit *limit, struct fly_power_point *out
     return count;
 }
 
-/* Tells the log what was measured, and holds what it chooses. Without an answer the tuner's own choice
- * stands: the tuner's itself, or where the limit is to follow the grid, the session's. */
-static void choose(struct fly_session *session, double units)
+/* `choice` NULL: the log has not told it. */
+static void settle_choice(struct fly_session *session, const struct job_choice *choice)
 {
     struct session_limit *limit = &session->limit;
     struct fly_power_point points[FLY_POWER_SEARCH_LIMITS_MAX];
-    struct job_choice choice;
     double own_w;
-    size_t count;
-    bool asked;
+    size_t count = end_tuner(limit, points, &own_w);
 
-    limit->measured = true;
-    asked = ask_log(session, units, &choice);
-    if (!asked && !session->carbon.wanted)
-        return;
-    count = end_tuner(limit, points, &own_w);
-    if (asked) {
-        session->epochs = choice.epochs;
-        limit->refused = choice.epochs == 0;
-        own_w = choice.limit_w;
+    if (choice != NULL) {
+        session->epochs = choice->epochs;
+        limit->refused = choice->epochs == 0;
+        own_w = choice->limit_w;
     }
     if (isfinite(own_w) && !limit->refused)
         hold_choice(session, own_w);
     if (isfinite(own_w) && !limit->refused)
         carbon_profiled(session, points, count);
+}
+
+/* Tells the log what was measured, and holds what it chooses. Without an answer the tuner's own choice
+ * stands: the tuner's itself, or where the limit is to follow the grid, the session's. One that comes
+ * later is heard, where no other rank has to hear it at the same step. */
+static void choose(struct fly_session *session, double units)
+{
+    struct job_choice choice;
+
+    session->limit.measured = true;
+    if (ask_log(session, units, &choice)) {
+        settle_choice(session, &choice);
+        return;
+    }
+    session->limit.asked = session->known && session_ranks(session) == 1 && !session->carbon.wanted;
+    if (session->carbon.wanted)
+        settle_choice(session, NULL);
+}
+
+void limit_hear(struct fly_session *session, const struct job_choice *choice)
+{
+    if (session->limit.asked && session->limit.tuner != NULL)
+        settle_choice(session, choice);
+    session->limit.asked = false;
 }
 
 /* Whether the profile is measured and not told yet; a tuner that has stopped says why. */
@@ -336,6 +352,15 @@ static void watch_tuner(struct fly_session *session)
         carbon_stands(session, report.limit_w);
 }
 
+/* Whoever does not call session_heed hears of a late choice here. */
+static void listen_for_choice(struct fly_session *session)
+{
+    union spool_answer answer;
+
+    if (session->limit.asked && !session->heeds && post_news(session->post, SPOOL_PROFILE, &answer))
+        limit_hear(session, &answer.choice);
+}
+
 void limit_step(struct fly_session *session)
 {
     struct session_limit *limit = &session->limit;
@@ -350,6 +375,7 @@ void limit_step(struct fly_session *session)
     }
     (void)fly_tuner_step_begin(limit->tuner);
     watch_tuner(session);
+    listen_for_choice(session);
     if (session->options.samples_per_epoch > 0 && is_ready(limit))
         choose(session, (double)steps);
 }
@@ -376,7 +402,6 @@ void limit_tell_part(struct fly_session *session)
                                             .trial = session->proposal.trial,
                                             .points = points,
                                             .partial = true}};
-    union spool_answer answer;
 
     if (limit->tuner == NULL || limit->measured || session->options.rank != 0 || !session->known)
         return;
@@ -384,7 +409,7 @@ void limit_tell_part(struct fly_session *session)
     if (entry.profile.point_count <= limit->told)
         return;
     limit->told = entry.profile.point_count;
-    (void)link_send(&session->link, &entry, LINK_RARELY, &answer);
+    (void)post_send(session->post, &entry, POST_RARELY);
 }
 
 /* Nothing is put back over another program's limit. */

@@ -15,6 +15,9 @@
 
 static const double wait_usual_s = 5.0, beat_usual_s = 60.0;
 
+/* A training is held up by a report for as long at most, half as long again for the disk; its end by that. */
+static const double answer_most_s = 0.2, end_most_s = 0.5;
+
 static bool is_disabled(void)
 {
     const char *value = getenv("FLYBALL_DISABLE");
@@ -186,15 +189,19 @@ static void announce(const struct fly_session *session)
     step_writer_close(&steps);
 }
 
-static void open_link(struct fly_session *session, const struct session_parts *parts)
+static int open_post(struct fly_session *session, const struct session_parts *parts,
+                     struct fly_error *out_error)
 {
-    link_init(&session->link, session->clock, parts->spool_directory, session->options.store);
-    if (session->disabled || session->options.rank != 0)
-        return;
-    if (parts->jobs != NULL)
-        link_borrow(&session->link, parts->jobs);
-    else
-        (void)link_open(&session->link, session->options.store, session->options.wait_s);
+    const struct post_options options = {
+        .clock = session->clock,
+        .directory = parts->spool_directory,
+        .store = session->options.store,
+        .jobs = parts->jobs,
+        .wait_s = session->options.wait_s,
+        .answer_s = parts->heeds ? 0.0 : fmin(answer_most_s, session->options.wait_s),
+    };
+
+    return session->disabled ? 0 : post_new(&options, &session->post, out_error);
 }
 
 static void free_memory(struct fly_session *session)
@@ -234,12 +241,17 @@ int session_new(const struct fly_session_options *options, const struct session_
     session->clock = parts->clock != NULL ? parts->clock : &clock_real;
     session->knobs = parts->knobs;
     session->carbon.keeper = parts->keeper;
+    session->heeds = parts->heeds;
     session->beat_s = parts->beat_s > 0.0 ? parts->beat_s : beat_usual_s;
     session->disabled = is_disabled();
     session->inside = !session->disabled && run_variables_of(session->definition.name);
     name_run(session);
     name_origin(session);
-    open_link(session, parts);
+    code = open_post(session, parts, out_error);
+    if (code < 0) {
+        free_memory(session);
+        return code;
+    }
     session->limit.held_w = NAN;
     if (!session->disabled) {
         open_meter(session);
@@ -263,21 +275,28 @@ int fly_session_open(const struct fly_session_options *options, struct fly_sessi
                     : session_new(options, &(struct session_parts){.jobs = NULL}, out_session, out_error);
 }
 
-void fly_session_close(struct fly_session *session, enum fly_session_end end)
+void session_close(struct fly_session *session, enum fly_session_end end, struct post_status *out_status)
 {
     if (session == NULL)
         return;
+    if (out_status != NULL)
+        *out_status = (struct post_status){.text = ""};
     if (session->forks == fork_generation()) {
         session_finish(session, end);
         session_end_try(session);
         limit_close(session);
         if (session->meter_owned)
             fly_meter_close(session->meter);
-        link_deinit(&session->link);
+        post_close(session->post, end_most_s, out_status);
     } else {
         carbon_governor_close(session->carbon.governor);
         if (session->meter_owned)
             fly_meter_close(session->meter);
     }
     free_memory(session);
+}
+
+void fly_session_close(struct fly_session *session, enum fly_session_end end)
+{
+    session_close(session, end, NULL);
 }

@@ -10,6 +10,10 @@
 #include "train/run_variables.h"
 #include "train/session.h"
 
+static const char not_asked[] =
+    "it did not answer when this training began: the default was run, and goes on record "
+    "when it answers";
+
 /* Unique to this question: a repeated one is known by it. */
 static void name_request(struct fly_session *session)
 {
@@ -106,17 +110,17 @@ static void propose(struct fly_session *session)
     session->unasked = session->run_kept = false;
     session->gpu_count = gpus = count_gpus(session);
     if (session->options.rank == 0 && !session->disabled && gpus == 0) {
-        link_note(&session->link,
-                  "there is no GPU here whose energy could be measured, and without it nothing can "
-                  "be learnt; 'flyball doctor' says why");
+        session->note = "there is no GPU here whose energy could be measured, and without it nothing can "
+                        "be learnt; 'flyball doctor' says why";
     } else if (session->options.rank == 0 && !session->disabled) {
         int code;
 
         session->question = question_of(session, gpus);
-        code = link_propose(&session->link, session->inside ? NULL : &session->definition, &session->question,
-                            proposal);
+        code = post_ask(session->post, session->inside ? NULL : &session->definition, &session->question,
+                        proposal);
         session->known = code == 0;
         session->unasked = spool_passing(code) && !session->inside;
+        session->note = session->unasked ? not_asked : NULL;
     }
     double shared[] = {session->known,
                        (double)proposal->trial,
@@ -166,23 +170,23 @@ void session_begin_try(struct fly_session *session)
     session->answer = FLY_GO_ON;
     session->stop = JOB_STOP_NONE;
     session->over = session->reached = session->failed = session->released = false;
-    session->epoch_open = session->resumed = session->reported = false;
+    session->epoch_open = session->resumed = session->reported = session->stopped = false;
     session->energy_j = session->time_s = NAN;
     session->begin = session->clock->now(session->clock->state);
     session->window_open = session->meter != NULL && fly_meter_begin(session->meter, session->definition.name,
                                                                      &session->window, &error) == 0;
     limit_begin(session);
     if (session->known && session->options.rank == 0)
-        link_beat_begin(&session->link,
-                        &(struct job_beat){.job = session->definition.name,
-                                           .trial = session->proposal.trial,
-                                           .attempt = session->proposal.attempt,
-                                           .energy_j = NAN,
-                                           .time_s = NAN},
-                        session->beat_s);
+        post_beat(session->post,
+                  &(struct job_beat){.job = session->definition.name,
+                                     .trial = session->proposal.trial,
+                                     .attempt = session->proposal.attempt,
+                                     .energy_j = NAN,
+                                     .time_s = NAN},
+                  session->beat_s);
 }
 
-double session_energy_j(struct fly_session *session)
+static double energy_now_j(struct fly_session *session)
 {
     struct fly_measurement measured = {
         .size = sizeof measured, .devices = session->energies, .device_capacity = DEVICES_MAX};
@@ -201,24 +205,52 @@ double session_energy_j(struct fly_session *session)
     return sum_j;
 }
 
-double session_time_s(const struct fly_session *session)
+static double time_now_s(const struct fly_session *session)
 {
     return mono_elapsed_s(session->begin, session->clock->now(session->clock->state));
 }
 
-/* With what the log would have been asked, before the first word. */
-void session_keep(struct fly_session *session, const struct spool_entry *entry)
+double session_energy_j(struct fly_session *session)
+{
+    return session->stopped && !isnan(session->stopped_energy_j) ? session->stopped_energy_j
+                                                                 : energy_now_j(session);
+}
+
+double session_time_s(const struct fly_session *session)
+{
+    return session->stopped ? session->stopped_time_s : time_now_s(session);
+}
+
+void session_stop(struct fly_session *session)
+{
+    if (session->disabled || session->stopped)
+        return;
+    session->stopped_time_s = time_now_s(session);
+    session->stopped_energy_j = energy_now_j(session);
+    session->stopped = true;
+}
+/* With what the log would have been asked, under a name of its own: that of the question may be the name of
+ * a proposal that came too late. */
+static void say_run(struct fly_session *session)
 {
     struct spool_entry run = {.kind = SPOOL_RUN,
                               .run = {.definition = session->definition, .question = session->question}};
+    char request[JOB_TEXT_MAX];
 
+    snprintf(request, sizeof request, "%.110s-ran", session->request);
+    run.run.question.request = request;
     run.run.question.tries = 1;
     run.run.question.ran_batch_size = session->proposal.batch_size;
     run.run.question.ran_limit_w = session->limit.start_w > 0.0 ? session->limit.start_w : NAN;
-    if (!session->run_kept)
-        link_keep(&session->link, &run);
+    (void)post_send(session->post, &run, POST_RARELY);
     session->run_kept = true;
-    link_keep(&session->link, entry);
+}
+
+uint64_t session_say(struct fly_session *session, const struct spool_entry *entry, enum post_haste haste)
+{
+    if (!session->known && !session->run_kept)
+        say_run(session);
+    return post_send(session->post, entry, haste);
 }
 
 void session_say_end(struct fly_session *session, enum trial_outcome outcome, const char *text)
@@ -233,16 +265,9 @@ void session_say_end(struct fly_session *session, enum trial_outcome outcome, co
                                               .time_s = isnan(energy_j) ? NAN : session_time_s(session),
                                               .text = text,
                                               .reference_per_kwh = carbon_reference_per_kwh(session)}};
-    union spool_answer answer;
 
-    link_beat_end(&session->link);
-    if (!session->known) {
-        session_keep(session, &entry);
-        return;
-    }
-    if (!session->link.open)
-        (void)link_open(&session->link, session->options.store, session->options.wait_s);
-    (void)link_send(&session->link, &entry, LINK_NOW, &answer);
+    post_beat_end(session->post);
+    (void)session_say(session, &entry, POST_NOW);
 }
 
 void session_end_try(struct fly_session *session)
@@ -250,7 +275,7 @@ void session_end_try(struct fly_session *session)
     struct fly_measurement measured = {.size = sizeof measured};
     struct fly_error error;
 
-    link_beat_end(&session->link);
+    post_beat_end(session->post);
     carbon_end(session);
     limit_end(session);
     if (session->window_open)

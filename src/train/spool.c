@@ -17,31 +17,53 @@
 #include "base/error.h"
 #include "base/user_directory.h"
 
+enum { HOST_MAX = 64, FULL_BYTES = 2 << 20 };
+
 static const char suffix[] = ".calls";
+
+/* Where FLYBALL_SPOOL says; false where it says nothing. One that is no whole path counts for none at all, or
+ * reports would lie wherever a program happened to be. */
+static bool take_named(struct spool *spool)
+{
+    const char *named = getenv("FLYBALL_SPOOL");
+
+    if (named == NULL || named[0] == '\0')
+        return false;
+    if (named[0] == '/' && strlen(named) < sizeof spool->directory)
+        snprintf(spool->directory, sizeof spool->directory, "%s", named);
+    return true;
+}
 
 void spool_init(struct spool *spool, const char *directory, const char *store)
 {
-    bool found = true;
-
     *spool = (struct spool){.file = -1};
-    if (directory == NULL)
-        found = user_directory_find(USER_STATE, "spool", "reports that wait", spool->directory,
-                                    sizeof spool->directory, NULL) == 0;
-    else
-        found = snprintf(spool->directory, sizeof spool->directory, "%s", directory) <
-                (int)sizeof spool->directory;
-    if (!found)
+    if (directory != NULL && strlen(directory) < sizeof spool->directory)
+        snprintf(spool->directory, sizeof spool->directory, "%s", directory);
+    else if (directory == NULL && !take_named(spool) &&
+             user_directory_find(USER_STATE, "spool", "reports that wait", spool->directory,
+                                 sizeof spool->directory, NULL) < 0)
         spool->directory[0] = '\0';
     snprintf(spool->store, sizeof spool->store, "%s", store != NULL ? store : "");
 }
 
-void spool_deinit(struct spool *spool)
+/* Out of the way, and yet there. */
+static void put_aside(const char *path)
 {
-    if (spool->file > 0) {
-        if (spool->lines == 0)
-            unlink(spool->path);
-        close(spool->file);
-    }
+    char aside[SPOOL_PATH_MAX + 512];
+
+    snprintf(aside, sizeof aside, "%s.refused", path);
+    (void)rename(path, aside);
+}
+
+void spool_end(struct spool *spool, enum spool_rest rest)
+{
+    if (spool->file < 0)
+        return;
+    if (rest == SPOOL_DELIVERED)
+        unlink(spool->path);
+    else if (rest == SPOOL_REFUSED)
+        put_aside(spool->path);
+    close(spool->file);
     spool->file = -1;
 }
 
@@ -67,7 +89,7 @@ static int failed(const struct spool *spool, const char *what, struct fly_error 
     int cause = errno;
 
     return error_set(out_error, cause == EACCES || cause == EPERM || cause == EROFS ? FLY_EPERM : FLY_EWRITE,
-                     "reports in '%s' cannot be %s: %s; make room, or name a place with XDG_STATE_HOME",
+                     "reports in '%s' cannot be %s: %s; make room, or name another place with FLYBALL_SPOOL",
                      spool->directory, what, strerror(cause));
 }
 
@@ -87,57 +109,71 @@ static int write_all(const struct spool *spool, const char *bytes, size_t length
     return (int)count;
 }
 
-/* A name of its own: the process, and the time in case its number comes round again. */
-static int make_file(struct spool *spool, struct fly_error *out_error)
+/* A name of its own also where machines share the directory: the time, the process and the host. */
+static void name_file(struct spool *spool)
 {
     struct timespec now;
+    char host[HOST_MAX + 1] = "";
+
+    if (gethostname(host, HOST_MAX) < 0)
+        host[0] = '\0';
+    for (char *at = host; (at = strpbrk(at, "/ ")) != NULL;)
+        *at = '_';
+    clock_gettime(CLOCK_REALTIME, &now);
+    snprintf(spool->path, sizeof spool->path, "%s/%lld%09ld-%d-%s%s", spool->directory, (long long)now.tv_sec,
+             now.tv_nsec, (int)getpid(), host, suffix);
+}
+
+static int begin_file(struct spool *spool, struct fly_error *out_error)
+{
     json_t *head = json_pack("{s:i,s:s}", "flyball_calls", 1, "store", spool->store);
     char *text = head != NULL ? json_dumps(head, JSON_COMPACT) : NULL;
     char line[SPOOL_PATH_MAX * 6 + 64];
-    int directory, code;
 
     json_decref(head);
     if (text == NULL)
         return error_no_memory(out_error);
     snprintf(line, sizeof line, "%s\n", text);
     free(text);
+    return write_all(spool, line, strlen(line), out_error);
+}
+
+static int make_file(struct spool *spool, struct fly_error *out_error)
+{
+    int directory, code;
+
     if (spool->directory[0] == '\0')
-        return error_set(out_error, FLY_ENOTFOUND, "reports cannot be kept; set HOME or XDG_STATE_HOME");
+        return error_set(out_error, FLY_ENOTFOUND,
+                         "reports cannot be kept; set FLYBALL_SPOOL to a whole path, or HOME");
     (void)user_directory_make(spool->directory);
-    clock_gettime(CLOCK_REALTIME, &now);
-    snprintf(spool->path, sizeof spool->path, "%s/%lld%09ld-%d%s", spool->directory, (long long)now.tv_sec,
-             now.tv_nsec, (int)getpid(), suffix);
+    name_file(spool);
     spool->file = open(spool->path, O_RDWR | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0600);
     if (spool->file < 0)
         return failed(spool, "kept", out_error);
     (void)flock(spool->file, LOCK_EX | LOCK_NB);
-    code = write_all(spool, line, strlen(line), out_error);
+    code = begin_file(spool, out_error);
     directory = open(spool->directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (directory >= 0) {
         (void)fsync(directory);
         close(directory);
     }
     if (code < 0)
-        spool_deinit(spool);
+        spool_end(spool, SPOOL_DELIVERED);
     return code;
 }
 
-int spool_add(struct spool *spool, const struct spool_entry *entry, struct fly_error *out_error)
+int spool_add_lines(struct spool *spool, const char *lines, size_t length, struct fly_error *out_error)
 {
-    struct buffer line;
-    int code = 0;
+    int code = spool->file < 0 ? make_file(spool, out_error) : 0;
 
-    if (spool->file < 0)
-        code = make_file(spool, out_error);
-    if (code < 0)
-        return code;
-    buffer_init(&line, SPOOL_LINE_MAX);
-    code = spool_write(entry, &line, out_error);
-    if (code == 0)
-        code = write_all(spool, line.data, line.length, out_error);
-    buffer_deinit(&line);
-    spool->lines += code == 0 && entry->kind != SPOOL_RUN;
-    return code;
+    return code < 0 ? code : write_all(spool, lines, length, out_error);
+}
+
+bool spool_is_full(const struct spool *spool)
+{
+    struct stat facts;
+
+    return spool->file >= 0 && fstat(spool->file, &facts) == 0 && facts.st_size > SPOOL_FILE_MAX - FULL_BYTES;
 }
 
 static int call_run(const struct jobs *jobs, const struct spool_run *run, struct job_proposal *out_proposal,
@@ -207,121 +243,95 @@ struct delivery {
     const struct jobs *jobs;
     struct mono_time end;
     bool endless;
+    int code; /* why it has come to an end; 0: it has not */
 };
 
-static bool is_late(const struct delivery *delivery)
+static bool is_over(struct delivery *delivery)
 {
-    return !delivery->endless && mono_now().ns >= delivery->end.ns;
+    if (delivery->code == 0 && !delivery->endless && mono_now().ns >= delivery->end.ns)
+        delivery->code = FLY_EEXHAUSTED;
+    return delivery->code < 0;
+}
+
+/* One line: whether the log dealt with it. */
+static bool deliver_line(const char *line, size_t length, struct delivery *delivery,
+                         struct spool_parsed *parsed, struct job_proposal *run, bool *out_refused)
+{
+    union spool_answer answer;
+    struct fly_error error;
+    int code = spool_parse(line, length, parsed, &error);
+
+    if (code == 0) {
+        give_trial(&parsed->entry, run);
+        /* Whatever that epoch had cost, nobody was told to stop. */
+        if (parsed->entry.kind == SPOOL_REPORT)
+            parsed->entry.epoch.afterwards = true;
+        code = spool_call(delivery->jobs, &parsed->entry, &answer, &error);
+        if (parsed->entry.kind == SPOOL_RUN)
+            *run = code == 0 ? answer.proposal : (struct job_proposal){.trial = 0};
+        spool_parsed_free(parsed);
+    }
+    if (spool_passing(code)) {
+        delivery->code = code;
+        return false;
+    }
+    *out_refused |= code < 0;
+    return true;
 }
 
 /* Each line but the first, and but a last one that its session did not bring to an end. */
-static int deliver_lines(const char *text, const struct delivery *delivery, bool *out_refused,
-                         struct fly_error *out_error)
+static void deliver_lines(const char *text, struct delivery *delivery, bool *out_refused)
 {
     const char *line = strchr(text, '\n') + 1, *end;
     struct spool_parsed *parsed = calloc(1, sizeof *parsed);
     struct job_proposal run = {.trial = 0};
-    int code = parsed != NULL ? 0 : error_no_memory(out_error);
 
-    for (; code == 0 && (end = strchr(line, '\n')) != NULL; line = end + 1) {
-        union spool_answer answer;
-        struct fly_error error;
-        int called;
-
-        if (is_late(delivery)) {
-            code = error_set(out_error, FLY_EBUSY, "there was no time for all kept reports");
+    if (parsed == NULL)
+        delivery->code = FLY_ENOMEM;
+    for (; !is_over(delivery) && (end = strchr(line, '\n')) != NULL; line = end + 1) {
+        if (!deliver_line(line, (size_t)(end - line), delivery, parsed, &run, out_refused))
             break;
-        }
-        called = spool_parse(line, (size_t)(end - line), parsed, &error);
-
-        if (called == 0) {
-            give_trial(&parsed->entry, &run);
-            called = spool_call(delivery->jobs, &parsed->entry, &answer, &error);
-            if (parsed->entry.kind == SPOOL_RUN)
-                run = called == 0 ? answer.proposal : (struct job_proposal){.trial = 0};
-            spool_parsed_free(parsed);
-        }
-        if (spool_passing(called)) {
-            code = called;
-            if (out_error != NULL)
-                *out_error = error;
-        }
-        *out_refused |= called < 0 && code == 0;
     }
     free(parsed);
-    return code;
 }
 
-/* Delivers what an open file holds. */
-static int deliver_file(int file, const char *store, const struct delivery *delivery, bool *out_refused,
-                        struct fly_error *out_error)
+/* Delivers what an open file holds; whether that was all. */
+static bool deliver_file(int file, const char *store, struct delivery *delivery, bool *out_refused)
 {
     struct buffer content;
-    int code;
+    bool ours;
 
     buffer_init(&content, SPOOL_FILE_MAX);
-    if (read_file(file, store, &content))
-        code = deliver_lines(content.data, delivery, out_refused, out_error);
-    else
-        code = error_set(out_error, FLY_EDATA, "kept reports are not readable, or for another log");
+    ours = read_file(file, store, &content);
+    if (ours)
+        deliver_lines(content.data, delivery, out_refused);
     buffer_deinit(&content);
-    return code;
-}
-
-/* Out of the way, and yet there. */
-static void put_aside(const char *path)
-{
-    char aside[SPOOL_PATH_MAX + 512];
-
-    snprintf(aside, sizeof aside, "%s.refused", path);
-    (void)rename(path, aside);
-}
-
-int spool_deliver(struct spool *spool, const struct jobs *jobs, struct fly_error *out_error)
-{
-    bool refused = false;
-    int code;
-
-    if (spool->file < 0 || spool->lines == 0)
-        return 0;
-    code = deliver_file(spool->file, spool->store, &(struct delivery){.jobs = jobs, .endless = true},
-                        &refused, out_error);
-    if (spool_passing(code))
-        return code;
-    if (refused || code < 0)
-        put_aside(spool->path);
-    else
-        unlink(spool->path);
-    close(spool->file);
-    spool->file = -1;
-    spool->lines = 0;
-    return 0;
+    return ours && delivery->code == 0;
 }
 
 /* Opens a file that no session holds any more, with a lock on it; -1 for none. */
 static int open_left(const char *path)
 {
-    int file = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+    int file = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     struct stat facts;
 
-    /* Its session may live, or somebody else have been faster. */
-    if (file >= 0 &&
-        (flock(file, LOCK_EX | LOCK_NB) != 0 || fstat(file, &facts) != 0 || facts.st_nlink == 0)) {
+    /* Its session may live, or somebody else have been faster; and only the own reports are delivered. */
+    if (file >= 0 && (flock(file, LOCK_EX | LOCK_NB) != 0 || fstat(file, &facts) != 0 ||
+                      facts.st_nlink == 0 || !S_ISREG(facts.st_mode) || facts.st_uid != geteuid())) {
         close(file);
         file = -1;
     }
     return file;
 }
 
-/* Whether the file is done with: delivered, or put aside. */
-static bool deliver_left(const struct spool *spool, const char *path, const struct delivery *delivery)
+static uint64_t deliver_one(const struct spool *spool, const char *path, struct delivery *delivery)
 {
-    int file = open_left(path);
+    int file = is_over(delivery) ? -1 : open_left(path);
     bool refused = false, done;
 
     if (file < 0)
-        return false;
-    done = deliver_file(file, spool->store, delivery, &refused, NULL) == 0;
+        return 0;
+    done = deliver_file(file, spool->store, delivery, &refused);
     if (done && refused)
         put_aside(path);
     else if (done)
@@ -359,9 +369,9 @@ static int is_kept(const struct dirent *entry)
 }
 
 /* What `each` says of the files, added up, in the order of their beginning. */
-typedef uint64_t (*each_file)(const struct spool *spool, const char *path, const struct delivery *delivery);
+typedef uint64_t (*each_file)(const struct spool *spool, const char *path, struct delivery *delivery);
 
-static uint64_t for_each(const struct spool *spool, each_file each, const struct delivery *delivery)
+static uint64_t for_each(const struct spool *spool, each_file each, struct delivery *delivery)
 {
     struct dirent **entries;
     int count = spool->directory[0] != '\0' ? scandir(spool->directory, &entries, is_kept, alphasort) : -1;
@@ -379,24 +389,31 @@ static uint64_t for_each(const struct spool *spool, each_file each, const struct
     return sum;
 }
 
-static uint64_t deliver_one(const struct spool *spool, const char *path, const struct delivery *delivery)
-{
-    return !is_late(delivery) && deliver_left(spool, path, delivery);
-}
-
-static uint64_t count_one(const struct spool *spool, const char *path, const struct delivery *delivery)
+static uint64_t count_one(const struct spool *spool, const char *path, struct delivery *delivery)
 {
     (void)delivery;
     return count_left(spool, path);
 }
 
-unsigned spool_deliver_left(const struct spool *spool, const struct jobs *jobs, double most_s)
+int spool_deliver_left(const struct spool *spool, const struct jobs *jobs, double most_s)
 {
     bool endless = isinf(most_s);
-    const struct delivery delivery = {
+    struct delivery delivery = {
         .jobs = jobs, .endless = endless, .end = mono_after_s(mono_now(), endless ? 0.0 : most_s)};
 
-    return (unsigned)for_each(spool, deliver_one, &delivery);
+    (void)for_each(spool, deliver_one, &delivery);
+    return delivery.code;
+}
+
+static uint64_t see_one(const struct spool *spool, const char *path, struct delivery *delivery)
+{
+    (void)spool, (void)path, (void)delivery;
+    return 1;
+}
+
+bool spool_any_left(const struct spool *spool)
+{
+    return for_each(spool, see_one, NULL) > 0;
 }
 
 uint64_t spool_count_left(const struct spool *spool)

@@ -13,19 +13,21 @@
 #include "job/job.h"
 
 /*
- * Reports that could not be delivered to a job's log, kept on this machine until they
- * can: a file for each session, in $XDG_STATE_HOME/flyball/spool, else
+ * Reports that could not be delivered to a job's log, kept until they can: a file for each
+ * session, in the directory that FLYBALL_SPOOL names, else in $XDG_STATE_HOME/flyball/spool, else in
  * ~/.local/state/flyball/spool. The first line says for which log, each further one is a
- * call to it, in JSON; what spool_add returned 0 for is on disk.
+ * call to it, in JSON; what spool_add_lines returned 0 for is on disk. FLYBALL_SPOOL may be a
+ * place that several machines share: then whichever of them reaches the log next delivers.
  *
  * The file's session holds a lock on it. Once the session has ended, whoever reaches the
  * same log next delivers it and removes it (spool_deliver_left); a log that knows a
  * call already says so, so a second delivery does no harm. A file with a line that the log
- * refuses for good is renamed NAME.refused when all lines have been tried, for a person.
+ * refuses for good is renamed NAME.refused when all lines have been tried, for a person. Files of
+ * other users are passed over.
  *
- * One thread at a time.
+ * One thread at a time. Every call may be held up by the disk for as long as that likes.
  */
-enum { SPOOL_PATH_MAX = 512, SPOOL_FILE_MAX = 16 << 20, SPOOL_LINE_MAX = 1 << 16 };
+enum { SPOOL_PATH_MAX = 512, SPOOL_NAME_MAX = 160, SPOOL_FILE_MAX = 16 << 20, SPOOL_LINE_MAX = 1 << 16 };
 
 enum spool_kind { SPOOL_PROFILE, SPOOL_REPORT, SPOOL_END, SPOOL_RUN };
 
@@ -54,22 +56,32 @@ union spool_answer {
 };
 
 struct spool {
-    char directory[SPOOL_PATH_MAX];
-    char store[SPOOL_PATH_MAX]; /* the log's address */
-    char path[SPOOL_PATH_MAX + 64];
-    int file;       /* -1: none yet */
-    uint64_t lines; /* not delivered yet; that of a run does not count */
+    char directory[SPOOL_PATH_MAX]; /* "": there is none */
+    char store[SPOOL_PATH_MAX];     /* the log's address */
+    char path[SPOOL_PATH_MAX + SPOOL_NAME_MAX];
+    int file; /* -1: none yet */
 };
 
-/* `directory` NULL: the user's own. Makes nothing yet; a `directory` that cannot be told fails at spool_add.
- */
+/* `directory` NULL: the user's own. Makes nothing yet; a `directory` that cannot be told fails at
+ * spool_add_lines. */
 void spool_init(struct spool *spool, const char *directory, const char *store);
 
-/* Lets the file go; an empty one is removed. Harmless on a zeroed struct and after a fork. */
-void spool_deinit(struct spool *spool);
+/* Appends lines as spool_write makes them; on disk when it returns 0. FLY_EWRITE, FLY_EPERM, FLY_ENOTFOUND,
+ * FLY_ENOMEM. */
+int spool_add_lines(struct spool *spool, const char *lines, size_t length, struct fly_error *out_error);
 
-/* On disk when it returns 0. FLY_EWRITE, FLY_EPERM, FLY_ENOTFOUND, FLY_ENOMEM. */
-int spool_add(struct spool *spool, const struct spool_entry *entry, struct fly_error *out_error);
+/* Whether the file is near the size beyond which nobody would read it. */
+bool spool_is_full(const struct spool *spool);
+
+/* What becomes of the file. */
+enum spool_rest {
+    SPOOL_LEFT,      /* it is for whoever comes next */
+    SPOOL_DELIVERED, /* it goes */
+    SPOOL_REFUSED,   /* it is put aside */
+};
+
+/* Lets the file go. Harmless where there is none. */
+void spool_end(struct spool *spool, enum spool_rest rest);
 
 /* Makes one call. */
 int spool_call(const struct jobs *jobs, const struct spool_entry *entry, union spool_answer *out_answer,
@@ -78,14 +90,15 @@ int spool_call(const struct jobs *jobs, const struct spool_entry *entry, union s
 /* Whether a log that answered so may answer otherwise later: it could not be reached, was busy, or broken. */
 bool spool_passing(int code);
 
-/* Delivers the own lines in their order. The code of the first that could not be delivered for now. */
-int spool_deliver(struct spool *spool, const struct jobs *jobs, struct fly_error *out_error);
-
 /*
- * The same for what ended sessions left for this log; how many files are done. After
- * `most_s` no further call is made, and what is left stays for the next time; INFINITY: all.
+ * Delivers what ended sessions left for this log. After `most_s` no further call is made (INFINITY: all), nor
+ * after one that the log did not take for now: what is left stays for the next time. 0 when all is
+ * delivered, FLY_EEXHAUSTED when the time was over, else the log's code.
  */
-unsigned spool_deliver_left(const struct spool *spool, const struct jobs *jobs, double most_s);
+int spool_deliver_left(const struct spool *spool, const struct jobs *jobs, double most_s);
+
+/* Whether there may be anything to deliver. */
+bool spool_any_left(const struct spool *spool);
 
 /* How many lines ended sessions left for this log; that of a run does not count. */
 uint64_t spool_count_left(const struct spool *spool);

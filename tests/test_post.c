@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A log that does not come back from a call: nobody waits for it, and it gets everything later. */
+#include "session_scene.h"
+
+#include <sys/stat.h>
+
+#include "base/left_threads.h"
+
+/* No wait of a training comes near it, and no machine is so slow. */
+static const double soon_s = 20.0;
+
+static void wait_until(bool (*done)(struct scene *scene), struct scene *scene)
+{
+    struct mono_time end = mono_after_s(mono_now(), soon_s);
+
+    while (!done(scene) && mono_elapsed_s(mono_now(), end) > 0)
+        usleep(1000);
+    assert_true(done(scene));
+}
+
+static bool no_threads(struct scene *scene)
+{
+    (void)scene;
+    return !left_threads_any();
+}
+
+/* In real time. What is not real is that the GPU works while nobody looks. */
+static void begin(struct scene *scene, bool heeds)
+{
+    assert_int_equal(forget(NULL), 0);
+    scene_begin(scene);
+    scene->parts.clock = NULL;
+    scene->parts.heeds = heeds;
+    scene->options.leave_limits = true;
+}
+
+static enum fly_answer report(struct scene *scene, double metric)
+{
+    tuner_bench_pass(&scene->bench, 10.0);
+    return fly_session_report(scene->session, metric);
+}
+
+static void release(struct scene *scene)
+{
+    for (int i = 0; i < FAKE_CALL_COUNT; i++)
+        scene->fake.held[i] = false;
+}
+
+/* A session that comes later finds everything; in order, and once. */
+static void check_delivered(struct scene *scene, uint32_t epochs, enum trial_outcome outcome)
+{
+    scene_open(scene);
+    assert_int_equal(scene->fake.report_count, epochs);
+    for (uint32_t i = 0; i < epochs; i++)
+        assert_int_equal(scene->fake.reports[i].epoch, i + 1);
+    assert_int_equal(scene->fake.end_count, 1);
+    assert_int_equal(scene->fake.ends[0].outcome, outcome);
+    assert_int_equal(spool_files("s") + spool_files(".refused"), 0);
+    fly_session_close(scene->session, FLY_SESSION_INTERRUPTED);
+    tuner_bench_stop(&scene->bench);
+}
+
+/* Reports go on while one of them hangs, and so does the end. The log gets them while the program lives. */
+static void test_hangs_and_comes_back(void **state)
+{
+    struct scene scene;
+    struct mono_time start;
+
+    (void)state;
+    begin(&scene, false);
+    scene_open(&scene);
+    scene.fake.held[FAKE_REPORT] = true;
+    start = mono_now();
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(report(&scene, 0.1), FLY_GO_ON);
+    assert_int_equal(report(&scene, 0.95), FLY_REACHED);
+    assert_int_equal(status_of(&scene).kept, 4);
+    assert_int_equal(spool_files(".calls"), 1);
+    fly_session_close(scene.session, FLY_SESSION_FINISHED);
+    assert_true(mono_elapsed_s(start, mono_now()) < soon_s);
+    assert_int_equal(scene.fake.report_count, 0);
+    assert_true(left_threads_any());
+    release(&scene);
+    wait_until(no_threads, &scene);
+    check_delivered(&scene, 4, TRIAL_REACHED);
+}
+
+static void copy_spool(const char *command)
+{
+    char line[400];
+
+    snprintf(line, sizeof line, command, spool, spool, spool);
+    assert_int_equal(system(line), 0);
+}
+
+/* The process ends while the log hangs: what is on the disk by then is all there was. */
+static void test_left_on_disk(void **state)
+{
+    struct scene scene, next;
+
+    (void)state;
+    begin(&scene, true);
+    scene_open(&scene);
+    scene.fake.held[FAKE_REPORT] = true;
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(report(&scene, 0.1), FLY_GO_ON);
+    fly_session_close(scene.session, FLY_SESSION_FINISHED);
+    /* As a process would leave it. */
+    copy_spool("mkdir '%s/copy' && cp '%s'/*.calls '%s/copy'");
+    release(&scene);
+    wait_until(no_threads, &scene);
+    assert_int_equal(spool_files(".calls"), 0);
+    copy_spool("mv '%s'/copy/*.calls '%s' && rmdir '%s/copy'");
+    tuner_bench_stop(&scene.bench);
+    scene_begin(&next);
+    next.parts.clock = NULL;
+    next.options.leave_limits = true;
+    check_delivered(&next, 3, TRIAL_NOT_REACHED);
+    for (int i = 0; i < 3; i++)
+        assert_true(next.fake.reports[i].afterwards);
+}
+
+/* A question that hangs is given up; what was run in place of the answer goes on record by a name of its own.
+ */
+static void test_question_hangs(void **state)
+{
+    struct scene scene;
+
+    (void)state;
+    begin(&scene, false);
+    scene.options.wait_s = 0.1;
+    scene.fake.held[FAKE_PROPOSE] = true;
+    scene_open(&scene);
+    assert_int_equal(status_of(&scene).batch_size, 64);
+    assert_int_equal(status_of(&scene).trial, 0);
+    check_contains(status_of(&scene).text, "no answer within 0.1 s");
+    assert_int_equal(report(&scene, 0.95), FLY_REACHED);
+    fly_session_close(scene.session, FLY_SESSION_FINISHED);
+    release(&scene);
+    wait_until(no_threads, &scene);
+    assert_int_equal(scene.fake.ran_batch_size, 64);
+    assert_int_equal(scene.fake.calls[FAKE_PROPOSE], 2);
+    check_contains(scene.fake.request, "-ran");
+    assert_string_not_equal(scene.fake.request, scene.fake.first_request);
+    assert_int_equal(spool_files(".calls"), 0);
+    assert_int_equal(scene.fake.report_count, 1);
+    tuner_bench_stop(&scene.bench);
+}
+
+static bool heard(struct scene *scene)
+{
+    session_heed(scene->session);
+    return scene->session->answer == FLY_STOP;
+}
+
+/* Whoever heeds is told later; what the program does until then is on record too. */
+static void test_late_answer(void **state)
+{
+    struct scene scene;
+
+    (void)state;
+    begin(&scene, true);
+    scene.fake.answers[0] = (struct job_answered){.answer = JOB_STOP, .stop = JOB_STOP_COST, .epochs = 1};
+    scene.fake.answer_count = 1;
+    scene_open(&scene);
+    scene.fake.held[FAKE_REPORT] = true;
+    assert_int_equal(report(&scene, 0.1), FLY_GO_ON);
+    assert_int_equal(report(&scene, 0.2), FLY_GO_ON);
+    release(&scene);
+    wait_until(heard, &scene);
+    assert_int_equal(scene.session->stop, JOB_STOP_COST);
+    assert_int_equal(report(&scene, 0.3), FLY_STOP);
+    assert_int_equal(status_of(&scene).epoch, 3);
+    fly_session_close(scene.session, FLY_SESSION_FINISHED);
+    assert_int_equal(scene.fake.report_count, 3);
+    assert_int_equal(scene.fake.ends[0].outcome, TRIAL_STOPPED);
+    tuner_bench_stop(&scene.bench);
+}
+
+/* What is said after the program's end is of its end. */
+static void test_stopped(void **state)
+{
+    struct scene scene;
+    double time_s, energy_j;
+
+    (void)state;
+    scene_begin(&scene);
+    scene_open(&scene);
+    assert_int_equal(train_epoch(&scene, 20, 0.1), FLY_GO_ON);
+    tuner_bench_pass(&scene.bench, 5.0);
+    time_s = session_time_s(scene.session);
+    energy_j = session_energy_j(scene.session);
+    session_stop(scene.session);
+    tuner_bench_pass(&scene.bench, 100.0);
+    assert_int_equal(fly_session_report(scene.session, 0.2), FLY_GO_ON);
+    check_double(scene.fake.reports[1].time_s, time_s);
+    check_double(scene.fake.reports[1].energy_j, energy_j);
+    tuner_bench_pass(&scene.bench, 100.0);
+    fly_session_close(scene.session, FLY_SESSION_FINISHED);
+    check_double(scene.fake.ends[0].time_s, time_s);
+    check_double(scene.fake.ends[0].energy_j, energy_j);
+    scene.session = NULL;
+    tuner_bench_stop(&scene.bench);
+}
+
+/* Others' files are nobody's business, nor what is no file. */
+static void test_others(void **state)
+{
+    struct scene scene;
+    char path[160];
+
+    (void)state;
+    begin(&scene, false);
+    assert_int_equal(mkdir(spool, 0700), 0);
+    snprintf(path, sizeof path, "%s/1.calls", spool);
+    assert_int_equal(mkfifo(path, 0600), 0);
+    snprintf(path, sizeof path, "%s/2.calls", spool);
+    {
+        FILE *file = fopen(path, "w");
+
+        assert_non_null(file);
+        fprintf(file,
+                "{\"flyball_calls\":1,\"store\":\"\"}\n{\"call\":\"end\",\"job\":\"j\",\"trial\":7,"
+                "\"attempt\":1,\"outcome\":\"crashed\",\"energy_j\":null,\"time_s\":2,\"text\":\"\"}\n");
+        fclose(file);
+    }
+    if (geteuid() == 0)
+        assert_int_equal(chown(path, 12345, 12345), 0);
+    scene_open(&scene);
+    assert_int_equal(scene.fake.end_count, geteuid() == 0 ? 0 : 1);
+    fly_session_close(scene.session, FLY_SESSION_INTERRUPTED);
+    tuner_bench_stop(&scene.bench);
+}
+
+/* FLYBALL_SPOOL names the place; one that is no whole path keeps nothing anywhere. */
+static void test_named_place(void **state)
+{
+    struct fly_error error = {.text = ""};
+    struct spool place;
+
+    (void)state;
+    setenv("FLYBALL_SPOOL", spool, 1);
+    spool_init(&place, NULL, "store");
+    assert_string_equal(place.directory, spool);
+    assert_int_equal(spool_add_lines(&place, "{}\n", 3, &error), 0);
+    assert_int_equal(spool_files(".calls"), 1);
+    assert_int_equal(spool_count_left(&place), 0); /* its session lives */
+    spool_end(&place, SPOOL_LEFT);
+    assert_int_equal(spool_count_left(&place), 1);
+    setenv("FLYBALL_SPOOL", "somewhere", 1);
+    spool_init(&place, NULL, "store");
+    assert_int_equal(spool_add_lines(&place, "{}\n", 3, &error), FLY_ENOTFOUND);
+    check_contains(error.text, "set FLYBALL_SPOOL to a whole path");
+    unsetenv("FLYBALL_SPOOL");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_teardown(test_hangs_and_comes_back, forget),
+        cmocka_unit_test_teardown(test_left_on_disk, forget),
+        cmocka_unit_test_teardown(test_question_hangs, forget),
+        cmocka_unit_test_teardown(test_late_answer, forget),
+        cmocka_unit_test_teardown(test_stopped, forget),
+        cmocka_unit_test_teardown(test_others, forget),
+        cmocka_unit_test_teardown(test_named_place, forget),
+    };
+
+    scene_init();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
