@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/left_threads.h"
 #include "meter/fork_guard.h"
 #include "train/carbon_energy.h"
 #include "train/carbon_feed.h"
@@ -26,6 +27,8 @@ enum { NS_PER_S = 1000000000, CLOCK_TRIES = 3, CLOCK_APART_NS = 1000000 };
 
 /* So often at least the two clocks are compared, and what could not be written is tried again. */
 static const double look_s = 10.0;
+/* For the last line of the account: a disk that takes longer is not waited for. */
+static const double goodbye_s = 0.5;
 
 struct carbon_keeper {
     uint64_t forks;
@@ -40,6 +43,7 @@ struct carbon_keeper {
     pthread_mutex_t lock; /* over what follows */
     pthread_cond_t wake;
     bool stopping, to_write;
+    bool ended, left; /* the thread has; nobody waits for that */
     struct carbon_slicer slicer;
     struct carbon_energy energy;
     struct fly_power_point points[CARBON_POINTS_MAX]; /* to be written; none: point_count 0 */
@@ -154,7 +158,8 @@ static void write_all(struct carbon_keeper *keeper)
 static void turn(struct carbon_keeper *keeper)
 {
     pthread_mutex_lock(&keeper->lock);
-    cut(keeper, CUT_BORDERS);
+    if (!keeper->stopping)
+        cut(keeper, CUT_BORDERS);
     pthread_mutex_unlock(&keeper->lock);
     write_all(keeper);
 }
@@ -180,12 +185,31 @@ static bool wait_for_work(struct carbon_keeper *keeper)
     return !stopping;
 }
 
+/* Without the feed. */
+static void free_keeper(struct carbon_keeper *keeper)
+{
+    carbon_ledger_close(&keeper->ledger);
+    carbon_energy_deinit(&keeper->energy);
+    free(keeper);
+}
+
 static void *run(void *data)
 {
     struct carbon_keeper *keeper = data;
+    bool left;
 
     while (wait_for_work(keeper))
         turn(keeper);
+    write_all(keeper);
+    pthread_mutex_lock(&keeper->lock);
+    keeper->ended = true;
+    left = keeper->left;
+    pthread_cond_broadcast(&keeper->wake);
+    pthread_mutex_unlock(&keeper->lock);
+    if (left) {
+        free_keeper(keeper);
+        left_threads_remove();
+    }
     return NULL;
 }
 
@@ -385,40 +409,73 @@ struct carbon_keeper_summary carbon_keeper_look(struct carbon_keeper *keeper)
     return summary;
 }
 
-/* What was used up to now is written down, as far as it can be. */
-static void end_account(struct carbon_keeper *keeper)
+/* With the lock held, which is given back: lets the thread write the last line. False where the disk holds it
+ * up: then it is left to itself, and the keeper is its own. */
+static bool end_thread(struct carbon_keeper *keeper, struct carbon_keeper_summary *out_summary)
 {
-    if (keeper->threaded) {
-        pthread_mutex_lock(&keeper->lock);
-        keeper->stopping = true;
-        pthread_cond_signal(&keeper->wake);
-        pthread_mutex_unlock(&keeper->lock);
-        pthread_join(keeper->thread, NULL);
+    struct mono_time until = mono_after_s(mono_now(), goodbye_s);
+    struct timespec at = {.tv_sec = until.ns / NS_PER_S, .tv_nsec = until.ns % NS_PER_S};
+    bool ended;
+    int code = 0;
+
+    pthread_cond_broadcast(&keeper->wake);
+    while (!keeper->ended && code == 0)
+        code = pthread_cond_timedwait(&keeper->wake, &keeper->lock, &at);
+    ended = keeper->ended;
+    if (!ended) {
+        *out_summary = (struct carbon_keeper_summary){.energy_j = NAN, .slices = keeper->written};
+        snprintf(
+            out_summary->text, sizeof out_summary->text,
+            "the disk does not answer, so the end of the account '%.300s' may be missing; 'flyball carbon "
+            "report' tells",
+            keeper->path);
+        keeper->left = true;
+        left_threads_add();
+        pthread_detach(keeper->thread);
     }
-    if (keeper->energy.taken == NULL) /* it was never begun */
-        return;
-    pthread_mutex_lock(&keeper->lock);
-    cut(keeper, CUT_LAST);
     pthread_mutex_unlock(&keeper->lock);
-    write_all(keeper);
+    if (ended)
+        pthread_join(keeper->thread, NULL);
+    return ended;
+}
+
+/* What was used up to now is written down, as far as it can be; false as above. */
+static bool end_account(struct carbon_keeper *keeper, struct carbon_keeper_summary *out_summary)
+{
+    if (keeper->energy.taken == NULL) /* it was never begun */
+        return true;
+    pthread_mutex_lock(&keeper->lock);
+    keeper->stopping = true;
+    cut(keeper, CUT_LAST);
+    if (!keeper->threaded) {
+        pthread_mutex_unlock(&keeper->lock);
+        write_all(keeper);
+    } else if (!end_thread(keeper, out_summary)) {
+        return false;
+    }
     pthread_mutex_lock(&keeper->lock);
     keeper->refused += keeper->slicer.end - keeper->slicer.first;
     keeper->slicer.first = keeper->slicer.end;
     pthread_mutex_unlock(&keeper->lock);
+    return true;
 }
 
 void carbon_keeper_close(struct carbon_keeper *keeper, struct carbon_keeper_summary *out_summary)
 {
+    struct carbon_keeper_summary summary = {.path = ""};
+    struct carbon_feed *feed;
+    bool ours = true;
+
     if (keeper == NULL)
         return;
-    if (!is_inert(keeper) && keeper->feed != NULL) {
-        carbon_feed_abandon(keeper->feed);
-        end_account(keeper);
+    feed = keeper->feed;
+    if (!is_inert(keeper) && feed != NULL) {
+        carbon_feed_abandon(feed);
+        ours = end_account(keeper, &summary);
     }
     if (out_summary != NULL)
-        *out_summary = carbon_keeper_look(keeper);
-    carbon_ledger_close(&keeper->ledger);
-    carbon_energy_deinit(&keeper->energy);
-    carbon_feed_close(keeper->feed);
-    free(keeper);
+        *out_summary = ours ? carbon_keeper_look(keeper) : summary;
+    if (ours)
+        free_keeper(keeper);
+    carbon_feed_close(feed);
 }
