@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include "base/error.h"
@@ -18,6 +17,7 @@
 #include "cli/device_options.h"
 #include "cli/leftovers.h"
 #include "cli/metered_devices.h"
+#include "cli/own_use.h"
 #include "cli/program_words.h"
 #include "cli/run_carbon.h"
 #include "cli/run_files.h"
@@ -28,7 +28,7 @@
 #include "meter/meter.h"
 #include "meter/process_claims.h"
 
-enum { REPORT_MAX = 1 << 22, STATUS_LINE_MAX = 256 };
+enum { REPORT_MAX = 1 << 22 };
 
 static const struct cli_option options[] = {
     DEVICE_OPTION_GPUS(
@@ -144,32 +144,6 @@ static void end(struct run *run)
     claims_release(&run->claims);
 }
 
-/* The most memory that this process ever had resident, in bytes; -1 when the kernel does not say. */
-static int64_t most_memory_bytes(void)
-{
-    FILE *status = fopen("/proc/self/status", "re");
-    char line[STATUS_LINE_MAX];
-    long long kibibytes = -1;
-
-    while (status != NULL && kibibytes < 0 && fgets(line, sizeof line, status) != NULL) {
-        if (strncmp(line, "VmHWM:", 6) == 0)
-            kibibytes = strtoll(line + 6, NULL, 10);
-    }
-    if (status != NULL)
-        fclose(status);
-    return kibibytes < 0 ? -1 : kibibytes * 1024;
-}
-
-static void count_own_use(struct run_result *result)
-{
-    struct rusage usage;
-
-    getrusage(RUSAGE_SELF, &usage);
-    result->own_cpu_s = (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
-                        (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) * 1e-6;
-    result->own_memory_bytes = most_memory_bytes();
-}
-
 /* The report in the form of --format. */
 static void put_report(const struct cli_call *call, const struct run *run, struct buffer *out)
 {
@@ -204,7 +178,7 @@ static void report(const struct cli_call *call, struct run *run)
     struct fly_error error;
     struct buffer text;
 
-    count_own_use(&run->result);
+    own_use_count(&run->result);
     if (output != NULL && run_output_write(&run->result, output, &error) < 0) {
         cli_warn(call, "no report: %s", error.text);
         run->result.output = NULL;
