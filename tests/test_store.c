@@ -262,6 +262,72 @@ static void test_others_see_committed_events_only(void **state)
     store_close(store);
 }
 
+/* One change in a group: begun, an event, and its end. */
+static uint64_t add_part(struct store *store, const char *job, const char *key, bool keep)
+{
+    struct store_change *change = NULL;
+    struct fly_error error = {0};
+    uint64_t number;
+
+    check_done(store_change_begin(store, job, STORE_EXISTING_JOB, &change, &error), &error);
+    number = store_fixture_append(change, "made", 7, key, "{\"a\": \"it's a \\\\ and a \u00e9\"}");
+    if (keep)
+        check_done(store_change_commit(change, &error), &error);
+    else
+        store_change_rollback(change);
+    return number;
+}
+
+static void test_groups(void **state)
+{
+    const char *job = store_fixture_job("grouped"), *second = store_fixture_job("grouped 'too\\'");
+    const char *const jobs[] = {job, second, job};
+    const struct store_query by_key = {.key = "b"}, of_trial = {.trial = 7}, one = {.after = 1, .limit = 1};
+    struct store *store = store_fixture_open(), *other = store_fixture_open();
+    struct store_change *change = NULL;
+    struct fly_error error = {0};
+
+    (void)state;
+    store_fixture_add(store, job, 1, "");
+    store_fixture_add(store, second, 1, "");
+    check_done(store_group_begin(store, jobs, COUNT(jobs), &error), &error);
+    assert_int_equal(add_part(store, job, "a", true), 2);
+    assert_int_equal(add_part(store, job, "gone", false), 3);
+    assert_int_equal(add_part(store, second, "a", true), 2);
+    assert_int_equal(add_part(store, job, "b", true), 3);
+    /* A change sees those before it, others see none. */
+    check_done(store_change_begin(store, job, STORE_EXISTING_JOB, &change, &error), &error);
+    assert_int_equal(store_change_head(change), 3);
+    kept = (struct kept){.count = 0};
+    check_done(store_change_read(change, &by_key, store_fixture_keep, &kept, &error), &error);
+    assert_int_equal(kept.count, 1);
+    assert_int_equal(kept.events[0].number, 3);
+    check_done(store_change_read(change, &of_trial, store_fixture_keep, &kept, &error), &error);
+    check_done(store_change_read(change, &one, store_fixture_keep, &kept, &error), &error);
+    check_done(store_change_read(change, &everything, store_fixture_keep, &kept, &error), &error);
+    assert_int_equal(kept.count, 1 + 2 + 1 + 3);
+    assert_string_equal(kept.events[1].key, "a");
+    assert_int_equal(kept.events[3].number, 2);
+    check_done(store_change_commit(change, &error), &error);
+    assert_int_equal(store_fixture_count(other, job), 1);
+    check_refused(store_group_begin(store, jobs, COUNT(jobs), &error), FLY_ESTATE, &error, "a group is open");
+    check_done(store_group_end(store, &error), &error);
+    check_refused(store_group_end(store, &error), FLY_ESTATE, &error, "no group is open");
+    store_fixture_read(other, job, &everything, &kept);
+    assert_int_equal(kept.count, 3);
+    assert_string_equal(kept.events[2].key, "b");
+    assert_string_equal(kept.events[2].body, "{\"a\": \"it's a \\\\ and a \u00e9\"}");
+    assert_int_equal(store_fixture_count(other, second), 2);
+    /* One without changes, and one that its handle's end undoes. */
+    check_done(store_group_begin(store, jobs, COUNT(jobs), &error), &error);
+    check_done(store_group_end(store, &error), &error);
+    check_done(store_group_begin(store, jobs, COUNT(jobs), &error), &error);
+    add_part(store, job, "unended", true);
+    store_close(store);
+    assert_int_equal(store_fixture_add(other, job, 1, ""), 4);
+    store_close(other);
+}
+
 static void check_snapshot(struct store *store, const char *job, const char *version, uint64_t number,
                            const char *text)
 {
@@ -372,6 +438,7 @@ int main(void)
         cmocka_unit_test(test_keys),
         cmocka_unit_test(test_rolled_back),
         cmocka_unit_test(test_others_see_committed_events_only),
+        cmocka_unit_test(test_groups),
         cmocka_unit_test(test_snapshots),
         cmocka_unit_test(test_deleted),
     };

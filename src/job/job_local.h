@@ -55,6 +55,7 @@ struct local_change {
     struct job_state *state;
     const char *job;
     int64_t now_us;
+    uint64_t first_head, first_trials; /* before the change did anything */
     struct job_expiries expired;
     struct local_mark last; /* that it appended; number 0: none yet */
     struct local_mark lost; /* of the same call's change before, whose commit is unsure; number 0: none */

@@ -224,6 +224,8 @@ int local_begin(struct job_local *local, const char *job, bool make, struct loca
         return code;
     }
     change.state = change.kept->state;
+    change.first_head = store_change_head(change.change);
+    change.first_trials = change.state->trials;
     *out_change = change;
     return 0;
 }

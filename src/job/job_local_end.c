@@ -10,7 +10,9 @@
 int local_past(struct local_change *change, uint64_t trial, uint32_t until_attempt,
                struct trial_past *out_past, struct fly_error *out_error)
 {
-    const struct store_query query = {.trial = trial};
+    /* Of a trial that this change has made, nothing is older than the change. */
+    const struct store_query query = {.trial = trial,
+                                      .after = trial > change->first_trials ? change->first_head : 0};
     int code;
 
     *out_past = trial_past_empty;

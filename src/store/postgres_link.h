@@ -23,6 +23,7 @@ struct postgres_link {
     char *uri;                  /* owned */
     char shown[STORE_SHOWN_MAX];
     double wait_s;
+    struct postgres_group *group; /* changes that share a transaction; owned by who opened it; NULL: none */
 };
 
 /* Connects, and checks that the server can keep a store. `out_link` is owned. */

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "store/postgres_link.h"
+#include "store/postgres_group.h"
 #include "store/postgres_schema.h"
 #include "store/store_backend.h"
 
@@ -88,11 +88,15 @@ static int open_server(const struct store_address *address, const struct store_o
 
 static void close_server(void *state)
 {
-    postgres_link_close(state);
+    struct postgres_link *link = state;
+
+    postgres_group_abandon(link->group);
+    postgres_link_close(link);
 }
 
 static void abandon_server(void *state)
 {
+    postgres_group_abandon(((struct postgres_link *)state)->group);
     postgres_link_abandon(state);
 }
 
@@ -206,6 +210,17 @@ static void ask_for_page(struct postgres_question *question, uint64_t job, const
         postgres_bind_text(question, query->key);
 }
 
+/* Within a transaction: what fails aborts it, and a group with it. */
+static int ask_within(struct postgres_link *link, const struct postgres_question *question, const char *doing,
+                      struct pg_result **out_result, struct fly_error *out_error)
+{
+    int code = postgres_link_ask(link, question, doing, out_result, out_error);
+
+    if (code < 0 && link->group != NULL)
+        postgres_group_break(link->group);
+    return code;
+}
+
 /* Page by page, so that a long log needs no long memory. Logs only grow, so that pages fit together. */
 static int read_events(struct postgres_link *link, ask *ask_page, uint64_t job,
                        const struct store_query *query, store_visit *visit, void *visitor,
@@ -241,10 +256,47 @@ static int read_by_name(void *state, const char *job, const struct store_query *
     return code < 0 ? code : read_events(state, postgres_link_ask_anew, id, query, visit, visitor, out_error);
 }
 
+/* Counts what a visitor is shown, and remembers how it ended. */
+struct counted_visit {
+    store_visit *visit;
+    void *visitor;
+    uint64_t left;
+    int visited;
+};
+
+static int visit_counted(void *state, const struct store_event *event, struct fly_error *out_error)
+{
+    struct counted_visit *counted = state;
+
+    counted->left--;
+    counted->visited = counted->visit(counted->visitor, event, out_error);
+    return counted->visited;
+}
+
+/* First what the server has, if it can have any of it, then what the group keeps. */
+static int read_grouped(struct postgres_link *link, const struct store_change *change,
+                        const struct store_query *query, store_visit *visit, void *visitor,
+                        struct fly_error *out_error)
+{
+    struct counted_visit counted = {visit, visitor, query->limit == 0 ? UINT64_MAX : query->limit, 0};
+    int code = 0;
+
+    if (query->after < postgres_group_written(link->group, change))
+        code = read_events(link, ask_within, change->job_id, query, visit_counted, &counted, out_error);
+    if (code < 0 || counted.visited != 0)
+        return code;
+    code = postgres_group_visit(link->group, change, query, counted.left, visit, visitor, out_error);
+    return code < 0 ? code : 0;
+}
+
 static int change_read(void *state, struct store_change *change, const struct store_query *query,
                        store_visit *visit, void *visitor, struct fly_error *out_error)
 {
-    return read_events(state, postgres_link_ask, change->job_id, query, visit, visitor, out_error);
+    struct postgres_link *link = state;
+
+    return link->group != NULL
+               ? read_grouped(link, change, query, visit, visitor, out_error)
+               : read_events(link, postgres_link_ask, change->job_id, query, visit, visitor, out_error);
 }
 
 static int get_snapshot(struct postgres_link *link, ask *ask_it, uint64_t job, const char *version,
@@ -287,7 +339,7 @@ static int snapshot_by_name(void *state, const char *job, const char *version, u
 static int change_get_snapshot(void *state, struct store_change *change, const char *version,
                                uint64_t *out_number, struct buffer *out_bytes, struct fly_error *out_error)
 {
-    return get_snapshot(state, postgres_link_ask, change->job_id, version, out_number, out_bytes, out_error);
+    return get_snapshot(state, ask_within, change->job_id, version, out_number, out_bytes, out_error);
 }
 
 /* Locks the job's row and fills the change; whether there is one. */
@@ -337,6 +389,8 @@ static int begin(void *state, enum store_job_wish wish, struct store_change *cha
     struct postgres_link *link = state;
     int code;
 
+    if (link->group != NULL)
+        return postgres_group_begin(link, link->group, change, out_error);
     /* Nothing is written yet, so that a server lost on the way may be asked once more. */
     for (int i = 0; i < 2; i++) {
         code = postgres_link_ask_anew(link, &start, "locked", NULL, out_error);
@@ -361,6 +415,8 @@ static int append(void *state, struct store_change *change, const struct store_e
     bool added;
     int code;
 
+    if (link->group != NULL)
+        return postgres_group_append(link->group, change, event, out_error);
     postgres_bind_number(&question, (int64_t)change->job_id);
     postgres_bind_number(&question, (int64_t)event->number);
     postgres_bind_number(&question, event->time_us);
@@ -385,7 +441,7 @@ static int put_snapshot(void *state, struct store_change *change, const char *ve
     postgres_bind_text(&question, version);
     postgres_bind_number(&question, (int64_t)number);
     postgres_bind_bytes(&question, bytes, byte_count);
-    return postgres_link_ask(state, &question, "written", NULL, out_error);
+    return ask_within(state, &question, "written", NULL, out_error);
 }
 
 static int delete_job(void *state, struct store_change *change, struct fly_error *out_error)
@@ -414,6 +470,10 @@ static int commit(void *state, const struct store_change *change, struct fly_err
     struct pg_result *result;
     int code;
 
+    if (link->group != NULL) {
+        postgres_group_commit(link->group, change);
+        return 0;
+    }
     if (change->appended > 0) {
         snprintf(words, sizeof words, sql_move_and_commit, change->head, change->last_us, change->first_us,
                  change->job_id);
@@ -439,7 +499,33 @@ static int commit(void *state, const struct store_change *change, struct fly_err
 
 static void rollback(void *state)
 {
-    postgres_link_undo(state);
+    struct postgres_link *link = state;
+
+    if (link->group != NULL)
+        postgres_group_rollback(link->group);
+    else
+        postgres_link_undo(link);
+}
+
+static int group_begin(void *state, const char *const *jobs, size_t count, struct fly_error *out_error)
+{
+    struct postgres_link *link = state;
+
+    return postgres_group_open(link, jobs, count, &link->group, out_error);
+}
+
+static int group_end(void *state, struct fly_error *out_error)
+{
+    struct postgres_link *link = state;
+    struct postgres_group *group = link->group;
+
+    link->group = NULL;
+    return postgres_group_close(link, group, out_error);
+}
+
+static bool group_holds(const void *state)
+{
+    return ((const struct postgres_link *)state)->group != NULL;
 }
 
 const struct store_backend postgres_backend = {
@@ -459,4 +545,7 @@ const struct store_backend postgres_backend = {
     .delete_job = delete_job,
     .commit = commit,
     .rollback = rollback,
+    .group_begin = group_begin,
+    .group_end = group_end,
+    .group_holds = group_holds,
 };

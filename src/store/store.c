@@ -71,8 +71,6 @@ void store_close(struct store *store)
     } else {
         if (store->change.open)
             store->backend->rollback(store->state);
-        if (store->grouped)
-            (void)store->backend->group_end(store->state, NULL);
         store->backend->close(store->state);
     }
     free(store->shown);
@@ -323,6 +321,9 @@ int store_change_delete_job(struct store_change *change, struct fly_error *out_e
 {
     int code = check_open(change, out_error);
 
+    if (code == 0 && change->store->grouped)
+        code = error_set(out_error, FLY_ESTATE, "the job '%s' cannot be deleted within a group; end it first",
+                         change->job);
     if (code < 0)
         return code;
     code = change->store->backend->delete_job(change->store->state, change, out_error);
@@ -370,8 +371,6 @@ int store_group_begin(struct store *store, const char *const *jobs, size_t count
     if (store->grouped)
         return error_set(out_error, FLY_ESTATE, "a group is open in the store '%.200s'; end it first",
                          store->shown);
-    if (store->backend->group_begin == NULL)
-        return error_set(out_error, FLY_EUNSUPPORTED, "the store '%.200s' has no groups", store->shown);
     code = store->backend->group_begin(store->state, jobs, count, out_error);
     store->grouped = code == 0;
     return code;

@@ -120,7 +120,7 @@ struct store_options {
 int store_open(const char *address, const struct store_options *options, struct store **out_store,
                struct fly_error *out_error);
 
-/* Rolls back an open change. Accepts NULL. */
+/* Rolls back an open change, and an open group. Accepts NULL. */
 void store_close(struct store *store);
 
 /* Where it is, for people: a path, or the server's address without user and password. The store's. */

@@ -36,7 +36,7 @@ struct store_backend {
     /* Opens or makes it, migrates it, and sets `out_shown` to an owned text (malloc). */
     int (*open)(const struct store_address *address, const struct store_options *options, void **out_state,
                 char **out_shown, struct fly_error *out_error);
-    /* No change is open. */
+    /* No change is open; what an open group holds is undone. */
     void (*close)(void *state);
     /* In a child after fork: frees what can be freed without touching file or connection. */
     void (*abandon)(void *state);

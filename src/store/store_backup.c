@@ -115,12 +115,13 @@ int store_back_up(const char *address, const char *path, struct store_copied *ou
                   struct fly_error *out_error)
 {
     const struct store_options options = {.wait_s = wait_s, .existing = true};
-    struct sqlite_link *link = NULL;
+    struct sqlite_link *link;
     const char *store;
     int code = copy_find_file(address, "backed up", &store, out_error);
 
-    if (code == 0)
-        code = sqlite_link_open(store, &options, &link, out_error);
+    if (code < 0)
+        return code;
+    code = sqlite_link_open(store, &options, &link, out_error);
     if (code < 0)
         return code;
     code = write_copy(link, path, out_copied, out_error);
