@@ -17,7 +17,7 @@ import xml.etree.ElementTree as ElementTree
 import reach
 import tap
 from power_machine import (CLEAN, DEFAULT_W, EMULATOR, FLYBALL, HOME, KNOBS, LOWEST_W, NOBODY, RUNTIME, WHERE, back_within, emulator, ended, entries,
-                           limits, machine, wait_for)
+                           limits, machine, sweep_steps, wait_for)
 
 # Windows are as short as they may be.
 COARSE = ["--energy-tolerance", "1"]
@@ -298,6 +298,7 @@ def test_back_after_signals():
                 back_within([DEFAULT_W], f"signal {number}", BACK_S)
                 (HOME / "end").touch()
                 code, output, talk = ended(process)
+                sweep_steps(process)
                 tap.equal(code, status, talk)
                 tap.equal("Not complete: the program ended before every limit was measured." in output, number == signal.SIGTERM, output)
         wait_for(lambda: entries() == [], "the journal is empty")

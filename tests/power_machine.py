@@ -137,6 +137,12 @@ def kill_program(pid):
         os.kill(pid, signal.SIGKILL)
 
 
+def sweep_steps(process):
+    """A killed `run` leaves the file of its program's steps until the next one."""
+    for path in pathlib.Path("/dev/shm").glob(f"flyball-steps-{process.pid}-*"):
+        path.unlink()
+
+
 # A program that says when it runs and, as a test asks for it, for long.
 SLEEPER = ["sh", "-c", "echo $$; exec sleep 30"]
 
