@@ -94,6 +94,25 @@ def test_a_killed_group():
             kill_and_look(path, is_v2)
 
 
+def test_spared_out_of_memory():
+    """The kernel passes over the guard, where root may ask it to."""
+    try:
+        pathlib.Path("/proc/self/oom_score_adj").write_text(pathlib.Path("/proc/self/oom_score_adj").read_text())
+        probe = subprocess.run(["sh", "-c", "echo -1000 >/proc/self/oom_score_adj"], check=False, capture_output=True)
+    except OSError as error:
+        raise tap.Skip(f"no such file here: {error}") from error
+    if probe.returncode != 0:
+        raise tap.Skip("this process may not ask to be spared")
+    with machine(gpus=1), subprocess.Popen(command("set", 150, "--", *SLEEPER), env=CLEAN, cwd=HOME, stdout=subprocess.PIPE,
+                                           stderr=subprocess.DEVNULL, text=True) as process:
+        program = int(process.stdout.readline())
+        scores = [pathlib.Path(f"/proc/{pid}/oom_score_adj").read_text().strip() for pid in (guard_of(process), program, process.pid)]
+        tap.equal(scores[0], "-1000")
+        tap.equal("-1000" in scores[1:], False, "the training is not spared")
+        process.terminate()
+        process.wait()
+
+
 def test_a_delegated_part():
     """A user leaves his job's group for the top of what is his."""
     nobody = {"user": 65534, "group": 65534, "extra_groups": []}

@@ -16,7 +16,7 @@ import tempfile
 
 import tap
 from power_machine import (CLEAN, DEFAULT_W, DRIVER, FLYBALL, HOME, KNOBS, NOBODY, SLEEPER, WHERE, emulator, entries, guard_of,
-                           kill_both, kill_program, limits, machine, power, wait_for)
+                           kill_both, kill_program, left_behind, limits, machine, power, wait_for)
 from ways_machine import site_commands
 
 OTHER = 65533
@@ -205,9 +205,9 @@ def test_a_flood_of_files():
 
 
 @contextlib.contextmanager
-def held(how="", uid=NOBODY):
+def held(how="", uid=NOBODY, gpu=""):
     """The GPU's lock, held by a user's process; as an orphan by one whose parent, which took it, has ended."""
-    path = KNOBS / f"{uuid()}.lock"
+    path = KNOBS / f"{gpu or uuid()}.lock"
     reader, writer = os.pipe()
     child = os.fork()
     if child == 0:
@@ -260,6 +260,42 @@ def test_a_held_lock_before_a_users_leftover():
         with held(uid=OTHER):
             restored(0, "restored")
             tap.equal((limits(), entries()), ([DEFAULT_W], []))
+        # Nor does it keep root from what root's own killed session left.
+        gpu = uuid()
+        with left_behind(150, gpus=1), held(uid=OTHER, gpu=gpu):
+            restored(0, "restored")
+            tap.equal((limits(), entries()), ([DEFAULT_W], []))
+
+
+def test_who_never_answers():
+    """A user's command that never ends delays root by some seconds, once."""
+    with shared_machine("--any-user=no"):
+        slow = HOME / "slow"
+        slow.write_text("#!/bin/sh\nexec sleep 60\n")
+        slow.chmod(0o755)
+        own = HOME / "own.toml"
+        own.write_text(f"[set_power_limit]\ncommands = [\"'{slow}'\"]\ntimeout_s = 60\n")
+        os.chown(own, NOBODY, NOBODY)
+        emulator("set", "--limit-w", 250)
+        forge("power_limit_mw 100000 250000 250000 commands", head=f"commands {own}\n")
+        with subprocess.Popen([FLYBALL, "power", "restore", *WHERE], env=CLEAN, cwd=HOME, stdout=subprocess.DEVNULL,
+                              stderr=subprocess.PIPE, text=True) as process:
+            # Not to wait that long: the user ends what asks him.
+            wait_for(lambda: any(b"behalf" in path.read_bytes() for path in helpers(process.pid)), "he is asked")
+            for path in helpers(process.pid):
+                kill_program(int(path.parent.name))
+            tap.contains(process.communicate(timeout=30)[1], "no answer came")
+            tap.equal((process.returncode, limits(), entries()), (77, [250], []))
+        clean_up()
+
+
+def helpers(pid):
+    found = []
+    for path in pathlib.Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):
+            if f" {pid} " in (path.parent / "stat").read_text().rsplit(")", 1)[1]:
+                found.append(path)
+    return found
 
 
 def test_a_users_living_session_is_left():

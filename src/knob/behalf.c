@@ -8,6 +8,7 @@
 
 #include <grp.h>
 #include <pwd.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,7 +22,10 @@
 #include "knob/guard_private.h"
 
 enum { ARGUMENTS = 6, NUMBER_MAX = 24, JOIN_SESSION_KEYRING = 1, NO_GROUP = 65534, PASSWD_BYTES = 8192 };
-static const double patience_s = 20;
+static const double patience_s = 10, short_patience_s = 1;
+
+/* Somebody did not answer in time: nobody keeps root waiting for long again. */
+static atomic_bool was_silent;
 
 /* What stays of root's environment: where the emulator's GPUs are. */
 static const char emulator_variable[] = "FLYBALL_EMULATOR_STATE";
@@ -56,12 +60,14 @@ int behalf_run(const struct behalf *behalf, enum behalf_task task, const struct 
     guard_program(behalf->guard_path, path);
     snprintf(uid, sizeof uid, "%lld", (long long)behalf->uid);
     journal_format(entry, text);
-    command_run(words, patience_s, &end);
+    command_run(words, atomic_load(&was_silent) ? short_patience_s : patience_s, &end);
     free(nvml_path);
     tidy(end.output);
     if (end.spawn_errno != 0)
         return error_set(out_error, FLY_EUNSUPPORTED, "'%s' cannot be started: %s", path,
                          strerror(end.spawn_errno));
+    if (!end.ended)
+        atomic_store(&was_silent, true);
     if (!end.ended || end.status > 128)
         return error_set(out_error, FLY_EUNSUPPORTED, "no answer came from a process of user %s", uid);
     if (end.status == 0)

@@ -21,7 +21,8 @@
  * forged entry turns nothing that its forger could not turn himself.
  *
  * The process is flyball-guard in another role. It has the user's groups, none of root's files,
- * environment, keys and terminal, and is killed after twenty seconds. Thread-safe.
+ * environment, keys and terminal, and is killed after ten seconds, after one once somebody has let this
+ * process wait that long. Thread-safe.
  */
 struct behalf {
     uid_t uid;              /* not root */

@@ -31,8 +31,9 @@
  * some seconds, then left to the journal.
  *
  * It leaves the control groups of its session where it may (cgroup_leave.h), since what kills a
- * group kills all in it. Where it may not, and where a whole container or PID namespace is
- * killed, as with a container whose first process is the session, the journal is what is left.
+ * group kills all in it, and has the kernel spare it when out of memory. Where it may not, and where a whole
+ * container or PID namespace is killed, as with a container whose first process is the session, the journal
+ * is what is left.
  *
  * For one thread; in a forked child the socket is closed.
  */

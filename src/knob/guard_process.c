@@ -58,6 +58,18 @@ static void detach(void)
         _exit(0); /* where there is no child, the session hears nothing and says so */
 }
 
+/* For the kernel out of memory: it spares who has this even where it kills a whole group. Root may have it.
+ */
+static void resist_oom(void)
+{
+    int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+
+    if (fd < 0)
+        return;
+    (void)!write(fd, "-1000", strlen("-1000"));
+    close(fd);
+}
+
 int guard_open_devices(const char *nvml_path, struct device_list *out_list, struct fly_error *out_error)
 {
     struct device_options options = {.nvml_path = nvml_path[0] != '\0' ? nvml_path : NULL};
@@ -249,6 +261,7 @@ int guard_main(int argc, char **argv)
     site_init(&(struct site_options){.commands = argv[5], .daemon = argv[6]}, &guarding.site);
     detach();
     cgroup_leave("/proc");
+    resist_oom();
     guarding.session_fd = (int)syscall(SYS_pidfd_open, guarding.session, 0);
     if (guard_open_devices(argv[4], &guarding.list, &error) == 0)
         error.code = 0;
