@@ -101,6 +101,24 @@ def test_a_users_killed_session():
             tap.equal((result.returncode, limits(), entries()), (0, [DEFAULT_W], []), result.stderr)
 
 
+def test_a_users_container():
+    """Root of a user namespace is a user; what is killed with its PID namespace, the guard too, root ends."""
+    with shared_machine():
+        around = ["unshare", "--user", "--map-root-user", "--pid", "--fork", "--kill-child"]
+        if shutil.which("unshare") is None or subprocess.run([*around, "true"], capture_output=True, check=False, **asuser(NOBODY)).returncode:
+            raise tap.Skip("a user gets no container here")
+        process = subprocess.Popen([*around, FLYBALL, "power", "set", *WHERE, "150", "--", *SLEEPER], env=CLEAN, cwd=HOME,
+                                   stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, **asuser(NOBODY))
+        process.stdout.readline()
+        tap.equal(limits(), [150])
+        process.kill()
+        process.wait()
+        process.stdout.close()
+        tap.equal((limits(), entries()), ([150], ["turned"]), "nobody was left to turn it back")
+        restored(0, "restored")
+        tap.equal((limits(), entries()), ([DEFAULT_W], []))
+
+
 def test_never_its_numbers():
     with shared_machine():
         emulator("set", "--limit-w", 250)

@@ -326,29 +326,6 @@ static void test_unknown_processes(void **state)
     knob_machine_stop(&machine);
 }
 
-/* The build may lie where root alone gets to. */
-static char reachable[] = "/tmp/flyball-test-reach-XXXXXX";
-
-static void make_reachable(struct knob_machine *reached)
-{
-    char command[KNOB_PATH_MAX * 5];
-
-    assert_non_null(mkdtemp(reachable));
-    assert_int_equal(chmod(reachable, 0755), 0);
-    snprintf(command, sizeof command, "cp '%s' '%s' '%s'", reached->guard, reached->library, reachable);
-    assert_int_equal(system(command), 0);
-    snprintf(reached->guard, sizeof reached->guard, "%s/flyball-guard", reachable);
-    snprintf(reached->library, sizeof reached->library, "%s/libnvidia-ml.so.1", reachable);
-}
-
-static void remove_reachable(void)
-{
-    char command[KNOB_PATH_MAX];
-
-    snprintf(command, sizeof command, "rm -r '%s'", reachable);
-    assert_int_equal(system(command), 0);
-}
-
 static void test_permission(void **state)
 {
     int64_t limits[] = {250000};
@@ -359,7 +336,7 @@ static void test_permission(void **state)
     if (geteuid() != 0)
         skip();
     knob_machine_start(&machine, "gpus=1,model=a100,shared", NULL);
-    make_reachable(&machine);
+    knob_machine_make_reachable(&machine);
     assert_int_equal(seteuid(65534), 0);
     knob = knob_machine_open(&machine);
     assert_int_equal(knob_set(knob, limits, &error), FLY_EPERM);
@@ -370,7 +347,6 @@ static void test_permission(void **state)
     assert_int_equal(knob_machine_entries(&machine), 0);
     knob_close(knob, NULL);
     assert_int_equal(seteuid(0), 0);
-    remove_reachable();
     knob_machine_stop(&machine);
 }
 

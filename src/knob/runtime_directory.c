@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,10 +16,26 @@
 #include "base/file_system.h"
 
 static const char system_directory[] = "/run/flyball", fallback_directory[] = "/tmp/flyball-knobs";
-enum { SHARED_MODE = 01777, ASIDE_MAX = 64 };
+enum { SHARED_MODE = 01777, ASIDE_MAX = 64, UID_MAP_LINE = 64 };
 
 /* In place of an errno: root would leave his word with somebody who can change it. */
 enum { OF_ANOTHER_USER = -1 };
+
+bool runtime_directory_is_roots(void)
+{
+    unsigned long long inside = 0, outside = 0, count = UINT32_MAX;
+    char line[UID_MAP_LINE] = "", *at = line;
+    FILE *map = geteuid() == 0 ? fopen("/proc/self/uid_map", "re") : NULL;
+
+    if (map != NULL && fgets(line, sizeof line, map) != NULL) {
+        inside = strtoull(at, &at, 10);
+        outside = strtoull(at, &at, 10);
+        count = strtoull(at, &at, 10);
+    }
+    if (map != NULL)
+        fclose(map);
+    return geteuid() == 0 && inside == 0 && outside == 0 && count == UINT32_MAX;
+}
 
 static int failed(const char *path, int cause, struct fly_error *out_error)
 {
@@ -52,7 +69,7 @@ static int make(const char *path, mode_t mode)
         return errno;
     if (!S_ISDIR(status.st_mode))
         return ENOTDIR;
-    if (geteuid() == 0 && status.st_uid != 0)
+    if (runtime_directory_is_roots() && status.st_uid != 0)
         return OF_ANOTHER_USER;
     /* Where others may remove files that are not theirs, locks are worth nothing. */
     if ((status.st_mode & (S_IWGRP | S_IWOTH)) != 0 && (status.st_mode & S_ISVTX) == 0)
@@ -89,7 +106,7 @@ int runtime_directory_make_room(const char *path)
     if (unlink(path) == 0 || errno == ENOENT)
         return 0;
     cause = errno;
-    if (geteuid() != 0)
+    if (!runtime_directory_is_roots())
         return cause;
     return rmdir(path) == 0 ? 0 : move_aside(path);
 }

@@ -32,6 +32,12 @@ enum { RUNTIME_PATH_MAX = 256 };
 int runtime_directory_find(const char *given, char out_path[RUNTIME_PATH_MAX], struct fly_error *out_error);
 
 /*
+ * Whether this process is the machine's root, and may take away what other users put there. Root of a
+ * user namespace, as in a container without root, is a user like others.
+ */
+bool runtime_directory_is_roots(void);
+
+/*
  * Makes room for root's own file where somebody put something else: removes what is there, or
  * gives a directory that is not empty another name. 0 or errno; for others than root a file alone
  * is removed. Nothing there is fine.

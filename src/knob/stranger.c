@@ -83,7 +83,7 @@ int stranger_lock_take(const char *directory, const struct knob_options *options
 
     if (code == 0)
         return 0;
-    if (geteuid() != 0 || is_respected(directory, options, uuid, code, &held, &error))
+    if (!runtime_directory_is_roots() || is_respected(directory, options, uuid, code, &held, &error))
         return error_set(out_error, error.code, "%s", error.text);
     return gpu_lock_replace(directory, uuid, program, &held, out_lock, out_error);
 }
@@ -93,7 +93,7 @@ bool stranger_made(const char *directory, enum journal_kind kind, const char *uu
     struct journal_entry entry;
     uid_t owner = 0;
 
-    if (geteuid() != 0)
+    if (!runtime_directory_is_roots())
         return false;
     (void)journal_read_any(directory, kind, uuid, &entry, &owner, NULL);
     return owner != 0;
