@@ -20,7 +20,7 @@ WORK = tempfile.TemporaryDirectory(prefix="flyball-pipes-")
 HOME = pathlib.Path(WORK.name)
 STORE = f"--store={HOME}/store.sqlite"
 CLEAN = {name: value for name, value in os.environ.items() if not name.startswith(("FLYBALL_", "XDG_"))}
-CLEAN["HOME"] = str(HOME)
+CLEAN.update(HOME=str(HOME), XDG_RUNTIME_DIR=str(HOME), FLYBALL_EMULATOR_STATE=str(HOME / "gpus"))
 NOBODY = "nobody is at the other end of this pipe"
 DEVICE = "it is a device or a socket, no file"
 
