@@ -391,7 +391,7 @@ static bool runs_late(const struct job_trial *trial, int64_t now_us, const struc
 }
 
 int decide_report(const struct job_state *state, const struct job_trial *trial, int64_t now_us,
-                  bool afterwards, struct epoch_record *record, struct fly_error *out_error)
+                  struct epoch_record *record, struct fly_error *out_error)
 {
     static const struct {
         enum job_answer answer;
@@ -423,12 +423,12 @@ int decide_report(const struct job_state *state, const struct job_trial *trial, 
             return code;
         verdict = decider_judge(&line->decider, &question);
     }
-    if (afterwards && verdict == VERDICT_COST)
+    if (record->afterwards && verdict == VERDICT_COST)
         verdict = VERDICT_GO_ON;
     record->answer = answers[verdict].answer;
     record->stop = answers[verdict].stop;
     record->epochs = question.epochs;
-    if (verdict == VERDICT_GO_ON && !trial->decided && !afterwards && runs_late(trial, now_us, record)) {
+    if (verdict == VERDICT_GO_ON && !trial->decided && !record->afterwards && runs_late(trial, now_us, record)) {
         record->answer = JOB_STOP;
         record->stop = JOB_STOP_DEADLINE;
     }

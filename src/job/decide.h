@@ -38,10 +38,9 @@ int decide_check(const struct job_question *question, struct fly_error *out_erro
 int decide_profile(const struct job_state *state, const struct job_trial *trial,
                    struct profiled_record *record, struct fly_error *out_error);
 
-/* What a report is answered with; fills `record`, of which the report's own fields are set. `afterwards`: as
- * of struct job_epoch. */
+/* What a report is answered with; fills `record`, of which the report's own fields are set. */
 int decide_report(const struct job_state *state, const struct job_trial *trial, int64_t now_us,
-                  bool afterwards, struct epoch_record *record, struct fly_error *out_error);
+                  struct epoch_record *record, struct fly_error *out_error);
 
 /* Why, in a sentence and in numbers; the numbers are a new reference or NULL. */
 void decision_explain(const struct job_state *state, struct decision *decision);

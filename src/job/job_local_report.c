@@ -208,6 +208,7 @@ static int report_open(struct local_change *change, const struct job_trial *tria
                                   .energy_j = epoch->energy_j,
                                   .time_s = epoch->time_s,
                                   .reference_per_kwh = epoch->reference_per_kwh,
+                                  .afterwards = epoch->afterwards,
                                   .late = trial->lost,
                                   .total_energy_j = trial->past_energy_j + epoch->energy_j,
                                   .total_time_s = trial->past_time_s + epoch->time_s};
@@ -222,7 +223,7 @@ static int report_open(struct local_change *change, const struct job_trial *tria
     int code = check_order(change, trial, epoch, out_error);
 
     if (code == 0)
-        code = decide_report(change->state, trial, change->now_us, epoch->afterwards, &record, out_error);
+        code = decide_report(change->state, trial, change->now_us, &record, out_error);
     if (code == 0)
         code = append_epoch(change, epoch, &record, out_answered, out_error);
     out_answered->ended = decided;

@@ -313,6 +313,9 @@ json_t *record_write_epoch(const struct epoch_record *record)
         job_stop_name(record->stop), "epochs", count(record->epochs), "late", (int)record->late,
         "total_energy_j", number(record->total_energy_j), "total_time_s", number(record->total_time_s));
 
+    /* A bool that says nothing is not written: most are. */
+    if (record->afterwards)
+        json_object_set_new(object, "afterwards", json_true());
     return with_reference(object, record->reference_per_kwh);
 }
 
@@ -329,6 +332,7 @@ void record_read_epoch(struct members *members, struct epoch_record *out_record)
         .total_energy_j = members_number_or_null(members, "total_energy_j", NAN),
         .total_time_s = members_number(members, "total_time_s"),
         .reference_per_kwh = read_reference(members),
+        .afterwards = members_has(members, "afterwards") && members_bool(members, "afterwards"),
     };
     if (!job_answer_parse(members_text(members, "answer", JOB_TEXT_MAX), &out_record->answer) ||
         !job_stop_parse(members_text(members, "stop", JOB_TEXT_MAX), &out_record->stop))

@@ -99,6 +99,7 @@ struct epoch_record {
     bool late;
     double total_energy_j, total_time_s;
     double reference_per_kwh; /* NAN: not known, as in logs of before */
+    bool afterwards;          /* as of struct job_epoch */
 };
 
 struct ended_record {
