@@ -243,7 +243,13 @@ def test_crashes_name_the_plugin():
                        ("fpe", "crashed in 'propose' (SIGFPE)"), ("ill", "crashed in 'propose' (SIGILL)"),
                        ("abort", "crashed in 'propose' (SIGABRT)"), ("exit", "called exit in 'propose'"),
                        ("observe", "crashed in 'observe' (SIGSEGV)"), ("destroy", "crashed in 'destroy' (SIGSEGV)"),
-                       ("loading", "crashed in 'loading' (SIGSEGV)")):
+                       ("loading", "crashed in 'loading' (SIGSEGV)"), ("bare_exit", "called _exit in 'propose'"),
+                       ("plain_exit", "called _Exit in 'propose'"), ("quick_exit", "called exit in 'propose'"),
+                       ("thread_segv", "crashed in a thread of its own (SIGSEGV)"),
+                       ("thread_abort", "crashed in a thread of its own (SIGABRT)"),
+                       ("thread_exit", "called exit in a thread of its own"),
+                       ("thread_bare_exit", "called _exit in a thread of its own"),
+                       ("wild_name", "crashed in 'its table' (SIGSEGV)"), ("wild_reason", "crashed in 'create' (SIGSEGV)")):
         path = plugin(f"bad_{name}")
         refuse(70, f"flyball: plug-in '{path}' {what}; ", arguments=[f"--policy=zeus,{path}"])
     path = plugin("bad_choose")

@@ -4,6 +4,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fenv.h>
+#include <link.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -92,6 +93,42 @@ void shared_object_close(struct shared_object *object)
     if (object->handle != NULL)
         dlclose(object->handle);
     object->handle = NULL;
+}
+
+struct range {
+    uintptr_t base, low, high;
+};
+
+static int find_range(struct dl_phdr_info *info, size_t size, void *context)
+{
+    struct range *range = context;
+
+    (void)size;
+    if (info->dlpi_addr != range->base)
+        return 0;
+    for (size_t i = 0; i < info->dlpi_phnum; i++) {
+        uintptr_t low = info->dlpi_addr + info->dlpi_phdr[i].p_vaddr, high = low + info->dlpi_phdr[i].p_memsz;
+
+        if (info->dlpi_phdr[i].p_type != PT_LOAD)
+            continue;
+        range->low = range->high == 0 || low < range->low ? low : range->low;
+        range->high = high > range->high ? high : range->high;
+    }
+    return 1;
+}
+
+bool shared_object_range(const struct shared_object *object, uintptr_t *out_low, uintptr_t *out_high)
+{
+    const struct link_map *map = NULL;
+    struct range range = {0};
+
+    if (dlinfo(object->handle, RTLD_DI_LINKMAP, &map) < 0 || map == NULL)
+        return false;
+    range.base = map->l_addr;
+    dl_iterate_phdr(find_range, &range);
+    *out_low = range.low;
+    *out_high = range.high;
+    return range.high > range.low;
 }
 
 const void *shared_object_find(const struct shared_object *object, const char *symbol)

@@ -2,6 +2,9 @@
 #ifndef FLYBALL_BASE_SHARED_OBJECT_H
 #define FLYBALL_BASE_SHARED_OBJECT_H
 
+#include <stdbool.h>
+#include <stdint.h>
+
 #include <flyball/error.h>
 
 /*
@@ -38,6 +41,9 @@ int shared_object_open_library(const char *name, struct shared_object *out_objec
 
 /* Harmless on a zeroed struct. */
 void shared_object_close(struct shared_object *object);
+
+/* Where its code and data lie: from `out_low` to before `out_high`; false where the loader does not say. */
+bool shared_object_range(const struct shared_object *object, uintptr_t *out_low, uintptr_t *out_high);
 
 /* The address of a symbol that it exports, or NULL. */
 const void *shared_object_find(const struct shared_object *object, const char *symbol);

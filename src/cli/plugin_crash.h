@@ -4,10 +4,12 @@
 
 /*
  * The end of the program inside a plug-in's function. A crash (SIGSEGV, SIGBUS,
- * SIGFPE, SIGILL, SIGABRT) there, or a call of exit, is answered with one line
- * that names the plug-in and the function, and the exit status of a defect:
+ * SIGFPE, SIGILL, SIGABRT) there, or a call of exit, _exit, _Exit or quick_exit, is answered with
+ * one line that names the plug-in and the function, and the exit status of a defect:
  *
  *     flyball: plug-in './mine.so' crashed in 'propose' (SIGSEGV); ...
+ *
+ * So is one in a thread that the plug-in started, known by the plug-in's code on the thread's stack.
  *
  * Anywhere else, signals do what they always did. For the main program only: a
  * library installs no signal handlers.

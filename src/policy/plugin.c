@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "policy/plugin.h"
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -38,6 +39,47 @@ void plugin_leave(void)
 struct plugin_call plugin_current(void)
 {
     return (struct plugin_call){current.path, current.function};
+}
+
+/* Where the open ones lie; a free place has no path. */
+static struct {
+    _Atomic(const char *) path;
+    _Atomic uintptr_t low, high;
+} known[PLUGINS_KNOWN_MAX];
+
+static void know(const struct plugin *plugin)
+{
+    uintptr_t low, high;
+
+    if (!shared_object_range(&plugin->object, &low, &high))
+        return;
+    for (size_t i = 0; i < PLUGINS_KNOWN_MAX; i++) {
+        if (atomic_load(&known[i].path) != NULL)
+            continue;
+        atomic_store(&known[i].low, low);
+        atomic_store(&known[i].high, high);
+        atomic_store(&known[i].path, plugin->path);
+        return;
+    }
+}
+
+static void forget(const struct plugin *plugin)
+{
+    for (size_t i = 0; i < PLUGINS_KNOWN_MAX; i++) {
+        if (plugin->path != NULL && atomic_load(&known[i].path) == plugin->path)
+            atomic_store(&known[i].path, NULL);
+    }
+}
+
+const char *plugin_at(uintptr_t address)
+{
+    for (size_t i = 0; i < PLUGINS_KNOWN_MAX; i++) {
+        const char *path = atomic_load(&known[i].path);
+
+        if (path != NULL && address >= atomic_load(&known[i].low) && address < atomic_load(&known[i].high))
+            return path;
+    }
+    return NULL;
 }
 
 /* Names go into CSV and command lines as they are. */
@@ -89,8 +131,15 @@ int plugin_open(const char *path, const char *symbol, size_t size, struct plugin
     code = shared_object_open(path, &plugin.object, out_error);
     plugin_leave();
     if (code == 0) {
+        know(&plugin);
         head = shared_object_find(&plugin.object, symbol);
+        /* It points wherever it likes. */
+        plugin_enter(&plugin, "its table");
         code = check_head(&plugin, symbol, head, size, out_error);
+        plugin.name = code == 0 ? strdup(head->name) : NULL;
+        plugin_leave();
+        if (code == 0 && plugin.name == NULL)
+            code = error_no_memory(out_error);
     }
     if (code < 0) {
         plugin_close(&plugin);
@@ -107,6 +156,8 @@ void plugin_close(struct plugin *plugin)
         plugin_enter(plugin, "unloading");
     shared_object_close(&plugin->object);
     plugin_leave();
+    forget(plugin);
+    free(plugin->name);
     free(plugin->path);
     *plugin = (struct plugin){.path = NULL};
 }

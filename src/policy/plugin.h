@@ -15,6 +15,7 @@
  */
 struct plugin {
     char *path; /* owned */
+    char *name; /* owned: the plug-in's own may be anything, at any time */
     struct shared_object object;
 };
 
@@ -25,6 +26,9 @@ struct plugin_head {
     const char *name;
     uint32_t version;
 };
+
+/* So many are known by their addresses (plugin_at); more work as well. */
+enum { PLUGINS_KNOWN_MAX = 64 };
 
 /*
  * Loads the file and finds the table `symbol` of `size` bytes, which lives as
@@ -53,5 +57,11 @@ struct plugin_call {
 void plugin_enter(const struct plugin *plugin, const char *function);
 void plugin_leave(void);
 struct plugin_call plugin_current(void);
+
+/*
+ * The path of the open plug-in whose code or data lies there, or NULL: for threads of its own. Plug-ins
+ * are opened and closed by one thread; asking is async-signal-safe on any.
+ */
+const char *plugin_at(uintptr_t address);
 
 #endif

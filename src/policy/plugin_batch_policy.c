@@ -3,6 +3,7 @@
 #include "policy/plugin_batch_policy.h"
 
 #include <math.h>
+#include <stdio.h>
 
 #include <flyball/cost.h>
 
@@ -10,7 +11,7 @@
 #include "base/ziggurat.h"
 
 /* Each draw of a plug-in has room for the blocks that rejections cost. */
-enum { POLICY_STREAM = 0, DRAW_SHIFT = 16 };
+enum { POLICY_STREAM = 0, DRAW_SHIFT = 16, REASON_MAX = 101 };
 
 struct plugin_state {
     const struct plugin_batch_policy *self;
@@ -81,6 +82,7 @@ static int plugin_create(const struct batch_policy *opaque, const struct job_spe
     const struct plugin_batch_policy *self = (const struct plugin_batch_policy *)opaque;
     struct plugin_state *state = arena_alloc(arena, 1, sizeof *state);
     const char *reason = NULL;
+    char told[REASON_MAX] = "no reason given";
     int answer;
 
     if (state == NULL || describe_job(spec, parameters, arena, &state->job) < 0)
@@ -90,12 +92,14 @@ static int plugin_create(const struct batch_policy *opaque, const struct job_spe
     state->key = philox_key(parameters->seed, spec->name);
     plugin_enter(&self->plugin, "create");
     answer = self->table->create(&state->job, &state->state, &reason);
+    if (answer != 0 && reason != NULL)
+        snprintf(told, sizeof told, "%s", reason);
     plugin_leave();
     if (answer != 0)
         return error_set(out_error, FLY_EDATA,
                          "plug-in '%.200s': 'create' failed with %d for job '%.60s': %.100s; mend the "
                          "plug-in or leave it out",
-                         self->plugin.path, answer, spec->name, reason != NULL ? reason : "no reason given");
+                         self->plugin.path, answer, spec->name, told);
     *out_state = state;
     return 0;
 }
@@ -312,7 +316,7 @@ int plugin_batch_policy_open(const char *path, struct plugin_batch_policy *out_p
         return code;
     }
     self.policy = (struct batch_policy){
-        .name = head->name,
+        .name = self.plugin.name,
         .summary = "a plug-in",
         .version = head->version,
         .create = plugin_create,

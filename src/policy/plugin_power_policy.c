@@ -36,7 +36,7 @@ int plugin_power_policy_open(const char *path, struct plugin_power_policy *out_p
     if (code < 0)
         return code;
     policy.table = (const struct fly_power_policy *)head;
-    policy.policy.name = head->name;
+    policy.policy.name = policy.plugin.name;
     if (policy.table->choose == NULL) {
         code = plugin_lacks(&policy.plugin, "choose", out_error);
         plugin_close(&policy.plugin);

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Right in everything but the fault that meson.build asks for. */
 #include <math.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <flyball/plugin.h>
 
@@ -33,6 +35,10 @@ enum fault {
     CRASH_DESTROY,
     CRASH_LOADING,
     CRASH_CHOOSE,
+    CALL_BARE_EXIT,
+    CALL_PLAIN_EXIT,
+    CALL_QUICK_EXIT,
+    WILD_REASON,
 };
 
 #ifndef FAULT
@@ -89,6 +95,12 @@ __attribute__((constructor)) static void load(void)
 __attribute__((unused)) static int create(const struct fly_batch_job *job, void **out_state,
                                           const char **out_reason)
 {
+    if (fault == WILD_REASON) {
+        static const uintptr_t nowhere = 16;
+
+        memcpy(out_reason, &nowhere, sizeof nowhere);
+        return 7;
+    }
     if (fault == NO_STATE) {
         *out_reason = "it is too late";
         return 7;
@@ -112,7 +124,7 @@ static void observe(void *state, const struct fly_trial *trial)
         store_nowhere();
 }
 
-static void crash(void)
+static void do_crash(void)
 {
     if (fault == CRASH_SEGV)
         store_nowhere();
@@ -126,9 +138,37 @@ static void crash(void)
         abort();
     else if (fault == CALL_EXIT)
         exit(0);
+    else if (fault == CALL_BARE_EXIT)
+        _exit(0);
+    else if (fault == CALL_PLAIN_EXIT)
+        _Exit(0);
+    else if (fault == CALL_QUICK_EXIT)
+        quick_exit(0);
     else if (fault == CRASH_STACK)
         use_up_stack(0);
 }
+
+#ifdef THREAD
+static void *run(void *nothing)
+{
+    do_crash();
+    return nothing;
+}
+
+/* The call has returned by then, or not: whose thread it is does not follow from that. */
+static void crash(void)
+{
+    pthread_t thread;
+
+    if (pthread_create(&thread, NULL, run, NULL) == 0)
+        pthread_join(thread, NULL);
+}
+#else
+static void crash(void)
+{
+    do_crash();
+}
+#endif
 
 __attribute__((unused)) static int propose(const void *state, const struct fly_batch_question *question,
                                            struct fly_batch_decision *out_decision)
