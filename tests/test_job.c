@@ -200,8 +200,11 @@ static void test_reports(void **state)
                 "the first report stays");
     other = epoch, other.metric = 0.95; /* even one that would reach the target */
     check_fails(at()->report(fixture.jobs.self, &other, &again, &error), FLY_ECONFLICT, error, "metric nan");
-    epoch.epoch = 3, epoch.energy_j = 3000, epoch.time_s = 30, epoch.metric = 0.5;
+    epoch.epoch = 3, epoch.energy_j = 3000.1, epoch.time_s = 30.7, epoch.metric = 0.123456789;
     job_fixture_report(&fixture, &epoch);
+    other = epoch, other.metric = 0.5;
+    check_fails(at()->report(fixture.jobs.self, &other, &again, &error), FLY_ECONFLICT, error,
+                "metric 0.123456789, 3000.1 J and 30.7 s;");
     other = epoch, other.epoch = 2;
     check_fails(at()->report(fixture.jobs.self, &other, &again, &error), FLY_EDATA, error, "after epoch 3");
     other = epoch, other.epoch = 4, other.energy_j = 2999;

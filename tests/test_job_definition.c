@@ -30,6 +30,10 @@ static void test_define(void **state)
     check_fails(at()->define(fixture.jobs.self, &other, &registered, &error), FLY_ECONFLICT, error,
                 "beta (2.0, now 1.5), target (\"at_least\", now \"at_most\"), max_epochs (20, now 21)");
     other = definition;
+    other.beta = 1.1; /* as it was written, not 1.1000000000000001 */
+    check_fails(at()->define(fixture.jobs.self, &other, &registered, &error), FLY_ECONFLICT, error,
+                "beta (2.0, now 1.1)");
+    other = definition;
     other.beta = INFINITY;
     check_fails(at()->define(fixture.jobs.self, &other, &registered, &error), FLY_ECONFLICT, error,
                 "beta (2.0, now null)");

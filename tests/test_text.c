@@ -12,8 +12,35 @@
 #include "base/csv.h"
 #include "base/csv_quote.h"
 #include "base/harmless.h"
+#include "base/json_words.h"
 #include "base/number.h"
 #include "base/words.h"
+
+static void test_json_words(void **state)
+{
+    static const struct {
+        const char *json, *words;
+    } cases[] = {
+        {"[0.1,250.0,1e22,-0.0,5e-324,0.30000000000000004]",
+         "[0.1,250.0,1e+22,-0.0,5e-324,0.30000000000000004]"},
+        {"{\"b\":{\"a\":[]},\"a\":{}}", "{\"b\":{\"a\":[]},\"a\":{}}"},
+        {"[null,true,false,\"a\\\"\\u0001\",-7]", "[null,true,false,\"a\\\"\\u0001\",-7]"},
+        {"0.6", "0.6"},
+        {"\"x\"", "\"x\""},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        json_t *value = json_loads(cases[i].json, JSON_DECODE_ANY, NULL);
+        char *words = json_words(value, 1000);
+
+        assert_string_equal(words, cases[i].words);
+        json_decref(value);
+        free(words);
+    }
+    assert_string_equal(number_text(0.1).text, "0.1");
+    assert_null(json_words(NULL, 2));
+}
 
 static void test_harmless(void **state)
 {
@@ -350,11 +377,17 @@ static void test_csv_quote(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_harmless),    cmocka_unit_test(test_arena),
-        cmocka_unit_test(test_buffer),      cmocka_unit_test(test_words),
-        cmocka_unit_test(test_numbers),     cmocka_unit_test(test_numbers_in_other_locales),
-        cmocka_unit_test(test_csv),         cmocka_unit_test(test_csv_values),
-        cmocka_unit_test(test_csv_windows), cmocka_unit_test(test_csv_quote),
+        cmocka_unit_test(test_json_words),
+        cmocka_unit_test(test_harmless),
+        cmocka_unit_test(test_arena),
+        cmocka_unit_test(test_buffer),
+        cmocka_unit_test(test_words),
+        cmocka_unit_test(test_numbers),
+        cmocka_unit_test(test_numbers_in_other_locales),
+        cmocka_unit_test(test_csv),
+        cmocka_unit_test(test_csv_values),
+        cmocka_unit_test(test_csv_windows),
+        cmocka_unit_test(test_csv_quote),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

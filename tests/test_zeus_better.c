@@ -242,6 +242,21 @@ static void test_old_epochs(void **state)
     check_contains(report_as(given, 3, 3000, 0.1, true, false), "max_epochs");
 }
 
+/* Numbers come back as they were written. */
+static void test_shortest_numbers(void **state)
+{
+    char *text = zeus_fixture_job_text("eta_knob", "0.1");
+
+    (void)state;
+    assert_int_equal(zeus_fixture_ask(&fixture, "POST", "/jobs", NULL, text), 201);
+    check_contains(fixture.last.body.data, "\"eta_knob\":0.1,");
+    free(text);
+    text = zeus_fixture_job_text("eta_knob", "0.7");
+    assert_int_equal(zeus_fixture_ask(&fixture, "POST", "/jobs", NULL, text), 409);
+    check_contains(fixture.last.body.data, "{\"eta_knob\":[0.1,0.7]}");
+    free(text);
+}
+
 /* ---- what the service counts ---- */
 
 /* A client that exits without a word of an epoch has not crashed, as far as anybody knows. */
@@ -311,6 +326,7 @@ int main(void)
         zeus_test(test_ranks),
         zeus_test(test_old_epochs),
         zeus_test(test_left),
+        zeus_test(test_shortest_numbers),
         zeus_test(test_notes),
     };
 

@@ -6,6 +6,7 @@
  */
 #include "base/number.h"
 
+#include <float.h>
 #include <locale.h>
 #include <math.h>
 #include <pthread.h>
@@ -64,7 +65,8 @@ char *number_format(double value, char *text)
         snprintf(text, NUMBER_TEXT_MAX, "%s", isnan(value) ? "nan" : value > 0 ? "inf" : "-inf");
         return text;
     }
-    for (int digits = 15; digits <= 17; digits++) {
+    /* All decimals of up to 15 digits read back but near 0, where doubles have fewer. */
+    for (int digits = fabs(value) < DBL_MIN ? 1 : 15; digits <= 17; digits++) {
         char *comma;
 
         snprintf(text, NUMBER_TEXT_MAX, "%.*g", digits, value);
@@ -75,4 +77,12 @@ char *number_format(double value, char *text)
             break;
     }
     return text;
+}
+
+struct number_text number_text(double value)
+{
+    struct number_text made = {.text = ""};
+
+    number_format(value, made.text);
+    return made;
 }

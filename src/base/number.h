@@ -23,11 +23,17 @@ bool number_parse_double(const char *text, double *out_value);
 bool number_parse_u64(const char *text, uint64_t maximum, uint64_t *out_value);
 
 /*
- * The shortest of 15, 16 or 17 significant digits that reads back as the same
+ * The fewest digits that read back as the same
  * double, "inf", "-inf" or "nan". NUL-terminated; `text` holds at least
  * NUMBER_TEXT_MAX bytes. Returns `text`.
  */
 enum { NUMBER_TEXT_MAX = 32 };
 char *number_format(double value, char *text);
+
+/* The same as a value, for an argument of a message: number_text(energy_j).text. */
+struct number_text {
+    char text[NUMBER_TEXT_MAX];
+};
+struct number_text number_text(double value);
 
 #endif

@@ -12,6 +12,7 @@
 
 #include "base/buffer.h"
 #include "base/error.h"
+#include "base/json_words.h"
 #include "base/patient_file.h"
 #include "cli/json_place.h"
 
@@ -47,7 +48,7 @@ void run_reports_deinit(struct run_reports *reports)
 
 static void refuse(struct reading_of *reading, const char *path, const json_t *found, const char *expected)
 {
-    char *shown = found != NULL ? json_dumps(found, JSON_ENCODE_ANY | JSON_COMPACT) : NULL;
+    char *shown = found != NULL ? json_words(found, READ_BYTES) : NULL;
     char field[PATH_SIZE];
 
     if (reading->code < 0) {

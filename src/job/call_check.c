@@ -4,13 +4,17 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/number.h"
+
 /* An energy of NAN is not known. */
 static int check_amounts(double energy_j, double time_s, struct fly_error *out_error)
 {
     if (!isnan(energy_j) && (!isfinite(energy_j) || energy_j < 0.0))
-        return error_set(out_error, FLY_EDATA, "energy_j %g: expected a number from 0", energy_j);
+        return error_set(out_error, FLY_EDATA, "energy_j %s: expected a number from 0",
+                         number_text(energy_j).text);
     if (!isfinite(time_s) || time_s < 0.0)
-        return error_set(out_error, FLY_EDATA, "time_s %g: expected a number from 0", time_s);
+        return error_set(out_error, FLY_EDATA, "time_s %s: expected a number from 0",
+                         number_text(time_s).text);
     return 0;
 }
 
@@ -24,8 +28,8 @@ static int check_known_amounts(double energy_j, double time_s, struct fly_error 
 static int check_reference(double reference_per_kwh, struct fly_error *out_error)
 {
     if (isinf(reference_per_kwh))
-        return error_set(out_error, FLY_EDATA, "reference_per_kwh %g: expected a finite number, or none",
-                         reference_per_kwh);
+        return error_set(out_error, FLY_EDATA, "reference_per_kwh %s: expected a finite number, or none",
+                         number_text(reference_per_kwh).text);
     return 0;
 }
 
@@ -37,15 +41,16 @@ int call_check_profile(const struct job_profile *profile, struct fly_error *out_
         return error_set(out_error, FLY_EUSAGE, "a profile of %zu points: expected 1 to %zu",
                          profile->point_count, most);
     if (!isfinite(profile->units_per_epoch) || profile->units_per_epoch < 0.0)
-        return error_set(out_error, FLY_EUSAGE, "units_per_epoch %g: expected a number, 0 for unknown",
-                         profile->units_per_epoch);
+        return error_set(out_error, FLY_EUSAGE, "units_per_epoch %s: expected a number, 0 for unknown",
+                         number_text(profile->units_per_epoch).text);
     for (size_t i = 0; profile->partial && i < profile->point_count; i++) {
         const struct fly_power_point *point = &profile->points[i];
 
         if (!isfinite(point->limit_w) || !isfinite(point->power_w) || !isfinite(point->time_s) ||
             point->limit_w <= 0.0 || point->power_w <= 0.0 || point->time_s <= 0.0)
-            return error_set(out_error, FLY_EUSAGE, "a point of %g W, %g W, %g s: expected numbers above 0",
-                             point->limit_w, point->power_w, point->time_s);
+            return error_set(out_error, FLY_EUSAGE, "a point of %s W, %s W, %s s: expected numbers above 0",
+                             number_text(point->limit_w).text, number_text(point->power_w).text,
+                             number_text(point->time_s).text);
     }
     return 0;
 }
@@ -66,7 +71,8 @@ int call_check_epoch(const struct job_epoch *epoch, struct fly_error *out_error)
     if (code == 0)
         code = check_reference(epoch->reference_per_kwh, out_error);
     if (code == 0 && isinf(epoch->metric))
-        code = error_set(out_error, FLY_EDATA, "metric %g: expected a finite number, or none", epoch->metric);
+        code = error_set(out_error, FLY_EDATA, "metric %s: expected a finite number, or none",
+                         number_text(epoch->metric).text);
     if (code == 0 && (epoch->epoch == 0 || epoch->epoch > JOB_EPOCHS_MAX || epoch->attempt == 0))
         code = error_set(out_error, FLY_EUSAGE, "epoch %u, attempt %u: expected numbers from 1", epoch->epoch,
                          epoch->attempt);

@@ -4,6 +4,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/number.h"
+
 enum { BOUND_EVIDENCE = 2 }; /* trials that have to show a batch size too slow */
 
 static const double safety = 1.1; /* how much longer than the longest so far the best choice may take */
@@ -46,12 +48,12 @@ static int check_hardware(const struct job_hardware *hardware, struct fly_error 
         double limit_w = hardware->limits_w[i];
 
         if (!isfinite(limit_w) || limit_w <= (i > 0 ? hardware->limits_w[i - 1] : 0.0))
-            return error_set(out_error, FLY_EUSAGE, "limits_w: %g: expected ascending numbers above 0",
-                             limit_w);
+            return error_set(out_error, FLY_EUSAGE, "limits_w: %s: expected ascending numbers above 0",
+                             number_text(limit_w).text);
     }
     if (!isfinite(hardware->max_power_w) || hardware->max_power_w < 0.0)
-        return error_set(out_error, FLY_EUSAGE, "max_power_w %g: expected a number above 0, or 0 for unknown",
-                         hardware->max_power_w);
+        return error_set(out_error, FLY_EUSAGE, "max_power_w %s: expected a number above 0, or 0 for unknown",
+                         number_text(hardware->max_power_w).text);
     return 0;
 }
 
@@ -74,12 +76,12 @@ int decide_check(const struct job_question *question, struct fly_error *out_erro
     if (code == 0)
         code = check_list(question->origin.gpus, "gpus", JOB_GPUS_MAX, false, out_error);
     if (code == 0 && (!isfinite(question->heartbeat_s) || question->heartbeat_s < 0.0))
-        code = error_set(out_error, FLY_EUSAGE, "heartbeat_s %g: expected a number from 0",
-                         question->heartbeat_s);
+        code = error_set(out_error, FLY_EUSAGE, "heartbeat_s %s: expected a number from 0",
+                         number_text(question->heartbeat_s).text);
     if (code == 0 && question->ran_batch_size != 0 && !isnan(question->ran_limit_w) &&
         !(isfinite(question->ran_limit_w) && question->ran_limit_w > 0.0))
-        code = error_set(out_error, FLY_EUSAGE, "ran_limit_w %g: expected a number above 0",
-                         question->ran_limit_w);
+        code = error_set(out_error, FLY_EUSAGE, "ran_limit_w %s: expected a number above 0",
+                         number_text(question->ran_limit_w).text);
     if (code == 0 && question->finish_by_us < 0)
         code = error_set(out_error, FLY_EUSAGE, "finish_by: expected a time since 1970, or none");
     return code;

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/buffer.h"
+#include "base/json_words.h"
 #include "job/shapes.h"
 #include "model/job_spec.h"
 #include "model/objective_check.h"
@@ -179,11 +180,13 @@ json_t *objective_to_json(const struct fly_objective *objective)
 
 /* ---- comparing ---- */
 
+enum { SHOWN_MAX = 1 << 16 /* bytes of a field in a message, which are then cut */ };
+
 static void describe_difference(struct buffer *text, const char *name, const json_t *before,
                                 const json_t *after)
 {
-    char *was = json_dumps(before, JSON_ENCODE_ANY | JSON_COMPACT);
-    char *is = json_dumps(after, JSON_ENCODE_ANY | JSON_COMPACT);
+    char *was = json_words(before, SHOWN_MAX);
+    char *is = json_words(after, SHOWN_MAX);
 
     buffer_printf(text, "%s%s (%.60s, now %.60s)", text->length > 0 ? ", " : "", name,
                   was != NULL ? was : "none", is != NULL ? is : "none");

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/json_words.h"
 #include "job/history.h"
 #include "job/shapes.h"
 #include "job/trial_past.h"
@@ -41,7 +42,7 @@ int job_explain(const struct jobs *jobs, const char *job, uint64_t trial, struct
         code = error_set(out_error, FLY_ENOTFOUND, "job '%s' has no trial %" PRIu64, job, explanation.trial);
     if (code == 0) {
         if (past.record.numbers != NULL)
-            numbers = json_dumps(past.record.numbers, JSON_COMPACT);
+            numbers = json_words(past.record.numbers, STORE_BODY_MAX);
         explanation.reason = past.record.reason;
         explanation.sentence = arena_strdup(arena, past.record.why);
         explanation.numbers = arena_strdup(arena, numbers != NULL ? numbers : "{}");

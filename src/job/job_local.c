@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/number.h"
 #include "job/definition.h"
 #include "job/job_group.h"
 #include "model/objective_check.h"
@@ -104,8 +105,8 @@ static int check_pin(const struct job_definition *definition, const struct job_s
                      struct fly_error *out_error)
 {
     if (!isnan(setting->pin_limit_w) && !objective_positive(setting->pin_limit_w))
-        return error_set(out_error, FLY_EUSAGE, "pinned power limit %g W: expected a number above 0",
-                         setting->pin_limit_w);
+        return error_set(out_error, FLY_EUSAGE, "pinned power limit %s W: expected a number above 0",
+                         number_text(setting->pin_limit_w).text);
     if (setting->pin_batch_size == 0)
         return 0;
     for (size_t i = 0; i < definition->batch_count; i++) {

@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/number.h"
+
 #include "job/job_local.h"
 
 /* ---- heartbeat ---- */
@@ -83,10 +85,11 @@ static int repeat_report(struct local_change *change, const struct job_epoch *ep
     if (!same_number(record.metric, epoch->metric) || !same_number(record.energy_j, epoch->energy_j) ||
         record.time_s != epoch->time_s)
         return error_set(out_error, FLY_ECONFLICT,
-                         "job '%s': epoch %u of trial %" PRIu64 ", attempt %u is on record with metric %g, "
-                         "%.17g J and %.17g s; the first report stays",
-                         change->job, epoch->epoch, epoch->trial, epoch->attempt, record.metric,
-                         record.energy_j, record.time_s);
+                         "job '%s': epoch %u of trial %" PRIu64 ", attempt %u is on record with metric %s, "
+                         "%s J and %s s; the first report stays",
+                         change->job, epoch->epoch, epoch->trial, epoch->attempt,
+                         number_text(record.metric).text, number_text(record.energy_j).text,
+                         number_text(record.time_s).text);
     *out_answered = (struct job_answered){.answer = record.answer,
                                           .stop = record.stop,
                                           .repeated = true,
@@ -161,10 +164,11 @@ static int check_order(const struct local_change *change, const struct job_trial
                          change->job, epoch->epoch, epoch->trial, trial->epochs_done);
     if (epoch->energy_j < trial->energy_j || epoch->time_s < trial->time_s)
         return error_set(out_error, FLY_EDATA,
-                         "job '%s': trial %" PRIu64 " had taken %g J and %g s, and now %g J and %g s: "
+                         "job '%s': trial %" PRIu64 " had taken %s J and %s s, and now %s J and %s s: "
                          "report sums since the attempt's start",
-                         change->job, epoch->trial, trial->energy_j, trial->time_s, epoch->energy_j,
-                         epoch->time_s);
+                         change->job, epoch->trial, number_text(trial->energy_j).text,
+                         number_text(trial->time_s).text, number_text(epoch->energy_j).text,
+                         number_text(epoch->time_s).text);
     return 0;
 }
 

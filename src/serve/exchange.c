@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/json_words.h"
+
 const char *serve_query(const struct serve_request *request, const char *name)
 {
     for (size_t i = 0; i < request->query_count; i++) {
@@ -15,18 +17,15 @@ const char *serve_query(const struct serve_request *request, const char *name)
 
 void serve_answer_json(struct serve_answer *answer, int status, json_t *json)
 {
-    char *text = json != NULL ? json_dumps(json, JSON_COMPACT | JSON_ENCODE_ANY) : NULL;
-
     buffer_clear(&answer->body);
-    if (text != NULL)
-        buffer_puts(&answer->body, text);
-    if (text == NULL || answer->body.error < 0) {
+    if (json != NULL)
+        json_words_put(&answer->body, json);
+    if (json == NULL || answer->body.error < 0) {
         buffer_clear(&answer->body);
         buffer_puts(&answer->body, "null");
         status = 503;
     }
     answer->status = status;
     answer->type = "application/json";
-    free(text);
     json_decref(json);
 }

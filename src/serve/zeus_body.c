@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/buffer.h"
+#include "base/number.h"
 
 enum { MESSAGE_MAX = 160 };
 
@@ -144,9 +145,9 @@ static bool in_range(json_t *detail, const struct zeus_field *field, double valu
     if (!small && value <= field->most)
         return true;
     if (isfinite(field->most))
-        snprintf(most, sizeof most, ", at most %.10g", field->most);
-    snprintf(message, sizeof message, "expected %s %s %.10g%s%s", kinds[field->kind].expected,
-             field->above ? "above" : "from", field->least, most, text ? " bytes" : "");
+        snprintf(most, sizeof most, ", at most %s", number_text(field->most).text);
+    snprintf(message, sizeof message, "expected %s %s %s%s%s", kinds[field->kind].expected,
+             field->above ? "above" : "from", number_text(field->least).text, most, text ? " bytes" : "");
     zeus_complain(detail, "body", field->name,
                   text           ? "value_error.any_str.length"
                   : !small       ? "value_error.number.not_le"
