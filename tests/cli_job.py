@@ -373,6 +373,9 @@ def test_pareto_and_show_say_the_same():
             tap.equal(row["energy_change_low_percent"] < row["energy_change_percent"] < row["energy_change_high_percent"], True)
         if not few:
             tap.equal(row["energy_low_j"] < row["energy_j"] < row["energy_high_j"], True)
+    good("pareto", "digits", "--all", "--svg=spread.svg")
+    tips = [element.text for element in ElementTree.parse(BOX / "spread.svg").getroot().iter("{http://www.w3.org/2000/svg}title")]
+    tap.equal(sum("; 95 %: " in tip for tip in tips) > 0, True, str(tips))
     text = good("pareto", "digits").stdout
     tap.contains(text, f"What the job really saves ('flyball job show'): {shown['energy_saving_percent']:.1f} % less energy (")
     text = good("pareto", "nightly", store=QUIET).stdout

@@ -10,6 +10,7 @@ import sys
 import tempfile
 
 import tap
+from sim_reference import JOBS  # noqa: F401, whose tests take them from here
 
 FLYBALL = os.path.abspath(sys.argv[1])
 WORK = tempfile.TemporaryDirectory(prefix="flyball-sim-job-")
@@ -53,14 +54,6 @@ def power_text():
     return "\n".join(lines) + "\n"
 
 
-JOBS = {  # Job's arguments behind the traces and the GPU
-    "cifar100": ("cifar100", "shufflenetv2", "adadelta", 0.6, 100, 1024),
-    "imagenet": ("imagenet", "resnet50", "adadelta", 0.65, 100, 256),
-    "squad": ("squad", "bert_base_uncased", "adamw", 84.0, 6, 32),
-    "librispeech": ("librispeech", "deepspeech2", "adamw", 40.0, 16, 256),
-    "movielens-1m": ("movielens-1m", "ncf", "adam", 0.41, 100, 1024),
-    "sentiment140": ("sentiment140", "bert_base_uncased", "adamw", 0.84, 10, 128),
-}
 CLICKS = ("[ranker]\ndataset = clicks\nnetwork = dlrm\noptimizer = adam\ntarget_metric = 0.79\nmax_epochs = 20\n"
           "default_batch_size = 512\n")
 

@@ -17,6 +17,16 @@ FIGURES = [f"{span}_{what}_change_percent" for span in ("last_five", "whole_run"
            for what in ("energy", "time", "cost")] + ["regret_optimal_runs", "paid_off_after_recurrences", "tries"]
 
 
+JOBS = {  # Job's arguments behind the traces and the GPU
+    "cifar100": ("cifar100", "shufflenetv2", "adadelta", 0.6, 100, 1024),
+    "imagenet": ("imagenet", "resnet50", "adadelta", 0.65, 100, 256),
+    "squad": ("squad", "bert_base_uncased", "adamw", 84.0, 6, 32),
+    "librispeech": ("librispeech", "deepspeech2", "adamw", 40.0, 16, 256),
+    "movielens-1m": ("movielens-1m", "ncf", "adam", 0.41, 100, 1024),
+    "sentiment140": ("sentiment140", "bert_base_uncased", "adamw", 0.84, 10, 128),
+}
+
+
 class Job:
     """A recurring job as its rows in the two files tell it."""
 

@@ -132,7 +132,7 @@ static void put_outdated(struct buffer *text, const struct job_history *history,
                       savings->outdated == 1 ? "" : "s", savings->outdated == 1 ? "is" : "are");
 }
 
-static void put_doubt(struct buffer *text, const struct job_savings *savings)
+static void put_doubt(struct buffer *text, const struct job_shown *shown, const struct job_savings *savings)
 {
     const struct saving_group *few =
         savings->doubt == SAVING_FEW_BASELINE ? &savings->baseline : &savings->tuned;
@@ -142,14 +142,15 @@ static void put_doubt(struct buffer *text, const struct job_savings *savings)
         few->runs < SAVING_BLOCKS_MIN)
         buffer_printf(text, ", and there %s %zu", few->runs == 1 ? "is" : "are", few->runs);
     buffer_puts(text, ".\n");
-    if (savings->doubt == SAVING_FEW_BASELINE || savings->doubt == SAVING_NOT_SPANNED)
+    if (shown->control_every == 0 &&
+        (savings->doubt == SAVING_FEW_BASELINE || savings->doubt == SAVING_NOT_SPANNED))
         buffer_puts(text, "  'flyball job set JOB --control-every 10' lets the job measure the default.\n");
 }
 
-static void put_saving(struct buffer *text, const struct job_savings *savings)
+static void put_saving(struct buffer *text, const struct job_shown *shown, const struct job_savings *savings)
 {
     if (!savings->known) {
-        put_doubt(text, savings);
+        put_doubt(text, shown, savings);
         return;
     }
     buffer_puts(text, "  Saving for each model delivered: ");
@@ -264,7 +265,7 @@ void job_show_text(const struct job_shown *shown, const struct job_history *hist
         put_tuned(text, &savings[i].tuned);
         put_outdated(text, history, &savings[i]);
         put_failures(text, &savings[i]);
-        put_saving(text, &savings[i]);
+        put_saving(text, shown, &savings[i]);
         put_searching(text, &savings[i]);
         put_balance(text, &savings[i]);
         put_metric(text, &savings[i]);

@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 #include "cli/chart.h"
-#include "cli/pareto_result.h"
+#include "cli/pareto_spread.h"
 
 enum { MEMORY_MAX = 64 << 20, TEXT_MAX = 256, NOTE_COUNT = 2, SERIES_MAX = 5 };
 
@@ -64,13 +64,21 @@ static void dots_add(struct dots *dots, double x, double y, const char *tip)
     dots->tips[dots->count++] = tip;
 }
 
-static const char *tip_of(struct picture *picture, const struct fly_operating_point *point)
+static const char *tip_of(struct picture *picture, size_t i)
 {
+    const struct fly_operating_point *point = &picture->result->points->points[i];
+    struct pareto_range time = pareto_spread_time(picture->result, i),
+                        energy = pareto_spread_energy(picture->result, i);
+    double time_unit = picture->time.size, energy_unit = picture->energy.size;
     char text[TEXT_MAX];
+    int length = snprintf(text, sizeof text, "batch %u at %g W: %.3g %s, %.3g %s", point->batch_size,
+                          point->power_limit_w, point->time_s / time_unit, picture->time.name,
+                          point->energy_j / energy_unit, picture->energy.name);
 
-    snprintf(text, sizeof text, "batch %u at %g W: %.3g %s, %.3g %s", point->batch_size, point->power_limit_w,
-             point->time_s / picture->time.size, picture->time.name, point->energy_j / picture->energy.size,
-             picture->energy.name);
+    if (isfinite(time.high) && isfinite(energy.high))
+        snprintf(text + length, sizeof text - (size_t)length, "; 95 %%: %.3g to %.3g %s, %.3g to %.3g %s",
+                 time.low / time_unit, time.high / time_unit, picture->time.name, energy.low / energy_unit,
+                 energy.high / energy_unit, picture->energy.name);
     return arena_strdup(picture->arena, text);
 }
 
@@ -100,7 +108,7 @@ static int sort_points(struct picture *picture, struct fly_error *out_error)
     for (size_t i = 0; i < points->count; i++) {
         const struct fly_operating_point *point = &points->points[i];
         double x = point->time_s / picture->time.size, y = point->energy_j / picture->energy.size;
-        const char *tip = tip_of(picture, point);
+        const char *tip = tip_of(picture, i);
 
         dots_add(points->on_frontier[i] ? &picture->frontier : &picture->others, x, y, tip);
         if (i == points->default_point)
