@@ -4,18 +4,23 @@
 usage: cli_steps.py FLYBALL SOURCE_ROOT
 """
 
+import contextlib
+import fcntl
 import json
 import os
 import pathlib
+import pty
 import re
 import shutil
 import signal
+import struct
 import subprocess
 import sys
+import termios
 import time
 
 import tap
-from power_machine import CLEAN, FLYBALL, HOME, WHERE, ended, gone, wait_for
+from power_machine import CLEAN, EMULATOR, FLYBALL, HOME, WHERE, ended, gone, machine, wait_for
 
 ROOT = pathlib.Path(sys.argv[2])
 SNIPPET = re.search(r"^def flyball_steps.*?\n    return tell\n", (ROOT / "examples" / "steps.py").read_text(), re.DOTALL | re.MULTILINE).group()
@@ -63,6 +68,48 @@ def run(program, *options, around=(), environment=None):
 def may_unshare(*options):
     if shutil.which("unshare") is None or subprocess.run(["unshare", *options, "true"], capture_output=True, check=False).returncode != 0:
         raise tap.Skip(f"no unshare {' '.join(options)} here")
+
+
+def on_terminal(words, environment=None):
+    """What comes out of a terminal of 60 columns, and the status."""
+    main, terminal = pty.openpty()
+    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 10, 60, 0, 0))
+    with subprocess.Popen(words, env={**CLEAN, "TERM": "xterm", **(environment or {})}, cwd=HOME, stdin=terminal, stdout=terminal, stderr=terminal,
+                          start_new_session=True, preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0)) as process:
+        os.close(terminal)
+        out = b""
+        with contextlib.suppress(OSError):
+            while piece := os.read(main, 65536):
+                out += piece
+        os.close(main)
+    return process.returncode, out.decode()
+
+
+STATUS = re.compile("\x1b7\x1b\\[10;1H\x1b\\[K(flyball: [^\x1b]*)\x1b8")
+
+
+# The first test: those below leave the emulator that the driver starts by itself.
+def test_a_line_on_the_terminal():
+    """It says what is tried and chosen; the program's own lines come whole, and the screen is given back."""
+    options = ["-i", "0", "--energy-tolerance", "1", "--max-slowdown", "1%"]
+
+    def train(steps):
+        return [str(EMULATOR), "train", "--gpu", "0", "--sample-ms", "0.01", "--step-ms", "3", "--batch-size", "256", "--steps", str(steps)]
+
+    with machine("--sensor", "exact", "--counter-period-ms", "0", gpus=1):
+        status, out = on_terminal(command(["sh", "-c", 'echo first; "$@"; echo last', "sh", *train(900)], *options, "--objective", "energy"))
+        said = STATUS.findall(out)
+        tap.equal((status, len(said) >= 3, max(map(len, said)) < 60), (0, True, True), out)
+        tap.contains(" ".join(said), " of 13 limits measured")
+        tap.contains(said[-1], " W chosen for the least energy")
+        rest = STATUS.sub("", out).split("\x1b[r")
+        tap.equal((len(rest), "\r\nlast\r\n" in rest[0], "\x1b[1;9r" in rest[0], "tuning: " in rest[1]), (2, True, True, True), out)
+        status, out = on_terminal([FLYBALL, "profile", *WHERE, *options, "--", *train(150)])
+        said = STATUS.findall(out)
+        tap.equal((status, len(said) >= 2, out.count("\x1b[r")), (75, True, 1), out)
+        for environment, more in (({"TERM": "dumb"}, []), ({"NO_COLOR": "1"}, []), ({}, ["--quiet"])):
+            status, out = on_terminal(command(["sleep", "0.3"], *options, *more), environment)
+            tap.equal((status, "\x1b" in out), (0, False), out)
 
 
 def test_the_documented_snippet():

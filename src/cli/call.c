@@ -318,3 +318,18 @@ void cli_progress_begin(const struct cli_call *call, struct progress *progress, 
 
     progress_begin(progress, wanted ? call->console->err : NULL, unit, total);
 }
+
+static bool may_draw(void)
+{
+    const char *kind = getenv("TERM"), *no_colour = getenv("NO_COLOR");
+
+    return kind != NULL && kind[0] != '\0' && strcmp(kind, "dumb") != 0 &&
+           (no_colour == NULL || no_colour[0] == '\0');
+}
+
+int cli_status_line_fd(const struct cli_call *call)
+{
+    bool wanted = call->console->err_terminal && !cli_flag(call, "quiet") && may_draw();
+
+    return wanted ? fileno(call->console->err) : -1;
+}

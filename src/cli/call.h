@@ -110,6 +110,10 @@ __attribute__((format(printf, 2, 3))) void cli_note(const struct cli_call *call,
 __attribute__((format(printf, 2, 3))) void cli_warn(const struct cli_call *call, const char *format, ...);
 
 /* Starts a progress line of `total` units on stderr where that is wanted; ends with progress_end. */
+/* Where a line that says how it goes may be drawn (status_line.h): standard error, or -1 where that is no
+ * terminal or a dumb one, with NO_COLOR, and with --quiet. */
+int cli_status_line_fd(const struct cli_call *call);
+
 void cli_progress_begin(const struct cli_call *call, struct progress *progress, const char *unit,
                         uint64_t total);
 

@@ -324,6 +324,17 @@ void child_abandon(struct child *child)
     close(child->outcome);
 }
 
+/* When the program has stopped at a Ctrl-Z. */
+static void stop_too(struct child *child)
+{
+    if (!child->stopped || !child->stop_wanted)
+        return;
+    child->stop_wanted = false;
+    if (child->before_stop != NULL)
+        child->before_stop(child->before_stop_state);
+    raise(SIGSTOP);
+}
+
 bool child_wait_until(struct child *child, struct mono_time when)
 {
     for (;;) {
@@ -336,10 +347,7 @@ bool child_wait_until(struct child *child, struct mono_time when)
             return true;
         if (left_ns <= 0)
             return false;
-        if (child->stopped && child->stop_wanted) {
-            child->stop_wanted = false;
-            raise(SIGSTOP);
-        }
+        stop_too(child);
         signal = sigtimedwait(&child->waited, &info, &left);
         if (signal > 0 && signal != SIGCHLD)
             pass_on(child, signal, &info);
@@ -362,10 +370,7 @@ bool child_wait_input(struct child *child, int fd, struct mono_time when)
     pass_pending(child);
     if (child_ended(child))
         return true;
-    if (child->stopped && child->stop_wanted) {
-        child->stop_wanted = false;
-        raise(SIGSTOP);
-    }
+    stop_too(child);
     return false;
 }
 

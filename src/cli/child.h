@@ -49,8 +49,10 @@ struct child {
     bool interrupted; /* a Ctrl-C of the terminal did */
     int passed;       /* the last signal passed on that asks a program to end; 0: none */
     bool ended;
-    int signals;     /* readable when one of these is pending; 0: not made yet */
-    sigset_t waited; /* signals that are waited for */
+    void (*before_stop)(void *state); /* called before this process stops with the program; NULL: nothing */
+    void *before_stop_state;          /* borrowed */
+    int signals;                      /* readable when one of these is pending; 0: not made yet */
+    sigset_t waited;                  /* signals that are waited for */
 };
 
 /*

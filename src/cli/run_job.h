@@ -16,6 +16,7 @@
 #include "cli/process_tree.h"
 #include "cli/run_capture.h"
 #include "cli/run_carbon.h"
+#include "cli/status_line.h"
 #include "train/host_memory.h"
 #include "train/session.h"
 #include "train/step_lines.h"
@@ -105,6 +106,7 @@ struct run_job {
     double metric_now;
     struct mono_time kill_at;
     struct process_tree tree;
+    struct status_line line;
     unsigned long long program_start; /* when the program began; 0: not known */
 
     struct run_job_try *tries; /* owned */
@@ -229,6 +231,9 @@ void run_job_end_rest(struct run_job *job);
 
 /* run_job_try.c: follows the program until it has ended. */
 void run_job_follow(struct run_job *job, struct child *child);
+
+/* Where the try stands now, in a line for a terminal. */
+void run_job_status(const struct run_job *job, char text[STATUS_TEXT_MAX]);
 
 /* Lines of the report for people, and the member "recurrence" for programs. */
 void run_job_text(const struct run_job *job, struct buffer *out);

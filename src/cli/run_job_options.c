@@ -234,6 +234,7 @@ int run_job_read(const struct cli_call *call, struct run_job *out_job, struct fl
     job->scaling = (enum fly_scaling)cli_choice(call, "scaling");
     job->seed = (uint32_t)cli_integer(call, "seed");
     job->grace_s = cli_real(call, "grace");
+    status_line_begin(&job->line, cli_status_line_fd(call));
     job->root = cli_text(call, "sysfs-root") != NULL ? cli_text(call, "sysfs-root") : "";
     job->oom_status = cli_set(call, "oom-status") ? (int)cli_integer(call, "oom-status") : -1;
     job->parts.knobs = &job->knobs;

@@ -90,6 +90,21 @@ static void put_grid(const struct run_job *job, struct buffer *out)
         buffer_printf(out, "  %s\n", report->text);
 }
 
+void run_job_status(const struct run_job *job, char text[STATUS_TEXT_MAX])
+{
+    struct fly_session_status status = {.size = sizeof status};
+    char metric[STATUS_TEXT_MAX / 4] = "", limit[STATUS_TEXT_MAX / 4] = "";
+
+    (void)fly_session_status(job->session, &status);
+    if (!isnan(job->metric_now))
+        snprintf(metric, sizeof metric, ", metric %.6g", job->metric_now);
+    if (isfinite(status.limit_w))
+        snprintf(limit, sizeof limit, ", %s %.4g W", job->session->limit.tuner != NULL ? "trying" : "at",
+                 status.limit_w);
+    snprintf(text, STATUS_TEXT_MAX, "flyball: try %zu, batch size %" PRIu32 ", %" PRIu32 " epochs%s%s%s",
+             job->try_count + 1, status.batch_size, status.epoch, metric, limit, job->ends ? ", ended" : "");
+}
+
 void run_job_text(const struct run_job *job, struct buffer *out)
 {
     buffer_printf(out, "  job '%s'", job->options.job_name);

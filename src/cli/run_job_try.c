@@ -255,6 +255,21 @@ static void take_rest(struct run_job *job)
     session_settle(job->session);
 }
 
+static void show_status(struct run_job *job)
+{
+    char text[STATUS_TEXT_MAX];
+
+    if (job->session->released || !status_line_is_due(&job->line))
+        return;
+    run_job_status(job, text);
+    status_line_show(&job->line, text);
+}
+
+static void hide_status(void *state)
+{
+    status_line_end(state);
+}
+
 void run_job_follow(struct run_job *job, struct child *child)
 {
     bool more = false;
@@ -266,6 +281,8 @@ void run_job_follow(struct run_job *job, struct child *child)
     job->looked = mono_now();
     host_memory_look(&job->memory, child->pid);
     run_job_began(job);
+    child->before_stop = hide_status;
+    child->before_stop_state = &job->line;
     job->events = watch_all(job);
     for (;;) {
         double wait_s = more ? 0.0 : step_lines_wait_s(&job->lines, job->events >= 0 ? check_s : ask_s);
@@ -278,7 +295,9 @@ void run_job_follow(struct run_job *job, struct child *child)
         look_after_end(job);
         run_job_reap(job);
         look_after_output(job);
+        show_status(job);
     }
+    status_line_end(&job->line);
     take_rest(job);
     if (job->ends)
         run_job_end_rest(job);

@@ -57,6 +57,7 @@ static int read_common(const struct cli_call *call, const char *program, struct 
                        struct fly_error *out_error)
 {
     out_tune->lines = (struct step_lines)STEP_LINES_NONE;
+    status_line_begin(&out_tune->status, cli_status_line_fd(call));
     out_tune->objective.eta = cli_real(call, "eta");
     out_tune->profile_steps = (uint32_t)cli_integer(call, "profile-steps");
     out_tune->energy_tolerance = cli_real(call, "energy-tolerance");
@@ -404,6 +405,21 @@ static void take_gpus(struct run_tune *tune, const struct device_list *list, str
     }
 }
 
+static void show_status(struct run_tune *tune)
+{
+    char text[STATUS_TEXT_MAX];
+
+    if (tune->over || !status_line_is_due(&tune->status))
+        return;
+    run_tune_status(tune, text);
+    status_line_show(&tune->status, text);
+}
+
+static void hide_status(void *state)
+{
+    status_line_end(state);
+}
+
 void run_tune_wait(struct run_tune *tune, struct child *child, const struct device_list *list,
                    struct fly_meter *meter)
 {
@@ -412,6 +428,8 @@ void run_tune_wait(struct run_tune *tune, struct child *child, const struct devi
     bool more = false, was_over = tune->over;
 
     take_gpus(tune, list, meter);
+    child->before_stop = hide_status;
+    child->before_stop_state = &tune->status;
     while (tune->lines.file.file >= 0 && tune->over == was_over) {
         struct mono_time now = mono_now();
 
@@ -425,7 +443,9 @@ void run_tune_wait(struct run_tune *tune, struct child *child, const struct devi
             check = mono_now();
         }
         child_guard_end(child);
+        show_status(tune);
     }
+    status_line_end(&tune->status);
     if (tune->over == was_over)
         child_wait(child);
 }

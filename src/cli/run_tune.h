@@ -13,6 +13,7 @@
 #include "cli/child.h"
 #include "cli/command.h"
 #include "cli/knob_options.h"
+#include "cli/status_line.h"
 #include "train/carbon_keeper.h"
 #include "train/knob_turner.h"
 #include "train/saved_profile.h"
@@ -48,6 +49,7 @@ struct run_tune {
     struct knob_options knob_options;
     char readonly_path[CLI_READONLY_MAX];
     struct step_lines lines;
+    struct status_line status;
 
     /* To follow the grid. */
     const struct fly_carbon_options *carbon; /* borrowed; NULL: not */
@@ -143,6 +145,9 @@ void run_tune_wait(struct run_tune *tune, struct child *child, const struct devi
 
 /* Puts everything back and keeps what the reports say; before the meter is closed. */
 void run_tune_end(struct run_tune *tune);
+
+/* Where it stands now, in a line of at most STATUS_TEXT_MAX bytes for a terminal. */
+void run_tune_status(const struct run_tune *tune, char text[STATUS_TEXT_MAX]);
 
 /* Lines of the report for people, and the member "tune" for programs. */
 void run_tune_text(const struct run_tune *tune, struct buffer *out);

@@ -84,6 +84,41 @@ static size_t measured_count(const struct run_tune *tune)
     return count;
 }
 
+/* While a tuner is there. */
+static void put_status(const struct run_tune *tune, char text[STATUS_TEXT_MAX])
+{
+    struct fly_tuner_point points[FLY_POWER_SEARCH_LIMITS_MAX];
+    struct fly_tuner_report report = {.size = sizeof report};
+    size_t limits = fly_tuner_points(tune->tuner, points, FLY_POWER_SEARCH_LIMITS_MAX), measured = 0;
+    const char *unit = fly_tuner_knob_unit(tune->turned);
+    unsigned long long steps = tune->lines.events[STEP_BEGIN];
+    char wish[WISH_MAX];
+    double standing;
+
+    (void)fly_tuner_report(tune->tuner, &report);
+    standing = is_clock(tune) ? report.ceiling_mhz : report.limit_w;
+    for (size_t i = 0; i < limits && i < FLY_POWER_SEARCH_LIMITS_MAX; i++)
+        measured += points[i].mark != FLY_TUNER_NOT_MEASURED;
+    if (report.state == FLY_TUNER_STOPPED)
+        snprintf(text, STATUS_TEXT_MAX, "flyball: tuning stopped: %.*s", STATUS_TEXT_MAX / 2, report.text);
+    else if (report.state == FLY_TUNER_SEARCHING)
+        snprintf(text, STATUS_TEXT_MAX, "flyball: trying %.4g %s: %zu of %zu limits measured, %llu steps",
+                 standing, unit, measured, limits, steps);
+    else
+        snprintf(text, STATUS_TEXT_MAX, "flyball: %.4g %s chosen %s; %zu of %zu limits measured", standing,
+                 unit, wish_text(tune, wish), measured, limits);
+}
+
+void run_tune_status(const struct run_tune *tune, char text[STATUS_TEXT_MAX])
+{
+    if (tune->off[0] != '\0')
+        snprintf(text, STATUS_TEXT_MAX, "flyball: not tuned: %.*s", STATUS_TEXT_MAX / 2, tune->off);
+    else if (tune->tuner != NULL)
+        put_status(tune, text);
+    else
+        snprintf(text, STATUS_TEXT_MAX, "flyball: waiting for the program's first step");
+}
+
 static void put_points(const struct run_tune *tune, struct buffer *out)
 {
     for (size_t i = 0; i < tune->point_count; i++) {
