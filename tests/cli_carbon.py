@@ -15,6 +15,7 @@ import tempfile
 import time
 
 import standin_grid
+import svg_texts
 import tap
 from standin_grid import stamp, value_at
 
@@ -463,6 +464,7 @@ def test_files_formats_and_pictures():
         tap.equal([row["intensity_g_per_kwh"] for row in rows], ["100", "", "130", "", "140"])
         tap.equal({row["provider"] for row in rows}, {"csv"})
         picture = (home / "grid.svg").read_text(encoding="utf-8")
+        svg_texts.check(picture)
         for words in ("hours since 2022-01-01T00:00:00Z", "measured", "estimated"):
             tap.contains(picture, words)
         tap.equal("fall-back" in picture, False)

@@ -14,9 +14,9 @@ import pathlib
 import random
 import tempfile
 import time
-from xml.etree import ElementTree
 
 import standin_grid
+import svg_texts
 import tap
 from sim_fixture import CLEAN, FLYBALL
 
@@ -204,7 +204,7 @@ def test_rows_and_pictures():
     rows = list(csv.DictReader(io.StringIO(place.call(*arguments, "--format=csv").stdout)))
     tap.equal(rows[0]["schema"], "flyball.carbon.plan/2")
     tap.equal(len(rows), 25)
-    root = ElementTree.parse(place.home / "plan.svg").getroot()
+    root = svg_texts.check(place.home / "plan.svg")
     tap.equal((root.tag, root.get("role")), (f"{SVG}svg", "img"))
     shown = "\n".join(element.text or "" for element in root.iter())
     for words in ("A plan on paper for profile.csv", "carbon intensity (g/kWh)", "power limit (W)", "energy of each period (kWh)",

@@ -12,9 +12,9 @@ import pathlib
 import random
 import tempfile
 import time
-from xml.etree import ElementTree
 
 import standin_grid
+import svg_texts
 import tap
 from sim_fixture import CLEAN, FLYBALL
 
@@ -200,7 +200,7 @@ def test_what_people_see():
     result = place.call("--periods", "--svg=night.svg")
     tap.equal(result.returncode, 0, result.stderr)
     tap.contains(result.stdout, "based on")
-    root = ElementTree.parse(place.home / "night.svg").getroot()
+    root = svg_texts.check(place.home / "night.svg")
     tap.equal((root.tag, root.get("role")), (f"{SVG}svg", "img"))
     shown = "\n".join(element.text or "" for element in root.iter())
     for words in ("carbon intensity (g/kWh)", "price (money/kWh)", "power limit (W)", "energy of each period (kWh)",
@@ -240,7 +240,7 @@ def test_what_is_not_known_is_said():
     tap.equal([(row["start"][11:], row["end"][11:]) for row in document["rows"]], [("22:13:20Z", "22:30:00Z")])
     result = place.call("--svg=empty.svg")
     tap.equal(result.returncode, 0, result.stderr)
-    ElementTree.parse(place.home / "empty.svg")
+    svg_texts.check(place.home / "empty.svg")
 
     # A source that cannot be read costs its figures and no more.
     place.account([piece(START, 1000, 100e3, 300)], source="nowhere.csv", price="")
@@ -339,7 +339,7 @@ def test_what_cannot_be_shown():
     result = place.call("--svg=odd.svg", "--periods")
     tap.contains(result.stdout, "?[2Jnight")
     tap.equal("\x1b" in result.stdout or "\x7f" in result.stdout, False)
-    ElementTree.parse(place.home / "odd.svg")
+    svg_texts.check(place.home / "odd.svg")
     place.account([piece(START, 1000, 100e3, 300)], source="", price="")
     result = place.call("--svg=nowhere/r.svg")
     tap.equal(result.returncode != 0, True)

@@ -18,6 +18,7 @@ import stat
 import sys
 import tempfile
 
+import svg_texts
 import tap
 
 FLYBALL = pathlib.Path(sys.argv[1]).resolve()
@@ -351,6 +352,7 @@ def test_policies_share_their_luck():
 def test_picture_shows_both_choices():
     job = demo().document["jobs"][0]
     picture = demo().files["pareto.svg"].decode()
+    svg_texts.check(picture)
     for end in ("default", "chosen"):
         tap.contains(picture, "batch {}, {:g} W".format(job[f"{end}_batch_size"], job[f"{end}_power_limit_w"]))
 

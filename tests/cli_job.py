@@ -18,6 +18,7 @@ import sys
 import tempfile
 import xml.etree.ElementTree as ElementTree
 
+import svg_texts
 import tap
 
 FLYBALL = os.path.abspath(sys.argv[1])
@@ -349,7 +350,7 @@ def test_pareto():
     tap.equal([row["batch_size"] for row in shown["rows"] if row["default"]], [32])
     cheapest = min(shown["rows"], key=lambda row: 0.5 * row["energy_j"] + 0.5 * 200 * row["time_s"])
     tap.equal(shown["chosen"]["batch_size"], cheapest["batch_size"])
-    picture = ElementTree.parse(BOX / "digits.svg").getroot()
+    picture = svg_texts.check(BOX / "digits.svg")
     tap.equal(picture.tag, "{http://www.w3.org/2000/svg}svg")
     tap.contains(ElementTree.tostring(picture, encoding="unicode"), "from the job's own trials")
     text = good("pareto", "digits").stdout
@@ -421,7 +422,7 @@ def test_infinite_figures():
             tap.equal(re.search(r"\b(inf|nan)\b", result.stdout), None, result.stdout)
         (BOX / "ends.svg").unlink(missing_ok=True)
         if job("pareto", "ends", "--svg=ends.svg", store=store).returncode == 0:
-            ElementTree.parse(BOX / "ends.svg")
+            svg_texts.check(BOX / "ends.svg")
 
 
 def replaced(value, key, by):

@@ -16,6 +16,7 @@ import re
 import xml.etree.ElementTree as ElementTree
 
 import sim_reference as reference
+import svg_texts
 import tap
 from sim_fixture import CLEAN, FLYBALL, JOBS, Sandbox, power_text, train_text
 
@@ -179,7 +180,7 @@ def test_refusals():
 def read_picture(path):
     """The picture's root; fails where it is no plain SVG that stands alone."""
     text = path.read_text()
-    root = ElementTree.fromstring(text)
+    root = svg_texts.check(text)
     tap.equal((root.tag, root.get("role")), (f"{SVG}svg", "img"))
     tap.equal([child.tag for child in root][:3], [f"{SVG}title", f"{SVG}desc", f"{SVG}style"])
     for word in ("<script", "href", "url(", "nan", "inf "):

@@ -15,6 +15,7 @@ import sys
 import xml.etree.ElementTree as ElementTree
 
 import reach
+import svg_texts
 import tap
 from power_machine import (CLEAN, DEFAULT_W, EMULATOR, FLYBALL, HOME, KNOBS, LOWEST_W, NOBODY, RUNTIME, WHERE, back_within, emulator, ended, entries,
                            limits, machine, sweep_steps, wait_for)
@@ -226,7 +227,7 @@ def check_saved(saved, valid):
 
 
 def check_picture(text, points):
-    root = ElementTree.fromstring(text)
+    root = svg_texts.check(text)
     tap.equal(root.tag, "{http://www.w3.org/2000/svg}svg")
     tips = [element.text for element in root.iter("{http://www.w3.org/2000/svg}title") if " W: " in (element.text or "")]
     tap.equal(len({tip.split(" W: ")[0] for tip in tips}), points, tips)

@@ -407,6 +407,72 @@ static void fill_at_random(struct fixture *fixture, uint64_t *seed)
     fixture->ledgers[0].head.max_slowdown = 1.1;
 }
 
+/* Where the GPUs' energy is not known the host's is, with its PUE: in the rows as in the sums. */
+static void rows_have_what_the_sums_have(void **state)
+{
+    struct fixture fixture = {.statement.torn = false};
+    const struct statement_figures *run = &fixture.statement.ways[STATEMENT_AS_RUN];
+    const struct statement_period *rows;
+    double energy_j = 0.0, pue_j = 0.0, grams = 0.0;
+
+    (void)state;
+    begin(&fixture);
+    add_slice(&fixture, 0, 0, 500, 100e3, 250.0);
+    add_slice(&fixture, 0, 500, 1000, NAN, 250.0);
+    add_slice(&fixture, 0, 1500, 500, 100e3, 250.0);
+    fixture.ledgers[0].head.surroundings = (struct carbon_surroundings){60.0, 1.5};
+    for (int i = 0; i < 3; i++)
+        add_value(&fixture, CARBON_INTENSITY,
+                  (int64_t)start_s + (i == 0   ? -500
+                                      : i == 1 ? 500
+                                               : 1500),
+                  (int64_t)start_s + (i == 0   ? 500
+                                      : i == 1 ? 1500
+                                               : 9999),
+                  100.0 * (i + 1));
+    make(&fixture);
+    rows = fixture.statement.periods;
+    assert_int_equal(fixture.statement.period_count, 3);
+    assert_true(isnan(rows[1].energy_j[STATEMENT_GPUS]));
+    check_close(rows[1].energy_j[STATEMENT_HOST], 60e3, 1e-12);
+    check_close(rows[1].energy_j[STATEMENT_PUE], 30e3, 1e-12);
+    check_close(rows[1].energy_j[STATEMENT_ALL], 90e3, 1e-12);
+    check_close(rows[1].amount[0], 90e3 / 3.6e6 * 200.0, 1e-12);
+    for (int i = 0; i < 3; i++) {
+        energy_j += rows[i].energy_j[STATEMENT_ALL];
+        pue_j += rows[i].energy_j[STATEMENT_PUE];
+        grams += rows[i].amount[0];
+    }
+    check_close(energy_j, run->energy_j[STATEMENT_ALL], 1e-12);
+    check_close(pue_j, run->energy_j[STATEMENT_PUE], 1e-12);
+    check_close(grams, run->amount[0][STATEMENT_ALL], 1e-12);
+    check_double(run->unmeasured_s, 1000.0);
+    end(&fixture);
+}
+
+/* Two limits in turns use the bound up, where one of them does not. */
+static void the_best_mixture_uses_the_bound_up(void **state)
+{
+    struct fixture fixture = {.statement.torn = false};
+    const struct statement_figures *ways = fixture.statement.ways;
+    double mean_w, share;
+
+    (void)state;
+    begin(&fixture);
+    add_slice(&fixture, 0, 0, 1000, 300e3, 300.0);
+    fixture.ledgers[0].head.max_slowdown = 1.15;
+    make(&fixture);
+    check_double(fixture.statement.mix.low.limit_w, 200.0);
+    check_double(fixture.statement.mix.high.limit_w, 250.0);
+    check_close(ways[STATEMENT_MIX].time_s, 1150.0, 1e-12);
+    share = fixture.statement.mix.high_share;
+    mean_w = (1.0 - share) * fixture.statement.mix.low.power_w + share * fixture.statement.mix.high.power_w;
+    check_close(ways[STATEMENT_MIX].energy_j[STATEMENT_GPUS], 1150.0 * mean_w, 1e-12);
+    assert_true(ways[STATEMENT_MIX].energy_j[STATEMENT_GPUS] <
+                ways[STATEMENT_STATIC].energy_j[STATEMENT_GPUS]);
+    end(&fixture);
+}
+
 static void random_runs_agree_with_a_slow_reference(void **state)
 {
     uint64_t seed = 7;
@@ -447,6 +513,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_run_is_compared),
         cmocka_unit_test(the_host_and_the_site_count),
+        cmocka_unit_test(rows_have_what_the_sums_have),
+        cmocka_unit_test(the_best_mixture_uses_the_bound_up),
         cmocka_unit_test(the_single_limit_keeps_the_bound),
         cmocka_unit_test(the_highest_limit_is_the_highest),
         cmocka_unit_test(the_unknown_is_said),

@@ -179,21 +179,21 @@ static const char golden[] =
     "<text class=\"ink\" fill=\"currentColor\" x=\"12\" y=\"25\" font-size=\"15\" font-weight=\"600\">Small &amp; golden</text>\n"
     "<path class=\"blue\" fill=\"none\" stroke=\"currentColor\" stroke-linejoin=\"round\" stroke-width=\"2\" stroke-dasharray=\"6 3\" d=\"M12,43 36,43\"/>\n"
     "<text class=\"ink\" fill=\"currentColor\" x=\"42\" y=\"47\" font-size=\"12\">steps</text>\n"
-    "<line class=\"faint\" stroke=\"currentColor\" x1=\"39.8\" y1=\"138\" x2=\"176\" y2=\"138\" stroke-width=\"0.3\"/>\n"
-    "<text class=\"ink\" fill=\"currentColor\" x=\"35.8\" y=\"142\" font-size=\"12\" text-anchor=\"end\">1</text>\n"
-    "<line class=\"faint\" stroke=\"currentColor\" x1=\"39.8\" y1=\"78\" x2=\"176\" y2=\"78\" stroke-width=\"0.3\"/>\n"
-    "<text class=\"ink\" fill=\"currentColor\" x=\"35.8\" y=\"82\" font-size=\"12\" text-anchor=\"end\">100</text>\n"
+    "<line class=\"faint\" stroke=\"currentColor\" x1=\"43.4\" y1=\"138\" x2=\"176\" y2=\"138\" stroke-width=\"0.3\"/>\n"
+    "<text class=\"ink\" fill=\"currentColor\" x=\"39.4\" y=\"142\" font-size=\"12\" text-anchor=\"end\">1</text>\n"
+    "<line class=\"faint\" stroke=\"currentColor\" x1=\"43.4\" y1=\"78\" x2=\"176\" y2=\"78\" stroke-width=\"0.3\"/>\n"
+    "<text class=\"ink\" fill=\"currentColor\" x=\"39.4\" y=\"82\" font-size=\"12\" text-anchor=\"end\">100</text>\n"
     "<text class=\"ink\" fill=\"currentColor\" x=\"12\" y=\"70\" font-size=\"12\">y (J)</text>\n"
-    "<line class=\"faint\" stroke=\"currentColor\" x1=\"109.9\" y1=\"138\" x2=\"109.9\" y2=\"142\" stroke-width=\"1\"/>\n"
-    "<text class=\"ink\" fill=\"currentColor\" x=\"109.9\" y=\"156\" font-size=\"12\" text-anchor=\"middle\">2</text>\n"
-    "<line class=\"faint\" stroke=\"currentColor\" x1=\"43.8\" y1=\"138\" x2=\"176\" y2=\"138\" stroke-width=\"1\"/>\n"
-    "<text class=\"ink\" fill=\"currentColor\" x=\"109.9\" y=\"174\" font-size=\"12\" text-anchor=\"middle\">x (s)</text>\n"
-    "<path class=\"blue\" fill=\"none\" stroke=\"currentColor\" stroke-linejoin=\"round\" stroke-width=\"2\" stroke-dasharray=\"6 3\" d=\"M43.8,138 109.9,138 109.9,108 176,108 176,78\"/>\n"
-    "<path class=\"orange\" fill=\"currentColor\" d=\"M40.7,134.9 46.9,134.9 46.9,141.2 40.7,141.2z\"><title>a</title></path>\n"
-    "<path class=\"orange\" fill=\"currentColor\" d=\"M106.7,104.9 113.1,104.9 113.1,111.2 106.7,111.2z\"><title>b&lt;c</title></path>\n"
+    "<line class=\"faint\" stroke=\"currentColor\" x1=\"111.7\" y1=\"138\" x2=\"111.7\" y2=\"142\" stroke-width=\"1\"/>\n"
+    "<text class=\"ink\" fill=\"currentColor\" x=\"111.7\" y=\"156\" font-size=\"12\" text-anchor=\"middle\">2</text>\n"
+    "<line class=\"faint\" stroke=\"currentColor\" x1=\"47.4\" y1=\"138\" x2=\"176\" y2=\"138\" stroke-width=\"1\"/>\n"
+    "<text class=\"ink\" fill=\"currentColor\" x=\"111.7\" y=\"174\" font-size=\"12\" text-anchor=\"middle\">x (s)</text>\n"
+    "<path class=\"blue\" fill=\"none\" stroke=\"currentColor\" stroke-linejoin=\"round\" stroke-width=\"2\" stroke-dasharray=\"6 3\" d=\"M47.4,138 111.7,138 111.7,108 176,108 176,78\"/>\n"
+    "<path class=\"orange\" fill=\"currentColor\" d=\"M44.3,134.9 50.6,134.9 50.6,141.2 44.3,141.2z\"><title>a</title></path>\n"
+    "<path class=\"orange\" fill=\"currentColor\" d=\"M108.6,104.9 114.9,104.9 114.9,111.2 108.6,111.2z\"><title>b&lt;c</title></path>\n"
     "<path class=\"orange\" fill=\"currentColor\" d=\"M172.9,74.9 179.2,74.9 179.2,81.2 172.9,81.2z\"><title>d</title></path>\n"
-    "<line class=\"ink\" stroke=\"currentColor\" x1=\"113.4\" y1=\"111.5\" x2=\"118.3\" y2=\"116.4\" stroke-width=\"1\"/>\n"
-    "<text class=\"ink\" fill=\"currentColor\" x=\"121.3\" y=\"125.9\" font-size=\"12\">middle</text>\n"
+    "<line class=\"ink\" stroke=\"currentColor\" x1=\"115.2\" y1=\"111.5\" x2=\"120.1\" y2=\"116.4\" stroke-width=\"1\"/>\n"
+    "<text class=\"ink\" fill=\"currentColor\" x=\"123.1\" y=\"125.9\" font-size=\"12\">middle</text>\n"
     "</svg>\n";
 // clang-format on
 
@@ -317,6 +317,78 @@ static void test_limits(void **state)
     buffer_deinit(&picture);
 }
 
+/* The attribute of an element, as a number. */
+static double number_of(const char *element, const char *name)
+{
+    char text[32];
+    const char *at;
+
+    snprintf(text, sizeof text, " %s=\"", name);
+    at = strstr(element, text);
+    assert_non_null(at);
+    return strtod(at + strlen(text), NULL);
+}
+
+/* Every text of a picture lies within it, by the width of its characters. */
+static void check_extents(const struct buffer *picture, double width)
+{
+    for (const char *at = picture->data; (at = strstr(at, "<text ")) != NULL; at++) {
+        char text[1024];
+        const char *from = strchr(at, '>') + 1, *to = strstr(at, "</text>"), *tip = strstr(from, "</title>");
+        double size = number_of(at, "font-size"), x = number_of(at, "x"), before = 0.0, length;
+
+        if (tip != NULL && tip < to)
+            from = tip + strlen("</title>");
+        assert_true((size_t)(to - from) < sizeof text);
+        snprintf(text, (size_t)(to - from) + 1, "%s", from);
+        length = svg_text_width(text, size);
+        if (strstr(at, "text-anchor=\"end\"") != NULL && strstr(at, "text-anchor=\"end\"") < from)
+            before = length;
+        if (strstr(at, "text-anchor=\"middle\"") != NULL && strstr(at, "text-anchor=\"middle\"") < from)
+            before = length / 2.0;
+        if (x - before < -0.1 || x - before + length > width + 0.1)
+            fail_msg("'%s' from %g to %g of %g px", text, x - before, x - before + length, width);
+    }
+}
+
+/* However long and wide they are. */
+static void test_texts_stay_within_the_picture(void **state)
+{
+    static const char *const texts[] = {
+        "a", "WWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWW",
+        "/home/ada/experiments/2026-11-22/resnet50/with/a/very/long/path/to/a/profile/of/many/limits/"
+        "profile.json",
+        "\xE7\x94\xB5\xE5\x8A\x9B\xE7\x94\xB5\xE5\x8A\x9B\xE7\x94\xB5\xE5\x8A\x9B\xE7\x94\xB5\xE5\x8A\x9B\xE7"
+        "\x94\xB5\xE5\x8A\x9B",
+        "\xC3\xA4\xC3\xB6\xC3\xBC broken \xFF\xC3 \x80\x80\x80\x80\x80\x80\x80\x80 bytes and a long tail that goes on, and on, and on, to the "
+        "end"};
+    static const double x[] = {1, 1e6}, y[] = {1e-9, 1e9};
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(texts); i++) {
+        for (double width = 160; width <= 720; width += 80) {
+            const struct chart_series series[] = {
+                {.name = texts[i], .kind = CHART_LINE, .x = x, .y = y, .count = 2},
+                {.name = texts[i], .kind = CHART_POINTS, .shape = SVG_STAR, .x = x, .y = y, .count = 2}};
+            const struct chart_note notes[] = {{1, 1e-9, texts[i]}, {1e6, 1e9, texts[i]}};
+            const struct chart_panel panel = {.title = texts[i],
+                                              .height = 80,
+                                              .x = {.label = texts[i]},
+                                              .y = {.label = texts[i]},
+                                              .series = series,
+                                              .series_count = 2,
+                                              .notes = notes,
+                                              .note_count = 2};
+            const struct chart chart = {texts[i], "Words.", width, &panel, 1};
+            struct buffer picture;
+
+            draw(&chart, &picture);
+            check_extents(&picture, width);
+            buffer_deinit(&picture);
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -328,6 +400,7 @@ int main(void)
         cmocka_unit_test(test_degenerate_pictures),
         cmocka_unit_test(test_unknown_values_break_lines),
         cmocka_unit_test(test_limits),
+        cmocka_unit_test(test_texts_stay_within_the_picture),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

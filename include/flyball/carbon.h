@@ -16,7 +16,7 @@
  *
  * A tuner or a session takes these options. What is not set (0, NULL) has the default
  * beside it. The bound is the objective's max_slowdown, against the fastest limit, 3 % where
- * it has none; or `finish_by_unix_s`. Limits change between steps, at most every five minutes
+ * it has none; or `finish_by_unix_s`. Limits change between steps, seldom oftener than every five minutes
  * and for a predicted gain of at least 0.2 %, unless the deadline asks for more speed.
  * Where the work that is left is not known, or nothing is known of the grid, the best static
  * limit for the bound stands. No step ever waits for the network.

@@ -120,7 +120,8 @@ static double draw_legend(struct buffer *out, const struct chart_panel *panel, d
         }
         if (out != NULL) {
             draw_sample(out, series, x, y + line_height / 2.0);
-            svg_text(out, x + sample_width + 6.0, y + line_height / 2.0 + 4.0, &label_font, series->name);
+            svg_text(out, right + 2.0 * edge, x + sample_width + 6.0, y + line_height / 2.0 + 4.0,
+                     &label_font, series->name);
         }
         x += width;
         any = true;
@@ -152,11 +153,11 @@ static void draw_x_axis(struct buffer *out, const struct plot *plot)
 
         axis_label(&ticks, i, text);
         svg_segment(out, x, plot->bottom, x, plot->bottom + tick_length, SVG_FAINT, 1.0);
-        svg_text(out, x, plot->bottom + line_height, &middle_font, text);
+        svg_text(out, plot->width, x, plot->bottom + line_height, &middle_font, text);
     }
     svg_segment(out, plot->left, plot->bottom, plot->right, plot->bottom, SVG_FAINT, 1.0);
-    svg_text(out, (plot->left + plot->right) / 2.0, plot->bottom + 2.0 * line_height, &middle_font,
-             axis->label);
+    svg_text(out, plot->width, (plot->left + plot->right) / 2.0, plot->bottom + 2.0 * line_height,
+             &middle_font, axis->label);
 }
 
 static void draw_y_axis(struct buffer *out, const struct plot *plot)
@@ -171,20 +172,20 @@ static void draw_y_axis(struct buffer *out, const struct plot *plot)
 
         axis_label(&ticks, i, text);
         svg_segment(out, plot->left - tick_length, y, plot->right, y, SVG_FAINT, 0.3);
-        svg_text(out, plot->left - 2.0 * tick_length, y + 4.0, &end_font, text);
+        svg_text(out, plot->width, plot->left - 2.0 * tick_length, y + 4.0, &end_font, text);
     }
-    svg_text(out, edge, plot->top - 8.0, &label_font, axis->label);
+    svg_text(out, plot->width, edge, plot->top - 8.0, &label_font, axis->label);
 }
 
 static void draw_panel(struct buffer *out, const struct chart_panel *panel, double left, double right,
                        double top)
 {
     double plot_top = top + head_height(panel, right);
-    struct plot plot = {panel, left, plot_top, right, plot_top + panel->height, {0}, {0}};
+    struct plot plot = {panel, left, plot_top, right, plot_top + panel->height, right + 2.0 * edge, {0}, {0}};
     struct extent x, y;
 
     if (panel->title != NULL) {
-        svg_text(out, edge, top + 14.0, &panel_title_font, panel->title);
+        svg_text(out, plot.width, edge, top + 14.0, &panel_title_font, panel->title);
         top += line_height + 4.0;
     }
     draw_legend(out, panel, edge, right, top);
@@ -192,7 +193,7 @@ static void draw_panel(struct buffer *out, const struct chart_panel *panel, doub
     plot.x = axis_range_of(&panel->x, x.least, x.greatest, left, right);
     plot.y = axis_range_of(&panel->y, y.least, y.greatest, plot.bottom, plot.top);
     if (x.least > x.greatest) {
-        svg_text(out, (left + right) / 2.0, (plot.top + plot.bottom) / 2.0, &middle_font,
+        svg_text(out, plot.width, (left + right) / 2.0, (plot.top + plot.bottom) / 2.0, &middle_font,
                  "nothing to show: no value is known");
         return;
     }
@@ -215,7 +216,7 @@ int chart_draw(const struct chart *chart, struct buffer *out, struct fly_error *
         height += panel_height(&chart->panels[i], right) + edge;
     }
     svg_begin(out, width, height, chart->title, chart->description);
-    svg_text(out, edge, edge + 13.0, &chart_title_font, chart->title);
+    svg_text(out, width, edge, edge + 13.0, &chart_title_font, chart->title);
     for (size_t i = 0; i < chart->panel_count; i++) {
         draw_panel(out, &chart->panels[i], left, right, top);
         top += panel_height(&chart->panels[i], right) + edge;

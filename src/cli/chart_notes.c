@@ -141,7 +141,8 @@ static struct box place(const struct plot *plot, const struct box *placed, size_
     return best;
 }
 
-static void draw_note(struct buffer *out, const struct box *box, double x, double y, const char *text)
+static void draw_note(struct buffer *out, double width, const struct box *box, double x, double y,
+                      const char *text)
 {
     static const struct svg_font font = {SVG_START, SVG_INK, SVG_FONT_SIZE, 0};
     struct trial trial = trial_of(x, y, box);
@@ -150,7 +151,7 @@ static void draw_note(struct buffer *out, const struct box *box, double x, doubl
     if (length > point_room)
         svg_segment(out, x + dx / length * point_room, y + dy / length * point_room, trial.to_x, trial.to_y,
                     SVG_INK, 1.0);
-    svg_text(out, box->left + 3.0, box->bottom - 2.5, &font, text);
+    svg_text(out, width, box->left + 3.0, box->bottom - 2.5, &font, text);
 }
 
 void plot_draw_notes(const struct plot *plot, struct buffer *out)
@@ -167,7 +168,7 @@ void plot_draw_notes(const struct plot *plot, struct buffer *out)
         x = axis_position(&plot->x, note->x);
         y = axis_position(&plot->y, note->y);
         placed[count] = place(plot, placed, count, x, y, svg_text_width(note->text, SVG_FONT_SIZE) + 6.0);
-        draw_note(out, &placed[count], x, y, note->text);
+        draw_note(out, plot->width, &placed[count], x, y, note->text);
         count++;
     }
 }

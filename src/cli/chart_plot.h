@@ -8,6 +8,7 @@
 struct plot {
     const struct chart_panel *panel;
     double left, top, right, bottom; /* px */
+    double width;                    /* of the picture */
     struct axis_range x, y;
 };
 

@@ -14,8 +14,7 @@
 
 enum { KEY_MAX = 64 };
 
-/* The second one has a statement on carbon whose yardstick is the best mixture of two limits. */
-static const char schema[] = "flyball.run/1", schema_of_carbon[] = "flyball.run/2";
+static const char schema[] = "flyball.run/1";
 static const char not_said[] = "the device does not say";
 
 /* Sets a member to null and "<key>_unavailable" to the reason. */
@@ -188,7 +187,7 @@ json_t *run_report_json(const struct run_result *result)
 {
     json_t *document = json_object();
 
-    json_object_set_new(document, "schema", json_string(result->carbon != NULL ? schema_of_carbon : schema));
+    json_object_set_new(document, "schema", json_string(schema));
     json_object_set_new(document, "command", command_value(result));
     json_object_set_new(document, "exit_status", json_integer(result->status));
     set_number(document, "signal", result->signal > 0 ? result->signal : -1, "no signal ended the program");

@@ -21,8 +21,7 @@ enum { PATH_SIZE = 96, PARENT_SIZE = 40, READ_BYTES = 1 << 16, SHOWN_MAX = 40, D
 /* Beyond any energy, time and date; so that sums and differences stay finite. */
 static const double number_max = 1e15;
 
-/* The second one differs in its statement on carbon, which is not read here. */
-static const char schema[] = "flyball.run/1", schema_of_carbon[] = "flyball.run/2";
+static const char schema[] = "flyball.run/1";
 
 /* A report that is being read. */
 struct reading_of {
@@ -184,8 +183,7 @@ static int take_document(struct reading_of *reading, struct run_reports *reports
     const char *job, *node;
     double start_unix_s;
 
-    if (found_schema == NULL ||
-        (strcmp(found_schema, schema) != 0 && strcmp(found_schema, schema_of_carbon) != 0))
+    if (found_schema == NULL || strcmp(found_schema, schema) != 0)
         refuse(reading, "/schema", json_object_get(document, "schema"), "\"flyball.run/1\"");
     start_unix_s = number_of(reading, document, "", "start_unix_s", 0, false);
     job = text_of(reading, about, "/job", "id");

@@ -26,6 +26,10 @@ static const char *const dashes[] = {
     [SVG_SOLID] = "", [SVG_DASHED] = "6 3", [SVG_DOTTED] = "2 3", [SVG_DASH_DOT] = "8 3 2 3"};
 _Static_assert(sizeof dashes / sizeof dashes[0] == SVG_DASH_COUNT, "a pattern for every dash");
 
+static const double border = 2.0;    /* px that texts keep free */
+static const double smallest = 0.75; /* of its size, before a text is cut short */
+static const char ellipsis[] = "\xE2\x80\xA6";
+
 static const char *const anchors[] = {[SVG_START] = "start", [SVG_MIDDLE] = "middle", [SVG_END] = "end"};
 
 void svg_number(struct buffer *out, double value)
@@ -40,9 +44,9 @@ void svg_number(struct buffer *out, double value)
         buffer_printf(out, ".%d", (int)(tenths % 10));
 }
 
-void svg_escape(struct buffer *out, const char *text)
+static void escape_bytes(struct buffer *out, const char *text, size_t count)
 {
-    for (size_t left = strlen(text), bytes; left > 0; text += bytes, left -= bytes) {
+    for (size_t left = count, bytes; left > 0; text += bytes, left -= bytes) {
         uint32_t character;
 
         bytes = harmless_read(text, left, &character);
@@ -61,13 +65,53 @@ void svg_escape(struct buffer *out, const char *text)
     }
 }
 
+void svg_escape(struct buffer *out, const char *text)
+{
+    escape_bytes(out, text, strlen(text));
+}
+
+/* Widths of characters as shares of the font's size, those of DejaVu Sans and Verdana rounded up. */
+static const struct {
+    const char *characters;
+    double width;
+} glyphs[] = {
+    {"iIjl.,:;'|!()[]/\\ ", 0.46},
+    {"frt-`\"*", 0.56},
+    {"abcdeghknopqsuvxyz0123456789?_$", 0.65},
+    {"ABCDEFGHJKLMNOPQRSTUVXYZ&<>=+~#^{}", 0.85},
+    {"mwMW@%", 1.08},
+};
+enum { GLYPHS = sizeof glyphs / sizeof glyphs[0] };
+static const double usual_glyph = 0.9, wide_glyph = 1.05, bold_factor = 1.12;
+static const uint32_t first_wide = 0x1000; /* ideographs, and what else is as wide */
+
+/* The bytes of the character that begins there, and its width; what is not shown becomes '?'. */
+static size_t read_glyph(const char *text, size_t left, double *out_width)
+{
+    uint32_t character;
+    size_t bytes = harmless_read(text, left, &character);
+
+    if (!harmless_is(character))
+        character = '?';
+    *out_width = character >= first_wide ? wide_glyph : usual_glyph;
+    for (int i = 0; i < GLYPHS && character < 0x80; i++) {
+        if (strchr(glyphs[i].characters, (int)character) != NULL) {
+            *out_width = glyphs[i].width;
+            break;
+        }
+    }
+    return bytes;
+}
+
 double svg_text_width(const char *text, double font_size)
 {
-    size_t characters = 0;
+    double sum = 0.0, width;
 
-    for (; *text != '\0'; text++)
-        characters += ((unsigned char)*text & 0xC0) != 0x80;
-    return (double)characters * font_size * 0.55;
+    for (size_t left = strlen(text), bytes; left > 0; text += bytes, left -= bytes) {
+        bytes = read_glyph(text, left, &width);
+        sum += width;
+    }
+    return sum * font_size;
 }
 
 /* ` name="value"` */
@@ -111,16 +155,62 @@ void svg_end(struct buffer *out)
     buffer_puts(out, "</svg>\n");
 }
 
-void svg_text(struct buffer *out, double x, double y, const struct svg_font *font, const char *text)
+/* So many bytes of a text, whole characters, are no wider than that. */
+static size_t bytes_within(const char *text, double room, double size)
 {
+    size_t left = strlen(text), kept = 0, bytes;
+    double sum = 0.0, width;
+
+    for (; left > 0; kept += bytes, left -= bytes) {
+        bytes = read_glyph(text + kept, left, &width);
+        sum += width * size;
+        if (sum > room)
+            break;
+    }
+    return kept;
+}
+
+/* Where a text of that width begins or ends, moved so that it stays in the picture. */
+static double moved(double x, double width, enum svg_anchor anchor, double picture_width)
+{
+    static const double shares[] = {[SVG_START] = 0.0, [SVG_MIDDLE] = 0.5, [SVG_END] = 1.0};
+    double before = width * shares[anchor];
+
+    return fmax(fmin(x, picture_width - border - (width - before)), border + before);
+}
+
+/* A text that is too wide becomes smaller, as long as it can be read; sizes are tenths. */
+static double fitting_size(const char *text, double size, double factor, double room)
+{
+    double fits = floor(room / svg_text_width(text, factor) * 10.0) / 10.0;
+
+    return fmin(size, fmax(fits, size * smallest));
+}
+
+void svg_text(struct buffer *out, double picture_width, double x, double y, const struct svg_font *font,
+              const char *text)
+{
+    double factor = font->bold ? bold_factor : 1.0, room = picture_width - 2.0 * border;
+    double shown = fitting_size(text, font->size, factor, room), size = shown * factor;
+    double width = svg_text_width(text, size);
+    bool whole = width <= room;
+
     buffer_printf(out, "<text class=\"%s\" fill=\"currentColor\"", colors[font->color].name);
-    put_length(out, "x", x);
+    put_length(out, "x", moved(x, fmin(width, room), font->anchor, picture_width));
     put_length(out, "y", y);
-    put_length(out, "font-size", font->size);
+    put_length(out, "font-size", shown);
     if (font->anchor != SVG_START)
         buffer_printf(out, " text-anchor=\"%s\"", anchors[font->anchor]);
     buffer_puts(out, font->bold ? " font-weight=\"600\">" : ">");
-    svg_escape(out, text);
+    if (whole) {
+        svg_escape(out, text);
+    } else {
+        buffer_puts(out, "<title>");
+        svg_escape(out, text);
+        buffer_puts(out, "</title>");
+        escape_bytes(out, text, bytes_within(text, room - wide_glyph * size, size));
+        buffer_puts(out, ellipsis);
+    }
     buffer_puts(out, "</text>\n");
 }
 

@@ -58,7 +58,13 @@ enum { SVG_FONT_SIZE = 12 };
 void svg_begin(struct buffer *out, double width, double height, const char *title, const char *description);
 void svg_end(struct buffer *out);
 
-void svg_text(struct buffer *out, double x, double y, const struct svg_font *font, const char *text);
+/*
+ * Sets a text within a picture of that width: one that would run over its border is moved; one that is
+ * wider than the picture is made smaller, by a quarter at most, and what is wider still ends with an ellipsis
+ * and is whole under the pointer.
+ */
+void svg_text(struct buffer *out, double picture_width, double x, double y, const struct svg_font *font,
+              const char *text);
 void svg_segment(struct buffer *out, double x1, double y1, double x2, double y2, enum svg_color color,
                  double width);
 
@@ -78,7 +84,7 @@ void svg_number(struct buffer *out, double value);
 /* Appends a text, escaped for element content and attributes. */
 void svg_escape(struct buffer *out, const char *text);
 
-/* About how wide a text is, in px: fonts differ. */
+/* How wide a text is at most, in px, in the usual fonts without serifs, of which this is a wide one. */
 double svg_text_width(const char *text, double font_size);
 
 #endif

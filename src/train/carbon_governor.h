@@ -30,8 +30,8 @@
  * (carbon_pace.h). Both hold from the first step on: searching is part of it. A little is kept
  * in reserve, since it is asked only every few seconds.
  *
- * A limit stays for five minutes at least, unless the deadline asks for more speed, and is
- * changed only for a gain of 0.2 %. The first one after a profile comes at once.
+ * What a change of the limit has to gain is part of the plan, and so is how long one stands; nothing here
+ * holds back what the plan says.
  *
  * Each rank has one; that of rank 0 decides, and the others, which keep their rank's account,
  * follow what it says. After fork the child's copy is inert. One thread.

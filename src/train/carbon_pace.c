@@ -12,7 +12,11 @@ static const double changed = 0.02;
 static const double held_up = 2.0;
 enum { STALLS_MAX = 3 };
 /* Less may pass between two steps without being anything else. */
-static const double piece_s = 1.0;
+static const double piece_least_s = 1.0;
+/* A piece that is so many times as late as the last one was does not come any more. */
+static const double overdue = 1.5;
+/* Steps are counted in lots: a piece that would come that much after the end, as a share of a gap, comes. */
+static const double due_within = 0.1;
 /* The clock is read twice for one moment. */
 static const double rounding = 0.01;
 
@@ -108,13 +112,16 @@ static double other_sum_s(const struct carbon_pace *pace)
     return pace->now_s - pace->first_s - step_time_s;
 }
 
-/* What is no step, as an evaluation, is best told just after one. */
+/* Evaluation comes in pieces, after as many steps as a rule. */
 static void see_other(struct carbon_pace *pace)
 {
-    double other_s = other_sum_s(pace);
+    double other_s = other_sum_s(pace), steps = pace->seen.steps_done - pace->first_steps;
 
-    if (other_s > pace->other_seen_s + piece_s)
-        pace->other_lump_s = carbon_pace_other_s(pace);
+    if (other_s > pace->other_seen_s + piece_least_s && steps > pace->piece_steps) {
+        pace->piece_s = other_s - pace->other_seen_s;
+        pace->piece_gap = steps - pace->piece_steps;
+        pace->piece_steps = steps;
+    }
     pace->other_seen_s = other_s;
 }
 
@@ -177,12 +184,22 @@ double carbon_pace_other_s(const struct carbon_pace *pace)
     return steps > 0.0 && other_s > 0.0 ? other_s / steps : 0.0;
 }
 
+/* Pieces up to the end, the one after the last step with them. */
+static double pieces_left(const struct carbon_pace *pace)
+{
+    double steps = pace->seen.steps_done - pace->first_steps, since = steps - pace->piece_steps;
+
+    if (!(pace->piece_gap > 0.0) || since > overdue * pace->piece_gap)
+        return 0.0;
+    return floor((since + pace->seen.steps_left) / pace->piece_gap + due_within);
+}
+
 double carbon_pace_other_left_s(const struct carbon_pace *pace)
 {
-    double steps = pace->seen.steps_done - pace->first_steps, left = pace->seen.steps_left;
-    double even_s = left * carbon_pace_other_s(pace);
+    double even_s = pace->seen.steps_left * carbon_pace_other_s(pace);
 
     if (isnan(even_s))
         return NAN;
-    return fmax(even_s, pace->other_lump_s * (steps + left) - pace->other_seen_s);
+    /* Even time would leave nothing over for the last one. */
+    return fmax(even_s, fmin(pieces_left(pace) * pace->piece_s, even_s + pace->piece_s));
 }

@@ -46,7 +46,8 @@ struct carbon_pace {
     /* Evaluation and whatever else is no step. */
     double first_s, first_step_time_s, first_steps, now_s;
     double other_seen_s; /* of it, at the newest progress */
-    double other_lump_s; /* for each step, when it last came in one piece; 0: never */
+    double piece_s, piece_steps,
+        piece_gap; /* its newest piece, after so many steps, so many after the last */
 };
 
 void carbon_pace_init(struct carbon_pace *pace);
