@@ -360,7 +360,8 @@ static void test_texts_stay_within_the_picture(void **state)
         "profile.json",
         "\xE7\x94\xB5\xE5\x8A\x9B\xE7\x94\xB5\xE5\x8A\x9B\xE7\x94\xB5\xE5\x8A\x9B\xE7\x94\xB5\xE5\x8A\x9B\xE7"
         "\x94\xB5\xE5\x8A\x9B",
-        "\xC3\xA4\xC3\xB6\xC3\xBC broken \xFF\xC3 \x80\x80\x80\x80\x80\x80\x80\x80 bytes and a long tail that goes on, and on, and on, to the "
+        "\xC3\xA4\xC3\xB6\xC3\xBC broken \xFF\xC3 \x80\x80\x80\x80\x80\x80\x80\x80 bytes and a long tail "
+        "that goes on, and on, and on, to the "
         "end"};
     static const double x[] = {1, 1e6}, y[] = {1e-9, 1e9};
 
