@@ -132,36 +132,42 @@ static bool enter_or_make(const char *group)
 }
 
 /* From the top down to the group above ours, the first that will have us. */
-static bool go_up(const struct mounted *mounted, const char *group)
+static bool go_up(const struct cgroup_place *place)
 {
-    const char *rest = below(group, mounted->root);
+    const char *rest = place->below;
     char path[PATH_MAX];
 
-    if (rest == NULL || rest[0] == '\0' || strstr(rest, "/" CGROUP_LEAVE_GROUP) != NULL)
+    if (rest[0] == '\0' || strstr(rest, "/" CGROUP_LEAVE_GROUP) != NULL)
         return false;
     for (const char *end = rest; end != NULL; end = strchr(end + 1, '/')) {
-        if (snprintf(path, sizeof path, "%s%.*s", mounted->point, (int)(end - rest), rest) <
-                (int)sizeof path &&
+        if (snprintf(path, sizeof path, "%s%.*s", place->point, (int)(end - rest), rest) < (int)sizeof path &&
             enter_or_make(path))
             return true;
     }
     return false;
 }
 
-static bool leave_in(const struct mounted *mounted, const char *groups)
+bool cgroup_find(char *mount_line, const char *groups, struct cgroup_place *out_place)
 {
+    struct mounted mounted;
     char line[PATH_MAX];
 
+    if (!read_mount(mount_line, &mounted))
+        return false;
     while (*groups != '\0') {
         size_t length = strcspn(groups, "\n");
-        const char *group;
+        const char *group = NULL, *rest;
 
         if (length < sizeof line) {
             memcpy(line, groups, length);
             line[length] = '\0';
-            group = group_in(line, mounted);
-            if (group != NULL)
-                return go_up(mounted, group);
+            group = group_in(line, &mounted);
+        }
+        if (group != NULL) {
+            rest = below(group, mounted.root);
+            out_place->point = mounted.point;
+            snprintf(out_place->below, sizeof out_place->below, "%s", rest != NULL ? rest : "");
+            return rest != NULL;
         }
         groups += length + (groups[length] == '\n');
     }
@@ -172,12 +178,12 @@ size_t cgroup_leave(const char *proc_root)
 {
     static char mounts[FILE_BYTES], groups[FILE_BYTES]; /* large; one thread of one program calls this */
     char *rest = mounts;
-    struct mounted mounted;
+    struct cgroup_place place;
     size_t count = 0;
 
     read_file(proc_root, "mountinfo", mounts);
     read_file(proc_root, "cgroup", groups);
     for (char *line = strsep(&rest, "\n"); line != NULL; line = strsep(&rest, "\n"))
-        count += read_mount(line, &mounted) && leave_in(&mounted, groups);
+        count += cgroup_find(line, groups, &place) && go_up(&place);
     return count;
 }

@@ -2,6 +2,8 @@
 #ifndef FLYBALL_KNOB_CGROUP_LEAVE_H
 #define FLYBALL_KNOB_CGROUP_LEAVE_H
 
+#include <limits.h>
+#include <stdbool.h>
 #include <stddef.h>
 
 /*
@@ -22,5 +24,17 @@
 size_t cgroup_leave(const char *proc_root);
 
 #define CGROUP_LEAVE_GROUP "flyball-guard"
+
+/* Where a process is in one hierarchy. */
+struct cgroup_place {
+    const char *point;    /* where it is mounted; in the line */
+    char below[PATH_MAX]; /* the group's path below that: "" is the top, else "/a/b" */
+};
+
+/*
+ * By a line of /proc/self/mountinfo, which is cut into words, and the text of /proc/self/cgroup. False for
+ * what is no hierarchy, and where the group is not below what is mounted.
+ */
+bool cgroup_find(char *mount_line, const char *groups, struct cgroup_place *out_place);
 
 #endif
