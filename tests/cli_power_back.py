@@ -7,12 +7,13 @@ usage: cli_power_back.py FLYBALL SOURCE_ROOT
 import contextlib
 import json
 import os
+import pathlib
 import signal
 import subprocess
 import time
 
 import tap
-from power_machine import (CLEAN, DEFAULT_W, EMULATOR, HOME, PROMISED_S, SLEEPER, back_within, command, emulator, ended,
+from power_machine import (CLEAN, DEFAULT_W, EMULATOR, HOME, KNOBS, PROMISED_S, SLEEPER, back_within, command, emulator, ended,
                            entries, gone, guard_of, kill_program, left_behind, limits, machine, power, rows_of, start, wait_for)
 
 
@@ -151,6 +152,33 @@ def test_both_killed():
             result = power("set", 300, "--", EMULATOR, "show", "--json")
             tap.equal([gpu["limit_w"] for gpu in json.loads(result.stdout)["gpus"]], [300, 300])
             tap.equal(limits(), [DEFAULT_W] * 2)
+
+
+def test_restore_says_what_it_did_not_do():
+    """By its status: an entry of a GPU that is not here, one that is damaged, a driver that refuses, and the gravest of several."""
+    boot = pathlib.Path("/proc/sys/kernel/random/boot_id").read_text()
+    head = f"flyball-journal 1\ngpu GPU-not-here\nboot {boot}by 999999999 1 dead\ndate 1700000000\n"
+    absent = KNOBS / "GPU-not-here.turned"
+    faults = HOME / "faults"
+    faults.write_text("call nvmlDeviceSetPowerManagementLimit return UNKNOWN\n")
+    nothing = HOME / "no-faults"
+    nothing.touch()
+    with machine(gpus=1):
+        absent.write_text(f"{head}turn power_limit_mw 400000 150000 150000\nend\n")
+        result = power("restore", "--format", "json")
+        tap.equal((result.returncode, [row["end"] for row in json.loads(result.stdout)["rows"]]), (69, ["no such GPU"]), result.stderr)
+        tap.equal(power("restore", "-i", "0").returncode, 0, "one that was not asked for")
+        with left_behind(150, gpus=1, others=1):
+            emulator("set", "--faults", faults)
+            result = power("restore")
+            tap.equal((result.returncode, limits(), entries()), (74 if os.geteuid() == 0 else 77, [150], ["turned"] * 2), result.stderr)
+            emulator("set", "--faults", nothing)
+            tap.equal((power("restore").returncode, limits(), entries()), (69, [DEFAULT_W], ["turned"]))
+        absent.unlink()
+        absent.with_name(f"{next(KNOBS.glob('*.lock')).stem}.turned").write_text("flyball-journal 1\n")
+        result = power("restore")
+        tap.equal((result.returncode, entries()), (65, []), result.stderr)
+        tap.equal(power("restore").returncode, 0, "it was moved aside")
 
 
 def test_another_program_wins():
