@@ -384,7 +384,8 @@ def test_only_the_program_gets_the_descriptor():
 
 def test_usage():
     for options, piece in ((["--tune", "--max-slowdown", "fast"], "bad value 'fast'"), (["--eta", "0.2"], "--eta is about --tune"),
-                           (["--max-slowdown", "3%"], "--max-slowdown is about --tune"), (["--tune", "--profile-steps", "1"], "profile-steps")):
+                           (["--max-slowdown", "3%"], "--max-slowdown is about --tune"), (["--tune", "--profile-steps", "1"], "profile-steps"),
+                           (["--tune", "-i", "none"], "-i none leaves no GPU")):
         result = subprocess.run([FLYBALL, "run", *options, "--", "echo", "ran"], env=CLEAN, capture_output=True, text=True, check=False)
         tap.equal((result.returncode, result.stdout), (64, ""), options)
         tap.contains(result.stderr, piece)

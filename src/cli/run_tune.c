@@ -56,7 +56,11 @@ static int read_bound(const struct cli_call *call, struct fly_objective *objecti
 static int read_common(const struct cli_call *call, const char *program, struct run_tune *out_tune,
                        struct fly_error *out_error)
 {
+    const char *gpus = cli_text(call, "gpus");
+
     out_tune->lines = (struct step_lines)STEP_LINES_NONE;
+    if (out_tune->wanted && gpus != NULL && strcmp(gpus, "none") == 0)
+        return cli_usage(call, out_error, "-i none leaves no GPU whose limits could be tried");
     status_line_begin(&out_tune->status, cli_status_line_fd(call));
     out_tune->objective.eta = cli_real(call, "eta");
     out_tune->profile_steps = (uint32_t)cli_integer(call, "profile-steps");
