@@ -100,6 +100,13 @@ static void test_stopped_default(void **state)
     assert_int_equal(points.epochs, 42);
     check_double(points.points[1].limit_w, 200);
     check_close(points.points[1].power_w * points.points[1].time_s, 190, 1e-12);
+    /* An epoch under another limit takes what trials there took. */
+    for (int i = 0; i < 9; i++)
+        add(DEFAULT, REASON_NO_TARGET, TRIAL_REACHED, 10, 100, 186)->time_s = 20;
+    points = points_of(DEFAULT);
+    assert_int_equal(points.epochs, 42);
+    check_close(points.points[0].power_w * points.points[0].time_s, 186, 0.02);
+    check_close(points.points[1].power_w * points.points[1].time_s, 190, 1e-12);
     /* Of another batch size a stopped trial tells what its tries cost. */
     add(OTHER, REASON_SAMPLED, TRIAL_STOPPED, 30, 150, 100);
     add(OTHER, REASON_SAMPLED, TRIAL_REACHED, 10, 150, 100);

@@ -242,7 +242,9 @@ const struct cli_command cmd_job_why = {
     .summary = "say why a recurring job's last choice was made",
     .paragraphs =
         {"Says in a sentence and in numbers why a trial got its batch size and its power limit. Both "
-         "were written down when the choice was made, and tell what was known then."},
+         "were written down when the choice was made, and tell what was known then. JSON counts recurrence "
+         "and "
+         "try from 0, the text from 1."},
     .options = options,
     .option_count = sizeof options / sizeof options[0],
     .operands = "JOB",

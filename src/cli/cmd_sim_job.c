@@ -210,7 +210,9 @@ const struct cli_command cmd_sim_job = {
          "in vain) is a result: it is reported as such, and the exit status is 0.",
          "The tries file has the columns gpu, dataset, policy, seed, recurrence, try, batch_size, "
          "power_limit_w, "
-         "reached, energy_j, time_s and cost_j. It appears when it is complete, or not at all.",
+         "reached, energy_j, time_s and cost_j; recurrence counts from 0, and so does try, through the whole "
+         "run. "
+         "It appears when it is complete, or not at all.",
          "A policy can be your own: a shared object that --policy names by its path (with a slash, or ending "
          "in .so), or --power-policy for the choice of power limits; flyball/plugin.h is all it needs. "
          "Configuration files cannot name one. A wrong answer or a crash of a plug-in is an error that names "

@@ -24,7 +24,7 @@ struct gathering {
     enum trials_wanted wanted;
     const struct job_batch_profile *profile; /* NULL: none */
     double units;                            /* of the profile in an epoch; 1 when that is not known */
-    /* Sums over all trials. */
+    /* Sums over the trials that take part. */
     double energy_j, time_s;
     /* Over those under one limit of the profile: what they took, and would have by the profile. */
     double measured_j, measured_s, expected_j, expected_s;
@@ -42,10 +42,18 @@ static bool observed(const struct job_row *trial)
            trial->stop != JOB_STOP_DEADLINE;
 }
 
-static bool takes_part(const struct gathering *gathering, const struct job_row *trial)
+/* Whether it tells what an epoch takes. */
+static bool tells_epochs(const struct gathering *gathering, const struct job_row *trial)
 {
     return trial->machine == gathering->machine && trial->batch_size == gathering->batch_size &&
-           observed(trial) && (gathering->wanted == WANT_ALL || trial->outcome != TRIAL_STOPPED) &&
+           observed(trial);
+}
+
+/* And what a model takes. */
+static bool takes_part(const struct gathering *gathering, const struct job_row *trial)
+{
+    return tells_epochs(gathering, trial) &&
+           (gathering->wanted == WANT_ALL || trial->outcome != TRIAL_STOPPED) &&
            (gathering->wanted != WANT_DEFAULT || saving_is_default(gathering->history, trial));
 }
 
@@ -66,12 +74,10 @@ static enum trials_wanted wanted_of(const struct job_history *history, size_t ma
     return WANT_UNSTOPPED;
 }
 
-static void take(struct gathering *gathering, const struct job_row *trial)
+static void take_epochs(struct gathering *gathering, const struct job_row *trial)
 {
     const struct job_batch_profile *profile = gathering->profile;
 
-    gathering->energy_j += trial->energy_j;
-    gathering->time_s += trial->time_s;
     for (size_t i = 0; profile != NULL && i < profile->count && !trial->profiled; i++) {
         double expected_s = trial->epochs * profile->points[i].time_s * gathering->units;
 
@@ -82,6 +88,15 @@ static void take(struct gathering *gathering, const struct job_row *trial)
         gathering->expected_j += expected_s * profile->points[i].power_w;
         gathering->expected_s += expected_s;
     }
+}
+
+static void take_part(struct gathering *gathering, const struct job_row *trial, struct epoch_points *points)
+{
+    gathering->energy_j += trial->energy_j;
+    gathering->time_s += trial->time_s;
+    points->trials++;
+    points->reached += trial->outcome == TRIAL_REACHED;
+    points->epochs += trial->epochs;
 }
 
 static size_t cheapest(const struct gathering *gathering, double power_scale)
@@ -147,7 +162,7 @@ static void add_measured(const struct gathering *gathering, struct epoch_points 
         double limit_w = limit_of(history, trial);
         size_t at = 0;
 
-        if (!takes_part(gathering, trial) || trial->profiled || isnan(limit_w))
+        if (!tells_epochs(gathering, trial) || trial->profiled || isnan(limit_w))
             continue;
         while (at < count && limits[at].limit_w != limit_w)
             at++;
@@ -256,12 +271,10 @@ int epoch_points_of(const struct job_history *history, const struct job_profiles
     for (size_t i = 0; i < history->count; i++) {
         const struct job_row *trial = &history->rows[i];
 
-        if (!takes_part(&gathering, trial))
-            continue;
-        out_points->trials++;
-        out_points->reached += trial->outcome == TRIAL_REACHED;
-        out_points->epochs += trial->epochs;
-        take(&gathering, trial);
+        if (tells_epochs(&gathering, trial))
+            take_epochs(&gathering, trial);
+        if (takes_part(&gathering, trial))
+            take_part(&gathering, trial, out_points);
     }
     if (gathering.profile != NULL)
         add_profile(&gathering, out_points);

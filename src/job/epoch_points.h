@@ -13,8 +13,9 @@
  * alone; one that measured a profile ran under several, and is booked to none.
  *
  * Of the default batch size only runs of the default count that took what they take
- * (savings.h), as long as one reached the target; else all that were not stopped. What they
- * took under the highest limit is its point there.
+ * (savings.h) for how many epochs a model takes, as long as one reached the target; else all that were
+ * not stopped. What they took under the highest limit is its point there; what an epoch takes
+ * under another one all of its trials tell.
  */
 struct epoch_points {
     uint32_t batch_size;
