@@ -17,7 +17,7 @@ import pathlib
 
 import sim_reference as reference
 import tap
-from sim_fixture import ALL_POLICIES, JOBS, Sandbox, cell, power_text, train_text
+from sim_fixture import ALL_POLICIES, FLYBALL, JOBS, Sandbox, cell, power_text, train_text
 
 BESIDE = pathlib.Path(__file__).resolve().parents[2] / "shared" / "data"
 DATA = pathlib.Path(os.environ.get("FLYBALL_TEST_DATA") or BESIDE)
@@ -198,6 +198,46 @@ def test_whether_a_run_that_ended_early_paid_off_is_unknown():
         tap.equal(row["paid_off_after_recurrences_mean"], None)
         of_zeus = table[table.index("\n  zeus "):table.index("\n  default ")]
         tap.equal("did not pay off" in of_zeus, False, of_zeus)
+
+
+def coin(runs):
+    """A job of two batch sizes with so many epochs in their recorded runs; the second is always the better one."""
+    box = Sandbox()
+    (box.path / "coin").mkdir()
+    (box.path / "coin" / "summary_train.csv").write_text(
+        "dataset,network,batch_size,optimizer,learning_rate,run,target_metric,target_epoch\n"
+        + "".join(f"coin,n,{size},o,0,{run},0.5,{epochs}\n" for size, row in runs.items() for run, epochs in enumerate(row)))
+    (box.path / "coin" / "summary_power_v100.csv").write_text(
+        "dataset,network,batch_size,optimizer,power_limit,time_per_epoch,average_power\n"
+        + "".join(f"coin,n,{size},o,200,10,150\n" for size in runs))
+    (box.path / "coin" / "jobs.ini").write_text(
+        "[coin]\nnetwork = n\noptimizer = o\ntarget_metric = 0.5\nmax_epochs = 100\ndefault_batch_size = 8\n")
+    ran = tap.run([FLYBALL, "sim", "job", "--quiet", "--traces", str(box.path / "coin"), "--jobs", str(box.path / "coin" / "jobs.ini"),
+                   "--gpu=v100", "--workload=coin", "--policy=default", "--seeds=1-30", "--recurrences=200", "--bootstrap=1000",
+                   "--format=json"])
+    tap.equal(ran.returncode, 0, ran.stderr)
+    document = json.loads(ran.stdout)
+    tap.equal((document["schema"], document["bootstrap_replicates"]), ("flyball.sim.job/2", 1000))
+    return next(row for row in document["rows"] if row["policy"] == "oracle")
+
+
+def test_few_recorded_runs_are_said_to_be_few():
+    """Against the bootstrap's own formula for a quotient of means; the seeds' error goes to zero beside it."""
+    runs = {8: (50, 55, 60, 75), 16: (10, 12, 14, 20)}
+    row = coin(runs)
+    means = {size: sum(epochs) / 4 for size, epochs in runs.items()}
+    relative = sum(sum((one - means[size]) ** 2 for one in epochs) / 16 / means[size] ** 2 for size, epochs in runs.items())
+    expected = 100 * means[16] / means[8] * math.sqrt(relative)
+    for measure in ("energy", "time", "cost"):
+        found = row[f"whole_run_{measure}_change_percent_recordings_standard_error"]
+        tap.equal(0.85 * expected < found < 1.15 * expected, True, (found, expected))
+        tap.equal(row[f"whole_run_{measure}_change_percent_standard_error"] < found / 5, True)
+
+
+def test_recorded_runs_that_are_alike_say_nothing_of_themselves():
+    row = coin({8: (50, 50, 50), 16: (10, 10, 10)})
+    tap.equal(row["whole_run_energy_change_percent_recordings_standard_error"], None)
+    tap.contains(row["whole_run_energy_change_percent_recordings_standard_error_unavailable"], "all alike")
 
 
 def simulate_clicks():

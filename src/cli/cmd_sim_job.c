@@ -48,6 +48,14 @@ static const struct cli_option options[] = {
      .help =
          "Made-up drift of the epochs needed: the optimum moves slowly (shift), jumps at half time (jump) or "
          "swings (sine), or all batch sizes need 1.8 times as many from half time on (level)."},
+    {.name = "bootstrap",
+     .type = CLI_INTEGER,
+     .placeholder = "N",
+     .minimum = 0,
+     .maximum = 2000,
+     .help = "How often the recorded runs of each batch size are drawn anew from themselves, to say what so "
+             "few leave "
+             "open; 0 for never. If not given, 100 times where that takes seconds and the runs are drawn."},
     {.name = "order",
      .type = CLI_CHOICE,
      .placeholder = "HOW",
@@ -137,6 +145,8 @@ static int simulate(struct sim_job *sim, const struct cli_call *call, struct fly
 {
     const struct campaign_plan plan = make_plan(sim, call);
     struct campaign campaign = {0};
+    struct bootstrap bootstrap = {NULL};
+    size_t replicates = 0;
     int code = 0;
 
     if (cli_set(call, "plot"))
@@ -150,8 +160,14 @@ static int simulate(struct sim_job *sim, const struct cli_call *call, struct fly
     code = sim_run_end(&sim->run, code, out_error);
     if (code == 0 && cli_set(call, "plot"))
         code = sim_plot_commit(&plan, &campaign, &sim->plot, out_error);
+    if (code == 0) {
+        replicates = cli_set(call, "bootstrap") ? (size_t)cli_integer(call, "bootstrap")
+                                                : bootstrap_affordable(&plan, &campaign);
+        code = replicates > 0 ? bootstrap_run(&plan, &campaign, replicates, &bootstrap, out_error) : 0;
+    }
     if (code == 0)
-        code = sim_report_emit(call, &plan, &campaign, out_error);
+        code = sim_report_emit(call, &plan, &campaign, &bootstrap, (unsigned)replicates, out_error);
+    bootstrap_free(&bootstrap);
     campaign_free(&campaign);
     return code;
 }

@@ -7,7 +7,9 @@
 #include "base/buffer.h"
 #include "sim/statistics.h"
 
-enum { TEXT_MAX = 64 << 20, CELL_WIDTH = 34, CELL_MAX = 96 };
+static const double normal_95 = 1.96;
+
+enum { TEXT_MAX = 64 << 20, CELL_WIDTH = 40, CELL_MAX = 96 };
 
 /* One workload and policy, over its seeds. */
 struct cell {
@@ -19,16 +21,17 @@ struct cell {
     size_t completed;                     /* runs that went to their end */
     const struct comparison *first_ended; /* a run that did not, or NULL */
     struct statistics figures[FIGURE_COUNT];
+    const double *recordings;   /* the figures' standard errors from few recorded runs; NULL: not asked */
     uint32_t chosen_batch_size; /* most common at the end of a run */
     double chosen_limit_w;
     size_t chosen_runs; /* how many runs ended with it; 0: none completed anything */
 };
 
-#define FIGURE_KEYS(key)                                                            \
-    {key "_mean", key, TABLE_REAL, 2}, {key "_standard_error", key, TABLE_REAL, 2}, \
-        {key "_p10", key, TABLE_REAL, 2},                                           \
-    {                                                                               \
-        key "_p90", key, TABLE_REAL, 2                                              \
+#define FIGURE_KEYS(key)                                                                          \
+    {key "_mean", key, TABLE_REAL, 2}, {key "_standard_error", key, TABLE_REAL, 2},               \
+        {key "_recordings_standard_error", key, TABLE_REAL, 2}, {key "_p10", key, TABLE_REAL, 2}, \
+    {                                                                                             \
+        key "_p90", key, TABLE_REAL, 2                                                            \
     }
 
 static const struct table_column columns[] = {
@@ -59,7 +62,7 @@ static const struct table_column columns[] = {
     {"error", "error", TABLE_TEXT, 0},
 };
 enum { COLUMN_COUNT = sizeof columns / sizeof columns[0] };
-_Static_assert(COLUMN_COUNT == 16 + 4 * FIGURE_COUNT, "four columns for every figure");
+_Static_assert(COLUMN_COUNT == 16 + 5 * FIGURE_COUNT, "five columns for every figure");
 
 /* Counts how many runs ended with the knobs of run `at`. */
 static size_t count_choice(const struct comparison *runs, size_t count, size_t at)
@@ -85,8 +88,9 @@ static void find_choice(struct cell *cell, const struct comparison *runs)
     }
 }
 
-static int cell_make(const struct campaign_plan *plan, const struct campaign *campaign, size_t workload,
-                     size_t policy, struct cell *out_cell, struct fly_error *out_error)
+static int cell_make(const struct campaign_plan *plan, const struct campaign *campaign,
+                     const struct bootstrap *bootstrap, size_t workload, size_t policy, struct cell *out_cell,
+                     struct fly_error *out_error)
 {
     const struct comparison *runs = campaign_cell(plan, campaign, workload, policy);
     double *values = calloc(plan->seed_count, sizeof values[0]);
@@ -95,6 +99,7 @@ static int cell_make(const struct campaign_plan *plan, const struct campaign *ca
         .optimum = &campaign->optima[workload],
         .policy = plan->policies[policy].name,
         .recurrences = campaign->recurrences[workload],
+        .recordings = bootstrap_cell(plan, bootstrap, workload, policy),
         .seeds = plan->seed_count,
     };
 
@@ -137,6 +142,14 @@ static void add_known(struct table *table, double value, const char *reason)
         table_add_unavailable(table, NULL, reason);
 }
 
+static const char no_recordings[] = "the recorded runs are all alike, or were not drawn anew";
+
+/* What few recorded runs leave open of a figure; NAN where that is not known. */
+static double recordings_error(const struct cell *cell, int figure)
+{
+    return cell->recordings != NULL ? cell->recordings[figure] : NAN;
+}
+
 static void add_figures(struct table *table, const struct cell *cell)
 {
     for (int figure = 0; figure < FIGURE_COUNT; figure++) {
@@ -146,6 +159,7 @@ static void add_figures(struct table *table, const struct cell *cell)
         add_known(table, statistics->mean, reason);
         add_known(table, statistics->standard_error,
                   statistics->count == 1 ? "one run alone has no spread" : reason);
+        add_known(table, recordings_error(cell, figure), no_recordings);
         add_known(table, statistics->p10, reason);
         add_known(table, statistics->p90, reason);
     }
@@ -219,22 +233,27 @@ static void add_settings(struct table *table, const struct cli_call *call, const
     table_member(table, "settings", settings);
 }
 
-/* "-45.21 ±0.31 (-46.0 .. -44.1)" */
-static void put_statistics(struct buffer *text, const struct statistics *statistics, int decimals)
+/* "-45.21 ±0.31 ±4.2 (-46.0 .. -44.1)" */
+static void put_statistics(struct buffer *text, const struct cell *of, int figure, int decimals)
 {
-    char cell[CELL_MAX];
+    const struct statistics *statistics = &of->figures[figure];
+    double recordings = recordings_error(of, figure);
+    char cell[CELL_MAX], second[CELL_MAX] = "";
     int length;
 
     if (statistics->count == 0)
         length = snprintf(cell, sizeof cell, "unavailable");
     else if (statistics->count == 1)
         length = snprintf(cell, sizeof cell, "%.*f (one run)", decimals, statistics->mean);
-    else
-        /* The sign takes two bytes and one column. */
-        length = snprintf(cell, sizeof cell, "%.*f \302\261%.*f (%.*f .. %.*f)", decimals, statistics->mean,
-                          decimals, statistics->standard_error, decimals, statistics->p10, decimals,
+    else {
+        if (isfinite(recordings))
+            snprintf(second, sizeof second, " \302\261%.*f", decimals, recordings);
+        /* Each sign takes two bytes and one column. */
+        length = snprintf(cell, sizeof cell, "%.*f \302\261%.*f%s (%.*f .. %.*f)", decimals, statistics->mean,
+                          decimals, statistics->standard_error, second, decimals, statistics->p10, decimals,
                           statistics->p90) -
-                 1;
+                 1 - (second[0] != '\0');
+    }
     buffer_puts(text, cell);
     for (; length < CELL_WIDTH; length++)
         buffer_puts(text, " ");
@@ -245,10 +264,31 @@ static void put_changes(struct buffer *text, const char *policy, const char *ove
 {
     buffer_printf(text, "  %-9s %-11s", policy, over);
     for (int i = 0; i < 3; i++)
-        put_statistics(text, &cell->figures[first_figure + i], 1);
+        put_statistics(text, cell, first_figure + i, 1);
     while (text->length > 0 && text->data[text->length - 1] == ' ')
         text->data[--text->length] = '\0';
     buffer_puts(text, "\n");
+}
+
+/* Names the changes of the end whose sign so few recorded runs leave open. */
+static void put_open_signs(struct buffer *text, const struct cell *cell)
+{
+    static const char *const names[] = {"energy", "time", "cost"};
+    const char *separator = "";
+
+    for (int i = 0; i < 3; i++) {
+        const struct statistics *statistics = &cell->figures[FIGURE_TAIL_ENERGY + i];
+        double error = recordings_error(cell, FIGURE_TAIL_ENERGY + i);
+
+        if (!isfinite(error) || !(error > 0) || fabs(statistics->mean) > normal_95 * error)
+            continue;
+        buffer_printf(text,
+                      separator[0] == '\0' ? "  %-10sso few recorded runs leave open whether it changes %s"
+                                           : "%.0s, %s",
+                      "", names[i]);
+        separator = ", ";
+    }
+    buffer_puts(text, separator[0] != '\0' ? "\n" : "");
 }
 
 static void put_rest(struct buffer *text, const struct cell *cell)
@@ -271,6 +311,7 @@ static void put_rest(struct buffer *text, const struct cell *cell)
     else
         buffer_puts(text, "nothing chosen");
     buffer_puts(text, "\n");
+    put_open_signs(text, cell);
     if (cell->first_ended != NULL)
         buffer_printf(text,
                       "  %-10serror: %zu of %zu runs ended early, the first after %llu recurrences: %s\n", "",
@@ -302,16 +343,20 @@ static void put_cell(struct buffer *text, const struct cell *cell)
 
 static const char legend[] = "Change against the default, mean \302\261 standard error (p10 .. p90) over "
                              "seeds; the whole run includes\n"
-                             "exploration. Replayed from the traces in %s.\n\n";
+                             "exploration. Replayed from the traces in %s.\n";
+static const char legend_recordings[] =
+    "The second \302\261 is the standard error from the few recorded runs "
+    "of each batch size (%u bootstrap replicates).\n";
 
 /* Goes over all cells in order and gives each to the text or the table. */
 static int for_each_cell(const struct campaign_plan *plan, const struct campaign *campaign,
-                         struct buffer *text, struct table *table, struct fly_error *out_error)
+                         const struct bootstrap *bootstrap, struct buffer *text, struct table *table,
+                         struct fly_error *out_error)
 {
     for (size_t w = 0; w < plan->workload_count; w++) {
         for (size_t p = 0; p < plan->policy_count; p++) {
             struct cell cell;
-            int code = cell_make(plan, campaign, w, p, &cell, out_error);
+            int code = cell_make(plan, campaign, bootstrap, w, p, &cell, out_error);
 
             if (code < 0)
                 return code;
@@ -327,23 +372,28 @@ static int for_each_cell(const struct campaign_plan *plan, const struct campaign
 }
 
 int sim_report_emit(const struct cli_call *call, const struct campaign_plan *plan,
-                    const struct campaign *campaign, struct fly_error *out_error)
+                    const struct campaign *campaign, const struct bootstrap *bootstrap, unsigned replicates,
+                    struct fly_error *out_error)
 {
     bool for_people = cli_format(call) == TABLE_FORMAT_TABLE;
-    struct table *table = for_people ? NULL : table_new("flyball.sim.job/1", columns, COLUMN_COUNT);
+    struct table *table = for_people ? NULL : table_new("flyball.sim.job/2", columns, COLUMN_COUNT);
     struct buffer text;
     int code;
 
     buffer_init(&text, TEXT_MAX);
     buffer_printf(&text, legend, cli_text(call, "traces"));
+    if (replicates > 0)
+        buffer_printf(&text, legend_recordings, replicates);
+    buffer_puts(&text, "\n");
     if (plan->parameters.power != NULL)
         buffer_printf(&text, "Power limits of profiled batch sizes: as '%s' chooses (%s).\n\n",
                       plan->parameters.power->name, cli_text(call, "power-policy"));
-    code = for_each_cell(plan, campaign, &text, table, out_error);
+    code = for_each_cell(plan, campaign, bootstrap, &text, table, out_error);
     if (code == 0 && for_people)
         code = cli_emit_text(call, text.data, out_error);
     else if (code == 0) {
         add_settings(table, call, plan);
+        table_member(table, "bootstrap_replicates", json_integer(replicates));
         code = cli_emit_table(call, table, out_error);
     }
     table_free(table);

@@ -31,7 +31,7 @@
  *         {"workload", "workload", TABLE_TEXT, 0},
  *         {"energy_j", "energy (J)", TABLE_REAL, 1},
  *     };
- *     struct table *table = table_new("flyball.sim.job/1", columns, 2);
+ *     struct table *table = table_new("flyball.sim.job/2", columns, 2);
  *     table_add_text(table, "shufflenet");
  *     table_add_unavailable(table, NULL, "no power reading in the traces");
  *     result = cli_emit_table(call, table, out_error);
