@@ -8,7 +8,7 @@
 
 #include "base/members.h"
 #include "fuzz.h"
-#include "job/replay.h"
+#include "job/decided_again.h"
 #include "job/state.h"
 
 enum { SNAPSHOT_MAX = 64 << 20, LINES_MAX = 200 };

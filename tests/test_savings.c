@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * How often the interval of a saving covers the truth, on made-up jobs whose truth is known; among
  * them those of the recorded traces (Zeus, NSDI '23; Apache-2.0), whose runs take few different

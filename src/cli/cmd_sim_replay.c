@@ -8,7 +8,7 @@
 #include "base/patient_file.h"
 #include "cli/call.h"
 #include "cli/commands.h"
-#include "job/replay.h"
+#include "job/decided_again.h"
 
 enum { LOG_MAX = 1 << 30 };
 

@@ -319,12 +319,23 @@ static bool do_next(struct post *post)
     return true;
 }
 
+static void close_log(struct post *post)
+{
+    pthread_mutex_unlock(&post->lock);
+    if (post->open && !post->borrowed)
+        jobs_close(&post->jobs);
+    post->open = false;
+    pthread_mutex_lock(&post->lock);
+}
+
 void post_log_turn(struct post *post)
 {
     post->urgent |= post->ask != NULL && post->first != NULL;
     send_all(post);
     if (post->ask != NULL)
         answer_ask(post);
+    if (!post->threaded && post->closing)
+        close_log(post);
 }
 
 /* Until there may be something to do. */
@@ -342,15 +353,6 @@ static void rest(struct post *post)
         pthread_cond_wait(&post->changed, &post->lock);
     else
         (void)pthread_cond_timedwait(&post->changed, &post->lock, &at);
-}
-
-static void close_log(struct post *post)
-{
-    pthread_mutex_unlock(&post->lock);
-    if (post->open && !post->borrowed)
-        jobs_close(&post->jobs);
-    post->open = false;
-    pthread_mutex_lock(&post->lock);
 }
 
 void *post_log_run(void *state)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef FLYBALL_JOB_REPLAY_H
-#define FLYBALL_JOB_REPLAY_H
+#ifndef FLYBALL_JOB_DECIDED_AGAIN_H
+#define FLYBALL_JOB_DECIDED_AGAIN_H
 
 #include "job/job_record.h"
 #include "job/state.h"

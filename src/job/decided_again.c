@@ -4,7 +4,7 @@
  * for the log from its beginning, as in live jobs: those before are then folded again,
  * and not decided again.
  */
-#include "job/replay.h"
+#include "job/decided_again.h"
 
 #include <inttypes.h>
 #include <math.h>
