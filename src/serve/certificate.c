@@ -206,7 +206,8 @@ bool certificate_shelf_take(struct certificate_shelf *shelf, gnutls_pcert_st **o
     pthread_mutex_lock(&shelf->lock);
     text = datum_of(&shelf->now.chain);
     taken = import_key(&shelf->now, out_key);
-    if (taken && gnutls_pcert_list_import_x509_raw(chain, &count, &text, GNUTLS_X509_FMT_PEM, 0) < 0) {
+    if (taken && gnutls_pcert_list_import_x509_raw(chain, &count, &text, GNUTLS_X509_FMT_PEM,
+                                                   GNUTLS_X509_CRT_LIST_SORT) < 0) {
         gnutls_privkey_deinit(*out_key);
         taken = false;
     }

@@ -11,7 +11,7 @@
 #include "serve/workers.h"
 
 enum { SHOWN_BYTES = 1 << 20, NS_PER_S = 1000000000 };
-static const double look_wait_s = 2.0, look_every_s = 5.0;
+static const double look_wait_s = 2.0, look_every_s = 5.0, disk_every_s = 1.0;
 static const char too_slow[] = "the store has not answered in time";
 
 enum part { PART_TOKENS, PART_STORE, PART_DISK, PARTS };
@@ -64,6 +64,17 @@ static int look_at_store(struct readiness *readiness, struct fly_error *out_erro
     return code;
 }
 
+/* At most once a second, since anybody may ask and it costs the disk something. */
+static void look_at_disk(struct readiness *readiness)
+{
+    struct mono_time now = mono_now();
+
+    if (now.ns < readiness->disk_until.ns)
+        return;
+    readiness->disk.code = disk_check(readiness->options.store, &readiness->disk);
+    readiness->disk_until = mono_after_s(now, disk_every_s);
+}
+
 static void look(struct readiness *readiness, struct found *found)
 {
     *found = (struct found){.absent[PART_TOKENS] = readiness->options.tokens == NULL};
@@ -71,7 +82,8 @@ static void look(struct readiness *readiness, struct found *found)
         found->why[PART_TOKENS].code =
             token_file_check(readiness->options.tokens, false, &found->why[PART_TOKENS]);
     found->why[PART_STORE].code = look_at_store(readiness, &found->why[PART_STORE]);
-    found->why[PART_DISK].code = disk_check(readiness->options.store, &found->why[PART_DISK]);
+    look_at_disk(readiness);
+    found->why[PART_DISK] = readiness->disk;
     found->absent[PART_DISK] = found->why[PART_DISK].code == FLY_EUNSUPPORTED;
     if (found->absent[PART_DISK])
         found->why[PART_DISK].code = 0;

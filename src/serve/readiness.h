@@ -31,6 +31,8 @@ struct readiness {
     struct readiness_options options;
     struct jobs jobs;
     struct disk_file file; /* that it has open */
+    struct fly_error disk; /* what was found of it, which holds until then */
+    struct mono_time disk_until;
     struct task_line line; /* to be told */
     struct task own;       /* by which the thread is woken though nobody asks */
     atomic_bool own_waits, doubted;
