@@ -297,10 +297,11 @@ void server_reload(struct server *server)
         troubles_tell(&server->troubles, line);
     }
     if (server->with_tokens) {
-        why.code = token_file_check(&server->tokens, true, &why);
-        troubles_set(&server->troubles, TROUBLE_TOKENS, &why);
-        if (why.code == 0)
+        if (token_file_check(&server->tokens, true, NULL) == 0)
             troubles_tell(&server->troubles, "reload: the file of tokens was read");
+        /* Who looks always says what is wrong, so that of two who find something else the later one is right.
+         */
+        readiness_doubt(&server->readiness);
     }
     if (!server->with_certificate && !server->with_tokens)
         troubles_tell(&server->troubles,
