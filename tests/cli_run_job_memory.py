@@ -4,6 +4,7 @@
 usage: cli_run_job_memory.py FLYBALL SOURCE_ROOT
 """
 
+import hashlib
 import json
 import os
 import pathlib
@@ -11,6 +12,7 @@ import pty
 import select
 import shutil
 import signal
+import sqlite3
 import subprocess
 import sys
 import tempfile
@@ -22,6 +24,7 @@ EXACT = ["--sensor", "exact", "--counter-period-ms", "0"]
 STATES = tempfile.TemporaryDirectory(prefix="flyball-run-memory-", dir=tap.quick_place())
 STATE = pathlib.Path(STATES.name) / "state"
 ROOT = HOME / "root"
+CLIMB = pathlib.Path(FLYBALL).parent / "examples" / "policy_plugin.so"
 DEFINITION = ["--batch-sizes", "16,32,64", "--default-batch-size", "32", "--target-metric", "1", "--max-epochs", "9", "--objective", "energy",
               "--leave-limits", "--beta", "inf"]
 PRELUDE = """
@@ -171,6 +174,35 @@ def test_given_up():
     tap.equal(crashed, ["exit status 3"] * 3)
     (row,) = [row for row in json.loads(why.stdout)["numbers"]["known"] if row["batch_size"] == 16]
     tap.equal((row["crashed"], row["given_up"], row["trials"]), (3, True, 0))
+
+
+def test_plugin():
+    """Decides a live job, which names it by name and content; another content, and a reader without it, are told so."""
+    if not CLIMB.exists():
+        raise tap.Skip("the example is not built")
+    fresh()
+    other = HOME / "other.so"
+    other.write_bytes(CLIMB.read_bytes() + b"x")
+
+    def show(**more):
+        return subprocess.run([FLYBALL, "job", "show", "job"], env={**environment(), **more}, cwd=HOME, capture_output=True, text=True, check=False)
+
+    with machine(*EXACT, gpus=1):
+        for _ in range(3):
+            result, made = run("report(1, 1)", "--policy", str(CLIMB), "--tries", "3")
+        tap.equal(made, [(16, "reached", None)], result.stderr)
+        tap.contains(result.stderr, "the plug-in 'climb' chose batch size 16")
+        later = subprocess.run([FLYBALL, "run", "--job", "job", "-i", "0", *WHERE, "--leave-limits", "--policy", str(CLIMB), "--tries", "3", "--", sys.executable,
+                                "-c", PRELUDE + "report(1, 1)"], env=environment(), cwd=HOME, capture_output=True, text=True, check=False)
+        tap.contains(later.stderr, "trial 4, batch size ")
+        result, _ = run("report(1, 1)", "--policy", str(other), "--tries", "3")
+        tap.contains(result.stderr, "its policy is the plug-in 'climb' with SHA-256 ")
+    (body,) = sqlite3.connect(STATE / "flyball" / "store.sqlite").execute("SELECT body FROM event WHERE kind = 'defined'").fetchone()
+    tap.equal((json.loads(body)["policy"], json.loads(body)["policy_sha256"]), ("climb", hashlib.sha256(CLIMB.read_bytes()).hexdigest()))
+    tap.contains(show().stderr, "no policy 'climb' here; name its plug-in's file in FLYBALL_PLUGINS")
+    shown = show(FLYBALL_PLUGINS=str(CLIMB))
+    tap.equal((shown.returncode, shown.stderr), (0, ""))
+    tap.contains(shown.stdout, "Job 'job', policy climb: 4 recurrences")
 
 
 def test_killed():

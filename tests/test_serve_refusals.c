@@ -80,7 +80,7 @@ static const struct {
      "no policy 'zues' is known here; choose one of default, grid, zeus, zeus-server (did you mean 'zeus'?)"},
     {400, "FLY_EUSAGE", "PUT", "/v1/jobs/n",
      "{\"batch_sizes\": [8], \"default_batch_size\": 8, \"max_epochs\": 3, \"policy\": \"/tmp/mine.so\"}",
-     "policy '/tmp/mine.so' is a path, and live jobs load no plug-in"},
+     "policy '/tmp/mine.so' is a path, and no client's path is loaded; name the"},
     {409, "FLY_ECONFLICT", "PUT", "/v1/jobs/j",
      "{\"batch_sizes\": [8], \"default_batch_size\": 8, \"max_epochs\": 3}", "max_epochs (20, now 3)"},
     {409, "FLY_ECONFLICT", "POST", "/v1/jobs/j/trials/1/epochs", EPOCH("1", "0.5", "null"),

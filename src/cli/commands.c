@@ -146,6 +146,9 @@ static const struct cli_variable variables[] = {
      "Set by 'flyball run --job' for what it runs: learning rate for its batch size."},
     {"FLYBALL_LOCAL_BATCH_SIZE", "Set by 'flyball run --job' for what it runs: batch size of one rank."},
     {"FLYBALL_MAX_EPOCHS", "Set by 'flyball run --job' for what it runs: epochs that it may train at most."},
+    {"FLYBALL_PLUGINS",
+     "Files of plug-ins that are policies of live jobs, with colons between them; loaded by whoever "
+     "keeps the jobs' log: commands over a store, and a service whose operator sets it."},
     {"FLYBALL_RUNTIME_DIR", "Directory of the locks and the journal of GPUs whose power limits are set; "
                             "/run/flyball, or /tmp/flyball-knobs, unless set."},
     {"FLYBALL_RUN_ID",

@@ -7,6 +7,8 @@
 #include "base/left_threads.h"
 #include "cli/cli.h"
 #include "cli/inherited.h"
+#include "cli/plugin_crash.h"
+#include "policy/plugin.h"
 
 #ifndef FLYBALL_SYSCONFDIR
 #define FLYBALL_SYSCONFDIR "/etc/flyball"
@@ -34,6 +36,7 @@ int main(int argc, char **argv)
     int status;
 
     inherited_take();
+    plugin_before_open = plugin_crash_watch;
     status = cli_main(&(struct cli_world){
         .program = &flyball_program,
         .arguments = (const char *const *)argv + (argc > 0),

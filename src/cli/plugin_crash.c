@@ -31,7 +31,7 @@ static const struct {
 };
 enum { CRASH_COUNT = sizeof crashes / sizeof crashes[0] };
 
-static bool watching;
+static atomic_bool watching;
 static pid_t watched;           /* this process: a plug-in's children end as they like */
 static _Thread_local bool ours; /* this thread calls plug-ins, and is none of theirs */
 static char leftover[PATH_MAX]; /* to be removed; "" for nothing */
@@ -190,9 +190,8 @@ void plugin_crash_watch(void)
 {
     struct sigaction action = {.sa_sigaction = on_crash, .sa_flags = SA_SIGINFO | SA_ONSTACK};
 
-    if (watching)
+    if (atomic_exchange(&watching, true))
         return;
-    watching = true;
     watched = getpid();
     plugin_crash_thread();
     sigemptyset(&action.sa_mask);

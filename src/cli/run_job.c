@@ -370,6 +370,18 @@ static int run_all(struct run_job *job, char *const *words, const char *variable
     }
 }
 
+/* A service that does not know the policy has refused the job; what else it refuses is said in the report. */
+static int check_policy(const struct run_job *job, struct fly_error *out_error)
+{
+    const struct fly_session *session = job->session;
+    struct fly_session_status status = {.size = sizeof status};
+
+    if (session->code != FLY_EUSAGE || batch_policy_find(session->definition.policy) != NULL)
+        return 0;
+    (void)fly_session_status(session, &status);
+    return error_set(out_error, FLY_EUSAGE, "%s", status.text);
+}
+
 /* Once, before the program starts: what is missed shows only after many submissions. */
 static void say_what_is_explored(const struct run_job *job)
 {
@@ -408,7 +420,9 @@ int run_job_tries(struct run_job *job, char *const *arguments, const char *varia
     if (code < 0)
         return code;
     say_what_is_explored(job);
-    code = run_all(job, arguments, variable, out_child, &inheritance, out_error);
+    code = check_policy(job, out_error);
+    if (code == 0)
+        code = run_all(job, arguments, variable, out_child, &inheritance, out_error);
     if (code < 0 || (job->try_count > 0 && job->tries[job->try_count - 1].end == RUN_JOB_INTERRUPTED))
         end = FLY_SESSION_INTERRUPTED;
     note = job->session->note;

@@ -17,6 +17,7 @@
 #include "cli/run_capture.h"
 #include "cli/run_carbon.h"
 #include "cli/status_line.h"
+#include "job/policy_plugins.h"
 #include "train/host_memory.h"
 #include "train/session.h"
 #include "train/step_lines.h"
@@ -70,7 +71,8 @@ struct run_job {
     struct session_parts parts;
     struct knob_options knobs;
     char readonly_path[CLI_READONLY_MAX];
-    struct arena arena; /* of batch sizes, and of a definition that was looked up */
+    struct arena arena;            /* of batch sizes, and of a definition that was looked up */
+    struct policy_plugins plugins; /* with a path as the policy, or those of the variable */
     double limits_w[FLY_POWER_SEARCH_LIMITS_MAX];
     double learning_rate; /* that suits the default batch size; NAN: not given */
     enum fly_scaling scaling;
@@ -147,7 +149,8 @@ extern const char *const run_job_directions[], *const run_job_scalings[];
      .maximum = INFINITY, .infinite = true, .default_text = "2", \
      .help = "With --job: a try is stopped when it costs so many times the least cost so far; inf for never."}, \
     {.name = "policy", .type = CLI_TEXT, .placeholder = "NAME", .default_text = "zeus", \
-     .help = "With --job: how batch sizes are chosen."}, \
+     .help = "With --job: how batch sizes are chosen: default, grid, zeus or zeus-server, or the path of a plug-in " \
+             "(a shared object); with a path later submissions need --job and --policy alone."}, \
     {.name = "control-every", .type = CLI_INTEGER, .placeholder = "K", .minimum = 0, .maximum = 1000000, \
      .default_text = "0", \
      .help = "With --job: each K-th submission runs the default at the highest limit, for comparison; 0 for none."}, \

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "cli/finish_time.h"
 #include "cli/number_list.h"
+#include "cli/program_words.h"
 #include "cli/run_job.h"
 #include "cli/run_tune.h"
 #include "cli/slowdown_option.h"
@@ -119,10 +120,36 @@ static int read_definition(const struct cli_call *call, struct run_job *job, str
     }
     options->max_epochs = (uint32_t)cli_integer(call, "max-epochs");
     options->trains_on = cli_flag(call, "train-on");
-    options->policy = cli_text(call, "policy");
     options->beta = cli_real(call, "beta");
     options->control_every = (uint32_t)cli_integer(call, "control-every");
-    return job_policy_check(options->job_name, options->policy, NULL, out_error);
+    return 0;
+}
+
+/* The user's own code, from the command line or the variable. */
+static int read_policy(const struct cli_call *call, struct run_job *job, struct fly_error *out_error)
+{
+    struct fly_session_options *options = &job->options;
+    bool remote = jobs_are_remote(options->store);
+
+    options->policy = program_disabled() ? batch_policy_default.name : cli_text(call, "policy");
+    if (policy_plugins_is_path(options->policy) && !remote)
+        return policy_plugins_add(options->policy, &job->plugins, &options->policy, out_error);
+    if (remote && !policy_plugins_is_path(options->policy))
+        return 0; /* it may have a plug-in of that name, and says if it has not */
+    if (!remote && policy_plugins_open(&job->plugins, out_error) < 0)
+        return out_error->code;
+    return job_policy_check(options->job_name, options->policy, job->plugins.list, out_error);
+}
+
+/* The path of a plug-in says where its code is, and not what the job is. */
+static bool defines(const struct cli_call *call)
+{
+    for (size_t i = 0; i < sizeof defining / sizeof defining[0]; i++) {
+        if (cli_source(call, defining[i]) == CLI_OPTION &&
+            !(strcmp(defining[i], "policy") == 0 && policy_plugins_is_path(cli_text(call, "policy"))))
+            return true;
+    }
+    return false;
 }
 
 /* A job that counts grams or money on record says whose. */
@@ -139,7 +166,7 @@ static void take_grid(struct run_job *job, const struct job_definition *definiti
 }
 
 /* The definition on record, where the command line has none. */
-static int look_up(struct run_job *job, struct fly_error *out_error)
+static int look_up(const struct cli_call *call, struct run_job *job, struct fly_error *out_error)
 {
     static const enum fly_target targets[] = {FLY_TARGET_NONE, FLY_TARGET_AT_LEAST, FLY_TARGET_AT_MOST};
     static const struct job_options to_read = {.existing = true};
@@ -169,6 +196,11 @@ static int look_up(struct run_job *job, struct fly_error *out_error)
     options->trains_on = shown.definition.trains_on;
     options->max_epochs = shown.definition.max_epochs;
     options->control_every = shown.definition.control_every;
+    if (cli_source(call, "policy") == CLI_OPTION && shown.definition.policy != NULL &&
+        strcmp(options->policy, shown.definition.policy) != 0)
+        return error_set(out_error, FLY_EUSAGE,
+                         "job '%s' has the policy '%s' on record, and the plug-in is '%s'", options->job_name,
+                         shown.definition.policy, options->policy);
     options->policy = shown.definition.policy;
     options->seed = shown.definition.seed;
     take_grid(job, &shown.definition);
@@ -245,9 +277,9 @@ int run_job_read(const struct cli_call *call, struct run_job *out_job, struct fl
     if (code == 0)
         code = read_patterns(call, job, out_error);
     if (code == 0)
-        code = any_given(call, defining, sizeof defining / sizeof defining[0])
-                   ? read_definition(call, job, out_error)
-                   : look_up(job, out_error);
+        code = read_policy(call, job, out_error);
+    if (code == 0)
+        code = defines(call) ? read_definition(call, job, out_error) : look_up(call, job, out_error);
     return code;
 }
 
@@ -291,5 +323,6 @@ void run_job_free(struct run_job *job)
     if (job->has_oom)
         regfree(&job->oom);
     free(job->tries);
+    policy_plugins_close(&job->plugins);
     arena_deinit(&job->arena);
 }

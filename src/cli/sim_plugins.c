@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "cli/plugin_crash.h"
 
 /* Whether a report could not tell the policy from another. */
 static bool name_taken(const struct sim_plugins *plugins, const char *const *known, const char *name)
@@ -26,7 +25,6 @@ static int open_batch(struct sim_plugins *plugins, const char *const *known, con
     struct plugin_batch_policy *plugin = &plugins->batch[plugins->batch_count];
     int code;
 
-    plugin_crash_watch();
     code = plugin_batch_policy_open(path, plugin, out_error);
     if (code < 0)
         return code;
@@ -62,7 +60,6 @@ int sim_plugins_open(struct sim_plugins *plugins, const struct cli_call *call, c
             code = open_batch(plugins, known, asked->words[i], out_error);
     }
     if (code == 0 && power != NULL) {
-        plugin_crash_watch();
         code = plugin_power_policy_open(power, &plugins->power, out_error);
         plugins->has_power = code == 0;
     }

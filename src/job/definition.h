@@ -18,7 +18,7 @@
  *      "explorations": 2, "prior_mean": 0.0, "prior_precision": 0.0, "client": "",
  *      "grid": "gb:national"}
  *
- * `grid` stands there only if there is one. A max_slowdown or beta of null is infinite; target_metric is null
+ * `grid` and `policy_sha256` stand there only if there is one. A max_slowdown or beta of null is infinite; target_metric is null
  * without a target.
  */
 

@@ -115,11 +115,12 @@ struct job_definition {
     const char *grid;
     double beta; /* a try is stopped at this multiple of the least cost; > 0, INFINITY for never */
     enum job_target target;
-    double target_metric;   /* with a target */
-    bool trains_on;         /* after the target was reached; energy up to it decides */
-    uint32_t max_epochs;    /* 1 .. JOB_EPOCHS_MAX */
-    uint32_t control_every; /* each so many recurrences run the default at the highest limit; 0: none */
-    const char *policy;     /* a name in batch_policies, or of a plug-in that was opened with the handle */
+    double target_metric;      /* with a target */
+    bool trains_on;            /* after the target was reached; energy up to it decides */
+    uint32_t max_epochs;       /* 1 .. JOB_EPOCHS_MAX */
+    uint32_t control_every;    /* each so many recurrences run the default at the highest limit; 0: none */
+    const char *policy;        /* a name in batch_policies, or of a plug-in (policy_plugins.h) */
+    const char *policy_sha256; /* of a plug-in's file, as it was registered; NULL or "": none, or not told */
     uint32_t seed;
     uint32_t window;          /* observations of a batch size that count, newest first; 0: all */
     bool one_at_a_time;       /* recurrences never overlap: the policy may rely on it */
@@ -491,6 +492,9 @@ struct jobs {
  */
 int jobs_open(const char *address, const struct job_options *options, struct jobs *out_jobs,
               struct fly_error *out_error);
+
+/* Whether a service keeps them. */
+bool jobs_are_remote(const char *address);
 
 /* Harmless on a zeroed struct. */
 void jobs_close(struct jobs *jobs);

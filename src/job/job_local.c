@@ -20,6 +20,7 @@ void local_free(struct job_local *local)
             local_forget(local, local->states[i].job);
     }
     store_close(local->store);
+    policy_plugins_close(&local->own);
     free(local);
 }
 
@@ -42,8 +43,16 @@ int local_make(const char *address, const struct job_options *options, struct jo
     if (local == NULL)
         return error_no_memory(out_error);
     local->plugins = options->plugins;
+    code = options->plugins == NULL ? policy_plugins_open(&local->own, out_error) : 0;
+    if (code < 0) {
+        free(local);
+        return code;
+    }
+    if (options->plugins == NULL)
+        local->plugins = local->own.list;
     code = store_open(address, &store_options, &local->store, out_error);
     if (code < 0) {
+        policy_plugins_close(&local->own);
         free(local);
         return code;
     }
@@ -87,7 +96,9 @@ static int local_define(void *self, const struct job_definition *definition,
                         struct job_registered *out_registered, struct fly_error *out_error)
 {
     struct job_local *local = self;
-    struct define_call call = {.definition = definition};
+    struct job_definition whole = *definition;
+    struct define_call call = {.definition = &whole};
+    const struct batch_policy *policy;
     int code = job_definition_check(definition, out_error);
 
     if (code < 0)
@@ -95,6 +106,13 @@ static int local_define(void *self, const struct job_definition *definition,
     code = job_policy_check(definition->name, definition->policy, local->plugins, out_error);
     if (code < 0)
         return code;
+    policy = job_policy_find(definition->policy, local->plugins);
+    if (definition->policy_sha256 != NULL && definition->policy_sha256[0] != '\0' &&
+        (policy->content == NULL || strcmp(policy->content, definition->policy_sha256) != 0))
+        return error_set(out_error, FLY_EUSAGE,
+                         "job '%s': policy_sha256 is not that of the policy '%s' here; leave it out",
+                         definition->name, definition->policy);
+    whole.policy_sha256 = policy->content;
     code = local_call(local, definition->name, true, define_within, &call, out_error);
     if (code == 0)
         *out_registered = call.registered;
@@ -176,8 +194,9 @@ static int copy_definition(const struct job_definition *from, struct arena *aren
     char *name = arena_strdup(arena, from->name), *policy = arena_strdup(arena, from->policy);
     char *client = arena_strdup(arena, from->client);
     char *grid = arena_strdup(arena, from->grid != NULL ? from->grid : "");
+    char *content = arena_strdup(arena, from->policy_sha256 != NULL ? from->policy_sha256 : "");
 
-    if (sizes == NULL || name == NULL || policy == NULL || client == NULL || grid == NULL)
+    if (sizes == NULL || name == NULL || policy == NULL || client == NULL || grid == NULL || content == NULL)
         return error_no_memory(out_error);
     memcpy(sizes, from->batch_sizes, from->batch_count * sizeof sizes[0]);
     *out_definition = *from;
@@ -186,6 +205,7 @@ static int copy_definition(const struct job_definition *from, struct arena *aren
     out_definition->policy = policy;
     out_definition->client = client;
     out_definition->grid = grid;
+    out_definition->policy_sha256 = content;
     return 0;
 }
 

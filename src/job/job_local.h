@@ -5,6 +5,7 @@
 #include "job/call_check.h"
 #include "job/decide.h"
 #include "job/job_record.h"
+#include "job/policy_plugins.h"
 #include "job/state.h"
 #include "job/trial_past.h"
 
@@ -23,6 +24,7 @@ enum {
 struct job_local {
     struct store *store;
     const struct batch_policy *const *plugins;
+    struct policy_plugins own; /* where nobody else brought some */
     struct local_state {
         char job[JOB_NAME_MAX + 1]; /* "": free */
         uint64_t job_id;

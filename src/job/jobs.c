@@ -15,14 +15,9 @@ static bool begins_with(const char *address, const char *const *prefixes)
     return false;
 }
 
-int jobs_open(const char *address, const struct job_options *options, struct jobs *out_jobs,
-              struct fly_error *out_error)
+static const struct job_backend *choose(const char *text)
 {
-    static const struct job_options defaults = {0};
-    const char *text = address != NULL ? address : "";
     const struct job_backend *chosen = NULL;
-    void *self;
-    int code;
 
     for (const struct job_backend *const *backend = job_backends; *backend != NULL; backend++) {
         bool any = (*backend)->prefixes == NULL && chosen == NULL;
@@ -30,6 +25,23 @@ int jobs_open(const char *address, const struct job_options *options, struct job
         if (any || begins_with(text, (*backend)->prefixes))
             chosen = *backend;
     }
+    return chosen;
+}
+
+bool jobs_are_remote(const char *address)
+{
+    return choose(address != NULL ? address : "") == &job_backend_remote;
+}
+
+int jobs_open(const char *address, const struct job_options *options, struct jobs *out_jobs,
+              struct fly_error *out_error)
+{
+    static const struct job_options defaults = {0};
+    const char *text = address != NULL ? address : "";
+    const struct job_backend *chosen = choose(text);
+    void *self;
+    int code;
+
     if (chosen == NULL)
         return error_set(out_error, FLY_EINTERNAL, "store '%.200s': nothing here keeps jobs", text);
     code = chosen->open(address, options != NULL ? options : &defaults, &self, out_error);

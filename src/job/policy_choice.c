@@ -6,6 +6,7 @@
 
 #include "base/words.h"
 #include "job/job.h"
+#include "job/policy_plugins.h"
 #include "job/state.h"
 
 enum { POLICIES_MAX = 16, LIST_MAX = 128 };
@@ -17,14 +18,6 @@ const struct batch_policy *job_policy_find(const char *name, const struct batch_
             return *plugins;
     }
     return batch_policy_find(name);
-}
-
-/* A name with a slash, or one that ends in ".so", is a path, as for 'flyball sim job'. */
-static bool is_path(const char *name)
-{
-    size_t length = strlen(name);
-
-    return strchr(name, '/') != NULL || (length > 3 && strcmp(name + length - 3, ".so") == 0);
 }
 
 /* "default, grid, zeus"; their number. */
@@ -52,12 +45,12 @@ int job_policy_check(const char *job, const char *policy, const struct batch_pol
 
     if (job_policy_find(policy, plugins) != NULL)
         return 0;
-    if (is_path(policy))
-        return error_set(out_error, FLY_EUSAGE,
-                         "job '%.100s': policy '%.128s' is a path, and live jobs load no plug-in; try it "
-                         "with 'flyball sim "
-                         "job', and choose one of %s here",
-                         job, policy, text);
+    if (policy_plugins_is_path(policy))
+        return error_set(
+            out_error, FLY_EUSAGE,
+            "job '%.100s': policy '%.128s' is a path, and no client's path is loaded; name the plug-in's "
+            "file in %s where the log is kept and its name as the policy, or choose one of %s",
+            job, policy, POLICY_PLUGINS_VARIABLE, text);
     nearest = word_nearest(policy, names, count);
     return error_set(out_error, FLY_EUSAGE,
                      "job '%.100s': no policy '%.128s' is known here; choose one of %s%s%s%s", job, policy,

@@ -144,6 +144,8 @@ static const struct wire_field definition_rows[] = {
      .free_text = true, .about = "what else its client states, compared like the rest"},
     {AT(job_definition, grid), .kind = WIRE_TEXT, .need = WIRE_SPARING, .longest = JOB_GRID_MAX,
      .about = "whose intensities or prices a kWh has, PROVIDER:PLACE; for the objectives carbon and money"},
+    {AT(job_definition, policy_sha256), .kind = WIRE_TEXT, .need = WIRE_SPARING, .longest = JOB_TEXT_MAX - 1,
+     .about = "of the file of a plug-in that is the policy, as it was registered"},
 };
 const struct wire_shape shape_definition = {
     SHAPE(job_definition, "DefinitionOnRecord", "What a job is, with its name", definition_rows),

@@ -36,9 +36,19 @@ int job_state_define(struct job_state *state, const struct job_definition *defin
     state->definition = *definition;
     state->policy = job_policy_find(definition->policy, plugins);
     if (state->policy == NULL)
-        return error_set(out_error, FLY_EUNSUPPORTED,
-                         "job '%s': no policy '%s' here; name the plug-in, or use a newer version",
-                         definition->name, definition->policy);
+        return error_set(
+            out_error, FLY_EUNSUPPORTED,
+            "job '%s': no policy '%s' here; name its plug-in's file in FLYBALL_PLUGINS, or use a newer "
+            "version",
+            definition->name, definition->policy);
+    if (definition->policy_sha256 != NULL && definition->policy_sha256[0] != '\0' &&
+        (state->policy->content == NULL || strcmp(state->policy->content, definition->policy_sha256) != 0))
+        return error_set(
+            out_error, FLY_EUNSUPPORTED,
+            "job '%s': its policy is the plug-in '%s' with SHA-256 %.12s..., and the one here has %.12s...; "
+            "name that file in FLYBALL_PLUGINS, or register the job under another name",
+            definition->name, definition->policy, definition->policy_sha256,
+            state->policy->content != NULL ? state->policy->content : "none");
     state->parameters = (struct policy_parameters){.beta = definition->beta,
                                                    .window = definition->window,
                                                    .seed = definition->seed,

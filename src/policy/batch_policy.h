@@ -81,6 +81,7 @@ struct batch_policy {
     const char *name;
     const char *summary; /* one line for people */
     uint32_t version;    /* raised when equal events may give other decisions */
+    const char *content; /* SHA-256 of a plug-in's file, in hexadecimal; NULL: built in */
 
     /*
      * Power limits are chosen with the highest limit of the batch size in the

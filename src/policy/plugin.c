@@ -8,7 +8,11 @@
 
 #include <flyball/plugin.h>
 
+#include "base/sha256.h"
+
 enum { NAME_LENGTH_MAX = 40 };
+
+void (*plugin_before_open)(void);
 
 #define BEGINS_WITH_HEAD(table)                                                           \
     _Static_assert(offsetof(table, abi) == offsetof(struct plugin_head, abi) &&           \
@@ -54,7 +58,10 @@ static void know(const struct plugin *plugin)
     if (!shared_object_range(&plugin->object, &low, &high))
         return;
     for (size_t i = 0; i < PLUGINS_KNOWN_MAX; i++) {
-        if (atomic_load(&known[i].path) != NULL)
+        const char *none = NULL;
+
+        /* A place that is taken holds nothing yet. */
+        if (!atomic_compare_exchange_strong(&known[i].path, &none, ""))
             continue;
         atomic_store(&known[i].low, low);
         atomic_store(&known[i].high, high);
@@ -66,8 +73,10 @@ static void know(const struct plugin *plugin)
 static void forget(const struct plugin *plugin)
 {
     for (size_t i = 0; i < PLUGINS_KNOWN_MAX; i++) {
-        if (plugin->path != NULL && atomic_load(&known[i].path) == plugin->path)
-            atomic_store(&known[i].path, NULL);
+        if (plugin->path == NULL || atomic_load(&known[i].path) != plugin->path)
+            continue;
+        atomic_store(&known[i].high, 0);
+        atomic_store(&known[i].path, NULL);
     }
 }
 
@@ -118,6 +127,17 @@ static int check_head(const struct plugin *plugin, const char *symbol, const str
     return 0;
 }
 
+static int name_content(struct plugin *plugin, struct fly_error *out_error)
+{
+    char text[SHA256_TEXT_MAX];
+    int code = sha256_file(plugin->path, text, out_error);
+
+    if (code < 0)
+        return code;
+    plugin->content = strdup(text);
+    return plugin->content != NULL ? 0 : error_no_memory(out_error);
+}
+
 int plugin_open(const char *path, const char *symbol, size_t size, struct plugin *out_plugin,
                 const struct plugin_head **out_head, struct fly_error *out_error)
 {
@@ -127,9 +147,13 @@ int plugin_open(const char *path, const char *symbol, size_t size, struct plugin
 
     if (plugin.path == NULL)
         return error_no_memory(out_error);
+    if (plugin_before_open != NULL)
+        plugin_before_open();
     plugin_enter(&plugin, "loading");
     code = shared_object_open(path, &plugin.object, out_error);
     plugin_leave();
+    if (code == 0)
+        code = name_content(&plugin, out_error);
     if (code == 0) {
         know(&plugin);
         head = shared_object_find(&plugin.object, symbol);
@@ -158,6 +182,7 @@ void plugin_close(struct plugin *plugin)
     plugin_leave();
     forget(plugin);
     free(plugin->name);
+    free(plugin->content);
     free(plugin->path);
     *plugin = (struct plugin){.path = NULL};
 }

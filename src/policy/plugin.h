@@ -14,8 +14,9 @@
  * Every error names the plug-in by the path that the user wrote.
  */
 struct plugin {
-    char *path; /* owned */
-    char *name; /* owned: the plug-in's own may be anything, at any time */
+    char *path;    /* owned */
+    char *name;    /* owned: the plug-in's own may be anything, at any time */
+    char *content; /* owned: SHA-256 of the file, in hexadecimal */
     struct shared_object object;
 };
 
@@ -29,6 +30,11 @@ struct plugin_head {
 
 /* So many are known by their addresses (plugin_at); more work as well. */
 enum { PLUGINS_KNOWN_MAX = 64 };
+
+/*
+ * Called right before each plug-in is loaded; NULL for nothing. A program's own, set while it has one thread.
+ */
+extern void (*plugin_before_open)(void);
 
 /*
  * Loads the file and finds the table `symbol` of `size` bytes, which lives as
@@ -59,8 +65,8 @@ void plugin_leave(void);
 struct plugin_call plugin_current(void);
 
 /*
- * The path of the open plug-in whose code or data lies there, or NULL: for threads of its own. Plug-ins
- * are opened and closed by one thread; asking is async-signal-safe on any.
+ * The path of the open plug-in whose code or data lies there, or NULL: for threads of its own.
+ * Async-signal-safe, on any thread.
  */
 const char *plugin_at(uintptr_t address);
 

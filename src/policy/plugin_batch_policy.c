@@ -319,6 +319,7 @@ int plugin_batch_policy_open(const char *path, struct plugin_batch_policy *out_p
         .name = self.plugin.name,
         .summary = "a plug-in",
         .version = head->version,
+        .content = self.plugin.content,
         .create = plugin_create,
         .destroy = plugin_destroy,
         .fold = plugin_fold,

@@ -106,6 +106,7 @@ struct fly_session {
     bool inside;             /* a try of `flyball run --job` surrounds it */
 
     bool known;   /* there is a trial in the log */
+    int code;     /* of the last question what to run */
     bool unasked; /* the log could not be reached: what is reported is kept for it */
     bool run_kept;
     uint32_t gpu_count;           /* of all ranks */

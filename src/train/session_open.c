@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "job/policy_plugins.h"
 #include "meter/fork_guard.h"
 #include "meter/identity.h"
 #include "train/run_variables.h"
@@ -269,7 +270,8 @@ int fly_session_open(const struct fly_session_options *options, struct fly_sessi
 {
     int code = check(options, out_error);
 
-    if (code == 0 && options->policy != NULL)
+    /* Plug-ins of the variable are loaded with the log. */
+    if (code == 0 && options->policy != NULL && getenv(POLICY_PLUGINS_VARIABLE) == NULL)
         code = job_policy_check(options->job_name, options->policy, NULL, out_error);
     return code < 0 ? code
                     : session_new(options, &(struct session_parts){.jobs = NULL}, out_session, out_error);

@@ -119,6 +119,7 @@ static void propose(struct fly_session *session)
         code = post_ask(session->post, session->inside ? NULL : &session->definition, &session->question,
                         proposal);
         session->known = code == 0;
+        session->code = code;
         session->unasked = spool_passing(code) && !session->inside;
         session->note = session->unasked ? not_asked : NULL;
     }

@@ -271,7 +271,8 @@ static bool deliver_line(const char *line, size_t length, struct delivery *deliv
             *run = code == 0 ? answer.proposal : (struct job_proposal){.trial = 0};
         spool_parsed_free(parsed);
     }
-    if (spool_passing(code)) {
+    /* Another may understand the job: one with its plug-in, or a newer one. */
+    if (spool_passing(code) || code == FLY_EUNSUPPORTED) {
         delivery->code = code;
         return false;
     }
