@@ -24,6 +24,7 @@
 #include "cli/run_job.h"
 #include "cli/run_result.h"
 #include "cli/run_tune.h"
+#include "cli/run_window.h"
 #include "cli/table_private.h"
 #include "meter/meter.h"
 #include "meter/process_claims.h"
@@ -66,12 +67,9 @@ static const char never_ended[] = "flyball: energy unavailable: a driver did not
 struct run {
     struct metered_devices devices;
     struct claims claims;
-    struct fly_device_energy energies[DEVICES_MAX];
     char variable[CLAIM_VARIABLE_MAX + sizeof CLAIM_VARIABLE + 1];
     struct identity identity;
-    fly_window window;
-    struct mono_time begin;
-    bool noted; /* the result is that of a program's end */
+    struct run_window window;
     struct run_result result;
     struct run_tune tune;
     struct run_job job;
@@ -95,52 +93,24 @@ static void begin(struct run *run, char *const *arguments)
 {
     const char *slash = strrchr(arguments[0], '/');
 
-    run->result.measured.start_unix_s = (double)clock_real.date(clock_real.state).ns * 1e-9;
     claim_devices(run);
-    if (run->devices.meter != NULL &&
-        fly_meter_begin(run->devices.meter, slash != NULL ? slash + 1 : arguments[0], &run->window,
-                        &run->devices.fault) < 0) {
-        fly_meter_close(run->devices.meter);
-        run->devices.meter = NULL;
-    }
-    run->begin = mono_now();
+    run_window_begin(&run->window, &run->devices, slash != NULL ? slash + 1 : arguments[0], &run->result);
 }
 
-/* fly_meter_end, or fly_meter_peek. */
-typedef int meter_look(struct fly_meter *meter, fly_window window, struct fly_measurement *out_measurement,
-                       struct fly_error *out_error);
-
-/* The result is of this moment. */
-static int take_result(struct run *run, meter_look *look)
+/* A program of a recurring job starts, and has ended. */
+static void note_begin(void *data)
 {
-    struct fly_measurement *measured = &run->result.measured;
-
-    measured->time_s = mono_elapsed_s(run->begin, mono_now());
-    measured->size = sizeof *measured;
-    measured->devices = run->energies;
-    measured->device_capacity = DEVICES_MAX;
-    return run->devices.meter != NULL ? look(run->devices.meter, run->window, measured, &run->devices.fault)
-                                      : 0;
+    run_window_start(&((struct run *)data)->window);
 }
 
-/* A program of a recurring job has ended: what comes after it, and is no other one, does not count. */
 static void note_end(void *data)
 {
-    struct run *run = data;
-
-    run->noted = take_result(run, fly_meter_peek) == 0;
+    run_window_note(&((struct run *)data)->window);
 }
 
 static void end(struct run *run)
 {
-    struct fly_measurement rest = {.size = sizeof rest};
-
-    if (run->noted && run->devices.meter != NULL)
-        (void)fly_meter_end(run->devices.meter, run->window, &rest, NULL);
-    else if (!run->noted && take_result(run, fly_meter_end) < 0)
-        run->result.fault = run->devices.fault.text;
-    if (run->devices.meter == NULL)
-        run->result.fault = run->devices.fault.text;
+    run_window_end(&run->window);
     claims_release(&run->claims);
 }
 
@@ -276,8 +246,9 @@ static int run_recurrence(const struct cli_call *call, char *const *arguments, s
     }
     begin(run, arguments);
     begin_account(run, cli_text(call, "job"));
-    run->job.program_ended = note_end;
-    run->job.program_ended_data = run;
+    run->job.begins = note_begin;
+    run->job.ended = note_end;
+    run->job.moment_data = run;
     result = run_job_tries(&run->job, arguments, run->variable, run->devices.meter, &child, out_error);
     end(run);
     run_carbon_end(&run->carbon);

@@ -149,6 +149,8 @@ static int run_try(struct run_job *job, char *const *words, const char *variable
     capture_take_back(&job->capture);
     step_lines_passed(&job->lines);
     run_job_reserve(job);
+    if (code == 0 && job->begins != NULL)
+        job->begins(job->moment_data);
     if (code == 0 && child_start(child, variable) == 0)
         run_job_follow(job, child);
     close_streams(job);

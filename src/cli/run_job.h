@@ -62,7 +62,7 @@ struct run_job_try {
     char cause[RUN_JOB_TEXT_MAX];
 };
 
-typedef void run_job_ended(void *data);
+typedef void run_job_moment(void *data);
 
 struct run_job {
     bool wanted;
@@ -93,9 +93,9 @@ struct run_job {
     struct output_watch watch;  /* of the streams that are not captured */
     const char *root;           /* of the machine's files, for tests; "" */
     struct host_memory memory;
-    struct mono_time looked;      /* at these two */
-    run_job_ended *program_ended; /* called at that very moment, each time; NULL: nobody */
-    void *program_ended_data;
+    struct mono_time looked;        /* at these two */
+    run_job_moment *begins, *ended; /* called when a program starts, and when it has ended; NULL: nobody */
+    void *moment_data;
 
     /* The try under way. */
     struct child *child;

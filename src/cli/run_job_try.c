@@ -245,8 +245,8 @@ static bool take_all(struct run_job *job)
 static void take_rest(struct run_job *job)
 {
     session_stop(job->session);
-    if (job->program_ended != NULL)
-        job->program_ended(job->program_ended_data);
+    if (job->ended != NULL)
+        job->ended(job->moment_data);
     step_lines_last(&job->lines);
     while (take_lines(job))
         ;

@@ -430,7 +430,8 @@ int decide_report(const struct job_state *state, const struct job_trial *trial, 
     record->answer = answers[verdict].answer;
     record->stop = answers[verdict].stop;
     record->epochs = question.epochs;
-    if (verdict == VERDICT_GO_ON && !trial->decided && !record->afterwards && runs_late(trial, now_us, record)) {
+    if (verdict == VERDICT_GO_ON && !trial->decided && !record->afterwards &&
+        runs_late(trial, now_us, record)) {
         record->answer = JOB_STOP;
         record->stop = JOB_STOP_DEADLINE;
     }
