@@ -58,6 +58,8 @@
  *
  * Under `flyball run --tune` and `flyball profile`, which say so by FLYBALL_STEPS, the
  * hooks of rank 0 report epochs and steps to that command, and turn nothing themselves.
+ * Where that variable names a file that is not there, on another node or inside a container,
+ * they turn nothing and report to nobody, and the report says so.
  */
 struct fly_tuner;
 

@@ -20,7 +20,7 @@
 
 #define NAME_BEGIN "flyball-steps-"
 
-enum { DESCRIPTOR_PATH_MAX = 64, NUMBER_MAX = 16, ROOM_BYTES = 1 << 16 };
+enum { DESCRIPTOR_PATH_MAX = 64, NUMBER_MAX = 16, ROOM_BYTES = 1 << 16, SWEPT_MAX = 1000 };
 
 /* The first free one from 3 on: shells take descriptors of one digit only. */
 enum { LOWEST_PROGRAM_END = 3, LOWEST_OWN = 10 };
@@ -84,14 +84,17 @@ static void sweep(const char *directory)
     DIR *entries = opendir(directory);
     const struct dirent *entry;
     char path[STEP_PATH_MAX];
+    int seen = 0;
 
     /* cppcheck-suppress readdirCalled ; of a stream of its own */
-    while (entries != NULL && (entry = readdir(entries)) != NULL) {
+    while (entries != NULL && seen < SWEPT_MAX && (entry = readdir(entries)) != NULL) {
         int length = snprintf(path, sizeof path, "%s/%s", directory, entry->d_name);
 
         if (strncmp(entry->d_name, NAME_BEGIN, sizeof NAME_BEGIN - 1) == 0 && length > 0 &&
-            length < (int)sizeof path)
+            length < (int)sizeof path) {
             sweep_one(path);
+            seen++;
+        }
     }
     if (entries != NULL)
         closedir(entries);
