@@ -12,7 +12,7 @@ static const struct saving unknown = {NAN, NAN, NAN};
 static const double beyond_max = 0.25;
 
 /* By how much wider, times the number of blocks, the interval is towards a greater saving. */
-static const double skewed = 3.0;
+static const double skewed = 5.0;
 
 /* Runs of each outcome that are added to those seen, and how many standard errors go with that. */
 static const double added_runs = 2.0, normal_975 = 1.959963984540054;

@@ -23,7 +23,7 @@
  *   "Approximate is better than exact for interval estimation of binomial proportions", 1998);
  * - by the latter alone.
  *
- * Towards a greater saving it is wider by three over the number of blocks, since what runs
+ * Towards a greater saving it is wider by five over the number of blocks, since what runs
  * take has a long tail upwards, and a few of the default show too little of theirs; and, where
  * runs may fail to reach a target and none of the default's did, by what so few say of that.
  *
@@ -67,7 +67,7 @@ enum saving_doubt {
     SAVING_DOUBT_COUNT
 };
 
-/* Of the tuned samples. Pure; deterministic; quadratic in no number but that of runs of the default. */
+/* Of the tuned samples. Pure; deterministic; its time grows with `count`. */
 struct saving saving_estimate(const struct saving_sample *samples, size_t count,
                               enum saving_doubt *out_doubt);
 
