@@ -72,8 +72,15 @@ static size_t read_run(const char *text, size_t length, bool lines, size_t *out_
     size_t run = 0;
 
     *out_behind = 0;
-    while (run < length) {
-        size_t bytes = harmless_read(text + run, length - run, out_character);
+    for (;;) {
+        size_t bytes;
+
+        /* Most of all text. */
+        while (run < length && text[run] >= ' ' && text[run] < 0x7F)
+            run++;
+        if (run == length)
+            break;
+        bytes = harmless_read(text + run, length - run, out_character);
 
         if (!may_stand(*out_character, lines)) {
             *out_behind = bytes;
