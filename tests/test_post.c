@@ -254,6 +254,79 @@ static void test_named_place(void **state)
     unsetenv("FLYBALL_SPOOL");
 }
 
+enum { LETTERS = 250, LETTERS_FIRST = 200, TAKEN = 60, WORDS = 61000 };
+
+static struct mono_time virtual_now(void *state)
+{
+    (void)state;
+    return mono_now();
+}
+
+static off_t spool_bytes(void)
+{
+    char command[160];
+    long bytes = -1;
+    FILE *pipe;
+
+    snprintf(command, sizeof command, "cat '%s'/*.calls | wc -c", spool);
+    pipe = popen(command, "r");
+    assert_non_null(pipe);
+    assert_int_equal(fscanf(pipe, "%ld", &bytes), 1);
+    pclose(pipe);
+    return bytes;
+}
+
+static void send_end(struct post *post, uint64_t trial, enum post_haste haste)
+{
+    static char words[WORDS + 1];
+    const struct spool_entry entry = {.kind = SPOOL_END,
+                                      .end = {.job = "job",
+                                              .trial = trial,
+                                              .attempt = 1,
+                                              .outcome = TRIAL_CRASHED,
+                                              .energy_j = NAN,
+                                              .time_s = NAN,
+                                              .text = memset(words, 'x', WORDS),
+                                              .reference_per_kwh = NAN}};
+
+    assert_int_equal(post_send(post, &entry, haste), trial);
+}
+
+/* A file that is full of what was delivered meanwhile is written anew, before nobody could read it. */
+static void test_full_file(void **state)
+{
+    static const struct clock clock = {.name = "other", .now = virtual_now};
+    struct post_options options = {.clock = &clock, .directory = spool, .wait_s = 1.0};
+    struct fake_jobs fake;
+    struct jobs jobs;
+    struct post *post;
+    struct fly_error error;
+
+    (void)state;
+    fake_jobs_init(&fake);
+    jobs = fake_jobs_handle(&fake);
+    options.jobs = &jobs;
+    assert_int_equal(post_new(&options, &post, &error), 0);
+    fake_jobs_fail(&fake, FAKE_END, FLY_EUNREACHABLE, 1, 0);
+    for (uint64_t i = 1; i <= LETTERS_FIRST; i++)
+        send_end(post, i, POST_RARELY);
+    assert_int_equal(post_look(post).kept, LETTERS_FIRST);
+    fake_jobs_fail(&fake, FAKE_END, FLY_EUNREACHABLE, fake.calls[FAKE_END] + TAKEN + 1, 0);
+    for (uint64_t i = LETTERS_FIRST + 1; i < LETTERS; i++)
+        send_end(post, i, i == LETTERS_FIRST + 1 ? POST_NOW : POST_RARELY);
+    assert_int_equal(fake.end_count, TAKEN);
+    assert_int_equal(post_look(post).kept, LETTERS - 1 - TAKEN);
+    assert_int_equal(spool_files(".calls"), 1);
+    assert_in_range(spool_bytes(), (LETTERS - 1 - TAKEN) * WORDS, (LETTERS - 20) * WORDS);
+    memset(fake.faults, 0, sizeof fake.faults);
+    send_end(post, LETTERS, POST_NOW);
+    assert_int_equal(fake.end_count, LETTERS);
+    for (uint64_t i = 0; i < LETTERS; i++)
+        assert_int_equal(fake.ends[i].trial, i + 1);
+    post_close(post, 1.0, NULL);
+    assert_int_equal(spool_files(".calls"), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -264,6 +337,7 @@ int main(void)
         cmocka_unit_test_teardown(test_stopped, forget),
         cmocka_unit_test_teardown(test_others, forget),
         cmocka_unit_test_teardown(test_named_place, forget),
+        cmocka_unit_test_teardown(test_full_file, forget),
     };
 
     scene_init();
