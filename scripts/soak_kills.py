@@ -9,6 +9,8 @@ decision, and one of those before, against what a fresh store decides from the s
 
     sqlite      a file                          postgres    a server
     service     one service before a file       services    two services before a server
+    crowd       a dozen programs at one service before a file, whose calls share commits
+    crowd-on-server                             the same before a server
 
 A world is a job in a set-up of one kind, for ROUNDS_OF_A_WORLD rounds. Its choices, not
 the moments at which the machine comes to them, follow from the seed and its number.
@@ -37,7 +39,11 @@ import pg_machine
 
 FLYBALL, BY_HAND, SESSION = BUILD / "flyball", BUILD / "tests" / "job_by_hand", BUILD / "tests" / "kills_session"
 EMULATOR = BUILD / "emulator" / "flyball-emulator"
-KINDS = ("sqlite", "postgres", "service", "services")
+# A crowd asks one service at once, so that its calls share commits, and is killed in the middle of them.
+CROWD = 12
+KINDS = ("sqlite", "postgres", "service", "services", "crowd", "crowd-on-server")
+ON_SERVER = ("postgres", "services", "crowd-on-server")
+SERVICES = {"service": 1, "services": 2, "crowd": 1, "crowd-on-server": 1}
 ROUNDS_OF_A_WORLD = 5
 PATIENCE_S = 180
 WAIT_S = "2"  # for a lock, or a server that starts
@@ -168,9 +174,9 @@ class World:
         self.database = database
         self.programs, self.sessions, self.own = [], [], []
         self.rounds = 0
-        self.store = database.address() if kind in ("postgres", "services") else str(directory / "store.sqlite")
-        self.services = [Service(directory, i, self.store, self.luck)
-                         for i in range({"service": 1, "services": 2}.get(kind, 0))]
+        self.crowd = kind.startswith("crowd")
+        self.store = database.address() if kind in ON_SERVER else str(directory / "store.sqlite")
+        self.services = [Service(directory, i, self.store, self.luck) for i in range(SERVICES.get(kind, 0))]
         self.seed = self.luck.randrange(1 << 31)
         self.definition = {"seed": self.luck.randrange(1000), "beta": self.luck.choice((1.5, 2.0, 4.0)), "max_epochs": 14,
                            "control_every": self.luck.choice((0, 0, 4))}
@@ -179,7 +185,7 @@ class World:
 
     def way(self):
         """How a program asks: in C at the store or a service, or by HTTP."""
-        if not self.services or self.luck.random() < 0.3:
+        if not self.services or (not self.crowd and self.luck.random() < 0.3):
             addresses = [service.address for service in self.services] or [self.store]
             return {"client": [str(BY_HAND), self.luck.choice(addresses), WAIT_S]}
         addresses = [service.address for service in self.services]
@@ -216,10 +222,12 @@ class World:
 
     def round(self, counts):
         self.rounds += 1
-        begun = [self.begin_program() for _ in range(self.luck.randint(1, 3))]
+        begun = [self.begin_program() for _ in range(CROWD if self.crowd else self.luck.randint(1, 3))]
         begun += [self.begin_session() for _ in range(self.luck.choice((0, 0, 1, 2)))]
         start = time.monotonic()
-        for moment in sorted(self.luck.uniform(0.0, 0.6) for _ in range(self.luck.randint(1, 3))):
+        # A crowd takes its time to come together.
+        strikes, latest_s = (self.luck.randint(3, 5), 2.5) if self.crowd else (self.luck.randint(1, 3), 0.6)
+        for moment in sorted(self.luck.uniform(0.0, latest_s) for _ in range(strikes)):
             time.sleep(max(0.0, start + moment - time.monotonic()))
             self.strike(begun, counts)
         for program in begun:
@@ -230,9 +238,10 @@ class World:
         self.check(counts)
 
     def strike(self, begun, counts):
-        victims = [("program", program) for program in begun] + [("service", service) for service in self.services] * 2
-        if self.kind in ("postgres", "services"):
-            victims += [("database", self.database)] * 2
+        weight = CROWD if self.crowd else 2
+        victims = [("program", program) for program in begun] + [("service", service) for service in self.services] * weight
+        if self.kind in ON_SERVER:
+            victims += [("database", self.database)] * weight
         what, victim = self.luck.choice(victims)
         away_s = self.luck.choice((0.0, self.luck.uniform(0, 0.3)))
         victim.kill()
