@@ -15,6 +15,9 @@
  * What is bounded: a group takes at most GROUP_CALLS_MAX calls, and none any more once it is
  * GROUP_OPEN_US old; then it commits.
  *
+ * On a server, where jobs have locks of their own, there are GROUP_LANES such lines with a writer
+ * each, and the calls of one job always stand in the same one. A file has one lock, and one line.
+ *
  * A call that fails is undone alone. Where the shared commit fails, each call of the group is
  * done once more by its own thread, over its own handle and alone, so that what
  * cannot be written fails with its own error, and its neighbours do not. So is a call for
@@ -22,7 +25,7 @@
  *
  * Thread-safe. After fork the child's handles belong to no group.
  */
-enum { GROUP_CALLS_MAX = 64, GROUP_OPEN_US = 5000, GATHER_US = 1000 };
+enum { GROUP_CALLS_MAX = 64, GROUP_OPEN_US = 5000, GATHER_US = 1000, GROUP_LANES = 4 };
 
 struct job_group;
 
