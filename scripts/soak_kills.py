@@ -97,6 +97,15 @@ class Service:
             self.process = subprocess.Popen([FLYBALL, "serve", "--listen", self.listen, "--store", self.store], stdout=log,
                                             stderr=log)
 
+    def wait(self):
+        """Until it answers over its store: the last strike may have come when all programs had ended."""
+        end = time.monotonic() + PATIENCE_S
+        while subprocess.run([FLYBALL, "job", "list", "--store", self.address], stdout=subprocess.DEVNULL,
+                             stderr=subprocess.DEVNULL, check=False).returncode != 0:
+            if time.monotonic() > end or self.process.poll() is not None:
+                raise AssertionError(f"the service does not come back: {self.log.read_text()[-1000:]}")
+            time.sleep(0.05)
+
     def kill(self):
         self.process.kill()
         self.process.wait()
@@ -232,6 +241,8 @@ class World:
             self.strike(begun, counts)
         for program in begun:
             program.finish(start + PATIENCE_S)
+        for service in self.services:
+            service.wait()
         counts["given up"] += sum(program.given_up for program in begun)
         if self.sessions:
             self.deliver(counts)
