@@ -205,6 +205,32 @@ def test_plugin():
     tap.contains(shown.stdout, "Job 'job', policy climb: 4 recurrences")
 
 
+def test_plugins_of_others():
+    """A service has those that its operator named, and loads no client's path; one that crashes is named before the program starts."""
+    if not CLIMB.exists():
+        raise tap.Skip("the example is not built")
+    fresh()
+    socket = HOME / "serve.sock"
+    script = "report(1, 1)\nprint('ran')"
+    serve = [FLYBALL, "serve", "--listen", f"unix:{socket}", "--store", str(HOME / "served.sqlite")]
+    with machine(*EXACT, gpus=1), subprocess.Popen(serve, env={**environment(), "FLYBALL_PLUGINS": str(CLIMB)}, cwd=HOME, stdout=subprocess.DEVNULL,
+                                                   stderr=subprocess.DEVNULL) as process:
+        wait_for(socket.exists, "the service listens")
+        result, _ = run(script, "--store", f"unix:{socket}", "--policy", "climb", "--tries", "2")
+        tap.contains(result.stderr, "the plug-in 'climb' chose batch size 32")
+        for policy, words in (("climbs", "no policy 'climbs' is known here"), (str(CLIMB), "is a path, and no client's path is loaded")):
+            result, _ = run(script, "--store", f"unix:{socket}", "--policy", policy)
+            tap.equal((result.returncode, result.stdout), (64, ""), result.stderr)
+            tap.contains(result.stderr, words)
+        process.terminate()
+        process.wait()
+        bad = pathlib.Path(FLYBALL).parent / "tests" / "plugins" / "bad_loading.so"
+        if bad.exists():
+            result, _ = run(script, "--policy", str(bad))
+            tap.equal((result.returncode, result.stdout), (70, ""), result.stderr)
+            tap.contains(result.stderr, f"plug-in '{bad}' crashed in 'loading' (SIGSEGV); ")
+
+
 def test_killed():
     """A program whose `flyball run` was killed goes on writing where it did."""
     fresh()
