@@ -7,6 +7,7 @@
 #include <limits.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
@@ -62,13 +63,13 @@ static int find_path(const char *store, char path[PATH_MAX], struct fly_error *o
 
 int disk_check(const char *store, struct fly_error *out_error)
 {
-    char path[PATH_MAX];
+    char path[PATH_MAX], real[PATH_MAX];
     const char *directory;
     int code = find_path(store, path, out_error), cause;
 
     if (code < 0)
         return code;
-    directory = dirname(path);
+    directory = dirname(realpath(path, real) != NULL ? real : path); /* a link may lead to another disk */
     cause = take_room(directory);
     if (cause == 0)
         return 0;
