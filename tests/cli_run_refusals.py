@@ -27,8 +27,8 @@ def test_gpus_that_are_not_there():
             refused([*words, *WHERE, "-i", "7"], 66, "GPU '7' does not exist; there is GPU 0 only")
             refused([*words, *WHERE, "-i", "0,0"], 64, "bad value '0,0' of '-i'")
     refused(["run", *NOTHING, "-i", "7"], 66, "GPU '7' does not exist: no GPU was found")
-    for words in (["run", "--tune"], ["profile"]):
-        refused([*words, *NOTHING, "-i", "none"], 64, "-i none leaves no GPU")
+    refused(["run", "--tune", *NOTHING, "-i", "none"], 64, "-i none leaves no GPU")
+    refused(["profile", *NOTHING, "-i", "none"], 69, "no device here can be measured")
 
 
 def test_csv_that_cannot_work():

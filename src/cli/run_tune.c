@@ -59,7 +59,7 @@ static int read_common(const struct cli_call *call, const char *program, struct 
     const char *gpus = cli_text(call, "gpus");
 
     out_tune->lines = (struct step_lines)STEP_LINES_NONE;
-    if (out_tune->wanted && gpus != NULL && strcmp(gpus, "none") == 0)
+    if (out_tune->wanted && !out_tune->every_limit && gpus != NULL && strcmp(gpus, "none") == 0)
         return cli_usage(call, out_error, "-i none leaves no GPU whose limits could be tried");
     status_line_begin(&out_tune->status, cli_status_line_fd(call));
     out_tune->objective.eta = cli_real(call, "eta");
