@@ -14,7 +14,7 @@ enum { PASSES = 40, POINTS_MAX = 2 * CARBON_POINTS_MAX + 2 };
 /* Rounding may keep the last bit of work out of reach. */
 static const double work_slack = 1e-12, slack = 1e-9;
 /* The price is close enough. */
-static const double price_near = 1e-10;
+static const double price_near = 1e-6;
 
 /* The dynamic program's view of a request: borders, and points that are worth a look. */
 struct program {
