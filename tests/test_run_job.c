@@ -2,6 +2,7 @@
 /* What `flyball run --job` reads: lines of a program, times to finish by, its output on the way. */
 #include "test.h"
 
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
@@ -160,6 +161,7 @@ static void test_capture(void **state)
     assert_string_equal(lines, "one|bar 1|bar 2|two\xff|");
     capture_end(&capture, note, lines);
     assert_string_equal(lines, "one|bar 1|bar 2|two\xff|last|");
+    capture_flush(&capture);
     assert_int_equal(read(ends[0], copy, sizeof copy), sizeof text - 1);
     assert_string_equal(copy, text);
     capture_close(&capture);
@@ -169,6 +171,57 @@ static void test_capture(void **state)
     close(ends[1]);
 }
 
+struct reading {
+    int source;
+    size_t sum;
+};
+
+static void *read_all(void *state)
+{
+    struct reading *reading = state;
+    char bytes[1 << 12];
+    ssize_t count;
+
+    while ((count = read(reading->source, bytes, sizeof bytes)) > 0)
+        reading->sum += (size_t)count;
+    return NULL;
+}
+
+/* A reader that does not read: lines are seen all the same, and everything is there once it does. */
+static void test_capture_slow_reader(void **state)
+{
+    static char wide[300000];
+    char lines[1024] = "";
+    struct run_capture capture;
+    struct reading reading = {.sum = 0};
+    pthread_t reader;
+    int ends[2], own;
+
+    (void)state;
+    memset(wide, '\r', sizeof wide);
+    assert_int_equal(pipe(ends), 0);
+    own = dup(ends[1]);
+    assert_int_equal(capture_open(&capture, own, NULL), 0);
+    capture_put(&capture);
+    assert_int_equal(write(own, wide, sizeof wide), sizeof wide);
+    assert_int_equal(write(own, "seen\n", 5), 5);
+    capture_take_back(&capture);
+    while (capture_pass(&capture, note, lines))
+        ;
+    assert_string_equal(lines, "seen|");
+    assert_true(capture_waits(&capture));
+    reading.source = ends[0];
+    assert_int_equal(pthread_create(&reader, NULL, read_all, &reading), 0);
+    capture_flush(&capture);
+    assert_false(capture_waits(&capture));
+    capture_close(&capture);
+    close(own);
+    close(ends[1]);
+    pthread_join(reader, NULL);
+    assert_int_equal(reading.sum, sizeof wide + 5);
+    close(ends[0]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -176,6 +229,7 @@ int main(void)
         cmocka_unit_test(test_finish_times),
         cmocka_unit_test(test_finish_times_of_a_zone),
         cmocka_unit_test(test_capture),
+        cmocka_unit_test(test_capture_slow_reader),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

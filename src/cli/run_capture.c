@@ -12,7 +12,7 @@
 
 #include "base/error.h"
 
-enum { PATH_BYTES_MAX = 64, FREE_EVERY = 1 << 20, EVENTS_MAX = 4096 };
+enum { PATH_BYTES_MAX = 64, FREE_EVERY = 1 << 20, PAGE_BYTES = 4096, EVENTS_MAX = 4096 };
 
 int capture_open(struct run_capture *out_capture, int stream, struct fly_error *out_error)
 {
@@ -103,28 +103,62 @@ static void look_at(struct run_capture *capture, const char *bytes, size_t count
     }
 }
 
-bool capture_pass(struct run_capture *capture, capture_look *look, void *state)
+/* Whether something of what was looked at could be passed on. Without `patience` what the reader has no room
+ * for waits: a pipe that is said to be ready takes a page, and nobody is held up. */
+static bool pass_on(struct run_capture *capture, bool patience)
+{
+    struct pollfd ready = {.fd = capture->stream, .events = POLLOUT};
+    char bytes[PAGE_BYTES];
+    off_t left = capture->read_to - capture->written_to;
+    ssize_t count;
+
+    if (left <= 0 || (!patience && poll(&ready, 1, 0) <= 0))
+        return false;
+    count = pread(capture->file, bytes, left < (off_t)sizeof bytes ? (size_t)left : sizeof bytes,
+                  capture->written_to);
+    if (count <= 0)
+        return false;
+    write_on(capture->stream, bytes, (size_t)count);
+    capture->written_to += count;
+    if (capture->written_to - capture->freed_to >= FREE_EVERY) {
+        (void)fallocate(capture->file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, capture->freed_to,
+                        capture->written_to - capture->freed_to);
+        capture->freed_to = capture->written_to;
+    }
+    return true;
+}
+
+/* Looks at what has come; whether there was any. */
+static bool look_on(struct run_capture *capture, capture_look *look, void *state)
 {
     static char bytes[CAPTURE_BYTES_MAX];
+    ssize_t count = pread(capture->file, bytes, sizeof bytes, capture->read_to);
+
+    if (count <= 0)
+        return false;
+    capture->read_to += count;
+    look_at(capture, bytes, (size_t)count, look, state);
+    return true;
+}
+
+bool capture_pass(struct run_capture *capture, capture_look *look, void *state)
+{
     char events[EVENTS_MAX];
-    ssize_t count;
+    bool any;
 
     if (!capture->open)
         return false;
     while (capture->notice >= 0 && read(capture->notice, events, sizeof events) > 0)
         ;
-    count = pread(capture->file, bytes, sizeof bytes, capture->read_to);
-    if (count <= 0)
-        return false;
-    capture->read_to += count;
-    if (capture->read_to - capture->freed_to >= FREE_EVERY) {
-        (void)fallocate(capture->file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, capture->freed_to,
-                        capture->read_to - capture->freed_to);
-        capture->freed_to = capture->read_to;
-    }
-    write_on(capture->stream, bytes, (size_t)count);
-    look_at(capture, bytes, (size_t)count, look, state);
-    return true;
+    any = look_on(capture, look, state);
+    for (int i = 0; i < CAPTURE_BYTES_MAX / PAGE_BYTES && pass_on(capture, false); i++)
+        any = true;
+    return any;
+}
+
+bool capture_waits(const struct run_capture *capture)
+{
+    return capture->open && capture->written_to < capture->read_to;
 }
 
 void capture_end(struct run_capture *capture, capture_look *look, void *state)
@@ -133,6 +167,12 @@ void capture_end(struct run_capture *capture, capture_look *look, void *state)
         ;
     if (capture->open && capture->length > 0)
         end_line(capture, look, state);
+}
+
+void capture_flush(struct run_capture *capture)
+{
+    while (capture->open && pass_on(capture, true))
+        ;
 }
 
 void capture_close(struct run_capture *capture)

@@ -18,6 +18,8 @@
  *     capture_take_back(&capture);
  *     while (capture_pass(&capture, look, state))
  *         ...                          whenever capture_fd is readable, and when the program has ended
+ *     capture_end(&capture, look, state);
+ *     capture_flush(&capture);
  *     capture_close(&capture);
  *
  * As with step lines the program's end is a file in memory: writing to it never
@@ -29,7 +31,7 @@ enum { CAPTURE_LINE_MAX = 4096, CAPTURE_BYTES_MAX = 1 << 16 };
 struct run_capture {
     int stream;                           /* of this process */
     int file, program_end, notice, saved; /* -1: none */
-    off_t read_to, freed_to;
+    off_t read_to, written_to, freed_to;
     char line[CAPTURE_LINE_MAX + 1];
     size_t length; /* what is beyond the line's maximum is not looked at */
     bool open;
@@ -46,11 +48,17 @@ int capture_fd(const struct run_capture *capture);
 /* Called with each line, without its end and closed by NUL. */
 typedef void capture_look(void *state, const char *line);
 
-/* Passes on what has come, one piece; whether there may be more. */
+/* Looks at what has come, one piece, and passes on as much as the reader has room for; whether there may be
+ * more. Never waits for the reader. */
 bool capture_pass(struct run_capture *capture, capture_look *look, void *state);
 
-/* The last line may lack its end. Accepts one that is not open. */
+/* Whether something waits for the reader. */
+bool capture_waits(const struct run_capture *capture);
+
+/* Looks at all that is left; the last line may lack its end. These accept one that is not open. */
 void capture_end(struct run_capture *capture, capture_look *look, void *state);
+/* Passes all of it on, however long the reader takes. */
+void capture_flush(struct run_capture *capture);
 void capture_close(struct run_capture *capture);
 
 #endif

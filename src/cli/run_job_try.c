@@ -253,6 +253,7 @@ static void take_rest(struct run_job *job)
     capture_end(&job->capture, look_at_output, job);
     output_watch_end(&job->watch, &job->said);
     session_settle(job->session);
+    capture_flush(&job->capture);
 }
 
 static void show_status(struct run_job *job)
@@ -285,7 +286,10 @@ void run_job_follow(struct run_job *job, struct child *child)
     child->before_stop_state = &job->line;
     job->events = watch_all(job);
     for (;;) {
-        double wait_s = more ? 0.0 : step_lines_wait_s(&job->lines, job->events >= 0 ? check_s : ask_s);
+        double wait_s =
+            more ? 0.0
+                 : step_lines_wait_s(&job->lines,
+                                     job->events >= 0 && !capture_waits(&job->capture) ? check_s : ask_s);
 
         if (child_wait_input(child, job->events, mono_after_s(mono_now(), wait_s)))
             break;
