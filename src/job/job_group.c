@@ -135,13 +135,17 @@ struct job_group *job_group_join(const char *store_address, const struct store *
     return group;
 }
 
-static void free_group(struct job_group *group)
+static void take_out(struct job_group *group)
 {
     struct job_group **place = &groups;
 
     while (*place != group)
         place = &(*place)->next;
     *place = group->next;
+}
+
+static void free_group(struct job_group *group)
+{
     for (size_t i = 0; i < group->lane_count; i++) {
         struct lane *lane = &group->lanes[i];
 
@@ -156,13 +160,19 @@ static void free_group(struct job_group *group)
 
 void job_group_leave(struct job_group *group)
 {
+    bool last;
+
     /* A parent's stays with the parent: its lock may be held for ever here. */
     if (group == NULL || group->generation != fork_generation())
         return;
     lock_groups();
-    if (--group->members == 0)
-        free_group(group);
+    last = --group->members == 0;
+    if (last)
+        take_out(group);
     unlock_groups();
+    /* What it closes may wait for a disk; nobody waits for that. */
+    if (last)
+        free_group(group);
 }
 
 /* ---- what the leader does ---- */
