@@ -18,6 +18,9 @@ static const double slack = 1e-9;
 /* Leaving a limit before its dwell is over has to gain that much of what a dwell takes. */
 static const double haste = 0.01;
 
+/* So much more doubt, as a share, goes with half a day. */
+static const double half_day_s = 43200.0, more_doubt = 2.0 / 3.0;
+
 static const char *const reason_texts[] = {
     [CARBON_FOLLOWS] = "follows the grid",
     [CARBON_KEPT] = "another limit would gain too little",
@@ -97,6 +100,15 @@ void carbon_plan_restart(struct carbon_plan *plan)
 {
     plan->held_static_w = 0.0;
     plan->held.count = 0;
+    plan->whole_s = 0.0;
+}
+
+/* A day and more is what errors of a forecast average out over; half a day and less is not. */
+static double doubt_of(const struct carbon_plan *plan)
+{
+    double shortness = fmin(fmax(2.0 - plan->whole_s / half_day_s, 0.0), 1.0);
+
+    return fmin(plan->settings.doubt * (1.0 + shortness * more_doubt), 1.0);
 }
 
 /* Spans up to the deadline; what is not known there gets the mean of what is. */
@@ -104,6 +116,7 @@ static struct outlook look(struct carbon_plan *plan, const struct carbon_questio
 {
     struct outlook outlook = {.question = question, .flat = true};
     double left_s = question->time_s, sum = 0.0, known_s = 0.0, least = INFINITY, most = -INFINITY;
+    double doubt = doubt_of(plan);
     size_t count = 0;
 
     for (size_t i = 0; i < question->outlook_count && left_s > 0.0 && count < plan->workspace.capacity - 1;
@@ -128,7 +141,7 @@ static struct outlook look(struct carbon_plan *plan, const struct carbon_questio
     }
     for (size_t i = 0; i < count && known_s > 0.0; i++) {
         plan->raw_weights[i] = plan->spans[i].weight;
-        plan->spans[i].weight -= plan->settings.doubt * (plan->spans[i].weight - sum / known_s);
+        plan->spans[i].weight -= doubt * (plan->spans[i].weight - sum / known_s);
     }
     outlook.known = known_s > 0.0;
     outlook.flat = outlook.known && most - least <= flat_spread * fabs(sum / known_s);
@@ -398,6 +411,7 @@ int carbon_plan_decide(struct carbon_plan *plan, const struct carbon_question *q
         *out_decision = decision;
         return 0;
     }
+    plan->whole_s = fmax(plan->whole_s, question->time_s);
     outlook = look(plan, question);
     held = static_limit(plan, question);
     if (outlook.known)

@@ -40,14 +40,17 @@
 struct carbon_plan_settings {
     double least_gain; /* a share: 0.002 */
     double dwell_s;    /* 300 */
-    double doubt;      /* 0 to 1: by how much the outlook's differences from its mean are drawn in */
+    /* 0 to 1: by how much the outlook's differences from its mean are drawn in; in a job of half a day or
+     * less, by two thirds more. */
+    double doubt;
     struct carbon_pause pause;
 };
 
 /*
  * Forecasts overstate what can be known: the hour that they call the cleanest is on
  * average less so. With this share taken off their differences, recorded grids that cannot be
- * foretold (wind, reservoirs) cost less, and those that can lose next to nothing.
+ * foretold (wind, reservoirs) cost less, and those that can lose next to nothing. In a short job errors
+ * average out over less, so it goes by half of the differences alone.
  */
 #define CARBON_USUAL_DOUBT 0.3
 
@@ -96,6 +99,7 @@ struct carbon_plan {
     struct carbon_scheduler scheduler;
     struct carbon_legs held; /* owned: what was decided; no legs where a static limit was */
     double held_time_s;      /* the time to the deadline when that was so */
+    double whole_s;          /* the most time that this job has had */
     double held_static_w;    /* the static limit that was taken, 0 when none is */
 };
 
