@@ -52,7 +52,7 @@ static int free_metrics(void **state)
 static void test_nothing_yet(void **state)
 {
     check_lines(*state,
-                (const char *const[]){"\nflyball_build_info{version=\"0.1.0\"} 1\n",
+                (const char *const[]){"\nflyball_build_info{version=\"0.2.0\"} 1\n",
                                       "\nflyball_decision_seconds_count 0\n", NULL},
                 (const char *const[]){"\nflyball_trials_total", "\nflyball_trial_energy_joules_total",
                                       "\nflyball_http_requests_total", NULL});

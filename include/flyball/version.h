@@ -10,9 +10,9 @@
  * the interface, and the SONAME changes with it.
  */
 #define FLY_VERSION_MAJOR 0
-#define FLY_VERSION_MINOR 1
+#define FLY_VERSION_MINOR 2
 #define FLY_VERSION_PATCH 0
-#define FLY_VERSION "0.1.0"
+#define FLY_VERSION "0.2.0"
 
 /* The library's version as "major.minor.patch"; static storage. Thread-safe. */
 FLY_API const char *fly_version(void);

@@ -35,8 +35,9 @@ struct job_row {
     enum reason reason;
     size_t machine; /* index into job_history.machines */
     uint32_t batch_size;
-    double limit_w; /* NAN: not known, or not set */
-    bool profiled;  /* it measured a power profile, so it ran under several limits */
+    double limit_w;  /* NAN: not known, or not set */
+    bool profiled;   /* it measured a power profile or a part of one, so it ran under several limits */
+    bool left_alone; /* it was to, and measured none: it ran at the limit that stood, where a search begins */
     uint32_t epochs;
     double metric;   /* the last one; NAN: none */
     double energy_j; /* up to the target, or to the end: what decides; NAN: not known */

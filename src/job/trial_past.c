@@ -132,6 +132,9 @@ int trial_past_visit(void *context, const struct store_event *event, struct fly_
     case RECORD_PROFILED:
         take_profiled(past, &members);
         break;
+    case RECORD_PROFILED_PART:
+        past->parted = true;
+        break;
     case RECORD_HEARTBEAT:
         take_heartbeat(past, &members);
         break;
@@ -144,7 +147,6 @@ int trial_past_visit(void *context, const struct store_event *event, struct fly_
     case RECORD_CLOSED:
         take_closed(past, &members);
         break;
-    case RECORD_PROFILED_PART:
     case RECORD_DEFINED:
     case RECORD_SET:
     case RECORD_KINDS:

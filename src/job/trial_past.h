@@ -29,6 +29,7 @@ struct trial_past {
     uint32_t epochs_done;
     double metric;
     bool profiled;
+    bool parted;             /* it measured some limits of a profile, be they not all */
     double limit_w;          /* NAN: unknown */
     uint32_t epochs;         /* it may run; 0: not known */
     bool expired;            /* at least once */
