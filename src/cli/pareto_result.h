@@ -48,6 +48,21 @@ struct pareto_result {
 /* Whether the default is one of the points, so that changes against it are known. */
 bool pareto_default_known(const struct pareto_result *result);
 
+/* The default as a point; only where it is known. */
+const struct fly_operating_point *pareto_default(const struct pareto_result *result);
+
+/* Why the default is no point, a clause: the reason for which its batch size is left out. */
+const char *pareto_default_unknown(const struct pareto_result *result);
+
+/* Why a batch size is left out, a clause, in the words of where the figures come from. */
+const char *pareto_left_out_why(const struct pareto_result *result, enum left_out_reason reason);
+
+/* In joules, for the objective's eta. */
+double pareto_cost(const struct pareto_result *result, const struct fly_operating_point *point);
+
+/* "energy", "lowest-limit". */
+const char *pareto_objective_name(const struct pareto_result *result);
+
 /* "least cost (eta 0.5)"; `text` holds PARETO_TEXT_MAX bytes. */
 enum { PARETO_TEXT_MAX = 128 };
 void pareto_objective_text(const struct pareto_result *result, char *text);
