@@ -47,6 +47,7 @@ BAD = [
     LINE + b"Host: localhost\r\n\n",
     LINE + HOST + b"X: a\n\n",
     LINE + HOST + b"X: a\nY: b\r\n" + END,
+    LINE + b"Host: localhost\n\r]\n",
     LINE + HOST + b"X: a\rY: b\r\n" + END,
     LINE + HOST + b"X: a\r\r\n" + END,
     LINE + HOST + b"X: a\r\n b\r\n" + END,
@@ -54,6 +55,10 @@ BAD = [
     # NULs.
     LINE + HOST + b"X: a\0b\r\n" + END,
     LINE + HOST + b"X: a\0\r\n" + END,
+    LINE + HOST + b"X: a\n\0x\n",
+    LINE + HOST + b"X: a\n\0Y: b\r\n" + END,
+    LINE + HOST + b"X: a\r\n\0Y: b\r\n" + END,
+    b"GET /healthz HTTP/1.0\n\0x\n",
     LINE + HOST + b"X: \0\r\n" + END,
     LINE + HOST + b"X\0: a\r\n" + END,
     LINE + b"Host: localhost\0.example\r\n" + END,
@@ -89,6 +94,8 @@ BAD = [
     b"GET /healthz  HTTP/1.1\r\n" + HOST + END,
     b"GET /healthz x HTTP/1.1\r\n" + HOST + END,
     b"GET /healthz HTTP/1.1 \r\n" + HOST + END,
+    b"GET /healthz HTTP/1.\r\r\n" + HOST + END,
+    b"GET /healthz HTTP/1.x\r\n" + HOST + END,
     b"G(T /healthz HTTP/1.1\r\n" + HOST + END,
 ]
 

@@ -42,17 +42,25 @@ static bool is_clean(const char *text, size_t length, bool blanks)
     return true;
 }
 
+static const char line_fault[] = "the request's head has a line that does not end with CR LF, or a NUL";
+
 /* The piece has to stand where the last one ended; `gap` bytes follow it. */
 static void expect(struct head_check *check, const char *piece, size_t length, size_t gap)
 {
-    static const char fault[] = "the request's head has a line that does not end with CR LF, or a NUL";
-
     if (!check->in_place)
         return;
     if (piece != check->at)
-        fail(check, fault);
+        fail(check, line_fault);
     else
         check->at += length + gap;
+}
+
+static bool is_version(const char *text)
+{
+    size_t known = strlen("HTTP/1.");
+
+    return strncmp(text, "HTTP/1.", known) == 0 && text[known] >= '0' && text[known] <= '9' &&
+           text[known + 1] == '\0';
 }
 
 void head_check_begin(struct head_check *check, const char *method, const char *target, size_t target_length,
@@ -63,7 +71,7 @@ void head_check_begin(struct head_check *check, const char *method, const char *
         fail(check, "the request's method is no word");
     if (!is_clean(target, target_length, false))
         fail(check, "the request's address has a blank or a control character in it");
-    if (strncmp(version, "HTTP/1.", strlen("HTTP/1.")) != 0 || strlen(version) != strlen("HTTP/1.1"))
+    if (!is_version(version))
         fail(check, "the request's version is none");
     check->wants_host = strcmp(version, "HTTP/1.0") != 0;
     expect(check, method, strlen(method), 1 + target_length + 1);
@@ -115,5 +123,8 @@ const char *head_check_end(struct head_check *check, size_t head_bytes)
         expect(check, check->at, 0, LINE_END);
         expect(check, check->begin + head_bytes, 0, 0);
     }
+    /* A line that begins with a NUL ends the head as an empty one does, whatever else is in it. */
+    if (check->in_place && check->fault == NULL && (check->at[-1] != '\0' || check->at[-2] != '\0'))
+        fail(check, line_fault);
     return check->fault;
 }

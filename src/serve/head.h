@@ -22,8 +22,9 @@
  * in one piece of memory that begins with the method, and whatever parted them has been
  * replaced by 0 bytes: so the pieces and two bytes for each line's end (CR LF) have to come to
  * exactly the length of the head, one behind the other. A line that ends with LF alone, and
- * whatever follows a NUL, leaves another length. Newer libraries leave other bytes
- * between, and refuse such heads themselves.
+ * whatever follows a NUL, leaves another length. Not seen is a NUL beside an LF without CR, if
+ * together they are as long as CR LF: both are 0 by then. Nor is any line before the
+ * method. Newer libraries leave other bytes between, and refuse such heads themselves.
  *
  * Pure, and thread-safe: reads only the texts, and between them.
  */
