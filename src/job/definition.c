@@ -185,8 +185,8 @@ enum { SHOWN_MAX = 1 << 16 /* bytes of a field in a message, which are then cut 
 static void describe_difference(struct buffer *text, const char *name, const json_t *before,
                                 const json_t *after)
 {
-    char *was = json_words(before, SHOWN_MAX);
-    char *is = json_words(after, SHOWN_MAX);
+    char *was = before != NULL ? json_words(before, SHOWN_MAX) : NULL;
+    char *is = after != NULL ? json_words(after, SHOWN_MAX) : NULL;
 
     buffer_printf(text, "%s%s (%.60s, now %.60s)", text->length > 0 ? ", " : "", name,
                   was != NULL ? was : "none", is != NULL ? is : "none");
