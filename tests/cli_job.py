@@ -621,7 +621,11 @@ def test_a_log_that_was_tampered_with():
     result = tap.run([FLYBALL, "sim", "replay", str(log)], env=CLEAN)
     tap.equal(result.returncode, 65, result.stderr)
     tap.contains(result.stdout, f"batch_size {changed['body']['batch_size']} on record")
+    first = next(line for line in lines if line["kind"] == "proposed")
+    del first["body"]["hardware"]
+    bare = "".join(json.dumps(line) + "\n" for line in lines)
     for text, piece in (("", "there are no events"), ("nonsense\n", "line 1 is no JSON object"),
+                        (bare, f"line {first['number']}: "), (bare, "'recurrence, line'"),
                         ('{"number": 2}\n', "line 1: 'time_us'")):
         log.write_text(text)
         result = tap.run([FLYBALL, "sim", "replay", str(log)], env=CLEAN)

@@ -151,12 +151,17 @@ static int tell(struct replaying *replaying, struct job_replay_count *count,
 
 /* ---- proposals ---- */
 
+static bool has_hardware(const struct job_state *state, const struct proposed_record *record)
+{
+    return record->new_line || record->line < state->line_count;
+}
+
 /* Of a trial's hardware what the log says: all where it was new, else what the job knows of it. */
 static struct job_hardware hardware_of(const struct job_state *state, const struct proposed_record *record)
 {
     const struct job_line *line;
 
-    if (record->new_line || record->line >= state->line_count)
+    if (record->new_line)
         return record->hardware;
     line = &state->lines[record->line];
     return (struct job_hardware){.gpu_model = line->gpu_model,
@@ -186,7 +191,7 @@ static int replay_proposed(struct replaying *replaying, const struct store_event
     int code = 0;
 
     record_read_proposed(&members, limits_w, &recorded);
-    if (members.wrong != NULL) /* the fold says it */
+    if (members.wrong != NULL || !has_hardware(&replaying->state, &recorded)) /* the fold says it */
         return 0;
     question = (struct job_question){
         .run = recorded.run,
