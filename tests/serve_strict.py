@@ -56,6 +56,7 @@ BAD = [
     LINE + HOST + b"X: a\0b\r\n" + END,
     LINE + HOST + b"X: a\0\r\n" + END,
     LINE + HOST + b"X: a\n\0x\n",
+    LINE + HOST + b"X: a\0x\n\n",
     LINE + HOST + b"X: a\n\0Y: b\r\n" + END,
     LINE + HOST + b"X: a\r\n\0Y: b\r\n" + END,
     b"GET /healthz HTTP/1.0\n\0x\n",

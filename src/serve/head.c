@@ -110,6 +110,8 @@ void head_check_line(struct head_check *check, const char *name, size_t name_len
 
 const char *head_check_end(struct head_check *check, size_t head_bytes)
 {
+    static const char last_ends[2 * LINE_END] = {0};
+
     if (check->hosts > 1)
         fail(check, "the request has two headers Host");
     if (check->hosts == 0 && check->wants_host)
@@ -123,8 +125,9 @@ const char *head_check_end(struct head_check *check, size_t head_bytes)
         expect(check, check->at, 0, LINE_END);
         expect(check, check->begin + head_bytes, 0, 0);
     }
-    /* A line that begins with a NUL ends the head as an empty one does, whatever else is in it. */
-    if (check->in_place && check->fault == NULL && (check->at[-1] != '\0' || check->at[-2] != '\0'))
+    /* A NUL hides the rest of its line, and one that begins with it ends the head as an empty one does. */
+    if (check->in_place && check->fault == NULL &&
+        memcmp(check->at - sizeof last_ends, last_ends, sizeof last_ends) != 0)
         fail(check, line_fault);
     return check->fault;
 }
