@@ -127,7 +127,7 @@ static const struct {
      "flyball.window.csv/1,1700000000.25,epoch,2.5,GPU,0,\"A \"\"big\"\" GPU, "
      "new\",GPU-a,,counter,100.5,0.25,"
      "0.05,2.5,40.2,101,0.5,0.25,1,0,,60,400,25,\n"
-     "flyball.window.csv/1,1700000000.25,epoch,2.5,GPU,1,GPU\x01\xff,GPU-b,,unavailable,,,,2.5,,,,,,,,,,0,"
+     "flyball.window.csv/1,1700000000.25,epoch,2.5,GPU,1,GPU??,GPU-b,,unavailable,,,,2.5,,,,,,,,,,0,"
      "\"it is \"\"lost\"\", gone\"\n"
      "flyball.window.csv/1,1700000000.25,epoch,2.5,CPU,0,package-0,cpu-0,,estimated,"},
     {FLY_RECORD_JSON, "a\tb", "",

@@ -18,8 +18,8 @@
  *      "explorations": 2, "prior_mean": 0.0, "prior_precision": 0.0, "client": "",
  *      "grid": "gb:national"}
  *
- * `grid` and `policy_sha256` stand there only if there is one. A max_slowdown or beta of null is infinite; target_metric is null
- * without a target.
+ * `grid` and `policy_sha256` stand there only if there is one. A max_slowdown or beta of null is infinite;
+ * target_metric is null without a target.
  */
 
 /* A new reference, or NULL when memory is exhausted or a text is no UTF-8. */
