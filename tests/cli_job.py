@@ -1,75 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`flyball job ...` from outside, over stores that a client filled in virtual time.
+"""`flyball job ...` from outside: what it lists, shows, tells and sets of jobs, and what it refuses.
 
 usage: cli_job.py FLYBALL
 
-Figures are worked out a second time from the exported log.
+Figures are worked out a second time from the exported log; cli_job_pareto.py has the frontier,
+cli_job_export.py what is taken along.
 """
-import csv
-import io
 import json
 import math
-import os
 import pathlib
-import re
-import shlex
 import statistics
-import sys
-import tempfile
-import xml.etree.ElementTree as ElementTree
 
-import svg_texts
 import tap
+from job_stores import BOX, CLEAN, FLYBALL, STORE, close, document, fill, fill_digits, good, log, refused, rows
 
-FLYBALL = os.path.abspath(sys.argv[1])
-CLIENT = pathlib.Path(os.environ["FLYBALL_TEST_BUILD"]) / "job_client"
-WORK = tempfile.TemporaryDirectory(prefix="flyball-cli-job-", dir=tap.quick_place())
-BOX = pathlib.Path(WORK.name)
-CLEAN = {name: value for name, value in os.environ.items() if not name.startswith(("FLYBALL_", "XDG_", "NO_COLOR"))}
-CLEAN["HOME"] = WORK.name
-STORE = BOX / "store.sqlite"  # digits: 30 recurrences, a control in each sixth, and a trial that runs
 QUIET = BOX / "quiet.sqlite"  # nightly: no controls
 EMPTY = BOX / "empty.sqlite"
 
 
-def fill(store, job, recurrences, *settings):
-    result = tap.run([CLIENT, store, job, str(recurrences), *settings])
-    tap.equal(result.returncode, 0, result.stderr)
-    return [line.split() for line in result.stdout.splitlines()]
-
-
-def job(*arguments, store=STORE, env=CLEAN, **options):
-    where = [f"--store={store}"] if store else []
-    return tap.run([FLYBALL, "job", *arguments, *where], env=env, cwd=BOX, **options)
-
-
-def good(*arguments, **options):
-    result = job(*arguments, **options)
-    tap.equal(result.returncode, 0, f"{arguments}: {result.stderr}")
-    return result
-
-
-def document(*arguments, **options):
-    return json.loads(good(*arguments, "--format=json", **options).stdout)
-
-
-def rows(*arguments, **options):
-    return list(csv.DictReader(io.StringIO(good(*arguments, "--format=csv", **options).stdout)))
-
-
-def refused(status, words, *arguments, **options):
-    result = job(*arguments, **options)
-    tap.equal(result.returncode, status, f"{arguments}: {result.stdout}{result.stderr}")
-    tap.contains(result.stderr, words, str(arguments))
-    tap.equal(result.stdout, "", str(arguments))
-
-
-def log(name, store=STORE):
-    return [json.loads(line) for line in good("export", name, store=store).stdout.splitlines()]
-
-
 def setup():
-    fill(STORE, "digits", 30, "control=6", "noise=0.05", "open=1")
+    fill_digits()
     fill(STORE, "words", 3)
     fill(QUIET, "nightly", 12)
 
@@ -231,11 +181,6 @@ def test_failures_are_named():
         tap.contains(text, f"recurrence {row['recurrence'] + 1} ({what} {row['batch_size']}, {row['outcome']})")
 
 
-def close(actual, expected):
-    if not math.isclose(actual, expected, rel_tol=1e-6):
-        raise AssertionError(f"{actual} is not {expected}")
-
-
 def test_saving_not_yet_known():
     text = good("show", "nightly", store=QUIET).stdout
     tap.contains(text, "Saving: not yet known; it takes four runs of the default at the highest limit, with runs of what was chosen beside each, and there are 0")
@@ -333,113 +278,16 @@ def test_a_grid():
     good("set", "clean", "--objective=energy", store=store)
 
 
-# -- The frontier --
-
-
-def test_pareto():
-    shown = document("pareto", "digits", "--all", "--svg=digits.svg")
-    tap.equal(shown["schema"], "flyball.job.pareto/2")
-    tap.equal((shown["job"], shown["store"], shown["gpu"]), ("digits", str(STORE), "1 x Test GPU, 16 GiB"))
-    known = {row["batch_size"] for row in document("history", "digits")["rows"] if row["outcome"] == "reached"}
-    tap.equal({row["batch_size"] for row in shown["rows"]}, known)
-    tap.equal(sorted({row["power_limit_w"] for row in shown["rows"]}), [100.0, 150.0, 200.0])
-    points = [(row["time_s"], row["energy_j"]) for row in shown["rows"]]
-    for row, point in zip(shown["rows"], points):
-        better = any(one <= point[0] and other <= point[1] and (one, other) != point for one, other in points)
-        tap.equal(row["on_frontier"], int(not better), str(row))
-    tap.equal([row["batch_size"] for row in shown["rows"] if row["default"]], [32])
-    cheapest = min(shown["rows"], key=lambda row: 0.5 * row["energy_j"] + 0.5 * 200 * row["time_s"])
-    tap.equal(shown["chosen"]["batch_size"], cheapest["batch_size"])
-    picture = svg_texts.check(BOX / "digits.svg")
-    tap.equal(picture.tag, "{http://www.w3.org/2000/svg}svg")
-    tap.contains(ElementTree.tostring(picture, encoding="unicode"), "from the job's own trials")
-    text = good("pareto", "digits").stdout
-    tap.contains(text, "The choice of least cost (eta 0.5)")
-    tap.contains(text, "no trial of it has reached the target yet")
-
-
-def test_pareto_and_show_say_the_same():
-    """One default, one saving, and one set of words, whether it is known or not."""
-    found, shown = document("pareto", "digits", "--all"), document("show", "digits")["rows"][0]
-    tap.equal((found["default"]["energy_j"], found["default"]["time_s"], found["default"]["trials"]),
-              (shown["baseline_energy_per_model_j"], shown["baseline_time_per_model_s"], shown["baseline_runs"]))
-    tap.equal([found["measured"][f"energy_saving{part}_percent"] for part in ("", "_low", "_high")],
-              [shown[f"energy_saving{part}_percent"] for part in ("", "_low", "_high")])
-    for row in found["rows"]:
-        few = row["trials"] < 4
-        tap.equal([row[key] is None for key in ("time_low_s", "time_high_s", "energy_low_j", "energy_high_j")], [few] * 4, str(row))
-        tap.equal([row[key] is None for key in ("energy_change_low_percent", "time_change_high_percent")],
-                  [few or row["batch_size"] == 32 and row["power_limit_w"] == 200] * 2, str(row))
-        if row["energy_change_low_percent"] is not None:
-            tap.equal(row["energy_change_low_percent"] < row["energy_change_percent"] < row["energy_change_high_percent"], True)
-        if not few:
-            tap.equal(row["energy_low_j"] < row["energy_j"] < row["energy_high_j"], True)
-    good("pareto", "digits", "--all", "--svg=spread.svg")
-    tips = [element.text for element in ElementTree.parse(BOX / "spread.svg").getroot().iter("{http://www.w3.org/2000/svg}title")]
-    tap.equal(sum("; 95 %: " in tip for tip in tips) > 0, True, str(tips))
-    text = good("pareto", "digits").stdout
-    tap.contains(text, f"What the job really saves ('flyball job show'): {shown['energy_saving_percent']:.1f} % less energy (")
-    text = good("pareto", "nightly", store=QUIET).stdout
-    tap.contains(text, "the default batch size is not known to reach the target" if "not known: " in text else "it takes four runs of the default")
-    # A job of which nothing can be told but that it differs.
-    store = BOX / "chance.sqlite"
-    fill(store, "chance", 40, "control=9", "target=0", "noise=0.3")
-    shown = document("show", "chance", store=store)["rows"][0]
-    tap.equal(shown["energy_saving_low_percent"] < 0 < shown["energy_saving_high_percent"], True)
-    words = "Whether any energy is saved cannot be told from chance."
-    for command in ("show", "pareto"):
-        tap.contains(good(command, "chance", store=store).stdout, words)
-    tap.equal("Paid off" in good("show", "chance", store=store).stdout, False)
-
-
-def test_pareto_has_digits():
-    """Short trainings are told apart: at least three digits."""
-    store = BOX / "short.sqlite"
-    fill(store, "short", 20, "control=5", "scale=0.004")
-    rows_of = [line.split() for line in good("pareto", "short", "--all", store=store).stdout.splitlines() if line[:5].strip().isdigit()]
-    tap.equal(len(rows_of) > 3, True)
-    for row in rows_of:
-        for figure in row[3:6]:
-            tap.equal(len(figure.replace(".", "").lstrip("0")) >= 3, True, f"{figure} in {row}")
-
-
-def test_infinite_figures():
-    """Numbers at the end of the range: each document is one, with null and a reason where nothing can be said."""
-    lines = [json.loads(line) for line in good("export", "digits").stdout.splitlines()]
-    for key, value in (("max_power_w", 1e308), ("energy_j", 1e308), ("energy_j", 1e-320), ("time_s", 1e308)):
-        store = BOX / "ends.sqlite"
-        store.unlink(missing_ok=True)
-        (BOX / "ends.jsonl").write_text("".join(json.dumps(replaced(line, key, value)) + "\n" for line in lines))
-        good("import", "ends", BOX / "ends.jsonl", store=store)
-        for command in ("pareto", "show", "history", "why"):
-            result = job(command, "ends", "--format=json", store=store)
-            tap.equal(result.returncode in (0, 69), True, f"{command} {key}: {result.stderr}")
-            if result.returncode == 0:
-                found = json.loads(result.stdout, parse_constant=lambda word: tap.equal(word, "a number"))
-            if command == "pareto" and key == "max_power_w":
-                tap.equal((found["chosen"]["cost_j"], found["chosen"]["cost_j_unavailable"]), (None, "it is out of the range of numbers"))
-            result = job(command, "ends", store=store)
-            tap.equal(re.search(r"\b(inf|nan)\b", result.stdout), None, result.stdout)
-        (BOX / "ends.svg").unlink(missing_ok=True)
-        if job("pareto", "ends", "--svg=ends.svg", store=store).returncode == 0:
-            svg_texts.check(BOX / "ends.svg")
-
-
-def replaced(value, key, by):
-    """The same, with each number of that key replaced."""
-    if isinstance(value, dict):
-        return {name: by if name == key and isinstance(entry, (int, float)) else replaced(entry, key, by) for name, entry in value.items()}
-    return [replaced(entry, key, by) for entry in value] if isinstance(value, list) else value
-
-
-def test_pareto_of_nothing():
-    fill(BOX / "new.sqlite", "new", 0)
-    refused(69, "job 'new' has not run yet", "pareto", "new", store=BOX / "new.sqlite")
-    refused(69, "job 'new' has not run yet", "why", "new", store=BOX / "new.sqlite")
-    tap.contains(good("history", "new", store=BOX / "new.sqlite").stderr, "has not run yet")
-    fill(BOX / "new.sqlite", "new", 0, "open=1")
-    refused(69, "has reached its target yet", "pareto", "new", store=BOX / "new.sqlite")
-    tap.contains(good("why", "new", store=BOX / "new.sqlite").stdout, "follows from a profile that it measures first")
+def test_two_kinds_of_hardware():
+    store = BOX / "two.sqlite"
+    fill(store, "two", 6, "gpu=Old GPU")
+    fill(store, "two", 9)
+    shown = document("show", "two", store=store)["rows"]
+    tap.equal([(row["hardware"], row["gpu_model"]) for row in shown], [(1, "Old GPU"), (2, "Test GPU")])
+    tap.equal(document("pareto", "two", store=store)["gpu"], "1 x Test GPU, 16 GiB")
+    tap.equal(document("pareto", "two", "--hardware=1", store=store)["gpu"], "1 x Old GPU, 16 GiB")
+    good("export", "two", "--format=trace", "--output=old", "--hardware=1", store=store)
+    tap.equal((BOX / "old" / "summary_power_old-gpu.csv").is_file(), True)
 
 
 # -- Wishes --
@@ -518,168 +366,6 @@ def test_delete():
     tap.contains(good("delete", "away", "--yes", store=store).stderr, "is deleted")
     tap.equal(rows("list", store=store), [])
     refused(66, "no job 'away'", "delete", "away", "--yes", store=store)
-
-
-# -- Taken along --
-
-
-def test_export_and_import():
-    lines = good("export", "digits").stdout
-    good("export", "digits", "--output=digits.jsonl")
-    tap.equal((BOX / "digits.jsonl").read_text(), lines)
-    other = BOX / "other.sqlite"
-    good("import", "digits", "digits.jsonl", store=other)
-    tap.equal(good("export", "digits", store=other).stdout, lines)
-    for command in ("show", "history", "why"):
-        tap.equal(document(command, "digits", store=other), document(command, "digits"), command)
-    good("import", "copy", "-", store=other, input=lines)
-    tap.equal(good("export", "copy", store=other).stdout, lines.replace('"name":"digits"', '"name":"copy"'))
-    refused(65, "is there already", "import", "digits", "digits.jsonl", store=other)
-
-
-def test_import_of_what_does_not_fit():
-    lines = good("export", "words").stdout.splitlines(keepends=True)
-    third = json.loads(lines[2])
-    for wrong, words in [
-        (["nonsense\n"], "line 1"),
-        ([], "there are no events"),
-        (lines[1:], "line 1"),
-        (lines[:2] + lines[3:], "line 3: 'number'"),
-        (lines[:2] + [json.dumps({**third, "kind": "made-up"}) + "\n"], "'made-up' is not known here"),
-        (lines[:2] + [lines[2][:-9] + "\n"], "line 3"),
-    ]:
-        (BOX / "wrong.jsonl").write_text("".join(wrong))
-        result = job("import", "wrong", "wrong.jsonl")
-        tap.equal(result.returncode in (65, 69), True, result.stderr)
-        tap.contains(result.stderr, words)
-    tap.equal([row["job"] for row in rows("list")], ["digits", "words"])
-
-
-def test_a_full_disk():
-    if not os.path.exists("/dev/full"):
-        raise tap.Skip("there is no /dev/full")
-    refused(74, "No space left on device", "export", "digits", "--output=/dev/full")
-
-
-# -- The loop --
-
-
-def replay(name, *settings, recurrences=40):
-    """The tries of a live job, and of the simulator on what it exported."""
-    store, traces, tries = BOX / f"{name}.sqlite", BOX / name, BOX / f"{name}.csv"
-    lived = fill(store, name, recurrences, *settings)
-    notes = good("export", name, "--format=trace", f"--output={traces}", store=store).stderr
-    command = next(line.partition("replay it: ")[2] for line in notes.splitlines() if "replay it: " in line)
-    result = tap.run([FLYBALL, *shlex.split(command)[1:], f"--tries={tries}"], env=CLEAN)
-    tap.equal(result.returncode, 0, result.stderr)
-    with tries.open() as stream:
-        simulated = [[row["recurrence"], row["try"], row["batch_size"], row["power_limit_w"].removesuffix(".0"),
-                      row["reached"]] for row in csv.DictReader(stream)]
-    return lived, simulated, notes
-
-
-def knobs(tries):
-    return [(size, float(limit), reached) for _, _, size, limit, reached in tries]
-
-
-def decided_again(name, store):
-    """What `sim replay` says of a job's log."""
-    log = BOX / f"{name}.jsonl"
-    good("export", name, f"--output={log}", store=store)
-    result = tap.run([FLYBALL, "sim", "replay", str(log), "--all", "--format=json"], env=CLEAN)
-    tap.equal(result.returncode, 0, (name, result.stderr))
-    return json.loads(result.stdout)
-
-
-def test_every_decision_is_taken_again():
-    """By construction, also where a trace has no words: crashes, last tries, controls, bounds, other objectives."""
-    for name, settings in {"again": ("crash=4", "tries=2", "control=5"), "again2": ("apart=1", "crash=9", "seed=5"),
-                           "again3": ("policy=grid", "control=3"), "again4": ("target=0",)}.items():
-        store = BOX / f"{name}.sqlite"
-        fill(store, name, 25, *settings)
-        if name == "again2":
-            good("set", name, "--objective=energy", "--max-slowdown=3%", store=store)
-            fill(store, name, 15, *settings)
-        found, history = decided_again(name, store), document("history", name, store=store)["rows"]
-        tap.equal((found["schema"], found["job"]), ("flyball.sim.replay/1", name))
-        tap.equal((found["trials"]["compared"], found["trials"]["different"]), (len(history), 0), name)
-        tap.equal((found["reports"]["compared"] > 0, found["reports"]["different"], found["limits"]["different"]), (True, 0, 0))
-        rows = [row for row in found["rows"] if row["decision"] == "trial"]
-        tap.equal([row["batch_size"] for row in rows], [row["batch_size"] for row in history], name)
-        tap.equal({row["same"] for row in found["rows"]}, {"yes"}, name)
-
-
-def test_a_log_that_was_tampered_with():
-    store, log = BOX / "tampered.sqlite", BOX / "tampered.jsonl"
-    fill(store, "tampered", 12)
-    good("export", "tampered", f"--output={log}", store=store)
-    lines = [json.loads(line) for line in log.read_text().splitlines()]
-    changed = [line for line in lines if line["kind"] == "proposed" and line["body"]["reason"] == "sampled"][-1]
-    sizes = sorted({line["body"]["batch_size"] for line in lines if line["kind"] == "proposed"})
-    changed["body"]["batch_size"] = next(size for size in sizes if size != changed["body"]["batch_size"])
-    log.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    result = tap.run([FLYBALL, "sim", "replay", str(log)], env=CLEAN)
-    tap.equal(result.returncode, 65, result.stderr)
-    tap.contains(result.stdout, f"batch_size {changed['body']['batch_size']} on record")
-    first = next(line for line in lines if line["kind"] == "proposed")
-    del first["body"]["hardware"]
-    bare = "".join(json.dumps(line) + "\n" for line in lines)
-    for text, piece in (("", "there are no events"), ("nonsense\n", "line 1 is no JSON object"),
-                        (bare, f"line {first['number']}: "), (bare, "'recurrence, line'"),
-                        ('{"number": 2}\n', "line 1: 'time_us'")):
-        log.write_text(text)
-        result = tap.run([FLYBALL, "sim", "replay", str(log)], env=CLEAN)
-        tap.equal((result.returncode, result.stdout), (65, ""), result.stderr)
-        tap.contains(result.stderr, piece)
-
-
-def test_the_simulator_repeats_a_live_job():
-    for name, settings in {"loop": (), "loop2": ("seed=2", "eta=1"), "alone": ("apart=1", "seed=3"),
-                           "grid": ("policy=grid", "apart=1"), "carbon": ("grid=gb:national", "seed=6")}.items():
-        lived, simulated, _ = replay(name, *settings)
-        tap.equal(len({size for _, _, size, _, _ in lived}) > 2, True, name)
-        tap.equal(knobs(simulated), knobs(lived), name)
-
-
-def test_the_simulator_leaves_out_controls():
-    lived, simulated, notes = replay("controls", "control=5")
-    controls = {str(row["trial"]) for row in document("history", "controls", store=BOX / "controls.sqlite")["rows"]
-                if row["reason"] == "control"}
-    own = [row for number, row in enumerate(lived, 1) if str(number) not in controls]
-    tap.equal(knobs(simulated), knobs(own))
-    tap.contains(notes, f"{len(controls)} trials that the policy had no say in")
-
-
-def test_what_a_trace_cannot_tell():
-    store, traces = BOX / "gaps.sqlite", BOX / "gaps"
-    fill(store, "gaps", 40, "crash=4", "tries=2")
-    notes = good("export", "gaps", "--format=trace", f"--output={traces}", store=store).stderr
-    tap.contains(notes, "crashed, expired or did not fit into memory")
-    tap.contains(notes, "last tries")
-    command = shlex.split(next(line.partition("simulate it: ")[2] for line in notes.splitlines() if "simulate it: " in line))
-    tap.equal(tap.run([FLYBALL, *command[1:]], env=CLEAN).returncode, 0)
-    result = tap.run([FLYBALL, *command[1:], "--order=recorded"], env=CLEAN)
-    tap.equal((result.returncode, result.stdout), (69, ""))
-    tap.contains(result.stderr, "its trace has no words for")
-    command = shlex.split(next(line.partition("its log: ")[2] for line in notes.splitlines() if "its log: " in line))
-    tap.equal(tap.run([FLYBALL, *command[1:]], env=CLEAN).returncode, 0)
-    fill(BOX / "fixed.sqlite", "fixed", 5, "target=0", "control=2")
-    refused(69, "job 'fixed' has no target", "export", "fixed", "--format=trace", "--output=never",
-            store=BOX / "fixed.sqlite")
-    tap.contains(good("show", "fixed", store=BOX / "fixed.sqlite").stdout, "no target: only the power limit is chosen")
-    tap.equal(document("show", "fixed", store=BOX / "fixed.sqlite")["rows"][0]["baseline_runs"], 3)
-
-
-def test_two_kinds_of_hardware():
-    store = BOX / "two.sqlite"
-    fill(store, "two", 6, "gpu=Old GPU")
-    fill(store, "two", 9)
-    shown = document("show", "two", store=store)["rows"]
-    tap.equal([(row["hardware"], row["gpu_model"]) for row in shown], [(1, "Old GPU"), (2, "Test GPU")])
-    tap.equal(document("pareto", "two", store=store)["gpu"], "1 x Test GPU, 16 GiB")
-    tap.equal(document("pareto", "two", "--hardware=1", store=store)["gpu"], "1 x Old GPU, 16 GiB")
-    good("export", "two", "--format=trace", "--output=old", "--hardware=1", store=store)
-    tap.equal((BOX / "old" / "summary_power_old-gpu.csv").is_file(), True)
 
 
 setup()

@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`flyball job export` and `import` from outside: a log taken along, and the simulator on what was exported.
+
+usage: cli_job_export.py FLYBALL
+"""
+import csv
+import json
+import os
+import shlex
+
+import tap
+from job_stores import BOX, CLEAN, FLYBALL, STORE, document, fill, fill_digits, good, job, refused, rows
+
+
+# -- Taken along --
+
+
+def test_export_and_import():
+    lines = good("export", "digits").stdout
+    good("export", "digits", "--output=digits.jsonl")
+    tap.equal((BOX / "digits.jsonl").read_text(), lines)
+    other = BOX / "other.sqlite"
+    good("import", "digits", "digits.jsonl", store=other)
+    tap.equal(good("export", "digits", store=other).stdout, lines)
+    for command in ("show", "history", "why"):
+        tap.equal(document(command, "digits", store=other), document(command, "digits"), command)
+    good("import", "copy", "-", store=other, input=lines)
+    tap.equal(good("export", "copy", store=other).stdout, lines.replace('"name":"digits"', '"name":"copy"'))
+    refused(65, "is there already", "import", "digits", "digits.jsonl", store=other)
+
+
+def test_import_of_what_does_not_fit():
+    lines = good("export", "words").stdout.splitlines(keepends=True)
+    third = json.loads(lines[2])
+    for wrong, words in [
+        (["nonsense\n"], "line 1"),
+        ([], "there are no events"),
+        (lines[1:], "line 1"),
+        (lines[:2] + lines[3:], "line 3: 'number'"),
+        (lines[:2] + [json.dumps({**third, "kind": "made-up"}) + "\n"], "'made-up' is not known here"),
+        (lines[:2] + [lines[2][:-9] + "\n"], "line 3"),
+    ]:
+        (BOX / "wrong.jsonl").write_text("".join(wrong))
+        result = job("import", "wrong", "wrong.jsonl")
+        tap.equal(result.returncode in (65, 69), True, result.stderr)
+        tap.contains(result.stderr, words)
+    tap.equal([row["job"] for row in rows("list")], ["digits", "words"])
+
+
+def test_a_full_disk():
+    if not os.path.exists("/dev/full"):
+        raise tap.Skip("there is no /dev/full")
+    refused(74, "No space left on device", "export", "digits", "--output=/dev/full")
+
+
+# -- The loop --
+
+
+def replay(name, *settings, recurrences=40):
+    """The tries of a live job, and of the simulator on what it exported."""
+    store, traces, tries = BOX / f"{name}.sqlite", BOX / name, BOX / f"{name}.csv"
+    lived = fill(store, name, recurrences, *settings)
+    notes = good("export", name, "--format=trace", f"--output={traces}", store=store).stderr
+    command = next(line.partition("replay it: ")[2] for line in notes.splitlines() if "replay it: " in line)
+    result = tap.run([FLYBALL, *shlex.split(command)[1:], f"--tries={tries}"], env=CLEAN)
+    tap.equal(result.returncode, 0, result.stderr)
+    with tries.open() as stream:
+        simulated = [[row["recurrence"], row["try"], row["batch_size"], row["power_limit_w"].removesuffix(".0"),
+                      row["reached"]] for row in csv.DictReader(stream)]
+    return lived, simulated, notes
+
+
+def knobs(tries):
+    return [(size, float(limit), reached) for _, _, size, limit, reached in tries]
+
+
+def decided_again(name, store):
+    """What `sim replay` says of a job's log."""
+    log = BOX / f"{name}.jsonl"
+    good("export", name, f"--output={log}", store=store)
+    result = tap.run([FLYBALL, "sim", "replay", str(log), "--all", "--format=json"], env=CLEAN)
+    tap.equal(result.returncode, 0, (name, result.stderr))
+    return json.loads(result.stdout)
+
+
+def test_every_decision_is_taken_again():
+    """By construction, also where a trace has no words: crashes, last tries, controls, bounds, other objectives."""
+    for name, settings in {"again": ("crash=4", "tries=2", "control=5"), "again2": ("apart=1", "crash=9", "seed=5"),
+                           "again3": ("policy=grid", "control=3"), "again4": ("target=0",)}.items():
+        store = BOX / f"{name}.sqlite"
+        fill(store, name, 25, *settings)
+        if name == "again2":
+            good("set", name, "--objective=energy", "--max-slowdown=3%", store=store)
+            fill(store, name, 15, *settings)
+        found, history = decided_again(name, store), document("history", name, store=store)["rows"]
+        tap.equal((found["schema"], found["job"]), ("flyball.sim.replay/1", name))
+        tap.equal((found["trials"]["compared"], found["trials"]["different"]), (len(history), 0), name)
+        tap.equal((found["reports"]["compared"] > 0, found["reports"]["different"], found["limits"]["different"]), (True, 0, 0))
+        rows = [row for row in found["rows"] if row["decision"] == "trial"]
+        tap.equal([row["batch_size"] for row in rows], [row["batch_size"] for row in history], name)
+        tap.equal({row["same"] for row in found["rows"]}, {"yes"}, name)
+
+
+def test_a_log_that_was_tampered_with():
+    store, log = BOX / "tampered.sqlite", BOX / "tampered.jsonl"
+    fill(store, "tampered", 12)
+    good("export", "tampered", f"--output={log}", store=store)
+    lines = [json.loads(line) for line in log.read_text().splitlines()]
+    changed = [line for line in lines if line["kind"] == "proposed" and line["body"]["reason"] == "sampled"][-1]
+    sizes = sorted({line["body"]["batch_size"] for line in lines if line["kind"] == "proposed"})
+    changed["body"]["batch_size"] = next(size for size in sizes if size != changed["body"]["batch_size"])
+    log.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    result = tap.run([FLYBALL, "sim", "replay", str(log)], env=CLEAN)
+    tap.equal(result.returncode, 65, result.stderr)
+    tap.contains(result.stdout, f"batch_size {changed['body']['batch_size']} on record")
+    first = next(line for line in lines if line["kind"] == "proposed")
+    del first["body"]["hardware"]
+    bare = "".join(json.dumps(line) + "\n" for line in lines)
+    for text, piece in (("", "there are no events"), ("nonsense\n", "line 1 is no JSON object"),
+                        (bare, f"line {first['number']}: "), (bare, "'recurrence, line'"),
+                        ('{"number": 2}\n', "line 1: 'time_us'")):
+        log.write_text(text)
+        result = tap.run([FLYBALL, "sim", "replay", str(log)], env=CLEAN)
+        tap.equal((result.returncode, result.stdout), (65, ""), result.stderr)
+        tap.contains(result.stderr, piece)
+
+
+def test_the_simulator_repeats_a_live_job():
+    for name, settings in {"loop": (), "loop2": ("seed=2", "eta=1"), "alone": ("apart=1", "seed=3"),
+                           "grid": ("policy=grid", "apart=1"), "carbon": ("grid=gb:national", "seed=6")}.items():
+        lived, simulated, _ = replay(name, *settings)
+        tap.equal(len({size for _, _, size, _, _ in lived}) > 2, True, name)
+        tap.equal(knobs(simulated), knobs(lived), name)
+
+
+def test_the_simulator_leaves_out_controls():
+    lived, simulated, notes = replay("controls", "control=5")
+    controls = {str(row["trial"]) for row in document("history", "controls", store=BOX / "controls.sqlite")["rows"]
+                if row["reason"] == "control"}
+    own = [row for number, row in enumerate(lived, 1) if str(number) not in controls]
+    tap.equal(knobs(simulated), knobs(own))
+    tap.contains(notes, f"{len(controls)} trials that the policy had no say in")
+
+
+def test_what_a_trace_cannot_tell():
+    store, traces = BOX / "gaps.sqlite", BOX / "gaps"
+    fill(store, "gaps", 40, "crash=4", "tries=2")
+    notes = good("export", "gaps", "--format=trace", f"--output={traces}", store=store).stderr
+    tap.contains(notes, "crashed, expired or did not fit into memory")
+    tap.contains(notes, "last tries")
+    command = shlex.split(next(line.partition("simulate it: ")[2] for line in notes.splitlines() if "simulate it: " in line))
+    tap.equal(tap.run([FLYBALL, *command[1:]], env=CLEAN).returncode, 0)
+    result = tap.run([FLYBALL, *command[1:], "--order=recorded"], env=CLEAN)
+    tap.equal((result.returncode, result.stdout), (69, ""))
+    tap.contains(result.stderr, "its trace has no words for")
+    command = shlex.split(next(line.partition("its log: ")[2] for line in notes.splitlines() if "its log: " in line))
+    tap.equal(tap.run([FLYBALL, *command[1:]], env=CLEAN).returncode, 0)
+    fill(BOX / "fixed.sqlite", "fixed", 5, "target=0", "control=2")
+    refused(69, "job 'fixed' has no target", "export", "fixed", "--format=trace", "--output=never",
+            store=BOX / "fixed.sqlite")
+    tap.contains(good("show", "fixed", store=BOX / "fixed.sqlite").stdout, "no target: only the power limit is chosen")
+    tap.equal(document("show", "fixed", store=BOX / "fixed.sqlite")["rows"][0]["baseline_runs"], 3)
+
+
+fill_digits()
+fill(STORE, "words", 3)
+tap.main(globals())
