@@ -179,6 +179,14 @@ void job_fixture_define(struct job_fixture *fixture, const struct job_definition
     check_fine(fixture->jobs.backend->define(fixture->jobs.self, definition, &registered, &error), error);
 }
 
+void job_fixture_begin(struct job_fixture *fixture, const char *policy)
+{
+    struct job_definition definition = job_fixture_definition("job");
+
+    definition.policy = policy;
+    job_fixture_define(fixture, &definition);
+}
+
 struct job_proposal job_fixture_propose(struct job_fixture *fixture, const struct job_question *question)
 {
     struct job_proposal proposal;
@@ -217,6 +225,29 @@ struct job_ended job_fixture_end(struct job_fixture *fixture, const struct job_e
 
     check_fine(fixture->jobs.backend->end(fixture->jobs.self, end, &ended, &error), error);
     return ended;
+}
+
+struct job_answered job_fixture_epoch(struct job_fixture *fixture, uint64_t trial, uint32_t attempt,
+                                      uint32_t epoch, double energy_j, double time_s, double metric)
+{
+    return job_fixture_report(fixture, &(struct job_epoch){.job = "job",
+                                                           .trial = trial,
+                                                           .attempt = attempt,
+                                                           .epoch = epoch,
+                                                           .metric = metric,
+                                                           .energy_j = energy_j,
+                                                           .time_s = time_s});
+}
+
+struct job_ended job_fixture_over(struct job_fixture *fixture, uint64_t trial, uint32_t attempt,
+                                  enum trial_outcome outcome)
+{
+    return job_fixture_end(fixture, &(struct job_end){.job = "job",
+                                                      .trial = trial,
+                                                      .attempt = attempt,
+                                                      .outcome = outcome,
+                                                      .energy_j = NAN,
+                                                      .time_s = NAN});
 }
 
 struct job_answered job_fixture_train(struct job_fixture *fixture, const struct job_question *question,

@@ -52,12 +52,22 @@ struct job_definition job_fixture_grid_definition(enum fly_objective_kind kind);
 struct job_question job_fixture_question(const char *job);
 
 void job_fixture_define(struct job_fixture *fixture, const struct job_definition *definition);
+
+/* That job as "job", with another policy. */
+void job_fixture_begin(struct job_fixture *fixture, const char *policy);
+
 struct job_proposal job_fixture_propose(struct job_fixture *fixture, const struct job_question *question);
 
 /* A profile per epoch in which 150 W is the best by cost. */
 struct job_choice job_fixture_profile(struct job_fixture *fixture, const char *job, uint64_t trial);
 struct job_answered job_fixture_report(struct job_fixture *fixture, const struct job_epoch *epoch);
 struct job_ended job_fixture_end(struct job_fixture *fixture, const struct job_end *end);
+
+/* An epoch, and an end, of a trial of "job". Figures are cumulative within the attempt. */
+struct job_answered job_fixture_epoch(struct job_fixture *fixture, uint64_t trial, uint32_t attempt,
+                                      uint32_t epoch, double energy_j, double time_s, double metric);
+struct job_ended job_fixture_over(struct job_fixture *fixture, uint64_t trial, uint32_t attempt,
+                                  enum trial_outcome outcome);
 
 /* Proposes, profiles where wanted, and reports `epochs` epochs of `epoch_j` and `epoch_s`, the last with
  * `metric`; the others have 0. Returns the last answer. */
