@@ -151,12 +151,14 @@ def test_metric_on_standard_output():
 
 
 def test_stubborn():
-    """What does not end at SIGTERM is killed after the grace, with what it started."""
+    """What does not end at SIGTERM is killed after the grace, with what it started; epochs that it does meanwhile are on record, and not the trial's."""
     fresh()
     child = HOME / "child"
     with machine(*EXACT, gpus=1):
         result, said = run(f"stubborn={child}", options=["--grace", "0.3"])
         tap.equal((result.returncode, tries(said)), (0, [(32, "reached")]), result.stderr)
+        (attempt,), (ended,) = said["tries"], [json.loads(body) for (body,) in rows("SELECT body FROM event WHERE kind = 'ended'")]
+        tap.equal([attempt[what] for what in ("epochs", "metric", "energy_j", "time_s")], [3, *(ended[what] for what in ("metric", "energy_j", "time_s"))])
         wait_for(lambda: gone(int(child.read_text())), "what it started is gone")
 
 

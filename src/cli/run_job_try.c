@@ -75,11 +75,12 @@ static void report(struct run_job *job, uint32_t epoch, double metric)
     if (!session_set_epoch(session, epoch + (job->zero_based ? 1 : 0)))
         return;
     job->reported = true;
-    job->metric_now = metric;
     /* It goes on: what it said of memory before was no failure. */
     job->said = (struct memory_seen){{0}, {0}};
     output_watch_progress(&job->watch);
     heed(job, fly_session_report(session, metric));
+    if (session->epoch == session->epoch_newest)
+        job->metric_now = metric;
 }
 
 static void take(struct run_job *job, enum step_event event)
@@ -159,7 +160,7 @@ static bool read_group(const char *line, const regmatch_t *match, double *out_va
 static void look_for_metric(struct run_job *job, const char *line)
 {
     regmatch_t matches[3];
-    double epoch = (double)job->session->epoch + (job->zero_based ? 0.0 : 1.0), metric;
+    double epoch = (double)job->session->epoch_newest + (job->zero_based ? 0.0 : 1.0), metric;
     size_t groups = job->metric.re_nsub;
 
     if (regexec(&job->metric, line, 3, matches, 0) != 0 || !read_group(line, &matches[groups], &metric))

@@ -61,7 +61,7 @@ double fly_session_learning_rate(const struct fly_session *session, double defau
 void fly_session_resumed(struct fly_session *session, uint32_t epochs_done)
 {
     if (!session->reported)
-        session->epoch = epochs_done;
+        session->epoch = session->epoch_newest = epochs_done;
     session->resumed |= !session->reported;
 }
 
@@ -147,19 +147,17 @@ static double wait_for_energy_j(struct fly_session *session)
     return energy_j;
 }
 
-/* Adds up what the ranks took. */
+/* What the ranks took up to the newest epoch. */
 static struct job_epoch measure(struct fly_session *session, double metric)
 {
     double time_s[] = {session_time_s(session)},
            energy_j[] = {session->disabled ? NAN : wait_for_energy_j(session)};
 
     session_join(session, energy_j, 1, time_s, 1);
-    session->energy_j = session->proposal.energy_j + energy_j[0];
-    session->time_s = session->proposal.time_s + time_s[0];
     return (struct job_epoch){.job = session->definition.name,
                               .trial = session->proposal.trial,
                               .attempt = session->proposal.attempt,
-                              .epoch = session->epoch,
+                              .epoch = session->epoch_newest,
                               .metric = isfinite(metric) ? metric : NAN,
                               .energy_j = energy_j[0],
                               .time_s = time_s[0],
@@ -247,12 +245,13 @@ static bool says(const struct fly_session *session)
     return (session->known || session->unasked) && session->options.rank == 0;
 }
 
-/* What a program did beyond its end: on record as well, and no answer changes. */
+/* What a program did beyond its end: on record as well, and neither an answer nor what the trial took
+ * changes. */
 static void report_beyond(struct fly_session *session, double metric)
 {
     struct job_epoch epoch;
 
-    session->epoch++;
+    session->epoch_newest++;
     epoch = measure(session, metric);
     if (says(session))
         (void)session_say(session, &(struct spool_entry){.kind = SPOOL_REPORT, .epoch = epoch}, POST_RARELY);
@@ -272,13 +271,15 @@ enum fly_answer fly_session_report(struct fly_session *session, double metric)
             report_beyond(session, metric);
         return session->answer;
     }
-    session->epoch++;
+    session->epoch = ++session->epoch_newest;
     if (!session->disabled) {
         limit_check(session);
         if (session->limit.tuner == NULL)
             carbon_stands(session, session->limit.held_w);
     }
     epoch = measure(session, metric);
+    session->energy_j = session->proposal.energy_j + epoch.energy_j;
+    session->time_s = session->proposal.time_s + epoch.time_s;
     if (!session->disabled)
         limit_tell_part(session);
     session->answer = answer_alone(session, metric);
@@ -316,9 +317,9 @@ void fly_session_out_of_memory(struct fly_session *session)
 
 bool session_set_epoch(struct fly_session *session, uint32_t epoch)
 {
-    if (epoch == 0 || (session->reported && epoch <= session->epoch))
+    if (epoch == 0 || (session->reported && epoch <= session->epoch_newest))
         return false;
-    session->epoch = epoch - 1;
+    session->epoch_newest = epoch - 1;
     return true;
 }
 

@@ -116,10 +116,11 @@ struct fly_session {
     fly_window window;
     bool window_open;
     bool epoch_open;
-    bool resumed;  /* the program said how far its checkpoint is */
-    bool reported; /* an epoch of this attempt */
-    uint32_t epoch;
-    uint32_t epochs; /* it may run */
+    bool resumed;          /* the program said how far its checkpoint is */
+    bool reported;         /* an epoch of this attempt */
+    uint32_t epoch;        /* the last that counts: what comes behind the trial's end is for the log alone */
+    uint32_t epoch_newest; /* that was reported */
+    uint32_t epochs;       /* it may run */
     enum fly_answer answer;
     enum job_stop stop;
     bool over; /* the log knows the trial's end */

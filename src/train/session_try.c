@@ -166,7 +166,7 @@ void session_begin_try(struct fly_session *session)
 
     name_request(session);
     propose(session);
-    session->epoch = 0;
+    session->epoch = session->epoch_newest = 0;
     session->epochs = session->proposal.epochs;
     session->answer = FLY_GO_ON;
     session->stop = JOB_STOP_NONE;
