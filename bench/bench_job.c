@@ -19,6 +19,7 @@
 #include "base/order.h"
 #include "job/definition.h"
 #include "job/job_record.h"
+#include "job/jobs.h"
 
 enum { ROUNDS = 300, DECISIONS = 50, LENGTHS = 3, TEXT_MAX = 1 << 30 };
 

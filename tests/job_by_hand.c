@@ -27,7 +27,7 @@
 
 #include "base/error.h"
 #include "base/members.h"
-#include "job/job.h"
+#include "job/jobs.h"
 
 enum { LINE_BYTES = 1 << 20 };
 

@@ -22,7 +22,7 @@
 
 #include "base/philox.h"
 #include "base/ziggurat.h"
-#include "job/job.h"
+#include "job/jobs.h"
 
 enum { SIZES = 5, LIMITS = 3, NEVER = 1000 };
 

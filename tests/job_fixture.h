@@ -11,8 +11,8 @@
 
 #include "base/clock.h"
 #include "job/history.h"
-#include "job/job.h"
 #include "job/job_local.h"
+#include "job/jobs.h"
 
 enum { FIXTURE_PATH_MAX = 256, FIXTURE_LIMITS = 3 };
 

@@ -4,6 +4,7 @@
 
 #include "base/buffer.h"
 #include "job/shapes.h"
+#include "store/store.h"
 
 /*
  * The service's own interface: a route for each function of struct job_backend. The

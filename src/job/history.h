@@ -4,7 +4,7 @@
 
 #include <flyball/operating_point.h>
 
-#include "job/job.h"
+#include "job/jobs.h"
 
 /*
  * What a job's log tells, read through whichever back end keeps it. Costs a pass over

@@ -3,6 +3,7 @@
 #define FLYBALL_JOB_JOB_GROUP_H
 
 #include "job/job_local.h"
+#include "job/jobs.h"
 
 /*
  * Calls of this process's threads that share a commit. Handles to the same store, opened with

@@ -5,6 +5,7 @@
 #include "job/call_check.h"
 #include "job/decide.h"
 #include "job/job_record.h"
+#include "job/jobs.h"
 #include "job/policy_plugins.h"
 #include "job/state.h"
 #include "job/trial_past.h"

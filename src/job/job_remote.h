@@ -3,6 +3,7 @@
 #define FLYBALL_JOB_JOB_REMOTE_H
 
 #include "base/http_client.h"
+#include "job/jobs.h"
 #include "job/remote_answer.h"
 #include "job/service_address.h"
 

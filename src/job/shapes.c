@@ -6,6 +6,7 @@
 
 #include "job/job_words.h"
 #include "policy/batch_policy.h"
+#include "store/store.h"
 
 /* Rows. The member of the struct gives its name. */
 #define AT(type, member) .name = #member, .at = offsetof(struct type, member)

@@ -3,7 +3,7 @@
 #define FLYBALL_JOB_USAGE_H
 
 #include "base/arena.h"
-#include "job/job.h"
+#include "job/jobs.h"
 
 /*
  * Who used what: the energy and the GPU time of trials within a period, added up by

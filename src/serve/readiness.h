@@ -8,7 +8,7 @@
 
 #include <flyball/error.h>
 
-#include "job/job.h"
+#include "job/jobs.h"
 #include "serve/disk.h"
 #include "serve/task.h"
 #include "serve/token_file.h"

@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 #include "base/clock.h"
-#include "job/job.h"
+#include "job/jobs.h"
 #include "train/spool.h"
 
 /*

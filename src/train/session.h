@@ -5,7 +5,7 @@
 #include <flyball/session.h>
 
 #include "base/clock.h"
-#include "job/job.h"
+#include "job/jobs.h"
 #include "knob/knob.h"
 #include "train/carbon_governor.h"
 #include "train/knob_turner.h"
