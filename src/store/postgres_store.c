@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Logs on a server, for many machines. A job's lock is that of its row. */
+/* Logs on a server, for many machines: how they change. A job's lock is that of its row. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,25 +7,12 @@
 
 #include "base/error.h"
 #include "store/postgres_group.h"
+#include "store/postgres_read.h"
 #include "store/postgres_schema.h"
 #include "store/store_backend.h"
 
-enum {
-    EVENTS_AT_ONCE = 64, /* rows of a page: their bodies may be large */
-    JOBS_AT_ONCE = 500,
-    LOCK_TRIES = 5, /* for a job that others make and delete meanwhile */
-};
+enum { LOCK_TRIES = 5 }; /* for a job that others make and delete meanwhile */
 
-/* Columns of events, and of jobs. */
-enum { EVENT_NUMBER, EVENT_TIME, EVENT_KIND, EVENT_TRIAL, EVENT_KEY, EVENT_BODY };
-enum { JOB_NAME, JOB_ID, JOB_HEAD, JOB_MADE, JOB_CHANGED };
-
-#define JOB_COLUMNS "name, id, head, made_us, changed_us"
-#define EVENT_COLUMNS "number, time_us, kind, trial, key, body"
-
-static const char sql_find_job[] = "SELECT " JOB_COLUMNS " FROM flyball_job WHERE name = $1";
-static const char sql_list_jobs[] =
-    "SELECT " JOB_COLUMNS " FROM flyball_job WHERE name > $1 ORDER BY name LIMIT $2::bigint";
 static const char sql_begin[] = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE";
 /* The clock is read once the lock is held, not while it is waited for. */
 static const char sql_lock[] =
@@ -33,14 +20,6 @@ static const char sql_lock[] =
     "SELECT id, head, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint FROM locked";
 static const char sql_make_job[] = "INSERT INTO flyball_job (name, head, made_us, changed_us) "
                                    "VALUES ($1, 0, 0, 0) ON CONFLICT (name) DO NOTHING";
-static const char sql_read[] = "SELECT " EVENT_COLUMNS " FROM flyball_event WHERE job = $1::bigint "
-                               "AND number > $2::bigint ORDER BY number LIMIT $3::bigint";
-static const char sql_read_trial[] =
-    "SELECT " EVENT_COLUMNS " FROM flyball_event WHERE job = $1::bigint AND number > $2::bigint "
-    "AND trial = $4::bigint AND trial > 0 ORDER BY number LIMIT $3::bigint";
-static const char sql_read_key[] =
-    "SELECT " EVENT_COLUMNS " FROM flyball_event WHERE job = $1::bigint AND number > $2::bigint "
-    "AND ($4::bigint = 0 OR trial = $4::bigint) AND key = $5 AND key <> '' LIMIT $3::bigint";
 static const char sql_append[] = "INSERT INTO flyball_event (job, number, time_us, kind, trial, key, body) "
                                  "VALUES ($1::bigint, $2::bigint, $3::bigint, $4, $5::bigint, $6, $7) "
                                  "ON CONFLICT (job, key) WHERE key <> '' DO NOTHING";
@@ -52,16 +31,10 @@ static const char sql_commit[] = "COMMIT";
 static const char sql_move_and_commit[] =
     "UPDATE flyball_job SET head = %" PRIu64 ", changed_us = %" PRId64 ", "
     "made_us = CASE head WHEN 0 THEN %" PRId64 " ELSE made_us END WHERE id = %" PRIu64 "; COMMIT";
-static const char sql_get_snapshot[] =
-    "SELECT number::text, bytes FROM flyball_snapshot WHERE job = $1::bigint AND version = $2";
 static const char sql_put_snapshot[] =
     "INSERT INTO flyball_snapshot (job, version, number, bytes) VALUES ($1::bigint, $2, $3::bigint, "
     "$4::bytea) "
     "ON CONFLICT (job, version) DO UPDATE SET number = excluded.number, bytes = excluded.bytes";
-
-/* With a connection that may be made anew (outside of a change), or not. */
-typedef int ask(struct postgres_link *link, const struct postgres_question *question, const char *doing,
-                struct pg_result **out_result, struct fly_error *out_error);
 
 static int open_server(const struct store_address *address, const struct store_options *options,
                        void **out_state, char **out_shown, struct fly_error *out_error)
@@ -100,116 +73,6 @@ static void abandon_server(void *state)
     postgres_link_abandon(state);
 }
 
-static int visit_jobs(struct postgres_link *link, const struct pg_result *result, store_visit_job *visit,
-                      void *visitor, struct fly_error *out_error)
-{
-    int rows = link->call.row_count(result), visited = 0;
-
-    for (int row = 0; row < rows && visited == 0; row++) {
-        const struct store_job job = {
-            .name = link->call.value(result, row, JOB_NAME),
-            .id = (uint64_t)postgres_number(link, result, row, JOB_ID),
-            .events = (uint64_t)postgres_number(link, result, row, JOB_HEAD),
-            .made_us = postgres_number(link, result, row, JOB_MADE),
-            .changed_us = postgres_number(link, result, row, JOB_CHANGED),
-        };
-
-        visited = visit(visitor, &job, out_error);
-    }
-    return visited;
-}
-
-/* Without the store's place: a service passes this on to its clients. */
-static int no_job(const char *job, struct fly_error *out_error)
-{
-    return error_set(out_error, FLY_ENOTFOUND, "no job '%s' in this store; 'flyball job list' names all",
-                     job);
-}
-
-static int find_job(void *state, const char *job, store_visit_job *visit, void *visitor,
-                    struct fly_error *out_error)
-{
-    struct postgres_link *link = state;
-    struct postgres_question question = {.sql = sql_find_job};
-    struct pg_result *result;
-    int code;
-
-    postgres_bind_text(&question, job);
-    code = postgres_link_ask_anew(link, &question, "read", &result, out_error);
-    if (code < 0)
-        return code;
-    code = link->call.row_count(result) == 0 ? no_job(job, out_error)
-                                             : visit_jobs(link, result, visit, visitor, out_error);
-    link->call.clear(result);
-    return code < 0 ? code : 0;
-}
-
-static int list_jobs(void *state, store_visit_job *visit, void *visitor, struct fly_error *out_error)
-{
-    struct postgres_link *link = state;
-    char last[STORE_JOB_MAX + 1] = "";
-    int rows, visited;
-
-    do {
-        struct postgres_question question = {.sql = sql_list_jobs};
-        struct pg_result *result;
-        int code;
-
-        postgres_bind_text(&question, last);
-        postgres_bind_number(&question, JOBS_AT_ONCE);
-        code = postgres_link_ask_anew(link, &question, "read", &result, out_error);
-        if (code < 0)
-            return code;
-        rows = link->call.row_count(result);
-        visited = visit_jobs(link, result, visit, visitor, out_error);
-        if (rows > 0)
-            strncpy(last, link->call.value(result, rows - 1, JOB_NAME), STORE_JOB_MAX);
-        link->call.clear(result);
-    } while (visited == 0 && rows == JOBS_AT_ONCE);
-    return visited < 0 ? visited : 0;
-}
-
-static int keep_id(void *state, const struct store_job *job, struct fly_error *out_error)
-{
-    (void)out_error;
-    *(uint64_t *)state = job->id;
-    return 0;
-}
-
-static int visit_events(struct postgres_link *link, const struct pg_result *result, store_visit *visit,
-                        void *visitor, uint64_t *out_last, struct fly_error *out_error)
-{
-    int rows = link->call.row_count(result), visited = 0;
-
-    for (int row = 0; row < rows && visited == 0; row++) {
-        const struct store_event event = {
-            .number = (uint64_t)postgres_number(link, result, row, EVENT_NUMBER),
-            .time_us = postgres_number(link, result, row, EVENT_TIME),
-            .kind = link->call.value(result, row, EVENT_KIND),
-            .trial = (uint64_t)postgres_number(link, result, row, EVENT_TRIAL),
-            .key = link->call.value(result, row, EVENT_KEY),
-            .body = link->call.value(result, row, EVENT_BODY),
-        };
-
-        *out_last = event.number;
-        visited = visit(visitor, &event, out_error);
-    }
-    return visited;
-}
-
-static void ask_for_page(struct postgres_question *question, uint64_t job, const struct store_query *query,
-                         uint64_t after, uint64_t rows)
-{
-    question->sql = query->key != NULL ? sql_read_key : query->trial != 0 ? sql_read_trial : sql_read;
-    postgres_bind_number(question, (int64_t)job);
-    postgres_bind_number(question, after > INT64_MAX ? INT64_MAX : (int64_t)after);
-    postgres_bind_number(question, (int64_t)rows);
-    if (question->sql != sql_read)
-        postgres_bind_number(question, (int64_t)query->trial);
-    if (question->sql == sql_read_key)
-        postgres_bind_text(question, query->key);
-}
-
 /* Within a transaction: what fails aborts it, and a group with it. */
 static int ask_within(struct postgres_link *link, const struct postgres_question *question, const char *doing,
                       struct pg_result **out_result, struct fly_error *out_error)
@@ -219,41 +82,6 @@ static int ask_within(struct postgres_link *link, const struct postgres_question
     if (code < 0 && link->group != NULL)
         postgres_group_break(link->group);
     return code;
-}
-
-/* Page by page, so that a long log needs no long memory. Logs only grow, so that pages fit together. */
-static int read_events(struct postgres_link *link, ask *ask_page, uint64_t job,
-                       const struct store_query *query, store_visit *visit, void *visitor,
-                       struct fly_error *out_error)
-{
-    uint64_t after = query->after, left = query->limit == 0 ? UINT64_MAX : query->limit, wanted, rows;
-    int visited;
-
-    do {
-        struct postgres_question question = {0};
-        struct pg_result *result;
-        int code;
-
-        wanted = left < EVENTS_AT_ONCE ? left : EVENTS_AT_ONCE;
-        ask_for_page(&question, job, query, after, wanted);
-        code = ask_page(link, &question, "read", &result, out_error);
-        if (code < 0)
-            return code;
-        rows = (uint64_t)link->call.row_count(result);
-        visited = visit_events(link, result, visit, visitor, &after, out_error);
-        link->call.clear(result);
-        left -= rows;
-    } while (visited == 0 && rows == wanted && left > 0 && query->key == NULL);
-    return visited < 0 ? visited : 0;
-}
-
-static int read_by_name(void *state, const char *job, const struct store_query *query, store_visit *visit,
-                        void *visitor, struct fly_error *out_error)
-{
-    uint64_t id = 0;
-    int code = find_job(state, job, keep_id, &id, out_error);
-
-    return code < 0 ? code : read_events(state, postgres_link_ask_anew, id, query, visit, visitor, out_error);
 }
 
 /* Counts what a visitor is shown, and remembers how it ended. */
@@ -282,7 +110,8 @@ static int read_grouped(struct postgres_link *link, const struct store_change *c
     int code = 0;
 
     if (query->after < postgres_group_written(link->group, change))
-        code = read_events(link, ask_within, change->job_id, query, visit_counted, &counted, out_error);
+        code =
+            postgres_read_events(link, ask_within, change->job_id, query, visit_counted, &counted, out_error);
     if (code < 0 || counted.visited != 0)
         return code;
     code = postgres_group_visit(link->group, change, query, counted.left, visit, visitor, out_error);
@@ -294,52 +123,16 @@ static int change_read(void *state, struct store_change *change, const struct st
 {
     struct postgres_link *link = state;
 
-    return link->group != NULL
-               ? read_grouped(link, change, query, visit, visitor, out_error)
-               : read_events(link, postgres_link_ask, change->job_id, query, visit, visitor, out_error);
-}
-
-static int get_snapshot(struct postgres_link *link, ask *ask_it, uint64_t job, const char *version,
-                        uint64_t *out_number, struct buffer *out_bytes, struct fly_error *out_error)
-{
-    struct postgres_question question = {.sql = sql_get_snapshot, .as_bytes = true};
-    struct pg_result *result;
-    uint64_t number = 0;
-    int code;
-
-    postgres_bind_number(&question, (int64_t)job);
-    postgres_bind_text(&question, version);
-    code = ask_it(link, &question, "read", &result, out_error);
-    if (code < 0)
-        return code;
-    if (link->call.row_count(result) > 0) {
-        number = (uint64_t)postgres_number(link, result, 0, 0);
-        buffer_append(out_bytes, link->call.value(result, 0, 1),
-                      (size_t)link->call.value_bytes(result, 0, 1));
-    }
-    link->call.clear(result);
-    if (out_bytes->error < 0)
-        return error_set(out_error, out_bytes->error,
-                         "a snapshot in the store '%s' is too large to be read; allow more", link->shown);
-    *out_number = number;
-    return 0;
-}
-
-static int snapshot_by_name(void *state, const char *job, const char *version, uint64_t *out_number,
-                            struct buffer *out_bytes, struct fly_error *out_error)
-{
-    uint64_t id = 0;
-    int code = find_job(state, job, keep_id, &id, out_error);
-
-    return code < 0
-               ? code
-               : get_snapshot(state, postgres_link_ask_anew, id, version, out_number, out_bytes, out_error);
+    return link->group != NULL ? read_grouped(link, change, query, visit, visitor, out_error)
+                               : postgres_read_events(link, postgres_link_ask, change->job_id, query, visit,
+                                                      visitor, out_error);
 }
 
 static int change_get_snapshot(void *state, struct store_change *change, const char *version,
                                uint64_t *out_number, struct buffer *out_bytes, struct fly_error *out_error)
 {
-    return get_snapshot(state, ask_within, change->job_id, version, out_number, out_bytes, out_error);
+    return postgres_get_snapshot(state, ask_within, change->job_id, version, out_number, out_bytes,
+                                 out_error);
 }
 
 /* Locks the job's row and fills the change; whether there is one. */
@@ -378,7 +171,7 @@ static int lock_job(struct postgres_link *link, enum store_job_wish wish, struct
             code = lock_row(link, change, &found, out_error);
     }
     if (code == 0 && !found)
-        code = no_job(change->job, out_error);
+        code = postgres_no_job(change->job, out_error);
     return code;
 }
 
@@ -533,10 +326,10 @@ const struct store_backend postgres_backend = {
     .open = open_server,
     .close = close_server,
     .abandon = abandon_server,
-    .find_job = find_job,
-    .list_jobs = list_jobs,
-    .read = read_by_name,
-    .get_snapshot = snapshot_by_name,
+    .find_job = postgres_find_job,
+    .list_jobs = postgres_list_jobs,
+    .read = postgres_read_by_name,
+    .get_snapshot = postgres_snapshot_by_name,
     .begin = begin,
     .change_read = change_read,
     .append = append,
