@@ -149,15 +149,19 @@ def test_hanging_service():
 
 
 def test_hangs_from_the_start():
-    """A service that answers nothing at all: the default is run, what the service was waited for does not count, and the run is
-    on record as soon as it answers."""
+    """A service that answers nothing at all: the default is run, what the service was waited for does not count, also not in the
+    account, and the run is on record as soon as it answers."""
     with fresh(), tempfile.TemporaryDirectory(prefix="flyball-hang-", dir="/tmp") as place:
         real, path = f"{place}/real", f"{place}/front"
         front = Hanging(path, real)
         front.hangs = True
         with service(FLYBALL, f"--store={place}/store.sqlite", listen=f"unix:{real}"):
-            run = Run("--store", f"unix:{path}")
+            run = Run("--store", f"unix:{path}", environment={"FLYBALL_CARBON_SOURCE": "constant:300"})
             said = run.end(waits_s=run.begun_s)
+            (account,) = (STATE / "flyball" / "carbon").glob("*.jsonl")
+            slices = [line["slice"] for line in map(json.loads, account.read_text().splitlines()) if "slice" in line]
+            counted_j = sum(device["energy_j"] for device in run.document["devices"] if device["kind"] == "GPU")
+            tap.equal(abs(sum(piece["gpu_j"] for piece in slices) - counted_j) < 0.05 * counted_j, True, (slices, counted_j))
             tap.equal((said["recurrence"], said["tries"][0]["trial"], said["kept_reports"]), (None, None, EPOCHS + 1), run.talk)
             tap.contains(run.talk, "no answer within 5 s")
             front.hangs = False

@@ -203,6 +203,42 @@ static void keep_an_account(void **state)
     tear_down(&scene);
 }
 
+/* Two programs, one after the other: from the first start to the last end, whatever borders pass before and
+ * after. */
+static void count_from_start_to_end(void **state)
+{
+    static const struct expected_slice expected[] = {{200.0, 250.0, 100.0, 300.0, 9.0, false},
+                                                     {250.0, 320.0, 100.0, 250.0, 1.0, false}};
+    struct scene scene;
+
+    (void)state;
+    set_up(&scene, &fixture_counting, 1);
+    scene.options.rests = true;
+    open_keeper(&scene);
+    carbon_keeper_limit(scene.keeper, 300.0);
+    pass(&scene, 200.0);
+    carbon_keeper_go(scene.keeper);
+    carbon_keeper_steps(scene.keeper, 7);
+    pass(&scene, 50.0);
+    carbon_keeper_rest(scene.keeper);
+    carbon_keeper_limit(scene.keeper, NAN);
+    carbon_keeper_steps(scene.keeper, 2);
+    pass(&scene, 30.0);
+    carbon_keeper_limit(scene.keeper, 250.0);
+    carbon_keeper_go(scene.keeper);
+    carbon_keeper_go(scene.keeper); /* it does already */
+    pass(&scene, 40.0);
+    carbon_keeper_rest(scene.keeper);
+    carbon_keeper_limit(scene.keeper, NAN);
+    carbon_keeper_steps(scene.keeper, 1);
+    pass(&scene, 500.0);
+    carbon_keeper_rest(scene.keeper);
+    end(&scene);
+    assert_string_equal(scene.summary.text, "");
+    check_slices(&scene, expected, COUNT(expected));
+    tear_down(&scene);
+}
+
 /* The first moments are too short for a meter that averages, and are told later. */
 static void tell_short_ones_later(void **state)
 {
@@ -441,11 +477,17 @@ static void take_no_profile_that_is_too_long(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(keep_an_account),       cmocka_unit_test(tell_short_ones_later),
-        cmocka_unit_test(change_the_source),     cmocka_unit_test(lose_a_gpu),
-        cmocka_unit_test(know_no_energy),        cmocka_unit_test(follow_a_clock_that_jumps),
-        cmocka_unit_test(live_with_a_full_disk), cmocka_unit_test(go_on_without_a_file),
-        cmocka_unit_test(stay_out_of_children),  cmocka_unit_test(take_no_profile_that_is_too_long),
+        cmocka_unit_test(count_from_start_to_end),
+        cmocka_unit_test(keep_an_account),
+        cmocka_unit_test(tell_short_ones_later),
+        cmocka_unit_test(change_the_source),
+        cmocka_unit_test(lose_a_gpu),
+        cmocka_unit_test(know_no_energy),
+        cmocka_unit_test(follow_a_clock_that_jumps),
+        cmocka_unit_test(live_with_a_full_disk),
+        cmocka_unit_test(go_on_without_a_file),
+        cmocka_unit_test(stay_out_of_children),
+        cmocka_unit_test(take_no_profile_that_is_too_long),
     };
 
     return cmocka_run_group_tests(tests, make_directory, remove_directory);

@@ -100,12 +100,18 @@ static void begin(struct run *run, char *const *arguments)
 /* A program of a recurring job starts, and has ended. */
 static void note_begin(void *data)
 {
-    run_window_start(&((struct run *)data)->window);
+    struct run *run = data;
+
+    run_window_start(&run->window);
+    run_carbon_start(&run->carbon);
 }
 
 static void note_end(void *data)
 {
-    run_window_note(&((struct run *)data)->window);
+    struct run *run = data;
+
+    run_window_note(&run->window);
+    run_carbon_note(&run->carbon);
 }
 
 static void end(struct run *run)
@@ -175,7 +181,8 @@ static void begin_account(struct run *run, const char *job)
                                            .list = &run->devices.list,
                                            .claims = &run->claims,
                                            .identity = &run->identity,
-                                           .job = job};
+                                           .job = job,
+                                           .rests = run->job.wanted};
 
     run_carbon_begin(&run->carbon, &place);
     run_job_take_grid(&run->job, &run->carbon);

@@ -51,7 +51,7 @@ static int fill_head(const struct run_carbon *carbon, const struct run_carbon_pl
 
 void run_carbon_begin(struct run_carbon *carbon, const struct run_carbon_place *place)
 {
-    struct carbon_keeper_options options = {.meter = place->meter};
+    struct carbon_keeper_options options = {.meter = place->meter, .rests = place->rests};
     struct fly_error error;
     const char *by;
     uint32_t gpus;
@@ -66,6 +66,18 @@ void run_carbon_begin(struct run_carbon *carbon, const struct run_carbon_place *
     else if (fill_head(carbon, place, gpus, &options.head, &error) < 0 ||
              carbon_keeper_open(&options, &carbon->keeper, &error) < 0)
         put_off(carbon, error.text);
+}
+
+void run_carbon_start(struct run_carbon *carbon)
+{
+    if (carbon->keeper != NULL)
+        carbon_keeper_go(carbon->keeper);
+}
+
+void run_carbon_note(struct run_carbon *carbon)
+{
+    if (carbon->keeper != NULL)
+        carbon_keeper_rest(carbon->keeper);
 }
 
 /* From what the cache has of the time that counts; the network is not waited for. */

@@ -87,10 +87,15 @@ struct run_carbon_place {
     const struct claims *claims;
     const struct identity *identity;
     const char *job; /* or NULL */
+    bool rests;      /* until run_carbon_start */
 };
 
 /* Begins the account, unless all GPUs here are counted by others. */
 void run_carbon_begin(struct run_carbon *carbon, const struct run_carbon_place *place);
+
+/* Of programs that run one after the other: one starts now, and has ended now. */
+void run_carbon_start(struct run_carbon *carbon);
+void run_carbon_note(struct run_carbon *carbon);
 
 /* Ends it, and works out what is known by now. */
 void run_carbon_end(struct run_carbon *carbon);

@@ -9,7 +9,6 @@
 #include <math.h>
 #include <pthread.h>
 #include <signal.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,11 +18,10 @@
 #include "base/error.h"
 #include "base/left_threads.h"
 #include "meter/fork_guard.h"
-#include "train/carbon_energy.h"
+#include "train/carbon_counter.h"
 #include "train/carbon_feed.h"
-#include "train/carbon_slicer.h"
 
-enum { NS_PER_S = 1000000000, CLOCK_TRIES = 3, CLOCK_APART_NS = 1000000 };
+enum { NS_PER_S = 1000000000 };
 
 /* So often at least the two clocks are compared, and what could not be written is tried again. */
 static const double look_s = 10.0;
@@ -38,54 +36,18 @@ struct carbon_keeper {
     struct carbon_feed *feed; /* owned */
     char path[LEDGER_PATH_MAX];
     struct carbon_ledger ledger; /* of whoever writes: the thread, or without one the owner */
-    _Atomic uint64_t steps;      /* not yet in the slicer */
 
     pthread_mutex_t lock; /* over what follows */
     pthread_cond_t wake;
     bool stopping, to_write;
     bool ended, left; /* the thread has; nobody waits for that */
-    struct carbon_slicer slicer;
-    struct carbon_energy energy;
+    struct carbon_counter count;
     struct fly_power_point points[CARBON_POINTS_MAX]; /* to be written; none: point_count 0 */
     size_t point_count;
     uint64_t profiles, written, refused;
     double written_j;
     char trouble[FLY_ERROR_TEXT_MAX]; /* with the ledger; "" for none */
 };
-
-/* Both clocks at one moment, or nearly so where the thread is held up in between. */
-static void read_clocks(const struct clock *clock, struct mono_time *out_now, struct wall_time *out_date)
-{
-    for (int i = 0; i < CLOCK_TRIES; i++) {
-        struct mono_time before = clock->now(clock->state), after;
-
-        *out_date = clock->date(clock->state);
-        after = clock->now(clock->state);
-        *out_now = (struct mono_time){before.ns + (after.ns - before.ns) / 2};
-        if (after.ns - before.ns < CLOCK_APART_NS)
-            return;
-    }
-}
-
-/* Under the lock. */
-static void cut(struct carbon_keeper *keeper, enum slicer_cut_kind kind)
-{
-    struct slicer_energy used;
-    struct slicer_result result;
-    struct wall_time date;
-    struct mono_time now;
-
-    read_clocks(keeper->clock, &now, &date);
-    if (kind == CUT_BORDERS && !slicer_is_due(&keeper->slicer, now, date))
-        return;
-    used = carbon_energy_look(&keeper->energy);
-    keeper->slicer.steps += atomic_exchange(&keeper->steps, 0);
-    result = slicer_cut(&keeper->slicer, kind, now, date, &used);
-    if (result.anew)
-        carbon_energy_anew(&keeper->energy);
-    else
-        carbon_energy_take(&keeper->energy, result.share);
-}
 
 /* A line that will never do is dropped, any other trouble passes perhaps. */
 static bool is_hopeless(const struct carbon_keeper *keeper, int code)
@@ -102,7 +64,7 @@ static bool write_slice(struct carbon_keeper *keeper)
     int code;
 
     pthread_mutex_lock(&keeper->lock);
-    any = slicer_front(&keeper->slicer, &slice, &number);
+    any = slicer_front(&keeper->count.slicer, &slice, &number);
     pthread_mutex_unlock(&keeper->lock);
     if (!any)
         return false;
@@ -118,7 +80,7 @@ static bool write_slice(struct carbon_keeper *keeper)
             memcpy(keeper->trouble, error.text, sizeof keeper->trouble);
     }
     if (code == 0 || is_hopeless(keeper, code))
-        slicer_pop(&keeper->slicer, number);
+        slicer_pop(&keeper->count.slicer, number);
     pthread_mutex_unlock(&keeper->lock);
     return code == 0 || is_hopeless(keeper, code);
 }
@@ -159,7 +121,7 @@ static void turn(struct carbon_keeper *keeper)
 {
     pthread_mutex_lock(&keeper->lock);
     if (!keeper->stopping)
-        cut(keeper, CUT_BORDERS);
+        counter_cut(&keeper->count, CUT_BORDERS);
     pthread_mutex_unlock(&keeper->lock);
     write_all(keeper);
 }
@@ -173,8 +135,8 @@ static bool wait_for_work(struct carbon_keeper *keeper)
     bool stopping;
 
     pthread_mutex_lock(&keeper->lock);
-    border = slicer_next(&keeper->slicer);
-    if (border.ns < until.ns)
+    border = slicer_next(&keeper->count.slicer);
+    if (border.ns < until.ns && !keeper->count.rests)
         until = border;
     at = (struct timespec){.tv_sec = until.ns / NS_PER_S, .tv_nsec = until.ns % NS_PER_S};
     while (!keeper->stopping && !keeper->to_write && code == 0)
@@ -189,7 +151,7 @@ static bool wait_for_work(struct carbon_keeper *keeper)
 static void free_keeper(struct carbon_keeper *keeper)
 {
     carbon_ledger_close(&keeper->ledger);
-    carbon_energy_deinit(&keeper->energy);
+    carbon_energy_deinit(&keeper->count.energy);
     free(keeper);
 }
 
@@ -290,11 +252,10 @@ int carbon_keeper_open(const struct carbon_keeper_options *options, struct carbo
         carbon_keeper_close(keeper, NULL);
         return code;
     }
-    read_clocks(keeper->clock, &now, &date);
+    counter_clocks(keeper->clock, &now, &date);
     open_ledger(keeper, options, date);
-    read_clocks(keeper->clock, &now, &date);
-    slicer_init(&keeper->slicer, now, date);
-    if (!carbon_energy_init(&keeper->energy, options->meter))
+    counter_clocks(keeper->clock, &now, &date);
+    if (!counter_init(&keeper->count, keeper->clock, options->meter, options->rests))
         code = error_no_memory(out_error);
     else if (!threadless && !start(keeper))
         code = error_set(out_error, FLY_ENOMEM,
@@ -320,6 +281,25 @@ static void let_write(struct carbon_keeper *keeper)
     pthread_mutex_unlock(&keeper->lock);
 }
 
+void carbon_keeper_go(struct carbon_keeper *keeper)
+{
+    if (is_inert(keeper))
+        return;
+    pthread_mutex_lock(&keeper->lock);
+    counter_go(&keeper->count);
+    pthread_mutex_unlock(&keeper->lock);
+    let_write(keeper);
+}
+
+void carbon_keeper_rest(struct carbon_keeper *keeper)
+{
+    if (is_inert(keeper))
+        return;
+    pthread_mutex_lock(&keeper->lock);
+    counter_rest(&keeper->count);
+    pthread_mutex_unlock(&keeper->lock);
+}
+
 void carbon_keeper_limit(struct carbon_keeper *keeper, double limit_w)
 {
     bool other;
@@ -327,11 +307,7 @@ void carbon_keeper_limit(struct carbon_keeper *keeper, double limit_w)
     if (is_inert(keeper))
         return;
     pthread_mutex_lock(&keeper->lock);
-    other = limit_w != keeper->slicer.limit_w && !(isnan(limit_w) && isnan(keeper->slicer.limit_w));
-    if (other) {
-        cut(keeper, CUT_NOW);
-        keeper->slicer.limit_w = limit_w;
-    }
+    other = counter_limit(&keeper->count, limit_w);
     pthread_mutex_unlock(&keeper->lock);
     if (other)
         let_write(keeper);
@@ -339,7 +315,7 @@ void carbon_keeper_limit(struct carbon_keeper *keeper, double limit_w)
 
 void carbon_keeper_steps(struct carbon_keeper *keeper, uint64_t steps)
 {
-    atomic_fetch_add(&keeper->steps, steps);
+    atomic_fetch_add(&keeper->count.steps, steps);
 }
 
 void carbon_keeper_profile(struct carbon_keeper *keeper, const struct fly_power_point *points, size_t count)
@@ -379,7 +355,7 @@ void carbon_keeper_turn(struct carbon_keeper *keeper)
 /* Under the lock. */
 static void tell_trouble(const struct carbon_keeper *keeper, char text[FLY_ERROR_TEXT_MAX])
 {
-    uint64_t missing = keeper->slicer.lost + keeper->refused;
+    uint64_t missing = keeper->count.slicer.lost + keeper->refused;
 
     if (keeper->path[0] != '\0' && missing > 0)
         snprintf(text, FLY_ERROR_TEXT_MAX, "%" PRIu64 " stretches of time are missing in the account: %.400s",
@@ -400,7 +376,7 @@ struct carbon_keeper_summary carbon_keeper_look(struct carbon_keeper *keeper)
     memcpy(summary.path, keeper->path, sizeof summary.path);
     pthread_mutex_lock(&keeper->lock);
     summary.slices = keeper->written;
-    if (keeper->written > 0 && keeper->slicer.lost + keeper->refused == 0)
+    if (keeper->written > 0 && keeper->count.slicer.lost + keeper->refused == 0)
         summary.energy_j = keeper->written_j;
     tell_trouble(keeper, summary.text);
     pthread_mutex_unlock(&keeper->lock);
@@ -442,11 +418,11 @@ static bool end_thread(struct carbon_keeper *keeper, struct carbon_keeper_summar
 /* What was used up to now is written down, as far as it can be; false as above. */
 static bool end_account(struct carbon_keeper *keeper, struct carbon_keeper_summary *out_summary)
 {
-    if (keeper->energy.taken == NULL) /* it was never begun */
+    if (keeper->count.energy.taken == NULL) /* it was never begun */
         return true;
     pthread_mutex_lock(&keeper->lock);
     keeper->stopping = true;
-    cut(keeper, CUT_LAST);
+    counter_cut(&keeper->count, CUT_LAST);
     if (!keeper->threaded) {
         pthread_mutex_unlock(&keeper->lock);
         write_all(keeper);
@@ -454,8 +430,8 @@ static bool end_account(struct carbon_keeper *keeper, struct carbon_keeper_summa
         return false;
     }
     pthread_mutex_lock(&keeper->lock);
-    keeper->refused += keeper->slicer.end - keeper->slicer.first;
-    keeper->slicer.first = keeper->slicer.end;
+    keeper->refused += keeper->count.slicer.end - keeper->count.slicer.first;
+    keeper->count.slicer.first = keeper->count.slicer.end;
     pthread_mutex_unlock(&keeper->lock);
     return true;
 }

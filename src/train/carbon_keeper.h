@@ -40,11 +40,20 @@ struct carbon_keeper_options {
     const char *directory;   /* of ledgers; NULL: the user's own; copied */
     struct ledger_head head; /* start_s and host are filled in */
     bool cached_only;        /* never asks the network */
+    bool rests;              /* until carbon_keeper_go */
 };
 
 /* FLY_EUSAGE for a source that cannot be one, FLY_ENOMEM; nothing else is an error here. */
 int carbon_keeper_open(const struct carbon_keeper_options *options, struct carbon_keeper **out_keeper,
                        struct fly_error *out_error);
+
+/*
+ * Programs that run one after the other, of one account from the first start to the last end: one starts now,
+ * and one has ended. What is used while it rests counts where it goes on, and what is used after the last end
+ * does not; steps that are told meanwhile were done before.
+ */
+void carbon_keeper_go(struct carbon_keeper *keeper);
+void carbon_keeper_rest(struct carbon_keeper *keeper);
 
 /* A limit stands from now on (NAN: not known): what was before is cut off and written down. */
 void carbon_keeper_limit(struct carbon_keeper *keeper, double limit_w);
