@@ -100,29 +100,10 @@ static uint32_t count_gpus(struct fly_session *session)
     return (uint32_t)gpus[0];
 }
 
-/* Rank 0 asks, and all have its answer. */
-static void propose(struct fly_session *session)
+/* What rank 0 was answered, told to all ranks: a number each. */
+static void share_proposal(struct fly_session *session)
 {
     struct job_proposal *proposal = &session->proposal;
-    uint32_t gpus;
-
-    propose_default(session);
-    session->unasked = session->run_kept = false;
-    session->gpu_count = gpus = count_gpus(session);
-    if (session->options.rank == 0 && !session->disabled && gpus == 0) {
-        session->note = "there is no GPU here whose energy could be measured, and without it nothing can "
-                        "be learnt; 'flyball doctor' says why";
-    } else if (session->options.rank == 0 && !session->disabled) {
-        int code;
-
-        session->question = question_of(session, gpus);
-        code = post_ask(session->post, session->inside ? NULL : &session->definition, &session->question,
-                        proposal);
-        session->known = code == 0;
-        session->code = code;
-        session->unasked = spool_passing(code) && !session->inside;
-        session->note = session->unasked ? not_asked : NULL;
-    }
     double shared[] = {session->known,
                        (double)proposal->trial,
                        proposal->attempt,
@@ -157,7 +138,37 @@ static void propose(struct fly_session *session)
     proposal->time_s = shared[13];
     proposal->expected_epochs = shared[14];
     proposal->known_units_per_epoch = shared[15];
-    proposal->local_batch_size = proposal->batch_size / session_ranks(session);
+}
+
+/* Rank 0 asks, or says why it does not. */
+static void ask_for_proposal(struct fly_session *session)
+{
+    int code;
+
+    if (session->gpu_count == 0) {
+        session->note = "there is no GPU here whose energy could be measured, and without it nothing can "
+                        "be learnt; 'flyball doctor' says why";
+        return;
+    }
+    session->question = question_of(session, session->gpu_count);
+    code = post_ask(session->post, session->inside ? NULL : &session->definition, &session->question,
+                    &session->proposal);
+    session->known = code == 0;
+    session->code = code;
+    session->unasked = spool_passing(code) && !session->inside;
+    session->note = session->unasked ? not_asked : NULL;
+}
+
+/* Rank 0 asks, and all have its answer. */
+static void propose(struct fly_session *session)
+{
+    propose_default(session);
+    session->unasked = session->run_kept = false;
+    session->gpu_count = count_gpus(session);
+    if (session->options.rank == 0 && !session->disabled)
+        ask_for_proposal(session);
+    share_proposal(session);
+    session->proposal.local_batch_size = session->proposal.batch_size / session_ranks(session);
 }
 
 void session_begin_try(struct fly_session *session)
