@@ -35,8 +35,8 @@
  *     run_job_free(&job);
  *
  * run_job_options.c reads the options, run_job_words.c fills in the program's words and
- * variables, run_job_try.c follows one try, run_job_report.c tells. Whatever goes wrong is
- * a sentence in the report. Large: for static storage.
+ * variables, run_job_try.c follows one try, run_job_end.c finds out how it ended,
+ * run_job_report.c tells. Whatever goes wrong is a sentence in the report. Large: for static storage.
  */
 enum { RUN_JOB_TEXT_MAX = 512, RUN_JOB_TRIES_MAX = 1000 };
 
@@ -234,6 +234,13 @@ void run_job_end_rest(struct run_job *job);
 
 /* run_job_try.c: follows the program until it has ended. */
 void run_job_follow(struct run_job *job, struct child *child);
+
+/*
+ * run_job_end.c: how the try ended, with its cause in words, "" for none. The session is told of
+ * what it cannot know: a program that failed, or that ended before its session did.
+ */
+enum run_job_end run_job_find_end(struct run_job *job, const struct child *child,
+                                  struct run_job_try *attempt);
 
 /* Where the try stands now, in a line for a terminal. */
 void run_job_status(const struct run_job *job, char text[STATUS_TEXT_MAX]);
