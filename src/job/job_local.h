@@ -62,6 +62,8 @@ struct local_change {
     struct job_expiries expired;
     struct local_mark last; /* that it appended; number 0: none yet */
     struct local_mark lost; /* of the same call's change before, whose commit is unsure; number 0: none */
+    uint64_t made;          /* the newest trial that the change has made; 0: none */
+    struct trial_past made_past; /* and what it has appended of it, which need not be read again */
 };
 
 /*

@@ -203,7 +203,7 @@ int local_look(struct job_local *local, const char *job, struct job_state **out_
 int local_begin(struct job_local *local, const char *job, bool make, struct local_change *out_change,
                 struct fly_error *out_error)
 {
-    struct local_change change = {.local = local, .job = job};
+    struct local_change change = {.local = local, .job = job, .made_past = trial_past_empty};
     struct source source = {local, NULL, job};
     int code;
 
@@ -271,10 +271,17 @@ void local_add_expired(struct job_local *local, const struct job_expiries *expir
         count_expired(&local->expired, expired->of[i].gpu_model, expired->of[i].trials);
 }
 
+static void forget_made(struct local_change *change)
+{
+    trial_past_deinit(&change->made_past);
+    change->made = 0;
+}
+
 int local_commit(struct local_change *change, struct fly_error *out_error)
 {
     int code = put_snapshot(change, out_error);
 
+    forget_made(change);
     if (code < 0) {
         local_rollback(change);
         return code;
@@ -289,6 +296,7 @@ int local_commit(struct local_change *change, struct fly_error *out_error)
 
 void local_rollback(struct local_change *change)
 {
+    forget_made(change);
     store_change_rollback(change->change);
     clear(change->kept); /* it may have folded what is undone now */
 }
@@ -308,6 +316,22 @@ int local_catch_up(struct local_change *change, struct fly_error *out_error)
     return catch_up(&source, change->state, out_error);
 }
 
+/* A trial's past begins with its proposal. */
+static int note_made(struct local_change *change, enum record_kind kind, const struct store_event *event,
+                     json_t *body, struct fly_error *out_error)
+{
+    int code;
+
+    if (kind == RECORD_PROPOSED) {
+        forget_made(change);
+        change->made = event->trial;
+    }
+    if (change->made == 0 || event->trial != change->made)
+        return 0;
+    code = trial_past_take(&change->made_past, event, body, out_error);
+    return code < 0 ? code : 0;
+}
+
 int local_append(struct local_change *change, enum record_kind kind, uint64_t trial, const char *key,
                  json_t *body, struct fly_error *out_error)
 {
@@ -322,6 +346,8 @@ int local_append(struct local_change *change, enum record_kind kind, uint64_t tr
                          change->job);
     }
     code = store_change_append(change->change, &event, &event.number, out_error);
+    if (code == 0)
+        code = note_made(change, kind, &event, body, out_error);
     if (code == 0)
         code = job_state_fold_body(change->state, &event, body, change->local->plugins, out_error);
     json_decref(body);

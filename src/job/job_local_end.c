@@ -15,6 +15,13 @@ int local_past(struct local_change *change, uint64_t trial, uint32_t until_attem
                                       .after = trial > change->first_trials ? change->first_head : 0};
     int code;
 
+    if (trial != 0 && trial == change->made && until_attempt > 0 &&
+        change->made_past.attempt == until_attempt) {
+        *out_past = change->made_past;
+        change->made_past = trial_past_empty;
+        change->made = 0;
+        return 0;
+    }
     *out_past = trial_past_empty;
     out_past->until_attempt = until_attempt;
     if (trial == 0 || trial > change->state->trials)

@@ -114,14 +114,11 @@ static void take_closed(struct trial_past *past, struct members *members)
         past->run_reference_per_kwh = record.reference_per_kwh;
 }
 
-int trial_past_visit(void *context, const struct store_event *event, struct fly_error *out_error)
+int trial_past_take(struct trial_past *past, const struct store_event *event, json_t *body,
+                    struct fly_error *out_error)
 {
-    struct trial_past *past = context;
-    json_t *body;
-    struct members members;
+    struct members members = members_of(body);
 
-    body = json_loads(event->body, 0, NULL);
-    members = members_of(body);
     switch (record_kind_parse(event->kind)) {
     case RECORD_PROPOSED:
         take_proposed(past, &members, body, event->time_us);
@@ -152,9 +149,17 @@ int trial_past_visit(void *context, const struct store_event *event, struct fly_
     case RECORD_KINDS:
         break;
     }
-    json_decref(body);
     if (members.wrong != NULL)
         return error_set(out_error, FLY_EDATA, "event %" PRIu64 " ('%s'): '%s': expected %s", event->number,
                          event->kind, members.wrong, members.expected);
     return past->until_attempt > 0 && past->attempt >= past->until_attempt;
+}
+
+int trial_past_visit(void *context, const struct store_event *event, struct fly_error *out_error)
+{
+    json_t *body = json_loads(event->body, 0, NULL);
+    int code = trial_past_take(context, event, body, out_error);
+
+    json_decref(body);
+    return code;
 }

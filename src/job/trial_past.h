@@ -49,6 +49,10 @@ extern const struct trial_past trial_past_empty;
 
 store_visit trial_past_visit;
 
+/* The same for an event whose body is at hand; borrows `body`. */
+int trial_past_take(struct trial_past *past, const struct store_event *event, json_t *body,
+                    struct fly_error *out_error);
+
 void trial_past_deinit(struct trial_past *past);
 
 #endif
