@@ -5,6 +5,7 @@
  *
  *     open ADDRESS WAIT_S    begin JOB           append KEY BODY    commit    rollback
  *     add JOB KEY            (one change with one event: its number)
+ *     group JOB KEY          (the same as the only change of a group)
  *     count JOB              find JOB KEY        (its number, or none)
  *     many JOB PREFIX N      (N changes; a line "PREFIX/i NUMBER" once each is acknowledged)
  *     close
@@ -75,6 +76,18 @@ static int do_add(char **words)
     return do_commit(words);
 }
 
+static int do_group(char **words)
+{
+    const char *const jobs[] = {words[0]};
+    int code = store_group_begin(store, jobs, 1, &error), added;
+
+    if (code < 0)
+        return code;
+    added = do_add(words);
+    code = store_group_end(store, &error);
+    return code < 0 ? code : added;
+}
+
 static int take_count(void *state, const struct store_job *job, struct fly_error *out_error)
 {
     (void)state, (void)out_error;
@@ -136,7 +149,7 @@ static const struct command {
 } commands[] = {
     {"open", 2, do_open},         {"begin", 1, do_begin}, {"append", 2, do_append}, {"commit", 0, do_commit},
     {"rollback", 0, do_rollback}, {"add", 2, do_add},     {"count", 1, do_count},   {"find", 2, do_find},
-    {"many", 3, do_many},         {"close", 0, do_close},
+    {"many", 3, do_many},         {"close", 0, do_close}, {"group", 2, do_group},
 };
 
 static void run_line(char *line)

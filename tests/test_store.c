@@ -282,6 +282,7 @@ static void test_groups(void **state)
 {
     const char *job = store_fixture_job("grouped"), *second = store_fixture_job("grouped 'too\\'");
     const char *const jobs[] = {job, second, job};
+    static const char *const odd_keys[] = {"NULL", "{a,b}", "\"", "\\", "'", "\\\"'\\", " a b ", "$1", ""};
     const struct store_query by_key = {.key = "b"}, of_trial = {.trial = 7}, one = {.after = 1, .limit = 1};
     struct store *store = store_fixture_open(), *other = store_fixture_open();
     struct store_change *change = NULL;
@@ -294,6 +295,8 @@ static void test_groups(void **state)
     assert_int_equal(add_part(store, job, "a", true), 2);
     assert_int_equal(add_part(store, job, "gone", false), 3);
     assert_int_equal(add_part(store, second, "a", true), 2);
+    for (size_t i = 0; i < COUNT(odd_keys); i++)
+        assert_int_equal(add_part(store, second, odd_keys[i], true), 3 + i);
     assert_int_equal(add_part(store, job, "b", true), 3);
     /* A change sees those before it, others see none. */
     check_done(store_change_begin(store, job, STORE_EXISTING_JOB, &change, &error), &error);
@@ -317,7 +320,10 @@ static void test_groups(void **state)
     assert_int_equal(kept.count, 3);
     assert_string_equal(kept.events[2].key, "b");
     assert_string_equal(kept.events[2].body, "{\"a\": \"it's a \\\\ and a \u00e9\"}");
-    assert_int_equal(store_fixture_count(other, second), 2);
+    store_fixture_read(other, second, &everything, &kept);
+    assert_int_equal(kept.count, 2 + COUNT(odd_keys));
+    for (size_t i = 0; i < COUNT(odd_keys); i++)
+        assert_string_equal(kept.events[2 + i].key, odd_keys[i]);
     /* One without changes, and one that its handle's end undoes. */
     check_done(store_group_begin(store, jobs, COUNT(jobs), &error), &error);
     check_done(store_group_end(store, &error), &error);

@@ -39,33 +39,60 @@ struct postgres_group {
 
 /* ---- statements ---- */
 
-/* A text that means itself whatever the server's settings: 'E' and quotes, with both special characters
- * doubled. */
+/* The server plans them once for a connection. A pooler may leave those of a client before. */
+static const char sql_prepare[] =
+    "DEALLOCATE ALL;"
+    "PREPARE flyball_group_lock (text[]) AS "
+    "SELECT name, id, head, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint "
+    "FROM flyball_job WHERE name = ANY ($1) ORDER BY name FOR UPDATE SKIP LOCKED;"
+    "PREPARE flyball_group_events (bigint[], bigint[], bigint[], text[], bigint[], text[], text[]) AS "
+    "INSERT INTO flyball_event (job, number, time_us, kind, trial, key, body) "
+    "SELECT * FROM unnest($1, $2, $3, $4, $5, $6, $7);"
+    "PREPARE flyball_group_heads (bigint[], bigint[], bigint[], bigint[]) AS "
+    "UPDATE flyball_job SET head = new.head, changed_us = new.last_us, made_us = CASE flyball_job.head "
+    "WHEN 0 THEN new.first_us ELSE made_us END FROM unnest($1, $2, $3, $4) AS new (id, head, last_us, "
+    "first_us) WHERE flyball_job.id = new.id";
+
+/*
+ * A text as an element of an array in E'{...}', which means itself whatever the server's
+ * settings: the array takes a backslash before quotes and backslashes, and the literal doubles each
+ * backslash, and apostrophes.
+ */
 static void put_text(struct buffer *sql, const char *text)
 {
-    buffer_puts(sql, "E'");
+    buffer_puts(sql, "\"");
     while (*text != '\0') {
-        size_t plain = strcspn(text, "'\\");
+        size_t plain = strcspn(text, "'\"\\");
 
         buffer_append(sql, text, plain);
         text += plain;
-        if (*text != '\0') {
-            buffer_append(sql, text, 1);
-            buffer_append(sql, text++, 1);
-        }
+        if (*text == '\0')
+            break;
+        buffer_puts(sql, *text == '\'' ? "''" : *text == '"' ? "\\\\\"" : "\\\\\\\\");
+        text++;
     }
-    buffer_puts(sql, "'");
+    buffer_puts(sql, "\"");
 }
 
-static int ask(struct postgres_link *link, const struct buffer *sql, bool anew, struct pg_result **out_result,
-               struct fly_error *out_error)
+static int ask(struct postgres_link *link, const struct buffer *sql, const char *doing,
+               struct pg_result **out_result, struct fly_error *out_error)
 {
     const struct postgres_question question = {.sql = sql->data};
 
     if (sql->error < 0)
         return error_no_memory(out_error);
-    return anew ? postgres_link_ask_anew(link, &question, "locked", out_result, out_error)
-                : postgres_link_ask(link, &question, "written", out_result, out_error);
+    return postgres_link_ask(link, &question, doing, out_result, out_error);
+}
+
+static int prepare(struct postgres_link *link, struct fly_error *out_error)
+{
+    static const struct postgres_question question = {.sql = sql_prepare};
+    int code = 0;
+
+    if (link->connection == NULL || !link->prepared)
+        code = postgres_link_ask_anew(link, &question, "locked", NULL, out_error);
+    link->prepared = code == 0;
+    return code;
 }
 
 static bool knows(const struct postgres_group *group, const char *job)
@@ -106,14 +133,13 @@ static int lock_jobs(struct postgres_link *link, struct postgres_group *group, b
     buffer_init(&sql, GROUP_BYTES);
     if (first)
         buffer_puts(&sql, "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE;");
-    buffer_puts(&sql, "SELECT name, id, head, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint "
-                      "FROM flyball_job WHERE name IN (");
+    buffer_puts(&sql, "EXECUTE flyball_group_lock(E'{");
     for (size_t i = 0; i < count; i++) {
         buffer_puts(&sql, i > 0 ? "," : "");
         put_text(&sql, jobs[i]);
     }
-    buffer_puts(&sql, ") ORDER BY name FOR UPDATE SKIP LOCKED");
-    code = ask(link, &sql, first, &result, out_error);
+    buffer_puts(&sql, "}')");
+    code = ask(link, &sql, "locked", &result, out_error);
     buffer_deinit(&sql);
     if (code < 0)
         return code;
@@ -122,41 +148,54 @@ static int lock_jobs(struct postgres_link *link, struct postgres_group *group, b
     return 0;
 }
 
+enum { EVENT_COLUMNS = 7, HEAD_COLUMNS = 4 };
+
+static void put_event_value(struct buffer *sql, const struct group_event *kept, int column)
+{
+    const struct store_event *event = &kept->event;
+    const int64_t numbers[] = {(int64_t)kept->job, (int64_t)event->number, event->time_us, 0,
+                               (int64_t)event->trial};
+    const char *const texts[EVENT_COLUMNS] = {[3] = event->kind, [5] = event->key, [6] = event->body};
+
+    if (texts[column] != NULL)
+        put_text(sql, texts[column]);
+    else
+        buffer_printf(sql, "%" PRId64, numbers[column]);
+}
+
 static void put_events(const struct postgres_group *group, struct buffer *sql)
 {
-    buffer_puts(sql, "INSERT INTO flyball_event (job, number, time_us, kind, trial, key, body) VALUES ");
-    for (size_t i = 0; i < group->kept; i++) {
-        const struct store_event *event = &group->events[i].event;
-
-        buffer_printf(sql, "%s(%" PRIu64 ",%" PRIu64 ",%" PRId64 ",", i > 0 ? "," : "", group->events[i].job,
-                      event->number, event->time_us);
-        put_text(sql, event->kind);
-        buffer_printf(sql, ",%" PRIu64 ",", event->trial);
-        put_text(sql, event->key);
-        buffer_puts(sql, ",");
-        put_text(sql, event->body);
-        buffer_puts(sql, ")");
+    buffer_puts(sql, "EXECUTE flyball_group_events(");
+    for (int column = 0; column < EVENT_COLUMNS; column++) {
+        buffer_puts(sql, column > 0 ? ",E'{" : "E'{");
+        for (size_t i = 0; i < group->kept; i++) {
+            buffer_puts(sql, i > 0 ? "," : "");
+            put_event_value(sql, &group->events[i], column);
+        }
+        buffer_puts(sql, "}'");
     }
-    buffer_puts(sql, ";");
+    buffer_puts(sql, ");");
 }
 
 static void put_heads(const struct postgres_group *group, struct buffer *sql)
 {
-    const char *between = "";
+    buffer_puts(sql, "EXECUTE flyball_group_heads(");
+    for (int column = 0; column < HEAD_COLUMNS; column++) {
+        const char *between = column > 0 ? ",'{" : "'{";
 
-    buffer_puts(sql, "UPDATE flyball_job SET head = new.head, changed_us = new.last_us, made_us = CASE "
-                     "flyball_job.head WHEN 0 THEN new.first_us ELSE made_us END FROM (VALUES ");
-    for (size_t i = 0; i < group->job_count; i++) {
-        const struct group_job *job = &group->jobs[i];
+        for (size_t i = 0; i < group->job_count; i++) {
+            const struct group_job *job = &group->jobs[i];
+            const int64_t numbers[HEAD_COLUMNS] = {(int64_t)job->id, (int64_t)job->head, job->last_us,
+                                                   job->first_us};
 
-        if (job->head == job->written)
-            continue;
-        buffer_printf(sql,
-                      "%s(%" PRIu64 "::bigint,%" PRIu64 "::bigint,%" PRId64 "::bigint,%" PRId64 "::bigint)",
-                      between, job->id, job->head, job->last_us, job->first_us);
-        between = ",";
+            if (job->head == job->written)
+                continue;
+            buffer_printf(sql, "%s%" PRId64, between, numbers[column]);
+            between = ",";
+        }
+        buffer_puts(sql, "}'");
     }
-    buffer_puts(sql, ") AS new (id, head, last_us, first_us) WHERE flyball_job.id = new.id;");
+    buffer_puts(sql, ");");
 }
 
 /* ---- the whole ---- */
@@ -165,11 +204,16 @@ int postgres_group_open(struct postgres_link *link, const char *const *jobs, siz
                         struct postgres_group **out_group, struct fly_error *out_error)
 {
     struct postgres_group *group = calloc(1, sizeof *group);
-    int code;
+    int code = FLY_EUNREACHABLE;
 
     if (group == NULL)
         return error_no_memory(out_error);
-    code = lock_jobs(link, group, true, jobs, count, out_error);
+    /* Nothing is written yet, so that a server lost on the way may be asked once more. */
+    for (int i = 0; i < 2 && code == FLY_EUNREACHABLE; i++) {
+        code = prepare(link, out_error);
+        if (code == 0)
+            code = lock_jobs(link, group, true, jobs, count, out_error);
+    }
     if (code < 0) {
         postgres_link_undo(link);
         free(group);
@@ -200,7 +244,7 @@ static int write_down(struct postgres_link *link, const struct postgres_group *g
         put_heads(group, &sql);
     }
     buffer_puts(&sql, "COMMIT");
-    code = ask(link, &sql, false, &result, out_error);
+    code = ask(link, &sql, "written", &result, out_error);
     buffer_deinit(&sql);
     if (code == 0) {
         if (strcmp(link->call.command(result), "COMMIT") != 0)

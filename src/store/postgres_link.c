@@ -34,6 +34,7 @@ static void drop(struct postgres_link *link)
     if (link->connection != NULL)
         link->call.finish(link->connection);
     link->connection = NULL;
+    link->prepared = false;
 }
 
 /* Waits until the connection can be read or written; false when the time is up. */

@@ -24,6 +24,7 @@ struct postgres_link {
     char shown[STORE_SHOWN_MAX];
     double wait_s;
     struct postgres_group *group; /* changes that share a transaction; owned by who opened it; NULL: none */
+    bool prepared;                /* this connection knows a group's statements */
 };
 
 /* Connects, and checks that the server can keep a store. `out_link` is owned. */
