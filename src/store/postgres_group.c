@@ -51,7 +51,7 @@ static const char sql_prepare[] =
     "PREPARE flyball_group_heads (bigint[], bigint[], bigint[], bigint[]) AS "
     "UPDATE flyball_job SET head = new.head, changed_us = new.last_us, made_us = CASE flyball_job.head "
     "WHEN 0 THEN new.first_us ELSE made_us END FROM unnest($1, $2, $3, $4) AS new (id, head, last_us, "
-    "first_us) WHERE flyball_job.id = new.id";
+    "first_us) WHERE flyball_job.id = new.id AND flyball_job.id = ANY ($1)"; /* by index in each size */
 
 /*
  * A text as an element of an array in E'{...}', which means itself whatever the server's
