@@ -250,6 +250,8 @@ def test_crashes_name_the_plugin():
                        ("thread_exit", "called exit in a thread of its own"),
                        ("thread_bare_exit", "called _exit in a thread of its own"),
                        ("wild_name", "crashed in 'its table' (SIGSEGV)"), ("wild_reason", "crashed in 'create' (SIGSEGV)")):
+        if SANITIZED and name == "thread_abort":
+            continue  # its handlers have a stack of their own, which does not lead to who called abort
         path = plugin(f"bad_{name}")
         refuse(70, f"flyball: plug-in '{path}' {what}; ", arguments=[f"--policy=zeus,{path}"])
     path = plugin("bad_choose")

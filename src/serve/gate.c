@@ -131,16 +131,16 @@ static void take_path_secret(struct visit *visit)
 {
     struct serve_request *request = &visit->task.request;
     size_t front = strlen(SERVE_TOKEN_PATH), length;
-    char *secret = visit->target + front;
+    char *secret = visit->target + front, *kept = secret - 1;
 
     if (strncmp(request->path, SERVE_TOKEN_PATH, front) != 0)
         return;
     length = strcspn(secret, "/");
     request->path = secret[length] == '\0' ? "/" : secret + length + (secret[length + 1] == '/');
     /* One byte to the front, there is room for its end and the path keeps its slash. */
-    memmove(secret - 1, secret, length);
-    secret[length - 1] = '\0';
-    visit->path_secret = secret - 1;
+    memmove(kept, secret, length);
+    kept[length] = '\0';
+    visit->path_secret = kept;
 }
 
 /* A token in a path is written down by much that stands in between: only where clients can do no better. */
