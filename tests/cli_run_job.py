@@ -118,6 +118,17 @@ def test_crashes():
         tap.equal(re.fullmatch("GPU-[-0-9a-f]+", json.loads(body)["gpus"]) is not None, True, body)
 
 
+def test_too_short_for_an_energy():
+    """A try that ends before a counter moves: its time is on record, and an energy that nobody knows is not zero."""
+    fresh()
+    with machine("--sensor", "exact", "--counter-period-ms", "5000", gpus=1):
+        result, _ = run(program=["sh", "-c", "sleep 0.1; exit 1"])
+        tap.equal(result.returncode, 1, result.stderr)
+    ((body,),) = rows("SELECT body FROM event WHERE kind = 'ended'")
+    ended_row = json.loads(body)
+    tap.equal((ended_row["outcome"], ended_row["energy_j"], 0.1 <= ended_row["time_s"] < 60), ("crashed", None, True), body)
+
+
 def test_out_of_memory():
     """Said by a line of errors, by status, or by the program: the batch size is not run again, nor a larger one."""
     for how, options in (("memory", ["--oom-regex", "out of memory"]), ("status9", ["--oom-status", "9"]), ("line", [])):

@@ -64,6 +64,35 @@ static void test_expiry(void **state)
     }
 }
 
+/* A trial that ends before anything was reported: a time that is told is on record, and no energy is not
+ * zero. */
+static void test_end_without_energy(void **state)
+{
+    static const double times_s[] = {0.25, NAN};
+
+    (void)state;
+    job_fixture_begin(&fixture, "default");
+    for (size_t i = 0; i < COUNT(times_s); i++) {
+        const struct job_question question = job_fixture_question("job");
+        const struct job_proposal proposal = job_fixture_propose(&fixture, &question);
+        struct job_ended ended;
+        struct fly_error error;
+
+        check_fine(at()->end(fixture.jobs.self,
+                             &(struct job_end){.job = "job",
+                                               .trial = proposal.trial,
+                                               .attempt = 1,
+                                               .outcome = TRIAL_CRASHED,
+                                               .energy_j = NAN,
+                                               .time_s = times_s[i],
+                                               .reference_per_kwh = NAN},
+                             &ended, &error),
+                   error);
+        assert_true(isnan(ended.energy_j));
+        check_double(ended.time_s, isnan(times_s[i]) ? 0.0 : times_s[i]);
+    }
+}
+
 /* Whoever holds the lock next writes an expiry down; then the policy explores again. */
 static void test_expired_explorations(void **state)
 {
@@ -214,8 +243,11 @@ static void test_processes(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        job_test(test_expiry),       job_test(test_expired_explorations),
-        job_test(test_late_reports), job_test(test_requeue),
+        job_test(test_expiry),
+        job_test(test_end_without_energy),
+        job_test(test_expired_explorations),
+        job_test(test_late_reports),
+        job_test(test_requeue),
         job_test(test_processes),
     };
 

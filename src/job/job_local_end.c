@@ -43,13 +43,15 @@ int local_append_end(struct local_change *change, uint64_t trial, const struct e
 
 /* ---- end ---- */
 
-/* What the whole run took, with what the caller knows of its last attempt. */
+/* What the whole run took, with what the caller knows of its last attempt. Of one that nobody told anything
+ * of, the energy is not known: it is none of nothing. */
 static void sum_up(const struct trial_past *past, const struct job_end *end, struct job_ended *out_ended)
 {
-    bool known = !isnan(end->energy_j) && end->attempt == past->attempt;
+    bool newest = end->attempt == past->attempt;
+    double told_j = past->energy_j == 0.0 && past->time_s == 0.0 ? NAN : past->energy_j;
 
-    out_ended->energy_j = past->past_energy_j + (known ? end->energy_j : past->energy_j);
-    out_ended->time_s = past->past_time_s + (known ? end->time_s : past->time_s);
+    out_ended->energy_j = past->past_energy_j + (newest && !isnan(end->energy_j) ? end->energy_j : told_j);
+    out_ended->time_s = past->past_time_s + (newest && !isnan(end->time_s) ? end->time_s : past->time_s);
 }
 
 static double newest_reference(const struct job_end *end, const struct trial_past *past)

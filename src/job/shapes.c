@@ -339,7 +339,8 @@ const struct wire_shape shape_answered = {
 static const struct wire_field end_rows[] = {
     WHOLE(job_end, attempt, 1, UINT32_MAX, "as proposed"),
     WORD(job_end, outcome, job_outcome_words, TRIAL_EXPIRED, "of the trial"), /* all but expiry */
-    OR_NUMBER(job_end, energy_j, WIRE_FROM_0, WIRE_UNKNOWN, "of the whole attempt; null: as last reported"),
+    OR_NUMBER(job_end, energy_j, WIRE_FROM_0, WIRE_UNKNOWN,
+              "of the whole attempt; null: as last reported, and not known where nothing was"),
     OR_NUMBER(job_end, time_s, WIRE_FROM_0, WIRE_UNKNOWN, "of the whole attempt; null: as last reported"),
     {AT(job_end, text), .kind = WIRE_TEXT, .need = WIRE_OPTIONAL, .longest = JOB_WHY_MAX, .free_text = true,
      .about = "a word on the cause"},

@@ -268,13 +268,15 @@ uint64_t session_say(struct fly_session *session, const struct spool_entry *entr
 void session_say_end(struct fly_session *session, enum trial_outcome outcome, const char *text)
 {
     double energy_j = session_ranks(session) == 1 ? session_energy_j(session) : NAN;
+    /* Without an energy of its own the end keeps the last report's, and then its time as well. */
+    bool as_reported = isnan(energy_j) && session->reported;
     const struct spool_entry entry = {.kind = SPOOL_END,
                                       .end = {.job = session->definition.name,
                                               .trial = session->proposal.trial,
                                               .attempt = session->proposal.attempt,
                                               .outcome = outcome,
                                               .energy_j = energy_j,
-                                              .time_s = isnan(energy_j) ? NAN : session_time_s(session),
+                                              .time_s = as_reported ? NAN : session_time_s(session),
                                               .text = text,
                                               .reference_per_kwh = carbon_reference_per_kwh(session)}};
 
