@@ -6,10 +6,13 @@ usage: cli_job_export.py FLYBALL
 import csv
 import json
 import os
+import pathlib
 import shlex
 
 import tap
-from job_stores import BOX, CLEAN, FLYBALL, STORE, document, fill, fill_digits, good, job, refused, rows
+from job_stores import BOX, CLEAN, CLIENT, FLYBALL, STORE, document, fill, fill_digits, good, job, refused, rows
+
+CLIMB = pathlib.Path(FLYBALL).parent / "examples" / "policy_plugin.so"
 
 
 # -- Taken along --
@@ -160,6 +163,39 @@ def test_what_a_trace_cannot_tell():
             store=BOX / "fixed.sqlite")
     tap.contains(good("show", "fixed", store=BOX / "fixed.sqlite").stdout, "no target: only the power limit is chosen")
     tap.equal(document("show", "fixed", store=BOX / "fixed.sqlite")["rows"][0]["baseline_runs"], 3)
+
+
+def simulate(notes, env=CLEAN):
+    """Every command that an export printed works as it stands."""
+    for piece in ("its log: ", "it: "):
+        words = shlex.split(next(line.partition(piece)[2] for line in notes.splitlines() if f"{piece}flyball" in line))
+        result = tap.run([FLYBALL, *words[1:]], env=env)
+        tap.equal(result.returncode, 0, f"{words}: {result.stderr}")
+    return words
+
+
+def test_a_trace_without_profiles():
+    """Trials that ran at the limit that stood tell the highest; where no limit is known there is no trace."""
+    for name, settings in (("alone", ("profile=0",)), ("fixed", ("limits=0", "power=200"))):
+        store, traces = BOX / f"unset-{name}.sqlite", BOX / f"unset-{name}"
+        fill(store, "unset", 12, *settings)
+        simulate(good("export", "unset", "--format=trace", f"--output={traces}", store=store).stderr)
+        with (traces / "summary_power_test-gpu.csv").open() as stream:
+            tap.equal({row["power_limit"] for row in csv.DictReader(stream)}, {"200"}, name)
+    fill(BOX / "blind.sqlite", "blind", 5, "limits=0", "eta=1")
+    refused(69, "a trace cannot tell its power", "export", "blind", "--format=trace", "--output=blind", store=BOX / "blind.sqlite")
+    tap.equal((BOX / "blind").exists(), False)
+
+
+def test_a_trace_of_a_plugin():
+    """By the path of its file, where that is known."""
+    if not CLIMB.exists():
+        raise tap.Skip("the example is not built")
+    store, traces, env = BOX / "climb.sqlite", BOX / "climb", {**CLEAN, "FLYBALL_PLUGINS": str(CLIMB)}
+    result = tap.run([CLIENT, store, "climb", "12", "policy=climb"], env=env)
+    tap.equal(result.returncode, 0, result.stderr)
+    words = simulate(good("export", "climb", "--format=trace", f"--output={traces}", store=store, env=env).stderr, env)
+    tap.equal(words[words.index("--policy") + 1], str(CLIMB))
 
 
 fill_digits()

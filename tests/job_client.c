@@ -9,6 +9,8 @@
  *     tries=N       of a recurrence (0: no end)          crash=N   each so many trials crash
  *     apart=1       one at a time          seed=N        eta=WEIGHT         policy=NAME
  *     open=1        the last trial goes on        scale=FACTOR  of each time and energy
+ *     profile=0     nobody measures a profile      limits=0      nor can set limits
+ *     power=WATTS   of all GPUs, where limits do not say it
  *     grid=SOURCE   least carbon, of a grid whose intensity doubles at the 12th trial; each third is unknown
  *
  * Batch sizes 8 to 128, default 32, one GPU of 100, 150 or 200 W. Prints a line for each
@@ -36,7 +38,7 @@ static struct jobs jobs;
 static struct fly_error error;
 static struct philox_key key;
 static double noise, scale;
-static bool of_grid;
+static bool of_grid, profiles;
 
 static struct wall_time date(void *state)
 {
@@ -131,7 +133,7 @@ static void live(struct life *life)
         life->first_s += life->points[i].time_s / LIMITS;
         life->first_j += life->points[i].time_s * life->points[i].power_w / LIMITS;
     }
-    if (life->proposal.wants_profile) {
+    if (life->proposal.wants_profile && profiles) {
         const struct job_profile profile = {.job = life->job,
                                             .trial = life->proposal.trial,
                                             .points = life->points,
@@ -143,11 +145,11 @@ static void live(struct life *life)
         life->proposal.limit_w = choice.limit_w;
         life->proposal.epochs = choice.epochs;
     }
-    while (limit > 0 && limits_w[limit] != life->proposal.limit_w)
+    while (limit > 0 && !isnan(life->proposal.limit_w) && limits_w[limit] != life->proposal.limit_w)
         limit--;
     life->epoch_s = life->points[limit].time_s * luck;
     life->epoch_j = life->epoch_s * life->points[limit].power_w;
-    if (!life->proposal.wants_profile) {
+    if (!life->proposal.wants_profile || !profiles) {
         life->first_s = life->epoch_s;
         life->first_j = life->epoch_j;
     }
@@ -200,18 +202,20 @@ static bool run_try(const char *job, uint64_t recurrence, char **settings)
     uint64_t crash = (uint64_t)number(settings, "crash", 0);
     struct life life = {.job = job};
     char submission[32];
-    struct job_question question = {.job = job,
-                                    .request = "",
-                                    .run = "",
-                                    .submission = submission,
-                                    .tries = (uint32_t)number(settings, "tries", 0),
-                                    .hardware = {.gpu_model = setting(settings, "gpu", "Test GPU"),
-                                                 .gpu_count = 1,
-                                                 .gpu_memory_bytes = UINT64_C(16) << 30,
-                                                 .world_size = 1,
-                                                 .limits_w = limits_w,
-                                                 .limit_count = LIMITS},
-                                    .origin = {"ada", "physics", "node1", "GPU-1"}};
+    struct job_question question = {
+        .job = job,
+        .request = "",
+        .run = "",
+        .submission = submission,
+        .tries = (uint32_t)number(settings, "tries", 0),
+        .hardware = {.gpu_model = setting(settings, "gpu", "Test GPU"),
+                     .gpu_count = 1,
+                     .gpu_memory_bytes = UINT64_C(16) << 30,
+                     .world_size = 1,
+                     .max_power_w = number(settings, "power", 0.0),
+                     .limits_w = limits_w,
+                     .limit_count = number(settings, "limits", 1) > 0 ? LIMITS : 0},
+        .origin = {"ada", "physics", "node1", "GPU-1"}};
     bool targeted = number(settings, "target", 1) > 0, reached;
 
     snprintf(submission, sizeof submission, "%" PRIu64, recurrence);
@@ -245,6 +249,7 @@ int main(int count, char **words)
     tries = (uint64_t)number(settings, "tries", 20);
     noise = number(settings, "noise", 0.0);
     scale = number(settings, "scale", 1.0);
+    profiles = number(settings, "profile", 1) > 0;
     of_grid = setting(settings, "grid", NULL) != NULL;
     key = philox_key((uint32_t)number(settings, "seed", 1), "world");
     check(jobs_open(words[1], &options, &jobs, &error));

@@ -2,11 +2,13 @@
 /* Takes a job's log along: as it is, or as a trace that the simulator replays. */
 #include <ctype.h>
 #include <errno.h>
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/atomic_file.h"
 #include "base/buffer.h"
@@ -15,6 +17,7 @@
 #include "base/number.h"
 #include "cli/commands.h"
 #include "cli/job_view.h"
+#include "job/policy_plugins.h"
 #include "job/trace_export.h"
 #include "model/job_spec.h"
 
@@ -95,6 +98,7 @@ enum { FILE_TRAIN, FILE_POWER, FILE_JOB, FILE_LOG, FILE_COUNT };
 
 struct trace_files {
     char gpu[JOB_TEXT_MAX];
+    bool made; /* the directory, which was not there */
     struct atomic_file files[FILE_COUNT];
 };
 
@@ -123,7 +127,8 @@ static int open_files(const char *directory, struct trace_files *files, struct f
     int code = 0;
 
     snprintf(power, sizeof power, "summary_power_%s.csv", files->gpu);
-    if (mkdir(directory, 0777) < 0 && errno != EEXIST)
+    files->made = mkdir(directory, 0777) == 0;
+    if (!files->made && errno != EEXIST)
         return error_set(out_error, errno == EACCES ? FLY_EPERM : FLY_EWRITE,
                          "'%s' cannot be made: %s; name another directory", directory, strerror(errno));
     for (int i = 0; i < FILE_COUNT && code == 0; i++) {
@@ -222,18 +227,46 @@ static void tell_gaps(const struct cli_call *call, const struct gaps *gaps, cons
                  untold);
 }
 
+/* What stands for the file of a plug-in of which only the name is known, in commands. */
+static const char unknown_plugin[] = "PLUGIN.so";
+
+/* The word of --policy for the job's: its name, or the path of its plug-in; `path` holds PATH_MAX bytes. */
+static const char *policy_word(const char *name, char path[PATH_MAX])
+{
+    struct policy_plugins plugins;
+    bool found = false;
+
+    if (batch_policy_find(name) != NULL)
+        return name;
+    if (policy_plugins_open(&plugins, NULL) < 0)
+        return unknown_plugin;
+    for (size_t i = 0; i < plugins.count && !found; i++)
+        found =
+            strcmp(plugins.list[i]->name, name) == 0 && realpath(plugins.opened[i].plugin.path, path) != NULL;
+    policy_plugins_close(&plugins);
+    return found ? path : unknown_plugin;
+}
+
 /* The commands that replay it, exactly and, for other policies, as a trace. */
 static void tell_commands(const struct cli_call *call, const struct job_history *history, const char *gpu,
                           uint64_t recurrences, bool exact)
 {
     const struct job_definition *definition = &history->definition;
     const char *directory = cli_text(call, "output");
+    char path[PATH_MAX];
+    const char *policy = policy_word(definition->policy, path);
 
+    if (policy == unknown_plugin)
+        cli_note(
+            call,
+            "the policy '%s' is a plug-in that is not known here: put the path of its file in the place of "
+            "%s, and into FLYBALL_PLUGINS for 'flyball sim replay'",
+            definition->policy, unknown_plugin);
     cli_note(call, "decide it again from its log: flyball sim replay %s/log.jsonl", directory);
     cli_note(call,
              "%s it: flyball sim job --traces %s --gpu %s --jobs %s/jobs.ini --workload %s --policy %s%s%s "
              "--recurrences %llu --seeds %u --eta %.17g --beta %.17g --window %u --generator %s",
-             exact ? "replay" : "simulate", directory, gpu, directory, definition->name, definition->policy,
+             exact ? "replay" : "simulate", directory, gpu, directory, definition->name, policy,
              exact ? " --order recorded" : "", definition->one_at_a_time ? "" : " --overlapping",
              (unsigned long long)recurrences, definition->seed, objective_eta(&history->objective),
              definition->beta, definition->window,
@@ -269,6 +302,8 @@ static int write_trace(const struct cli_call *call, const struct job_view *view,
         else
             atomic_file_discard(&all[i]);
     }
+    if (code != 0 && files->made)
+        (void)rmdir(cli_text(call, "output"));
     return code;
 }
 
@@ -341,7 +376,8 @@ const struct cli_command cmd_job_export = {
          "there was something that a trace has no words for: then a note names that, and --order recorded is "
          "refused.",
          "Time and power of an epoch are the profile's, or where a batch size has none, the means of its "
-         "trials."},
+         "trials under one limit: where nothing set one, the highest. Without any of these there is no "
+         "trace."},
     .options = options,
     .option_count = sizeof options / sizeof options[0],
     .operands = "JOB",

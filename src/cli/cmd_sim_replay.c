@@ -9,6 +9,7 @@
 #include "cli/call.h"
 #include "cli/commands.h"
 #include "job/decided_again.h"
+#include "job/policy_plugins.h"
 
 enum { LOG_MAX = 1 << 30 };
 
@@ -129,21 +130,26 @@ static int emit(const struct cli_call *call, struct table *table, const struct j
 static int sim_replay_run(const struct cli_call *call, struct fly_error *out_error)
 {
     struct listing listing = {.all = cli_flag(call, "all")};
+    struct policy_plugins plugins;
     struct job_replay_sums sums;
     struct buffer log;
     int code;
 
     if (cli_operand_count(call) == 0)
         return cli_usage(call, out_error, "no log was named; give a file of 'flyball job export', or '-'");
+    code = policy_plugins_open(&plugins, out_error);
+    if (code < 0)
+        return code;
     buffer_init(&log, LOG_MAX);
     listing.table = table_new("flyball.sim.replay/1", columns, sizeof columns / sizeof columns[0]);
     code = patient_file_read_all(cli_operand(call, 0), &log, out_error);
     if (code == 0)
-        code = job_replay(log.data, log.length, NULL, list, &listing, &sums, out_error);
+        code = job_replay(log.data, log.length, plugins.list, list, &listing, &sums, out_error);
     if (code == 0)
         code = emit(call, listing.table, &sums, out_error);
     table_free(listing.table);
     buffer_deinit(&log);
+    policy_plugins_close(&plugins);
     return code;
 }
 
@@ -152,15 +158,15 @@ const struct cli_command cmd_sim_replay = {
     .summary = "take the decisions of a live job again, from its log",
     .paragraphs =
         {"Reads a log that 'flyball job export' wrote, as jsonl or beside a trace, and decides everything "
-         "once "
-         "more: each trial, each limit from a profile, each answer to a report, by the code that decides "
+         "once more: each trial, each limit from a profile, each answer to a report, by the code that "
+         "decides "
          "live, "
          "from what the log held at that moment. What the machines answered stands in the log, so crashes, "
          "bounds, controls, tries that overlap and profiles that are not whole are all there.",
          "Lists the decisions that differ from those on record, as a newer version's may; the one on record "
          "stays the fact that the next rests on. To see what another policy would have done, export a trace "
          "and "
-         "give it to 'flyball sim job'."},
+         "give it to 'flyball sim job'. A policy that is a plug-in is looked for in FLYBALL_PLUGINS."},
     .options = options,
     .option_count = sizeof options / sizeof options[0],
     .operands = "FILE",

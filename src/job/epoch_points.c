@@ -140,13 +140,14 @@ static int by_limit(const void *left, const void *right)
     return (a->limit_w > b->limit_w) - (a->limit_w < b->limit_w);
 }
 
-/* Where limits cannot be set, or nothing set one, it is the GPU's own. */
+/* Where limits cannot be set and nobody knows the GPU's own, it is that of `max_power_of`. */
 static double limit_of(const struct job_history *history, const struct job_row *trial)
 {
     const struct job_machine *machine = &history->machines[trial->machine];
-    bool own = isnan(machine->highest_limit_w) || trial->left_alone;
+    double limit_w = job_history_limit_w(history, trial);
+    bool unknown = isnan(limit_w) && !(machine->max_power_w > 0.0);
 
-    return own && isnan(trial->limit_w) ? max_power_of(machine) / machine->gpu_count : trial->limit_w;
+    return unknown ? max_power_of(machine) / machine->gpu_count : limit_w;
 }
 
 /* Without a profile (limits cannot be set, or the policy chooses them itself) trials are all there is. */

@@ -154,6 +154,14 @@ static int read_event(void *context, const struct store_event *event, struct fly
 
 /* ---- rows ---- */
 
+double job_history_limit_w(const struct job_history *history, const struct job_row *trial)
+{
+    const struct job_machine *machine = &history->machines[trial->machine];
+    bool own = isnan(machine->highest_limit_w) || trial->left_alone;
+
+    return own && isnan(trial->limit_w) ? machine->max_power_w / machine->gpu_count : trial->limit_w;
+}
+
 static const char *copy(struct reading *reading, const char *text, bool *fits)
 {
     const char *copied = text != NULL && text[0] != '\0' ? arena_strdup(reading->arena, text) : "";

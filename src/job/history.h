@@ -69,6 +69,12 @@ struct job_history {
     size_t count;
 };
 
+/*
+ * The limit of each GPU that a trial ran under: where nothing set one, the highest, and where limits cannot be
+ * set, what the driver says. NAN where that is not known.
+ */
+double job_history_limit_w(const struct job_history *history, const struct job_row *trial);
+
 int job_history_read(const struct jobs *jobs, const char *job, struct arena *arena,
                      struct job_history *out_history, struct fly_error *out_error);
 

@@ -108,6 +108,13 @@ static int take_profile(void *context, const struct store_event *event, struct f
     return 0;
 }
 
+/* Whether a trial that ran under one limit alone did so under that of `like`, with its batch size. */
+static bool is_alike(const struct tracing *tracing, const struct job_row *row, const struct job_row *like)
+{
+    return tells(tracing, row) && !row->profiled && row->batch_size == like->batch_size &&
+           job_history_limit_w(tracing->history, row) == job_history_limit_w(tracing->history, like);
+}
+
 /* The sums of a batch size's trials at one limit. */
 struct epoch_sums {
     double epochs, energy_j, time_s;
@@ -120,8 +127,7 @@ static struct epoch_sums sum_trials(const struct tracing *tracing, const struct 
     for (size_t i = 0; i < tracing->history->count; i++) {
         const struct job_row *row = &tracing->history->rows[i];
 
-        if (!tells(tracing, row) || row->profiled || row->batch_size != like->batch_size ||
-            row->limit_w != like->limit_w)
+        if (!is_alike(tracing, row, like))
             continue;
         sums.epochs += row->epochs;
         sums.energy_j += row->energy_j;
@@ -132,13 +138,10 @@ static struct epoch_sums sum_trials(const struct tracing *tracing, const struct 
 
 static bool stands_before(const struct tracing *tracing, size_t index)
 {
-    const struct job_row *like = &tracing->history->rows[index];
+    const struct job_history *history = tracing->history;
 
     for (size_t i = 0; i < index; i++) {
-        const struct job_row *row = &tracing->history->rows[i];
-
-        if (tells(tracing, row) && !row->profiled && row->batch_size == like->batch_size &&
-            row->limit_w == like->limit_w)
+        if (is_alike(tracing, &history->rows[i], &history->rows[index]))
             return true;
     }
     return false;
@@ -151,31 +154,45 @@ static void write_means(struct tracing *tracing)
 
     for (size_t i = 0; i < history->count; i++) {
         const struct job_row *row = &history->rows[i];
+        double limit_w = job_history_limit_w(history, row);
         struct epoch_sums sums;
 
-        if (!tells(tracing, row) || row->profiled || !(row->limit_w > 0.0) || !(row->time_s > 0.0) ||
+        if (!tells(tracing, row) || row->profiled || !(limit_w > 0.0) || !(row->time_s > 0.0) ||
             tracing->profiled[index_of(&history->definition, row->batch_size)] || stands_before(tracing, i))
             continue;
         sums = sum_trials(tracing, row);
         if (sums.energy_j > 0.0)
-            write_power(tracing, row->batch_size, row->limit_w, sums.time_s / sums.epochs,
+            write_power(tracing, row->batch_size, limit_w, sums.time_s / sums.epochs,
                         sums.energy_j / sums.time_s);
     }
+}
+
+static int refuse_untold(const char *job, struct fly_error *out_error)
+{
+    return error_set(
+        out_error, FLY_EUNSUPPORTED,
+        "job '%s': no batch size has a whole power profile, nor a trial under one power limit that is "
+        "known, so a trace cannot tell its power; let it run further, or export it as jsonl",
+        job);
 }
 
 static int write_both(const struct jobs *jobs, const char *job, struct tracing *tracing,
                       struct fly_error *out_error)
 {
     static const struct store_query everything = {0};
+    size_t heading;
     int code = write_train(tracing, out_error);
 
     buffer_puts(&tracing->power,
                 "dataset,network,batch_size,optimizer,power_limit,time_per_epoch,average_power\n");
+    heading = tracing->power.length;
     if (code == 0)
         code = jobs->backend->read(jobs->self, job, &everything, take_profile, tracing, out_error);
     if (code < 0)
         return code;
     write_means(tracing);
+    if (tracing->power.length == heading)
+        return refuse_untold(job, out_error);
     if (tracing->train.error < 0 || tracing->power.error < 0)
         return error_set(out_error, FLY_ELIMIT, "job '%s': its trace is larger than %d bytes", job, TEXT_MAX);
     return 0;

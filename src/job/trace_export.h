@@ -13,7 +13,7 @@
  *             when the target was not reached; with `chosen_only` those that the policy
  *             chose, in whose order `flyball sim job --order recorded` takes them
  *     power   the profiles, per epoch; where a batch size has none that counts epochs,
- *             the means of its trials at each power limit; power is that of one GPU
+ *             the means of its trials at each power limit (job_history_limit_w); power is that of one GPU
  */
 struct job_trace_sinks {
     job_sink *train;
@@ -27,7 +27,8 @@ struct job_trace_sinks {
 /* Whether the policy had a say in a trial. */
 bool job_reason_chosen(enum reason reason);
 
-/* FLY_ENOTFOUND without such a machine or without a trial that tells anything. */
+/* FLY_ENOTFOUND without such a machine or without a trial that tells anything; FLY_EUNSUPPORTED where no
+ * trial tells what any batch size takes under which limit. */
 int job_export_trace(const struct jobs *jobs, const char *job, size_t machine,
                      const struct job_trace_sinks *sinks, struct fly_error *out_error);
 
