@@ -222,6 +222,10 @@ def test_strangers_settings():
             path.chmod(0o644)
             os.chown(path, 12345, 12345)
             tap.contains(flyball("config", "show").stderr, "'./flyball.ini' is not read: it belongs to somebody else")
+            path.unlink()
+            path.symlink_to("/etc/passwd")
+            os.lchown(path, 12345, 12345)
+            tap.contains(flyball("config", "show").stderr, "'./flyball.ini' is not read: it is a link that belongs to somebody else")
     finally:
         path.unlink()
         listener.close()

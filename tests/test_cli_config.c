@@ -402,6 +402,7 @@ static void test_trust(void **state)
         {{.user = 1000, .owner = 65534, .mode = 0644, .unmapped = true, .on_read_only = true}, NULL},
         {{.user = 1000, .owner = 65534, .mode = 0646, .unmapped = true, .on_read_only = true}, "anybody"},
         {{.user = 1000, .owner = 1001, .mode = 0644, .on_read_only = true}, "belongs to somebody else"},
+        {{.user = 0, .owner = 0, .mode = 0640, .strange_link = true}, "it is a link"},
     };
 
     (void)state;

@@ -144,11 +144,12 @@ static int read_all(int fd, struct buffer *text)
 }
 
 /* Why an open file is not to be read, NULL where it may be; a file that tells nothing of itself may not. */
-static const char *refusal_of(int fd)
+static const char *refusal_of(const char *path, int fd)
 {
     struct config_trust trust;
 
-    return config_trust_read(fd, &trust) < 0 ? "its owner cannot be told" : config_trust_refusal(&trust);
+    return config_trust_read(path, fd, &trust) < 0 ? "its owner cannot be told"
+                                                   : config_trust_refusal(&trust);
 }
 
 int config_file_read(const char *path, struct buffer *text, bool *out_exists, const char **out_refusal,
@@ -156,7 +157,7 @@ int config_file_read(const char *path, struct buffer *text, bool *out_exists, co
 {
     struct stat status;
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-    const char *refusal = fd >= 0 && out_refusal != NULL ? refusal_of(fd) : NULL;
+    const char *refusal = fd >= 0 && out_refusal != NULL ? refusal_of(path, fd) : NULL;
     int result = 0;
 
     *out_exists = false;

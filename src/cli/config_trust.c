@@ -23,6 +23,8 @@ const char *config_trust_refusal(const struct config_trust *trust)
 {
     bool owned = trust->owner == 0 || trust->owner == trust->user || (trust->unmapped && trust->on_read_only);
 
+    if (trust->strange_link)
+        return "it is a link that belongs to somebody else than you or root";
     if (!owned)
         return "it belongs to somebody else than you or root";
     if (trust->mode & S_IWOTH)
@@ -62,12 +64,12 @@ static bool is_own_group(uid_t owner, gid_t gid)
     return own;
 }
 
-int config_trust_read(int fd, struct config_trust *out_trust)
+int config_trust_read(const char *path, int fd, struct config_trust *out_trust)
 {
-    struct stat status;
+    struct stat status, link;
     struct statvfs mount;
 
-    if (fstat(fd, &status) < 0 || fstatvfs(fd, &mount) < 0)
+    if (fstat(fd, &status) < 0 || fstatvfs(fd, &mount) < 0 || lstat(path, &link) < 0)
         return -1;
     *out_trust = (struct config_trust){
         .user = geteuid(),
@@ -76,6 +78,7 @@ int config_trust_read(int fd, struct config_trust *out_trust)
         .own_group = (status.st_mode & S_IWGRP) && is_own_group(status.st_uid, status.st_gid),
         .unmapped = status.st_uid == overflow_uid(),
         .on_read_only = (mount.f_flag & ST_RDONLY) != 0,
+        .strange_link = S_ISLNK(link.st_mode) && link.st_uid != 0 && link.st_uid != geteuid(),
     };
     return 0;
 }

@@ -17,6 +17,7 @@ struct config_trust {
     bool own_group;    /* the file's group is its owner's own, with nobody else in it */
     bool unmapped;     /* the owner is the overflow uid: somebody outside this user namespace */
     bool on_read_only; /* the file stands on a mount that nobody here can write */
+    bool strange_link; /* the path is a link that somebody else than root or the user made */
 };
 
 /*
@@ -25,7 +26,7 @@ struct config_trust {
  */
 const char *config_trust_refusal(const struct config_trust *trust);
 
-/* Reads the facts of an open file; 0, or -1 with errno. */
-int config_trust_read(int fd, struct config_trust *out_trust);
+/* Reads the facts of an open file, which was opened at `path`; 0, or -1 with errno. */
+int config_trust_read(const char *path, int fd, struct config_trust *out_trust);
 
 #endif

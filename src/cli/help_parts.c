@@ -27,7 +27,8 @@ const char *const help_file_paragraphs[] = {
     "Flyball reads a file only if you or root own it and nobody else may write it: not a file that anybody "
     "may "
     "write, nor one that a group with others than its owner may write. A file of an owner whom this user "
-    "namespace does not know counts on a read-only mount. Any other file is passed over with a warning.",
+    "namespace does not know counts on a read-only mount. A link counts if you or root made it. Any other "
+    "file is passed over with a warning.",
     "The file of the working directory comes along with whatever stands there, such as a clone of somebody's "
     "repository. A key that names a library, an address, a file of tokens, or what is written, or that gives "
     "up a protection, does not count in it: Flyball says so and goes on without.",
