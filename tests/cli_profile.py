@@ -148,6 +148,8 @@ def check_optimum(document, valid, eta, bound):
             tap.contains(choice["limit_w_unavailable"], "more than both are uncertain")
             continue
         tap.equal(choice["tied_limit_w"], None)
+        for measure in ("time", "energy"):
+            tap.equal(choice[f"{measure}_change_uncertainty_percent"] >= 0, True, choice)
         tap.equal((choice["limit_w"], choice["max_slowdown"]), (best["limit_w"], bound if name.endswith("within") else None), name)
         tap.equal(choice["energy_change_percent"], best["energy_change_percent"], name)
 
@@ -162,6 +164,9 @@ def test_differences_within_their_uncertainty_are_no_choice():
     tap.equal((result.returncode, len(valid) >= 2), (0, True), result.stderr)
     for name in ("energy", "time", "cost"):
         tap.equal(document["optimum"][name]["limit_w"] in (None, float(DEFAULT_W)), True, (name, valid))
+    lowest = document["optimum"]["lowest_limit_within"]
+    if abs(lowest["energy_change_percent"]) > 0.05 and lowest["limit_w"] != DEFAULT_W:
+        tap.equal(abs(lowest["energy_change_percent"]) <= lowest["energy_change_uncertainty_percent"], True, lowest)
 
 
 def test_whole_profile():

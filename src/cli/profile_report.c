@@ -11,7 +11,7 @@
 
 enum { TEXT_MAX = 1 << 18, WORD_MAX = 128 };
 
-static const double percent = 100, ms_per_s = 1e3;
+static const double percent = 100, ms_per_s = 1e3, normal_95 = 1.96;
 
 static const char schema[] = "flyball.profile/2";
 
@@ -76,6 +76,23 @@ static double energy_change(const struct profile_result *result, const struct fl
     if (result->highest == NULL)
         return NAN;
     return (energy_j(result, point) / energy_j(result, result->highest) - 1) * percent;
+}
+
+/* Half widths of the changes' 95 % intervals, from both points'; 0 of the highest limit against itself. */
+static double time_change_error(const struct profile_result *result, const struct fly_tuner_point *point)
+{
+    if (result->highest == NULL || point == result->highest)
+        return result->highest == NULL ? NAN : 0;
+    return normal_95 * percent * point->time_s / result->highest->time_s *
+           hypot(point->time_error, result->highest->time_error);
+}
+
+static double energy_change_error(const struct profile_result *result, const struct fly_tuner_point *point)
+{
+    if (result->highest == NULL || point == result->highest)
+        return result->highest == NULL ? NAN : 0;
+    return percent * energy_j(result, point) / energy_j(result, result->highest) *
+           hypot(point->energy_error, result->highest->energy_error);
 }
 
 /* In which forms of the output a column stands. */
@@ -193,6 +210,10 @@ static json_t *choices_value(const struct profile_result *result)
         set_real(row, "tied_limit_w", choice->tied != NULL ? choice->tied->limit_w : NAN,
                  "no limit ties with the highest");
         set_real(row, "time_change_percent", point != NULL ? time_change(result, point) : NAN, reason);
+        set_real(row, "time_change_uncertainty_percent",
+                 point != NULL ? time_change_error(result, point) : NAN, reason);
+        set_real(row, "energy_change_uncertainty_percent",
+                 point != NULL ? energy_change_error(result, point) : NAN, reason);
         set_real(row, "energy_change_percent", point != NULL ? energy_change(result, point) : NAN, reason);
         json_object_set_new(choices, keys[i], row);
     }
@@ -260,10 +281,13 @@ static void put_heading(struct buffer *text, const struct profile_result *result
     buffer_puts(text, result->highest != NULL ? "Changes are against the highest limit.\n\n" : "\n");
 }
 
-static void put_change(struct buffer *text, double change, const char *what)
+/* A change that its uncertainty covers is none. */
+static void put_change(struct buffer *text, double change, double error, const char *what)
 {
     if (fabs(change) < 0.05)
         buffer_printf(text, "the same %s", what);
+    else if (fabs(change) <= error)
+        buffer_printf(text, "the same %s within %.1f %%", what, error);
     else
         buffer_printf(text, "%.1f %% %s %s", fabs(change), change > 0 ? "more" : "less", what);
 }
@@ -290,9 +314,11 @@ static void put_choices(struct buffer *text, const struct profile_result *result
         buffer_printf(text, "%g W", choice->point->limit_w);
         if (result->highest != NULL) {
             buffer_puts(text, ", ");
-            put_change(text, time_change(result, choice->point), "time");
+            put_change(text, time_change(result, choice->point), time_change_error(result, choice->point),
+                       "time");
             buffer_puts(text, ", ");
-            put_change(text, energy_change(result, choice->point), "energy");
+            put_change(text, energy_change(result, choice->point), energy_change_error(result, choice->point),
+                       "energy");
         }
         buffer_puts(text, "\n");
     }
