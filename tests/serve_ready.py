@@ -103,6 +103,75 @@ def test_a_store_that_is_away():
         tap.equal(it.stop(), 0)
 
 
+ZEUS_JOB = {"job_id": "z-2", "batch_sizes": [16], "default_batch_size": 16, "eta_knob": 0.5, "target_metric": 0.5,
+            "higher_is_better_metric": True, "max_epochs": 1, "max_power": 250.0, "number_of_gpus": 1, "gpu_model": "A40", "job_id_prefix": "z", "beta_knob": 2.0,
+            "num_pruning_rounds": 2, "window_size": 0, "mab_prior_mean": 0.0, "mab_prior_precision": 0.0,
+            "mab_num_explorations": 2, "mab_seed": None}
+
+
+def all_away(it, headers, box):
+    """Each route says 503, none says where the store lies, and none makes another."""
+    for method, path, body in (("GET", "/v1/jobs", None), ("GET", "/v1/jobs/one", None),
+                               ("GET", "/jobs/batch_size?job_id=z-2", None), ("POST", "/jobs", ZEUS_JOB),
+                               ("PUT", "/v1/jobs/other", {"batch_sizes": [16], "default_batch_size": 16, "max_epochs": 1})):
+        for _ in range(2):
+            status, _, answer = it.ask(method, path, body, headers=headers)
+            tap.equal((status, str(box) in answer.decode()), (503, False), (path, answer))
+    status, answer = ready(it, headers=headers)
+    tap.equal((status, answer["store"], str(box) in json.dumps(answer)),
+              (503, "the store is not there, or cannot be reached", False), answer)
+
+
+def check_gone(companions_too):
+    box = BOX / f"gone-{companions_too}"
+    box.mkdir()
+    file, away, other = (box / name for name in ("s.sqlite", "away.sqlite", "other.sqlite"))
+    tokens, bearer = make_tokens(f"tokens-{companions_too}")
+    with service(f"--tokens={tokens}", "--compat-zeus", store=file) as it:
+        tap.equal(it.ask("PUT", "/v1/jobs/one", {"batch_sizes": [16], "default_batch_size": 16, "max_epochs": 1},
+                         headers=bearer)[0], 200)
+        status, _, answer = it.ask("POST", "/jobs", ZEUS_JOB, headers=bearer)
+        tap.equal(status, 201, answer)
+        tap.equal(it.ask("GET", "/jobs/batch_size?job_id=z-2", headers=bearer)[0], 200)
+        moved = [file, *(box.glob("s.sqlite-*") if companions_too else ())]
+        for path in moved:
+            path.rename(str(path).replace("s.sqlite", "away.sqlite"))
+        all_away(it, bearer, box)
+        tap.equal(file.exists(), False, "no other store was made")
+        tap.contains(until_lines(it, "store: ", 1), f"{file}' is not there")
+        other.write_bytes(b"")
+        other.rename(file)
+        all_away(it, bearer, box)
+        tap.equal(file.stat().st_size, 0, "a file in its place is left alone")
+        file.unlink()
+        for path in moved:
+            pathlib.Path(str(path).replace("s.sqlite", "away.sqlite")).rename(path)
+        serve_machine.until(lambda: ready(it)[0] == 200, "the store")
+        tap.contains(until_lines(it, "store: ", 2), "answers again")
+        for _ in range(12):  # all workers
+            tap.equal(it.ask("GET", "/v1/jobs/one", headers=bearer)[0], 200)
+            tap.equal(it.ask("GET", "/jobs/batch_size?job_id=z-2", headers=bearer)[0], 200)
+        tap.equal(it.stop(), 0)
+
+
+def test_a_file_that_goes_away():
+    check_gone(False)
+
+
+def test_a_file_that_goes_away_with_its_companions():
+    check_gone(True)
+
+
+def test_readiness_says_which_thing_is_missing():
+    file, _ = make_tokens("missing")
+    with service(f"--tokens={file}") as it:
+        file.unlink()
+        status, answer = ready(it)
+        tap.equal((status, answer["tokens"]), (503, "the file of tokens is not there"))
+        tap.equal(answer["error"]["message"], answer["tokens"])
+        tap.equal(it.stop(), 0)
+
+
 def test_a_disk_that_is_full():
     box = BOX / "disk"
     box.mkdir()

@@ -77,7 +77,42 @@ int disk_check(const char *store, struct fly_error *out_error)
                      directory, strerror(cause));
 }
 
-int disk_find_store(const char *store, struct disk_file *out_file, struct fly_error *out_error)
+static int is_away(const char *path, struct fly_error *out_error)
+{
+    return error_set(out_error, FLY_EUNREACHABLE, "the store '%.300s' is not there: %s", path,
+                     strerror(errno));
+}
+
+int disk_hold_store(const char *store, struct disk_file *out_file, struct fly_error *out_error)
+{
+    char path[PATH_MAX];
+    struct stat status;
+    int code = find_path(store, path, out_error), fd;
+
+    if (code < 0)
+        return code;
+    fd = open(path, O_PATH | O_CLOEXEC);
+    if (fd < 0)
+        return is_away(path, out_error);
+    if (fstat(fd, &status) != 0) {
+        code = is_away(path, out_error);
+        close(fd);
+        return code;
+    }
+    out_file->fd = fd;
+    out_file->device = status.st_dev;
+    out_file->inode = status.st_ino;
+    return 0;
+}
+
+void disk_release(struct disk_file *file)
+{
+    if (file->fd >= 0)
+        close(file->fd);
+    file->fd = -1;
+}
+
+int disk_is_store(const char *store, const struct disk_file *file, struct fly_error *out_error)
 {
     char path[PATH_MAX];
     struct stat status;
@@ -86,8 +121,11 @@ int disk_find_store(const char *store, struct disk_file *out_file, struct fly_er
     if (code < 0)
         return code;
     if (stat(path, &status) != 0)
-        return error_set(out_error, FLY_EUNREACHABLE, "the store '%.300s' is not there: %s", path,
-                         strerror(errno));
-    *out_file = (struct disk_file){status.st_dev, status.st_ino};
-    return 0;
+        return is_away(path, out_error);
+    if (status.st_dev == file->device && status.st_ino == file->inode)
+        return 0;
+    return error_set(out_error, FLY_EUNREACHABLE,
+                     "another file lies in the place of the store '%.300s'; put the right one back, or "
+                     "restart the service to serve that one",
+                     path);
 }

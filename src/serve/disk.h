@@ -15,13 +15,18 @@
 int disk_check(const char *store, struct fly_error *out_error);
 
 /*
- * Which file the store is now, as `out_file`: two of other numbers are not the same. FLY_EUNREACHABLE: there
- * is none; FLY_EUNSUPPORTED: it lies on a database server.
+ * The file that is the store now, held so that its number stays its own; disk_release gives it back.
+ * FLY_EUNREACHABLE: there is none; FLY_EUNSUPPORTED: the store lies on a database server.
  */
 struct disk_file {
+    int fd; /* of O_PATH, whose end drops nobody's locks; -1: none */
     dev_t device;
     ino_t inode;
 };
-int disk_find_store(const char *store, struct disk_file *out_file, struct fly_error *out_error);
+int disk_hold_store(const char *store, struct disk_file *out_file, struct fly_error *out_error);
+void disk_release(struct disk_file *file);
+
+/* 0 while the store is that file; FLY_EUNREACHABLE: none is there, or another. */
+int disk_is_store(const char *store, const struct disk_file *file, struct fly_error *out_error);
 
 #endif

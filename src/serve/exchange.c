@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/error.h"
 #include "base/json_words.h"
 
 const char *serve_query(const struct serve_request *request, const char *name)
@@ -13,6 +14,19 @@ const char *serve_query(const struct serve_request *request, const char *name)
             return request->query[i].value;
     }
     return NULL;
+}
+
+static bool says_place(const char *text)
+{
+    return strstr(text, "store '") != NULL || strstr(text, "'/") != NULL || strstr(text, "'postgres") != NULL;
+}
+
+const char *serve_error_text(struct serve_answer *answer, int status, int code, const char *text)
+{
+    if (status < 500 || !says_place(text))
+        return text;
+    error_set(&answer->untold, code, "%s", text);
+    return fly_error_sentence(code);
 }
 
 void serve_answer_json(struct serve_answer *answer, int status, json_t *json)

@@ -46,11 +46,18 @@ const char *serve_query(const struct serve_request *request, const char *name);
 
 struct serve_answer {
     int status;
-    const char *type;       /* static; "application/json" */
-    const char *allow;      /* with 405: the methods, static; or NULL */
-    unsigned retry_after_s; /* with 503; 0: not said */
-    struct buffer body;     /* initialised by the caller of a route */
+    const char *type;        /* static; "application/json" */
+    const char *allow;       /* with 405: the methods, static; or NULL */
+    unsigned retry_after_s;  /* with 503; 0: not said */
+    struct buffer body;      /* initialised by the caller of a route */
+    struct fly_error untold; /* what the body keeps to itself, for the service's own log; code 0: nothing */
 };
+
+/*
+ * The text of an error for the body: its own. But what says where the store lies is not for clients: with
+ * 500 and above they get the code's sentence then, and `untold` gets the error.
+ */
+const char *serve_error_text(struct serve_answer *answer, int status, int code, const char *text);
 
 /*
  * Makes the answer of a status and a JSON value, which is taken. NULL, or a body that

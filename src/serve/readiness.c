@@ -26,31 +26,15 @@ struct found {
     bool absent[PARTS];          /* there is nothing to look at */
 };
 
-/* A file that was taken away or replaced still answers whoever has it open, and nobody else. */
-static int check_file(struct readiness *readiness, struct fly_error *out_error)
-{
-    struct disk_file now;
-    int code = disk_find_store(readiness->options.store, &now, out_error);
-
-    if (code == FLY_EUNSUPPORTED)
-        return 0;
-    if (code == 0 && (now.device != readiness->file.device || now.inode != readiness->file.inode)) {
-        jobs_close(&readiness->jobs);
-        readiness->file = now;
-    }
-    return code;
-}
-
 /* A job that cannot exist is looked for: the store's answer that there is none is an answer. */
 static int look_at_store(struct readiness *readiness, struct fly_error *out_error)
 {
     struct job_shown shown;
     struct arena arena;
-    int code = check_file(readiness, out_error);
+    int code = served_store_check(readiness->options.store, out_error);
 
     if (code == 0 && readiness->jobs.backend == NULL)
-        code = workers_open_store(readiness->options.store, look_wait_s, readiness->options.clock,
-                                  &readiness->jobs, out_error);
+        code = served_store_open(readiness->options.store, look_wait_s, &readiness->jobs, out_error);
     if (code < 0)
         return code;
     arena_init(&arena, SHOWN_BYTES);
@@ -71,7 +55,7 @@ static void look_at_disk(struct readiness *readiness)
 
     if (now.ns < readiness->disk_until.ns)
         return;
-    readiness->disk.code = disk_check(readiness->options.store, &readiness->disk);
+    readiness->disk.code = disk_check(readiness->options.store->address, &readiness->disk);
     readiness->disk_until = mono_after_s(now, disk_every_s);
 }
 
@@ -91,32 +75,52 @@ static void look(struct readiness *readiness, struct found *found)
         troubles_set(readiness->options.troubles, part_troubles[i], &found->why[i]);
 }
 
-static const char *reason(const struct fly_error *why, bool stranger)
+/* What is wrong, by part and code, without a word of where things lie; code 0: with anything else. */
+static const struct {
+    enum part part;
+    int code;
+    const char *text;
+} reasons[] = {
+    {PART_TOKENS, FLY_ENOTFOUND, "the file of tokens is not there"},
+    {PART_TOKENS, FLY_EPERM, "the file of tokens may not be read, or others may write it"},
+    {PART_TOKENS, 0, "the file of tokens cannot be read, or a line of it is no token"},
+    {PART_STORE, FLY_EUNREACHABLE, "the store is not there, or cannot be reached"},
+    {PART_STORE, FLY_ENOTFOUND, "the store is not there"},
+    {PART_STORE, FLY_EBUSY, "another program holds the store's lock"},
+    {PART_STORE, FLY_EPERM, "the store may not be read or written"},
+    {PART_STORE, 0, "the store cannot be used"},
+    {PART_DISK, 0, "a MiB cannot be written where the store lies"},
+};
+
+static const char *reason(enum part part, int code)
 {
-    return stranger ? fly_error_sentence(why->code) : why->text;
+    size_t i = 0;
+
+    while (reasons[i].part != part || (reasons[i].code != 0 && reasons[i].code != code))
+        i++;
+    return reasons[i].text;
 }
 
 static void answer(struct task *task, const struct found *found)
 {
-    bool stranger = task->request.scope == SERVE_NOBODY;
-    json_t *json = json_object(), *value;
-    const struct fly_error *first = NULL;
+    json_t *json = json_object();
+    int first = PARTS;
 
     for (int i = 0; i < PARTS; i++) {
-        const struct fly_error *why = &found->why[i];
+        int code = found->why[i].code;
 
-        if (first == NULL && why->code != 0)
-            first = why;
-        value = found->absent[i] ? json_null() : json_string(why->code == 0 ? "ok" : reason(why, stranger));
-        json_object_set_new(json, part_names[i], value != NULL ? value : json_string("unknown"));
+        if (code != 0 && first == PARTS)
+            first = i;
+        json_object_set_new(json, part_names[i],
+                            found->absent[i] ? json_null() : json_string(code == 0 ? "ok" : reason(i, code)));
     }
-    json_object_set_new(json, "status", json_string(first == NULL ? "ready" : "not ready"));
-    if (first != NULL)
-        json_object_set_new(
-            json, "error",
-            json_pack("{s:s, s:s}", "code", fly_error_name(first->code), "message", reason(first, stranger)));
-    serve_answer_json(&task->answer, first == NULL ? 200 : 503, json);
-    task->answer.retry_after_s = first == NULL ? 0 : 1;
+    json_object_set_new(json, "status", json_string(first == PARTS ? "ready" : "not ready"));
+    if (first < PARTS)
+        json_object_set_new(json, "error",
+                            json_pack("{s:s, s:s}", "code", fly_error_name(found->why[first].code), "message",
+                                      reason(first, found->why[first].code)));
+    serve_answer_json(&task->answer, first == PARTS ? 200 : 503, json);
+    task->answer.retry_after_s = first == PARTS ? 0 : 1;
 }
 
 static void *look_after(void *data)
@@ -176,7 +180,7 @@ int readiness_start(struct readiness *readiness, const struct readiness_options 
     int code;
 
     *readiness = (struct readiness){.options = *options, .next = mono_now()};
-    code = workers_open_store(options->store, look_wait_s, options->clock, &readiness->jobs, &why);
+    code = served_store_open(options->store, look_wait_s, &readiness->jobs, &why);
     if (code < 0 && !may_come(code)) {
         if (out_error != NULL)
             *out_error = why;

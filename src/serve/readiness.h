@@ -9,7 +9,7 @@
 #include <flyball/error.h>
 
 #include "job/jobs.h"
-#include "serve/disk.h"
+#include "serve/served_store.h"
 #include "serve/task.h"
 #include "serve/token_file.h"
 #include "serve/troubles.h"
@@ -21,16 +21,14 @@
  * of without anybody asking, and whenever somebody does.
  */
 struct readiness_options {
-    const char *store;         /* store_open; borrowed */
-    const struct clock *clock; /* borrowed, or NULL */
-    struct token_file *tokens; /* borrowed; NULL: none are wanted */
-    struct troubles *troubles; /* borrowed */
+    struct served_store *store; /* borrowed */
+    struct token_file *tokens;  /* borrowed; NULL: none are wanted */
+    struct troubles *troubles;  /* borrowed */
 };
 
 struct readiness {
     struct readiness_options options;
     struct jobs jobs;
-    struct disk_file file; /* that it has open */
     struct fly_error disk; /* what was found of it, which holds until then */
     struct mono_time disk_until;
     struct task_line line; /* to be told */
@@ -51,8 +49,8 @@ int readiness_start(struct readiness *readiness, const struct readiness_options 
 
 /*
  * Has the task answered: 200 or 503 with {"status", "tokens", "store", "disk"}, each "ok", null
- * where there is nothing to look at, or why not; 503 has "error" too. A caller with the scope
- * SERVE_NOBODY gets kinds of errors alone: their texts say where things lie.
+ * where there is nothing to look at, or why not; 503 has "error" too. The answer never says where
+ * things lie: that is told as a trouble.
  */
 void readiness_ask(struct readiness *readiness, struct task *task);
 

@@ -171,6 +171,7 @@ static void server_free(struct server *server)
         certificate_shelf_close(&server->certificate);
     metrics_free(server->metrics);
     troubles_deinit(&server->troubles);
+    served_store_deinit(&server->store);
     if (server->with_tokens)
         token_file_close(&server->tokens);
     free(server);
@@ -200,12 +201,11 @@ static int open_gate(struct server *server, struct fly_error *out_error)
 static int start_threads(struct server *server, struct fly_error *out_error)
 {
     const struct server_options *options = &server->options;
-    const struct readiness_options ready = {.store = options->store,
-                                            .clock = options->clock,
+    const struct readiness_options ready = {.store = &server->store,
                                             .tokens = server->with_tokens ? &server->tokens : NULL,
                                             .troubles = &server->troubles};
-    const struct workers_options work = {.store = options->store,
-                                         .clock = options->clock,
+    const struct workers_options work = {.store = &server->store,
+                                         .troubles = &server->troubles,
                                          .wait_s = options->request_timeout_s < STORE_WAIT_DEFAULT_S
                                                        ? options->request_timeout_s
                                                        : STORE_WAIT_DEFAULT_S,
@@ -232,6 +232,7 @@ int server_open(const struct server_options *options, struct server **out_server
         return error_no_memory(out_error);
     server->options = *options;
     connections_init(&server->connections);
+    served_store_init(&server->store, options->store, options->clock);
     troubles_init(&server->troubles, options->tell, options->tell_state);
     code = metrics_new(&server->metrics, out_error);
     if (code == 0)

@@ -31,6 +31,7 @@ struct server {
     struct server_options options;
     struct door doors[SERVER_ADDRESSES_MAX];
     size_t door_count;
+    struct served_store store;
     struct workers workers;
     struct readiness readiness;
     struct troubles troubles;

@@ -2,6 +2,7 @@
 #include "serve/troubles.h"
 
 #include <stdio.h>
+#include <string.h>
 
 enum { LINE_MAX = FLY_ERROR_TEXT_MAX + 128 };
 
@@ -35,11 +36,28 @@ void troubles_set(struct troubles *troubles, enum trouble which, const struct fl
 
     pthread_mutex_lock(&troubles->lock);
     if (is != troubles->is[which]) {
+        troubles->untold[0] = '\0';
         troubles->is[which] = is;
         if (is)
             snprintf(line, sizeof line, "%s: %s; %s", words[which].name, why->text, words[which].meaning);
         else
             snprintf(line, sizeof line, "%s: %s", words[which].name, words[which].over);
+        if (troubles->tell != NULL)
+            troubles->tell(troubles->state, line);
+    }
+    pthread_mutex_unlock(&troubles->lock);
+}
+
+void troubles_untold(struct troubles *troubles, const struct fly_error *untold)
+{
+    char line[LINE_MAX];
+
+    if (untold->code == 0)
+        return;
+    pthread_mutex_lock(&troubles->lock);
+    if (strcmp(troubles->untold, untold->text) != 0) {
+        snprintf(troubles->untold, sizeof troubles->untold, "%s", untold->text);
+        snprintf(line, sizeof line, "answer: %s", untold->text);
         if (troubles->tell != NULL)
             troubles->tell(troubles->state, line);
     }

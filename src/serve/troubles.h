@@ -22,6 +22,7 @@ enum trouble {
 struct troubles {
     pthread_mutex_t lock;
     bool is[TROUBLE_COUNT];
+    char untold[FLY_ERROR_TEXT_MAX];             /* that was said last; "": none since all was well */
     void (*tell)(void *state, const char *line); /* NULL: nobody wants to know; called with the lock held */
     void *state;
 };
@@ -31,6 +32,9 @@ void troubles_deinit(struct troubles *troubles);
 
 /* How it stands now: NULL, or code 0: well; else why not. */
 void troubles_set(struct troubles *troubles, enum trouble which, const struct fly_error *why);
+
+/* Says what an answer kept to itself, once until something else is said so; code 0: nothing. */
+void troubles_untold(struct troubles *troubles, const struct fly_error *untold);
 
 /* Says a line that is neither. */
 void troubles_tell(struct troubles *troubles, const char *line);

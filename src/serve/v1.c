@@ -33,7 +33,8 @@ static const struct {
 static void fail(struct serve_answer *answer, int status, const struct fly_error *error)
 {
     const struct job_failure failure = {
-        .error = {.code = fly_error_name(error->code), .message = error->text}};
+        .error = {.code = fly_error_name(error->code),
+                  .message = serve_error_text(answer, status, error->code, error->text)}};
     json_t *json = NULL;
 
     /* A text that was cut within a character is no UTF-8. */

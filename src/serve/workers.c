@@ -5,28 +5,13 @@
 
 #include "base/error.h"
 
-int workers_open_store(const char *store, double wait_s, const struct clock *clock, struct jobs *out_jobs,
-                       struct fly_error *out_error)
-{
-    const struct job_options options = {.wait_s = wait_s, .clock = clock};
-    int code = jobs_open(store, &options, out_jobs, out_error);
-
-    if (code == 0 && out_jobs->backend != &job_backend_local) {
-        jobs_close(out_jobs);
-        code =
-            error_set(out_error, FLY_EUSAGE,
-                      "a service keeps its jobs in a store; give a file or postgresql://..., not the address "
-                      "of another service");
-    }
-    return code;
-}
-
-/* A store that cannot be opened is nobody's mistake who asks, whatever is wrong with it. */
+/* A store that is away or cannot be opened is nobody's mistake who asks, whatever is wrong with it. */
 static void answer_failure(struct task *task, const struct fly_error *error)
 {
     int status = fly_error_http_status(error->code);
 
-    serve_answer_error(&task->answer, status < 500 ? 503 : status, fly_error_name(error->code), error->text);
+    serve_answer_error(&task->answer, status < 500 ? 503 : status, fly_error_name(error->code),
+                       "the service's store is away or cannot be opened; its log says why");
 }
 
 static void answer_by_family(const struct worker *worker, struct task *task)
@@ -44,25 +29,48 @@ static void answer_by_family(const struct worker *worker, struct task *task)
                        "the service has nothing at this path");
 }
 
+/* Over a handle of its own; what failed inside the store may have left that of no more use. */
+static void answer_by_store(struct worker *worker, struct task *task)
+{
+    const struct workers_options *options = &worker->of->options;
+    struct fly_error error;
+    int code = 0;
+
+    if (worker->jobs.backend == NULL)
+        code = served_store_open(options->store, options->wait_s, &worker->jobs, &error);
+    if (code == 0) {
+        answer_by_family(worker, task);
+    } else {
+        answer_failure(task, &error);
+        task->answer.untold = error;
+    }
+    troubles_untold(options->troubles, &task->answer.untold);
+    if (task->answer.status >= 500)
+        jobs_close(&worker->jobs);
+}
+
+/* A file that is taken away still answers whoever has it open: that is no answer. Its handle stays good. */
+static void answer(struct worker *worker, struct task *task)
+{
+    struct served_store *store = worker->of->options.store;
+    struct fly_error error;
+    int away = served_store_check(store, &error);
+
+    if (away == 0) {
+        answer_by_store(worker, task);
+        away = task->answer.status >= 500 ? served_store_check(store, &error) : 0;
+    }
+    if (away < 0)
+        answer_failure(task, &error);
+}
+
 static void *work(void *data)
 {
     struct worker *worker = data;
     struct task *task;
 
     while ((task = task_line_take(&worker->of->line)) != NULL) {
-        struct fly_error error;
-        int code = 0;
-
-        if (worker->jobs.backend == NULL)
-            code = workers_open_store(worker->of->options.store, worker->of->options.wait_s,
-                                      worker->of->options.clock, &worker->jobs, &error);
-        if (code < 0)
-            answer_failure(task, &error);
-        else
-            answer_by_family(worker, task);
-        /* What failed inside the store may have left its handle of no more use. */
-        if (task->answer.status >= 500)
-            jobs_close(&worker->jobs);
+        answer(worker, task);
         task->finish(task);
     }
     jobs_close(&worker->jobs);

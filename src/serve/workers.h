@@ -7,19 +7,22 @@
 
 #include <flyball/error.h>
 
+#include "serve/served_store.h"
 #include "serve/task.h"
+#include "serve/troubles.h"
 
 /*
  * Threads that answer over a store, which may block for as long as another holds a
  * job's lock. Each has a handle of its own, opened when it is first needed and opened
- * anew after an answer that says that the store failed.
+ * anew after an answer that says that the store failed. While the store is away (served_store.h),
+ * everything is answered with 503.
  */
 enum { WORKERS_MAX = 64, WORKERS_STACK_BYTES = 2 << 20 };
 
 struct workers_options {
-    const char *store;                          /* jobs_open; borrowed */
+    struct served_store *store;                 /* borrowed */
+    struct troubles *troubles;                  /* for what no client is told; borrowed */
     double wait_s;                              /* for a lock, or an answer of the store */
-    const struct clock *clock;                  /* dates events; NULL: the store's own; borrowed */
     unsigned count;                             /* 1 .. WORKERS_MAX */
     const struct serve_routes *const *families; /* ended by NULL; borrowed */
 };
@@ -36,10 +39,6 @@ struct workers {
     struct worker worker[WORKERS_MAX];
     unsigned running;
 };
-
-/* The jobs of a store, which waits so long for a lock or a server. FLY_EUSAGE: another service's address. */
-int workers_open_store(const char *store, double wait_s, const struct clock *clock, struct jobs *out_jobs,
-                       struct fly_error *out_error);
 
 /* Starts the threads. */
 int workers_start(struct workers *workers, const struct workers_options *options,

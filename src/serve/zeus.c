@@ -57,7 +57,9 @@ void zeus_fail(struct zeus_call *call, int code, int if_missing)
     int status = status_of(code, if_missing);
 
     call->answer->retry_after_s = status == ZEUS_UNAVAILABLE ? RETRY_AFTER_S : 0;
-    zeus_say(call, status, call->error.text[0] != '\0' ? call->error.text : fly_error_sentence(code));
+    zeus_say(call, status,
+             call->error.text[0] != '\0' ? serve_error_text(call->answer, status, code, call->error.text)
+                                         : fly_error_sentence(code));
 }
 
 /* ---- what requests are about ---- */
