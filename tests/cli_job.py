@@ -316,6 +316,12 @@ def test_set():
     tap.contains(result.stderr, "job 'wishes' has no pin")
     shown = document("show", "wishes", store=store)
     tap.equal((shown["pin"], shown["objective"]["eta"], shown["objective"]["max_slowdown"]), (None, 0.2, None))
+    tap.contains(good("set", "wishes", "--pin=64,333.3333333", "--control-every=2", store=store).stderr, "at 333.3333333 W")
+    text = good("show", "wishes", store=store).stdout
+    tap.contains(text, "Pinned: batch size 64 at 333.3333333 W.")
+    tap.contains(text, "The pin leaves out the controls")
+    tap.contains(text, "--pin none' lets the job measure the default")
+    tap.equal("one runs the default" in text, False, text)
     good("set", "wishes", "--pin=64", store=store)
     tap.equal(document("show", "wishes", store=store)["pin"], {"batch_size": 64, "power_limit_w": None})
 

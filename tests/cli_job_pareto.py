@@ -59,6 +59,17 @@ def test_pareto_and_show_say_the_same():
     tap.contains(text, f"What the job really saves ('flyball job show'): {shown['energy_saving_percent']:.1f} % less energy (")
     text = good("pareto", "nightly", store=QUIET).stdout
     tap.contains(text, "the default batch size is not known to reach the target" if "not known: " in text else "it takes four runs of the default")
+    # What is not known is claimed nowhere.
+    doubt = "not yet known; it takes four runs of the default at the highest limit, with runs of what was chosen beside each, and there are 0."
+    fill(BOX / "few.sqlite", "few", 25)
+    tap.contains(good("show", "few", store=BOX / "few.sqlite").stdout, f"Saving: {doubt}")
+    text = good("pareto", "few", store=BOX / "few.sqlite").stdout
+    tap.contains(text, f"Against the default: {doubt}")
+    tap.equal(" less energy" in text, False, text)
+    found = document("pareto", "few", "--all", store=BOX / "few.sqlite")
+    for row in found["rows"]:
+        tap.equal([row[key] is None for key in ("time_change_percent", "energy_change_percent")], [not row["default"]] * 2, str(row))
+    tap.contains(found["rows"][0]["energy_change_percent_unavailable"], "it takes four runs of the default")
     # A job of which nothing can be told but that it differs.
     store = BOX / "chance.sqlite"
     fill(store, "chance", 40, "control=9", "target=0", "noise=0.3")

@@ -140,9 +140,10 @@ const struct cli_command cmd_job_pareto = {
          "the "
          "choices worth having, fastest first, and the best for the job's objective, with what it takes "
          "less than the default. 'flyball job set JOB --pin BATCH,WATTS' stays with one of them.",
-         "These are expectations, from few trials each and from profiles. Changes against the default have "
-         "95 % intervals from how trials differ, where there are four trials of both and what is saved is "
-         "known; what was really saved, by 'flyball job show', stands below them. A trial that ran under "
+         "These are expectations, from few trials each and from profiles. Changes against the default are "
+         "told where what is saved is known, with 95 % intervals from how trials differ where there are four "
+         "trials of both; what was really saved, by 'flyball job show', stands below them. A trial that ran "
+         "under "
          "several power limits, to measure them, is booked to none of them."},
     .options = options,
     .option_count = sizeof options / sizeof options[0],

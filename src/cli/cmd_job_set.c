@@ -95,7 +95,7 @@ static int read_pin(const struct cli_call *call, struct job_setting *setting, st
 
 static void tell(const struct cli_call *call, const struct job_setting *setting)
 {
-    char text[JOB_HARDWARE_TEXT_MAX];
+    char text[JOB_HARDWARE_TEXT_MAX], limit[NUMBER_TEXT_MAX];
 
     if (setting->set_objective)
         cli_note(call, "job '%s' is chosen for by %s", setting->job,
@@ -106,8 +106,8 @@ static void tell(const struct cli_call *call, const struct job_setting *setting)
         cli_note(call, "job '%s' always runs batch size %u at its profile's best limit", setting->job,
                  setting->pin_batch_size);
     else if (setting->set_pin)
-        cli_note(call, "job '%s' always runs batch size %u at %g W", setting->job, setting->pin_batch_size,
-                 setting->pin_limit_w);
+        cli_note(call, "job '%s' always runs batch size %u at %s W", setting->job, setting->pin_batch_size,
+                 number_format(setting->pin_limit_w, limit));
     if (setting->set_control_every && setting->control_every == 0)
         cli_note(call, "job '%s' never runs the default to measure what is saved", setting->job);
     else if (setting->set_control_every)

@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "base/buffer.h"
+#include "base/number.h"
 #include "cli/commands.h"
 #include "cli/job_view.h"
 #include "job/trial_past.h"
@@ -101,17 +102,19 @@ static void add_known(struct table *table, const json_t *numbers)
 static void put_limit(struct buffer *text, const struct why *why)
 {
     const struct trial_past *past = &why->past;
+    char limit[NUMBER_TEXT_MAX];
 
     if (isnan(past->limit_w) && past->record.wants_profile)
         buffer_puts(text, "Its power limit follows from a profile that it measures first.\n");
     else if (isnan(past->limit_w))
         buffer_puts(text, "Its power limit is not set.\n");
     else if (past->record.limit_rule == LIMIT_FIXED)
-        buffer_printf(text, "Its power limit of %g W comes with that choice.\n", past->limit_w);
+        buffer_printf(text, "Its power limit of %s W comes with that choice.\n",
+                      number_format(past->limit_w, limit));
     else
         buffer_printf(
-            text, "Its power limit of %g W is the best of the batch size's profile%s for the objective.\n",
-            past->limit_w, past->profiled ? ", which it measured itself," : "");
+            text, "Its power limit of %s W is the best of the batch size's profile%s for the objective.\n",
+            number_format(past->limit_w, limit), past->profiled ? ", which it measured itself," : "");
 }
 
 static void put_epochs(struct buffer *text, const struct why *why)

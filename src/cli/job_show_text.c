@@ -2,6 +2,7 @@
 #include <inttypes.h>
 #include <math.h>
 
+#include "base/number.h"
 #include "cli/amount.h"
 #include "cli/job_show.h"
 #include "cli/job_view.h"
@@ -30,9 +31,23 @@ static void put_definition(struct buffer *text, const struct job_shown *shown)
                       definition->max_epochs, definition->trains_on ? ", and training goes on after it" : "");
 }
 
+/* A pin goes before them. */
+static void put_controls(struct buffer *text, const struct job_shown *shown)
+{
+    if (shown->control_every == 0)
+        return;
+    if (shown->pin_batch_size > 0)
+        buffer_printf(text,
+                      "The pin leaves out the controls, which without it are one of each %u recurrences.\n",
+                      shown->control_every);
+    else
+        buffer_printf(text, "Each %u recurrences one runs the default, to measure what is saved.\n",
+                      shown->control_every);
+}
+
 static void put_wishes(struct buffer *text, const struct job_shown *shown)
 {
-    char objective[JOB_HARDWARE_TEXT_MAX];
+    char objective[JOB_HARDWARE_TEXT_MAX], limit[NUMBER_TEXT_MAX];
 
     buffer_printf(text, "Chosen for: %s", job_view_objective(&shown->objective, objective));
     if (shown->definition.grid != NULL && shown->definition.grid[0] != '\0')
@@ -46,10 +61,9 @@ static void put_wishes(struct buffer *text, const struct job_shown *shown)
     if (shown->pin_batch_size > 0 && isnan(shown->pin_limit_w))
         buffer_printf(text, "Pinned: batch size %u at its profile's best limit.\n", shown->pin_batch_size);
     else if (shown->pin_batch_size > 0)
-        buffer_printf(text, "Pinned: batch size %u at %g W.\n", shown->pin_batch_size, shown->pin_limit_w);
-    if (shown->control_every > 0)
-        buffer_printf(text, "Each %u recurrences one runs the default, to measure what is saved.\n",
-                      shown->control_every);
+        buffer_printf(text, "Pinned: batch size %u at %s W.\n", shown->pin_batch_size,
+                      number_format(shown->pin_limit_w, limit));
+    put_controls(text, shown);
 }
 
 /* "12.64 kJ and 1 min 08 s on average", or for each model, where some runs delivered none. */
@@ -134,16 +148,15 @@ static void put_outdated(struct buffer *text, const struct job_history *history,
 
 static void put_doubt(struct buffer *text, const struct job_shown *shown, const struct job_savings *savings)
 {
-    const struct saving_group *few =
-        savings->doubt == SAVING_FEW_BASELINE ? &savings->baseline : &savings->tuned;
+    bool few_controls = savings->doubt == SAVING_FEW_BASELINE || savings->doubt == SAVING_NOT_SPANNED;
 
-    buffer_printf(text, "  Saving: not yet known; %s", saving_doubt_text(savings->doubt));
-    if ((savings->doubt == SAVING_FEW_BASELINE || savings->doubt == SAVING_FEW_TUNED) &&
-        few->runs < SAVING_BLOCKS_MIN)
-        buffer_printf(text, ", and there %s %zu", few->runs == 1 ? "is" : "are", few->runs);
+    buffer_puts(text, "  Saving: ");
+    saving_words_unknown(text, savings);
     buffer_puts(text, ".\n");
-    if (shown->control_every == 0 &&
-        (savings->doubt == SAVING_FEW_BASELINE || savings->doubt == SAVING_NOT_SPANNED))
+    if (few_controls && shown->pin_batch_size > 0)
+        buffer_printf(text, "  'flyball job set JOB --pin none%s' lets the job measure the default.\n",
+                      shown->control_every == 0 ? " --control-every 10" : "");
+    else if (few_controls && shown->control_every == 0)
         buffer_puts(text, "  'flyball job set JOB --control-every 10' lets the job measure the default.\n");
 }
 

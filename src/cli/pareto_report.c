@@ -23,7 +23,7 @@ static void put_change(struct buffer *text, double ours, double theirs, struct s
 /* How sure the change is: in the words of `job show`. */
 static void put_certainty(struct buffer *text, const struct pareto_result *result)
 {
-    const struct job_savings *savings = result->savings;
+    const struct job_savings *savings = result->savings; /* known, or there is no change to be sure of */
     struct saving energy = pareto_energy_saving(result, result->chosen);
     bool bounded = isfinite(energy.low);
 
@@ -32,13 +32,10 @@ static void put_certainty(struct buffer *text, const struct pareto_result *resul
     if (!bounded)
         buffer_printf(text, "These are expectations; within which bounds is not known, since %s.\n",
                       pareto_spread_doubt(result, result->chosen));
-    if (savings->known) {
-        buffer_puts(text, "What the job really saves ('flyball job show'): ");
-        saving_words_change(text, &savings->energy, "energy");
-        buffer_puts(text, ".\n");
-    }
-    if ((bounded && saving_words_by_chance(&energy)) ||
-        (savings->known && saving_words_by_chance(&savings->energy)))
+    buffer_puts(text, "What the job really saves ('flyball job show'): ");
+    saving_words_change(text, &savings->energy, "energy");
+    buffer_puts(text, ".\n");
+    if ((bounded && saving_words_by_chance(&energy)) || saving_words_by_chance(&savings->energy))
         buffer_printf(text, "%s\n", saving_words_chance);
 }
 
@@ -60,6 +57,11 @@ static void put_choice(struct buffer *text, const struct pareto_result *result)
         return;
     }
     buffer_puts(text, "Against the default: ");
+    if (!pareto_change_known(result)) {
+        saving_words_unknown(text, result->savings);
+        buffer_puts(text, ".\n");
+        return;
+    }
     put_change(text, chosen->energy_j, today->energy_j, pareto_energy_saving(result, result->chosen),
                "energy");
     buffer_puts(text, ", ");

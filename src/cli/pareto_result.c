@@ -6,6 +6,8 @@
 
 #include <flyball/cost.h>
 
+#include "job/savings.h"
+
 static const char *const objective_names[] = {
     [FLY_OBJECTIVE_ENERGY] = "energy", [FLY_OBJECTIVE_TIME] = "time",
     [FLY_OBJECTIVE_COST] = "cost",     [FLY_OBJECTIVE_LOWEST_LIMIT] = "lowest-limit",
@@ -20,6 +22,11 @@ const char *pareto_objective_name(const struct pareto_result *result)
 bool pareto_default_known(const struct pareto_result *result)
 {
     return result->points->default_point < result->points->count;
+}
+
+bool pareto_change_known(const struct pareto_result *result)
+{
+    return pareto_default_known(result) && (result->savings == NULL || result->savings->known);
 }
 
 void pareto_objective_text(const struct pareto_result *result, char *text)

@@ -51,6 +51,9 @@ bool pareto_default_known(const struct pareto_result *result);
 /* The default as a point; only where it is known. */
 const struct fly_operating_point *pareto_default(const struct pareto_result *result);
 
+/* Whether a change against the default may be told: of a live job only where what it saves is known. */
+bool pareto_change_known(const struct pareto_result *result);
+
 /* Why the default is no point, a clause: the reason for which its batch size is left out. */
 const char *pareto_default_unknown(const struct pareto_result *result);
 

@@ -55,25 +55,25 @@ static void add_cost(struct table *table, const struct pareto_result *result, si
     table_add_real(table, pareto_cost(result, &result->points->points[i]));
 }
 
-static const char no_default[] = "the default batch size is not known to reach the target";
-
-static void add_change(struct table *table, const struct pareto_result *result, double ours, double theirs)
+/* That of the default itself is no claim. */
+static void add_change(struct table *table, const struct pareto_result *result, size_t i, double ours,
+                       double theirs)
 {
-    if (pareto_default_known(result))
+    if (i == result->points->default_point || pareto_change_known(result))
         table_add_real(table, change_percent(ours, theirs));
     else
-        table_add_unavailable(table, NULL, no_default);
+        table_add_unavailable(table, "-", pareto_spread_doubt(result, i));
 }
 
 static void add_time_change(struct table *table, const struct pareto_result *result, size_t i)
 {
-    add_change(table, result, result->points->points[i].time_s,
+    add_change(table, result, i, result->points->points[i].time_s,
                pareto_default_known(result) ? pareto_default(result)->time_s : NAN);
 }
 
 static void add_energy_change(struct table *table, const struct pareto_result *result, size_t i)
 {
-    add_change(table, result, result->points->points[i].energy_j,
+    add_change(table, result, i, result->points->points[i].energy_j,
                pareto_default_known(result) ? pareto_default(result)->energy_j : NAN);
 }
 

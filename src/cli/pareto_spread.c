@@ -48,8 +48,7 @@ static struct saving saving_of(double ours, const struct saving_bounds *our, dou
 
 static bool is_bounded(const struct pareto_result *result, size_t point)
 {
-    return result->savings != NULL && result->savings->known && pareto_default_known(result) &&
-           point != result->points->default_point;
+    return result->savings != NULL && pareto_change_known(result) && point != result->points->default_point;
 }
 
 struct saving pareto_time_saving(const struct pareto_result *result, size_t point)

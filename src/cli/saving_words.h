@@ -10,6 +10,9 @@
 /* "12.3 % less energy (4.5 to 19.8 %)"; without the bounds where they are not known. */
 void saving_words_change(struct buffer *text, const struct saving *saving, const char *what);
 
+/* "not yet known; it takes four runs ..., and there is 1", of a saving that is not. */
+void saving_words_unknown(struct buffer *text, const struct job_savings *savings);
+
 /* Whether nothing saved lies within the interval. */
 bool saving_words_by_chance(const struct saving *saving);
 
