@@ -14,7 +14,7 @@ enum { TEXT_MAX = 1 << 14 };
 static struct memory_seen read_in(const char *text, size_t size, size_t piece)
 {
     static struct memory_words words;
-    struct memory_seen seen = {{0}, {0}};
+    struct memory_seen seen = {.count = {0}};
 
     words = (struct memory_words){.told = NULL};
     for (size_t at = 0; at < size; at += piece)

@@ -122,6 +122,8 @@ def test_what_is_none():
     recovered = "put(2, 'torch.OutOfMemoryError: CUDA out of memory\\n')\ntime.sleep(0.3)\nreport(1, 0.5)\ntime.sleep(0.3)\n"
     with machine(*EXACT, gpus=1):
         for script, expected in ((recovered + "report(2, 1)\nsys.exit(0)", (32, "reached", None)), (recovered + "sys.exit(1)", (32, "crashed", "exit status 1")),
+                                 ("put(2, 'lower the batch if you see CUDA out of memory\\n')\nraise ValueError('no')", (32, "crashed", "exit status 1")),
+                                 (recovered.split("report")[0] + "raise ValueError('no')", (32, "crashed", "exit status 1")),
                                  ("os.kill(os.getpid(), signal.SIGKILL)", (32, "crashed", "signal 9")), ("sys.exit(137)", (32, "crashed", "exit status 137"))):
             fresh()
             result, made = run(script)

@@ -66,6 +66,12 @@ static void test_words(void **state)
         {MEMORY_NONE, "Allocator (GPU_0_bfc) ran out of memory trying to allocate 2.2GiB. The caller "
                       "indicates that this is "
                       "not a failure, but"},
+        {MEMORY_GPU, "2026-01-02 03:04 | CUDA out of memory. Tried to allocate 2 GiB"},
+        {MEMORY_GPU, "CUDA failed with error out of memory"},
+        {MEMORY_NONE, "lower the batch if you see CUDA out of memory"},
+        {MEMORY_NONE, "hint: to avoid a CUDA out of memory error, lower the batch size"},
+        {MEMORY_NONE, "a smaller batch helps against CUDA out of memory"},
+        {MEMORY_NONE, "lower the batch if you see torch.OutOfMemoryError"},
         {MEMORY_NONE, "ValueError: Allocation failed to converge"},
     };
 
@@ -90,7 +96,7 @@ static void test_pieces(void **state)
     (void)state;
     for (size_t at = 0; at + sizeof said < sizeof text; at += 37) {
         for (size_t piece = 1; piece <= sizeof text; piece = 3 * piece + 1) {
-            struct memory_seen seen = {{0}, {0}};
+            struct memory_seen seen = {.count = {0}};
 
             memset(text, at % 2 == 0 ? 'x' : '\0', sizeof text);
             memcpy(text + at, said, sizeof said - 1);
@@ -113,7 +119,7 @@ static void test_pieces(void **state)
 static void test_lines_and_patterns(void **state)
 {
     static struct memory_words words;
-    struct memory_seen seen = {{0}, {0}};
+    struct memory_seen seen = {.count = {0}};
     static const char text[] = "\rOOM!\r\nMemoryError\nCUDA out of \nmemory\n\nno room, OOM!";
     regex_t told;
 
@@ -129,6 +135,57 @@ static void test_lines_and_patterns(void **state)
     assert_int_equal(seen.count[MEMORY_GPU], 0);
     assert_string_equal(seen.words[MEMORY_HOST], "MemoryError");
     regfree(&told);
+}
+
+#define TRACEBACK "Traceback (most recent call last):\n  File \"a.py\", line 1, in <module>\n    f()\n"
+#define OOM "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2 GiB\n"
+
+/* The exception that a program ends with decides, unless it follows from the one of memory. */
+static void test_tracebacks(void **state)
+{
+    static const struct {
+        const char *text;
+        uint64_t gpu;
+    } rows[] = {
+        {TRACEBACK OOM, 1},
+        {OOM TRACEBACK "ValueError: no such layer\n", 0},
+        {"RuntimeError: CUDA out of memory, said in passing\n" TRACEBACK "KeyError", 0},
+        {TRACEBACK OOM "skipped that batch\n" TRACEBACK "ValueError: no such layer\n", 0},
+        {TRACEBACK "ValueError: caught\n" TRACEBACK OOM, 1},
+        {TRACEBACK "    raise torch.OutOfMemoryError\nValueError: no such layer\n", 0},
+        {TRACEBACK OOM "\nThe above exception was the direct cause of the following exception:\n\n" TRACEBACK
+                       "RuntimeError: step 3 failed\n",
+         1},
+        {TRACEBACK OOM "\nDuring handling of the above exception, another exception occurred:\n\n" TRACEBACK
+                       "TypeError: in the handler\n",
+         1},
+        {TRACEBACK OOM TRACEBACK "torch.distributed.elastic.multiprocessing.errors.ChildFailedError: \n", 1},
+        {TRACEBACK OOM TRACEBACK "subprocess.CalledProcessError: Command '[]' returned 1\n", 1},
+        {"[rank0]: Traceback (most recent call last):\n[rank0]:   File \"a.py\"\n[rank0]: " OOM
+         "[rank1]: Traceback (most recent call last):\n[rank1]:   File \"a.py\"\n"
+         "[rank1]: torch.distributed.DistBackendError: NCCL error\n",
+         1},
+        {"[rank0]: RuntimeError: CUDA out of memory\n[rank1]: Traceback (most recent call last):\n"
+         "[rank1]:   File \"a.py\"\n[rank1]: ValueError: no\n",
+         1},
+        {"[rank0]: RuntimeError: CUDA out of memory\n[rank0]: Traceback (most recent call last):\n"
+         "[rank0]:   File \"a.py\"\n[rank0]: ValueError: no\n",
+         0},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        static struct memory_words words;
+        struct memory_seen seen = {.count = {0}};
+
+        words = (struct memory_words){.told = NULL};
+        memory_words_take(&words, rows[i].text, strlen(rows[i].text), &seen);
+        memory_words_end(&words, &seen);
+        if (memory_seen_since(&seen, MEMORY_GPU, 0) != rows[i].gpu)
+            fail_msg("row %zu: %llu, expected %llu", i,
+                     (unsigned long long)memory_seen_since(&seen, MEMORY_GPU, 0),
+                     (unsigned long long)rows[i].gpu);
+    }
 }
 
 #define V2_MOUNT "42 41 0:29 / /sys/fs/cgroup rw,relatime shared:4 - cgroup2 cgroup2 rw,nsdelegate\n"
@@ -227,6 +284,7 @@ int main(void)
         cmocka_unit_test(test_words),
         cmocka_unit_test(test_pieces),
         cmocka_unit_test(test_lines_and_patterns),
+        cmocka_unit_test(test_tracebacks),
         cmocka_unit_test(test_files),
         cmocka_unit_test(test_kills),
     };

@@ -394,7 +394,7 @@ static void read_file(const struct output_stream *stream, const regex_t *told, s
 
 static void look_at(struct output_stream *stream, const regex_t *told, struct memory_seen *sum)
 {
-    struct memory_seen seen = {{0}, {0}};
+    struct memory_seen seen = {.count = {0}};
 
     if (stream->how == OUTPUT_FILE)
         read_file(stream, told, &seen);
@@ -406,9 +406,11 @@ static void look_at(struct output_stream *stream, const regex_t *told, struct me
     for (int kind = 0; kind < MEMORY_KINDS; kind++) {
         uint64_t before = stream->how == OUTPUT_PASSED ? stream->before.count[kind] : 0;
 
-        if (seen.count[kind] == before)
+        uint64_t since = memory_seen_since(&seen, (enum memory_kind)kind, before);
+
+        if (since == 0)
             continue;
-        sum->count[kind] += seen.count[kind] - before;
+        sum->count[kind] += since;
         sum->words[kind] = seen.words[kind];
     }
 }

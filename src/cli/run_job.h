@@ -99,9 +99,10 @@ struct run_job {
 
     /* The try under way. */
     struct child *child;
-    bool ends, killed;       /* it has to end; it was killed */
-    bool all_epochs;         /* it has all its epochs, and is to end by itself */
-    bool oom_seen;           /* the program said so in a line to us */
+    bool ends, killed; /* it has to end; it was killed */
+    bool all_epochs;   /* it has all its epochs, and is to end by itself */
+    bool oom_seen;     /* the program said so in a line to us */
+    struct memory_words captured;
     struct memory_seen said; /* in captured output, since the last report */
     bool zero_based;         /* its first report was of epoch 0 */
     bool reported;

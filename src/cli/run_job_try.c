@@ -76,7 +76,7 @@ static void report(struct run_job *job, uint32_t epoch, double metric)
         return;
     job->reported = true;
     /* It goes on: what it said of memory before was no failure. */
-    job->said = (struct memory_seen){{0}, {0}};
+    job->said = (struct memory_seen){.count = {0}};
     output_watch_progress(&job->watch);
     heed(job, fly_session_report(session, metric));
     if (session->epoch == session->epoch_newest)
@@ -174,15 +174,9 @@ static void look_for_metric(struct run_job *job, const char *line)
 static void look_at_output(void *state, const char *line)
 {
     struct run_job *job = state;
-    const char *words = "";
-    enum memory_kind kind = memory_words_in(line, &words);
 
-    if (job->has_oom && regexec(&job->oom, line, 0, NULL, 0) == 0)
-        kind = MEMORY_TOLD;
-    if (kind != MEMORY_NONE) {
-        job->said.count[kind]++;
-        job->said.words[kind] = words;
-    }
+    job->captured.told = job->has_oom ? &job->oom : NULL;
+    memory_words_line(&job->captured, line, &job->said);
     look_for_metric(job, line);
 }
 
@@ -242,6 +236,13 @@ static bool take_all(struct run_job *job)
     return lines || output;
 }
 
+/* Before what the other streams said is added. */
+static void keep_what_counts(struct memory_seen *said)
+{
+    for (int kind = 0; kind < MEMORY_KINDS; kind++)
+        said->count[kind] = memory_seen_since(said, (enum memory_kind)kind, 0);
+}
+
 /* What the program said to its very end is of that moment, and so is what the try took. */
 static void take_rest(struct run_job *job)
 {
@@ -252,6 +253,7 @@ static void take_rest(struct run_job *job)
     while (take_lines(job))
         ;
     capture_end(&job->capture, look_at_output, job);
+    keep_what_counts(&job->said);
     output_watch_end(&job->watch, &job->said);
     session_settle(job->session);
     capture_flush(&job->capture);
@@ -278,7 +280,8 @@ void run_job_follow(struct run_job *job, struct child *child)
 
     job->ends = job->killed = job->all_epochs = job->oom_seen = job->zero_based = job->reported = false;
     job->metric_now = NAN;
-    job->said = (struct memory_seen){{0}, {0}};
+    job->said = (struct memory_seen){.count = {0}};
+    job->captured = (struct memory_words){.told = NULL};
     job->memory = (struct host_memory){.root = job->root};
     job->looked = mono_now();
     host_memory_look(&job->memory, child->pid);

@@ -2,6 +2,7 @@
 #include "train/memory_words.h"
 
 #include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
 
 enum { ALSO_MAX = 8 };
@@ -87,13 +88,42 @@ static bool begins(const char *line, const char *at)
     return at == line || at[-1] == '.' || (at - line >= 2 && at[-1] == ' ' && at[-2] == ':');
 }
 
+/* What stands before the words of a hint: "lower the batch size if you see ...". */
+static const char *const advice[] = {"f you ", "you see", "n case ", "void ", "revent", "uch as "};
+
+/* What stands before the words of a message in plain English. */
+static const char *const failures[] = {"rror",    "ERROR",  "xception", "ailure", "ailed",
+                                       "FAILURE", "FAILED", "atal",     "FATAL",  "caught"};
+
+/*
+ * Whether the words at `at` are an error's and no talk of one. A name of an error needs no more than
+ * not to be advice; plain English begins the line or its last part, or follows a failure's name.
+ */
+static bool is_error(const struct row *row, const char *line, const char *at)
+{
+    char before[MEMORY_LINE_MAX + 1];
+    const size_t length = (size_t)(at - line);
+    bool plain = strstr(row->words, "out of memory") != NULL;
+
+    if (length > MEMORY_LINE_MAX)
+        return false;
+    memcpy(before, line, length);
+    before[length] = '\0';
+    if (has_any(before, advice, sizeof advice / sizeof advice[0]))
+        return false;
+    return !plain || length == 0 || (length >= 2 && strcmp(before + length - 2, ": ") == 0) ||
+           has_any(before, failures, sizeof failures / sizeof failures[0]) ||
+           strstr(at, "Tried to allocate") != NULL;
+}
+
 static bool fits(const struct row *row, const char *line)
 {
     const char *at = strstr(line, row->words);
 
     while (row->starts && at != NULL && !begins(line, at))
         at = strstr(at + 1, row->words);
-    return at != NULL && (row->also[0] == NULL || has_any(line, row->also, ALSO_MAX)) &&
+    return at != NULL && is_error(row, line, at) &&
+           (row->also[0] == NULL || has_any(line, row->also, ALSO_MAX)) &&
            !has_any(line, row->unless, ALSO_MAX);
 }
 
@@ -110,19 +140,46 @@ enum memory_kind memory_words_in(const char *line, const char **out_words)
     return MEMORY_NONE;
 }
 
-static void look(struct memory_words *words, struct memory_seen *seen)
+/* Another exception came after those words: they were no failure. Those of another rank stay. */
+static void withdraw(const struct memory_words *words, struct memory_seen *seen)
+{
+    const struct traceback *traceback = &words->traceback;
+
+    if (words->said_by[0] == '[' && traceback->prefix_length > 0 &&
+        strncmp(words->said_by, traceback->prefix, traceback->prefix_length) != 0)
+        return;
+    seen->withdrawn[MEMORY_GPU] = seen->count[MEMORY_GPU];
+    seen->withdrawn[MEMORY_HOST] = seen->count[MEMORY_HOST];
+}
+
+void memory_words_line(struct memory_words *words, const char *line, struct memory_seen *seen)
 {
     const char *found = "";
-    enum memory_kind kind;
+    enum traceback_line place = traceback_take(&words->traceback, line);
+    enum memory_kind kind = place != TRACEBACK_CODE ? memory_words_in(line, &found) : MEMORY_NONE;
 
-    words->line[words->length] = '\0';
-    kind = memory_words_in(words->line, &found);
     if (kind != MEMORY_NONE) {
         seen->count[kind]++;
         seen->words[kind] = found;
+        snprintf(words->said_by, sizeof words->said_by, "%.*s", TRACEBACK_PREFIX_MAX, line);
+    } else if (place == TRACEBACK_RAISED) {
+        withdraw(words, seen);
     }
-    if (words->told != NULL && regexec(words->told, words->line, 0, NULL, 0) == 0)
+    if (words->told != NULL && regexec(words->told, line, 0, NULL, 0) == 0)
         seen->count[MEMORY_TOLD]++;
+}
+
+uint64_t memory_seen_since(const struct memory_seen *seen, enum memory_kind kind, uint64_t before)
+{
+    uint64_t from = seen->withdrawn[kind] > before ? seen->withdrawn[kind] : before;
+
+    return seen->count[kind] > from ? seen->count[kind] - from : 0;
+}
+
+static void look(struct memory_words *words, struct memory_seen *seen)
+{
+    words->line[words->length] = '\0';
+    memory_words_line(words, words->line, seen);
 }
 
 void memory_words_take(struct memory_words *words, const char *bytes, size_t count, struct memory_seen *seen)
