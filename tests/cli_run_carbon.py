@@ -272,7 +272,9 @@ def test_follows_the_grid():
         fast_w = said["following"]["limit_w"]
         # An epoch is over before there is anything to decide.
         _, said = follow(dirty, "--epochs", "22500", steps=(320, 960, 4000), epoch_steps=40)
-        tap.equal((said["following"]["finish_s"] is not None, said["following"]["limit_w"]), (True, slow_w), said["following"])
+        # What lies between epochs takes time as well, more of it on a busy machine: it leaves room for one limit less.
+        tap.equal((said["following"]["finish_s"] is not None, said["following"]["limit_w"] in (slow_w, slow_w + 25)), (True, True),
+                  said["following"])
         result, said = follow(clean, steps=(300, 900, 4000))
         tap.equal(said["following"]["finish_s"], None, said["following"])
         tap.contains(said["following"]["reason"], "how many steps are left is not known")
