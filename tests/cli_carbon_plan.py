@@ -183,6 +183,10 @@ def test_without_a_grid_the_static_limit_stands():
     close(ways_of(document)["as planned"]["carbon_g"]["all"], 36000 * 1.02 * 205.4 / 3.6e6 * 360, "grams")
     mixture = ways_of(document)["best mixture"]
     close(document["statement"]["by_following"]["energy_j"], mixture["energy_j"]["all"] - 36000 * 1.02 * 205.4, "nothing is gained")
+    # Three hours, the newest a minute old, are too little and not too old.
+    place.write("short.csv", series(int(time.time()) - 3 * 3600 - 60, 3))
+    document = place.document("short.csv", "--work=10h", "--max-slowdown=2%")
+    tap.equal(list(document["reasons"]), ["static limit: too little is known of the grid to foretell it"])
     # With the work as long as the time there is nothing to choose.
     document = place.document("constant:360", "--work=10h", "--deadline=10h")
     tap.equal({row["limit_w"] for row in document["rows"]}, {250})

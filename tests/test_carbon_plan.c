@@ -106,19 +106,20 @@ static void test_answers_without_a_grid_to_follow(void **state)
     const struct {
         const struct carbon_span *spans;
         size_t count;
-        bool stale;
+        bool stale, scarce;
         double work_s, time_s;
         enum carbon_reason reason;
         double limit_w;
     } cases[] = {
-        {flat, 2, false, 100000, 102260, CARBON_FLAT_GRID, 225},
-        {flat, 2, false, 100000, 103000, CARBON_TAKES_TURNS, 225},
-        {unknown, 2, false, 100000, 103000, CARBON_UNKNOWN_GRID, 225},
-        {NULL, 0, false, 100000, 103000, CARBON_UNKNOWN_GRID, 225},
-        {steep, 2, true, 100000, 103000, CARBON_STALE_GRID, 225},
-        {steep, 2, false, 100000, 99000, CARBON_BEHIND, 300},
-        {steep, 2, false, 100000, 100000, CARBON_BEHIND, 300},
-        {steep, 2, false, 100000, 105100, CARBON_FOLLOWS, 175},
+        {flat, 2, false, false, 100000, 102260, CARBON_FLAT_GRID, 225},
+        {flat, 2, false, false, 100000, 103000, CARBON_TAKES_TURNS, 225},
+        {unknown, 2, false, false, 100000, 103000, CARBON_UNKNOWN_GRID, 225},
+        {NULL, 0, false, false, 100000, 103000, CARBON_UNKNOWN_GRID, 225},
+        {steep, 2, true, false, 100000, 103000, CARBON_STALE_GRID, 225},
+        {steep, 2, true, true, 100000, 103000, CARBON_SCARCE_GRID, 225},
+        {steep, 2, false, false, 100000, 99000, CARBON_BEHIND, 300},
+        {steep, 2, false, false, 100000, 100000, CARBON_BEHIND, 300},
+        {steep, 2, false, false, 100000, 105100, CARBON_FOLLOWS, 175},
     };
     struct carbon_profile profile = profile_of(a40, COUNT(a40), 0.0, 1.0);
     struct carbon_plan plan = make_plan(&usual);
@@ -129,6 +130,7 @@ static void test_answers_without_a_grid_to_follow(void **state)
                                            .outlook = cases[i].spans,
                                            .outlook_count = cases[i].count,
                                            .stale = cases[i].stale,
+                                           .scarce = cases[i].scarce,
                                            .work_s = cases[i].work_s,
                                            .time_s = cases[i].time_s,
                                            .limit_w = NAN};

@@ -132,11 +132,13 @@ static void test_stale_is_what_rests_on_nothing_better(void **state)
         bool published; /* that reaches so far */
         double per_g;
         const char *provider;
-        bool stale, known;
+        bool stale, known, scarce;
     } cases[] = {
         {"fresh", 16, 60, false, 1, "test", false, true},
         {"an outage that the days before bridge", 16, 45 * HOUR_S, false, 1, "test", false, true},
-        {"two hours of data, an hour old", 0, HOUR_S, false, 1, "test", true, true},
+        {"two hours of data, an hour old", 0, HOUR_S, false, 1, "test", true, true, true},
+        {"two hours of data, a minute old", 0, 60, false, 1, "test", true, true, true},
+        {"two hours of data, three days old", 0, 3 * DAY_S, false, 1, "test", true, true},
         {"the same, but published", 0, HOUR_S, true, 1, "test", false, true},
         {"three weeks of outage", 16, 21 * DAY_S, false, 1, "test", true, false},
         {"the same, where it does not count", 16, 21 * DAY_S, false, 0, "test", false, true},
@@ -163,7 +165,8 @@ static void test_stale_is_what_rests_on_nothing_better(void **state)
         request.to_s = request.from_s + DAY_S;
         assert_int_equal(grid_outlook_init(&outlook, grid_outlook_capacity(&request), NULL), 0);
         grid_outlook_foretell(&outlook, &request);
-        if (outlook.stale != cases[i].stale || isnan(outlook.spans[0].weight) == cases[i].known)
+        if (outlook.stale != cases[i].stale || outlook.scarce != cases[i].scarce ||
+            isnan(outlook.spans[0].weight) == cases[i].known)
             fail_msg("%s: stale %d, weight %g", cases[i].what, outlook.stale, outlook.spans[0].weight);
         grid_outlook_deinit(&outlook);
         grid_answer_deinit(&answer);

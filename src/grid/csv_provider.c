@@ -12,12 +12,14 @@
  *     forecast_price_per_kwh, forecast_price_per_mwh     the published forecast for that period
  *     quality               measured, estimated, derived, marginal, missing, suspect
  *
- * An empty value is one that is not known. A forecast belongs to the value beside it; one that belongs to
- * none is refused. Where a file has a direct intensity, forecast_g_per_kwh is of that.
+ * An empty value is one that is not known. A forecast belongs to the value beside it. One that belongs to
+ * none, or whose column begins with "forecast" and is none of these, is refused where it holds a figure.
+ * Where a file has a direct intensity, forecast_g_per_kwh is of that.
  */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/csv.h"
 #include "base/error.h"
@@ -69,12 +71,14 @@ static const enum grid_quality qualities[WORD_COUNT] = {GRID_MEASURED, GRID_ESTI
 
 /* Which columns the file has; the index of each among those asked for, or -1. */
 struct layout {
-    const char *columns[5 + FORECAST_COLUMNS];
+    const char *columns[CSV_COLUMNS_MAX];
     size_t count;
     int value; /* in value_columns */
     int end, forecast, quality;
     enum grid_unit forecast_unit;
-    size_t stray; /* forecasts of no value of the file: from there on */
+    size_t stray;                   /* forecasts of no value of the file: from there on */
+    char *unknown[CSV_COLUMNS_MAX]; /* names of columns that call themselves forecasts; owned */
+    size_t unknown_count;
 };
 
 struct reading {
@@ -178,6 +182,48 @@ static int find_forecast(const char *path, struct layout *layout, struct fly_err
     return 0;
 }
 
+static void layout_deinit(struct layout *layout)
+{
+    while (layout->unknown_count > 0)
+        free(layout->unknown[--layout->unknown_count]);
+}
+
+static bool is_unknown_forecast(const char *name)
+{
+    if (strncasecmp(name, "forecast", strlen("forecast")) != 0)
+        return false;
+    for (int i = 0; i < FORECAST_COLUMNS; i++) {
+        if (strcmp(name, forecast_columns[i].name) == 0)
+            return false;
+    }
+    return true;
+}
+
+/* What calls itself a forecast and is of nobody knows what. */
+static int find_unknown_forecasts(const char *path, struct layout *layout, struct fly_error *out_error)
+{
+    const char *const columns[] = {time_column};
+    struct csv csv;
+    char *name;
+    int code = csv_open(&csv, path, columns, 1, out_error);
+
+    if (code < 0)
+        return code;
+    for (size_t i = 0; i < csv.field_count && code == 0; i++) {
+        if (!is_unknown_forecast(csv.fields[i]))
+            continue;
+        name = strdup(csv.fields[i]);
+        if (name == NULL) {
+            code = error_no_memory(out_error);
+        } else {
+            layout->columns[layout->count++] = name;
+            layout->unknown[layout->unknown_count++] = name;
+        }
+    }
+    csv_close(&csv);
+    return code;
+}
+
 static int find_layout(const struct grid_request *request, struct layout *out_layout,
                        struct fly_error *out_error)
 {
@@ -206,8 +252,17 @@ static int find_layout(const struct grid_request *request, struct layout *out_la
     layout.quality = add_column(&layout, path, quality_column, NULL);
     code = find_forecast(path, &layout, out_error);
     if (code == 0)
+        code = find_unknown_forecasts(path, &layout, out_error);
+    if (code == 0)
         *out_layout = layout;
+    else
+        layout_deinit(&layout);
     return code;
+}
+
+static bool is_none(const char *text)
+{
+    return text[0] == '\0' || strcmp(text, "nan") == 0 || strcmp(text, "null") == 0;
 }
 
 static int read_value(const struct reading *reading, int column, enum grid_unit unit, double *out_value,
@@ -216,8 +271,7 @@ static int read_value(const struct reading *reading, int column, enum grid_unit 
     const char *text = csv_field(&reading->csv, (size_t)column);
     double value = NAN;
 
-    if (text[0] != '\0' && strcmp(text, "nan") != 0 && strcmp(text, "null") != 0 &&
-        !number_parse_double(text, &value))
+    if (!is_none(text) && !number_parse_double(text, &value))
         return csv_refuse(&reading->csv, (size_t)column, "a number, or nothing where it is not known",
                           "correct it or leave it empty", out_error);
     *out_value = grid_unit_convert(unit, value);
@@ -274,9 +328,10 @@ static int read_row(struct reading *reading, struct fly_error *out_error)
     if (code == 0 && layout->quality >= 0)
         code = read_quality(reading, &period, out_error);
     for (size_t i = layout->stray; i < layout->count && code == 0; i++) {
-        if (csv_field(&reading->csv, i)[0] != '\0')
+        if (!is_none(csv_field(&reading->csv, i)))
             code = csv_refuse(&reading->csv, i, "a forecast of a value that the file has",
-                              "rename the column, or take it out", out_error);
+                              "name the column after its value, as forecast_g_per_kwh, or take it out",
+                              out_error);
     }
     if (code == 0)
         code = grid_series_add(&reading->answer.actual, &period, out_error);
@@ -373,6 +428,7 @@ static int csv_read(const struct grid_request *request, struct grid_answer *out_
     grid_series_init(&reading.answer.actual, &kind, GRID_PERIODS_MAX);
     grid_series_init(&reading.answer.published, &kind, GRID_PERIODS_MAX);
     code = read_rows(&reading, request->place, out_error);
+    layout_deinit(&reading.layout);
     if (code == 0)
         *out_answer = reading.answer;
     else

@@ -104,17 +104,37 @@ static bool is_stale(const struct grid_outlook *outlook, const struct grid_answe
     return outlook->period_counts[signal] == 0 || outlook->periods[signal][0].quality >= GRID_FALL_BACK;
 }
 
+/* With days enough before it, what comes so long after a value can be foretold. */
+static const double bridged_s = 2 * 86400.0;
+
+/* Whether a value is known that is so new: then it is not age that keeps more from being foretold. */
+static bool is_recent(const struct grid_answer *answer, double now_s)
+{
+    for (size_t i = 0; answer != NULL && i < answer->actual.count; i++) {
+        const struct grid_period *period = &answer->actual.periods[i];
+        double age_s = now_s - (double)period->end_s;
+
+        if (!isnan(period->value) && age_s >= 0.0 && age_s <= bridged_s)
+            return true;
+    }
+    return false;
+}
+
 void grid_outlook_foretell(struct grid_outlook *outlook, const struct grid_outlook_request *request)
 {
     const double factors[CARBON_SIGNALS] = {request->objective.per_g, request->objective.per_money};
 
     outlook->stale = false;
+    outlook->scarce = true;
     for (int i = 0; i < CARBON_SIGNALS; i++) {
         outlook->period_counts[i] = 0;
         if (request->answers[i] != NULL)
             foretell(outlook, request, i);
-        if (factors[i] != 0.0 && is_stale(outlook, request->answers[i], i))
-            outlook->stale = true;
+        if (factors[i] == 0.0 || !is_stale(outlook, request->answers[i], i))
+            continue;
+        outlook->stale = true;
+        outlook->scarce = outlook->scarce && is_recent(request->answers[i], request->from_s);
     }
+    outlook->scarce = outlook->scarce && outlook->stale;
     grid_outlook_merge(outlook, &request->objective, request->from_s, request->to_s);
 }

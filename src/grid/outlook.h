@@ -15,6 +15,7 @@
  *     question.outlook = outlook.spans;
  *     question.outlook_count = outlook.count;
  *     question.stale = outlook.stale;
+ *     question.scarce = outlook.scarce;
  *     ... outlook.periods[CARBON_INTENSITY][0].value, with its quality, is what is thought of now ...
  *     grid_outlook_deinit(&outlook);
  *
@@ -47,6 +48,7 @@ struct grid_outlook {
     size_t period_counts[CARBON_SIGNALS];
     /* Of a figure that counts nothing better than a fall-back is known now; one constant is never stale. */
     bool stale;
+    bool scarce; /* then: each such figure has a value that is new, and too few before it to foretell more */
 };
 
 /* FLY_ENOMEM, FLY_ELIMIT for more than GRID_PERIODS_MAX. */

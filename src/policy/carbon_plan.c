@@ -29,6 +29,7 @@ static const char *const reason_texts[] = {
     [CARBON_TAKES_TURNS] = "two limits one after the other: the grid is the same all the time",
     [CARBON_UNKNOWN_GRID] = "static limit: nothing is known of the grid",
     [CARBON_STALE_GRID] = "static limit: what is known of the grid is too old",
+    [CARBON_SCARCE_GRID] = "static limit: too little is known of the grid to foretell it",
     [CARBON_FLAT_GRID] = "static limit: the grid is the same all the time",
     [CARBON_NO_GAIN] = "static limit: following the grid would gain too little",
     [CARBON_BEHIND] = "fastest limit, to keep the deadline",
@@ -151,6 +152,14 @@ static struct outlook look(struct carbon_plan *plan, const struct carbon_questio
                                               .work_s = question->work_s,
                                               .idle_w = NAN};
     return outlook;
+}
+
+/* Why what is known of the grid is not followed. */
+static enum carbon_reason distrust(const struct outlook *outlook)
+{
+    if (!outlook->known)
+        return CARBON_UNKNOWN_GRID;
+    return outlook->question->scarce ? CARBON_SCARCE_GRID : CARBON_STALE_GRID;
 }
 
 static const struct carbon_point *find_limit(const struct carbon_profile *profile, double limit_w)
@@ -417,7 +426,7 @@ int carbon_plan_decide(struct carbon_plan *plan, const struct carbon_question *q
     if (outlook.known)
         decision.static_cost = cost_alone(&outlook.problem, held);
     if (!outlook.known || question->stale)
-        stay(plan, &outlook, held, !outlook.known ? CARBON_UNKNOWN_GRID : CARBON_STALE_GRID, &decision);
+        stay(plan, &outlook, held, distrust(&outlook), &decision);
     else
         code = follow_optimum(plan, &outlook, held, &decision, out_error);
     if (code == 0)

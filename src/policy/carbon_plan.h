@@ -25,8 +25,8 @@
  * - The deadline comes first. What is answered always leaves the rest feasible at the
  *   fastest limit; where the job has fallen behind that is the answer.
  * - The best static limit for what is left is the answer where nothing is known of the
- *   grid, where what is known is stale, and where the schedule would gain less than `least_gain` against it.
- *   Once taken it is held as long as it is in time.
+ *   grid, where what is known is stale or scarce, and where the schedule would gain less than `least_gain`
+ * against it. Once taken it is held as long as it is in time.
  * - Where all weights are the same within 0.1 % the schedule is two limits, one after the other, that
  *   use the bound up together.
  * - What was decided is kept, and goes on as it was scheduled, unless another schedule costs less by what is
@@ -62,6 +62,7 @@ enum carbon_reason {
     CARBON_TAKES_TURNS,  /* the grid is flat, and two limits use the bound up */
     CARBON_UNKNOWN_GRID, /* the rest are answers with a static limit */
     CARBON_STALE_GRID,
+    CARBON_SCARCE_GRID,
     CARBON_FLAT_GRID,
     CARBON_NO_GAIN,
     CARBON_BEHIND, /* at the fastest limit, to keep the deadline */
@@ -72,7 +73,8 @@ struct carbon_question {
     const struct carbon_profile *profile;
     const struct carbon_span *outlook; /* from now on; a weight that is not known is NaN */
     size_t outlook_count;
-    bool stale;     /* the outlook is too old to be trusted */
+    bool stale;     /* the outlook rests on too little to be trusted: */
+    bool scarce;    /* then: what is known is new, and not enough; else it is too old */
     double work_s;  /* what is left, as seconds at the fastest limit */
     double time_s;  /* to the deadline */
     double limit_w; /* that stands now; 0 while paused; NaN before the first decision */

@@ -158,6 +158,7 @@ static int step(struct walker *walker, struct fly_error *out_error)
     question.outlook = course->outlook.spans;
     question.outlook_count = course->outlook.count;
     question.stale = course->outlook.stale;
+    question.scarce = course->outlook.scarce;
     code = carbon_plan_decide(&walker->plan, &question, &decision, out_error);
     if (code < 0)
         return code;

@@ -81,6 +81,7 @@ void carbon_ahead_look(struct carbon_ahead *ahead, const struct carbon_objective
     question->outlook = ahead->outlook.spans;
     question->outlook_count = ahead->outlook.count;
     question->stale = ahead->outlook.stale;
+    question->scarce = ahead->outlook.scarce;
 }
 
 double carbon_ahead_intensity(const struct carbon_ahead *ahead, double date_s)

@@ -308,7 +308,7 @@ void carbon_profiled(struct fly_session *session, const struct fly_power_point *
 static double choice_or(const struct fly_session *session, double wanted_w)
 {
     enum carbon_reason reason = carbon_governor_reason(session->carbon.governor);
-    bool unknown = reason == CARBON_UNKNOWN_GRID || reason == CARBON_STALE_GRID;
+    bool unknown = reason >= CARBON_UNKNOWN_GRID && reason <= CARBON_SCARCE_GRID;
 
     return unknown && finish_by_s(session) == 0 ? fmax(wanted_w, session->limit.choice_w) : wanted_w;
 }
