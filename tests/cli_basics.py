@@ -123,6 +123,7 @@ def test_statuses_and_suggestions():
     for arguments, status, message in (
         (["cofnig", "show"], 64, "unknown command 'cofnig'; did you mean 'config show'?"),
         (["config", "shwo"], 64, "unknown command 'config shwo'; did you mean 'config show'?"),
+        (["help", "run", "job"], 64, "the command 'run' has none named 'job' below it; see 'flyball help run'"),
         (["help", "versoin"], 64, "did you mean 'version'?"),
         (["config", "show", "--orgin"], 64, "unknown option '--orgin' of 'flyball config show'; did you mean '--origin'?"),
         (["config", "show", "--format", "jsn"], 64, "did you mean 'json'?"),

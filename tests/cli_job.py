@@ -290,6 +290,12 @@ def test_two_kinds_of_hardware():
     tap.equal((BOX / "old" / "summary_power_old-gpu.csv").is_file(), True)
 
 
+def test_costs_are_told_in_plain_digits():
+    sentences = [event["body"]["why"] for event in log("digits") if event["kind"] == "proposed"]
+    tap.equal([sentence for sentence in sentences if "e+" in sentence], [])
+    tap.equal(any(" J each" in sentence for sentence in sentences), True)
+
+
 # -- Wishes --
 
 

@@ -182,6 +182,9 @@ def test_a_trace_without_profiles():
         simulate(good("export", "unset", "--format=trace", f"--output={traces}", store=store).stderr)
         with (traces / "summary_power_test-gpu.csv").open() as stream:
             tap.equal({row["power_limit"] for row in csv.DictReader(stream)}, {"200"}, name)
+    fill(BOX / "one.sqlite", "one", 1, "limits=0", "power=200")
+    tap.contains(good("export", "one", "--format=trace", f"--output={BOX / 'one'}", store=BOX / "one.sqlite").stderr, "note: 1 run in")
+    tap.contains(good("pareto", "one", store=BOX / "one.sqlite").stdout, ": 1 choice of batch size")
     fill(BOX / "blind.sqlite", "blind", 5, "limits=0", "eta=1")
     refused(69, "a trace cannot tell its power", "export", "blind", "--format=trace", "--output=blind", store=BOX / "blind.sqlite")
     tap.equal((BOX / "blind").exists(), False)

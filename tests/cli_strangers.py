@@ -92,6 +92,7 @@ def test_a_users_killed_session():
     for settings, ways in (([], dict), (["--any-user=no"], site_commands)):
         with shared_machine(*settings):
             users_leftover(ways())
+            tap.contains(power("get").stdout, "run 'sudo flyball power restore', and remove it only if it stands after that")
             result = restored(0, "restored")
             tap.equal((limits(), entries()), ([DEFAULT_W], []))
             tap.contains(result.stderr, f"left at 150 W by a killed program of user {NOBODY}, is 400 W again")

@@ -92,6 +92,10 @@ static void test_masked_addresses(void **state)
         {"postgresql:/u:secret@h/d", "..."},
         {"host=h password=secret user=ada", "host=h password=*** user=ada"},
         {"password = 'sec ret\\' x' host=h", "password = *** host=h"},
+        {"https://host/?token=secret", "https://host/?token=***"},
+        {"https://host/x?a=1&Access_Token=secret&api%2Dkey=secret&key=secret&zone=DE",
+         "https://host/x?a=1&Access_Token=***&api%2Dkey=***&key=***&zone=DE"},
+        {"postgresql://h/d?sslkey=file", "postgresql://h/d?sslkey=file"},
         {"user=password password=user", "user=password password=***"},
         {"a=b c", "a=b c"},
     };

@@ -150,6 +150,8 @@ static void test_amounts(void **state)
         {NAN, 1, "unknown"},
         {0.5, 0.0001, "0.50000 J +- 0.00010 J"},
         {5e13, NAN, "50000 GJ"},
+        {0, NAN, "0 J"},
+        {-0.0, NAN, "0 J"},
     };
     static const struct {
         double time_s;

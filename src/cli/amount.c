@@ -14,6 +14,9 @@ static const struct {
     double below_j; /* up to where it suits */
 } units[] = {{"J", 1, 1e4}, {"kJ", 1e3, 1e7}, {"MJ", 1e6, 1e10}, {"GJ", 1e9, INFINITY}};
 
+/* Below it all of DECIMALS_MAX are zeros. */
+static const double least_j = 5e-7;
+
 static char *unknown(char text[AMOUNT_MAX])
 {
     snprintf(text, AMOUNT_MAX, "unknown");
@@ -39,6 +42,10 @@ char *amount_energy(double energy_j, double uncertainty_j, const char *plus_minu
         return unknown(text);
     while (fabs(energy_j) >= units[unit].below_j)
         unit++;
+    if (fabs(energy_j) < least_j && !isfinite(uncertainty_j)) {
+        snprintf(text, AMOUNT_MAX, "0 J");
+        return text;
+    }
     if (!isfinite(uncertainty_j)) {
         snprintf(text, AMOUNT_MAX, "%.*f %s", decimals_of(fabs(energy_j) / units[unit].size_j / 100),
                  energy_j / units[unit].size_j, units[unit].name);

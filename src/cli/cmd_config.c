@@ -45,13 +45,19 @@ static struct row row_of(const struct cli_call *call, const struct setting *sett
     return (struct row){NULL, "unset", CLI_UNSET};
 }
 
+/* The store's address in each of its forms, and other addresses as far as they are URLs. */
+static bool may_hold_secret(const char *key, const char *text)
+{
+    return strcmp(key, "store") == 0 || (strstr(text, "://") != NULL && strlen(text) <= STORE_ADDRESS_MAX);
+}
+
 static void add_row(struct table *table, const struct cli_call *call, const struct setting *setting)
 {
     struct row row = row_of(call, setting);
     char masked[STORE_ADDRESS_MAX + 1];
 
     /* A file says it to its owner; this goes into logs and reports of faults. */
-    if (row.text != NULL && strcmp(setting->option->key, "store") == 0) {
+    if (row.text != NULL && may_hold_secret(setting->option->key, row.text)) {
         store_address_mask(row.text, masked);
         row.text = masked;
     }

@@ -23,12 +23,14 @@ static int delete_from(const struct cli_call *call, const struct jobs *jobs, con
     if (!cli_flag(call, "yes"))
         return cli_usage(
             call, out_error,
-            "job '%s' has %llu trials on record, %llu of them running, which nothing brings back; "
+            "job '%s' has %llu trial%s on record, %llu of them running, which nothing brings back; "
             "export it first, and delete it with --yes",
-            name, (unsigned long long)shown.trials, (unsigned long long)shown.running);
+            name, (unsigned long long)shown.trials, shown.trials == 1 ? "" : "s",
+            (unsigned long long)shown.running);
     code = jobs->backend->remove(jobs->self, name, out_error);
     if (code == 0)
-        cli_note(call, "job '%s' with its %llu trials is deleted", name, (unsigned long long)shown.trials);
+        cli_note(call, "job '%s' with its %llu trial%s is deleted", name, (unsigned long long)shown.trials,
+                 shown.trials == 1 ? "" : "s");
     return code;
 }
 

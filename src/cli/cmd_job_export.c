@@ -187,19 +187,21 @@ static bool list_gaps(const struct job_history *history, const struct gaps *gaps
 {
     const struct {
         uint64_t count;
-        const char *what;
+        const char *one, *more;
     } unsaid[] = {
-        {gaps->failed, "trials without a result (they run, crashed, expired or did not fit into memory)"},
-        {gaps->last_tries, "last tries"},
-        {gaps->overruled, "overruled choices"},
-        {gaps->unprofiled, "batch sizes without a whole power profile"},
-        {isfinite(history->objective.max_slowdown), "bound"},
+        {gaps->failed, "trial without a result (it runs, crashed, expired or did not fit into memory)",
+         "trials without a result (they run, crashed, expired or did not fit into memory)"},
+        {gaps->last_tries, "last try", "last tries"},
+        {gaps->overruled, "overruled choice", "overruled choices"},
+        {gaps->unprofiled, "batch size without a whole power profile",
+         "batch sizes without a whole power profile"},
+        {isfinite(history->objective.max_slowdown), "bound", "bounds"},
     };
 
     for (size_t i = 0; i < sizeof unsaid / sizeof unsaid[0]; i++) {
         if (unsaid[i].count > 0)
             buffer_printf(out, "%s%llu %s", out->length > 0 ? ", " : "", (unsigned long long)unsaid[i].count,
-                          unsaid[i].what);
+                          unsaid[i].count == 1 ? unsaid[i].one : unsaid[i].more);
     }
     return out->length > 0;
 }
@@ -220,8 +222,9 @@ static void write_job(const struct job_definition *definition, const char *untol
 static void tell_gaps(const struct cli_call *call, const struct gaps *gaps, const char *untold)
 {
     if (gaps->not_chosen > 0)
-        cli_note(call, "%llu trials that the policy had no say in, controls and pinned ones, are left out",
-                 (unsigned long long)gaps->not_chosen);
+        cli_note(call, "%llu trial%s that the policy had no say in, controls and pinned ones, %s left out",
+                 (unsigned long long)gaps->not_chosen, gaps->not_chosen == 1 ? "" : "s",
+                 gaps->not_chosen == 1 ? "is" : "are");
     if (untold[0] != '\0')
         cli_note(call, "a trace has no words for what this job met (%s), so it cannot repeat the job's order",
                  untold);
@@ -333,7 +336,8 @@ static int export_trace(const struct cli_call *call, const struct job_view *view
     buffer_init(&untold, UNTOLD_MAX);
     code = write_trace(call, view, machine, &files, &gaps, &untold, out_error);
     if (code == 0) {
-        cli_note(call, "%llu runs in '%s'", (unsigned long long)gaps.runs, cli_text(call, "output"));
+        cli_note(call, "%llu run%s in '%s'", (unsigned long long)gaps.runs, gaps.runs == 1 ? "" : "s",
+                 cli_text(call, "output"));
         tell_gaps(call, &gaps, untold.data);
         tell_commands(call, history, files.gpu, gaps.recurrences, untold.length == 0);
     }

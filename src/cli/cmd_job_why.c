@@ -124,7 +124,8 @@ static void put_epochs(struct buffer *text, const struct why *why)
     if (!past->record.capped)
         buffer_puts(text, "It is not stopped for its cost.\n");
     else if (past->epochs > 0)
-        buffer_printf(text, "It may run %u epochs, beyond which it would cost too much.\n", past->epochs);
+        buffer_printf(text, "It may run %u epoch%s, beyond which it would cost too much.\n", past->epochs,
+                      past->epochs == 1 ? "" : "s");
     else
         buffer_puts(text, "How many epochs it may run follows from what they take.\n");
 }

@@ -89,6 +89,11 @@ static void add_count(struct table *table, const char *key, const struct job_rep
                            (json_int_t)count->different, "not_told", (json_int_t)count->untold));
 }
 
+static const char *plural(uint64_t count)
+{
+    return count == 1 ? "" : "s";
+}
+
 static int emit(const struct cli_call *call, struct table *table, const struct job_replay_sums *sums,
                 struct fly_error *out_error)
 {
@@ -109,21 +114,21 @@ static int emit(const struct cli_call *call, struct table *table, const struct j
         code = cli_emit_table(call, table, out_error);
     if (code == 0)
         cli_note(call,
-                 "job '%s': %" PRIu64 " trials, %" PRIu64 " limits and %" PRIu64
-                 " answers to reports decided again; %" PRIu64 " of %" PRIu64 " as on record",
-                 sums->job, sums->proposals.compared, sums->profiles.compared, sums->reports.compared,
-                 compared - different, compared);
+                 "job '%s': %" PRIu64 " trial%s, %" PRIu64 " limit%s and %" PRIu64
+                 " answer%s to reports decided again; %" PRIu64 " of %" PRIu64 " as on record",
+                 sums->job, sums->proposals.compared, plural(sums->proposals.compared),
+                 sums->profiles.compared, plural(sums->profiles.compared), sums->reports.compared,
+                 plural(sums->reports.compared), compared - different, compared);
     if (code == 0 && untold > 0)
         cli_note(call,
-                 "%" PRIu64
-                 " trials were not decided again: the log does not say by when a model had to stand",
-                 untold);
+                 "%" PRIu64 " trial%s not decided again: the log does not say by when a model had to stand",
+                 untold, untold == 1 ? " was" : "s were");
     if (code == 0 && different > 0)
-        code = error_set(out_error, FLY_ECONFLICT,
-                         "%" PRIu64
-                         " decisions differ from those on record, which another version may have made; "
-                         "they stand in the rows that say 'no'",
-                         different);
+        code = error_set(
+            out_error, FLY_ECONFLICT,
+            "%" PRIu64
+            " decision%s from the record, which another version may have made; see the rows that say 'no'",
+            different, different == 1 ? " differs" : "s differ");
     return code;
 }
 

@@ -161,7 +161,12 @@ int command_unknown(const struct cli_program *program, const char *const *words,
     const char *nearest = command_nearest(program, words, count);
     size_t used;
     bool in_group = count > 1 && group_find(program, words, count, &used) != NULL;
+    const struct cli_command *known = command_find(program, words, count, &used);
 
+    if (known != NULL)
+        return error_set(out_error, FLY_EUSAGE,
+                         "the command '%s' has none named '%.60s' below it; see 'flyball help %s'",
+                         known->words, words[used], known->words);
     return error_set(out_error, FLY_EUSAGE,
                      nearest != NULL ? "unknown command '%.60s%s%.60s'; did you mean '%s'?"
                                      : "unknown command '%.60s%s%.60s'; 'flyball help' lists all",

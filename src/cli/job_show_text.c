@@ -23,8 +23,8 @@ static void put_definition(struct buffer *text, const struct job_shown *shown)
         buffer_printf(text, "%s%u%s", i > 0 ? ", " : "", definition->batch_sizes[i],
                       definition->batch_sizes[i] == definition->default_batch_size ? " (default)" : "");
     if (definition->target == JOB_NO_TARGET)
-        buffer_printf(text, "; %u epochs, no target: only the power limit is chosen.\n",
-                      definition->max_epochs);
+        buffer_printf(text, "; %u epoch%s, no target: only the power limit is chosen.\n",
+                      definition->max_epochs, definition->max_epochs == 1 ? "" : "s");
     else
         buffer_printf(text, "; a metric of at %s %g within %u epochs%s.\n",
                       definition->target == JOB_AT_LEAST ? "least" : "most", definition->target_metric,

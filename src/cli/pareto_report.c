@@ -104,11 +104,11 @@ static void put_heading(struct buffer *text, const struct pareto_result *result)
     for (size_t i = 0; i < result->points->count; i++)
         on_frontier += result->points->on_frontier[i];
     buffer_printf(text,
-                  "%s on %s: %zu choices of batch size and power limit, %zu of them on the energy-time "
+                  "%s on %s: %zu choice%s of batch size and power limit, %zu of them on the energy-time "
                   "frontier.\nExpected time and energy to the target, and the change against the "
                   "default; cost for eta %g.\n\n",
-                  result->workload->job.name, result->workload->gpu, result->points->count, on_frontier,
-                  result->objective.eta);
+                  result->workload->job.name, result->workload->gpu, result->points->count,
+                  result->points->count == 1 ? "" : "s", on_frontier, result->objective.eta);
 }
 
 static int emit_text(const struct cli_call *call, void (*put)(struct buffer *, const struct pareto_result *),

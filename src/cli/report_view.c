@@ -239,10 +239,11 @@ static int emit_summary(const struct cli_call *call, const struct report *report
     char text[1024];
     size_t length;
 
-    length = (size_t)snprintf(text, sizeof text, "\n%s to %s: %s in %llu trials of %llu recurrences",
+    length = (size_t)snprintf(text, sizeof text, "\n%s to %s: %s in %llu trial%s of %llu recurrence%s",
                               job_view_date(report->since_us, since), job_view_date(report->until_us, until),
                               amount_energy(total->energy_j, NAN, "", used),
-                              (unsigned long long)total->trials, (unsigned long long)total->recurrences);
+                              (unsigned long long)total->trials, total->trials == 1 ? "" : "s",
+                              (unsigned long long)total->recurrences, total->recurrences == 1 ? "" : "s");
     if (report->meters != NULL)
         length +=
             (size_t)snprintf(text + length, sizeof text - length, "; the meters of %zu GPU%s counted %s",

@@ -10,6 +10,7 @@
 
 enum {
     KNOWN_TEXT_MAX = 384,
+    REACHED_TEXT_MAX = 96,
     UNTOLD_TEXT_MAX = 160,
     GIVEN_UP_TEXT_MAX = 224,
     AMOUNT_TEXT_MAX = 2 * GRID_AMOUNT_MAX
@@ -59,30 +60,49 @@ static void untold_of(const struct batch_facts *facts, bool alone, char text[UNT
                  length > 0 ? "; " : "", facts->silent, alone && length == 0 ? "of its trials" : "more");
 }
 
-/* "12 of its 13 trials reached the target, at a cost of 1.2e+06 J each", or that there were none. */
+/* "12 of its 13 trials reached the target", "its only trial did not reach the target". */
+static void reached_of(const struct batch_facts *facts, char text[REACHED_TEXT_MAX])
+{
+    if (facts->observed == 1)
+        snprintf(text, REACHED_TEXT_MAX, "its only trial %s the target",
+                 facts->reached > 0 ? "reached" : "did not reach");
+    else if (facts->reached == 0)
+        snprintf(text, REACHED_TEXT_MAX, "none of its %" PRIu64 " trials reached the target",
+                 facts->observed);
+    else
+        snprintf(text, REACHED_TEXT_MAX, "%" PRIu64 " of its %" PRIu64 " trials reached the target",
+                 facts->reached, facts->observed);
+}
+
+/* ", at a cost of 1204000 J each", in plain digits, of which four count. */
+static void put_cost(const struct telling *telling, double cost_j, bool alone, char *text, size_t size)
+{
+    char amount[AMOUNT_TEXT_MAX];
+
+    amount_of(telling, cost_j, amount);
+    snprintf(text, size,
+             cost_j >= 1e3 && cost_j < 1e15 ? ", at a cost of %.0f J%s%s" : ", at a cost of %.4g J%s%s",
+             cost_j, alone ? "" : " each", amount);
+}
+
+/* "12 of its 13 trials reached the target, at a cost of 1204000 J each", or that there were none. */
 static void known_of(const struct telling *telling, char text[KNOWN_TEXT_MAX])
 {
     const struct batch_facts *facts = &telling->line->facts[telling->decision->batch];
-    char amount[AMOUNT_TEXT_MAX], untold[UNTOLD_TEXT_MAX];
+    char reached[REACHED_TEXT_MAX], untold[UNTOLD_TEXT_MAX];
     size_t length;
 
     untold_of(facts, facts->observed == 0, untold);
-
-    if (facts->reached > 0 && facts->priced == 0) {
-        snprintf(text, KNOWN_TEXT_MAX,
-                 "%" PRIu64 " of its %" PRIu64 " trials reached the target, at a cost that is not known",
-                 facts->reached, facts->observed);
-    } else if (facts->reached > 0) {
-        amount_of(telling, cost_of(facts), amount);
-        snprintf(text, KNOWN_TEXT_MAX,
-                 "%" PRIu64 " of its %" PRIu64 " trials reached the target, at a cost of %.4g J each%s",
-                 facts->reached, facts->observed, cost_of(facts), amount);
-    } else if (facts->observed > 0) {
-        snprintf(text, KNOWN_TEXT_MAX, "none of its %" PRIu64 " trials reached the target", facts->observed);
-    } else {
+    if (facts->observed == 0 && facts->reached == 0) {
         snprintf(text, KNOWN_TEXT_MAX, "%s", untold[0] != '\0' ? untold : "it was not tried yet");
         return;
     }
+    reached_of(facts, reached);
+    length = (size_t)snprintf(text, KNOWN_TEXT_MAX, "%s", reached);
+    if (facts->reached > 0 && facts->priced == 0)
+        snprintf(text + length, KNOWN_TEXT_MAX - length, ", at a cost that is not known");
+    else if (facts->reached > 0)
+        put_cost(telling, cost_of(facts), facts->observed == 1, text + length, KNOWN_TEXT_MAX - length);
     length = strlen(text);
     if (untold[0] != '\0')
         snprintf(text + length, KNOWN_TEXT_MAX - length, "; %s", untold);

@@ -183,11 +183,14 @@ static int read_failed(const char *path, int cause, struct fly_error *out_error)
                      strerror(cause));
 }
 
+/* Root's restore ends what another user left. */
 static int not_believed(const char *path, const char *why, struct fly_error *out_error)
 {
-    return error_set(out_error, FLY_EPERM,
-                     "the journal's entry '%s' %s, and is not believed; look at it, and remove it", path,
-                     why);
+    return error_set(
+        out_error, FLY_EPERM,
+        "the journal's entry '%s' %s, and is not believed; run 'sudo flyball power restore', and "
+        "remove it only if it stands after that",
+        path, why);
 }
 
 /* The text of the entry, if it is a file whose word counts: everybody's where the owner is asked for. */

@@ -204,10 +204,16 @@ static int hex_digit(char digit)
     return found != NULL ? (int)(found - digits) : -1;
 }
 
-/* Whether the name of a field, of which letters may be written as %70, is that of a password. */
+/* Names of fields whose values are secret: whole, and anywhere in a name. */
+static const char *const secret_names[] = {"key", "pass", "pwd", "pw", "sig", "auth", NULL};
+static const char *const secret_parts[] = {"password",  "passwd",     "token",   "secret",
+                                           "apikey",    "api_key",    "api-key", "access_key",
+                                           "signature", "credential", NULL};
+
+/* Whether the name of a field, of which letters may be written as %70, is that of a password or a token. */
 static bool is_secret(const char *name, size_t length)
 {
-    char plain[16];
+    char plain[64];
     size_t to = 0;
 
     for (size_t i = 0; i < length && to + 1 < sizeof plain; i++) {
@@ -221,7 +227,15 @@ static bool is_secret(const char *name, size_t length)
         i += low >= 0 ? 2 : 0;
     }
     plain[to] = '\0';
-    return strcasecmp(plain, "password") == 0 || strcasecmp(plain, "sslpassword") == 0;
+    for (const char *const *whole = secret_names; *whole != NULL; whole++) {
+        if (strcasecmp(plain, *whole) == 0)
+            return true;
+    }
+    for (const char *const *part = secret_parts; *part != NULL; part++) {
+        if (strcasestr(plain, *part) != NULL)
+            return true;
+    }
+    return false;
 }
 
 static void put_options(struct masked *masked, const char *options)

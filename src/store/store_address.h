@@ -35,7 +35,7 @@ int store_address_parse(const char *text, struct store_address *out_address, str
 void store_address_show(const char *uri, char out_shown[STORE_SHOWN_MAX]);
 
 /*
- * An address as it was written, with "***" for each field that holds a password: of the user of a URL, of its
+ * An address as it was written, with "***" for each field that holds a password or a token: of the user of a URL, of its
  * options, and of a list of key=value words; all behind "://" is "..." where it is not clear which is which.
  * Other text stays, paths too. Longer ones are cut.
  */
