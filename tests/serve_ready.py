@@ -122,11 +122,11 @@ def all_away(it, headers, box):
               (503, "the store is not there, or cannot be reached", False), answer)
 
 
-def check_gone(companions_too):
-    box = BOX / f"gone-{companions_too}"
+def check_gone(companions_too, companions_lost=False):
+    box = BOX / f"gone-{companions_too}-{companions_lost}"
     box.mkdir()
     file, away, other = (box / name for name in ("s.sqlite", "away.sqlite", "other.sqlite"))
-    tokens, bearer = make_tokens(f"tokens-{companions_too}")
+    tokens, bearer = make_tokens(f"tokens-{box.name}")
     with service(f"--tokens={tokens}", "--compat-zeus", store=file) as it:
         tap.equal(it.ask("PUT", "/v1/jobs/one", {"batch_sizes": [16], "default_batch_size": 16, "max_epochs": 1},
                          headers=bearer)[0], 200)
@@ -136,6 +136,8 @@ def check_gone(companions_too):
         moved = [file, *(box.glob("s.sqlite-*") if companions_too else ())]
         for path in moved:
             path.rename(str(path).replace("s.sqlite", "away.sqlite"))
+        for path in box.glob("s.sqlite-*") if companions_lost else ():
+            path.unlink()
         all_away(it, bearer, box)
         tap.equal(file.exists(), False, "no other store was made")
         tap.contains(until_lines(it, "store: ", 1), f"{file}' is not there")
@@ -160,6 +162,10 @@ def test_a_file_that_goes_away():
 
 def test_a_file_that_goes_away_with_its_companions():
     check_gone(True)
+
+
+def test_a_file_whose_companions_are_lost():
+    check_gone(False, companions_lost=True)
 
 
 def test_readiness_says_which_thing_is_missing():

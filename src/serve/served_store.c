@@ -15,11 +15,14 @@ void served_store_deinit(struct served_store *store)
     pthread_mutex_destroy(&store->lock);
 }
 
+bool served_store_in_file(const struct served_store *store)
+{
+    return atomic_load(&store->known) && store->file.fd >= 0;
+}
+
 int served_store_check(struct served_store *store, struct fly_error *out_error)
 {
-    return atomic_load(&store->known) && store->file.fd >= 0
-               ? disk_is_store(store->address, &store->file, out_error)
-               : 0;
+    return served_store_in_file(store) ? disk_is_store(store->address, &store->file, out_error) : 0;
 }
 
 static int open_jobs(const struct served_store *store, double wait_s, bool existing, struct jobs *out_jobs,

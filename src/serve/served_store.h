@@ -37,6 +37,9 @@ void served_store_deinit(struct served_store *store);
 /* 0, or FLY_EUNREACHABLE: its file is not there, or another is in its place. */
 int served_store_check(struct served_store *store, struct fly_error *out_error);
 
+/* Whether it was open once, and lies in a file. */
+bool served_store_in_file(const struct served_store *store);
+
 /* Its jobs, by a handle that waits so long for a lock or a server. FLY_EUSAGE: another service's address. */
 int served_store_open(struct served_store *store, double wait_s, struct jobs *out_jobs,
                       struct fly_error *out_error);

@@ -67,8 +67,13 @@ static void answer(struct worker *worker, struct task *task)
 static void *work(void *data)
 {
     struct worker *worker = data;
+    const struct workers_options *options = &worker->of->options;
     struct task *task;
 
+    /* Handles of a file share its log, which may be removed while the file is away: one that is opened
+     * after that does not go with those from before. */
+    if (served_store_in_file(options->store))
+        (void)served_store_open(options->store, options->wait_s, &worker->jobs, NULL);
     while ((task = task_line_take(&worker->of->line)) != NULL) {
         answer(worker, task);
         task->finish(task);

@@ -13,7 +13,7 @@
 
 /*
  * Threads that answer over a store, which may block for as long as another holds a
- * job's lock. Each has a handle of its own, opened when it is first needed and opened
+ * job's lock. Each has a handle of its own, opened at its start or when it is first needed and opened
  * anew after an answer that says that the store failed. While the store is away (served_store.h),
  * everything is answered with 503.
  */
