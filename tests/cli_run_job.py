@@ -105,14 +105,15 @@ def test_crashes():
         result, said = run("fail=32:crash,16:kill", options=["--tries", "3"])
         tap.equal((result.returncode, [attempt["end"] for attempt in said["tries"]]), (3, ["crashed"] * 3), result.stderr)
         tap.contains(result.stderr, ": failed, exit status 3\n")
+        # After three crashes of the default another batch size is tried.
         result, said = run(program=["no-such-program"], options=["--tries", "3"])
         tap.equal((result.returncode, len(said["tries"])), (127, 1), result.stderr)
         tap.contains(result.stderr, "'no-such-program' cannot be run")
         result, said = run(program=["true"], options=["--tries", "3"])
-        tap.equal((result.returncode, tries(said)), (0, [(32, "silent")]), result.stderr)
+        tap.equal((result.returncode, tries(said)), (0, [(16, "silent")]), result.stderr)
         tap.contains(result.stderr, "it reported no epoch")
         result, said = run(options=["--tries", "3"])
-        tap.equal((result.returncode, tries(said)), (0, [(32, "reached")]), result.stderr)
+        tap.equal((result.returncode, tries(said)), (0, [(16, "reached")]), result.stderr)
     tap.equal(set(ends()), {"crashed", "reached"})
     for (body,) in rows("SELECT body FROM event WHERE kind = 'attempt'"):
         tap.equal(re.fullmatch("GPU-[-0-9a-f]+", json.loads(body)["gpus"]) is not None, True, body)

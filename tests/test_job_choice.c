@@ -147,6 +147,74 @@ static void test_given_up(void **state)
     check_contains(proposal.why, "), while others trained");
 }
 
+/* Runs a night in which all batch sizes of the mask crash; which one trained, or 0. */
+static uint32_t crash_night(int night, uint32_t tries, uint32_t crashing, unsigned crashes[],
+                            struct job_proposal *out_proposal)
+{
+    struct job_question question = job_fixture_question("job");
+    char submission[24];
+
+    snprintf(submission, sizeof submission, "night %d", night);
+    question.submission = submission;
+    question.tries = tries;
+    for (uint32_t i = 0; i < tries; i++) {
+        *out_proposal = job_fixture_propose(&fixture, &question);
+        if (out_proposal->wants_profile)
+            job_fixture_profile(&fixture, "job", out_proposal->trial);
+        if ((out_proposal->batch_size & crashing) == 0) {
+            job_fixture_epoch(&fixture, out_proposal->trial, 1, 1, 1000, 10, 0.95);
+            return out_proposal->batch_size;
+        }
+        crashes[out_proposal->batch_size]++;
+        crash(out_proposal->trial, "exit status 1");
+    }
+    return 0;
+}
+
+/* A default that always crashes makes room for others, nearest smaller first; then it is given up. */
+static void test_default_crashes(void **state)
+{
+    static const struct {
+        const char *policy;
+        uint32_t tries, crashing, first; /* that trains, or 0 */
+        unsigned most;                   /* crashes of the default */
+    } rows[] = {
+        {"zeus", 3, 32, 16, 4},
+        {"zeus", 1, 32, 16, 3},
+        {"zeus", 3, 32 | 16, 8, 9},
+        {"zeus", 3, 32 | 16 | 8, 64, 15},
+        {"zeus", 3, 8 | 16 | 32 | 64 | 128, 0, 90},
+        {"default", 3, 32, 0, 90},
+    };
+
+    for (size_t row = 0; row < COUNT(rows); row++) {
+        unsigned crashes[129] = {0};
+        struct job_proposal proposal;
+        uint32_t first = 0;
+
+        job_fixture_begin(&fixture, rows[row].policy);
+        for (int night = 0; night < 30; night++) {
+            uint32_t trained = crash_night(night, rows[row].tries, rows[row].crashing, crashes, &proposal);
+
+            if (first == 0 && trained != 0)
+                check_contains(
+                    proposal.why,
+                    "in the place of 32, whose last 3 trials crashed, to see if others do: it was");
+            first = first == 0 ? trained : first;
+            if (night % 7 == 0)
+                job_fixture_reopen(&fixture);
+        }
+        if (first != rows[row].first || crashes[32] > rows[row].most)
+            fail_msg("row %zu: %u trained first, 32 crashed %u times", row, first, crashes[32]);
+        if (rows[row].first == 0 && rows[row].policy[0] == 'z')
+            assert_true(crashes[8] == 3 && crashes[16] == 3 && crashes[64] == 3 && crashes[128] == 3);
+        if (rows[row].policy[0] == 'd')
+            assert_int_equal(crashes[32], 90);
+        job_fixture_teardown(state);
+        job_fixture_setup(state);
+    }
+}
+
 /* With one try nothing is explored, and the reason says what to change. */
 static void test_one_try(void **state)
 {
@@ -288,9 +356,9 @@ static void test_settings(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        job_test(test_tries),    job_test(test_out_of_memory), job_test(test_given_up),
-        job_test(test_one_try),  job_test(test_finish_by),     job_test(test_bound),
-        job_test(test_settings),
+        job_test(test_tries),           job_test(test_out_of_memory), job_test(test_given_up),
+        job_test(test_default_crashes), job_test(test_one_try),       job_test(test_finish_by),
+        job_test(test_bound),           job_test(test_settings),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -99,6 +99,7 @@ struct choosing {
     struct proposal proposal;
     struct proposed_record *record;
     uint32_t given_up; /* the batch size that was not to be; 0: none */
+    uint32_t crashing; /* likewise, for its crashes in a row */
 };
 
 static void choose_best(struct choosing *choosing, enum reason reason)
@@ -220,17 +221,65 @@ static int choose_ran(struct choosing *choosing, struct fly_error *out_error)
     return 0;
 }
 
+/* One that fits and has not crashed as often in a row: the nearest smaller one, which needs less memory, else
+ * the nearest larger one; `batch` itself where there is none. */
+static size_t another_to_try(const struct job_line *line, size_t batch)
+{
+    for (size_t i = batch; i-- > 0;) {
+        if (job_line_runs(line, i) && !decider_keeps_crashing(&line->decider, i))
+            return i;
+    }
+    for (size_t i = batch + 1; i < line->excluded; i++) {
+        if (job_line_runs(line, i) && !decider_keeps_crashing(&line->decider, i))
+            return i;
+    }
+    return batch;
+}
+
+static bool others_trained(const struct job_line *line, size_t batch)
+{
+    for (size_t i = 0; i < line->spec->batch_count; i++) {
+        if (i != batch && line->facts[i].observed > 0)
+            return true;
+    }
+    return false;
+}
+
+/* Where one batch size alone is run and crashes, nobody sees whether others do as well. */
+static void leave_crashing(struct choosing *choosing)
+{
+    const struct batch_policy *policy = choosing->state->policy;
+    const struct job_line *line = choosing->line;
+    size_t batch = choosing->proposal.batch, other;
+
+    if (policy == &batch_policy_default || policy == &batch_policy_fixed || batch >= line->excluded ||
+        others_trained(line, batch) || !decider_keeps_crashing(&line->decider, batch))
+        return;
+    other = another_to_try(line, batch);
+    if (other == batch)
+        return;
+    choose_best(choosing, REASON_NO_CHOICE);
+    choosing->proposal.batch = other;
+    choosing->given_up = 0;
+    choosing->crashing = line->spec->batches[batch].size;
+}
+
 static int choose(struct choosing *choosing, struct fly_error *out_error)
 {
+    int code = 0;
+
     if (choosing->question->ran_batch_size != 0)
         return choose_ran(choosing, out_error);
     if (choose_pinned(choosing) || choose_control(choosing) || choose_without_target(choosing))
         return 0;
     choosing->record->counted = true;
-    if (!choosing->record->last_try)
-        return choose_by_policy(choosing, out_error);
-    choose_best(choosing, REASON_LAST_TRY);
-    return 0;
+    if (choosing->record->last_try)
+        choose_best(choosing, REASON_LAST_TRY);
+    else
+        code = choose_by_policy(choosing, out_error);
+    if (code == 0)
+        leave_crashing(choosing);
+    return code;
 }
 
 /* ---- the limit and the epochs ---- */
@@ -325,7 +374,8 @@ int decide_proposal(struct job_state *state, const struct job_question *question
     *out_decision = (struct decision){.record = record,
                                       .batch = choosing.proposal.batch,
                                       .refused = refused,
-                                      .given_up = choosing.given_up};
+                                      .given_up = choosing.given_up,
+                                      .crashing = choosing.crashing};
     decision_explain(state, out_decision);
     out_decision->record.why = out_decision->why;
     return 0;

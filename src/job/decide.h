@@ -14,6 +14,8 @@
  * policy's, unless that does not fit into the GPUs, is given up because its trials crash again and
  * again, is known to break the bound, or could miss the time by which a model has to stand: then
  * the best known choice again.
+ * Where the policy's or the best choice has crashed CRASH_STREAK_LEAST times in a row and no other batch
+ * size has ever trained, another one is tried in its place.
  * What is not the policy's own runs without a cap.
  */
 
@@ -24,6 +26,7 @@ struct decision {
     size_t batch;
     bool refused;      /* not one epoch fits below its bound: it ends before it begins */
     uint32_t given_up; /* the batch size that the policy wanted and that is given up; 0: none */
+    uint32_t crashing; /* the one that would have been run, and whose trials crashed in a row; 0: none */
     char why[JOB_WHY_MAX];
 };
 

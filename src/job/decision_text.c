@@ -199,10 +199,16 @@ static void tell_memory(const struct telling *telling)
 
 static void tell_no_choice(const struct telling *telling)
 {
-    char what[64];
+    uint32_t given_up = telling->decision->given_up, crashing = telling->decision->crashing;
+    char what[96];
 
-    snprintf(what, sizeof what, "runs in the place of %u, which is given up", telling->decision->given_up);
-    if (telling->decision->given_up != 0)
+    if (crashing != 0)
+        snprintf(what, sizeof what,
+                 "runs in the place of %u, whose last %d trials crashed, to see if others do", crashing,
+                 CRASH_STREAK_LEAST);
+    else
+        snprintf(what, sizeof what, "runs in the place of %u, which is given up", given_up);
+    if (crashing != 0 || given_up != 0)
         tell_known(telling, what);
     else
         tell_known(telling, "runs without a cap, since the policy has no choice left");

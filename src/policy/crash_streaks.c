@@ -18,6 +18,11 @@ static bool stands_out(const struct crash_streak *streak)
     return chance < rare;
 }
 
+bool crash_streaks_alone(const struct crash_streak *streak)
+{
+    return streak->crashes >= CRASH_STREAK_LEAST && streak->others_trained == 0;
+}
+
 bool crash_streaks_take(struct crash_streak *streaks, size_t count, size_t batch, bool crashed)
 {
     struct crash_streak *own = &streaks[batch];

@@ -32,6 +32,9 @@ struct crash_streak {
 /* A trial of `batch` crashed, or trained. True when the batch size is given up by this. */
 bool crash_streaks_take(struct crash_streak *streaks, size_t count, size_t batch, bool crashed);
 
+/* Whether it has crashes enough to be given up, and no other batch size has trained to compare it with. */
+bool crash_streaks_alone(const struct crash_streak *streak);
+
 /* As bytes, and back. */
 void crash_streaks_save(const struct crash_streak *streaks, size_t count, struct buffer *bytes);
 void crash_streaks_load(struct crash_streak *streaks, size_t count, struct bytes_reader *bytes);

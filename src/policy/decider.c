@@ -104,6 +104,11 @@ bool decider_gave_up(const struct decider *decider, size_t batch)
     return decider->streaks[batch].given_up;
 }
 
+bool decider_keeps_crashing(const struct decider *decider, size_t batch)
+{
+    return crash_streaks_alone(&decider->streaks[batch]);
+}
+
 int decider_fold(struct decider *decider, const struct event *event, struct fly_error *out_error)
 {
     int code = 0;

@@ -80,6 +80,9 @@ int decider_propose(const struct decider *decider, uint64_t recurrence, uint32_t
 /* Whether a batch size is given up. */
 bool decider_gave_up(const struct decider *decider, size_t batch);
 
+/* Whether its trials crash in a row, and no other batch size has trained since (crash_streaks.h). */
+bool decider_keeps_crashing(const struct decider *decider, size_t batch);
+
 /* Whether the trial must begin by measuring its batch size's power profile. */
 bool decider_wants_profile(const struct decider *decider, const struct proposal *proposal);
 
