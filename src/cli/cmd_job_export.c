@@ -380,8 +380,8 @@ const struct cli_command cmd_job_export = {
          "there was something that a trace has no words for: then a note names that, and --order recorded is "
          "refused.",
          "Time and power of an epoch are the profile's, or where a batch size has none, the means of its "
-         "trials under one limit: where nothing set one, the highest. Without any of these there is no "
-         "trace."},
+         "trials under one limit: where nothing set one, the highest. Without any of these for the "
+         "default batch size there is no trace."},
     .options = options,
     .option_count = sizeof options / sizeof options[0],
     .operands = "JOB",

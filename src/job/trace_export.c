@@ -15,7 +15,8 @@ struct tracing {
     const struct job_history *history;
     size_t machine;
     bool chosen_only;
-    bool *profiled; /* per batch size: its profile went into the power file */
+    bool *profiled;                        /* per batch size: its profile went into the power file */
+    bool default_trained, default_powered; /* the default batch size has rows in each */
     struct buffer train, power;
 };
 
@@ -58,6 +59,7 @@ static int write_train(struct tracing *tracing, struct fly_error *out_error)
             continue;
         buffer_printf(&tracing->train, "%s,any,%u,any,0,%" PRIu64 ",%s,", definition->name, row->batch_size,
                       runs[index_of(definition, row->batch_size)]++, target);
+        tracing->default_trained |= row->batch_size == definition->default_batch_size;
         if (row->outcome == TRIAL_REACHED)
             buffer_printf(&tracing->train, "%u\n", row->epochs);
         else
@@ -73,6 +75,7 @@ static void write_power(struct tracing *tracing, uint32_t batch_size, double lim
     char limit[NUMBER_TEXT_MAX], time[NUMBER_TEXT_MAX], power[NUMBER_TEXT_MAX];
     double gpus = tracing->history->machines[tracing->machine].gpu_count;
 
+    tracing->default_powered |= batch_size == tracing->history->definition.default_batch_size;
     buffer_printf(&tracing->power, "%s,any,%u,any,%s,%s,%s\n", tracing->history->definition.name, batch_size,
                   number_format(limit_w, limit), number_format(epoch_s, time),
                   number_format(power_w / gpus, power));
@@ -167,32 +170,32 @@ static void write_means(struct tracing *tracing)
     }
 }
 
-static int refuse_untold(const char *job, struct fly_error *out_error)
+/* The simulator sets everything beside the default. */
+static int refuse_untold(const char *job, uint32_t default_size, struct fly_error *out_error)
 {
     return error_set(
         out_error, FLY_EUNSUPPORTED,
-        "job '%s': no batch size has a whole power profile, nor a trial under one power limit that is "
-        "known, so a trace cannot tell its power; let it run further, or export it as jsonl",
-        job);
+        "job '%s': of its default batch size %u no trial that counts tells both the epochs and, under a "
+        "limit that is known, the power, so a trace cannot tell its power or epochs; let it run "
+        "further, or export it as jsonl",
+        job, default_size);
 }
 
 static int write_both(const struct jobs *jobs, const char *job, struct tracing *tracing,
                       struct fly_error *out_error)
 {
     static const struct store_query everything = {0};
-    size_t heading;
     int code = write_train(tracing, out_error);
 
     buffer_puts(&tracing->power,
                 "dataset,network,batch_size,optimizer,power_limit,time_per_epoch,average_power\n");
-    heading = tracing->power.length;
     if (code == 0)
         code = jobs->backend->read(jobs->self, job, &everything, take_profile, tracing, out_error);
     if (code < 0)
         return code;
     write_means(tracing);
-    if (tracing->power.length == heading)
-        return refuse_untold(job, out_error);
+    if (!tracing->default_trained || !tracing->default_powered)
+        return refuse_untold(job, tracing->history->definition.default_batch_size, out_error);
     if (tracing->train.error < 0 || tracing->power.error < 0)
         return error_set(out_error, FLY_ELIMIT, "job '%s': its trace is larger than %d bytes", job, TEXT_MAX);
     return 0;

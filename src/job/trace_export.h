@@ -27,8 +27,8 @@ struct job_trace_sinks {
 /* Whether the policy had a say in a trial. */
 bool job_reason_chosen(enum reason reason);
 
-/* FLY_ENOTFOUND without such a machine or without a trial that tells anything; FLY_EUNSUPPORTED where no
- * trial tells what any batch size takes under which limit. */
+/* FLY_ENOTFOUND without such a machine or without a trial that tells anything; FLY_EUNSUPPORTED where none
+ * tells what the default batch size takes under which limit: the simulator begins with that. */
 int job_export_trace(const struct jobs *jobs, const char *job, size_t machine,
                      const struct job_trace_sinks *sinks, struct fly_error *out_error);
 
