@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Series and forecasts of the grid's figures, and the providers that need no network. */
 #include "test.h"
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>

@@ -303,20 +303,22 @@ static void settle_choice(struct fly_session *session, const struct job_choice *
         carbon_profiled(session, points, count);
 }
 
-/* Tells the log what was measured, and holds what it chooses. Without an answer the tuner's own choice
- * stands: the tuner's itself, or where the limit is to follow the grid, the session's. One that comes
- * later is heard, where no other rank has to hear it at the same step. */
+/* Tells the log what was measured, and holds what it chooses. An answer that comes later is heard, where no
+ * other rank has to hear it at the same step; until then the tuner's own choice stands. Where none can
+ * come for now and the limit is to follow the grid, the session goes on with the tuner's. */
 static void choose(struct fly_session *session, double units)
 {
     struct job_choice choice;
+    bool away;
 
     session->limit.measured = true;
     if (ask_log(session, units, &choice)) {
         settle_choice(session, &choice);
         return;
     }
-    session->limit.asked = session->known && session_ranks(session) == 1 && !session->carbon.wanted;
-    if (session->carbon.wanted)
+    away = session->carbon.wanted && !post_look(session->post).connected;
+    session->limit.asked = session->known && session_ranks(session) == 1 && !away;
+    if (session->carbon.wanted && !session->limit.asked)
         settle_choice(session, NULL);
 }
 
