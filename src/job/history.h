@@ -70,8 +70,8 @@ struct job_history {
 };
 
 /*
- * The limit of each GPU that a trial ran under: where nothing set one, the highest, and where limits cannot be
- * set, what the driver says. NAN where that is not known.
+ * The limit of each GPU that a trial ran under: where nothing set one, the highest, and where limits cannot
+ * be set, what the driver says. NAN where that is not known.
  */
 double job_history_limit_w(const struct job_history *history, const struct job_row *trial);
 

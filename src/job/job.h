@@ -306,8 +306,8 @@ struct job_end {
                                    REFUSED, OUT_OF_MEMORY or CRASHED */
     double energy_j;            /* of the whole attempt; NAN: as last reported, unknown if it never was */
     double time_s;              /* of the whole attempt; NAN, with an energy of NAN: as last reported */
-    const char *text;         /* a word on the cause, "" or NULL for none */
-    double reference_per_kwh; /* as in job_epoch; NAN: as last reported */
+    const char *text;           /* a word on the cause, "" or NULL for none */
+    double reference_per_kwh;   /* as in job_epoch; NAN: as last reported */
 };
 
 struct job_ended {

@@ -35,9 +35,9 @@ int store_address_parse(const char *text, struct store_address *out_address, str
 void store_address_show(const char *uri, char out_shown[STORE_SHOWN_MAX]);
 
 /*
- * An address as it was written, with "***" for each field that holds a password or a token: of the user of a URL, of its
- * options, and of a list of key=value words; all behind "://" is "..." where it is not clear which is which.
- * Other text stays, paths too. Longer ones are cut.
+ * An address as it was written, with "***" for each field that holds a password or a token: of the user of a
+ * URL, of its options, and of a list of key=value words; all behind "://" is "..." where it is not clear
+ * which is which. Other text stays, paths too. Longer ones are cut.
  */
 void store_address_mask(const char *text, char out_masked[STORE_ADDRESS_MAX + 1]);
 
