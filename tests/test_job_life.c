@@ -21,6 +21,15 @@ static uint64_t expire(void)
     return expired;
 }
 
+/* What nobody told is not zero. */
+static void check_expired_energy(uint64_t trial, double energy_j)
+{
+    struct job_history history = job_fixture_history(&fixture, &fixture.arena);
+
+    check_double(isnan(history.rows[trial - 1].energy_j) ? -1.0 : history.rows[trial - 1].energy_j,
+                 isnan(energy_j) ? -1.0 : energy_j);
+}
+
 static void pass(double seconds)
 {
     fixture.now_us += (int64_t)(1e6 * seconds);
@@ -61,6 +70,7 @@ static void test_expiry(void **state)
         pass(2);
         assert_int_equal(expire(), 1);
         assert_int_equal(expire(), 0);
+        check_expired_energy(proposal.trial, rows[i].epoch_s > 0.0 ? 1000.0 : NAN);
     }
 }
 

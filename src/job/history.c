@@ -176,7 +176,9 @@ static struct job_row make_row(struct reading *reading, uint64_t trial, const st
     const struct job_history *history = reading->history;
     const struct job_machine *machine = &history->machines[past->record.line];
     bool over = past->ended || past->silent;
-    double known_j = past->past_energy_j + past->energy_j, known_s = past->past_time_s + past->time_s;
+    double known_j =
+               past->past_energy_j + (over ? trial_told_j(past->energy_j, past->time_s) : past->energy_j),
+           known_s = past->past_time_s + past->time_s;
     double eta = objective_eta(&history->objective);
     struct job_row row = {
         .trial = trial,

@@ -402,7 +402,8 @@ int local_expire(struct local_change *change, uint64_t *out_expired, struct fly_
                                       .attempt = trial->attempt,
                                       .epochs = trial->epochs_done,
                                       .metric = trial->metric,
-                                      .energy_j = trial->past_energy_j + trial->energy_j,
+                                      .energy_j =
+                                          trial->past_energy_j + trial_told_j(trial->energy_j, trial->time_s),
                                       .time_s = trial->past_time_s + trial->time_s,
                                       .reference_per_kwh = trial->reference_per_kwh};
 

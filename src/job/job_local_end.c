@@ -43,12 +43,11 @@ int local_append_end(struct local_change *change, uint64_t trial, const struct e
 
 /* ---- end ---- */
 
-/* What the whole run took, with what the caller knows of its last attempt. Of one that nobody told anything
- * of, the energy is not known: it is none of nothing. */
+/* What the whole run took, with what the caller knows of its last attempt. */
 static void sum_up(const struct trial_past *past, const struct job_end *end, struct job_ended *out_ended)
 {
     bool newest = end->attempt == past->attempt;
-    double told_j = past->energy_j == 0.0 && past->time_s == 0.0 ? NAN : past->energy_j;
+    double told_j = trial_told_j(past->energy_j, past->time_s);
 
     out_ended->energy_j = past->past_energy_j + (newest && !isnan(end->energy_j) ? end->energy_j : told_j);
     out_ended->time_s = past->past_time_s + (newest && !isnan(end->time_s) ? end->time_s : past->time_s);

@@ -2,6 +2,8 @@
 #ifndef FLYBALL_JOB_TRIAL_PAST_H
 #define FLYBALL_JOB_TRIAL_PAST_H
 
+#include <math.h>
+
 #include "job/job_record.h"
 #include "store/store.h"
 
@@ -44,6 +46,12 @@ struct trial_past {
     double run_time_s;
     double run_reference_per_kwh; /* that counts: frozen with the end, or else with what came after; NAN */
 };
+
+/* The energy of an attempt by what was told of it so far: unknown, not zero, where nothing was. */
+static inline double trial_told_j(double energy_j, double time_s)
+{
+    return energy_j == 0.0 && time_s == 0.0 ? NAN : energy_j;
+}
 
 extern const struct trial_past trial_past_empty;
 
