@@ -42,8 +42,7 @@ static bool is_hang_up(int error)
     return error == EPIPE || error == EIO || error == ECONNRESET || error == EBADF;
 }
 
-/* False when nobody reads any more; what else cannot be written is dropped. */
-static bool pass_all(int stream, const char *bytes, size_t length)
+bool output_pass_on(int stream, const char *bytes, size_t length)
 {
     while (length > 0) {
         ssize_t count = write(stream, bytes, length);
@@ -70,7 +69,7 @@ static bool pass_piece(struct output_shared *shared, int source, int stream)
     goes_on = count > 0 || (count < 0 && (errno == EINTR || errno == EAGAIN));
     if (count > 0) {
         memory_words_take(&shared->words, shared->piece, (size_t)count, &shared->seen);
-        goes_on = pass_all(stream, shared->piece, (size_t)count);
+        goes_on = output_pass_on(stream, shared->piece, (size_t)count);
         atomic_store(&shared->hung_up, !goes_on);
     }
     atomic_store(&shared->busy, 0);

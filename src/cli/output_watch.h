@@ -52,6 +52,10 @@ struct output_watch {
     bool begun;
 };
 
+/* Writes all on; a reader that is slow is waited for. False when nobody reads any more; what else cannot be
+ * written is dropped. */
+bool output_pass_on(int stream, const char *bytes, size_t length);
+
 /* `watched`: standard output and standard error. */
 void output_watch_begin(struct output_watch *watch, const regex_t *told, const bool watched[OUTPUT_STREAMS]);
 void output_watch_put(struct output_watch *watch);

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "cli/output_watch.h"
 
 enum { PATH_BYTES_MAX = 64, FREE_EVERY = 1 << 20, PAGE_BYTES = 4096, EVENTS_MAX = 4096 };
 
@@ -64,22 +65,6 @@ int capture_fd(const struct run_capture *capture)
     return capture->notice;
 }
 
-/* What nobody reads any more is dropped; a reader that is slow is waited for. */
-static void write_on(int stream, const char *bytes, size_t length)
-{
-    while (length > 0) {
-        ssize_t count = write(stream, bytes, length);
-        struct pollfd ready = {.fd = stream, .events = POLLOUT};
-
-        if (count < 0 && errno == EAGAIN)
-            (void)poll(&ready, 1, -1);
-        else if (count < 0 && errno != EINTR)
-            return;
-        bytes += count > 0 ? count : 0;
-        length -= count > 0 ? (size_t)count : 0;
-    }
-}
-
 static void end_line(struct run_capture *capture, capture_look *look, void *state)
 {
     if (capture->length > 0 && capture->line[capture->length - 1] == '\r')
@@ -118,7 +103,7 @@ static bool pass_on(struct run_capture *capture, bool patience)
                   capture->written_to);
     if (count <= 0)
         return false;
-    write_on(capture->stream, bytes, (size_t)count);
+    (void)output_pass_on(capture->stream, bytes, (size_t)count);
     capture->written_to += count;
     if (capture->written_to - capture->freed_to >= FREE_EVERY) {
         (void)fallocate(capture->file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, capture->freed_to,

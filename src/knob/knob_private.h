@@ -56,6 +56,10 @@ bool knob_find_foreign(struct knob *knob, struct knob_gpu *gpu);
 /* The places of the site's ways, where the options name any. */
 struct site_options knob_ways(const struct knob_options *options);
 
+/* How a repair ended, and its words, as printf has them. */
+void repair_end_with(struct repair *repair, enum repair_end end, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
 /* 0, or what is to be said of a guard that ended: everything was put back then. */
 int knob_check_guard(struct knob *knob, struct fly_error *out_error);
 

@@ -12,8 +12,7 @@
 
 enum { ENTRIES_MAX = 256 };
 
-__attribute__((format(printf, 3, 4))) static void end_with(struct repair *repair, enum repair_end end,
-                                                           const char *format, ...)
+void repair_end_with(struct repair *repair, enum repair_end end, const char *format, ...)
 {
     va_list arguments;
 
@@ -39,7 +38,7 @@ static void forget(const char *directory, enum journal_kind kind, struct repair 
     struct fly_error error;
 
     if (journal_remove(directory, kind, repair->uuid, &error) < 0)
-        end_with(repair, REPAIR_FAILED, "%.300s", error.text);
+        repair_end_with(repair, REPAIR_FAILED, "%.300s", error.text);
 }
 
 /* What became of an entry's knobs. */
@@ -87,18 +86,21 @@ static void say_limit(const struct journal_entry *entry, unsigned index, enum tu
                       struct repair *repair)
 {
     if (limit == TURN_FOREIGN)
-        end_with(repair, REPAIR_FOREIGN,
-                 "the power limit of GPU %u, which '%s' had set to %g W, was changed by another program to "
-                 "%g W since; "
-                 "it is left at that",
-                 index, entry->program, watts(repair->set_mw), watts(repair->found_mw));
+        repair_end_with(
+            repair, REPAIR_FOREIGN,
+            "the power limit of GPU %u, which '%s' had set to %g W, was changed by another program to "
+            "%g W since; "
+            "it is left at that",
+            index, entry->program, watts(repair->set_mw), watts(repair->found_mw));
     else if (limit == TURN_RESTORED)
-        end_with(repair, REPAIR_RESTORED,
-                 "the power limit of GPU %u, left at %g W by '%s', process %lld, is %g W again", index,
-                 watts(repair->found_mw), entry->program, (long long)entry->pid, watts(repair->previous_mw));
+        repair_end_with(repair, REPAIR_RESTORED,
+                        "the power limit of GPU %u, left at %g W by '%s', process %lld, is %g W again", index,
+                        watts(repair->found_mw), entry->program, (long long)entry->pid,
+                        watts(repair->previous_mw));
     else
-        end_with(repair, REPAIR_UNNEEDED, "the power limit of GPU %u, set by '%s', stood at %g W already",
-                 index, entry->program, watts(repair->found_mw));
+        repair_end_with(repair, REPAIR_UNNEEDED,
+                        "the power limit of GPU %u, set by '%s', stood at %g W already", index,
+                        entry->program, watts(repair->found_mw));
 }
 
 /* In place of what is said of the limit, where there was none, or after it. */
@@ -134,14 +136,14 @@ static void repair_entry(const char *directory, const struct site_options *ways,
     struct put_back all;
 
     if (!journal_is_of_this_boot(entry)) {
-        end_with(repair, REPAIR_UNNEEDED, "what '%s' set on GPU %u went with a restart of the machine",
-                 entry->program, index);
+        repair_end_with(repair, REPAIR_UNNEEDED, "what '%s' set on GPU %u went with a restart of the machine",
+                        entry->program, index);
         forget(directory, kind, repair);
         return;
     }
     all = put_back(ways, device, entry, repair, &error);
     if (all.failed) {
-        end_with(repair, REPAIR_FAILED, "%.300s", error.text);
+        repair_end_with(repair, REPAIR_FAILED, "%.300s", error.text);
         return;
     }
     say_limit(entry, index, all.limit, repair);
@@ -172,11 +174,12 @@ static void repair_own(const char *directory, const struct knob_options *options
         }
         repair_entry(directory, &ways, device, kind, &entry, out_repair);
     } else if (code == FLY_EDATA) {
-        end_with(out_repair, REPAIR_CORRUPT, "%.290s; it was moved aside", error.text);
+        repair_end_with(out_repair, REPAIR_CORRUPT, "%.290s; it was moved aside", error.text);
         if (journal_set_aside(directory, kind, device->info.uuid, &error) < 0)
-            end_with(out_repair, REPAIR_CORRUPT, "%.300s", error.text);
+            repair_end_with(out_repair, REPAIR_CORRUPT, "%.300s", error.text);
     } else {
-        end_with(out_repair, code == FLY_ENOTFOUND ? REPAIR_UNNEEDED : REPAIR_FAILED, "%.300s", error.text);
+        repair_end_with(out_repair, code == FLY_ENOTFOUND ? REPAIR_UNNEEDED : REPAIR_FAILED, "%.300s",
+                        error.text);
     }
 }
 
@@ -199,7 +202,7 @@ static bool is_in_use(const char *directory, const struct knob_options *options,
     bool is_strangers = stranger_made(directory, name->kind, name->uuid);
 
     if (is_strangers && options->impatient) {
-        end_with(repair, REPAIR_IN_USE, "the GPU '%s' has an entry of another user's", name->uuid);
+        repair_end_with(repair, REPAIR_IN_USE, "the GPU '%s' has an entry of another user's", name->uuid);
         return true;
     }
     if (is_strangers || gpu_lock_holder(directory, name->uuid, holder, NULL) != 1)
@@ -207,7 +210,7 @@ static bool is_in_use(const char *directory, const struct knob_options *options,
     if (!options->impatient &&
         (journal_read(directory, name->kind, name->uuid, &entry, NULL) < 0 || !journal_maker_lives(&entry)))
         return false;
-    end_with(repair, REPAIR_IN_USE, "the knobs of the GPU '%s' are held by %s", name->uuid, holder);
+    repair_end_with(repair, REPAIR_IN_USE, "the knobs of the GPU '%s' are held by %s", name->uuid, holder);
     return true;
 }
 
@@ -224,21 +227,22 @@ static void repair_named(const char *directory, const struct knob_options *optio
     snprintf(out_repair->uuid, sizeof out_repair->uuid, "%s", name->uuid);
     /* A recording of a GPU is not the GPU. */
     if (place >= list->count || list->devices[place].backend->set == NULL) {
-        end_with(out_repair, REPAIR_ABSENT, "there is no GPU '%s' here now; its entry in the journal stays",
-                 name->uuid);
+        repair_end_with(out_repair, REPAIR_ABSENT,
+                        "there is no GPU '%s' here now; its entry in the journal stays", name->uuid);
         return;
     }
     if (is_in_use(directory, options, name, out_repair))
         return;
     if (stranger_lock_take(directory, options, &list->devices[place], &lock, &error) < 0) {
-        end_with(out_repair, error.code == FLY_ESTATE ? REPAIR_IN_USE : REPAIR_FAILED, "%.300s", error.text);
+        repair_end_with(out_repair, error.code == FLY_ESTATE ? REPAIR_IN_USE : REPAIR_FAILED, "%.300s",
+                        error.text);
         return;
     }
     if (journal_exists(directory, name->kind, name->uuid))
         repair_gpu(directory, options, &list->devices[place], name->kind, out_repair);
     else
-        end_with(out_repair, REPAIR_UNNEEDED, "what was left on the GPU '%s' is put back already",
-                 name->uuid);
+        repair_end_with(out_repair, REPAIR_UNNEEDED, "what was left on the GPU '%s' is put back already",
+                        name->uuid);
     gpu_lock_release(lock);
 }
 

@@ -99,17 +99,6 @@ bool stranger_made(const char *directory, enum journal_kind kind, const char *uu
     return owner != 0;
 }
 
-__attribute__((format(printf, 3, 4))) static void end_with(struct repair *repair, enum repair_end end,
-                                                           const char *format, ...)
-{
-    va_list arguments;
-
-    repair->end = end;
-    va_start(arguments, format);
-    vsnprintf(repair->text, sizeof repair->text, format, arguments);
-    va_end(arguments);
-}
-
 static double watts(int64_t limit_mw)
 {
     return (double)limit_mw * 1e-3;
@@ -181,14 +170,15 @@ static void say_unturned(const struct claim_of *claim)
     unsigned index = claim->device->info.index;
 
     if (repair->set_mw != 0 && repair->found_mw != repair->previous_mw)
-        end_with(repair, REPAIR_FOREIGN,
-                 "the power limit of GPU %u is %g W, where no program of user %lld has left it; it is left "
-                 "at that",
-                 index, watts(repair->found_mw), (long long)claim->owner);
+        repair_end_with(
+            repair, REPAIR_FOREIGN,
+            "the power limit of GPU %u is %g W, where no program of user %lld has left it; it is left "
+            "at that",
+            index, watts(repair->found_mw), (long long)claim->owner);
     else
-        end_with(repair, REPAIR_UNNEEDED,
-                 "nothing that user %lld says to have left on GPU %u is to be put back",
-                 (long long)claim->owner, index);
+        repair_end_with(repair, REPAIR_UNNEEDED,
+                        "nothing that user %lld says to have left on GPU %u is to be put back",
+                        (long long)claim->owner, index);
 }
 
 static void say_turned(const struct claim_of *claim)
@@ -198,15 +188,16 @@ static void say_turned(const struct claim_of *claim)
     long long owner = (long long)claim->owner;
 
     if (claim->entry.turns[0].quantity == QUANTITY_CLOCK_CEILING || repair->set_mw == 0)
-        end_with(repair, REPAIR_RESTORED,
-                 "the ceiling on the clock of GPU %u, left by a killed program of user %lld, "
-                 "is lifted",
-                 index, owner);
+        repair_end_with(repair, REPAIR_RESTORED,
+                        "the ceiling on the clock of GPU %u, left by a killed program of user %lld, "
+                        "is lifted",
+                        index, owner);
     else
-        end_with(repair, REPAIR_RESTORED,
-                 "the power limit of GPU %u, left at %g W by a killed program of user %lld, is %g W again%s",
-                 index, watts(repair->found_mw), owner, watts(repair->previous_mw),
-                 claim->entry.turn_count > 1 ? ", and the ceiling on its clock is lifted" : "");
+        repair_end_with(
+            repair, REPAIR_RESTORED,
+            "the power limit of GPU %u, left at %g W by a killed program of user %lld, is %g W again%s",
+            index, watts(repair->found_mw), owner, watts(repair->previous_mw),
+            claim->entry.turn_count > 1 ? ", and the ceiling on its clock is lifted" : "");
 }
 
 /* By the user's own right; what he may not turn he did not turn. */
@@ -223,7 +214,7 @@ static bool turn_on_behalf(const struct claim_of *claim)
         code = error_set(&error, FLY_EREAD, "it stands as before");
     if (code == 0)
         return true;
-    end_with(
+    repair_end_with(
         repair, REPAIR_DISBELIEVED,
         "what user %lld says to have left on GPU %u is not put back on his word, and his own right does not "
         "do it "
@@ -243,14 +234,15 @@ static void put_back(const char *directory, enum journal_kind kind, struct claim
     repair->previous_mw = repair->set_mw != 0 ? goal_of(directory, claim->device, kind) : 0;
     choose(claim, repair->previous_mw);
     if (!journal_is_of_this_boot(&claim->entry))
-        end_with(repair, REPAIR_UNNEEDED, "what user %lld set on GPU %u went with a restart of the machine",
-                 (long long)claim->owner, claim->device->info.index);
+        repair_end_with(repair, REPAIR_UNNEEDED,
+                        "what user %lld set on GPU %u went with a restart of the machine",
+                        (long long)claim->owner, claim->device->info.index);
     else if (claim->entry.turn_count == 0)
         say_unturned(claim);
     else if ((believed = turn_on_behalf(claim)))
         say_turned(claim);
     if ((believed ? journal_remove : journal_set_aside)(directory, kind, repair->uuid, &error) < 0)
-        end_with(repair, REPAIR_FAILED, "%.300s", error.text);
+        repair_end_with(repair, REPAIR_FAILED, "%.300s", error.text);
 }
 
 void stranger_repair(const char *directory, const struct knob_options *options, const struct device *device,
@@ -266,10 +258,10 @@ void stranger_repair(const char *directory, const struct knob_options *options, 
         put_back(directory, kind, &claim);
         return;
     }
-    end_with(
+    repair_end_with(
         out_repair, REPAIR_DISBELIEVED,
         "what another user put in the place of the journal's entry of GPU %u is none; it was moved aside",
         device->info.index);
     if (journal_set_aside(directory, kind, device->info.uuid, &error) < 0)
-        end_with(out_repair, REPAIR_FAILED, "%.300s", error.text);
+        repair_end_with(out_repair, REPAIR_FAILED, "%.300s", error.text);
 }

@@ -233,8 +233,6 @@ void postgres_group_abandon(struct postgres_group *group)
 static int write_down(struct postgres_link *link, const struct postgres_group *group,
                       struct fly_error *out_error)
 {
-    bool was_there = link->connection != NULL;
-    struct pg_result *result;
     struct buffer sql;
     int code;
 
@@ -244,22 +242,13 @@ static int write_down(struct postgres_link *link, const struct postgres_group *g
         put_heads(group, &sql);
     }
     buffer_puts(&sql, "COMMIT");
-    code = ask(link, &sql, "written", &result, out_error);
-    buffer_deinit(&sql);
-    if (code == 0) {
-        if (strcmp(link->call.command(result), "COMMIT") != 0)
-            code = error_set(out_error, FLY_EWRITE,
-                             "the store '%s' has undone the change; see the server's log", link->shown);
-        link->call.clear(result);
-        return code;
+    if (sql.error < 0) {
+        postgres_link_undo(link);
+        code = error_no_memory(out_error);
+    } else {
+        code = postgres_link_commit(link, &(struct postgres_question){.sql = sql.data}, out_error);
     }
-    if (code == FLY_EUNREACHABLE && was_there)
-        return error_set(
-            out_error, FLY_EUNSURE,
-            "the store '%s' was lost during a commit, so that it may have happened; look for its "
-            "key in a new change before doing it again",
-            link->shown);
-    postgres_link_undo(link);
+    buffer_deinit(&sql);
     return code;
 }
 

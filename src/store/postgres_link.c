@@ -316,6 +316,30 @@ void postgres_link_undo(struct postgres_link *link)
         drop(link);
 }
 
+int postgres_link_commit(struct postgres_link *link, const struct postgres_question *question,
+                         struct fly_error *out_error)
+{
+    bool was_there = link->connection != NULL;
+    struct pg_result *result;
+    int code = postgres_link_ask(link, question, "written", &result, out_error);
+
+    if (code == 0) {
+        if (strcmp(link->call.command(result), "COMMIT") != 0)
+            code = error_set(out_error, FLY_EWRITE,
+                             "the store '%s' has undone the change; see the server's log", link->shown);
+        link->call.clear(result);
+        return code;
+    }
+    if (code == FLY_EUNREACHABLE && was_there)
+        return error_set(
+            out_error, FLY_EUNSURE,
+            "the store '%s' was lost during a commit, so that it may have happened; look for its key "
+            "in a new change before doing it again",
+            link->shown);
+    postgres_link_undo(link);
+    return code;
+}
+
 int64_t postgres_number(const struct postgres_link *link, const struct pg_result *result, int row, int column)
 {
     return strtoll(link->call.value(result, row, column), NULL, 10);

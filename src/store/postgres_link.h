@@ -72,6 +72,13 @@ int postgres_link_ask_anew(struct postgres_link *link, const struct postgres_que
 /* Undoes an open transaction; where that fails, the connection is given up. */
 void postgres_link_undo(struct postgres_link *link);
 
+/*
+ * Asks what ends with COMMIT. Lost before that was asked for, the change is nowhere; lost after that, nobody
+ * knows: FLY_EUNSURE. FLY_EWRITE where the server undid it. After any other error it is undone.
+ */
+int postgres_link_commit(struct postgres_link *link, const struct postgres_question *question,
+                         struct fly_error *out_error);
+
 /* A value of a result as a number; 0 where it is none. */
 int64_t postgres_number(const struct postgres_link *link, const struct pg_result *result, int row,
                         int column);

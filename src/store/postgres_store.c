@@ -253,15 +253,11 @@ static int delete_job(void *state, struct store_change *change, struct fly_error
     return code;
 }
 
-/* Lost before the commit was asked for, it is nowhere; lost after that, nobody knows. */
 static int commit(void *state, const struct store_change *change, struct fly_error *out_error)
 {
     char words[sizeof sql_move_and_commit + 4 * POSTGRES_NUMBER_MAX];
     struct postgres_question question = {.sql = sql_commit};
     struct postgres_link *link = state;
-    bool was_there = link->connection != NULL;
-    struct pg_result *result;
-    int code;
 
     if (link->group != NULL) {
         postgres_group_commit(link->group, change);
@@ -272,22 +268,7 @@ static int commit(void *state, const struct store_change *change, struct fly_err
                  change->job_id);
         question.sql = words;
     }
-    code = postgres_link_ask(link, &question, "written", &result, out_error);
-    if (code == 0) {
-        if (strcmp(link->call.command(result), "COMMIT") != 0)
-            code = error_set(out_error, FLY_EWRITE,
-                             "the store '%s' has undone the change; see the server's log", link->shown);
-        link->call.clear(result);
-        return code;
-    }
-    if (code == FLY_EUNREACHABLE && was_there)
-        return error_set(
-            out_error, FLY_EUNSURE,
-            "the store '%s' was lost during a commit, so that it may have happened; look for its key "
-            "in a new change before doing it again",
-            link->shown);
-    postgres_link_undo(link);
-    return code;
+    return postgres_link_commit(link, &question, out_error);
 }
 
 static void rollback(void *state)

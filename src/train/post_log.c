@@ -37,25 +37,13 @@ static int open_log(struct post *post, struct fly_error *out_error)
     return code;
 }
 
-/* What was run unasked has its trial now. */
-static void give_trial(struct spool_entry *entry, const struct job_proposal *run)
-{
-    if (entry->kind == SPOOL_REPORT && entry->epoch.trial == 0) {
-        entry->epoch.trial = run->trial;
-        entry->epoch.attempt = run->attempt;
-    } else if (entry->kind == SPOOL_END && entry->end.trial == 0) {
-        entry->end.trial = run->trial;
-        entry->end.attempt = run->attempt;
-    }
-}
-
 /* A change that may or may not be in the log is made again: the log knows what it has seen. */
 static int call(struct post *post, struct spool_parsed *parsed, union spool_answer *out_answer,
                 struct fly_error *out_error)
 {
     int code = FLY_EUNSURE;
 
-    give_trial(&parsed->entry, &post->ran);
+    spool_give_trial(&parsed->entry, &post->ran);
     for (int i = 0; i < CALLS_MAX && code == FLY_EUNSURE; i++)
         code = spool_call(&post->jobs, &parsed->entry, out_answer, out_error);
     if (parsed->entry.kind == SPOOL_RUN && !spool_passing(code))

@@ -226,8 +226,7 @@ static bool read_file(int file, const char *store, struct buffer *content)
     return ours;
 }
 
-/* What was run unasked has its trial now. */
-static void give_trial(struct spool_entry *entry, const struct job_proposal *run)
+void spool_give_trial(struct spool_entry *entry, const struct job_proposal *run)
 {
     if (entry->kind == SPOOL_REPORT && entry->epoch.trial == 0) {
         entry->epoch.trial = run->trial;
@@ -262,7 +261,7 @@ static bool deliver_line(const char *line, size_t length, struct delivery *deliv
     int code = spool_parse(line, length, parsed, &error);
 
     if (code == 0) {
-        give_trial(&parsed->entry, run);
+        spool_give_trial(&parsed->entry, run);
         /* Whatever that epoch had cost, nobody was told to stop. */
         if (parsed->entry.kind == SPOOL_REPORT)
             parsed->entry.epoch.afterwards = true;

@@ -83,6 +83,9 @@ enum spool_rest {
 /* Lets the file go. Harmless where there is none. */
 void spool_end(struct spool *spool, enum spool_rest rest);
 
+/* What was run unasked has its trial now: names it in a report or an end that names none. */
+void spool_give_trial(struct spool_entry *entry, const struct job_proposal *run);
+
 /* Makes one call. */
 int spool_call(const struct jobs *jobs, const struct spool_entry *entry, union spool_answer *out_answer,
                struct fly_error *out_error);
