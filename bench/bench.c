@@ -21,11 +21,11 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/order.h"
-#include "base/ziggurat.h"
+#include "base/math/order.h"
+#include "base/math/ziggurat.h"
 #include "sim/campaign.h"
 #include "sim/group_campaign.h"
-#include "sim/made_groups.h"
+#include "sim/world/made_groups.h"
 
 enum { ROUNDS = 7, PROCESS_ROUNDS = 31, RECURRENCES = 1000000, PATH_BYTES = 4096 };
 

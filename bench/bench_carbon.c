@@ -13,9 +13,9 @@
 #include <string.h>
 #include <time.h>
 
-#include "base/order.h"
+#include "base/math/order.h"
 #include "grid/forecast.h"
-#include "policy/carbon_plan.h"
+#include "policy/carbon/carbon_plan.h"
 
 enum {
     STEP_S = 300,

@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/order.h"
+#include "base/math/order.h"
 #include "device/backends.h"
 #include "emulator/control.h"
 #include "meter/meter.h"

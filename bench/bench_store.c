@@ -15,7 +15,7 @@
 
 #include "bare_inserts.h"
 #include "base/clock.h"
-#include "base/order.h"
+#include "base/math/order.h"
 #include "store/store.h"
 
 enum { TURNS = 10, APPENDS = 100, WRITERS = 4, FILL_AT_ONCE = 1000 };

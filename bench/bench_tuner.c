@@ -6,9 +6,9 @@
 #include <flyball/tuner.h>
 
 #include "base/clock.h"
-#include "base/order.h"
+#include "base/math/order.h"
 #include "meter/meter.h"
-#include "train/tuner.h"
+#include "train/tuner/tuner.h"
 
 enum { ROUNDS = 21, CALLS = 1000000 };
 

@@ -20,7 +20,7 @@
 #include "device/backends.h"
 #include "emulator/control.h"
 #include "meter/meter.h"
-#include "train/tuner.h"
+#include "train/tuner/tuner.h"
 
 enum { STEP_NS = 20000000, LIMITS = 200 };
 

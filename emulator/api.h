@@ -2,7 +2,7 @@
 #ifndef FLYBALL_EMULATOR_API_H
 #define FLYBALL_EMULATOR_API_H
 
-#include "device/nvml_abi.h"
+#include "device/nvidia/nvml_abi.h"
 
 /*
  * All functions of the emulator's libnvidia-ml.so.1: those that Flyball uses, by

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "device/nvml_abi.h"
+#include "device/nvidia/nvml_abi.h"
 
 #define GIB ((uint64_t)1 << 30)
 

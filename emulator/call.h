@@ -2,7 +2,7 @@
 #ifndef FLYBALL_EMULATOR_CALL_H
 #define FLYBALL_EMULATOR_CALL_H
 
-#include "device/nvml_abi.h"
+#include "device/nvidia/nvml_abi.h"
 #include "emulator/gpu.h"
 
 /*

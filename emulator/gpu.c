@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "device/nvml_abi.h"
+#include "device/nvidia/nvml_abi.h"
 #include "emulator/sensor.h"
 
 /* Of the highest clock, what heat leaves. */

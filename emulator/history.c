@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-#include "device/nvml_abi.h"
+#include "device/nvidia/nvml_abi.h"
 
 #define REASONS_CAPPED ((uint64_t)NVML_REASON_POWER_CAP)
 #define REASONS_HOT ((uint64_t)(NVML_REASON_SOFTWARE_THERMAL | NVML_REASON_HARDWARE_THERMAL))

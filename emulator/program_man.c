@@ -3,7 +3,7 @@
 #include <stdio.h>
 
 #include "base/error.h"
-#include "cli/mdoc.h"
+#include "cli/kit/mdoc.h"
 #include "emulator/program.h"
 
 enum { PAGE_MAX = 1 << 18 };

@@ -9,7 +9,7 @@
 #include "emulator/boards.h"
 #include "emulator/program.h"
 #include "model/gpu_model.h"
-#include "train/step_writer.h"
+#include "train/program/step_writer.h"
 
 enum { GIB_BITS = 30 };
 

@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-#include "base/philox.h"
+#include "base/math/philox.h"
 #include "emulator/boards.h"
 
 enum stream { STREAM_PHASES, STREAM_INSTANT, STREAM_AVERAGE };

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "fuzz.h"
-#include "job/remote_answer.h"
+#include "job/remote/remote_answer.h"
 
 enum { ARENA_MAX = 1 << 20, HEAD_MAX = 64, STRUCT_MAX = 64 << 10 };
 

@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "cli/carbon_options.h"
+#include "cli/options/carbon_options.h"
 #include "fuzz.h"
 
 enum { BYTES_MAX = 256 };

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "fuzz.h"
-#include "knob/command_file.h"
+#include "knob/way/command_file.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

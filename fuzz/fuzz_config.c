@@ -11,8 +11,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "cli/config_file.h"
-#include "cli/settings.h"
+#include "cli/frame/config_file.h"
+#include "cli/frame/settings.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 

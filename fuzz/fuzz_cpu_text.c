@@ -5,9 +5,9 @@
  */
 #include <string.h>
 
-#include "device/perf_text.h"
-#include "device/proc_stat.h"
-#include "device/rapl_domain.h"
+#include "device/cpu/perf_text.h"
+#include "device/cpu/proc_stat.h"
+#include "device/cpu/rapl_domain.h"
 #include "fuzz.h"
 
 enum { CPUS_MAX = 16 };

@@ -8,7 +8,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/csv.h"
+#include "base/text/csv.h"
 #include "fuzz.h"
 
 enum { WANTED_MAX = 3 };

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "fuzz.h"
-#include "knob/daemon_answer.h"
+#include "knob/way/daemon_answer.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/iso_time.h"
+#include "base/text/iso_time.h"
 #include "fuzz.h"
 
 enum { BYTES_MAX = 256 };

@@ -8,8 +8,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "cli/config_file.h"
-#include "cli/job_list.h"
+#include "cli/frame/config_file.h"
+#include "cli/sim/job_list.h"
 #include "fuzz.h"
 #include "model/job_spec.h"
 

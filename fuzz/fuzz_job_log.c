@@ -6,10 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/members.h"
 #include "fuzz.h"
-#include "job/decided_again.h"
-#include "job/state.h"
+#include "job/core/decided_again.h"
+#include "job/core/state.h"
+#include "shapes/members.h"
 
 enum { SNAPSHOT_MAX = 64 << 20, LINES_MAX = 200 };
 

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "fuzz.h"
-#include "serve/listen_address.h"
+#include "http/listen_address.h"
 
 enum { TEXT_MAX = 300 };
 

@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "fuzz.h"
-#include "train/host_memory.h"
-#include "train/memory_words.h"
+#include "train/program/host_memory.h"
+#include "train/program/memory_words.h"
 
 enum { TEXT_MAX = 1 << 14 };
 

@@ -4,7 +4,7 @@
 #include <math.h>
 
 #include "fuzz.h"
-#include "sim/profile_source.h"
+#include "sim/carbon/profile_source.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

@@ -5,7 +5,7 @@
  */
 #include <string.h>
 
-#include "device/recording.h"
+#include "device/recording/recording.h"
 #include "fuzz.h"
 
 static void check_reading(struct reading reading)

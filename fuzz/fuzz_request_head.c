@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "fuzz.h"
-#include "serve/head.h"
+#include "http/head.h"
 
 enum { TEXT_MAX = 4000 };
 

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "fuzz.h"
-#include "serve/target.h"
+#include "http/target.h"
 #include "store/store_text.h"
 
 enum { TEXT_MAX = 10000 };

@@ -6,9 +6,9 @@
 #include <math.h>
 #include <string.h>
 
-#include "cli/json_place.h"
-#include "cli/run_reports.h"
 #include "fuzz.h"
+#include "meter/tally/run_reports.h"
+#include "shapes/json_place.h"
 
 enum { TEXT_MAX = 1 << 16 };
 

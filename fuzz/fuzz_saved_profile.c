@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "fuzz.h"
-#include "train/saved_profile.h"
+#include "train/tuner/saved_profile.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

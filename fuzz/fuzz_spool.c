@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "fuzz.h"
-#include "job/definition.h"
-#include "train/spool.h"
+#include "job/core/definition.h"
+#include "job/remote/spool.h"
 
 static bool same(const struct spool_entry *a, const struct spool_entry *b)
 {

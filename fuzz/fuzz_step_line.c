@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "fuzz.h"
-#include "train/step_words.h"
+#include "train/program/step_words.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "fuzz.h"
-#include "train/step_place.h"
+#include "train/program/step_place.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "fuzz.h"
-#include "serve/tokens.h"
+#include "http/tokens.h"
 
 enum { TEXT_MAX = 10000, AGAIN_MAX = 1 << 20 };
 

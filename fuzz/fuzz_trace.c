@@ -5,7 +5,7 @@
  *
  * The input is the train file, a line "----", and the power file.
  */
-#include "sim/trace.h"
+#include "sim/world/trace.h"
 
 #include <math.h>
 #include <string.h>
@@ -13,9 +13,9 @@
 
 #include "fuzz.h"
 #include "policy/batch_policy.h"
-#include "sim/oracle.h"
 #include "sim/recurring.h"
-#include "sim/workload.h"
+#include "sim/world/oracle.h"
+#include "sim/world/workload.h"
 
 enum { RECURRENCES = 5, PATH_SIZE = 512 };
 static const char marker[] = "----\n";

@@ -6,8 +6,8 @@
  */
 #include <string.h>
 
-#include "device/selection.h"
-#include "device/visible_list.h"
+#include "device/open/selection.h"
+#include "device/open/visible_list.h"
 #include "fuzz.h"
 
 enum { GPUS = 5, TEXT_MAX = 2048 };

@@ -2,7 +2,7 @@
 #ifndef FLYBALL_TESTS_CARBON_FIXTURE_H
 #define FLYBALL_TESTS_CARBON_FIXTURE_H
 
-#include "policy/carbon_hull.h"
+#include "policy/carbon/carbon_hull.h"
 #include "test.h"
 
 /* A measured power profile, and profiles as a plan wants them. */

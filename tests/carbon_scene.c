@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "fake_tree.h"
-#include "train/carbon_governor.h"
+#include "train/carbon/carbon_governor.h"
 
 const int64_t carbon_scene_begin_s = 1654819800;
 

@@ -4,7 +4,7 @@
 
 #include <flyball/carbon.h>
 
-#include "train/carbon_keeper.h"
+#include "train/carbon/carbon_keeper.h"
 #include "tuner_bench.h"
 
 /*

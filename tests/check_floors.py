@@ -1,120 +1,103 @@
 # SPDX-License-Identifier: Apache-2.0
 """check_floors.py ROOT: the rules of the source tree that a compiler does not see.
 
-Every file includes only what stands on a floor below its own; guards follow
-paths; each file opens with its licence, has a name of its own and stays short.
-The last test breaks each rule in a tree made up for that. Prints TAP.
+Every file includes only what stands in its own room or in a row below
+(src/rooms.toml); what is private to a room stays there; no folder is crowded;
+guards follow paths; each file opens with its licence, has a name of its own and
+stays short. The last test breaks each rule in a tree made up for that. Prints
+TAP, and the figures of the house as remarks.
 """
 import os
 import re
 import sys
 import tempfile
 
-# From the ground up: a directory of src/ includes itself and what stands before it.
-FLOORS = ["base", "model", "policy", "device", "meter", "knob", "grid", "store", "job", "train", "sim", "demo", "serve"]
-PROGRAMS = ["cli", "node"]  # on top of all floors, and not of each other
-
-# On which floor a public header <flyball/NAME.h> stands. The umbrella stands
-# above all floors: programs, tests and examples may include it.
-PUBLIC = {
-    "error": "base", "export": "base", "version": "base",
-    "cost": "model", "objective": "model", "operating_point": "model", "pareto": "model",
-    "power_profile": "model",
-    "plugin": "policy", "power_search": "policy", "power_selector": "policy",
-    "meter": "meter", "record": "meter",
-    "carbon": "train", "session": "train", "tuner": "train",
-}
-UMBRELLA = "flyball"
+from house import PLAN, UMBRELLA, House, includes, read, walk
 
 SOURCE_DIRECTORIES = ["bench", "emulator", "examples", "fuzz", "include", "integrations", "src", "tests"]
 SCRIPT_DIRECTORIES = [".ci", "scripts", "tests"]
 LINES_MAX = 500
+FILES_MAX = 60
 SPDX = "SPDX-License-Identifier: Apache-2.0"
-INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
-
-
-def walk(root, directories):
-    for directory in directories:
-        for path, subdirectories, names in os.walk(os.path.join(root, directory)):
-            subdirectories[:] = sorted(set(subdirectories) - {"corpus", "data", "__pycache__"})
-            for name in sorted(names):
-                yield os.path.relpath(os.path.join(path, name), root)
-
-
-def read(root, path):
-    with open(os.path.join(root, path), encoding="utf-8", errors="replace") as file:
-        return file.read().splitlines()
 
 
 def c_files(root):
     return [path for path in walk(root, SOURCE_DIRECTORIES) if path.endswith((".c", ".h"))]
 
 
-def floor_of(path):
-    """The floor a file stands on, or None for what may include anything (tests, examples, ...)."""
-    parts = path.split("/")
-    if parts[0] == "src":
-        return parts[1]
-    if path.startswith("include/flyball/"):
-        return PUBLIC.get(parts[-1][:-2], UMBRELLA)
-    return None
-
-
-def height(floor):
-    return FLOORS.index(floor) if floor in FLOORS else len(FLOORS)
-
-
-def included_floor(root, mark, name):
-    """The floor of an included header, None for a system header; raises ValueError with what is wrong."""
+def included_room(root, house, mark, name):
+    """The room of an included header, None for a system header; raises ValueError with what is wrong."""
     if mark == "<":
         if not name.startswith("flyball/"):
             return None
         stem = name[len("flyball/"):-2]
-        if stem != UMBRELLA and stem not in PUBLIC:
-            raise ValueError(f"<{name}> is on no floor; add it to PUBLIC in tests/check_floors.py")
-        return PUBLIC.get(stem, UMBRELLA)
+        if stem != UMBRELLA and stem not in house.public:
+            raise ValueError(f"<{name}> is of no room; name it as public in src/rooms.toml")
+        return house.public.get(stem, UMBRELLA)
     if not os.path.exists(os.path.join(root, "src", name)):
         raise ValueError(f'"{name}" is not a path from src/')
-    return name.split("/")[0]
+    return os.path.dirname(name)
 
 
-def place_fault(path):
+def place_fault(house, path):
     """What is wrong with where a file lies, whatever it includes."""
-    floor = floor_of(path)
-    if path.startswith("src/") and floor not in FLOORS + PROGRAMS:
-        return f"src/{floor} is no floor; add it to FLOORS or PROGRAMS in tests/check_floors.py"
-    if floor == UMBRELLA and path != f"include/flyball/{UMBRELLA}.h":
-        return "is on no floor; add it to PUBLIC in tests/check_floors.py"
+    room = house.room_of(path)
+    if path.startswith("src/") and room not in house.rooms:
+        return f"src/{room} is no room; add it to src/rooms.toml"
+    if room == UMBRELLA and path != f"include/flyball/{UMBRELLA}.h":
+        return "is of no room; name it as public in src/rooms.toml"
     return None
 
 
-def include_fault(root, path, mark, name):
-    floor = floor_of(path)
+def include_fault(root, house, path, mark, name):
+    room = house.room_of(path)
     if path.startswith("include/") and mark == '"':
         return f'a public header includes "{name}", which is not installed'
     try:
-        target = included_floor(root, mark, name)
+        target = included_room(root, house, mark, name)
     except ValueError as fault:
         return str(fault)
-    if target is None or target == floor or height(target) < height(floor):
+    if target is None or house.stands_below(target, room):
         return None
-    if target == UMBRELLA and floor in PROGRAMS:
+    if target == UMBRELLA and room.startswith("cli"):
         return None
-    return f"{floor} includes {name} of {target}, which does not stand below it"
+    return f"{room} includes {name} of {target}, which does not stand below it"
 
 
 def include_faults(root):
+    house = House(root)
     for path in c_files(root):
-        if floor_of(path) is None:
+        if house.room_of(path) is None:
             continue
-        if place_fault(path):
-            yield f"{path}: {place_fault(path)}"
+        if place_fault(house, path):
+            yield f"{path}: {place_fault(house, path)}"
             continue
-        for number, line in enumerate(read(root, path), 1):
-            found = INCLUDE.match(line)
-            fault = found and include_fault(root, path, *found.groups())
+        for number, mark, name in includes(root, path):
+            fault = include_fault(root, house, path, mark, name)
             if fault:
                 yield f"{path}:{number}: {fault}"
+
+
+def private_faults(root):
+    for path in walk(root, ["src"]):
+        for number, mark, name in includes(root, path) if path.endswith((".c", ".h")) else []:
+            if mark == '"' and name.endswith("_private.h") and os.path.dirname("src/" + name) != os.path.dirname(path):
+                yield f"{path}:{number}: {name} is private to its room"
+
+
+def crowd_faults(root):
+    for folder, count in files_per_folder(root).items():
+        if count > FILES_MAX:
+            yield f"src/{folder}: {count} files, more than {FILES_MAX}; make two rooms of it"
+
+
+def files_per_folder(root):
+    counts = {}
+    for path in walk(root, ["src"]):
+        if path.endswith((".c", ".h")):
+            folder = os.path.dirname(path[len("src/"):])
+            counts[folder] = counts.get(folder, 0) + 1
+    return counts
 
 
 def guard_faults(root):
@@ -159,6 +142,8 @@ def length_faults(root):
 
 RULES = [
     ("includes point down", include_faults),
+    ("private headers stay in their room", private_faults),
+    (f"no folder has more than {FILES_MAX} files", crowd_faults),
     ("header guards follow paths", guard_faults),
     ("every file opens with its licence", licence_faults),
     ("file names are unique", name_faults),
@@ -172,7 +157,8 @@ MADE_UP = [
     ("src/base/made_up.c", SOURCE.format('#include "model/made_up.h"'), include_faults),
     ("src/model/made_up.c", SOURCE.format('#include "sim/made_up.h"'), include_faults),
     ("src/device/made_up.c", SOURCE.format('#include "store/made_up.h"'), include_faults),
-    ("src/cli/made_up.c", SOURCE.format('#include "node/made_up.h"'), include_faults),
+    ("src/cli/run/made_up.c", SOURCE.format('#include "cli/job/made_up.h"'), include_faults),
+    ("src/cli/kit/made_up.c", SOURCE.format('#include "cli/made_up.h"'), include_faults),
     ("src/model/made_up.c", SOURCE.format("#include <flyball/power_search.h>"), include_faults),
     ("src/sim/made_up.c", SOURCE.format("#include <flyball/flyball.h>"), include_faults),
     ("src/sim/made_up.c", SOURCE.format("#include <flyball/unheard_of.h>"), include_faults),
@@ -180,6 +166,8 @@ MADE_UP = [
     ("src/attic/made_up.c", SOURCE.format(""), include_faults),
     ("include/flyball/unheard_of.h", HEADER.format("FLYBALL_UNHEARD_OF_H", ""), include_faults),
     ("include/flyball/cost.h", HEADER.format("FLYBALL_COST_H", '#include "base/made_up.h"'), include_faults),
+    ("src/sim/made_up.c", SOURCE.format('#include "base/made_up_private.h"'), private_faults),
+    (f"src/store/{FILES_MAX - 1}.c", SOURCE.format(""), crowd_faults),
     ("src/base/made_up.h", HEADER.format("MADE_UP_H", ""), guard_faults),
     ("include/flyball/cost.h", HEADER.format("FLYBALL_INCLUDE_COST_H", ""), guard_faults),
     ("src/base/made_up.c", "int x;\n", licence_faults),
@@ -187,7 +175,8 @@ MADE_UP = [
     ("src/sim/twin.c", SOURCE.format(""), name_faults),
     ("tests/made_up.c", SOURCE.format("\n" * LINES_MAX), length_faults),
     ("src/sim/made_up.c", SOURCE.format('#include "base/made_up.h"\n#include <flyball/cost.h>'), None),
-    ("src/cli/made_up.c", SOURCE.format('#include "sim/made_up.h"\n#include <flyball/flyball.h>'), None),
+    ("src/cli/run/made_up.c", SOURCE.format('#include "cli/kit/made_up.h"\n#include <flyball/flyball.h>'), None),
+    ("src/base/made_up.c", SOURCE.format('#include "base/made_up_private.h"'), None),
     ("tests/made_up.c", SOURCE.format("#include <flyball/flyball.h>"), None),
     ("scripts/made_up", f"#!/bin/sh\n# {SPDX}\n", None),
 ]
@@ -199,13 +188,17 @@ def write(root, path, text):
         file.write(text)
 
 
-def misjudged(path, text, broken):
+def misjudged(plan, path, text, broken):
     """Writes the file into a tree without faults; yields where a rule says other than expected."""
     with tempfile.TemporaryDirectory() as root:
-        for directory in FLOORS + PROGRAMS:
-            guard = f"FLYBALL_{directory.upper()}_MADE_UP_H"
-            write(root, f"src/{directory}/made_up.h", HEADER.format(guard, ""))
+        write(root, "src/rooms.toml", plan)
+        for room in House(root).rooms:
+            guard = f"FLYBALL_{room.upper().replace('/', '_')}_MADE_UP_H"
+            write(root, f"src/{room}/made_up.h", HEADER.format(guard, ""))
+        write(root, "src/base/made_up_private.h", HEADER.format("FLYBALL_BASE_MADE_UP_PRIVATE_H", ""))
         write(root, "src/base/twin.c", SOURCE.format(""))
+        for number in range(FILES_MAX - 1):
+            write(root, f"src/store/{number}.c", SOURCE.format(""))
         write(root, path, text)
         for _, rule in RULES:
             faults = list(rule(root))
@@ -215,14 +208,19 @@ def misjudged(path, text, broken):
 
 def main():
     root = sys.argv[1]
+    plan = "\n".join(read(root, PLAN))
     points = [(what, list(rule(root))) for what, rule in RULES]
     points.append(("each rule finds what breaks it, and nothing else",
-                   [fault for made_up in MADE_UP for fault in misjudged(*made_up)]))
+                   [fault for made_up in MADE_UP for fault in misjudged(plan, *made_up)]))
     print(f"1..{len(points)}")
     for number, (what, faults) in enumerate(points, 1):
         print(f"{'not ok' if faults else 'ok'} {number} - {what}")
         for fault in faults:
             print(f"# {fault}")
+    counts = files_per_folder(root)
+    most = max(counts, key=counts.get)
+    print(f"# {sum(counts.values())} files in {len(counts)} folders, {counts[most]} in the largest (src/{most}); "
+          f"{len(points[0][1])} includes against the rows")
     return any(faults for _, faults in points)
 
 

@@ -333,7 +333,7 @@ def test_set():
 
 
 def keep(home, name, store, *calls):
-    """A file of reports that a session of an earlier night left, as train/spool.h has it."""
+    """A file of reports that a session of an earlier night left, as job/remote/spool.h has it."""
     spool = home / ".local/state/flyball/spool"
     spool.mkdir(parents=True, exist_ok=True)
     (spool / name).write_text("".join(json.dumps(line, separators=(",", ":")) + "\n" for line in

@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "cli/cli.h"
+#include "cli/frame/cli.h"
 #include "test.h"
 
 /* For tests that run the program in memory: what goes in, and what came out. */

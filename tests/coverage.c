@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/order.h"
+#include "base/math/order.h"
 #include "made_loads.h"
 
 void coverage_add(struct coverage *coverage, unsigned load, double truth_j,

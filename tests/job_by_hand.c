@@ -26,8 +26,8 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "base/members.h"
-#include "job/jobs.h"
+#include "job/core/jobs.h"
+#include "shapes/members.h"
 
 enum { LINE_BYTES = 1 << 20 };
 

@@ -22,9 +22,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/philox.h"
-#include "base/ziggurat.h"
-#include "job/jobs.h"
+#include "base/math/philox.h"
+#include "base/math/ziggurat.h"
+#include "job/core/jobs.h"
 
 enum { SIZES = 5, LIMITS = 3, NEVER = 1000 };
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "serve/server.h"
+#include "http/server.h"
 
 enum { ARENA_MAX = 64 << 20 };
 

@@ -10,9 +10,9 @@
 #include "test.h"
 
 #include "base/clock.h"
-#include "job/history.h"
-#include "job/job_local.h"
-#include "job/jobs.h"
+#include "job/core/jobs.h"
+#include "job/local/job_local.h"
+#include "job/past/history.h"
 
 enum { FIXTURE_PATH_MAX = 256, FIXTURE_LIMITS = 3 };
 

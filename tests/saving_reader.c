@@ -12,7 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "job/saving_estimate.h"
+#include "job/past/saving_estimate.h"
 
 enum { RUNS_MAX = 100000 };
 

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "fake_jobs.h"
-#include "train/session.h"
+#include "train/session/session.h"
 #include "tuner_bench.h"
 
 /* Where this program's sessions keep what they cannot deliver. */

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "base/buffer.h"
-#include "base/iso_time.h"
+#include "base/text/iso_time.h"
 
 enum { HALF_HOUR_S = 1800, REQUEST_MAX = 4096, LONGEST_S = 14 * 86400, AHEAD_S = 2 * 86400 };
 

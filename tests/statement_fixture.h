@@ -4,7 +4,7 @@
 
 #include "test.h"
 
-#include "train/carbon_statement.h"
+#include "train/account/carbon_statement.h"
 
 /* A carbon statement, and the ledgers and grid values that it is made from: of two ranks at most. */
 

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "amdsmi/shown.h"
-#include "device/amdsmi_gpu.h"
+#include "device/amd/amdsmi_gpu.h"
 #include "fake_tree.h"
 #include "test.h"
 

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "standin_gb.h"
-#include "train/carbon_feed.h"
+#include "train/carbon/carbon_feed.h"
 
 static char directory[64], cache[80];
 

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "fake_tree.h"
-#include "train/carbon_governor.h"
+#include "train/carbon/carbon_governor.h"
 
 enum { HOUR_S = 3600, DAY_S = 86400 };
 

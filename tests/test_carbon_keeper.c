@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "meter_fixture.h"
-#include "train/carbon_keeper.h"
+#include "train/carbon/carbon_keeper.h"
 
 static char directory[64];
 

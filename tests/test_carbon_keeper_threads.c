@@ -15,7 +15,7 @@
 
 #include "meter_fixture.h"
 #include "standin_gb.h"
-#include "train/carbon_keeper.h"
+#include "train/carbon/carbon_keeper.h"
 
 static char directory[64], cache[80];
 

@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "train/carbon_ledger.h"
+#include "train/account/carbon_ledger.h"
 
 static char directory[64];
 

@@ -2,7 +2,7 @@
 /* Work that is left and time that a bound leaves, from steps as they were measured. */
 #include "test.h"
 
-#include "train/carbon_pace.h"
+#include "train/carbon/carbon_pace.h"
 
 static const struct fly_power_point points[] = {{100.0, 90.0, 1.25}, {200.0, 180.0, 1.0}};
 static const struct fly_power_point steeper[] = {{100.0, 90.0, 2.0}, {200.0, 180.0, 1.0}};

@@ -4,8 +4,8 @@
 
 #include <stdlib.h>
 
-#include "policy/carbon_pause.h"
-#include "policy/carbon_rule.h"
+#include "policy/carbon/carbon_pause.h"
+#include "policy/carbon/carbon_rule.h"
 
 /* All patterns of running and pausing that keep the least times, each solved exactly. */
 static double best_of_all_patterns(const struct carbon_problem *problem, const struct carbon_pause *pause)

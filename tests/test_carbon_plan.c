@@ -2,7 +2,7 @@
 /* The carbon plan: what is decided from the solution, along outlooks that come true and that do not. */
 #include "carbon_fixture.h"
 
-#include "policy/carbon_plan.h"
+#include "policy/carbon/carbon_plan.h"
 
 static struct carbon_plan make_plan(const struct carbon_plan_settings *settings)
 {

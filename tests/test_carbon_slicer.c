@@ -2,7 +2,7 @@
 /* Slices of energy: cut at borders, adding up to the whole, whatever the clocks do. */
 #include "test.h"
 
-#include "train/carbon_slicer.h"
+#include "train/account/carbon_slicer.h"
 
 static const int64_t second_ns = 1000000000;
 static const int64_t border_ns = 300 * INT64_C(1000000000);

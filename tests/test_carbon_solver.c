@@ -2,7 +2,7 @@
 /* What the carbon plan stands on: hulls of a power profile, an order, and the exact solution. */
 #include "carbon_fixture.h"
 
-#include "policy/carbon_solver.h"
+#include "policy/carbon/carbon_solver.h"
 #include "policy/radix_order.h"
 
 static void test_hull_is_convex_and_below_all_points(void **state)

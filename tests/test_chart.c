@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "cli/chart.h"
+#include "cli/kit/chart.h"
 
 enum { PICTURE_MAX = 1 << 20 };
 

@@ -2,8 +2,8 @@
 /* Configuration files and variables: who wins, who is locked out, and what is refused where. */
 #include "cli_support.h"
 
-#include "cli/config_file.h"
-#include "cli/config_trust.h"
+#include "cli/frame/config_file.h"
+#include "cli/frame/config_trust.h"
 
 static const struct cli_option options[] = {
     {.name = "eta",

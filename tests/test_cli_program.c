@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The real program's tables of commands and options: complete, and in agreement with each other. */
-#include "cli/keys.h"
-#include "cli/parse.h"
-#include "cli/value.h"
+#include "cli/frame/keys.h"
+#include "cli/frame/parse.h"
+#include "cli/frame/value.h"
 #include "test.h"
 
 /* Every table of the real program: complete, within the limits, and with defaults that its own types accept.

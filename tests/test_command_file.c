@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "knob/command_file.h"
+#include "knob/way/command_file.h"
 
 static const struct device_info gpu = {.index = 2, .uuid = "GPU-12", .pci = "00000000:0F:00.0"};
 

@@ -4,7 +4,7 @@
 #include <unistd.h>
 
 #include "device/backends.h"
-#include "device/proc_stat.h"
+#include "device/cpu/proc_stat.h"
 #include "fake_tree.h"
 #include "test.h"
 

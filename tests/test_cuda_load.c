@@ -12,8 +12,8 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "device/cuda_kernel.h"
-#include "device/cuda_load.h"
+#include "device/nvidia/cuda_kernel.h"
+#include "device/nvidia/cuda_load.h"
 
 static char standin_path[4096];
 static char log_path[] = "/tmp/flyball-cuda-XXXXXX";

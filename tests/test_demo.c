@@ -4,8 +4,8 @@
 
 #include <math.h>
 
-#include "base/philox.h"
-#include "base/ziggurat.h"
+#include "base/math/philox.h"
+#include "base/math/ziggurat.h"
 #include "demo/paired.h"
 
 static void test_student_quantiles(void **state)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which ailments follow from which facts, and that the table is complete. */
-#include "cli/doctor.h"
+#include "cli/machine/doctor.h"
 
 #include <stdio.h>
 

@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/iso_time.h"
+#include "base/text/iso_time.h"
 #include "grid/forecast.h"
 #include "grid/grid_account.h"
 #include "test_data.h"

@@ -2,7 +2,7 @@
 /* Times, durations and units as providers of the grid's figures write them. */
 #include "test.h"
 
-#include "base/iso_time.h"
+#include "base/text/iso_time.h"
 #include "model/grid_units.h"
 #include "model/units.h"
 

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 #include "base/buffer.h"
-#include "job/grid_amount.h"
+#include "job/core/grid_amount.h"
 
 enum { SUBMISSIONS = 40, TRIES_MAX = 400, NEVER = 1000 };
 

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "job/trace_export.h"
+#include "job/past/trace_export.h"
 #include "sim/recurring.h"
 
 enum { MEMORY_MAX = 64 << 20, LOOP_RECURRENCES = 40 };

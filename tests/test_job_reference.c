@@ -2,7 +2,7 @@
 /* Jobs that count grams or money: what is frozen of their grid, and what is told. */
 #include "job_fixture.h"
 
-#include "job/grid_amount.h"
+#include "job/core/grid_amount.h"
 
 static struct job_fixture fixture;
 

@@ -10,8 +10,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "job/remote_answer.h"
-#include "job/service_address.h"
+#include "job/remote/remote_answer.h"
+#include "job/remote/service_address.h"
 
 /* ---- a service that says what it was told to ---- */
 

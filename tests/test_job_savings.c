@@ -4,7 +4,7 @@
 
 #include <math.h>
 
-#include "job/savings.h"
+#include "job/past/savings.h"
 
 static struct job_fixture fixture;
 

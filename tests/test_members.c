@@ -3,7 +3,7 @@
 #include "test.h"
 
 #include "base/bytes.h"
-#include "base/members.h"
+#include "shapes/members.h"
 
 static const char *const words[] = {"go_on", "stop"};
 

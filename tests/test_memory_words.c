@@ -5,8 +5,8 @@
 #include "fake_tree.h"
 #include "test.h"
 
-#include "train/host_memory.h"
-#include "train/memory_words.h"
+#include "train/program/host_memory.h"
+#include "train/program/memory_words.h"
 
 enum { PID = 4711 };
 

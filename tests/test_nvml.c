@@ -2,7 +2,7 @@
 /* The NVML back end against a driver library that answers what each test wants. */
 #include "test.h"
 
-#include "device/sensor_facts.h"
+#include "device/nvidia/sensor_facts.h"
 #include "nvml/opened.h"
 
 static struct reading read_one(const struct opened *opened, size_t gpu, enum quantity quantity)

@@ -8,8 +8,8 @@
 #include <unistd.h>
 
 #include "device/backends.h"
-#include "device/nvml_library.h"
-#include "device/sensor_facts.h"
+#include "device/nvidia/nvml_library.h"
+#include "device/nvidia/sensor_facts.h"
 #include "emulator/boards.h"
 #include "emulator/control.h"
 

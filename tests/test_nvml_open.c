@@ -10,7 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "device/nvml_abi.h"
+#include "device/nvidia/nvml_abi.h"
 #include "nvml/opened.h"
 
 /* Why the library cannot be initialised. */

@@ -4,10 +4,10 @@
 
 #include <stdlib.h>
 
-#include "base/numpy_random.h"
-#include "base/philox.h"
-#include "base/portable_math.h"
-#include "base/ziggurat.h"
+#include "base/math/numpy_random.h"
+#include "base/math/philox.h"
+#include "base/math/portable_math.h"
+#include "base/math/ziggurat.h"
 
 /* Known answers of Philox4x32-10 from the Random123 distribution. */
 static void test_philox_known_answers(void **state)

@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "device/backends.h"
-#include "device/rapl_domain.h"
+#include "device/cpu/rapl_domain.h"
 #include "device/sysfs.h"
 #include "fake_tree.h"
 #include "test.h"

@@ -10,8 +10,8 @@
 #include <unistd.h>
 
 #include "device/backends.h"
-#include "device/perf_text.h"
-#include "device/rapl_perf.h"
+#include "device/cpu/perf_text.h"
+#include "device/cpu/rapl_perf.h"
 #include "fake_tree.h"
 #include "test.h"
 

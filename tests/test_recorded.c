@@ -8,8 +8,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "cli/report_period.h"
-#include "meter/recorded.h"
+#include "cli/report/report_period.h"
+#include "meter/tally/recorded.h"
 
 /* Begins at 1970-01-01T00:16:40.25Z, which is 1000.25 s. */
 #define HEAD                                                                                   \

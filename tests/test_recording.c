@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "device/recording.h"
+#include "device/recording/recording.h"
 #include "meter/meter.h"
 
 enum { ROUNDS = 200, INTERVAL_NS = 100000000 };

@@ -8,9 +8,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "cli/finish_time.h"
-#include "cli/run_capture.h"
-#include "train/step_lines.h"
+#include "cli/options/finish_time.h"
+#include "cli/run/run_capture.h"
+#include "train/program/step_lines.h"
 
 static void test_lines(void **state)
 {

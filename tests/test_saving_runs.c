@@ -3,7 +3,7 @@
  * balance. */
 #include "test.h"
 
-#include "job/savings.h"
+#include "job/past/savings.h"
 
 enum { ROWS_MAX = 256, DEFAULT = 32, CHOSEN = 64, EVERY = 10 };
 

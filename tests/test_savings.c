@@ -8,8 +8,8 @@
 
 #include <stdlib.h>
 
-#include "base/student.h"
-#include "job/savings.h"
+#include "base/math/student.h"
+#include "job/past/savings.h"
 
 enum { REPETITIONS = 400, RUNS_MAX = 400 };
 

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "device/selection.h"
+#include "device/open/selection.h"
 
 /* Closing is counted for each device; MIG-b lies on GPU-bb. */
 static void count_close(struct device *device)

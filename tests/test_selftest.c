@@ -2,7 +2,7 @@
 /* The self-test against a device whose habits are known, in virtual time. */
 #include "test.h"
 
-#include "meter/selftest.h"
+#include "meter/selftest/selftest.h"
 
 /* What the device does, in nanoseconds and watts. */
 static struct habits {

@@ -5,7 +5,7 @@
 #include <stdio.h>
 
 #include "base/error.h"
-#include "meter/selftest.h"
+#include "meter/selftest/selftest.h"
 
 static struct habits {
     double wanted_w; /* what the load draws without a limit */

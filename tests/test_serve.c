@@ -7,10 +7,10 @@
 
 #include <flyball/error.h>
 
-#include "serve/head.h"
-#include "serve/listen_address.h"
-#include "serve/target.h"
-#include "serve/tokens.h"
+#include "http/head.h"
+#include "http/listen_address.h"
+#include "http/target.h"
+#include "http/tokens.h"
 
 static void test_listen_addresses(void **state)
 {

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "job/api.h"
+#include "job/core/api.h"
 #include "v1_client.h"
 
 static struct job_fixture fixture;

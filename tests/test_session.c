@@ -7,8 +7,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "train/run_variables.h"
-#include "train/step_lines.h"
+#include "train/program/run_variables.h"
+#include "train/program/step_lines.h"
 
 static void test_asks_and_reports(void **state)
 {

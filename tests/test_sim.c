@@ -10,9 +10,9 @@
 
 #include "base/buffer.h"
 #include "sim/campaign.h"
-#include "sim/drift.h"
-#include "sim/made_trace.h"
 #include "sim/statistics.h"
+#include "sim/world/drift.h"
+#include "sim/world/made_trace.h"
 
 enum { PATH_BYTES = 256 };
 

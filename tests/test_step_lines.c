@@ -13,8 +13,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "train/step_lines.h"
-#include "train/step_writer.h"
+#include "train/program/step_lines.h"
+#include "train/program/step_writer.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The sum of many windows: cases with known results, and properties that any windows have. */
-#include "meter/tally.h"
+#include "meter/tally/tally.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -9,12 +9,12 @@
 
 #include "base/arena.h"
 #include "base/buffer.h"
-#include "base/csv.h"
-#include "base/csv_quote.h"
 #include "base/harmless.h"
-#include "base/json_words.h"
 #include "base/number.h"
+#include "base/text/csv.h"
+#include "base/text/csv_quote.h"
 #include "base/words.h"
+#include "shapes/json_words.h"
 
 static void test_json_words(void **state)
 {

@@ -5,7 +5,7 @@
 #include "carbon_scene.h"
 
 #include "grid/provider.h"
-#include "sim/carbon_job.h"
+#include "sim/carbon/carbon_job.h"
 #include "test_data.h"
 
 /* What the simulator's plan does with what is left, from the first decision on. */

@@ -8,8 +8,8 @@
 
 #include "meter/meter.h"
 #include "model/gpu_model.h"
-#include "train/knob_turner.h"
-#include "train/tuner.h"
+#include "train/tuner/knob_turner.h"
+#include "train/tuner/tuner.h"
 
 enum { HIGHEST_MHZ = 1410, STEP_MHZ = 60, LOWEST_TRIED_MHZ = 570, CEILINGS = 15, EPOCH_STEPS = 70 };
 

@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-#include "train/step_lines.h"
+#include "train/program/step_lines.h"
 #include "tuner_bench.h"
 
 static const struct fly_objective energy = {FLY_OBJECTIVE_ENERGY, 0.0, INFINITY};

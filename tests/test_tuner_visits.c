@@ -2,7 +2,7 @@
 /* Several windows of one limit: their means, and what they say of each other. */
 #include "test.h"
 
-#include "train/tuner_visits.h"
+#include "train/tuner/tuner_visits.h"
 
 static struct tuner_visit visit_of(double step_s, double power_w, double half, double error)
 {

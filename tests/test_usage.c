@@ -5,9 +5,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "job/job_record.h"
-#include "job/usage.h"
-#include "job/usage_balance.h"
+#include "job/core/job_record.h"
+#include "job/past/usage.h"
+#include "job/past/usage_balance.h"
 
 enum { LOG_MAX = 4096, S = 1000000 };
 

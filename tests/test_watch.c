@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the monitor makes of readings: energy since the first, power, and what is unknown; and amounts as
  * text. */
-#include "cli/watch.h"
+#include "cli/machine/watch.h"
 
 #include <stdio.h>
 
-#include "cli/amount.h"
-#include "cli/json_place.h"
-#include "cli/throttle.h"
+#include "cli/kit/amount.h"
+#include "cli/machine/throttle.h"
+#include "shapes/json_place.h"
 #include "test.h"
 
 enum { NONE = -1 };

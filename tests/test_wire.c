@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "job/shapes.h"
+#include "job/core/shapes.h"
 
 enum { ROUNDS = 40, ARENA_MAX = 8 << 20, ENTRIES = 3 };
 

@@ -4,7 +4,7 @@
 
 #include "emulator/control.h"
 #include "meter/meter.h"
-#include "train/tuner.h"
+#include "train/tuner/tuner.h"
 
 /*
  * A training on emulated GPUs in virtual time: under each limit its steps take, and

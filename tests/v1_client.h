@@ -7,7 +7,7 @@
 
 #include <jansson.h>
 
-#include "serve/exchange.h"
+#include "http/exchange.h"
 
 /* Bodies. */
 #define DEFINITION                                                                                     \

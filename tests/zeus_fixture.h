@@ -7,7 +7,7 @@
 
 #include <jansson.h>
 
-#include "serve/exchange.h"
+#include "http/exchange.h"
 
 struct zeus_fixture {
     struct job_fixture jobs;

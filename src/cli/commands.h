@@ -2,7 +2,7 @@
 #ifndef FLYBALL_CLI_COMMANDS_H
 #define FLYBALL_CLI_COMMANDS_H
 
-#include "cli/command.h"
+#include "cli/frame/command.h"
 
 /* Each in its own file cmd_*.c; named in the array of commands.c. */
 extern const struct cli_command cmd_carbon_forecast;

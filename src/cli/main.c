@@ -5,9 +5,9 @@
 #include <unistd.h>
 
 #include "base/left_threads.h"
-#include "cli/cli.h"
-#include "cli/inherited.h"
-#include "cli/plugin_crash.h"
+#include "cli/frame/cli.h"
+#include "cli/program/inherited.h"
+#include "cli/sim/plugin_crash.h"
 #include "policy/plugin.h"
 
 #ifndef FLYBALL_SYSCONFDIR

@@ -9,7 +9,7 @@
 #include "base/error.h"
 #include "demo/digits_network.h"
 #include "model/gpu_model.h"
-#include "sim/workload.h"
+#include "sim/world/workload.h"
 
 /*
  * The demo: recurring jobs whose every training is a real one, on an emulated

@@ -9,7 +9,7 @@
 #include <flyball/cost.h>
 
 #include "demo/demo_machine.h"
-#include "train/session.h"
+#include "train/session/session.h"
 
 /*
  * A training that is known as far as it was followed: a power limit changes no

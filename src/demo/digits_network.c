@@ -10,8 +10,8 @@
 #include <pthread.h>
 #include <string.h>
 
-#include "base/portable_math.h"
-#include "base/ziggurat.h"
+#include "base/math/portable_math.h"
+#include "base/math/ziggurat.h"
 
 /* Streams of a training's luck. */
 enum { STREAM_SPLIT, STREAM_WEIGHTS, STREAM_ORDER };

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/philox.h"
+#include "base/math/philox.h"
 #include "demo/digits_data.h"
 
 /*

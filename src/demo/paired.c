@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-#include "base/student.h"
+#include "base/math/student.h"
 
 double paired_student(size_t degrees)
 {

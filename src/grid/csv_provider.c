@@ -21,10 +21,10 @@
 #include <string.h>
 #include <strings.h>
 
-#include "base/csv.h"
 #include "base/error.h"
-#include "base/iso_time.h"
 #include "base/number.h"
+#include "base/text/csv.h"
+#include "base/text/iso_time.h"
 #include "base/words.h"
 #include "grid/provider.h"
 #include "model/grid_units.h"

@@ -4,7 +4,7 @@
 #include <math.h>
 #include <stdbool.h>
 
-#include "base/portable_math.h"
+#include "base/math/portable_math.h"
 
 enum { DAY_S = 86400, HOUR_S = 3600, LAST_VALUE_S = 2 * HOUR_S, SLOTS_MAX = 288 };
 

@@ -14,7 +14,7 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "base/iso_time.h"
+#include "base/text/iso_time.h"
 #include "grid/online.h"
 #include "grid/online_rows.h"
 

@@ -6,7 +6,7 @@
 #include <strings.h>
 
 #include "base/error.h"
-#include "base/iso_time.h"
+#include "base/text/iso_time.h"
 
 bool online_time(const json_t *row, const char *name, int64_t *out_s)
 {

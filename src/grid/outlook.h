@@ -4,10 +4,10 @@
 
 #include "grid/forecast.h"
 #include "grid/provider.h"
-#include "policy/carbon_solver.h"
+#include "policy/carbon/carbon_solver.h"
 
 /*
- * What lies ahead, as the carbon plan takes it (policy/carbon_plan.h): spans between the
+ * What lies ahead, as the carbon plan takes it (policy/carbon/carbon_plan.h): spans between the
  * borders of all figures that count, each with its weight for a kWh.
  *
  *     grid_outlook_init(&outlook, grid_outlook_capacity(&request), out_error);

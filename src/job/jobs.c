@@ -2,7 +2,7 @@
 /* Every way of keeping jobs stands here and nowhere else. */
 #include <string.h>
 
-#include "job/jobs.h"
+#include "job/core/jobs.h"
 
 const struct job_backend *const job_backends[] = {&job_backend_local, &job_backend_remote, NULL};
 

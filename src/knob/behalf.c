@@ -17,9 +17,9 @@
 
 #include "base/error.h"
 #include "base/number.h"
-#include "knob/command_run.h"
 #include "knob/guard.h"
 #include "knob/guard_private.h"
+#include "knob/way/command_run.h"
 
 enum { ARGUMENTS = 6, NUMBER_MAX = 24, JOIN_SESSION_KEYRING = 1, NO_GROUP = 65534, PASSWD_BYTES = 8192 };
 static const double patience_s = 10, short_patience_s = 1;

@@ -7,10 +7,10 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/fork_guard.h"
 #include "knob/gpu_lock.h"
 #include "knob/knob_private.h"
 #include "knob/stranger.h"
-#include "meter/fork_guard.h"
 
 static const char *or_default(const char *text, const char *instead)
 {

@@ -11,7 +11,7 @@
 
 #include "device/device.h"
 #include "knob/runtime_directory.h" /* KNOB_RUNTIME_VARIABLE */
-#include "knob/site.h"
+#include "knob/way/site.h"
 
 /*
  * Power limits of GPUs and ceilings on their clocks, turned and always turned back.

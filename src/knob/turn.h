@@ -8,7 +8,7 @@
 #include <flyball/error.h>
 
 #include "device/device.h"
-#include "knob/site.h"
+#include "knob/way/site.h"
 
 /*
  * One knob that is turned, and how it is put back: by the session, by its guard, and

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "device/selection.h"
+#include "device/open/selection.h"
 #include "meter/meter_handle.h"
 #include "meter/process_claims.h"
 

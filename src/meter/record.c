@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "base/buffer.h"
-#include "base/csv_quote.h"
 #include "base/number.h"
+#include "base/text/csv_quote.h"
 #include "meter/device_figures.h"
 
 enum { RECORD_MAX = 1 << 22 };

@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/portable_math.h"
+#include "base/math/portable_math.h"
 
 const struct gpu_shape gpu_shapes[] = {
     {"v100-like", .idle_w = 70.0, .busy_w = 250.0, .lowest_limit_w = 100.0, .highest_limit_w = 250.0,

@@ -10,7 +10,7 @@
 #include "base/buffer.h"
 #include "base/bytes.h"
 #include "base/error.h"
-#include "base/generator.h"
+#include "base/math/generator.h"
 #include "model/job_spec.h"
 #include "policy/event.h"
 #include "policy/power_policy.h"

@@ -8,7 +8,7 @@
 
 #include <flyball/power_profile.h>
 
-#include "base/numpy_random.h"
+#include "base/math/numpy_random.h"
 
 /*
  * What happened to a recurring job, as plain data. A job's whole state is the

@@ -7,8 +7,8 @@
 
 #include <flyball/cost.h>
 
-#include "base/philox.h"
-#include "base/ziggurat.h"
+#include "base/math/philox.h"
+#include "base/math/ziggurat.h"
 
 /* Each draw of a plug-in has room for the blocks that rejections cost. */
 enum { POLICY_STREAM = 0, DRAW_SHIFT = 16, REASON_MAX = 101 };

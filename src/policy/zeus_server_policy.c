@@ -28,8 +28,8 @@
 
 #include <flyball/cost.h>
 
-#include "base/philox.h"
-#include "base/ziggurat.h"
+#include "base/math/philox.h"
+#include "base/math/ziggurat.h"
 #include "policy/batch_policy.h"
 #include "policy/pruning.h"
 #include "policy/rewards.h"

@@ -4,7 +4,7 @@
 
 #include <stdbool.h>
 
-#include "serve/exchange.h"
+#include "http/exchange.h"
 
 /*
  * Every family of routes that the service has, ended by NULL, in the order in which

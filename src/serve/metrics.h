@@ -5,7 +5,7 @@
 #include <flyball/error.h>
 
 #include "base/buffer.h"
-#include "serve/exchange.h"
+#include "http/exchange.h"
 
 /*
  * What this service has seen since it started, for Prometheus. The log in the store is

@@ -8,10 +8,10 @@
 
 #include <flyball/error.h>
 
-#include "job/jobs.h"
+#include "http/task.h"
+#include "http/token_file.h"
+#include "job/core/jobs.h"
 #include "serve/served_store.h"
-#include "serve/task.h"
-#include "serve/token_file.h"
 #include "serve/troubles.h"
 
 /*

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The service's own interface: finds the route, reads the body by its shape, asks the
- * job's table, and writes the answer. What the routes are stands in job/api.h.
+ * job's table, and writes the answer. What the routes are stands in job/core/api.h.
  */
 #include <math.h>
 #include <stdio.h>

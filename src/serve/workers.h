@@ -7,8 +7,8 @@
 
 #include <flyball/error.h>
 
+#include "http/task.h"
 #include "serve/served_store.h"
-#include "serve/task.h"
 #include "serve/troubles.h"
 
 /*

@@ -4,7 +4,7 @@
 
 #include "base/arena.h"
 #include "base/error.h"
-#include "serve/exchange.h"
+#include "http/exchange.h"
 #include "serve/zeus_job.h"
 
 /*

@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "base/buffer.h"
-#include "base/members.h"
 #include "policy/batch_policy.h"
+#include "shapes/members.h"
 
 enum { ROUNDS_MAX = 1000 };
 #define POWER_MOST_W 1e9 /* beyond it a client has mistaken its unit */

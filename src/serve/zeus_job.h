@@ -3,7 +3,7 @@
 #define FLYBALL_SERVE_ZEUS_JOB_H
 
 #include "base/arena.h"
-#include "job/job.h"
+#include "job/core/job.h"
 #include "serve/zeus_body.h"
 
 /*

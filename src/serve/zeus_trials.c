@@ -5,9 +5,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/members.h"
-#include "job/job_record.h"
+#include "job/core/job_record.h"
 #include "serve/zeus_call.h"
+#include "shapes/members.h"
 
 /* A trial's number and what a report says of it. */
 struct zeus_trial {

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/philox.h"
+#include "base/math/philox.h"
 #include "sim/statistics.h"
 
 enum { MEMORY_MAX = 1 << 30, STREAM = 1, NAME_MAX_BYTES = 256 };

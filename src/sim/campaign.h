@@ -9,7 +9,7 @@
 #include "base/error.h"
 #include "sim/comparison.h"
 #include "sim/ordered_output.h"
-#include "sim/workload.h"
+#include "sim/world/workload.h"
 
 /*
  * Many comparisons on several threads: every workload with every policy and

@@ -8,9 +8,9 @@
 
 #include "base/error.h"
 #include "sim/curve.h"
-#include "sim/oracle.h"
 #include "sim/recurring.h"
-#include "sim/workload.h"
+#include "sim/world/oracle.h"
+#include "sim/world/workload.h"
 
 /*
  * One policy on one job with one seed, recurrence by recurrence beside the

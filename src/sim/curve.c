@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-#include "base/portable_math.h"
+#include "base/math/portable_math.h"
 
 size_t curve_positions(uint64_t recurrences, size_t most, uint64_t *positions)
 {

@@ -6,9 +6,9 @@
 
 #include "base/adler32.h"
 #include "sim/crew.h"
-#include "sim/oracle.h"
 #include "sim/overlapping.h"
 #include "sim/try_writer.h"
+#include "sim/world/oracle.h"
 
 enum { CANCEL_EVERY = 1024 };
 

@@ -7,8 +7,8 @@
 
 #include "base/error.h"
 #include "sim/campaign.h"
-#include "sim/group_file.h"
-#include "sim/workload.h"
+#include "sim/world/group_file.h"
+#include "sim/world/workload.h"
 
 /*
  * Every group of a file with every policy and every seed, on several threads.

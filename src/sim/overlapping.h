@@ -8,11 +8,11 @@
 #include "base/arena.h"
 #include "base/error.h"
 #include "policy/decider.h"
-#include "sim/environment.h"
-#include "sim/group_file.h"
 #include "sim/recurring.h"
 #include "sim/trial.h"
-#include "sim/workload.h"
+#include "sim/world/environment.h"
+#include "sim/world/group_file.h"
+#include "sim/world/workload.h"
 
 /*
  * A recurring job whose submissions overlap: one may start while others run.

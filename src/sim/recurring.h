@@ -9,8 +9,8 @@
 #include "base/arena.h"
 #include "base/error.h"
 #include "policy/decider.h"
-#include "sim/environment.h"
-#include "sim/workload.h"
+#include "sim/world/environment.h"
+#include "sim/world/workload.h"
 
 /*
  * One recurring job in the simulated world: the decision core decides, the

@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "policy/decider.h"
-#include "sim/environment.h"
+#include "sim/world/environment.h"
 
 /*
  * One trial in the simulated world: the decision core proposes, its profile is

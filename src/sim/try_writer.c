@@ -3,7 +3,7 @@
 
 #include <stdio.h>
 
-#include "base/csv_quote.h"
+#include "base/text/csv_quote.h"
 
 enum { LINE_MAX_BYTES = 256, PREFIX_MAX = 1 << 18 };
 

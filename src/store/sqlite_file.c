@@ -18,8 +18,8 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/fork_guard.h"
 #include "base/user_directory.h"
-#include "meter/fork_guard.h"
 
 static const char standard_name[] = "store.sqlite";
 

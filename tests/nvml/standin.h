@@ -2,7 +2,7 @@
 #ifndef FLYBALL_TESTS_NVML_STANDIN_H
 #define FLYBALL_TESTS_NVML_STANDIN_H
 
-#include "device/nvml_library.h"
+#include "device/nvidia/nvml_library.h"
 
 /*
  * A driver library whose every answer a test decides. The test opens the same

@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef FLYBALL_BASE_MATH_STUDENT_H
+#define FLYBALL_BASE_MATH_STUDENT_H
+
+/*
+ * The 97.5 % quantile of Student's distribution: half the width of a 95 % interval in
+ * standard errors. `degrees` of freedom from 1; within 1e-5 for whole numbers, between
+ * them interpolated. Pure; thread-safe.
+ */
+double student_975(double degrees);
+
+#endif

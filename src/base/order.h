@@ -1,9 +1,0 @@
-/* SPDX-License-Identifier: Apache-2.0 */
-#ifndef FLYBALL_BASE_ORDER_H
-#define FLYBALL_BASE_ORDER_H
-
-/* Ascending orders for qsort and bsearch. Doubles are to be no NaN. */
-int order_u32(const void *left, const void *right);
-int order_doubles(const void *left, const void *right);
-
-#endif

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Periods of the grid's figures as a table, with how good each is. */
+#include <math.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/text/iso_time.h"
+#include "cli/carbon/carbon_view.h"
+
+static const double percent = 100.0;
+
+static const struct table_column columns[] = {
+    {"start", "start", TABLE_TEXT, 0},
+    {"end", "end", TABLE_TEXT, 0},
+    {"intensity_g_per_kwh", "g/kWh", TABLE_REAL, 1},
+    {"quality", "quality", TABLE_TEXT, 0},
+    {"forecast_g_per_kwh", "forecast", TABLE_REAL, 1},
+    /* For programs alone. */
+    {"issued", "issued", TABLE_TEXT, 0},
+    {"provider", "provider", TABLE_TEXT, 0},
+    {"zone", "zone", TABLE_TEXT, 0},
+    {"signal", "signal", TABLE_TEXT, 0},
+    {"scope", "scope", TABLE_TEXT, 0},
+};
+enum { COLUMN_COUNT = sizeof columns / sizeof columns[0], SHARED_COUNT = 5 };
+
+/* When the provider said so; a plan's view of a published forecast is as old as that. */
+static int64_t issued_at(const struct grid_period *row, const struct grid_period *published)
+{
+    return row->quality == GRID_FORECAST && published != NULL ? published->issued_s : row->issued_s;
+}
+
+static void add_row(struct table *table, const struct carbon_view *view, const struct grid_period *row,
+                    bool for_people)
+{
+    const struct grid_kind *kind = &view->answer.actual.kind;
+    const struct grid_period *published = grid_series_at(&view->answer.published, row->start_s);
+    char time[ISO_TIME_TEXT_MAX];
+
+    table_add_text(table, iso_time_format(row->start_s, time));
+    table_add_text(table, iso_time_format(row->end_s, time));
+    if (isnan(row->value))
+        table_add_unavailable(table, NULL, "the source has no value of that time");
+    else
+        table_add_real(table, row->value);
+    table_add_text(table, grid_quality_name(row->quality));
+    if (published != NULL && !isnan(published->value))
+        table_add_real(table, published->value);
+    else
+        table_add_unavailable(table, "-", "the source published none");
+    if (for_people)
+        return;
+    if (issued_at(row, published) == GRID_TIME_UNKNOWN)
+        table_add_unavailable(table, NULL, "the source does not say");
+    else
+        table_add_text(table, iso_time_format(issued_at(row, published), time));
+    table_add_text(table, kind->provider);
+    table_add_text(table, kind->zone);
+    table_add_text(table, grid_signal_name(kind->signal));
+    table_add_text(table, grid_scope_name(kind->scope));
+}
+
+/* How much of the time there is a value of each quality, and the mean of the known part. */
+static void add_summary(struct table *table, const struct carbon_view *view)
+{
+    double lengths[GRID_QUALITY_COUNT] = {0.0}, all_s = 0.0, known_s = 0.0, sum = 0.0;
+    json_t *coverage = json_object();
+
+    for (size_t i = 0; i < view->count; i++) {
+        const struct grid_period *row = &view->rows[i];
+        double length_s = (double)(row->end_s - row->start_s);
+
+        lengths[row->quality] += length_s;
+        all_s += length_s;
+        if (!isnan(row->value)) {
+            known_s += length_s;
+            sum += row->value * length_s;
+        }
+    }
+    for (int i = 0; i < GRID_QUALITY_COUNT; i++)
+        json_object_set_new(coverage, grid_quality_name((enum grid_quality)i),
+                            json_real(all_s > 0.0 ? lengths[i] / all_s * percent : 0.0));
+    table_member(table, "mean_g_per_kwh", known_s > 0.0 ? json_real(sum / known_s) : json_null());
+    table_member(table, "coverage_percent", coverage);
+}
+
+static void add_members(struct table *table, const struct carbon_view *view)
+{
+    const struct grid_kind *kind = &view->answer.actual.kind;
+
+    table_member(table, "source", json_string(view->source));
+    table_member(table, "provider", json_string(kind->provider));
+    table_member(table, "zone", json_string(kind->zone));
+    table_member(table, "signal", json_string(grid_signal_name(kind->signal)));
+    table_member(table, "scope", json_string(grid_scope_name(kind->scope)));
+    table_member(table, "remark",
+                 view->answer.remark[0] != '\0' ? json_string(view->answer.remark) : json_null());
+    add_summary(table, view);
+}
+
+static int draw(const struct cli_call *call, const struct carbon_view *view, struct fly_error *out_error)
+{
+    struct atomic_file file;
+    int code;
+
+    if (!cli_set(call, "svg"))
+        return 0;
+    code = atomic_file_open(cli_text(call, "svg"), &file, out_error);
+    return code == 0 ? carbon_plot_commit(view, &file, out_error) : code;
+}
+
+int carbon_view_emit(const struct cli_call *call, const struct carbon_view *view, const char *schema,
+                     struct fly_error *out_error)
+{
+    bool for_people = cli_format(call) == TABLE_FORMAT_TABLE;
+    struct table *table =
+        table_new(schema, columns, for_people ? (size_t)SHARED_COUNT : (size_t)COLUMN_COUNT);
+    const struct grid_kind *kind = &view->answer.actual.kind;
+    int code;
+
+    for (size_t i = 0; i < view->count; i++)
+        add_row(table, view, &view->rows[i], for_people);
+    if (table != NULL)
+        add_members(table, view);
+    if (for_people)
+        cli_note(call, "'%s': signal %s, scope %s", view->source, grid_signal_name(kind->signal),
+                 grid_scope_name(kind->scope));
+    code = cli_emit_table(call, table, out_error);
+    table_free(table);
+    return code == 0 ? draw(call, view, out_error) : code;
+}

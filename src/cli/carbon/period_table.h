@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef FLYBALL_CLI_CARBON_PERIOD_TABLE_H
+#define FLYBALL_CLI_CARBON_PERIOD_TABLE_H
+
+#include "cli/kit/table.h"
+#include "train/account/carbon_statement.h"
+
+/*
+ * A statement's periods as rows of a table: what the grid's figures were and what they are
+ * based on, the power limit, energy, grams and money. For people the columns without anything to say
+ * are left out.
+ */
+enum { PERIOD_COLUMNS_MAX = 20 };
+
+/* NULL without memory; `schema` is static, and `columns` is filled and borrowed for the table's life. */
+struct table *period_table_new(const char *schema, const struct carbon_statement *statement, bool for_people,
+                               struct table_column columns[PERIOD_COLUMNS_MAX]);
+
+#endif

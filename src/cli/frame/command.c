@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Looking things up in the tables of command.h. */
+#include "cli/frame/command.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/words.h"
+
+enum { COMMANDS_MAX = 64, WORDS_TEXT_MAX = 64 };
+
+/* Whether the command has an option of its own in the place of a common one. */
+static bool replaces(const struct cli_command *command, const struct cli_option *common)
+{
+    for (size_t i = 0; i < command->option_count; i++) {
+        if (strcmp(command->options[i].name, common->name) == 0)
+            return true;
+    }
+    return false;
+}
+
+size_t command_option_count(const struct cli_command *command)
+{
+    size_t count = command->option_count;
+
+    for (size_t i = 0; i < cli_common_option_count; i++)
+        count += !replaces(command, &cli_common_options[i]);
+    return count;
+}
+
+const struct cli_option *command_option(const struct cli_command *command, size_t index)
+{
+    size_t common = 0, at = command->option_count;
+
+    if (index < command->option_count)
+        return &command->options[index];
+    for (; at < index || replaces(command, &cli_common_options[common]); common++)
+        at += !replaces(command, &cli_common_options[common]);
+    return &cli_common_options[common];
+}
+
+static bool name_equals(const char *known, const char *name, size_t length)
+{
+    return known != NULL && strlen(known) == length && memcmp(known, name, length) == 0;
+}
+
+int command_option_index(const struct cli_command *command, const char *name, size_t length)
+{
+    for (size_t i = 0; i < command_option_count(command); i++) {
+        const struct cli_option *option = command_option(command, i);
+
+        if (name_equals(option->name, name, length) || name_equals(option->alias, name, length))
+            return (int)i;
+    }
+    return -1;
+}
+
+int command_letter_index(const struct cli_command *command, char letter)
+{
+    for (size_t i = 0; letter != '\0' && i < command_option_count(command); i++) {
+        if (command_option(command, i)->letter == letter)
+            return (int)i;
+    }
+    return -1;
+}
+
+/* How many of the typed words spell `known` ("sim job"), or 0 when they do not begin with it. */
+static size_t words_match(const char *known, const char *const *words, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        size_t length = strlen(words[i]);
+
+        if (strncmp(known, words[i], length) != 0)
+            return 0;
+        if (known[length] == '\0')
+            return i + 1;
+        if (known[length] != ' ')
+            return 0;
+        known += length + 1;
+    }
+    return 0;
+}
+
+const struct cli_command *command_find(const struct cli_program *program, const char *const *words,
+                                       size_t count, size_t *out_used)
+{
+    for (const struct cli_command *const *command = program->commands; *command != NULL; command++) {
+        size_t used = words_match((*command)->words, words, count);
+
+        if (used > 0) {
+            *out_used = used;
+            return *command;
+        }
+    }
+    return NULL;
+}
+
+const struct cli_group *group_find(const struct cli_program *program, const char *const *words, size_t count,
+                                   size_t *out_used)
+{
+    for (const struct cli_group *group = program->groups; group->words != NULL; group++) {
+        size_t used = words_match(group->words, words, count);
+
+        if (used > 0) {
+            *out_used = used;
+            return group;
+        }
+    }
+    return NULL;
+}
+
+bool command_in_group(const struct cli_command *command, const struct cli_group *group)
+{
+    size_t length = strlen(group->words);
+
+    return strncmp(command->words, group->words, length) == 0 && command->words[length] == ' ';
+}
+
+static size_t word_count(const char *words)
+{
+    size_t count = 1;
+
+    for (; *words != '\0'; words++)
+        count += *words == ' ';
+    return count;
+}
+
+/* The command of exactly `count` words nearest to the typed ones, or NULL. */
+static const char *nearest_of_length(const struct cli_program *program, const char *const *words,
+                                     size_t count)
+{
+    const char *known[COMMANDS_MAX];
+    char typed[WORDS_TEXT_MAX] = "";
+    size_t length = 0;
+    size_t known_count = 0;
+    int nearest;
+
+    for (size_t i = 0; i < count && length < sizeof typed; i++)
+        length += (size_t)snprintf(typed + length, sizeof typed - length, "%s%s", i > 0 ? " " : "", words[i]);
+    for (size_t i = 0; program->commands[i] != NULL && known_count < COMMANDS_MAX; i++) {
+        if (word_count(program->commands[i]->words) == count)
+            known[known_count++] = program->commands[i]->words;
+    }
+    nearest = word_nearest(typed, known, known_count);
+    return nearest < 0 ? NULL : known[nearest];
+}
+
+static const char *command_nearest(const struct cli_program *program, const char *const *words, size_t count)
+{
+    const char *nearest = NULL;
+
+    for (size_t used = count < 3 ? count : 3; used > 0 && nearest == NULL; used--)
+        nearest = nearest_of_length(program, words, used);
+    return nearest;
+}
+
+int command_unknown(const struct cli_program *program, const char *const *words, size_t count,
+                    struct fly_error *out_error)
+{
+    const char *nearest = command_nearest(program, words, count);
+    size_t used;
+    bool in_group = count > 1 && group_find(program, words, count, &used) != NULL;
+    const struct cli_command *known = command_find(program, words, count, &used);
+
+    if (known != NULL)
+        return error_set(out_error, FLY_EUSAGE,
+                         "the command '%s' has none named '%.60s' below it; see 'flyball help %s'",
+                         known->words, words[used], known->words);
+    return error_set(out_error, FLY_EUSAGE,
+                     nearest != NULL ? "unknown command '%.60s%s%.60s'; did you mean '%s'?"
+                                     : "unknown command '%.60s%s%.60s'; 'flyball help' lists all",
+                     words[0], in_group ? " " : "", in_group ? words[1] : "", nearest);
+}

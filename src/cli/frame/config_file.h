@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef FLYBALL_CLI_FRAME_CONFIG_FILE_H
+#define FLYBALL_CLI_FRAME_CONFIG_FILE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/buffer.h"
+
+#include <flyball/error.h>
+
+/*
+ * The form of a configuration file; what keys mean is for cli/frame/settings.h.
+ *
+ *     # a comment; "key : value" works too
+ *     eta = 0.5
+ *     [sim]
+ *     traces = /srv/traces     ; a comment behind a blank
+ *
+ * Keys before the first section and in [flyball] have no prefix, those of
+ * [sim] are "sim.traces". Blanks around keys and values do not count. Not
+ * thread-safe.
+ */
+enum { CONFIG_FILE_MAX = 1 << 20 };
+
+struct config_entry {
+    const char *section; /* "", "sim", "lock"; never "flyball" */
+    const char *name;    /* NULL: the section begins here; it may have no entries */
+    const char *value;   /* NULL with name */
+    size_t line;         /* from 1 */
+};
+
+/* Takes an entry, borrowed for the call; a negative result ends the parsing and is its result. */
+typedef int config_entry_fn(void *data, const struct config_entry *entry, struct fly_error *out_error);
+
+/*
+ * Gives every entry of a text to `take`, in order. `name` is for messages. What
+ * is not of the form, holds a NUL byte or a longer line than the parser takes
+ * is FLY_ECONFIG with "name:line: ...".
+ */
+int config_text_parse(const char *name, const char *text, size_t length, config_entry_fn *take, void *data,
+                      struct fly_error *out_error);
+
+/*
+ * Appends the content of a file to `text`. A file that does not exist is
+ * `out_exists` false; one that is no file, too big or cannot be read is
+ * FLY_ECONFIG. With `out_refusal` a file that somebody else may have written
+ * (cli/frame/config_trust.h) is not read: it is `out_exists` false, and
+ * `*out_refusal` says why, constant; otherwise `*out_refusal` is NULL.
+ */
+int config_file_read(const char *path, struct buffer *text, bool *out_exists, const char **out_refusal,
+                     struct fly_error *out_error);
+
+#endif

@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The trials of a job. */
+#include <math.h>
+#include <string.h>
+
+#include "cli/commands.h"
+#include "cli/job/job_view.h"
+#include "job/core/grid_amount.h"
+
+static const struct cli_option options[] = {
+    {.name = "last",
+     .type = CLI_INTEGER,
+     .placeholder = "N",
+     .minimum = 1,
+     .maximum = 1e12,
+     .help = "Show the newest trials alone, so many of them."},
+    JOB_OPTION_STORE,
+};
+
+static const struct table_column columns[] = {
+    {"trial", "trial", TABLE_INTEGER, 0},
+    {"recurrence", "recurrence", TABLE_INTEGER, 0},
+    {"try", "try", TABLE_INTEGER, 0},
+    {"batch_size", "batch", TABLE_INTEGER, 0},
+    {"power_limit_w", "limit (W)", TABLE_REAL, 0},
+    {"reason", "reason", TABLE_TEXT, 0},
+    {"outcome", "outcome", TABLE_TEXT, 0},
+    {"epochs", "epochs", TABLE_INTEGER, 0},
+    {"metric", "metric", TABLE_REAL, 4},
+    {"energy_j", "energy (J)", TABLE_REAL, TABLE_DIGITS(3)},
+    {"time_s", "time (s)", TABLE_REAL, TABLE_DIGITS(3)},
+    {"cost_j", "cost (J)", TABLE_REAL, TABLE_DIGITS(3)},
+    {"begun", "begun", TABLE_TEXT, 0},
+    /* For programs alone. */
+    {"whole_energy_j", "whole (J)", TABLE_REAL, 0},
+    {"whole_time_s", "whole (s)", TABLE_REAL, 1},
+    {"ended", "ended", TABLE_TEXT, 0},
+    {"stop", "stop", TABLE_TEXT, 0},
+    {"attempts", "attempts", TABLE_INTEGER, 0},
+    {"late", "late", TABLE_INTEGER, 0},
+    {"profiled", "profiled", TABLE_INTEGER, 0},
+    {"hardware", "hardware", TABLE_INTEGER, 0},
+    {"gpu_model", "GPU", TABLE_TEXT, 0},
+    {"gpu_count", "GPUs", TABLE_INTEGER, 0},
+    {"user", "user", TABLE_TEXT, 0},
+    {"account", "account", TABLE_TEXT, 0},
+    {"host", "host", TABLE_TEXT, 0},
+    {"gpus", "GPU UUIDs", TABLE_TEXT, 0},
+    {"cause", "cause", TABLE_TEXT, 0},
+    {"reference_per_kwh", "reference", TABLE_REAL, 4},
+    {"carbon_g", "CO2 (g)", TABLE_REAL, 3},
+    {"money", "money", TABLE_REAL, 6},
+    {"whole_carbon_g", "whole CO2 (g)", TABLE_REAL, 3},
+    {"whole_money", "whole money", TABLE_REAL, 6},
+};
+enum { COLUMN_COUNT = sizeof columns / sizeof columns[0], SHARED_COUNT = 13 };
+
+/* The last one for people, of a job that names a grid: by whether it counts money. */
+static const struct table_column amount_columns[] = {{"carbon_g", "CO2 (g)", TABLE_REAL, 3},
+                                                     {"money", "money", TABLE_REAL, 6}};
+
+/* People count recurrences and tries from 1, programs from 0. */
+static void add_shared(struct table *table, const struct job_row *row, bool for_people)
+{
+    char date[JOB_DATE_MAX];
+
+    table_add_integer(table, (int64_t)row->trial);
+    table_add_integer(table, (int64_t)row->recurrence + for_people);
+    table_add_integer(table, (int64_t)row->try_number + for_people);
+    table_add_integer(table, row->batch_size);
+    job_view_add_number(table, row->limit_w, "no limit was set, or its profile is not measured yet");
+    table_add_text(table, job_reason_name(row->reason));
+    table_add_text(table, job_view_outcome(row));
+    table_add_integer(table, row->epochs);
+    job_view_add_number(table, row->metric, "none was reported");
+    job_view_add_number(table, row->energy_j, "no energy was reported");
+    table_add_real(table, row->time_s);
+    job_view_add_number(table, row->cost_j,
+                        isnan(row->energy_j) ? "no energy was reported"
+                                             : "the GPUs' highest power is not known");
+    table_add_text(table, job_view_date(row->proposed_us, date));
+}
+
+static const char no_reference[] = "what a kWh came to in its grid was not known";
+
+/* Grams, and money: a grid has one of the two. */
+static void add_amount(struct table *table, const struct job_history *history, double amount)
+{
+    bool money = job_counts_money(&history->definition);
+
+    job_view_add_number(table, money ? NAN : amount, money ? "the job counts money" : no_reference);
+    job_view_add_number(table, money ? amount : NAN, money ? no_reference : "the job does not count money");
+}
+
+static void add_rest(struct table *table, const struct job_history *history, const struct job_row *row)
+{
+    const struct job_machine *machine = &history->machines[row->machine];
+    char date[JOB_DATE_MAX];
+
+    job_view_add_number(table, row->run_energy_j, "no energy was reported");
+    table_add_real(table, row->run_time_s);
+    if (row->ended_us > 0)
+        table_add_text(table, job_view_date(row->ended_us, date));
+    else
+        table_add_unavailable(table, NULL, "it runs");
+    table_add_text(table, job_stop_name(row->stop));
+    table_add_integer(table, row->attempts);
+    table_add_integer(table, row->late);
+    table_add_integer(table, row->profiled);
+    table_add_integer(table, (int64_t)row->machine + 1);
+    table_add_text(table, machine->gpu_model);
+    table_add_integer(table, machine->gpu_count);
+    table_add_text(table, row->user);
+    table_add_text(table, row->account);
+    table_add_text(table, row->host);
+    table_add_text(table, row->gpus);
+    table_add_text(table, row->text);
+    job_view_add_number(table, row->reference_per_kwh, no_reference);
+    add_amount(table, history, row->grid_amount);
+    add_amount(table, history, row->run_grid_amount);
+}
+
+static int emit(const struct cli_call *call, const struct job_history *history, struct fly_error *out_error)
+{
+    bool for_people = cli_format(call) == TABLE_FORMAT_TABLE;
+    bool of_grid = history->definition.grid != NULL && history->definition.grid[0] != '\0';
+    struct table_column shown[COLUMN_COUNT];
+    struct table *table;
+    size_t first = 0;
+    int code;
+
+    memcpy(shown, columns, sizeof columns);
+    if (for_people)
+        shown[SHARED_COUNT] = amount_columns[job_counts_money(&history->definition)];
+    table = table_new("flyball.job.history/1", shown,
+                      for_people ? (size_t)SHARED_COUNT + of_grid : (size_t)COLUMN_COUNT);
+    if (cli_set(call, "last") && (uint64_t)cli_integer(call, "last") < history->count)
+        first = history->count - (size_t)cli_integer(call, "last");
+    for (size_t i = first; i < history->count; i++) {
+        add_shared(table, &history->rows[i], for_people);
+        if (!for_people)
+            add_rest(table, history, &history->rows[i]);
+        else if (of_grid)
+            job_view_add_number(table, history->rows[i].grid_amount, no_reference);
+    }
+    table_member(table, "job", json_string(history->definition.name));
+    if (for_people && history->count == 0) {
+        cli_note(call, "job '%s' has not run yet", history->definition.name);
+        code = 0;
+    } else {
+        code = cli_emit_table(call, table, out_error);
+    }
+    table_free(table);
+    return code;
+}
+
+static int job_history_run(const struct cli_call *call, struct fly_error *out_error)
+{
+    struct job_view view;
+    int code = job_view_read(call, &view, out_error);
+
+    if (code < 0)
+        return code;
+    code = emit(call, &view.history, out_error);
+    job_view_close(&view);
+    return code;
+}
+
+const struct cli_command cmd_job_history = {
+    .words = "job history",
+    .summary = "list the trials of a recurring job",
+    .paragraphs =
+        {"Lists every trial of a job: its recurrence and try, what it ran and why, how it ended, "
+         "its epochs and the metric of the last one, and the energy and time until it reached its "
+         "target or ended.",
+         "CSV and JSON also tell what the whole run took, which may go on after the target, and "
+         "where and for whom it ran; there recurrences and tries are counted from 0, in the table from 1.",
+         "Of a job that names a grid a further column has the grams of CO2, or the money, of that "
+         "energy, by the mean of the grid's figures that was frozen when the trial ended. What "
+         "really was emitted, hour by hour, is told by 'flyball carbon report'."},
+    .options = options,
+    .option_count = sizeof options / sizeof options[0],
+    .operands = "JOB",
+    .operand_maximum = 1,
+    .examples = {{"flyball job history digits --last 20", "show the newest trials"},
+                 {"flyball job history digits --format csv > digits.csv", "take all of them along"}},
+    .run = job_history_run,
+};

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The jobs of a store. */
+#include "cli/commands.h"
+#include "cli/job/job_view.h"
+
+enum { MEMORY_MAX = 256 << 20, UNDERSTOOD = 4 /* columns that only a log that is understood has */ };
+
+static const struct cli_option options[] = {JOB_OPTION_STORE};
+
+static const struct table_column columns[] = {
+    {"job", "job", TABLE_TEXT, 0},
+    {"policy", "policy", TABLE_TEXT, 0},
+    {"recurrences", "recurrences", TABLE_INTEGER, 0},
+    {"trials", "trials", TABLE_INTEGER, 0},
+    {"running", "running", TABLE_INTEGER, 0},
+    {"events", "events", TABLE_INTEGER, 0},
+    {"made", "made", TABLE_TEXT, 0},
+    {"changed", "changed", TABLE_TEXT, 0},
+};
+
+static int emit(const struct cli_call *call, const struct job_list *list, struct fly_error *out_error)
+{
+    struct table *table = table_new("flyball.job.list/1", columns, sizeof columns / sizeof columns[0]);
+    char date[JOB_DATE_MAX];
+    int code;
+
+    for (size_t i = 0; i < list->count; i++) {
+        const struct job_summary *job = &list->jobs[i];
+
+        table_add_text(table, job->name);
+        if (job->trouble == NULL) {
+            table_add_text(table, job->policy);
+            table_add_integer(table, (int64_t)job->recurrences);
+            table_add_integer(table, (int64_t)job->trials);
+            table_add_integer(table, (int64_t)job->running);
+        } else {
+            for (int column = 0; column < UNDERSTOOD; column++)
+                table_add_unavailable(table, "?", job->trouble);
+        }
+        table_add_integer(table, (int64_t)job->events);
+        table_add_text(table, job_view_date(job->made_us, date));
+        table_add_text(table, job_view_date(job->changed_us, date));
+    }
+    if (list->count == 0 && cli_format(call) == TABLE_FORMAT_TABLE) {
+        cli_note(call, "there are no jobs in the store");
+        code = 0;
+    } else {
+        code = cli_emit_table(call, table, out_error);
+    }
+    table_free(table);
+    return code;
+}
+
+static int job_list_run(const struct cli_call *call, struct fly_error *out_error)
+{
+    struct job_list list = {.count = 0};
+    struct arena arena;
+    struct jobs jobs;
+    int code = job_view_open_any(call, &jobs, out_error);
+
+    if (code != 0)
+        return code;
+    if (jobs.backend != NULL)
+        job_view_deliver(call, &jobs);
+    arena_init(&arena, MEMORY_MAX);
+    code = job_view_list(&jobs, &arena, &list, out_error);
+    if (code == 0)
+        code = emit(call, &list, out_error);
+    arena_deinit(&arena);
+    jobs_close(&jobs);
+    return code;
+}
+
+const struct cli_command cmd_job_list = {
+    .words = "job list",
+    .summary = "list the recurring jobs of a store",
+    .paragraphs =
+        {"Lists the recurring jobs of which a log is kept: how often each was submitted, the trials "
+         "that took, how many run now, and when it was first and last heard of."},
+    .options = options,
+    .option_count = sizeof options / sizeof options[0],
+    .examples = {{"flyball job list", "list your own jobs"},
+                 {"flyball job list --store /srv/jobs.sqlite --format csv", "list those of another store"}},
+    .run = job_list_run,
+};

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The frontier of a live job, from its own log. */
+#include <math.h>
+#include <string.h>
+
+#include <flyball/pareto.h>
+
+#include "cli/commands.h"
+#include "cli/job/job_pareto.h"
+#include "cli/job/job_view.h"
+#include "cli/views/pareto_result.h"
+#include "job/past/savings.h"
+
+enum { MEMORY_MAX = 512 << 20 };
+
+static const struct cli_option options[] = {
+    {.name = "all", .type = CLI_FLAG, .help = "List every choice, not the frontier alone."},
+    {.name = "svg",
+     .type = CLI_TEXT,
+     .placeholder = "FILE",
+     .help = "Draw the choices, the frontier, the default and the best choice into this SVG file."},
+    JOB_OPTION_HARDWARE,
+    JOB_OPTION_STORE,
+};
+
+static const char basis[] =
+    "the epochs that trials took, failed ones included, for each that reached the target, times what an "
+    "epoch takes by the profile of the batch size, brought to the level of whole trials";
+
+static const char *const left_out[LEFT_OUT_REASON_COUNT] = {
+    [LEFT_OUT_UNPOWERED] = "its trials ran under several power limits, and its profile is not whole",
+    [LEFT_OUT_UNREACHED] = "no trial of it has reached the target yet",
+    [LEFT_OUT_UNBOUNDED] = "its time or energy is not a finite number above 0",
+};
+
+static int choose(const struct cli_call *call, struct pareto_result *result, struct fly_error *out_error)
+{
+    const struct operating_points *points = result->points;
+    const struct job_spec *spec = &result->workload->spec;
+
+    if (points->count == 0)
+        return error_set(
+            out_error, FLY_EEXHAUSTED,
+            "no trial of job '%s' on %s has reached its target yet, so that nothing is known of a "
+            "frontier",
+            spec->name, result->workload->gpu);
+    if (isfinite(result->objective.max_slowdown) && !pareto_default_known(result)) {
+        cli_note(call, "the default was not measured, so that the bound on the slowdown is left out");
+        result->objective.max_slowdown = INFINITY;
+    }
+    return fly_pareto_choose(points->points, points->count, &result->objective, spec->max_power_w,
+                             pareto_default_known(result) ? points->points[points->default_point].time_s
+                                                          : NAN,
+                             &result->chosen, out_error);
+}
+
+static int emit(const struct cli_call *call, struct pareto_result *result, struct fly_error *out_error)
+{
+    struct atomic_file file;
+    int code = choose(call, result, out_error);
+
+    if (code == 0 && cli_set(call, "svg")) {
+        code = atomic_file_open(cli_text(call, "svg"), &file, out_error);
+        if (code == 0)
+            code = pareto_plot_commit(result, &file, out_error);
+    }
+    return code == 0 ? pareto_report_emit(call, result, out_error) : code;
+}
+
+/* A database's address may hold a password; a path and a service's address do not. */
+static const char *place_of(const char *address)
+{
+    if (address == NULL)
+        return "your own store";
+    return strncmp(address, "postgres", strlen("postgres")) == 0 ? "the server's store" : address;
+}
+
+static int show(const struct cli_call *call, const struct jobs *jobs, const struct job_history *history,
+                struct fly_error *out_error)
+{
+    const struct pareto_source source = {
+        .schema = "flyball.job.pareto/2",
+        .subject_key = "job",
+        .place_key = "store",
+        .place = place_of(cli_text(call, "store")),
+        .from = "the job's log in",
+        .basis = basis,
+        .picture_from = "the job's own trials",
+        .left_out = left_out,
+    };
+    struct pareto_result result = {.objective = history->objective, .source = &source};
+    struct operating_points points;
+    struct job_pareto pareto;
+    struct job_savings savings;
+    struct arena arena;
+    struct job_profiles profiles;
+    size_t machine = 0;
+    int code = job_view_machine(call, history, &machine, out_error);
+
+    if (code < 0)
+        return code;
+    arena_init(&arena, MEMORY_MAX);
+    code = job_profiles_read(jobs, history, &arena, &profiles, out_error);
+    if (code == 0)
+        code = job_pareto_of(history, &profiles, machine, &arena, &pareto, out_error);
+    if (code == 0)
+        code = job_savings_of(history, machine, &savings, out_error);
+    if (code == 0)
+        code = operating_points_of(&pareto.workload, &arena, &points, out_error);
+    if (code == 0) {
+        result.objective.eta = objective_eta(&history->objective);
+        result.workload = &pareto.workload;
+        result.spreads = pareto.spreads;
+        result.savings = &savings;
+        result.points = &points;
+        code = emit(call, &result, out_error);
+    }
+    arena_deinit(&arena);
+    return code;
+}
+
+static int job_pareto_run(const struct cli_call *call, struct fly_error *out_error)
+{
+    struct job_view view;
+    int code = job_view_read(call, &view, out_error);
+
+    if (code < 0)
+        return code;
+    code = show(call, &view.jobs, &view.history, out_error);
+    job_view_close(&view);
+    return code;
+}
+
+const struct cli_command cmd_job_pareto = {
+    .words = "job pareto",
+    .summary = "show the energy-time frontier of a recurring job",
+    .paragraphs =
+        {"For every batch size of which a trial reached the target, and every power limit of its profile: "
+         "the time and energy that training to the target takes, as far as the job's own log tells. Lists "
+         "the "
+         "choices worth having, fastest first, and the best for the job's objective, with what it takes "
+         "less than the default. 'flyball job set JOB --pin BATCH,WATTS' stays with one of them.",
+         "These are expectations, from few trials each and from profiles. Changes against the default are "
+         "told where what is saved is known, with 95 % intervals from how trials differ where there are four "
+         "trials of both; what was really saved, by 'flyball job show', stands below them. A trial that ran "
+         "under "
+         "several power limits, to measure them, is booked to none of them."},
+    .options = options,
+    .option_count = sizeof options / sizeof options[0],
+    .operands = "JOB",
+    .operand_maximum = 1,
+    .examples = {{"flyball job pareto digits", "list the frontier"},
+                 {"flyball job pareto digits --all --svg pareto.svg", "list every choice, and draw them"}},
+    .run = job_pareto_run,
+};

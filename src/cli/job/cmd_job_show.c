@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A job: its definition, what holds now, and what it saves. */
+#include <math.h>
+
+#include "cli/commands.h"
+#include "cli/job/job_show.h"
+#include "cli/job/job_view.h"
+#include "job/core/definition.h"
+#include "job/core/grid_amount.h"
+
+enum { TEXT_MAX = 1 << 20 };
+
+static const struct cli_option options[] = {JOB_OPTION_STORE};
+
+/* A row for each kind of hardware. */
+static const struct table_column columns[] = {
+    {"hardware", "hardware", TABLE_INTEGER, 0},
+    {"gpu_model", "GPU", TABLE_TEXT, 0},
+    {"gpu_count", "GPUs", TABLE_INTEGER, 0},
+    {"gpu_memory_bytes", "memory", TABLE_INTEGER, 0},
+    {"world_size", "ranks", TABLE_INTEGER, 0},
+    {"baseline_runs", "baseline runs", TABLE_INTEGER, 0},
+    {"baseline_failed", "failed", TABLE_INTEGER, 0},
+    {"baseline_energy_per_model_j", "energy (J)", TABLE_REAL, 0},
+    {"baseline_energy_spread", "spread", TABLE_REAL, 3},
+    {"baseline_time_per_model_s", "time (s)", TABLE_REAL, 1},
+    {"baseline_metric", "metric", TABLE_REAL, 4},
+    {"baseline_newest", "newest", TABLE_TEXT, 0},
+    {"tuned_runs", "tuned runs", TABLE_INTEGER, 0},
+    {"tuned_failed", "failed", TABLE_INTEGER, 0},
+    {"tuned_energy_per_model_j", "energy (J)", TABLE_REAL, 0},
+    {"tuned_energy_spread", "spread", TABLE_REAL, 3},
+    {"tuned_time_per_model_s", "time (s)", TABLE_REAL, 1},
+    {"tuned_metric", "metric", TABLE_REAL, 4},
+    {"tuned_newest", "newest", TABLE_TEXT, 0},
+    {"energy_saving_percent", "energy saved %", TABLE_REAL, 1},
+    {"energy_saving_low_percent", "from %", TABLE_REAL, 1},
+    {"energy_saving_high_percent", "to %", TABLE_REAL, 1},
+    {"time_saving_percent", "time saved %", TABLE_REAL, 1},
+    {"time_saving_low_percent", "from %", TABLE_REAL, 1},
+    {"time_saving_high_percent", "to %", TABLE_REAL, 1},
+    {"cost_saving_percent", "cost saved %", TABLE_REAL, 1},
+    {"cost_saving_low_percent", "from %", TABLE_REAL, 1},
+    {"cost_saving_high_percent", "to %", TABLE_REAL, 1},
+    {"searching_recurrences", "searching", TABLE_INTEGER, 0},
+    {"searching_failed", "failed", TABLE_INTEGER, 0},
+    {"exploration_energy_j", "exploration (J)", TABLE_REAL, 0},
+    {"ahead_energy_j", "ahead (J)", TABLE_REAL, 0},
+    {"recent_recurrences", "recent", TABLE_INTEGER, 0},
+    {"recent_ahead_energy_j", "ahead (J)", TABLE_REAL, 0},
+    {"paid_off_since_recurrence", "paid off since", TABLE_INTEGER, 0},
+    {"outdated_runs", "outdated runs", TABLE_INTEGER, 0},
+    {"unknown_runs", "unknown runs", TABLE_INTEGER, 0},
+    {"failed_runs", "failed runs", TABLE_INTEGER, 0},
+};
+
+static void add_hardware(struct table *table, const struct job_history *history, size_t at)
+{
+    const struct job_machine *machine = &history->machines[at];
+
+    table_add_integer(table, (int64_t)at + 1);
+    table_add_text(table, machine->gpu_model);
+    table_add_integer(table, machine->gpu_count);
+    if (machine->gpu_memory_bytes > 0)
+        table_add_integer(table, (int64_t)machine->gpu_memory_bytes);
+    else
+        table_add_unavailable(table, NULL, "nobody said");
+    table_add_integer(table, machine->world_size);
+}
+
+static void add_group(struct table *table, const struct saving_group *group)
+{
+    static const char no_model[] = "there is no such run that delivered a model";
+    char date[JOB_DATE_MAX];
+
+    table_add_integer(table, (int64_t)group->runs);
+    table_add_integer(table, (int64_t)group->failed);
+    job_view_add_number(table, group->model_energy_j, no_model);
+    job_view_add_number(table, group->spread, "there are no two such runs");
+    job_view_add_number(table, group->model_time_s, no_model);
+    job_view_add_number(table, group->mean_metric, "not every such run has one");
+    if (group->newest_us > 0)
+        table_add_text(table, job_view_date(group->newest_us, date));
+    else
+        table_add_unavailable(table, NULL, "there is no such run");
+}
+
+static void add_saving(struct table *table, const struct saving *saving, const char *doubt)
+{
+    job_view_add_number(table, 100.0 * saving->saving, doubt);
+    job_view_add_number(table, 100.0 * saving->low, doubt);
+    job_view_add_number(table, 100.0 * saving->high, doubt);
+}
+
+static void add_balance(struct table *table, const struct job_savings *savings, const char *doubt)
+{
+    const struct saving_balance *balance = &savings->balance;
+
+    job_view_add_number(table, balance->ahead_j, doubt);
+    table_add_integer(table, (int64_t)balance->recent);
+    job_view_add_number(table, balance->recent_ahead_j, doubt);
+    if (balance->paid_off)
+        table_add_integer(table, (int64_t)balance->paid_off_at);
+    else
+        table_add_unavailable(table, NULL,
+                              !savings->known           ? doubt
+                              : balance->ahead_j <= 0.0 ? "it has not paid off yet"
+                              : savings->energy.low <= 0.0
+                                  ? "whether it has paid off cannot be told from chance"
+                                  : "the newest recurrences took more than the default");
+}
+
+static void add_searching(struct table *table, const struct job_savings *savings, const char *doubt)
+{
+    table_add_integer(table, (int64_t)savings->searching);
+    table_add_integer(table, (int64_t)savings->searching_failed);
+    job_view_add_number(table, savings->exploration_j, doubt);
+    add_balance(table, savings, doubt);
+    table_add_integer(table, (int64_t)savings->outdated);
+    table_add_integer(table, (int64_t)savings->unknown);
+    table_add_integer(table, (int64_t)savings->failed);
+}
+
+static void add_savings(struct table *table, const struct job_savings *savings)
+{
+    const char *doubt =
+        savings->known ? "the GPUs' highest power is not known" : saving_doubt_text(savings->doubt);
+
+    add_group(table, &savings->baseline);
+    add_group(table, &savings->tuned);
+    add_saving(table, &savings->energy, doubt);
+    add_saving(table, &savings->time, doubt);
+    add_saving(table, &savings->cost, doubt);
+    add_searching(table, savings, doubt);
+}
+
+/* Of all hardware: the newest of each. */
+static json_t *failures(const struct job_savings *savings, size_t machines)
+{
+    json_t *list = json_array();
+
+    for (size_t i = 0; i < machines; i++) {
+        for (size_t k = 0; k < savings[i].failure_count; k++) {
+            const struct saving_failure *failure = &savings[i].failures[k];
+
+            json_array_append_new(list,
+                                  json_pack("{s:I, s:I, s:I, s:b, s:I, s:s}", "hardware", (json_int_t)i + 1,
+                                            "recurrence", (json_int_t)failure->recurrence, "trial",
+                                            (json_int_t)failure->trial, "baseline", failure->of_baseline,
+                                            "batch_size", (json_int_t)failure->batch_size, "outcome",
+                                            job_outcome_name(failure->outcome)));
+        }
+    }
+    return list;
+}
+
+static json_t *known(double value)
+{
+    return isfinite(value) ? json_real(value) : json_null();
+}
+
+static void add_grid_members(struct table *table, const struct job_history *history)
+{
+    struct job_grid_sum sum = job_history_grid_sum(history);
+    bool money = job_counts_money(&history->definition);
+
+    table_member(table, "reference_per_kwh", known(history->reference_per_kwh));
+    table_member(table, money ? "money" : "carbon_g", known(sum.amount));
+    table_member(table, "trials_with_reference", json_integer((json_int_t)sum.known));
+    table_member(table, "trials_without_reference", json_integer((json_int_t)sum.unknown));
+}
+
+struct showing {
+    struct job_view view;
+    struct job_shown shown;
+    struct job_savings *savings; /* as the machines */
+};
+
+static void add_members(struct table *table, const struct showing *showing)
+{
+    const struct job_shown *shown = &showing->shown;
+    int64_t wanted_us = showing->view.history.wanted_us;
+    char date[JOB_DATE_MAX];
+
+    table_member(table, "job", json_string(shown->definition.name));
+    table_member(table, "recurrences", json_integer((json_int_t)shown->recurrences));
+    table_member(table, "trials", json_integer((json_int_t)shown->trials));
+    table_member(table, "running", json_integer((json_int_t)shown->running));
+    table_member(table, "events", json_integer((json_int_t)shown->events));
+    table_member(table, "definition", definition_to_json(&shown->definition));
+    table_member(table, "objective", objective_to_json(&shown->objective));
+    table_member(table, "control_every", json_integer(shown->control_every));
+    add_grid_members(table, &showing->view.history);
+    if (wanted_us == 0)
+        table_member(table, "wanted_since", json_null());
+    else
+        table_member(table, "wanted_since", json_string(job_view_date(wanted_us, date)));
+    if (shown->pin_batch_size == 0)
+        table_member(table, "pin", json_null());
+    else
+        table_member(table, "pin",
+                     json_pack("{s:I, s:o}", "batch_size", (json_int_t)shown->pin_batch_size, "power_limit_w",
+                               isnan(shown->pin_limit_w) ? json_null() : json_real(shown->pin_limit_w)));
+}
+
+static int emit_text(const struct cli_call *call, const struct showing *showing, struct fly_error *out_error)
+{
+    struct buffer text;
+    int code;
+
+    buffer_init(&text, TEXT_MAX);
+    job_show_text(&showing->shown, &showing->view.history, showing->savings, &text);
+    code = text.error < 0 ? error_no_memory(out_error) : cli_emit_text(call, text.data, out_error);
+    buffer_deinit(&text);
+    return code;
+}
+
+static int emit_rows(const struct cli_call *call, const struct showing *showing, struct fly_error *out_error)
+{
+    struct table *table = table_new("flyball.job.show/2", columns, sizeof columns / sizeof columns[0]);
+    int code;
+
+    for (size_t i = 0; i < showing->view.history.machine_count; i++) {
+        const struct job_savings *savings = &showing->savings[i];
+
+        add_hardware(table, &showing->view.history, i);
+        add_savings(table, savings);
+    }
+    table_member(table, "newest_failures", failures(showing->savings, showing->view.history.machine_count));
+    add_members(table, showing);
+    code = cli_emit_table(call, table, out_error);
+    table_free(table);
+    return code;
+}
+
+/* What holds now, and what each machine's trials say. */
+static int look(struct showing *showing, struct fly_error *out_error)
+{
+    struct job_view *view = &showing->view;
+    int code =
+        view->jobs.backend->show(view->jobs.self, view->name, &view->arena, &showing->shown, out_error);
+
+    showing->savings = arena_alloc(&view->arena, view->history.machine_count + 1, sizeof showing->savings[0]);
+    if (code == 0 && showing->savings == NULL)
+        code = error_no_memory(out_error);
+    for (size_t i = 0; i < view->history.machine_count && code == 0; i++)
+        code = job_savings_of(&view->history, i, &showing->savings[i], out_error);
+    return code;
+}
+
+static int job_show_run(const struct cli_call *call, struct fly_error *out_error)
+{
+    struct showing showing;
+    int code = job_view_read(call, &showing.view, out_error);
+
+    if (code != 0)
+        return code;
+    code = look(&showing, out_error);
+    if (code == 0)
+        code = cli_format(call) == TABLE_FORMAT_TABLE ? emit_text(call, &showing, out_error)
+                                                      : emit_rows(call, &showing, out_error);
+    job_view_close(&showing.view);
+    return code;
+}
+
+const struct cli_command cmd_job_show = {
+    .words = "job show",
+    .summary = "show a recurring job and what it saves",
+    .paragraphs =
+        {"Shows what the job is, what is wanted of it now, and for each kind of hardware what it saves "
+         "against the default batch size at the highest power limit, with a 95 % interval: measured, never "
+         "assumed. The saving is that of each model delivered: what recurrences took that delivered none "
+         "counts, and they are named.",
+         "Each run of the default is compared with the recurrences around it, so that slow changes of data "
+         "or "
+         "machines are not taken for savings. Below four runs of the default among the others, or where it "
+         "ran at some times alone, the saving is not yet known; 'flyball job set JOB --control-every N' "
+         "makes "
+         "the job measure the default now and then. What searching took is stated apart, and since which "
+         "recurrence it has paid off.",
+         "JSON and CSV count recurrences from 0, the text from 1."},
+    .options = options,
+    .option_count = sizeof options / sizeof options[0],
+    .operands = "JOB",
+    .operand_maximum = 1,
+    .examples = {{"flyball job show digits", "show a job"},
+                 {"flyball job show digits --format json", "tell a program about it"}},
+    .run = job_show_run,
+};

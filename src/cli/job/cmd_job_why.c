@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Why a trial was chosen: the sentence and the numbers that stand in the log since then. */
+#include <inttypes.h>
+#include <math.h>
+
+#include "base/buffer.h"
+#include "base/number.h"
+#include "cli/commands.h"
+#include "cli/job/job_view.h"
+#include "job/core/trial_past.h"
+
+enum { TEXT_MAX = 1 << 16 };
+
+static const struct cli_option options[] = {
+    {.name = "trial",
+     .type = CLI_INTEGER,
+     .placeholder = "N",
+     .minimum = 1,
+     .maximum = 1e12,
+     .help = "The trial to explain; if not given, the newest."},
+    JOB_OPTION_STORE,
+};
+
+static const struct table_column columns[] = {
+    {"batch_size", "batch", TABLE_INTEGER, 0},
+    {"trials", "trials", TABLE_INTEGER, 0},
+    {"reached", "reached", TABLE_INTEGER, 0},
+    {"crashed", "crashed", TABLE_INTEGER, 0},
+    {"mean_cost_j", "mean cost (J)", TABLE_REAL, TABLE_DIGITS(3)},
+    {"mean_energy_j", "mean energy (J)", TABLE_REAL, TABLE_DIGITS(3)},
+    {"mean_time_s", "mean time (s)", TABLE_REAL, TABLE_DIGITS(3)},
+};
+
+struct why {
+    const char *job;
+    uint64_t trial;
+    struct trial_past past;
+};
+
+static int read_trial(const struct cli_call *call, const struct jobs *jobs, struct why *why,
+                      struct fly_error *out_error)
+{
+    struct store_query query = {0};
+    struct job_shown shown;
+    struct arena arena;
+    int code;
+
+    arena_init(&arena, 1 << 20);
+    code = jobs->backend->show(jobs->self, why->job, &arena, &shown, out_error);
+    arena_deinit(&arena);
+    if (code < 0)
+        return job_view_explain(jobs, why->job, code, out_error);
+    if (shown.trials == 0)
+        return error_set(out_error, FLY_EEXHAUSTED, "job '%s' has not run yet", why->job);
+    why->trial = cli_set(call, "trial") ? (uint64_t)cli_integer(call, "trial") : shown.trials;
+    if (why->trial > shown.trials)
+        return error_set(out_error, FLY_ENOTFOUND,
+                         "job '%s' has no trial %" PRIu64 "; its newest is %" PRIu64, why->job, why->trial,
+                         shown.trials);
+    query.trial = why->trial;
+    why->past = trial_past_empty;
+    code = jobs->backend->read(jobs->self, why->job, &query, trial_past_visit, &why->past, out_error);
+    if (code < 0)
+        trial_past_deinit(&why->past);
+    return code < 0 ? code : 0;
+}
+
+static void add_number(struct table *table, const json_t *row, const char *key)
+{
+    const json_t *value = json_object_get(row, key);
+
+    job_view_add_number(table, json_is_number(value) ? json_number_value(value) : NAN,
+                        "no trial of it reached the target");
+}
+
+/* Choices of before do not tell. */
+static void add_crashed(struct table *table, const json_t *crashed)
+{
+    if (json_is_integer(crashed))
+        table_add_integer(table, json_integer_value(crashed));
+    else
+        table_add_unavailable(table, "-", "it was not written down then");
+}
+
+static void add_known(struct table *table, const json_t *numbers)
+{
+    const json_t *row;
+    size_t i;
+
+    json_array_foreach(json_object_get(numbers, "known"), i, row)
+    {
+        table_add_integer(table, json_integer_value(json_object_get(row, "batch_size")));
+        table_add_integer(table, json_integer_value(json_object_get(row, "trials")));
+        table_add_integer(table, json_integer_value(json_object_get(row, "reached")));
+        add_crashed(table, json_object_get(row, "crashed"));
+        add_number(table, row, "mean_cost_j");
+        add_number(table, row, "mean_energy_j");
+        add_number(table, row, "mean_time_s");
+    }
+}
+
+static void put_limit(struct buffer *text, const struct why *why)
+{
+    const struct trial_past *past = &why->past;
+    char limit[NUMBER_TEXT_MAX];
+
+    if (isnan(past->limit_w) && past->record.wants_profile)
+        buffer_puts(text, "Its power limit follows from a profile that it measures first.\n");
+    else if (isnan(past->limit_w))
+        buffer_puts(text, "Its power limit is not set.\n");
+    else if (past->record.limit_rule == LIMIT_FIXED)
+        buffer_printf(text, "Its power limit of %s W comes with that choice.\n",
+                      number_format(past->limit_w, limit));
+    else
+        buffer_printf(
+            text, "Its power limit of %s W is the best of the batch size's profile%s for the objective.\n",
+            number_format(past->limit_w, limit), past->profiled ? ", which it measured itself," : "");
+}
+
+static void put_epochs(struct buffer *text, const struct why *why)
+{
+    const struct trial_past *past = &why->past;
+
+    if (!past->record.capped)
+        buffer_puts(text, "It is not stopped for its cost.\n");
+    else if (past->epochs > 0)
+        buffer_printf(text, "It may run %u epoch%s, beyond which it would cost too much.\n", past->epochs,
+                      past->epochs == 1 ? "" : "s");
+    else
+        buffer_puts(text, "How many epochs it may run follows from what they take.\n");
+}
+
+static void put_bound(struct buffer *text, const json_t *numbers)
+{
+    const json_t *reference = json_object_get(numbers, "reference_time_s"),
+                 *slowdown = json_object_get(numbers, "max_slowdown"),
+                 *unfit = json_object_get(numbers, "does_not_fit_from"),
+                 *intensity = json_object_get(numbers, "reference_g_per_kwh"),
+                 *price = json_object_get(numbers, "reference_money_per_kwh");
+
+    if (json_is_number(slowdown) && json_is_number(reference))
+        buffer_printf(text, "At most %g times the default's %.4g s are allowed.\n",
+                      json_number_value(slowdown), json_number_value(reference));
+    else if (json_is_number(slowdown))
+        buffer_printf(text, "At most %g times the default's time are allowed, which was not known yet.\n",
+                      json_number_value(slowdown));
+    if (json_is_number(intensity))
+        buffer_printf(text, "A kWh came to %.4g g of CO2 then, as was frozen last.\n",
+                      json_number_value(intensity));
+    else if (json_is_number(price))
+        buffer_printf(text, "A kWh came to %.4g in money then, as was frozen last.\n",
+                      json_number_value(price));
+    if (json_is_integer(unfit))
+        buffer_printf(text, "Batch sizes from %" JSON_INTEGER_FORMAT " on do not fit into the memory.\n",
+                      json_integer_value(unfit));
+}
+
+static int emit_text(const struct cli_call *call, const struct why *why, struct fly_error *out_error)
+{
+    const struct trial_past *past = &why->past;
+    char date[JOB_DATE_MAX];
+    struct buffer text;
+    int code;
+
+    buffer_init(&text, TEXT_MAX);
+    buffer_printf(&text, "Trial %" PRIu64 " of job '%s' (recurrence %" PRIu64 ", try %u, %s):\n%s.\n",
+                  why->trial, why->job, past->record.recurrence + 1, past->record.try_number + 1,
+                  job_view_date(past->proposed_us, date), past->record.why);
+    put_limit(&text, why);
+    put_epochs(&text, why);
+    put_bound(&text, past->record.numbers);
+    if (json_array_size(json_object_get(past->record.numbers, "known")) > 0)
+        buffer_puts(&text,
+                    "\nWhat was known of each batch size then; failed tries count in the mean cost:\n\n");
+    code = text.error < 0 ? error_no_memory(out_error) : cli_emit_text(call, text.data, out_error);
+    buffer_deinit(&text);
+    return code;
+}
+
+static void add_members(struct table *table, const struct why *why)
+{
+    const struct trial_past *past = &why->past;
+    const json_t *numbers = past->record.numbers;
+    char date[JOB_DATE_MAX];
+
+    table_member(table, "job", json_string(why->job));
+    table_member(table, "trial", json_integer((json_int_t)why->trial));
+    table_member(table, "recurrence", json_integer((json_int_t)past->record.recurrence));
+    table_member(table, "try", json_integer(past->record.try_number));
+    table_member(table, "proposed", json_string(job_view_date(past->proposed_us, date)));
+    table_member(table, "batch_size", json_integer(past->record.batch_size));
+    if (isnan(past->limit_w)) {
+        table_member(table, "power_limit_w", json_null());
+        table_member(table, "power_limit_w_unavailable",
+                     json_string(past->record.wants_profile
+                                     ? "it follows from a profile that the trial measures"
+                                     : "it is not set"));
+    } else {
+        table_member(table, "power_limit_w", json_real(past->limit_w));
+    }
+    table_member(table, "policy", json_string(past->record.policy));
+    table_member(table, "policy_version", json_integer(past->record.policy_version));
+    table_member(table, "reason", json_string(job_reason_name(past->record.reason)));
+    table_member(table, "why", json_string(past->record.why));
+    table_member(table, "capped", json_boolean(past->record.capped));
+    table_member(table, "last_try", json_boolean(past->record.last_try));
+    table_member(table, "numbers", numbers != NULL ? json_deep_copy(numbers) : json_object());
+}
+
+static int emit(const struct cli_call *call, const struct why *why, struct fly_error *out_error)
+{
+    bool for_people = cli_format(call) == TABLE_FORMAT_TABLE;
+    struct table *table = table_new("flyball.job.why/2", columns, sizeof columns / sizeof columns[0]);
+    int code = for_people ? emit_text(call, why, out_error) : 0;
+
+    add_known(table, why->past.record.numbers);
+    add_members(table, why);
+    if (code == 0 && (!for_people || table_row_count(table) > 0))
+        code = cli_emit_table(call, table, out_error);
+    table_free(table);
+    return code;
+}
+
+static int job_why_run(const struct cli_call *call, struct fly_error *out_error)
+{
+    struct why why;
+    struct jobs jobs;
+    int code = job_view_name(call, &why.job, out_error);
+
+    if (code == 0)
+        code = job_view_open(call, &jobs, out_error);
+    if (code != 0)
+        return code;
+    job_view_deliver(call, &jobs);
+    code = read_trial(call, &jobs, &why, out_error);
+    if (code == 0) {
+        code = emit(call, &why, out_error);
+        trial_past_deinit(&why.past);
+    }
+    jobs_close(&jobs);
+    return code;
+}
+
+const struct cli_command cmd_job_why = {
+    .words = "job why",
+    .summary = "say why a recurring job's last choice was made",
+    .paragraphs =
+        {"Says in a sentence and in numbers why a trial got its batch size and its power limit. Both "
+         "were written down when the choice was made, and tell what was known then. JSON counts recurrence "
+         "and "
+         "try from 0, the text from 1."},
+    .options = options,
+    .option_count = sizeof options / sizeof options[0],
+    .operands = "JOB",
+    .operand_maximum = 1,
+    .examples = {{"flyball job why digits", "explain the last choice"},
+                 {"flyball job why digits --trial 3 --format json", "explain an earlier one to a program"}},
+    .run = job_why_run,
+};

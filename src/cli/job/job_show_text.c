@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <inttypes.h>
+#include <math.h>
+
+#include "base/number.h"
+#include "cli/job/job_show.h"
+#include "cli/job/job_view.h"
+#include "cli/kit/amount.h"
+#include "cli/views/saving_words.h"
+#include "job/core/grid_amount.h"
+
+static void put_definition(struct buffer *text, const struct job_shown *shown)
+{
+    const struct job_definition *definition = &shown->definition;
+
+    buffer_printf(text,
+                  "Job '%s', policy %s: %" PRIu64 " recurrence%s in %" PRIu64 " trial%s, %" PRIu64
+                  " running.\nBatch sizes ",
+                  definition->name, definition->policy, shown->recurrences,
+                  shown->recurrences == 1 ? "" : "s", shown->trials, shown->trials == 1 ? "" : "s",
+                  shown->running);
+    for (size_t i = 0; i < definition->batch_count; i++)
+        buffer_printf(text, "%s%u%s", i > 0 ? ", " : "", definition->batch_sizes[i],
+                      definition->batch_sizes[i] == definition->default_batch_size ? " (default)" : "");
+    if (definition->target == JOB_NO_TARGET)
+        buffer_printf(text, "; %u epoch%s, no target: only the power limit is chosen.\n",
+                      definition->max_epochs, definition->max_epochs == 1 ? "" : "s");
+    else
+        buffer_printf(text, "; a metric of at %s %g within %u epochs%s.\n",
+                      definition->target == JOB_AT_LEAST ? "least" : "most", definition->target_metric,
+                      definition->max_epochs, definition->trains_on ? ", and training goes on after it" : "");
+}
+
+/* A pin goes before them. */
+static void put_controls(struct buffer *text, const struct job_shown *shown)
+{
+    if (shown->control_every == 0)
+        return;
+    if (shown->pin_batch_size > 0)
+        buffer_printf(text,
+                      "The pin leaves out the controls, which without it are one of each %u recurrences.\n",
+                      shown->control_every);
+    else
+        buffer_printf(text, "Each %u recurrences one runs the default, to measure what is saved.\n",
+                      shown->control_every);
+}
+
+static void put_wishes(struct buffer *text, const struct job_shown *shown)
+{
+    char objective[JOB_HARDWARE_TEXT_MAX], limit[NUMBER_TEXT_MAX];
+
+    buffer_printf(text, "Chosen for: %s", job_view_objective(&shown->objective, objective));
+    if (shown->definition.grid != NULL && shown->definition.grid[0] != '\0')
+        buffer_printf(text, ", counted by the %s of '%s'",
+                      job_counts_money(&shown->definition) ? "prices" : "intensities",
+                      shown->definition.grid);
+    buffer_puts(text, ".");
+    if (shown->definition.target != JOB_NO_TARGET && isfinite(shown->definition.beta))
+        buffer_printf(text, " A try is stopped at %g times the least cost.", shown->definition.beta);
+    buffer_puts(text, "\n");
+    if (shown->pin_batch_size > 0 && isnan(shown->pin_limit_w))
+        buffer_printf(text, "Pinned: batch size %u at its profile's best limit.\n", shown->pin_batch_size);
+    else if (shown->pin_batch_size > 0)
+        buffer_printf(text, "Pinned: batch size %u at %s W.\n", shown->pin_batch_size,
+                      number_format(shown->pin_limit_w, limit));
+    put_controls(text, shown);
+}
+
+/* "12.64 kJ and 1 min 08 s on average", or for each model, where some runs delivered none. */
+static void put_group(struct buffer *text, const struct saving_group *group)
+{
+    char energy[AMOUNT_MAX], time[AMOUNT_MAX];
+
+    if (group->failed == group->runs) {
+        buffer_puts(text, "none delivered a model");
+        return;
+    }
+    buffer_printf(text, "%s and %s %s",
+                  amount_energy(group->model_energy_j, NAN, amount_plus_minus(), energy),
+                  amount_time(group->model_time_s, time),
+                  group->failed == 0 ? "on average" : "for each model delivered");
+    if (group->failed > 0)
+        buffer_printf(text, ", with what the %zu took that delivered none", group->failed);
+}
+
+static void put_baseline(struct buffer *text, const struct job_history *history,
+                         const struct saving_group *baseline)
+{
+    double amount = job_grid_amount(baseline->model_energy_j, history->reference_per_kwh);
+    char words[GRID_AMOUNT_MAX];
+    char share[AMOUNT_MAX], date[JOB_DATE_MAX];
+
+    if (baseline->runs == 0)
+        return;
+    buffer_printf(text, "  Default, measured in %zu run%s: ", baseline->runs, baseline->runs == 1 ? "" : "s");
+    put_group(text, baseline);
+    if (isfinite(baseline->spread))
+        buffer_printf(text, ", energies differ by %s", amount_share(baseline->spread, share));
+    if (isfinite(amount))
+        buffer_printf(text, "; %s at the newest reference",
+                      job_grid_amount_text(&history->definition, amount, words));
+    buffer_printf(text, "; the newest on %s.\n", job_view_date(baseline->newest_us, date));
+}
+
+static void put_tuned(struct buffer *text, const struct saving_group *tuned)
+{
+    if (tuned->runs == 0)
+        return;
+    buffer_printf(text, "  Chosen for use, in %zu run%s: ", tuned->runs, tuned->runs == 1 ? "" : "s");
+    put_group(text, tuned);
+    buffer_puts(text, ".\n");
+}
+
+/* Recurrences are counted from 1 for people. */
+static void put_failures(struct buffer *text, const struct job_savings *savings)
+{
+    if (savings->failed > 0)
+        buffer_printf(text, "  Without a model: %zu run%s%s: ", savings->failed,
+                      savings->failed == 1 ? "" : "s",
+                      savings->failed > savings->failure_count ? ", the newest of them" : "");
+    for (size_t i = 0; i < savings->failure_count; i++) {
+        const struct saving_failure *failure = &savings->failures[i];
+
+        buffer_printf(text, "%srecurrence %" PRIu64 " (%s%u, %s)", i > 0 ? ", " : "", failure->recurrence + 1,
+                      failure->of_baseline ? "the default, " : "batch size ", failure->batch_size,
+                      job_outcome_name(failure->outcome));
+    }
+    if (savings->failed > 0)
+        buffer_puts(text, ".\n");
+    if (savings->unknown > 0)
+        buffer_printf(text, "  Left out: %zu run%s of which some energy is not known.\n", savings->unknown,
+                      savings->unknown == 1 ? "" : "s");
+}
+
+/* Since when the saving is counted, where that is not from the beginning. */
+static void put_outdated(struct buffer *text, const struct job_history *history,
+                         const struct job_savings *savings)
+{
+    char date[JOB_DATE_MAX];
+
+    if (savings->outdated > 0)
+        buffer_printf(text,
+                      "  Since %s another choice is wanted; %zu recurrence%s chosen before that %s not "
+                      "counted as saving.\n",
+                      job_view_date(history->wanted_us, date), savings->outdated,
+                      savings->outdated == 1 ? "" : "s", savings->outdated == 1 ? "is" : "are");
+}
+
+static void put_doubt(struct buffer *text, const struct job_shown *shown, const struct job_savings *savings)
+{
+    bool few_controls = savings->doubt == SAVING_FEW_BASELINE || savings->doubt == SAVING_NOT_SPANNED;
+
+    buffer_puts(text, "  Saving: ");
+    saving_words_unknown(text, savings);
+    buffer_puts(text, ".\n");
+    if (few_controls && shown->pin_batch_size > 0)
+        buffer_printf(text, "  'flyball job set JOB --pin none%s' lets the job measure the default.\n",
+                      shown->control_every == 0 ? " --control-every 10" : "");
+    else if (few_controls && shown->control_every == 0)
+        buffer_puts(text, "  'flyball job set JOB --control-every 10' lets the job measure the default.\n");
+}
+
+static void put_saving(struct buffer *text, const struct job_shown *shown, const struct job_savings *savings)
+{
+    if (!savings->known) {
+        put_doubt(text, shown, savings);
+        return;
+    }
+    buffer_puts(text, "  Saving for each model delivered: ");
+    saving_words_change(text, &savings->energy, "energy");
+    buffer_puts(text, ", ");
+    saving_words_change(text, &savings->time, "time");
+    buffer_puts(text, "; 95 % intervals, from each run of the default and those around it.\n");
+    if (saving_words_by_chance(&savings->energy))
+        buffer_printf(text, "  %s\n", saving_words_chance);
+}
+
+/* "12.3 kJ less" than something. */
+static void put_less(struct buffer *text, double less_j)
+{
+    char energy[AMOUNT_MAX];
+
+    buffer_printf(text, "%s %s", amount_energy(fabs(less_j), NAN, amount_plus_minus(), energy),
+                  less_j >= 0.0 ? "less" : "more");
+}
+
+static void put_balance(struct buffer *text, const struct job_savings *savings)
+{
+    const struct saving_balance *balance = &savings->balance;
+
+    if (!savings->known || balance->recent == 0)
+        return;
+    if (balance->paid_off) {
+        buffer_printf(text,
+                      "  Paid off: since recurrence %" PRIu64 " all of them together took less than as "
+                      "many models of the default; now it is ",
+                      balance->paid_off_at + 1);
+        put_less(text, balance->ahead_j);
+        buffer_puts(text, ".\n");
+        return;
+    }
+    buffer_puts(text, balance->recent_ahead_j < 0.0 && balance->ahead_j > 0.0 ? "  It no longer pays: "
+                      : balance->ahead_j > 0.0 ? "  Whether it has paid off cannot be told from chance: "
+                                               : "  It has not paid off yet: ");
+    buffer_printf(text, "the newest %zu recurrences took ", balance->recent);
+    put_less(text, balance->recent_ahead_j);
+    buffer_puts(text, " than as many models of the default around them, all of them together ");
+    put_less(text, balance->ahead_j);
+    buffer_puts(text, ".\n");
+}
+
+static void put_searching(struct buffer *text, const struct job_savings *savings)
+{
+    if (savings->searching > 0 && isfinite(savings->exploration_j)) {
+        buffer_printf(text, "  Searching: %zu recurrence%s, which took ", savings->searching,
+                      savings->searching == 1 ? "" : "s");
+        put_less(text, -savings->exploration_j);
+        buffer_puts(text, " than as many models of the chosen ones.\n");
+    } else if (savings->searching > 0) {
+        buffer_printf(text, "  Searching: %zu recurrence%s; what that took beyond others is not known.\n",
+                      savings->searching, savings->searching == 1 ? "" : "s");
+    }
+}
+
+static void put_metric(struct buffer *text, const struct job_savings *savings)
+{
+    if (isfinite(savings->tuned.mean_metric) && isfinite(savings->baseline.mean_metric))
+        buffer_printf(text, "  Metric at the end: %.5g, and %.5g of the default.\n",
+                      savings->tuned.mean_metric, savings->baseline.mean_metric);
+}
+
+static uint64_t count_trials(const struct job_history *history, size_t machine)
+{
+    uint64_t count = 0;
+
+    for (size_t i = 0; i < history->count; i++)
+        count += history->rows[i].machine == machine;
+    return count;
+}
+
+/* By each trial's own reference, so that it says what they came to, and compares nothing. */
+static void put_grid_sum(struct buffer *text, const struct job_history *history)
+{
+    struct job_grid_sum sum = job_history_grid_sum(history);
+    char amount[GRID_AMOUNT_MAX], reference[GRID_AMOUNT_MAX];
+
+    if (history->definition.grid == NULL || history->definition.grid[0] == '\0' ||
+        sum.known + sum.unknown == 0)
+        return;
+    if (sum.known == 0) {
+        buffer_printf(text, "What its trials came to is not known: no figure of the grid was there at their "
+                            "ends.\n");
+        return;
+    }
+    buffer_printf(text, "In all: %s in %" PRIu64 " trial%s, the newest at %s",
+                  job_grid_amount_text(&history->definition, sum.amount, amount), sum.known,
+                  sum.known == 1 ? "" : "s",
+                  job_grid_reference_text(&history->definition, history->reference_per_kwh, reference));
+    if (sum.unknown > 0)
+        buffer_printf(text, "; of %" PRIu64 " more it is not known", sum.unknown);
+    buffer_puts(text, ".\n");
+}
+
+void job_show_text(const struct job_shown *shown, const struct job_history *history,
+                   const struct job_savings *savings, struct buffer *text)
+{
+    char hardware[JOB_HARDWARE_TEXT_MAX];
+
+    put_definition(text, shown);
+    put_wishes(text, shown);
+    put_grid_sum(text, history);
+    for (size_t i = 0; i < history->machine_count; i++) {
+        uint64_t trials = count_trials(history, i);
+
+        buffer_printf(text, "\nHardware %zu: %s, %" PRIu64 " trial%s\n", i + 1,
+                      job_view_hardware(&history->machines[i], hardware), trials, trials == 1 ? "" : "s");
+        put_baseline(text, history, &savings[i].baseline);
+        put_tuned(text, &savings[i].tuned);
+        put_outdated(text, history, &savings[i]);
+        put_failures(text, &savings[i]);
+        put_saving(text, shown, &savings[i]);
+        put_searching(text, &savings[i]);
+        put_balance(text, &savings[i]);
+        put_metric(text, &savings[i]);
+    }
+}

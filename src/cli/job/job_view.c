@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/job/job_view.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/words.h"
+#include "job/remote/spool.h"
+
+enum { NAMES_BYTES = 64 << 20, HISTORY_BYTES = 1 << 30, GIB_SHIFT = 30 };
+
+/* For what waits on this machine. */
+static const double delivery_most_s = 2.0;
+
+int job_view_name(const struct cli_call *call, const char **out_name, struct fly_error *out_error)
+{
+    if (cli_operand_count(call) == 0)
+        return cli_usage(call, out_error, "no job was named; 'flyball job list' shows them");
+    *out_name = cli_operand(call, 0);
+    return 0;
+}
+
+int job_view_open(const struct cli_call *call, struct jobs *out_jobs, struct fly_error *out_error)
+{
+    static const struct job_options to_read = {.existing = true};
+
+    return jobs_open(cli_text(call, "store"), &to_read, out_jobs, out_error);
+}
+
+int job_view_open_any(const struct cli_call *call, struct jobs *out_jobs, struct fly_error *out_error)
+{
+    const char *store = cli_text(call, "store");
+    int code = job_view_open(call, out_jobs, out_error);
+
+    if (code != FLY_ENOTFOUND || (store != NULL && store[0] != '\0'))
+        return code;
+    *out_jobs = (struct jobs){0};
+    cli_note(call, "there is no store of your own yet; the first training of a job makes one");
+    return 0;
+}
+
+int job_view_list(const struct jobs *jobs, struct arena *arena, struct job_list *out_list,
+                  struct fly_error *out_error)
+{
+    if (jobs->backend != NULL)
+        return jobs->backend->list(jobs->self, arena, out_list, out_error);
+    *out_list = (struct job_list){.count = 0};
+    return 0;
+}
+
+static void deliver(const struct cli_call *call, const struct jobs *jobs, const char *store)
+{
+    struct spool spool;
+    uint64_t waiting;
+
+    spool_init(&spool, NULL, store);
+    waiting = spool_count_left(&spool);
+    if (waiting > 0) {
+        cli_note(call, "%" PRIu64 " report%s wait%s on this machine for this log, and %s delivered now",
+                 waiting, waiting == 1 ? "" : "s", waiting == 1 ? "s" : "", waiting == 1 ? "is" : "are");
+        (void)spool_deliver_left(&spool, jobs, delivery_most_s);
+        waiting = spool_count_left(&spool);
+    }
+    if (waiting > 0)
+        cli_note(call, "%" PRIu64 " of them could not be delivered yet", waiting);
+}
+
+void job_view_deliver(const struct cli_call *call, const struct jobs *jobs)
+{
+    const char *store = cli_text(call, "store"), *usual = getenv("FLYBALL_STORE");
+
+    deliver(call, jobs, store);
+    /* A session that was given no address took that of the environment. */
+    if (store != NULL && usual != NULL && strcmp(store, usual) == 0)
+        deliver(call, jobs, NULL);
+}
+
+/* The name nearest to `name` among the store's, or NULL; it stands in the arena. */
+static const char *find_nearest(const struct jobs *jobs, const char *name, struct arena *arena,
+                                size_t *out_count)
+{
+    struct job_list list = {.count = 0};
+    const char **names;
+    int nearest;
+
+    *out_count = 0;
+    if (jobs->backend->list(jobs->self, arena, &list, NULL) < 0)
+        return NULL;
+    *out_count = list.count;
+    names = arena_alloc(arena, list.count + 1, sizeof names[0]);
+    if (names == NULL)
+        return NULL;
+    for (size_t i = 0; i < list.count; i++)
+        names[i] = list.jobs[i].name;
+    nearest = word_nearest(name, names, list.count);
+    return nearest >= 0 ? names[nearest] : NULL;
+}
+
+int job_view_explain(const struct jobs *jobs, const char *name, int code, struct fly_error *out_error)
+{
+    struct arena arena;
+    const char *nearest;
+    size_t count;
+
+    if (code != FLY_ENOTFOUND)
+        return code;
+    arena_init(&arena, NAMES_BYTES);
+    nearest = find_nearest(jobs, name, &arena, &count);
+    if (nearest != NULL)
+        error_set(out_error, code, "no job '%.100s' in the store; did you mean '%s'?", name, nearest);
+    else
+        error_set(out_error, code, "no job '%.100s' in the store, which has %zu; %s", name, count,
+                  count > 0 ? "'flyball job list' shows them" : "--store names another");
+    arena_deinit(&arena);
+    return code;
+}
+
+int job_view_run(const struct cli_call *call, job_view_act *act, struct fly_error *out_error)
+{
+    const char *name = NULL;
+    struct jobs jobs;
+    int code = job_view_name(call, &name, out_error);
+
+    if (code == 0)
+        code = job_view_open(call, &jobs, out_error);
+    if (code != 0)
+        return code;
+    code = job_view_explain(&jobs, name, act(call, &jobs, name, out_error), out_error);
+    jobs_close(&jobs);
+    return code;
+}
+
+int job_view_read(const struct cli_call *call, struct job_view *out_view, struct fly_error *out_error)
+{
+    int code = job_view_name(call, &out_view->name, out_error);
+
+    if (code == 0)
+        code = job_view_open(call, &out_view->jobs, out_error);
+    if (code != 0)
+        return code;
+    job_view_deliver(call, &out_view->jobs);
+    arena_init(&out_view->arena, HISTORY_BYTES);
+    code = job_history_read(&out_view->jobs, out_view->name, &out_view->arena, &out_view->history, out_error);
+    if (code < 0) {
+        arena_deinit(&out_view->arena);
+        code = job_view_explain(&out_view->jobs, out_view->name, code, out_error);
+        jobs_close(&out_view->jobs);
+    }
+    return code;
+}
+
+void job_view_close(struct job_view *view)
+{
+    arena_deinit(&view->arena);
+    jobs_close(&view->jobs);
+}
+
+int job_view_machine(const struct cli_call *call, const struct job_history *history, size_t *out_machine,
+                     struct fly_error *out_error)
+{
+    const char *name = history->definition.name;
+    int64_t chosen;
+
+    if (history->count == 0)
+        return error_set(out_error, FLY_EEXHAUSTED, "job '%s' has not run yet", name);
+    if (!cli_set(call, "hardware")) {
+        *out_machine = history->rows[history->count - 1].machine;
+        return 0;
+    }
+    chosen = cli_integer(call, "hardware");
+    if ((size_t)chosen > history->machine_count)
+        return cli_usage(call, out_error,
+                         "job '%s' ran on %zu kinds of hardware, and there is no number %" PRId64, name,
+                         history->machine_count, chosen);
+    *out_machine = (size_t)chosen - 1;
+    return 0;
+}
+
+char *job_view_date(int64_t time_us, char text[JOB_DATE_MAX])
+{
+    time_t seconds = (time_t)(time_us / 1000000);
+    struct tm utc;
+
+    if (gmtime_r(&seconds, &utc) == NULL || strftime(text, JOB_DATE_MAX, "%Y-%m-%dT%H:%M:%SZ", &utc) == 0)
+        snprintf(text, JOB_DATE_MAX, "unknown");
+    return text;
+}
+
+char *job_view_hardware(const struct job_machine *machine, char text[JOB_HARDWARE_TEXT_MAX])
+{
+    int length = snprintf(text, JOB_HARDWARE_TEXT_MAX, "%u x %.120s", machine->gpu_count, machine->gpu_model);
+
+    if (machine->gpu_memory_bytes > 0)
+        length += snprintf(text + length, JOB_HARDWARE_TEXT_MAX - (size_t)length, ", %" PRIu64 " GiB",
+                           (machine->gpu_memory_bytes + (UINT64_C(1) << (GIB_SHIFT - 1))) >> GIB_SHIFT);
+    if (machine->world_size > 1)
+        snprintf(text + length, JOB_HARDWARE_TEXT_MAX - (size_t)length, ", %u ranks", machine->world_size);
+    return text;
+}
+
+char *job_view_objective(const struct fly_objective *objective, char text[JOB_HARDWARE_TEXT_MAX])
+{
+    static const char *const kinds[] = {
+        [FLY_OBJECTIVE_ENERGY] = "least energy", [FLY_OBJECTIVE_TIME] = "least time",
+        [FLY_OBJECTIVE_COST] = "least cost",     [FLY_OBJECTIVE_LOWEST_LIMIT] = "lowest power limit",
+        [FLY_OBJECTIVE_CARBON] = "least carbon", [FLY_OBJECTIVE_MONEY] = "least money",
+    };
+    int length = snprintf(text, JOB_HARDWARE_TEXT_MAX, "%s", kinds[objective->kind]);
+
+    if (objective->kind == FLY_OBJECTIVE_COST)
+        length +=
+            snprintf(text + length, JOB_HARDWARE_TEXT_MAX - (size_t)length, " (eta %g)", objective->eta);
+    if (isfinite(objective->max_slowdown))
+        snprintf(text + length, JOB_HARDWARE_TEXT_MAX - (size_t)length,
+                 " in at most %g times the default's time", objective->max_slowdown);
+    return text;
+}
+
+void job_view_add_number(struct table *table, double value, const char *reason)
+{
+    if (isfinite(value))
+        table_add_real(table, value);
+    else
+        table_add_unavailable(table, "-", reason);
+}
+
+const char *job_view_outcome(const struct job_row *row)
+{
+    return row->running ? "running" : job_outcome_name(row->outcome);
+}

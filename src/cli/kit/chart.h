@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef FLYBALL_CLI_KIT_CHART_H
+#define FLYBALL_CLI_KIT_CHART_H
+
+#include <stddef.h>
+
+#include <flyball/error.h>
+
+#include "base/arena.h"
+#include "base/atomic_file.h"
+#include "base/buffer.h"
+#include "cli/kit/chart_axis.h"
+#include "cli/kit/svg.h"
+
+/*
+ * Charts as SVG pictures (svg.h): panels one below the other, each with two
+ * axes, series and labels. All is borrowed for the call.
+ *
+ *     const double time_h[] = {1.2, 1.5, 2.1}, energy_mj[] = {3.9, 3.1, 2.8};
+ *     const struct chart_series series[] = {
+ *         {.name = "frontier", .kind = CHART_LINE, .color = SVG_BLUE, .shape = SVG_CIRCLE,
+ *          .x = time_h, .y = energy_mj, .count = 3}};
+ *     const struct chart_note notes[] = {{1.5, 3.1, "batch 48, 150 W"}};
+ *     const struct chart_panel panel = {
+ *         .height = 300, .x = {.label = "time (h)"}, .y = {.label = "energy (MJ)"},
+ *         .series = series, .series_count = 1, .notes = notes, .note_count = 1};
+ *     const struct chart chart = {.title = "librispeech on v100", .description = "...",
+ *                                 .panels = &panel, .panel_count = 1};
+ *     struct buffer picture;
+ *
+ *     buffer_init(&picture, CHART_BYTES_MAX);
+ *     result = chart_draw(&chart, &picture, out_error);
+ *
+ * A value that an axis cannot show (NaN, infinite, not above 0 on a logarithmic
+ * axis) is left out and breaks its line: what is unknown is not drawn. A panel
+ * without any value says so. Later series cover earlier ones. The same input
+ * gives the same bytes everywhere. Pure; thread-safe.
+ */
+
+enum chart_kind {
+    CHART_POINTS, /* needs a shape */
+    CHART_LINE,
+    CHART_STEPS, /* each value holds until the next */
+    CHART_BAND,  /* the area between y and y_high */
+};
+
+struct chart_series {
+    const char *name; /* in the legend of its panel; NULL: not listed */
+    enum chart_kind kind;
+    enum svg_color color;
+    enum svg_shape shape; /* on every point; SVG_NO_SHAPE: none */
+    double radius;        /* of the shape in px; 0: 3.5 */
+    enum svg_dash dash;   /* of lines */
+    const double *x, *y;
+    const double *y_high;    /* of CHART_BAND */
+    const char *const *tips; /* shown under the pointer, one for each point; or NULL */
+    size_t count;
+};
+
+/* A text beside a point, with a line to it; placed where it covers least. */
+struct chart_note {
+    double x, y;
+    const char *text;
+};
+
+enum { CHART_NOTES_MAX = 32, CHART_BYTES_MAX = 256 << 20 };
+
+struct chart_panel {
+    const char *title; /* or NULL */
+    double height;     /* of the plot itself, px */
+    struct chart_axis x, y;
+    const struct chart_series *series;
+    size_t series_count;
+    const struct chart_note *notes;
+    size_t note_count; /* at most CHART_NOTES_MAX */
+};
+
+struct chart {
+    const char *title;
+    const char *description; /* in words, for those who cannot see the picture */
+    double width;            /* px; 0: 720 */
+    const struct chart_panel *panels;
+    size_t panel_count;
+};
+
+/* Appends the picture. FLY_ELIMIT when the buffer's maximum or CHART_NOTES_MAX is exceeded, FLY_ENOMEM. */
+int chart_draw(const struct chart *chart, struct buffer *out, struct fly_error *out_error);
+
+/* Draws it into a file that was opened and commits that, or discards it on failure. */
+int chart_commit(const struct chart *chart, struct atomic_file *file, struct fly_error *out_error);
+
+/* Says what to draw; what the chart borrows stands in the arena or the context. */
+typedef int chart_composer(void *context, struct arena *arena, struct chart *out_chart,
+                           struct fly_error *out_error);
+
+/* Composes a chart with that much memory at most, then as chart_commit. */
+int chart_compose_commit(chart_composer *compose, void *context, size_t memory_max, struct atomic_file *file,
+                         struct fly_error *out_error);
+
+#endif

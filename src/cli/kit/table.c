@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a table holds, and the choice of its writer. */
+#include "cli/kit/table.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "cli/kit/table_private.h"
+
+enum { FIRST_CELLS = 64 };
+
+struct table *table_new(const char *schema, const struct table_column *columns, size_t count)
+{
+    struct table *table = calloc(1, sizeof *table);
+
+    if (table == NULL)
+        return NULL;
+    table->schema = schema;
+    table->columns = columns;
+    table->column_count = count;
+    table->members = json_object();
+    if (table->members == NULL)
+        error_no_memory(&table->error);
+    return table;
+}
+
+static bool cell_owns_text(const struct table_cell *cell)
+{
+    return cell->state == CELL_TEXT || cell->state == CELL_UNAVAILABLE;
+}
+
+void table_free(struct table *table)
+{
+    if (table == NULL)
+        return;
+    for (size_t i = 0; i < table->cell_count; i++) {
+        if (cell_owns_text(&table->cells[i]))
+            free(table->cells[i].text);
+    }
+    for (size_t i = 0; i < table->reason_count; i++)
+        free(table->reasons[i]);
+    free(table->cells);
+    free(table->reasons);
+    json_decref(table->members);
+    free(table);
+}
+
+/* Room for one more cell, or NULL; also when an earlier append failed. */
+static struct table_cell *next_cell(struct table *table)
+{
+    if (table == NULL || table->error.code < 0)
+        return NULL;
+    if (table->cell_count == table->cell_capacity) {
+        size_t capacity = table->cell_capacity > 0 ? 2 * table->cell_capacity : FIRST_CELLS;
+        struct table_cell *cells = reallocarray(table->cells, capacity, sizeof *cells);
+
+        if (cells == NULL) {
+            error_no_memory(&table->error);
+            return NULL;
+        }
+        table->cells = cells;
+        table->cell_capacity = capacity;
+    }
+    return &table->cells[table->cell_count];
+}
+
+/* The column the next cell belongs to takes cells of this kind; otherwise the table is spoilt. */
+static bool column_takes(struct table *table, enum table_kind kind)
+{
+    const struct table_column *column;
+
+    if (table == NULL || table->error.code < 0)
+        return false;
+    column = &table->columns[table->cell_count % table->column_count];
+    if (column->kind == kind)
+        return true;
+    error_set(&table->error, FLY_EINTERNAL,
+              "column '%s' of table '%s' got a cell of another kind; please report it", column->key,
+              table->schema);
+    return false;
+}
+
+void table_add_text(struct table *table, const char *text)
+{
+    struct table_cell *cell = column_takes(table, TABLE_TEXT) ? next_cell(table) : NULL;
+
+    if (cell == NULL)
+        return;
+    *cell = (struct table_cell){.state = CELL_TEXT, .text = strdup(text)};
+    if (cell->text == NULL)
+        error_no_memory(&table->error);
+    else
+        table->cell_count++;
+}
+
+void table_add_integer(struct table *table, int64_t value)
+{
+    struct table_cell *cell = column_takes(table, TABLE_INTEGER) ? next_cell(table) : NULL;
+
+    if (cell == NULL)
+        return;
+    *cell = (struct table_cell){.state = CELL_INTEGER, .integer = value};
+    table->cell_count++;
+}
+
+void table_add_real(struct table *table, double value)
+{
+    struct table_cell *cell;
+
+    if (!column_takes(table, TABLE_REAL))
+        return;
+    if (!isfinite(value)) {
+        table_add_unavailable(table, NULL, isnan(value) ? "is not a number" : "is infinite");
+        return;
+    }
+    cell = next_cell(table);
+    if (cell == NULL)
+        return;
+    *cell = (struct table_cell){.state = CELL_REAL, .real = value};
+    table->cell_count++;
+}
+
+/* The number of the footnote with this reason, made when it is new; 0 without memory. */
+static size_t footnote(struct table *table, const char *reason)
+{
+    char **reasons;
+
+    for (size_t i = 0; i < table->reason_count; i++) {
+        if (strcmp(table->reasons[i], reason) == 0)
+            return i + 1;
+    }
+    reasons = reallocarray(table->reasons, table->reason_count + 1, sizeof *reasons);
+    if (reasons == NULL)
+        return 0;
+    table->reasons = reasons;
+    reasons[table->reason_count] = strdup(reason);
+    if (reasons[table->reason_count] == NULL)
+        return 0;
+    return ++table->reason_count;
+}
+
+void table_add_unavailable(struct table *table, const char *word, const char *reason)
+{
+    struct table_cell *cell = next_cell(table);
+
+    if (cell == NULL)
+        return;
+    *cell = (struct table_cell){.state = CELL_UNAVAILABLE, .footnote = footnote(table, reason)};
+    cell->text = strdup(word != NULL ? word : "unavailable");
+    if (cell->text != NULL && cell->footnote > 0) {
+        table->cell_count++;
+        return;
+    }
+    free(cell->text);
+    error_no_memory(&table->error);
+}
+
+void table_member(struct table *table, const char *key, json_t *value)
+{
+    if (table == NULL) {
+        json_decref(value);
+        return;
+    }
+    if (json_object_set_new(table->members, key, value) < 0)
+        error_no_memory(&table->error);
+}
+
+size_t table_row_count(const struct table *table)
+{
+    return table->cell_count / table->column_count;
+}
+
+const struct table_cell *table_cell_at(const struct table *table, size_t row, size_t column)
+{
+    return &table->cells[row * table->column_count + column];
+}
+
+/* Whether the table can be written: complete, and every append went well. */
+static int table_check(const struct table *table, struct fly_error *out_error)
+{
+    if (table == NULL)
+        return error_no_memory(out_error);
+    if (table->error.code < 0)
+        return error_set(out_error, table->error.code, "%s", table->error.text);
+    if (table->cell_count % table->column_count != 0)
+        return error_set(out_error, FLY_EINTERNAL, "table '%s' ends within a row; please report it",
+                         table->schema);
+    return 0;
+}
+
+static int print_json(const struct table *table, struct buffer *out, struct fly_error *out_error)
+{
+    json_t *document = table_render_json(table);
+    int result = document == NULL ? error_no_memory(out_error) : table_print_json(document, out, out_error);
+
+    json_decref(document);
+    return result;
+}
+
+int table_print(const struct table *table, enum table_format format, bool color, struct buffer *out,
+                struct fly_error *out_error)
+{
+    int result = table_check(table, out_error);
+
+    if (result < 0)
+        return result;
+    if (format == TABLE_FORMAT_JSON)
+        return print_json(table, out, out_error);
+    if (format == TABLE_FORMAT_CSV)
+        table_render_csv(table, true, out);
+    else
+        table_render_text(table, color, out);
+    return out->error < 0 ? error_no_memory(out_error) : 0;
+}
+
+int table_print_lines(const struct table *table, enum table_format format, bool heading, struct buffer *out,
+                      struct fly_error *out_error)
+{
+    int result = table_check(table, out_error);
+
+    if (result < 0)
+        return result;
+    if (format != TABLE_FORMAT_JSON)
+        table_render_csv(table, heading, out);
+    else if (!table_render_json_lines(table, out))
+        return error_no_memory(out_error);
+    return out->error < 0 ? error_no_memory(out_error) : 0;
+}
+
+int table_put(const char *bytes, size_t length, FILE *stream, const char *what, struct fly_error *out_error)
+{
+    errno = 0;
+    if (fwrite(bytes, 1, length, stream) == length && fflush(stream) == 0)
+        return 0;
+    return error_set(out_error, FLY_EWRITE, "writing %s failed: %s; the output is not complete", what,
+                     errno != 0 ? strerror(errno) : "unknown cause");
+}
+
+int table_write(const struct table *table, enum table_format format, FILE *stream,
+                struct fly_error *out_error)
+{
+    struct buffer bytes;
+    int result;
+
+    buffer_init(&bytes, TABLE_OUTPUT_MAX);
+    result = table_print(table, format, false, &bytes, out_error);
+    if (result == 0)
+        result = table_put(bytes.data, bytes.length, stream, "the table", out_error);
+    buffer_deinit(&bytes);
+    return result;
+}
+
+int table_write_json(const json_t *document, FILE *stream, struct fly_error *out_error)
+{
+    struct buffer bytes;
+    int result;
+
+    buffer_init(&bytes, TABLE_OUTPUT_MAX);
+    result = table_print_json(document, &bytes, out_error);
+    if (result == 0)
+        result = table_put(bytes.data, bytes.length, stream, "the document", out_error);
+    buffer_deinit(&bytes);
+    return result;
+}

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef FLYBALL_CLI_KIT_TABLE_H
+#define FLYBALL_CLI_KIT_TABLE_H
+
+#include <jansson.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include <flyball/error.h>
+
+/*
+ * A table for people and for programs, described once.
+ *
+ * As text: headings and aligned columns, numbers to the right and rounded to
+ * the column's decimals. As CSV: a column `schema`, then the keys; quoted by
+ * RFC 4180 with "\n" line ends; reals in full precision. As JSON:
+ *
+ *     {"schema": "flyball.config.show/1", <members by table_member>,
+ *      "rows": [{"key": "eta", "value": null, "value_unavailable": "is not set"}]}
+ *
+ * A cell that is not known is never 0 and never blank to a reader: a word with
+ * the number of a footnote that gives the reason, null and "<key>_unavailable"
+ * in JSON, an empty field in CSV (an empty text is "" there). A real that is
+ * not finite counts as unavailable.
+ *
+ * Cells are appended in column order; a row ends by itself. A failed append is
+ * remembered, and the writers report it:
+ *
+ *     static const struct table_column columns[] = {
+ *         {"workload", "workload", TABLE_TEXT, 0},
+ *         {"energy_j", "energy (J)", TABLE_REAL, 1},
+ *     };
+ *     struct table *table = table_new("flyball.sim.job/2", columns, 2);
+ *     table_add_text(table, "shufflenet");
+ *     table_add_unavailable(table, NULL, "no power reading in the traces");
+ *     result = cli_emit_table(call, table, out_error);
+ *     table_free(table);
+ *
+ * Not thread-safe.
+ */
+
+enum table_kind { TABLE_TEXT, TABLE_INTEGER, TABLE_REAL };
+
+struct table_column {
+    const char *key;     /* for programs, with the unit: "energy_j" */
+    const char *heading; /* for people: "energy (J)" */
+    enum table_kind kind;
+    int decimals; /* of a real, for people; or TABLE_DIGITS */
+};
+
+/* As decimals: so many that the least amount of the column is told by this many digits. */
+#define TABLE_DIGITS(digits) (-(digits))
+
+/* The decimals that this takes: TABLE_DIGITS(3) for 0.25 gives 3; none for what is 0 or infinite. */
+int table_decimals(int decimals, double least);
+
+enum table_format { TABLE_FORMAT_TABLE, TABLE_FORMAT_JSON, TABLE_FORMAT_CSV };
+
+struct table;
+
+/* Borrows `schema` and `columns` ("flyball.<command>/<version>"). NULL without memory. */
+struct table *table_new(const char *schema, const struct table_column *columns, size_t count);
+void table_free(struct table *table);
+
+/* Appends a cell; all accept a NULL table. Copies the text; text in a column of numbers is a defect. */
+void table_add_text(struct table *table, const char *text);
+void table_add_integer(struct table *table, int64_t value);
+void table_add_real(struct table *table, double value);
+
+/* `word` stands in the text form, NULL for "unavailable"; `reason` is a clause without a full stop. */
+void table_add_unavailable(struct table *table, const char *word, const char *reason);
+
+/* A member of the JSON document beside "rows"; takes `value`. */
+void table_member(struct table *table, const char *key, json_t *value);
+
+size_t table_row_count(const struct table *table);
+
+/* Writes the table; NULL (from a failed table_new) is FLY_ENOMEM, a failing stream FLY_EWRITE. */
+int table_write(const struct table *table, enum table_format format, FILE *stream,
+                struct fly_error *out_error);
+
+/* Writes a JSON document the same way as a table's: indented, reals with 17 digits, order kept. */
+int table_write_json(const json_t *document, FILE *stream, struct fly_error *out_error);
+
+#endif

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef FLYBALL_CLI_KIT_TABLE_PRIVATE_H
+#define FLYBALL_CLI_KIT_TABLE_PRIVATE_H
+
+#include <stdbool.h>
+
+#include "base/buffer.h"
+#include "cli/kit/table.h"
+
+/* What table.c keeps and the writers, one file per format, read. */
+
+enum cell_state { CELL_TEXT, CELL_INTEGER, CELL_REAL, CELL_UNAVAILABLE };
+
+struct table_cell {
+    enum cell_state state;
+    size_t footnote; /* of an unavailable cell, from 1 */
+    union {
+        char *text; /* owned; of an unavailable cell its word */
+        int64_t integer;
+        double real;
+    };
+};
+
+struct table {
+    const char *schema;
+    const struct table_column *columns;
+    size_t column_count;
+    struct table_cell *cells; /* row by row */
+    size_t cell_count;
+    size_t cell_capacity;
+    char **reasons; /* footnotes, each once */
+    size_t reason_count;
+    json_t *members;        /* beside "rows" */
+    struct fly_error error; /* of the first failed append; code 0 for none */
+};
+
+/* Each appends the table to `out`; JSON goes through a document, NULL without memory. */
+void table_render_text(const struct table *table, bool color, struct buffer *out);
+void table_render_csv(const struct table *table, bool heading, struct buffer *out);
+json_t *table_render_json(const struct table *table);
+
+/* The cell of a row and column. */
+const struct table_cell *table_cell_at(const struct table *table, size_t row, size_t column);
+
+/* The document as it is printed, with a final newline. FLY_EINTERNAL, FLY_ENOMEM. */
+int table_print_json(const json_t *document, struct buffer *out, struct fly_error *out_error);
+
+/* The table in a format, as bytes; headings are bold with `color`. */
+int table_print(const struct table *table, enum table_format format, bool color, struct buffer *out,
+                struct fly_error *out_error);
+
+/*
+ * The rows alone, a line each, for output that goes on: CSV, with its heading when
+ * wanted, or JSON objects with the schema in each.
+ */
+int table_print_lines(const struct table *table, enum table_format format, bool heading, struct buffer *out,
+                      struct fly_error *out_error);
+
+/* Appends each row as a JSON object on a line of its own; false without memory. */
+bool table_render_json_lines(const struct table *table, struct buffer *out);
+
+/* Writes and flushes bytes; FLY_EWRITE names `what` ("standard output"). */
+int table_put(const char *bytes, size_t length, FILE *stream, const char *what, struct fly_error *out_error);
+
+enum { TABLE_OUTPUT_MAX = 1 << 30 };
+
+#endif

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef FLYBALL_CLI_MACHINE_MONITOR_H
+#define FLYBALL_CLI_MACHINE_MONITOR_H
+
+#include "cli/frame/call.h"
+#include "cli/machine/watch.h"
+
+/* What `flyball monitor` looks at, and its two ways of telling. */
+struct monitor {
+    const struct cli_call *call;
+    struct device_list *list;
+    struct watch *watches; /* one for each device of the list */
+    double interval_s;
+    struct mono_time start, now, due;
+};
+
+/* Reads all devices, and sets when the next reading is due. */
+void monitor_read(struct monitor *monitor);
+
+/* A row for every device, in the format of the call: as a whole, or as lines, the first with a heading. */
+int monitor_put_table(const struct monitor *monitor, struct fly_error *out_error);
+int monitor_put_lines(const struct monitor *monitor, bool heading, struct fly_error *out_error);
+
+/*
+ * The screen, until q or a signal to end; gives the terminal back as it was.
+ * FLY_EUNSUPPORTED for a terminal that cannot be drawn on.
+ */
+int monitor_screen(struct monitor *monitor, struct fly_error *out_error);
+
+#endif

@@ -1,0 +1,394 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The live screen. Signals come through a descriptor, so that the terminal is
+ * given back by the ordinary way out and a handler has nothing to do.
+ */
+#include <curses.h>
+#include <errno.h>
+#include <langinfo.h>
+#include <locale.h>
+#include <math.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "cli/kit/amount.h"
+#include "cli/kit/terminal.h"
+#include "cli/machine/monitor.h"
+#include "cli/machine/throttle.h"
+#include "cli/options/open_devices.h"
+
+enum { COLOR_LOW = 1, COLOR_MIDDLE, COLOR_HIGH, TEXT_MAX = 256, NAME_MAX_BYTES = 1024, HEADER_LINES = 2 };
+
+static const char quit[] = "q quits";
+
+/* From which part of the limit on a power is coloured. */
+static const double middle_part = 0.7, high_part = 0.95;
+
+static const char *const blocks[] = {" ",
+                                     "\xe2\x96\x81",
+                                     "\xe2\x96\x82",
+                                     "\xe2\x96\x83",
+                                     "\xe2\x96\x84",
+                                     "\xe2\x96\x85",
+                                     "\xe2\x96\x86",
+                                     "\xe2\x96\x87",
+                                     "\xe2\x96\x88"};
+static const char *const letters[] = {" ", ".", ":", "-", "=", "+", "*", "%", "#"};
+enum { LEVELS = sizeof blocks / sizeof blocks[0] };
+_Static_assert(LEVELS == sizeof letters / sizeof letters[0], "both scales have the same steps");
+
+struct screen {
+    const struct monitor *monitor;
+    const char *const *scale;
+    bool color;
+    int signals; /* a descriptor of those that end or resize */
+};
+
+/* The power that fills a bar: the limit, or the highest power seen. */
+static double full_power_w(const struct watch *watch)
+{
+    const struct reading *limit = reading_limit(&watch->reading);
+    double full_w = 0;
+
+    if (limit->state == READING_OK && limit->value > 0)
+        return (double)limit->value / 1e3;
+    for (size_t i = 0; i < WATCH_HISTORY; i++)
+        full_w = fmax(full_w, watch_history_w(watch, i));
+    return full_w > 0 ? full_w : 1;
+}
+
+static int attribute_of(const struct screen *screen, double part)
+{
+    if (!screen->color || isnan(part))
+        return A_NORMAL;
+    return (int)COLOR_PAIR(part >= high_part ? COLOR_HIGH : part >= middle_part ? COLOR_MIDDLE : COLOR_LOW);
+}
+
+static int level_of(double part)
+{
+    if (isnan(part))
+        return 0;
+    return (int)lround(fmin(fmax(part, 0), 1) * (LEVELS - 1));
+}
+
+/* The last powers as small bars, the newest to the right. */
+static void draw_history(const struct screen *screen, const struct watch *watch, int line, int column,
+                         int width)
+{
+    double full_w = full_power_w(watch);
+
+    for (int i = 0; i < width; i++) {
+        double part = watch_history_w(watch, (size_t)(width - 1 - i)) / full_w;
+
+        attrset(attribute_of(screen, part));
+        mvaddstr(line, column + i, screen->scale[level_of(part)]);
+    }
+    attrset(A_NORMAL);
+}
+
+/* "324 W" or "-" where it is not known. */
+static const char *reading_text(const struct reading *reading, double divisor, const char *unit,
+                                char text[TEXT_MAX])
+{
+    if (reading->state != READING_OK)
+        snprintf(text, TEXT_MAX, "-");
+    else
+        snprintf(text, TEXT_MAX, "%.0f%s", (double)reading->value / divisor, unit);
+    return text;
+}
+
+static const char *throttle_of(const struct watch *watch, char text[THROTTLE_TEXT_MAX])
+{
+    const struct reading *throttle = &watch->reading.values[QUANTITY_THROTTLE];
+
+    if (throttle->state != READING_OK)
+        snprintf(text, THROTTLE_TEXT_MAX, "-");
+    else
+        throttle_text(throttle->value, text);
+    return text;
+}
+
+static void put_device(const struct watch *watch, char text[TEXT_MAX])
+{
+    snprintf(text, TEXT_MAX, "%s %u", device_kind_name(watch->device->info.kind), watch->device->info.index);
+}
+
+static void put_power(const struct watch *watch, char text[TEXT_MAX])
+{
+    if (!isnan(watch->power_w))
+        amount_power(watch->power_w, text);
+}
+
+static void put_limit(const struct watch *watch, char text[TEXT_MAX])
+{
+    reading_text(reading_limit(&watch->reading), 1e3, " W", text);
+}
+
+static void put_energy(const struct watch *watch, char text[TEXT_MAX])
+{
+    if (!isnan(watch->energy_j))
+        amount_energy(watch->energy_j, NAN, "", text);
+}
+
+static void put_heat(const struct watch *watch, char text[TEXT_MAX])
+{
+    reading_text(&watch->reading.values[QUANTITY_TEMPERATURE], 1, " C", text);
+}
+
+static void put_use(const struct watch *watch, char text[TEXT_MAX])
+{
+    reading_text(&watch->reading.values[QUANTITY_UTILIZATION], 1, " %", text);
+}
+
+static void put_throttle(const struct watch *watch, char text[TEXT_MAX])
+{
+    char throttle[THROTTLE_TEXT_MAX];
+
+    snprintf(text, TEXT_MAX, "%s", throttle_of(watch, throttle));
+}
+
+/* The figures of a device, in the order of the screen. */
+static const struct figure {
+    const char *title;
+    int width; /* below 0: from the left */
+    int rank;  /* where the screen is narrow, the highest ranks are left out first */
+    void (*put)(const struct watch *watch, char text[TEXT_MAX]); /* leaves "-" for unknown */
+} figures[] = {
+    {"device", -7, 1, put_device},          {"power", 8, 2, put_power}, {"limit", 7, 4, put_limit},
+    {"energy", 10, 3, put_energy},          {"heat", 6, 6, put_heat},   {"use", 5, 7, put_use},
+    {"throttled by", -12, 5, put_throttle},
+};
+enum { FIGURES = sizeof figures / sizeof figures[0] };
+
+/* The highest rank whose figures, with all below, fit the screen. */
+static int rank_that_fits(void)
+{
+    for (int rank = FIGURES; rank > 1; rank--) {
+        int width = 0;
+
+        for (size_t i = 0; i < FIGURES; i++)
+            width += figures[i].rank <= rank ? abs(figures[i].width) + 1 : 0;
+        if (width <= COLS)
+            return rank;
+    }
+    return 1;
+}
+
+/* Adds a figure's text, or its title where there is no device; cut to its width and the screen's. */
+static void add_figure(const struct figure *figure, const struct watch *watch)
+{
+    char text[TEXT_MAX] = "-", cell[TEXT_MAX];
+
+    if (watch != NULL)
+        figure->put(watch, text);
+    snprintf(cell, sizeof cell, "%*.*s ", figure->width, abs(figure->width),
+             watch != NULL ? text : figure->title);
+    addnstr(cell, COLS - getcurx(stdscr));
+}
+
+/* The figures of a device on one line, or their titles; where the next column begins. */
+static int draw_figures(const struct watch *watch, int line)
+{
+    int rank = rank_that_fits();
+
+    move(line, 0);
+    for (size_t i = 0; i < FIGURES; i++) {
+        if (figures[i].rank <= rank)
+            add_figure(&figures[i], watch);
+    }
+    /* A full line leaves the cursor on the next. */
+    return getcury(stdscr) == line ? getcurx(stdscr) + 1 : COLS;
+}
+
+/* The figures of a device, and its history behind them. */
+static void draw_device(const struct screen *screen, const struct watch *watch, int line)
+{
+    int column = draw_figures(watch, line);
+
+    if (column < COLS)
+        draw_history(screen, watch, line, column,
+                     COLS - column < WATCH_HISTORY ? COLS - column : WATCH_HISTORY);
+}
+
+/* What the device is, and what to know of its figures. */
+static void draw_name(const struct watch *watch, int line)
+{
+    const struct device_info *info = &watch->device->info;
+    bool unknown = isnan(watch->energy_j);
+    char label[DEVICE_LABEL_MAX], text[NAME_MAX_BYTES];
+
+    device_label(info, label);
+    snprintf(text, sizeof text, "%s%s%s%s%s%s%s", info->name, label[0] != '\0' ? ", " : "", label,
+             unknown ? ", energy: " : "", unknown ? watch->energy_reason : "",
+             watch->source != NULL ? ", energy by " : "", watch->source != NULL ? watch->source : "");
+    attrset(A_DIM);
+    mvaddnstr(line, 2, text, COLS > 2 ? COLS - 2 : 0);
+    attrset(A_NORMAL);
+}
+
+static void draw_heading(const struct monitor *monitor)
+{
+    static const char history[] = "power, newest to the right";
+    char elapsed[AMOUNT_MAX], text[TEXT_MAX];
+    int column;
+
+    amount_time(round(mono_elapsed_s(monitor->start, monitor->now)), elapsed);
+    snprintf(text, sizeof text, "flyball monitor: %s, every %g s", elapsed, monitor->interval_s);
+    attrset(A_BOLD);
+    mvaddnstr(0, 0, text, COLS);
+    if ((int)strlen(text) + (int)sizeof quit < COLS)
+        mvaddstr(0, COLS - (int)sizeof quit, quit);
+    column = draw_figures(NULL, 1);
+    if (column + (int)sizeof history <= COLS)
+        mvaddstr(1, column, history);
+    attrset(A_NORMAL);
+}
+
+static void draw_more(size_t hidden)
+{
+    char text[TEXT_MAX];
+
+    snprintf(text, sizeof text, "%zu more; enlarge the window, or choose GPUs with -i", hidden);
+    mvaddnstr(LINES - 1, 0, text, COLS);
+}
+
+static void draw(const struct screen *screen)
+{
+    const struct monitor *monitor = screen->monitor;
+    size_t count = monitor->list->count;
+    size_t room = LINES > HEADER_LINES ? (size_t)(LINES - HEADER_LINES) : 0;
+    size_t lines = 2 * count <= room ? 2 : 1;
+    size_t shown = lines * count <= room ? count : room > 0 ? room - 1 : 0;
+
+    erase();
+    draw_heading(monitor);
+    for (size_t i = 0; i < shown; i++) {
+        int line = HEADER_LINES + (int)(i * lines);
+
+        draw_device(screen, &monitor->watches[i], line);
+        if (lines > 1)
+            draw_name(&monitor->watches[i], line + 1);
+    }
+    if (shown < count && LINES > HEADER_LINES)
+        draw_more(count - shown);
+    refresh();
+}
+
+/* Takes the signals that have come; whether one of them ends. */
+static bool take_signals(const struct screen *screen)
+{
+    struct signalfd_siginfo info;
+    struct winsize size;
+
+    while (read(screen->signals, &info, sizeof info) == (ssize_t)sizeof info) {
+        if (info.ssi_signo != SIGWINCH)
+            return true;
+        if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_row > 0 && size.ws_col > 0)
+            resizeterm(size.ws_row, size.ws_col);
+        draw(screen);
+    }
+    return false;
+}
+
+static bool take_keys(const struct screen *screen)
+{
+    int key;
+
+    while ((key = getch()) != ERR) {
+        if (key == 'q' || key == 'Q')
+            return true;
+    }
+    draw(screen);
+    return false;
+}
+
+/* Waits for the moment, a key or a signal; whether it is time to end. */
+static bool wait_until(const struct screen *screen, struct mono_time when)
+{
+    struct pollfd sources[] = {{.fd = STDIN_FILENO, .events = POLLIN},
+                               {.fd = screen->signals, .events = POLLIN}};
+
+    for (;;) {
+        double left_s = mono_elapsed_s(mono_now(), when);
+        int ready;
+
+        if (left_s <= 0)
+            return false;
+        ready = poll(sources, sizeof sources / sizeof sources[0], (int)ceil(fmin(left_s, 60) * 1e3));
+        if (ready < 0 && errno != EINTR)
+            return true;
+        if (ready > 0 && (sources[0].revents & (POLLHUP | POLLERR | POLLNVAL)) != 0)
+            return true;
+        if (ready > 0 && sources[1].revents != 0 && take_signals(screen))
+            return true;
+        if (ready > 0 && sources[0].revents != 0 && take_keys(screen))
+            return true;
+    }
+}
+
+static void prepare_terminal(struct screen *screen)
+{
+    cbreak();
+    noecho();
+    nodelay(stdscr, TRUE);
+    keypad(stdscr, TRUE);
+    curs_set(0);
+    screen->color = cli_color(screen->monitor->call) && has_colors();
+    if (!screen->color)
+        return;
+    start_color();
+    use_default_colors();
+    init_pair(COLOR_LOW, COLOR_GREEN, -1);
+    init_pair(COLOR_MIDDLE, COLOR_YELLOW, -1);
+    init_pair(COLOR_HIGH, COLOR_RED, -1);
+}
+
+static int hold_signals(sigset_t *before)
+{
+    static const int numbers[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGWINCH};
+    sigset_t held;
+
+    sigemptyset(&held);
+    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
+        sigaddset(&held, numbers[i]);
+    sigprocmask(SIG_BLOCK, &held, before);
+    return signalfd(-1, &held, SFD_CLOEXEC | SFD_NONBLOCK);
+}
+
+int monitor_screen(struct monitor *monitor, struct fly_error *out_error)
+{
+    struct screen screen = {.monitor = monitor};
+    sigset_t before;
+    SCREEN *terminal;
+
+    setlocale(LC_CTYPE, "");
+    screen.scale = strcmp(nl_langinfo(CODESET), "UTF-8") == 0 ? blocks : letters;
+    screen.signals = hold_signals(&before);
+    terminal = screen.signals >= 0 && terminal_is_known(STDOUT_FILENO) ? newterm(NULL, stdout, stdin) : NULL;
+    if (terminal == NULL) {
+        sigprocmask(SIG_SETMASK, &before, NULL);
+        if (screen.signals >= 0)
+            close(screen.signals);
+        return error_set(
+            out_error, FLY_EUNSUPPORTED,
+            "this terminal cannot be drawn on; set TERM to its kind, or use --once or --format csv");
+    }
+    prepare_terminal(&screen);
+    do {
+        monitor_read(monitor);
+        draw(&screen);
+    } while (!wait_until(&screen, monitor->due));
+    endwin();
+    delscreen(terminal);
+    close(screen.signals);
+    /* What came has been answered; it does not strike again. */
+    sigprocmask(SIG_SETMASK, &before, NULL);
+    return 0;
+}

@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The self-test's report as tables and sentences, for people. */
+#include "cli/machine/selftest_report.h"
+
+#include <math.h>
+#include <stdio.h>
+
+#include "base/buffer.h"
+#include "base/error.h"
+
+enum { TEXT_MAX = 1 << 20, LABEL_MAX = 32 };
+
+static const char *label(const struct device_info *info, char text[LABEL_MAX])
+{
+    snprintf(text, LABEL_MAX, "%s %u", device_kind_name(info->kind), info->index);
+    return text;
+}
+
+static void add(struct table *table, double value, const char *reason)
+{
+    if (isfinite(value))
+        table_add_real(table, value);
+    else
+        table_add_unavailable(table, "-", reason);
+}
+
+static void add_window(struct table *table, const struct device_info *info, enum selftest_stage stage,
+                       const struct selftest_window *window)
+{
+    const char *reason = window->note[0] != '\0' ? window->note : "the device does not offer it";
+    char name[LABEL_MAX];
+
+    table_add_text(table, label(info, name));
+    table_add_text(table, selftest_stage_name(stage));
+    add(table, window->time_s, reason);
+    add(table, window->counter_j, reason);
+    add(table, window->counter_uncertainty_j, reason);
+    add(table, window->integral_j, "the device does not offer power readings");
+    add(table, 100 * window->integral_excess, "one of the two is not known");
+    add(table, window->mean_power_w, reason);
+    add(table, 100 * window->utilization, "the device does not offer it");
+    add(table, window->temperature_max_c, "the device does not offer it");
+}
+
+static int emit_windows(const struct cli_call *call, const struct selftest_report *report,
+                        struct fly_error *out_error)
+{
+    static const struct table_column columns[] = {
+        {"device", "device", TABLE_TEXT, 0},
+        {"stage", "stage", TABLE_TEXT, 0},
+        {"time_s", "time (s)", TABLE_REAL, 1},
+        {"counter_j", "counter (J)", TABLE_REAL, 1},
+        {"counter_uncertainty_j", "+- (J)", TABLE_REAL, 1},
+        {"integral_j", "integral (J)", TABLE_REAL, 1},
+        {"integral_excess_percent", "off (%)", TABLE_REAL, 1},
+        {"mean_power_w", "power (W)", TABLE_REAL, 1},
+        {"utilization_percent", "use (%)", TABLE_REAL, 0},
+        {"temperature_max_c", "heat (C)", TABLE_REAL, 0},
+    };
+    struct table *table =
+        table_new("flyball.selftest.windows/1", columns, sizeof columns / sizeof columns[0]);
+    int code;
+
+    for (size_t i = 0; i < report->devices->count; i++) {
+        for (int s = 0; s < SELFTEST_STAGE_COUNT; s++) {
+            if (report->results[i].windows[s].measured)
+                add_window(table, &report->devices->devices[i].info, (enum selftest_stage)s,
+                           &report->results[i].windows[s]);
+        }
+    }
+    code = cli_emit_table(call, table, out_error);
+    table_free(table);
+    return code;
+}
+
+static void add_call(struct table *table, const struct device_info *info,
+                     const struct selftest_result *result, int quantity)
+{
+    const struct selftest_latency *latency = &result->latencies[quantity];
+    char name[LABEL_MAX];
+
+    table_add_text(table, label(info, name));
+    table_add_text(table, quantity_facts[quantity].title);
+    table_add_integer(table, (int64_t)latency->seconds.count);
+    add(table, 1e6 * latency->seconds.lowest, "it was not called");
+    add(table, 1e6 * latency->seconds.median, "it was not called");
+    add(table, 1e6 * latency->seconds.p99, "it was not called");
+    add(table, 1e6 * latency->seconds.highest, "it was not called");
+}
+
+/* What the device answers to; the rest stands in the report for programs. */
+static int emit_calls(const struct cli_call *call, const struct selftest_report *report,
+                      struct fly_error *out_error)
+{
+    static const struct table_column columns[] = {
+        {"device", "device", TABLE_TEXT, 0},         {"reading", "reading", TABLE_TEXT, 0},
+        {"calls", "calls", TABLE_INTEGER, 0},        {"lowest_us", "least (us)", TABLE_REAL, 1},
+        {"median_us", "median (us)", TABLE_REAL, 1}, {"p99_us", "99 % (us)", TABLE_REAL, 1},
+        {"highest_us", "most (us)", TABLE_REAL, 1},
+    };
+    struct table *table = table_new("flyball.selftest.calls/1", columns, sizeof columns / sizeof columns[0]);
+    int code;
+
+    for (size_t i = 0; i < report->devices->count; i++) {
+        for (int q = 0; q < QUANTITY_COUNT; q++) {
+            if (report->results[i].latencies[q].reading.state == READING_OK)
+                add_call(table, &report->devices->devices[i].info, &report->results[i], q);
+        }
+    }
+    code = cli_emit_table(call, table, out_error);
+    table_free(table);
+    return code;
+}
+
+static void add_updates(struct table *table, const struct device_info *info, const char *stage, int place,
+                        const struct update_finding *updates)
+{
+    double assumed_s = place == 0 ? info->sensor.counter_period_s : info->sensor.power_period_s;
+    const char *reason = updates->changes == 0 ? "the value never changed, which hides updates"
+                                               : "the value changed too seldom to tell";
+    char name[LABEL_MAX];
+
+    table_add_text(table, label(info, name));
+    table_add_text(table, stage);
+    table_add_text(table, quantity_facts[selftest_watched[place]].title);
+    add(table, 1e3 * updates->poll_s, "it was polled once");
+    table_add_integer(table, (int64_t)updates->changes);
+    add(table, 1e3 * updates->period_s.lowest, reason);
+    add(table, 1e3 * updates->period_s.median, reason);
+    add(table, 1e3 * updates->period_s.p99, reason);
+    add(table, assumed_s > 0 ? 1e3 * assumed_s : NAN, "the table does not know it");
+}
+
+/* How often readings change, of those that the device offers. */
+static int emit_updates(const struct cli_call *call, const struct selftest_report *report,
+                        struct fly_error *out_error)
+{
+    static const struct table_column columns[] = {
+        {"device", "device", TABLE_TEXT, 0},         {"stage", "stage", TABLE_TEXT, 0},
+        {"reading", "reading", TABLE_TEXT, 0},       {"poll_ms", "polled (ms)", TABLE_REAL, 1},
+        {"changes", "changes", TABLE_INTEGER, 0},    {"shortest_ms", "least (ms)", TABLE_REAL, 1},
+        {"period_ms", "median (ms)", TABLE_REAL, 1}, {"p99_ms", "99 % (ms)", TABLE_REAL, 1},
+        {"assumed_ms", "table (ms)", TABLE_REAL, 1},
+    };
+    struct table *table =
+        table_new("flyball.selftest.updates/1", columns, sizeof columns / sizeof columns[0]);
+    int code;
+
+    for (size_t i = 0; i < report->devices->count; i++) {
+        for (int s = 0; s < SELFTEST_STAGE_COUNT * SELFTEST_WATCHED; s++) {
+            const struct selftest_window *window = &report->results[i].windows[s / SELFTEST_WATCHED];
+
+            if (window->measured && window->updates[s % SELFTEST_WATCHED].polls > 0)
+                add_updates(table, &report->devices->devices[i].info,
+                            selftest_stage_name((enum selftest_stage)(s / SELFTEST_WATCHED)),
+                            s % SELFTEST_WATCHED, &window->updates[s % SELFTEST_WATCHED]);
+        }
+    }
+    code = cli_emit_table(call, table, out_error);
+    table_free(table);
+    return code;
+}
+
+static void add_level(struct table *table, const struct device_info *info, const struct selftest_level *level)
+{
+    char name[LABEL_MAX];
+
+    table_add_text(table, label(info, name));
+    add(table, level->limit_w, "the driver does not say what it set");
+    add(table, level->mean_power_w, "the device's energy is not known");
+    add(table, level->uncertainty_w, "the device's energy is not known");
+    add(table, level->settled_s, "the readings did not stay under the limit");
+    add(table, level->clock_mhz, "the device does not offer it");
+    add(table, level->work_per_s / 1e6, "no load of the test's own ran throughout");
+    add(table, 100 * level->capped_share, "the device does not offer it");
+}
+
+/* The limits that were tried; no table where there are none. */
+static int emit_levels(const struct cli_call *call, const struct selftest_report *report,
+                       struct fly_error *out_error)
+{
+    static const struct table_column columns[] = {
+        {"device", "device", TABLE_TEXT, 0},
+        {"power_limit_w", "limit (W)", TABLE_REAL, 0},
+        {"mean_power_w", "power (W)", TABLE_REAL, 1},
+        {"mean_power_uncertainty_w", "+- (W)", TABLE_REAL, 1},
+        {"settled_s", "under it after (s)", TABLE_REAL, 3},
+        {"clock_gpu_mhz", "clock (MHz)", TABLE_REAL, 0},
+        {"work_per_us", "work (/us)", TABLE_REAL, 3},
+        {"capped_percent", "capped (%)", TABLE_REAL, 0},
+    };
+    struct table *table = table_new("flyball.selftest.limits/1", columns, sizeof columns / sizeof columns[0]);
+    int code = 0;
+
+    for (size_t i = 0; i < report->devices->count; i++) {
+        const struct selftest_turning *turning = &report->results[i].turning;
+
+        for (int level = 0; level < SELFTEST_LEVELS && turning->tried; level++)
+            add_level(table, &report->devices->devices[i].info, &turning->levels[level]);
+    }
+    if (table_row_count(table) > 0) {
+        code = cli_emit_text(call, "\n", out_error);
+        if (code == 0)
+            code = cli_emit_table(call, table, out_error);
+    }
+    table_free(table);
+    return code;
+}
+
+static void put_device(struct buffer *text, const struct selftest_report *report, size_t index)
+{
+    static const char *const marks[] = {[SELFTEST_AS_EXPECTED] = "as expected",
+                                        [SELFTEST_DIFFERS] = "DIFFERS",
+                                        [SELFTEST_NOT_KNOWN] = "not known"};
+    const struct device_info *info = &report->devices->devices[index].info;
+    const struct selftest_load *load = &report->loads[index];
+    struct selftest_finding findings[SELFTEST_FINDINGS_MAX];
+    size_t count = selftest_findings(info, &report->results[index], findings);
+    char name[LABEL_MAX];
+
+    buffer_printf(text, "\n%s: %s%s%s%s\n", label(info, name),
+                  info->name[0] != '\0' ? info->name : "(nameless)", info->emulated ? " (emulated)" : "",
+                  info->driver[0] != '\0' ? ", driver " : "", info->driver);
+    if (info->kind == DEVICE_GPU)
+        buffer_printf(text, "  loaded by %s%s%s\n", load->started ? "a CUDA kernel" : "whatever ran",
+                      load->text[0] != '\0' ? ": " : "", load->text);
+    for (size_t i = 0; i < count; i++)
+        buffer_printf(text, "  %-12s %s\n", marks[findings[i].outcome], findings[i].text);
+}
+
+int selftest_report_text(const struct cli_call *call, const struct selftest_report *report,
+                         struct fly_error *out_error)
+{
+    struct buffer text;
+    static int (*const tables[])(const struct cli_call *call, const struct selftest_report *report,
+                                 struct fly_error *out_error) = {emit_calls, emit_updates, emit_windows};
+    int code = 0;
+
+    for (size_t i = 0; code == 0 && i < sizeof tables / sizeof tables[0]; i++) {
+        code = tables[i](call, report, out_error);
+        if (code == 0 && i + 1 < sizeof tables / sizeof tables[0])
+            code = cli_emit_text(call, "\n", out_error);
+    }
+    if (code == 0)
+        code = emit_levels(call, report, out_error);
+    buffer_init(&text, TEXT_MAX);
+    for (size_t i = 0; i < report->devices->count; i++)
+        put_device(&text, report, i);
+    if (code == 0 && text.error < 0)
+        code = error_no_memory(out_error);
+    if (code == 0)
+        code = cli_emit_text(call, text.data, out_error);
+    buffer_deinit(&text);
+    return code;
+}
+
+int selftest_report_csv(const struct cli_call *call, const struct selftest_report *report,
+                        struct fly_error *out_error)
+{
+    static const struct table_column columns[] = {
+        {"kind", "kind", TABLE_TEXT, 0},   {"index", "index", TABLE_INTEGER, 0},
+        {"check", "check", TABLE_TEXT, 0}, {"outcome", "outcome", TABLE_TEXT, 0},
+        {"text", "text", TABLE_TEXT, 0},
+    };
+    struct table *table =
+        table_new("flyball.selftest.findings/1", columns, sizeof columns / sizeof columns[0]);
+    int code;
+
+    for (size_t i = 0; i < report->devices->count; i++) {
+        const struct device_info *info = &report->devices->devices[i].info;
+        struct selftest_finding findings[SELFTEST_FINDINGS_MAX];
+        size_t count = selftest_findings(info, &report->results[i], findings);
+
+        for (size_t f = 0; f < count; f++) {
+            table_add_text(table, device_kind_name(info->kind));
+            table_add_integer(table, info->index);
+            table_add_text(table, findings[f].check);
+            table_add_text(table, selftest_outcome_word(findings[f].outcome));
+            table_add_text(table, findings[f].text);
+        }
+    }
+    code = cli_emit_table(call, table, out_error);
+    table_free(table);
+    return code;
+}

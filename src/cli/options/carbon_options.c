@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/options/carbon_options.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/number.h"
+#include "base/text/iso_time.h"
+#include "cli/options/power_wish.h"
+
+enum { WORD_MAX = 64 };
+
+static const double day_s = 86400.0, duration_most_s = 366 * 86400.0, power_most_w = 1e9;
+
+bool carbon_parse_duration(const char *text, double *out_s)
+{
+    size_t length = strlen(text);
+    char number[WORD_MAX];
+    double value;
+
+    if (*text == 'P') {
+        if (!iso_duration_parse(text, &value) || !(value > 0.0) || value > duration_most_s)
+            return false;
+    } else if (length > 1 && length < sizeof number && text[length - 1] == 'd') {
+        memcpy(number, text, length - 1);
+        number[length - 1] = '\0';
+        if (!number_parse_double(number, &value))
+            return false;
+        value *= day_s;
+        if (!(value > 0.0) || value > duration_most_s)
+            return false;
+    } else if (!span_parse(text, &value)) {
+        return false;
+    }
+    *out_s = value;
+    return true;
+}
+
+/* The next of "KEY=VALUE,KEY=VALUE"; moves on. False at a fault. */
+static bool take_pair(const char **text, char key[WORD_MAX], char value[WORD_MAX])
+{
+    size_t key_length = strcspn(*text, "=,"), value_length;
+
+    if ((*text)[key_length] != '=' || key_length >= WORD_MAX)
+        return false;
+    memcpy(key, *text, key_length);
+    key[key_length] = '\0';
+    *text += key_length + 1;
+    value_length = strcspn(*text, ",");
+    if (value_length == 0 || value_length >= WORD_MAX)
+        return false;
+    memcpy(value, *text, value_length);
+    value[value_length] = '\0';
+    *text += value_length;
+    if (**text == ',')
+        (*text)++;
+    else
+        return **text == '\0';
+    return **text != '\0';
+}
+
+bool carbon_parse_objective(const char *text, struct carbon_objective *out_objective)
+{
+    static const char *const words[] = {"carbon", "money", "energy"};
+    struct carbon_objective objective = {0};
+    double *const weights[] = {&objective.per_g, &objective.per_money, &objective.per_kwh};
+    char key[WORD_MAX], value[WORD_MAX];
+    bool given[3] = {false};
+    size_t i;
+
+    for (i = 0; i < 3; i++) {
+        if (strcmp(text, words[i]) == 0) {
+            *weights[i] = 1.0;
+            *out_objective = objective;
+            return true;
+        }
+    }
+    while (*text != '\0') {
+        double weight;
+
+        if (!take_pair(&text, key, value) || !number_parse_double(value, &weight) || weight < 0.0 ||
+            weight > 1e9)
+            return false;
+        for (i = 0; i < 3 && strcmp(key, words[i]) != 0; i++)
+            continue;
+        if (i == 3 || given[i])
+            return false;
+        *weights[i] = weight;
+        given[i] = true;
+    }
+    if (objective.per_g + objective.per_money + objective.per_kwh <= 0.0)
+        return false;
+    *out_objective = objective;
+    return true;
+}
+
+bool carbon_parse_pause(const char *text, struct carbon_pause *out_pause)
+{
+    static const char *const words[] = {"checkpoint", "on", "off"};
+    struct carbon_pause pause = {.allowed = true, .idle_w = NAN};
+    double *const times[] = {&pause.checkpoint_s, &pause.least_on_s, &pause.least_off_s};
+    char key[WORD_MAX], value[WORD_MAX];
+    bool given[3] = {false};
+
+    while (*text != '\0') {
+        size_t i;
+
+        if (!take_pair(&text, key, value))
+            return false;
+        if (strcmp(key, "idle") == 0) {
+            if (!isnan(pause.idle_w) || !number_parse_double(value, &pause.idle_w) || pause.idle_w < 0.0 ||
+                pause.idle_w > power_most_w)
+                return false;
+            continue;
+        }
+        for (i = 0; i < 3 && strcmp(key, words[i]) != 0; i++)
+            continue;
+        if (i == 3 || given[i] || (strcmp(value, "0") != 0 && !carbon_parse_duration(value, times[i])))
+            return false;
+        given[i] = true;
+    }
+    if (isnan(pause.idle_w))
+        return false;
+    *out_pause = pause;
+    return true;
+}
+
+int carbon_read_duration(const struct cli_call *call, const char *option, double *out_s,
+                         struct fly_error *out_error)
+{
+    const char *text = cli_text(call, option);
+
+    if (text == NULL || carbon_parse_duration(text, out_s))
+        return 0;
+    return cli_value_error(call, option, text, "a time above 0 as 96h, 4d, 90min or PT96H", out_error);
+}
+
+int carbon_read_objective(const struct cli_call *call, const char *text,
+                          struct carbon_objective *out_objective, struct fly_error *out_error)
+{
+    if (carbon_parse_objective(text, out_objective))
+        return 0;
+    return cli_value_error(call, "objective", text,
+                           "carbon, money, energy, or weights from 0 as carbon=0.0001,money=1", out_error);
+}
+
+int carbon_read_pause(const struct cli_call *call, struct carbon_pause *out_pause,
+                      struct fly_error *out_error)
+{
+    const char *text = cli_text(call, "pause");
+
+    if (text == NULL || carbon_parse_pause(text, out_pause))
+        return 0;
+    return cli_value_error(call, "pause", text,
+                           "idle=WATTS and, where they are not 0, checkpoint=TIME,on=TIME,off=TIME",
+                           out_error);
+}
+
+int carbon_read_profile(const struct cli_call *call, struct profile_source *source,
+                        struct carbon_profile *profile, struct carbon_surroundings *out_surroundings,
+                        struct fly_error *out_error)
+{
+    int code;
+
+    *out_surroundings = (struct carbon_surroundings){cli_real(call, "host-power"), cli_real(call, "pue")};
+    if (cli_text(call, "profile") == NULL)
+        return cli_usage(call, out_error, "no power profile given; name one with --profile");
+    code = profile_source_read(cli_text(call, "profile"), source, out_error);
+    return code == 0
+               ? carbon_profile_init(profile, source->points, source->count, out_surroundings, out_error)
+               : code;
+}

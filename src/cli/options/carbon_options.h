@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef FLYBALL_CLI_OPTIONS_CARBON_OPTIONS_H
+#define FLYBALL_CLI_OPTIONS_CARBON_OPTIONS_H
+
+#include <stdbool.h>
+
+#include "cli/frame/call.h"
+#include "policy/carbon/carbon_pause.h"
+#include "sim/carbon/carbon_job.h"
+#include "sim/carbon/profile_source.h"
+
+/*
+ * What options about carbon say, as people write it. The parsers are pure and leave their
+ * out-parameters untouched when they return false.
+ */
+
+/* "96h", "1h30min", "90s", "4d", or as ISO 8601 has it: "PT96H". Above 0, at most a year, in s. */
+bool carbon_parse_duration(const char *text, double *out_s);
+
+/* "carbon", "money", "energy", or weights: "carbon=0.001,money=1,energy=0". Not all of them 0. */
+bool carbon_parse_objective(const char *text, struct carbon_objective *out_objective);
+
+/* "idle=25,checkpoint=2min,on=1h,off=30min": what is left out is 0, but `idle` has to be there. */
+bool carbon_parse_pause(const char *text, struct carbon_pause *out_pause);
+
+/* clang-format off */
+
+/* Rows that the option tables of plans on paper share, each with what reads it below. */
+#define CARBON_OPTION_PROFILE \
+    {.name = "profile", .type = CLI_TEXT, .placeholder = "PROFILE", \
+     .help = "Power and speed under each limit: a file of 'flyball profile', a CSV file of windows or " \
+             "rows, or traces:DIR,gpu,workload,batch."}
+#define CARBON_OPTIONS_BOUND \
+    {.name = "max-slowdown", .type = CLI_TEXT, .placeholder = "BOUND", .default_text = "3%", \
+     .help = "It takes at most so much more time than at the fastest limit: 3% or 1.03x."}, \
+    {.name = "deadline", .type = CLI_TEXT, .placeholder = "TIME", \
+     .help = "It ends at most so long after its start, as 100h; in place of --max-slowdown."}
+#define CARBON_OPTION_PAUSE \
+    {.name = "pause", .type = CLI_TEXT, .placeholder = "HOW", \
+     .help = "It can be paused: idle=25,checkpoint=2min,on=1h,off=30min says what it draws then in W, how " \
+             "long saving and restoring take, and how long it runs and pauses at least."}
+/* With their keys in configuration files, or NULL. */
+#define CARBON_OPTIONS_SURROUNDINGS(host_power_key, pue_key) \
+    {.name = "host-power", .type = CLI_REAL, .placeholder = "W", .minimum = 0, .maximum = 1e6, \
+     .default_text = "0", .key = (host_power_key), \
+     .help = "What the rest of the machine draws while it runs."}, \
+    {.name = "pue", .type = CLI_REAL, .placeholder = "FACTOR", .minimum = 1, .maximum = 10, \
+     .default_text = "1", .key = (pue_key), .help = "Power usage effectiveness of the site."}
+/* clang-format on */
+
+/*
+ * What options of a call say; one that is not set leaves its out-parameter as it is. FLY_EUSAGE, with
+ * what the value has to be.
+ */
+
+/* "work", "deadline": a time. */
+int carbon_read_duration(const struct cli_call *call, const char *option, double *out_s,
+                         struct fly_error *out_error);
+
+/* "objective", which says `text`: not the option's own where the command chooses for it. */
+int carbon_read_objective(const struct cli_call *call, const char *text,
+                          struct carbon_objective *out_objective, struct fly_error *out_error);
+
+int carbon_read_pause(const struct cli_call *call, struct carbon_pause *out_pause,
+                      struct fly_error *out_error);
+
+/* "profile", which has to be set, within what "host-power" and "pue" say; also what reading it may be. */
+int carbon_read_profile(const struct cli_call *call, struct profile_source *source,
+                        struct carbon_profile *profile, struct carbon_surroundings *out_surroundings,
+                        struct fly_error *out_error);
+
+#endif

@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef FLYBALL_CLI_OPTIONS_SLOWDOWN_OPTION_H
+#define FLYBALL_CLI_OPTIONS_SLOWDOWN_OPTION_H
+
+#include "cli/frame/call.h"
+
+/* --max-slowdown as a factor, 1.03 for 3%; one that is not set leaves it as it is. FLY_EUSAGE. */
+int slowdown_option_read(const struct cli_call *call, double *out_factor, struct fly_error *out_error);
+
+#endif

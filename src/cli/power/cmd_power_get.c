@@ -1,0 +1,352 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Power limits, and whether they may be set; nothing is set but what a killed program left. */
+#include <stdio.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "cli/commands.h"
+#include "cli/options/device_options.h"
+#include "cli/power/power_gpus.h"
+#include "knob/gpu_lock.h"
+#include "knob/journal.h"
+#include "knob/runtime_directory.h"
+#include "knob/turnable.h"
+
+static const struct cli_option options[] = {
+    DEVICE_OPTION_GPUS("If not given, all of this machine."),
+    DEVICE_OPTIONS,
+};
+
+enum { ENTRY_TEXT_MAX = 256 };
+
+/* An entry of the journal as it was read. */
+struct entry {
+    int code; /* 0, FLY_ENOTFOUND for none, or why it cannot be read */
+    struct journal_entry entry;
+    struct fly_error error;
+};
+
+/* One row. */
+struct row {
+    const struct device *gpu;
+    struct device_reading reading;
+    struct fly_error may; /* code 0: it may be set */
+    const char
+        *guess; /* "unlikely", "likely": nothing speaks against it but that this is not root; or NULL */
+    int held;   /* 1, 0, or the code of `lock` */
+    char holder[GPU_LOCK_HOLDER_MAX];
+    struct fly_error lock;
+    struct entry turned, kept;
+};
+
+static void read_entry(const char *directory, enum journal_kind kind, const char *uuid, struct entry *out)
+{
+    out->code = journal_read(directory, kind, uuid, &out->entry, &out->error);
+}
+
+/* The locks and entries of a directory; `missing` says why there is none. */
+static void look_into(const char *directory, const struct fly_error *missing, struct row *row)
+{
+    const char *uuid = row->gpu->info.uuid;
+
+    if (missing->code < 0) {
+        row->held = missing->code;
+        row->lock = row->turned.error = row->kept.error = *missing;
+        row->turned.code = row->kept.code = missing->code;
+        return;
+    }
+    row->held = gpu_lock_holder(directory, uuid, row->holder, &row->lock);
+    read_entry(directory, JOURNAL_TURNED, uuid, &row->turned);
+    read_entry(directory, JOURNAL_KEPT, uuid, &row->kept);
+}
+
+/* Who is not root needs another way. */
+static void look_for_way(struct row *row)
+{
+    struct site site;
+    char ways[WAY_COUNT * SITE_TEXT_MAX] = "", text[SITE_TEXT_MAX];
+    size_t length = 0;
+
+    site_init(&(struct site_options){.commands = NULL}, &site);
+    for (int way = WAY_DRIVER + 1; way < WAY_COUNT; way++) {
+        if (site_offers(&site, (enum way)way, row->gpu))
+            length +=
+                (size_t)snprintf(ways + length, sizeof ways - length, "%s%s", length > 0 ? ", then by " : "",
+                                 site_describe(&site, (enum way)way, text));
+    }
+    row->guess = length > 0 ? "likely" : "unlikely";
+    if (length > 0)
+        error_set(&row->may, FLY_EPERM, "not through the driver, since this is not root, but by %s", ways);
+    else
+        error_set(&row->may, FLY_EPERM,
+                  "NVIDIA's driver lets root alone set limits, and this is not root; run "
+                  "'sudo flyball power set'");
+    site_deinit(&site);
+}
+
+static void find_out(const struct power_gpus *gpus, const char *directory, const struct fly_error *missing,
+                     struct row *row)
+{
+    const struct turnable_options turnable = {
+        .readonly_path =
+            gpus->options.readonly_path != NULL ? gpus->options.readonly_path : KNOB_READONLY_PATH,
+        .proc_root = "/proc",
+        .mps_pipe_directory =
+            gpus->options.mps_pipe_directory != NULL ? gpus->options.mps_pipe_directory : KNOB_MPS_DIRECTORY,
+    };
+
+    device_read(row->gpu, &clock_real, QUANTITY_ALL, &row->reading);
+    look_into(directory, missing, row);
+    row->may.code = 0;
+    row->guess = NULL;
+    if (turnable_check(&turnable, row->gpu, &row->may) < 0)
+        return;
+    if (row->held == 1)
+        error_set(&row->may, FLY_ESTATE, "its knobs are held by %s", row->holder);
+    else if (row->held < 0)
+        row->may = row->lock;
+    else if (geteuid() != 0)
+        look_for_way(row);
+}
+
+/* In which forms of the output a column stands. */
+enum part { PART_BOTH, PART_PEOPLE, PART_PROGRAMS };
+
+struct field {
+    struct table_column column;
+    enum part part;
+    void (*put)(struct table *table, const struct row *row); /* NULL: the quantity, divided */
+    enum quantity quantity;
+    double divisor;
+};
+
+static void put_index(struct table *table, const struct row *row)
+{
+    table_add_integer(table, row->gpu->info.index);
+}
+
+static void put_name(struct table *table, const struct row *row)
+{
+    table_add_text(table, row->gpu->info.name);
+}
+
+static void put_uuid(struct table *table, const struct row *row)
+{
+    table_add_text(table, row->gpu->info.uuid);
+}
+
+static const char *may_word(const struct row *row)
+{
+    return row->may.code == 0 ? "yes" : row->guess != NULL ? row->guess : "no";
+}
+
+static void put_may(struct table *table, const struct row *row)
+{
+    table_add_text(table, may_word(row));
+}
+
+static void put_why_not(struct table *table, const struct row *row)
+{
+    table_add_text(table, row->may.code == 0 ? "" : row->may.text);
+}
+
+static void put_may_and_why(struct table *table, const struct row *row)
+{
+    if (row->may.code == 0)
+        put_may(table, row);
+    else
+        table_add_unavailable(table, may_word(row), row->may.text);
+}
+
+static void put_holder(struct table *table, const struct row *row)
+{
+    if (row->held < 0)
+        table_add_unavailable(table, "-", row->lock.text);
+    else
+        table_add_text(table, row->held == 1 ? row->holder : "");
+}
+
+static void put_holder_or_nobody(struct table *table, const struct row *row)
+{
+    if (row->held == 0)
+        table_add_text(table, "nobody");
+    else
+        put_holder(table, row);
+}
+
+/* The turn of a quantity in an entry, or NULL. */
+static const struct turn *turn_in(const struct entry *entry, enum quantity quantity)
+{
+    for (size_t i = 0; entry->code == 0 && i < entry->entry.turn_count; i++) {
+        if (entry->entry.turns[i].quantity == quantity)
+            return &entry->entry.turns[i];
+    }
+    return NULL;
+}
+
+/* The limit that stood before, of an entry. */
+static int64_t previous_mw(const struct entry *entry)
+{
+    const struct turn *limit = turn_in(entry, QUANTITY_POWER_LIMIT);
+
+    return limit != NULL ? limit->previous : 0;
+}
+
+static void put_previous(struct table *table, const struct entry *entry)
+{
+    if (previous_mw(entry) > 0)
+        table_add_real(table, (double)previous_mw(entry) / 1e3);
+    else
+        table_add_unavailable(table, "-",
+                              entry->code == FLY_ENOTFOUND ? "nothing stands in the journal"
+                              : entry->code < 0            ? entry->error.text
+                                                           : "the journal holds no limit of it");
+}
+
+static void put_turned(struct table *table, const struct row *row)
+{
+    put_previous(table, &row->turned);
+}
+
+static void put_kept(struct table *table, const struct row *row)
+{
+    put_previous(table, &row->kept);
+}
+
+static void put_turned_by(struct table *table, const struct row *row)
+{
+    char text[ENTRY_TEXT_MAX];
+
+    if (row->turned.code < 0) {
+        put_previous(table, &row->turned);
+        return;
+    }
+    snprintf(text, sizeof text, "'%s', process %lld", row->turned.entry.program,
+             (long long)row->turned.entry.pid);
+    table_add_text(table, text);
+}
+
+/* "400 W before, set to stay"; "a ceiling of 1200 MHz on its clock". */
+static void describe_entry(const struct entry *entry, bool kept, char text[ENTRY_TEXT_MAX])
+{
+    const struct turn *ceiling = turn_in(entry, QUANTITY_CLOCK_CEILING);
+    bool limited = previous_mw(entry) > 0;
+    char limit[POWER_LIMIT_TEXT_MAX], clock[64] = "";
+
+    if (ceiling != NULL)
+        snprintf(clock, sizeof clock, "%sa ceiling of %lld MHz on its clock", limited ? ", " : "",
+                 (long long)ceiling->ours);
+    snprintf(text, ENTRY_TEXT_MAX, "%s%s%s%s",
+             limited || ceiling == NULL ? power_limit_text(previous_mw(entry), limit) : "",
+             limited || ceiling == NULL ? " before" : "", clock, kept ? ", set to stay" : "");
+}
+
+static void put_journal(struct table *table, const struct row *row)
+{
+    const struct entry *entry = row->turned.code != FLY_ENOTFOUND ? &row->turned : &row->kept;
+    char text[ENTRY_TEXT_MAX];
+
+    if (entry->code == FLY_ENOTFOUND) {
+        table_add_text(table, "none");
+    } else if (entry->code < 0) {
+        table_add_unavailable(table, "-", entry->error.text);
+    } else {
+        describe_entry(entry, entry == &row->kept, text);
+        table_add_text(table, text);
+    }
+}
+
+static const struct field fields[] = {
+    {{"index", "GPU", TABLE_INTEGER, 0}, PART_BOTH, .put = put_index},
+    {{"name", "name", TABLE_TEXT, 0}, PART_PROGRAMS, .put = put_name},
+    {{"uuid", "UUID", TABLE_TEXT, 0}, PART_PROGRAMS, .put = put_uuid},
+    {{"power_limit_w", "limit (W)", TABLE_REAL, 0}, PART_BOTH, NULL, QUANTITY_POWER_LIMIT, 1e3},
+    {{"power_limit_enforced_w", "enforced (W)", TABLE_REAL, 0},
+     PART_BOTH,
+     NULL,
+     QUANTITY_POWER_LIMIT_ENFORCED,
+     1e3},
+    {{"power_limit_default_w", "default (W)", TABLE_REAL, 0},
+     PART_BOTH,
+     NULL,
+     QUANTITY_POWER_LIMIT_DEFAULT,
+     1e3},
+    {{"power_limit_min_w", "from (W)", TABLE_REAL, 0}, PART_BOTH, NULL, QUANTITY_POWER_LIMIT_MIN, 1e3},
+    {{"power_limit_max_w", "to (W)", TABLE_REAL, 0}, PART_BOTH, NULL, QUANTITY_POWER_LIMIT_MAX, 1e3},
+    {{"persistence_mode", "persistence", TABLE_REAL, 0}, PART_PROGRAMS, NULL, QUANTITY_PERSISTENCE, 1},
+    {{"may_be_set", "may be set", TABLE_TEXT, 0}, PART_PEOPLE, .put = put_may_and_why},
+    {{"may_be_set", "may be set", TABLE_TEXT, 0}, PART_PROGRAMS, .put = put_may},
+    {{"why_not", "why not", TABLE_TEXT, 0}, PART_PROGRAMS, .put = put_why_not},
+    {{"held_by", "held by", TABLE_TEXT, 0}, PART_PEOPLE, .put = put_holder_or_nobody},
+    {{"held_by", "held by", TABLE_TEXT, 0}, PART_PROGRAMS, .put = put_holder},
+    {{"journal", "journal", TABLE_TEXT, 0}, PART_PEOPLE, .put = put_journal},
+    {{"journal_turned_from_w", "turned from (W)", TABLE_REAL, 0}, PART_PROGRAMS, .put = put_turned},
+    {{"journal_turned_by", "turned by", TABLE_TEXT, 0}, PART_PROGRAMS, .put = put_turned_by},
+    {{"journal_kept_from_w", "kept from (W)", TABLE_REAL, 0}, PART_PROGRAMS, .put = put_kept},
+};
+enum { FIELDS = sizeof fields / sizeof fields[0] };
+
+static void put_row(struct table *table, const struct row *row, const struct field *const *shown,
+                    size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (shown[i]->put != NULL)
+            shown[i]->put(table, row);
+        else
+            table_add_reading(table, &row->reading.values[shown[i]->quantity], shown[i]->divisor);
+    }
+}
+
+static int power_get_run(const struct cli_call *call, struct fly_error *out_error)
+{
+    static struct power_gpus gpus; /* large */
+    enum part left_out = cli_format(call) == TABLE_FORMAT_TABLE ? PART_PROGRAMS : PART_PEOPLE;
+    const struct field *shown[FIELDS];
+    struct table_column columns[FIELDS];
+    char directory[RUNTIME_PATH_MAX] = "";
+    struct fly_error missing = {.code = 0};
+    struct table *table;
+    size_t count = 0;
+    int result = power_gpus_open(call, GPUS_ALL, LEFTOVERS_REPAIR, &gpus, out_error);
+
+    if (result < 0)
+        return result;
+    for (size_t i = 0; i < FIELDS; i++) {
+        if (fields[i].part == left_out)
+            continue;
+        shown[count] = &fields[i];
+        columns[count++] = fields[i].column;
+    }
+    runtime_directory_find(NULL, directory, &missing);
+    table = table_new("flyball.power.get/1", columns, count);
+    for (size_t i = 0; i < gpus.count; i++) {
+        struct row row = {.gpu = gpus.devices[i]};
+
+        find_out(&gpus, directory, &missing, &row);
+        put_row(table, &row, shown, count);
+    }
+    result = cli_emit_table(call, table, out_error);
+    table_free(table);
+    power_gpus_close(&gpus);
+    return result;
+}
+
+const struct cli_command cmd_power_get = {
+    .words = "power get",
+    .summary = "show the power limits of GPUs, and whether they may be set",
+    .paragraphs =
+        {"Shows for every GPU the power limit as it was set, the one that the driver enforces, its default "
+         "and "
+         "its range; whether this user may set it here, and if not why; which program holds the GPU's knobs; "
+         "and "
+         "what stood before where the journal holds something to put back. Nothing is set, except that what "
+         "a killed program left is put back first, where this user may.",
+         "Whether the driver would really let a limit be set is known only by setting it: without root the "
+         "answer is 'unlikely', or 'likely' where the site has commands or a daemon for its users, which "
+         "are named."},
+    .options = options,
+    .option_count = sizeof options / sizeof options[0],
+    .examples = {{"flyball power get", "show all GPUs"},
+                 {"flyball power get -i 0 --format json", "tell a program about one"}},
+    .run = power_get_run,
+};

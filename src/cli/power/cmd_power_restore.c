@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Plays the journal back: what sessions left that could not turn back themselves. */
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "cli/commands.h"
+#include "cli/options/device_options.h"
+#include "cli/power/power_gpus.h"
+
+static const struct cli_option options[] = {
+    DEVICE_OPTION_GPUS("If not given, all of this machine."),
+    {.name = "kept",
+     .type = CLI_FLAG,
+     .help = "Put back also what 'flyball power set' was asked to set to stay."},
+    DEVICE_OPTIONS,
+};
+
+static const struct table_column columns[] = {
+    {"index", "GPU", TABLE_INTEGER, 0},
+    {"uuid", "UUID", TABLE_TEXT, 0},
+    {"kept", "set to stay", TABLE_TEXT, 0},
+    {"power_limit_before_w", "before (W)", TABLE_REAL, 1},
+    {"power_limit_set_w", "set (W)", TABLE_REAL, 1},
+    {"power_limit_found_w", "found (W)", TABLE_REAL, 1},
+    {"clock_ceiling_set_mhz", "ceiling (MHz)", TABLE_REAL, 0},
+    {"end", "became", TABLE_TEXT, 0},
+};
+
+/*
+ * What is shown of each end, and the exit status where it leaves something to do, the more
+ * serious the further down.
+ */
+static const struct {
+    const char *word;
+    int status, rank;
+} ends[] = {
+    [REPAIR_RESTORED] = {"restored", 0, 0},
+    [REPAIR_UNNEEDED] = {"unneeded", 0, 0},
+    [REPAIR_FOREIGN] = {"changed by another", 0, 0},
+    [REPAIR_ABSENT] = {"no such GPU", 69, 1},
+    [REPAIR_IN_USE] = {"in use", POWER_STATUS_IN_USE, 2},
+    [REPAIR_CORRUPT] = {"corrupt", 65, 3},
+    [REPAIR_DISBELIEVED] = {"not believed", 77, 4},
+    [REPAIR_FAILED] = {"failed", 74, 5},
+};
+_Static_assert(sizeof ends / sizeof ends[0] == REPAIR_END_COUNT, "one row for every end");
+
+static void put_limit(struct table *table, int64_t limit_mw, const char *reason)
+{
+    if (limit_mw > 0)
+        table_add_real(table, (double)limit_mw / 1e3);
+    else
+        table_add_unavailable(table, "-", reason);
+}
+
+static void put_row(struct table *table, const struct power_gpus *gpus, const struct repair *repair)
+{
+    size_t place = device_list_find(&gpus->list, DEVICE_GPU, repair->uuid);
+
+    if (place < gpus->list.count)
+        table_add_integer(table, gpus->list.devices[place].info.index);
+    else
+        table_add_unavailable(table, "-", "the GPU is not here, or may not be opened");
+    table_add_text(table, repair->uuid);
+    table_add_text(table, repair->kept ? "yes" : "no");
+    put_limit(table, repair->previous_mw, "the journal holds no limit of it");
+    put_limit(table, repair->set_mw, "the journal holds no limit of it");
+    put_limit(table, repair->found_mw, "it was not read");
+    if (repair->ceiling_mhz > 0)
+        table_add_real(table, (double)repair->ceiling_mhz);
+    else
+        table_add_unavailable(table, "-", "the journal holds no ceiling on its clock");
+    table_add_text(table, ends[repair->end].word);
+}
+
+static struct power_gpus gpus_here; /* large */
+
+/* In the order of the GPUs; those that are not here come last. */
+static int by_place(const void *first, const void *second)
+{
+    const struct repair *left = first, *right = second;
+    size_t places[] = {device_list_find(&gpus_here.list, DEVICE_GPU, left->uuid),
+                       device_list_find(&gpus_here.list, DEVICE_GPU, right->uuid)};
+
+    if (places[0] != places[1])
+        return places[0] < places[1] ? -1 : 1;
+    return (int)left->kept - (int)right->kept;
+}
+
+/* The entries of the chosen GPUs; with -i those of others look like entries of GPUs that are not here. */
+static int emit(const struct cli_call *call, const struct power_gpus *gpus, const struct repair *repairs,
+                size_t count, struct fly_error *out_error)
+{
+    struct table *table = table_new("flyball.power.restore/1", columns, sizeof columns / sizeof columns[0]);
+    bool root = geteuid() == 0;
+    enum repair_end worst = REPAIR_RESTORED;
+    int result, status;
+
+    for (size_t i = 0; i < count; i++) {
+
+        if (repairs[i].end == REPAIR_ABSENT && cli_set(call, "gpus"))
+            continue;
+        put_row(table, gpus, &repairs[i]);
+        if (ends[repairs[i].end].status != 0)
+            cli_warn(call, "%s", repairs[i].text);
+        else
+            cli_note(call, "%s", repairs[i].text);
+        if (ends[repairs[i].end].rank > ends[worst].rank)
+            worst = repairs[i].end;
+    }
+    if (cli_format(call) == TABLE_FORMAT_TABLE && table_row_count(table) == 0) {
+        table_free(table);
+        cli_note(call, "there is nothing to put back");
+        return 0;
+    }
+    result = cli_emit_table(call, table, out_error);
+    table_free(table);
+    status = worst == REPAIR_FAILED && !root ? fly_error_exit_status(FLY_EPERM) : ends[worst].status;
+    if (worst == REPAIR_FAILED && !root)
+        cli_warn(call, "this is not root, which alone may set limits with NVIDIA's driver; run 'sudo flyball "
+                       "power restore'");
+    if (status != 0)
+        cli_exit_with(call, status);
+    return result;
+}
+
+static int power_restore_run(const struct cli_call *call, struct fly_error *out_error)
+{
+    static struct repair repairs[2 * DEVICES_MAX];
+    int result = power_gpus_open(call, GPUS_ALL, LEFTOVERS_LEAVE, &gpus_here, out_error);
+    int count;
+
+    if (result < 0)
+        return result;
+    count = knob_repair(&gpus_here.options, &gpus_here.list, cli_flag(call, "kept"), repairs,
+                        sizeof repairs / sizeof repairs[0], out_error);
+    if (count > (int)(sizeof repairs / sizeof repairs[0]))
+        count = (int)(sizeof repairs / sizeof repairs[0]);
+    if (count > 0)
+        qsort(repairs, (size_t)count, sizeof repairs[0], by_place);
+    result = count < 0 ? power_refused(call, count, out_error)
+                       : emit(call, &gpus_here, repairs, (size_t)count, out_error);
+    power_gpus_close(&gpus_here);
+    return result;
+}
+
+const struct cli_command cmd_power_restore = {
+    .words = "power restore",
+    .summary = "put back power limits that a killed program left",
+    .paragraphs =
+        {"Plays the journal back: before Flyball turns a knob it writes down what stood, and removes that "
+         "when it has put it back. What is there still was left by a session that was killed together with "
+         "its "
+         "guard. It is put back where nobody holds the GPU's knobs and they stand where the session had put "
+         "them; what another program changed since is left as it is, and forgotten.",
+         "With --kept also what 'flyball power set' set to stay is put back. A restart of the machine resets "
+         "limits by itself, and entries from before it are only removed.",
+         "As root this also ends what another user's killed program left, with that user's rights: the limit "
+         "goes to the driver's default, or to what root has set to stay, and the clock is freed. Where he "
+         "may not "
+         "turn the knob, his entry is moved aside, and nothing is turned."},
+    .options = options,
+    .option_count = sizeof options / sizeof options[0],
+    .exit_status = "0 where all is put back, or another program's value stands. 65 for an entry that cannot "
+                   "be read, which "
+                   "is moved aside, 69 where there is no GPU, or not the one of an entry, 74 for a limit "
+                   "that could not be put "
+                   "back, 75 for a GPU that is held, 77 without permission, and for an entry of a user who "
+                   "may not turn what it "
+                   "speaks of.",
+    .examples = {{"flyball power restore", "put back what killed programs left"},
+                 {"flyball power restore --kept -i 0", "put back also what was set to stay, of one GPU"}},
+    .run = power_restore_run,
+};

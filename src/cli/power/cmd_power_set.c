@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Sets power limits: to stay, for a time, or around a program. Only in the first case
+ * the user turns back himself; otherwise the guard does, whatever becomes of us.
+ */
+#include <stdio.h>
+
+#include "base/error.h"
+#include "cli/commands.h"
+#include "cli/options/device_options.h"
+#include "cli/power/power_around.h"
+#include "cli/power/power_turning.h"
+#include "cli/program/program_words.h"
+#include "cli/program/stop_signals.h"
+
+static const struct cli_option options[] = {
+    DEVICE_OPTION_GPUS("If not given, those that a program started here would see, by CUDA_VISIBLE_DEVICES "
+                       "and its like."),
+    {.name = "for",
+     .type = CLI_TEXT,
+     .placeholder = "TIME",
+     .help =
+         "Keep running for this time, such as 90s, 15min, 2h or 1h30min, and turn back then; Ctrl-C turns "
+         "back at once."},
+    {.name = "require",
+     .type = CLI_FLAG,
+     .help = "Start the program only when the limit of every GPU could be set."},
+    DEVICE_OPTIONS,
+};
+
+static struct power_turning turning; /* large */
+
+static int set_to_stay(const struct cli_call *call, const struct power_wish *wish,
+                       struct fly_error *out_error)
+{
+    char list[POWER_NAMES_MAX], put_back[POWER_NAMES_MAX + 64];
+    int result = power_turning_begin(call, wish, true, &turning, out_error);
+    int ended;
+
+    if (result < 0)
+        return result;
+    snprintf(put_back, sizeof put_back, "flyball power restore --kept -i %s",
+             power_gpus_list(&turning.gpus, NULL, list));
+    result = power_turning_emit(call, &turning, "flyball.power.set/1", put_back, out_error);
+    ended = power_turning_end(call, &turning, out_error);
+    cli_note(call,
+             "this stays when the command has ended, until the driver is unloaded; '%s' puts back what stood "
+             "before",
+             put_back);
+    return result < 0 ? result : ended;
+}
+
+static int set_for(const struct cli_call *call, const struct power_wish *wish, double time_s,
+                   struct fly_error *out_error)
+{
+    struct mono_time end = mono_after_s(mono_now(), time_s);
+    struct mono_time next = mono_now();
+    struct stop_signals stop;
+    bool stands = true;
+    int result, ended;
+
+    stop_signals_hold(&stop);
+    result = power_turning_begin(call, wish, false, &turning, out_error);
+    if (result == 0) {
+        result = power_turning_emit(call, &turning, "flyball.power.set/1", NULL, out_error);
+        cli_note(call, "turned back in %s, or at Ctrl-C", cli_text(call, "for"));
+        while (result == 0 && stands && next.ns < end.ns && !stop_signals_wait(&stop, next)) {
+            stands = power_turning_check(call, &turning);
+            next = mono_after_s(mono_now(), power_check_s);
+        }
+        if (result == 0 && stands)
+            stop_signals_wait(&stop, end);
+        ended = power_turning_end(call, &turning, out_error);
+        result = result < 0 ? result : ended;
+        if (!stands)
+            cli_exit_with(call, POWER_STATUS_IN_USE);
+    }
+    stop_signals_release(&stop);
+    return result;
+}
+
+static int read_values(const struct cli_call *call, struct power_wish *out_wish, double *out_time_s,
+                       struct fly_error *out_error)
+{
+    const char *time = cli_text(call, "for");
+
+    if (cli_operand_count(call) == 0)
+        return cli_usage(call, out_error,
+                         "no limit given; name it in watts, or as a share of the highest, 60%%");
+    if (!power_wish_parse(cli_operand(call, 0), out_wish))
+        return cli_usage(
+            call, out_error,
+            "bad limit '%s': expected watts, such as 150 or 187.5W, or a share of the highest limit "
+            "above 0%% and up to 100%%",
+            cli_operand(call, 0));
+    if (time != NULL && !span_parse(time, out_time_s))
+        return cli_value_error(call, "for", time, "a time such as 90s, 15min, 2h or 1h30min, at most a year",
+                               out_error);
+    if (time != NULL && cli_program_count(call) > 0)
+        return cli_usage(
+            call, out_error,
+            "--for and a program are two ends for one limit; keep one of them, or run the program "
+            "under timeout(1)");
+    if (cli_flag(call, "require") && cli_program_count(call) == 0)
+        return cli_usage(call, out_error,
+                         "--require is about a program, and there is none; name one behind --");
+    return 0;
+}
+
+static int power_set_run(const struct cli_call *call, struct fly_error *out_error)
+{
+    struct power_wish wish;
+    double time_s = 0;
+    int result = read_values(call, &wish, &time_s, out_error);
+
+    if (result < 0)
+        return result;
+    if (cli_program_count(call) > 0)
+        return power_around(call, &wish, &turning, out_error);
+    if (program_disabled()) {
+        cli_warn(call, "FLYBALL_DISABLE=1 is set, so no limit is");
+        return 0;
+    }
+    result = time_s > 0 ? set_for(call, &wish, time_s, out_error) : set_to_stay(call, &wish, out_error);
+    return power_refused(call, result, out_error);
+}
+
+const struct cli_command cmd_power_set = {
+    .words = "power set",
+    .summary = "set power limits, to stay, for a time or around a program",
+    .paragraphs =
+        {"Sets the power limit of every chosen GPU, or of none when one of them refuses. The limit is in "
+         "watts, "
+         "or a share of each GPU's highest limit; it has to lie in the GPU's range, which 'flyball power "
+         "get' "
+         "shows.",
+         "Alone the command ends, and what it set stays until it is changed or the driver is unloaded; that "
+         "is "
+         "said, with the command that puts back what stood before. Persistence mode is turned on where it is "
+         "off, since a driver without a user forgets limits.",
+         "With --for, or with a program behind --, a small guard process puts back what stood before at the "
+         "end: of the time, of the program, or of this process however it ends, kill -9 included, within a "
+         "second. Where the guard dies too, the next command of "
+         "Flyball's that opens GPUs does, and 'flyball run' around it at once. A limit that another program "
+         "changed in between is left as "
+         "it is.",
+         "The program runs as under 'flyball run': its streams, signals and exit status are its own. Where "
+         "the "
+         "limit cannot be set it runs all the same, at the limit that stands, and a warning says so; with "
+         "--require it does not start. With FLYBALL_DISABLE=1 nothing is set, and the program takes this "
+         "one's "
+         "place.",
+         "Nothing is turned on a GPU that a process other than this one's family computes on, that is "
+         "divided "
+         "by MIG or shared by MPS, whose knobs another program of Flyball's holds, or while "
+         "/etc/flyball/readonly exists."},
+    .options = options,
+    .option_count = sizeof options / sizeof options[0],
+    .operands = "WATTS [-- PROGRAM [ARGUMENT...]]",
+    .operand_maximum = 1,
+    .runs_program = true,
+    .exit_status = "With a program, that of the program, as of 'flyball run'. " POWER_EXIT_STATUS
+                   " With --for 75 also when a limit of ours was taken away before the time was over.",
+    .examples = {{"flyball power set 250 -i 0,1", "set two GPUs to 250 W, to stay"},
+                 {"flyball power set 60% --for 2h", "set all GPUs to 60 % of their highest for two hours"},
+                 {"flyball power set 250W -- python train.py", "train at 250 W, and turn back"}},
+    .run = power_set_run,
+};

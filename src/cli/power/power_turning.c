@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/power/power_turning.h"
+
+#include <unistd.h>
+
+#include "base/error.h"
+#include "cli/frame/call_private.h"
+
+const double power_check_s = 0.4;
+
+/* Each GPU's limit: a share of its own highest, or the watts as they are. */
+static int find_limits(const struct power_wish *wish, struct power_turning *turning,
+                       struct fly_error *out_error)
+{
+    for (size_t i = 0; i < turning->gpus.count; i++) {
+        const struct device *gpu = turning->gpus.devices[i];
+        struct device_reading reading;
+        const struct reading *highest = &reading.values[QUANTITY_POWER_LIMIT_MAX];
+
+        device_read(gpu, &clock_real, QUANTITY_BIT(QUANTITY_POWER_LIMIT_MAX), &reading);
+        if (wish->share > 0 && highest->state != READING_OK)
+            return error_set(out_error, highest->state == READING_UNSUPPORTED ? FLY_EUNSUPPORTED : FLY_EREAD,
+                             "GPU %u: its highest limit is not known: %s; give the limit in watts",
+                             gpu->info.index, reading_state_clause(highest->state));
+        turning->limits_mw[i] = power_wish_limit_mw(wish, highest->value);
+    }
+    return 0;
+}
+
+/* A driver's refusal is of one GPU; the way out is one command for all of them. */
+static int without_permission(const struct cli_call *call, const struct power_turning *turning,
+                              struct fly_error *out_error)
+{
+    char names[POWER_NAMES_MAX], list[POWER_NAMES_MAX];
+    const char *wish = cli_operand(call, 0);
+
+    power_gpus_names(&turning->gpus, NULL, names);
+    power_gpus_list(&turning->gpus, NULL, list);
+    return error_set(
+        out_error, FLY_EPERM,
+        "the power limit of %.150s is not set: its driver lets root alone set it; run 'sudo flyball "
+        "power %s%s%s -i %.150s'%s",
+        names, wish != NULL ? "set" : "reset", wish != NULL ? " " : "", wish != NULL ? wish : "", list,
+        wish != NULL ? ", which sets it to stay" : "");
+}
+
+static int turn(const struct cli_call *call, const struct power_wish *wish, struct power_turning *turning,
+                struct fly_error *out_error)
+{
+    int result = 0;
+
+    for (size_t i = 0; result == 0 && i < turning->gpus.count; i++)
+        result = knob_may_turn(turning->knob, i, out_error);
+    if (result < 0)
+        return result;
+    result = wish != NULL ? knob_set(turning->knob, turning->limits_mw, out_error)
+                          : knob_reset(turning->knob, out_error);
+    /* Where the site has ways, what they say is more to the point. */
+    return result == FLY_EPERM && geteuid() != 0 &&
+                   !site_offers_more(knob_site(turning->knob), turning->gpus.devices[0])
+               ? without_permission(call, turning, out_error)
+               : result;
+}
+
+static void say_repairs(const struct cli_call *call, const struct power_turning *turning)
+{
+    for (size_t i = 0; i < turning->gpus.count; i++) {
+        const struct knob_report *report = knob_report(turning->knob, i);
+
+        if (report->repaired[0] != '\0')
+            cli_note(call, "GPU %u: %s", turning->gpus.devices[i]->info.index, report->repaired);
+    }
+}
+
+/* By which of the site's ways it was set, where that is not the driver's. */
+static void say_ways(const struct cli_call *call, const struct power_turning *turning)
+{
+    for (size_t i = 0; i < turning->gpus.count; i++) {
+        const struct knob_report *report = knob_report(turning->knob, i);
+        char way[SITE_TEXT_MAX];
+
+        if (report->state == KNOB_TURNED && report->way != WAY_DRIVER)
+            cli_note(call, "GPU %u: set by %s", turning->gpus.devices[i]->info.index,
+                     site_describe(knob_site(turning->knob), report->way, way));
+    }
+}
+
+int power_turning_begin(const struct cli_call *call, const struct power_wish *wish, bool kept,
+                        struct power_turning *out_turning, struct fly_error *out_error)
+{
+    struct power_gpus *gpus = &out_turning->gpus;
+    int result = power_gpus_open(call, GPUS_VISIBLE, LEFTOVERS_REPAIR, gpus, out_error);
+
+    if (result < 0)
+        return result;
+    if (gpus->hidden[0] != '\0')
+        cli_note(call, "%s", gpus->hidden);
+    out_turning->knob = NULL;
+    gpus->options.kept = kept;
+    if (wish != NULL)
+        result = find_limits(wish, out_turning, out_error);
+    if (result == 0)
+        result = knob_open(&gpus->options, gpus->devices, gpus->count, &out_turning->knob, out_error);
+    if (result == 0) {
+        say_repairs(call, out_turning);
+        result = turn(call, wish, out_turning, out_error);
+    }
+    if (result < 0) {
+        knob_close(out_turning->knob, NULL);
+        power_gpus_close(gpus);
+    } else {
+        say_ways(call, out_turning);
+    }
+    return result;
+}
+
+bool power_turning_check(const struct cli_call *call, struct power_turning *turning)
+{
+    struct fly_error error;
+    bool stands = false;
+
+    if (knob_check(turning->knob, &error) < 0)
+        cli_warn(call, "%s", error.text);
+    for (size_t i = 0; i < turning->gpus.count; i++)
+        stands = stands || knob_report(turning->knob, i)->state == KNOB_TURNED;
+    return stands;
+}
+
+static void say_back(const struct cli_call *call, const struct device *gpu, const struct knob_report *report)
+{
+    char limit[POWER_LIMIT_TEXT_MAX];
+
+    switch (report->state) {
+    case KNOB_UNTURNED:
+        cli_note(call, "GPU %u: %s again", gpu->info.index, power_limit_text(report->previous_mw, limit));
+        break;
+    case KNOB_FOREIGN:
+        cli_note(call, "GPU %u: %s, as another program set it; left so", gpu->info.index,
+                 power_limit_text(report->found_mw, limit));
+        break;
+    case KNOB_STUCK:
+        cli_warn(call, "%s; 'flyball power restore -i %u' tries again", report->error.text, gpu->info.index);
+        break;
+    default:
+        break;
+    }
+}
+
+int power_turning_end(const struct cli_call *call, struct power_turning *turning, struct fly_error *out_error)
+{
+    static struct knob_report reports[DEVICES_MAX];
+    struct power_gpus *gpus = &turning->gpus;
+    int result = 0;
+
+    knob_close(turning->knob, reports);
+    for (size_t i = 0; i < gpus->count && !gpus->options.kept; i++) {
+        say_back(call, gpus->devices[i], &reports[i]);
+        if (reports[i].state == KNOB_STUCK && result == 0)
+            result = error_set(out_error, FLY_EREAD, "not every limit could be put back; see above");
+    }
+    power_gpus_close(gpus);
+    return result;
+}
+
+static const struct table_column columns[] = {
+    {"index", "GPU", TABLE_INTEGER, 0},
+    {"name", "name", TABLE_TEXT, 0},
+    {"uuid", "UUID", TABLE_TEXT, 0},
+    {"power_limit_before_w", "before (W)", TABLE_REAL, 1},
+    {"power_limit_w", "now (W)", TABLE_REAL, 1},
+    {"persistence_mode", "persistence", TABLE_TEXT, 0},
+};
+
+static void put_limit(struct table *table, int64_t limit_mw, const char *reason)
+{
+    if (limit_mw > 0)
+        table_add_real(table, (double)limit_mw / 1e3);
+    else
+        table_add_unavailable(table, "-", reason);
+}
+
+int power_turning_emit(const struct cli_call *call, const struct power_turning *turning, const char *schema,
+                       const char *put_back, struct fly_error *out_error)
+{
+    struct table *table = table_new(schema, columns, sizeof columns / sizeof columns[0]);
+    int result;
+
+    table_member(table, "put_back", put_back != NULL ? json_string(put_back) : json_null());
+    for (size_t i = 0; i < turning->gpus.count; i++) {
+        const struct device_info *info = &turning->gpus.devices[i]->info;
+        const struct knob_report *report = knob_report(turning->knob, i);
+
+        table_add_integer(table, info->index);
+        table_add_text(table, info->name);
+        table_add_text(table, info->uuid);
+        put_limit(table, report->previous_mw, "the driver does not say");
+        put_limit(table, report->set_mw, "the driver does not say what it made of it");
+        table_add_text(table, report->persistence_turned ? "turned on" : "unchanged");
+    }
+    result = cli_emit_table(call, table, out_error);
+    table_free(table);
+    fflush(call->console->out);
+    return result;
+}

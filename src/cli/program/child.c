@@ -1,0 +1,388 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/program/child.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "cli/program/inherited.h"
+
+enum {
+    STATUS_NOT_EXECUTABLE = 126,
+    STATUS_NOT_FOUND = 127,
+    STATUS_SIGNAL = 128,
+    VARIABLE_MAX = 1 << 15,
+    NS_PER_S = 1000000000
+};
+
+/* A timer of 0 would never ring. */
+static const double guard_least_s = 0.01;
+
+/* How long to wait for a signal at a time where input cannot be waited for beside it. */
+static const double blind_s = 0.005;
+
+/* Passed on when somebody sends them here; the realtime signals are too. */
+static const int forwarded[] = {
+    SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGALRM, SIGCONT, SIGTSTP, SIGPWR, SIGXCPU,
+};
+
+static void waited_signals(sigset_t *set)
+{
+    sigemptyset(set);
+    sigaddset(set, SIGCHLD);
+    for (size_t i = 0; i < sizeof forwarded / sizeof forwarded[0]; i++)
+        sigaddset(set, forwarded[i]);
+    for (int signal = SIGRTMIN; signal <= SIGRTMAX; signal++)
+        sigaddset(set, signal);
+}
+
+static int status_of_exec(int error)
+{
+    return error == ENOENT ? STATUS_NOT_FOUND : STATUS_NOT_EXECUTABLE;
+}
+
+/* Reads until the other side closes; returns how much came, at most `capacity`. */
+static size_t read_all(int fd, char *bytes, size_t capacity)
+{
+    size_t length = 0;
+
+    while (length < capacity) {
+        ssize_t count = read(fd, bytes + length, capacity - length);
+
+        if (count < 0 && errno == EINTR)
+            continue;
+        if (count <= 0)
+            break;
+        length += (size_t)count;
+    }
+    return length;
+}
+
+/* Whether all could be written. */
+static bool write_all(int fd, const char *bytes, size_t length)
+{
+    while (length > 0) {
+        ssize_t count = write(fd, bytes, length);
+
+        if (count < 0 && errno == EINTR)
+            continue;
+        if (count <= 0)
+            return false;
+        bytes += count;
+        length -= (size_t)count;
+    }
+    return true;
+}
+
+/* Waits until the other side writes or closes, or the time is over. */
+static void wait_at(int fd, double patience_s)
+{
+    struct pollfd source = {.fd = fd, .events = POLLIN};
+    struct mono_time end = mono_after_s(mono_now(), patience_s);
+    double left_s = patience_s;
+
+    while (left_s > 0 && poll(&source, 1, (int)(fmin(left_s, 3600) * 1e3) + 1) <= 0)
+        left_s = mono_elapsed_s(mono_now(), end);
+    /* Nothing came: what is not there yet is not waited for either. */
+    if (left_s <= 0)
+        fcntl(fd, F_SETFL, O_NONBLOCK);
+}
+
+/* The new process: waits at the gate, then becomes the program. */
+_Noreturn static void become(char *const *arguments, double patience_s, int gate, int outcome,
+                             const sigset_t *mask)
+{
+    static char variable[VARIABLE_MAX];
+    size_t length;
+    int error;
+
+    sigprocmask(SIG_SETMASK, mask, NULL);
+    wait_at(gate, patience_s);
+    length = read_all(gate, variable, sizeof variable - 1);
+    variable[length] = '\0';
+    if (length > 0)
+        putenv(variable);
+    inherited_restore();
+    execvp(arguments[0], arguments);
+    error = errno;
+    write_all(outcome, (const char *)&error, sizeof error);
+    _exit(status_of_exec(error));
+}
+
+/* Two pipes whose ends close when a program is started; the ends are -1 or open. */
+static int open_pipes(int gate[2], int outcome[2], struct fly_error *out_error)
+{
+    if (pipe2(gate, O_CLOEXEC) == 0) {
+        if (pipe2(outcome, O_CLOEXEC) == 0)
+            return 0;
+        close(gate[0]);
+        close(gate[1]);
+    }
+    return error_set(out_error, FLY_ELIMIT, "no pipe to a new process: %s; close files, or raise ulimit -n",
+                     strerror(errno));
+}
+
+int child_fork(struct child *out_child, char *const *arguments, double patience_s,
+               struct fly_error *out_error)
+{
+    /* A child that ends must be heard of, whoever had that turned off; the program gets it as it was. */
+    struct sigaction standard = {.sa_handler = SIG_DFL};
+    struct sigaction inherited;
+    int gate[2] = {-1, -1};
+    int outcome[2] = {-1, -1};
+    sigset_t before;
+    int result = open_pipes(gate, outcome, out_error);
+
+    if (result < 0)
+        return result;
+    *out_child = (struct child){
+        .gate = gate[1], .outcome = outcome[0], .patience_s = patience_s, .forked = mono_now()};
+    waited_signals(&out_child->waited);
+    sigprocmask(SIG_BLOCK, &out_child->waited, &before);
+    sigaction(SIGCHLD, &standard, &inherited);
+    out_child->pid = fork();
+    if (out_child->pid == 0) {
+        sigaction(SIGCHLD, &inherited, NULL);
+        close(gate[1]);
+        close(outcome[0]);
+        become(arguments, patience_s, gate[0], outcome[1], &before);
+    }
+    close(gate[0]);
+    close(outcome[1]);
+    if (out_child->pid > 0)
+        return 0;
+    result = error_set(out_error, errno == ENOMEM ? FLY_ENOMEM : FLY_ELIMIT,
+                       "no new process: %s; end some, or raise ulimit -u", strerror(errno));
+    close(gate[1]);
+    close(outcome[0]);
+    sigprocmask(SIG_SETMASK, &before, NULL);
+    return result;
+}
+
+/* Takes note of what became of the program; whether it has ended. */
+static bool child_ended(struct child *child)
+{
+    int status;
+    pid_t found;
+
+    if (child->ended)
+        return true;
+    while ((found = waitpid(child->pid, &status, WNOHANG | WUNTRACED | WCONTINUED)) == child->pid) {
+        child->stopped = WIFSTOPPED(status);
+        if (WIFEXITED(status))
+            child->status = WEXITSTATUS(status);
+        if (WIFSIGNALED(status)) {
+            child->signal = WTERMSIG(status);
+            child->status = STATUS_SIGNAL + child->signal;
+        }
+        child->ended = WIFEXITED(status) || WIFSIGNALED(status);
+        if (child->ended)
+            return true;
+    }
+    return found < 0 && errno != EINTR;
+}
+
+int child_start(struct child *child, const char *variable)
+{
+    struct sigaction ignore = {.sa_handler = SIG_IGN};
+    int error = 0;
+    int status;
+
+    /* From here on neither a process that died at the gate nor a reader of stderr that left may end this one.
+     */
+    sigaction(SIGPIPE, &ignore, NULL);
+    if (strlen(variable) < VARIABLE_MAX && !write_all(child->gate, variable, strlen(variable)))
+        child->early_s = mono_elapsed_s(child->forked, mono_now()) - child->patience_s;
+    close(child->gate);
+    read_all(child->outcome, (char *)&error, sizeof error);
+    close(child->outcome);
+    if (error == 0)
+        return 0;
+    while (waitpid(child->pid, &status, 0) < 0 && errno == EINTR)
+        ;
+    child->exec_errno = error;
+    child->ended = true;
+    child->status = status_of_exec(error);
+    return -1;
+}
+
+/*
+ * What the kernel sent came from the terminal, to the whole group. SIGCONT goes
+ * on in any case: it does no harm twice, and a stopped program needs it.
+ */
+static void pass_on(struct child *child, int signal, const siginfo_t *info)
+{
+    bool sent_by_someone = info->si_code <= 0;
+
+    if (signal == SIGTSTP)
+        child->stop_wanted = true;
+    if (signal == SIGINT && !sent_by_someone)
+        child->interrupted = true;
+    if (signal == SIGTERM || signal == SIGINT || signal == SIGHUP || signal == SIGQUIT || signal == SIGXCPU)
+        child->passed = signal;
+    if (sent_by_someone || signal == SIGCONT)
+        kill(child->pid, signal);
+}
+
+/* Those that wait now; safe in a signal handler. */
+static void pass_pending(struct child *child)
+{
+    const struct timespec at_once = {0};
+    siginfo_t info;
+    int number;
+
+    while ((number = sigtimedwait(&child->waited, &info, &at_once)) > 0) {
+        if (number != SIGCHLD)
+            pass_on(child, number, &info);
+    }
+}
+
+/* Of the handler of the guard; it runs in the thread that is held up. */
+static struct child *guarded;
+static const char *guard_words;
+
+/* Calls nothing but what may be called while any other function is interrupted. */
+static void look_after(int number)
+{
+    int saved = errno;
+
+    (void)number;
+    pass_pending(guarded);
+    if (child_ended(guarded)) {
+        write_all(STDERR_FILENO, guard_words, strlen(guard_words));
+        _exit(guarded->status);
+    }
+    errno = saved;
+}
+
+static void set_timer(double first_s, double every_s)
+{
+    const struct itimerval timer = {
+        .it_interval = {.tv_sec = (time_t)every_s},
+        .it_value = {.tv_sec = (time_t)first_s, .tv_usec = (suseconds_t)((first_s - floor(first_s)) * 1e6)}};
+
+    setitimer(ITIMER_REAL, &timer, NULL);
+}
+
+static void set_alarm_blocked(int how)
+{
+    sigset_t alarm_only;
+
+    sigemptyset(&alarm_only);
+    sigaddset(&alarm_only, SIGALRM);
+    pthread_sigmask(how, &alarm_only, NULL);
+}
+
+void child_guard_begin(struct child *child, const char *last_words)
+{
+    struct sigaction action = {.sa_handler = look_after, .sa_flags = SA_RESTART};
+
+    guarded = child;
+    guard_words = last_words;
+    sigaction(SIGALRM, &action, NULL);
+    set_alarm_blocked(SIG_UNBLOCK);
+    set_timer(fmax(child->patience_s, guard_least_s), 1);
+}
+
+void child_guard_end(struct child *child)
+{
+    (void)child;
+    set_timer(0, 0);
+    set_alarm_blocked(SIG_BLOCK);
+    guarded = NULL;
+}
+
+void child_follow(const struct child *child)
+{
+    struct sigaction standard = {.sa_handler = SIG_DFL};
+    sigset_t interrupt;
+
+    if (!child->interrupted || child->signal != SIGINT)
+        return;
+    sigaction(SIGINT, &standard, NULL);
+    sigemptyset(&interrupt);
+    sigaddset(&interrupt, SIGINT);
+    sigprocmask(SIG_UNBLOCK, &interrupt, NULL);
+    raise(SIGINT);
+}
+
+void child_abandon(struct child *child)
+{
+    kill(child->pid, SIGKILL);
+    while (waitpid(child->pid, NULL, 0) < 0 && errno == EINTR)
+        ;
+    child->ended = true;
+    close(child->gate);
+    close(child->outcome);
+}
+
+/* When the program has stopped at a Ctrl-Z. */
+static void stop_too(struct child *child)
+{
+    if (!child->stopped || !child->stop_wanted)
+        return;
+    child->stop_wanted = false;
+    if (child->before_stop != NULL)
+        child->before_stop(child->before_stop_state);
+    raise(SIGSTOP);
+}
+
+bool child_wait_until(struct child *child, struct mono_time when)
+{
+    for (;;) {
+        int64_t left_ns = when.ns - mono_now().ns;
+        struct timespec left = {.tv_sec = left_ns / NS_PER_S, .tv_nsec = left_ns % NS_PER_S};
+        siginfo_t info;
+        int signal;
+
+        if (child_ended(child))
+            return true;
+        if (left_ns <= 0)
+            return false;
+        stop_too(child);
+        signal = sigtimedwait(&child->waited, &info, &left);
+        if (signal > 0 && signal != SIGCHLD)
+            pass_on(child, signal, &info);
+    }
+}
+
+bool child_wait_input(struct child *child, int fd, struct mono_time when)
+{
+    struct pollfd sources[] = {{.fd = fd, .events = POLLIN}, {.events = POLLIN}};
+    double left_s = mono_elapsed_s(mono_now(), when);
+
+    if (child->signals <= 0)
+        child->signals = signalfd(-1, &child->waited, SFD_CLOEXEC | SFD_NONBLOCK);
+    if (child->signals < 0)
+        return child_wait_until(child, mono_after_s(mono_now(), fmin(fmax(left_s, 0), blind_s)));
+    if (child_ended(child))
+        return true;
+    sources[1].fd = child->signals;
+    (void)poll(sources, sizeof sources / sizeof sources[0], (int)(fmin(fmax(left_s, 0), 3600) * 1e3));
+    pass_pending(child);
+    if (child_ended(child))
+        return true;
+    stop_too(child);
+    return false;
+}
+
+void child_wait(struct child *child)
+{
+    while (!child_wait_until(child, (struct mono_time){INT64_MAX}))
+        ;
+}
+
+int child_replace(char *const *arguments)
+{
+    inherited_restore();
+    execvp(arguments[0], arguments);
+    return status_of_exec(errno);
+}

@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Who used what energy and GPU time in recurring jobs, and what of the meters' sum that leaves. */
+#include <stdlib.h>
+
+#include "cli/commands.h"
+#include "cli/frame/parse.h"
+#include "cli/job/job_view.h"
+#include "cli/report/report_period.h"
+#include "cli/report/report_view.h"
+
+enum { MEMORY_MAX = 256 << 20 };
+
+static const double us_per_s = 1e6;
+
+static const struct cli_option options[] = {
+    {.name = "by",
+     .type = CLI_CHOICE,
+     .placeholder = "KEY",
+     .choices = report_keys,
+     .default_text = "user",
+     .help = "What a row stands for."},
+    {.name = "since",
+     .type = CLI_TEXT,
+     .placeholder = "TIME",
+     .default_text = "30d",
+     .help = "Begin of the period: so long ago (30d, 12h, 90m), or a date (2026-11-22, 2026-11-22T07:30)."},
+    {.name = "until",
+     .type = CLI_TEXT,
+     .placeholder = "TIME",
+     .help = "End of the period, likewise; if not given, now."},
+    {.name = "meters",
+     .type = CLI_TEXT,
+     .placeholder = "PATH",
+     .help = "What the GPUs' meters counted: a recording of 'flyball record', a report of 'flyball run "
+             "--output', or "
+             "a directory of such; HOST=PATH says on which host a recording was made. Operands are more of "
+             "them."},
+    JOB_OPTION_STORE,
+};
+
+/* What a run of the command holds. */
+struct work {
+    const struct cli_call *call;
+    struct jobs jobs;
+    struct arena arena; /* of the jobs' names and what is wrong with them */
+    struct report report;
+    struct report_meters meters;
+    struct report_trouble *troubles; /* in the arena */
+    int64_t end_us;                  /* of the period; where it is now, events of other clocks count too */
+};
+
+static int read_period(struct work *work, struct fly_error *out_error)
+{
+    static const char expected[] = "a time as in 30d, 12h, 2026-11-22 or 2026-11-22T07:30";
+    const struct cli_call *call = work->call;
+    struct report *report = &work->report;
+    int64_t now_us = clock_real.date(clock_real.state).ns / 1000;
+
+    if (!report_moment_parse(cli_text(call, "since"), now_us, &report->since_us))
+        return cli_value_error(call, "since", cli_text(call, "since"), expected, out_error);
+    report->until_us = now_us;
+    work->end_us = INT64_MAX;
+    if (cli_set(call, "until")) {
+        if (!report_moment_parse(cli_text(call, "until"), now_us, &report->until_us))
+            return cli_value_error(call, "until", cli_text(call, "until"), expected, out_error);
+        work->end_us = report->until_us;
+    }
+    if (report->until_us <= report->since_us)
+        return cli_usage(call, out_error, "the period ends before it begins: --since %s, --until %s",
+                         cli_text(call, "since"), cli_set(call, "until") ? cli_text(call, "until") : "now");
+    return 0;
+}
+
+/* One job that cannot be added up does not keep the others from it. */
+static int add_job(struct work *work, const struct job_summary *job, struct fly_error *out_error)
+{
+    struct report *report = &work->report;
+    struct fly_error trouble = {.code = 0};
+    int code;
+
+    if (job->changed_us < report->since_us)
+        return 0;
+    code = usage_add_job(report->usage, &work->jobs, job->name, &trouble);
+    if (code == FLY_ENOTFOUND) /* removed meanwhile */
+        return 0;
+    if (code == FLY_EUNSUPPORTED || code == FLY_EDATA) {
+        work->troubles[report->trouble_count++] =
+            (struct report_trouble){job->name, arena_strdup(&work->arena, trouble.text)};
+        return work->troubles[report->trouble_count - 1].text != NULL ? 0 : error_no_memory(out_error);
+    }
+    return code < 0 ? error_set(out_error, code, "job '%s': %s", job->name, trouble.text) : 0;
+}
+
+static int add_jobs(struct work *work, struct fly_error *out_error)
+{
+    const struct usage_options usage_options = {
+        .key = work->report.key, .since_us = work->report.since_us, .until_us = work->end_us};
+    struct job_list list = {.count = 0};
+    int code = usage_new(&usage_options, &work->report.usage, out_error);
+
+    if (code == 0)
+        code = job_view_list(&work->jobs, &work->arena, &list, out_error);
+    if (code == 0) {
+        work->troubles = arena_alloc(&work->arena, list.count + 1, sizeof work->troubles[0]);
+        work->report.troubles = work->troubles;
+        if (work->troubles == NULL)
+            code = error_no_memory(out_error);
+    }
+    for (size_t i = 0; i < list.count && code == 0; i++)
+        code = add_job(work, &list.jobs[i], out_error);
+    if (code == 0)
+        code = usage_rows(work->report.usage, &work->report.rows, &work->report.row_count, out_error);
+    return code;
+}
+
+static int read_meters(struct work *work, struct fly_error *out_error)
+{
+    const struct cli_call *call = work->call;
+    struct report *report = &work->report;
+    int code = report_meters_read(&work->meters, cli_text(call, "meters"), out_error);
+
+    for (size_t i = 0; i < cli_operand_count(call) && code == 0; i++)
+        code = report_meters_read(&work->meters, cli_operand(call, i), out_error);
+    if (code == 0)
+        code = report_meters_sum(&work->meters, report->usage, out_error);
+    if (code == 0)
+        code = usage_balance_make(report->key, report->rows, report->row_count, work->meters.gpus,
+                                  work->meters.count, &report->balance, out_error);
+    if (code == 0)
+        report->meters = &work->meters;
+    return code;
+}
+
+static int report_jobs(struct work *work, struct fly_error *out_error)
+{
+    struct report *report = &work->report;
+    int code = add_jobs(work, out_error);
+
+    report_meters_init(&work->meters, (double)report->since_us / us_per_s, (double)work->end_us / us_per_s);
+    if (code == 0 && cli_set(work->call, "meters"))
+        code = read_meters(work, out_error);
+    if (code == 0)
+        code = report_emit(work->call, report, out_error);
+    if (code == 0)
+        report_put_notes(work->call, report);
+    if (report->meters != NULL)
+        usage_balance_deinit(&report->balance);
+    report_meters_deinit(&work->meters);
+    usage_free(report->usage);
+    return code;
+}
+
+static int report_run(const struct cli_call *call, struct fly_error *out_error)
+{
+    struct work work = {.call = call};
+    int code = read_period(&work, out_error);
+
+    if (code == 0 && cli_operand_count(call) > 0 && !cli_set(call, "meters"))
+        code = cli_usage(call, out_error, "unexpected operand '%s'; --meters names the meters' records",
+                         cli_operand(call, 0));
+    if (code == 0)
+        code = job_view_open_any(call, &work.jobs, out_error);
+    if (code != 0)
+        return code;
+    work.report.key = (enum usage_key)cli_choice(call, "by");
+    arena_init(&work.arena, MEMORY_MAX);
+    code = report_jobs(&work, out_error);
+    arena_deinit(&work.arena);
+    jobs_close(&work.jobs);
+    return code;
+}
+
+const struct cli_command cmd_report = {
+    .words = "report",
+    .summary = "add up who used what energy in recurring jobs",
+    .paragraphs = {"Adds up the energy and the GPU time of the trials of all recurring jobs of a store "
+                   "within a period, by "
+                   "user, account, job, host or GPU, with the number of trials, of recurrences that began, "
+                   "and of outcomes. "
+                   "A trial counts in each row that has a part in it.",
+                   "With --meters, the rows 'unattributed' hold what the GPUs' meters counted beyond that: "
+                   "other programs, "
+                   "and idling. All rows together are what the meters counted. Without, it reads unknown. By "
+                   "host and by "
+                   "GPU each has its own; one is negative where more is attributed than was counted, and a "
+                   "note says so.",
+                   "What lies across a border of the period is cut by the times of the reports around it. "
+                   "'No energy' are "
+                   "trials of which no figure is on record; 'cut off' those of which the last part is not, "
+                   "since they were "
+                   "killed or fell silent."},
+    .options = options,
+    .option_count = sizeof options / sizeof options[0],
+    .operands = "[PATH...]",
+    .operand_maximum = LINE_OPERANDS_MAX,
+    .examples =
+        {{"flyball report --by account", "add up the last 30 days by account"},
+         {"flyball report --by host --since 2026-11-01 --until 2026-12-01 --meters node1=/var/log/flyball",
+          "add up a month, with what was not attributed on each host"}},
+    .run = report_run,
+};

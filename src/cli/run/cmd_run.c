@@ -1,0 +1,461 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs a program and measures around it. Whatever goes wrong with measuring is a
+ * sentence in the report; the program runs as if this one were not there.
+ */
+#include <flyball/record.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/harmless.h"
+#include "cli/commands.h"
+#include "cli/frame/call_private.h"
+#include "cli/kit/table_private.h"
+#include "cli/options/device_options.h"
+#include "cli/options/leftovers.h"
+#include "cli/program/child.h"
+#include "cli/program/program_words.h"
+#include "cli/run/metered_devices.h"
+#include "cli/run/own_use.h"
+#include "cli/run/run_carbon.h"
+#include "cli/run/run_files.h"
+#include "cli/run/run_job.h"
+#include "cli/run/run_result.h"
+#include "cli/run/run_tune.h"
+#include "cli/run/run_window.h"
+#include "meter/meter.h"
+#include "meter/process_claims.h"
+
+enum { REPORT_MAX = 1 << 22 };
+
+static const struct cli_option options[] = {
+    DEVICE_OPTION_GPUS(
+        "If not given, those that the program will see, by CUDA_VISIBLE_DEVICES and its like."),
+    {.name = "output",
+     .type = CLI_TEXT,
+     .placeholder = "FILE",
+     .help = "Write the report to this file as JSON."},
+    {.name = "csv",
+     .type = CLI_TEXT,
+     .placeholder = "FILE",
+     .help = "Add a line to this CSV file: start_time, window_name, elapsed_time and each GPU's energy."},
+    {.name = "start-within",
+     .type = CLI_REAL,
+     .placeholder = "SECONDS",
+     .minimum = 0,
+     .maximum = 1e6,
+     .default_text = "60",
+     .help = "Start the program after this time at the latest, even when the devices are not open yet, and "
+             "wait no "
+             "longer for a driver when the program has ended."},
+    RUN_TUNE_OPTIONS,
+    RUN_JOB_OPTIONS,
+    RUN_CARBON_OPTIONS,
+    DEVICE_OPTIONS,
+};
+
+/* Said when a driver does not come back from a call. */
+static const char never_opened[] = "flyball: energy unavailable: the devices could not be opened while the "
+                                   "program ran; see 'flyball doctor'\n";
+static const char never_ended[] = "flyball: energy unavailable: a driver did not answer after the program "
+                                  "had ended; see 'flyball doctor'\n";
+
+/* Large, and there is one. */
+struct run {
+    struct metered_devices devices;
+    struct claims claims;
+    char variable[CLAIM_VARIABLE_MAX + sizeof CLAIM_VARIABLE + 1];
+    struct identity identity;
+    struct run_window window;
+    struct run_result result;
+    struct run_tune tune;
+    struct run_job job;
+    struct run_carbon carbon;
+};
+
+static void claim_devices(struct run *run)
+{
+    static const struct device_list none;
+    const struct device_list *list = run->devices.meter != NULL ? &run->devices.list : &none;
+    size_t length;
+
+    process_claims_take(list, &run->identity, &run->claims);
+    if (run->devices.meter != NULL)
+        meter_set_claims(run->devices.meter, &run->claims);
+    length = (size_t)snprintf(run->variable, sizeof run->variable, "%s=", CLAIM_VARIABLE);
+    claims_variable(&run->claims, list, run->variable + length);
+}
+
+static void begin(struct run *run, char *const *arguments)
+{
+    const char *slash = strrchr(arguments[0], '/');
+
+    claim_devices(run);
+    run_window_begin(&run->window, &run->devices, slash != NULL ? slash + 1 : arguments[0], &run->result);
+}
+
+/* A program of a recurring job starts, and has ended. */
+static void note_begin(void *data)
+{
+    struct run *run = data;
+
+    run_window_start(&run->window);
+    run_carbon_start(&run->carbon);
+}
+
+static void note_end(void *data)
+{
+    struct run *run = data;
+
+    run_window_note(&run->window);
+    run_carbon_note(&run->carbon);
+}
+
+static void end(struct run *run)
+{
+    run_window_end(&run->window);
+    claims_release(&run->claims);
+}
+
+/* The report in the form of --format. */
+static void put_report(const struct cli_call *call, const struct run *run, struct buffer *out)
+{
+    static char lines[REPORT_MAX / 8];
+    json_t *document;
+
+    switch (cli_format(call)) {
+    case TABLE_FORMAT_TABLE:
+        run_report_text(&run->result, out);
+        break;
+    case TABLE_FORMAT_JSON:
+        document = run_report_json(&run->result);
+        table_print_json(document, out, NULL);
+        json_decref(document);
+        break;
+    case TABLE_FORMAT_CSV:
+        if (run->result.fault != NULL)
+            break;
+        if (fly_record_header(run->devices.meter, FLY_RECORD_CSV, lines, sizeof lines) > 0)
+            buffer_puts(out, lines);
+        if (fly_record_window(run->devices.meter, &run->result.measured, FLY_RECORD_CSV, lines,
+                              sizeof lines) > 0)
+            buffer_puts(out, lines);
+        break;
+    }
+}
+
+static void report(const struct cli_call *call, struct run *run)
+{
+    const char *output = cli_text(call, "output");
+    const char *csv = cli_text(call, "csv");
+    struct fly_error error;
+    struct buffer text;
+
+    own_use_count(&run->result);
+    if (output != NULL && run_output_write(&run->result, output, &error) < 0) {
+        cli_warn(call, "no report: %s", error.text);
+        run->result.output = NULL;
+    }
+    if (csv != NULL && run->result.fault != NULL)
+        cli_warn(call, "'%s': no line is added, since nothing was measured", csv);
+    else if (csv != NULL && run_csv_append(run->devices.meter, &run->result.measured, csv, &error) < 0)
+        cli_warn(call, "%s", error.text);
+    if (cli_flag(call, "quiet"))
+        return;
+    buffer_init(&text, REPORT_MAX);
+    put_report(call, run, &text);
+    if (text.length > 0)
+        text.length = harmless_make(text.data, text.length, true);
+    fwrite(text.data, 1, text.length, call->console->err);
+    fflush(call->console->err);
+    buffer_deinit(&text);
+}
+
+/* The account begins before the program, and a tuner that follows the grid goes on with it. */
+static void begin_account(struct run *run, const char *job)
+{
+    const struct run_carbon_place place = {.meter = run->devices.meter,
+                                           .list = &run->devices.list,
+                                           .claims = &run->claims,
+                                           .identity = &run->identity,
+                                           .job = job,
+                                           .rests = run->job.wanted};
+
+    run_carbon_begin(&run->carbon, &place);
+    run_job_take_grid(&run->job, &run->carbon);
+    if (run->carbon.keeper == NULL || !run->carbon.followed)
+        return;
+    run->tune.carbon = &run->carbon.options;
+    run->tune.keeper = run->carbon.keeper;
+    run->tune.epochs = run->carbon.epochs;
+}
+
+/* Runs the program that waits at its gate, and reports on it. */
+static void measure(const struct cli_call *call, struct child *child, char *const *arguments, struct run *run)
+{
+    child_guard_begin(child, never_opened);
+    begin(run, arguments);
+    begin_account(run, cli_text(call, "job"));
+    child_guard_end(child);
+    if (child_start(child, run->variable) < 0) {
+        program_say_not_run(call, arguments[0], child->exec_errno, child->status);
+        run_carbon_end(&run->carbon);
+        claims_release(&run->claims);
+        return;
+    }
+    if (run->tune.wanted)
+        run_tune_wait(&run->tune, child, &run->devices.list, run->devices.meter);
+    else
+        child_wait(child);
+    child_guard_begin(child, never_ended);
+    end(run);
+    run_tune_end(&run->tune);
+    run_carbon_end(&run->carbon);
+    run->carbon.report = run->tune.carbon_report;
+    if (run->devices.opened)
+        leftovers_repair(call, &run->devices.list, LEFTOVERS_AFTER_GUARD);
+    child_guard_end(child);
+    run->result.arguments = arguments;
+    run->result.status = child->status;
+    run->result.signal = child->signal;
+    run->result.early_s = child->early_s > 0 ? child->early_s : 0;
+    cli_exit_with(call, child->status);
+    report(call, run);
+}
+
+/* Lines that could not be added are said before the program starts; `meter` NULL: as far as that is known. */
+static int check_csv(const struct cli_call *call, const struct fly_meter *meter, struct fly_error *out_error)
+{
+    const char *csv = cli_text(call, "csv");
+
+    return csv != NULL ? run_csv_check(meter, csv, out_error) : 0;
+}
+
+/* A submission of a recurring job: as many programs as it takes, one report. */
+static int run_recurrence(const struct cli_call *call, char *const *arguments, struct run *run,
+                          struct fly_error *out_error)
+{
+    static struct child child;
+    int result;
+
+    run_job_watch(&run->job);
+    run_job_reserve(&run->job);
+    result = metered_devices_open(call, &run->devices, out_error);
+    if (result < 0)
+        return result;
+    result = check_csv(call, run->devices.meter, out_error);
+    if (result < 0) {
+        metered_devices_close(&run->devices);
+        return result;
+    }
+    begin(run, arguments);
+    begin_account(run, cli_text(call, "job"));
+    run->job.begins = note_begin;
+    run->job.ended = note_end;
+    run->job.moment_data = run;
+    result = run_job_tries(&run->job, arguments, run->variable, run->devices.meter, &child, out_error);
+    end(run);
+    run_carbon_end(&run->carbon);
+    run->carbon.report = run->job.carbon_report;
+    if (run->devices.opened)
+        leftovers_repair(call, &run->devices.list, LEFTOVERS_AFTER_GUARD);
+    run->result.arguments = arguments;
+    run->result.status = run->job.status;
+    run->result.signal = run->job.status == 0 ? 0 : child.signal;
+    cli_exit_with(call, run->job.status);
+    if (result == 0 && child.exec_errno != 0)
+        program_say_not_run(call, arguments[0], child.exec_errno, child.status);
+    if (result == 0)
+        report(call, run);
+    metered_devices_close(&run->devices);
+    if (result == 0)
+        child_follow(&child);
+    return result;
+}
+
+static void warn_of_output(const struct cli_call *call)
+{
+    const char *output = cli_text(call, "output");
+    struct fly_error error;
+
+    if (output != NULL && run_output_check(output, &error) < 0)
+        cli_warn(call, "there will be no report, and the program runs without: %s", error.text);
+}
+
+static int run_program(const struct cli_call *call, char *const *arguments, struct fly_error *out_error)
+{
+    static struct run run;
+    struct child child;
+    int result;
+
+    run.result = (struct run_result){.list = &run.devices.list,
+                                     .claims = &run.claims,
+                                     .identity = &run.identity,
+                                     .selection = run.devices.selection,
+                                     .output = cli_text(call, "output")};
+    result = run_tune_read(call, &run.tune, out_error);
+    if (result < 0)
+        return result;
+    if (run.tune.wanted)
+        run.result.tune = &run.tune;
+    result = run_job_read(call, &run.job, out_error);
+    if (result == 0)
+        result = run_carbon_read(call, &run.carbon, out_error);
+    if (result == 0 && run.carbon.wanted)
+        run.result.carbon = &run.carbon;
+    if (result == 0 && run.job.wanted)
+        result = run_job_check_words(&run.job, arguments, out_error);
+    if (result == 0)
+        result = check_csv(call, NULL, out_error);
+    if (result == 0)
+        warn_of_output(call);
+    if (result == 0 && run.job.wanted) {
+        run.result.job = &run.job;
+        result = run_recurrence(call, arguments, &run, out_error);
+    }
+    if (result < 0 || run.job.wanted) {
+        run_carbon_free(&run.carbon);
+        run_job_free(&run.job);
+        return result;
+    }
+    run_tune_prepare(&run.tune);
+    result = child_fork(&child, arguments, cli_real(call, "start-within"), &run.devices.fault);
+    run_tune_forked(&run.tune);
+    if (result < 0) {
+        cli_warn(call, "nothing is measured: %s", run.devices.fault.text);
+        return program_replace(call, arguments);
+    }
+    child_guard_begin(&child, never_opened);
+    result = metered_devices_open(call, &run.devices, out_error);
+    child_guard_end(&child);
+    if (result == 0)
+        result = check_csv(call, run.devices.meter, out_error);
+    if (result == 0)
+        measure(call, &child, arguments, &run);
+    else
+        child_abandon(&child);
+    child_guard_begin(&child, "");
+    metered_devices_close(&run.devices);
+    child_guard_end(&child);
+    run_carbon_free(&run.carbon);
+    if (result == 0)
+        child_follow(&child);
+    return result;
+}
+
+/* A submission of a job as if this program were not there: what is to be filled in is the default. */
+static int replace_plainly(const struct cli_call *call, char *const *arguments, struct fly_error *out_error)
+{
+    char **words;
+    int result = run_job_plain_words(call, arguments, &words, out_error);
+
+    if (result < 0)
+        return result;
+    result = program_replace(call, words);
+    free(words);
+    return result;
+}
+
+static int run_run(const struct cli_call *call, struct fly_error *out_error)
+{
+    char **arguments;
+    int result;
+
+    if (cli_operand_count(call) == 0)
+        return cli_usage(call, out_error, "no program to run; name one behind --");
+    arguments = program_words(call, cli_operand_count(call), cli_operand);
+    if (arguments == NULL)
+        return error_no_memory(out_error);
+    if (program_disabled() && cli_text(call, "job") != NULL && !cli_flag(call, "tune"))
+        result = replace_plainly(call, arguments, out_error);
+    else if (program_disabled())
+        result = program_replace(call, arguments);
+    else
+        result = run_program(call, arguments, out_error);
+    free(arguments);
+    return result;
+}
+
+const struct cli_command cmd_run = {
+    .words = "run",
+    .summary = "run a program and report the energy it took",
+    .paragraphs =
+        {"Runs any program as it stands and measures the devices of this machine from its start to its end. "
+         "The program has this one's standard streams; nothing is written to standard output, and the report "
+         "follows on standard error when the program has ended. --format says in which form, --quiet leaves "
+         "it "
+         "out.",
+         "For every device the report names its energy, where the figure comes from (the device's own "
+         "counter, "
+         "sampled power, or an estimate) and an interval that holds the true energy in 95 of 100 runs; the "
+         "error of the board's sensor itself, which no software sees, stands beside it. What is not known "
+         "says why. CPUs and memory are measured for the whole machine, whoever uses them.",
+         "With --tune, a program that reports its steps gets the power limit that is best for --objective "
+         "within "
+         "--max-slowdown: limits are tried on its steps as they come, the best is kept, and what stood "
+         "before is put "
+         "back at the end, by a guard process also after kill -9. The program appends a line for each step "
+         "to the file that FLYBALL_STEPS names (path, device and inode; shells write to the descriptor whose "
+         "number is in FLYBALL_STEP_FD); 'epoch 1' begins an epoch and 'epoch end' ends it, so that "
+         "evaluation is left out. Such a write never waits, whatever becomes of this process. Of several "
+         "processes the lowest rank's lines count. "
+         "Where limits "
+         "may not be turned the program runs as it is, and the report says why.",
+         "With --carbon or --price the energy of each five minutes is written down as it is used, and the "
+         "report "
+         "says what was emitted and paid for it, as far as that is known by then; 'flyball carbon report' "
+         "says it "
+         "later. With --tune too, the best limit follows the grid within --max-slowdown (3% unless given) or "
+         "--finish-by: slower in dirty hours, faster in clean ones. For that it has to know how long the "
+         "training is: --steps or --epochs; with --job its log knows. Nothing ever waits for the network.",
+         "With --job the run is one submission of a recurring job: its log says which batch size and power "
+         "limit to use, the program reports 'epoch 1 metric 0.61' after each epoch to the same file "
+         "(or "
+         "on standard output, by --metric-regex), and is started again after a try that grew too expensive, "
+         "ran out of memory or crashed, as long as --tries last. {batch_size}, {local_batch_size}, "
+         "{learning_rate}, {seed} and {max_epochs} in its words are filled in, and stand in variables "
+         "(FLYBALL_BATCH_SIZE and so on). The program is ended when it has "
+         "reached the target, so it should save its model before it reports. A line 'out of memory' says "
+         "that "
+         "the batch size does not fit.",
+         "Without --tune and --job nothing is set on any device, except that what a program left that was "
+         "killed "
+         "together "
+         "with its guard is put back: before the start, and at the end what this program left. A fault of "
+         "measuring never stops the program nor "
+         "changes its exit "
+         "status; with FLYBALL_DISABLE=1 the program takes the place of this one at once.",
+         "Signals sent to this process are passed on to the program; those of the terminal reach it from the "
+         "terminal. The program runs on should this process be killed.",
+         "Each device is counted once: where several ranks of a job, or one of these commands inside "
+         "another, "
+         "measure the same device, one counts it and the others say which one. 'flyball tally' adds up the "
+         "reports of a job. A job is known by the variables of its scheduler or launcher."},
+    .options = options,
+    .option_count = sizeof options / sizeof options[0],
+    .operands = "-- PROGRAM [ARGUMENT...]",
+    .runs_program = true,
+    .exit_status =
+        "That of the program; 126 when it cannot be executed, 127 when it is not found, 128 and the "
+        "number of a signal that ended it; with --job 0 for one that was ended at its target, and 75 where "
+        "it "
+        "should be started again; a program that a Ctrl-C ended ends this command the same way. "
+        "When the command line, a variable or a configuration file "
+        "is wrong, the program does not start, and the status is as in flyball(1).",
+    .examples = {{"flyball run -- python train.py", "measure a training run"},
+                 {"flyball run -i 0,1 --output run.json -- ./train.sh --epochs 3",
+                  "measure two GPUs, and keep the report"},
+                 {"flyball run --tune --max-slowdown 3% -- python train.py",
+                  "tune a training that reports its steps"},
+                 {"flyball run --tune --carbon gb:national --epochs 90 --max-slowdown 3% -- python train.py",
+                  "follow the grid with the power limit"},
+                 {"flyball run --job digits --tries 3 --batch-sizes 32,64,128 --default-batch-size 64 "
+                  "--target-metric 0.95 --max-epochs 100 -- python train.py --batch-size {batch_size}",
+                  "submit a recurring job"},
+                 {"srun flyball run --output run-%t.json -- python train.py",
+                  "measure every task of a Slurm job; each GPU counts once"}},
+    .run = run_run,
+};

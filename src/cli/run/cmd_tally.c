@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <math.h>
+#include <stdio.h>
+
+#include "base/error.h"
+#include "cli/commands.h"
+#include "cli/frame/call.h"
+#include "cli/frame/parse.h"
+#include "cli/kit/amount.h"
+#include "meter/tally/run_reports.h"
+
+static const struct cli_option options[] = {
+    {.name = "job",
+     .type = CLI_TEXT,
+     .placeholder = "ID",
+     .help = "Add up only the reports of this job, as their field job.id names it."},
+};
+
+static const struct table_column columns[] = {
+    {"node", "node", TABLE_TEXT, 0},
+    {"kind", "kind", TABLE_TEXT, 0},
+    {"uuid", "UUID", TABLE_TEXT, 0},
+    {"windows", "windows", TABLE_INTEGER, 0},
+    {"time_s", "time (s)", TABLE_REAL, 1},
+    {"energy_j", "energy (J)", TABLE_REAL, 1},
+    {"uncertainty_j", "+/- (J)", TABLE_REAL, 1},
+    {"unknown_s", "without a figure (s)", TABLE_REAL, 1},
+};
+
+struct total {
+    double energy_j, uncertainty_j;
+    size_t devices, without_bound, unavailable;
+};
+
+static void add_row(struct table *table, const struct tally_device *device)
+{
+    bool known = !isnan(device->energy_j);
+
+    table_add_text(table, device->node);
+    table_add_text(table, device_kind_name(device->kind));
+    table_add_text(table, device->uuid);
+    table_add_integer(table, (int64_t)device->windows);
+    table_add_real(table, device->time_s);
+    if (known)
+        table_add_real(table, device->energy_j);
+    else
+        table_add_unavailable(table, NULL, "no report has a figure for it");
+    if (known && !device->without_bound)
+        table_add_real(table, device->uncertainty_j);
+    else
+        table_add_unavailable(table, known ? "unknown" : NULL,
+                              known ? "a part is an estimate, for which no bound is stated"
+                                    : "no report has a figure for it");
+    table_add_real(table, device->unknown_s);
+}
+
+static void add_to_total(const struct tally_device *device, struct total *total)
+{
+    if (isnan(device->energy_j)) {
+        total->unavailable++;
+        return;
+    }
+    total->devices++;
+    total->energy_j += device->energy_j;
+    total->uncertainty_j += device->uncertainty_j;
+    total->without_bound += device->without_bound;
+}
+
+static json_t *total_value(const struct total *total)
+{
+    json_t *value = json_object();
+
+    if (total->devices > 0) {
+        json_object_set_new(value, "energy_j", json_real(total->energy_j));
+        json_object_set_new(value, "uncertainty_j", json_real(total->uncertainty_j));
+    } else {
+        json_object_set_new(value, "energy_j", json_null());
+        json_object_set_new(value, "energy_j_unavailable", json_string("no report has a figure"));
+        json_object_set_new(value, "uncertainty_j", json_null());
+        json_object_set_new(value, "uncertainty_j_unavailable", json_string("no report has a figure"));
+    }
+    json_object_set_new(value, "devices", json_integer((json_int_t)total->devices));
+    json_object_set_new(value, "devices_without_bound", json_integer((json_int_t)total->without_bound));
+    json_object_set_new(value, "devices_unavailable", json_integer((json_int_t)total->unavailable));
+    return value;
+}
+
+static int emit_total(const struct cli_call *call, const struct run_reports *reports,
+                      const struct total *total, struct fly_error *out_error)
+{
+    char energy[AMOUNT_MAX];
+    char text[4 * AMOUNT_MAX];
+
+    if (cli_format(call) != TABLE_FORMAT_TABLE)
+        return 0;
+    if (total->devices == 0)
+        snprintf(text, sizeof text, "\nno energy is known, of %zu reports\n", reports->count);
+    else
+        snprintf(text, sizeof text, "\n%s of %zu devices%s, in %zu reports\n",
+                 amount_energy(total->energy_j, total->uncertainty_j, amount_plus_minus(), energy),
+                 total->devices, total->without_bound > 0 ? ", some without a bound" : "", reports->count);
+    return cli_emit_text(call, text, out_error);
+}
+
+/* What is not wrong, but to be known of the sum. */
+static void put_notes(const struct cli_call *call, const struct run_reports *reports,
+                      const struct tally *tally)
+{
+    if (reports->job_count > 1)
+        cli_note(call, "the reports are of %s%zu jobs, '%s', '%s' among them; --job adds up one of them",
+                 reports->job_count == RUN_JOBS_MAX ? "at least " : "", reports->job_count, reports->jobs[0],
+                 reports->jobs[1]);
+    if (reports->emulated > 0)
+        cli_note(call, "%zu of %zu windows are of emulated devices; nothing in them was measured",
+                 reports->emulated, reports->window_count);
+    for (size_t i = 0; i < tally->count; i++) {
+        const struct tally_device *device = &tally->devices[i];
+
+        if (device->counted_twice > 0)
+            cli_note(call,
+                     "%s on %s: %zu windows overlap others that count it too (two jobs on one device, or "
+                     "processes that could not see each other's locks); the time is counted once here",
+                     device->uuid, device->node, device->counted_twice);
+    }
+}
+
+static int emit(const struct cli_call *call, const struct run_reports *reports, const struct tally *tally,
+                struct fly_error *out_error)
+{
+    struct table *table = table_new("flyball.tally/1", columns, sizeof columns / sizeof columns[0]);
+    struct total total = {0};
+    json_t *jobs = json_array();
+    int result;
+
+    for (size_t i = 0; i < tally->count; i++) {
+        add_row(table, &tally->devices[i]);
+        add_to_total(&tally->devices[i], &total);
+    }
+    for (size_t i = 0; i < reports->job_count; i++)
+        json_array_append_new(jobs, json_string(reports->jobs[i]));
+    table_member(table, "reports", json_integer((json_int_t)reports->count));
+    table_member(table, "jobs", jobs);
+    table_member(table, "total", total_value(&total));
+    result = cli_emit_table(call, table, out_error);
+    if (result == 0)
+        result = emit_total(call, reports, &total, out_error);
+    table_free(table);
+    return result;
+}
+
+static int read_all(const struct cli_call *call, struct run_reports *reports, struct fly_error *out_error)
+{
+    const char *job = cli_text(call, "job");
+
+    for (size_t i = 0; i < cli_operand_count(call); i++) {
+        int result = run_reports_read(reports, cli_operand(call, i), job, out_error);
+
+        if (result < 0)
+            return result;
+    }
+    if (reports->count > 0)
+        return 0;
+    if (job != NULL && reports->passed_over > 0)
+        return error_set(out_error, FLY_ENOTFOUND,
+                         "none of %zu reports is of job '%s'; their field job.id names it",
+                         reports->passed_over, job);
+    return error_set(out_error, FLY_ENOTFOUND,
+                     "there is no report in what was named; give files of 'flyball run --output', or "
+                     "directories with files *.json");
+}
+
+static int tally_run(const struct cli_call *call, struct fly_error *out_error)
+{
+    struct run_reports reports;
+    struct tally tally;
+    int result;
+
+    if (cli_operand_count(call) == 0)
+        return cli_usage(call, out_error, "no report named");
+    run_reports_init(&reports);
+    result = read_all(call, &reports, out_error);
+    if (result == 0)
+        result = tally_make(reports.windows, reports.window_count, &tally, out_error);
+    if (result == 0) {
+        result = emit(call, &reports, &tally, out_error);
+        put_notes(call, &reports, &tally);
+        tally_deinit(&tally);
+    }
+    run_reports_deinit(&reports);
+    return result;
+}
+
+const struct cli_command cmd_tally = {
+    .words = "tally",
+    .summary = "add up the reports of a job's ranks and nodes",
+    .paragraphs =
+        {"Adds up reports that 'flyball run --output' wrote: each device of each node at each moment once, "
+         "however many ranks and nested commands measured it. Operands are reports, or directories of which "
+         "all files *.json are reports.",
+         "Windows of one device that overlap: those that were counted by whoever measured them go first, and "
+         "of these the longer ones; a window adds only the time outside of those before it, at its mean "
+         "power, and by as much as that adds the uncertainty grows. Moments are dates of a node's clock.",
+         "Uncertainties add up, since the errors of sensors may have one cause. The error of the boards' "
+         "sensors themselves is not included; a report names it."},
+    .options = options,
+    .option_count = sizeof options / sizeof options[0],
+    .operands = "FILE...",
+    .operand_maximum = LINE_OPERANDS_MAX,
+    .examples = {{"flyball tally run-0.json run-1.json", "add up two ranks"},
+                 {"flyball tally --job slurm-4711 reports", "add up the reports of one job in a directory"}},
+    .run = tally_run,
+};

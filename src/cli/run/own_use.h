@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef FLYBALL_CLI_RUN_OWN_USE_H
+#define FLYBALL_CLI_RUN_OWN_USE_H
+
+#include "cli/run/run_result.h"
+
+/* Notes what this process itself has used so far: processor time, and the most memory it ever had. */
+void own_use_count(struct run_result *result);
+
+#endif

@@ -1,0 +1,383 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A profile as text and as rows. */
+#include <math.h>
+#include <stdio.h>
+
+#include "base/buffer.h"
+#include "base/error.h"
+#include "cli/kit/amount.h"
+#include "cli/run/profile_result.h"
+#include "shapes/text_value.h"
+
+enum { TEXT_MAX = 1 << 18, WORD_MAX = 128 };
+
+static const double percent = 100, ms_per_s = 1e3, normal_95 = 1.96;
+
+static const char schema[] = "flyball.profile/2";
+
+static const char *const bound_names[] = {
+    [FLY_TUNER_BOUND_UNKNOWN] = "unknown", [FLY_TUNER_UNBOUND] = "no", [FLY_TUNER_BOUND] = "yes"};
+
+/* A value of a valid point; NAN where it is not known. */
+static double power_w(const struct profile_result *result, const struct fly_tuner_point *point)
+{
+    (void)result;
+    return point->power_w;
+}
+
+static double time_s(const struct profile_result *result, const struct fly_tuner_point *point)
+{
+    (void)result;
+    return point->time_s;
+}
+
+static double time_ms(const struct profile_result *result, const struct fly_tuner_point *point)
+{
+    (void)result;
+    return point->time_s * ms_per_s;
+}
+
+static double time_error_s(const struct profile_result *result, const struct fly_tuner_point *point)
+{
+    (void)result;
+    return point->time_s * point->time_error;
+}
+
+static double energy_j(const struct profile_result *result, const struct fly_tuner_point *point)
+{
+    (void)result;
+    return point->power_w * point->time_s;
+}
+
+static double energy_error_j(const struct profile_result *result, const struct fly_tuner_point *point)
+{
+    return energy_j(result, point) * point->energy_error;
+}
+
+static double capped_share(const struct profile_result *result, const struct fly_tuner_point *point)
+{
+    (void)result;
+    return point->capped_share;
+}
+
+static double capped_percent(const struct profile_result *result, const struct fly_tuner_point *point)
+{
+    (void)result;
+    return point->capped_share * percent;
+}
+
+static double time_change(const struct profile_result *result, const struct fly_tuner_point *point)
+{
+    return result->highest == NULL ? NAN : (point->time_s / result->highest->time_s - 1) * percent;
+}
+
+static double energy_change(const struct profile_result *result, const struct fly_tuner_point *point)
+{
+    if (result->highest == NULL)
+        return NAN;
+    return (energy_j(result, point) / energy_j(result, result->highest) - 1) * percent;
+}
+
+/* Half widths of the changes' 95 % intervals, from both points'; 0 of the highest limit against itself. */
+static double time_change_error(const struct profile_result *result, const struct fly_tuner_point *point)
+{
+    if (result->highest == NULL || point == result->highest)
+        return result->highest == NULL ? NAN : 0;
+    return normal_95 * percent * point->time_s / result->highest->time_s *
+           hypot(point->time_error, result->highest->time_error);
+}
+
+static double energy_change_error(const struct profile_result *result, const struct fly_tuner_point *point)
+{
+    if (result->highest == NULL || point == result->highest)
+        return result->highest == NULL ? NAN : 0;
+    return percent * energy_j(result, point) / energy_j(result, result->highest) *
+           hypot(point->energy_error, result->highest->energy_error);
+}
+
+/* In which forms of the output a column stands. */
+enum part { PART_BOTH, PART_PEOPLE, PART_PROGRAMS };
+
+struct field {
+    struct table_column column;
+    enum part part;
+    double (*value)(const struct profile_result *result, const struct fly_tuner_point *point);
+    const char *missing; /* why a valid point has none */
+};
+
+static const char not_told[] = "no limit differs from the highest by more than both are uncertain";
+static const char no_highest[] = "the highest limit has no valid point", no_reason[] = "it was not measured";
+
+/* Between the limit and what it is worth. */
+static const struct field fields[] = {
+    {{"power_w", "power (W)", TABLE_REAL, 1}, PART_BOTH, power_w, no_reason},
+    {{"step_time_s", "", TABLE_REAL, 0}, PART_PROGRAMS, time_s, no_reason},
+    {{"", "step (ms)", TABLE_REAL, 3}, PART_PEOPLE, time_ms, no_reason},
+    {{"step_time_standard_error_s", "", TABLE_REAL, 0}, PART_PROGRAMS, time_error_s, no_reason},
+    {{"step_energy_j", "energy (J)", TABLE_REAL, 3}, PART_BOTH, energy_j, no_reason},
+    {{"step_energy_uncertainty_j", "+- (J)", TABLE_REAL, 3},
+     PART_BOTH,
+     energy_error_j,
+     "the meter does not say"},
+    {{"time_change_percent", "time %", TABLE_REAL, 1}, PART_BOTH, time_change, no_highest},
+    {{"energy_change_percent", "energy %", TABLE_REAL, 1}, PART_BOTH, energy_change, no_highest},
+    {{"capped_share", "", TABLE_REAL, 0}, PART_PROGRAMS, capped_share, "the driver does not say"},
+    {{"", "capped %", TABLE_REAL, 0}, PART_PEOPLE, capped_percent, "the driver does not say"},
+};
+enum { FIELD_COUNT = sizeof fields / sizeof fields[0], COLUMN_MAX = FIELD_COUNT + 3 };
+
+static bool is_shown(const struct field *field, bool for_people)
+{
+    return field->part == PART_BOTH || (field->part == PART_PEOPLE) == for_people;
+}
+
+static size_t make_columns(bool for_people, struct table_column *columns)
+{
+    size_t count = 0;
+
+    columns[count++] = (struct table_column){"limit_w", "limit (W)", TABLE_REAL, 0};
+    for (int i = 0; i < FIELD_COUNT; i++) {
+        if (is_shown(&fields[i], for_people))
+            columns[count++] = fields[i].column;
+    }
+    columns[count++] = (struct table_column){"mark", "", TABLE_TEXT, 0};
+    if (!for_people)
+        columns[count++] = (struct table_column){"bound", "bound", TABLE_TEXT, 0};
+    return count;
+}
+
+/* "" for a valid point that bound: nothing is to be said of it. */
+static const char *word_of(const struct fly_tuner_point *point)
+{
+    if (point->mark != FLY_TUNER_VALID)
+        return fly_tuner_mark_name(point->mark);
+    return point->bound == FLY_TUNER_UNBOUND ? "it never bound" : "";
+}
+
+static void add_row(struct table *table, const struct profile_result *result,
+                    const struct fly_tuner_point *point, bool for_people)
+{
+    bool valid = point->mark == FLY_TUNER_VALID;
+    char reason[WORD_MAX];
+
+    snprintf(reason, sizeof reason, "the limit's mark is '%s'", fly_tuner_mark_name(point->mark));
+    table_add_real(table, point->limit_w);
+    for (int i = 0; i < FIELD_COUNT; i++) {
+        double value = valid ? fields[i].value(result, point) : NAN;
+
+        if (!is_shown(&fields[i], for_people))
+            continue;
+        if (isfinite(value))
+            table_add_real(table, value);
+        else
+            table_add_unavailable(table, for_people ? "-" : NULL, valid ? fields[i].missing : reason);
+    }
+    table_add_text(table, for_people ? word_of(point) : fly_tuner_mark_name(point->mark));
+    if (!for_people)
+        table_add_text(table, bound_names[point->bound]);
+}
+
+/* -- For programs -- */
+
+static void set_real(json_t *object, const char *key, double value, const char *reason)
+{
+    char reason_key[WORD_MAX];
+
+    json_object_set_new(object, key, isfinite(value) ? json_real(value) : json_null());
+    if (isfinite(value))
+        return;
+    snprintf(reason_key, sizeof reason_key, "%s_unavailable", key);
+    json_object_set_new(object, reason_key, json_string(reason));
+}
+
+static json_t *choices_value(const struct profile_result *result)
+{
+    static const char *const keys[PROFILE_SELECTOR_COUNT] = {
+        "energy", "time", "cost", "energy_within", "cost_within", "lowest_limit_within"};
+    json_t *choices = json_object();
+
+    for (int i = 0; i < PROFILE_SELECTOR_COUNT; i++) {
+        const struct profile_choice *choice = &result->choices[i];
+        const struct fly_tuner_point *point = choice->point;
+        const char *reason = result->valid == 0     ? "no limit has a valid point"
+                             : choice->tied != NULL ? not_told
+                                                    : no_highest;
+        json_t *row = json_object();
+
+        json_object_set_new(row, "name", json_string(choice->name));
+        set_real(row, "max_slowdown", choice->objective.max_slowdown, "there is no bound");
+        set_real(row, "limit_w", point != NULL ? point->limit_w : NAN, reason);
+        set_real(row, "tied_limit_w", choice->tied != NULL ? choice->tied->limit_w : NAN,
+                 "no limit ties with the highest");
+        set_real(row, "time_change_percent", point != NULL ? time_change(result, point) : NAN, reason);
+        set_real(row, "time_change_uncertainty_percent",
+                 point != NULL ? time_change_error(result, point) : NAN, reason);
+        set_real(row, "energy_change_uncertainty_percent",
+                 point != NULL ? energy_change_error(result, point) : NAN, reason);
+        set_real(row, "energy_change_percent", point != NULL ? energy_change(result, point) : NAN, reason);
+        json_object_set_new(choices, keys[i], row);
+    }
+    return choices;
+}
+
+static json_t *gpus_value(const struct run_tune *tune)
+{
+    json_t *list = json_array();
+
+    for (size_t i = 0; i < tune->gpu_count; i++) {
+        const struct device_info *info = &tune->gpus[i]->info;
+
+        json_array_append_new(list,
+                              json_pack("{s:i, s:o, s:o, s:o, s:b}", "index", (int)info->index, "name",
+                                        text_value(info->name), "uuid", text_value(info->uuid), "driver",
+                                        text_value(info->driver), "emulated", info->emulated));
+    }
+    return list;
+}
+
+static void add_members(struct table *table, const struct profile_result *result)
+{
+    const struct run_tune *tune = result->tune;
+    json_t *cost = json_object();
+
+    table_member(table, "complete", json_boolean(result->complete));
+    table_member(table, "not_complete_because", result->why != NULL ? text_value(result->why) : json_null());
+    table_member(table, "gpus", gpus_value(tune));
+    table_member(table, "job", tune->job_name != NULL ? text_value(tune->job_name) : json_null());
+    table_member(table, "batch_size",
+                 tune->batch_size > 0 ? json_integer((json_int_t)tune->batch_size) : json_null());
+    table_member(table, "limits", json_integer((json_int_t)tune->point_count));
+    table_member(table, "limits_valid", json_integer((json_int_t)result->valid));
+    table_member(table, "start_limit_w",
+                 tune->reported ? json_real(tune->report.start_limit_w) : json_null());
+    table_member(table, "eta", json_real(tune->objective.eta));
+    table_member(table, "max_power_w",
+                 result->max_power_w > 0 ? json_real(result->max_power_w) : json_null());
+    table_member(table, "optimum", choices_value(result));
+    json_object_set_new(cost, "steps", json_integer((json_int_t)tune->report.search_steps));
+    set_real(cost, "time_s", result->complete ? tune->report.search_time_s : NAN,
+             "the profile is not complete");
+    set_real(cost, "energy_j", result->complete ? tune->report.search_energy_j : NAN,
+             "the profile is not complete");
+    table_member(table, "cost", cost);
+}
+
+/* -- For people -- */
+
+static void put_heading(struct buffer *text, const struct profile_result *result)
+{
+    const struct run_tune *tune = result->tune;
+
+    buffer_printf(text, "Profile of a step on %zu x %s (GPU ", tune->gpu_count,
+                  tune->gpu_count > 0 ? tune->gpus[0]->info.name : "GPU");
+    for (size_t i = 0; i < tune->gpu_count; i++)
+        buffer_printf(text, "%s%u", i > 0 ? ", " : "", tune->gpus[i]->info.index);
+    buffer_printf(text, "): %zu of %zu limits measured, of at least %u steps each.\n", result->valid,
+                  tune->point_count, tune->profile_steps);
+    if (result->why != NULL)
+        buffer_printf(text, "Not complete: %s.\n", result->why);
+    if (result->why != NULL && tune->reported && tune->report.reason == FLY_TUNER_NO_FIGURE)
+        buffer_puts(text, "More --profile-steps make windows longer.\n");
+    buffer_puts(text, result->highest != NULL ? "Changes are against the highest limit.\n\n" : "\n");
+}
+
+/* A change that its uncertainty covers is none. */
+static void put_change(struct buffer *text, double change, double error, const char *what)
+{
+    if (fabs(change) < 0.05)
+        buffer_printf(text, "the same %s", what);
+    else if (fabs(change) <= error)
+        buffer_printf(text, "the same %s within %.1f %%", what, error);
+    else
+        buffer_printf(text, "%.1f %% %s %s", fabs(change), change > 0 ? "more" : "less", what);
+}
+
+static void put_choices(struct buffer *text, const struct profile_result *result)
+{
+    buffer_puts(text, "\n");
+    for (int i = 0; i < PROFILE_SELECTOR_COUNT; i++) {
+        const struct profile_choice *choice = &result->choices[i];
+
+        buffer_printf(text, "%s: ", choice->name);
+        if (choice->tied != NULL) {
+            buffer_printf(
+                text,
+                "no choice: the best, %g W, differs from the highest, %g W, by no more than both are "
+                "uncertain\n",
+                choice->tied->limit_w, result->highest->limit_w);
+            continue;
+        }
+        if (choice->point == NULL) {
+            buffer_printf(text, "not known, since %s\n", no_highest);
+            continue;
+        }
+        buffer_printf(text, "%g W", choice->point->limit_w);
+        if (result->highest != NULL) {
+            buffer_puts(text, ", ");
+            put_change(text, time_change(result, choice->point), time_change_error(result, choice->point),
+                       "time");
+            buffer_puts(text, ", ");
+            put_change(text, energy_change(result, choice->point), energy_change_error(result, choice->point),
+                       "energy");
+        }
+        buffer_puts(text, "\n");
+    }
+}
+
+static void put_cost(struct buffer *text, const struct profile_result *result)
+{
+    const struct fly_tuner_report *report = &result->tune->report;
+    char time[AMOUNT_MAX], energy[AMOUNT_MAX];
+
+    if (result->complete)
+        buffer_printf(text, "Measuring took %llu steps, %s and %s.\n",
+                      (unsigned long long)report->search_steps, amount_time(report->search_time_s, time),
+                      amount_energy(report->search_energy_j, NAN, amount_plus_minus(), energy));
+}
+
+static int emit_text(const struct cli_call *call, const struct profile_result *result, struct table *table,
+                     struct fly_error *out_error)
+{
+    struct buffer head, tail;
+    int code = 0;
+
+    buffer_init(&head, TEXT_MAX);
+    buffer_init(&tail, TEXT_MAX);
+    put_heading(&head, result);
+    if (result->valid > 0)
+        put_choices(&tail, result);
+    put_cost(&tail, result);
+    run_tune_put_back_text(result->tune, &tail);
+    if (head.error < 0 || tail.error < 0)
+        code = error_no_memory(out_error);
+    if (code == 0)
+        code = cli_emit_text(call, head.data, out_error);
+    if (code == 0 && result->tried > 0)
+        code = cli_emit_table(call, table, out_error);
+    if (code == 0 && tail.length > 0)
+        code = cli_emit_text(call, tail.data, out_error);
+    buffer_deinit(&head);
+    buffer_deinit(&tail);
+    return code;
+}
+
+int profile_report_emit(const struct cli_call *call, const struct profile_result *result,
+                        struct fly_error *out_error)
+{
+    bool for_people = cli_format(call) == TABLE_FORMAT_TABLE;
+    struct table_column columns[COLUMN_MAX];
+    struct table *table = table_new(schema, columns, make_columns(for_people, columns));
+    int code;
+
+    for (size_t i = 0; i < result->tune->point_count; i++) {
+        const struct fly_tuner_point *point = &result->tune->points[i];
+
+        if (!for_people || point->mark != FLY_TUNER_NOT_MEASURED)
+            add_row(table, result, point, for_people);
+    }
+    if (!for_people)
+        add_members(table, result);
+    code = for_people ? emit_text(call, result, table, out_error) : cli_emit_table(call, table, out_error);
+    table_free(table);
+    return code;
+}

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef FLYBALL_CLI_RUN_PROFILE_RESULT_H
+#define FLYBALL_CLI_RUN_PROFILE_RESULT_H
+
+#include <flyball/objective.h>
+#include <flyball/tuner.h>
+
+#include "base/atomic_file.h"
+#include "cli/frame/call.h"
+#include "cli/run/run_tune.h"
+
+/*
+ * What `flyball profile` found, for its report, its picture and its file. The
+ * optimum of each selector is that of flyball/power_selector.h over the points
+ * that are valid; bounds hold against the highest limit, and say nothing where
+ * that has no valid point. What is no further from the highest limit than the
+ * uncertainty of the two is no choice.
+ *
+ *     struct profile_result result;
+ *
+ *     profile_result_of(&tune, &result);
+ *     code = profile_report_emit(call, &result, out_error);
+ */
+enum profile_selector {
+    PROFILE_LEAST_ENERGY,
+    PROFILE_LEAST_TIME,
+    PROFILE_LEAST_COST,
+    PROFILE_ENERGY_WITHIN,
+    PROFILE_COST_WITHIN,
+    PROFILE_LOWEST_LIMIT_WITHIN,
+    PROFILE_SELECTOR_COUNT
+};
+
+enum { PROFILE_NAME_MAX = 96 };
+
+struct profile_choice {
+    struct fly_objective objective;
+    char name[PROFILE_NAME_MAX];         /* "least energy within 3 % more time" */
+    const struct fly_tuner_point *point; /* NULL: none can be chosen */
+    const struct fly_tuner_point *tied;  /* then the best one, if the uncertainty of both cannot tell it from
+                                            the  highest limit; else NULL */
+};
+
+struct profile_result {
+    const struct run_tune *tune;           /* borrowed */
+    const struct fly_tuner_point *highest; /* the highest limit's point; NULL unless valid */
+    size_t valid, tried;                   /* points; those with any mark but "not measured" */
+    bool complete;                         /* every limit was tried */
+    const char *why;                       /* it is not complete, a clause; borrowed; NULL else */
+    double max_power_w;                    /* of the cost */
+    struct profile_choice choices[PROFILE_SELECTOR_COUNT];
+};
+
+void profile_result_of(const struct run_tune *tune, struct profile_result *out_result);
+
+/* "flyball.profile/2" as table, JSON or CSV. */
+int profile_report_emit(const struct cli_call *call, const struct profile_result *result,
+                        struct fly_error *out_error);
+
+/* Draws energy over time of a step; commits or discards the file. */
+int profile_plot_commit(const struct profile_result *result, struct atomic_file *file,
+                        struct fly_error *out_error);
+
+/* Saves the valid points where 'flyball run --tune' finds them. */
+int profile_result_save(const struct profile_result *result, const char *path, struct fly_error *out_error);
+
+#endif

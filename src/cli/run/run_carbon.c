@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/run/run_carbon.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "train/carbon/carbon_governor.h"
+
+static void put_off(struct run_carbon *carbon, const char *text)
+{
+    if (carbon->off[0] == '\0')
+        snprintf(carbon->off, sizeof carbon->off, "%s", text);
+}
+
+/* How many GPUs are counted here; where none is though there are some, `out_by` says who does. */
+static uint32_t count_gpus(const struct run_carbon_place *place, const char **out_by)
+{
+    uint32_t counted = 0;
+
+    *out_by = NULL;
+    for (size_t i = 0; i < place->list->count; i++) {
+        const struct claim *claim = &place->claims->devices[i];
+
+        if (place->list->devices[i].info.kind != DEVICE_GPU)
+            continue;
+        if (i >= place->claims->count || claim->counted)
+            counted++;
+        else
+            *out_by = claim->by;
+    }
+    return counted;
+}
+
+/* What the account says of itself. */
+static int fill_head(const struct run_carbon *carbon, const struct run_carbon_place *place, uint32_t gpus,
+                     struct ledger_head *out_head, struct fly_error *out_error)
+{
+    const char *run = getenv("FLYBALL_RUN_ID");
+    const struct carbon_governor_options options = {
+        .carbon = carbon->options,
+        .max_slowdown = carbon->max_slowdown,
+        .job = place->job,
+        .run = run != NULL && run[0] != '\0' ? run : place->claims->job,
+        .program = "flyball run",
+        .gpus = gpus,
+        .rank = place->identity->rank > 0 ? (uint32_t)place->identity->rank : 0,
+    };
+
+    return carbon_governor_head(&options, out_head, out_error);
+}
+
+void run_carbon_begin(struct run_carbon *carbon, const struct run_carbon_place *place)
+{
+    struct carbon_keeper_options options = {.meter = place->meter, .rests = place->rests};
+    struct fly_error error;
+    const char *by;
+    uint32_t gpus;
+
+    if (!carbon->wanted)
+        return;
+    gpus = count_gpus(place, &by);
+    if (place->meter == NULL)
+        put_off(carbon, "nothing is measured");
+    else if (gpus == 0 && by != NULL)
+        snprintf(carbon->off, sizeof carbon->off, "these GPUs are counted by %s", by);
+    else if (fill_head(carbon, place, gpus, &options.head, &error) < 0 ||
+             carbon_keeper_open(&options, &carbon->keeper, &error) < 0)
+        put_off(carbon, error.text);
+}
+
+void run_carbon_start(struct run_carbon *carbon)
+{
+    if (carbon->keeper != NULL)
+        carbon_keeper_go(carbon->keeper);
+}
+
+void run_carbon_note(struct run_carbon *carbon)
+{
+    if (carbon->keeper != NULL)
+        carbon_keeper_rest(carbon->keeper);
+}
+
+/* From what the cache has of the time that counts; the network is not waited for. */
+static void state(struct run_carbon *carbon)
+{
+    const char *const path = carbon->kept.path;
+    const struct statement_wish wish = {.paths = &path, .path_count = 1, .cached_only = true};
+    struct fly_error error = {.text = ""};
+
+    carbon->stated = statement_view_open(&carbon->view, &wish, &error) == 0;
+    carbon->opened = true;
+    if (!carbon->stated)
+        snprintf(carbon->unstated, sizeof carbon->unstated, "%s", error.text);
+}
+
+void run_carbon_end(struct run_carbon *carbon)
+{
+    if (carbon->keeper == NULL)
+        return;
+    carbon_keeper_close(carbon->keeper, &carbon->kept);
+    carbon->keeper = NULL;
+    if (carbon->kept.path[0] == '\0')
+        put_off(carbon, carbon->kept.text);
+    else
+        state(carbon);
+}
+
+void run_carbon_free(struct run_carbon *carbon)
+{
+    if (carbon->opened)
+        statement_view_close(&carbon->view);
+    carbon->opened = carbon->stated = false;
+}

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef FLYBALL_CLI_RUN_RUN_CARBON_H
+#define FLYBALL_CLI_RUN_RUN_CARBON_H
+
+#include <jansson.h>
+
+#include <flyball/carbon.h>
+
+#include "base/buffer.h"
+#include "cli/frame/call.h"
+#include "cli/frame/command.h"
+#include "cli/views/statement_view.h"
+#include "meter/claim.h"
+#include "train/carbon/carbon_keeper.h"
+
+/*
+ * The account of `flyball run --carbon`: energy as it is used, in a file, and at the end what was
+ * emitted and paid for it. With --tune or --job the power limit follows the grid too.
+ *
+ *     result = run_carbon_read(call, &carbon, out_error);
+ *     ... open devices and meter ...
+ *     run_carbon_begin(&carbon, call, &where);     before the program starts
+ *     ... the program runs; carbon.keeper is lent to the tuner or the session ...
+ *     run_carbon_end(&carbon);                     after the tuner's end, before the meter's
+ *     run_carbon_text(&carbon, out);
+ *     run_carbon_free(&carbon);
+ *
+ * Nothing waits for the network: grams of what is not known yet follow from `flyball carbon
+ * report`. Whatever goes wrong is a sentence in the report. Large: for static storage.
+ */
+enum { RUN_CARBON_TEXT_MAX = 512, RUN_CARBON_SOURCE_MAX = LEDGER_TEXT_MAX };
+
+struct run_carbon {
+    bool wanted;                                         /* an account is kept */
+    bool followed;                                       /* the limit follows the grid */
+    char sources[CARBON_SIGNALS][RUN_CARBON_SOURCE_MAX]; /* files by their whole path; "" for none */
+    struct fly_carbon_options options;                   /* texts are borrowed of this struct */
+    double max_slowdown;                                 /* INFINITY: none was given */
+    uint64_t epochs;                                     /* of the whole training; 0: not told */
+
+    /* What became of it. */
+    struct carbon_keeper *keeper;       /* while the program runs */
+    char off[RUN_CARBON_TEXT_MAX];      /* why there is no account; "" where there is one */
+    struct carbon_keeper_summary kept;  /* at the end */
+    struct fly_carbon_report report;    /* of following; size 0: it never began */
+    struct statement_view view;         /* where it is opened */
+    bool opened, stated;                /* the view holds a statement; where not, */
+    char unstated[RUN_CARBON_TEXT_MAX]; /* says why */
+};
+
+/* Rows of the option table. */
+/* clang-format off */
+#define RUN_CARBON_OPTIONS \
+    {.name = "carbon", .type = CLI_TEXT, .placeholder = "SOURCE", .key = "carbon.source", \
+     .help = "Account for the grid's carbon intensity from this source, PROVIDER:PLACE or a CSV file; given here with " \
+             "--tune or --job, run slower in dirty hours and faster in clean ones. One that only a file or a variable names " \
+             "is accounted for and not followed."}, \
+    {.name = "price", .type = CLI_TEXT, .placeholder = "SOURCE", .key = "carbon.price", \
+     .help = "The same of the price of electricity."}, \
+    {.name = "carbon-objective", .type = CLI_TEXT, .placeholder = "WHAT", .key = "carbon.objective", \
+     .help = "With --tune or --job, and --carbon or --price: what to make small: carbon, money, energy, or their weights " \
+             "in g, money and kWh as carbon=0.0001,money=1. If not given, carbon where there is a source of it, else money."}, \
+    {.name = "steps", .type = CLI_INTEGER, .placeholder = "N", .minimum = 1, .maximum = 9007199254740992.0, \
+     .help = "With --tune and --carbon or --price: steps of the whole training, from which follows what can wait for a " \
+             "cleaner hour."}, \
+    {.name = "epochs", .type = CLI_INTEGER, .placeholder = "N", .minimum = 1, .maximum = 1000000, \
+     .help = "In place of --steps: its epochs, where the program reports them; known after the first."}, \
+    {.name = "host-power", .type = CLI_REAL, .placeholder = "W", .minimum = 0, .maximum = 1e6, \
+     .key = "carbon.host_power", \
+     .help = "With --carbon or --price: what the rest of the machine draws while the program runs, in place of what was " \
+             "measured of it."}, \
+    {.name = "pue", .type = CLI_REAL, .placeholder = "FACTOR", .minimum = 1, .maximum = 10, .key = "carbon.pue", \
+     .help = "With --carbon or --price: power usage effectiveness of the site: energy it takes for each J of the " \
+             "machine's."}
+/* clang-format on */
+
+/*
+ * The call's options. FLY_EUSAGE for what does not fit together; a source that stands on the command line
+ * and cannot be read is an error, one of a file or a variable a warning.
+ */
+int run_carbon_read(const struct cli_call *call, struct run_carbon *out_carbon, struct fly_error *out_error);
+
+/* What is measured, and for whom. */
+struct run_carbon_place {
+    struct fly_meter *meter; /* NULL: nothing is measured */
+    const struct device_list *list;
+    const struct claims *claims;
+    const struct identity *identity;
+    const char *job; /* or NULL */
+    bool rests;      /* until run_carbon_start */
+};
+
+/* Begins the account, unless all GPUs here are counted by others. */
+void run_carbon_begin(struct run_carbon *carbon, const struct run_carbon_place *place);
+
+/* Of programs that run one after the other: one starts now, and has ended now. */
+void run_carbon_start(struct run_carbon *carbon);
+void run_carbon_note(struct run_carbon *carbon);
+
+/* Ends it, and works out what is known by now. */
+void run_carbon_end(struct run_carbon *carbon);
+
+/* Lines of the report for people, and the member "carbon" for programs. */
+void run_carbon_text(const struct run_carbon *carbon, struct buffer *out);
+json_t *run_carbon_json(const struct run_carbon *carbon);
+
+/* Harmless on one that is all 0. */
+void run_carbon_free(struct run_carbon *carbon);
+
+#endif

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/run/run_files.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <flyball/record.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/atomic_file.h"
+#include "base/error.h"
+#include "cli/kit/table.h"
+
+enum { LINE_MAX_BYTES = 1 << 14 };
+
+int run_output_check(const char *path, struct fly_error *out_error)
+{
+    struct atomic_file file;
+    struct stat status;
+    int result;
+
+    /* Who opens a pipe and closes it again ends what reads it, and who waits for that holds the program up.
+     */
+    if (stat(path, &status) == 0 && S_ISFIFO(status.st_mode))
+        return 0;
+    result = atomic_file_open(path, &file, out_error);
+    if (result == 0)
+        atomic_file_discard(&file);
+    return result;
+}
+
+int run_output_write(const struct run_result *result, const char *path, struct fly_error *out_error)
+{
+    json_t *document = run_report_json(result);
+    struct atomic_file file;
+    int code = document == NULL ? error_no_memory(out_error) : atomic_file_open(path, &file, out_error);
+
+    if (code == 0) {
+        code = table_write_json(document, file.stream, out_error);
+        if (code == 0)
+            code = atomic_file_commit(&file, out_error);
+        else
+            atomic_file_discard(&file);
+    }
+    json_decref(document);
+    return code;
+}
+
+static int failed(const char *path, struct fly_error *out_error)
+{
+    return error_set(out_error, errno == EACCES || errno == EPERM ? FLY_EPERM : FLY_EWRITE,
+                     "'%s': cannot add a line: %s; name another file with --csv", path, strerror(errno));
+}
+
+/* Compares the file's first line with the heading; an empty file has none yet. */
+static int check_heading(int fd, const char *path, const char *heading, bool *out_empty,
+                         struct fly_error *out_error)
+{
+    static char found[LINE_MAX_BYTES];
+    size_t length = strlen(heading);
+    ssize_t count = pread(fd, found, length, 0);
+
+    if (count < 0)
+        return failed(path, out_error);
+    *out_empty = count == 0;
+    if (count == 0)
+        return 0;
+    if ((size_t)count == length && memcmp(found, heading, length) == 0)
+        return 0;
+    return error_set(out_error, FLY_EDATA,
+                     "'%s': its heading is not '%.*s', as lines of these GPUs need; name another file with "
+                     "--csv",
+                     path, (int)(length - 1), heading);
+}
+
+/* Whether a file could be made in the directory of the path. */
+static int check_place(const char *path, struct fly_error *out_error)
+{
+    const char *slash = strrchr(path, '/');
+    char *directory = slash == NULL ? strdup(".") : strndup(path, slash == path ? 1 : (size_t)(slash - path));
+    int code;
+
+    if (directory == NULL)
+        return error_no_memory(out_error);
+    code = faccessat(AT_FDCWD, directory, W_OK | X_OK, AT_EACCESS) == 0 ? 0 : failed(path, out_error);
+    free(directory);
+    return code;
+}
+
+int run_csv_check(const struct fly_meter *meter, const char *path, struct fly_error *out_error)
+{
+    static char heading[LINE_MAX_BYTES];
+    /* A FIFO would wait for its reader. */
+    int fd = open(path, O_RDWR | O_APPEND | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    bool empty;
+    int code = 0;
+
+    if (fd < 0)
+        return errno == ENOENT ? check_place(path, out_error) : failed(path, out_error);
+    if (lseek(fd, 0, SEEK_CUR) < 0)
+        code = failed(path, out_error);
+    else if (meter != NULL && fly_record_header(meter, FLY_RECORD_CSV_GPUS, heading, sizeof heading) < 0)
+        code = error_no_memory(out_error);
+    else if (meter != NULL)
+        code = check_heading(fd, path, heading, &empty, out_error);
+    close(fd);
+    return code;
+}
+
+int run_csv_append(const struct fly_meter *meter, const struct fly_measurement *measured, const char *path,
+                   struct fly_error *out_error)
+{
+    static char heading[LINE_MAX_BYTES];
+    static char line[LINE_MAX_BYTES];
+    int length = fly_record_window(meter, measured, FLY_RECORD_CSV_GPUS, line, sizeof line);
+    int result = fly_record_header(meter, FLY_RECORD_CSV_GPUS, heading, sizeof heading);
+    bool empty = false;
+    int fd;
+
+    if (length < 0 || result < 0)
+        return error_no_memory(out_error);
+    fd = open(path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+    if (fd < 0)
+        return failed(path, out_error);
+    /* Without the lock, as on some file systems, runs that end at the same moment may both write a heading.
+     */
+    flock(fd, LOCK_EX);
+    result = check_heading(fd, path, heading, &empty, out_error);
+    if (result == 0 && empty && write(fd, heading, strlen(heading)) != (ssize_t)strlen(heading))
+        result = failed(path, out_error);
+    if (result == 0 && write(fd, line, (size_t)length) != length)
+        result = failed(path, out_error);
+    if (close(fd) < 0 && result == 0)
+        result = failed(path, out_error);
+    return result;
+}

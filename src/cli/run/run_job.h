@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef FLYBALL_CLI_RUN_RUN_JOB_H
+#define FLYBALL_CLI_RUN_RUN_JOB_H
+
+#include <jansson.h>
+#include <math.h>
+#include <regex.h>
+
+#include "base/buffer.h"
+#include "base/process_stat.h"
+#include "cli/frame/call.h"
+#include "cli/frame/command.h"
+#include "cli/kit/status_line.h"
+#include "cli/options/knob_options.h"
+#include "cli/program/child.h"
+#include "cli/program/process_tree.h"
+#include "cli/run/output_watch.h"
+#include "cli/run/run_capture.h"
+#include "cli/run/run_carbon.h"
+#include "job/core/policy_plugins.h"
+#include "train/program/host_memory.h"
+#include "train/program/step_lines.h"
+#include "train/session/session.h"
+
+/*
+ * The recurring half of `flyball run --job`: a session on behalf of a program, which is
+ * started again until there is a model.
+ *
+ *     result = run_job_read(call, &job, out_error);
+ *     run_job_watch(&job);
+ *     run_job_reserve(&job);
+ *     ... open devices and meter ...
+ *     run_job_tries(&job, arguments, variable, meter, &child, out_error);
+ *     run_job_text(&job, out);
+ *     run_job_free(&job);
+ *
+ * run_job_options.c reads the options, run_job_words.c fills in the program's words and
+ * variables, run_job_try.c follows one try, run_job_end.c finds out how it ended,
+ * run_job_report.c tells. Whatever goes wrong is a sentence in the report. Large: for static storage.
+ */
+enum { RUN_JOB_TEXT_MAX = 512, RUN_JOB_TRIES_MAX = 1000 };
+
+/* What became of a try. */
+enum run_job_end {
+    RUN_JOB_REACHED,     /* the target; without one: its epochs are done */
+    RUN_JOB_NOT_REACHED, /* in all its epochs */
+    RUN_JOB_STOPPED,
+    RUN_JOB_OUT_OF_MEMORY,
+    RUN_JOB_CRASHED,
+    RUN_JOB_INTERRUPTED,
+    RUN_JOB_SILENT, /* it ended well and had reported nothing */
+    RUN_JOB_SPOKE,  /* by a session of its own */
+    RUN_JOB_END_COUNT
+};
+
+struct run_job_try {
+    struct fly_session_status status;
+    enum run_job_end end;
+    int exit_status, signal; /* of the program */
+    bool ended_by_us;
+    double metric; /* the newest; NAN: none */
+    char cause[RUN_JOB_TEXT_MAX];
+};
+
+typedef void run_job_moment(void *data);
+
+struct run_job {
+    bool wanted;
+    const struct cli_call *call; /* borrowed; for warnings */
+    struct fly_session_options options;
+    struct session_parts parts;
+    struct knob_options knobs;
+    char readonly_path[CLI_READONLY_MAX];
+    struct arena arena;            /* of batch sizes, and of a definition that was looked up */
+    struct policy_plugins plugins; /* with a path as the policy, or those of the variable */
+    double limits_w[FLY_POWER_SEARCH_LIMITS_MAX];
+    double learning_rate; /* that suits the default batch size; NAN: not given */
+    enum fly_scaling scaling;
+    uint32_t seed;
+    double grace_s;
+    int oom_status; /* -1: none */
+    bool has_metric, has_oom;
+    regex_t metric, oom;
+
+    /* Of the grid: options.carbon where it is followed, parts.keeper where an account is kept. */
+    struct fly_carbon_options grid; /* of the command, or of a job on record that counts grams or money */
+
+    struct fly_session *session;
+    int reserved; /* a low number for the program's end of the lines; -1: none */
+    struct step_lines lines;
+    struct run_capture capture; /* of standard output, with a pattern for metrics */
+    int events;                 /* readable when one of these is, or the log answers; -1: none */
+    struct output_watch watch;  /* of the streams that are not captured */
+    const char *root;           /* of the machine's files, for tests; "" */
+    struct host_memory memory;
+    struct mono_time looked;        /* at these two */
+    run_job_moment *begins, *ended; /* called when a program starts, and when it has ended; NULL: nobody */
+    void *moment_data;
+
+    /* The try under way. */
+    struct child *child;
+    bool ends, killed; /* it has to end; it was killed */
+    bool all_epochs;   /* it has all its epochs, and is to end by itself */
+    bool oom_seen;     /* the program said so in a line to us */
+    struct memory_words captured;
+    struct memory_seen said; /* in captured output, since the last report */
+    bool zero_based;         /* its first report was of epoch 0 */
+    bool reported;
+    double metric_now;
+    struct mono_time kill_at;
+    struct process_tree tree;
+    struct status_line line;
+    unsigned long long program_start; /* when the program began; 0: not known */
+
+    struct run_job_try *tries; /* owned */
+    size_t try_count;
+    struct fly_carbon_report carbon_report; /* of the last try; size 0: it followed no grid */
+    struct post_status kept;                /* what became of the reports, in the end */
+    int status;                             /* that the command ends with */
+    char off[RUN_JOB_TEXT_MAX];             /* why it could not be followed; "" for nothing */
+};
+
+/* Rows of the option table. */
+extern const char *const run_job_directions[], *const run_job_scalings[];
+/* clang-format off */
+#define RUN_JOB_OPTIONS \
+    {.name = "job", .type = CLI_TEXT, .placeholder = "NAME", \
+     .help = "The recurring job that this run is a submission of: start the program with the batch size and power " \
+             "limit that its log proposes, and start it again after a try that failed. With --tune: name of the job " \
+             "in saved profiles, and no more."}, \
+    {.name = "tries", .type = CLI_INTEGER, .placeholder = "N", .minimum = 0, .maximum = RUN_JOB_TRIES_MAX, \
+     .default_text = "1", \
+     .help = "With --job: how often the program may be started; the last time with the best known choice, and so " \
+             "the only time. 0: once, and whoever started this command starts it again after status 75."}, \
+    {.name = "batch-sizes", .type = CLI_TEXT, .placeholder = "LIST", \
+     .help = "With --job: batch sizes to choose from, of all ranks together, as in 32,64,128. Without this and the " \
+             "following the job is the one on record."}, \
+    {.name = "default-batch-size", .type = CLI_INTEGER, .placeholder = "N", .minimum = 1, .maximum = UINT32_MAX, \
+     .help = "With --job: the one that would be used without Flyball."}, \
+    {.name = "target-metric", .type = CLI_REAL, .placeholder = "VALUE", .minimum = -INFINITY, .maximum = INFINITY, \
+     .help = "With --job: training is done when the metric reaches this. Without it every run has --max-epochs " \
+             "epochs, and the power limit alone is tuned."}, \
+    {.name = "metric", .type = CLI_CHOICE, .placeholder = "WAY", .choices = run_job_directions, \
+     .default_text = "rises", .help = "With --job: which way the metric goes as training gets on."}, \
+    {.name = "max-epochs", .type = CLI_INTEGER, .placeholder = "N", .minimum = 1, .maximum = 1000000, \
+     .help = "With --job: epochs that a try may have at most."}, \
+    {.name = "train-on", .type = CLI_FLAG, \
+     .help = "With --job: do not end the program when it has reached its target."}, \
+    {.name = "beta", .type = CLI_REAL, .placeholder = "FACTOR", .minimum = 0, .above_minimum = true, \
+     .maximum = INFINITY, .infinite = true, .default_text = "2", \
+     .help = "With --job: a try is stopped when it costs so many times the least cost so far; inf for never."}, \
+    {.name = "policy", .type = CLI_TEXT, .placeholder = "NAME", .default_text = "zeus", \
+     .help = "With --job: how batch sizes are chosen: default, grid, zeus or zeus-server, or the path of a plug-in " \
+             "(a shared object); with a path later submissions need --job and --policy alone."}, \
+    {.name = "control-every", .type = CLI_INTEGER, .placeholder = "K", .minimum = 0, .maximum = 1000000, \
+     .default_text = "0", \
+     .help = "With --job: each K-th submission runs the default at the highest limit, for comparison; 0 for none."}, \
+    {.name = "store", .type = CLI_TEXT, .placeholder = "ADDRESS", .key = "store", .sensitive = true, \
+     .help = "Where jobs are kept: a file, postgresql://..., or a service's address. If not given, a file of " \
+             "the user's own."}, \
+    {.name = "finish-by", .type = CLI_TEXT, .placeholder = "TIME", \
+     .help = "With --job: nothing is explored that could miss this time: 07:30, or 2026-11-22T07:30. With --tune and " \
+             "--carbon or --price: the training ends by then, in place of --max-slowdown."}, \
+    {.name = "learning-rate", .type = CLI_REAL, .placeholder = "RATE", .minimum = 0, .above_minimum = true, \
+     .maximum = INFINITY, \
+     .help = "With --job: the learning rate that suits the default batch size, for {learning_rate}."}, \
+    {.name = "scaling", .type = CLI_CHOICE, .placeholder = "RULE", .choices = run_job_scalings, \
+     .default_text = "linear", \
+     .help = "With --job: how the learning rate follows the batch size: linear suits SGD, square-root adaptive " \
+             "optimisers."}, \
+    {.name = "seed", .type = CLI_INTEGER, .placeholder = "N", .minimum = 0, .maximum = UINT32_MAX, \
+     .default_text = "1", .help = "With --job: {seed} is this plus the trial's number."}, \
+    {.name = "metric-regex", .type = CLI_TEXT, .placeholder = "REGEX", \
+     .help = "With --job: lines of standard output that tell of an epoch: an extended regular expression whose " \
+             "group is the metric, or whose two groups are epoch and metric."}, \
+    {.name = "oom-regex", .type = CLI_TEXT, .placeholder = "REGEX", \
+     .help = "With --job: one more line of output or errors that says that the batch size does not fit, if the " \
+             "program then fails. The words of PyTorch, JAX, TensorFlow, cuDNN and cuBLAS are known without."}, \
+    {.name = "oom-status", .type = CLI_INTEGER, .placeholder = "N", .minimum = 1, .maximum = 255, \
+     .help = "With --job: the exit status that says so."}, \
+    {.name = "grace", .type = CLI_REAL, .placeholder = "SECONDS", .minimum = 0, .maximum = 86400, \
+     .default_text = "30", \
+     .help = "With --job: a try that has to end gets SIGTERM, and so much later SIGKILL, with all it started."}, \
+    {.name = "power-limits", .type = CLI_TEXT, .placeholder = "LIST", \
+     .help = "With --job: power limits to try, in W, as in 400,300,200; if not given, all that the GPUs take in " \
+             "steps of 25."}, \
+    {.name = "leave-limits", .type = CLI_FLAG, .help = "With --job: turn no power limit."}
+/* clang-format on */
+
+/* The call's options; FLY_EUSAGE for what does not fit together, FLY_ENOTFOUND for a job that is not on
+ * record. */
+int run_job_read(const struct cli_call *call, struct run_job *out_job, struct fly_error *out_error);
+
+/* Before run_job_tries: what the account knows, and the grid that is followed. */
+void run_job_take_grid(struct run_job *job, const struct run_carbon *carbon);
+
+/* While there are no threads: output is watched from now on. */
+void run_job_watch(struct run_job *job);
+
+/* Before devices are opened: keeps a descriptor of one digit free, which is all that some shells take. */
+void run_job_reserve(struct run_job *job);
+
+/*
+ * Runs the program until there is a model; `variable` is one more for it, "NAME=value".
+ * `status` is what the command ends with, `out_child` the last one. FLY_EUSAGE for a job that
+ * cannot be, FLY_ELIMIT and FLY_ENOMEM where there is no process.
+ */
+int run_job_tries(struct run_job *job, char *const *arguments, const char *variable, struct fly_meter *meter,
+                  struct child *out_child, struct fly_error *out_error);
+
+/* With FLYBALL_DISABLE=1: the program's words as they would be without a log. FLY_EUSAGE without a default.
+ */
+int run_job_plain_words(const struct cli_call *call, char *const *words, char ***out_words,
+                        struct fly_error *out_error);
+
+void run_job_free(struct run_job *job);
+
+/* The words with what the session says filled in; NULL without memory. One block for free. */
+char **run_job_words(const struct run_job *job, char *const *words);
+/* Whether there is anything to fill in. */
+bool run_job_has_marks(char *const *words);
+/* FLY_EUSAGE for {learning_rate} without --learning-rate. */
+int run_job_check_words(const struct run_job *job, char *const *words, struct fly_error *out_error);
+/* Sets the variables for a program that is forked now. */
+void run_job_set_variables(const struct run_job *job);
+
+/* run_job_rest.c: what a try leaves running. Before the first try, when a program was made, and all the time.
+ */
+void run_job_adopt(void);
+void run_job_began(struct run_job *job);
+void run_job_reap(const struct run_job *job);
+void run_job_signal_all(struct run_job *job, int signal);
+/* Ends what the program left running, of which nobody was told yet unless job->ends. */
+void run_job_end_rest(struct run_job *job);
+
+/* run_job_try.c: follows the program until it has ended. */
+void run_job_follow(struct run_job *job, struct child *child);
+
+/*
+ * run_job_end.c: how the try ended, with its cause in words, "" for none. The session is told of
+ * what it cannot know: a program that failed, or that ended before its session did.
+ */
+enum run_job_end run_job_find_end(struct run_job *job, const struct child *child,
+                                  struct run_job_try *attempt);
+
+/* Where the try stands now, in a line for a terminal. */
+void run_job_status(const struct run_job *job, char text[STATUS_TEXT_MAX]);
+
+/* Lines of the report for people, and the member "recurrence" for programs. */
+void run_job_text(const struct run_job *job, struct buffer *out);
+json_t *run_job_json(const struct run_job *job);
+
+#endif

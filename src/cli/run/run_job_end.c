@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How a try ended: by the session, by the program, for want of memory, or because we ended it. */
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/run/run_job.h"
+
+enum { SIGNAL_STATUS = 128 };
+
+static void cause(struct run_job_try *attempt, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+static void cause(struct run_job_try *attempt, const char *format, ...)
+{
+    va_list arguments;
+
+    va_start(arguments, format);
+    vsnprintf(attempt->cause, sizeof attempt->cause, format, arguments);
+    va_end(arguments);
+}
+
+static void explain_failure(const struct child *child, struct run_job_try *attempt)
+{
+    if (child->exec_errno != 0)
+        cause(attempt, "it could not be started: %s", strerror(child->exec_errno));
+    else if (child->signal != 0)
+        cause(attempt, "signal %d", child->signal);
+    else
+        cause(attempt, "exit status %d", child->status);
+}
+
+static bool fails(const struct child *child)
+{
+    return child->status != 0 && child->status != FLY_SESSION_EXIT_AGAIN;
+}
+
+/* What a program that failed was in want of, and who says so. */
+static enum memory_kind find_memory(struct run_job *job, const struct child *child, const char **out_words)
+{
+    const struct memory_seen *said = &job->said;
+    uint64_t kills = host_memory_kills(&job->memory);
+    bool told = job->oom_seen || said->count[MEMORY_TOLD] > 0 ||
+                (child->signal == 0 && child->status == job->oom_status);
+    enum memory_kind kind = said->count[MEMORY_GPU] > 0    ? MEMORY_GPU
+                            : said->count[MEMORY_HOST] > 0 ? MEMORY_HOST
+                                                           : MEMORY_NONE;
+
+    if (!fails(child) || told)
+        return told && fails(child) ? MEMORY_TOLD : MEMORY_NONE;
+    /* Who was killed did not say why; and what it had said before it had recovered from. */
+    if (kills > 0 && (kind == MEMORY_NONE || child->status == SIGNAL_STATUS + SIGKILL))
+        return MEMORY_HOST;
+    if (kind != MEMORY_NONE)
+        *out_words = said->words[kind];
+    return kind;
+}
+
+/* The failure, with the memory that ran out: "host memory: its output says 'MemoryError', exit status 1". */
+static void explain_memory(const struct child *child, enum memory_kind kind, const char *words,
+                           struct run_job_try *attempt)
+{
+    char failure[RUN_JOB_TEXT_MAX];
+
+    explain_failure(child, attempt);
+    if (kind != MEMORY_GPU && kind != MEMORY_HOST)
+        return;
+    memcpy(failure, attempt->cause, sizeof failure);
+    if (words[0] != '\0')
+        cause(attempt, "%s memory: its output says '%s', %.64s", kind == MEMORY_GPU ? "GPU" : "host", words,
+              failure);
+    else
+        cause(attempt, "host memory: the kernel killed a process in its cgroup for want of it, %.64s",
+              failure);
+}
+
+/* Whether that batch size is too large: the GPUs' memory follows from it, the machine's is shared with
+ * others. */
+static bool excludes(enum memory_kind kind)
+{
+    return kind == MEMORY_TOLD || kind == MEMORY_GPU;
+}
+
+/* The end by the program's own session: only what that could not say is said for it. */
+static enum run_job_end end_of_session(struct run_job *job, const struct child *child,
+                                       struct run_job_try *attempt)
+{
+    struct fly_session *session = job->session;
+    const char *words = "";
+    enum memory_kind memory = find_memory(job, child, &words);
+
+    if (!fails(child))
+        return RUN_JOB_SPOKE;
+    explain_memory(child, memory, words, attempt);
+    if (session->known)
+        session_say_end(session, excludes(memory) ? TRIAL_OUT_OF_MEMORY : TRIAL_CRASHED, attempt->cause);
+    return excludes(memory) ? RUN_JOB_OUT_OF_MEMORY : RUN_JOB_CRASHED;
+}
+
+/* The end by what the program did. */
+static enum run_job_end end_of_program(struct run_job *job, const struct child *child,
+                                       struct run_job_try *attempt)
+{
+    struct fly_session *session = job->session;
+    const char *words = "";
+    enum memory_kind memory = find_memory(job, child, &words);
+
+    explain_memory(child, memory, words, attempt);
+    if (excludes(memory) || (session->failed && job->oom_seen)) {
+        session_fail(session, TRIAL_OUT_OF_MEMORY, attempt->cause);
+        return RUN_JOB_OUT_OF_MEMORY;
+    }
+    if (child->status != 0) {
+        session_fail(session, TRIAL_CRASHED, attempt->cause);
+        return RUN_JOB_CRASHED;
+    }
+    attempt->cause[0] = '\0';
+    if (!job->reported) {
+        cause(attempt, "it reported no epoch; a line 'epoch 1 metric 0.5' for each, written to the file in "
+                       "FLYBALL_STEPS, or --metric-regex, is what is learnt from; inside a container and on "
+                       "another node "
+                       "the file is not there");
+        session_fail(session, TRIAL_CRASHED, JOB_END_WITHOUT_EPOCH);
+        return RUN_JOB_SILENT;
+    }
+    /* It ended by itself, before all epochs that it might have had. */
+    session->answer = FLY_STOP;
+    session->stop = JOB_STOP_EPOCHS;
+    return session->definition.target != JOB_NO_TARGET ? RUN_JOB_NOT_REACHED : RUN_JOB_REACHED;
+}
+
+enum run_job_end run_job_find_end(struct run_job *job, const struct child *child, struct run_job_try *attempt)
+{
+    static const char *const stops[] = {
+        [JOB_STOP_NONE] = "",
+        [JOB_STOP_TARGET] = "",
+        [JOB_STOP_EPOCHS] = "",
+        [JOB_STOP_COST] = "one more epoch would cost too much",
+        [JOB_STOP_DEADLINE] = "another try has to finish by the time given",
+        [JOB_STOP_ENDED] = "somebody ended the trial",
+    };
+    const struct fly_session *session = job->session;
+
+    if ((child->passed != 0 || child->interrupted) && child->status != 0 && !job->ends) {
+        explain_failure(child, attempt);
+        return RUN_JOB_INTERRUPTED;
+    }
+    if (session->released)
+        return end_of_session(job, child, attempt);
+    if (session->reached)
+        return RUN_JOB_REACHED;
+    if (session->limit.refused) {
+        cause(attempt, "not one epoch fits below its bound");
+        return RUN_JOB_STOPPED;
+    }
+    if (session->answer != FLY_STOP)
+        return end_of_program(job, child, attempt);
+    if (session->stop == JOB_STOP_EPOCHS)
+        return session->definition.target != JOB_NO_TARGET ? RUN_JOB_NOT_REACHED : RUN_JOB_REACHED;
+    cause(attempt, "%s", stops[session->stop]);
+    return RUN_JOB_STOPPED;
+}

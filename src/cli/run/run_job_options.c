@@ -1,0 +1,328 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "cli/options/finish_time.h"
+#include "cli/options/number_list.h"
+#include "cli/options/slowdown_option.h"
+#include "cli/program/program_words.h"
+#include "cli/run/run_job.h"
+#include "cli/run/run_tune.h"
+
+enum { MEMORY_MAX = 1 << 20, GROUPS_MAX = 2 };
+
+const char *const run_job_directions[] = {"rises", "falls", NULL};
+const char *const run_job_scalings[] = {
+    [FLY_SCALE_LINEAR] = "linear", [FLY_SCALE_SQUARE_ROOT] = "square-root", NULL};
+
+/* Options that mean nothing without --job. */
+static const char *const own[] = {"tries",  "batch-sizes",   "default-batch-size", "target-metric",
+                                  "metric", "max-epochs",    "train-on",           "beta",
+                                  "policy", "control-every", "learning-rate",      "scaling",
+                                  "seed",   "metric-regex",  "oom-regex",          "oom-status",
+                                  "grace",  "leave-limits"};
+
+/* Of those, and with the tuning's, the ones that say what the job is. */
+static const char *const defining[] = {
+    "batch-sizes", "default-batch-size", "target-metric", "metric", "max-epochs",  "train-on", "beta",
+    "policy",      "control-every",      "objective",     "eta",    "max-slowdown"};
+
+static bool any_given(const struct cli_call *call, const char *const *names, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (cli_source(call, names[i]) == CLI_OPTION)
+            return true;
+    }
+    return false;
+}
+
+static int compile(const struct cli_call *call, const char *name, regex_t *out_regex, bool *out_has,
+                   struct fly_error *out_error)
+{
+    const char *text = cli_text(call, name);
+    char expected[128];
+    int code;
+
+    if (text == NULL)
+        return 0;
+    code = regcomp(out_regex, text, REG_EXTENDED);
+    if (code != 0) {
+        char why[96];
+
+        regerror(code, out_regex, why, sizeof why);
+        snprintf(expected, sizeof expected, "an extended regular expression: %s", why);
+        return cli_value_error(call, name, text, expected, out_error);
+    }
+    *out_has = true;
+    return 0;
+}
+
+static int read_patterns(const struct cli_call *call, struct run_job *job, struct fly_error *out_error)
+{
+    int code = compile(call, "metric-regex", &job->metric, &job->has_metric, out_error);
+
+    if (code == 0 && job->has_metric && (job->metric.re_nsub < 1 || job->metric.re_nsub > GROUPS_MAX))
+        code = cli_value_error(call, "metric-regex", cli_text(call, "metric-regex"),
+                               "one group, the metric, or two, epoch and metric", out_error);
+    if (code == 0)
+        code = compile(call, "oom-regex", &job->oom, &job->has_oom, out_error);
+    return code;
+}
+
+static int read_batch_sizes(const struct cli_call *call, struct run_job *job, struct fly_error *out_error)
+{
+    struct fly_session_options *options = &job->options;
+    const char *text = cli_text(call, "batch-sizes");
+    struct fly_error error;
+    uint32_t *sizes;
+    int code = text != NULL ? number_list_parse(text, 1, JOB_BATCHES_MAX, &job->arena, &sizes,
+                                                &options->batch_count, &error)
+                            : 0;
+
+    if (code < 0)
+        return cli_value_error(call, "batch-sizes", text, error.text, out_error);
+    if (text != NULL)
+        options->batch_sizes = sizes;
+    if (cli_set(call, "default-batch-size"))
+        options->default_batch_size = (uint32_t)cli_integer(call, "default-batch-size");
+    if (text == NULL && cli_set(call, "default-batch-size")) {
+        options->batch_sizes = &options->default_batch_size;
+        options->batch_count = 1;
+    }
+    if (options->batch_count == 0 || !cli_set(call, "default-batch-size") || !cli_set(call, "max-epochs"))
+        return cli_usage(call, out_error,
+                         "a job is defined by --batch-sizes, --default-batch-size and --max-epochs");
+    return 0;
+}
+
+static int read_definition(const struct cli_call *call, struct run_job *job, struct fly_error *out_error)
+{
+    struct fly_session_options *options = &job->options;
+    int code = read_batch_sizes(call, job, out_error);
+
+    if (code < 0)
+        return code;
+    options->objective =
+        (struct fly_objective){.kind = run_tune_objective(call), .eta = cli_real(call, "eta")};
+    if (options->objective.kind != FLY_OBJECTIVE_COST)
+        options->objective.eta = 0.0;
+    code = slowdown_option_read(call, &options->objective.max_slowdown, out_error);
+    if (code < 0)
+        return code;
+    if (cli_set(call, "target-metric")) {
+        options->target = cli_choice(call, "metric") == 0 ? FLY_TARGET_AT_LEAST : FLY_TARGET_AT_MOST;
+        options->target_metric = cli_real(call, "target-metric");
+    }
+    options->max_epochs = (uint32_t)cli_integer(call, "max-epochs");
+    options->trains_on = cli_flag(call, "train-on");
+    options->beta = cli_real(call, "beta");
+    options->control_every = (uint32_t)cli_integer(call, "control-every");
+    return 0;
+}
+
+/* The user's own code, from the command line or the variable. */
+static int read_policy(const struct cli_call *call, struct run_job *job, struct fly_error *out_error)
+{
+    struct fly_session_options *options = &job->options;
+    bool remote = jobs_are_remote(options->store);
+
+    options->policy = program_disabled() ? batch_policy_default.name : cli_text(call, "policy");
+    if (policy_plugins_is_path(options->policy) && !remote)
+        return policy_plugins_add(options->policy, &job->plugins, &options->policy, out_error);
+    if (remote && !policy_plugins_is_path(options->policy))
+        return 0; /* it may have a plug-in of that name, and says if it has not */
+    if (!remote && policy_plugins_open(&job->plugins, out_error) < 0)
+        return out_error->code;
+    return job_policy_check(options->job_name, options->policy, job->plugins.list, out_error);
+}
+
+/* The path of a plug-in says where its code is, and not what the job is. */
+static bool defines(const struct cli_call *call)
+{
+    for (size_t i = 0; i < sizeof defining / sizeof defining[0]; i++) {
+        if (cli_source(call, defining[i]) == CLI_OPTION &&
+            !(strcmp(defining[i], "policy") == 0 && policy_plugins_is_path(cli_text(call, "policy"))))
+            return true;
+    }
+    return false;
+}
+
+/* A job that counts grams or money on record says whose. */
+static void take_grid(struct run_job *job, const struct job_definition *definition)
+{
+    bool has_grid = definition->grid != NULL && definition->grid[0] != '\0';
+
+    if (!has_grid)
+        return;
+    job->grid = (struct fly_carbon_options){.size = sizeof job->grid};
+    *(definition->objective.kind == FLY_OBJECTIVE_MONEY ? &job->grid.price : &job->grid.source) =
+        definition->grid;
+    job->options.carbon = &job->grid;
+}
+
+/* The definition on record, where the command line has none. */
+static int look_up(const struct cli_call *call, struct run_job *job, struct fly_error *out_error)
+{
+    static const enum fly_target targets[] = {FLY_TARGET_NONE, FLY_TARGET_AT_LEAST, FLY_TARGET_AT_MOST};
+    static const struct job_options to_read = {.existing = true};
+    struct fly_session_options *options = &job->options;
+    struct job_shown shown = {0};
+    struct jobs jobs;
+    int code = jobs_open(options->store, &to_read, &jobs, out_error);
+
+    if (code == 0) {
+        code = jobs.backend->show(jobs.self, options->job_name, &job->arena, &shown, out_error);
+        jobs_close(&jobs);
+    }
+    if (code == FLY_ENOTFOUND)
+        return error_set(out_error, FLY_ENOTFOUND,
+                         "there is no job '%s' yet; define it with --batch-sizes, --default-batch-size and "
+                         "--max-epochs",
+                         options->job_name);
+    if (code < 0)
+        return code;
+    options->batch_sizes = shown.definition.batch_sizes;
+    options->batch_count = shown.definition.batch_count;
+    options->default_batch_size = shown.definition.default_batch_size;
+    options->objective = shown.definition.objective;
+    options->beta = shown.definition.beta;
+    options->target = targets[shown.definition.target];
+    options->target_metric = shown.definition.target_metric;
+    options->trains_on = shown.definition.trains_on;
+    options->max_epochs = shown.definition.max_epochs;
+    options->control_every = shown.definition.control_every;
+    if (cli_source(call, "policy") == CLI_OPTION && shown.definition.policy != NULL &&
+        strcmp(options->policy, shown.definition.policy) != 0)
+        return error_set(out_error, FLY_EUSAGE,
+                         "job '%s' has the policy '%s' on record, and the plug-in is '%s'", options->job_name,
+                         shown.definition.policy, options->policy);
+    options->policy = shown.definition.policy;
+    options->seed = shown.definition.seed;
+    take_grid(job, &shown.definition);
+    return 0;
+}
+
+static int read_limits(const struct cli_call *call, struct run_job *job, struct fly_error *out_error)
+{
+    const char *text = cli_text(call, "power-limits");
+    struct fly_error error;
+    uint32_t *limits = NULL;
+    int code = text != NULL ? number_list_parse(text, 1, FLY_POWER_SEARCH_LIMITS_MAX, &job->arena, &limits,
+                                                &job->options.limit_count, &error)
+                            : 0;
+
+    if (code < 0)
+        return cli_value_error(call, "power-limits", text, error.text, out_error);
+    for (size_t i = 0; limits != NULL && i < job->options.limit_count; i++)
+        job->limits_w[i] = limits[i];
+    job->options.limits_w = job->limits_w;
+    return 0;
+}
+
+static int read_finish(const struct cli_call *call, struct run_job *job, struct fly_error *out_error)
+{
+    const char *text = cli_text(call, "finish-by");
+
+    if (text != NULL && !finish_time_parse(text, time(NULL), &job->options.finish_by_unix_s))
+        return cli_value_error(call, "finish-by", text, "a time as in 07:30 or 2026-11-22T07:30", out_error);
+    return 0;
+}
+
+static int refuse_alone(const struct cli_call *call, struct fly_error *out_error)
+{
+    for (size_t i = 0; i < sizeof own / sizeof own[0]; i++) {
+        if (cli_source(call, own[i]) == CLI_OPTION)
+            return cli_usage(call, out_error, "--%s is about --job without --tune, which is not given",
+                             own[i]);
+    }
+    return 0;
+}
+
+int run_job_read(const struct cli_call *call, struct run_job *out_job, struct fly_error *out_error)
+{
+    struct run_job *job = out_job;
+    int code;
+
+    arena_init(&job->arena, MEMORY_MAX);
+    job->call = call;
+    job->wanted = cli_text(call, "job") != NULL && !cli_flag(call, "tune");
+    if (!job->wanted)
+        return refuse_alone(call, out_error);
+    job->options = (struct fly_session_options){
+        .size = sizeof job->options,
+        .job_name = cli_text(call, "job"),
+        .store = cli_text(call, "store"),
+        .tries = cli_integer(call, "tries") > 0 ? (uint32_t)cli_integer(call, "tries") : FLY_SESSION_ALWAYS,
+        .leave_limits = cli_flag(call, "leave-limits"),
+        .profile_steps = (uint32_t)cli_integer(call, "profile-steps"),
+        .energy_tolerance = cli_real(call, "energy-tolerance"),
+    };
+    job->learning_rate = cli_set(call, "learning-rate") ? cli_real(call, "learning-rate") : NAN;
+    job->scaling = (enum fly_scaling)cli_choice(call, "scaling");
+    job->seed = (uint32_t)cli_integer(call, "seed");
+    job->grace_s = cli_real(call, "grace");
+    status_line_begin(&job->line, cli_status_line_fd(call));
+    job->root = cli_text(call, "sysfs-root") != NULL ? cli_text(call, "sysfs-root") : "";
+    job->oom_status = cli_set(call, "oom-status") ? (int)cli_integer(call, "oom-status") : -1;
+    job->parts.knobs = &job->knobs;
+    job->knobs = cli_knob_options(call, "flyball run --job", job->readonly_path);
+    code = read_finish(call, job, out_error);
+    if (code == 0)
+        code = read_limits(call, job, out_error);
+    if (code == 0)
+        code = read_patterns(call, job, out_error);
+    if (code == 0)
+        code = read_policy(call, job, out_error);
+    if (code == 0)
+        code = defines(call) ? read_definition(call, job, out_error) : look_up(call, job, out_error);
+    return code;
+}
+
+int run_job_plain_words(const struct cli_call *call, char *const *words, char ***out_words,
+                        struct fly_error *out_error)
+{
+    static struct run_job job;
+    int code = 0;
+
+    if (!run_job_has_marks(words)) {
+        *out_words = run_job_words(&job, words);
+        return *out_words != NULL ? 0 : error_no_memory(out_error);
+    }
+    if (!any_given(call, defining, sizeof defining / sizeof defining[0]))
+        return cli_usage(
+            call, out_error,
+            "with FLYBALL_DISABLE=1 the log is not read, so --default-batch-size has to be given");
+    code = run_job_read(call, &job, out_error);
+    if (code == 0)
+        code = run_job_check_words(&job, words, out_error);
+    /* Nothing is asked or counted, so no grid either. */
+    if (job.options.objective.kind == FLY_OBJECTIVE_CARBON ||
+        job.options.objective.kind == FLY_OBJECTIVE_MONEY)
+        job.options.objective.kind = FLY_OBJECTIVE_ENERGY;
+    if (code == 0)
+        code = session_new(&job.options, &job.parts, &job.session, out_error);
+    if (code == 0) {
+        run_job_set_variables(&job);
+        *out_words = run_job_words(&job, words);
+        code = *out_words != NULL ? 0 : error_no_memory(out_error);
+        fly_session_close(job.session, FLY_SESSION_FINISHED);
+    }
+    run_job_free(&job);
+    return code;
+}
+
+void run_job_free(struct run_job *job)
+{
+    if (job->has_metric)
+        regfree(&job->metric);
+    if (job->has_oom)
+        regfree(&job->oom);
+    free(job->tries);
+    policy_plugins_close(&job->plugins);
+    arena_deinit(&job->arena);
+}

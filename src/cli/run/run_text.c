@@ -1,0 +1,331 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The report on a run for people. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/kit/amount.h"
+#include "cli/options/open_devices.h"
+#include "cli/run/run_carbon.h"
+#include "cli/run/run_job.h"
+#include "cli/run/run_result.h"
+#include "cli/run/run_tune.h"
+
+enum { COLUMNS = 5, NOTE_MAX = 512, COMMAND_WIDTH = 60, DEVICE_NAME_WIDTH = 24 };
+static const double kwh_j = 3.6e6;
+static const double kwh_from = 0.001;      /* from which on the unit helps */
+static const double integral_agrees = 0.1; /* beyond this part the integral is said to differ */
+
+struct line {
+    char cells[COLUMNS][NOTE_MAX];
+};
+
+static void put_clause(char note[NOTE_MAX], const char *clause)
+{
+    size_t length = strlen(note);
+
+    if (clause[0] != '\0')
+        snprintf(note + length, NOTE_MAX - length, "%s%s", length > 0 ? "; " : "", clause);
+}
+
+static void put_integral(const struct fly_device_energy *energy, char note[NOTE_MAX])
+{
+    double difference = (energy->integral_j - energy->energy_j) / energy->energy_j;
+    char share[AMOUNT_MAX];
+    char clause[2 * AMOUNT_MAX];
+
+    if (energy->source != FLY_ENERGY_COUNTER || !isfinite(difference))
+        return;
+    amount_share(fabs(difference), share);
+    if (fabs(difference) < integral_agrees)
+        snprintf(clause, sizeof clause, "integral agrees to %s", share);
+    else
+        snprintf(clause, sizeof clause, "sampled power sums to %s %s", share,
+                 difference > 0 ? "more" : "less");
+    put_clause(note, clause);
+}
+
+static void put_gain(const struct device_info *info, const struct fly_device_energy *energy,
+                     char note[NOTE_MAX])
+{
+    char share[AMOUNT_MAX];
+    char clause[2 * AMOUNT_MAX];
+
+    if (!(energy->gain_error > 0) || !isfinite(energy->energy_j))
+        return;
+    snprintf(clause, sizeof clause, "%s %s %s not included", info->estimated ? "model" : "board gain",
+             amount_plus_minus(), amount_share(energy->gain_error, share));
+    put_clause(note, clause);
+}
+
+static void put_note(const struct run_result *result, size_t device, char note[NOTE_MAX])
+{
+    const struct device_info *info = &result->list->devices[device].info;
+    const struct fly_device_energy *energy = &result->measured.devices[device];
+    const struct claim *claim = &result->claims->devices[device];
+    char label[DEVICE_LABEL_MAX];
+    char counted[CLAIM_BY_MAX + 16];
+
+    note[0] = '\0';
+    put_clause(note, device_label(info, label));
+    if (!claim->counted) {
+        snprintf(counted, sizeof counted, "counted by %s", claim->by);
+        put_clause(note, counted);
+    }
+    put_clause(note, energy->note);
+    put_gain(info, energy, note);
+    put_integral(energy, note);
+    if (info->kind != DEVICE_GPU && isfinite(energy->energy_j))
+        put_clause(note, "whole machine");
+}
+
+static void fill_line(const struct run_result *result, size_t device, struct line *line)
+{
+    const struct device_info *info = &result->list->devices[device].info;
+    const struct fly_device_energy *energy = &result->measured.devices[device];
+    bool known = isfinite(energy->energy_j);
+    char text[AMOUNT_MAX];
+
+    snprintf(line->cells[0], NOTE_MAX, "%s %u", device_kind_name(info->kind), info->index);
+    snprintf(line->cells[1], NOTE_MAX, "%s",
+             known ? amount_energy(energy->energy_j, energy->uncertainty_j, amount_plus_minus(), text)
+                   : "unavailable");
+    snprintf(line->cells[2], NOTE_MAX, "%s", known ? amount_power(energy->mean_power_w, text) : "");
+    snprintf(line->cells[3], NOTE_MAX, "%s", known ? fly_energy_source_name(energy->source) : "");
+    put_note(result, device, line->cells[4]);
+}
+
+static size_t width_of(const char *text)
+{
+    size_t width = 0;
+
+    for (; *text != '\0'; text++)
+        width += ((unsigned char)*text & 0xC0) != 0x80;
+    return width;
+}
+
+static void put_line(const struct line *line, const size_t *widths, struct buffer *out)
+{
+    size_t last = COLUMNS - 1;
+
+    while (last > 0 && line->cells[last][0] == '\0')
+        last--;
+    buffer_puts(out, "  ");
+    for (size_t i = 0; i <= last; i++) {
+        buffer_puts(out, line->cells[i]);
+        for (size_t pad = width_of(line->cells[i]); i < last && pad < widths[i] + 2; pad++)
+            buffer_puts(out, " ");
+    }
+    buffer_puts(out, "\n");
+}
+
+static void widen(const struct line *line, size_t *widths)
+{
+    for (size_t i = 0; i < COLUMNS; i++) {
+        if (width_of(line->cells[i]) > widths[i])
+            widths[i] = width_of(line->cells[i]);
+    }
+}
+
+static void put_devices(const struct run_result *result, struct buffer *out)
+{
+    static const struct line heading = {{"device", "energy", "mean", "source", "note"}};
+    size_t widths[COLUMNS] = {0};
+    struct line line;
+
+    widen(&heading, widths);
+    for (size_t i = 0; i < result->list->count; i++) {
+        fill_line(result, i, &line);
+        widen(&line, widths);
+    }
+    put_line(&heading, widths, out);
+    for (size_t i = 0; i < result->list->count; i++) {
+        fill_line(result, i, &line);
+        put_line(&line, widths, out);
+    }
+}
+
+/* The program's words, without what would move a terminal's cursor, and not all of a long line. */
+static void put_command(const struct run_result *result, struct buffer *out)
+{
+    size_t begin = out->length;
+
+    for (size_t i = 0; result->arguments[i] != NULL && out->length - begin < COMMAND_WIDTH; i++)
+        buffer_printf(out, "%s%.*s", i > 0 ? " " : "", COMMAND_WIDTH, result->arguments[i]);
+    if (out->length - begin > COMMAND_WIDTH) {
+        out->length = begin + COMMAND_WIDTH - 3;
+        buffer_puts(out, "...");
+    }
+    for (size_t i = begin; i < out->length; i++) {
+        if ((unsigned char)out->data[i] < ' ' || out->data[i] == 0x7F)
+            out->data[i] = '?';
+    }
+}
+
+static bool same_model(const struct run_result *result, size_t one, size_t other)
+{
+    const struct device_info *first = &result->list->devices[one].info;
+    const struct device_info *second = &result->list->devices[other].info;
+    double limits[] = {result->measured.devices[one].limit_w, result->measured.devices[other].limit_w};
+
+    return second->kind == first->kind && strcmp(first->name, second->name) == 0 &&
+           first->emulated == second->emulated &&
+           (limits[0] == limits[1] || (isnan(limits[0]) && isnan(limits[1])));
+}
+
+/* ", 2 x NAME (GPU 0, 1), limit 400 W" for every model among the GPUs. */
+static void put_models(const struct run_result *result, struct buffer *out)
+{
+    size_t gpus = device_list_count(result->list, DEVICE_GPU);
+    size_t next;
+
+    for (size_t i = 0; i < gpus; i = next) {
+        const struct device_info *info = &result->list->devices[i].info;
+        double limit_w = result->measured.devices[i].limit_w;
+        char text[AMOUNT_MAX];
+
+        for (next = i + 1; next < gpus && same_model(result, i, next); next++)
+            ;
+        buffer_printf(out, ", %zu x %s%s (GPU ", next - i,
+                      info->emulated && strcasestr(info->name, "emulated") == NULL ? "emulated " : "",
+                      info->name[0] != '\0' ? info->name : "GPU of unknown model");
+        for (size_t j = i; j < next; j++)
+            buffer_printf(out, "%s%u", j > i ? ", " : "", result->list->devices[j].info.index);
+        buffer_puts(out, ")");
+        if (isfinite(limit_w))
+            buffer_printf(out, ", limit %s", amount_power(limit_w, text));
+    }
+}
+
+static void put_end(const struct run_result *result, struct buffer *out)
+{
+    if (result->signal != 0)
+        buffer_printf(out, ": signal %d (%s)", result->signal, strsignal(result->signal));
+    else
+        buffer_printf(out, ": exit %d", result->status);
+}
+
+static void put_sum(const struct run_result *result, const struct run_totals *totals, struct buffer *out)
+{
+    const char *missing[NOT_INCLUDED_MAX];
+    size_t count = run_not_included(result, missing);
+    bool bounded = totals->devices > totals->without_bound;
+    char text[AMOUNT_MAX];
+
+    if (totals->devices > 0)
+        buffer_printf(out, "  counted   %s",
+                      amount_energy(totals->energy_j, bounded ? totals->uncertainty_j : NAN,
+                                    amount_plus_minus(), text));
+    else
+        buffer_printf(out, "  counted   %s",
+                      totals->elsewhere > 0 && totals->unavailable == 0
+                          ? "nothing here: others count these devices"
+                          : "no energy is known");
+    if (totals->energy_j >= kwh_from * kwh_j)
+        buffer_printf(out, " = %.3g kWh", totals->energy_j / kwh_j);
+    if (bounded && totals->without_bound > 0)
+        buffer_printf(out, " (no bound for %zu of %zu)", totals->without_bound, totals->devices);
+    if (totals->emulated > 0)
+        buffer_printf(out, ", %s of it emulated", totals->emulated == totals->devices ? "all" : "a part");
+    if (totals->estimated > 0)
+        buffer_printf(out, ", %s of it estimated", totals->estimated == totals->devices ? "all" : "a part");
+    if (totals->unavailable > 0)
+        buffer_printf(out, ", without %zu that %s unavailable", totals->unavailable,
+                      totals->unavailable == 1 ? "is" : "are");
+    buffer_puts(out, "\n  not included: ");
+    for (size_t i = 0; i < count; i++)
+        buffer_printf(out, "%s%s", i > 0 ? ", " : "", missing[i]);
+    buffer_puts(out, "\n");
+}
+
+static void put_shares(const struct run_result *result, const struct run_totals *totals, struct buffer *out)
+{
+    char idle[AMOUNT_MAX], energy[AMOUNT_MAX], capped[AMOUNT_MAX], heat[AMOUNT_MAX], brake[AMOUNT_MAX];
+
+    if (device_list_count(result->list, DEVICE_GPU) == 0)
+        return;
+    if (isnan(totals->idle_share) && isnan(totals->capped_share)) {
+        buffer_puts(out, "  GPUs: how they were used is unknown\n");
+        return;
+    }
+    buffer_printf(out,
+                  "  GPUs idle %s of the time (%s of GPU energy); capped %s, throttled by heat %s, by power "
+                  "brake %s\n",
+                  amount_share(totals->idle_share, idle), amount_share(totals->idle_energy_share, energy),
+                  amount_share(totals->capped_share, capped), amount_share(totals->heat_share, heat),
+                  amount_share(totals->brake_share, brake));
+}
+
+/* Drivers that are there and do not work; those that are not there are nobody's fault. */
+static void put_drivers(const struct run_result *result, struct buffer *out)
+{
+    for (size_t i = 0; i < result->list->report_count; i++) {
+        const struct backend_report *report = &result->list->reports[i];
+
+        if (report->error.code < 0 && report->error.code != FLY_EUNSUPPORTED && report->found == 0)
+            buffer_printf(out, "  %s: %s\n", report->backend->title, report->error.text);
+    }
+}
+
+static void put_own(const struct run_result *result, struct buffer *out)
+{
+    buffer_printf(out, "  flyball's own use: %.3g s CPU", result->own_cpu_s);
+    if (result->own_memory_bytes >= 0)
+        buffer_printf(out, ", %.1f MiB", (double)result->own_memory_bytes / (1 << 20));
+    if (result->output != NULL)
+        buffer_printf(out, "; report: %s", result->output);
+    buffer_puts(out, "\n");
+}
+
+/* Whether a figure is missing for another reason than that the run was short. */
+static bool doctor_helps(const struct run_result *result)
+{
+    for (size_t i = 0; i < result->list->count; i++) {
+        const struct fly_device_energy *energy = &result->measured.devices[i];
+
+        if (!isfinite(energy->energy_j) && strstr(energy->note, "too short") == NULL)
+            return true;
+    }
+    return false;
+}
+
+void run_report_text(const struct run_result *result, struct buffer *out)
+{
+    struct run_totals totals;
+    char text[AMOUNT_MAX];
+
+    run_totals(result, &totals);
+    buffer_puts(out, "flyball: ");
+    put_command(result, out);
+    put_end(result, out);
+    buffer_printf(out, ", %s", amount_time(result->measured.time_s, text));
+    if (result->fault != NULL) {
+        buffer_printf(out, "\n  energy unavailable: %s\n", result->fault);
+    } else {
+        put_models(result, out);
+        buffer_puts(out, "\n");
+        put_devices(result, out);
+        put_sum(result, &totals, out);
+        put_shares(result, &totals, out);
+        if (doctor_helps(result))
+            buffer_puts(out,
+                        "  'flyball doctor' says why figures are unavailable, and what would change it\n");
+    }
+    if (result->tune != NULL)
+        run_tune_text(result->tune, out);
+    if (result->job != NULL)
+        run_job_text(result->job, out);
+    if (result->carbon != NULL)
+        run_carbon_text(result->carbon, out);
+    put_drivers(result, out);
+    if (result->early_s > 0)
+        buffer_printf(out,
+                      "  its first %s are not measured: opening the devices took longer than "
+                      "--start-within allows\n",
+                      amount_time(result->early_s, text));
+    if (result->claims->fault[0] != '\0')
+        buffer_printf(out, "  %s\n", result->claims->fault);
+    if (result->selection[0] != '\0')
+        buffer_printf(out, "  %s\n", result->selection);
+    put_own(result, out);
+}

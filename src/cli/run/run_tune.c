@@ -1,0 +1,485 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/run/run_tune.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "cli/options/slowdown_option.h"
+#include "train/tuner/tuner.h"
+
+/* How often the knob is looked after. */
+static const double check_s = 0.4;
+
+/* Lines that are taken before signals have their turn. */
+enum { LINES_AT_ONCE = 1000 };
+
+/* Said when a driver does not come back from a call. */
+static const char never_turned[] =
+    "flyball: a driver did not answer when a limit was to be turned; the guard process puts back what stood "
+    "before, and 'flyball power restore' does so later\n";
+
+const char *const run_tune_objectives[] = {"energy", "time", "cost", "carbon", "money", NULL};
+static const enum fly_objective_kind objective_kinds[] = {
+    FLY_OBJECTIVE_ENERGY, FLY_OBJECTIVE_TIME, FLY_OBJECTIVE_COST, FLY_OBJECTIVE_CARBON, FLY_OBJECTIVE_MONEY};
+enum { OBJECTIVES = sizeof objective_kinds / sizeof objective_kinds[0] };
+_Static_assert(sizeof run_tune_objectives / sizeof run_tune_objectives[0] == OBJECTIVES + 1,
+               "a kind for each");
+
+const char *const run_tune_knobs[] = {[FLY_TUNER_POWER_LIMIT] = "power", [FLY_TUNER_CLOCK] = "clock", NULL};
+
+enum fly_objective_kind run_tune_objective(const struct cli_call *call)
+{
+    return objective_kinds[cli_choice(call, "objective")];
+}
+
+const char *run_tune_objective_name(enum fly_objective_kind kind)
+{
+    for (int i = 0; i < OBJECTIVES; i++) {
+        if (objective_kinds[i] == kind)
+            return run_tune_objectives[i];
+    }
+    return "unknown";
+}
+
+static int read_bound(const struct cli_call *call, struct fly_objective *objective,
+                      struct fly_error *out_error)
+{
+    objective->max_slowdown = INFINITY;
+    return slowdown_option_read(call, &objective->max_slowdown, out_error);
+}
+
+/* What both uses have in common. */
+static int read_common(const struct cli_call *call, const char *program, struct run_tune *out_tune,
+                       struct fly_error *out_error)
+{
+    const char *gpus = cli_text(call, "gpus");
+
+    out_tune->lines = (struct step_lines)STEP_LINES_NONE;
+    if (out_tune->wanted && !out_tune->every_limit && gpus != NULL && strcmp(gpus, "none") == 0)
+        return cli_usage(call, out_error, "-i none leaves no GPU whose limits could be tried");
+    status_line_begin(&out_tune->status, cli_status_line_fd(call));
+    out_tune->objective.eta = cli_real(call, "eta");
+    out_tune->profile_steps = (uint32_t)cli_integer(call, "profile-steps");
+    out_tune->energy_tolerance = cli_real(call, "energy-tolerance");
+    out_tune->profile_directory = cli_text(call, "profile-directory");
+    out_tune->job_name = cli_text(call, "job");
+    out_tune->batch_size = cli_set(call, "batch-size") ? (uint64_t)cli_integer(call, "batch-size") : 0;
+    out_tune->knob_options = cli_knob_options(call, program, out_tune->readonly_path);
+    return read_bound(call, &out_tune->objective, out_error);
+}
+
+int run_tune_read(const struct cli_call *call, struct run_tune *out_tune, struct fly_error *out_error)
+{
+    static const struct {
+        const char *name;
+        bool of_jobs; /* --job knows it too */
+    } options[] = {
+        {"knob", false},        {"objective", true},          {"eta", true},
+        {"max-slowdown", true}, {"profile-steps", true},      {"energy-tolerance", true},
+        {"profile", false},     {"profile-directory", false}, {"batch-size", false},
+    };
+    bool recurs = !cli_flag(call, "tune") && cli_text(call, "job") != NULL;
+
+    out_tune->wanted = cli_flag(call, "tune");
+    for (size_t i = 0; !out_tune->wanted && i < sizeof options / sizeof options[0]; i++) {
+        if (cli_source(call, options[i].name) == CLI_OPTION && !(recurs && options[i].of_jobs))
+            return cli_usage(call, out_error, "--%s is about --tune, which is not given", options[i].name);
+    }
+    out_tune->turned = (enum fly_tuner_knob)cli_choice(call, "knob");
+    out_tune->objective.kind = run_tune_objective(call);
+    out_tune->profile_file = cli_text(call, "profile");
+    return read_common(call, "flyball run --tune", out_tune, out_error);
+}
+
+int run_tune_profile(const struct cli_call *call, struct run_tune *out_tune, struct fly_error *out_error)
+{
+    out_tune->wanted = out_tune->every_limit = true;
+    out_tune->objective.kind = FLY_OBJECTIVE_ENERGY;
+    return read_common(call, "flyball profile", out_tune, out_error);
+}
+
+/* The first reason is the one that counts. */
+static void put_off(struct run_tune *tune, int code, const char *text)
+{
+    if (tune->off[0] != '\0')
+        return;
+    tune->off_code = code;
+    snprintf(tune->off, sizeof tune->off, "%s", text);
+}
+
+void run_tune_prepare(struct run_tune *tune)
+{
+    struct fly_error error;
+
+    if (tune->wanted && step_lines_open(&tune->lines, &error) < 0)
+        put_off(tune, error.code, error.text);
+}
+
+void run_tune_forked(struct run_tune *tune)
+{
+    step_lines_passed(&tune->lines);
+}
+
+static int open_knob(struct run_tune *tune, struct fly_error *out_error)
+{
+    int result = knob_open(&tune->knob_options, tune->gpus, tune->gpu_count, &tune->knob, out_error);
+
+    tune->knob_opened = result == 0;
+    for (size_t i = 0; result == 0 && i < tune->gpu_count; i++)
+        result = knob_may_turn(tune->knob, i, out_error);
+    return result;
+}
+
+static int open_tuner(struct run_tune *tune, struct fly_error *out_error)
+{
+    const struct fly_objective without_bound = {FLY_OBJECTIVE_ENERGY, 0, INFINITY};
+    const struct fly_tuner_options options = {
+        .size = sizeof options,
+        .meter = tune->meter,
+        .turner = tune->turned == FLY_TUNER_CLOCK ? &clock_turner : &knob_turner,
+        .turner_data = &tune->turner,
+        .knob = tune->turned,
+        .objective = tune->every_limit ? without_bound : tune->objective,
+        .profile_steps = tune->profile_steps,
+        .energy_tolerance = tune->energy_tolerance,
+        .profile_directory = tune->every_limit ? NULL : tune->profile_directory,
+        .profile_file = tune->profile_file,
+        .driver = tune->gpus[0]->info.driver,
+        .job_name = tune->job_name,
+        .batch_size = tune->batch_size,
+        .carbon = tune->carbon,
+    };
+    int result;
+
+    tune->turner = (struct knob_turner){.knob = tune->knob, .devices = tune->gpus, .count = tune->gpu_count};
+    result = tuner_new_kept(&options, tune->keeper, &tune->tuner, out_error);
+    if (result == 0 && tune->every_limit)
+        tuner_measure_every_limit(tune->tuner);
+    return result;
+}
+
+/* At the first step: before, nobody is to be locked out, and no guard is needed. */
+static void open_all(struct run_tune *tune)
+{
+    struct fly_error error = {.text = ""};
+    int result = 0;
+
+    tune->tried = true;
+    if (tune->meter == NULL)
+        result = error_set(&error, FLY_EUNSUPPORTED, "nothing is measured");
+    else if (tune->gpu_count == 0)
+        result = error_set(&error, FLY_EUNSUPPORTED, "there is no GPU whose power could be limited");
+    if (result == 0)
+        result = open_knob(tune, &error);
+    if (result == 0)
+        result = open_tuner(tune, &error);
+    if (result == 0)
+        return;
+    put_off(tune, result, error.text);
+    knob_close(tune->knob, tune->knob_reports);
+    tune->knob = NULL;
+}
+
+/* Keeps what is known and ends the tuner, which sets the start's limit again. */
+static void close_tuner(struct run_tune *tune)
+{
+    if (tune->tuner == NULL)
+        return;
+    tune->report.size = sizeof tune->report;
+    tune->reported = fly_tuner_report(tune->tuner, &tune->report) == 0;
+    tune->carbon_report.size = sizeof tune->carbon_report;
+    if (fly_tuner_carbon(tune->tuner, &tune->carbon_report) < 0)
+        tune->carbon_report.size = 0;
+    tune->point_count = fly_tuner_points(tune->tuner, tune->points, FLY_POWER_SEARCH_LIMITS_MAX);
+    tune->key = *tuner_key(tune->tuner);
+    fly_tuner_free(tune->tuner);
+    tune->tuner = NULL;
+}
+
+/* What the driver refuses to this user has one remedy. */
+static void say_permission(struct run_tune *tune)
+{
+    char text[RUN_TUNE_TEXT_MAX];
+
+    if (tune->knob == NULL || !tune->reported || tune->report.reason != FLY_TUNER_SET_FAILED ||
+        tune->turner.fault != FLY_EPERM || geteuid() == 0 ||
+        site_offers_more(knob_site(tune->knob), tune->gpus[0]))
+        return;
+    snprintf(text, sizeof text, "the driver lets root alone set limits; 'sudo -E %s -- PROGRAM' would %s",
+             tune->knob_options.program, tune->every_limit ? "measure them" : "tune");
+    put_off(tune, FLY_EPERM, text);
+}
+
+/* A profile ends with its last limit; the program goes on at the limit that it began with. */
+static void finish_profile(struct run_tune *tune)
+{
+    tune->over = true;
+    close_tuner(tune);
+    say_permission(tune);
+    knob_close(tune->knob, tune->knob_reports);
+    tune->knob = NULL;
+}
+
+/* How many steps the tuner will be told of; those that it missed are done too. */
+static void expect_steps(struct run_tune *tune)
+{
+    uint64_t missed = tune->lines.events[STEP_BEGIN] - tune->steps_told;
+    uint64_t steps = 0;
+
+    if (tune->carbon == NULL || tune->tuner == NULL)
+        return;
+    if (tune->carbon->steps > 0)
+        steps = tune->carbon->steps;
+    else if (tune->epochs_done > 0)
+        steps = (uint64_t)((double)tune->steps_done / (double)tune->epochs_done * (double)tune->epochs + 0.5);
+    if (steps > 0)
+        tuner_expect_steps(tune->tuner, steps > missed ? steps - missed : 1);
+}
+
+/* An epoch without steps is none. */
+static void count_epoch(struct run_tune *tune)
+{
+    uint64_t steps = tune->lines.events[STEP_BEGIN];
+
+    if (steps == tune->steps_done)
+        return;
+    tune->steps_done = steps;
+    tune->epochs_done++;
+    expect_steps(tune);
+}
+
+static void epoch_end(struct run_tune *tune)
+{
+    if (tune->epoch_open && tune->tuner != NULL)
+        (void)fly_tuner_epoch_end(tune->tuner);
+    tune->epoch_open = false;
+    count_epoch(tune);
+}
+
+static void epoch_begin(struct run_tune *tune)
+{
+    epoch_end(tune);
+    tune->epoch_wanted = true;
+}
+
+/*
+ * Starting a guard or setting a limit takes its time, in which the program's steps went by: they are
+ * behind, and would look like steps that take none. No window is open then.
+ */
+static void skip_missed(struct run_tune *tune)
+{
+    off_t end = step_lines_end(&tune->lines);
+    enum step_event event;
+
+    while (step_lines_at(&tune->lines) < end && step_lines_next(&tune->lines, &event)) {
+        if (event == STEP_EPOCH_BEGIN)
+            epoch_begin(tune);
+        if (event == STEP_EPOCH_END)
+            epoch_end(tune);
+    }
+    expect_steps(tune);
+}
+
+static void step_begin(struct run_tune *tune)
+{
+    unsigned turns = tune->turner.turns;
+
+    if (!tune->tried) {
+        open_all(tune);
+        skip_missed(tune);
+    }
+    if (tune->tuner == NULL)
+        return;
+    if (tune->epoch_wanted && !tune->epoch_open)
+        (void)fly_tuner_epoch_begin(tune->tuner);
+    tune->epoch_open = tune->epoch_open || tune->epoch_wanted;
+    tune->epoch_wanted = false;
+    tune->steps_told++;
+    (void)fly_tuner_step_begin(tune->tuner);
+    if (tune->turner.turns != turns)
+        skip_missed(tune);
+    if (tune->every_limit && fly_tuner_state(tune->tuner) != FLY_TUNER_SEARCHING)
+        finish_profile(tune);
+}
+
+static void take(struct run_tune *tune, enum step_event event)
+{
+    switch (event) {
+    case STEP_BEGIN:
+        step_begin(tune);
+        break;
+    case STEP_EPOCH_BEGIN:
+        epoch_begin(tune);
+        break;
+    case STEP_EPOCH_END:
+    case STEP_REPORT:
+        epoch_end(tune);
+        break;
+    case STEP_OUT_OF_MEMORY:
+    case STEP_SESSION:
+    case STEP_MALFORMED:
+        break;
+    }
+}
+
+static bool any_turned(const struct run_tune *tune)
+{
+    for (size_t i = 0; i < tune->gpu_count; i++) {
+        enum knob_state state = knob_report(tune->knob, i)->state;
+
+        if (state == KNOB_TURNED || state == KNOB_STUCK)
+            return true;
+    }
+    return false;
+}
+
+/*
+ * Another program's limit, or a guard that was killed: all of it goes back, and the program goes on.
+ * Where the tuner stopped and could not set back, that is tried again.
+ */
+static void look_after_knob(struct run_tune *tune)
+{
+    struct fly_error error;
+
+    if (tune->knob == NULL || tune->off[0] != '\0')
+        return;
+    if (knob_check(tune->knob, &error) < 0) {
+        put_off(tune, error.code, error.text);
+        close_tuner(tune);
+        (void)knob_restore(tune->knob, &error);
+    } else if (tune->tuner != NULL && fly_tuner_state(tune->tuner) == FLY_TUNER_STOPPED && any_turned(tune)) {
+        (void)knob_restore(tune->knob, NULL);
+    }
+}
+
+/* As if the program reported no steps at all. */
+static void heed_flood(struct run_tune *tune)
+{
+    if (!tune->lines.flooded || tune->over || tune->off[0] != '\0')
+        return;
+    put_off(tune, FLY_ELIMIT, step_lines_flood);
+    if (tune->every_limit) {
+        finish_profile(tune);
+        return;
+    }
+    close_tuner(tune);
+    if (tune->knob != NULL)
+        (void)knob_restore(tune->knob, NULL);
+}
+
+/* All of them, also those that the tuner missed. */
+static void keep_steps(struct run_tune *tune)
+{
+    uint64_t steps = tune->lines.events[STEP_BEGIN];
+
+    if (tune->keeper != NULL && steps > tune->steps_kept)
+        carbon_keeper_steps(tune->keeper, steps - tune->steps_kept);
+    tune->steps_kept = steps;
+}
+
+/* Takes the lines that have come; whether there may be more. */
+static bool take_lines(struct run_tune *tune)
+{
+    enum step_event event;
+    bool more = false;
+
+    step_lines_noticed(&tune->lines);
+    for (int i = 0; i < LINES_AT_ONCE; i++) {
+        more = step_lines_next(&tune->lines, &event);
+        if (!more)
+            break;
+        take(tune, event);
+    }
+    keep_steps(tune);
+    heed_flood(tune);
+    return more;
+}
+
+static void take_gpus(struct run_tune *tune, const struct device_list *list, struct fly_meter *meter)
+{
+    tune->meter = meter;
+    tune->gpu_count = 0;
+    for (size_t i = 0; meter != NULL && i < list->count; i++) {
+        if (list->devices[i].info.kind == DEVICE_GPU)
+            tune->gpus[tune->gpu_count++] = &list->devices[i];
+    }
+}
+
+static void show_status(struct run_tune *tune)
+{
+    char text[STATUS_TEXT_MAX];
+
+    if (tune->over || !status_line_is_due(&tune->status))
+        return;
+    run_tune_status(tune, text);
+    status_line_show(&tune->status, text);
+}
+
+static void hide_status(void *state)
+{
+    status_line_end(state);
+}
+
+void run_tune_wait(struct run_tune *tune, struct child *child, const struct device_list *list,
+                   struct fly_meter *meter)
+{
+    int fd = step_lines_fd(&tune->lines);
+    struct mono_time check = mono_now();
+    bool more = false, was_over = tune->over;
+
+    take_gpus(tune, list, meter);
+    child->before_stop = hide_status;
+    child->before_stop_state = &tune->status;
+    while (tune->lines.file.file >= 0 && tune->over == was_over) {
+        struct mono_time now = mono_now();
+
+        if (child_wait_input(child, fd,
+                             more ? now : mono_after_s(now, step_lines_wait_s(&tune->lines, check_s))))
+            break;
+        child_guard_begin(child, never_turned);
+        more = take_lines(tune);
+        if (mono_elapsed_s(check, mono_now()) >= check_s) {
+            look_after_knob(tune);
+            check = mono_now();
+        }
+        child_guard_end(child);
+        show_status(tune);
+    }
+    status_line_end(&tune->status);
+    if (tune->over == was_over)
+        child_wait(child);
+}
+
+/* Lines of a program that ended at once are counted; nothing is begun for them. */
+static void take_late_lines(struct run_tune *tune)
+{
+    step_lines_last(&tune->lines);
+    for (enum step_event event; step_lines_next(&tune->lines, &event);)
+        ;
+    keep_steps(tune);
+    if (tune->lines.flooded)
+        put_off(tune, FLY_ELIMIT, step_lines_flood);
+    else if (tune->lines.events[STEP_BEGIN] == 0)
+        put_off(tune, FLY_ESTATE,
+                "the program reported no step; a line for each, written to the file in " STEP_PLACE_VARIABLE
+                ", is what tuning goes by; inside a container and on another node it is not there");
+    else if (!tune->tried)
+        put_off(tune, FLY_ESTATE, "the program had ended before its steps were seen");
+}
+
+void run_tune_end(struct run_tune *tune)
+{
+    if (!tune->wanted)
+        return;
+    take_late_lines(tune);
+    close_tuner(tune);
+    say_permission(tune);
+    if (tune->knob != NULL)
+        knob_close(tune->knob, tune->knob_reports);
+    tune->knob = NULL;
+    step_lines_close(&tune->lines);
+}

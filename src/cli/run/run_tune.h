@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef FLYBALL_CLI_RUN_RUN_TUNE_H
+#define FLYBALL_CLI_RUN_RUN_TUNE_H
+
+#include <jansson.h>
+
+#include <flyball/meter.h>
+#include <flyball/power_search.h>
+#include <flyball/tuner.h>
+
+#include "base/buffer.h"
+#include "cli/frame/call.h"
+#include "cli/frame/command.h"
+#include "cli/kit/status_line.h"
+#include "cli/options/knob_options.h"
+#include "cli/program/child.h"
+#include "train/carbon/carbon_keeper.h"
+#include "train/program/step_lines.h"
+#include "train/tuner/knob_turner.h"
+#include "train/tuner/saved_profile.h"
+
+/*
+ * The tuning half of `flyball run --tune`, and of `flyball profile`, which measures
+ * every limit and chooses none.
+ *
+ *     result = run_tune_read(call, &tune, out_error);    or run_tune_profile
+ *     run_tune_prepare(&tune);              before the program is forked
+ *     child_fork(...);
+ *     run_tune_forked(&tune);
+ *     ... open devices and meter, start the program ...
+ *     run_tune_wait(&tune, &child);         in place of child_wait
+ *     run_tune_end(&tune);                  turns back
+ *     run_tune_text(&tune, out);
+ *
+ * Nothing is opened or turned before the first step comes. Whatever goes wrong is a
+ * sentence in the report. Large: for static storage.
+ */
+enum { RUN_TUNE_TEXT_MAX = 512 };
+
+struct run_tune {
+    bool wanted;
+    bool every_limit;           /* a profile is wanted: none is left out, and with the last one it is over */
+    enum fly_tuner_knob turned; /* what is turned */
+    struct fly_objective objective;
+    uint32_t profile_steps;
+    double energy_tolerance;
+    const char *profile_directory, *profile_file, *job_name; /* borrowed, or NULL */
+    uint64_t batch_size;                                     /* 0: not told */
+    struct knob_options knob_options;
+    char readonly_path[CLI_READONLY_MAX];
+    struct step_lines lines;
+    struct status_line status;
+
+    /* To follow the grid. */
+    const struct fly_carbon_options *carbon; /* borrowed; NULL: not */
+    struct carbon_keeper *keeper;            /* borrowed: of the account */
+    uint64_t epochs;                         /* of the whole training; 0: not told */
+    uint64_t epochs_done, steps_done;        /* whole epochs of them so far, and the steps in those */
+    uint64_t steps_told;                     /* to the tuner; the others were missed */
+    uint64_t steps_kept;                     /* told to the account */
+
+    const struct device *gpus[DEVICES_MAX]; /* borrowed */
+    size_t gpu_count;
+    struct fly_meter *meter; /* borrowed */
+    bool tried;              /* to open the knob, at the first step */
+    bool epoch_open, epoch_wanted;
+    struct knob *knob;
+    struct knob_turner turner;
+    struct fly_tuner *tuner;
+
+    /* What became of it. */
+    char off[RUN_TUNE_TEXT_MAX]; /* why it never began, or ended early; "" for neither */
+    int off_code;
+    bool over;              /* a profile is measured, or given up: what stood before stands again */
+    struct profile_key key; /* of the points */
+    bool reported;
+    struct fly_tuner_report report;
+    struct fly_tuner_point points[FLY_POWER_SEARCH_LIMITS_MAX];
+    size_t point_count;
+    struct knob_report knob_reports[DEVICES_MAX];
+    bool knob_opened;
+    struct fly_carbon_report carbon_report; /* size 0: there is none */
+};
+
+/* Rows of the option table. */
+extern const char *const run_tune_objectives[];
+enum fly_objective_kind run_tune_objective(const struct cli_call *call);
+const char *run_tune_objective_name(enum fly_objective_kind kind);
+extern const char *const run_tune_knobs[];
+/* clang-format off */
+#define RUN_TUNE_OPTIONS \
+    {.name = "tune", .type = CLI_FLAG, \
+     .help = "Find the best power limit while the program runs and reports its steps, keep it, and put back " \
+             "at the end what stood before."}, \
+    {.name = "knob", .type = CLI_CHOICE, .placeholder = "KNOB", .choices = run_tune_knobs, \
+     .default_text = "power", .help = "With --tune: what is turned: the power limit, or a ceiling on the GPU clock."}, \
+    {.name = "objective", .type = CLI_CHOICE, .placeholder = "WHAT", .choices = run_tune_objectives, \
+     .default_text = "cost", .help = "With --tune or --job: what the best limit makes small; carbon and money are those of --carbon and --price."}, \
+    {.name = "eta", .type = CLI_REAL, .placeholder = "WEIGHT", .minimum = 0, .maximum = 1, .default_text = "0.5", \
+     .help = "With --tune or --job: weight of energy against time in the cost, from 0 (time) to 1 (energy)."}, \
+    {.name = "max-slowdown", .type = CLI_TEXT, .placeholder = "BOUND", \
+     .help = "With --tune: a step takes at most so much more time than at the highest limit: 3% or 1.03x. " \
+             "With --job: training does, compared with the default."}, \
+    {.name = "profile-steps", .type = CLI_INTEGER, .placeholder = "N", .minimum = 2, .maximum = 100000, \
+     .default_text = "40", .help = "With --tune or --job: steps to measure under each limit, at least."}, \
+    RUN_TUNE_OPTION_TOLERANCE("With --tune or --job: "), \
+    {.name = "profile-directory", .type = CLI_TEXT, .placeholder = "DIR", \
+     .help = "With --tune: reuse the profile of the same GPUs, driver, --job and --batch-size in this directory, " \
+             "and save it there."}, \
+    {.name = "profile", .type = CLI_TEXT, .placeholder = "FILE", \
+     .help = "With --tune: reuse this profile, as 'flyball profile --output' writes it; what does not fit is " \
+             "measured."}, \
+    RUN_TUNE_OPTION_BATCH_SIZE("With --tune: ")
+
+/* How long a window is, at least. */
+#define RUN_TUNE_OPTION_TOLERANCE(before) \
+    {.name = "energy-tolerance", .type = CLI_REAL, .placeholder = "SHARE", .minimum = 0, .above_minimum = true, \
+     .maximum = 1, .default_text = "0.04", \
+     .help = before "measure on, for ten seconds at most, while the energy may be off by more than this share " \
+             "of it; larger is shorter and coarser."}
+
+/* What a saved profile belongs to, beside the GPUs; `flyball run` has a --job that means more. */
+#define RUN_TUNE_OPTION_JOB(before) \
+    {.name = "job", .type = CLI_TEXT, .placeholder = "NAME", .help = before "name of the job in saved profiles."}
+#define RUN_TUNE_OPTION_BATCH_SIZE(before) \
+    {.name = "batch-size", .type = CLI_INTEGER, .placeholder = "N", .minimum = 1, .maximum = 4294967295.0, \
+     .help = before "its batch size in saved profiles."}
+/* clang-format on */
+
+/* The call's options; FLY_EUSAGE for a bound that is none, and for options of --tune without it. */
+int run_tune_read(const struct cli_call *call, struct run_tune *out_tune, struct fly_error *out_error);
+
+/* The options of a profile: its steps, its bound and eta for the selectors, and the key. */
+int run_tune_profile(const struct cli_call *call, struct run_tune *out_tune, struct fly_error *out_error);
+
+void run_tune_prepare(struct run_tune *tune);
+void run_tune_forked(struct run_tune *tune);
+
+/*
+ * Waits until the program has ended, and tunes. `meter` NULL: nothing is measured, so nothing is tuned.
+ * Returns once more before, when a profile is over; to be called again then.
+ */
+void run_tune_wait(struct run_tune *tune, struct child *child, const struct device_list *list,
+                   struct fly_meter *meter);
+
+/* Puts everything back and keeps what the reports say; before the meter is closed. */
+void run_tune_end(struct run_tune *tune);
+
+/* Where it stands now, in a line of at most STATUS_TEXT_MAX bytes for a terminal. */
+void run_tune_status(const struct run_tune *tune, char text[STATUS_TEXT_MAX]);
+
+/* Lines of the report for people, and the member "tune" for programs. */
+void run_tune_text(const struct run_tune *tune, struct buffer *out);
+/* The part of it about what stands on the GPUs now. */
+void run_tune_put_back_text(const struct run_tune *tune, struct buffer *out);
+json_t *run_tune_json(const struct run_tune *tune);
+
+#endif

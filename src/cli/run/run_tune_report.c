@@ -1,0 +1,367 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What `flyball run --tune` tried, chose and why, in both forms. */
+#include <math.h>
+#include <stdio.h>
+
+#include "cli/kit/amount.h"
+#include "cli/run/run_tune.h"
+#include "shapes/text_value.h"
+
+enum { KEY_MAX = 64, WISH_MAX = 96 };
+
+static const double ms_per_s = 1e3, percent = 100, w_per_mw = 1e-3;
+
+static const char *const bound_names[] = {
+    [FLY_TUNER_BOUND_UNKNOWN] = "unknown", [FLY_TUNER_UNBOUND] = "no", [FLY_TUNER_BOUND] = "yes"};
+static const char *const state_names[] = {[FLY_TUNER_SEARCHING] = "searching",
+                                          [FLY_TUNER_CHECKING] = "checking",
+                                          [FLY_TUNER_SETTLED] = "settled",
+                                          [FLY_TUNER_STOPPED] = "stopped"};
+static const char *const back_names[KNOB_STATE_COUNT] = {[KNOB_DENIED] = "not turned",
+                                                         [KNOB_UNTURNED] = "put back",
+                                                         [KNOB_TURNED] = "turned",
+                                                         [KNOB_FOREIGN] = "left to another program",
+                                                         [KNOB_STUCK] = "stuck"};
+
+static bool is_clock(const struct run_tune *tune)
+{
+    return tune->turned == FLY_TUNER_CLOCK;
+}
+
+/* A point's setting, in the knob's unit. */
+static double setting_of(const struct fly_tuner_point *point)
+{
+    return isnan(point->limit_w) ? point->ceiling_mhz : point->limit_w;
+}
+
+/* The point that was chosen; NULL while there is none. */
+static const struct fly_tuner_point *chosen_point(const struct run_tune *tune)
+{
+    if (!tune->reported || tune->off[0] != '\0' ||
+        (tune->report.state != FLY_TUNER_CHECKING && tune->report.state != FLY_TUNER_SETTLED))
+        return NULL;
+    for (size_t i = 0; i < tune->point_count; i++) {
+        double standing = is_clock(tune) ? tune->report.ceiling_mhz : tune->report.limit_w;
+
+        if (fabs(setting_of(&tune->points[i]) - standing) < 0.5)
+            return &tune->points[i];
+    }
+    return NULL;
+}
+
+/* What the profile promises, as a factor; NAN where it does not. */
+static double promised(const struct run_tune *tune, const struct fly_tuner_point *chosen)
+{
+    bool known = chosen != NULL && chosen->mark == FLY_TUNER_VALID && tune->points[0].mark == FLY_TUNER_VALID;
+
+    return known ? chosen->time_s / tune->points[0].time_s : NAN;
+}
+
+/* "for the least energy within 5 % more time" */
+static const char *wish_text(const struct run_tune *tune, char text[WISH_MAX])
+{
+    const struct fly_objective *objective = &tune->objective;
+    int length;
+
+    if (tune->carbon != NULL)
+        length = snprintf(text, WISH_MAX, "at last, along the grid");
+    else if (objective->kind == FLY_OBJECTIVE_COST)
+        length = snprintf(text, WISH_MAX, "for the least cost with eta %g", objective->eta);
+    else
+        length = snprintf(text, WISH_MAX, "for the least %s", run_tune_objective_name(objective->kind));
+    if (isfinite(objective->max_slowdown))
+        snprintf(text + length, WISH_MAX - (size_t)length, " within %.4g %% more time",
+                 (objective->max_slowdown - 1) * percent);
+    return text;
+}
+
+static size_t measured_count(const struct run_tune *tune)
+{
+    size_t count = 0;
+
+    for (size_t i = 0; i < tune->point_count; i++)
+        count += tune->points[i].mark == FLY_TUNER_VALID;
+    return count;
+}
+
+/* While a tuner is there. */
+static void put_status(const struct run_tune *tune, char text[STATUS_TEXT_MAX])
+{
+    struct fly_tuner_point points[FLY_POWER_SEARCH_LIMITS_MAX];
+    struct fly_tuner_report report = {.size = sizeof report};
+    size_t limits = fly_tuner_points(tune->tuner, points, FLY_POWER_SEARCH_LIMITS_MAX), measured = 0;
+    const char *unit = fly_tuner_knob_unit(tune->turned);
+    unsigned long long steps = tune->lines.events[STEP_BEGIN];
+    char wish[WISH_MAX];
+    double standing;
+
+    (void)fly_tuner_report(tune->tuner, &report);
+    standing = is_clock(tune) ? report.ceiling_mhz : report.limit_w;
+    for (size_t i = 0; i < limits && i < FLY_POWER_SEARCH_LIMITS_MAX; i++)
+        measured += points[i].mark != FLY_TUNER_NOT_MEASURED;
+    if (report.state == FLY_TUNER_STOPPED)
+        snprintf(text, STATUS_TEXT_MAX, "flyball: tuning stopped: %.*s", STATUS_TEXT_MAX / 2, report.text);
+    else if (report.state == FLY_TUNER_SEARCHING)
+        snprintf(text, STATUS_TEXT_MAX, "flyball: trying %.4g %s: %zu of %zu limits measured, %llu steps",
+                 standing, unit, measured, limits, steps);
+    else
+        snprintf(text, STATUS_TEXT_MAX, "flyball: %.4g %s chosen %s; %zu of %zu limits measured", standing,
+                 unit, wish_text(tune, wish), measured, limits);
+}
+
+void run_tune_status(const struct run_tune *tune, char text[STATUS_TEXT_MAX])
+{
+    if (tune->off[0] != '\0')
+        snprintf(text, STATUS_TEXT_MAX, "flyball: not tuned: %.*s", STATUS_TEXT_MAX / 2, tune->off);
+    else if (tune->tuner != NULL)
+        put_status(tune, text);
+    else
+        snprintf(text, STATUS_TEXT_MAX, "flyball: waiting for the program's first step");
+}
+
+static void put_points(const struct run_tune *tune, struct buffer *out)
+{
+    for (size_t i = 0; i < tune->point_count; i++) {
+        const struct fly_tuner_point *point = &tune->points[i];
+
+        if (point->mark == FLY_TUNER_NOT_MEASURED)
+            continue;
+        if (point->mark != FLY_TUNER_VALID) {
+            buffer_printf(out, "    %4g %s  %s\n", setting_of(point), fly_tuner_knob_unit(tune->turned),
+                          fly_tuner_mark_name(point->mark));
+            continue;
+        }
+        buffer_printf(out, "    %4g %s  %.4g ms and %.4g J", setting_of(point),
+                      fly_tuner_knob_unit(tune->turned), point->time_s * ms_per_s,
+                      point->power_w * point->time_s);
+        if (isfinite(point->energy_error))
+            buffer_printf(out, " %s %.0f %%", amount_plus_minus(), point->energy_error * percent);
+        buffer_printf(out, " for a step, %.4g W drawn%s\n", point->power_w,
+                      point->bound == FLY_TUNER_UNBOUND ? "; it never bound" : "");
+    }
+}
+
+static void put_slowdown(const char *word, double factor, const char *before, struct buffer *out)
+{
+    if (isfinite(factor))
+        buffer_printf(out, "%s%s %.1f %%", before, word, (factor - 1) * percent);
+    else
+        buffer_printf(out, "%s%s unknown", before, word);
+}
+
+/* "250 W"; "a ceiling of 1110 MHz", or none where it is the highest. */
+static const char *setting_text(const struct run_tune *tune, double setting, char text[WISH_MAX])
+{
+    if (!is_clock(tune))
+        snprintf(text, WISH_MAX, "%g W", setting);
+    else if (setting >= (double)tune->turner.highest_mhz)
+        snprintf(text, WISH_MAX, "no ceiling on the clock");
+    else
+        snprintf(text, WISH_MAX, "a ceiling of %g MHz on the clock", setting);
+    return text;
+}
+
+static void put_choice(const struct run_tune *tune, struct buffer *out)
+{
+    const struct fly_tuner_report *report = &tune->report;
+    const struct fly_tuner_point *chosen = chosen_point(tune);
+    char wish[WISH_MAX], now[WISH_MAX], before[WISH_MAX];
+    const char *limit = is_clock(tune) ? "ceiling" : "limit";
+
+    if (chosen == NULL) {
+        if (tune->off[0] == '\0' && report->state == FLY_TUNER_SEARCHING)
+            buffer_printf(out, "  tuning: the program ended during the search; nothing was chosen\n");
+        return;
+    }
+    buffer_printf(
+        out, "  tuning: %s %s, %s before; %zu of %zu %ss measured\n",
+        setting_text(tune, setting_of(chosen), now), wish_text(tune, wish),
+        setting_text(tune, is_clock(tune) ? report->start_ceiling_mhz : report->start_limit_w, before),
+        measured_count(tune), tune->point_count, limit);
+    buffer_printf(out, "    a step takes more time than at the highest %s by:", limit);
+    put_slowdown("promised", promised(tune, chosen), " ", out);
+    put_slowdown("measured", report->slowdown, ", ", out);
+    if (report->backoffs > 0)
+        buffer_printf(out, "; backed off %u times", report->backoffs);
+    buffer_puts(out, "\n");
+}
+
+static void put_cost(const struct fly_tuner_report *report, struct buffer *out)
+{
+    char time[AMOUNT_MAX], energy[AMOUNT_MAX];
+
+    if (report->search_steps == 0)
+        return;
+    buffer_printf(out, "    searching took %llu steps, %s and %s", (unsigned long long)report->search_steps,
+                  amount_time(report->search_time_s, time),
+                  amount_energy(report->search_energy_j, NAN, amount_plus_minus(), energy));
+    if (isfinite(report->extra_time_s) && isfinite(report->extra_energy_j))
+        buffer_printf(out, "; %+.3g s and %+.3g J against the same steps at the chosen limit",
+                      report->extra_time_s, report->extra_energy_j);
+    buffer_puts(out, "\n");
+}
+
+void run_tune_put_back_text(const struct run_tune *tune, struct buffer *out)
+{
+    for (size_t i = 0; tune->knob_opened && i < tune->gpu_count; i++) {
+        const struct knob_report *report = &tune->knob_reports[i];
+
+        if (report->repaired[0] != '\0')
+            buffer_printf(out, "    GPU %u: %s\n", tune->gpus[i]->info.index, report->repaired);
+        if (report->state == KNOB_STUCK)
+            buffer_printf(out, "    %s; 'flyball power restore -i %u' tries again\n", report->error.text,
+                          tune->gpus[i]->info.index);
+        else if (report->set_mw > 0 && report->state == KNOB_UNTURNED && tune->turner.fault != FLY_EPERM)
+            buffer_printf(out, "    GPU %u: %g W again\n", tune->gpus[i]->info.index,
+                          (double)report->previous_mw * w_per_mw);
+        else if (report->state == KNOB_FOREIGN && report->found_clock_mhz > 0)
+            buffer_printf(out, "    GPU %u: its clock is %lld MHz, as another program set it; left so\n",
+                          tune->gpus[i]->info.index, (long long)report->found_clock_mhz);
+        else if (is_clock(tune) && tune->turner.turns > 0 && report->state == KNOB_UNTURNED)
+            buffer_printf(out, "    GPU %u: no ceiling on its clock again\n", tune->gpus[i]->info.index);
+        else if (report->state == KNOB_FOREIGN)
+            buffer_printf(out, "    GPU %u: %g W, as another program set it; left so\n",
+                          tune->gpus[i]->info.index, (double)report->found_mw * w_per_mw);
+    }
+}
+
+void run_tune_text(const struct run_tune *tune, struct buffer *out)
+{
+    const struct fly_tuner_report *report = &tune->report;
+
+    if (tune->off[0] != '\0')
+        buffer_printf(out, "  tuning off: %s\n", tune->off);
+    if (tune->lines.events[STEP_MALFORMED] > 0)
+        buffer_printf(out, "  %llu malformed lines from the program are no steps\n",
+                      (unsigned long long)tune->lines.events[STEP_MALFORMED]);
+    if (tune->reported) {
+        if (report->state == FLY_TUNER_STOPPED)
+            buffer_printf(out, "  tuning stopped, %s: %s\n", fly_tuner_reason_name(report->reason),
+                          report->text);
+        if (report->state == FLY_TUNER_STOPPED && report->reason == FLY_TUNER_NO_FIGURE)
+            buffer_puts(out, "    more --profile-steps make windows longer\n");
+        if (report->profile[0] != '\0')
+            buffer_printf(out, "    profile: %s\n", report->profile);
+        put_choice(tune, out);
+        put_points(tune, out);
+        put_cost(report, out);
+    }
+    run_tune_put_back_text(tune, out);
+}
+
+/* A number, or null and "<key>_unavailable" with the reason. */
+static void set_real(json_t *object, const char *key, double value, const char *reason)
+{
+    char reason_key[KEY_MAX];
+
+    if (isfinite(value)) {
+        json_object_set_new(object, key, json_real(value));
+        return;
+    }
+    snprintf(reason_key, sizeof reason_key, "%s_unavailable", key);
+    json_object_set_new(object, key, json_null());
+    json_object_set_new(object, reason_key, json_string(reason));
+}
+
+static json_t *points_value(const struct run_tune *tune)
+{
+    static const char unmeasured[] = "it was not measured";
+    json_t *list = json_array();
+
+    for (size_t i = 0; i < tune->point_count; i++) {
+        const struct fly_tuner_point *point = &tune->points[i];
+        bool valid = point->mark == FLY_TUNER_VALID;
+        json_t *row = json_object();
+
+        json_object_set_new(row, is_clock(tune) ? "ceiling_mhz" : "limit_w", json_real(setting_of(point)));
+        json_object_set_new(row, "mark", json_string(fly_tuner_mark_name(point->mark)));
+        json_object_set_new(row, "bound", json_string(bound_names[point->bound]));
+        set_real(row, "power_w", valid ? point->power_w : NAN, unmeasured);
+        set_real(row, "step_time_s", valid ? point->time_s : NAN, unmeasured);
+        set_real(row, "step_time_standard_error_s", valid ? point->time_s * point->time_error : NAN,
+                 unmeasured);
+        set_real(row, "step_energy_j", valid ? point->power_w * point->time_s : NAN, unmeasured);
+        set_real(row, "step_energy_uncertainty_j",
+                 valid ? point->power_w * point->time_s * point->energy_error : NAN,
+                 valid ? "the meter does not say" : unmeasured);
+        json_array_append_new(list, row);
+    }
+    return list;
+}
+
+static json_t *gpus_value(const struct run_tune *tune)
+{
+    json_t *list = json_array();
+
+    for (size_t i = 0; tune->knob_opened && i < tune->gpu_count; i++) {
+        const struct knob_report *report = &tune->knob_reports[i];
+        json_t *row = json_object();
+
+        json_object_set_new(row, "index", json_integer(tune->gpus[i]->info.index));
+        json_object_set_new(row, "end", json_string(back_names[report->state]));
+        set_real(row, "limit_before_w",
+                 report->previous_mw > 0 ? (double)report->previous_mw * w_per_mw : NAN,
+                 "the driver does not say");
+        json_array_append_new(list, row);
+    }
+    return list;
+}
+
+static void set_cost(json_t *tune_value, const struct fly_tuner_report *report)
+{
+    static const char unknown[] = "no search has ended, or its energy is not known";
+    json_t *cost = json_object();
+
+    json_object_set_new(cost, "steps", json_integer((json_int_t)report->search_steps));
+    set_real(cost, "time_s", report->search_time_s, unknown);
+    set_real(cost, "energy_j", report->search_energy_j, unknown);
+    set_real(cost, "extra_time_s", report->extra_time_s, unknown);
+    set_real(cost, "extra_energy_j", report->extra_energy_j, unknown);
+    json_object_set_new(tune_value, "search", cost);
+}
+
+json_t *run_tune_json(const struct run_tune *tune)
+{
+    static const char no_choice[] = "no setting was chosen", not_begun[] = "tuning did not begin";
+    const struct fly_tuner_report *report = &tune->report;
+    const struct fly_tuner_point *chosen = chosen_point(tune);
+    json_t *value = json_object();
+
+    json_object_set_new(
+        value, "state",
+        json_string(!tune->reported || tune->off[0] != '\0' ? "off" : state_names[report->state]));
+    json_object_set_new(value, "off", tune->off[0] != '\0' ? text_value(tune->off) : json_null());
+    json_object_set_new(value, "reason",
+                        tune->reported ? json_string(fly_tuner_reason_name(report->reason)) : json_null());
+    json_object_set_new(value, "reason_text",
+                        tune->reported && report->text[0] != '\0' ? text_value(report->text) : json_null());
+    json_object_set_new(value, "objective", json_string(run_tune_objective_name(tune->objective.kind)));
+    json_object_set_new(value, "eta", json_real(tune->objective.eta));
+    set_real(value, "max_slowdown", tune->objective.max_slowdown, "there is no bound");
+    json_object_set_new(value, "steps", json_integer((json_int_t)tune->lines.events[STEP_BEGIN]));
+    json_object_set_new(value, "malformed_lines",
+                        json_integer((json_int_t)tune->lines.events[STEP_MALFORMED]));
+    json_object_set_new(value, "knob", json_string(fly_tuner_knob_name(tune->turned)));
+    if (is_clock(tune)) {
+        set_real(value, "start_ceiling_mhz", tune->reported ? report->start_ceiling_mhz : NAN, not_begun);
+        set_real(value, "chosen_ceiling_mhz", chosen != NULL ? chosen->ceiling_mhz : NAN, no_choice);
+    } else {
+        set_real(value, "start_limit_w", tune->reported ? report->start_limit_w : NAN, not_begun);
+        set_real(value, "chosen_limit_w", chosen != NULL ? chosen->limit_w : NAN, no_choice);
+    }
+    set_real(value, "promised_slowdown", promised(tune, chosen), no_choice);
+    set_real(value, "measured_slowdown", chosen != NULL && report->slowdown > 0 ? report->slowdown : NAN,
+             "the chosen limit was not checked");
+    json_object_set_new(value, "searches", json_integer(tune->reported ? report->searches : 0));
+    json_object_set_new(value, "ties", chosen != NULL ? json_integer(report->ties) : json_null());
+    if (chosen == NULL)
+        json_object_set_new(value, "ties_unavailable", json_string(no_choice));
+    json_object_set_new(value, "backoffs", json_integer(tune->reported ? report->backoffs : 0));
+    set_cost(value, report);
+    json_object_set_new(value, "profile",
+                        tune->reported && report->profile[0] != '\0' ? text_value(report->profile)
+                                                                     : json_null());
+    json_object_set_new(value, "points", points_value(tune));
+    json_object_set_new(value, "gpus", gpus_value(tune));
+    return value;
+}

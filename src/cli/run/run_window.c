@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/run/run_window.h"
+
+/* Of now; false where there is none. */
+static bool begin(struct run_window *window, struct fly_error *out_error)
+{
+    fly_window begun;
+
+    if (window->devices->meter != NULL &&
+        fly_meter_begin(window->devices->meter, window->name, &begun, out_error) < 0)
+        return false;
+    if (window->devices->meter != NULL)
+        window->window = begun;
+    window->begin = mono_now();
+    window->result->measured.start_unix_s = (double)clock_real.date(clock_real.state).ns * 1e-9;
+    return true;
+}
+
+void run_window_begin(struct run_window *out_window, struct metered_devices *devices, const char *name,
+                      struct run_result *result)
+{
+    struct run_window *window = out_window;
+
+    window->devices = devices;
+    window->result = result;
+    window->name = name;
+    window->started = window->noted = false;
+    if (begin(window, &devices->fault))
+        return;
+    fly_meter_close(devices->meter);
+    devices->meter = NULL;
+    (void)begin(window, NULL);
+}
+
+/* fly_meter_end, or fly_meter_peek. */
+typedef int meter_look(struct fly_meter *meter, fly_window window, struct fly_measurement *out_measurement,
+                       struct fly_error *out_error);
+
+/* The result is of this moment. */
+static int take_result(struct run_window *window, meter_look *look)
+{
+    struct fly_measurement *measured = &window->result->measured;
+    struct metered_devices *devices = window->devices;
+
+    measured->time_s = mono_elapsed_s(window->begin, mono_now());
+    measured->size = sizeof *measured;
+    measured->devices = window->energies;
+    measured->device_capacity = DEVICES_MAX;
+    return devices->meter != NULL ? look(devices->meter, window->window, measured, &devices->fault) : 0;
+}
+
+static void drop(struct run_window *window, fly_window dropped)
+{
+    struct fly_measurement rest = {.size = sizeof rest};
+
+    if (window->devices->meter != NULL)
+        (void)fly_meter_end(window->devices->meter, dropped, &rest, NULL);
+}
+
+void run_window_start(struct run_window *window)
+{
+    fly_window before = window->window;
+
+    if (!window->started && begin(window, NULL))
+        drop(window, before);
+    window->started = true;
+}
+
+void run_window_note(struct run_window *window)
+{
+    window->noted = take_result(window, fly_meter_peek) == 0;
+}
+
+void run_window_end(struct run_window *window)
+{
+    if (window->noted)
+        drop(window, window->window);
+    else if (take_result(window, fly_meter_end) < 0)
+        window->result->fault = window->devices->fault.text;
+    if (window->devices->meter == NULL)
+        window->result->fault = window->devices->fault.text;
+}

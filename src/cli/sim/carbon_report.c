@@ -1,0 +1,331 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/sim/carbon_report.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/atomic_file.h"
+#include "base/error.h"
+#include "base/number.h"
+#include "base/text/iso_time.h"
+#include "sim/statistics.h"
+
+static const double percent = 100.0;
+
+#define FIGURE_COLUMNS(key, heading, decimals)                                               \
+    {key "_mean", heading, TABLE_REAL, decimals}, {key "_p10", "p10", TABLE_REAL, decimals}, \
+    {                                                                                        \
+        key "_p90", "p90", TABLE_REAL, decimals                                              \
+    }
+
+static const struct table_column columns[] = {
+    {"policy", "policy", TABLE_TEXT, 0},
+    {"jobs", "jobs", TABLE_INTEGER, 0},
+    {"late_jobs", "late", TABLE_INTEGER, 0},
+    FIGURE_COLUMNS("time_s", "time (s)", 0),
+    FIGURE_COLUMNS("energy_j", "energy (J)", 0),
+    FIGURE_COLUMNS("carbon_g", "carbon (g)", 1),
+    FIGURE_COLUMNS("money", "money", 3),
+    FIGURE_COLUMNS("time_change_percent", "time %", 2),
+    FIGURE_COLUMNS("energy_saving_percent", "energy saved %", 2),
+    FIGURE_COLUMNS("carbon_saving_percent", "carbon saved %", 2),
+    {"carbon_saving_against_static_percent", "of static %", TABLE_REAL, 2},
+    {"carbon_saving_against_mix_percent", "of mix %", TABLE_REAL, 2},
+    {"gpu_energy_j_mean", "GPUs (J)", TABLE_REAL, 0},
+    {"paused_s_mean", "paused (s)", TABLE_REAL, 0},
+    {"limit_changes_mean", "changes", TABLE_REAL, 1},
+    {"actual_intensity_percent", "actual %", TABLE_REAL, 1},
+};
+enum { COLUMN_COUNT = sizeof columns / sizeof columns[0] };
+
+/* A figure of one job beside the same job under `max` and `static`. */
+typedef double figure_of(const struct carbon_outcome *outcome, const struct carbon_outcome *max);
+
+static double time_of(const struct carbon_outcome *outcome, const struct carbon_outcome *max)
+{
+    (void)max;
+    return outcome->time_s;
+}
+
+static double energy_of(const struct carbon_outcome *outcome, const struct carbon_outcome *max)
+{
+    (void)max;
+    return outcome->energy_j;
+}
+
+static double grams_of(const struct carbon_outcome *outcome, const struct carbon_outcome *max)
+{
+    (void)max;
+    return outcome->grams;
+}
+
+static double money_of(const struct carbon_outcome *outcome, const struct carbon_outcome *max)
+{
+    (void)max;
+    return outcome->money;
+}
+
+static double time_change(const struct carbon_outcome *outcome, const struct carbon_outcome *max)
+{
+    return (outcome->time_s / max->time_s - 1.0) * percent;
+}
+
+static double energy_saving(const struct carbon_outcome *outcome, const struct carbon_outcome *max)
+{
+    return (1.0 - outcome->energy_j / max->energy_j) * percent;
+}
+
+static double carbon_saving(const struct carbon_outcome *outcome, const struct carbon_outcome *max)
+{
+    return (1.0 - outcome->grams / max->grams) * percent;
+}
+
+static double gpu_energy_of(const struct carbon_outcome *outcome, const struct carbon_outcome *max)
+{
+    (void)max;
+    return outcome->gpu_energy_j;
+}
+
+static double paused_of(const struct carbon_outcome *outcome, const struct carbon_outcome *max)
+{
+    (void)max;
+    return outcome->paused_s;
+}
+
+static double changes_of(const struct carbon_outcome *outcome, const struct carbon_outcome *max)
+{
+    (void)max;
+    return outcome->changes;
+}
+
+static double actual_of(const struct carbon_outcome *outcome, const struct carbon_outcome *max)
+{
+    (void)max;
+    return outcome->known_share * percent;
+}
+
+static const char no_price[] = "there is no --price", no_intensity[] = "there is no --intensity";
+
+/* Those with three columns each, in their order. */
+static const struct {
+    figure_of *of;
+    const char *missing;
+} spread_figures[] = {
+    {time_of, ""},     {energy_of, ""},     {grams_of, no_intensity},      {money_of, no_price},
+    {time_change, ""}, {energy_saving, ""}, {carbon_saving, no_intensity},
+};
+
+/* Those with their mean alone, after the one against static. */
+static figure_of *const mean_figures[] = {gpu_energy_of, paused_of, changes_of};
+
+static const struct carbon_outcome *outcome_of(const struct carbon_result *result, size_t policy,
+                                               size_t start)
+{
+    return &result->outcomes[policy * result->campaign->starts + start];
+}
+
+static struct statistics spread_of(const struct carbon_result *result, size_t policy, figure_of *of,
+                                   double *values)
+{
+    size_t starts = result->campaign->starts;
+
+    for (size_t i = 0; i < starts; i++)
+        values[i] = of(outcome_of(result, policy, i), outcome_of(result, result->max_policy, i));
+    return statistics_of(values, starts);
+}
+
+static void add_real(struct table *table, double value, const char *missing)
+{
+    if (isnan(value))
+        table_add_unavailable(table, NULL, missing);
+    else
+        table_add_real(table, value);
+}
+
+/* By how many percentage points a policy saves more than another. */
+static double saved_against(const struct carbon_result *result, size_t policy, size_t other, double *values)
+{
+    double saved = spread_of(result, policy, carbon_saving, values).mean;
+
+    return saved - spread_of(result, other, carbon_saving, values).mean;
+}
+
+static void add_row(struct table *table, const struct carbon_result *result, size_t policy, double *values)
+{
+    const struct carbon_campaign *campaign = result->campaign;
+    int64_t late = 0;
+
+    for (size_t i = 0; i < campaign->starts; i++)
+        late += outcome_of(result, policy, i)->late;
+    table_add_text(table, carbon_policy_names[campaign->policies[policy]]);
+    table_add_integer(table, (int64_t)campaign->starts);
+    table_add_integer(table, late);
+    for (size_t i = 0; i < sizeof spread_figures / sizeof spread_figures[0]; i++) {
+        struct statistics figure = spread_of(result, policy, spread_figures[i].of, values);
+
+        add_real(table, figure.mean, spread_figures[i].missing);
+        add_real(table, figure.p10, spread_figures[i].missing);
+        add_real(table, figure.p90, spread_figures[i].missing);
+    }
+    add_real(table, saved_against(result, policy, result->static_policy, values), no_intensity);
+    add_real(table, saved_against(result, policy, result->mix_policy, values), no_intensity);
+    for (size_t i = 0; i < sizeof mean_figures / sizeof mean_figures[0]; i++)
+        table_add_real(table, spread_of(result, policy, mean_figures[i], values).mean);
+    add_real(table,
+             campaign->world->truths[CARBON_INTENSITY] == NULL
+                 ? NAN
+                 : spread_of(result, policy, actual_of, values).mean,
+             no_intensity);
+}
+
+static json_t *remarks_of(const struct grid_remarks *remarks)
+{
+    return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I}", "missing", (json_int_t)remarks->missing, "zero",
+                     (json_int_t)remarks->zero, "absurd", (json_int_t)remarks->absurd, "duplicates",
+                     (json_int_t)remarks->duplicates, "overlapping", (json_int_t)remarks->overlapping,
+                     "unordered", (json_int_t)remarks->unordered);
+}
+
+static void add_signal(struct table *table, const struct carbon_result *result, int signal, const char *key,
+                       const char *source)
+{
+    const struct grid_answer *answer = result->campaign->world->answers[signal];
+    const struct grid_series *series;
+
+    if (answer == NULL)
+        return;
+    series = &answer->actual;
+    table_member(table, key,
+                 json_pack("{s:s, s:s, s:s, s:s, s:I, s:I, s:o}", "source", source, "provider",
+                           series->kind.provider, "signal", grid_signal_name(series->kind.signal), "scope",
+                           grid_scope_name(series->kind.scope), "periods", (json_int_t)series->count,
+                           "step_s", (json_int_t)grid_series_step(series), "remarks",
+                           remarks_of(&series->remarks)));
+}
+
+static void add_members(struct table *table, const struct carbon_result *result)
+{
+    const struct carbon_campaign *campaign = result->campaign;
+    const struct carbon_world *world = campaign->world;
+    const struct carbon_profile *profile = world->profile;
+    size_t limit = carbon_profile_static(profile, world->work_s, world->bound_s);
+    int64_t first_s = 0, last_s = 0;
+    char first[ISO_TIME_TEXT_MAX], last[ISO_TIME_TEXT_MAX];
+
+    (void)carbon_campaign_start(campaign, 0, &first_s, NULL);
+    (void)carbon_campaign_start(campaign, campaign->starts - 1, &last_s, NULL);
+    table_member(table, "profile", json_string(result->profile));
+    table_member(table, "gpus", json_integer((json_int_t)result->source->gpus));
+    table_member(table, "work_s", json_real(world->work_s));
+    table_member(table, "bound_s", json_real(world->bound_s));
+    table_member(table, "max_limit_w", json_real(profile->points[profile->fastest].limit_w));
+    table_member(table, "static_limit_w", json_real(profile->points[limit].limit_w));
+    table_member(table, "host_power_w", json_real(world->host_w));
+    table_member(table, "pue", json_real(world->pue));
+    add_signal(table, result, CARBON_INTENSITY, "intensity", result->intensity);
+    add_signal(table, result, CARBON_PRICE, "price", result->price);
+    table_member(table, "first_start", json_string(iso_time_format(first_s, first)));
+    table_member(table, "last_start", json_string(iso_time_format(last_s, last)));
+}
+
+/* For people the few columns that answer the question. */
+static const struct table_column short_columns[] = {
+    {"policy", "policy", TABLE_TEXT, 0},
+    {"late_jobs", "late", TABLE_INTEGER, 0},
+    {"time_change_percent_mean", "time %", TABLE_REAL, 2},
+    {"energy_saving_percent_mean", "energy saved %", TABLE_REAL, 2},
+    {"carbon_saving_percent_mean", "carbon saved %", TABLE_REAL, 2},
+    {"p10", "p10", TABLE_REAL, 2},
+    {"p90", "p90", TABLE_REAL, 2},
+    {"against_static", "more than static", TABLE_REAL, 2},
+    {"against_mix", "than mix", TABLE_REAL, 2},
+    {"carbon_g_mean", "carbon (g)", TABLE_REAL, 1},
+    {"limit_changes_mean", "changes", TABLE_REAL, 1},
+};
+
+static void add_short_row(struct table *table, const struct carbon_result *result, size_t policy,
+                          double *values)
+{
+    struct statistics saving;
+    int64_t late = 0;
+
+    saving = spread_of(result, policy, carbon_saving, values);
+    for (size_t i = 0; i < result->campaign->starts; i++)
+        late += outcome_of(result, policy, i)->late;
+    table_add_text(table, carbon_policy_names[result->campaign->policies[policy]]);
+    table_add_integer(table, late);
+    table_add_real(table, spread_of(result, policy, time_change, values).mean);
+    table_add_real(table, spread_of(result, policy, energy_saving, values).mean);
+    add_real(table, saving.mean, no_intensity);
+    add_real(table, saving.p10, no_intensity);
+    add_real(table, saving.p90, no_intensity);
+    add_real(table, saved_against(result, policy, result->static_policy, values), no_intensity);
+    add_real(table, saved_against(result, policy, result->mix_policy, values), no_intensity);
+    add_real(table, spread_of(result, policy, grams_of, values).mean, no_intensity);
+    table_add_real(table, spread_of(result, policy, changes_of, values).mean);
+}
+
+int carbon_report_emit(const struct cli_call *call, const struct carbon_result *result,
+                       struct fly_error *out_error)
+{
+    bool people = cli_format(call) == TABLE_FORMAT_TABLE;
+    struct table *table = people ? table_new("flyball.sim.carbon/2", short_columns,
+                                             sizeof short_columns / sizeof short_columns[0])
+                                 : table_new("flyball.sim.carbon/2", columns, COLUMN_COUNT);
+    double *values = malloc(result->campaign->starts * sizeof *values);
+    int code;
+
+    if (values == NULL) {
+        table_free(table);
+        return error_no_memory(out_error);
+    }
+    for (size_t i = 0; i < result->shown; i++) {
+        if (people)
+            add_short_row(table, result, i, values);
+        else
+            add_row(table, result, i, values);
+    }
+    if (!people)
+        add_members(table, result);
+    code = cli_emit_table(call, table, out_error);
+    table_free(table);
+    free(values);
+    return code;
+}
+
+static void write_number(FILE *stream, double value)
+{
+    char text[NUMBER_TEXT_MAX];
+
+    fprintf(stream, ",%s", isnan(value) ? "" : number_format(value, text));
+}
+
+int carbon_report_write(const struct carbon_result *result, const char *path, struct fly_error *out_error)
+{
+    struct atomic_file file;
+    int code = atomic_file_open(path, &file, out_error);
+
+    if (code < 0)
+        return code;
+    fputs("policy,start,time_s,energy_j,gpu_energy_j,carbon_g,money,paused_s,limit_changes,pauses,late\n",
+          file.stream);
+    for (size_t policy = 0; policy < result->shown; policy++) {
+        for (size_t i = 0; i < result->campaign->starts; i++) {
+            const struct carbon_outcome *outcome = outcome_of(result, policy, i);
+            char start[ISO_TIME_TEXT_MAX];
+            int64_t start_s = 0;
+
+            (void)carbon_campaign_start(result->campaign, i, &start_s, NULL);
+            fprintf(file.stream, "%s,%s", carbon_policy_names[result->campaign->policies[policy]],
+                    iso_time_format(start_s, start));
+            write_number(file.stream, outcome->time_s);
+            write_number(file.stream, outcome->energy_j);
+            write_number(file.stream, outcome->gpu_energy_j);
+            write_number(file.stream, outcome->grams);
+            write_number(file.stream, outcome->money);
+            write_number(file.stream, outcome->paused_s);
+            fprintf(file.stream, ",%u,%u,%d\n", outcome->changes, outcome->pauses, outcome->late);
+        }
+    }
+    return atomic_file_commit(&file, out_error);
+}

@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* `flyball sim job`: recurring jobs replayed from recorded traces through the decision core. */
+#include <math.h>
+
+#include "base/buffer.h"
+#include "base/error.h"
+#include "cli/commands.h"
+#include "cli/frame/call.h"
+#include "cli/options/number_list.h"
+#include "cli/sim/plugin_crash.h"
+#include "cli/sim/sim_options.h"
+#include "cli/sim/sim_plot.h"
+#include "cli/sim/sim_policies.h"
+#include "cli/sim/sim_report.h"
+#include "cli/sim/sim_run.h"
+#include "cli/sim/sim_workloads.h"
+#include "sim/campaign.h"
+#include "sim/crew.h"
+#include "sim/try_writer.h"
+
+enum { SEEDS_MAX = 100000, MEMORY_MAX = 64 << 20 };
+
+/* The order is that of campaign_plan.in_order. */
+static const char *const orders[] = {"drawn", "recorded", NULL};
+
+static const struct cli_option options[] = {
+    SIM_OPTIONS_TRACES,
+    SIM_OPTIONS_POLICY,
+    {.name = "seeds",
+     .type = CLI_TEXT,
+     .placeholder = "LIST",
+     .default_text = "1-20",
+     .key = "sim.seeds",
+     .help = "Seeds, as 1-20 or 1,3,7-9; each is one simulated history of the job."},
+    {.name = "recurrences",
+     .type = CLI_INTEGER,
+     .placeholder = "N",
+     .minimum = 1,
+     .maximum = 1e12,
+     .key = "sim.recurrences",
+     .help = "Recurrences of each job; if not given, twice its batch sizes times its power limits."},
+    {.name = "drift",
+     .type = CLI_CHOICE,
+     .placeholder = "KIND",
+     .choices = drift_names,
+     .default_text = "none",
+     .key = "sim.drift",
+     .help =
+         "Made-up drift of the epochs needed: the optimum moves slowly (shift), jumps at half time (jump) or "
+         "swings (sine), or all batch sizes need 1.8 times as many from half time on (level)."},
+    {.name = "bootstrap",
+     .type = CLI_INTEGER,
+     .placeholder = "N",
+     .minimum = 0,
+     .maximum = 2000,
+     .help = "How often the recorded runs of each batch size are drawn anew from themselves, to say what so "
+             "few leave "
+             "open; 0 for never. If not given, 100 times where that takes seconds and the runs are drawn."},
+    {.name = "order",
+     .type = CLI_CHOICE,
+     .placeholder = "HOW",
+     .choices = orders,
+     .default_text = "drawn",
+     .help =
+         "Which recorded run a training turns out to be: drawn at random, or the next of its batch size as "
+         "they were recorded, to repeat the history that 'flyball job export' wrote."},
+    {.name = "overlapping",
+     .type = CLI_FLAG,
+     .help = "Let the policy reckon with recurrences that overlap, as it does for live jobs."},
+    SIM_OPTION_ETA,
+    SIM_OPTIONS_SEARCH,
+    SIM_OPTIONS_RUN,
+    {.name = "plot",
+     .type = CLI_TEXT,
+     .placeholder = "FILE",
+     .help = "Draw cumulative regret and the choices made over the recurrences into this SVG file."},
+    SIM_OPTIONS_JOB,
+};
+
+/* Everything the command holds while it runs. */
+struct sim_job {
+    struct arena arena;
+    struct sim_workloads workloads;
+    struct sim_policies policies;
+    uint32_t *seeds;
+    size_t seed_count;
+    struct sim_run run;
+    struct atomic_file plot;
+};
+
+static struct campaign_plan make_plan(struct sim_job *sim, const struct cli_call *call)
+{
+    struct policy_parameters parameters = sim_policy_parameters(&sim->policies, call);
+
+    parameters.overlapping = cli_flag(call, "overlapping");
+    return (struct campaign_plan){
+        .workloads = sim->workloads.items,
+        .workload_count = sim->workloads.count,
+        .policies = sim->policies.items,
+        .policy_count = sim->policies.count,
+        .seeds = sim->seeds,
+        .seed_count = sim->seed_count,
+        .recurrences = cli_set(call, "recurrences") ? (uint64_t)cli_integer(call, "recurrences") : 0,
+        .in_order = cli_choice(call, "order") == 1,
+        .drift = (enum drift_kind)cli_choice(call, "drift"),
+        .parameters = parameters,
+        .threads = sim_run_threads(call),
+        .thread_begun = plugin_crash_thread,
+        .tries = cli_set(call, "tries") ? sim_run_sink : NULL,
+        .tries_context = &sim->run,
+        .curves = cli_set(call, "plot"),
+        .progress = sim_run_progress,
+        .progress_context = &sim->run,
+    };
+}
+
+/* A trace repeats a job's order only where it has words for all that happened. */
+static int check_order(const struct sim_job *sim, const struct cli_call *call, struct fly_error *out_error)
+{
+    for (size_t i = 0; i < sim->workloads.count && cli_choice(call, "order") == 1; i++) {
+        const struct job_description *job = &sim->workloads.items[i].job;
+
+        if (job->untold != NULL)
+            return error_set(
+                out_error, FLY_EUNSUPPORTED,
+                "job '%s' cannot be repeated as recorded: its trace has no words for %s; 'flyball sim "
+                "replay' repeats its log exactly, and '--order drawn' simulates it",
+                job->name, job->untold);
+    }
+    return 0;
+}
+
+/* A job whose epochs all grow must be given more of them, or none could reach its target. */
+static void allow_for_drift(struct sim_job *sim, const struct cli_call *call)
+{
+    if (cli_choice(call, "drift") != DRIFT_LEVEL)
+        return;
+    for (size_t i = 0; i < sim->workloads.count; i++)
+        sim->workloads.items[i].spec.max_epochs *= 2;
+    cli_note(call, "with this drift every job may take twice its greatest number of epochs");
+}
+
+/* Simulates, completes the files, and only then reports. */
+static int simulate(struct sim_job *sim, const struct cli_call *call, struct fly_error *out_error)
+{
+    const struct campaign_plan plan = make_plan(sim, call);
+    struct campaign campaign = {0};
+    struct bootstrap bootstrap = {NULL};
+    size_t replicates = 0;
+    int code = 0;
+
+    if (cli_set(call, "plot"))
+        code = atomic_file_open(cli_text(call, "plot"), &sim->plot, out_error);
+    if (code == 0)
+        code = sim_run_begin(&sim->run, call, try_header,
+                             (uint64_t)plan.workload_count * plan.policy_count * plan.seed_count, out_error);
+    if (code < 0)
+        return code;
+    code = campaign_run(&plan, &campaign, out_error);
+    code = sim_run_end(&sim->run, code, out_error);
+    if (code == 0 && cli_set(call, "plot"))
+        code = sim_plot_commit(&plan, &campaign, &sim->plot, out_error);
+    if (code == 0) {
+        replicates = cli_set(call, "bootstrap") ? (size_t)cli_integer(call, "bootstrap")
+                                                : bootstrap_affordable(&plan, &campaign);
+        code = replicates > 0 ? bootstrap_run(&plan, &campaign, replicates, &bootstrap, out_error) : 0;
+    }
+    if (code == 0)
+        code = sim_report_emit(call, &plan, &campaign, &bootstrap, (unsigned)replicates, out_error);
+    bootstrap_free(&bootstrap);
+    campaign_free(&campaign);
+    return code;
+}
+
+static int read_seeds(struct sim_job *sim, const struct cli_call *call, struct fly_error *out_error)
+{
+    const char *text = cli_text(call, "seeds");
+    struct fly_error error;
+    int code = number_list_parse(text, 0, SEEDS_MAX, &sim->arena, &sim->seeds, &sim->seed_count, &error);
+
+    if (code == FLY_EUSAGE)
+        return cli_value_error(call, "seeds", text, error.text, out_error);
+    return code < 0 ? error_no_memory(out_error) : 0;
+}
+
+static int sim_job_run(const struct cli_call *call, struct fly_error *out_error)
+{
+    static struct sim_job sim; /* large; the program runs one command */
+    int code;
+
+    arena_init(&sim.arena, MEMORY_MAX);
+    code = read_seeds(&sim, call, out_error);
+    if (code == 0)
+        code = sim_workloads_open(&sim.workloads, call, out_error);
+    if (code == 0) {
+        code = sim_policies_open(&sim.policies, call, out_error);
+        if (code == 0) {
+            allow_for_drift(&sim, call);
+            code = check_order(&sim, call, out_error);
+            if (code == 0)
+                code = simulate(&sim, call, out_error);
+            atomic_file_discard(&sim.plot);
+            sim_policies_close(&sim.policies);
+        }
+        sim_workloads_close(&sim.workloads);
+    }
+    arena_deinit(&sim.arena);
+    return code;
+}
+
+const struct cli_command cmd_sim_job = {
+    .words = "sim job",
+    .summary = "replay a recurring job from recorded traces",
+    .paragraphs =
+        {"Replays recurring training jobs from recorded traces: each recurrence gets its batch size and "
+         "power limit "
+         "from the decision core, a recorded run answers, and what happened informs the next. Prints energy, "
+         "time and "
+         "cost against the default (default batch size, highest power limit) for the last five recurrences "
+         "and for "
+         "the whole run with exploration, the regret against the best choice in hindsight, the recurrence "
+         "after "
+         "which the search paid off, and the knobs chosen: mean, standard error, p10 and p90 over the seeds.",
+         "A job whose search ends before its last recurrence (no batch size left, or twenty tries of one "
+         "recurrence "
+         "in vain) is a result: it is reported as such, and the exit status is 0.",
+         "The tries file has the columns gpu, dataset, policy, seed, recurrence, try, batch_size, "
+         "power_limit_w, "
+         "reached, energy_j, time_s and cost_j; recurrence counts from 0, and so does try, through the whole "
+         "run. "
+         "It appears when it is complete, or not at all.",
+         "A policy can be your own: a shared object that --policy names by its path (with a slash, or ending "
+         "in .so), or --power-policy for the choice of power limits; flyball/plugin.h is all it needs. "
+         "Configuration files cannot name one. A wrong answer or a crash of a plug-in is an error that names "
+         "it."},
+    .options = options,
+    .option_count = sizeof options / sizeof options[0],
+    .examples = {{"flyball sim job --traces traces --gpu v100",
+                  "simulate every known job with the published search"},
+                 {"flyball sim job --traces traces --gpu v100 --workload librispeech --policy zeus,grid "
+                  "--seeds 1-100",
+                  "compare two policies on one job over a hundred seeds"},
+                 {"flyball sim job --traces traces --gpu v100 --generator numpy --seeds 1 --tries tries.csv",
+                  "repeat the published code's run with seed 1, try by try"},
+                 {"flyball sim job --traces traces --gpu v100 --policy zeus,./mine.so",
+                  "compare a policy of your own with the published search"}},
+    .run = sim_job_run,
+};

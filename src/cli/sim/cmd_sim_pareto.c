@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* `flyball sim pareto`: the energy-time frontier of a recorded job, and the best choice on it. */
+#include <math.h>
+
+#include <flyball/pareto.h>
+
+#include "base/buffer.h"
+#include "base/error.h"
+#include "cli/commands.h"
+#include "cli/options/slowdown_option.h"
+#include "cli/sim/sim_options.h"
+#include "cli/sim/sim_workloads.h"
+#include "cli/views/pareto_result.h"
+
+enum { MEMORY_MAX = 256 << 20, NAMES_MAX = 300 };
+
+/* The order is that of enum fly_objective_kind; the lowest limit says nothing about a batch size. */
+static const char *const objective_names[] = {
+    [FLY_OBJECTIVE_ENERGY] = "energy", [FLY_OBJECTIVE_TIME] = "time", [FLY_OBJECTIVE_COST] = "cost", NULL};
+
+static const struct cli_option options[] = {
+    SIM_OPTIONS_TRACES,
+    SIM_OPTION_ETA,
+    {.name = "objective",
+     .type = CLI_CHOICE,
+     .placeholder = "WHAT",
+     .choices = objective_names,
+     .default_text = "cost",
+     .help = "What the best choice makes small."},
+    {.name = "max-slowdown",
+     .type = CLI_TEXT,
+     .placeholder = "BOUND",
+     .help = "The best choice takes at most so much more time than the default: 3% or 1.03x."},
+    {.name = "all", .type = CLI_FLAG, .help = "List every choice, not the frontier alone."},
+    {.name = "svg",
+     .type = CLI_TEXT,
+     .placeholder = "FILE",
+     .help = "Draw the choices, the frontier, the default and the best choice into this SVG file."},
+    SIM_OPTIONS_JOB,
+};
+
+/* A frontier is one job's. */
+static int check_one(const struct sim_workloads *workloads, const struct cli_call *call,
+                     struct fly_error *out_error)
+{
+    struct buffer names;
+    int code;
+
+    if (workloads->count == 1)
+        return 0;
+    buffer_init(&names, NAMES_MAX);
+    for (size_t i = 0; i < workloads->count; i++)
+        buffer_printf(&names, "%s%s", i > 0 ? ", " : "", workloads->items[i].job.name);
+    code = cli_usage(call, out_error,
+                     "a frontier is of one workload, not of %zu; choose one with --workload: %s",
+                     workloads->count, names.data);
+    buffer_deinit(&names);
+    return code;
+}
+
+static int read_objective(const struct cli_call *call, struct fly_objective *out_objective,
+                          struct fly_error *out_error)
+{
+    struct fly_objective objective = {
+        .kind = (enum fly_objective_kind)cli_choice(call, "objective"),
+        .eta = cli_real(call, "eta"),
+        .max_slowdown = INFINITY,
+    };
+    int code = slowdown_option_read(call, &objective.max_slowdown, out_error);
+
+    if (code == 0)
+        *out_objective = objective;
+    return code;
+}
+
+static int choose(struct pareto_result *result, struct fly_error *out_error)
+{
+    const struct operating_points *points = result->points;
+    const struct job_spec *spec = &result->workload->spec;
+    bool known = points->count > 0 && pareto_default_known(result);
+
+    if (points->count == 0)
+        return error_set(
+            out_error, FLY_EEXHAUSTED,
+            "no batch size of job '%s' reaches its target within %u epochs in the traces; choose "
+            "another target or more epochs",
+            spec->name, spec->max_epochs);
+    if (!known && isfinite(result->objective.max_slowdown))
+        return error_set(out_error, FLY_EEXHAUSTED,
+                         "the default batch size %u of job '%s' is not known to reach its target, so no "
+                         "slowdown can be measured by it; leave out --max-slowdown or give another "
+                         "--default-batch-size",
+                         spec->batches[spec->default_batch].size, spec->name);
+    return fly_pareto_choose(points->points, points->count, &result->objective, spec->max_power_w,
+                             known ? points->points[points->default_point].time_s : NAN, &result->chosen,
+                             out_error);
+}
+
+/* The picture first: the report is printed when everything that was asked for is there. */
+static int show(const struct cli_call *call, const struct pareto_result *result, struct fly_error *out_error)
+{
+    struct atomic_file file;
+    int code = 0;
+
+    if (cli_set(call, "svg")) {
+        code = atomic_file_open(cli_text(call, "svg"), &file, out_error);
+        if (code == 0)
+            code = pareto_plot_commit(result, &file, out_error);
+    }
+    return code == 0 ? pareto_report_emit(call, result, out_error) : code;
+}
+
+static const char basis[] =
+    "time and energy to the target are expected values over the recorded runs, from one "
+    "measurement of power and epoch time for each batch size and power limit";
+
+static int run_on(const struct cli_call *call, const struct sim_workloads *workloads,
+                  const struct fly_objective *objective, struct fly_error *out_error)
+{
+    const struct pareto_source source = {
+        .schema = "flyball.sim.pareto/1",
+        .subject_key = "workload",
+        .place_key = "traces",
+        .place = cli_text(call, "traces"),
+        .from = "the traces in",
+        .basis = basis,
+        .picture_from = "the recorded runs",
+    };
+    struct pareto_result result = {
+        .workload = &workloads->items[0], .objective = *objective, .source = &source};
+    struct operating_points points;
+    struct arena arena;
+    int code = check_one(workloads, call, out_error);
+
+    arena_init(&arena, MEMORY_MAX);
+    if (code == 0)
+        code = operating_points_of(result.workload, &arena, &points, out_error);
+    result.points = &points;
+    if (code == 0)
+        code = choose(&result, out_error);
+    if (code == 0)
+        code = show(call, &result, out_error);
+    arena_deinit(&arena);
+    return code;
+}
+
+static int sim_pareto_run(const struct cli_call *call, struct fly_error *out_error)
+{
+    static struct sim_workloads workloads; /* large; the program runs one command */
+    struct fly_objective objective;
+    int code = read_objective(call, &objective, out_error);
+
+    if (code == 0)
+        code = sim_workloads_open(&workloads, call, out_error);
+    if (code < 0)
+        return code;
+    code = run_on(call, &workloads, &objective, out_error);
+    sim_workloads_close(&workloads);
+    return code;
+}
+
+const struct cli_command cmd_sim_pareto = {
+    .words = "sim pareto",
+    .summary = "show the energy-time frontier of a recorded job",
+    .paragraphs =
+        {"For every batch size and power limit of one job in the traces: the time and energy that training "
+         "to the target is expected to take. Lists the choices worth having, fastest first: those of which "
+         "no other needs less time and no more energy, or the reverse. Says which is best for the objective, "
+         "and what it saves against the default (default batch size, highest power limit).",
+         "The figures are expectations over the recorded runs, retries of failed runs included, from one "
+         "measurement of power and epoch time for each choice; there is no spread to state. Batch sizes that "
+         "never reach the target in the traces are named, and are no choice."},
+    .options = options,
+    .option_count = sizeof options / sizeof options[0],
+    .examples = {{"flyball sim pareto --traces traces --gpu v100 --workload librispeech",
+                  "list the frontier, and the choice of least cost"},
+                 {"flyball sim pareto --traces traces --gpu v100 --workload librispeech --objective energy "
+                  "--max-slowdown 3% --svg pareto.svg",
+                  "find the least energy within 3 % more time than today, and draw it"}},
+    .run = sim_pareto_run,
+};

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef FLYBALL_CLI_SIM_SIM_OPTIONS_H
+#define FLYBALL_CLI_SIM_SIM_OPTIONS_H
+
+#include <math.h>
+
+#include "cli/frame/command.h"
+
+/*
+ * Options that simulation commands share, as rows of their tables. A command
+ * with all of these can call sim_workloads_open.
+ *
+ *     static const struct cli_option options[] = {
+ *         SIM_OPTIONS_TRACES,
+ *         SIM_OPTION_ETA,
+ *         {.name = "svg", ...},
+ *         SIM_OPTIONS_JOB,
+ *     };
+ */
+
+/* clang-format off */
+
+/* Which traces; sim_workloads_open_traces takes them, with --jobs. */
+#define SIM_OPTIONS_GPU \
+    {.name = "traces", .type = CLI_TEXT, .placeholder = "DIR", .key = "sim.traces", \
+     .help = "Directory with summary_train.csv and summary_power_GPU.csv."}, \
+    {.name = "gpu", .alias = "gpu-model", .type = CLI_TEXT, .placeholder = "NAME", .key = "sim.gpu", \
+     .help = "GPU whose power trace is replayed, as in the file's name."}
+#define SIM_OPTION_JOBS \
+    {.name = "jobs", .type = CLI_TEXT, .placeholder = "FILE", .key = "sim.jobs", \
+     .help = "Job file: a section per job with dataset, network, optimizer, target_metric, max_epochs, " \
+             "default_batch_size and, optionally, batch_sizes."}
+
+/* The same, and which of their jobs. */
+#define SIM_OPTIONS_TRACES \
+    SIM_OPTIONS_GPU, \
+    {.name = "workload", .type = CLI_LIST, .placeholder = "NAME", .default_text = "all", .key = "sim.workload", \
+     .help = "Jobs to simulate, or all that the traces have: the six of the Zeus paper by dataset name, and " \
+             "those of --jobs."}
+
+/* How energy weighs against time. */
+#define SIM_OPTION_ETA \
+    {.name = "eta", .type = CLI_REAL, .placeholder = "WEIGHT", .minimum = 0, .maximum = 1, \
+     .default_text = "0.5", .key = "eta", \
+     .help = "Weight of energy against time in the cost, from 0 (time) to 1 (energy)."}
+
+/* Which policies; sim_policies_open takes them. */
+#define SIM_OPTIONS_POLICY \
+    {.name = "policy", .type = CLI_LIST, .placeholder = "NAME", .choices = sim_policy_names, .paths = true, \
+     .default_text = "zeus", .key = "sim.policy", \
+     .help = "Policies to compare; default and oracle are always computed."}, \
+    {.name = "power-policy", .type = CLI_TEXT, .placeholder = "FILE", \
+     .help = "Shared object whose policy chooses the power limit of each profiled batch size; if not given, " \
+             "least cost decides."}
+
+/* How they search; sim_policy_parameters takes them. */
+#define SIM_OPTIONS_SEARCH \
+    {.name = "beta", .type = CLI_REAL, .placeholder = "FACTOR", .minimum = 0, .above_minimum = true, \
+     .maximum = INFINITY, .infinite = true, .default_text = "2", .key = "beta", \
+     .help = "Stop a try at this multiple of the least cost so far; inf for never."}, \
+    {.name = "window", .type = CLI_INTEGER, .placeholder = "N", .minimum = 0, .maximum = POLICY_WINDOW_MAX, \
+     .default_text = "0", .key = "window", \
+     .help = "Newest observations of a batch size that count, to follow drift; 0 for all."}, \
+    {.name = "generator", .type = CLI_CHOICE, .placeholder = "NAME", .choices = sim_generator_names, \
+     .default_text = "philox", .key = "sim.generator", \
+     .help = "Random numbers: philox (policies share their luck), or numpy to repeat runs of the published " \
+             "code."}
+
+/* How the simulations are run; sim_run_begin and sim_run_threads take them. */
+#define SIM_OPTIONS_RUN \
+    {.name = "threads", .type = CLI_INTEGER, .placeholder = "N", .minimum = 1, .maximum = CREW_THREADS_MAX, \
+     .key = "sim.threads", .help = "Worker threads; if not given, one for each processor."}, \
+    {.name = "tries", .type = CLI_TEXT, .placeholder = "FILE", \
+     .help = "Write every try of the policies named by --policy to this CSV file."}
+
+/* A job that is not one of the known ones, or differs from them. */
+#define SIM_OPTIONS_JOB \
+    SIM_OPTION_JOBS, \
+    {.name = "dataset", .type = CLI_TEXT, .placeholder = "NAME", \
+     .help = "Dataset of the one workload in the traces; these last options describe a job or change a known " \
+             "one."}, \
+    {.name = "network", .type = CLI_TEXT, .placeholder = "NAME", .help = "Its network in the traces."}, \
+    {.name = "optimizer", .type = CLI_TEXT, .placeholder = "NAME", .help = "Its optimizer in the traces."}, \
+    {.name = "target-metric", .type = CLI_REAL, .placeholder = "VALUE", .minimum = -INFINITY, .maximum = INFINITY, \
+     .help = "Its target, exactly as in the traces."}, \
+    {.name = "max-epochs", .type = CLI_INTEGER, .placeholder = "N", .minimum = 1, .maximum = 4294967295.0, \
+     .help = "Epochs after which a try has failed."}, \
+    {.name = "default-batch-size", .type = CLI_INTEGER, .placeholder = "N", .minimum = 1, .maximum = 4294967295.0, \
+     .help = "Its batch size today, from which the search starts."}, \
+    {.name = "batch-sizes", .type = CLI_TEXT, .placeholder = "LIST", \
+     .help = "Its batch sizes to choose from, as 8,16,32; all in the traces if not given."}
+
+/* clang-format on */
+
+#endif

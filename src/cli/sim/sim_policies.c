@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/sim/sim_policies.h"
+
+enum { POLICY_DEFAULT, POLICY_GRID, POLICY_ZEUS, POLICY_ORACLE, POLICY_COUNT };
+const char *const sim_policy_names[] = {"default", "grid", "zeus", "oracle", NULL};
+
+static const struct batch_policy *const known[POLICY_COUNT] = {
+    [POLICY_DEFAULT] = &batch_policy_default,
+    [POLICY_GRID] = &batch_policy_grid,
+    [POLICY_ZEUS] = &batch_policy_zeus,
+    [POLICY_ORACLE] = NULL, /* told the optimum by the simulator */
+};
+
+const char *const sim_generator_names[] = {[GENERATOR_PHILOX] = "philox", [GENERATOR_NUMPY] = "numpy", NULL};
+
+static void choose(struct sim_policies *policies, const struct cli_call *call)
+{
+    static const int always[] = {POLICY_DEFAULT, POLICY_ORACLE};
+    const struct cli_list *asked = cli_list(call, "policy");
+    bool chosen[POLICY_COUNT] = {false};
+    size_t plugin = 0;
+
+    policies->count = 0;
+    for (size_t i = 0; i < asked->count; i++) {
+        int policy = asked->choices[i];
+        const struct batch_policy *own = policy < 0 ? &policies->plugins.batch[plugin++].policy : NULL;
+
+        if (policy >= 0)
+            chosen[policy] = true;
+        policies->items[policies->count++] =
+            own != NULL
+                ? (struct campaign_policy){own->name, own, .writes_tries = true}
+                : (struct campaign_policy){sim_policy_names[policy], known[policy], .writes_tries = true};
+    }
+    for (size_t i = 0; i < sizeof always / sizeof always[0]; i++) {
+        if (!chosen[always[i]])
+            policies->items[policies->count++] = (struct campaign_policy){
+                sim_policy_names[always[i]], known[always[i]], .writes_tries = false};
+    }
+}
+
+int sim_policies_open(struct sim_policies *policies, const struct cli_call *call, struct fly_error *out_error)
+{
+    int code = sim_plugins_open(&policies->plugins, call, sim_policy_names, out_error);
+
+    if (code == 0)
+        choose(policies, call);
+    return code;
+}
+
+void sim_policies_close(struct sim_policies *policies)
+{
+    sim_plugins_close(&policies->plugins);
+}
+
+struct policy_parameters sim_policy_parameters(const struct sim_policies *policies,
+                                               const struct cli_call *call)
+{
+    return (struct policy_parameters){.beta = cli_real(call, "beta"),
+                                      .window = (uint32_t)cli_integer(call, "window"),
+                                      .generator = (enum generator)cli_choice(call, "generator"),
+                                      .power = sim_plugins_power(&policies->plugins)};
+}

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef FLYBALL_CLI_SIM_SIM_REPORT_H
+#define FLYBALL_CLI_SIM_SIM_REPORT_H
+
+#include "cli/frame/call.h"
+#include "sim/bootstrap.h"
+#include "sim/campaign.h"
+
+/*
+ * What `flyball sim job` says on stdout: for people a few lines for each
+ * workload and policy, for programs one row each with every figure's mean,
+ * standard error, p10 and p90 over the seeds, and the standard error that the few
+ * recorded runs leave (`replicates` of the bootstrap; 0: none were run).
+ *
+ * Figures are over the runs that went to their end; where one ended early, the
+ * report says how many and why.
+ */
+int sim_report_emit(const struct cli_call *call, const struct campaign_plan *plan,
+                    const struct campaign *campaign, const struct bootstrap *bootstrap, unsigned replicates,
+                    struct fly_error *out_error);
+
+#endif

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef FLYBALL_CLI_SIM_SIM_RUN_H
+#define FLYBALL_CLI_SIM_SIM_RUN_H
+
+#include <stdint.h>
+
+#include "base/atomic_file.h"
+#include "cli/frame/call.h"
+
+/*
+ * What the simulation commands do around their simulations: the tries file of
+ * --tries, the progress line, the number of threads.
+ *
+ *     sim_run_begin(&run, call, header, units, out_error);
+ *     ... sim_run_sink and sim_run_progress with &run as their context ...
+ *     code = sim_run_end(&run, code, out_error);
+ */
+struct sim_run {
+    struct atomic_file tries;
+    bool has_tries;
+    struct progress progress;
+};
+
+/* Opens the tries file where one is asked for, and writes `header` to it. Needs sim_run_end only after
+ * success. */
+int sim_run_begin(struct sim_run *run, const struct cli_call *call, const char *header, uint64_t units,
+                  struct fly_error *out_error);
+
+/* An ordered_sink over a struct sim_run; to be used only where there is a tries file. */
+int sim_run_sink(void *context, const char *bytes, size_t count, struct fly_error *out_error);
+
+/* The progress function of a plan, over a struct sim_run. */
+void sim_run_progress(void *context, uint64_t done, uint64_t total);
+
+/* Completes the tries file when `code` is 0, else forgets it; returns `code` or what went wrong now. */
+int sim_run_end(struct sim_run *run, int code, struct fly_error *out_error);
+
+/* --threads, or one for each processor. */
+unsigned sim_run_threads(const struct cli_call *call);
+
+#endif

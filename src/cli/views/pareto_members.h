@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef FLYBALL_CLI_VIEWS_PARETO_MEMBERS_H
+#define FLYBALL_CLI_VIEWS_PARETO_MEMBERS_H
+
+#include "cli/views/pareto_result.h"
+
+/*
+ * Adds to a table of points what stands beside its rows in documents: the job, the objective, the
+ * default, the choice, what is left out, and what a live job really saved.
+ */
+void pareto_members_add(struct table *table, const struct pareto_result *result);
+
+#endif

@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The frontier as text, around the table of its points. */
+#include <math.h>
+
+#include "base/buffer.h"
+#include "base/error.h"
+#include "cli/views/pareto_members.h"
+#include "cli/views/pareto_result.h"
+#include "cli/views/pareto_rows.h"
+#include "cli/views/pareto_spread.h"
+#include "cli/views/saving_words.h"
+
+enum { TEXT_MAX = 1 << 20 };
+
+/* "12.3 % less energy (4.5 to 19.8 %)", without bounds where these are not known. */
+static void put_change(struct buffer *text, double ours, double theirs, struct saving saving,
+                       const char *what)
+{
+    saving.saving = 1.0 - ours / theirs;
+    saving_words_change(text, &saving, what);
+}
+
+/* How sure the change is: in the words of `job show`. */
+static void put_certainty(struct buffer *text, const struct pareto_result *result)
+{
+    const struct job_savings *savings = result->savings; /* known, or there is no change to be sure of */
+    struct saving energy = pareto_energy_saving(result, result->chosen);
+    bool bounded = isfinite(energy.low);
+
+    if (savings == NULL)
+        return;
+    if (!bounded)
+        buffer_printf(text, "These are expectations; within which bounds is not known, since %s.\n",
+                      pareto_spread_doubt(result, result->chosen));
+    buffer_puts(text, "What the job really saves ('flyball job show'): ");
+    saving_words_change(text, &savings->energy, "energy");
+    buffer_puts(text, ".\n");
+    if ((bounded && saving_words_by_chance(&energy)) || saving_words_by_chance(&savings->energy))
+        buffer_printf(text, "%s\n", saving_words_chance);
+}
+
+static void put_choice(struct buffer *text, const struct pareto_result *result)
+{
+    const struct fly_operating_point *chosen = &result->points->points[result->chosen], *today;
+    char objective[PARETO_TEXT_MAX];
+
+    pareto_objective_text(result, objective);
+    buffer_printf(text, "\nThe choice of %s", objective);
+    if (isfinite(result->objective.max_slowdown))
+        buffer_printf(text, " within %g times the default's time", result->objective.max_slowdown);
+    buffer_printf(text, ": batch %u at %g W.\n", chosen->batch_size, chosen->power_limit_w);
+    if (!pareto_default_known(result))
+        return;
+    today = pareto_default(result);
+    if (result->chosen == result->points->default_point) {
+        buffer_puts(text, "That is the default itself: these two knobs save nothing more.\n");
+        return;
+    }
+    buffer_puts(text, "Against the default: ");
+    if (!pareto_change_known(result)) {
+        saving_words_unknown(text, result->savings);
+        buffer_puts(text, ".\n");
+        return;
+    }
+    put_change(text, chosen->energy_j, today->energy_j, pareto_energy_saving(result, result->chosen),
+               "energy");
+    buffer_puts(text, ", ");
+    put_change(text, chosen->time_s, today->time_s, pareto_time_saving(result, result->chosen), "time");
+    buffer_puts(text, ", ");
+    put_change(text, pareto_cost(result, chosen), pareto_cost(result, today), (struct saving){NAN, NAN, NAN},
+               "cost");
+    buffer_puts(text, ".\n");
+    put_certainty(text, result);
+}
+
+static void put_default(struct buffer *text, const struct pareto_result *result)
+{
+    const struct job_spec *spec = &result->workload->spec;
+    const struct batch_choice *batch = &spec->batches[spec->default_batch];
+
+    buffer_printf(text, "Default: batch %u at %g W, ", batch->size, batch_highest_limit_w(batch));
+    if (pareto_default_known(result))
+        buffer_printf(
+            text, "%.*f s and %.*f J%s.\n", table_decimals(TABLE_DIGITS(3), pareto_default(result)->time_s),
+            pareto_default(result)->time_s, table_decimals(TABLE_DIGITS(3), pareto_default(result)->energy_j),
+            pareto_default(result)->energy_j,
+            result->points->on_frontier[result->points->default_point] ? "" : "; not on the frontier");
+    else
+        buffer_printf(text, "whose time and energy are not known: %s.\n", pareto_default_unknown(result));
+}
+
+static void put_left_out(struct buffer *text, const struct pareto_result *result)
+{
+    const struct operating_points *points = result->points;
+    for (size_t i = 0; i < points->left_out_count; i++)
+        buffer_printf(text, "Left out: batch %u, since %s.\n", points->left_out[i].batch_size,
+                      pareto_left_out_why(result, points->left_out[i].reason));
+}
+
+static void put_heading(struct buffer *text, const struct pareto_result *result)
+{
+    size_t on_frontier = 0;
+
+    for (size_t i = 0; i < result->points->count; i++)
+        on_frontier += result->points->on_frontier[i];
+    buffer_printf(text,
+                  "%s on %s: %zu choice%s of batch size and power limit, %zu of them on the energy-time "
+                  "frontier.\nExpected time and energy to the target, and the change against the "
+                  "default; cost for eta %g.\n\n",
+                  result->workload->job.name, result->workload->gpu, result->points->count,
+                  result->points->count == 1 ? "" : "s", on_frontier, result->objective.eta);
+}
+
+static int emit_text(const struct cli_call *call, void (*put)(struct buffer *, const struct pareto_result *),
+                     const struct pareto_result *result, struct fly_error *out_error)
+{
+    struct buffer text;
+    int code;
+
+    buffer_init(&text, TEXT_MAX);
+    put(&text, result);
+    code = text.error < 0 ? error_no_memory(out_error) : cli_emit_text(call, text.data, out_error);
+    buffer_deinit(&text);
+    return code;
+}
+
+static void put_tail(struct buffer *text, const struct pareto_result *result)
+{
+    put_choice(text, result);
+    put_default(text, result);
+    put_left_out(text, result);
+    buffer_printf(text, "From %s %s: %s.\n", result->source->from, result->source->place,
+                  result->source->basis);
+}
+
+int pareto_report_emit(const struct cli_call *call, const struct pareto_result *result,
+                       struct fly_error *out_error)
+{
+    bool for_people = cli_format(call) == TABLE_FORMAT_TABLE;
+    const struct pareto_columns columns = pareto_columns_for(result, for_people);
+    struct table *table = pareto_rows_new(result, &columns, cli_flag(call, "all"));
+    int code = 0;
+
+    if (!for_people)
+        pareto_members_add(table, result);
+    if (for_people)
+        code = emit_text(call, put_heading, result, out_error);
+    if (code == 0)
+        code = cli_emit_table(call, table, out_error);
+    if (code == 0 && for_people)
+        code = emit_text(call, put_tail, result, out_error);
+    table_free(table);
+    return code;
+}

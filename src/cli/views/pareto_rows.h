@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef FLYBALL_CLI_VIEWS_PARETO_ROWS_H
+#define FLYBALL_CLI_VIEWS_PARETO_ROWS_H
+
+#include <stdbool.h>
+
+#include "cli/views/pareto_result.h"
+
+enum { PARETO_COLUMNS_MAX = 20 };
+
+/* The columns of one table. */
+struct pareto_columns {
+    struct table_column columns[PARETO_COLUMNS_MAX];
+    const struct pareto_column *from[PARETO_COLUMNS_MAX]; /* what fills each */
+    size_t count;
+};
+
+/*
+ * People get marks in words and figures with few digits; programs get a column for each mark and
+ * each bound. How sure a figure is stands there for a live job alone.
+ */
+struct pareto_columns pareto_columns_for(const struct pareto_result *result, bool for_people);
+
+/*
+ * The points on the frontier, or all of them, as rows. Returns owned, for table_free; borrows the
+ * columns until then.
+ */
+struct table *pareto_rows_new(const struct pareto_result *result, const struct pareto_columns *chosen,
+                              bool all);
+
+#endif

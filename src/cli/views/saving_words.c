@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/views/saving_words.h"
+
+#include <math.h>
+
+const char saving_words_chance[] = "Whether any energy is saved cannot be told from chance.";
+
+void saving_words_change(struct buffer *text, const struct saving *saving, const char *what)
+{
+    double sign = saving->saving < 0.0 ? -100.0 : 100.0;
+    double one = sign * saving->low, other = sign * saving->high;
+
+    if (!isfinite(saving->saving)) {
+        buffer_printf(text, "%s out of the range of numbers", what);
+        return;
+    }
+    buffer_printf(text, "%.1f %% %s %s", sign * saving->saving, saving->saving < 0.0 ? "more" : "less", what);
+    if (isfinite(one) && isfinite(other))
+        buffer_printf(text, " (%.1f to %.1f %%)", fmin(one, other), fmax(one, other));
+}
+
+void saving_words_unknown(struct buffer *text, const struct job_savings *savings)
+{
+    const struct saving_group *few =
+        savings->doubt == SAVING_FEW_BASELINE ? &savings->baseline : &savings->tuned;
+
+    buffer_printf(text, "not yet known; %s", saving_doubt_text(savings->doubt));
+    if ((savings->doubt == SAVING_FEW_BASELINE || savings->doubt == SAVING_FEW_TUNED) &&
+        few->runs < SAVING_BLOCKS_MIN)
+        buffer_printf(text, ", and there %s %zu", few->runs == 1 ? "is" : "are", few->runs);
+}
+
+bool saving_words_by_chance(const struct saving *saving)
+{
+    return saving->low <= 0.0 && saving->high >= 0.0;
+}

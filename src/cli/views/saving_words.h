@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef FLYBALL_CLI_VIEWS_SAVING_WORDS_H
+#define FLYBALL_CLI_VIEWS_SAVING_WORDS_H
+
+#include "base/buffer.h"
+#include "job/past/savings.h"
+
+/* The words in which every command tells a saving to people. */
+
+/* "12.3 % less energy (4.5 to 19.8 %)"; without the bounds where they are not known. */
+void saving_words_change(struct buffer *text, const struct saving *saving, const char *what);
+
+/* "not yet known; it takes four runs ..., and there is 1", of a saving that is not. */
+void saving_words_unknown(struct buffer *text, const struct job_savings *savings);
+
+/* Whether nothing saved lies within the interval. */
+bool saving_words_by_chance(const struct saving *saving);
+
+/* "Whether any energy is saved cannot be told from chance." */
+extern const char saving_words_chance[];
+
+#endif

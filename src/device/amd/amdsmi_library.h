@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef FLYBALL_DEVICE_AMD_AMDSMI_LIBRARY_H
+#define FLYBALL_DEVICE_AMD_AMDSMI_LIBRARY_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+#include <flyball/error.h>
+
+#include "base/shared_object.h"
+#include "device/amd/amdsmi_abi.h"
+#include "device/quantity.h"
+
+/*
+ * AMD's management library, loaded when it is wanted and initialised.
+ *
+ *     struct amdsmi_library *library;
+ *
+ *     if (amdsmi_library_open(NULL, &library, out_error) < 0)
+ *         ...
+ *     amdsmi_library_lock(library);
+ *     library->call.sockets(&count, NULL);
+ *     amdsmi_library_unlock(library);
+ *     amdsmi_library_release(library);
+ *
+ * AMD promises nothing about calls from several threads, so whoever calls holds
+ * the lock. A slot whose function a library lacks is NULL, unless the row says
+ * that nothing works without it: X(slot, required, symbol)
+ */
+#define AMDSMI_CALLS(X)                                    \
+    X(init, true, amdsmi_init)                             \
+    X(shut_down, true, amdsmi_shut_down)                   \
+    X(version, true, amdsmi_get_lib_version)               \
+    X(sockets, true, amdsmi_get_socket_handles)            \
+    X(processors, true, amdsmi_get_processor_handles)      \
+    X(bdf, true, amdsmi_get_gpu_device_bdf)                \
+    X(uuid, false, amdsmi_get_gpu_device_uuid)             \
+    X(name, false, amdsmi_get_gpu_asic_info)               \
+    X(driver, false, amdsmi_get_gpu_driver_info)           \
+    X(kfd, false, amdsmi_get_gpu_kfd_info)                 \
+    X(enumeration, false, amdsmi_get_gpu_enumeration_info) \
+    X(power, false, amdsmi_get_power_info)                 \
+    X(power_cap, false, amdsmi_get_power_cap_info)         \
+    X(energy, false, amdsmi_get_energy_count)              \
+    X(clock, false, amdsmi_get_clock_info)                 \
+    X(usage, false, amdsmi_get_gpu_activity)               \
+    X(memory, false, amdsmi_get_gpu_memory_total)          \
+    X(temperature, false, amdsmi_get_temp_metric)
+
+#define AMDSMI_CALL_SLOT(slot, required, symbol) symbol##_function *slot;
+struct amdsmi_calls {
+    AMDSMI_CALLS(AMDSMI_CALL_SLOT)
+};
+#undef AMDSMI_CALL_SLOT
+
+struct amdsmi_library {
+    struct amdsmi_calls call;
+    const struct amdsmi_layout *layout; /* of its version */
+    struct shared_object object;
+    pthread_mutex_t lock;
+    size_t users; /* who hold it: released by the last */
+    pid_t owner;  /* the process that initialised it */
+};
+
+/*
+ * Loads and initialises the library at `path`, or by the names of its versions,
+ * newest first, where that is NULL. Returned with one user. FLY_EUNSUPPORTED
+ * where there is no library, no driver or a version unheard of, FLY_EPERM,
+ * FLY_EREAD where it fails; the text names the library and the next step.
+ */
+int amdsmi_library_open(const char *path, struct amdsmi_library **out_library, struct fly_error *out_error);
+
+/*
+ * Gives up one use; the last one shuts the library down and frees it. A forked
+ * child only frees memory, since it shares the open files of its parent. For one
+ * thread.
+ */
+void amdsmi_library_release(struct amdsmi_library *library);
+
+void amdsmi_library_lock(struct amdsmi_library *library);
+void amdsmi_library_unlock(struct amdsmi_library *library);
+
+/* What a status means, in words, and how a reading failed by it; for codes unheard of too. */
+const char *amdsmi_meaning(amdsmi_status status);
+struct reading amdsmi_failed_reading(amdsmi_status status);
+
+#endif

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef FLYBALL_DEVICE_NVIDIA_NVML_LIBRARY_H
+#define FLYBALL_DEVICE_NVIDIA_NVML_LIBRARY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+#include <flyball/error.h>
+
+#include "base/shared_object.h"
+#include "device/nvidia/nvml_abi.h"
+
+/*
+ * NVIDIA's management library, loaded when it is wanted and initialised.
+ *
+ *     struct nvml_library *library;
+ *     unsigned count;
+ *
+ *     if (nvml_library_open(NULL, &library, out_error) < 0)
+ *         ...
+ *     library->call.count(&count);
+ *     nvml_library_release(library);
+ *
+ * Drivers differ in what they offer: a slot whose function no name of its row
+ * finds is NULL, unless the row says that nothing works without it.
+ *
+ *     X(slot, required, function type, names from newer to older...)
+ *
+ * Names of one row have the same parameters, so that any of them serves.
+ */
+#define NVML_CALLS(X)                                                                                       \
+    X(init, true, nvmlInit_v2, "nvmlInit_v2", "nvmlInit")                                                   \
+    X(shutdown, true, nvmlShutdown, "nvmlShutdown")                                                         \
+    X(count, true, nvmlDeviceGetCount_v2, "nvmlDeviceGetCount_v2", "nvmlDeviceGetCount")                    \
+    X(handle, true, nvmlDeviceGetHandleByIndex_v2, "nvmlDeviceGetHandleByIndex_v2",                         \
+      "nvmlDeviceGetHandleByIndex")                                                                         \
+    X(driver_version, false, nvmlSystemGetDriverVersion, "nvmlSystemGetDriverVersion")                      \
+    X(handle_by_uuid, false, nvmlDeviceGetHandleByUUID, "nvmlDeviceGetHandleByUUID")                        \
+    X(name, false, nvmlDeviceGetName, "nvmlDeviceGetName")                                                  \
+    X(uuid, false, nvmlDeviceGetUUID, "nvmlDeviceGetUUID")                                                  \
+    X(minor, false, nvmlDeviceGetMinorNumber, "nvmlDeviceGetMinorNumber")                                   \
+    X(pci, false, nvmlDeviceGetPciInfo_v3, "nvmlDeviceGetPciInfo_v3")                                       \
+    X(pci_v2, false, nvmlDeviceGetPciInfo_v2, "nvmlDeviceGetPciInfo_v2", "nvmlDeviceGetPciInfo")            \
+    X(architecture, false, nvmlDeviceGetArchitecture, "nvmlDeviceGetArchitecture")                          \
+    X(capability, false, nvmlDeviceGetCudaComputeCapability, "nvmlDeviceGetCudaComputeCapability")          \
+    X(mig_mode, false, nvmlDeviceGetMigMode, "nvmlDeviceGetMigMode")                                        \
+    X(mig_parent, false, nvmlDeviceGetDeviceHandleFromMigDeviceHandle,                                      \
+      "nvmlDeviceGetDeviceHandleFromMigDeviceHandle")                                                       \
+    X(energy, false, nvmlDeviceGetTotalEnergyConsumption, "nvmlDeviceGetTotalEnergyConsumption")            \
+    X(power, false, nvmlDeviceGetPowerUsage, "nvmlDeviceGetPowerUsage")                                     \
+    X(fields, false, nvmlDeviceGetFieldValues, "nvmlDeviceGetFieldValues")                                  \
+    X(limit, false, nvmlDeviceGetPowerManagementLimit, "nvmlDeviceGetPowerManagementLimit")                 \
+    X(limit_default, false, nvmlDeviceGetPowerManagementDefaultLimit,                                       \
+      "nvmlDeviceGetPowerManagementDefaultLimit")                                                           \
+    X(limit_range, false, nvmlDeviceGetPowerManagementLimitConstraints,                                     \
+      "nvmlDeviceGetPowerManagementLimitConstraints")                                                       \
+    X(limit_enforced, false, nvmlDeviceGetEnforcedPowerLimit, "nvmlDeviceGetEnforcedPowerLimit")            \
+    X(clock, false, nvmlDeviceGetClockInfo, "nvmlDeviceGetClockInfo")                                       \
+    X(clock_max, false, nvmlDeviceGetMaxClockInfo, "nvmlDeviceGetMaxClockInfo")                             \
+    X(temperature, false, nvmlDeviceGetTemperatureV, "nvmlDeviceGetTemperatureV")                           \
+    X(temperature_old, false, nvmlDeviceGetTemperature, "nvmlDeviceGetTemperature")                         \
+    X(utilization, false, nvmlDeviceGetUtilizationRates, "nvmlDeviceGetUtilizationRates")                   \
+    X(memory, false, nvmlDeviceGetMemoryInfo, "nvmlDeviceGetMemoryInfo")                                    \
+    X(throttle, false, nvmlDeviceGetCurrentClocksEventReasons, "nvmlDeviceGetCurrentClocksEventReasons",    \
+      "nvmlDeviceGetCurrentClocksThrottleReasons")                                                          \
+    X(persistence, false, nvmlDeviceGetPersistenceMode, "nvmlDeviceGetPersistenceMode")                     \
+    X(processes, false, nvmlDeviceGetComputeRunningProcesses_v3, "nvmlDeviceGetComputeRunningProcesses_v3", \
+      "nvmlDeviceGetComputeRunningProcesses_v2")                                                            \
+    X(processes_v1, false, nvmlDeviceGetComputeRunningProcesses, "nvmlDeviceGetComputeRunningProcesses")    \
+    X(set_limit, false, nvmlDeviceSetPowerManagementLimit, "nvmlDeviceSetPowerManagementLimit")             \
+    X(set_persistence, false, nvmlDeviceSetPersistenceMode, "nvmlDeviceSetPersistenceMode")                 \
+    X(memory_clocks, false, nvmlDeviceGetSupportedMemoryClocks, "nvmlDeviceGetSupportedMemoryClocks")       \
+    X(gpu_clocks, false, nvmlDeviceGetSupportedGraphicsClocks, "nvmlDeviceGetSupportedGraphicsClocks")      \
+    X(lock_clocks, false, nvmlDeviceSetGpuLockedClocks, "nvmlDeviceSetGpuLockedClocks")                     \
+    X(unlock_clocks, false, nvmlDeviceResetGpuLockedClocks, "nvmlDeviceResetGpuLockedClocks")
+
+#define NVML_FUNCTION_TYPE(result, symbol, parameters) typedef result symbol##_function parameters;
+NVML_FUNCTIONS(NVML_FUNCTION_TYPE)
+#undef NVML_FUNCTION_TYPE
+
+#define NVML_CALL_SLOT(slot, required, type, ...) type##_function *slot;
+struct nvml_calls {
+    NVML_CALLS(NVML_CALL_SLOT)
+};
+#undef NVML_CALL_SLOT
+
+struct nvml_library {
+    struct nvml_calls call;
+    struct shared_object object;
+    size_t users;                    /* who hold it: released by the last */
+    pid_t owner;                     /* the process that initialised it */
+    bool emulated;                   /* an emulator's library */
+    char driver[NVML_VERSION_BYTES]; /* the version; empty where it is not known */
+};
+
+/*
+ * Loads and initialises the library at `path`, or under the name by which drivers
+ * install it where that is NULL. Returned with one user. FLY_EUNSUPPORTED where
+ * there is no library, no kernel driver or no fitting one, FLY_EPERM, FLY_EREAD
+ * where the driver fails, and what shared_object_open says of a path; the text
+ * names the library and the next step.
+ */
+int nvml_library_open(const char *path, struct nvml_library **out_library, struct fly_error *out_error);
+
+/*
+ * Gives up one use; the last one shuts the library down and frees it. After fork
+ * the child frees its memory only: what it has of the driver is the parent's too.
+ */
+void nvml_library_release(struct nvml_library *library);
+
+/* What a code means, in words; for codes unheard of too. Static storage. */
+const char *nvml_meaning(int code);
+
+#endif

@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a request has to be before anything of its body is read. */
+#include <stdio.h>
+#include <string.h>
+
+#include <strings.h>
+#include <time.h>
+
+#include "base/number.h"
+#include "http/head.h"
+#include "http/server_private.h"
+#include "http/target.h"
+
+/* Bodies of all requests together, in shares of what one may have. */
+enum { BODIES_AT_ONCE = 16, MESSAGE_MAX = 300, RETRY_S = 1 };
+
+static bool refuse(struct visit *visit, int status, int code, const char *message)
+{
+    serve_answer_error(&visit->task.answer, status, fly_error_name(code), message);
+    return false;
+}
+
+static const char *header(const struct visit *visit, const char *name)
+{
+    return MHD_lookup_connection_value(visit->connection, MHD_HEADER_KIND, name);
+}
+
+static enum MHD_Result check_header(void *data, enum MHD_ValueKind kind, const char *name, size_t name_length,
+                                    const char *value, size_t value_length)
+{
+    (void)kind;
+    head_check_line(data, name, name_length, value != NULL ? value : "", value_length);
+    return MHD_YES;
+}
+
+/* Before 1.0 the library leaves a head in place, with 0 bytes between its pieces; later it is strict itself.
+ */
+bool gate_sees_heads(void)
+{
+    return strncmp(MHD_get_version(), "0.", 2) == 0;
+}
+
+static bool head_is_good(struct visit *visit, const char *method, const char *version)
+{
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(visit->connection, MHD_CONNECTION_INFO_REQUEST_HEADER_SIZE);
+    size_t target_length = strlen(visit->target);
+    struct head_check check;
+    const char *fault;
+
+    if (target_length > SERVER_TARGET_MAX)
+        return refuse(visit, 414, FLY_ELIMIT, "the request's address is longer than 8192 bytes");
+    head_check_begin(&check, method, visit->target, target_length, version,
+                     gate_sees_heads() && info != NULL);
+    MHD_get_connection_values_n(visit->connection, MHD_HEADER_KIND, check_header, &check);
+    if (check.bytes > SERVER_HEADERS_MAX)
+        return refuse(visit, 431, FLY_ELIMIT, "the request's headers are longer than 16384 bytes");
+    fault = head_check_end(&check, info != NULL ? info->header_size : 0);
+    visit->broken = fault != NULL;
+    return fault == NULL || refuse(visit, 400, FLY_EUSAGE, fault);
+}
+
+/*
+ * A body comes with its length, so that one that is too long is refused before it is sent.
+ * Who showed no token has no share in what all bodies may take.
+ */
+static bool body_is_small(struct visit *visit)
+{
+    const char *length = header(visit, MHD_HTTP_HEADER_CONTENT_LENGTH);
+    struct server *server = visit->door->server;
+    char message[MESSAGE_MAX];
+    size_t most = visit->task.request.scope > SERVE_NOBODY ? server->options.body_max : 0;
+    uint64_t bytes = 0;
+
+    if (header(visit, MHD_HTTP_HEADER_TRANSFER_ENCODING) != NULL)
+        return refuse(visit, 411, FLY_EUNSUPPORTED,
+                      "a body without Content-Length is not taken; send it in one piece");
+    if (length != NULL && !number_parse_u64(length, UINT64_MAX, &bytes))
+        return refuse(visit, 400, FLY_EUSAGE, "Content-Length is no number");
+    if (bytes > most) {
+        snprintf(message, sizeof message, "the request's body is longer than %zu bytes", most);
+        return refuse(visit, 413, FLY_ELIMIT, message);
+    }
+    visit->body_length = (size_t)bytes;
+    if (atomic_fetch_add(&server->body_bytes, visit->body_length) + visit->body_length >
+        BODIES_AT_ONCE * server->options.body_max) {
+        atomic_fetch_sub(&server->body_bytes, visit->body_length);
+        visit->body_length = 0;
+        return refuse(visit, 503, FLY_EBUSY, "the service is busy with other requests' bodies; ask again");
+    }
+    return true;
+}
+
+/*
+ * Without tokens anybody on this machine may ask, but not a web page that a browser on
+ * it shows: that says where it comes from, or asks a name that only leads here.
+ */
+static bool is_no_web_page(struct visit *visit)
+{
+    const char *host = header(visit, MHD_HTTP_HEADER_HOST);
+
+    const char *site = header(visit, "Sec-Fetch-Site");
+
+    /* Without Origin come a page's links, pictures and forms that only read; "none": somebody typed it. */
+    if (header(visit, MHD_HTTP_HEADER_ORIGIN) != NULL || (site != NULL && strcmp(site, "none") != 0))
+        return refuse(visit, 403, FLY_EPERM, "a service without tokens answers no web pages");
+    if (visit->door->listener.bound.at.ss_family != AF_UNIX && host != NULL && !listen_host_is_here(host))
+        return refuse(
+            visit, 421, FLY_EPERM,
+            "a service without tokens is asked as localhost, 127.0.0.1 or [::1], and by no other name");
+    return true;
+}
+
+/* What the client sent behind "Authorization: Bearer", or NULL. */
+static const char *find_bearer(const struct visit *visit)
+{
+    static const char scheme[] = "Bearer ";
+    const char *value = header(visit, MHD_HTTP_HEADER_AUTHORIZATION);
+
+    if (value == NULL || strncasecmp(value, scheme, sizeof scheme - 1) != 0)
+        return NULL;
+    value += sizeof scheme - 1;
+    return value + strspn(value, " ");
+}
+
+/*
+ * Takes a token out of the path, so that nothing behind this sees or logs it. Where the address that clients
+ * were given ends with a slash, and they add theirs, there are two.
+ */
+static void take_path_secret(struct visit *visit)
+{
+    struct serve_request *request = &visit->task.request;
+    size_t front = strlen(SERVE_TOKEN_PATH), length;
+    char *secret = visit->target + front, *kept = secret - 1;
+
+    if (strncmp(request->path, SERVE_TOKEN_PATH, front) != 0)
+        return;
+    length = strcspn(secret, "/");
+    request->path = secret[length] == '\0' ? "/" : secret + length + (secret[length + 1] == '/');
+    /* One byte to the front, there is room for its end and the path keeps its slash. */
+    memmove(kept, secret, length);
+    kept[length] = '\0';
+    visit->path_secret = kept;
+}
+
+/* A token in a path is written down by much that stands in between: only where clients can do no better. */
+static bool path_secret_may(struct visit *visit)
+{
+    const char *path = visit->task.request.path;
+
+    if (!visit->door->server->options.tokens_in_path)
+        return refuse(
+            visit, 404, FLY_EUNSUPPORTED,
+            "this service takes tokens as 'Authorization: Bearer ...' alone; who runs it allows them in "
+            "the path with --compat-zeus");
+    if (strncmp(path, "/v1", 3) == 0 || strcmp(path, "/metrics") == 0)
+        return refuse(visit, 403, FLY_EPERM,
+                      "a token in the path is for clients of the public batch-size server; send it as "
+                      "'Authorization: Bearer ...' here");
+    return true;
+}
+
+static bool refuse_stranger(struct visit *visit)
+{
+    visit->challenge = "Bearer";
+    return refuse(
+        visit, 401, FLY_EPERM,
+        visit->door->server->options.tokens_in_path
+            ? "this service wants a token: 'Authorization: Bearer ...', or for clients of the public "
+              "batch-size server the address https://HOST:PORT" SERVE_TOKEN_PATH
+              "TOKEN as server_url; who runs it makes one with 'flyball token'"
+            : "this service wants a token: 'Authorization: Bearer ...'; who runs it makes one with "
+              "'flyball token'");
+}
+
+static bool has_token(struct visit *visit)
+{
+    const char *secret = visit->path_secret != NULL ? visit->path_secret : find_bearer(visit);
+    struct fly_error error;
+    struct token token;
+    int code;
+
+    if (visit->path_secret != NULL && !path_secret_may(visit))
+        return false;
+    if (secret == NULL)
+        return refuse_stranger(visit);
+    code = token_file_ask(&visit->door->server->tokens, secret, time(NULL), &token, &error);
+    if (code == FLY_EPERM)
+        visit->challenge = "Bearer error=\"invalid_token\"";
+    if (code != FLY_EPERM && code < 0)
+        readiness_doubt(&visit->door->server->readiness);
+    if (code < 0)
+        return refuse(visit, code == FLY_EPERM ? 401 : 503, code, error.text);
+    memcpy(visit->caller, token.name, sizeof visit->caller);
+    visit->task.request.scope = token.scope;
+    visit->task.request.caller_name = visit->caller;
+    return true;
+}
+
+/* Who only watches the service needs no token, and is told no more than whether it works. */
+static bool is_for_anybody(const char *path)
+{
+    return strcmp(path, "/healthz") == 0 || strcmp(path, "/readyz") == 0;
+}
+
+static bool caller_may(struct visit *visit)
+{
+    if (!visit->door->server->with_tokens) {
+        visit->task.request.scope = SERVE_MANAGE;
+        return is_no_web_page(visit);
+    }
+    return is_for_anybody(visit->task.request.path) || has_token(visit);
+}
+
+bool gate_lets_in(struct visit *visit, const char *version)
+{
+    struct fly_error error;
+    int code;
+
+    if (!head_is_good(visit, visit->task.request.method, version))
+        return false;
+    code = serve_target_parse(visit->target, &visit->task.request, &error);
+    if (code < 0)
+        return refuse(visit, 400, code, error.text);
+    take_path_secret(visit);
+    return caller_may(visit) && body_is_small(visit);
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef FLYBALL_HTTP_LISTEN_ADDRESS_H
+#define FLYBALL_HTTP_LISTEN_ADDRESS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include <flyball/error.h>
+
+/* Where a service is told to listen, as text alone: nothing is looked up. Pure; thread-safe. */
+struct listen_address {
+    struct sockaddr_storage at; /* AF_INET, AF_INET6 or AF_UNIX */
+    socklen_t length;
+    bool here; /* only this machine can reach it: loopback, or a Unix socket */
+};
+
+/*
+ * "127.0.0.1:7470", "[::1]:7470", "localhost:7470" (which is 127.0.0.1) or
+ * "unix:/run/flyball-serve/serve.sock". Port 0 has the kernel choose. FLY_EUSAGE for anything
+ * else, names of hosts among it; FLY_ELIMIT for a path too long for a socket.
+ */
+int listen_address_parse(const char *text, struct listen_address *out_address, struct fly_error *out_error);
+
+/* "127.0.0.1:7470", "[::1]:7470", "unix:/run/flyball-serve/serve.sock". */
+enum { LISTEN_TEXT_MAX = sizeof((struct sockaddr_un *)0)->sun_path + 8 };
+char *listen_address_show(const struct listen_address *address, char text[LISTEN_TEXT_MAX]);
+
+/* Whether a request's Host names this machine's loopback: "localhost", "127.0.0.1:80", "[::1]". */
+bool listen_host_is_here(const char *host);
+
+#endif

@@ -1,0 +1,339 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "http/server.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/error.h"
+#include "http/server_private.h"
+
+/*
+ * TLS 1.2 and 1.3, without the exchanges of keys by which whoever gets the certificate's key later
+ * reads what was recorded today. libmicrohttpd takes texts as if it would write to them.
+ */
+static char priorities[] =
+    "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2:-KX-ALL:+ECDHE-ECDSA:+ECDHE-RSA:+DHE-RSA";
+
+/* MHD_OPTION_CLIENT_DISCIPLINE_LVL, which headers before 1.0 lack: 1 is what RFC 9112 wants and no more. */
+enum { OPTION_DISCIPLINE = 38, DISCIPLINE = 1 };
+
+/* A connection's memory holds its request's head, so that a somewhat longer one is refused in words. */
+enum { CONNECTION_BYTES = 65536 };
+
+static void ignore_line(void *data, const char *format, va_list arguments)
+{
+    (void)data;
+    (void)format;
+    (void)arguments;
+}
+
+/* Paths and parameters are decoded by what reads them. */
+static size_t leave_escaped(void *data, struct MHD_Connection *connection, char *text)
+{
+    (void)data;
+    (void)connection;
+    return strlen(text);
+}
+
+/* For one handshake. The library keeps the connection with the session, and our row of it with that. */
+static int show_certificate(gnutls_session_t session, const struct gnutls_cert_retr_st *asked,
+                            gnutls_pcert_st **chain, unsigned *count, gnutls_ocsp_data_st **ocsp,
+                            unsigned *ocsp_count, gnutls_privkey_t *key, unsigned *flags)
+{
+    struct MHD_Connection *connection = gnutls_session_get_ptr(session);
+    const union MHD_ConnectionInfo *info =
+        connection != NULL ? MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT) : NULL;
+    const struct connection *row = info != NULL ? info->socket_context : NULL;
+
+    (void)asked;
+    if (row == NULL ||
+        !certificate_shelf_take(&((struct server *)row->owner)->certificate, chain, count, key))
+        return -1;
+    *ocsp = NULL;
+    *ocsp_count = 0;
+    *flags = GNUTLS_CERT_RETR_DEINIT_ALL;
+    return 0;
+}
+
+static int start_daemon(struct door *door, struct fly_error *out_error)
+{
+    const struct server_options *options = &door->server->options;
+    const struct MHD_OptionItem tls[] = {
+        {MHD_OPTION_HTTPS_PRIORITIES, 0, priorities},
+        {MHD_OPTION_END, 0, NULL},
+    };
+    const struct MHD_OptionItem none[] = {{MHD_OPTION_END, 0, NULL}};
+    const struct MHD_OptionItem strict[] = {{(enum MHD_OPTION)OPTION_DISCIPLINE, DISCIPLINE, NULL},
+                                            {MHD_OPTION_END, 0, NULL}};
+    unsigned flags =
+        MHD_USE_EPOLL | MHD_USE_INTERNAL_POLLING_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG;
+
+    if (door->tls)
+        flags |= MHD_USE_TLS;
+    door->daemon = MHD_start_daemon(
+        flags, 0, NULL, NULL, server_on_request, door, MHD_OPTION_EXTERNAL_LOGGER, ignore_line, NULL,
+        MHD_OPTION_LISTEN_SOCKET, door->listener.fd, MHD_OPTION_URI_LOG_CALLBACK, server_on_target, door,
+        MHD_OPTION_NOTIFY_COMPLETED, server_on_completed, door, MHD_OPTION_NOTIFY_CONNECTION,
+        server_on_connection, door, MHD_OPTION_UNESCAPE_CALLBACK, leave_escaped, NULL,
+        MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_BYTES, MHD_OPTION_CONNECTION_LIMIT,
+        options->connections, MHD_OPTION_PER_IP_CONNECTION_LIMIT,
+        door->listener.bound.at.ss_family == AF_UNIX ? 0U : options->connections_per_ip, MHD_OPTION_ARRAY,
+        door->tls ? tls : none, MHD_OPTION_HTTPS_CERT_CALLBACK2, door->tls ? show_certificate : NULL,
+        MHD_OPTION_ARRAY, gate_sees_heads() ? none : strict, MHD_OPTION_END);
+    if (door->daemon == NULL)
+        return error_set(out_error, FLY_EUNSUPPORTED, "cannot serve at '%s': %s", door->url, strerror(errno));
+    door->listener.fd = -1; /* the daemon's now */
+    return 0;
+}
+
+/* Who can be let in at an address, and how. */
+static int check_address(const struct server_options *options, const struct listen_address *address,
+                         const char *text, struct fly_error *out_error)
+{
+    if (address->here)
+        return 0;
+    if (options->tokens == NULL)
+        return error_set(
+            out_error, FLY_EUSAGE,
+            "'%.100s' can be reached from other machines, so that it takes tokens: make one with "
+            "'flyball token NAME --tokens FILE' and start with --tokens FILE%s, or listen on "
+            "127.0.0.1, [::1] or unix:PATH",
+            text,
+            options->tokens_in_path ? " and TLS; clients of the public batch-size server then get "
+                                      "https://HOST:PORT" SERVE_TOKEN_PATH "TOKEN as their server_url"
+                                    : "");
+    if (options->certificate == NULL && !options->insecure_plain_http)
+        return error_set(
+            out_error, FLY_EUSAGE,
+            "at '%.100s' tokens would cross the network in the clear: give --tls-certificate and "
+            "--tls-key, or --insecure-plain-http where something in front of it does TLS",
+            text);
+    return 0;
+}
+
+static int open_door(struct server *server, const char *text, struct fly_error *out_error)
+{
+    struct door *door = &server->doors[server->door_count];
+    struct listen_address address;
+    char shown[LISTEN_TEXT_MAX];
+    bool local;
+    int code = listen_address_parse(text, &address, out_error);
+
+    if (code == 0)
+        code = check_address(&server->options, &address, text, out_error);
+    if (code == 0)
+        code = listener_open(&address, server->options.socket_group, &door->listener, out_error);
+    if (code < 0)
+        return code;
+    door->server = server;
+    server->door_count++;
+    local = address.at.ss_family == AF_UNIX;
+    door->tls = !local && server->options.certificate != NULL;
+    snprintf(door->url, sizeof door->url, "%s%s",
+             local       ? ""
+             : door->tls ? "https://"
+                         : "http://",
+             listen_address_show(&door->listener.bound, shown));
+    return 0;
+}
+
+static int open_doors(struct server *server, struct fly_error *out_error)
+{
+    const struct server_options *options = &server->options;
+    int code = 0;
+
+    if (options->listen_count == 0 || options->listen_count > SERVER_ADDRESSES_MAX)
+        return error_set(out_error, FLY_EUSAGE, "give 1 to %d addresses to listen at, not %zu",
+                         SERVER_ADDRESSES_MAX, options->listen_count);
+    for (size_t i = 0; i < options->listen_count && code == 0; i++)
+        code = open_door(server, options->listen[i], out_error);
+    return code;
+}
+
+static void close_doors(struct server *server)
+{
+    for (size_t i = 0; i < server->door_count; i++) {
+        if (server->doors[i].daemon != NULL)
+            MHD_stop_daemon(server->doors[i].daemon);
+        server->doors[i].daemon = NULL;
+        listener_close(&server->doors[i].listener);
+    }
+}
+
+static void server_free(struct server *server)
+{
+    close_doors(server);
+    connections_deinit(&server->connections);
+    if (server->with_certificate)
+        certificate_shelf_close(&server->certificate);
+    metrics_free(server->metrics);
+    troubles_deinit(&server->troubles);
+    served_store_deinit(&server->store);
+    if (server->with_tokens)
+        token_file_close(&server->tokens);
+    free(server);
+}
+
+static int open_gate(struct server *server, struct fly_error *out_error)
+{
+    const struct server_options *options = &server->options;
+    int code = 0;
+
+    if ((options->certificate != NULL) != (options->key != NULL))
+        return error_set(out_error, FLY_EUSAGE, "TLS takes both --tls-certificate and --tls-key");
+    if (options->tokens != NULL) {
+        code = token_file_open(&server->tokens, options->tokens, out_error);
+        server->with_tokens = code == 0;
+    }
+    if (code == 0 && options->certificate != NULL) {
+        code = certificate_shelf_open(&server->certificate, options->certificate, options->key, out_error);
+        server->with_certificate = code == 0;
+    }
+    if (code == 0)
+        code = open_doors(server, out_error);
+    return code;
+}
+
+/* What may block has threads of its own. */
+static int start_threads(struct server *server, struct fly_error *out_error)
+{
+    const struct server_options *options = &server->options;
+    const struct readiness_options ready = {.store = &server->store,
+                                            .tokens = server->with_tokens ? &server->tokens : NULL,
+                                            .troubles = &server->troubles};
+    const struct workers_options work = {.store = &server->store,
+                                         .troubles = &server->troubles,
+                                         .wait_s = options->request_timeout_s < STORE_WAIT_DEFAULT_S
+                                                       ? options->request_timeout_s
+                                                       : STORE_WAIT_DEFAULT_S,
+                                         .count = options->workers,
+                                         .families = options->families};
+    int code = readiness_start(&server->readiness, &ready, out_error);
+
+    if (code < 0)
+        return code;
+    code = workers_start(&server->workers, &work, out_error);
+    if (code < 0) {
+        readiness_stop(&server->readiness);
+        readiness_deinit(&server->readiness);
+    }
+    return code;
+}
+
+int server_open(const struct server_options *options, struct server **out_server, struct fly_error *out_error)
+{
+    struct server *server = calloc(1, sizeof *server);
+    int code;
+
+    if (server == NULL)
+        return error_no_memory(out_error);
+    server->options = *options;
+    connections_init(&server->connections);
+    served_store_init(&server->store, options->store, options->clock);
+    troubles_init(&server->troubles, options->tell, options->tell_state);
+    code = metrics_new(&server->metrics, out_error);
+    if (code == 0)
+        code = open_gate(server, out_error);
+    if (code == 0)
+        code = start_threads(server, out_error);
+    if (code < 0) {
+        server_free(server);
+        return code;
+    }
+    for (size_t i = 0; i < server->door_count && code == 0; i++)
+        code = start_daemon(&server->doors[i], out_error);
+    if (code < 0) {
+        server_quiesce(server);
+        server_close(server);
+        return code;
+    }
+    *out_server = server;
+    return 0;
+}
+
+size_t server_address_count(const struct server *server)
+{
+    return server->door_count;
+}
+
+const char *server_address(const struct server *server, size_t index)
+{
+    return server->doors[index].url;
+}
+
+static void check_certificate(struct server *server)
+{
+    struct fly_error why = {.code = 0};
+
+    if (!server->with_certificate)
+        return;
+    why.code = certificate_shelf_check(&server->certificate, time(NULL), &why);
+    troubles_set(&server->troubles, TROUBLE_CERTIFICATE, &why);
+}
+
+void server_tick(struct server *server)
+{
+    struct mono_time now = mono_now();
+
+    check_certificate(server);
+    workers_tick(&server->workers, now);
+    readiness_tick(&server->readiness, now);
+    connections_reap(&server->connections, now);
+}
+
+/* Both at once, so that neither keeps the other from being read. */
+void server_reload(struct server *server)
+{
+    char line[FLY_ERROR_TEXT_MAX + 64];
+    struct fly_error why = {.code = 0};
+
+    if (server->with_certificate) {
+        if (certificate_shelf_renew(&server->certificate, &why) < 0)
+            snprintf(line, sizeof line, "reload: %s; the old certificate stays", why.text);
+        else
+            snprintf(line, sizeof line, "reload: new connections get the certificate as it is now");
+        troubles_tell(&server->troubles, line);
+    }
+    if (server->with_tokens) {
+        if (token_file_check(&server->tokens, true, NULL) == 0)
+            troubles_tell(&server->troubles, "reload: the file of tokens was read");
+        /* Who looks always says what is wrong, so that of two who find something else the later one is right.
+         */
+        readiness_doubt(&server->readiness);
+    }
+    if (!server->with_certificate && !server->with_tokens)
+        troubles_tell(&server->troubles,
+                      "reload: there is neither a certificate nor a file of tokens to read");
+}
+
+void server_quiesce(struct server *server)
+{
+    atomic_store(&server->stopping, true);
+    for (size_t i = 0; i < server->door_count; i++) {
+        struct door *door = &server->doors[i];
+
+        /* Its thread polls the socket until it ends. What cannot be had back, closing the daemon closes. */
+        if (door->daemon != NULL && door->listener.fd < 0)
+            door->listener.fd = MHD_quiesce_daemon(door->daemon);
+        listener_refuse(&door->listener);
+    }
+}
+
+bool server_is_idle(struct server *server)
+{
+    return atomic_load(&server->under_way) == 0;
+}
+
+void server_close(struct server *server)
+{
+    workers_stop(&server->workers);
+    readiness_stop(&server->readiness);
+    /* Only now does nobody hand in requests any more. */
+    close_doors(server);
+    workers_deinit(&server->workers);
+    readiness_deinit(&server->readiness);
+    server_free(server);
+}

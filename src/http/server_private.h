@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef FLYBALL_HTTP_SERVER_PRIVATE_H
+#define FLYBALL_HTTP_SERVER_PRIVATE_H
+
+#include <microhttpd.h>
+#include <stdatomic.h>
+
+#include "http/certificate.h"
+#include "http/connections.h"
+#include "http/listener.h"
+#include "http/server.h"
+#include "http/task.h"
+#include "http/token_file.h"
+#include "serve/metrics.h"
+#include "serve/readiness.h"
+#include "serve/troubles.h"
+#include "serve/workers.h"
+
+enum { SERVER_URL_MAX = LISTEN_TEXT_MAX + 16, SERVER_TARGET_MAX = 8192, SERVER_HEADERS_MAX = 16384 };
+
+/* An address at which the server listens. */
+struct door {
+    struct server *server;
+    struct listener listener;
+    struct MHD_Daemon *daemon; /* owned */
+    bool tls;
+    char url[SERVER_URL_MAX];
+};
+
+struct server {
+    struct server_options options;
+    struct door doors[SERVER_ADDRESSES_MAX];
+    size_t door_count;
+    struct served_store store;
+    struct workers workers;
+    struct readiness readiness;
+    struct troubles troubles;
+    struct metrics *metrics; /* owned */
+    struct certificate_shelf certificate;
+    struct token_file tokens;
+    bool with_certificate, with_tokens;
+    struct connections connections;
+    atomic_uint under_way;    /* requests whose head was read and whose answer is not written */
+    atomic_size_t body_bytes; /* that those may hold */
+    atomic_bool stopping;
+};
+
+/* What a request is waiting for. */
+enum visit_stage {
+    VISIT_NEW,      /* its head was read */
+    VISIT_READING,  /* its body */
+    VISIT_WAITING,  /* a worker */
+    VISIT_ANSWERED, /* the answer is made */
+    VISIT_SENDING,  /* and handed over to be sent */
+};
+
+/* One request on its way through the server. */
+struct visit {
+    struct task task; /* first: the task is the visit */
+    struct door *door;
+    struct MHD_Connection *connection;
+    struct connection *row; /* of the list of connections */
+    bool under_way;         /* counted among the server's */
+    bool broken;            /* its head was none: where the next request begins is not known */
+    enum visit_stage stage;
+    char *target; /* owned; the request's texts stand in it */
+    struct buffer body;
+    size_t body_length; /* as announced */
+    struct mono_time began;
+    char caller[TOKEN_NAME_MAX]; /* whose token it is */
+    const char *challenge;       /* with 401; static */
+    const char *path_secret;     /* the token in the path, which stands in front of the request's; or NULL */
+};
+
+/*
+ * Whether the request may come in, before its body is read: its size, its address, who
+ * asks. If not, its answer is made.
+ */
+bool gate_lets_in(struct visit *visit, const char *version);
+
+/* Whether the library leaves heads where they can be looked at; else it has to be told to be strict. */
+bool gate_sees_heads(void);
+
+/* Callbacks of libmicrohttpd; `data` is the door. */
+void *server_on_target(void *data, const char *target, struct MHD_Connection *connection);
+enum MHD_Result server_on_request(void *data, struct MHD_Connection *connection, const char *url,
+                                  const char *method, const char *version, const char *upload,
+                                  size_t *upload_size, void **request);
+void server_on_completed(void *data, struct MHD_Connection *connection, void **request,
+                         enum MHD_RequestTerminationCode how);
+void server_on_connection(void *data, struct MHD_Connection *connection, void **socket,
+                          enum MHD_ConnectionNotificationCode what);
+
+#endif

@@ -1,0 +1,329 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A request's way, as libmicrohttpd calls: its address, its head, its body piece by
+ * piece, and once more when the answer is there. In between its connection is
+ * suspended, and costs nothing.
+ */
+#include <math.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/harmless.h"
+#include "http/server_private.h"
+
+enum { ANSWER_MAX = 256 << 20, NUMBER_TEXT = 16 };
+static char nothing[1] = "";
+static const double ready_wait_s = 5.0;
+static const struct mono_time never = {INT64_MAX};
+
+static struct mono_time in_time(const struct server *server)
+{
+    return mono_after_s(mono_now(), server->options.request_timeout_s);
+}
+
+/* The answer is made: whoever reads the connections sends it. */
+static void answered(struct task *task)
+{
+    struct visit *visit = (struct visit *)task;
+
+    visit->stage = VISIT_ANSWERED;
+    MHD_resume_connection(visit->connection);
+}
+
+void *server_on_target(void *data, const char *target, struct MHD_Connection *connection)
+{
+    struct door *door = data;
+    struct visit *visit = calloc(1, sizeof *visit);
+
+    if (visit == NULL)
+        return NULL;
+    visit->door = door;
+    visit->connection = connection;
+    visit->began = mono_now();
+    visit->task.family = "none";
+    visit->task.finish = answered;
+    visit->task.request.caller_name = "";
+    visit->task.note.energy_j = NAN;
+    buffer_init(&visit->body, door->server->options.body_max + 1);
+    buffer_init(&visit->task.answer.body, ANSWER_MAX);
+    visit->target = strdup(target);
+    return visit;
+}
+
+static void add_header(struct MHD_Response *response, const char *name, const char *value)
+{
+    if (value != NULL)
+        MHD_add_response_header(response, name, value);
+}
+
+/* Texts of clients come back in answers; whoever shows those may not expect commands to his terminal in them.
+ */
+static void make_harmless(struct serve_answer *answer)
+{
+    struct buffer shown;
+
+    if (strncmp(answer->type, "application/", strlen("application/")) != 0 ||
+        harmless_all(answer->body.data, answer->body.length, true))
+        return;
+    buffer_init(&shown, ANSWER_MAX);
+    harmless_put_json(&shown, answer->body.data, answer->body.length);
+    if (shown.error < 0) {
+        buffer_deinit(&shown);
+        serve_answer_error(answer, 503, fly_error_name(FLY_ENOMEM), "the answer does not fit into memory");
+        return;
+    }
+    buffer_deinit(&answer->body);
+    answer->body = shown;
+}
+
+static struct MHD_Response *make_response(struct visit *visit)
+{
+    struct serve_answer *answer = &visit->task.answer;
+    struct MHD_Response *response;
+    char seconds[NUMBER_TEXT];
+
+    if (answer->type != NULL)
+        make_harmless(answer);
+    if (answer->body.capacity > 0) {
+        response =
+            MHD_create_response_from_buffer(answer->body.length, answer->body.data, MHD_RESPMEM_MUST_FREE);
+        if (response != NULL)
+            buffer_init(&answer->body, ANSWER_MAX);
+    } else {
+        response = MHD_create_response_from_buffer(0, nothing, MHD_RESPMEM_PERSISTENT);
+    }
+    if (response == NULL)
+        return NULL;
+    add_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, answer->type);
+    add_header(response, MHD_HTTP_HEADER_ALLOW, answer->allow);
+    add_header(response, MHD_HTTP_HEADER_WWW_AUTHENTICATE, visit->challenge);
+    add_header(response, MHD_HTTP_HEADER_CACHE_CONTROL, "no-store");
+    add_header(response, "X-Content-Type-Options", "nosniff");
+    if (answer->retry_after_s > 0) {
+        snprintf(seconds, sizeof seconds, "%u", answer->retry_after_s);
+        add_header(response, MHD_HTTP_HEADER_RETRY_AFTER, seconds);
+    }
+    /* What was not read of a refused request must not be taken for the next one. */
+    if (visit->broken || visit->body.length < visit->body_length || answer->status == 411 ||
+        answer->status == 413 || atomic_load(&visit->door->server->stopping))
+        add_header(response, MHD_HTTP_HEADER_CONNECTION, "close");
+    return response;
+}
+
+static enum MHD_Result send_answer(struct visit *visit)
+{
+    struct MHD_Response *response = make_response(visit);
+    enum MHD_Result result = MHD_NO;
+
+    visit->stage = VISIT_SENDING;
+    if (visit->task.answer.status >= 500)
+        readiness_doubt(&visit->door->server->readiness);
+    metrics_count(visit->door->server->metrics, visit->task.family, visit->task.answer.status,
+                  &visit->task.note, visit->task.busy_s);
+    connections_set(&visit->door->server->connections, visit->row, in_time(visit->door->server));
+    if (response != NULL) {
+        result = MHD_queue_response(visit->connection, (unsigned)visit->task.answer.status, response);
+        MHD_destroy_response(response);
+    }
+    return result;
+}
+
+static enum MHD_Result refuse_method(struct visit *visit)
+{
+    serve_answer_error(&visit->task.answer, 405, fly_error_name(FLY_EUSAGE), "this is only read, with GET");
+    visit->task.answer.allow = "GET, HEAD";
+    return send_answer(visit);
+}
+
+/* Made here and now: it takes no store, and no worker. */
+static enum MHD_Result send_metrics(struct visit *visit)
+{
+    struct server *server = visit->door->server;
+    struct serve_answer *answer = &visit->task.answer;
+
+    if (visit->task.request.scope < SERVE_READ) {
+        serve_answer_error(answer, 403, fly_error_name(FLY_EPERM), "metrics take the scope 'read'");
+        return send_answer(visit);
+    }
+    metrics_write(server->metrics, &answer->body);
+    metrics_write_traffic(connections_count(&server->connections), atomic_load(&server->under_way),
+                          &answer->body);
+    process_metrics_write(&answer->body);
+    answer->status = 200;
+    answer->type = "text/plain; version=0.0.4; charset=utf-8";
+    return send_answer(visit);
+}
+
+/* That there is an answer is the answer. */
+static enum MHD_Result send_health(struct visit *visit)
+{
+    serve_answer_json(&visit->task.answer, 200, json_pack("{s:s}", "status", "ok"));
+    return send_answer(visit);
+}
+
+/* Has the request answered by somebody who may block. */
+static enum MHD_Result wait_for_answer(struct visit *visit, bool ready)
+{
+    struct server *server = visit->door->server;
+    struct task *task = &visit->task;
+
+    task->request.body = visit->body.data;
+    task->request.body_length = visit->body.length;
+    task->deadline = mono_after_s(mono_now(), ready ? ready_wait_s : server->options.request_timeout_s);
+
+    visit->stage = VISIT_WAITING;
+    connections_set(&server->connections, visit->row, never);
+    MHD_suspend_connection(visit->connection);
+    if (ready)
+        readiness_ask(&server->readiness, task);
+    else
+        task_line_put(&server->workers.line, task);
+    return MHD_YES;
+}
+
+static enum MHD_Result wait_for_readiness(struct visit *visit)
+{
+    return wait_for_answer(visit, true);
+}
+
+/* What the service says of itself; all of it is only read. */
+static const struct {
+    const char *path, *family;
+    enum MHD_Result (*answer)(struct visit *visit);
+} own_paths[] = {
+    {"/healthz", "healthz", send_health},
+    {"/readyz", "readyz", wait_for_readiness},
+    {"/metrics", "metrics", send_metrics},
+};
+
+/* Hands the request on to who answers it. */
+static enum MHD_Result submit(struct visit *visit)
+{
+    struct task *task = &visit->task;
+
+    for (size_t i = 0; i < sizeof own_paths / sizeof own_paths[0]; i++) {
+        if (strcmp(task->request.path, own_paths[i].path) != 0)
+            continue;
+        task->family = own_paths[i].family;
+        if (strcmp(task->request.method, "GET") != 0 && strcmp(task->request.method, "HEAD") != 0)
+            return refuse_method(visit);
+        return own_paths[i].answer(visit);
+    }
+    return wait_for_answer(visit, false);
+}
+
+static enum MHD_Result begin(struct visit *visit, const char *method, const char *version)
+{
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(visit->connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+
+    visit->row = info != NULL ? info->socket_context : NULL;
+    visit->task.request.method = method;
+    /* Not before: who has sent only half a head must not hold up the server's end. */
+    visit->under_way = true;
+    atomic_fetch_add(&visit->door->server->under_way, 1);
+    if (visit->row == NULL || visit->target == NULL)
+        return MHD_NO;
+    if (!gate_lets_in(visit, version))
+        return send_answer(visit);
+    visit->stage = VISIT_READING;
+    return MHD_YES;
+}
+
+static enum MHD_Result take_body(struct visit *visit, const char *upload, size_t *upload_size)
+{
+    buffer_append(&visit->body, upload, *upload_size);
+    *upload_size = 0;
+    if (visit->body.error == 0)
+        return MHD_YES;
+    /* Too long for what was announced, or no memory; too late for an answer. */
+    return MHD_NO;
+}
+
+enum MHD_Result server_on_request(void *data, struct MHD_Connection *connection, const char *url,
+                                  const char *method, const char *version, const char *upload,
+                                  size_t *upload_size, void **request)
+{
+    struct visit *visit = *request;
+
+    (void)data;
+    (void)connection;
+    (void)url;
+    if (visit == NULL)
+        return MHD_NO;
+    switch (visit->stage) {
+    case VISIT_NEW:
+        return begin(visit, method, version);
+    case VISIT_READING:
+        return *upload_size > 0 ? take_body(visit, upload, upload_size) : submit(visit);
+    case VISIT_ANSWERED:
+        return send_answer(visit);
+    case VISIT_WAITING:
+    case VISIT_SENDING:
+        break;
+    }
+    *upload_size = 0;
+    return MHD_YES;
+}
+
+static void log_visit(const struct visit *visit)
+{
+    const struct server_options *options = &visit->door->server->options;
+    const struct serve_request *request = &visit->task.request;
+    char line[512];
+
+    if (options->log == NULL)
+        return;
+    snprintf(line, sizeof line, "%s: %.16s %.300s: %d in %.1f ms%s%s", visit->door->url,
+             request->method != NULL ? request->method : "?", request->path != NULL ? request->path : "?",
+             visit->task.answer.status, 1e3 * mono_elapsed_s(visit->began, mono_now()),
+             request->caller_name[0] != '\0' ? ", for " : "", request->caller_name);
+    options->log(options->log_state, line);
+}
+
+void server_on_completed(void *data, struct MHD_Connection *connection, void **request,
+                         enum MHD_RequestTerminationCode how)
+{
+    struct visit *visit = *request;
+    struct server *server;
+    bool under_way;
+
+    (void)data;
+    (void)connection;
+    (void)how;
+    if (visit == NULL)
+        return;
+    server = visit->door->server;
+    log_visit(visit);
+    if (visit->row != NULL)
+        connections_set(&server->connections, visit->row, in_time(server));
+    atomic_fetch_sub(&server->body_bytes, visit->body_length);
+    under_way = visit->under_way;
+    buffer_deinit(&visit->body);
+    buffer_deinit(&visit->task.answer.body);
+    free(visit->target);
+    free(visit);
+    *request = NULL;
+    if (under_way)
+        atomic_fetch_sub(&server->under_way, 1);
+}
+
+void server_on_connection(void *data, struct MHD_Connection *connection, void **socket,
+                          enum MHD_ConnectionNotificationCode what)
+{
+    struct server *server = ((struct door *)data)->server;
+    const union MHD_ConnectionInfo *info;
+
+    if (what == MHD_CONNECTION_NOTIFY_STARTED) {
+        info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+        if (info != NULL)
+            *socket = connections_add(&server->connections, info->connect_fd, in_time(server), server);
+    } else if (*socket != NULL) {
+        connections_remove(&server->connections, *socket);
+        *socket = NULL;
+    }
+}

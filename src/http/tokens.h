@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef FLYBALL_HTTP_TOKENS_H
+#define FLYBALL_HTTP_TOKENS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <flyball/error.h>
+
+#include "base/buffer.h"
+#include "http/exchange.h"
+
+/*
+ * Tokens as lines of text: a name, what its bearer may do, until when, and the
+ * SHA-256 of the token, which itself stands nowhere. '#' begins a comment.
+ *
+ *     night-runs  train  2027-02-19T23:00:00Z
+ * 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08 grafana     read   never ...
+ *
+ * Who reads the file can ask for nothing with it.
+ */
+enum { TOKEN_NAME_MAX = 64, TOKEN_HASH_BYTES = 32, TOKEN_RANDOM_BYTES = 32, TOKENS_MAX = 1000 };
+enum { TOKEN_TEXT_MAX = 64, TOKEN_DATE_MAX = 32, TOKEN_FILE_MAX = 4 << 20 };
+
+struct token {
+    char name[TOKEN_NAME_MAX]; /* a-z A-Z 0-9 - _ . */
+    enum serve_scope scope;    /* SERVE_READ, SERVE_TRAIN or SERVE_MANAGE */
+    int64_t expires_s;         /* since 1970; INT64_MAX: never */
+    unsigned char hash[TOKEN_HASH_BYTES];
+};
+
+struct token_list {
+    struct token *tokens; /* owned */
+    size_t count;
+};
+
+/*
+ * FLY_ECONFIG with the line that is none, or that repeats a name; FLY_ELIMIT. `path`
+ * stands in the texts, which repeat nothing of the lines. `out_list` needs
+ * token_list_deinit only after success. Pure.
+ */
+int token_list_parse(const char *text, const char *path, struct token_list *out_list,
+                     struct fly_error *out_error);
+void token_list_deinit(struct token_list *list);
+
+/* The token's line, or NULL. Takes as long whichever it is, and whether it is any. */
+const struct token *token_list_find(const struct token_list *list, const char *secret);
+
+/* Appends the token's line, with its end. */
+void token_line_put(const struct token *token, struct buffer *text);
+
+/* "read", "train", "manage"; whether the word is one of them. */
+bool token_scope_parse(const char *word, enum serve_scope *out_scope);
+bool token_name_is_good(const char *name);
+
+/* "never", "90d", "12h", or "2027-02-19T23:00:00Z", whatever stands before it on the clock. Whether it is
+ * one. */
+bool token_expiry_parse(const char *text, int64_t now_s, int64_t *out_s);
+char *token_date(int64_t expires_s, char text[TOKEN_DATE_MAX]);
+
+/* Draws a new token, "fly_" and 43 letters, digits, '-' and '_', and its hash. */
+int token_draw(char out_secret[TOKEN_TEXT_MAX], unsigned char out_hash[TOKEN_HASH_BYTES],
+               struct fly_error *out_error);
+
+#endif

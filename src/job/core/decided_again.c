@@ -1,0 +1,335 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The log is folded line by line. An event that changes the objective has the state ask
+ * for the log from its beginning, as in live jobs: those before are then folded again,
+ * and not decided again.
+ */
+#include "job/core/decided_again.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "job/core/decide.h"
+#include "job/core/job_words.h"
+
+struct replaying {
+    const struct batch_policy *const *plugins;
+    struct job_state state;
+    const char *log, *end;
+    job_replay_visit *visit;
+    void *context;
+    struct job_replay_sums sums;
+};
+
+/* ---- lines ---- */
+
+/* Parses a line to an event; `out_json` is a new reference that holds its texts. */
+static int parse_line(const char *line, size_t length, uint64_t number, json_t **out_json,
+                      struct store_event *out_event, struct fly_error *out_error)
+{
+    json_error_t fault;
+    json_t *json = length <= STORE_BODY_MAX + (64 << 10)
+                       ? json_loadb(line, length, JSON_REJECT_DUPLICATES, &fault)
+                       : NULL;
+    struct members members = members_of(json);
+
+    *out_event = (struct store_event){.number = number,
+                                      .time_us = members_time_us(&members, "time_us"),
+                                      .kind = members_text(&members, "kind", STORE_KIND_MAX),
+                                      .trial = members_u64(&members, "trial", 0, INT64_MAX),
+                                      .key = members_text(&members, "key", STORE_KEY_MAX)};
+    (void)members_inside(&members, "body");
+    if (members_u64(&members, "number", 1, INT64_MAX) != number)
+        members_refuse(&members, "number", "the next number");
+    *out_json = json;
+    if (json == NULL)
+        return error_set(out_error, FLY_EDATA,
+                         "line %" PRIu64 " is no JSON object; give a log that 'flyball job export' wrote",
+                         number);
+    if (members.wrong == NULL)
+        return 0;
+    json_decref(json);
+    return error_set(out_error, FLY_EDATA,
+                     "line %" PRIu64 ": '%s': expected %s; give a log that 'flyball job export' wrote",
+                     number, members.wrong, members.expected);
+}
+
+/* The end of a line, and in `out_next` where the next begins. */
+static size_t line_length(const struct replaying *replaying, const char *line, const char **out_next)
+{
+    const char *newline = memchr(line, '\n', (size_t)(replaying->end - line));
+
+    *out_next = newline != NULL ? newline + 1 : replaying->end;
+    return (size_t)((newline != NULL ? newline : replaying->end) - line);
+}
+
+static int fold(struct replaying *replaying, const struct store_event *event, json_t *json,
+                struct fly_error *out_error)
+{
+    return job_state_fold_body(&replaying->state, event, json_object_get(json, "body"), replaying->plugins,
+                               out_error);
+}
+
+/* Folds the first `count` lines into a state that forgot them. */
+static int fold_again(struct replaying *replaying, uint64_t count, struct fly_error *out_error)
+{
+    const char *line = replaying->log;
+    int code = 0;
+
+    for (uint64_t number = 1; number <= count && code == 0; number++) {
+        struct store_event event;
+        json_t *json;
+        const char *next;
+        size_t length = line_length(replaying, line, &next);
+
+        code = parse_line(line, length, number, &json, &event, out_error);
+        if (code < 0)
+            return code;
+        code = fold(replaying, &event, json, out_error);
+        json_decref(json);
+        line = next;
+    }
+    return code == JOB_FOLD_ANEW ? error_set(out_error, FLY_EINTERNAL, "the fold of a log does not end")
+                                 : code;
+}
+
+/* ---- comparing ---- */
+
+/* Notes the first difference. */
+static void differ(struct job_replayed *replayed, const char *what, const char *recorded, const char *decided)
+{
+    if (replayed->difference[0] == '\0')
+        snprintf(replayed->difference, sizeof replayed->difference, "%s %s on record, %s now", what, recorded,
+                 decided);
+}
+
+static void compare_numbers(struct job_replayed *replayed, const char *what, double recorded, double decided)
+{
+    char texts[2][32];
+
+    if (recorded == decided || (isnan(recorded) && isnan(decided)))
+        return;
+    snprintf(texts[0], sizeof texts[0], "%.17g", recorded);
+    snprintf(texts[1], sizeof texts[1], "%.17g", decided);
+    differ(replayed, what, texts[0], texts[1]);
+}
+
+static void compare_words(struct job_replayed *replayed, const char *what, const char *recorded,
+                          const char *decided)
+{
+    if (strcmp(recorded, decided) != 0)
+        differ(replayed, what, recorded, decided);
+}
+
+static void compare_proposals(struct job_replayed *replayed, const struct proposed_record *recorded,
+                              const struct proposed_record *decided)
+{
+    compare_numbers(replayed, "batch_size", recorded->batch_size, decided->batch_size);
+    compare_words(replayed, "reason", job_reason_name(recorded->reason), job_reason_name(decided->reason));
+    compare_numbers(replayed, "limit_w", recorded->limit_w, decided->limit_w);
+    compare_numbers(replayed, "wants_profile", recorded->wants_profile, decided->wants_profile);
+    compare_numbers(replayed, "epochs", recorded->epochs, decided->epochs);
+    compare_numbers(replayed, "capped", recorded->capped, decided->capped);
+    compare_numbers(replayed, "counted", recorded->counted, decided->counted);
+    compare_numbers(replayed, "last_try", recorded->last_try, decided->last_try);
+    compare_numbers(replayed, "recurrence", (double)recorded->recurrence, (double)decided->recurrence);
+    compare_numbers(replayed, "try", recorded->try_number, decided->try_number);
+    compare_numbers(replayed, "stop_by_us", (double)recorded->stop_by_us, (double)decided->stop_by_us);
+}
+
+static int tell(struct replaying *replaying, struct job_replay_count *count,
+                const struct job_replayed *replayed, struct fly_error *out_error)
+{
+    count->compared += replayed->told;
+    count->untold += !replayed->told;
+    count->different += replayed->difference[0] != '\0';
+    return replaying->visit != NULL ? replaying->visit(replaying->context, replayed, out_error) : 0;
+}
+
+/* ---- proposals ---- */
+
+static bool has_hardware(const struct job_state *state, const struct proposed_record *record)
+{
+    return record->new_line || record->line < state->line_count;
+}
+
+/* Of a trial's hardware what the log says: all where it was new, else what the job knows of it. */
+static struct job_hardware hardware_of(const struct job_state *state, const struct proposed_record *record)
+{
+    const struct job_line *line;
+
+    if (record->new_line)
+        return record->hardware;
+    line = &state->lines[record->line];
+    return (struct job_hardware){.gpu_model = line->gpu_model,
+                                 .gpu_count = line->gpu_count,
+                                 .world_size = line->world_size,
+                                 .gpu_memory_bytes = line->gpu_memory_bytes};
+}
+
+/* Logs of before do not say by when a model had to stand; that shows where it decided. */
+static bool is_told(const struct proposed_record *record)
+{
+    bool heeded = record->reason == REASON_DEADLINE || record->stop_by_us != 0 ||
+                  (record->counted && !record->capped && record->reason != REASON_LAST_TRY);
+
+    return record->finish_by_us != FINISH_UNTOLD || !heeded;
+}
+
+static int replay_proposed(struct replaying *replaying, const struct store_event *event, json_t *body,
+                           struct fly_error *out_error)
+{
+    double limits_w[JOB_LIMITS_MAX];
+    struct members members = members_of(body);
+    struct proposed_record recorded;
+    struct decision decision = {.batch = 0};
+    struct job_replayed replayed = {.kind = RECORD_PROPOSED, .trial = event->trial};
+    struct job_question question;
+    int code = 0;
+
+    record_read_proposed(&members, limits_w, &recorded);
+    if (members.wrong != NULL || !has_hardware(&replaying->state, &recorded)) /* the fold says it */
+        return 0;
+    question = (struct job_question){
+        .run = recorded.run,
+        .submission = recorded.submission,
+        .tries = recorded.tries,
+        .heartbeat_s = recorded.heartbeat_s,
+        .finish_by_us = recorded.finish_by_us == FINISH_UNTOLD ? 0 : recorded.finish_by_us,
+        .hardware = hardware_of(&replaying->state, &recorded),
+        .ran_batch_size = recorded.reason == REASON_UNASKED ? recorded.batch_size : 0,
+        .ran_limit_w = recorded.limit_w,
+    };
+    replayed.told = is_told(&recorded);
+    replayed.recorded = &recorded;
+    if (replayed.told)
+        code = decide_proposal(&replaying->state, &question, event->time_us, &decision, out_error);
+    if (code < 0)
+        return code;
+    if (replayed.told) {
+        replayed.decided = &decision.record;
+        compare_proposals(&replayed, &recorded, &decision.record);
+    }
+    return tell(replaying, &replaying->sums.proposals, &replayed, out_error);
+}
+
+/* ---- profiles and reports ---- */
+
+static int replay_profiled(struct replaying *replaying, const struct store_event *event, json_t *body,
+                           struct fly_error *out_error)
+{
+    const struct job_trial *trial = job_state_trial(&replaying->state, event->trial);
+    struct profiled_record *recorded = calloc(2, sizeof *recorded), *decided;
+    struct job_replayed replayed = {.kind = RECORD_PROFILED, .trial = event->trial, .told = true};
+    struct members members = members_of(body);
+    int code = 0;
+
+    if (recorded == NULL)
+        return error_no_memory(out_error);
+    decided = recorded + 1;
+    record_read_profiled(&members, recorded);
+    if (members.wrong == NULL && trial != NULL) {
+        *decided =
+            (struct profiled_record){.count = recorded->count, .units_per_epoch = recorded->units_per_epoch};
+        memcpy(decided->points, recorded->points, recorded->count * sizeof recorded->points[0]);
+        code = decide_profile(&replaying->state, trial, decided, out_error);
+        compare_numbers(&replayed, "limit_w", recorded->limit_w, decided->limit_w);
+        compare_numbers(&replayed, "epochs", recorded->epochs, decided->epochs);
+        compare_numbers(&replayed, "refused", recorded->refused, decided->refused);
+        if (code == 0)
+            code = tell(replaying, &replaying->sums.profiles, &replayed, out_error);
+    }
+    free(recorded);
+    return code;
+}
+
+static int replay_epoch(struct replaying *replaying, const struct store_event *event, json_t *body,
+                        struct fly_error *out_error)
+{
+    const struct job_trial *trial = job_state_trial(&replaying->state, event->trial);
+    struct job_replayed replayed = {.kind = RECORD_EPOCH, .trial = event->trial, .told = true};
+    struct epoch_record recorded, decided;
+    struct members members = members_of(body);
+    int code;
+
+    record_read_epoch(&members, &recorded);
+    if (members.wrong != NULL || trial == NULL || recorded.late || recorded.attempt != trial->attempt)
+        return 0;
+    decided = recorded;
+    code = decide_report(&replaying->state, trial, event->time_us, &decided, out_error);
+    if (code < 0)
+        return code;
+    replayed.epoch = recorded.epoch;
+    compare_words(&replayed, "answer", job_answer_words[recorded.answer], job_answer_words[decided.answer]);
+    compare_words(&replayed, "stop", job_stop_words[recorded.stop], job_stop_words[decided.stop]);
+    compare_numbers(&replayed, "epochs", recorded.epochs, decided.epochs);
+    return tell(replaying, &replaying->sums.reports, &replayed, out_error);
+}
+
+/* ---- the log ---- */
+
+static int decide_again(struct replaying *replaying, const struct store_event *event, json_t *body,
+                        struct fly_error *out_error)
+{
+    switch (record_kind_parse(event->kind)) {
+    case RECORD_PROPOSED:
+        return replay_proposed(replaying, event, body, out_error);
+    case RECORD_PROFILED:
+        return replay_profiled(replaying, event, body, out_error);
+    case RECORD_EPOCH:
+        return replay_epoch(replaying, event, body, out_error);
+    default:
+        return 0;
+    }
+}
+
+static int take(struct replaying *replaying, const char *line, size_t length, uint64_t number,
+                struct fly_error *out_error)
+{
+    struct fly_error why = {.text = ""};
+    struct store_event event;
+    json_t *json;
+    int code = parse_line(line, length, number, &json, &event, out_error);
+
+    if (code < 0)
+        return code;
+    if (replaying->state.defined)
+        code = decide_again(replaying, &event, json_object_get(json, "body"), &why);
+    if (code == 0)
+        code = fold(replaying, &event, json, &why);
+    json_decref(json);
+    if (code == JOB_FOLD_ANEW)
+        return fold_again(replaying, number, out_error);
+    return code < 0 ? error_set(out_error, code, "line %" PRIu64 ": %.300s", number, why.text) : 0;
+}
+
+int job_replay(const char *log, size_t length, const struct batch_policy *const *plugins,
+               job_replay_visit *visit, void *context, struct job_replay_sums *out_sums,
+               struct fly_error *out_error)
+{
+    struct replaying replaying = {
+        .plugins = plugins, .log = log, .end = log + length, .visit = visit, .context = context};
+    const char *next = log;
+    int code = 0;
+
+    job_state_init(&replaying.state);
+    for (uint64_t number = 1; next < replaying.end && code == 0; number++) {
+        const char *line = next;
+        size_t bytes = line_length(&replaying, line, &next);
+
+        code = take(&replaying, line, bytes, number, out_error);
+        replaying.sums.events = number;
+    }
+    if (code == 0 && !replaying.state.defined)
+        code = error_set(out_error, FLY_EDATA,
+                         "there are no events; give a log that 'flyball job export' wrote");
+    if (code == 0) {
+        snprintf(replaying.sums.job, sizeof replaying.sums.job, "%s", replaying.state.definition.name);
+        *out_sums = replaying.sums;
+    }
+    job_state_deinit(&replaying.state);
+    return code;
+}

@@ -1,0 +1,316 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Why a trial was chosen, for people and for programs. */
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "job/core/decide.h"
+#include "job/core/grid_amount.h"
+
+enum {
+    KNOWN_TEXT_MAX = 384,
+    REACHED_TEXT_MAX = 96,
+    UNTOLD_TEXT_MAX = 160,
+    GIVEN_UP_TEXT_MAX = 224,
+    AMOUNT_TEXT_MAX = 2 * GRID_AMOUNT_MAX
+};
+
+/* What the sentences are made of. */
+struct telling {
+    const struct job_state *state;
+    const struct job_line *line;
+    const struct decision *decision;
+    uint32_t size;
+    char *why;
+};
+
+static double cost_of(const struct batch_facts *facts)
+{
+    return facts->cost_j / (double)facts->priced;
+}
+
+/* ", 0.4503 g of CO2 at 230 g/kWh" of a cost that is energy, where the grid's figure was known once. */
+static void amount_of(const struct telling *telling, double cost_j, char text[AMOUNT_TEXT_MAX])
+{
+    const struct job_state *state = telling->state;
+    char amount[GRID_AMOUNT_MAX], reference[GRID_AMOUNT_MAX];
+
+    text[0] = '\0';
+    if (isnan(state->reference_per_kwh) || telling->line->spec->eta != 1.0)
+        return;
+    snprintf(
+        text, AMOUNT_TEXT_MAX, ", %s at %s",
+        job_grid_amount_text(&state->definition, job_grid_amount(cost_j, state->reference_per_kwh), amount),
+        job_grid_reference_text(&state->definition, state->reference_per_kwh, reference));
+}
+
+/* "its 3 trials crashed, the newest by: exit status 1", of those that tell no cost; "" for none. */
+static void untold_of(const struct batch_facts *facts, bool alone, char text[UNTOLD_TEXT_MAX])
+{
+    size_t length = 0;
+
+    text[0] = '\0';
+    if (facts->crashed > 0)
+        length = (size_t)snprintf(text, UNTOLD_TEXT_MAX, "%" PRIu64 " %s crashed%s%s", facts->crashed,
+                                  alone ? "of its trials" : "more",
+                                  facts->crash_text[0] != '\0' ? ", the newest by: " : "", facts->crash_text);
+    if (facts->silent > 0 && length < UNTOLD_TEXT_MAX)
+        snprintf(text + length, UNTOLD_TEXT_MAX - length, "%s%" PRIu64 " %s fell silent",
+                 length > 0 ? "; " : "", facts->silent, alone && length == 0 ? "of its trials" : "more");
+}
+
+/* "12 of its 13 trials reached the target", "its only trial did not reach the target". */
+static void reached_of(const struct batch_facts *facts, char text[REACHED_TEXT_MAX])
+{
+    if (facts->observed == 1)
+        snprintf(text, REACHED_TEXT_MAX, "its only trial %s the target",
+                 facts->reached > 0 ? "reached" : "did not reach");
+    else if (facts->reached == 0)
+        snprintf(text, REACHED_TEXT_MAX, "none of its %" PRIu64 " trials reached the target",
+                 facts->observed);
+    else
+        snprintf(text, REACHED_TEXT_MAX, "%" PRIu64 " of its %" PRIu64 " trials reached the target",
+                 facts->reached, facts->observed);
+}
+
+/* ", at a cost of 1204000 J each", in plain digits, of which four count. */
+static void put_cost(const struct telling *telling, double cost_j, bool alone, char *text, size_t size)
+{
+    char amount[AMOUNT_TEXT_MAX];
+
+    amount_of(telling, cost_j, amount);
+    snprintf(text, size,
+             cost_j >= 1e3 && cost_j < 1e15 ? ", at a cost of %.0f J%s%s" : ", at a cost of %.4g J%s%s",
+             cost_j, alone ? "" : " each", amount);
+}
+
+/* "12 of its 13 trials reached the target, at a cost of 1204000 J each", or that there were none. */
+static void known_of(const struct telling *telling, char text[KNOWN_TEXT_MAX])
+{
+    const struct batch_facts *facts = &telling->line->facts[telling->decision->batch];
+    char reached[REACHED_TEXT_MAX], untold[UNTOLD_TEXT_MAX];
+    size_t length;
+
+    untold_of(facts, facts->observed == 0, untold);
+    if (facts->observed == 0 && facts->reached == 0) {
+        snprintf(text, KNOWN_TEXT_MAX, "%s", untold[0] != '\0' ? untold : "it was not tried yet");
+        return;
+    }
+    reached_of(facts, reached);
+    length = (size_t)snprintf(text, KNOWN_TEXT_MAX, "%s", reached);
+    if (facts->reached > 0 && facts->priced == 0)
+        snprintf(text + length, KNOWN_TEXT_MAX - length, ", at a cost that is not known");
+    else if (facts->reached > 0)
+        put_cost(telling, cost_of(facts), facts->observed == 1, text + length, KNOWN_TEXT_MAX - length);
+    length = strlen(text);
+    if (untold[0] != '\0')
+        snprintf(text + length, KNOWN_TEXT_MAX - length, "; %s", untold);
+}
+
+static void tell_fixed(const struct telling *telling)
+{
+    snprintf(telling->why, JOB_WHY_MAX, "the policy '%s' always runs batch size %u",
+             telling->state->policy->name, telling->size);
+}
+
+static void tell_explore(const struct telling *telling)
+{
+    size_t best = job_line_best(telling->line), known = 0;
+    char text[KNOWN_TEXT_MAX];
+
+    known_of(telling, text);
+    for (size_t i = 0; i < telling->line->spec->batch_count; i++)
+        known += telling->line->facts[i].reached > 0;
+    snprintf(
+        telling->why, JOB_WHY_MAX,
+        "batch size %u is explored to learn what it costs: %s; %zu of %zu batch sizes are known, and %u is "
+        "the best so far",
+        telling->size, text, known, telling->line->spec->batch_count,
+        telling->line->spec->batches[best].size);
+}
+
+static void tell_known(const struct telling *telling, const char *what)
+{
+    char text[KNOWN_TEXT_MAX];
+
+    known_of(telling, text);
+    snprintf(telling->why, JOB_WHY_MAX, "batch size %u %s: %s", telling->size, what, text);
+}
+
+static void tell_sampled(const struct telling *telling)
+{
+    tell_known(telling, "won a draw from what is believed of each batch size");
+}
+
+static void tell_best(const struct telling *telling)
+{
+    tell_known(telling, "is the best so far, and others are being explored");
+}
+
+static void tell_plugin(const struct telling *telling)
+{
+    snprintf(telling->why, JOB_WHY_MAX, "the plug-in '%s' chose batch size %u", telling->state->policy->name,
+             telling->size);
+}
+
+static void tell_no_target(const struct telling *telling)
+{
+    snprintf(telling->why, JOB_WHY_MAX,
+             "the job has no target metric, so batch size %u stays and only its power limit is tuned",
+             telling->size);
+}
+
+static void tell_control(const struct telling *telling)
+{
+    snprintf(telling->why, JOB_WHY_MAX,
+             "a control: each %uth recurrence runs the default batch size %u at the highest power limit, to "
+             "measure what is saved",
+             telling->state->control_every, telling->size);
+}
+
+static void tell_last_try(const struct telling *telling)
+{
+    bool alone = telling->decision->record.tries == 1 && telling->line->spec->batch_count > 1 &&
+                 telling->state->policy != &batch_policy_default;
+    size_t length;
+
+    tell_known(telling, "runs without a cap, since nobody tries again after this");
+    length = strlen(telling->why);
+    if (alone)
+        snprintf(telling->why + length, JOB_WHY_MAX - length,
+                 "; with one try no other batch size is ever explored: allow more (--tries 3)");
+}
+
+static void tell_deadline(const struct telling *telling)
+{
+    tell_known(telling, "runs without a cap, since trying another could miss the time to finish by");
+}
+
+static void tell_bound(const struct telling *telling)
+{
+    tell_known(telling, "runs in the place of one that is slower than allowed");
+}
+
+static void tell_memory(const struct telling *telling)
+{
+    tell_known(telling, "runs in the place of one that does not fit into the GPUs' memory");
+}
+
+static void tell_no_choice(const struct telling *telling)
+{
+    uint32_t given_up = telling->decision->given_up, crashing = telling->decision->crashing;
+    char what[96];
+
+    if (crashing != 0)
+        snprintf(what, sizeof what,
+                 "runs in the place of %u, whose last %d trials crashed, to see if others do", crashing,
+                 CRASH_STREAK_LEAST);
+    else
+        snprintf(what, sizeof what, "runs in the place of %u, which is given up", given_up);
+    if (crashing != 0 || given_up != 0)
+        tell_known(telling, what);
+    else
+        tell_known(telling, "runs without a cap, since the policy has no choice left");
+}
+
+static void tell_pinned(const struct telling *telling)
+{
+    snprintf(telling->why, JOB_WHY_MAX, "batch size %u is pinned", telling->size);
+}
+
+static void tell_unasked(const struct telling *telling)
+{
+    snprintf(telling->why, JOB_WHY_MAX, "batch size %u was run while the job's log was out of reach",
+             telling->size);
+}
+
+static void (*const tellings[])(const struct telling *telling) = {
+    [REASON_FIXED] = tell_fixed,     [REASON_EXPLORE] = tell_explore,   [REASON_SAMPLED] = tell_sampled,
+    [REASON_BEST_SEEN] = tell_best,  [REASON_PLUGIN] = tell_plugin,     [REASON_NO_TARGET] = tell_no_target,
+    [REASON_CONTROL] = tell_control, [REASON_LAST_TRY] = tell_last_try, [REASON_DEADLINE] = tell_deadline,
+    [REASON_BOUND] = tell_bound,     [REASON_MEMORY] = tell_memory,     [REASON_NO_CHOICE] = tell_no_choice,
+    [REASON_PINNED] = tell_pinned,   [REASON_UNASKED] = tell_unasked,
+};
+_Static_assert(sizeof tellings / sizeof tellings[0] == REASON_COUNT, "one sentence for every reason");
+
+/* "; batch size 64 is given up: its last 3 trials crashed, while others trained", as far as there is room. */
+static void tell_given_up(const struct telling *telling)
+{
+    const struct job_line *line = telling->line;
+    size_t length = strlen(telling->why);
+    char text[GIVEN_UP_TEXT_MAX];
+
+    for (size_t i = 0; i < line->spec->batch_count; i++) {
+        const struct batch_facts *facts = &line->facts[i];
+        int added;
+
+        if (!decider_gave_up(&line->decider, i))
+            continue;
+        added = snprintf(
+            text, sizeof text, "; batch size %u is given up: its trials crashed again and again%s%s%s",
+            line->spec->batches[i].size, facts->crash_text[0] != '\0' ? " (" : "", facts->crash_text,
+            facts->crash_text[0] != '\0' ? "), while others trained" : ", while others trained");
+        if (added > 0 && length + (size_t)added < JOB_WHY_MAX) {
+            memcpy(telling->why + length, text, (size_t)added + 1);
+            length += (size_t)added;
+        }
+    }
+}
+
+void decision_explain(const struct job_state *state, struct decision *decision)
+{
+    const struct telling telling = {.state = state,
+                                    .line = &state->lines[decision->record.line],
+                                    .decision = decision,
+                                    .size = decision->record.batch_size,
+                                    .why = decision->why};
+
+    tellings[decision->record.reason](&telling);
+    tell_given_up(&telling);
+}
+
+static json_t *number(double value)
+{
+    return isfinite(value) ? json_real(value) : json_null();
+}
+
+static json_t *mean(double sum, uint64_t count)
+{
+    return count > 0 ? number(sum / (double)count) : json_null();
+}
+
+json_t *decision_numbers(const struct job_state *state, const struct job_line *line)
+{
+    json_t *sizes = json_array(), *numbers;
+    size_t told = 0;
+
+    for (size_t i = 0; i < line->spec->batch_count && told < DECISION_NUMBERS_MAX; i++) {
+        const struct batch_facts *facts = &line->facts[i];
+
+        if (facts->observed == 0 && facts->crashed == 0)
+            continue;
+        told++;
+        json_array_append_new(sizes,
+                              json_pack("{s:I, s:I, s:I, s:o, s:o, s:o, s:I, s:b}", "batch_size",
+                                        (json_int_t)line->spec->batches[i].size, "trials",
+                                        (json_int_t)facts->observed, "reached", (json_int_t)facts->reached,
+                                        "mean_cost_j", mean(facts->cost_j, facts->priced), "mean_energy_j",
+                                        mean(facts->reached_energy_j, facts->priced), "mean_time_s",
+                                        mean(facts->reached_time_s, facts->reached), "crashed",
+                                        (json_int_t)facts->crashed, "given_up",
+                                        (int)decider_gave_up(&line->decider, i)));
+    }
+    numbers = json_pack(
+        "{s:o, s:I, s:o, s:o, s:I, s:o}", "known", sizes, "best_batch_size",
+        (json_int_t)line->spec->batches[job_line_best(line)].size, "reference_time_s",
+        number(job_line_reference_s(line)), "max_slowdown", number(state->objective.max_slowdown),
+        "baseline_runs", (json_int_t)line->baseline_runs, "does_not_fit_from",
+        line->excluded < line->spec->batch_count ? json_integer(line->spec->batches[line->excluded].size)
+                                                 : json_null());
+    if (numbers != NULL && !isnan(state->reference_per_kwh))
+        json_object_set_new(
+            numbers, job_counts_money(&state->definition) ? "reference_money_per_kwh" : "reference_g_per_kwh",
+            json_real(state->reference_per_kwh));
+    return numbers;
+}

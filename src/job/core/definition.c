@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "job/core/definition.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/buffer.h"
+#include "job/core/shapes.h"
+#include "model/job_spec.h"
+#include "model/objective_check.h"
+#include "policy/batch_policy.h"
+#include "shapes/json_words.h"
+
+const struct job_definition job_definition_default = {
+    .objective = {.kind = FLY_OBJECTIVE_ENERGY, .eta = 0.5, .max_slowdown = INFINITY},
+    .beta = 2.0,
+    .policy = "zeus",
+    .pruning_rounds = 2,
+    .explorations = 2,
+};
+
+enum { EXPLORATIONS_MAX = 1000 };
+
+/* ---- checking ---- */
+
+static bool of_name_characters(const char *name)
+{
+    static const char allowed[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.";
+
+    return name[0] != '\0' && name[0] != '.' && strspn(name, allowed) == strlen(name);
+}
+
+bool job_name_fits(const char *name)
+{
+    return of_name_characters(name) && strlen(name) <= JOB_NAME_MAX;
+}
+
+static int check_name(const char *name, struct fly_error *out_error)
+{
+    if (name == NULL || !of_name_characters(name))
+        return error_set(out_error, FLY_EUSAGE,
+                         "job name '%.100s': expected 1 to %d of a-z A-Z 0-9 - _ . without a dot in front",
+                         name != NULL ? name : "", JOB_NAME_MAX);
+    if (strlen(name) > JOB_NAME_MAX)
+        return error_set(out_error, FLY_ELIMIT, "job name '%.40s...': longer than %d bytes; shorten it", name,
+                         JOB_NAME_MAX);
+    return 0;
+}
+
+static int check_batches(const struct job_definition *definition, struct fly_error *out_error)
+{
+    const char *name = definition->name;
+    bool has_default = false;
+
+    if (definition->batch_count == 0 || definition->batch_sizes == NULL)
+        return error_set(out_error, FLY_EUSAGE, "job '%s': batch_sizes is empty; name at least one", name);
+    if (definition->batch_count > JOB_BATCHES_MAX)
+        return error_set(out_error, FLY_ELIMIT, "job '%s': batch_sizes has %zu entries; at most %d", name,
+                         definition->batch_count, JOB_BATCHES_MAX);
+    for (size_t i = 0; i < definition->batch_count; i++) {
+        uint32_t size = definition->batch_sizes[i];
+
+        if (size == 0 || (i > 0 && size <= definition->batch_sizes[i - 1]))
+            return error_set(out_error, FLY_EUSAGE,
+                             "job '%s': batch_sizes: %u: expected ascending numbers above 0", name, size);
+        has_default |= size == definition->default_batch_size;
+    }
+    if (!has_default)
+        return error_set(out_error, FLY_EUSAGE,
+                         "job '%s': default_batch_size %u is not in batch_sizes; add it", name,
+                         definition->default_batch_size);
+    return 0;
+}
+
+static int refuse(const struct job_definition *definition, const char *field, const char *expected,
+                  struct fly_error *out_error)
+{
+    return error_set(out_error, FLY_EUSAGE, "job '%s': %s: expected %s", definition->name, field, expected);
+}
+
+static int check_numbers(const struct job_definition *definition, struct fly_error *out_error)
+{
+    if (!(definition->beta > 0.0))
+        return refuse(definition, "beta", "a number above 0, or none for never", out_error);
+    if (definition->target != JOB_NO_TARGET && !isfinite(definition->target_metric))
+        return refuse(definition, "target_metric", "a finite number", out_error);
+    if (definition->max_epochs == 0 || definition->max_epochs > JOB_EPOCHS_MAX)
+        return refuse(definition, "max_epochs", "1 to 1000000", out_error);
+    if (definition->window > POLICY_WINDOW_MAX)
+        return refuse(definition, "window", "0 to 65536", out_error);
+    if (definition->explorations > EXPLORATIONS_MAX || definition->pruning_rounds > EXPLORATIONS_MAX)
+        return refuse(definition, "explorations and pruning_rounds", "0 to 1000", out_error);
+    if (!isfinite(definition->prior_mean) || !isfinite(definition->prior_precision) ||
+        definition->prior_precision < 0.0)
+        return refuse(definition, "prior_mean and prior_precision", "finite numbers, the latter from 0",
+                      out_error);
+    return 0;
+}
+
+int definition_allows(const struct job_definition *definition, const struct fly_objective *objective,
+                      struct fly_error *out_error)
+{
+    bool has_grid = definition->grid != NULL && definition->grid[0] != '\0';
+    bool has_prices = definition->objective.kind == FLY_OBJECTIVE_MONEY;
+
+    if (objective_of_grid(objective) && !has_grid)
+        return error_set(
+            out_error, FLY_EUSAGE,
+            "job '%s': objective '%s' counts by a grid, and the job names none; give it when the "
+            "job is registered",
+            definition->name, objective->kind == FLY_OBJECTIVE_MONEY ? "money" : "carbon");
+    if (objective_of_grid(objective) && (objective->kind == FLY_OBJECTIVE_MONEY) != has_prices)
+        return error_set(out_error, FLY_EUSAGE,
+                         "job '%s': its grid '%.100s' gives %s; for the objective '%s' register it under "
+                         "another name",
+                         definition->name, definition->grid, has_prices ? "prices" : "intensities",
+                         has_prices ? "carbon" : "money");
+    return 0;
+}
+
+static int check_grid(const struct job_definition *definition, struct fly_error *out_error)
+{
+    if (definition->grid != NULL && strlen(definition->grid) > JOB_GRID_MAX)
+        return error_set(out_error, FLY_ELIMIT, "job '%s': grid '%.40s...': longer than %d bytes; shorten it",
+                         definition->name, definition->grid, JOB_GRID_MAX);
+    for (const char *at = definition->grid; at != NULL && *at != '\0'; at++) {
+        if ((unsigned char)*at < 0x20 || *at == 0x7f)
+            return refuse(definition, "grid", "no control characters", out_error);
+    }
+    return definition_allows(definition, &definition->objective, out_error);
+}
+
+int job_definition_check(const struct job_definition *definition, struct fly_error *out_error)
+{
+    int code = check_name(definition->name, out_error);
+
+    if (code == 0)
+        code = check_batches(definition, out_error);
+    if (code == 0)
+        code = objective_check(&definition->objective, 1.0, out_error);
+    if (code == 0)
+        code = check_numbers(definition, out_error);
+    if (code == 0)
+        code = check_grid(definition, out_error);
+    if (code == 0 && (definition->policy == NULL || definition->policy[0] == '\0' ||
+                      strlen(definition->policy) >= JOB_TEXT_MAX))
+        code = refuse(definition, "policy", "a policy's name", out_error);
+    else if (code == 0 && definition->client != NULL && strlen(definition->client) > JOB_CLIENT_MAX)
+        code = refuse(definition, "client", "at most 4096 bytes", out_error);
+    else if (code == 0 && strcmp(definition->policy, batch_policy_fixed.name) == 0)
+        code = refuse(definition, "policy 'fixed'", "another; to hold a choice, pin it", out_error);
+    return code;
+}
+
+/* ---- JSON ---- */
+
+json_t *definition_to_json(const struct job_definition *definition)
+{
+    struct job_definition written = *definition;
+    json_t *json = NULL;
+
+    if (written.target == JOB_NO_TARGET)
+        written.target_metric = NAN; /* whatever stands there, it means nothing */
+    return wire_write(&shape_definition, &written, &json, NULL) == 0 ? json : NULL;
+}
+
+int definition_from_json(json_t *json, struct arena *arena, struct job_definition *out_definition,
+                         struct fly_error *out_error)
+{
+    return wire_read(&shape_definition, json, WIRE_LENIENT, arena, out_definition, out_error);
+}
+
+json_t *objective_to_json(const struct fly_objective *objective)
+{
+    json_t *json = NULL;
+
+    return wire_write(&shape_objective, objective, &json, NULL) == 0 ? json : NULL;
+}
+
+/* ---- comparing ---- */
+
+enum { SHOWN_MAX = 1 << 16 /* bytes of a field in a message, which are then cut */ };
+
+static void describe_difference(struct buffer *text, const char *name, const json_t *before,
+                                const json_t *after)
+{
+    char *was = before != NULL ? json_words(before, SHOWN_MAX) : NULL;
+    char *is = after != NULL ? json_words(after, SHOWN_MAX) : NULL;
+
+    buffer_printf(text, "%s%s (%.60s, now %.60s)", text->length > 0 ? ", " : "", name,
+                  was != NULL ? was : "none", is != NULL ? is : "none");
+    free(was);
+    free(is);
+}
+
+int definition_compare(const struct job_definition *registered, const struct job_definition *now,
+                       struct fly_error *out_error)
+{
+    json_t *before = definition_to_json(registered), *after = definition_to_json(now), *value;
+    struct buffer text;
+    const char *name;
+    int code = before == NULL || after == NULL ? error_no_memory(out_error) : 0;
+
+    buffer_init(&text, 1 << 16);
+    json_object_foreach(before, name, value)
+    {
+        if (code == 0 && !json_equal(value, json_object_get(after, name)))
+            describe_difference(&text, name, value, json_object_get(after, name));
+    }
+    json_object_foreach(after, name, value)
+    {
+        if (code == 0 && json_object_get(before, name) == NULL)
+            describe_difference(&text, name, NULL, value);
+    }
+    if (code == 0 && text.length > 0)
+        code = error_set(out_error, FLY_ECONFLICT,
+                         "job '%s' is on record with another definition: %.300s; use another name for it",
+                         registered->name, text.data);
+    buffer_deinit(&text);
+    json_decref(before);
+    json_decref(after);
+    return code;
+}

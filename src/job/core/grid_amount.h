@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef FLYBALL_JOB_CORE_GRID_AMOUNT_H
+#define FLYBALL_JOB_CORE_GRID_AMOUNT_H
+
+#include <stddef.h>
+
+#include "job/past/history.h"
+
+/*
+ * What a job's energy is worth in its grid, by a reference (job_epoch.reference_per_kwh):
+ * grams of CO2, or money. Unknown where the reference is: never 0.
+ */
+
+/* Whether the job's grid has prices; else it has intensities. */
+bool job_counts_money(const struct job_definition *definition);
+
+/* Grams or money; NAN where either is not known. */
+double job_grid_amount(double energy_j, double reference_per_kwh);
+
+/* "0.4503 g of CO2" or "0.0012 in money", and "230 g/kWh" or "0.3 in money per kWh". */
+enum { GRID_AMOUNT_MAX = 64 };
+char *job_grid_amount_text(const struct job_definition *definition, double amount,
+                           char text[GRID_AMOUNT_MAX]);
+char *job_grid_reference_text(const struct job_definition *definition, double reference_per_kwh,
+                              char text[GRID_AMOUNT_MAX]);
+
+/* What all trials came to that have ended, each by its own reference. */
+struct job_grid_sum {
+    double amount;           /* of the known; NAN where there is none */
+    uint64_t known, unknown; /* trials; those without energy are none of either */
+};
+struct job_grid_sum job_history_grid_sum(const struct job_history *history);
+
+#endif

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef FLYBALL_JOB_CORE_JOB_RECORD_H
+#define FLYBALL_JOB_CORE_JOB_RECORD_H
+
+#include "job/core/job.h"
+#include "shapes/members.h"
+
+/*
+ * The bodies of a job's events, as structs and as JSON. What is written here is read
+ * for ever: members are added, never changed. Unknown numbers are null.
+ */
+enum record_kind {
+    RECORD_DEFINED,
+    RECORD_SET,
+    RECORD_PROPOSED,
+    RECORD_ATTEMPT,
+    RECORD_PROFILED,
+    RECORD_HEARTBEAT,
+    RECORD_EPOCH,
+    RECORD_ENDED,
+    RECORD_CLOSED,
+    RECORD_PROFILED_PART,
+    RECORD_KINDS
+};
+
+/* "defined", ...; RECORD_KINDS for an unknown word. */
+const char *record_kind_name(enum record_kind kind);
+enum record_kind record_kind_parse(const char *word);
+
+/* A trial as it was decided. Texts are borrowed. */
+enum { FINISH_UNTOLD = -1 };
+
+struct proposed_record {
+    uint64_t recurrence;
+    uint32_t try_number;
+    uint32_t tries; /* allowed; 0: no end */
+    const char *submission;
+    const char *run;
+    size_t line;
+    bool new_line;                /* the first on its hardware, which then stands there */
+    struct job_hardware hardware; /* with new_line */
+    uint32_t batch_size;
+    enum limit_rule limit_rule;
+    double limit_w; /* NAN: not known yet, or not to be set */
+    bool wants_profile;
+    enum reason reason;
+    const char *policy;
+    uint32_t policy_version;
+    bool counted;
+    bool capped;
+    bool last_try;
+    uint32_t epochs; /* 0: not known yet */
+    int64_t stop_by_us;
+    int64_t finish_by_us; /* that was asked for; 0: none; FINISH_UNTOLD in logs of before */
+    double heartbeat_s;
+    struct numpy_random random_after; /* where the published generator stands, if `random` */
+    bool random;
+    const char *why;
+    json_t *numbers; /* an object, or NULL; when written, taken */
+};
+
+struct attempt_record {
+    uint32_t attempt;
+    const char *user, *account, *host;
+    const char *gpus; /* UUIDs, with commas; "": unknown, as in logs of before */
+};
+
+struct profiled_record {
+    struct fly_power_point points[JOB_LIMITS_MAX];
+    size_t count;
+    double units_per_epoch;
+    double limit_w;  /* chosen */
+    uint32_t epochs; /* 0: not known; else as JOB_EPOCHS_MAX at most */
+    bool refused;    /* not one epoch fits */
+    bool folded;     /* it was the batch size's first */
+};
+
+/* Says for itself what it belongs to: the trial may have ended. */
+struct profiled_part_record {
+    size_t line;
+    uint32_t batch_size;
+    struct fly_power_point points[JOB_KNOWN_MAX];
+    size_t count;
+};
+
+struct heartbeat_record {
+    uint32_t attempt;
+    double energy_j, time_s;
+};
+
+struct epoch_record {
+    uint32_t attempt;
+    uint32_t epoch;
+    double metric, energy_j, time_s;
+    /* What was answered: */
+    enum job_answer answer;
+    enum job_stop stop;
+    uint32_t epochs;
+    bool late;
+    double total_energy_j, total_time_s;
+    double reference_per_kwh; /* NAN: not known, as in logs of before */
+    bool afterwards;          /* as of struct job_epoch */
+};
+
+struct ended_record {
+    enum trial_outcome outcome;
+    enum job_stop stop; /* that brought it about */
+    uint32_t attempt;
+    uint32_t epochs;
+    double metric;
+    double energy_j, time_s; /* of all attempts */
+    const char *text;
+    double reference_per_kwh; /* frozen; NAN: not known, as in logs of before */
+};
+
+struct closed_record {
+    uint32_t attempt;
+    double energy_j, time_s; /* of all attempts, the whole run */
+    const char *text;
+    double reference_per_kwh; /* where the end had none; NAN */
+};
+
+/* What is known of a reference: above 0; else NAN. */
+double record_reference(double reference_per_kwh);
+
+/* New references; NULL when memory is exhausted or a text is no UTF-8. */
+json_t *record_write_proposed(const struct proposed_record *record);
+json_t *record_write_attempt(const struct attempt_record *record);
+json_t *record_write_profiled(const struct profiled_record *record);
+json_t *record_write_profiled_part(const struct profiled_part_record *record);
+json_t *record_write_heartbeat(const struct heartbeat_record *record);
+json_t *record_write_epoch(const struct epoch_record *record);
+json_t *record_write_ended(const struct ended_record *record);
+json_t *record_write_closed(const struct closed_record *record);
+json_t *record_write_setting(const struct job_setting *setting);
+
+/* What does not fit is left in `members`. Texts and `numbers` are borrowed from the object. */
+void record_read_proposed(struct members *members, double limits_w[JOB_LIMITS_MAX],
+                          struct proposed_record *out_record);
+void record_read_attempt(struct members *members, struct attempt_record *out_record);
+void record_read_profiled(struct members *members, struct profiled_record *out_record);
+void record_read_profiled_part(struct members *members, struct profiled_part_record *out_record);
+void record_read_heartbeat(struct members *members, struct heartbeat_record *out_record);
+void record_read_epoch(struct members *members, struct epoch_record *out_record);
+void record_read_ended(struct members *members, struct ended_record *out_record);
+void record_read_closed(struct members *members, struct closed_record *out_record);
+void record_read_setting(struct members *members, struct job_setting *out_setting);
+
+#endif

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The words of the log's and the answers' enumerations. */
+#include "job/core/job_words.h"
+#include "base/words.h"
+#include "job/core/job.h"
+#include "job/core/job_record.h"
+
+const char *const job_outcome_words[TRIAL_OUTCOME_COUNT] = {
+    [TRIAL_REACHED] = "reached", [TRIAL_NOT_REACHED] = "not_reached",     [TRIAL_REFUSED] = "refused",
+    [TRIAL_STOPPED] = "stopped", [TRIAL_OUT_OF_MEMORY] = "out_of_memory", [TRIAL_CRASHED] = "crashed",
+    [TRIAL_EXPIRED] = "expired",
+};
+const char *const job_answer_words[JOB_ANSWERS] = {
+    [JOB_GO_ON] = "go_on", [JOB_REACHED] = "reached", [JOB_STOP] = "stop"};
+const char *const job_stop_words[JOB_STOPS] = {
+    [JOB_STOP_NONE] = "none", [JOB_STOP_TARGET] = "target",     [JOB_STOP_EPOCHS] = "epochs",
+    [JOB_STOP_COST] = "cost", [JOB_STOP_DEADLINE] = "deadline", [JOB_STOP_ENDED] = "ended",
+};
+const char *const job_reason_words[REASON_COUNT] = {
+    [REASON_FIXED] = "fixed",         [REASON_EXPLORE] = "explore",   [REASON_SAMPLED] = "sampled",
+    [REASON_BEST_SEEN] = "best_seen", [REASON_PLUGIN] = "plugin",     [REASON_NO_TARGET] = "no_target",
+    [REASON_CONTROL] = "control",     [REASON_LAST_TRY] = "last_try", [REASON_DEADLINE] = "deadline",
+    [REASON_BOUND] = "bound",         [REASON_MEMORY] = "memory",     [REASON_NO_CHOICE] = "no_choice",
+    [REASON_PINNED] = "pinned",       [REASON_UNASKED] = "unasked",
+};
+const char *const job_target_words[JOB_TARGETS] = {
+    [JOB_NO_TARGET] = "none", [JOB_AT_LEAST] = "at_least", [JOB_AT_MOST] = "at_most"};
+const char *const job_generator_words[JOB_GENERATORS] = {
+    [GENERATOR_PHILOX] = "philox", [GENERATOR_NUMPY] = "numpy"};
+const char *const job_objective_words[JOB_OBJECTIVES] = {
+    [FLY_OBJECTIVE_ENERGY] = "energy", [FLY_OBJECTIVE_TIME] = "time",
+    [FLY_OBJECTIVE_COST] = "cost",     [FLY_OBJECTIVE_LOWEST_LIMIT] = "lowest_limit",
+    [FLY_OBJECTIVE_CARBON] = "carbon", [FLY_OBJECTIVE_MONEY] = "money"};
+static const char *const kind_words[] = {
+    [RECORD_DEFINED] = "defined",   [RECORD_SET] = "set",
+    [RECORD_PROPOSED] = "proposed", [RECORD_ATTEMPT] = "attempt",
+    [RECORD_PROFILED] = "profiled", [RECORD_HEARTBEAT] = "heartbeat",
+    [RECORD_EPOCH] = "epoch",       [RECORD_ENDED] = "ended",
+    [RECORD_CLOSED] = "closed",     [RECORD_PROFILED_PART] = "profiled_part",
+};
+
+#define LENGTH(words) (sizeof(words) / sizeof(words)[0])
+_Static_assert(LENGTH(kind_words) == RECORD_KINDS, "one word for every kind");
+
+const char *job_outcome_name(enum trial_outcome outcome)
+{
+    return job_outcome_words[outcome];
+}
+
+const char *job_answer_name(enum job_answer answer)
+{
+    return job_answer_words[answer];
+}
+
+const char *job_stop_name(enum job_stop stop)
+{
+    return job_stop_words[stop];
+}
+
+const char *job_reason_name(enum reason reason)
+{
+    return job_reason_words[reason];
+}
+
+const char *record_kind_name(enum record_kind kind)
+{
+    return kind_words[kind];
+}
+
+/* The index of a word, or whether there is none. */
+static bool find(const char *word, const char *const *words, size_t count, int *out_index)
+{
+    int index = word_index(word, words, count);
+
+    if (index >= 0)
+        *out_index = index;
+    return index >= 0;
+}
+
+bool job_outcome_parse(const char *word, enum trial_outcome *out_outcome)
+{
+    int index = 0;
+    bool known = find(word, job_outcome_words, TRIAL_OUTCOME_COUNT, &index);
+
+    if (known)
+        *out_outcome = (enum trial_outcome)index;
+    return known;
+}
+
+bool job_answer_parse(const char *word, enum job_answer *out_answer)
+{
+    int index = 0;
+    bool known = find(word, job_answer_words, JOB_ANSWERS, &index);
+
+    if (known)
+        *out_answer = (enum job_answer)index;
+    return known;
+}
+
+bool job_stop_parse(const char *word, enum job_stop *out_stop)
+{
+    int index = 0;
+    bool known = find(word, job_stop_words, JOB_STOPS, &index);
+
+    if (known)
+        *out_stop = (enum job_stop)index;
+    return known;
+}
+
+bool job_reason_parse(const char *word, enum reason *out_reason)
+{
+    int index = 0;
+    bool known = find(word, job_reason_words, REASON_COUNT, &index);
+
+    if (known)
+        *out_reason = (enum reason)index;
+    return known;
+}
+
+enum record_kind record_kind_parse(const char *word)
+{
+    int index = RECORD_KINDS;
+
+    (void)find(word, kind_words, RECORD_KINDS, &index);
+    return (enum record_kind)index;
+}

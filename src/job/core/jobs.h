@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef FLYBALL_JOB_CORE_JOBS_H
+#define FLYBALL_JOB_CORE_JOBS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/error.h"
+#include "job/core/job.h"
+#include "store/store.h"
+
+/*
+ * Recurring jobs: what to run next, and what became of it. One table of functions
+ * (struct job_backend) with plain structs in and out (job.h), in front of whoever keeps the
+ * job's log: a store on this machine or a database (local), or a service (remote).
+ * Sessions, services and commands go through the table and cannot tell the two apart.
+ *
+ *     jobs_open(NULL, NULL, &jobs, out_error);
+ *     at = jobs.backend, self = jobs.self;
+ *     at->define(self, &definition, &registered, out_error);
+ *     at->propose(self, &question, &proposal, out_error);
+ *     while (training) {
+ *         at->heartbeat(...)                         now and then until the first epoch's report
+ *         if (proposal.wants_profile)
+ *             at->profile(...)                       once it is measured, with `partial` as far as it is
+ *         at->report(self, &epoch, &answer, out_error);     after each epoch
+ *         if (answer.answer == JOB_STOP || (answer.answer == JOB_REACHED && proposal.stops_at_target))
+ *             break;
+ *     }
+ *     at->end(self, &end, &ended, out_error);        closing, out of memory, or a crash that was seen
+ *     jobs_close(&jobs);
+ *
+ * Each call is one transaction under the job's lock: what it answers and what it
+ * writes belong together, and what it acknowledges is on disk. Each call may be
+ * repeated after a lost answer: it is recognised by `request`, or by (trial,
+ * attempt, epoch), and answered as the first time.
+ *
+ * Errors beside the store's:
+ *
+ *     FLY_EUSAGE, FLY_EDATA   a field out of its range; the text names it
+ *     FLY_ELIMIT              a text or list beyond the limits of job.h
+ *     FLY_ENOTFOUND           no such job or trial
+ *     FLY_ECONFLICT           it contradicts what is on record: a changed definition, a
+ *                             second report of an epoch with other content
+ *     FLY_ESTATE              the trial has ended, or that attempt is not its newest
+ *
+ * A service gives the errors that its store gave it; FLY_EUNREACHABLE is also that of a
+ * service that is not there, and FLY_EUNSURE that of one whose answer was lost.
+ *
+ * A handle is for one thread at a time, and inert after fork (FLY_ESTATE).
+ */
+
+/* Trials that were written down as expired, by what they ran on. */
+enum { JOB_EXPIRIES_MAX = 8 };
+struct job_expiries {
+    struct job_expiries_of {
+        char gpu_model[JOB_TEXT_MAX];
+        uint64_t trials;
+    } of[JOB_EXPIRIES_MAX];
+    size_t count;
+};
+
+/* All zero: the defaults. */
+struct job_options {
+    const struct clock *clock; /* dates events, where the store is local; borrowed; NULL: the store's own */
+    double wait_s;             /* for another's lock or an answer; 0: STORE_WAIT_DEFAULT_S */
+    bool existing;             /* to be read: no store is made where there is none (FLY_ENOTFOUND) */
+    const struct batch_policy *const
+        *plugins; /* beside the built-in ones, ended by NULL, or NULL; borrowed */
+    /* Of a service; NULL: FLYBALL_TOKEN, FLYBALL_TOKEN_FILE (which goes before) and FLYBALL_CA_FILE; "":
+     * none. */
+    const char *token, *token_file;
+    const char *authority_file; /* certificates of who vouches for the service */
+};
+
+/*
+ * What keeps the logs. Functions return 0 or a negative code and leave out-parameters
+ * alone then; `self` is what open made. None is NULL.
+ */
+struct job_backend {
+    const char *name;            /* "local", "remote" */
+    const char *const *prefixes; /* of its addresses, ended by NULL; NULL: all that no other takes */
+
+    int (*open)(const char *address, const struct job_options *options, void **out_self,
+                struct fly_error *out_error);
+    void (*close)(void *self);
+
+    /* Writes the definition, or compares. */
+    int (*define)(void *self, const struct job_definition *definition, struct job_registered *out_registered,
+                  struct fly_error *out_error);
+
+    int (*set)(void *self, const struct job_setting *setting, struct fly_error *out_error);
+
+    /*
+     * A new trial, or the next attempt at the one that `run` has open or lost by
+     * expiry. Never fails for want of a choice: then it is the best known one, or the
+     * default.
+     */
+    int (*propose)(void *self, const struct job_question *question, struct job_proposal *out_proposal,
+                   struct fly_error *out_error);
+
+    /* FLY_EUSAGE for a profile out of range; the choice is the job's, by its objective. */
+    int (*profile)(void *self, const struct job_profile *profile, struct job_choice *out_choice,
+                   struct fly_error *out_error);
+
+    int (*heartbeat)(void *self, const struct job_beat *beat, struct fly_error *out_error);
+
+    /* After a trial's end it is kept and answered with JOB_STOP; only a figure of an expired one counts. */
+    int (*report)(void *self, const struct job_epoch *epoch, struct job_answered *out_answered,
+                  struct fly_error *out_error);
+
+    int (*end)(void *self, const struct job_end *end, struct job_ended *out_ended,
+               struct fly_error *out_error);
+
+    /* Writes down which trials have expired; every other change does so first. */
+    int (*expire)(void *self, const char *job, uint64_t *out_expired, struct fly_error *out_error);
+
+    int (*list)(void *self, struct arena *arena, struct job_list *out_list, struct fly_error *out_error);
+    int (*show)(void *self, const char *job, struct arena *arena, struct job_shown *out_shown,
+                struct fly_error *out_error);
+
+    /* The log itself. history.h, savings.h and trace_export.h say what it means. */
+    int (*read)(void *self, const char *job, const struct store_query *query, store_visit *visit, void *state,
+                struct fly_error *out_error);
+
+    /*
+     * Makes `job` from exported lines (export.h). FLY_ECONFLICT when there is one,
+     * FLY_EDATA with the line that does not fit.
+     */
+    int (*import)(void *self, const char *job, const char *text, size_t length, struct fly_error *out_error);
+
+    /* The job with all that was observed of it. FLY_ENOTFOUND. */
+    int (*remove)(void *self, const char *job, struct fly_error *out_error);
+
+    /*
+     * What the calls of this handle have written down as expired since this was asked last; what
+     * is beyond JOB_EXPIRIES_MAX kinds stands with the last. For figures; a service's are its own.
+     */
+    void (*take_expired)(void *self, struct job_expiries *out_expiries);
+};
+
+extern const struct job_backend job_backend_local;  /* over store/store.h */
+extern const struct job_backend job_backend_remote; /* over a service's interface (api.h) */
+
+/* All of them, ended by NULL. */
+extern const struct job_backend *const job_backends[];
+
+/* Where jobs are kept. The table's functions are called as jobs.backend->propose(jobs.self, ...). */
+struct jobs {
+    const struct job_backend *backend;
+    void *self;
+};
+
+/*
+ * `address`: NULL, a path or postgresql://... for a store (store.h); http://, https://
+ * or unix: for a service. Needs jobs_close only after success.
+ */
+int jobs_open(const char *address, const struct job_options *options, struct jobs *out_jobs,
+              struct fly_error *out_error);
+
+/* Whether a service keeps them. */
+bool jobs_are_remote(const char *address);
+
+/* Harmless on a zeroed struct. */
+void jobs_close(struct jobs *jobs);
+
+#endif

@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a job knows of itself on one kind of hardware. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <flyball/cost.h>
+
+#include "job/core/line.h"
+
+enum { GIB_SHIFT = 30 };
+
+static uint64_t whole_gib(uint64_t bytes)
+{
+    return (bytes + (1u << (GIB_SHIFT - 1))) >> GIB_SHIFT;
+}
+
+size_t job_state_line(const struct job_state *state, const struct job_hardware *hardware)
+{
+    for (size_t i = 0; i < state->line_count; i++) {
+        const struct job_line *line = &state->lines[i];
+
+        if (strcmp(line->gpu_model, hardware->gpu_model) == 0 && line->gpu_count == hardware->gpu_count &&
+            line->world_size == hardware->world_size &&
+            whole_gib(line->gpu_memory_bytes) == whole_gib(hardware->gpu_memory_bytes))
+            return i;
+    }
+    return state->line_count;
+}
+
+size_t job_line_batch(const struct job_line *line, uint32_t size)
+{
+    size_t at = 0;
+
+    while (at < line->spec->batch_count && line->spec->batches[at].size != size)
+        at++;
+    return at;
+}
+
+/* ---- making one ---- */
+
+/* The batch sizes that the ranks can share. */
+static int choose_batches(const struct job_definition *definition, struct job_line *line,
+                          const double *limits_w, size_t limit_count, struct fly_error *out_error)
+{
+    struct job_spec *spec = line->spec;
+    struct batch_choice *batches = arena_alloc(&line->arena, definition->batch_count, sizeof batches[0]);
+
+    if (batches == NULL)
+        return error_no_memory(out_error);
+    if (definition->default_batch_size % line->world_size != 0)
+        return error_set(
+            out_error, FLY_EUSAGE,
+            "job '%s': %u ranks cannot share the default batch size %u evenly; choose a multiple",
+            definition->name, line->world_size, definition->default_batch_size);
+    for (size_t i = 0; i < definition->batch_count; i++) {
+        uint32_t size = definition->batch_sizes[i];
+
+        if (size % line->world_size != 0)
+            continue;
+        if (size == definition->default_batch_size)
+            spec->default_batch = spec->batch_count;
+        batches[spec->batch_count++] = (struct batch_choice){size, limits_w, limit_count};
+    }
+    spec->batches = batches;
+    return 0;
+}
+
+/* Limits that cannot be set are one limit, whose height only weighs time. */
+static int choose_limits(const struct job_definition *definition, struct job_line *line,
+                         const struct job_hardware *hardware, double **out_limits_w, size_t *out_count,
+                         struct fly_error *out_error)
+{
+    size_t count = hardware->limit_count > 0 ? hardware->limit_count : 1;
+    double *limits_w = arena_alloc(&line->arena, count, sizeof limits_w[0]);
+    double eta = objective_eta(line->spec->objective);
+
+    if (limits_w == NULL)
+        return error_no_memory(out_error);
+    line->limits_known = hardware->limit_count > 0;
+    if (line->limits_known)
+        memcpy(limits_w, hardware->limits_w, count * sizeof limits_w[0]);
+    else if (hardware->max_power_w > 0.0)
+        limits_w[0] = hardware->max_power_w / hardware->gpu_count;
+    else if (eta == 1.0)
+        limits_w[0] = 1.0;
+    else
+        return error_set(out_error, FLY_EUSAGE,
+                         "job '%s': the GPUs' highest power is not known, and time is weighed with it; give "
+                         "max_power_w, or choose the objective 'energy'",
+                         definition->name);
+    line->spec->max_power_w =
+        hardware->max_power_w > 0.0 ? hardware->max_power_w : limits_w[count - 1] * hardware->gpu_count;
+    *out_limits_w = limits_w;
+    *out_count = count;
+    return 0;
+}
+
+static int set_up(const struct job_state *state, struct job_line *line, const struct job_hardware *hardware,
+                  struct fly_error *out_error)
+{
+    struct fly_objective *objective = arena_alloc(&line->arena, 1, sizeof *objective);
+    double *limits_w = NULL;
+    size_t limit_count = 0;
+    int code;
+
+    line->spec = arena_alloc(&line->arena, 1, sizeof *line->spec);
+    line->facts = arena_alloc(&line->arena, state->definition.batch_count, sizeof line->facts[0]);
+    line->parts = arena_alloc(&line->arena, state->definition.batch_count, sizeof line->parts[0]);
+    if (objective == NULL || line->spec == NULL || line->facts == NULL || line->parts == NULL)
+        return error_no_memory(out_error);
+    *objective = state->objective;
+    *line->spec = (struct job_spec){.name = state->definition.name,
+                                    .max_epochs = state->definition.max_epochs,
+                                    .eta = objective_eta(objective),
+                                    .objective = objective,
+                                    .gpu_count = hardware->gpu_count};
+    code = choose_limits(&state->definition, line, hardware, &limits_w, &limit_count, out_error);
+    if (code == 0)
+        code = choose_batches(&state->definition, line, limits_w, limit_count, out_error);
+    if (code < 0)
+        return code;
+    line->excluded = line->spec->batch_count;
+    return decider_init(&line->decider, line->spec, state->policy, &state->parameters, &line->arena,
+                        out_error);
+}
+
+int job_state_add_line(struct job_state *state, const struct job_hardware *hardware,
+                       struct fly_error *out_error)
+{
+    struct job_line *line = &state->lines[state->line_count];
+    int code;
+
+    if (state->line_count == JOB_HARDWARE_MAX)
+        return error_set(out_error, FLY_ELIMIT,
+                         "job '%s': it ran on %d kinds of hardware, and may on no more; use another name",
+                         state->definition.name, JOB_HARDWARE_MAX);
+    *line = (struct job_line){.gpu_count = hardware->gpu_count,
+                              .world_size = hardware->world_size,
+                              .gpu_memory_bytes = hardware->gpu_memory_bytes};
+    snprintf(line->gpu_model, sizeof line->gpu_model, "%s", hardware->gpu_model);
+    arena_init(&line->arena, JOB_STATE_MAX);
+    code = set_up(state, line, hardware, out_error);
+    if (code < 0) {
+        arena_deinit(&line->arena);
+        return code;
+    }
+    state->line_count++;
+    return job_lines_exclude(state, out_error);
+}
+
+void job_line_deinit(struct job_line *line)
+{
+    decider_deinit(&line->decider);
+    arena_deinit(&line->arena);
+}
+
+/* ---- what fits ---- */
+
+/* Whether what overflowed on `other` does so on `line` too: the same hardware, or no more memory. */
+static bool no_roomier(const struct job_line *line, const struct job_line *other)
+{
+    return line == other || (line->gpu_memory_bytes > 0 && other->gpu_memory_bytes > 0 &&
+                             whole_gib(line->gpu_memory_bytes) <= whole_gib(other->gpu_memory_bytes));
+}
+
+static size_t first_overflowing(const struct job_state *state, const struct job_line *line)
+{
+    size_t first = line->spec->batch_count;
+
+    for (size_t i = 0; i < state->line_count; i++) {
+        const struct job_line *other = &state->lines[i];
+
+        if (other->overflowing == 0 || !no_roomier(line, other))
+            continue;
+        while (first > 0 && line->spec->batches[first - 1].size / line->world_size >= other->overflowing)
+            first--;
+    }
+    return first;
+}
+
+int job_lines_exclude(struct job_state *state, struct fly_error *out_error)
+{
+    int code = 0;
+
+    for (size_t i = 0; i < state->line_count && code == 0; i++) {
+        struct job_line *line = &state->lines[i];
+        size_t first = first_overflowing(state, line);
+
+        if (first >= line->excluded)
+            continue;
+        line->excluded = first;
+        code =
+            decider_fold(&line->decider,
+                         &(struct event){.kind = EVENT_BATCHES_EXCLUDED, .first_excluded = first}, out_error);
+    }
+    return code;
+}
+
+/* ---- what is best ---- */
+
+double job_line_longest_s(const struct job_line *line, size_t batch)
+{
+    return line->facts[batch].reached > 0 ? line->facts[batch].longest_s : NAN;
+}
+
+double job_line_reference_s(const struct job_line *line)
+{
+    const struct batch_facts *facts = &line->facts[line->spec->default_batch];
+
+    if (line->baseline_runs > 0)
+        return line->baseline_time_s / (double)line->baseline_runs;
+    return facts->reached > 0 ? facts->reached_time_s / (double)facts->reached : NAN;
+}
+
+bool job_line_keeps_bound(const struct job_line *line, size_t batch)
+{
+    const struct batch_facts *facts = &line->facts[batch];
+    double reference_s = job_line_reference_s(line);
+
+    if (batch == line->spec->default_batch || facts->reached == 0 || isnan(reference_s))
+        return true;
+    return facts->reached_time_s / (double)facts->reached <=
+           line->spec->objective->max_slowdown * reference_s;
+}
+
+bool job_line_runs(const struct job_line *line, size_t batch)
+{
+    return batch < line->excluded && !decider_gave_up(&line->decider, batch);
+}
+
+/* Where nothing is known: the default, else the largest that runs, else what fits. */
+static size_t best_unknown(const struct job_line *line)
+{
+    size_t best = line->excluded;
+
+    if (job_line_runs(line, line->spec->default_batch))
+        return line->spec->default_batch;
+    while (best > 0 && !job_line_runs(line, best - 1))
+        best--;
+    if (best > 0)
+        return best - 1;
+    return line->excluded > 0 ? line->excluded - 1 : 0;
+}
+
+size_t job_line_best(const struct job_line *line)
+{
+    size_t best = 0;
+    double least_j = INFINITY;
+
+    for (size_t i = 0; i < line->excluded; i++) {
+        const struct batch_facts *facts = &line->facts[i];
+
+        /* What failed tries took counts too. */
+        if (job_line_runs(line, i) && facts->priced > 0 && facts->cost_j / (double)facts->priced < least_j &&
+            job_line_keeps_bound(line, i)) {
+            best = i;
+            least_j = facts->cost_j / (double)facts->priced;
+        }
+    }
+    return isfinite(least_j) ? best : best_unknown(line);
+}
+
+int job_line_epochs(const struct job_line *line, size_t batch, double limit_w, bool *out_known,
+                    uint32_t *out_epochs, struct fly_error *out_error)
+{
+    const struct decider_profile *profile = &line->decider.profiles[batch];
+    double units = line->facts[batch].units_per_epoch;
+
+    *out_known = false;
+    *out_epochs = line->spec->max_epochs;
+    for (size_t i = 0; units > 0.0 && i < profile->count; i++) {
+        const struct fly_power_point *point = &profile->points[i];
+
+        if (point->limit_w != limit_w)
+            continue;
+        *out_known = true;
+        return decider_epoch_cap(&line->decider, batch, point->time_s * point->power_w * units,
+                                 point->time_s * units, out_epochs, out_error);
+    }
+    return 0;
+}
+
+/* ---- what was observed ---- */
+
+static bool is_baseline(const struct job_line *line, const struct line_observation *observed)
+{
+    const struct batch_choice *batch = &line->spec->batches[line->spec->default_batch];
+
+    return observed->batch == line->spec->default_batch && !observed->profiled &&
+           (!line->limits_known || observed->limit_w == batch_highest_limit_w(batch));
+}
+
+void job_line_observe(struct job_line *line, const struct line_observation *observed)
+{
+    struct batch_facts *facts = &line->facts[observed->batch];
+
+    facts->observed++;
+    facts->time_s += observed->time_s;
+    if (!isnan(observed->energy_j)) {
+        facts->cost_j +=
+            fly_cost(line->spec->eta, line->spec->max_power_w, observed->energy_j, observed->time_s);
+        facts->energy_j += observed->energy_j;
+        facts->priced += observed->reached;
+        facts->reached_energy_j += observed->reached ? observed->energy_j : 0.0;
+    }
+    if (!observed->reached)
+        return;
+    facts->reached++;
+    facts->reached_epochs += observed->epochs;
+    facts->reached_time_s += observed->time_s;
+    facts->longest_s = fmax(facts->longest_s, observed->time_s);
+    if (is_baseline(line, observed)) {
+        line->baseline_runs++;
+        line->baseline_time_s += observed->time_s;
+    }
+}

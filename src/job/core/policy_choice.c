@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which policies a live job may have. */
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/words.h"
+#include "job/core/job.h"
+#include "job/core/policy_plugins.h"
+#include "job/core/state.h"
+
+enum { POLICIES_MAX = 16, LIST_MAX = 128 };
+
+const struct batch_policy *job_policy_find(const char *name, const struct batch_policy *const *plugins)
+{
+    for (; plugins != NULL && *plugins != NULL; plugins++) {
+        if (strcmp((*plugins)->name, name) == 0)
+            return *plugins;
+    }
+    return batch_policy_find(name);
+}
+
+/* "default, grid, zeus"; their number. */
+static size_t list_names(const char *names[POLICIES_MAX], char text[LIST_MAX])
+{
+    size_t count = 0, length = 0;
+
+    for (size_t i = 0; batch_policies[i] != NULL && count < POLICIES_MAX; i++) {
+        if (batch_policies[i] == &batch_policy_fixed)
+            continue;
+        names[count++] = batch_policies[i]->name;
+        length += (size_t)snprintf(text + length, LIST_MAX - length, "%s%s", count > 1 ? ", " : "",
+                                   batch_policies[i]->name);
+    }
+    return count;
+}
+
+int job_policy_check(const char *job, const char *policy, const struct batch_policy *const *plugins,
+                     struct fly_error *out_error)
+{
+    const char *names[POLICIES_MAX];
+    char text[LIST_MAX];
+    size_t count = list_names(names, text);
+    int nearest;
+
+    if (job_policy_find(policy, plugins) != NULL)
+        return 0;
+    if (policy_plugins_is_path(policy))
+        return error_set(
+            out_error, FLY_EUSAGE,
+            "job '%.100s': policy '%.128s' is a path, and no client's path is loaded; name the plug-in's "
+            "file in %s where the log is kept and its name as the policy, or choose one of %s",
+            job, policy, POLICY_PLUGINS_VARIABLE, text);
+    nearest = word_nearest(policy, names, count);
+    return error_set(out_error, FLY_EUSAGE,
+                     "job '%.100s': no policy '%.128s' is known here; choose one of %s%s%s%s", job, policy,
+                     text, nearest >= 0 ? " (did you mean '" : "", nearest >= 0 ? names[nearest] : "",
+                     nearest >= 0 ? "'?)" : "");
+}

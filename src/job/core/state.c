@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "job/core/state.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "job/core/definition.h"
+#include "job/core/job_record.h"
+#include "job/core/line.h"
+#include "job/core/state_fold.h"
+#include "model/objective_check.h"
+
+enum { DEFINITION_BYTES = 1 << 20, FIRST_OPEN = 16 };
+
+void job_state_init(struct job_state *state)
+{
+    *state = (struct job_state){.pin_limit_w = NAN, .reference_per_kwh = NAN};
+    arena_init(&state->arena, DEFINITION_BYTES);
+}
+
+void job_state_deinit(struct job_state *state)
+{
+    for (size_t i = 0; i < state->line_count; i++)
+        job_line_deinit(&state->lines[i]);
+    free(state->lines);
+    free(state->open);
+    free(state->unfinished);
+    arena_deinit(&state->arena);
+}
+
+int job_state_define(struct job_state *state, const struct job_definition *definition,
+                     const struct batch_policy *const *plugins, struct fly_error *out_error)
+{
+    state->definition = *definition;
+    state->policy = job_policy_find(definition->policy, plugins);
+    if (state->policy == NULL)
+        return error_set(
+            out_error, FLY_EUNSUPPORTED,
+            "job '%s': no policy '%s' here; name its plug-in's file in FLYBALL_PLUGINS, or use a newer "
+            "version",
+            definition->name, definition->policy);
+    if (definition->policy_sha256 != NULL && definition->policy_sha256[0] != '\0' &&
+        (state->policy->content == NULL || strcmp(state->policy->content, definition->policy_sha256) != 0))
+        return error_set(
+            out_error, FLY_EUNSUPPORTED,
+            "job '%s': its policy is the plug-in '%s' with SHA-256 %.12s..., and the one here has %.12s...; "
+            "name that file in FLYBALL_PLUGINS, or register the job under another name",
+            definition->name, definition->policy, definition->policy_sha256,
+            state->policy->content != NULL ? state->policy->content : "none");
+    state->parameters = (struct policy_parameters){.beta = definition->beta,
+                                                   .window = definition->window,
+                                                   .seed = definition->seed,
+                                                   .generator = definition->generator,
+                                                   .overlapping = !definition->one_at_a_time,
+                                                   .pruning_rounds = definition->pruning_rounds,
+                                                   .explorations = definition->explorations,
+                                                   .prior_mean = definition->prior_mean,
+                                                   .prior_precision = definition->prior_precision};
+    if (state->objective_from == 0)
+        state->objective = definition->objective;
+    state->control_every = definition->control_every;
+    state->lines = calloc(JOB_HARDWARE_MAX, sizeof state->lines[0]);
+    state->unfinished = calloc(JOB_UNFINISHED_MAX + 1, sizeof state->unfinished[0]);
+    if (state->lines == NULL || state->unfinished == NULL)
+        return error_no_memory(out_error);
+    state->defined = true;
+    return 0;
+}
+
+/* ---- the tables ---- */
+
+struct job_trial *job_state_trial(const struct job_state *state, uint64_t number)
+{
+    /* In the order of their numbers; the newest are asked for most. */
+    for (size_t i = state->open_count; i-- > 0 && state->open[i].number >= number;) {
+        if (state->open[i].number == number)
+            return &state->open[i];
+    }
+    return NULL;
+}
+
+int job_state_open(struct job_state *state, const struct job_trial *trial, struct fly_error *out_error)
+{
+    if (state->open_count == JOB_OPEN_MAX)
+        return error_set(out_error, FLY_ELIMIT, "job '%s': %d trials run at once, and no more may; end some",
+                         state->definition.name, JOB_OPEN_MAX);
+    if (state->open_count == state->open_capacity) {
+        size_t capacity = state->open_capacity > 0 ? 2 * state->open_capacity : FIRST_OPEN;
+        struct job_trial *open = realloc(state->open, capacity * sizeof open[0]);
+
+        if (open == NULL)
+            return error_no_memory(out_error);
+        state->open = open;
+        state->open_capacity = capacity;
+    }
+    state->open[state->open_count++] = *trial;
+    return 0;
+}
+
+void job_state_shut(struct job_state *state, const struct job_trial *trial)
+{
+    size_t at = (size_t)(trial - state->open);
+
+    state->open_count--;
+    memmove(&state->open[at], &state->open[at + 1], (state->open_count - at) * sizeof state->open[0]);
+}
+
+/* Forgets the silent trial that is silent for longest, when there are too many. */
+void job_state_forget_silent(struct job_state *state)
+{
+    const struct job_trial *oldest = NULL;
+    size_t silent = 0;
+
+    for (size_t i = 0; i < state->open_count; i++) {
+        if (!state->open[i].silent)
+            continue;
+        silent++;
+        if (oldest == NULL)
+            oldest = &state->open[i];
+    }
+    if (silent > JOB_SILENT_MAX)
+        job_state_shut(state, oldest);
+}
+
+struct job_recurrence *job_state_recurrence(const struct job_state *state, uint64_t number)
+{
+    for (size_t i = state->unfinished_count; i-- > 0;) {
+        if (state->unfinished[i].number == number)
+            return &state->unfinished[i];
+    }
+    return NULL;
+}
+
+struct job_recurrence *job_state_submission(const struct job_state *state, const char *submission)
+{
+    for (size_t i = state->unfinished_count; i-- > 0 && submission[0] != '\0';) {
+        if (strcmp(state->unfinished[i].submission, submission) == 0)
+            return &state->unfinished[i];
+    }
+    return NULL;
+}
+
+struct job_recurrence *job_state_submit(struct job_state *state, uint64_t number)
+{
+    if (state->unfinished_count == JOB_UNFINISHED_MAX)
+        job_state_finish(state, &state->unfinished[0]);
+    state->unfinished[state->unfinished_count] = (struct job_recurrence){.number = number};
+    return &state->unfinished[state->unfinished_count++];
+}
+
+void job_state_finish(struct job_state *state, const struct job_recurrence *recurrence)
+{
+    size_t at = (size_t)(recurrence - state->unfinished);
+
+    state->unfinished_count--;
+    memmove(&state->unfinished[at], &state->unfinished[at + 1],
+            (state->unfinished_count - at) * sizeof state->unfinished[0]);
+}
+
+/* ---- expiry ---- */
+
+int64_t job_trial_expires_us(const struct job_trial *trial)
+{
+    double allowed_s = JOB_SILENCE_MAX_S;
+
+    if (trial->reported)
+        allowed_s = JOB_SILENCE_INTERVALS * trial->longest_s;
+    else if (trial->heartbeat_s > 0.0)
+        allowed_s = JOB_SILENCE_INTERVALS * trial->heartbeat_s;
+    allowed_s = fmin(fmax(allowed_s, JOB_SILENCE_MIN_S), 1e9);
+    return trial->sign_us + (int64_t)(allowed_s * 1e6);
+}

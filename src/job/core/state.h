@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef FLYBALL_JOB_CORE_STATE_H
+#define FLYBALL_JOB_CORE_STATE_H
+
+#include <jansson.h>
+
+#include "base/arena.h"
+#include "base/buffer.h"
+#include "base/bytes.h"
+#include "job/core/job.h"
+#include "job/core/part.h"
+#include "policy/decider.h"
+#include "store/store.h"
+
+/*
+ * What a job's log comes to: the fold of its events, and all that a decision needs.
+ * It grows with the kinds of hardware, the batch sizes and the trials that run, not
+ * with those that have ended. Pure but for memory: equal events give equal states.
+ *
+ * Events (job/core/job_record.h has their bodies):
+ *
+ *     defined     the definition; always the first
+ *     set         what a user changed later
+ *     proposed    a trial, and everything that was decided; key "run/RUN/N" of a run's N-th
+ *     attempt     a process took the trial up; key "request/REQUEST"
+ *     profiled    a power profile, and the limit chosen; key "profile/TRIAL"
+ *     profiled_part  some points of one, for the trials that come; no key
+ *     heartbeat
+ *     epoch       a report, and its answer; key "epoch/TRIAL/ATTEMPT/EPOCH"
+ *     ended       a trial's end; key "end/TRIAL"; none for an expiry, which may be followed by an end
+ *     closed      what the whole run took, after its end was known; key "close/TRIAL/ATTEMPT"
+ */
+
+enum {
+    JOB_OPEN_MAX = 65536,      /* trials that run at once */
+    JOB_SILENT_MAX = 256,      /* expired trials whose late reports still count, newest first */
+    JOB_UNFINISHED_MAX = 256,  /* recurrences without a model that a new try may still join, newest first */
+    JOB_STATE_MAX = 512 << 20, /* bytes of one line */
+    JOB_CRASH_TEXT_MAX = 96,
+    JOB_SNAPSHOT_MAX = 32 << 20 /* bytes; a larger state is folded anew each time */
+};
+
+/* What was seen of one batch size on one kind of hardware. Sums over trials that tell what it costs. */
+struct batch_facts {
+    uint64_t observed;
+    uint64_t reached;
+    uint64_t priced; /* of the reached, those whose energy is known */
+    double cost_j;   /* of all whose energy is known */
+    double energy_j;
+    double time_s;
+    double reached_energy_j; /* of the priced */
+    double reached_time_s;   /* of those that reached the target */
+    double longest_s;        /* of one that did */
+    uint64_t reached_epochs; /* of those, in sum */
+    double units_per_epoch;  /* of the profile; 0: unknown */
+    /* Of those that tell no cost: */
+    uint64_t crashed;
+    uint64_t silent;                     /* expired, and not heard of since */
+    char crash_text[JOB_CRASH_TEXT_MAX]; /* why the newest crashed; "": nobody said */
+};
+
+/* A kind of hardware, and what the job knows of itself on it. */
+struct job_line {
+    struct arena arena;
+    char gpu_model[JOB_TEXT_MAX];
+    uint32_t gpu_count;
+    uint32_t world_size;
+    uint64_t gpu_memory_bytes;
+    bool limits_known;     /* limits can be set here */
+    struct job_spec *spec; /* in the arena; only batch sizes that the ranks can share */
+    struct decider decider;
+    struct batch_facts *facts;  /* in the arena, as spec->batches */
+    struct profile_part *parts; /* likewise */
+    size_t excluded;            /* the first batch size that does not fit; batch_count: all do */
+    uint32_t overflowing;       /* smallest batch size per rank that did not fit; 0: none yet */
+    uint64_t recurrences;       /* in which the policy had a say */
+    uint64_t baseline_runs;     /* trials at the default and the highest limit that reached the target */
+    double baseline_time_s;     /* their sum */
+};
+
+/* A trial that runs, or has expired and may still be heard of. */
+struct job_trial {
+    uint64_t number;
+    uint64_t index; /* in the line's decider, if `counted` */
+    uint64_t recurrence;
+    uint32_t try_number;
+    size_t line;
+    size_t batch;       /* in the line */
+    double limit_w;     /* NAN: not known, or not set */
+    bool wants_profile; /* and has none yet */
+    bool profiles;      /* it wanted one when it was proposed */
+    enum reason reason;
+    bool counted; /* the policy knows of it */
+    bool capped;
+    bool last_try;
+    uint32_t epochs;    /* it may run; 0: not known yet */
+    int64_t stop_by_us; /* 0: none */
+    double heartbeat_s;
+    char run[JOB_TEXT_MAX];
+    char submission[JOB_TEXT_MAX];
+
+    uint32_t attempt;
+    uint32_t epochs_done;     /* the newest that was reported */
+    double metric;            /* of it */
+    double reference_per_kwh; /* the newest that was reported, of any attempt; NAN */
+    double past_energy_j;     /* of earlier attempts */
+    double past_time_s;
+    double energy_j; /* of this attempt, as far as known */
+    double time_s;
+
+    bool decided; /* reached its target, and trains on */
+    double decided_energy_j;
+    double decided_time_s;
+    bool lost;   /* expired at least once; what is heard from then on is late */
+    bool silent; /* expired, and not heard of since */
+
+    int64_t sign_us;  /* last sign of life, by the store's clock */
+    double longest_s; /* between two signs at epochs */
+    bool reported;    /* an epoch in this attempt */
+};
+
+/* A submission of the job that has no model yet. */
+struct job_recurrence {
+    uint64_t number;
+    char submission[JOB_TEXT_MAX];
+    uint32_t tries;
+    size_t line;          /* of the policy's tries */
+    uint64_t line_number; /* of the line's recurrences, once `begun` */
+    uint32_t policy_tries;
+    bool begun;
+};
+
+struct job_state {
+    struct arena arena; /* the definition */
+    struct job_definition definition;
+    bool defined;
+    const struct batch_policy *policy; /* a plug-in's lives longer than the state */
+    struct policy_parameters parameters;
+    struct fly_objective objective; /* that holds for the whole fold */
+    uint64_t objective_from;        /* the event that set it; 0: the definition */
+    uint32_t control_every;
+    uint32_t pin_batch_size; /* 0: none */
+    double pin_limit_w;
+    double reference_per_kwh; /* that was frozen last; NAN: none yet */
+    uint64_t number;          /* of the last event folded */
+    int64_t last_us;          /* its time */
+    uint64_t trials, recurrences;
+    struct job_line *lines; /* owned, as the two below; never moves */
+    size_t line_count;
+    struct job_trial *open;
+    size_t open_count, open_capacity;
+    struct job_recurrence *unfinished; /* oldest first */
+    size_t unfinished_count;
+};
+
+/* A policy of that name among the built-in ones and `plugins` (NULL or ended by NULL); NULL: none. */
+const struct batch_policy *job_policy_find(const char *name, const struct batch_policy *const *plugins);
+
+/* Empty. Needs job_state_deinit. */
+void job_state_init(struct job_state *state);
+void job_state_deinit(struct job_state *state);
+
+/*
+ * Takes the next event in. FLY_EDATA for a body that does not fit, FLY_EUNSUPPORTED
+ * for a kind or a policy that this version does not know. JOB_FOLD_ANEW: the
+ * objective changed; the state is empty but for it, and has to be given the log from
+ * its first event again. After an error the state is of no use.
+ */
+enum { JOB_FOLD_ANEW = 1 };
+int job_state_fold(struct job_state *state, const struct store_event *event,
+                   const struct batch_policy *const *plugins, struct fly_error *out_error);
+
+/* The same with the event's body as it was written; `event->body` is not looked at. NULL: not JSON. */
+int job_state_fold_body(struct job_state *state, const struct store_event *event, json_t *body,
+                        const struct batch_policy *const *plugins, struct fly_error *out_error);
+
+/* Whether a snapshot can be made: not of a plug-in without the slots. */
+bool job_state_saves(const struct job_state *state);
+
+/* Appends the state's bytes; the buffer says whether they fitted. */
+void job_state_save(const struct job_state *state, struct buffer *bytes);
+
+/* Into an empty state: 0; 1 for bytes that are no state of this version; or FLY_ENOMEM. */
+int job_state_load(struct job_state *state, const void *bytes, size_t length,
+                   const struct batch_policy *const *plugins, struct fly_error *out_error);
+
+/* The open trial of that number, NULL for none. */
+struct job_trial *job_state_trial(const struct job_state *state, uint64_t number);
+
+/* The line of that hardware; lines.count when there is none yet. */
+size_t job_state_line(const struct job_state *state, const struct job_hardware *hardware);
+
+/* The place of a batch size on it; spec->batch_count when its ranks do not share that. */
+size_t job_line_batch(const struct job_line *line, uint32_t size);
+
+/* Adds one. FLY_EUSAGE when the ranks cannot share the default batch size or nothing says what power costs.
+ */
+int job_state_add_line(struct job_state *state, const struct job_hardware *hardware,
+                       struct fly_error *out_error);
+
+/* The unfinished recurrence of a submission or of a number; NULL for none. */
+struct job_recurrence *job_state_submission(const struct job_state *state, const char *submission);
+struct job_recurrence *job_state_recurrence(const struct job_state *state, uint64_t number);
+
+/* ---- for those who decide ---- */
+
+/* The batch size of least cost per reached target that runs and keeps the bound; the default before any, or
+ * the largest that runs. */
+size_t job_line_best(const struct job_line *line);
+
+/* Whether the batch size fits and is not given up. */
+bool job_line_runs(const struct job_line *line, size_t batch);
+
+/* The longest time that `batch` took to its target; NAN when it never reached it. */
+double job_line_longest_s(const struct job_line *line, size_t batch);
+
+/* The time that the bound refers to: the default's; NAN when it is not known. */
+double job_line_reference_s(const struct job_line *line);
+
+/* Whether the batch size keeps the bound, as far as is known. */
+bool job_line_keeps_bound(const struct job_line *line, size_t batch);
+
+/*
+ * The epochs that a trial of `batch` at `limit_w` may run by what is known before it
+ * starts; 0 in `out_known` when nothing is.
+ */
+int job_line_epochs(const struct job_line *line, size_t batch, double limit_w, bool *out_known,
+                    uint32_t *out_epochs, struct fly_error *out_error);
+
+/* When the trial will have been silent for too long. */
+int64_t job_trial_expires_us(const struct job_trial *trial);
+
+#endif

@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A job's events, one function each; those of a trial's begin and end have files of their own. */
+#include "job/core/state_fold.h"
+
+#include <inttypes.h>
+#include <math.h>
+
+#include "job/core/definition.h"
+#include "job/core/state_folding.h"
+#include "model/objective_check.h"
+
+int fold_refuse(const struct folding *folding)
+{
+    const struct job_state *state = folding->state;
+
+    return error_set(folding->error, FLY_EDATA, "job '%s', event %" PRIu64 " ('%s'): '%s': expected %s",
+                     state->defined ? state->definition.name : "", folding->event->number,
+                     folding->event->kind, folding->members.wrong != NULL ? folding->members.wrong : "",
+                     folding->members.expected != NULL ? folding->members.expected : "something else");
+}
+
+int fold_refuse_member(struct folding *folding, const char *name, const char *expected)
+{
+    members_refuse(&folding->members, name, expected);
+    return fold_refuse(folding);
+}
+
+struct job_line *fold_line(const struct folding *folding)
+{
+    return &folding->state->lines[folding->trial->line];
+}
+
+int fold_tell(const struct folding *folding, size_t line, const struct event *event)
+{
+    return decider_fold(&folding->state->lines[line].decider, event, folding->error);
+}
+
+void fold_heard_of(const struct folding *folding)
+{
+    fold_line(folding)->facts[folding->trial->batch].silent -= folding->trial->silent;
+    folding->trial->silent = false;
+}
+
+/* ---- the job ---- */
+
+static int fold_defined(struct folding *folding)
+{
+    struct job_definition definition = {0};
+    struct fly_error why = {.text = ""};
+    int code = definition_from_json(folding->members.object, &folding->state->arena, &definition, &why);
+
+    if (code == FLY_ENOMEM)
+        return error_no_memory(folding->error);
+    if (code < 0)
+        return error_set(folding->error, FLY_EDATA, "event %" PRIu64 ": %.300s", folding->event->number,
+                         why.text);
+    code = job_definition_check(&definition, folding->error);
+    return code < 0 ? code : job_state_define(folding->state, &definition, folding->plugins, folding->error);
+}
+
+static int fold_set(struct folding *folding)
+{
+    struct job_state *state = folding->state;
+    struct job_setting setting;
+
+    record_read_setting(&folding->members, &setting);
+    if (folding->members.wrong != NULL)
+        return fold_refuse(folding);
+    if (setting.set_control_every)
+        state->control_every = setting.control_every;
+    if (setting.set_pin) {
+        state->pin_batch_size = setting.pin_batch_size;
+        state->pin_limit_w = setting.pin_limit_w;
+    }
+    if (!setting.set_objective || folding->event->number <= state->objective_from)
+        return 0;
+    if (objective_check(&setting.objective, 1.0, NULL) < 0 ||
+        definition_allows(&state->definition, &setting.objective, NULL) < 0)
+        return fold_refuse_member(folding, "objective", "an objective in its range");
+    /* What was observed has other costs now. */
+    job_state_deinit(state);
+    job_state_init(state);
+    state->objective = setting.objective;
+    state->objective_from = folding->event->number;
+    return JOB_FOLD_ANEW;
+}
+
+/* ---- it runs ---- */
+
+static void note_sign(const struct folding *folding)
+{
+    int64_t now_us = folding->event->time_us;
+
+    fold_heard_of(folding);
+    if (now_us > folding->trial->sign_us)
+        folding->trial->sign_us = now_us;
+}
+
+static int fold_heartbeat(struct folding *folding)
+{
+    struct job_trial *trial = folding->trial;
+    struct heartbeat_record record;
+
+    record_read_heartbeat(&folding->members, &record);
+    if (folding->members.wrong != NULL)
+        return fold_refuse(folding);
+    if (trial == NULL || record.attempt != trial->attempt)
+        return 0;
+    note_sign(folding);
+    if (isfinite(record.energy_j) && isfinite(record.time_s)) {
+        trial->energy_j = fmax(trial->energy_j, record.energy_j);
+        trial->time_s = fmax(trial->time_s, record.time_s);
+    }
+    return 0;
+}
+
+static int fold_epoch(struct folding *folding)
+{
+    struct job_trial *trial = folding->trial;
+    struct epoch_record record;
+    struct epoch_reported reported;
+
+    record_read_epoch(&folding->members, &record);
+    if (folding->members.wrong != NULL)
+        return fold_refuse(folding);
+    if (trial == NULL || record.attempt != trial->attempt)
+        return 0;
+    trial->longest_s =
+        fmax(trial->longest_s,
+             fmax(record.time_s - trial->time_s, 1e-6 * (double)(folding->event->time_us - trial->sign_us)));
+    note_sign(folding);
+    trial->reported = true;
+    trial->epochs_done = record.epoch;
+    trial->metric = record.metric;
+    if (!isnan(record.reference_per_kwh))
+        trial->reference_per_kwh = record.reference_per_kwh;
+    trial->energy_j = record.energy_j;
+    trial->time_s = record.time_s;
+    if (!trial->counted || isnan(record.total_energy_j))
+        return 0;
+    reported = (struct epoch_reported){.trial = trial->index,
+                                       .batch = trial->batch,
+                                       .epoch = record.epoch,
+                                       .metric = record.metric,
+                                       .reached = record.stop == JOB_STOP_TARGET,
+                                       .energy_j = record.total_energy_j,
+                                       .time_s = record.total_time_s};
+    return fold_tell(folding, trial->line,
+                     &(struct event){.kind = EVENT_EPOCH_REPORTED, .reported = &reported});
+}
+
+static int (*const folds[])(struct folding *folding) = {
+    [RECORD_DEFINED] = fold_defined,   [RECORD_SET] = fold_set,
+    [RECORD_PROPOSED] = fold_proposed, [RECORD_ATTEMPT] = fold_attempt,
+    [RECORD_PROFILED] = fold_profiled, [RECORD_HEARTBEAT] = fold_heartbeat,
+    [RECORD_EPOCH] = fold_epoch,       [RECORD_ENDED] = fold_ended,
+    [RECORD_CLOSED] = fold_closed,     [RECORD_PROFILED_PART] = fold_profiled_part,
+};
+_Static_assert(sizeof folds / sizeof folds[0] == RECORD_KINDS, "one function for every kind");
+
+int job_state_fold_body(struct job_state *state, const struct store_event *event, json_t *body,
+                        const struct batch_policy *const *plugins, struct fly_error *out_error)
+{
+    enum record_kind kind = record_kind_parse(event->kind);
+    struct folding folding = {.state = state, .event = event, .plugins = plugins, .error = out_error};
+    int code;
+
+    if (kind == RECORD_KINDS)
+        return error_set(out_error, FLY_EUNSUPPORTED,
+                         "event %" PRIu64 ": kind '%.60s' is not known here; use a newer version",
+                         event->number, event->kind);
+    if (event->number != state->number + 1 || (kind == RECORD_DEFINED) == state->defined)
+        return error_set(out_error, FLY_EDATA,
+                         "event %" PRIu64 " ('%s') is out of order after event %" PRIu64
+                         "; a log begins with its definition",
+                         event->number, event->kind, state->number);
+    folding.members = members_of(body);
+    folding.trial = job_state_trial(state, event->trial);
+    code = folds[kind](&folding);
+    if (code == 0) {
+        state->number = event->number;
+        state->last_us = event->time_us;
+    }
+    return code;
+}
+
+int job_state_fold(struct job_state *state, const struct store_event *event,
+                   const struct batch_policy *const *plugins, struct fly_error *out_error)
+{
+    json_t *body = json_loads(event->body, JSON_REJECT_DUPLICATES, NULL);
+    int code = job_state_fold_body(state, event, body, plugins, out_error);
+
+    json_decref(body);
+    return code;
+}

@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A trial begins: what was decided for it, who took it up, and its power profile. */
+#include "job/core/state_folding.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "job/core/line.h"
+
+/* The policy's share: its recurrence begins with the first try in which it has a say. */
+static int tell_policy(struct folding *folding, struct job_recurrence *recurrence,
+                       const struct job_trial *trial, const struct proposed_record *record)
+{
+    struct job_line *line = &folding->state->lines[trial->line];
+    const struct proposal proposal = {.batch = trial->batch,
+                                      .limit_rule = record->limit_rule,
+                                      .limit_w = record->limit_w,
+                                      .reason = record->reason,
+                                      .policy_version = record->policy_version,
+                                      .random_after = record->random_after};
+    int code = 0;
+
+    if (!recurrence->begun || recurrence->line != trial->line) {
+        recurrence->begun = true;
+        recurrence->line = trial->line;
+        recurrence->line_number = line->recurrences++;
+        recurrence->policy_tries = 0;
+        code = fold_tell(folding, trial->line, &(struct event){.kind = EVENT_RECURRENCE_BEGUN});
+    }
+    recurrence->policy_tries++;
+    if (code == 0)
+        code = fold_tell(folding, trial->line,
+                         &(struct event){.kind = EVENT_TRIAL_PROPOSED, .proposed = &proposal});
+    return code;
+}
+
+static struct job_trial make_trial(const struct folding *folding, const struct proposed_record *record)
+{
+    struct job_trial trial = {
+        .number = folding->event->trial,
+        .recurrence = record->recurrence,
+        .try_number = record->try_number,
+        .line = record->line,
+        .limit_w = record->limit_w,
+        .wants_profile = record->wants_profile,
+        .profiles = record->wants_profile,
+        .reason = record->reason,
+        .counted = record->counted,
+        .capped = record->capped,
+        .last_try = record->last_try,
+        .epochs = record->epochs,
+        .stop_by_us = record->stop_by_us,
+        .heartbeat_s = record->heartbeat_s,
+        .metric = NAN,
+        .reference_per_kwh = NAN,
+        .sign_us = folding->event->time_us,
+    };
+
+    snprintf(trial.run, sizeof trial.run, "%s", record->run);
+    snprintf(trial.submission, sizeof trial.submission, "%s", record->submission);
+    return trial;
+}
+
+int fold_proposed(struct folding *folding)
+{
+    struct job_state *state = folding->state;
+    double limits_w[JOB_LIMITS_MAX];
+    struct proposed_record record;
+    struct job_recurrence *recurrence;
+    struct job_trial trial;
+    int code = 0;
+
+    record_read_proposed(&folding->members, limits_w, &record);
+    if (folding->members.wrong != NULL)
+        return fold_refuse(folding);
+    if (folding->event->trial != state->trials + 1)
+        return fold_refuse_member(folding, "trial", "the next number");
+    if (record.recurrence > state->recurrences || record.line > state->line_count ||
+        (record.line == state->line_count && !record.new_line))
+        return fold_refuse_member(folding, "recurrence, line", "one that is known, or the next");
+    /* The line may stand there already: whoever decided needed it. */
+    if (record.line == state->line_count)
+        code = job_state_add_line(state, &record.hardware, folding->error);
+    if (code < 0)
+        return code;
+    trial = make_trial(folding, &record);
+    trial.batch = job_line_batch(&state->lines[trial.line], record.batch_size);
+    if (trial.batch == state->lines[trial.line].spec->batch_count)
+        return fold_refuse_member(folding, "batch_size", "one of the job's");
+    if (record.recurrence == state->recurrences)
+        state->recurrences++;
+    recurrence = job_state_recurrence(state, record.recurrence);
+    if (recurrence == NULL)
+        recurrence = job_state_submit(state, record.recurrence);
+    snprintf(recurrence->submission, sizeof recurrence->submission, "%s", record.submission);
+    recurrence->tries = record.try_number + 1;
+    trial.index = state->lines[trial.line].decider.trials;
+    if (trial.counted)
+        code = tell_policy(folding, recurrence, &trial, &record);
+    if (code < 0)
+        return code;
+    state->trials++;
+    return job_state_open(state, &trial, folding->error);
+}
+
+int fold_attempt(struct folding *folding)
+{
+    struct job_trial *trial = folding->trial;
+    struct attempt_record record;
+
+    record_read_attempt(&folding->members, &record);
+    if (folding->members.wrong != NULL)
+        return fold_refuse(folding);
+    if (trial == NULL)
+        return 0;
+    trial->past_energy_j += trial->energy_j;
+    trial->past_time_s += trial->time_s;
+    trial->energy_j = trial->time_s = 0.0;
+    trial->attempt = record.attempt;
+    fold_heard_of(folding);
+    trial->reported = false;
+    trial->longest_s = 0.0;
+    trial->sign_us = folding->event->time_us;
+    return 0;
+}
+
+int fold_profiled(struct folding *folding)
+{
+    struct job_trial *trial = folding->trial;
+    struct profiled_record *record = malloc(sizeof *record);
+    int code = 0;
+
+    if (record == NULL)
+        return error_no_memory(folding->error);
+    record_read_profiled(&folding->members, record);
+    if (folding->members.wrong != NULL)
+        code = fold_refuse(folding);
+    if (code == 0 && trial != NULL) {
+        const struct profile_measured measured = {trial->batch, record->points, record->count};
+
+        if (record->folded)
+            code = fold_tell(folding, trial->line,
+                             &(struct event){.kind = EVENT_PROFILE_MEASURED, .measured = &measured});
+        if (code == 0 && record->folded) {
+            fold_line(folding)->facts[trial->batch].units_per_epoch = record->units_per_epoch;
+            fold_line(folding)->parts[trial->batch].count = 0;
+        }
+        trial->wants_profile = false;
+        trial->limit_w = record->limit_w;
+        trial->epochs = record->epochs;
+    }
+    free(record);
+    return code;
+}
+
+int fold_profiled_part(struct folding *folding)
+{
+    struct profiled_part_record *record = malloc(sizeof *record);
+    struct job_line *line;
+    size_t batch;
+    int code;
+
+    if (record == NULL)
+        return error_no_memory(folding->error);
+    record_read_profiled_part(&folding->members, record);
+    line = record->line < folding->state->line_count ? &folding->state->lines[record->line] : NULL;
+    batch = line != NULL ? job_line_batch(line, record->batch_size) : 0;
+    if (folding->members.wrong != NULL)
+        code = fold_refuse(folding);
+    else if (line == NULL || batch == line->spec->batch_count)
+        code = fold_refuse_member(folding, "line, batch_size", "one that is known");
+    else
+        code = profile_part_take(&line->parts[batch], &line->arena, record->points, record->count,
+                                 folding->error);
+    free(record);
+    return code;
+}

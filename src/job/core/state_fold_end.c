@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A trial ends: what its policy learns, and what is known of its batch size from then on. */
+#include "job/core/state_folding.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "job/core/line.h"
+
+/* A trial that had to make room for another try says nothing of its batch size. */
+static enum trial_outcome learned(const struct ended_record *record)
+{
+    return record->stop == JOB_STOP_DEADLINE ? TRIAL_CRASHED : record->outcome;
+}
+
+/* What no policy can put a price on says as little to it. */
+static enum trial_outcome told(const struct ended_record *record)
+{
+    enum trial_outcome outcome = learned(record);
+
+    return outcome_observed(outcome) && isnan(record->energy_j) ? TRIAL_CRASHED : outcome;
+}
+
+static int tell_end(const struct folding *folding, const struct ended_record *record)
+{
+    const struct job_trial *trial = folding->trial;
+    const struct job_line *line = fold_line(folding);
+    const struct job_recurrence *recurrence = job_state_recurrence(folding->state, trial->recurrence);
+    const struct trial_ended ended = {
+        .trial = trial->index,
+        .late = trial->lost,
+        .recurrence = recurrence != NULL ? recurrence->line_number : trial->recurrence,
+        .try_number = trial->try_number,
+        .batch = trial->batch,
+        .limit_w = isnan(trial->limit_w) ? batch_highest_limit_w(&line->spec->batches[trial->batch])
+                                         : trial->limit_w,
+        .outcome = told(record),
+        .crashed = record->outcome == TRIAL_CRASHED,
+        .energy_j = record->energy_j,
+        .time_s = record->time_s};
+
+    if (!trial->counted)
+        return 0;
+    return fold_tell(folding, trial->line, &(struct event){.kind = EVENT_TRIAL_ENDED, .ended = &ended});
+}
+
+static int fold_expiry(struct folding *folding, const struct ended_record *record)
+{
+    struct job_trial *trial = folding->trial;
+    int code = 0;
+
+    if (trial->decided) {
+        job_state_shut(folding->state, trial);
+        return 0;
+    }
+    if (!trial->lost)
+        code = tell_end(folding, record);
+    fold_line(folding)->facts[trial->batch].silent += !trial->silent;
+    trial->lost = trial->silent = true;
+    job_state_forget_silent(folding->state);
+    return code;
+}
+
+static void observe(const struct folding *folding, const struct ended_record *record)
+{
+    const struct job_trial *trial = folding->trial;
+
+    if (outcome_observed(learned(record)))
+        job_line_observe(fold_line(folding),
+                         &(struct line_observation){.batch = trial->batch,
+                                                    .limit_w = trial->limit_w,
+                                                    .profiled = trial->profiles,
+                                                    .reached = record->outcome == TRIAL_REACHED,
+                                                    .epochs = record->epochs,
+                                                    .energy_j = record->energy_j,
+                                                    .time_s = record->time_s});
+}
+
+/* Cut between characters: what becomes of it has to be UTF-8 again. */
+static void copy_text(char *out, size_t size, const char *text)
+{
+    size_t length = strlen(text);
+
+    if (length >= size) {
+        length = size - 1;
+        while (length > 0 && ((unsigned char)text[length] & 0xC0) == 0x80)
+            length--;
+    }
+    memcpy(out, text, length);
+    out[length] = '\0';
+}
+
+static void note_crash(const struct folding *folding, const struct ended_record *record)
+{
+    struct batch_facts *facts = &fold_line(folding)->facts[folding->trial->batch];
+
+    facts->crashed++;
+    copy_text(facts->crash_text, sizeof facts->crash_text, record->text);
+}
+
+static int note_overflow(const struct folding *folding)
+{
+    struct job_line *line = fold_line(folding);
+    uint32_t local = line->spec->batches[folding->trial->batch].size / line->world_size;
+
+    if (line->overflowing == 0 || local < line->overflowing)
+        line->overflowing = local;
+    return job_lines_exclude(folding->state, folding->error);
+}
+
+static void note_reference(struct job_state *state, double reference_per_kwh)
+{
+    if (!isnan(reference_per_kwh))
+        state->reference_per_kwh = reference_per_kwh;
+}
+
+int fold_ended(struct folding *folding)
+{
+    struct job_state *state = folding->state;
+    struct job_trial *trial = folding->trial;
+    struct job_recurrence *recurrence;
+    struct ended_record record;
+    int code;
+
+    record_read_ended(&folding->members, &record);
+    if (folding->members.wrong != NULL)
+        return fold_refuse(folding);
+    if (trial == NULL)
+        return 0;
+    note_reference(state, record.reference_per_kwh);
+    if (record.outcome == TRIAL_EXPIRED)
+        return fold_expiry(folding, &record);
+    if (trial->decided)
+        return fold_refuse_member(folding, "trial", "one whose end is not known");
+    code = tell_end(folding, &record);
+    observe(folding, &record);
+    fold_heard_of(folding);
+    if (record.outcome == TRIAL_CRASHED)
+        note_crash(folding, &record);
+    if (code == 0 && record.outcome == TRIAL_OUT_OF_MEMORY)
+        code = note_overflow(folding);
+    recurrence = job_state_recurrence(state, trial->recurrence);
+    if (record.outcome == TRIAL_REACHED && recurrence != NULL)
+        job_state_finish(state, recurrence);
+    if (record.stop == JOB_STOP_TARGET && state->definition.trains_on) {
+        trial->decided = true;
+        trial->decided_energy_j = record.energy_j;
+        trial->decided_time_s = record.time_s;
+    } else {
+        job_state_shut(state, trial);
+    }
+    return code;
+}
+
+int fold_closed(struct folding *folding)
+{
+    struct closed_record record;
+
+    record_read_closed(&folding->members, &record);
+    if (folding->members.wrong != NULL)
+        return fold_refuse(folding);
+    note_reference(folding->state, record.reference_per_kwh);
+    if (folding->trial != NULL && folding->trial->decided)
+        job_state_shut(folding->state, folding->trial);
+    return 0;
+}

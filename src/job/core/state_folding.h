@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef FLYBALL_JOB_CORE_STATE_FOLDING_H
+#define FLYBALL_JOB_CORE_STATE_FOLDING_H
+
+#include "job/core/job_record.h"
+#include "job/core/state_fold.h"
+
+/*
+ * One event on its way into the state, and a function for each kind of event. They return 0, a
+ * negative code, or JOB_FOLD_ANEW. An event of a trial that is not open (any more) changes nothing
+ * of that trial. For state_fold.c, state_fold_begin.c and state_fold_end.c alone.
+ */
+struct folding {
+    struct job_state *state;
+    const struct store_event *event;
+    struct members members;
+    struct job_trial *trial; /* the event's, if it is open */
+    const struct batch_policy *const *plugins;
+    struct fly_error *error;
+};
+
+/* FLY_EDATA with the event and the member that is wrong: the one noted in `members`, or the one given. */
+int fold_refuse(const struct folding *folding);
+int fold_refuse_member(struct folding *folding, const char *name, const char *expected);
+
+/* Of the event's trial, which is open. */
+struct job_line *fold_line(const struct folding *folding);
+
+/* An expired trial that is heard of again has not fallen silent. */
+void fold_heard_of(const struct folding *folding);
+
+/* Tells it to the decider of that line. */
+int fold_tell(const struct folding *folding, size_t line, const struct event *event);
+
+/* A trial begins (state_fold_begin.c). */
+int fold_proposed(struct folding *folding);
+int fold_attempt(struct folding *folding);
+int fold_profiled(struct folding *folding);
+int fold_profiled_part(struct folding *folding);
+
+/* A trial ends (state_fold_end.c). */
+int fold_ended(struct folding *folding);
+int fold_closed(struct folding *folding);
+
+#endif

@@ -1,0 +1,463 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The back end over a store: the job as a whole. */
+#include "job/local/job_local.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/number.h"
+#include "job/core/definition.h"
+#include "job/local/job_group.h"
+#include "model/objective_check.h"
+
+void local_free(struct job_local *local)
+{
+    for (size_t i = 0; i < LOCAL_STATES; i++) {
+        if (local->states[i].job[0] != '\0')
+            local_forget(local, local->states[i].job);
+    }
+    store_close(local->store);
+    policy_plugins_close(&local->own);
+    free(local);
+}
+
+static void local_close(void *self)
+{
+    struct job_local *local = self;
+
+    job_group_leave(local->group);
+    local_free(local);
+}
+
+int local_make(const char *address, const struct job_options *options, struct job_local **out_local,
+               struct fly_error *out_error)
+{
+    const struct store_options store_options = {
+        .wait_s = options->wait_s, .clock = options->clock, .existing = options->existing};
+    struct job_local *local = calloc(1, sizeof *local);
+    int code;
+
+    if (local == NULL)
+        return error_no_memory(out_error);
+    local->plugins = options->plugins;
+    code = options->plugins == NULL ? policy_plugins_open(&local->own, out_error) : 0;
+    if (code < 0) {
+        free(local);
+        return code;
+    }
+    if (options->plugins == NULL)
+        local->plugins = local->own.list;
+    code = store_open(address, &store_options, &local->store, out_error);
+    if (code < 0) {
+        policy_plugins_close(&local->own);
+        free(local);
+        return code;
+    }
+    *out_local = local;
+    return 0;
+}
+
+static int local_open(const char *address, const struct job_options *options, void **out_self,
+                      struct fly_error *out_error)
+{
+    struct job_local *local;
+    int code = local_make(address, options, &local, out_error);
+
+    if (code < 0)
+        return code;
+    local->group = job_group_join(address, local->store, options);
+    *out_self = local;
+    return 0;
+}
+
+/* ---- the definition ---- */
+
+struct define_call {
+    const struct job_definition *definition;
+    struct job_registered registered;
+};
+
+static int define_within(struct local_change *change, void *call, struct fly_error *out_error)
+{
+    struct define_call *define = call;
+
+    if (!change->state->defined) {
+        define->registered = (struct job_registered){.known = false};
+        return local_append(change, RECORD_DEFINED, 0, "", definition_to_json(define->definition), out_error);
+    }
+    define->registered = (struct job_registered){.known = true, .trials = change->state->trials};
+    return definition_compare(&change->state->definition, define->definition, out_error);
+}
+
+static int local_define(void *self, const struct job_definition *definition,
+                        struct job_registered *out_registered, struct fly_error *out_error)
+{
+    struct job_local *local = self;
+    struct job_definition whole = *definition;
+    struct define_call call = {.definition = &whole};
+    const struct batch_policy *policy;
+    int code = job_definition_check(definition, out_error);
+
+    if (code < 0)
+        return code;
+    code = job_policy_check(definition->name, definition->policy, local->plugins, out_error);
+    if (code < 0)
+        return code;
+    policy = job_policy_find(definition->policy, local->plugins);
+    if (definition->policy_sha256 != NULL && definition->policy_sha256[0] != '\0' &&
+        (policy->content == NULL || strcmp(policy->content, definition->policy_sha256) != 0))
+        return error_set(out_error, FLY_EUSAGE,
+                         "job '%s': policy_sha256 is not that of the policy '%s' here; leave it out",
+                         definition->name, definition->policy);
+    whole.policy_sha256 = policy->content;
+    code = local_call(local, definition->name, true, define_within, &call, out_error);
+    if (code == 0)
+        *out_registered = call.registered;
+    return code;
+}
+
+static int check_pin(const struct job_definition *definition, const struct job_setting *setting,
+                     struct fly_error *out_error)
+{
+    if (!isnan(setting->pin_limit_w) && !objective_positive(setting->pin_limit_w))
+        return error_set(out_error, FLY_EUSAGE, "pinned power limit %s W: expected a number above 0",
+                         number_text(setting->pin_limit_w).text);
+    if (setting->pin_batch_size == 0)
+        return 0;
+    for (size_t i = 0; i < definition->batch_count; i++) {
+        if (definition->batch_sizes[i] == setting->pin_batch_size)
+            return 0;
+    }
+    return error_set(out_error, FLY_EUSAGE, "job '%s': batch size %u is not one of its batch sizes",
+                     definition->name, setting->pin_batch_size);
+}
+
+static int set_within(struct local_change *change, void *call, struct fly_error *out_error)
+{
+    struct job_setting *setting = call;
+    int code = local_lost_is_there(change, out_error);
+
+    if (code == 0 && setting->set_pin)
+        code = check_pin(&change->state->definition, setting, out_error);
+    if (code == 0 && setting->set_objective)
+        code = definition_allows(&change->state->definition, &setting->objective, out_error);
+    if (code == 0)
+        code = local_append(change, RECORD_SET, 0, "", record_write_setting(setting), out_error);
+    return code;
+}
+
+static int local_set(void *self, const struct job_setting *setting, struct fly_error *out_error)
+{
+    struct job_setting call = *setting;
+    int code = 0;
+
+    if (setting->set_objective)
+        code = objective_check(&setting->objective, 1.0, out_error);
+    return code < 0 ? code : local_call(self, setting->job, false, set_within, &call, out_error);
+}
+
+static int expire_within(struct local_change *change, void *call, struct fly_error *out_error)
+{
+    int code = local_lost_is_there(change, out_error);
+
+    return code != 0 ? code : local_expire(change, call, out_error);
+}
+
+static int local_expire_all(void *self, const char *job, uint64_t *out_expired, struct fly_error *out_error)
+{
+    uint64_t expired = 0;
+    int code = local_call(self, job, false, expire_within, &expired, out_error);
+
+    if (code == 0)
+        *out_expired = expired;
+    return code;
+}
+
+/* ---- looking ---- */
+
+static uint64_t count_running(const struct job_state *state)
+{
+    uint64_t running = 0;
+
+    for (size_t i = 0; i < state->open_count; i++)
+        running += !state->open[i].silent;
+    return running;
+}
+
+static int copy_definition(const struct job_definition *from, struct arena *arena,
+                           struct job_definition *out_definition, struct fly_error *out_error)
+{
+    uint32_t *sizes = arena_alloc(arena, from->batch_count, sizeof sizes[0]);
+    char *name = arena_strdup(arena, from->name), *policy = arena_strdup(arena, from->policy);
+    char *client = arena_strdup(arena, from->client);
+    char *grid = arena_strdup(arena, from->grid != NULL ? from->grid : "");
+    char *content = arena_strdup(arena, from->policy_sha256 != NULL ? from->policy_sha256 : "");
+
+    if (sizes == NULL || name == NULL || policy == NULL || client == NULL || grid == NULL || content == NULL)
+        return error_no_memory(out_error);
+    memcpy(sizes, from->batch_sizes, from->batch_count * sizeof sizes[0]);
+    *out_definition = *from;
+    out_definition->batch_sizes = sizes;
+    out_definition->name = name;
+    out_definition->policy = policy;
+    out_definition->client = client;
+    out_definition->grid = grid;
+    out_definition->policy_sha256 = content;
+    return 0;
+}
+
+static int local_show(void *self, const char *job, struct arena *arena, struct job_shown *out_shown,
+                      struct fly_error *out_error)
+{
+    struct job_shown shown = {0};
+    struct job_state *state;
+    int code = local_look(self, job, &state, out_error);
+
+    if (code == 0)
+        code = copy_definition(&state->definition, arena, &shown.definition, out_error);
+    if (code < 0)
+        return code;
+    shown.objective = state->objective;
+    shown.control_every = state->control_every;
+    shown.pin_batch_size = state->pin_batch_size;
+    shown.pin_limit_w = state->pin_limit_w;
+    shown.trials = state->trials;
+    shown.recurrences = state->recurrences;
+    shown.running = count_running(state);
+    shown.events = state->number;
+    *out_shown = shown;
+    return 0;
+}
+
+/* A list that grows; its texts stand in the arena. */
+struct listing {
+    struct arena *arena;
+    struct job_summary *jobs;
+    size_t count, capacity;
+};
+
+static int list_one(void *context, const struct store_job *job, struct fly_error *out_error)
+{
+    struct listing *listing = context;
+
+    if (listing->count == listing->capacity) {
+        size_t capacity = listing->capacity > 0 ? 2 * listing->capacity : 16;
+        struct job_summary *jobs = arena_alloc(listing->arena, capacity, sizeof jobs[0]);
+
+        if (jobs == NULL)
+            return error_no_memory(out_error);
+        if (listing->count > 0)
+            memcpy(jobs, listing->jobs, listing->count * sizeof jobs[0]);
+        listing->jobs = jobs;
+        listing->capacity = capacity;
+    }
+    listing->jobs[listing->count] = (struct job_summary){.name = arena_strdup(listing->arena, job->name),
+                                                         .events = job->events,
+                                                         .made_us = job->made_us,
+                                                         .changed_us = job->changed_us};
+    return listing->jobs[listing->count++].name != NULL ? 0 : error_no_memory(out_error);
+}
+
+/* One job that nobody here understands, a plug-in's or a newer version's, does not hide the others. */
+static int summarize(struct job_summary *summary, int code, const struct job_state *state,
+                     const struct fly_error *trouble, struct arena *arena, struct fly_error *out_error)
+{
+    summary->policy = "";
+    if (code == FLY_EUNSUPPORTED || code == FLY_EDATA) {
+        summary->trouble = arena_strdup(arena, trouble->text);
+        return summary->trouble != NULL ? 0 : error_no_memory(out_error);
+    }
+    if (code < 0)
+        return error_set(out_error, code, "%s", trouble->text);
+    summary->policy = arena_strdup(arena, state->definition.policy);
+    summary->trials = state->trials;
+    summary->recurrences = state->recurrences;
+    summary->running = count_running(state);
+    return summary->policy != NULL ? 0 : error_no_memory(out_error);
+}
+
+static int local_list(void *self, struct arena *arena, struct job_list *out_list, struct fly_error *out_error)
+{
+    struct job_local *local = self;
+    struct listing listing = {.arena = arena};
+    size_t kept = 0;
+    int code = store_list_jobs(local->store, list_one, &listing, out_error);
+
+    for (size_t i = 0; i < listing.count && code == 0; i++) {
+        struct job_summary *summary = &listing.jobs[i];
+        struct job_state *state = NULL;
+        struct fly_error trouble = {.code = 0};
+
+        code = local_look(local, summary->name, &state, &trouble);
+        if (code == FLY_ENOTFOUND) { /* removed meanwhile */
+            code = 0;
+            continue;
+        }
+        code = summarize(summary, code, state, &trouble, arena, out_error);
+        listing.jobs[kept++] = *summary;
+    }
+    if (code == 0)
+        *out_list = (struct job_list){.jobs = listing.jobs, .count = kept};
+    return code;
+}
+
+static int local_read(void *self, const char *job, const struct store_query *query, store_visit *visit,
+                      void *state, struct fly_error *out_error)
+{
+    struct job_local *local = self;
+
+    return store_read(local->store, job, query, visit, state, out_error);
+}
+
+/* ---- in and out ---- */
+
+/* One exported line, appended and folded as it was; the definition takes the new name. */
+static int import_line(struct local_change *change, const char *line, size_t length, uint64_t number,
+                       struct fly_error *out_error)
+{
+    json_t *json = json_loadb(line, length, JSON_REJECT_DUPLICATES, NULL), *body;
+    struct members members = members_of(json);
+    struct store_event event = {.time_us = members_time_us(&members, "time_us"),
+                                .kind = members_text(&members, "kind", STORE_KIND_MAX),
+                                .trial = members_u64(&members, "trial", 0, INT64_MAX),
+                                .key = members_text(&members, "key", STORE_KEY_MAX)};
+    char *text = NULL;
+    int code = 0;
+
+    (void)members_inside(&members, "body");
+    if (members_u64(&members, "number", 1, INT64_MAX) != number)
+        members_refuse(&members, "number", "the next number");
+    if (members.wrong != NULL)
+        code = error_set(out_error, FLY_EDATA, "line %" PRIu64 ": '%s': expected %s", number, members.wrong,
+                         members.expected);
+    body = json_object_get(json, "body");
+    if (code == 0 && strcmp(event.kind, record_kind_name(RECORD_DEFINED)) == 0)
+        json_object_set_new(body, "name", json_string(change->job));
+    if (code == 0) {
+        text = json_dumps(body, JSON_COMPACT);
+        event.body = text;
+        code = text != NULL ? store_change_append(change->change, &event, &event.number, out_error)
+                            : error_no_memory(out_error);
+    }
+    if (code == 0)
+        code = job_state_fold(change->state, &event, change->local->plugins, out_error);
+    if (code == JOB_FOLD_ANEW)
+        code = local_catch_up(change, out_error);
+    if (code == 0)
+        change->last = (struct local_mark){store_change_job_id(change->change), event.number, event.trial,
+                                           event.time_us, record_kind_parse(event.kind)};
+    free(text);
+    json_decref(json);
+    return code;
+}
+
+/* An event's body, and all that stands around it. */
+enum { LINE_BYTES_MAX = STORE_BODY_MAX + (64 << 10) };
+
+struct import_call {
+    const char *text;
+    size_t length;
+};
+
+static int import_within(struct local_change *change, void *call, struct fly_error *out_error)
+{
+    const struct import_call *import = call;
+    const char *text = import->text, *end = text + import->length;
+    int code = local_lost_is_there(change, out_error);
+
+    if (code != 0)
+        return code;
+    if (change->state->defined)
+        return error_set(out_error, FLY_ECONFLICT,
+                         "job '%s' is there already; import it under another name, or remove that one",
+                         change->job);
+    for (uint64_t number = 1; text < end && code == 0; number++) {
+        const char *newline = memchr(text, '\n', (size_t)(end - text));
+        const char *line_end = newline != NULL ? newline : end;
+
+        if (line_end - text > LINE_BYTES_MAX) /* parsed, it takes up to eighty times its length */
+            return error_set(out_error, FLY_ELIMIT, "line %" PRIu64 ": longer than %d bytes; no event is",
+                             number, (int)LINE_BYTES_MAX);
+        code = import_line(change, text, (size_t)(line_end - text), number, out_error);
+        text = newline != NULL ? newline + 1 : end;
+    }
+    if (code == 0 && !change->state->defined)
+        code = error_set(out_error, FLY_EDATA, "import of job '%s': there are no events", change->job);
+    return code;
+}
+
+static int local_import(void *self, const char *job, const char *text, size_t length,
+                        struct fly_error *out_error)
+{
+    struct import_call call = {text, length};
+
+    return local_call_alone(self, job, true, import_within, &call, out_error);
+}
+
+/* Without its state, which nobody may understand any more. `lost_id`: of the job that an unsure commit
+ * removed. */
+static int remove_once(struct job_local *local, const char *job, uint64_t *lost_id,
+                       struct fly_error *out_error)
+{
+    struct store_change *change;
+    int code = store_change_begin(local->store, job, STORE_EXISTING_JOB, &change, out_error);
+    uint64_t id;
+
+    if (code == FLY_ENOTFOUND && *lost_id != 0)
+        return 0;
+    if (code < 0)
+        return local_unsure(code, *lost_id != 0, out_error);
+    id = store_change_job_id(change);
+    if (*lost_id != 0 && id != *lost_id) { /* made anew since */
+        store_change_rollback(change);
+        return 0;
+    }
+    *lost_id = id;
+    code = store_change_delete_job(change, out_error);
+    if (code == 0)
+        return store_change_commit(change, out_error);
+    store_change_rollback(change);
+    return code;
+}
+
+static int local_remove(void *self, const char *job, struct fly_error *out_error)
+{
+    uint64_t lost_id = 0;
+    int code = FLY_EUNSURE;
+
+    local_forget(self, job);
+    for (int i = 0; i < LOCAL_UNSURE_RETRIES && code == FLY_EUNSURE; i++)
+        code = remove_once(self, job, &lost_id, out_error);
+    return code;
+}
+
+static void local_take_expired(void *self, struct job_expiries *out_expiries)
+{
+    struct job_local *local = self;
+
+    *out_expiries = local->expired;
+    local->expired.count = 0;
+}
+
+const struct job_backend job_backend_local = {
+    .name = "local",
+    .open = local_open,
+    .close = local_close,
+    .define = local_define,
+    .set = local_set,
+    .propose = local_propose,
+    .profile = local_profile,
+    .heartbeat = local_heartbeat,
+    .report = local_report,
+    .end = local_end,
+    .expire = local_expire_all,
+    .list = local_list,
+    .show = local_show,
+    .read = local_read,
+    .import = local_import,
+    .remove = local_remove,
+    .take_expired = local_take_expired,
+};

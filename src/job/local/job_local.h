@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef FLYBALL_JOB_LOCAL_JOB_LOCAL_H
+#define FLYBALL_JOB_LOCAL_JOB_LOCAL_H
+
+#include "job/core/call_check.h"
+#include "job/core/decide.h"
+#include "job/core/job_record.h"
+#include "job/core/jobs.h"
+#include "job/core/policy_plugins.h"
+#include "job/core/state.h"
+#include "job/core/trial_past.h"
+
+/*
+ * Jobs over a store: each call is a change (store.h). A handle remembers the states
+ * of the jobs it dealt with, and brings them up to date with what others appended; a
+ * new process begins with the job's snapshot. So a call reads few events however long
+ * the log is.
+ */
+enum {
+    LOCAL_STATES = 64,         /* remembered by a handle */
+    LOCAL_SNAPSHOT_EVERY = 64, /* events between two snapshots of a small state */
+    LOCAL_UNSURE_RETRIES = 3,  /* after a commit of which nothing is known */
+};
+
+struct job_local {
+    struct store *store;
+    const struct batch_policy *const *plugins;
+    struct policy_plugins own; /* where nobody else brought some */
+    struct local_state {
+        char job[JOB_NAME_MAX + 1]; /* "": free */
+        uint64_t job_id;
+        uint64_t snapshot_due; /* the number from which on a new one is worth its writing */
+        struct job_state *state;
+    } states[LOCAL_STATES];
+    size_t next;                 /* of the states, to make room */
+    uint64_t events_read;        /* by all calls: what decisions cost */
+    struct job_expiries expired; /* since they were taken */
+    struct job_group *group;     /* of handles whose calls share commits; NULL: none (job_group.h) */
+};
+
+/* A handle of no group. */
+int local_make(const char *address, const struct job_options *options, struct job_local **out_local,
+               struct fly_error *out_error);
+void local_free(struct job_local *local);
+
+/* An event by which a change is known again: nobody else writes that number at that time. */
+struct local_mark {
+    uint64_t job_id, number, trial;
+    int64_t time_us;
+    enum record_kind kind;
+};
+
+/* A change with the state that goes with it. */
+struct local_change {
+    struct job_local *local;
+    struct store_change *change;
+    struct local_state *kept;
+    struct job_state *state;
+    const char *job;
+    int64_t now_us;
+    uint64_t first_head, first_trials; /* before the change did anything */
+    struct job_expiries expired;
+    struct local_mark last; /* that it appended; number 0: none yet */
+    struct local_mark lost; /* of the same call's change before, whose commit is unsure; number 0: none */
+    uint64_t made;          /* the newest trial that the change has made; 0: none */
+    struct trial_past made_past; /* and what it has appended of it, which need not be read again */
+};
+
+/*
+ * What a call does within its change; `call` is what it asks and answers. After an unsure
+ * commit it is asked again, and first sees whether the lost change is there: by the key
+ * of its event, or by local_lost_is_there.
+ */
+typedef int local_within(struct local_change *change, void *call, struct fly_error *out_error);
+
+/* A call as one change, together with others' (job_group.h). FLY_EUNSURE where its commit was lost and nobody
+ * can be asked about it. */
+int local_call(struct job_local *local, const char *job, bool make, local_within *within, void *call,
+               struct fly_error *out_error);
+
+/* The same for one that takes long: nobody else waits for its commit. */
+int local_call_alone(struct job_local *local, const char *job, bool make, local_within *within, void *call,
+                     struct fly_error *out_error);
+
+/* Counts trials that have expired with the handle's own. */
+void local_add_expired(struct job_local *local, const struct job_expiries *expired);
+
+/* What a failure is when a commit was lost before: FLY_EUNSURE while the store cannot be asked. */
+int local_unsure(int code, bool lost, struct fly_error *out_error);
+
+/* Whether what the lost change wrote is in the log: 1, 0 or an error. */
+int local_lost_is_there(struct local_change *change, struct fly_error *out_error);
+
+/*
+ * Takes the lock and brings the state up to date; unless `make`, FLY_ENOTFOUND for an
+ * unknown job. After 0 exactly one of commit and rollback has to follow.
+ */
+int local_begin(struct job_local *local, const char *job, bool make, struct local_change *out_change,
+                struct fly_error *out_error);
+int local_commit(struct local_change *change, struct fly_error *out_error);
+void local_rollback(struct local_change *change);
+
+/* Ends the change by `code`: commits after 0, else rolls back; returns what became of it. */
+int local_finish(struct local_change *change, int code, struct fly_error *out_error);
+
+/* Appends an event and folds it. Takes `body`; NULL is out of memory or a text without UTF-8. */
+int local_append(struct local_change *change, enum record_kind kind, uint64_t trial, const char *key,
+                 json_t *body, struct fly_error *out_error);
+
+/* Folds what the state does not have yet of what the change sees. */
+int local_catch_up(struct local_change *change, struct fly_error *out_error);
+
+/*
+ * The body of the event with that key: 1 and a new reference, 0 when there is none.
+ * `out_trial` may be NULL.
+ */
+int local_find(struct local_change *change, const char *key, uint64_t *out_trial, json_t **out_body,
+               struct fly_error *out_error);
+
+/* Writes down what has expired. */
+int local_expire(struct local_change *change, uint64_t *out_expired, struct fly_error *out_error);
+
+/* The state as committed, without a lock; the caller's until the next call on `local`. */
+int local_look(struct job_local *local, const char *job, struct job_state **out_state,
+               struct fly_error *out_error);
+
+/* Forgets what was remembered of a job. */
+void local_forget(struct job_local *local, const char *job);
+
+/* A trial from its events; FLY_ENOTFOUND. Needs trial_past_deinit only after success. */
+int local_past(struct local_change *change, uint64_t trial, uint32_t until_attempt,
+               struct trial_past *out_past, struct fly_error *out_error);
+
+int local_append_end(struct local_change *change, uint64_t trial, const struct ended_record *record,
+                     struct fly_error *out_error);
+
+/* The operations on trials (struct job_backend). */
+int local_propose(void *self, const struct job_question *question, struct job_proposal *out_proposal,
+                  struct fly_error *out_error);
+int local_profile(void *self, const struct job_profile *profile, struct job_choice *out_choice,
+                  struct fly_error *out_error);
+int local_heartbeat(void *self, const struct job_beat *beat, struct fly_error *out_error);
+int local_report(void *self, const struct job_epoch *epoch, struct job_answered *out_answered,
+                 struct fly_error *out_error);
+int local_end(void *self, const struct job_end *end, struct job_ended *out_ended,
+              struct fly_error *out_error);
+
+#endif

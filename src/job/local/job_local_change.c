@@ -1,0 +1,421 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "job/local/job_local.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { SNAPSHOT_BYTES_PER_EVENT = 1024 }; /* a larger state is written less often */
+
+static const char snapshot_version[] = "job state 5";
+
+/* ---- states that are remembered ---- */
+
+static void state_free(struct job_state *state)
+{
+    if (state == NULL)
+        return;
+    job_state_deinit(state);
+    free(state);
+}
+
+static struct job_state *state_new(void)
+{
+    struct job_state *state = malloc(sizeof *state);
+
+    if (state != NULL)
+        job_state_init(state);
+    return state;
+}
+
+static void clear(struct local_state *kept)
+{
+    state_free(kept->state);
+    *kept = (struct local_state){.state = NULL};
+}
+
+void local_forget(struct job_local *local, const char *job)
+{
+    for (size_t i = 0; i < LOCAL_STATES; i++) {
+        if (strcmp(local->states[i].job, job) == 0)
+            clear(&local->states[i]);
+    }
+}
+
+/* The place for a job's state, with the state if it is remembered. */
+static struct local_state *place_for(struct job_local *local, const char *job)
+{
+    struct local_state *place;
+
+    for (size_t i = 0; i < LOCAL_STATES; i++) {
+        if (strcmp(local->states[i].job, job) == 0)
+            return &local->states[i];
+    }
+    place = &local->states[local->next];
+    local->next = (local->next + 1) % LOCAL_STATES;
+    clear(place);
+    snprintf(place->job, sizeof place->job, "%s", job);
+    return place;
+}
+
+/* ---- bringing a state up to date ---- */
+
+/* Where events come from: a change, or the store without a lock. */
+struct source {
+    struct job_local *local;
+    struct store_change *change; /* NULL: none */
+    const char *job;
+};
+
+static int source_read(const struct source *source, const struct store_query *query, store_visit *visit,
+                       void *state, struct fly_error *out_error)
+{
+    return source->change != NULL
+               ? store_change_read(source->change, query, visit, state, out_error)
+               : store_read(source->local->store, source->job, query, visit, state, out_error);
+}
+
+static int source_snapshot(const struct source *source, uint64_t *out_number, struct buffer *bytes,
+                           struct fly_error *out_error)
+{
+    return source->change != NULL
+               ? store_change_get_snapshot(source->change, snapshot_version, out_number, bytes, out_error)
+               : store_get_snapshot(source->local->store, source->job, snapshot_version, out_number, bytes,
+                                    out_error);
+}
+
+struct catching_up {
+    struct job_local *local;
+    struct job_state *state;
+    bool anew;
+};
+
+static int fold_one(void *context, const struct store_event *event, struct fly_error *out_error)
+{
+    struct catching_up *catching_up = context;
+    int code = job_state_fold(catching_up->state, event, catching_up->local->plugins, out_error);
+
+    catching_up->local->events_read++;
+    catching_up->anew = code == JOB_FOLD_ANEW;
+    return code;
+}
+
+/* Folds what came after the state's last event. */
+static int catch_up(const struct source *source, struct job_state *state, struct fly_error *out_error)
+{
+    struct catching_up catching_up = {.local = source->local, .state = state};
+    int code = 0;
+
+    do {
+        const struct store_query query = {.after = state->number};
+
+        catching_up.anew = false;
+        code = source_read(source, &query, fold_one, &catching_up, out_error);
+    } while (code >= 0 && catching_up.anew);
+    return code < 0 ? code : 0;
+}
+
+/* When the next snapshot is due after one of that size. */
+static uint64_t snapshot_due(uint64_t number, size_t bytes)
+{
+    size_t events = bytes / SNAPSHOT_BYTES_PER_EVENT;
+
+    return number + (events > LOCAL_SNAPSHOT_EVERY ? events : LOCAL_SNAPSHOT_EVERY);
+}
+
+/* From the snapshot, if there is one that can be read. */
+static int load_snapshot(const struct source *source, struct local_state *kept, struct fly_error *out_error)
+{
+    struct buffer bytes;
+    uint64_t number = 0;
+    int code;
+
+    kept->state = state_new();
+    if (kept->state == NULL)
+        return error_no_memory(out_error);
+    buffer_init(&bytes, STORE_SNAPSHOT_MAX);
+    code = source_snapshot(source, &number, &bytes, out_error);
+    if (code == 0 && number > 0) {
+        code = job_state_load(kept->state, bytes.data, bytes.length, source->local->plugins, out_error);
+        if (code == 0 && kept->state->number != number)
+            code = 1;
+        kept->snapshot_due = code == 0 ? snapshot_due(number, bytes.length) : 0;
+        if (code == 1) {
+            state_free(kept->state);
+            kept->state = state_new();
+            code = kept->state != NULL ? 0 : error_no_memory(out_error);
+        }
+    }
+    buffer_deinit(&bytes);
+    return code;
+}
+
+static int bring_up_to_date(const struct source *source, struct local_state *kept, uint64_t job_id,
+                            uint64_t head, struct fly_error *out_error)
+{
+    int code = 0;
+
+    /* Another job of that name, or a database that was put back. */
+    if (kept->state != NULL && (kept->job_id != job_id || kept->state->number > head)) {
+        state_free(kept->state);
+        kept->state = NULL;
+        kept->snapshot_due = 0;
+    }
+    kept->job_id = job_id;
+    if (kept->state == NULL)
+        code = load_snapshot(source, kept, out_error);
+    if (code == 0 && kept->state->number < head)
+        code = catch_up(source, kept->state, out_error);
+    if (code < 0)
+        clear(kept);
+    return code;
+}
+
+static int note_job(void *context, const struct store_job *job, struct fly_error *out_error)
+{
+    uint64_t *facts = context;
+
+    (void)out_error;
+    facts[0] = job->id;
+    facts[1] = job->events;
+    return 0;
+}
+
+int local_look(struct job_local *local, const char *job, struct job_state **out_state,
+               struct fly_error *out_error)
+{
+    const struct source source = {local, NULL, job};
+    struct local_state *kept = place_for(local, job);
+    uint64_t facts[2] = {0, 0};
+    int code = store_find_job(local->store, job, note_job, facts, out_error);
+
+    if (code == 0)
+        code = bring_up_to_date(&source, kept, facts[0], facts[1], out_error);
+    if (code == 0)
+        *out_state = kept->state;
+    return code;
+}
+
+/* ---- changes ---- */
+
+int local_begin(struct job_local *local, const char *job, bool make, struct local_change *out_change,
+                struct fly_error *out_error)
+{
+    struct local_change change = {.local = local, .job = job, .made_past = trial_past_empty};
+    struct source source = {local, NULL, job};
+    int code;
+
+    if (job == NULL || job[0] == '\0' || strlen(job) > JOB_NAME_MAX)
+        return error_set(out_error, FLY_ENOTFOUND, "no job '%.100s'; register it first",
+                         job != NULL ? job : "");
+    code = store_change_begin(local->store, job, make ? STORE_MAKE_JOB : STORE_EXISTING_JOB, &change.change,
+                              out_error);
+    if (code < 0)
+        return code;
+    source.change = change.change;
+    change.kept = place_for(local, job);
+    change.now_us = store_change_now_us(change.change);
+    code = bring_up_to_date(&source, change.kept, store_change_job_id(change.change),
+                            store_change_head(change.change), out_error);
+    if (code < 0) {
+        store_change_rollback(change.change);
+        return code;
+    }
+    change.state = change.kept->state;
+    change.first_head = store_change_head(change.change);
+    change.first_trials = change.state->trials;
+    *out_change = change;
+    return 0;
+}
+
+static int put_snapshot(struct local_change *change, struct fly_error *out_error)
+{
+    const struct job_state *state = change->state;
+    struct buffer bytes;
+    int code = 0;
+
+    if (!state->defined || !job_state_saves(state) || state->number < LOCAL_SNAPSHOT_EVERY ||
+        state->number < change->kept->snapshot_due)
+        return 0;
+    buffer_init(&bytes, JOB_SNAPSHOT_MAX);
+    job_state_save(state, &bytes);
+    if (bytes.error == 0)
+        code = store_change_put_snapshot(change->change, snapshot_version, state->number, bytes.data,
+                                         bytes.length, out_error);
+    change->kept->snapshot_due = snapshot_due(state->number, bytes.length);
+    buffer_deinit(&bytes);
+    return code;
+}
+
+static void count_expired(struct job_expiries *expiries, const char *gpu_model, uint64_t trials)
+{
+    size_t i = 0;
+
+    while (i < expiries->count && strcmp(expiries->of[i].gpu_model, gpu_model) != 0)
+        i++;
+    if (i == JOB_EXPIRIES_MAX)
+        i--;
+    if (i == expiries->count) {
+        expiries->of[i].trials = 0;
+        snprintf(expiries->of[i].gpu_model, sizeof expiries->of[i].gpu_model, "%s", gpu_model);
+        expiries->count++;
+    }
+    expiries->of[i].trials += trials;
+}
+
+void local_add_expired(struct job_local *local, const struct job_expiries *expired)
+{
+    for (size_t i = 0; i < expired->count; i++)
+        count_expired(&local->expired, expired->of[i].gpu_model, expired->of[i].trials);
+}
+
+static void forget_made(struct local_change *change)
+{
+    trial_past_deinit(&change->made_past);
+    change->made = 0;
+}
+
+int local_commit(struct local_change *change, struct fly_error *out_error)
+{
+    int code = put_snapshot(change, out_error);
+
+    forget_made(change);
+    if (code < 0) {
+        local_rollback(change);
+        return code;
+    }
+    code = store_change_commit(change->change, out_error);
+    if (code < 0)
+        clear(change->kept);
+    if (code == 0)
+        local_add_expired(change->local, &change->expired);
+    return code;
+}
+
+void local_rollback(struct local_change *change)
+{
+    forget_made(change);
+    store_change_rollback(change->change);
+    clear(change->kept); /* it may have folded what is undone now */
+}
+
+int local_finish(struct local_change *change, int code, struct fly_error *out_error)
+{
+    if (code >= 0)
+        return local_commit(change, out_error);
+    local_rollback(change);
+    return code;
+}
+
+int local_catch_up(struct local_change *change, struct fly_error *out_error)
+{
+    const struct source source = {change->local, change->change, change->job};
+
+    return catch_up(&source, change->state, out_error);
+}
+
+/* A trial's past begins with its proposal. */
+static int note_made(struct local_change *change, enum record_kind kind, const struct store_event *event,
+                     json_t *body, struct fly_error *out_error)
+{
+    int code;
+
+    if (kind == RECORD_PROPOSED) {
+        forget_made(change);
+        change->made = event->trial;
+    }
+    if (change->made == 0 || event->trial != change->made)
+        return 0;
+    code = trial_past_take(&change->made_past, event, body, out_error);
+    return code < 0 ? code : 0;
+}
+
+int local_append(struct local_change *change, enum record_kind kind, uint64_t trial, const char *key,
+                 json_t *body, struct fly_error *out_error)
+{
+    char *text = body != NULL ? json_dumps(body, JSON_COMPACT) : NULL;
+    struct store_event event = {
+        .kind = record_kind_name(kind), .trial = trial, .key = key, .body = text, .time_us = change->now_us};
+    int code;
+
+    if (text == NULL) {
+        json_decref(body);
+        return error_set(out_error, FLY_EDATA, "job '%s': a text is not UTF-8, or memory is exhausted",
+                         change->job);
+    }
+    code = store_change_append(change->change, &event, &event.number, out_error);
+    if (code == 0)
+        code = note_made(change, kind, &event, body, out_error);
+    if (code == 0)
+        code = job_state_fold_body(change->state, &event, body, change->local->plugins, out_error);
+    json_decref(body);
+    if (code == JOB_FOLD_ANEW)
+        code = local_catch_up(change, out_error);
+    change->last =
+        (struct local_mark){store_change_job_id(change->change), event.number, trial, change->now_us, kind};
+    free(text);
+    return code;
+}
+
+struct finding {
+    json_t *body;
+    uint64_t trial;
+};
+
+static int note_found(void *context, const struct store_event *event, struct fly_error *out_error)
+{
+    struct finding *finding = context;
+
+    finding->trial = event->trial;
+    finding->body = json_loads(event->body, 0, NULL);
+    if (finding->body == NULL)
+        return error_set(out_error, FLY_EDATA, "event %" PRIu64 ": its body is no JSON", event->number);
+    return 1;
+}
+
+int local_find(struct local_change *change, const char *key, uint64_t *out_trial, json_t **out_body,
+               struct fly_error *out_error)
+{
+    const struct store_query query = {.key = key, .limit = 1};
+    struct finding finding = {0};
+    int code = store_change_read(change->change, &query, note_found, &finding, out_error);
+
+    if (code < 0 || finding.body == NULL)
+        return code < 0 ? code : 0;
+    if (out_trial != NULL)
+        *out_trial = finding.trial;
+    *out_body = finding.body;
+    return 1;
+}
+
+int local_expire(struct local_change *change, uint64_t *out_expired, struct fly_error *out_error)
+{
+    uint64_t expired = 0, after = 0;
+    int code = 0;
+
+    /* Trials leave the table while they expire, but stay in the order of their numbers. */
+    for (size_t i = 0; code == 0 && i < change->state->open_count; i++) {
+        const struct job_trial *trial = &change->state->open[i];
+        struct ended_record record = {.outcome = TRIAL_EXPIRED,
+                                      .attempt = trial->attempt,
+                                      .epochs = trial->epochs_done,
+                                      .metric = trial->metric,
+                                      .energy_j =
+                                          trial->past_energy_j + trial_told_j(trial->energy_j, trial->time_s),
+                                      .time_s = trial->past_time_s + trial->time_s,
+                                      .reference_per_kwh = trial->reference_per_kwh};
+
+        if (trial->number <= after || trial->silent || change->now_us < job_trial_expires_us(trial))
+            continue;
+        after = trial->number;
+        expired++;
+        count_expired(&change->expired, change->state->lines[trial->line].gpu_model, 1);
+        code = local_append(change, RECORD_ENDED, after, "", record_write_ended(&record), out_error);
+        i = SIZE_MAX; /* from the start again: the table may have moved */
+    }
+    if (out_expired != NULL)
+        *out_expired = expired;
+    return code;
+}

@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How a trial goes on, and how it ends. Each operation is one change. */
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/number.h"
+
+#include "job/local/job_local.h"
+
+/* ---- heartbeat ---- */
+
+static int heartbeat_within(struct local_change *change, void *call, struct fly_error *out_error)
+{
+    const struct job_beat *beat = call;
+    const struct heartbeat_record record = {beat->attempt, beat->energy_j, beat->time_s};
+    const struct job_trial *trial = job_state_trial(change->state, beat->trial);
+    int code = local_lost_is_there(change, out_error);
+
+    if (code != 0)
+        return code;
+    if (trial == NULL)
+        code = error_set(out_error, beat->trial - 1 < change->state->trials ? FLY_ESTATE : FLY_ENOTFOUND,
+                         "job '%s': trial %" PRIu64 " does not run", beat->job, beat->trial);
+    else if (trial->attempt != beat->attempt)
+        code = error_set(out_error, FLY_ESTATE, "job '%s': trial %" PRIu64 " is at attempt %u, not %u",
+                         beat->job, beat->trial, trial->attempt, beat->attempt);
+    /* Its own sign comes first, or it would expire itself. */
+    if (code == 0)
+        code = local_append(change, RECORD_HEARTBEAT, beat->trial, "", record_write_heartbeat(&record),
+                            out_error);
+    return code < 0 ? code : local_expire(change, NULL, out_error);
+}
+
+int local_heartbeat(void *self, const struct job_beat *beat, struct fly_error *out_error)
+{
+    struct job_beat call = *beat;
+    int code = call_check_beat(beat, out_error);
+
+    return code < 0 ? code : local_call(self, beat->job, false, heartbeat_within, &call, out_error);
+}
+
+/* ---- report ---- */
+
+static bool same_number(double a, double b)
+{
+    return a == b || (isnan(a) && isnan(b));
+}
+
+/* Whether the trial's end is on record, and which. */
+static int note_end(struct local_change *change, uint64_t trial, struct job_answered *answered,
+                    struct fly_error *out_error)
+{
+    struct ended_record record;
+    struct members members;
+    char key[STORE_KEY_MAX + 1];
+    json_t *body;
+    int found;
+
+    snprintf(key, sizeof key, "end/%" PRIu64, trial);
+    found = local_find(change, key, NULL, &body, out_error);
+    if (found != 1)
+        return found;
+    members = members_of(body);
+    record_read_ended(&members, &record);
+    json_decref(body);
+    answered->ended = true;
+    answered->outcome = record.outcome;
+    return 0;
+}
+
+/* That report is on record: the same again, or a contradiction. */
+static int repeat_report(struct local_change *change, const struct job_epoch *epoch, json_t *body,
+                         struct job_answered *out_answered, struct fly_error *out_error)
+{
+    struct members members = members_of(body);
+    const struct job_trial *trial;
+    struct epoch_record record;
+
+    record_read_epoch(&members, &record);
+    json_decref(body);
+    if (members.wrong != NULL)
+        return error_set(out_error, FLY_EDATA, "job '%s': a report on record cannot be read", change->job);
+    if (!same_number(record.metric, epoch->metric) || !same_number(record.energy_j, epoch->energy_j) ||
+        record.time_s != epoch->time_s)
+        return error_set(out_error, FLY_ECONFLICT,
+                         "job '%s': epoch %u of trial %" PRIu64 ", attempt %u is on record with metric %s, "
+                         "%s J and %s s; the first report stays",
+                         change->job, epoch->epoch, epoch->trial, epoch->attempt,
+                         number_text(record.metric).text, number_text(record.energy_j).text,
+                         number_text(record.time_s).text);
+    *out_answered = (struct job_answered){.answer = record.answer,
+                                          .stop = record.stop,
+                                          .repeated = true,
+                                          .late = record.late,
+                                          .epochs = record.epochs,
+                                          .energy_j = record.total_energy_j,
+                                          .time_s = record.total_time_s};
+    trial = job_state_trial(change->state, epoch->trial);
+    if (trial != NULL)
+        snprintf(out_answered->gpu_model, sizeof out_answered->gpu_model, "%s",
+                 change->state->lines[trial->line].gpu_model);
+    return note_end(change, epoch->trial, out_answered, out_error);
+}
+
+static int append_epoch(struct local_change *change, const struct job_epoch *epoch,
+                        const struct epoch_record *record, struct job_answered *out_answered,
+                        struct fly_error *out_error)
+{
+    char key[STORE_KEY_MAX + 1];
+
+    snprintf(key, sizeof key, "epoch/%" PRIu64 "/%u/%u", epoch->trial, epoch->attempt, epoch->epoch);
+    *out_answered = (struct job_answered){.answer = record->answer,
+                                          .stop = record->stop,
+                                          .late = record->late,
+                                          .epochs = record->epochs,
+                                          .energy_j = record->total_energy_j,
+                                          .time_s = record->total_time_s};
+    return local_append(change, RECORD_EPOCH, epoch->trial, key, record_write_epoch(record), out_error);
+}
+
+/* A report of a trial that has ended, or of an attempt that was given up: kept, and that is all. */
+static int report_in_vain(struct local_change *change, const struct job_epoch *epoch,
+                          struct job_answered *out_answered, struct fly_error *out_error)
+{
+    struct epoch_record record = {.attempt = epoch->attempt,
+                                  .epoch = epoch->epoch,
+                                  .metric = epoch->metric,
+                                  .energy_j = epoch->energy_j,
+                                  .time_s = epoch->time_s,
+                                  .reference_per_kwh = epoch->reference_per_kwh,
+                                  .answer = JOB_STOP,
+                                  .stop = JOB_STOP_ENDED,
+                                  .late = true};
+    const struct job_line *line;
+    struct trial_past past;
+    int code = local_past(change, epoch->trial, 0, &past, out_error);
+
+    if (code < 0)
+        return code;
+    record.total_energy_j = past.past_energy_j + past.energy_j;
+    record.total_time_s = past.past_time_s + past.time_s;
+    line = &change->state->lines[past.record.line];
+    if (epoch->attempt > past.attempt)
+        code = error_set(out_error, FLY_ESTATE, "job '%s': trial %" PRIu64 " has %u attempts, and no %u",
+                         change->job, epoch->trial, past.attempt, epoch->attempt);
+    trial_past_deinit(&past);
+    if (code == 0)
+        code = append_epoch(change, epoch, &record, out_answered, out_error);
+    if (code == 0)
+        snprintf(out_answered->gpu_model, sizeof out_answered->gpu_model, "%s", line->gpu_model);
+    return code < 0 ? code : note_end(change, epoch->trial, out_answered, out_error);
+}
+
+static int check_order(const struct local_change *change, const struct job_trial *trial,
+                       const struct job_epoch *epoch, struct fly_error *out_error)
+{
+    if (!trial->reported)
+        return 0;
+    if (epoch->epoch <= trial->epochs_done)
+        return error_set(out_error, FLY_EDATA,
+                         "job '%s': epoch %u of trial %" PRIu64 " after epoch %u: expected a later one",
+                         change->job, epoch->epoch, epoch->trial, trial->epochs_done);
+    if (epoch->energy_j < trial->energy_j || epoch->time_s < trial->time_s)
+        return error_set(out_error, FLY_EDATA,
+                         "job '%s': trial %" PRIu64 " had taken %s J and %s s, and now %s J and %s s: "
+                         "report sums since the attempt's start",
+                         change->job, epoch->trial, number_text(trial->energy_j).text,
+                         number_text(trial->time_s).text, number_text(epoch->energy_j).text,
+                         number_text(epoch->time_s).text);
+    return 0;
+}
+
+/* What the answer brings to its end, if it does. */
+static bool ends_with(const struct job_definition *definition, enum job_stop stop,
+                      enum trial_outcome *out_outcome)
+{
+    switch (stop) {
+    case JOB_STOP_TARGET:
+        *out_outcome = TRIAL_REACHED;
+        return true;
+    case JOB_STOP_EPOCHS:
+        *out_outcome = definition->target == JOB_NO_TARGET ? TRIAL_REACHED : TRIAL_NOT_REACHED;
+        return true;
+    case JOB_STOP_COST:
+    case JOB_STOP_DEADLINE:
+        *out_outcome = TRIAL_STOPPED;
+        return true;
+    case JOB_STOP_NONE:
+    case JOB_STOP_ENDED:
+        break;
+    }
+    return false;
+}
+
+/* That is frozen, should the trial end with this report. */
+static double newest_reference(const struct job_epoch *epoch, const struct job_trial *trial)
+{
+    double told = record_reference(epoch->reference_per_kwh);
+
+    return isnan(told) ? trial->reference_per_kwh : told;
+}
+
+static int report_open(struct local_change *change, const struct job_trial *trial,
+                       const struct job_epoch *epoch, struct job_answered *out_answered,
+                       struct fly_error *out_error)
+{
+    struct epoch_record record = {.attempt = epoch->attempt,
+                                  .epoch = epoch->epoch,
+                                  .metric = epoch->metric,
+                                  .energy_j = epoch->energy_j,
+                                  .time_s = epoch->time_s,
+                                  .reference_per_kwh = epoch->reference_per_kwh,
+                                  .afterwards = epoch->afterwards,
+                                  .late = trial->lost,
+                                  .total_energy_j = trial->past_energy_j + epoch->energy_j,
+                                  .total_time_s = trial->past_time_s + epoch->time_s};
+    struct ended_record end = {.attempt = epoch->attempt,
+                               .epochs = epoch->epoch,
+                               .metric = epoch->metric,
+                               .energy_j = record.total_energy_j,
+                               .time_s = record.total_time_s,
+                               .reference_per_kwh = newest_reference(epoch, trial)};
+    const struct job_line *line = &change->state->lines[trial->line];
+    bool decided = trial->decided;
+    int code = check_order(change, trial, epoch, out_error);
+
+    if (code == 0)
+        code = decide_report(change->state, trial, change->now_us, &record, out_error);
+    if (code == 0)
+        code = append_epoch(change, epoch, &record, out_answered, out_error);
+    out_answered->ended = decided;
+    out_answered->outcome = TRIAL_REACHED;
+    snprintf(out_answered->gpu_model, sizeof out_answered->gpu_model, "%s", line->gpu_model);
+    if (code < 0 || decided || !ends_with(&change->state->definition, record.stop, &end.outcome))
+        return code;
+    end.stop = record.stop;
+    out_answered->ended = out_answered->ends = true;
+    out_answered->outcome = end.outcome;
+    return local_append_end(change, epoch->trial, &end, out_error);
+}
+
+/* Whether the state alone says that this report cannot be on record. */
+static bool is_next(const struct job_trial *trial, const struct job_epoch *epoch)
+{
+    return trial != NULL && epoch->attempt == trial->attempt &&
+           (!trial->reported || epoch->epoch > trial->epochs_done);
+}
+
+static int find_epoch(struct local_change *change, const struct job_epoch *epoch, json_t **out_body,
+                      struct fly_error *out_error)
+{
+    char key[STORE_KEY_MAX + 1];
+
+    snprintf(key, sizeof key, "epoch/%" PRIu64 "/%u/%u", epoch->trial, epoch->attempt, epoch->epoch);
+    return local_find(change, key, NULL, out_body, out_error);
+}
+
+struct report_call {
+    const struct job_epoch *epoch;
+    struct job_answered answered;
+};
+
+static int report_within(struct local_change *change, void *call, struct fly_error *out_error)
+{
+    struct report_call *asked = call;
+    const struct job_epoch *epoch = asked->epoch;
+    struct job_answered *out_answered = &asked->answered;
+    const struct job_trial *trial = job_state_trial(change->state, epoch->trial);
+    json_t *body = NULL;
+    int code = is_next(trial, epoch) ? 0 : find_epoch(change, epoch, &body, out_error);
+
+    if (code != 0)
+        return code < 0 ? code : repeat_report(change, epoch, body, out_answered, out_error);
+    if (trial != NULL && epoch->attempt == trial->attempt)
+        code = report_open(change, trial, epoch, out_answered, out_error);
+    else
+        code = report_in_vain(change, epoch, out_answered, out_error);
+    /* Its own sign came first, or it would expire itself. */
+    return code < 0 ? code : local_expire(change, NULL, out_error);
+}
+
+int local_report(void *self, const struct job_epoch *epoch, struct job_answered *out_answered,
+                 struct fly_error *out_error)
+{
+    struct report_call call = {.epoch = epoch};
+    int code = call_check_epoch(epoch, out_error);
+
+    if (code < 0)
+        return code;
+    code = local_call(self, epoch->job, false, report_within, &call, out_error);
+    if (code == 0)
+        *out_answered = call.answered;
+    return code;
+}

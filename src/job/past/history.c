@@ -1,0 +1,302 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "job/past/history.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <flyball/cost.h>
+
+#include "job/core/definition.h"
+#include "job/core/grid_amount.h"
+#include "job/core/trial_past.h"
+
+enum { TRIALS_MAX = 10000000, FIRST_TRIALS = 64 };
+
+/* The log on its way to rows. */
+struct reading {
+    struct arena *arena;
+    struct job_history *history;
+    struct trial_past *pasts; /* owned; of trial number - 1 */
+    size_t count, capacity;
+};
+
+static void reading_deinit(struct reading *reading)
+{
+    for (size_t i = 0; i < reading->count; i++)
+        trial_past_deinit(&reading->pasts[i]);
+    free(reading->pasts);
+}
+
+static int read_defined(struct reading *reading, struct members *members, struct fly_error *out_error)
+{
+    int code =
+        definition_from_json(members->object, reading->arena, &reading->history->definition, out_error);
+
+    if (code < 0)
+        return code;
+    reading->history->objective = reading->history->definition.objective;
+    return 0;
+}
+
+static bool same_objective(const struct fly_objective *one, const struct fly_objective *other)
+{
+    return one->kind == other->kind && objective_eta(one) == objective_eta(other) &&
+           one->max_slowdown == other->max_slowdown;
+}
+
+/* What is set as it was is no change. */
+static void read_set(struct reading *reading, struct members *members, int64_t time_us)
+{
+    struct job_history *history = reading->history;
+    struct job_setting setting;
+    bool changed;
+
+    record_read_setting(members, &setting);
+    changed = setting.set_objective && !same_objective(&setting.objective, &history->objective);
+    if (setting.set_objective)
+        history->objective = setting.objective;
+    if (setting.set_pin) {
+        changed |= setting.pin_batch_size != history->pin_batch_size ||
+                   (setting.pin_batch_size > 0 && setting.pin_limit_w != history->pin_limit_w &&
+                    !(isnan(setting.pin_limit_w) && isnan(history->pin_limit_w)));
+        history->pin_batch_size = setting.pin_batch_size;
+        history->pin_limit_w = setting.pin_limit_w;
+    }
+    if (changed) {
+        history->wanted_us = time_us;
+        history->wanted_from = reading->count + 1;
+    }
+}
+
+/* The first trial on its hardware describes it. */
+static int read_machine(struct reading *reading, struct members *members, struct fly_error *out_error)
+{
+    double *limits_w = malloc(JOB_LIMITS_MAX * sizeof limits_w[0]);
+    struct job_history *history = reading->history;
+    struct proposed_record record;
+    const struct job_hardware *hardware = &record.hardware;
+    struct job_machine *machine = &history->machines[history->machine_count];
+
+    if (limits_w == NULL)
+        return error_no_memory(out_error);
+    record_read_proposed(members, limits_w, &record);
+    if (members->wrong == NULL && record.new_line && history->machine_count < JOB_HARDWARE_MAX) {
+        *machine = (struct job_machine){
+            .gpu_model = arena_strdup(reading->arena, hardware->gpu_model),
+            .gpu_count = hardware->gpu_count,
+            .world_size = hardware->world_size,
+            .gpu_memory_bytes = hardware->gpu_memory_bytes,
+            .highest_limit_w = hardware->limit_count > 0 ? limits_w[hardware->limit_count - 1] : NAN,
+        };
+        machine->max_power_w = hardware->max_power_w > 0.0 ? hardware->max_power_w
+                                                           : machine->highest_limit_w * hardware->gpu_count;
+        history->machine_count++;
+    }
+    free(limits_w);
+    return record.line < history->machine_count || members->wrong != NULL
+               ? 0
+               : error_set(out_error, FLY_EDATA, "a trial runs on hardware that is not described");
+}
+
+/* The place of a trial; trials begin in the order of their numbers. */
+static int place(struct reading *reading, uint64_t trial, struct trial_past **out_past,
+                 struct fly_error *out_error)
+{
+    if (trial > reading->count + 1 || trial > TRIALS_MAX)
+        return error_set(out_error, FLY_EDATA, "trial %" PRIu64 " comes after trial %zu", trial,
+                         reading->count);
+    if (reading->count == reading->capacity) {
+        size_t capacity = reading->capacity > 0 ? 2 * reading->capacity : FIRST_TRIALS;
+        struct trial_past *pasts = realloc(reading->pasts, capacity * sizeof pasts[0]);
+
+        if (pasts == NULL)
+            return error_no_memory(out_error);
+        reading->pasts = pasts;
+        reading->capacity = capacity;
+    }
+    if (trial == reading->count + 1)
+        reading->pasts[reading->count++] = trial_past_empty;
+    *out_past = &reading->pasts[trial - 1];
+    return 0;
+}
+
+static int read_event(void *context, const struct store_event *event, struct fly_error *out_error)
+{
+    struct reading *reading = context;
+    enum record_kind kind = record_kind_parse(event->kind);
+    bool described = kind == RECORD_DEFINED || kind == RECORD_SET || kind == RECORD_PROPOSED;
+    json_t *body = described ? json_loads(event->body, 0, NULL) : NULL;
+    struct members members = members_of(body);
+    struct trial_past *past = NULL;
+    int code = 0;
+
+    if (kind == RECORD_DEFINED)
+        code = read_defined(reading, &members, out_error);
+    else if (kind == RECORD_SET)
+        read_set(reading, &members, event->time_us);
+    else if (kind == RECORD_PROPOSED)
+        code = read_machine(reading, &members, out_error);
+    json_decref(body);
+    if (code == 0 && described && members.wrong != NULL)
+        code = error_set(out_error, FLY_EDATA, "event %" PRIu64 " ('%s'): '%s': expected %s", event->number,
+                         event->kind, members.wrong, members.expected);
+    if (code < 0 || event->trial == 0)
+        return code;
+    code = place(reading, event->trial, &past, out_error);
+    if (code == 0)
+        code = trial_past_visit(past, event, out_error);
+    if (code == 0 && (kind == RECORD_ENDED || kind == RECORD_CLOSED) && !isnan(past->run_reference_per_kwh))
+        reading->history->reference_per_kwh = past->run_reference_per_kwh;
+    return code;
+}
+
+/* ---- rows ---- */
+
+double job_history_limit_w(const struct job_history *history, const struct job_row *trial)
+{
+    const struct job_machine *machine = &history->machines[trial->machine];
+    bool own = isnan(machine->highest_limit_w) || trial->left_alone;
+
+    return own && isnan(trial->limit_w) ? machine->max_power_w / machine->gpu_count : trial->limit_w;
+}
+
+static const char *copy(struct reading *reading, const char *text, bool *fits)
+{
+    const char *copied = text != NULL && text[0] != '\0' ? arena_strdup(reading->arena, text) : "";
+
+    *fits &= copied != NULL;
+    return copied != NULL ? copied : "";
+}
+
+static struct job_row make_row(struct reading *reading, uint64_t trial, const struct trial_past *past,
+                               bool *fits)
+{
+    const struct job_history *history = reading->history;
+    const struct job_machine *machine = &history->machines[past->record.line];
+    bool over = past->ended || past->silent;
+    double known_j =
+               past->past_energy_j + (over ? trial_told_j(past->energy_j, past->time_s) : past->energy_j),
+           known_s = past->past_time_s + past->time_s;
+    double eta = objective_eta(&history->objective);
+    struct job_row row = {
+        .trial = trial,
+        .attempts = past->attempt,
+        .recurrence = past->record.recurrence,
+        .try_number = past->record.try_number,
+        .running = !over,
+        .late = past->expired && past->ended,
+        .outcome = past->how.outcome,
+        .stop = past->how.stop,
+        .reason = past->record.reason,
+        .machine = past->record.line,
+        .batch_size = past->record.batch_size,
+        .limit_w = past->limit_w,
+        .profiled = past->record.wants_profile && (past->profiled || past->parted),
+        .left_alone = past->record.wants_profile && !past->profiled && !past->parted,
+        .epochs = past->ended ? past->how.epochs : past->epochs_done,
+        .metric = past->metric,
+        .energy_j = past->ended ? past->how.energy_j : known_j,
+        .time_s = past->ended ? past->how.time_s : known_s,
+        .proposed_us = past->proposed_us,
+        .ended_us = over ? past->ended_us : 0,
+        .user = copy(reading, past->origin.user, fits),
+        .account = copy(reading, past->origin.account, fits),
+        .host = copy(reading, past->origin.host, fits),
+        .gpus = copy(reading, past->origin.gpus, fits),
+        .text = copy(reading, past->how.text, fits),
+    };
+
+    row.run_energy_j = past->closed ? past->run_energy_j : fmax(row.energy_j, known_j);
+    row.run_time_s = past->closed ? past->run_time_s : fmax(row.time_s, known_s);
+    row.reference_per_kwh = over ? past->run_reference_per_kwh : past->reference_per_kwh;
+    row.grid_amount = job_grid_amount(row.energy_j, row.reference_per_kwh);
+    row.run_grid_amount = job_grid_amount(row.run_energy_j, row.reference_per_kwh);
+    row.cost_j = eta == 1.0 ? row.energy_j : fly_cost(eta, machine->max_power_w, row.energy_j, row.time_s);
+    return row;
+}
+
+static int make_rows(struct reading *reading, struct fly_error *out_error)
+{
+    struct job_history *history = reading->history;
+    bool fits = true;
+
+    history->rows =
+        arena_alloc(reading->arena, reading->count > 0 ? reading->count : 1, sizeof history->rows[0]);
+    if (history->rows == NULL)
+        return error_no_memory(out_error);
+    for (size_t i = 0; i < reading->count; i++) {
+        if (reading->pasts[i].proposed == NULL || reading->pasts[i].record.recurrence > i)
+            return error_set(out_error, FLY_EDATA,
+                             "trial %zu was never proposed, or its recurrence never began", i + 1);
+        history->rows[i] = make_row(reading, i + 1, &reading->pasts[i], &fits);
+    }
+    history->count = reading->count;
+    return fits ? 0 : error_no_memory(out_error);
+}
+
+int job_history_read(const struct jobs *jobs, const char *job, struct arena *arena,
+                     struct job_history *out_history, struct fly_error *out_error)
+{
+    static const struct store_query everything = {0};
+    struct job_history history = {.pin_limit_w = NAN,
+                                  .reference_per_kwh = NAN,
+                                  .machines =
+                                      arena_alloc(arena, JOB_HARDWARE_MAX, sizeof history.machines[0])};
+    struct reading reading = {.arena = arena, .history = &history};
+    int code = 0;
+
+    if (history.machines == NULL)
+        return error_no_memory(out_error);
+    code = jobs->backend->read(jobs->self, job, &everything, read_event, &reading, out_error);
+    if (code == 0)
+        code = make_rows(&reading, out_error);
+    reading_deinit(&reading);
+    if (code == 0)
+        *out_history = history;
+    return code;
+}
+
+/* ---- operating points ---- */
+
+static struct fly_operating_point *find_point(struct job_points *points, uint32_t batch_size, double limit_w)
+{
+    for (size_t i = 0; i < points->count; i++) {
+        if (points->points[i].batch_size == batch_size && points->points[i].power_limit_w == limit_w)
+            return &points->points[i];
+    }
+    points->points[points->count] =
+        (struct fly_operating_point){.batch_size = batch_size, .power_limit_w = limit_w};
+    points->trials[points->count] = 0;
+    return &points->points[points->count++];
+}
+
+int job_history_points(const struct job_history *history, size_t machine, struct arena *arena,
+                       struct job_points *out_points, struct fly_error *out_error)
+{
+    size_t room = history->count > 0 ? history->count : 1;
+    struct job_points points = {.points = arena_alloc(arena, room, sizeof points.points[0]),
+                                .trials = arena_alloc(arena, room, sizeof points.trials[0])};
+
+    if (points.points == NULL || points.trials == NULL)
+        return error_no_memory(out_error);
+    for (size_t i = 0; i < history->count; i++) {
+        const struct job_row *row = &history->rows[i];
+        struct fly_operating_point *point;
+
+        if (row->running || row->outcome != TRIAL_REACHED || row->profiled || isnan(row->limit_w) ||
+            isnan(row->energy_j) || row->machine != machine)
+            continue;
+        point = find_point(&points, row->batch_size, row->limit_w);
+        point->energy_j += row->energy_j;
+        point->time_s += row->time_s;
+        points.trials[point - points.points]++;
+    }
+    for (size_t i = 0; i < points.count; i++) {
+        points.points[i].energy_j /= (double)points.trials[i];
+        points.points[i].time_s /= (double)points.trials[i];
+    }
+    *out_points = points;
+    return 0;
+}

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "job/past/profiles.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "job/core/job_record.h"
+
+struct reading {
+    const struct job_history *history;
+    struct arena *arena;
+    struct job_profiles profiles;
+    size_t capacity;
+};
+
+static int add(struct reading *reading, const struct job_row *row, const struct profiled_record *record,
+               struct fly_error *out_error)
+{
+    struct job_profiles *profiles = &reading->profiles;
+    struct fly_power_point *points = arena_alloc(reading->arena, record->count + 1, sizeof points[0]);
+
+    if (points == NULL)
+        return error_no_memory(out_error);
+    if (profiles->count == reading->capacity) {
+        size_t capacity = 2 * reading->capacity + 16;
+        struct job_batch_profile *wider = arena_alloc(reading->arena, capacity, sizeof wider[0]);
+
+        if (wider == NULL)
+            return error_no_memory(out_error);
+        if (profiles->count > 0)
+            memcpy(wider, profiles->profiles, profiles->count * sizeof wider[0]);
+        profiles->profiles = wider;
+        reading->capacity = capacity;
+    }
+    memcpy(points, record->points, record->count * sizeof points[0]);
+    profiles->profiles[profiles->count++] =
+        (struct job_batch_profile){.machine = row->machine,
+                                   .batch_size = row->batch_size,
+                                   .points = points,
+                                   .count = record->count,
+                                   .units_per_epoch = record->units_per_epoch};
+    return 0;
+}
+
+static int visit(void *context, const struct store_event *event, struct fly_error *out_error)
+{
+    struct reading *reading = context;
+    struct profiled_record *record;
+    struct members members;
+    json_t *body;
+    int code = 0;
+
+    if (record_kind_parse(event->kind) != RECORD_PROFILED || event->trial == 0 ||
+        event->trial > reading->history->count)
+        return 0;
+    record = malloc(sizeof *record);
+    if (record == NULL)
+        return error_no_memory(out_error);
+    body = json_loads(event->body, 0, NULL);
+    members = members_of(body);
+    record_read_profiled(&members, record);
+    if (members.wrong != NULL)
+        code = error_set(out_error, FLY_EDATA, "event %" PRIu64 " ('%s'): '%s': expected %s", event->number,
+                         event->kind, members.wrong, members.expected);
+    else if (record->folded && record->count > 0)
+        code = add(reading, &reading->history->rows[event->trial - 1], record, out_error);
+    json_decref(body);
+    free(record);
+    return code;
+}
+
+int job_profiles_read(const struct jobs *jobs, const struct job_history *history, struct arena *arena,
+                      struct job_profiles *out_profiles, struct fly_error *out_error)
+{
+    static const struct store_query everything = {0};
+    struct reading reading = {.history = history, .arena = arena};
+    int code =
+        jobs->backend->read(jobs->self, history->definition.name, &everything, visit, &reading, out_error);
+
+    if (code < 0)
+        return code;
+    *out_profiles = reading.profiles;
+    return 0;
+}
+
+const struct job_batch_profile *job_profiles_find(const struct job_profiles *profiles, size_t machine,
+                                                  uint32_t batch_size)
+{
+    for (size_t i = 0; i < profiles->count; i++) {
+        if (profiles->profiles[i].machine == machine && profiles->profiles[i].batch_size == batch_size)
+            return &profiles->profiles[i];
+    }
+    return NULL;
+}

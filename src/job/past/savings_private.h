@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef FLYBALL_JOB_PAST_SAVINGS_PRIVATE_H
+#define FLYBALL_JOB_PAST_SAVINGS_PRIVATE_H
+
+#include "job/past/savings.h"
+
+/* What a recurrence did as one run: its control, or all the rest of it. */
+struct saving_run {
+    uint64_t recurrence;
+    bool any;     /* a trial of it ran on the machine */
+    bool running; /* or ran elsewhere */
+    bool delivered;
+    bool searched;
+    bool outdated; /* a trial of it was chosen for what is not wanted any more */
+    uint64_t epochs;
+    double energy_j, time_s, cost_j, metric;
+    int64_t ended_us;
+    const struct job_row *last;
+    enum saving_kind kind;
+};
+
+/* Whether a trial is a run of the default, that took what it takes. */
+bool saving_is_default(const struct job_history *history, const struct job_row *row);
+
+/* Whether it tells what it took. */
+bool saving_run_counts(const struct saving_run *run);
+
+/* The balance of the savings, whose groups and energies stand, from runs in their order. */
+void saving_balance_of(const struct saving_run *runs, size_t count, struct job_savings *savings);
+
+#endif

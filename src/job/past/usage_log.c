@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The log of a job, read once from its begin to its end. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "job/past/usage_private.h"
+
+enum { NUMBER_SIZE = 24 };
+
+/* The GPUs of a kind of hardware. */
+struct machine {
+    const char *model; /* of the index of texts */
+    uint32_t gpu_count;
+};
+
+/* A pass over the log of one job. */
+struct pass {
+    struct usage *usage;
+    const char *job;
+    struct machine machines[JOB_HARDWARE_MAX];
+    size_t machine_count;
+    uint64_t newest;          /* trial */
+    struct name_index missed; /* trials whose slot another took: their numbers, and */
+    uint64_t *missed_from;    /* owned; the first event that was passed over */
+    size_t missed_capacity;
+    /* While one of these is read once more: */
+    uint64_t trial;
+    uint64_t from; /* events before this one have been added */
+};
+
+static int take_machine(struct pass *pass, const struct proposed_record *record, struct fly_error *out_error)
+{
+    struct machine *machine = &pass->machines[pass->machine_count];
+    int code;
+
+    if (!record->new_line || record->line < pass->machine_count || pass->machine_count == JOB_HARDWARE_MAX)
+        return 0;
+    code = usage_take_text(pass->usage, record->hardware.gpu_model, &machine->model, out_error);
+    machine->gpu_count = record->hardware.gpu_count;
+    pass->machine_count += code == 0;
+    return code;
+}
+
+static int take_proposed(struct pass *pass, struct usage_trial *trial, struct members *members,
+                         struct fly_error *out_error)
+{
+    double *limits_w = malloc(JOB_LIMITS_MAX * sizeof limits_w[0]);
+    struct proposed_record record;
+    int code = 0;
+
+    if (limits_w == NULL)
+        return error_no_memory(out_error);
+    record_read_proposed(members, limits_w, &record);
+    if (members->wrong == NULL)
+        code = take_machine(pass, &record, out_error);
+    free(limits_w);
+    if (code < 0 || members->wrong != NULL)
+        return code;
+    if (record.line >= pass->machine_count)
+        return error_set(out_error, FLY_EDATA, "a trial runs on hardware that is not described");
+    trial->first_try = record.try_number == 0;
+    trial->line = record.line;
+    trial->gpu_count = pass->machines[record.line].gpu_count;
+    return 0;
+}
+
+static int take_attempt(struct pass *pass, struct usage_trial *trial, struct members *members,
+                        int64_t time_us, bool added, struct fly_error *out_error)
+{
+    const struct usage_piece moment = {.from_us = time_us, .to_us = time_us};
+    struct attempt_record record;
+    int code;
+
+    record_read_attempt(members, &record);
+    if (members->wrong != NULL)
+        return 0;
+    if (trial->gpu_count == 0)
+        return error_set(out_error, FLY_EDATA, "an attempt at a trial that was never proposed");
+    usage_trial_attempt(trial, record.attempt, time_us);
+    code = usage_part_attempt(pass->usage, trial, pass->job, pass->machines[trial->line].model, &record,
+                              out_error);
+    return code < 0 ? code : usage_spend(pass->usage, trial, &moment, added, out_error);
+}
+
+/* An event that may tell of a piece; whether it does. */
+static bool take_figures(struct usage_trial *trial, enum record_kind kind, struct members *members,
+                         int64_t time_us, struct usage_piece *out_piece)
+{
+    union {
+        struct heartbeat_record heartbeat;
+        struct epoch_record epoch;
+        struct ended_record ended;
+        struct closed_record closed;
+    } record;
+
+    switch (kind) {
+    case RECORD_HEARTBEAT:
+        record_read_heartbeat(members, &record.heartbeat);
+        return members->wrong == NULL && usage_trial_heartbeat(trial, &record.heartbeat, time_us, out_piece);
+    case RECORD_EPOCH:
+        record_read_epoch(members, &record.epoch);
+        return members->wrong == NULL && usage_trial_epoch(trial, &record.epoch, time_us, out_piece);
+    case RECORD_ENDED:
+        record_read_ended(members, &record.ended);
+        return members->wrong == NULL && usage_trial_ended(trial, &record.ended, time_us, out_piece);
+    case RECORD_CLOSED:
+        record_read_closed(members, &record.closed);
+        return members->wrong == NULL && usage_trial_closed(trial, &record.closed, time_us, out_piece);
+    default:
+        return false;
+    }
+}
+
+/* `added`: an earlier pass did. */
+static int take_event(struct pass *pass, struct usage_trial *trial, const struct store_event *event,
+                      bool added, struct fly_error *out_error)
+{
+    enum record_kind kind = record_kind_parse(event->kind);
+    json_t *body = json_loads(event->body, 0, NULL);
+    struct members members = members_of(body);
+    struct usage_piece piece;
+    int code = 0;
+
+    if (kind == RECORD_PROPOSED)
+        code = take_proposed(pass, trial, &members, out_error);
+    else if (kind == RECORD_ATTEMPT)
+        code = take_attempt(pass, trial, &members, event->time_us, added, out_error);
+    else if (take_figures(trial, kind, &members, event->time_us, &piece))
+        code = usage_spend(pass->usage, trial, &piece, added, out_error);
+    json_decref(body);
+    if (code == 0 && members.wrong != NULL)
+        code = error_set(out_error, FLY_EDATA, "event %" PRIu64 " ('%s'): '%s': expected %s", event->number,
+                         event->kind, members.wrong, members.expected);
+    return code;
+}
+
+/* ---- a job ---- */
+
+static void shut(struct usage *usage, struct usage_trial *trial)
+{
+    if (trial->number != 0)
+        usage_count(usage, trial, 1);
+    usage_trial_deinit(trial);
+}
+
+/* An event of a trial whose slot another has: to be read once more. */
+static int miss(struct pass *pass, const struct store_event *event, struct fly_error *out_error)
+{
+    size_t before = pass->missed.count, number;
+    char name[NUMBER_SIZE];
+    int code;
+
+    snprintf(name, sizeof name, "%" PRIu64, event->trial);
+    code = name_index_take(&pass->missed, name, "", &number, out_error);
+    if (code < 0 || number < before)
+        return code;
+    if (number >= pass->missed_capacity) {
+        uint64_t *from = realloc(pass->missed_from, pass->missed.capacity * sizeof from[0]);
+
+        if (from == NULL)
+            return error_no_memory(out_error);
+        pass->missed_from = from;
+        pass->missed_capacity = pass->missed.capacity;
+    }
+    pass->missed_from[number] = event->number;
+    return 0;
+}
+
+static bool tells(enum record_kind kind)
+{
+    return kind != RECORD_DEFINED && kind != RECORD_SET && kind != RECORD_PROFILED &&
+           kind != RECORD_PROFILED_PART;
+}
+
+static int visit(void *context, const struct store_event *event, struct fly_error *out_error)
+{
+    struct pass *pass = context;
+    struct usage *usage = pass->usage;
+    struct usage_trial *trial = &usage->slots[event->trial % usage->options.slots];
+    enum record_kind kind = record_kind_parse(event->kind);
+
+    if (kind == RECORD_KINDS)
+        return error_set(out_error, FLY_EUNSUPPORTED,
+                         "event %" PRIu64 " is of the kind '%.64s', which this version does not know",
+                         event->number, event->kind);
+    if (event->trial == 0 || !tells(kind))
+        return 0;
+    if (event->trial > pass->newest) {
+        if (kind != RECORD_PROPOSED)
+            return error_set(out_error, FLY_EDATA, "event %" PRIu64 ": trial %" PRIu64 " was never proposed",
+                             event->number, event->trial);
+        pass->newest = event->trial;
+        shut(usage, trial);
+        trial->number = event->trial;
+    }
+    if (trial->number != event->trial)
+        return miss(pass, event, out_error);
+    return take_event(pass, trial, event, false, out_error);
+}
+
+static int visit_again(void *context, const struct store_event *event, struct fly_error *out_error)
+{
+    struct pass *pass = context;
+    struct usage *usage = pass->usage;
+    struct usage_trial *trial = &usage->slots[0];
+
+    if (!tells(record_kind_parse(event->kind)))
+        return 0;
+    if (event->number >= pass->from && pass->from != 0) {
+        usage_count(usage, trial, -1);
+        pass->from = 0;
+    }
+    return take_event(pass, trial, event, pass->from != 0, out_error);
+}
+
+static int read_missed(struct pass *pass, const struct jobs *jobs, struct fly_error *out_error)
+{
+    int code = 0;
+
+    for (size_t i = 0; i < pass->missed.count && code == 0; i++) {
+        struct usage_trial *trial = &pass->usage->slots[0];
+        const struct store_query query = {.trial = strtoull(pass->missed.entries[i].name, NULL, 10)};
+
+        trial->number = query.trial;
+        pass->from = pass->missed_from[i];
+        code = jobs->backend->read(jobs->self, pass->job, &query, visit_again, pass, out_error);
+        if (code == 0)
+            shut(pass->usage, trial);
+    }
+    return code;
+}
+
+int usage_add_job(struct usage *usage, const struct jobs *jobs, const char *job, struct fly_error *out_error)
+{
+    static const struct store_query everything = {0};
+    struct pass *pass = calloc(1, sizeof *pass);
+    int code;
+
+    if (pass == NULL)
+        return error_no_memory(out_error);
+    pass->usage = usage;
+    pass->job = job;
+    name_index_init(&pass->missed, USAGE_REVISITS_MAX);
+    code = jobs->backend->read(jobs->self, job, &everything, visit, pass, out_error);
+    for (size_t i = 0; i < usage->options.slots; i++)
+        shut(usage, &usage->slots[i]);
+    if (code == 0)
+        code = read_missed(pass, jobs, out_error);
+    usage_trial_deinit(&usage->slots[0]);
+    usage_settle(usage, code == 0);
+    name_index_deinit(&pass->missed);
+    free(pass->missed_from);
+    free(pass);
+    return code;
+}

@@ -1,0 +1,422 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "job/remote/spool.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/user_directory.h"
+
+enum { HOST_MAX = 64, FULL_BYTES = 2 << 20 };
+
+static const char suffix[] = ".calls";
+
+/* Where FLYBALL_SPOOL says; false where it says nothing. One that is no whole path counts for none at all, or
+ * reports would lie wherever a program happened to be. */
+static bool take_named(struct spool *spool)
+{
+    const char *named = getenv("FLYBALL_SPOOL");
+
+    if (named == NULL || named[0] == '\0')
+        return false;
+    if (named[0] == '/' && strlen(named) < sizeof spool->directory)
+        snprintf(spool->directory, sizeof spool->directory, "%s", named);
+    return true;
+}
+
+void spool_init(struct spool *spool, const char *directory, const char *store)
+{
+    *spool = (struct spool){.file = -1};
+    if (directory != NULL && strlen(directory) < sizeof spool->directory)
+        snprintf(spool->directory, sizeof spool->directory, "%s", directory);
+    else if (directory == NULL && !take_named(spool) &&
+             user_directory_find(USER_STATE, "spool", "reports that wait", spool->directory,
+                                 sizeof spool->directory, NULL) < 0)
+        spool->directory[0] = '\0';
+    snprintf(spool->store, sizeof spool->store, "%s", store != NULL ? store : "");
+}
+
+/* Out of the way, and yet there. */
+static void put_aside(const char *path)
+{
+    char aside[SPOOL_PATH_MAX + 512];
+
+    snprintf(aside, sizeof aside, "%s.refused", path);
+    (void)rename(path, aside);
+}
+
+void spool_end(struct spool *spool, enum spool_rest rest)
+{
+    if (spool->file < 0)
+        return;
+    if (rest == SPOOL_DELIVERED)
+        unlink(spool->path);
+    else if (rest == SPOOL_REFUSED)
+        put_aside(spool->path);
+    close(spool->file);
+    spool->file = -1;
+}
+
+bool spool_passing(int code)
+{
+    switch (code) {
+    case FLY_EBUSY:
+    case FLY_EUNREACHABLE:
+    case FLY_EUNSURE:
+    case FLY_EREAD:
+    case FLY_EWRITE:
+    case FLY_EPERM:
+    case FLY_ENOMEM:
+    case FLY_EINTERNAL:
+        return true;
+    default:
+        return false;
+    }
+}
+
+static int failed(const struct spool *spool, const char *what, struct fly_error *out_error)
+{
+    int cause = errno;
+
+    return error_set(out_error, cause == EACCES || cause == EPERM || cause == EROFS ? FLY_EPERM : FLY_EWRITE,
+                     "reports in '%s' cannot be %s: %s; make room, or name another place with FLYBALL_SPOOL",
+                     spool->directory, what, strerror(cause));
+}
+
+static int write_all(const struct spool *spool, const char *bytes, size_t length, struct fly_error *out_error)
+{
+    off_t before = lseek(spool->file, 0, SEEK_END);
+    ssize_t count = write(spool->file, bytes, length);
+
+    if (count == (ssize_t)length && fdatasync(spool->file) == 0)
+        return 0;
+    if (count >= 0 && count < (ssize_t)length)
+        errno = ENOSPC;
+    count = failed(spool, "kept", out_error);
+    /* Half a line must not lead the next one astray. */
+    if (before < 0 || ftruncate(spool->file, before) < 0)
+        return FLY_EWRITE;
+    return (int)count;
+}
+
+/* A name of its own also where machines share the directory: the time, the process and the host. */
+static void name_file(struct spool *spool)
+{
+    struct timespec now;
+    char host[HOST_MAX + 1] = "";
+
+    if (gethostname(host, HOST_MAX) < 0)
+        host[0] = '\0';
+    for (char *at = host; (at = strpbrk(at, "/ ")) != NULL;)
+        *at = '_';
+    clock_gettime(CLOCK_REALTIME, &now);
+    snprintf(spool->path, sizeof spool->path, "%s/%lld%09ld-%d-%s%s", spool->directory, (long long)now.tv_sec,
+             now.tv_nsec, (int)getpid(), host, suffix);
+}
+
+static int begin_file(struct spool *spool, struct fly_error *out_error)
+{
+    json_t *head = json_pack("{s:i,s:s}", "flyball_calls", 1, "store", spool->store);
+    char *text = head != NULL ? json_dumps(head, JSON_COMPACT) : NULL;
+    char line[SPOOL_PATH_MAX * 6 + 64];
+
+    json_decref(head);
+    if (text == NULL)
+        return error_no_memory(out_error);
+    snprintf(line, sizeof line, "%s\n", text);
+    free(text);
+    return write_all(spool, line, strlen(line), out_error);
+}
+
+static int make_file(struct spool *spool, struct fly_error *out_error)
+{
+    int directory, code;
+
+    if (spool->directory[0] == '\0')
+        return error_set(out_error, FLY_ENOTFOUND,
+                         "reports cannot be kept; set FLYBALL_SPOOL to a whole path, or HOME");
+    (void)user_directory_make(spool->directory);
+    name_file(spool);
+    spool->file = open(spool->path, O_RDWR | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0600);
+    if (spool->file < 0)
+        return failed(spool, "kept", out_error);
+    (void)flock(spool->file, LOCK_EX | LOCK_NB);
+    code = begin_file(spool, out_error);
+    directory = open(spool->directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (directory >= 0) {
+        (void)fsync(directory);
+        close(directory);
+    }
+    if (code < 0)
+        spool_end(spool, SPOOL_DELIVERED);
+    return code;
+}
+
+int spool_add_lines(struct spool *spool, const char *lines, size_t length, struct fly_error *out_error)
+{
+    int code = spool->file < 0 ? make_file(spool, out_error) : 0;
+
+    return code < 0 ? code : write_all(spool, lines, length, out_error);
+}
+
+bool spool_is_full(const struct spool *spool)
+{
+    struct stat facts;
+
+    return spool->file >= 0 && fstat(spool->file, &facts) == 0 && facts.st_size > SPOOL_FILE_MAX - FULL_BYTES;
+}
+
+static int call_run(const struct jobs *jobs, const struct spool_run *run, struct job_proposal *out_proposal,
+                    struct fly_error *out_error)
+{
+    struct job_registered registered;
+    int code = jobs->backend->define(jobs->self, &run->definition, &registered, out_error);
+
+    return code < 0 ? code : jobs->backend->propose(jobs->self, &run->question, out_proposal, out_error);
+}
+
+int spool_call(const struct jobs *jobs, const struct spool_entry *entry, union spool_answer *out_answer,
+               struct fly_error *out_error)
+{
+    switch (entry->kind) {
+    case SPOOL_PROFILE:
+        return jobs->backend->profile(jobs->self, &entry->profile, &out_answer->choice, out_error);
+    case SPOOL_REPORT:
+        return jobs->backend->report(jobs->self, &entry->epoch, &out_answer->answered, out_error);
+    case SPOOL_END:
+        return jobs->backend->end(jobs->self, &entry->end, &out_answer->ended, out_error);
+    case SPOOL_RUN:
+        return call_run(jobs, &entry->run, &out_answer->proposal, out_error);
+    }
+    return error_set(out_error, FLY_EINTERNAL, "no such call");
+}
+
+/* The whole file; false when it cannot be read or is no such file for this log. */
+static bool read_file(int file, const char *store, struct buffer *content)
+{
+    char bytes[1 << 12];
+    off_t at = 0;
+    ssize_t count;
+    const char *end;
+    json_t *head;
+    bool ours;
+
+    while ((count = pread(file, bytes, sizeof bytes, at)) > 0) {
+        buffer_append(content, bytes, (size_t)count);
+        at += count;
+    }
+    end = memchr(content->data, '\n', content->length);
+    if (count < 0 || content->error < 0 || end == NULL)
+        return false;
+    head = json_loadb(content->data, (size_t)(end - content->data), 0, NULL);
+    ours = json_integer_value(json_object_get(head, "flyball_calls")) == 1 &&
+           json_string_value(json_object_get(head, "store")) != NULL &&
+           strcmp(json_string_value(json_object_get(head, "store")), store) == 0;
+    json_decref(head);
+    return ours;
+}
+
+void spool_give_trial(struct spool_entry *entry, const struct job_proposal *run)
+{
+    if (entry->kind == SPOOL_REPORT && entry->epoch.trial == 0) {
+        entry->epoch.trial = run->trial;
+        entry->epoch.attempt = run->attempt;
+    } else if (entry->kind == SPOOL_END && entry->end.trial == 0) {
+        entry->end.trial = run->trial;
+        entry->end.attempt = run->attempt;
+    }
+}
+
+/* Where calls go, and until when. */
+struct delivery {
+    const struct jobs *jobs;
+    struct mono_time end;
+    bool endless;
+    int code; /* why it has come to an end; 0: it has not */
+};
+
+static bool is_over(struct delivery *delivery)
+{
+    if (delivery->code == 0 && !delivery->endless && mono_now().ns >= delivery->end.ns)
+        delivery->code = FLY_EEXHAUSTED;
+    return delivery->code < 0;
+}
+
+/* One line: whether the log dealt with it. */
+static bool deliver_line(const char *line, size_t length, struct delivery *delivery,
+                         struct spool_parsed *parsed, struct job_proposal *run, bool *out_refused)
+{
+    union spool_answer answer;
+    struct fly_error error;
+    int code = spool_parse(line, length, parsed, &error);
+
+    if (code == 0) {
+        spool_give_trial(&parsed->entry, run);
+        /* Whatever that epoch had cost, nobody was told to stop. */
+        if (parsed->entry.kind == SPOOL_REPORT)
+            parsed->entry.epoch.afterwards = true;
+        code = spool_call(delivery->jobs, &parsed->entry, &answer, &error);
+        if (parsed->entry.kind == SPOOL_RUN)
+            *run = code == 0 ? answer.proposal : (struct job_proposal){.trial = 0};
+        spool_parsed_free(parsed);
+    }
+    /* Another may understand the job: one with its plug-in, or a newer one. */
+    if (spool_passing(code) || code == FLY_EUNSUPPORTED) {
+        delivery->code = code;
+        return false;
+    }
+    *out_refused |= code < 0;
+    return true;
+}
+
+/* Each line but the first, and but a last one that its session did not bring to an end. */
+static void deliver_lines(const char *text, struct delivery *delivery, bool *out_refused)
+{
+    const char *line = strchr(text, '\n') + 1, *end;
+    struct spool_parsed *parsed = calloc(1, sizeof *parsed);
+    struct job_proposal run = {.trial = 0};
+
+    if (parsed == NULL)
+        delivery->code = FLY_ENOMEM;
+    for (; !is_over(delivery) && (end = strchr(line, '\n')) != NULL; line = end + 1) {
+        if (!deliver_line(line, (size_t)(end - line), delivery, parsed, &run, out_refused))
+            break;
+    }
+    free(parsed);
+}
+
+/* Delivers what an open file holds; whether that was all. */
+static bool deliver_file(int file, const char *store, struct delivery *delivery, bool *out_refused)
+{
+    struct buffer content;
+    bool ours;
+
+    buffer_init(&content, SPOOL_FILE_MAX);
+    ours = read_file(file, store, &content);
+    if (ours)
+        deliver_lines(content.data, delivery, out_refused);
+    buffer_deinit(&content);
+    return ours && delivery->code == 0;
+}
+
+/* Opens a file that no session holds any more, with a lock on it; -1 for none. */
+static int open_left(const char *path)
+{
+    int file = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    struct stat facts;
+
+    /* Its session may live, or somebody else have been faster; and only the own reports are delivered. */
+    if (file >= 0 && (flock(file, LOCK_EX | LOCK_NB) != 0 || fstat(file, &facts) != 0 ||
+                      facts.st_nlink == 0 || !S_ISREG(facts.st_mode) || facts.st_uid != geteuid())) {
+        close(file);
+        file = -1;
+    }
+    return file;
+}
+
+static uint64_t deliver_one(const struct spool *spool, const char *path, struct delivery *delivery)
+{
+    int file = is_over(delivery) ? -1 : open_left(path);
+    bool refused = false, done;
+
+    if (file < 0)
+        return 0;
+    done = deliver_file(file, spool->store, delivery, &refused);
+    if (done && refused)
+        put_aside(path);
+    else if (done)
+        unlink(path);
+    close(file);
+    return done;
+}
+
+/* The lines that are calls. */
+static uint64_t count_left(const struct spool *spool, const char *path)
+{
+    int file = open_left(path);
+    struct buffer content;
+    uint64_t count = 0;
+
+    if (file < 0)
+        return 0;
+    buffer_init(&content, SPOOL_FILE_MAX);
+    if (read_file(file, spool->store, &content)) {
+        const char *line = strchr(content.data, '\n') + 1, *end;
+
+        for (; (end = strchr(line, '\n')) != NULL; line = end + 1)
+            count += memmem(line, (size_t)(end - line), "\"call\":\"run\"", 12) == NULL;
+    }
+    buffer_deinit(&content);
+    close(file);
+    return count;
+}
+
+static int is_kept(const struct dirent *entry)
+{
+    const char *dot = strrchr(entry->d_name, '.');
+
+    return dot != NULL && strcmp(dot, suffix) == 0;
+}
+
+/* What `each` says of the files, added up, in the order of their beginning. */
+typedef uint64_t (*each_file)(const struct spool *spool, const char *path, struct delivery *delivery);
+
+static uint64_t for_each(const struct spool *spool, each_file each, struct delivery *delivery)
+{
+    struct dirent **entries;
+    int count = spool->directory[0] != '\0' ? scandir(spool->directory, &entries, is_kept, alphasort) : -1;
+    uint64_t sum = 0;
+
+    for (int i = 0; i < count; i++) {
+        char path[SPOOL_PATH_MAX + sizeof entries[i]->d_name + 1];
+
+        snprintf(path, sizeof path, "%s/%s", spool->directory, entries[i]->d_name);
+        sum += each(spool, path, delivery);
+        free(entries[i]);
+    }
+    if (count >= 0)
+        free(entries);
+    return sum;
+}
+
+static uint64_t count_one(const struct spool *spool, const char *path, struct delivery *delivery)
+{
+    (void)delivery;
+    return count_left(spool, path);
+}
+
+int spool_deliver_left(const struct spool *spool, const struct jobs *jobs, double most_s)
+{
+    bool endless = isinf(most_s);
+    struct delivery delivery = {
+        .jobs = jobs, .endless = endless, .end = mono_after_s(mono_now(), endless ? 0.0 : most_s)};
+
+    (void)for_each(spool, deliver_one, &delivery);
+    return delivery.code;
+}
+
+static uint64_t see_one(const struct spool *spool, const char *path, struct delivery *delivery)
+{
+    (void)spool, (void)path, (void)delivery;
+    return 1;
+}
+
+bool spool_any_left(const struct spool *spool)
+{
+    return for_each(spool, see_one, NULL) > 0;
+}
+
+uint64_t spool_count_left(const struct spool *spool)
+{
+    return for_each(spool, count_one, NULL);
+}

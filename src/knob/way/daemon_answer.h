@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef FLYBALL_KNOB_WAY_DAEMON_ANSWER_H
+#define FLYBALL_KNOB_WAY_DAEMON_ANSWER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include <flyball/error.h>
+
+#include "device/device.h"
+
+/*
+ * What the public daemon says, read.
+ *
+ * The number by which it knows a GPU, of its answer to /discover: the one at the same place of the PCI
+ * bus, since indices differ where one side sees fewer GPUs. An emulated GPU has to have the same
+ * name too: at its place a real one may be plugged in. FLY_EDATA for an answer of another
+ * form, FLY_EUNSUPPORTED where it has no such GPU or turns none, FLY_EPERM where it wants a
+ * token and there is none.
+ */
+int daemon_find_gpu(const char *text, size_t length, const struct device_info *gpu, bool has_token,
+                    unsigned *out_id, struct fly_error *out_error);
+
+/* The reason that it gives for a refusal, on one line; "" for none. */
+enum { DAEMON_REASON_MAX = 160 };
+void daemon_reason(const char *text, size_t length, char reason[DAEMON_REASON_MAX]);
+
+#endif

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "meter/tally/recorded.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "device/recording/recording.h"
+#include "meter/counter.h"
+
+enum { TEXT_BYTES = 64 << 20 };
+
+static const double ns_per_s = 1e9;
+/* Power readings further apart say nothing of the time between. */
+static const double gap_most_s = 30.0, gap_intervals = 5.0;
+
+/* A device on its way through a recording. */
+struct course {
+    bool known;  /* a reading was made, */
+    double at_s; /* then */
+    struct reading energy, power;
+    bool open; /* a window */
+    struct tally_window window;
+};
+
+struct courses {
+    struct recorded *recorded;
+    const char *node;
+    double since_s, until_s;
+    struct course devices[DEVICES_MAX];
+};
+
+void recorded_init(struct recorded *recorded)
+{
+    *recorded = (struct recorded){.count = 0};
+    arena_init(&recorded->arena, TEXT_BYTES);
+}
+
+void recorded_deinit(struct recorded *recorded)
+{
+    free(recorded->windows);
+    arena_deinit(&recorded->arena);
+    recorded->windows = NULL;
+    recorded->count = recorded->capacity = 0;
+}
+
+static int end_window(struct recorded *recorded, struct course *course, struct fly_error *out_error)
+{
+    if (!course->open)
+        return 0;
+    course->open = false;
+    if (recorded->count == recorded->capacity) {
+        size_t capacity = recorded->capacity > 0 ? 2 * recorded->capacity : DEVICES_MAX;
+        struct tally_window *windows = realloc(recorded->windows, capacity * sizeof windows[0]);
+
+        if (windows == NULL)
+            return error_no_memory(out_error);
+        recorded->windows = windows;
+        recorded->capacity = capacity;
+    }
+    recorded->windows[recorded->count++] = course->window;
+    return 0;
+}
+
+static int begin_window(struct courses *courses, const struct device_info *info, double begin_s,
+                        struct course *course, struct fly_error *out_error)
+{
+    struct recorded *recorded = courses->recorded;
+
+    course->window = (struct tally_window){.node = arena_strdup(&recorded->arena, courses->node),
+                                           .kind = info->kind,
+                                           .uuid = arena_strdup(&recorded->arena, info->uuid),
+                                           .start_unix_s = begin_s,
+                                           .uncertainty_j = NAN,
+                                           .counted = true};
+    recorded->emulated += info->emulated;
+    course->open = true;
+    return course->window.node != NULL && course->window.uuid != NULL ? 0 : error_no_memory(out_error);
+}
+
+/* What the counter rose by, in joules; NAN for a reset. */
+static double counted_j(const struct device_info *info, const struct reading *before,
+                        const struct reading *after, double elapsed_s)
+{
+    uint64_t delta_uj;
+
+    if (!counter_delta_uj(info->energy_modulus_uj, (uint64_t)before->value, (uint64_t)after->value,
+                          &delta_uj) ||
+        (double)delta_uj * 1e-6 > COUNTER_POWER_MAX_W * fmax(elapsed_s, 1e-3))
+        return NAN;
+    return (double)delta_uj * 1e-6;
+}
+
+/* Since the reading before; NAN: not known. */
+static double energy_since(const struct recording *recording, const struct device_info *info,
+                           const struct course *course, const struct reading *energy,
+                           const struct reading *power, double elapsed_s)
+{
+    double gap_s = fmax(gap_most_s, gap_intervals * recording_interval_s(recording));
+
+    if (energy->state == READING_OK && course->energy.state == READING_OK)
+        return counted_j(info, &course->energy, energy, elapsed_s);
+    if (power->state == READING_OK && course->power.state == READING_OK && elapsed_s <= gap_s)
+        return 0.5e-3 * ((double)course->power.value + (double)power->value) * elapsed_s;
+    return NAN;
+}
+
+/* The part of it that lies within the period. */
+static int add(struct courses *courses, const struct device_info *info, struct course *course, double to_s,
+               double energy_j, struct fly_error *out_error)
+{
+    double begin_s = fmax(course->at_s, courses->since_s), end_s = fmin(to_s, courses->until_s);
+    int code = 0;
+
+    if (!(end_s > begin_s))
+        return 0;
+    if (!course->open)
+        code = begin_window(courses, info, begin_s, course, out_error);
+    course->window.energy_j += energy_j * (end_s - begin_s) / (to_s - course->at_s);
+    course->window.time_s = end_s - course->window.start_unix_s;
+    return code;
+}
+
+static struct reading power_of(const struct reading *values)
+{
+    return values[QUANTITY_POWER_AVERAGE].state == READING_OK ? values[QUANTITY_POWER_AVERAGE]
+                                                              : values[QUANTITY_POWER_INSTANT];
+}
+
+static int visit(void *context, const struct recording *recording, size_t device, int64_t t_ns,
+                 const struct reading *values, struct fly_error *out_error)
+{
+    struct courses *courses = context;
+    struct course *course = &courses->devices[device];
+    const struct device_info *info = recording_device(recording, device);
+    struct reading energy = values[QUANTITY_ENERGY], power = power_of(values);
+    double at_s = (double)recording_date(recording).ns / ns_per_s + (double)t_ns / ns_per_s;
+    double energy_j = NAN;
+    int code = 0;
+
+    if (course->known)
+        energy_j = energy_since(recording, info, course, &energy, &power, at_s - course->at_s);
+    if (isnan(energy_j))
+        code = end_window(courses->recorded, course, out_error);
+    else
+        code = add(courses, info, course, at_s, energy_j, out_error);
+    course->known = true;
+    course->at_s = at_s;
+    course->energy = energy;
+    course->power = power;
+    return code;
+}
+
+int recorded_read(struct recorded *recorded, const char *path, const char *node, double since_unix_s,
+                  double until_unix_s, struct fly_error *out_error)
+{
+    struct courses *courses = calloc(1, sizeof *courses);
+    int code;
+
+    if (courses == NULL)
+        return error_no_memory(out_error);
+    courses->recorded = recorded;
+    courses->node = node;
+    courses->since_s = since_unix_s;
+    courses->until_s = until_unix_s;
+    code = recording_scan(path, visit, courses, out_error);
+    for (size_t i = 0; i < DEVICES_MAX && code == 0; i++)
+        code = end_window(recorded, &courses->devices[i], out_error);
+    free(courses);
+    return code;
+}

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef FLYBALL_SIM_CARBON_CARBON_COURSE_H
+#define FLYBALL_SIM_CARBON_CARBON_COURSE_H
+
+#include "grid/outlook.h"
+#include "model/energy_slice.h"
+#include "policy/carbon/carbon_plan.h"
+
+/*
+ * A training on paper: the carbon plan walked forward from a moment to the end of the work,
+ * asked as it is live and in the simulator, with time going by as the profile says.
+ *
+ *     carbon_course_walk(&request, &course, out_error);
+ *     ... course.slices[0 .. course.count - 1], course.finish_s ...
+ *     carbon_course_deinit(&course);
+ *
+ * Nothing that comes to be known later than `now_s` is looked at: up to then the plan has a
+ * new outlook at each border of a period (which makes a start in the past what the
+ * simulator's policy `plan` does), and from then on it keeps the one of that moment. Published
+ * forecasts count as far as they reach from `now_s` on, and for the current period before.
+ */
+struct carbon_course_request {
+    const struct carbon_profile *profile;              /* with host and PUE */
+    const struct grid_answer *answers[CARBON_SIGNALS]; /* settled; NULL: none */
+    struct carbon_objective objective;
+    struct carbon_plan_settings plan;
+    double work_s, bound_s;                         /* of the fastest limit, and from the start */
+    int64_t start_s;                                /* since 1970 */
+    int64_t now_s;                                  /* what is known then is known */
+    void (*progress)(void *context, double done_s); /* of the work; NULL: nobody asks */
+    void *progress_context;
+};
+
+struct carbon_course {
+    struct energy_slice *slices; /* owned; one for each stretch at one limit; 0 W: paused or restoring */
+    size_t count, capacity;
+    uint32_t decisions, changes;
+    uint32_t reasons[CARBON_REASON_COUNT]; /* decisions by them */
+    double finish_s;                       /* from the start */
+    bool late;
+    struct grid_outlook outlook; /* the last one; owned */
+};
+
+/* FLY_EUSAGE for settings out of range, FLY_ELIMIT for a course of too many slices, FLY_ENOMEM. */
+int carbon_course_walk(const struct carbon_course_request *request, struct carbon_course *out_course,
+                       struct fly_error *out_error);
+void carbon_course_deinit(struct carbon_course *course);
+
+/*
+ * An answer as the course saw it: actual values, and what its last outlook expects in place of
+ * what was published. `actual` is borrowed; free it with grid_series_deinit(&answer.published) alone.
+ * FLY_ELIMIT, FLY_ENOMEM.
+ */
+int carbon_course_answer(const struct carbon_course *course, const struct grid_answer *answer, int signal,
+                         struct grid_answer *out_answer, struct fly_error *out_error);
+
+#endif

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sim/world/environment.h"
+
+#include <math.h>
+
+/* The draws of one try leave room for the few that a rejection costs. */
+enum { DRAWS_PER_TRY = 1 << 16 };
+
+void environment_init(struct environment *environment, const struct workload *workload, const char *job,
+                      uint32_t seed, enum generator generator)
+{
+    *environment = (struct environment){
+        .workload = workload,
+        .generator = generator,
+        .key = philox_key(seed, job),
+        .random = numpy_random_seed(seed),
+    };
+}
+
+uint32_t environment_draw_path(struct environment *environment, uint64_t recurrence, uint32_t try_number,
+                               size_t batch)
+{
+    uint32_t count = environment->workload->batches[batch].path_count;
+    struct philox philox;
+
+    if (environment->taken != NULL)
+        return environment->taken[batch]++ % count;
+    if (environment->generator == GENERATOR_NUMPY)
+        return numpy_random_choice(&environment->random, count);
+    /* Each batch size has a stream of its own; stream 0 is the policies'. */
+    philox = philox_open(environment->key, environment->workload->spec.batches[batch].size, recurrence,
+                         try_number * DRAWS_PER_TRY);
+    return philox_below(&philox, count);
+}
+
+double environment_target_epoch(struct environment *environment, const struct training_order *order,
+                                uint32_t *out_path)
+{
+    double factor = 1.0;
+
+    *out_path = 0;
+    if (environment->drift != NULL)
+        factor = drift_factor(environment->drift, order->recurrence, order->batch);
+    if (environment->taken != NULL && order->epoch_cap == 0) /* refused: no run is used up */
+        return NAN;
+    *out_path = environment_draw_path(environment, order->recurrence, order->try_number, order->batch);
+    return environment->workload->batches[order->batch].path_epochs[*out_path] * factor;
+}
+
+struct training environment_train(const struct workload *workload, size_t batch, size_t point,
+                                  double target_epoch, uint32_t epoch_cap, bool profiling)
+{
+    const struct workload_batch *trained = &workload->batches[batch];
+    const struct fly_power_point *epoch = &trained->points[point];
+    double epoch_energy_j = epoch->time_s * epoch->power_w;
+    struct training training = {.ran = epoch_cap > 0};
+
+    if (!training.ran)
+        return training;
+    training.reached = target_epoch <= (double)epoch_cap; /* false for NaN */
+    training.epochs = training.reached ? target_epoch : (double)epoch_cap;
+    if (profiling) {
+        training.energy_j = trained->mean_epoch_energy_j + epoch_energy_j * (training.epochs - 1.0);
+        training.time_s = trained->mean_epoch_time_s + epoch->time_s * (training.epochs - 1.0);
+    } else {
+        training.energy_j = epoch_energy_j * training.epochs;
+        training.time_s = epoch->time_s * training.epochs;
+    }
+    return training;
+}

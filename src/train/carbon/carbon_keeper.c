@@ -1,0 +1,457 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The training's thread and the keeper's own meet at one lock, which is held for a look at the meter at
+ * most. Only the own thread writes to the disk; what it has not written yet waits in the slicer.
+ */
+#include "train/carbon/carbon_keeper.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/fork_guard.h"
+#include "base/left_threads.h"
+#include "train/account/carbon_counter.h"
+#include "train/carbon/carbon_feed.h"
+
+enum { NS_PER_S = 1000000000 };
+
+/* So often at least the two clocks are compared, and what could not be written is tried again. */
+static const double look_s = 10.0;
+/* For the last line of the account: a disk that takes longer is not waited for. */
+static const double goodbye_s = 0.5;
+
+struct carbon_keeper {
+    uint64_t forks;
+    const struct clock *clock;
+    bool threaded;
+    pthread_t thread;
+    struct carbon_feed *feed; /* owned */
+    char path[LEDGER_PATH_MAX];
+    struct carbon_ledger ledger; /* of whoever writes: the thread, or without one the owner */
+
+    pthread_mutex_t lock; /* over what follows */
+    pthread_cond_t wake;
+    bool stopping, to_write;
+    bool ended, left; /* the thread has; nobody waits for that */
+    struct carbon_counter count;
+    struct fly_power_point points[CARBON_POINTS_MAX]; /* to be written; none: point_count 0 */
+    size_t point_count;
+    uint64_t profiles, written, refused;
+    double written_j;
+    char trouble[FLY_ERROR_TEXT_MAX]; /* with the ledger; "" for none */
+};
+
+/* A line that will never do is dropped, any other trouble passes perhaps. */
+static bool is_hopeless(const struct carbon_keeper *keeper, int code)
+{
+    return code == FLY_EUSAGE || keeper->ledger.file < 0;
+}
+
+static bool write_slice(struct carbon_keeper *keeper)
+{
+    struct fly_error error = {.code = 0};
+    struct energy_slice slice;
+    uint64_t number;
+    bool any;
+    int code;
+
+    pthread_mutex_lock(&keeper->lock);
+    any = slicer_front(&keeper->count.slicer, &slice, &number);
+    pthread_mutex_unlock(&keeper->lock);
+    if (!any)
+        return false;
+    code = carbon_ledger_slice(&keeper->ledger, &slice, &error);
+    pthread_mutex_lock(&keeper->lock);
+    if (code == 0) {
+        keeper->written++;
+        keeper->written_j += slice.gpu_j;
+        keeper->trouble[0] = '\0';
+    } else {
+        keeper->refused += is_hopeless(keeper, code);
+        if (code != FLY_ESTATE)
+            memcpy(keeper->trouble, error.text, sizeof keeper->trouble);
+    }
+    if (code == 0 || is_hopeless(keeper, code))
+        slicer_pop(&keeper->count.slicer, number);
+    pthread_mutex_unlock(&keeper->lock);
+    return code == 0 || is_hopeless(keeper, code);
+}
+
+static void write_profile(struct carbon_keeper *keeper)
+{
+    struct fly_power_point points[CARBON_POINTS_MAX];
+    struct fly_error error = {.code = 0};
+    uint64_t profile;
+    size_t count;
+    int code;
+
+    pthread_mutex_lock(&keeper->lock);
+    count = keeper->point_count;
+    profile = keeper->profiles;
+    memcpy(points, keeper->points, sizeof points);
+    pthread_mutex_unlock(&keeper->lock);
+    if (count == 0)
+        return;
+    code = carbon_ledger_profile(&keeper->ledger, points, count, &error);
+    pthread_mutex_lock(&keeper->lock);
+    if (code < 0 && code != FLY_ESTATE)
+        memcpy(keeper->trouble, error.text, sizeof keeper->trouble);
+    if ((code == 0 || is_hopeless(keeper, code)) && profile == keeper->profiles)
+        keeper->point_count = 0;
+    pthread_mutex_unlock(&keeper->lock);
+}
+
+/* All that can be written; where something cannot, the rest waits. */
+static void write_all(struct carbon_keeper *keeper)
+{
+    while (write_slice(keeper))
+        ;
+    write_profile(keeper);
+}
+
+static void turn(struct carbon_keeper *keeper)
+{
+    pthread_mutex_lock(&keeper->lock);
+    if (!keeper->stopping)
+        counter_cut(&keeper->count, CUT_BORDERS);
+    pthread_mutex_unlock(&keeper->lock);
+    write_all(keeper);
+}
+
+/* Until the next border, or until there is something to write; false when it is time to end. */
+static bool wait_for_work(struct carbon_keeper *keeper)
+{
+    struct mono_time now = mono_now(), border, until = mono_after_s(now, look_s);
+    struct timespec at;
+    int code = 0;
+    bool stopping;
+
+    pthread_mutex_lock(&keeper->lock);
+    border = slicer_next(&keeper->count.slicer);
+    if (border.ns < until.ns && !keeper->count.rests)
+        until = border;
+    at = (struct timespec){.tv_sec = until.ns / NS_PER_S, .tv_nsec = until.ns % NS_PER_S};
+    while (!keeper->stopping && !keeper->to_write && code == 0)
+        code = pthread_cond_timedwait(&keeper->wake, &keeper->lock, &at);
+    keeper->to_write = false;
+    stopping = keeper->stopping;
+    pthread_mutex_unlock(&keeper->lock);
+    return !stopping;
+}
+
+/* Without the feed. */
+static void free_keeper(struct carbon_keeper *keeper)
+{
+    carbon_ledger_close(&keeper->ledger);
+    carbon_energy_deinit(&keeper->count.energy);
+    free(keeper);
+}
+
+static void *run(void *data)
+{
+    struct carbon_keeper *keeper = data;
+    bool left;
+
+    while (wait_for_work(keeper))
+        turn(keeper);
+    write_all(keeper);
+    pthread_mutex_lock(&keeper->lock);
+    keeper->ended = true;
+    left = keeper->left;
+    pthread_cond_broadcast(&keeper->wake);
+    pthread_mutex_unlock(&keeper->lock);
+    if (left) {
+        free_keeper(keeper);
+        left_threads_remove();
+    }
+    return NULL;
+}
+
+static bool start(struct carbon_keeper *keeper)
+{
+    sigset_t all, before;
+
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    keeper->threaded = pthread_create(&keeper->thread, NULL, run, keeper) == 0;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return keeper->threaded;
+}
+
+static bool is_inert(const struct carbon_keeper *keeper)
+{
+    return keeper->forks != fork_generation();
+}
+
+static int open_feed(struct carbon_keeper *keeper, const struct carbon_keeper_options *options,
+                     bool threadless, struct fly_error *out_error)
+{
+    struct carbon_feed_options feed = {
+        .clock = keeper->clock, .threadless = threadless, .cached_only = options->cached_only};
+
+    _Static_assert((int)CARBON_SOURCE_MAX == (int)LEDGER_TEXT_MAX, "a source fits");
+    memcpy(feed.sources, options->head.sources, sizeof feed.sources);
+    return carbon_feed_open(&feed, &keeper->feed, out_error);
+}
+
+static void open_ledger(struct carbon_keeper *keeper, const struct carbon_keeper_options *options,
+                        struct wall_time date)
+{
+    struct ledger_head head = options->head;
+    struct fly_error error = {.code = 0};
+
+    head.start_s = date.ns / NS_PER_S;
+    if (gethostname(head.host, sizeof head.host - 1) < 0)
+        head.host[0] = '\0';
+    if (carbon_ledger_create(&keeper->ledger, options->directory, &head, &error) == 0)
+        memcpy(keeper->path, keeper->ledger.path, sizeof keeper->path);
+    else
+        memcpy(keeper->trouble, error.text, sizeof keeper->trouble);
+}
+
+static struct carbon_keeper *new_keeper(const struct carbon_keeper_options *options)
+{
+    struct carbon_keeper *keeper = calloc(1, sizeof *keeper);
+    pthread_condattr_t attributes;
+
+    if (keeper == NULL)
+        return NULL;
+    keeper->forks = fork_generation();
+    keeper->clock = options->clock != NULL ? options->clock : &clock_real;
+    keeper->ledger.file = -1;
+    pthread_mutex_init(&keeper->lock, NULL);
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_cond_init(&keeper->wake, &attributes);
+    pthread_condattr_destroy(&attributes);
+    return keeper;
+}
+
+int carbon_keeper_open(const struct carbon_keeper_options *options, struct carbon_keeper **out_keeper,
+                       struct fly_error *out_error)
+{
+    struct carbon_keeper *keeper = new_keeper(options);
+    struct wall_time date;
+    struct mono_time now;
+    bool threadless;
+    int code;
+
+    if (keeper == NULL)
+        return error_no_memory(out_error);
+    threadless = keeper->clock != &clock_real;
+    code = open_feed(keeper, options, threadless, out_error);
+    if (code < 0) {
+        carbon_keeper_close(keeper, NULL);
+        return code;
+    }
+    counter_clocks(keeper->clock, &now, &date);
+    open_ledger(keeper, options, date);
+    counter_clocks(keeper->clock, &now, &date);
+    if (!counter_init(&keeper->count, keeper->clock, options->meter, options->rests))
+        code = error_no_memory(out_error);
+    else if (!threadless && !start(keeper))
+        code = error_set(out_error, FLY_ENOMEM,
+                         "no thread can be started to keep the account of energy; raise the limit of "
+                         "processes (ulimit -u)");
+    if (code < 0)
+        carbon_keeper_close(keeper, NULL);
+    else
+        *out_keeper = keeper;
+    return code;
+}
+
+/* What was queued is for the thread, or for now where there is none. */
+static void let_write(struct carbon_keeper *keeper)
+{
+    if (!keeper->threaded) {
+        write_all(keeper);
+        return;
+    }
+    pthread_mutex_lock(&keeper->lock);
+    keeper->to_write = true;
+    pthread_cond_signal(&keeper->wake);
+    pthread_mutex_unlock(&keeper->lock);
+}
+
+void carbon_keeper_go(struct carbon_keeper *keeper)
+{
+    if (is_inert(keeper))
+        return;
+    pthread_mutex_lock(&keeper->lock);
+    counter_go(&keeper->count);
+    pthread_mutex_unlock(&keeper->lock);
+    let_write(keeper);
+}
+
+void carbon_keeper_rest(struct carbon_keeper *keeper)
+{
+    if (is_inert(keeper))
+        return;
+    pthread_mutex_lock(&keeper->lock);
+    counter_rest(&keeper->count);
+    pthread_mutex_unlock(&keeper->lock);
+}
+
+void carbon_keeper_limit(struct carbon_keeper *keeper, double limit_w)
+{
+    bool other;
+
+    if (is_inert(keeper))
+        return;
+    pthread_mutex_lock(&keeper->lock);
+    other = counter_limit(&keeper->count, limit_w);
+    pthread_mutex_unlock(&keeper->lock);
+    if (other)
+        let_write(keeper);
+}
+
+void carbon_keeper_steps(struct carbon_keeper *keeper, uint64_t steps)
+{
+    atomic_fetch_add(&keeper->count.steps, steps);
+}
+
+void carbon_keeper_profile(struct carbon_keeper *keeper, const struct fly_power_point *points, size_t count)
+{
+    if (is_inert(keeper) || count == 0)
+        return;
+    pthread_mutex_lock(&keeper->lock);
+    if (count <= CARBON_POINTS_MAX) {
+        keeper->point_count = count;
+        memcpy(keeper->points, points, count * sizeof points[0]);
+        keeper->profiles++;
+    } else
+        snprintf(keeper->trouble, sizeof keeper->trouble,
+                 "a power profile of %zu points is not in the account, which has room for %d", count,
+                 CARBON_POINTS_MAX);
+    pthread_mutex_unlock(&keeper->lock);
+    let_write(keeper);
+}
+
+bool carbon_keeper_take(struct carbon_keeper *keeper, const struct grid_answer *out_answers[CARBON_SIGNALS])
+{
+    if (!is_inert(keeper))
+        return carbon_feed_take(keeper->feed, out_answers);
+    for (int i = 0; i < CARBON_SIGNALS; i++)
+        out_answers[i] = NULL;
+    return false;
+}
+
+void carbon_keeper_turn(struct carbon_keeper *keeper)
+{
+    if (is_inert(keeper) || keeper->threaded)
+        return;
+    turn(keeper);
+    carbon_feed_turn(keeper->feed);
+}
+
+/* Under the lock. */
+static void tell_trouble(const struct carbon_keeper *keeper, char text[FLY_ERROR_TEXT_MAX])
+{
+    uint64_t missing = keeper->count.slicer.lost + keeper->refused;
+
+    if (keeper->path[0] != '\0' && missing > 0)
+        snprintf(text, FLY_ERROR_TEXT_MAX, "%" PRIu64 " stretches of time are missing in the account: %.400s",
+                 missing, keeper->trouble[0] != '\0' ? keeper->trouble : "they could not be written in time");
+    else
+        snprintf(text, FLY_ERROR_TEXT_MAX, "%s", keeper->trouble);
+}
+
+struct carbon_keeper_summary carbon_keeper_look(struct carbon_keeper *keeper)
+{
+    struct carbon_keeper_summary summary = {.energy_j = NAN};
+
+    if (is_inert(keeper)) {
+        snprintf(summary.text, sizeof summary.text,
+                 "the account of energy was opened before a fork and is the parent's");
+        return summary;
+    }
+    memcpy(summary.path, keeper->path, sizeof summary.path);
+    pthread_mutex_lock(&keeper->lock);
+    summary.slices = keeper->written;
+    if (keeper->written > 0 && keeper->count.slicer.lost + keeper->refused == 0)
+        summary.energy_j = keeper->written_j;
+    tell_trouble(keeper, summary.text);
+    pthread_mutex_unlock(&keeper->lock);
+    if (summary.text[0] == '\0')
+        carbon_feed_text(keeper->feed, summary.text);
+    return summary;
+}
+
+/* With the lock held, which is given back: lets the thread write the last line. False where the disk holds it
+ * up: then it is left to itself, and the keeper is its own. */
+static bool end_thread(struct carbon_keeper *keeper, struct carbon_keeper_summary *out_summary)
+{
+    struct mono_time until = mono_after_s(mono_now(), goodbye_s);
+    struct timespec at = {.tv_sec = until.ns / NS_PER_S, .tv_nsec = until.ns % NS_PER_S};
+    bool ended;
+    int code = 0;
+
+    pthread_cond_broadcast(&keeper->wake);
+    while (!keeper->ended && code == 0)
+        code = pthread_cond_timedwait(&keeper->wake, &keeper->lock, &at);
+    ended = keeper->ended;
+    if (!ended) {
+        *out_summary = (struct carbon_keeper_summary){.energy_j = NAN, .slices = keeper->written};
+        snprintf(
+            out_summary->text, sizeof out_summary->text,
+            "the disk does not answer, so the end of the account '%.300s' may be missing; 'flyball carbon "
+            "report' tells",
+            keeper->path);
+        keeper->left = true;
+        left_threads_add();
+        pthread_detach(keeper->thread);
+    }
+    pthread_mutex_unlock(&keeper->lock);
+    if (ended)
+        pthread_join(keeper->thread, NULL);
+    return ended;
+}
+
+/* What was used up to now is written down, as far as it can be; false as above. */
+static bool end_account(struct carbon_keeper *keeper, struct carbon_keeper_summary *out_summary)
+{
+    if (keeper->count.energy.taken == NULL) /* it was never begun */
+        return true;
+    pthread_mutex_lock(&keeper->lock);
+    keeper->stopping = true;
+    counter_cut(&keeper->count, CUT_LAST);
+    if (!keeper->threaded) {
+        pthread_mutex_unlock(&keeper->lock);
+        write_all(keeper);
+    } else if (!end_thread(keeper, out_summary)) {
+        return false;
+    }
+    pthread_mutex_lock(&keeper->lock);
+    keeper->refused += keeper->count.slicer.end - keeper->count.slicer.first;
+    keeper->count.slicer.first = keeper->count.slicer.end;
+    pthread_mutex_unlock(&keeper->lock);
+    return true;
+}
+
+void carbon_keeper_close(struct carbon_keeper *keeper, struct carbon_keeper_summary *out_summary)
+{
+    struct carbon_keeper_summary summary = {.path = ""};
+    struct carbon_feed *feed;
+    bool ours = true;
+
+    if (keeper == NULL)
+        return;
+    feed = keeper->feed;
+    if (!is_inert(keeper) && feed != NULL) {
+        carbon_feed_abandon(feed);
+        ours = end_account(keeper, &summary);
+    }
+    if (out_summary != NULL)
+        *out_summary = ours ? carbon_keeper_look(keeper) : summary;
+    if (ours)
+        free_keeper(keeper);
+    carbon_feed_close(feed);
+}

@@ -1,0 +1,358 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a training calls. Nothing here waits for the log or the disk but with a moment at which it stops to.
+ */
+#include "train/post/post_private.h"
+
+#include <errno.h>
+#include <math.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/left_threads.h"
+
+enum { NS_PER_S = 1000000000 };
+
+/* ---- making and freeing ---- */
+
+static void init_lock(struct post *post)
+{
+    pthread_condattr_t attributes;
+
+    pthread_mutex_init(&post->lock, NULL);
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_cond_init(&post->changed, &attributes);
+    pthread_condattr_destroy(&attributes);
+}
+
+int post_new(const struct post_options *options, struct post **out_post, struct fly_error *out_error)
+{
+    struct post *post = calloc(1, sizeof *post);
+
+    if (post != NULL && options->store != NULL) {
+        post->address = strdup(options->store);
+        if (post->address == NULL) {
+            free(post);
+            post = NULL;
+        }
+    }
+    if (post == NULL)
+        return error_no_memory(out_error);
+    post->clock = options->clock;
+    post->wait_s = options->wait_s;
+    post->answer_s = options->answer_s;
+    post->threaded = options->clock == &clock_real;
+    post->news = post->threaded ? eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK) : -1;
+    post->holders = 1;
+    if (options->jobs != NULL) {
+        post->jobs = *options->jobs;
+        post->open = post->borrowed = true;
+    }
+    init_lock(post);
+    spool_init(&post->spool, options->directory, options->store);
+    *out_post = post;
+    return 0;
+}
+
+static void free_post(struct post *post)
+{
+    while (post->first != NULL) {
+        struct letter *next = post->first->next;
+
+        free(post->first);
+        post->first = next;
+    }
+    if (post->news >= 0)
+        close(post->news);
+    pthread_cond_destroy(&post->changed);
+    pthread_mutex_destroy(&post->lock);
+    free(post->run_line);
+    free(post->address);
+    free(post);
+}
+
+void post_release(struct post *post)
+{
+    bool last = --post->holders == 0;
+
+    pthread_mutex_unlock(&post->lock);
+    if (last)
+        free_post(post);
+}
+
+void post_wake(struct post *post)
+{
+    pthread_cond_broadcast(&post->changed);
+}
+
+static bool start(struct post *post, void *(*run)(void *))
+{
+    pthread_attr_t attributes;
+    pthread_t thread;
+    bool started;
+
+    pthread_attr_init(&attributes);
+    pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+    started = pthread_create(&thread, &attributes, run, post) == 0;
+    pthread_attr_destroy(&attributes);
+    post->holders += started;
+    return started;
+}
+
+bool post_begin(struct post *post)
+{
+    sigset_t all, before;
+
+    if (!post->threaded || post->begun)
+        return !post->unable;
+    post->begun = true;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    post->disk_ended = !start(post, post_disk_run);
+    post->log_ended = post->disk_ended || !start(post, post_log_run);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    post->unable = post->log_ended;
+    if (post->unable)
+        snprintf(post->text, sizeof post->text,
+                 "no thread can be started that would speak to it; raise the limit of processes (ulimit -u)");
+    return !post->unable;
+}
+
+bool post_wait(struct post *post, struct mono_time until)
+{
+    const struct timespec at = {.tv_sec = until.ns / NS_PER_S, .tv_nsec = until.ns % NS_PER_S};
+
+    return pthread_cond_timedwait(&post->changed, &post->lock, &at) != ETIMEDOUT;
+}
+
+/* ---- letters ---- */
+
+static struct letter *new_letter(const struct spool_entry *entry)
+{
+    struct letter *letter = NULL;
+    struct buffer line;
+
+    buffer_init(&line, SPOOL_LINE_MAX);
+    if (spool_write(entry, &line, NULL) == 0)
+        letter = malloc(sizeof *letter + line.length);
+    if (letter != NULL) {
+        *letter = (struct letter){.kind = entry->kind, .length = line.length};
+        memcpy(letter->line, line.data, line.length);
+    }
+    buffer_deinit(&line);
+    return letter;
+}
+
+static void append(struct post *post, struct letter *letter)
+{
+    letter->number = ++post->numbers;
+    letter->round = post->round;
+    letter->since = mono_now();
+    if (post->last != NULL)
+        post->last->next = letter;
+    else
+        post->first = letter;
+    if (post->unkept == NULL)
+        post->unkept = letter;
+    post->last = letter;
+    post->bytes += letter->length;
+}
+
+/* Goes before what the disk gets of that run. */
+static void note_run(struct post *post, const struct letter *letter)
+{
+    free(post->run_line);
+    post->run_line = strndup(letter->line, letter->length);
+}
+
+uint64_t post_send(struct post *post, const struct spool_entry *entry, enum post_haste haste)
+{
+    struct letter *letter = new_letter(entry);
+    uint64_t number = 0;
+
+    pthread_mutex_lock(&post->lock);
+    if (letter == NULL || !post_begin(post) ||
+        (post->bytes + letter->length > POST_BYTES_MAX && entry->kind == SPOOL_REPORT)) {
+        post->lost++;
+        free(letter);
+    } else {
+        append(post, letter);
+        number = letter->number;
+        post->urgent |= haste == POST_NOW;
+        if (entry->kind == SPOOL_RUN)
+            note_run(post, letter);
+        post_wake(post);
+        if (!post->threaded) {
+            post_log_turn(post);
+            post_disk_turn(post);
+        }
+    }
+    pthread_mutex_unlock(&post->lock);
+    return number;
+}
+
+static bool take_answer(struct post *post, enum spool_kind kind, union spool_answer *out_answer)
+{
+    if (!post->answers[kind].fresh)
+        return false;
+    post->answers[kind].fresh = false;
+    *out_answer = post->answers[kind].answer;
+    return true;
+}
+
+static bool is_kept(const struct post *post, uint64_t number)
+{
+    return post->unkept == NULL || post->unkept->number > number;
+}
+
+bool post_settle(struct post *post, uint64_t number, enum spool_kind kind, union spool_answer *out_answer)
+{
+    bool answered;
+
+    pthread_mutex_lock(&post->lock);
+    if (post->threaded && post->answer_s > 0.0 && number > 0) {
+        struct mono_time until = mono_after_s(mono_now(), post->answer_s);
+
+        while (post->done < number && !post->late && post_wait(post, until))
+            ;
+        post->late |= post->done < number;
+        post_wake(post);
+        until = mono_after_s(mono_now(), post->answer_s / 2.0);
+        while (post->done < number && !is_kept(post, number) && !post->disk_late && post_wait(post, until))
+            ;
+        post->disk_late |= post->done < number && !is_kept(post, number);
+    }
+    answered = number > 0 && post->done >= number && take_answer(post, kind, out_answer);
+    pthread_mutex_unlock(&post->lock);
+    return answered;
+}
+
+bool post_news(struct post *post, enum spool_kind kind, union spool_answer *out_answer)
+{
+    eventfd_t count;
+    bool any;
+
+    if (post->news >= 0)
+        (void)eventfd_read(post->news, &count);
+    pthread_mutex_lock(&post->lock);
+    any = take_answer(post, kind, out_answer);
+    pthread_mutex_unlock(&post->lock);
+    return any;
+}
+
+int post_fd(const struct post *post)
+{
+    return post->news;
+}
+
+void post_beat(struct post *post, const struct job_beat *beat, double beat_s)
+{
+    pthread_mutex_lock(&post->lock);
+    post->beat = *beat;
+    snprintf(post->beat_job, sizeof post->beat_job, "%s", beat->job);
+    post->beat.job = post->beat_job;
+    post->beat_s = beat_s;
+    post->beat_due = mono_after_s(mono_now(), beat_s);
+    post_wake(post);
+    pthread_mutex_unlock(&post->lock);
+}
+
+void post_beat_end(struct post *post)
+{
+    if (post == NULL)
+        return;
+    pthread_mutex_lock(&post->lock);
+    post->beat_s = 0.0;
+    pthread_mutex_unlock(&post->lock);
+}
+
+/* ---- the end ---- */
+
+/* Whether it is no use to wait for the log now. */
+static bool is_late(const struct post *post)
+{
+    return post->late || (post->pause_s > 0.0 && !post->urgent && !post->busy);
+}
+
+void post_drain(struct post *post, double most_s)
+{
+    struct mono_time until = mono_after_s(mono_now(), most_s);
+
+    pthread_mutex_lock(&post->lock);
+    while (post->threaded && post->begun && post->first != NULL && !is_late(post) && post_wait(post, until))
+        ;
+    post->late |= post->first != NULL;
+    post_wake(post);
+    pthread_mutex_unlock(&post->lock);
+}
+
+static bool have_ended(const struct post *post)
+{
+    return post->log_ended && post->disk_ended;
+}
+
+/* With the lock held: lets the threads end, in time. */
+static void end_threads(struct post *post, double most_s)
+{
+    struct mono_time now = mono_now(), half = mono_after_s(now, most_s / 2.0),
+                     until = mono_after_s(now, most_s);
+
+    post->closing = true;
+    post->disk_fails = false;
+    post_wake(post);
+    while (post->first != NULL && !post->log_ended && post_wait(post, half))
+        ;
+    post->keep_all = true;
+    post_wake(post);
+    while (!have_ended(post) && !(post->unkept == NULL && post->busy) && post_wait(post, until))
+        ;
+    post->given_up = true;
+    if (post->first != NULL && post->text[0] == '\0')
+        snprintf(post->text, sizeof post->text, "it did not answer before the end");
+    if (!post->log_ended)
+        left_threads_add();
+    if (!post->disk_ended)
+        left_threads_add();
+}
+
+static struct post_status look(const struct post *post)
+{
+    struct post_status status = {.connected = post->connected, .kept = post->kept, .lost = post->lost};
+    const char *between = post->text[0] != '\0' && post->disk_text[0] != '\0' ? "; and " : "";
+
+    snprintf(status.text, sizeof status.text, "%.255s%s%.240s", post->text, between, post->disk_text);
+    return status;
+}
+
+struct post_status post_look(struct post *post)
+{
+    struct post_status status;
+
+    pthread_mutex_lock(&post->lock);
+    status = look(post);
+    pthread_mutex_unlock(&post->lock);
+    return status;
+}
+
+void post_close(struct post *post, double most_s, struct post_status *out_status)
+{
+    if (post == NULL)
+        return;
+    pthread_mutex_lock(&post->lock);
+    if (post->threaded && post->begun) {
+        end_threads(post, most_s);
+    } else if (!post->threaded) {
+        post->closing = true;
+        post_log_turn(post);
+        post_disk_turn(post);
+    }
+    if (out_status != NULL)
+        *out_status = look(post);
+    post_release(post);
+}

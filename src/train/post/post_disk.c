@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The thread that writes the spool, and may be held up by a home that does not answer. */
+#include "train/post/post_private.h"
+
+#include <string.h>
+
+#include "base/error.h"
+#include "base/left_threads.h"
+
+enum { NS_PER_S = 1000000000, PIECE_MAX = 1 << 20 };
+
+/* What the log has not taken by then goes to the disk. */
+static const double keep_after_s = 0.2;
+/* So soon is tried again what the disk refused; and at the end. */
+static const double again_s = 30.0, again_at_end_s = 0.1;
+
+bool post_disk_wanted(const struct post *post)
+{
+    const struct letter *letter = post->unkept;
+
+    if (letter == NULL || (post->disk_fails && mono_now().ns < post->disk_again.ns))
+        return false;
+    return !post->threaded || post->keep_all || post->late || post->pause_s > 0.0 || letter->failed ||
+           mono_elapsed_s(letter->since, mono_now()) > keep_after_s;
+}
+
+/* Lines from that letter on, at most so many bytes, into `out`; the number of the last. A file begins with
+ * the run that its reports are of. */
+static uint64_t gather(const struct post *post, const struct letter *letter, size_t most, bool begins,
+                       struct buffer *out)
+{
+    uint64_t last = 0;
+
+    if (begins && post->run_line != NULL && letter->kind != SPOOL_RUN)
+        buffer_puts(out, post->run_line);
+    for (; letter != NULL && (last == 0 || out->length + letter->length <= most); letter = letter->next) {
+        buffer_append(out, letter->line, letter->length);
+        last = letter->number;
+    }
+    return last;
+}
+
+static void note_kept(struct post *post, uint64_t last)
+{
+    for (; post->unkept != NULL && post->unkept->number <= last; post->unkept = post->unkept->next) {
+        post->unkept->kept = true;
+        post->kept_all++;
+        post->kept += post->unkept->kind != SPOOL_RUN;
+    }
+    post->disk_fails = post->disk_late = false;
+    post->disk_text[0] = '\0';
+}
+
+static void note_failure(struct post *post, const struct fly_error *error)
+{
+    post->disk_fails = post->disk_late = true;
+    post->disk_again = mono_after_s(mono_now(), post->keep_all ? again_at_end_s : again_s);
+    memcpy(post->disk_text, error->text, sizeof post->disk_text);
+}
+
+/* A file that is full of what was delivered long ago is written anew without. */
+static int keep_anew(struct spool *spool, const struct buffer *lines, struct fly_error *out_error)
+{
+    struct spool before = *spool;
+    int code;
+
+    spool->file = -1;
+    code = spool_add_lines(spool, lines->data, lines->length, out_error);
+    if (code == 0) {
+        spool_end(&before, SPOOL_DELIVERED);
+        return 0;
+    }
+    spool_end(spool, SPOOL_DELIVERED);
+    spool->file = before.file;
+    memcpy(spool->path, before.path, sizeof spool->path);
+    return code;
+}
+
+static void forget_kept(struct post *post)
+{
+    for (struct letter *letter = post->first; letter != post->unkept; letter = letter->next)
+        letter->kept = false;
+    post->unkept = post->first;
+    post->kept = post->kept_all = 0;
+}
+
+/* The lock is given back meanwhile; false when the disk did not take it. */
+static bool keep(struct post *post)
+{
+    bool full = spool_is_full(&post->spool);
+    struct fly_error error = {.text = ""};
+    struct buffer lines;
+    uint64_t last;
+    int code;
+
+    buffer_init(&lines, POST_BYTES_MAX + 2 * SPOOL_LINE_MAX);
+    last = gather(post, full ? post->first : post->unkept, full ? POST_BYTES_MAX : PIECE_MAX,
+                  full || post->spool.file < 0, &lines);
+    pthread_mutex_unlock(&post->lock);
+    if (lines.error < 0)
+        code = error_no_memory(&error);
+    else if (full)
+        code = keep_anew(&post->spool, &lines, &error);
+    else
+        code = spool_add_lines(&post->spool, lines.data, lines.length, &error);
+    buffer_deinit(&lines);
+    pthread_mutex_lock(&post->lock);
+    if (code == 0 && full)
+        forget_kept(post);
+    if (code == 0)
+        note_kept(post, last);
+    else
+        note_failure(post, &error);
+    post_wake(post);
+    return code == 0;
+}
+
+/* Nothing in the file is to be delivered any more. */
+static void clear(struct post *post)
+{
+    enum spool_rest rest = post->refused ? SPOOL_REFUSED : SPOOL_DELIVERED;
+
+    post->refused = false;
+    pthread_mutex_unlock(&post->lock);
+    spool_end(&post->spool, rest);
+    pthread_mutex_lock(&post->lock);
+}
+
+void post_disk_turn(struct post *post)
+{
+    while (post_disk_wanted(post) && keep(post))
+        ;
+    if (post->spool.file >= 0 && post->kept_all == 0)
+        clear(post);
+    if (!post->threaded && post->closing)
+        spool_end(&post->spool, SPOOL_LEFT);
+}
+
+/* Until there may be something to do. */
+static void rest(struct post *post)
+{
+    struct mono_time until;
+    struct timespec at;
+
+    if (post->unkept == NULL) {
+        pthread_cond_wait(&post->changed, &post->lock);
+        return;
+    }
+    until = post->disk_fails ? post->disk_again : mono_after_s(post->unkept->since, keep_after_s);
+    at = (struct timespec){.tv_sec = until.ns / NS_PER_S, .tv_nsec = until.ns % NS_PER_S};
+    (void)pthread_cond_timedwait(&post->changed, &post->lock, &at);
+}
+
+static void look_for_left(struct post *post)
+{
+    bool left;
+
+    pthread_mutex_unlock(&post->lock);
+    left = spool_any_left(&post->spool);
+    pthread_mutex_lock(&post->lock);
+    post->left = left;
+    post->looked = true;
+    post_wake(post);
+}
+
+/* Nobody will say or deliver anything more. */
+static bool is_over(const struct post *post)
+{
+    return post->log_ended && (post->unkept == NULL || post->disk_fails);
+}
+
+void *post_disk_run(void *state)
+{
+    struct post *post = state;
+
+    pthread_mutex_lock(&post->lock);
+    look_for_left(post);
+    for (;;) {
+        post_disk_turn(post);
+        if (is_over(post))
+            break;
+        if (!post_disk_wanted(post))
+            rest(post);
+    }
+    pthread_mutex_unlock(&post->lock);
+    spool_end(&post->spool, SPOOL_LEFT);
+    pthread_mutex_lock(&post->lock);
+    post->disk_ended = true;
+    if (post->given_up)
+        left_threads_remove();
+    post_wake(post);
+    post_release(post);
+    return NULL;
+}

@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "train/program/memory_words.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { ALSO_MAX = 8 };
+
+/*
+ * The first row that fits decides. `words` have to be there, with one of `also` where there
+ * are any, and none of `unless`. `starts`: they begin the line, or stand behind a dot or ": ".
+ */
+static const struct row {
+    enum memory_kind kind;
+    const char *words;
+    const char *also[ALSO_MAX], *unless[ALSO_MAX];
+    bool starts;
+} rows[] = {
+    /* Host memory, by words that the GPU's rows would fit too. */
+    {MEMORY_HOST, "java.lang.OutOfMemoryError", {0}, {0}, false},
+    {MEMORY_HOST, "HOST_ALLOCATION_FAILED", {0}, {0}, false},
+    {MEMORY_HOST, "DefaultCPUAllocator", {"memory"}, {0}, false},
+    {MEMORY_HOST,
+     "OOM when allocating",
+     {"device:CPU", "by allocator cpu", "by allocator mklcpu"},
+     {0},
+     false},
+    /* PyTorch, CuPy, and what they pass on of CUDA and ROCm. */
+    {MEMORY_GPU, "CUDA out of memory", {0}, {0}, false},
+    {MEMORY_GPU, "OutOfMemoryError", {0}, {0}, false},
+    {MEMORY_GPU,
+     "out of memory",
+     {"CUDA", "Cuda", "cuda", "HIP ", "hipError", "XPU ", "MPS ", "NPU "},
+     {0},
+     false},
+    {MEMORY_GPU, "CUDA_ERROR_OUT_OF_MEMORY", {0}, {0}, false},
+    {MEMORY_GPU, "cudaErrorMemoryAllocation", {0}, {0}, false},
+    {MEMORY_GPU, "hipErrorOutOfMemory", {0}, {0}, false},
+    {MEMORY_GPU, "hipErrorMemoryAllocation", {0}, {0}, false},
+    {MEMORY_GPU, "out_of_memory: CUDA", {0}, {0}, false},
+    {MEMORY_GPU, "OUT_OF_DEVICE_MEMORY", {0}, {0}, false},
+    /* CUDNN_, CUBLAS_, CUSOLVER_, CUSPARSE_, HIPBLAS_; then those with names of their own. */
+    {MEMORY_GPU, "STATUS_ALLOC_FAILED", {0}, {0}, false},
+    {MEMORY_GPU, "DEVICE_ALLOCATION_FAILED", {0}, {0}, false},
+    {MEMORY_GPU, "CUFFT_ALLOC_FAILED", {0}, {0}, false},
+    {MEMORY_GPU, "miopenStatusAllocFailed", {0}, {0}, false},
+    {MEMORY_GPU, "rocblas_status_memory_error", {0}, {0}, false},
+    /* JAX, XLA and TensorFlow; the word is also an answer of remote calls. */
+    {MEMORY_GPU,
+     "RESOURCE_EXHAUSTED",
+     {0},
+     {"StatusCode", "grpc", "gRPC", "uota", "ate limit", "essage larger", "oo many"},
+     false},
+    {MEMORY_GPU, "ResourceExhaustedError", {0}, {"StatusCode", "grpc", "gRPC", "uota"}, false},
+    {MEMORY_GPU, "OOM when allocating", {0}, {0}, false},
+    {MEMORY_GPU, "Out of memory while trying to allocate", {0}, {"not a failure"}, false},
+    {MEMORY_GPU, "ran out of memory trying to allocate", {0}, {"not a failure"}, false},
+    /* Host memory: Python, NumPy, C++, the C library, data loaders, Slurm. */
+    {MEMORY_HOST, "MemoryError", {0}, {0}, true},
+    {MEMORY_HOST, "_ArrayMemoryError", {0}, {0}, false},
+    {MEMORY_HOST, "std::bad_alloc", {0}, {0}, false},
+    {MEMORY_HOST, "Cannot allocate memory", {0}, {0}, false},
+    {MEMORY_HOST, "out of shared memory", {0}, {0}, false},
+    {MEMORY_HOST, "DataLoader worker", {"killed by signal: Killed", "killed by signal: Bus"}, {0}, false},
+    {MEMORY_HOST, "Out of memory: Killed process", {0}, {0}, false},
+    {MEMORY_HOST, "oom_kill event", {0}, {0}, false},
+    {MEMORY_HOST, "OOM Killed", {0}, {0}, false},
+    {MEMORY_HOST, "out-of-memory handler", {0}, {0}, false},
+    {MEMORY_HOST, "job memory limit", {"xceeded"}, {0}, false},
+};
+
+/* Pieces of which each row's words have one: most lines have none. */
+static const char *const hints[] = {"emory",    "EMORY",    "LLOC",     "llocFail",  "bad_alloc", "OOM",
+                                    "oom_kill", "XHAUSTED", "xhausted", "LLOCATION", "DataLoader"};
+
+static bool has_any(const char *line, const char *const pieces[], size_t count)
+{
+    for (size_t i = 0; i < count && pieces[i] != NULL; i++) {
+        if (strstr(line, pieces[i]) != NULL)
+            return true;
+    }
+    return false;
+}
+
+static bool begins(const char *line, const char *at)
+{
+    return at == line || at[-1] == '.' || (at - line >= 2 && at[-1] == ' ' && at[-2] == ':');
+}
+
+/* What stands before the words of a hint: "lower the batch size if you see ...". */
+static const char *const advice[] = {"f you ", "you see", "n case ", "void ", "revent", "uch as "};
+
+/* What stands before the words of a message in plain English. */
+static const char *const failures[] = {"rror",    "ERROR",  "xception", "ailure", "ailed",
+                                       "FAILURE", "FAILED", "atal",     "FATAL",  "caught"};
+
+/*
+ * Whether the words at `at` are an error's and no talk of one. A name of an error needs no more than
+ * not to be advice; plain English begins the line or its last part, or follows a failure's name.
+ */
+static bool is_error(const struct row *row, const char *line, const char *at)
+{
+    char before[MEMORY_LINE_MAX + 1];
+    const size_t length = (size_t)(at - line);
+    bool plain = strstr(row->words, "out of memory") != NULL;
+
+    if (length > MEMORY_LINE_MAX)
+        return false;
+    memcpy(before, line, length);
+    before[length] = '\0';
+    if (has_any(before, advice, sizeof advice / sizeof advice[0]))
+        return false;
+    return !plain || length == 0 || (length >= 2 && strcmp(before + length - 2, ": ") == 0) ||
+           has_any(before, failures, sizeof failures / sizeof failures[0]) ||
+           strstr(at, "Tried to allocate") != NULL;
+}
+
+static bool fits(const struct row *row, const char *line)
+{
+    const char *at = strstr(line, row->words);
+
+    while (row->starts && at != NULL && !begins(line, at))
+        at = strstr(at + 1, row->words);
+    return at != NULL && is_error(row, line, at) &&
+           (row->also[0] == NULL || has_any(line, row->also, ALSO_MAX)) &&
+           !has_any(line, row->unless, ALSO_MAX);
+}
+
+enum memory_kind memory_words_in(const char *line, const char **out_words)
+{
+    if (!has_any(line, hints, sizeof hints / sizeof hints[0]))
+        return MEMORY_NONE;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        if (!fits(&rows[i], line))
+            continue;
+        *out_words = rows[i].words;
+        return rows[i].kind;
+    }
+    return MEMORY_NONE;
+}
+
+/* Another exception came after those words: they were no failure. Those of another rank stay. */
+static void withdraw(const struct memory_words *words, struct memory_seen *seen)
+{
+    const struct traceback *traceback = &words->traceback;
+
+    if (words->said_by[0] == '[' && traceback->prefix_length > 0 &&
+        strncmp(words->said_by, traceback->prefix, traceback->prefix_length) != 0)
+        return;
+    seen->withdrawn[MEMORY_GPU] = seen->count[MEMORY_GPU];
+    seen->withdrawn[MEMORY_HOST] = seen->count[MEMORY_HOST];
+}
+
+void memory_words_line(struct memory_words *words, const char *line, struct memory_seen *seen)
+{
+    const char *found = "";
+    enum traceback_line place = traceback_take(&words->traceback, line);
+    enum memory_kind kind = place != TRACEBACK_CODE ? memory_words_in(line, &found) : MEMORY_NONE;
+
+    if (kind != MEMORY_NONE) {
+        seen->count[kind]++;
+        seen->words[kind] = found;
+        snprintf(words->said_by, sizeof words->said_by, "%.*s", TRACEBACK_PREFIX_MAX, line);
+    } else if (place == TRACEBACK_RAISED) {
+        withdraw(words, seen);
+    }
+    if (words->told != NULL && regexec(words->told, line, 0, NULL, 0) == 0)
+        seen->count[MEMORY_TOLD]++;
+}
+
+uint64_t memory_seen_since(const struct memory_seen *seen, enum memory_kind kind, uint64_t before)
+{
+    uint64_t from = seen->withdrawn[kind] > before ? seen->withdrawn[kind] : before;
+
+    return seen->count[kind] > from ? seen->count[kind] - from : 0;
+}
+
+static void look(struct memory_words *words, struct memory_seen *seen)
+{
+    words->line[words->length] = '\0';
+    memory_words_line(words, words->line, seen);
+}
+
+void memory_words_take(struct memory_words *words, const char *bytes, size_t count, struct memory_seen *seen)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (bytes[i] == '\n' || bytes[i] == '\r') {
+            memory_words_end(words, seen);
+            continue;
+        }
+        if (words->length == MEMORY_LINE_MAX) {
+            look(words, seen);
+            words->length = MEMORY_OVERLAP;
+            memmove(words->line, words->line + MEMORY_LINE_MAX - MEMORY_OVERLAP, MEMORY_OVERLAP);
+        }
+        words->line[words->length++] = bytes[i];
+        if (bytes[i] == '\0')
+            words->line[words->length - 1] = ' ';
+    }
+}
+
+void memory_words_end(struct memory_words *words, struct memory_seen *seen)
+{
+    if (words->length > 0)
+        look(words, seen);
+    words->length = 0;
+}

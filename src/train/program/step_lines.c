@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "train/program/step_lines.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/inotify.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/process_stat.h"
+#include "train/program/step_ahead.h"
+
+enum { PATH_BYTES_MAX = 64, FREE_EVERY = 1 << 15, LINE_COST = 16 };
+
+static const double budget_most_bytes = 1 << 24, budget_bytes_per_s = 1 << 21;
+
+/* For a lower rank; between two looks where the system does not tell; and at a flood. */
+static const double hold_s = 0.5, ask_s = 0.005, discard_s = 0.02;
+
+const char step_lines_flood[] =
+    "the program wrote more lines than any training has steps, over 2 MiB a second; from there on they were "
+    "thrown away unread; write one line for each step";
+
+static void watch(struct step_lines *lines)
+{
+    char path[PATH_BYTES_MAX];
+
+    lines->notice = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
+    snprintf(path, sizeof path, "/proc/self/fd/%d", lines->file.file);
+    if (lines->notice >= 0)
+        lines->watched = inotify_add_watch(lines->notice, path, IN_MODIFY);
+    if (lines->notice >= 0 && lines->watched < 0) {
+        close(lines->notice);
+        lines->notice = -1;
+    }
+}
+
+int step_lines_open(struct step_lines *out_lines, struct fly_error *out_error)
+{
+    int result;
+
+    *out_lines = (struct step_lines)STEP_LINES_NONE;
+    result = step_file_open(&out_lines->file, out_error);
+    if (result < 0)
+        return result;
+    out_lines->budget_bytes = budget_most_bytes;
+    out_lines->budgeted = mono_now();
+    watch(out_lines);
+    return 0;
+}
+
+void step_lines_passed(struct step_lines *lines)
+{
+    step_file_passed(&lines->file);
+}
+
+int step_lines_fd(const struct step_lines *lines)
+{
+    return lines->notice;
+}
+
+double step_lines_wait_s(const struct step_lines *lines, double usual_s)
+{
+    if (lines->flooded)
+        return fmin(usual_s, discard_s);
+    if (lines->held)
+        return fmin(usual_s, fmax(mono_elapsed_s(mono_now(), lines->held_until), 0));
+    return lines->notice >= 0 ? usual_s : fmin(usual_s, ask_s);
+}
+
+void step_lines_noticed(struct step_lines *lines)
+{
+    char events[STEP_BYTES_MAX];
+
+    while (lines->notice >= 0 && read(lines->notice, events, sizeof events) > 0)
+        ;
+}
+
+/* Empties the file. A line that is written meanwhile is lost. */
+static void cut(struct step_lines *lines)
+{
+    (void)!ftruncate(lines->file.file, 0);
+    lines->read_to = lines->freed_to = 0;
+}
+
+/* Nothing of it is read any more; its memory is given back again and again. */
+static void discard(struct step_lines *lines)
+{
+    if (lines->notice >= 0 && lines->watched >= 0)
+        (void)inotify_rm_watch(lines->notice, lines->watched);
+    lines->watched = -1;
+    lines->flooded = true;
+    lines->at = lines->count = lines->length = 0;
+    lines->complete = lines->held = false;
+    cut(lines);
+}
+
+/* More is let through as time goes on, but no more at once where all has been read. */
+static void budget(struct step_lines *lines, bool all_read)
+{
+    struct mono_time now = mono_now();
+
+    lines->budget_bytes += budget_bytes_per_s * mono_elapsed_s(lines->budgeted, now);
+    lines->budgeted = now;
+    if (all_read)
+        lines->budget_bytes = fmin(lines->budget_bytes, budget_most_bytes);
+}
+
+/* A user's limit on the size of files (ulimit -f) would end a program that writes beyond it. */
+static void heed_limit(struct step_lines *lines, off_t size)
+{
+    struct rlimit limit;
+
+    if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY &&
+        (rlim_t)size > limit.rlim_cur / 2)
+        cut(lines);
+}
+
+static void give_back(struct step_lines *lines)
+{
+    if (lines->read_to - lines->freed_to < FREE_EVERY)
+        return;
+    (void)fallocate(lines->file.file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, lines->freed_to,
+                    lines->read_to - lines->freed_to);
+    lines->freed_to = lines->read_to;
+    step_file_reserve(&lines->file, lines->read_to);
+}
+
+/* Reads on; false when nothing is there. A program that cut the file short has begun anew. */
+static bool fill(struct step_lines *lines)
+{
+    off_t size = step_lines_end(lines);
+    ssize_t count;
+
+    give_back(lines);
+    if (size < lines->read_to)
+        lines->read_to = lines->freed_to = size;
+    budget(lines, size == lines->read_to);
+    if (lines->budget_bytes < 0 || (double)(size - lines->read_to) > lines->budget_bytes) {
+        discard(lines);
+        return false;
+    }
+    count = pread(lines->file.file, lines->bytes, sizeof lines->bytes, lines->read_to);
+    lines->at = lines->count = 0;
+    if (count <= 0) {
+        heed_limit(lines, size);
+        return false;
+    }
+    lines->count = (size_t)count;
+    lines->read_to += count;
+    lines->budget_bytes -= (double)count;
+    return true;
+}
+
+/* A whole line in `line`; false: there is none yet. */
+static bool complete_line(struct step_lines *lines)
+{
+    while (!lines->complete) {
+        char byte;
+
+        if (lines->at == lines->count && !fill(lines))
+            return false;
+        byte = lines->bytes[lines->at++];
+        if (byte != '\n' && lines->length < sizeof lines->line)
+            lines->line[lines->length++] = byte;
+        lines->complete = byte == '\n';
+    }
+    return true;
+}
+
+/* Among lines that have come: of the lowest rank. */
+static bool find_lowest(void *state, const struct step_sender *sender)
+{
+    struct step_sender *lowest = state;
+
+    if (sender->rank >= 0 && sender->rank < lowest->rank)
+        *lowest = *sender;
+    return lowest->rank > 0;
+}
+
+/* Whether to wait for a lower rank than the first that was heard of; where not, the lowest counts. */
+static bool is_held(struct step_lines *lines, const struct step_sender *sender)
+{
+    struct step_sender lowest = *sender;
+
+    if (lines->streams.any || sender->rank <= 0)
+        return false;
+    if (!lines->held)
+        lines->held_until = mono_after_s(mono_now(), hold_s);
+    lines->held = true;
+    step_ahead(lines->file.file, step_lines_at(lines), find_lowest, &lowest);
+    if (lowest.rank > 0 && !lines->last && mono_elapsed_s(mono_now(), lines->held_until) > 0)
+        return true;
+    lines->held = false;
+    (void)step_streams_relation(&lines->streams, &lowest);
+    return false;
+}
+
+/* Goes on until there is a line of that process. */
+static bool is_other(void *state, const struct step_sender *sender)
+{
+    const struct step_sender *wanted = state;
+
+    return sender->rank != wanted->rank || sender->pid != wanted->pid;
+}
+
+/* Whether nothing more will come of the process that counts. */
+static bool is_over(struct step_lines *lines)
+{
+    struct step_sender counted = lines->streams.counted;
+    struct process_stat stat;
+
+    if (counted.pid > 0 && process_stat_read(counted.pid, &stat) && !process_stat_is_over(&stat))
+        return false;
+    return step_ahead(lines->file.file, step_lines_at(lines), is_other, &counted);
+}
+
+static bool counts(struct step_lines *lines, const struct step_sender *sender, enum step_event event)
+{
+    bool is_of_training =
+        event == STEP_BEGIN || event == STEP_EPOCH_BEGIN || event == STEP_EPOCH_END || event == STEP_REPORT;
+
+    if (is_of_training && step_streams_relation(&lines->streams, sender) == STEP_NEXT_PROCESS) {
+        if (is_over(lines))
+            step_streams_follow(&lines->streams, sender);
+        else
+            step_streams_ignore(&lines->streams, sender);
+    }
+    return step_streams_counts(&lines->streams, sender, event);
+}
+
+bool step_lines_next(struct step_lines *lines, enum step_event *out_event)
+{
+    if (lines->file.file < 0)
+        return false;
+    if (lines->flooded)
+        cut(lines);
+    while (!lines->flooded && complete_line(lines)) {
+        struct step_report report = lines->report;
+        struct step_sender sender;
+        enum step_event event = step_line_event(lines->line, lines->length, &sender, &report);
+
+        if (is_held(lines, &sender))
+            return false;
+        lines->complete = false;
+        lines->length = 0;
+        lines->budget_bytes -= LINE_COST;
+        if (counts(lines, &sender, event)) {
+            lines->report = report;
+            lines->events[event]++;
+            *out_event = event;
+            return true;
+        }
+    }
+    return false;
+}
+
+void step_lines_last(struct step_lines *lines)
+{
+    lines->last = true;
+}
+
+off_t step_lines_at(const struct step_lines *lines)
+{
+    return lines->read_to - (off_t)(lines->count - lines->at);
+}
+
+off_t step_lines_end(const struct step_lines *lines)
+{
+    struct stat status;
+
+    return lines->file.file >= 0 && fstat(lines->file.file, &status) == 0 ? status.st_size : 0;
+}
+
+void step_lines_close(struct step_lines *lines)
+{
+    step_file_close(&lines->file);
+    if (lines->notice >= 0)
+        close(lines->notice);
+    lines->notice = lines->watched = -1;
+}

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "train/program/step_streams.h"
+
+#include <limits.h>
+
+static bool names_nobody(const struct step_sender *sender)
+{
+    return sender->rank < 0 && sender->pid < 0;
+}
+
+/* One that says none comes behind all others. */
+static int order_of(const struct step_sender *sender)
+{
+    return sender->rank >= 0 ? sender->rank : INT_MAX;
+}
+
+static bool is_ignored(const struct step_streams *streams, int pid)
+{
+    for (size_t i = 0; i < streams->ignored_count && i < STEP_IGNORED_MAX; i++) {
+        if (streams->ignored[i] == pid)
+            return true;
+    }
+    return false;
+}
+
+bool step_streams_is_lower(const struct step_streams *streams, const struct step_sender *sender)
+{
+    return !names_nobody(sender) && (!streams->any || order_of(sender) < order_of(&streams->counted));
+}
+
+enum step_relation step_streams_relation(struct step_streams *streams, const struct step_sender *sender)
+{
+    if (names_nobody(sender))
+        return STEP_COUNTED;
+    if (step_streams_is_lower(streams, sender)) {
+        streams->any = true;
+        streams->counted = *sender;
+        streams->ignored_count = 0;
+        streams->skip_steps = streams->steps;
+        streams->skip_reports = streams->reports;
+        return STEP_COUNTED;
+    }
+    if (sender->rank != streams->counted.rank)
+        return STEP_OTHER;
+    if (sender->pid == streams->counted.pid)
+        return STEP_COUNTED;
+    return is_ignored(streams, sender->pid) ? STEP_OTHER : STEP_NEXT_PROCESS;
+}
+
+void step_streams_follow(struct step_streams *streams, const struct step_sender *sender)
+{
+    int before = streams->counted.pid;
+
+    streams->counted = *sender;
+    streams->steps = streams->reports = streams->skip_steps = streams->skip_reports = 0;
+    step_streams_ignore(streams, &(struct step_sender){.rank = sender->rank, .pid = before});
+}
+
+void step_streams_ignore(struct step_streams *streams, const struct step_sender *sender)
+{
+    streams->ignored[streams->ignored_count++ % STEP_IGNORED_MAX] = sender->pid;
+}
+
+/* One less to be left out; whether it is. */
+static bool skip(uint64_t *left)
+{
+    if (*left == 0)
+        return false;
+    --*left;
+    return true;
+}
+
+/* Of the process that counts. */
+static bool is_new(struct step_streams *streams, enum step_event event)
+{
+    switch (event) {
+    case STEP_BEGIN:
+        if (skip(&streams->skip_steps))
+            return false;
+        streams->steps++;
+        return true;
+    case STEP_REPORT:
+        if (skip(&streams->skip_reports))
+            return false;
+        streams->reports++;
+        return true;
+    case STEP_EPOCH_BEGIN:
+    case STEP_EPOCH_END:
+        return streams->skip_steps == 0;
+    case STEP_OUT_OF_MEMORY:
+    case STEP_SESSION:
+    case STEP_MALFORMED:
+        break;
+    }
+    return true;
+}
+
+bool step_streams_counts(struct step_streams *streams, const struct step_sender *sender,
+                         enum step_event event)
+{
+    bool of_anybody = event == STEP_OUT_OF_MEMORY || event == STEP_SESSION || event == STEP_MALFORMED;
+
+    if (names_nobody(sender) || of_anybody)
+        return true;
+    if (sender->rank != streams->counted.rank || sender->pid != streams->counted.pid)
+        return false;
+    return is_new(streams, event);
+}

@@ -1,0 +1,381 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A session that follows the grid: an account of each training, and a limit that is the plan's. */
+#include "train/session/session.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/error.h"
+
+/* Of jobs whose objective has none; as <flyball/carbon.h> says. */
+static const double usual_slowdown = 1.03;
+/* A board that rounds a limit has honoured it. */
+static const double rounding_w = 0.5;
+
+static const char not_whole[] = "the power profile of this batch size is not whole yet";
+static const char not_turned[] = "no power limit is turned here";
+static const char baseline[] =
+    "the default batch size at the highest limit, with which the job's log compares all others";
+static const char one_limit[] = "the job's objective names one limit";
+static const char pinned[] = "the choice is pinned";
+static const char not_known[] = "the log has no power profile for its choice";
+static const char by_rank_0[] = "rank 0 holds the limit as it is, and says why";
+static const char somebody_elses[] = "the limit is not ours any more";
+static const char not_opened[] = "there is no account, and so no plan";
+static const char ranks_apart[] = "the ranks could not be joined, so the limit stays";
+
+/* ---- the account ---- */
+
+/* A bound that is a moment is for the last try alone: one before has to leave time for another. */
+static int64_t finish_by_s(const struct fly_session *session)
+{
+    return session->proposal.last_try ? session->carbon.options.finish_by_unix_s : 0;
+}
+
+static struct fly_carbon_options options_now(const struct fly_session *session)
+{
+    struct fly_carbon_options options = session->carbon.options;
+
+    options.finish_by_unix_s = finish_by_s(session);
+    if (options.per_g == 0.0 && options.per_money == 0.0 && options.per_kwh == 0.0 &&
+        session->definition.objective.kind == FLY_OBJECTIVE_MONEY)
+        options.per_money = 1.0;
+    return options;
+}
+
+/* What a step takes under that limit; NAN: it was not measured. */
+static double time_at_s(const struct fly_power_point *points, size_t count, double limit_w)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (points[i].limit_w == limit_w)
+            return points[i].time_s;
+    }
+    return NAN;
+}
+
+/*
+ * The objective's bound. Where it has none, the log's choice may be slower than the usual one, and
+ * was accepted so: following the grid then takes as long, and no more. INFINITY: not known yet.
+ */
+static double bound_of(const struct fly_session *session, const struct fly_power_point *points, size_t count,
+                       double choice_w)
+{
+    double fastest_s = INFINITY, choice_s = time_at_s(points, count, choice_w);
+
+    if (isfinite(session->definition.objective.max_slowdown) || isnan(choice_s))
+        return session->definition.objective.max_slowdown;
+    for (size_t i = 0; i < count; i++)
+        fastest_s = fmin(fastest_s, points[i].time_s);
+    return fmax(usual_slowdown, choice_s / fastest_s);
+}
+
+/* With what is known before the training begins. */
+static struct carbon_governor_options governor_options(const struct fly_session *session)
+{
+    const struct job_proposal *proposal = &session->proposal;
+    size_t known_count = proposal->wants_profile ? 0 : proposal->known_count;
+
+    return (struct carbon_governor_options){
+        .carbon = options_now(session),
+        .clock = session->clock,
+        .meter = session->meter,
+        .keeper = session->carbon.keeper,
+        .max_slowdown = bound_of(session, proposal->known, known_count, proposal->limit_w),
+        .job = session->definition.name,
+        .run = session->run,
+        .program =
+            session->knobs != NULL && session->knobs->program != NULL ? session->knobs->program : "session",
+        .gpus = (uint32_t)session->limit.gpu_count,
+        .rank = session->options.rank,
+        .all_gpus = session->gpu_count,
+    };
+}
+
+int carbon_check(const struct fly_session *session, struct fly_error *out_error)
+{
+    const struct carbon_governor_options options = governor_options(session);
+    struct ledger_head head;
+
+    if (!session->carbon.wanted)
+        return 0;
+    if (session->carbon.options.size < sizeof session->carbon.options)
+        return error_set(out_error, FLY_EUSAGE, "session: carbon.size is %zu; set it to its sizeof",
+                         session->carbon.options.size);
+    return carbon_governor_head(&options, &head, out_error);
+}
+
+/* Collective: what the ranks' machines draw beside their GPUs is summed. */
+static void open_governor(struct fly_session *session)
+{
+    struct session_carbon *carbon = &session->carbon;
+    struct carbon_governor_options options = governor_options(session);
+    double host_w[] = {carbon->options.host_w}, nothing[] = {0.0};
+    struct fly_error error = {.text = ""};
+
+    session_join(session, host_w, 1, nothing, 1);
+    options.all_host_w = host_w[0];
+    if (carbon_governor_open(&options, &carbon->governor, &error) < 0)
+        snprintf(carbon->text, sizeof carbon->text, "%s", error.text);
+}
+
+void carbon_begin(struct fly_session *session)
+{
+    struct session_carbon *carbon = &session->carbon;
+
+    carbon->steers = false;
+    carbon->countdown = carbon->epoch_steps = carbon->steps = carbon->steps_told = 0;
+    carbon->step_time_s = 0.0;
+    carbon->usual_step_s = carbon->told_w = NAN;
+    carbon->text[0] = '\0';
+    carbon->last.size = 0;
+    carbon->note = session->limit.turner == NULL     ? not_turned
+                   : session->proposal.wants_profile ? not_whole
+                                                     : not_known;
+    if (carbon->wanted && !session->disabled)
+        open_governor(session);
+}
+
+/* Those that nobody counts while the limit is asked for. */
+static void tell_steps(struct fly_session *session)
+{
+    struct session_carbon *carbon = &session->carbon;
+    uint64_t steps = progress_own_steps(session);
+
+    if (carbon->keeper != NULL && steps > carbon->steps_told)
+        carbon_keeper_steps(carbon->keeper, steps - carbon->steps_told);
+    else if (carbon->governor != NULL)
+        carbon_governor_count(carbon->governor, (double)steps);
+    carbon->steps_told = steps;
+}
+
+void carbon_epoch_end(struct fly_session *session)
+{
+    progress_epoch_end(session);
+    tell_steps(session);
+}
+
+void carbon_end(struct fly_session *session)
+{
+    struct session_carbon *carbon = &session->carbon;
+
+    tell_steps(session);
+    if (carbon->keeper != NULL)
+        carbon_stands(session, NAN);
+    if (carbon->governor != NULL) {
+        carbon->last.size = sizeof carbon->last;
+        (void)fly_session_carbon(session, &carbon->last);
+    }
+    carbon_governor_close(carbon->governor);
+    carbon->governor = NULL;
+    carbon->steers = false;
+}
+
+void carbon_stands(struct fly_session *session, double limit_w)
+{
+    struct session_carbon *carbon = &session->carbon;
+
+    if (limit_w == carbon->told_w || (isnan(limit_w) && isnan(carbon->told_w)))
+        return;
+    carbon->told_w = limit_w;
+    if (carbon->governor != NULL)
+        carbon_governor_stands(carbon->governor, limit_w);
+    else if (carbon->keeper != NULL)
+        carbon_keeper_limit(carbon->keeper, limit_w);
+}
+
+double carbon_reference_per_kwh(const struct fly_session *session)
+{
+    switch (session->definition.objective.kind) {
+    case FLY_OBJECTIVE_CARBON:
+        return session->carbon.governor != NULL
+                   ? carbon_governor_reference(session->carbon.governor, CARBON_INTENSITY)
+                   : NAN;
+    case FLY_OBJECTIVE_MONEY:
+        return session->carbon.governor != NULL
+                   ? carbon_governor_reference(session->carbon.governor, CARBON_PRICE)
+                   : NAN;
+    default:
+        return NAN;
+    }
+}
+
+/* ---- steering ---- */
+
+/* Why the log's choice is to stand as it is; NULL: it need not. */
+static const char *reason_to_stay(const struct fly_session *session)
+{
+    const struct session_limit *limit = &session->limit;
+    const struct job_proposal *proposal = &session->proposal;
+    double highest_w = limit->limits_w[limit->limit_count - 1];
+
+    if (session->definition.objective.kind == FLY_OBJECTIVE_TIME ||
+        session->definition.objective.kind == FLY_OBJECTIVE_LOWEST_LIMIT)
+        return one_limit;
+    if (proposal->reason == REASON_PINNED)
+        return pinned;
+    /* Also where that is what the profile says: the log counts it among its baseline. */
+    if (proposal->reason == REASON_CONTROL ||
+        (!proposal->wants_profile && proposal->batch_size == session->definition.default_batch_size &&
+         limit->choice_w == highest_w))
+        return baseline;
+    return NULL;
+}
+
+/* A log may have points of an epoch in place of a step; NAN: it has, and how many steps that is is not known.
+ */
+static double steps_of_point(const struct fly_session *session)
+{
+    bool of_epochs = !session->proposal.wants_profile && session->proposal.known_units_per_epoch == 1.0;
+    double told = progress_told_steps(session);
+
+    return !of_epochs ? 1.0 : told > 0.0 ? told : NAN;
+}
+
+/* Of the points, those that can be set, each of a step; returns how many. */
+static size_t take_settable(const struct fly_session *session, const struct fly_power_point *points,
+                            size_t count, struct fly_power_point *out_points)
+{
+    const struct session_limit *limit = &session->limit;
+    double steps = steps_of_point(session);
+    size_t taken = 0;
+
+    if (isnan(steps))
+        return 0;
+
+    for (size_t i = 0; i < count && taken < FLY_POWER_SEARCH_LIMITS_MAX; i++) {
+        bool settable = false;
+
+        for (size_t j = 0; j < limit->limit_count; j++)
+            settable |= limit->limits_w[j] == points[i].limit_w;
+        if (settable)
+            out_points[taken++] =
+                (struct fly_power_point){points[i].limit_w, points[i].power_w, points[i].time_s / steps};
+    }
+    return taken;
+}
+
+/* Tells the governor of this rank; whether it could steer. */
+static bool tell_profile(struct fly_session *session, const struct fly_power_point *points, size_t count)
+{
+    struct session_carbon *carbon = &session->carbon;
+    struct fly_error error = {.text = ""};
+
+    if (carbon->governor == NULL)
+        return false;
+    if (carbon_governor_profile(carbon->governor, points, count, &error) < 0) {
+        snprintf(carbon->text, sizeof carbon->text, "%s", error.text);
+        return false;
+    }
+    carbon->usual_step_s = time_at_s(points, count, session->limit.choice_w);
+    if (isnan(carbon->usual_step_s))
+        return false;
+    carbon_governor_bound(carbon->governor, bound_of(session, points, count, session->limit.choice_w));
+    return true;
+}
+
+void carbon_profiled(struct fly_session *session, const struct fly_power_point *points, size_t count)
+{
+    struct fly_power_point settable[FLY_POWER_SEARCH_LIMITS_MAX];
+    struct session_carbon *carbon = &session->carbon;
+    size_t settable_count = take_settable(session, points, count, settable);
+    bool told;
+    double steers[1];
+
+    carbon_stands(session, session->limit.held_w);
+    if (!carbon->wanted) {
+        if (carbon->keeper != NULL && settable_count > 0)
+            carbon_keeper_profile(carbon->keeper, settable, settable_count);
+        return;
+    }
+    told = settable_count > 0 && tell_profile(session, settable, settable_count);
+    carbon->note = told ? reason_to_stay(session) : carbon->governor != NULL ? not_known : not_opened;
+    /* Where only setting it failed, the session's limit_text says why. */
+    if (carbon->note == NULL && isnan(session->limit.held_w))
+        carbon->note = not_turned;
+    steers[0] = told && carbon->note == NULL;
+    session_share(session, steers, 1);
+    carbon->steers = steers[0] == 1.0 && !session->apart;
+    if (!carbon->steers && carbon->note == NULL)
+        carbon->note = session->apart ? ranks_apart : by_rank_0;
+    carbon->countdown = 1;
+}
+
+/*
+ * Where nothing is known of the grid the log's choice stands, if it is fast enough for what is left. It
+ * knows of no moment to finish by.
+ */
+static double choice_or(const struct fly_session *session, double wanted_w)
+{
+    enum carbon_reason reason = carbon_governor_reason(session->carbon.governor);
+    bool unknown = reason >= CARBON_UNKNOWN_GRID && reason <= CARBON_SCARCE_GRID;
+
+    return unknown && finish_by_s(session) == 0 ? fmax(wanted_w, session->limit.choice_w) : wanted_w;
+}
+
+void carbon_follow(struct fly_session *session)
+{
+    struct session_carbon *carbon = &session->carbon;
+    struct carbon_progress progress;
+    double shared[] = {NAN, (double)carbon_governor_every(progress_step_s(session))};
+
+    tell_steps(session);
+    if (carbon->governor != NULL && progress_find(session, &progress)) {
+        shared[0] = carbon_governor_decide(carbon->governor, &progress);
+        if (isfinite(shared[0]))
+            shared[0] = choice_or(session, shared[0]);
+    }
+    if (isnan(session->limit.held_w))
+        shared[0] = NAN;
+    session_share(session, shared, 2);
+    if (session->apart) {
+        carbon_let_go(session, ranks_apart);
+        return;
+    }
+    carbon->countdown = (uint64_t)shared[1];
+    if (!isfinite(shared[0]) || isnan(session->limit.held_w) ||
+        fabs(shared[0] - session->limit.held_w) < rounding_w)
+        return;
+    limit_change(session, shared[0]);
+    carbon_stands(session,
+                  fabs(shared[0] - session->limit.held_w) < rounding_w ? shared[0] : session->limit.held_w);
+}
+
+void carbon_let_go(struct fly_session *session, const char *note)
+{
+    session->carbon.steers = false;
+    session->carbon.note = note;
+}
+
+/* Of a training that has no governor. */
+static struct fly_carbon_report report_alone(const struct session_carbon *carbon)
+{
+    if (carbon->last.size > 0)
+        return carbon->last;
+    return (struct fly_carbon_report){.limit_w = NAN, .intensity_g_per_kwh = NAN, .energy_j = NAN};
+}
+
+int fly_session_carbon(const struct fly_session *session, struct fly_carbon_report *out_report)
+{
+    const struct session_carbon *carbon = &session->carbon;
+    bool steers = carbon->steers && !isnan(session->limit.held_w);
+    size_t size = out_report->size;
+
+    if (size < sizeof *out_report)
+        return FLY_EUSAGE;
+    if (!carbon->wanted || session->disabled)
+        return FLY_ESTATE;
+    if (carbon->governor != NULL)
+        carbon_governor_report(carbon->governor, out_report);
+    else
+        *out_report = report_alone(carbon);
+    out_report->size = size;
+    if (!steers && (carbon->governor != NULL || carbon->last.size == 0)) {
+        snprintf(out_report->reason, sizeof out_report->reason, "%s",
+                 !carbon->steers ? carbon->note : somebody_elses);
+        out_report->limit_w = out_report->finish_s = NAN;
+    }
+    if (carbon->text[0] != '\0')
+        snprintf(out_report->text, sizeof out_report->text, "%.*s", FLY_CARBON_TEXT_MAX - 1, carbon->text);
+    return 0;
+}

@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One try of a session: what to run, what it takes, how it ended. */
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "meter/meter.h"
+#include "train/program/run_variables.h"
+#include "train/session/session.h"
+
+static const char not_asked[] =
+    "it did not answer when this training began: the default was run, and goes on record "
+    "when it answers";
+
+/* Unique to this question: a repeated one is known by it. */
+static void name_request(struct fly_session *session)
+{
+    session->asked++;
+    if (session->inside) {
+        snprintf(session->request, sizeof session->request, "%s", run_variable(RUN_VARIABLE_REQUEST));
+        return;
+    }
+    snprintf(session->request, sizeof session->request, "%.64s-%d-%" PRId64 "-%u", session->host,
+             (int)getpid(), clock_real.date(clock_real.state).ns, session->asked);
+    if (session->submission[0] == '\0')
+        memcpy(session->submission, session->request, sizeof session->submission);
+}
+
+static const char *gpu_model(const struct fly_session *session)
+{
+    return session->limit.gpu_count > 0 ? session->limit.gpus[0]->info.name : "none";
+}
+
+static struct job_question question_of(const struct fly_session *session, uint32_t gpu_count)
+{
+    const struct session_limit *limit = &session->limit;
+    const struct fly_session_options *options = &session->options;
+
+    return (struct job_question){
+        .job = session->definition.name,
+        .request = session->request,
+        .run = session->run,
+        .submission = session->submission,
+        .tries = options->tries == FLY_SESSION_ALWAYS ? 0 : options->tries,
+        .finish_by_us = options->finish_by_unix_s * 1000000,
+        .heartbeat_s = session->beat_s,
+        .origin = {session->user, session->account, session->host, session->gpus},
+        .hardware = {.gpu_model = gpu_model(session),
+                     .gpu_count = gpu_count,
+                     .gpu_memory_bytes = limit->gpu_memory_bytes,
+                     .world_size = session_ranks(session),
+                     .limits_w = limit->limits_w,
+                     .limit_count = limit->limit_count,
+                     .max_power_w = limit->highest_w * gpu_count},
+    };
+}
+
+/* What is run where the log cannot say: the default, or what `flyball run --job` was told. */
+static void propose_default(struct fly_session *session)
+{
+    struct job_proposal *proposal = &session->proposal;
+    uint32_t told = session->inside ? run_variable_number(RUN_VARIABLE_BATCH_SIZE) : 0;
+
+    *proposal = (struct job_proposal){.batch_size = session->definition.default_batch_size,
+                                      .limit_w = NAN,
+                                      .stops_at_target = !session->definition.trains_on,
+                                      .epochs = session->definition.max_epochs,
+                                      .last_try = true,
+                                      .known_units_per_epoch = NAN,
+                                      .expected_epochs = NAN};
+    for (size_t i = 0; i < session->definition.batch_count; i++) {
+        if (session->definition.batch_sizes[i] == told)
+            proposal->batch_size = told;
+    }
+}
+
+/* Of the smallest GPU; 0 where that of one is not known. */
+static uint64_t least_memory_bytes(const struct session_limit *limit)
+{
+    uint64_t least = limit->gpu_count > 0 ? UINT64_MAX : 0;
+
+    for (size_t i = 0; i < limit->gpu_count; i++) {
+        uint64_t bytes = limit->gpus[i]->info.memory_bytes;
+
+        least = bytes < least ? bytes : least;
+    }
+    return least;
+}
+
+/* The GPUs of all ranks, and the memory of the smallest. */
+static uint32_t count_gpus(struct fly_session *session)
+{
+    double gpus[] = {(double)session->limit.gpu_count},
+           less_bytes[] = {-(double)least_memory_bytes(&session->limit)};
+
+    session_join(session, gpus, 1, less_bytes, 1);
+    session->limit.gpu_memory_bytes = (uint64_t)-less_bytes[0];
+    return (uint32_t)gpus[0];
+}
+
+/* What rank 0 was answered, told to all ranks: a number each. */
+static void share_proposal(struct fly_session *session)
+{
+    struct job_proposal *proposal = &session->proposal;
+    double shared[] = {session->known,
+                       (double)proposal->trial,
+                       proposal->attempt,
+                       (double)proposal->recurrence,
+                       proposal->try_number,
+                       proposal->last_try,
+                       proposal->batch_size,
+                       proposal->limit_w,
+                       proposal->wants_profile,
+                       proposal->stops_at_target,
+                       proposal->epochs,
+                       proposal->epochs_done,
+                       proposal->energy_j,
+                       proposal->time_s,
+                       proposal->expected_epochs,
+                       proposal->known_units_per_epoch};
+
+    session_share(session, shared, sizeof shared / sizeof shared[0]);
+    session->known = shared[0] == 1.0;
+    proposal->trial = (uint64_t)shared[1];
+    proposal->attempt = (uint32_t)shared[2];
+    proposal->recurrence = (uint64_t)shared[3];
+    proposal->try_number = (uint32_t)shared[4];
+    proposal->last_try = shared[5] == 1.0;
+    proposal->batch_size = (uint32_t)shared[6];
+    proposal->limit_w = shared[7];
+    proposal->wants_profile = shared[8] == 1.0;
+    proposal->stops_at_target = shared[9] == 1.0;
+    proposal->epochs = (uint32_t)shared[10];
+    proposal->epochs_done = (uint32_t)shared[11];
+    proposal->energy_j = shared[12];
+    proposal->time_s = shared[13];
+    proposal->expected_epochs = shared[14];
+    proposal->known_units_per_epoch = shared[15];
+}
+
+/* Rank 0 asks, or says why it does not. */
+static void ask_for_proposal(struct fly_session *session)
+{
+    int code;
+
+    if (session->gpu_count == 0) {
+        session->note = "there is no GPU here whose energy could be measured, and without it nothing can "
+                        "be learnt; 'flyball doctor' says why";
+        return;
+    }
+    session->question = question_of(session, session->gpu_count);
+    code = post_ask(session->post, session->inside ? NULL : &session->definition, &session->question,
+                    &session->proposal);
+    session->known = code == 0;
+    session->code = code;
+    session->unasked = spool_passing(code) && !session->inside;
+    session->note = session->unasked ? not_asked : NULL;
+}
+
+/* Rank 0 asks, and all have its answer. */
+static void propose(struct fly_session *session)
+{
+    propose_default(session);
+    session->unasked = session->run_kept = false;
+    session->gpu_count = count_gpus(session);
+    if (session->options.rank == 0 && !session->disabled)
+        ask_for_proposal(session);
+    share_proposal(session);
+    session->proposal.local_batch_size = session->proposal.batch_size / session_ranks(session);
+}
+
+void session_begin_try(struct fly_session *session)
+{
+    struct fly_error error;
+
+    name_request(session);
+    propose(session);
+    session->epoch = session->epoch_newest = 0;
+    session->epochs = session->proposal.epochs;
+    session->answer = FLY_GO_ON;
+    session->stop = JOB_STOP_NONE;
+    session->over = session->reached = session->failed = session->released = false;
+    session->epoch_open = session->resumed = session->reported = session->stopped = false;
+    session->energy_j = session->time_s = NAN;
+    session->begin = session->clock->now(session->clock->state);
+    session->window_open = session->meter != NULL && fly_meter_begin(session->meter, session->definition.name,
+                                                                     &session->window, &error) == 0;
+    limit_begin(session);
+    if (session->known && session->options.rank == 0)
+        post_beat(session->post,
+                  &(struct job_beat){.job = session->definition.name,
+                                     .trial = session->proposal.trial,
+                                     .attempt = session->proposal.attempt,
+                                     .energy_j = NAN,
+                                     .time_s = NAN},
+                  session->beat_s);
+}
+
+static double energy_now_j(struct fly_session *session)
+{
+    struct fly_measurement measured = {
+        .size = sizeof measured, .devices = session->energies, .device_capacity = DEVICES_MAX};
+    double sum_j = session->limit.gpu_count > 0 ? 0.0 : NAN;
+    struct fly_error error;
+
+    if (!session->window_open || fly_meter_peek(session->meter, session->window, &measured, &error) < 0)
+        return NAN;
+    for (size_t i = 0; i < measured.device_count && i < DEVICES_MAX; i++) {
+        bool is_gpu = meter_devices(session->meter)->devices[i].info.kind == DEVICE_GPU;
+
+        if (is_gpu)
+            sum_j +=
+                session->energies[i].source != FLY_ENERGY_UNAVAILABLE ? session->energies[i].energy_j : NAN;
+    }
+    return sum_j;
+}
+
+static double time_now_s(const struct fly_session *session)
+{
+    return mono_elapsed_s(session->begin, session->clock->now(session->clock->state));
+}
+
+double session_energy_j(struct fly_session *session)
+{
+    return session->stopped && !isnan(session->stopped_energy_j) ? session->stopped_energy_j
+                                                                 : energy_now_j(session);
+}
+
+double session_time_s(const struct fly_session *session)
+{
+    return session->stopped ? session->stopped_time_s : time_now_s(session);
+}
+
+void session_stop(struct fly_session *session)
+{
+    if (session->disabled || session->stopped)
+        return;
+    session->stopped_time_s = time_now_s(session);
+    session->stopped_energy_j = energy_now_j(session);
+    session->stopped = true;
+}
+/* With what the log would have been asked, under a name of its own: that of the question may be the name of
+ * a proposal that came too late. */
+static void say_run(struct fly_session *session)
+{
+    struct spool_entry run = {.kind = SPOOL_RUN,
+                              .run = {.definition = session->definition, .question = session->question}};
+    char request[JOB_TEXT_MAX];
+
+    snprintf(request, sizeof request, "%.110s-ran", session->request);
+    run.run.question.request = request;
+    run.run.question.tries = 1;
+    run.run.question.ran_batch_size = session->proposal.batch_size;
+    run.run.question.ran_limit_w = session->limit.start_w > 0.0 ? session->limit.start_w : NAN;
+    (void)post_send(session->post, &run, POST_RARELY);
+    session->run_kept = true;
+}
+
+uint64_t session_say(struct fly_session *session, const struct spool_entry *entry, enum post_haste haste)
+{
+    if (!session->known && !session->run_kept)
+        say_run(session);
+    return post_send(session->post, entry, haste);
+}
+
+void session_say_end(struct fly_session *session, enum trial_outcome outcome, const char *text)
+{
+    double energy_j = session_ranks(session) == 1 ? session_energy_j(session) : NAN;
+    /* Without an energy of its own the end keeps the last report's, and then its time as well. */
+    bool as_reported = isnan(energy_j) && session->reported;
+    const struct spool_entry entry = {.kind = SPOOL_END,
+                                      .end = {.job = session->definition.name,
+                                              .trial = session->proposal.trial,
+                                              .attempt = session->proposal.attempt,
+                                              .outcome = outcome,
+                                              .energy_j = energy_j,
+                                              .time_s = as_reported ? NAN : session_time_s(session),
+                                              .text = text,
+                                              .reference_per_kwh = carbon_reference_per_kwh(session)}};
+
+    post_beat_end(session->post);
+    (void)session_say(session, &entry, POST_NOW);
+}
+
+void session_end_try(struct fly_session *session)
+{
+    struct fly_measurement measured = {.size = sizeof measured};
+    struct fly_error error;
+
+    post_beat_end(session->post);
+    carbon_end(session);
+    limit_end(session);
+    if (session->window_open)
+        (void)fly_meter_end(session->meter, session->window, &measured, &error);
+    session->window_open = false;
+}

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Second looks. One window for each limit cannot say how much windows differ, so the
+ * highest limit is looked at again, and then what could still turn out better than
+ * the best, or beyond the bound, for as long as the search has cost less than trying
+ * every limit would have. All of it comes from what the ranks have joined: they
+ * decide alike.
+ */
+#include <math.h>
+
+#include "policy/power_score.h"
+#include "train/tuner/tuner_choice.h"
+
+enum { LOOKS_MAX = 16 };
+/* What could be better by less than that is left as it is. */
+static const double worth_looking = 0.99;
+/* Of what trying every limit costs. */
+static const double affordable_share = 0.97;
+
+/* Of the nearest limit that was measured, from the place upwards; NULL for none. */
+static const struct fly_tuner_point *measured_above(const struct fly_tuner *tuner, size_t place)
+{
+    for (size_t i = place + 1; i-- > 0;) {
+        if (tuner->points[i].mark == FLY_TUNER_VALID)
+            return &tuner->points[i];
+    }
+    return NULL;
+}
+
+/* At least what warm-up and window of every limit take: lower limits are no faster, and draw no less than in
+ * proportion. */
+static void add_up_all(const struct fly_tuner *tuner, double *out_time_s, double *out_energy_j)
+{
+    double steps = (double)tuner->options.warmup_steps + (double)tuner->options.profile_steps;
+
+    *out_time_s = *out_energy_j = 0.0;
+    for (size_t i = 0; i < tuner->limit_count; i++) {
+        const struct fly_tuner_point *point = measured_above(tuner, i);
+
+        if (point == NULL)
+            continue;
+        *out_time_s += steps * point->time_s;
+        *out_energy_j += steps * point->time_s * point->power_w * tuner->points[i].limit_w / point->limit_w;
+    }
+}
+
+static bool is_affordable(const struct fly_tuner *tuner, size_t place)
+{
+    const struct fly_tuner_point *point = &tuner->points[place];
+    double time_s, energy_j, look_s = (tuner->options.warmup_steps + tuner_look_steps(tuner)) * point->time_s;
+
+    add_up_all(tuner, &time_s, &energy_j);
+    return tuner->spent_s + look_s <= affordable_share * time_s &&
+           tuner->spent_j + look_s * point->power_w <= affordable_share * energy_j;
+}
+
+/* The limit that could be best of all, if that is another than the chosen, or worth more than it seems. */
+static bool find_contender(const struct fly_tuner *tuner, size_t chosen, size_t *out_place)
+{
+    double least = worth_looking * tuner_point_score(tuner, chosen);
+    bool found = false;
+
+    for (size_t i = 0; i < tuner->limit_count; i++) {
+        double low;
+
+        if (tuner->points[i].mark != FLY_TUNER_VALID || !tuner_may_keep_bound(tuner, i))
+            continue;
+        low = tuner_point_score(tuner, i) * (1.0 - tuner_point_deviation(tuner, i));
+        if (low < least) {
+            least = low;
+            *out_place = i;
+            found = true;
+        }
+    }
+    return found;
+}
+
+uint32_t tuner_look_steps(const struct fly_tuner *tuner)
+{
+    return tuner->options.profile_steps > 1 ? tuner->options.profile_steps / 2 : 1;
+}
+
+bool tuner_next_look(const struct fly_tuner *tuner, size_t *out_place)
+{
+    bool bounded = isfinite(tuner->options.objective.max_slowdown);
+    size_t chosen, place = 0;
+
+    if (tuner->report.looks >= LOOKS_MAX || tuner->spent_s == 0.0 || tuner->limit_count < 2 ||
+        tuner->points[0].mark != FLY_TUNER_VALID || !tuner_choose(tuner, tuner->limit_count, &chosen))
+        return false;
+    if (tuner->noise.degrees > 0 && !find_contender(tuner, chosen, &place))
+        return false;
+    /* The bound is relative to the highest limit. And a limit that stands already makes no new window. */
+    if ((bounded && tuner->visits[0].count <= tuner->visits[place].count) || place == tuner->at)
+        place = 0;
+    if (place == tuner->at || !is_affordable(tuner, place))
+        return false;
+    *out_place = place;
+    return true;
+}
+
+/* Makes the point of a limit anew from all its visits. */
+static void refresh(struct fly_tuner *tuner, size_t place)
+{
+    const struct tuner_visits *visits = &tuner->visits[place];
+    struct fly_tuner_point *point = &tuner->points[place];
+
+    if (visits->count == 0 || point->mark != FLY_TUNER_VALID)
+        return;
+    point->time_s = visits->time_s / visits->steps;
+    point->power_w = visits->energy_j / visits->energy_s;
+    /* What a visit has of its own does not shrink with its steps: all count the same. */
+    if (tuner->noise.time > 0.0)
+        point->time_s = visits->step_s / visits->count;
+    if (tuner->noise.power > 0.0)
+        point->power_w = visits->power_w / visits->count;
+    point->time_error = sqrt(visits->error_s2) / visits->time_s;
+    point->energy_error = sqrt(visits->half_j2) / visits->energy_j;
+}
+
+void tuner_add_visit(struct fly_tuner *tuner, size_t place, const struct tuner_visit *visit)
+{
+    tuner_visits_add(&tuner->visits[place], visit);
+    tuner->noise = tuner_visits_noise(tuner->visits, tuner->limit_count);
+    tuner->report.noise = tuner->noise.degrees > 0 ? tuner->noise.time : NAN;
+    tuner->points[place].mark = FLY_TUNER_VALID;
+    for (size_t i = 0; i < tuner->limit_count; i++)
+        refresh(tuner, i);
+}

@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Settings of the knob: which are tried, and how they are said. What is in W inside may be in MHz outside. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/error.h"
+#include "train/tuner/tuner.h"
+
+/* What differs between the knobs. */
+static const struct knob_facts {
+    const char *name, *noun, *unit;
+    double usual_step;
+    double same; /* nearer than this, a driver makes the same of two */
+} facts[] = {
+    [FLY_TUNER_POWER_LIMIT] = {"power", "limit", "W", 25.0, 0.5},
+    [FLY_TUNER_CLOCK] = {"clock", "ceiling", "MHz", 60.0, 0.5},
+};
+_Static_assert(sizeof facts / sizeof facts[0] == FLY_TUNER_CLOCK + 1, "a row for every knob");
+
+static const struct knob_facts *facts_of(const struct fly_tuner *tuner)
+{
+    return &facts[tuner->options.knob];
+}
+
+const char *fly_tuner_knob_name(enum fly_tuner_knob knob)
+{
+    return (unsigned)knob <= FLY_TUNER_CLOCK ? facts[knob].name : "unknown";
+}
+
+const char *fly_tuner_knob_unit(enum fly_tuner_knob knob)
+{
+    return (unsigned)knob <= FLY_TUNER_CLOCK ? facts[knob].unit : "unknown";
+}
+
+char *tuner_setting_text(const struct fly_tuner *tuner, double limit_w, char text[TUNER_SETTING_MAX])
+{
+    snprintf(text, TUNER_SETTING_MAX, "%s of %g %s", facts_of(tuner)->noun, limit_w, facts_of(tuner)->unit);
+    return text;
+}
+
+bool tuner_is_same(const struct fly_tuner *tuner, double one_w, double other_w)
+{
+    return fabs(one_w - other_w) <= facts_of(tuner)->same;
+}
+
+static int compare_points(const void *left, const void *right)
+{
+    const struct fly_tuner_point *a = left, *b = right;
+
+    return (a->limit_w < b->limit_w) - (a->limit_w > b->limit_w);
+}
+
+static int add(struct fly_tuner *tuner, double limit_w, struct fly_error *out_error)
+{
+    if (tuner->limit_count == FLY_POWER_SEARCH_LIMITS_MAX)
+        return error_set(out_error, FLY_EUSAGE, "tuner: more than %d %ss; give a larger step",
+                         FLY_POWER_SEARCH_LIMITS_MAX, facts_of(tuner)->noun);
+    tuner->points[tuner->limit_count++] = (struct fly_tuner_point){.limit_w = limit_w,
+                                                                   .power_w = NAN,
+                                                                   .time_s = NAN,
+                                                                   .time_error = NAN,
+                                                                   .energy_error = NAN,
+                                                                   .capped_share = NAN};
+    return 0;
+}
+
+static int take_range(struct fly_tuner *tuner, const struct fly_tuner_options *options,
+                      struct fly_turner_range *out_range, struct fly_error *out_error)
+{
+    const struct knob_facts *of = facts_of(tuner);
+    struct fly_turner_range range = {0};
+    int code = tuner->options.turner->range(tuner->options.turner_data, &range, out_error);
+
+    if (code < 0)
+        return code;
+    if (!(range.lowest > 0.0) || !(range.highest >= range.lowest) || !isfinite(range.highest))
+        return error_set(out_error, FLY_EDATA, "tuner: the GPU says it takes %ss of %g to %g %s", of->noun,
+                         range.lowest, range.highest, of->unit);
+    if (!(range.step > 0.0))
+        range.step = of->usual_step;
+    if (!(range.lowest_tried >= range.lowest))
+        range.lowest_tried = range.lowest;
+    if (options->knob == FLY_TUNER_POWER_LIMIT && !(range.highest_power_w > 0.0))
+        range.highest_power_w = range.highest;
+    tuner->highest_power_w = range.highest_power_w;
+    *out_range = range;
+    return 0;
+}
+
+/* Those of the options; of the other knob there must be none. */
+static int take_given(struct fly_tuner *tuner, const struct fly_tuner_options *options,
+                      const struct fly_turner_range *range, struct fly_error *out_error)
+{
+    const struct knob_facts *of = facts_of(tuner);
+    bool clock = options->knob == FLY_TUNER_CLOCK;
+    const double *given = clock ? options->ceilings_mhz : options->limits_w;
+    size_t count = clock ? options->ceiling_count : options->limit_count;
+    int code = 0;
+
+    if ((clock ? options->limit_count : options->ceiling_count) > 0)
+        return error_set(out_error, FLY_EUSAGE, "tuner: %s are given, and the knob is '%s'; name one of both",
+                         clock ? "limits_w" : "ceilings_mhz", of->name);
+    for (size_t i = 0; i < count && code == 0; i++) {
+        if (!(given[i] >= range->lowest && given[i] <= range->highest))
+            return error_set(out_error, FLY_EUSAGE, "tuner: %s %g %s; the GPU takes %g to %g %s", of->noun,
+                             given[i], of->unit, range->lowest, range->highest, of->unit);
+        code = add(tuner, given[i], out_error);
+    }
+    return code;
+}
+
+int tuner_take_settings(struct fly_tuner *tuner, const struct fly_tuner_options *options,
+                        struct fly_error *out_error)
+{
+    struct fly_turner_range range = {0};
+    int code = take_range(tuner, options, &range, out_error);
+
+    if (code == 0)
+        code = take_given(tuner, options, &range, out_error);
+    if (code < 0)
+        return code;
+    for (unsigned i = 0; options->limit_count + options->ceiling_count == 0 && code == 0; i++) {
+        double limit_w = range.highest - i * range.step;
+
+        if (limit_w < range.lowest_tried)
+            break;
+        code = add(tuner, limit_w, out_error);
+    }
+    qsort(tuner->points, tuner->limit_count, sizeof tuner->points[0], compare_points);
+    return code;
+}
+
+/* A setting's two names; the one that is not meant is not known. */
+static void say(const struct fly_tuner *tuner, double limit_w, double *out_limit_w, double *out_ceiling_mhz)
+{
+    bool clock = tuner->options.knob == FLY_TUNER_CLOCK;
+
+    *out_limit_w = clock ? NAN : limit_w;
+    *out_ceiling_mhz = clock ? limit_w : NAN;
+}
+
+int fly_tuner_report(const struct fly_tuner *tuner, struct fly_tuner_report *out_report)
+{
+    struct fly_tuner_report report = tuner->report;
+
+    if (out_report->size < sizeof report)
+        return FLY_EUSAGE;
+    report.size = out_report->size;
+    report.state = tuner->state;
+    report.reason = tuner->reason;
+    report.knob = tuner->options.knob;
+    say(tuner, tuner->start_limit_w, &report.start_limit_w, &report.start_ceiling_mhz);
+    say(tuner, tuner->standing_w, &report.limit_w, &report.ceiling_mhz);
+    *out_report = report;
+    return 0;
+}
+
+size_t fly_tuner_points(const struct fly_tuner *tuner, struct fly_tuner_point *out_points, size_t capacity)
+{
+    for (size_t i = 0; i < tuner->limit_count && i < capacity; i++) {
+        out_points[i] = tuner->points[i];
+        say(tuner, tuner->points[i].limit_w, &out_points[i].limit_w, &out_points[i].ceiling_mhz);
+    }
+    return tuner->limit_count;
+}
