@@ -19,7 +19,7 @@
 #include "base/math/order.h"
 #include "job/core/definition.h"
 #include "job/core/job_record.h"
-#include "job/core/jobs.h"
+#include "job/jobs.h"
 
 enum { ROUNDS = 300, DECISIONS = 50, LENGTHS = 3, TEXT_MAX = 1 << 30 };
 

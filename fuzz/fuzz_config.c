@@ -11,6 +11,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "cli/commands.h"
 #include "cli/frame/config_file.h"
 #include "cli/frame/settings.h"
 

@@ -2,15 +2,15 @@
 /* A request's address: no control character and nothing but UTF-8 comes out of it. */
 #include <string.h>
 
+#include "base/text/utf8.h"
 #include "fuzz.h"
 #include "http/target.h"
-#include "store/store_text.h"
 
 enum { TEXT_MAX = 10000 };
 
 static void check_text(const char *text)
 {
-    FUZZ_CHECK(store_text_is_utf8(text, strlen(text)));
+    FUZZ_CHECK(text_is_utf8(text, strlen(text)));
     for (; *text != '\0'; text++)
         FUZZ_CHECK((unsigned char)*text >= ' ' && *text != 0x7f);
 }

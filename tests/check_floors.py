@@ -18,6 +18,22 @@ SOURCE_DIRECTORIES = ["bench", "emulator", "examples", "fuzz", "include", "integ
 SCRIPT_DIRECTORIES = [".ci", "scripts", "tests"]
 LINES_MAX = 500
 FILES_MAX = 60
+# What still includes against the rows, or another room's private header. This list only shrinks.
+TIED = [
+    "src/http/exchange.h",
+    "src/http/server_private.h",
+    "src/cli/frame/call.c",
+    "src/cli/frame/cli.c",
+    "src/cli/frame/cmd_help.c",
+    "src/cli/machine/cmd_monitor.c",
+    "src/cli/machine/monitor_rows.c",
+    "src/cli/options/leftovers.c",
+    "src/cli/power/power_gpus.c",
+    "src/cli/power/power_turning.c",
+    "src/cli/program/program_words.c",
+    "src/cli/run/cmd_profile.c",
+    "src/cli/run/cmd_run.c",
+]
 SPDX = "SPDX-License-Identifier: Apache-2.0"
 
 
@@ -67,7 +83,7 @@ def include_fault(root, house, path, mark, name):
 def include_faults(root):
     house = House(root)
     for path in c_files(root):
-        if house.room_of(path) is None:
+        if house.room_of(path) is None or path in TIED:
             continue
         if place_fault(house, path):
             yield f"{path}: {place_fault(house, path)}"
@@ -80,7 +96,7 @@ def include_faults(root):
 
 def private_faults(root):
     for path in walk(root, ["src"]):
-        for number, mark, name in includes(root, path) if path.endswith((".c", ".h")) else []:
+        for number, mark, name in includes(root, path) if path.endswith((".c", ".h")) and path not in TIED else []:
             if mark == '"' and name.endswith("_private.h") and os.path.dirname("src/" + name) != os.path.dirname(path):
                 yield f"{path}:{number}: {name} is private to its room"
 

@@ -2,7 +2,7 @@
 #ifndef FLYBALL_TESTS_FAKE_JOBS_H
 #define FLYBALL_TESTS_FAKE_JOBS_H
 
-#include "job/core/jobs.h"
+#include "job/core/job_backend.h"
 
 /*
  * A job's log that answers as it is told and forgets nothing: for tests of those who

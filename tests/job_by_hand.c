@@ -26,7 +26,7 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "job/core/jobs.h"
+#include "job/jobs.h"
 #include "shapes/members.h"
 
 enum { LINE_BYTES = 1 << 20 };

@@ -10,7 +10,7 @@
 #include "test.h"
 
 #include "base/clock.h"
-#include "job/core/jobs.h"
+#include "job/jobs.h"
 #include "job/local/job_local.h"
 #include "job/past/history.h"
 

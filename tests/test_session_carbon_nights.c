@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Recurrences that follow the grid, over a real log in a file. */
 #include "carbon_day.h"
+#include "job/jobs.h"
 
 #include <sys/stat.h>
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Sessions over a real log in a file: recurrences, requeues, and programs that are killed. */
+#include "job/jobs.h"
 #include "session_scene.h"
 
 #include <signal.h>

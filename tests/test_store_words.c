@@ -5,6 +5,7 @@
 #include <flyball/error.h>
 
 #include "base/file_system.h"
+#include "base/text/utf8.h"
 #include "store/postgres_library.h"
 #include "store/postgres_words.h"
 #include "store/store.h"
@@ -269,7 +270,7 @@ static void test_utf8(void **state)
 
     (void)state;
     for (size_t i = 0; i < COUNT(cases); i++) {
-        if (store_text_is_utf8(cases[i].text, strlen(cases[i].text)) != cases[i].good)
+        if (text_is_utf8(cases[i].text, strlen(cases[i].text)) != cases[i].good)
             fail_msg("case %zu is judged wrongly", i);
     }
 }

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "base/left_threads.h"
+#include "cli/commands.h"
 #include "cli/frame/cli.h"
 #include "cli/program/inherited.h"
 #include "cli/sim/plugin_crash.h"

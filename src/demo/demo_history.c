@@ -9,6 +9,7 @@
 #include <flyball/cost.h>
 
 #include "demo/demo_machine.h"
+#include "job/jobs.h"
 #include "train/session/session.h"
 
 /*

@@ -8,7 +8,7 @@
 #include <jansson.h>
 
 #include "base/buffer.h"
-#include "job/core/jobs.h"
+#include "job/core/job_backend.h"
 
 /*
  * One request to the service and its answer, without a word of how they travel: what

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "store/store_text.h"
+#include "base/text/utf8.h"
 
 enum { HEX = 16 };
 
@@ -54,7 +54,7 @@ static bool is_text(const char *text)
         if ((unsigned char)*c < ' ' || *c == 0x7f)
             return false;
     }
-    return store_text_is_utf8(text, strlen(text));
+    return text_is_utf8(text, strlen(text));
 }
 
 static int add_parameter(char *pair, struct serve_request *request, struct fly_error *out_error)

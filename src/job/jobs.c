@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Every way of keeping jobs stands here and nowhere else. */
+#include "job/jobs.h"
+
 #include <string.h>
 
-#include "job/core/jobs.h"
+#include "job/local/job_local.h"
+#include "job/remote/job_remote.h"
 
 const struct job_backend *const job_backends[] = {&job_backend_local, &job_backend_remote, NULL};
 

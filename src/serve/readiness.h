@@ -10,7 +10,7 @@
 
 #include "http/task.h"
 #include "http/token_file.h"
-#include "job/core/jobs.h"
+#include "job/core/job_backend.h"
 #include "serve/served_store.h"
 #include "serve/troubles.h"
 

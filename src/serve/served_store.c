@@ -2,6 +2,7 @@
 #include "serve/served_store.h"
 
 #include "base/error.h"
+#include "job/local/job_local.h"
 
 void served_store_init(struct served_store *store, const char *address, const struct clock *clock)
 {

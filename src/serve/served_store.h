@@ -8,7 +8,7 @@
 
 #include <flyball/error.h>
 
-#include "job/core/jobs.h"
+#include "job/jobs.h"
 #include "serve/disk.h"
 
 /*

@@ -14,9 +14,6 @@
  * one of them would refuse what another takes. Pure; thread-safe.
  */
 
-/* Well-formed UTF-8: no overlong form, no surrogate, nothing above U+10FFFF. */
-bool store_text_is_utf8(const char *text, size_t length);
-
 /*
  * A name, kind, key or version of at most `maximum` bytes, UTF-8 without control
  * characters; `what` stands in the error text ("name of a job"). FLY_EUSAGE, or

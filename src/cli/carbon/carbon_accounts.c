@@ -8,7 +8,7 @@
 
 #include "base/error.h"
 #include "base/text/iso_time.h"
-#include "cli/job/job_view.h"
+#include "cli/kit/table.h"
 #include "train/account/carbon_ledger_text.h"
 
 enum { MEMORY_MAX = 1 << 30, NEAR_S = 3600 };
@@ -185,7 +185,7 @@ static void add_content(struct table *table, const struct ledger_content *conten
     }
     table_add_text(table, iso_time_format(head->start_s, time));
     table_add_real(table, time_s);
-    job_view_add_number(table, energy_j, "the energy of a part of it is not known");
+    table_add_known(table, energy_j, "the energy of a part of it is not known");
     add_text(table, head->program, "nobody said");
     add_text(table, head->run, "nobody said");
     add_text(table, head->job, "nobody said");

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* `flyball carbon forecast`: the grid's carbon intensity from now on, as a plan sees it. */
 #include "base/error.h"
+#include "cli/carbon/carbon_commands.h"
 #include "cli/carbon/carbon_view.h"
-#include "cli/commands.h"
 #include "grid/forecast.h"
 
 enum { DAY_S = 86400, DAYS_MOST = 31 };

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* `flyball carbon history`: the grid's carbon intensity of a time in the past. */
 #include "base/error.h"
+#include "cli/carbon/carbon_commands.h"
 #include "cli/carbon/carbon_view.h"
-#include "cli/commands.h"
 
 enum { DAY_S = 86400, DAYS_MOST = 366 };
 

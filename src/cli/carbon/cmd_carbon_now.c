@@ -3,8 +3,8 @@
 #include <math.h>
 
 #include "base/error.h"
+#include "cli/carbon/carbon_commands.h"
 #include "cli/carbon/carbon_view.h"
-#include "cli/commands.h"
 
 enum { DAY_S = 86400, HOUR_S = 3600 };
 

@@ -4,11 +4,11 @@
 
 #include "base/error.h"
 #include "base/text/iso_time.h"
+#include "cli/carbon/carbon_commands.h"
 #include "cli/carbon/carbon_planning.h"
 #include "cli/carbon/carbon_view.h"
 #include "cli/carbon/period_table.h"
 #include "cli/carbon/statement_plot.h"
-#include "cli/commands.h"
 #include "cli/kit/amount.h"
 #include "cli/options/carbon_options.h"
 #include "cli/views/statement_lines.h"

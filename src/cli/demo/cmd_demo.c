@@ -8,11 +8,11 @@
 
 #include "base/atomic_file.h"
 #include "base/error.h"
-#include "cli/commands.h"
+#include "cli/demo/demo_commands.h"
 #include "cli/demo/demo_report.h"
 #include "cli/frame/call.h"
 #include "cli/kit/chart.h"
-#include "cli/sim/sim_run.h"
+#include "cli/options/thread_option.h"
 #include "sim/crew.h"
 
 enum { PATH_MAX_BYTES = 4096, TRIES_MAX = 64 << 20 };
@@ -159,7 +159,7 @@ static int demonstrate(struct demo_command *command, const struct cli_call *call
         .spool_directory = command->spool_path,
         .recurrences = (uint64_t)cli_integer(call, "recurrences"),
         .seed = (uint32_t)cli_integer(call, "seed"),
-        .threads = sim_run_threads(call),
+        .threads = thread_option(call),
         .advance = advance,
         .tick = tick,
         .progress_context = command,

@@ -2,8 +2,8 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "cli/commands.h"
 #include "cli/frame/call_private.h"
+#include "cli/frame/frame_commands.h"
 #include "store/store_address.h"
 
 static const struct cli_option options[] = {

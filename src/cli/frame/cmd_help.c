@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/error.h"
-#include "cli/commands.h"
 #include "cli/frame/call_private.h"
+#include "cli/frame/frame_commands.h"
 #include "cli/frame/help.h"
 #include "cli/kit/table_private.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <flyball/version.h>
 
-#include "cli/commands.h"
 #include "cli/frame/call.h"
+#include "cli/frame/frame_commands.h"
 
 static int version_run(const struct cli_call *call, struct fly_error *out_error)
 {

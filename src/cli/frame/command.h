@@ -124,8 +124,6 @@ struct cli_program {
     const struct cli_variable *variables;      /* end with name NULL */
 };
 
-extern const struct cli_program flyball_program;
-
 /* Options of every command, behind its own. */
 extern const struct cli_option cli_common_options[];
 extern const size_t cli_common_option_count;

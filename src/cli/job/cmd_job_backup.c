@@ -2,11 +2,12 @@
 /* A copy of a whole store. */
 #include <inttypes.h>
 
-#include "cli/commands.h"
+#include "cli/job/job_commands.h"
 #include "cli/job/job_view.h"
+#include "cli/options/store_option.h"
 #include "store/store_copy.h"
 
-static const struct cli_option options[] = {JOB_OPTION_STORE};
+static const struct cli_option options[] = {OPTION_STORE};
 
 static int job_backup_run(const struct cli_call *call, struct fly_error *out_error)
 {

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Removes a job with its log. */
-#include "cli/commands.h"
+#include "cli/job/job_commands.h"
 #include "cli/job/job_view.h"
+#include "cli/options/store_option.h"
 
 static const struct cli_option options[] = {
     {.name = "yes", .type = CLI_FLAG, .help = "Delete it; without this, only say what would go."},
-    JOB_OPTION_STORE,
+    OPTION_STORE,
 };
 
 static int delete_from(const struct cli_call *call, const struct jobs *jobs, const char *name,

@@ -15,8 +15,9 @@
 #include "base/error.h"
 #include "base/harmless.h"
 #include "base/number.h"
-#include "cli/commands.h"
+#include "cli/job/job_commands.h"
 #include "cli/job/job_view.h"
+#include "cli/options/store_option.h"
 #include "job/core/policy_plugins.h"
 #include "job/past/trace_export.h"
 #include "model/job_spec.h"
@@ -40,7 +41,7 @@ static const struct cli_option options[] = {
      .placeholder = "PATH",
      .help = "File for the lines, standard output if not given; directory for the files of a trace."},
     JOB_OPTION_HARDWARE,
-    JOB_OPTION_STORE,
+    OPTION_STORE,
 };
 
 static int write_bytes(void *context, const char *bytes, size_t count, struct fly_error *out_error)
@@ -74,7 +75,7 @@ static int export_lines(const struct cli_call *call, const char *name, struct fl
     const char *path = cli_set(call, "output") ? cli_text(call, "output") : "/dev/stdout";
     struct atomic_file file;
     struct jobs jobs;
-    int code = job_view_open(call, &jobs, out_error);
+    int code = store_option_open(call, &jobs, out_error);
 
     if (code != 0)
         return code;

@@ -3,8 +3,11 @@
 #include <math.h>
 #include <string.h>
 
-#include "cli/commands.h"
+#include "cli/job/job_commands.h"
 #include "cli/job/job_view.h"
+#include "cli/kit/amount.h"
+#include "cli/kit/table.h"
+#include "cli/options/store_option.h"
 #include "job/core/grid_amount.h"
 
 static const struct cli_option options[] = {
@@ -14,7 +17,7 @@ static const struct cli_option options[] = {
      .minimum = 1,
      .maximum = 1e12,
      .help = "Show the newest trials alone, so many of them."},
-    JOB_OPTION_STORE,
+    OPTION_STORE,
 };
 
 static const struct table_column columns[] = {
@@ -62,23 +65,22 @@ static const struct table_column amount_columns[] = {{"carbon_g", "CO2 (g)", TAB
 /* People count recurrences and tries from 1, programs from 0. */
 static void add_shared(struct table *table, const struct job_row *row, bool for_people)
 {
-    char date[JOB_DATE_MAX];
+    char date[AMOUNT_DATE_MAX];
 
     table_add_integer(table, (int64_t)row->trial);
     table_add_integer(table, (int64_t)row->recurrence + for_people);
     table_add_integer(table, (int64_t)row->try_number + for_people);
     table_add_integer(table, row->batch_size);
-    job_view_add_number(table, row->limit_w, "no limit was set, or its profile is not measured yet");
+    table_add_known(table, row->limit_w, "no limit was set, or its profile is not measured yet");
     table_add_text(table, job_reason_name(row->reason));
     table_add_text(table, job_view_outcome(row));
     table_add_integer(table, row->epochs);
-    job_view_add_number(table, row->metric, "none was reported");
-    job_view_add_number(table, row->energy_j, "no energy was reported");
+    table_add_known(table, row->metric, "none was reported");
+    table_add_known(table, row->energy_j, "no energy was reported");
     table_add_real(table, row->time_s);
-    job_view_add_number(table, row->cost_j,
-                        isnan(row->energy_j) ? "no energy was reported"
-                                             : "the GPUs' highest power is not known");
-    table_add_text(table, job_view_date(row->proposed_us, date));
+    table_add_known(table, row->cost_j,
+                    isnan(row->energy_j) ? "no energy was reported" : "the GPUs' highest power is not known");
+    table_add_text(table, amount_date(row->proposed_us, date));
 }
 
 static const char no_reference[] = "what a kWh came to in its grid was not known";
@@ -88,19 +90,19 @@ static void add_amount(struct table *table, const struct job_history *history, d
 {
     bool money = job_counts_money(&history->definition);
 
-    job_view_add_number(table, money ? NAN : amount, money ? "the job counts money" : no_reference);
-    job_view_add_number(table, money ? amount : NAN, money ? no_reference : "the job does not count money");
+    table_add_known(table, money ? NAN : amount, money ? "the job counts money" : no_reference);
+    table_add_known(table, money ? amount : NAN, money ? no_reference : "the job does not count money");
 }
 
 static void add_rest(struct table *table, const struct job_history *history, const struct job_row *row)
 {
     const struct job_machine *machine = &history->machines[row->machine];
-    char date[JOB_DATE_MAX];
+    char date[AMOUNT_DATE_MAX];
 
-    job_view_add_number(table, row->run_energy_j, "no energy was reported");
+    table_add_known(table, row->run_energy_j, "no energy was reported");
     table_add_real(table, row->run_time_s);
     if (row->ended_us > 0)
-        table_add_text(table, job_view_date(row->ended_us, date));
+        table_add_text(table, amount_date(row->ended_us, date));
     else
         table_add_unavailable(table, NULL, "it runs");
     table_add_text(table, job_stop_name(row->stop));
@@ -115,7 +117,7 @@ static void add_rest(struct table *table, const struct job_history *history, con
     table_add_text(table, row->host);
     table_add_text(table, row->gpus);
     table_add_text(table, row->text);
-    job_view_add_number(table, row->reference_per_kwh, no_reference);
+    table_add_known(table, row->reference_per_kwh, no_reference);
     add_amount(table, history, row->grid_amount);
     add_amount(table, history, row->run_grid_amount);
 }
@@ -141,7 +143,7 @@ static int emit(const struct cli_call *call, const struct job_history *history, 
         if (!for_people)
             add_rest(table, history, &history->rows[i]);
         else if (of_grid)
-            job_view_add_number(table, history->rows[i].grid_amount, no_reference);
+            table_add_known(table, history->rows[i].grid_amount, no_reference);
     }
     table_member(table, "job", json_string(history->definition.name));
     if (for_people && history->count == 0) {

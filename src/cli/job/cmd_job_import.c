@@ -3,12 +3,13 @@
 #include "base/buffer.h"
 #include "base/error.h"
 #include "base/patient_file.h"
-#include "cli/commands.h"
+#include "cli/job/job_commands.h"
 #include "cli/job/job_view.h"
+#include "cli/options/store_option.h"
 
 enum { TEXT_MAX = 1 << 30 };
 
-static const struct cli_option options[] = {JOB_OPTION_STORE};
+static const struct cli_option options[] = {OPTION_STORE};
 
 static int import(const struct cli_call *call, const char *name, const struct buffer *text,
                   struct fly_error *out_error)

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The jobs of a store. */
-#include "cli/commands.h"
+#include "cli/job/job_commands.h"
 #include "cli/job/job_view.h"
+#include "cli/kit/amount.h"
+#include "cli/options/store_option.h"
 
 enum { MEMORY_MAX = 256 << 20, UNDERSTOOD = 4 /* columns that only a log that is understood has */ };
 
-static const struct cli_option options[] = {JOB_OPTION_STORE};
+static const struct cli_option options[] = {OPTION_STORE};
 
 static const struct table_column columns[] = {
     {"job", "job", TABLE_TEXT, 0},
@@ -21,7 +23,7 @@ static const struct table_column columns[] = {
 static int emit(const struct cli_call *call, const struct job_list *list, struct fly_error *out_error)
 {
     struct table *table = table_new("flyball.job.list/1", columns, sizeof columns / sizeof columns[0]);
-    char date[JOB_DATE_MAX];
+    char date[AMOUNT_DATE_MAX];
     int code;
 
     for (size_t i = 0; i < list->count; i++) {
@@ -38,8 +40,8 @@ static int emit(const struct cli_call *call, const struct job_list *list, struct
                 table_add_unavailable(table, "?", job->trouble);
         }
         table_add_integer(table, (int64_t)job->events);
-        table_add_text(table, job_view_date(job->made_us, date));
-        table_add_text(table, job_view_date(job->changed_us, date));
+        table_add_text(table, amount_date(job->made_us, date));
+        table_add_text(table, amount_date(job->changed_us, date));
     }
     if (list->count == 0 && cli_format(call) == TABLE_FORMAT_TABLE) {
         cli_note(call, "there are no jobs in the store");
@@ -56,14 +58,14 @@ static int job_list_run(const struct cli_call *call, struct fly_error *out_error
     struct job_list list = {.count = 0};
     struct arena arena;
     struct jobs jobs;
-    int code = job_view_open_any(call, &jobs, out_error);
+    int code = store_option_open_any(call, &jobs, out_error);
 
     if (code != 0)
         return code;
     if (jobs.backend != NULL)
         job_view_deliver(call, &jobs);
     arena_init(&arena, MEMORY_MAX);
-    code = job_view_list(&jobs, &arena, &list, out_error);
+    code = store_option_list(&jobs, &arena, &list, out_error);
     if (code == 0)
         code = emit(call, &list, out_error);
     arena_deinit(&arena);

@@ -5,9 +5,10 @@
 
 #include <flyball/pareto.h>
 
-#include "cli/commands.h"
+#include "cli/job/job_commands.h"
 #include "cli/job/job_pareto.h"
 #include "cli/job/job_view.h"
+#include "cli/options/store_option.h"
 #include "cli/views/pareto_result.h"
 #include "job/past/savings.h"
 
@@ -20,7 +21,7 @@ static const struct cli_option options[] = {
      .placeholder = "FILE",
      .help = "Draw the choices, the frontier, the default and the best choice into this SVG file."},
     JOB_OPTION_HARDWARE,
-    JOB_OPTION_STORE,
+    OPTION_STORE,
 };
 
 static const char basis[] =

@@ -2,15 +2,16 @@
 /* A store from its copy. */
 #include <inttypes.h>
 
-#include "cli/commands.h"
+#include "cli/job/job_commands.h"
 #include "cli/job/job_view.h"
+#include "cli/options/store_option.h"
 #include "store/store_copy.h"
 
 static const struct cli_option options[] = {
     {.name = "replace",
      .type = CLI_FLAG,
      .help = "Put the copy in the place of a store that is there, with all its jobs."},
-    JOB_OPTION_STORE,
+    OPTION_STORE,
 };
 
 static int job_restore_run(const struct cli_call *call, struct fly_error *out_error)

@@ -5,8 +5,9 @@
 #include <string.h>
 
 #include "base/number.h"
-#include "cli/commands.h"
+#include "cli/job/job_commands.h"
 #include "cli/job/job_view.h"
+#include "cli/options/store_option.h"
 
 enum { PIN_TEXT_MAX = 64 };
 
@@ -40,7 +41,7 @@ static const struct cli_option options[] = {
      .maximum = 1e9,
      .help = "Run the default at the highest power limit in each so many recurrences, to measure what is "
              "saved; 0: never."},
-    JOB_OPTION_STORE,
+    OPTION_STORE,
 };
 
 static int read_objective(const struct cli_call *call, const struct job_shown *shown,

@@ -2,15 +2,18 @@
 /* A job: its definition, what holds now, and what it saves. */
 #include <math.h>
 
-#include "cli/commands.h"
+#include "cli/job/job_commands.h"
 #include "cli/job/job_show.h"
 #include "cli/job/job_view.h"
+#include "cli/kit/amount.h"
+#include "cli/kit/table.h"
+#include "cli/options/store_option.h"
 #include "job/core/definition.h"
 #include "job/core/grid_amount.h"
 
 enum { TEXT_MAX = 1 << 20 };
 
-static const struct cli_option options[] = {JOB_OPTION_STORE};
+static const struct cli_option options[] = {OPTION_STORE};
 
 /* A row for each kind of hardware. */
 static const struct table_column columns[] = {
@@ -71,34 +74,34 @@ static void add_hardware(struct table *table, const struct job_history *history,
 static void add_group(struct table *table, const struct saving_group *group)
 {
     static const char no_model[] = "there is no such run that delivered a model";
-    char date[JOB_DATE_MAX];
+    char date[AMOUNT_DATE_MAX];
 
     table_add_integer(table, (int64_t)group->runs);
     table_add_integer(table, (int64_t)group->failed);
-    job_view_add_number(table, group->model_energy_j, no_model);
-    job_view_add_number(table, group->spread, "there are no two such runs");
-    job_view_add_number(table, group->model_time_s, no_model);
-    job_view_add_number(table, group->mean_metric, "not every such run has one");
+    table_add_known(table, group->model_energy_j, no_model);
+    table_add_known(table, group->spread, "there are no two such runs");
+    table_add_known(table, group->model_time_s, no_model);
+    table_add_known(table, group->mean_metric, "not every such run has one");
     if (group->newest_us > 0)
-        table_add_text(table, job_view_date(group->newest_us, date));
+        table_add_text(table, amount_date(group->newest_us, date));
     else
         table_add_unavailable(table, NULL, "there is no such run");
 }
 
 static void add_saving(struct table *table, const struct saving *saving, const char *doubt)
 {
-    job_view_add_number(table, 100.0 * saving->saving, doubt);
-    job_view_add_number(table, 100.0 * saving->low, doubt);
-    job_view_add_number(table, 100.0 * saving->high, doubt);
+    table_add_known(table, 100.0 * saving->saving, doubt);
+    table_add_known(table, 100.0 * saving->low, doubt);
+    table_add_known(table, 100.0 * saving->high, doubt);
 }
 
 static void add_balance(struct table *table, const struct job_savings *savings, const char *doubt)
 {
     const struct saving_balance *balance = &savings->balance;
 
-    job_view_add_number(table, balance->ahead_j, doubt);
+    table_add_known(table, balance->ahead_j, doubt);
     table_add_integer(table, (int64_t)balance->recent);
-    job_view_add_number(table, balance->recent_ahead_j, doubt);
+    table_add_known(table, balance->recent_ahead_j, doubt);
     if (balance->paid_off)
         table_add_integer(table, (int64_t)balance->paid_off_at);
     else
@@ -114,7 +117,7 @@ static void add_searching(struct table *table, const struct job_savings *savings
 {
     table_add_integer(table, (int64_t)savings->searching);
     table_add_integer(table, (int64_t)savings->searching_failed);
-    job_view_add_number(table, savings->exploration_j, doubt);
+    table_add_known(table, savings->exploration_j, doubt);
     add_balance(table, savings, doubt);
     table_add_integer(table, (int64_t)savings->outdated);
     table_add_integer(table, (int64_t)savings->unknown);
@@ -180,7 +183,7 @@ static void add_members(struct table *table, const struct showing *showing)
 {
     const struct job_shown *shown = &showing->shown;
     int64_t wanted_us = showing->view.history.wanted_us;
-    char date[JOB_DATE_MAX];
+    char date[AMOUNT_DATE_MAX];
 
     table_member(table, "job", json_string(shown->definition.name));
     table_member(table, "recurrences", json_integer((json_int_t)shown->recurrences));
@@ -194,7 +197,7 @@ static void add_members(struct table *table, const struct showing *showing)
     if (wanted_us == 0)
         table_member(table, "wanted_since", json_null());
     else
-        table_member(table, "wanted_since", json_string(job_view_date(wanted_us, date)));
+        table_member(table, "wanted_since", json_string(amount_date(wanted_us, date)));
     if (shown->pin_batch_size == 0)
         table_member(table, "pin", json_null());
     else

@@ -5,8 +5,11 @@
 
 #include "base/buffer.h"
 #include "base/number.h"
-#include "cli/commands.h"
+#include "cli/job/job_commands.h"
 #include "cli/job/job_view.h"
+#include "cli/kit/amount.h"
+#include "cli/kit/table.h"
+#include "cli/options/store_option.h"
 #include "job/core/trial_past.h"
 
 enum { TEXT_MAX = 1 << 16 };
@@ -18,7 +21,7 @@ static const struct cli_option options[] = {
      .minimum = 1,
      .maximum = 1e12,
      .help = "The trial to explain; if not given, the newest."},
-    JOB_OPTION_STORE,
+    OPTION_STORE,
 };
 
 static const struct table_column columns[] = {
@@ -69,8 +72,8 @@ static void add_number(struct table *table, const json_t *row, const char *key)
 {
     const json_t *value = json_object_get(row, key);
 
-    job_view_add_number(table, json_is_number(value) ? json_number_value(value) : NAN,
-                        "no trial of it reached the target");
+    table_add_known(table, json_is_number(value) ? json_number_value(value) : NAN,
+                    "no trial of it reached the target");
 }
 
 /* Choices of before do not tell. */
@@ -158,14 +161,14 @@ static void put_bound(struct buffer *text, const json_t *numbers)
 static int emit_text(const struct cli_call *call, const struct why *why, struct fly_error *out_error)
 {
     const struct trial_past *past = &why->past;
-    char date[JOB_DATE_MAX];
+    char date[AMOUNT_DATE_MAX];
     struct buffer text;
     int code;
 
     buffer_init(&text, TEXT_MAX);
     buffer_printf(&text, "Trial %" PRIu64 " of job '%s' (recurrence %" PRIu64 ", try %u, %s):\n%s.\n",
                   why->trial, why->job, past->record.recurrence + 1, past->record.try_number + 1,
-                  job_view_date(past->proposed_us, date), past->record.why);
+                  amount_date(past->proposed_us, date), past->record.why);
     put_limit(&text, why);
     put_epochs(&text, why);
     put_bound(&text, past->record.numbers);
@@ -181,13 +184,13 @@ static void add_members(struct table *table, const struct why *why)
 {
     const struct trial_past *past = &why->past;
     const json_t *numbers = past->record.numbers;
-    char date[JOB_DATE_MAX];
+    char date[AMOUNT_DATE_MAX];
 
     table_member(table, "job", json_string(why->job));
     table_member(table, "trial", json_integer((json_int_t)why->trial));
     table_member(table, "recurrence", json_integer((json_int_t)past->record.recurrence));
     table_member(table, "try", json_integer(past->record.try_number));
-    table_member(table, "proposed", json_string(job_view_date(past->proposed_us, date)));
+    table_member(table, "proposed", json_string(amount_date(past->proposed_us, date)));
     table_member(table, "batch_size", json_integer(past->record.batch_size));
     if (isnan(past->limit_w)) {
         table_member(table, "power_limit_w", json_null());
@@ -228,7 +231,7 @@ static int job_why_run(const struct cli_call *call, struct fly_error *out_error)
     int code = job_view_name(call, &why.job, out_error);
 
     if (code == 0)
-        code = job_view_open(call, &jobs, out_error);
+        code = store_option_open(call, &jobs, out_error);
     if (code != 0)
         return code;
     job_view_deliver(call, &jobs);

@@ -9,6 +9,7 @@
 #include <time.h>
 
 #include "base/words.h"
+#include "cli/options/store_option.h"
 #include "job/remote/spool.h"
 
 enum { NAMES_BYTES = 64 << 20, HISTORY_BYTES = 1 << 30, GIB_SHIFT = 30 };
@@ -21,34 +22,6 @@ int job_view_name(const struct cli_call *call, const char **out_name, struct fly
     if (cli_operand_count(call) == 0)
         return cli_usage(call, out_error, "no job was named; 'flyball job list' shows them");
     *out_name = cli_operand(call, 0);
-    return 0;
-}
-
-int job_view_open(const struct cli_call *call, struct jobs *out_jobs, struct fly_error *out_error)
-{
-    static const struct job_options to_read = {.existing = true};
-
-    return jobs_open(cli_text(call, "store"), &to_read, out_jobs, out_error);
-}
-
-int job_view_open_any(const struct cli_call *call, struct jobs *out_jobs, struct fly_error *out_error)
-{
-    const char *store = cli_text(call, "store");
-    int code = job_view_open(call, out_jobs, out_error);
-
-    if (code != FLY_ENOTFOUND || (store != NULL && store[0] != '\0'))
-        return code;
-    *out_jobs = (struct jobs){0};
-    cli_note(call, "there is no store of your own yet; the first training of a job makes one");
-    return 0;
-}
-
-int job_view_list(const struct jobs *jobs, struct arena *arena, struct job_list *out_list,
-                  struct fly_error *out_error)
-{
-    if (jobs->backend != NULL)
-        return jobs->backend->list(jobs->self, arena, out_list, out_error);
-    *out_list = (struct job_list){.count = 0};
     return 0;
 }
 
@@ -126,7 +99,7 @@ int job_view_run(const struct cli_call *call, job_view_act *act, struct fly_erro
     int code = job_view_name(call, &name, out_error);
 
     if (code == 0)
-        code = job_view_open(call, &jobs, out_error);
+        code = store_option_open(call, &jobs, out_error);
     if (code != 0)
         return code;
     code = job_view_explain(&jobs, name, act(call, &jobs, name, out_error), out_error);
@@ -139,7 +112,7 @@ int job_view_read(const struct cli_call *call, struct job_view *out_view, struct
     int code = job_view_name(call, &out_view->name, out_error);
 
     if (code == 0)
-        code = job_view_open(call, &out_view->jobs, out_error);
+        code = store_option_open(call, &out_view->jobs, out_error);
     if (code != 0)
         return code;
     job_view_deliver(call, &out_view->jobs);
@@ -180,16 +153,6 @@ int job_view_machine(const struct cli_call *call, const struct job_history *hist
     return 0;
 }
 
-char *job_view_date(int64_t time_us, char text[JOB_DATE_MAX])
-{
-    time_t seconds = (time_t)(time_us / 1000000);
-    struct tm utc;
-
-    if (gmtime_r(&seconds, &utc) == NULL || strftime(text, JOB_DATE_MAX, "%Y-%m-%dT%H:%M:%SZ", &utc) == 0)
-        snprintf(text, JOB_DATE_MAX, "unknown");
-    return text;
-}
-
 char *job_view_hardware(const struct job_machine *machine, char text[JOB_HARDWARE_TEXT_MAX])
 {
     int length = snprintf(text, JOB_HARDWARE_TEXT_MAX, "%u x %.120s", machine->gpu_count, machine->gpu_model);
@@ -218,14 +181,6 @@ char *job_view_objective(const struct fly_objective *objective, char text[JOB_HA
         snprintf(text + length, JOB_HARDWARE_TEXT_MAX - (size_t)length,
                  " in at most %g times the default's time", objective->max_slowdown);
     return text;
-}
-
-void job_view_add_number(struct table *table, double value, const char *reason)
-{
-    if (isfinite(value))
-        table_add_real(table, value);
-    else
-        table_add_unavailable(table, "-", reason);
 }
 
 const char *job_view_outcome(const struct job_row *row)

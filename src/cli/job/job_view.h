@@ -11,10 +11,6 @@
  */
 
 /* clang-format off */
-#define JOB_OPTION_STORE \
-    {.name = "store", .type = CLI_TEXT, .placeholder = "ADDRESS", .key = "store", .sensitive = true, \
-     .help = "Where jobs are kept: a file, postgresql://..., or a service's address. If not given, a file of " \
-             "the user's own."}
 #define JOB_OPTION_HARDWARE \
     {.name = "hardware", .type = CLI_INTEGER, .placeholder = "N", .minimum = 1, .maximum = JOB_HARDWARE_MAX, \
      .help = "Kind of hardware, as 'flyball job show' numbers them; if not given, that of the newest trial."}
@@ -22,17 +18,6 @@
 
 /* The job's name: the first operand, which has to be there. */
 int job_view_name(const struct cli_call *call, const char **out_name, struct fly_error *out_error);
-
-/* Opens the store of --store, to be read: where there is none, none is made (FLY_ENOTFOUND). */
-int job_view_open(const struct cli_call *call, struct jobs *out_jobs, struct fly_error *out_error);
-
-/*
- * The same for what looks at all jobs: where no store was named, and the user's own is not there
- * yet, it has no jobs; `out_jobs` is zero then, and a note says so. job_view_list knows.
- */
-int job_view_open_any(const struct cli_call *call, struct jobs *out_jobs, struct fly_error *out_error);
-int job_view_list(const struct jobs *jobs, struct arena *arena, struct job_list *out_list,
-                  struct fly_error *out_error);
 
 /*
  * Delivers what trainings on this machine could not, so that it is looked at as well: says
@@ -66,19 +51,12 @@ void job_view_close(struct job_view *view);
 int job_view_machine(const struct cli_call *call, const struct job_history *history, size_t *out_machine,
                      struct fly_error *out_error);
 
-/* "2026-03-01T04:05:06Z"; `text` has JOB_DATE_MAX bytes. */
-enum { JOB_DATE_MAX = 32 };
-char *job_view_date(int64_t time_us, char text[JOB_DATE_MAX]);
-
 /* "2 x NVIDIA A100 (40 GiB)"; `text` has JOB_HARDWARE_TEXT_MAX bytes. */
 enum { JOB_HARDWARE_TEXT_MAX = 256 };
 char *job_view_hardware(const struct job_machine *machine, char text[JOB_HARDWARE_TEXT_MAX]);
 
 /* "least energy in at most 1.03 times the default's time"; `text` has JOB_HARDWARE_TEXT_MAX bytes. */
 char *job_view_objective(const struct fly_objective *objective, char text[JOB_HARDWARE_TEXT_MAX]);
-
-/* Cells of numbers that may not be known. */
-void job_view_add_number(struct table *table, double value, const char *reason);
 
 /* "running", else how it ended. */
 const char *job_view_outcome(const struct job_row *row);

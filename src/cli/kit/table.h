@@ -71,6 +71,9 @@ void table_add_real(struct table *table, double value);
 /* `word` stands in the text form, NULL for "unavailable"; `reason` is a clause without a full stop. */
 void table_add_unavailable(struct table *table, const char *word, const char *reason);
 
+/* A number where it is finite, else "-" and the reason. */
+void table_add_known(struct table *table, double value, const char *reason);
+
 /* A member of the JSON document beside "rows"; takes `value`. */
 void table_member(struct table *table, const char *key, json_t *value);
 

@@ -4,7 +4,7 @@
  * it in two tables, what a device is and what it says, that fit a terminal;
  * programs get all fields in one row.
  */
-#include "cli/commands.h"
+#include "cli/machine/machine_commands.h"
 #include "cli/options/device_options.h"
 #include "cli/options/open_devices.h"
 

@@ -5,9 +5,9 @@
 #include "base/buffer.h"
 #include "base/error.h"
 #include "base/words.h"
-#include "cli/commands.h"
 #include "cli/frame/call.h"
 #include "cli/machine/doctor.h"
+#include "cli/machine/machine_commands.h"
 #include "cli/options/device_options.h"
 #include "cli/options/open_devices.h"
 

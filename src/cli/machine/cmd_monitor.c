@@ -3,8 +3,8 @@
 #include <unistd.h>
 
 #include "base/error.h"
-#include "cli/commands.h"
 #include "cli/frame/call_private.h"
+#include "cli/machine/machine_commands.h"
 #include "cli/machine/monitor.h"
 #include "cli/options/device_options.h"
 #include "cli/options/open_devices.h"

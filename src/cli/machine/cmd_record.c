@@ -3,7 +3,7 @@
  * Records what the devices say. Lines go to the file as they come, so that
  * whatever ends the recording takes at most the reading it was about to make.
  */
-#include "cli/commands.h"
+#include "cli/machine/machine_commands.h"
 #include "cli/options/device_options.h"
 #include "cli/options/open_devices.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* `flyball selftest`: what the devices of the user's own machine are like as instruments. */
-#include "cli/commands.h"
+#include "cli/machine/machine_commands.h"
 #include "cli/options/device_options.h"
 #include "cli/options/open_devices.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Back to what the driver sets by default, whatever stood before. */
-#include "cli/commands.h"
 #include "cli/options/device_options.h"
+#include "cli/power/power_commands.h"
 #include "cli/power/power_turning.h"
 #include "cli/program/program_words.h"
 

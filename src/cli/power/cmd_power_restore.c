@@ -4,8 +4,8 @@
 #include <unistd.h>
 
 #include "base/error.h"
-#include "cli/commands.h"
 #include "cli/options/device_options.h"
+#include "cli/power/power_commands.h"
 #include "cli/power/power_gpus.h"
 
 static const struct cli_option options[] = {

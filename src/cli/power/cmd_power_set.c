@@ -6,9 +6,9 @@
 #include <stdio.h>
 
 #include "base/error.h"
-#include "cli/commands.h"
 #include "cli/options/device_options.h"
 #include "cli/power/power_around.h"
+#include "cli/power/power_commands.h"
 #include "cli/power/power_turning.h"
 #include "cli/program/program_words.h"
 #include "cli/program/stop_signals.h"

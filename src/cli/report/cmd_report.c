@@ -2,9 +2,9 @@
 /* Who used what energy and GPU time in recurring jobs, and what of the meters' sum that leaves. */
 #include <stdlib.h>
 
-#include "cli/commands.h"
 #include "cli/frame/parse.h"
-#include "cli/job/job_view.h"
+#include "cli/options/store_option.h"
+#include "cli/report/report_commands.h"
 #include "cli/report/report_period.h"
 #include "cli/report/report_view.h"
 
@@ -35,7 +35,7 @@ static const struct cli_option options[] = {
              "--output', or "
              "a directory of such; HOST=PATH says on which host a recording was made. Operands are more of "
              "them."},
-    JOB_OPTION_STORE,
+    OPTION_STORE,
 };
 
 /* What a run of the command holds. */
@@ -99,7 +99,7 @@ static int add_jobs(struct work *work, struct fly_error *out_error)
     int code = usage_new(&usage_options, &work->report.usage, out_error);
 
     if (code == 0)
-        code = job_view_list(&work->jobs, &work->arena, &list, out_error);
+        code = store_option_list(&work->jobs, &work->arena, &list, out_error);
     if (code == 0) {
         work->troubles = arena_alloc(&work->arena, list.count + 1, sizeof work->troubles[0]);
         work->report.troubles = work->troubles;
@@ -159,7 +159,7 @@ static int report_run(const struct cli_call *call, struct fly_error *out_error)
         code = cli_usage(call, out_error, "unexpected operand '%s'; --meters names the meters' records",
                          cli_operand(call, 0));
     if (code == 0)
-        code = job_view_open_any(call, &work.jobs, out_error);
+        code = store_option_open_any(call, &work.jobs, out_error);
     if (code != 0)
         return code;
     work.report.key = (enum usage_key)cli_choice(call, "by");

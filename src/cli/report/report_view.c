@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cli/job/job_view.h"
 #include "cli/kit/amount.h"
 #include "shapes/json_number.h"
 
@@ -211,15 +210,15 @@ static json_t *meters_value(const struct report *report)
 
 static void add_members(struct table *table, const struct report *report)
 {
-    char date[JOB_DATE_MAX];
+    char date[AMOUNT_DATE_MAX];
     json_t *left_out = json_array();
 
     for (size_t i = 0; i < report->trouble_count; i++)
         json_array_append_new(left_out, json_pack("{s:s, s:s}", "job", report->troubles[i].job, "reason",
                                                   report->troubles[i].text));
     table_member(table, "by", json_string(report_keys[report->key]));
-    table_member(table, "since", json_string(job_view_date(report->since_us, date)));
-    table_member(table, "until", json_string(job_view_date(report->until_us, date)));
+    table_member(table, "since", json_string(amount_date(report->since_us, date)));
+    table_member(table, "until", json_string(amount_date(report->until_us, date)));
     table_member(table, "total", total_value(usage_total(report->usage)));
     if (report->meters != NULL) {
         table_member(table, "meters", meters_value(report));
@@ -235,12 +234,12 @@ static void add_members(struct table *table, const struct report *report)
 static int emit_summary(const struct cli_call *call, const struct report *report, struct fly_error *out_error)
 {
     const struct usage_sums *total = usage_total(report->usage);
-    char used[AMOUNT_MAX], metered[AMOUNT_MAX], since[JOB_DATE_MAX], until[JOB_DATE_MAX];
+    char used[AMOUNT_MAX], metered[AMOUNT_MAX], since[AMOUNT_DATE_MAX], until[AMOUNT_DATE_MAX];
     char text[1024];
     size_t length;
 
     length = (size_t)snprintf(text, sizeof text, "\n%s to %s: %s in %llu trial%s of %llu recurrence%s",
-                              job_view_date(report->since_us, since), job_view_date(report->until_us, until),
+                              amount_date(report->since_us, since), amount_date(report->until_us, until),
                               amount_energy(total->energy_j, NAN, "", used),
                               (unsigned long long)total->trials, total->trials == 1 ? "" : "s",
                               (unsigned long long)total->recurrences, total->recurrences == 1 ? "" : "s");

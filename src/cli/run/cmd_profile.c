@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 #include "base/error.h"
-#include "cli/commands.h"
 #include "cli/frame/call_private.h"
 #include "cli/options/device_options.h"
 #include "cli/options/leftovers.h"
@@ -17,6 +16,7 @@
 #include "cli/program/program_words.h"
 #include "cli/run/metered_devices.h"
 #include "cli/run/profile_result.h"
+#include "cli/run/run_commands.h"
 #include "cli/run/run_files.h"
 #include "train/tuner/saved_profile.h"
 

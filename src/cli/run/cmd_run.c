@@ -11,7 +11,6 @@
 
 #include "base/error.h"
 #include "base/harmless.h"
-#include "cli/commands.h"
 #include "cli/frame/call_private.h"
 #include "cli/kit/table_private.h"
 #include "cli/options/device_options.h"
@@ -21,6 +20,7 @@
 #include "cli/run/metered_devices.h"
 #include "cli/run/own_use.h"
 #include "cli/run/run_carbon.h"
+#include "cli/run/run_commands.h"
 #include "cli/run/run_files.h"
 #include "cli/run/run_job.h"
 #include "cli/run/run_result.h"

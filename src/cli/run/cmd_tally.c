@@ -3,10 +3,10 @@
 #include <stdio.h>
 
 #include "base/error.h"
-#include "cli/commands.h"
 #include "cli/frame/call.h"
 #include "cli/frame/parse.h"
 #include "cli/kit/amount.h"
+#include "cli/run/run_commands.h"
 #include "meter/tally/run_reports.h"
 
 static const struct cli_option options[] = {

@@ -10,10 +10,10 @@
 #include "base/buffer.h"
 #include "base/clock.h"
 #include "base/error.h"
-#include "cli/commands.h"
-#include "cli/job/job_view.h"
+#include "cli/options/store_option.h"
 #include "cli/program/stop_signals.h"
 #include "cli/serve/announce.h"
+#include "cli/serve/serve_commands.h"
 #include "http/server.h"
 #include "serve/families.h"
 #include "serve/workers.h"
@@ -26,7 +26,7 @@ static const struct cli_option options[] = {
     {.name = "listen", .type = CLI_LIST, .placeholder = "ADDRESS", .default_text = "127.0.0.1:7470",
      .key = "serve.listen", .sensitive = true,
      .help = "Addresses to listen at: 127.0.0.1:PORT, [::1]:PORT, unix:PATH; port 0 is one that is free."},
-    JOB_OPTION_STORE,
+    OPTION_STORE,
     {.name = "compat-zeus", .type = CLI_FLAG, .key = "serve.compat_zeus", .sensitive = true,
      .help = "Answer as the public batch-size server too, at the root, so that its clients work unchanged; with "
              "--tokens their server_url ends with /token/TOKEN."},

@@ -6,8 +6,8 @@
 #include <time.h>
 
 #include "base/error.h"
-#include "cli/commands.h"
 #include "cli/frame/call.h"
+#include "cli/serve/serve_commands.h"
 #include "http/token_file.h"
 
 static const char *const scopes[] = {"read", "train", "manage", NULL};

@@ -7,10 +7,11 @@
 #include <flyball/objective.h>
 
 #include "base/error.h"
-#include "cli/commands.h"
 #include "cli/options/carbon_options.h"
 #include "cli/options/slowdown_option.h"
+#include "cli/options/thread_option.h"
 #include "cli/sim/carbon_report.h"
+#include "cli/sim/sim_commands.h"
 #include "cli/sim/sim_run.h"
 #include "sim/crew.h"
 
@@ -272,7 +273,7 @@ static int simulate(struct sim_carbon *sim, const struct cli_call *call, struct 
     sim->campaign.starts = (size_t)cli_integer(call, "starts");
     if (cli_set(call, "seed"))
         sim->campaign.seed = (uint32_t)cli_integer(call, "seed");
-    sim->campaign.threads = sim_run_threads(call);
+    sim->campaign.threads = thread_option(call);
     code = carbon_campaign_start(&sim->campaign, 0, &start_s, out_error);
     if (code < 0)
         return code;

@@ -6,10 +6,11 @@
 
 #include "base/arena.h"
 #include "base/error.h"
-#include "cli/commands.h"
 #include "cli/options/number_list.h"
+#include "cli/options/thread_option.h"
 #include "cli/sim/group_report.h"
 #include "cli/sim/plugin_crash.h"
+#include "cli/sim/sim_commands.h"
 #include "cli/sim/sim_options.h"
 #include "cli/sim/sim_policies.h"
 #include "cli/sim/sim_run.h"
@@ -125,7 +126,7 @@ static int simulate(struct sim_group *sim, const struct cli_call *call, struct f
         .seed_count = sim->seed_count,
         .seed_from_name = cli_choice(call, "generator") == GENERATOR_NUMPY,
         .parameters = sim_policy_parameters(&sim->policies, call),
-        .threads = sim_run_threads(call),
+        .threads = thread_option(call),
         .thread_begun = plugin_crash_thread,
         .tries = cli_set(call, "tries") ? sim_run_sink : NULL,
         .tries_context = &sim->run,

@@ -4,10 +4,11 @@
 
 #include "base/buffer.h"
 #include "base/error.h"
-#include "cli/commands.h"
 #include "cli/frame/call.h"
 #include "cli/options/number_list.h"
+#include "cli/options/thread_option.h"
 #include "cli/sim/plugin_crash.h"
+#include "cli/sim/sim_commands.h"
 #include "cli/sim/sim_options.h"
 #include "cli/sim/sim_plot.h"
 #include "cli/sim/sim_policies.h"
@@ -104,7 +105,7 @@ static struct campaign_plan make_plan(struct sim_job *sim, const struct cli_call
         .in_order = cli_choice(call, "order") == 1,
         .drift = (enum drift_kind)cli_choice(call, "drift"),
         .parameters = parameters,
-        .threads = sim_run_threads(call),
+        .threads = thread_option(call),
         .thread_begun = plugin_crash_thread,
         .tries = cli_set(call, "tries") ? sim_run_sink : NULL,
         .tries_context = &sim->run,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* `flyball sim make-groups`: made-up groups of overlapping submissions, for tests of scale. */
 #include "base/atomic_file.h"
-#include "cli/commands.h"
 #include "cli/frame/call.h"
+#include "cli/sim/sim_commands.h"
 #include "sim/world/job_description.h"
 #include "sim/world/made_groups.h"
 

@@ -7,8 +7,8 @@
 
 #include "base/atomic_file.h"
 #include "base/error.h"
-#include "cli/commands.h"
 #include "cli/frame/call.h"
+#include "cli/sim/sim_commands.h"
 #include "sim/world/made_trace.h"
 
 enum { PATH_MAX_BYTES = 4096 };

@@ -6,8 +6,8 @@
 
 #include "base/buffer.h"
 #include "base/error.h"
-#include "cli/commands.h"
 #include "cli/options/slowdown_option.h"
+#include "cli/sim/sim_commands.h"
 #include "cli/sim/sim_options.h"
 #include "cli/sim/sim_workloads.h"
 #include "cli/views/pareto_result.h"

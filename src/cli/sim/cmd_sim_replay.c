@@ -6,8 +6,8 @@
 
 #include "base/error.h"
 #include "base/patient_file.h"
-#include "cli/commands.h"
 #include "cli/frame/call.h"
+#include "cli/sim/sim_commands.h"
 #include "job/core/decided_again.h"
 #include "job/core/policy_plugins.h"
 

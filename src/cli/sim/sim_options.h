@@ -5,6 +5,7 @@
 #include <math.h>
 
 #include "cli/frame/command.h"
+#include "cli/options/thread_option.h"
 
 /*
  * Options that simulation commands share, as rows of their tables. A command
@@ -66,10 +67,9 @@
      .help = "Random numbers: philox (policies share their luck), or numpy to repeat runs of the published " \
              "code."}
 
-/* How the simulations are run; sim_run_begin and sim_run_threads take them. */
+/* How the simulations are run; sim_run_begin and thread_option take them. */
 #define SIM_OPTIONS_RUN \
-    {.name = "threads", .type = CLI_INTEGER, .placeholder = "N", .minimum = 1, .maximum = CREW_THREADS_MAX, \
-     .key = "sim.threads", .help = "Worker threads; if not given, one for each processor."}, \
+    OPTION_THREADS, \
     {.name = "tries", .type = CLI_TEXT, .placeholder = "FILE", \
      .help = "Write every try of the policies named by --policy to this CSV file."}
 

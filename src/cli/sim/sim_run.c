@@ -52,12 +52,3 @@ int sim_run_end(struct sim_run *run, int code, struct fly_error *out_error)
         code = atomic_file_commit(&run->tries, out_error);
     return code;
 }
-
-unsigned sim_run_threads(const struct cli_call *call)
-{
-    long processors = sysconf(_SC_NPROCESSORS_ONLN);
-
-    if (cli_set(call, "threads"))
-        return (unsigned)cli_integer(call, "threads");
-    return processors < 1 ? 1 : processors > CREW_THREADS_MAX ? CREW_THREADS_MAX : (unsigned)processors;
-}

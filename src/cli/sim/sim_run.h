@@ -35,7 +35,4 @@ void sim_run_progress(void *context, uint64_t done, uint64_t total);
 /* Completes the tries file when `code` is 0, else forgets it; returns `code` or what went wrong now. */
 int sim_run_end(struct sim_run *run, int code, struct fly_error *out_error);
 
-/* --threads, or one for each processor. */
-unsigned sim_run_threads(const struct cli_call *call);
-
 #endif

@@ -34,24 +34,3 @@ char *job_grid_reference_text(const struct job_definition *definition, double re
              job_counts_money(definition) ? "in money per kWh" : "g/kWh");
     return text;
 }
-
-struct job_grid_sum job_history_grid_sum(const struct job_history *history)
-{
-    struct job_grid_sum sum = {0};
-
-    for (size_t i = 0; i < history->count; i++) {
-        const struct job_row *row = &history->rows[i];
-
-        if (row->running || !(row->run_energy_j > 0.0))
-            continue;
-        if (isnan(row->run_grid_amount)) {
-            sum.unknown++;
-            continue;
-        }
-        sum.known++;
-        sum.amount += row->run_grid_amount;
-    }
-    if (sum.known == 0)
-        sum.amount = NAN;
-    return sum;
-}

@@ -4,7 +4,7 @@
 
 #include <stddef.h>
 
-#include "job/past/history.h"
+#include "job/core/job.h"
 
 /*
  * What a job's energy is worth in its grid, by a reference (job_epoch.reference_per_kwh):
@@ -23,12 +23,5 @@ char *job_grid_amount_text(const struct job_definition *definition, double amoun
                            char text[GRID_AMOUNT_MAX]);
 char *job_grid_reference_text(const struct job_definition *definition, double reference_per_kwh,
                               char text[GRID_AMOUNT_MAX]);
-
-/* What all trials came to that have ended, each by its own reference. */
-struct job_grid_sum {
-    double amount;           /* of the known; NAN where there is none */
-    uint64_t known, unknown; /* trials; those without energy are none of either */
-};
-struct job_grid_sum job_history_grid_sum(const struct job_history *history);
 
 #endif

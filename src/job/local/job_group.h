@@ -2,7 +2,7 @@
 #ifndef FLYBALL_JOB_LOCAL_JOB_GROUP_H
 #define FLYBALL_JOB_LOCAL_JOB_GROUP_H
 
-#include "job/core/jobs.h"
+#include "job/core/job_backend.h"
 #include "job/local/job_local.h"
 
 /*

@@ -4,8 +4,8 @@
 
 #include "job/core/call_check.h"
 #include "job/core/decide.h"
+#include "job/core/job_backend.h"
 #include "job/core/job_record.h"
-#include "job/core/jobs.h"
 #include "job/core/policy_plugins.h"
 #include "job/core/state.h"
 #include "job/core/trial_past.h"
@@ -144,5 +144,8 @@ int local_report(void *self, const struct job_epoch *epoch, struct job_answered 
                  struct fly_error *out_error);
 int local_end(void *self, const struct job_end *end, struct job_ended *out_ended,
               struct fly_error *out_error);
+
+/* Over store/store.h. */
+extern const struct job_backend job_backend_local;
 
 #endif

@@ -300,3 +300,24 @@ int job_history_points(const struct job_history *history, size_t machine, struct
     *out_points = points;
     return 0;
 }
+
+struct job_grid_sum job_history_grid_sum(const struct job_history *history)
+{
+    struct job_grid_sum sum = {0};
+
+    for (size_t i = 0; i < history->count; i++) {
+        const struct job_row *row = &history->rows[i];
+
+        if (row->running || !(row->run_energy_j > 0.0))
+            continue;
+        if (isnan(row->run_grid_amount)) {
+            sum.unknown++;
+            continue;
+        }
+        sum.known++;
+        sum.amount += row->run_grid_amount;
+    }
+    if (sum.known == 0)
+        sum.amount = NAN;
+    return sum;
+}

@@ -4,7 +4,7 @@
 
 #include <flyball/operating_point.h>
 
-#include "job/core/jobs.h"
+#include "job/core/job_backend.h"
 
 /*
  * What a job's log tells, read through whichever back end keeps it. Costs a pass over
@@ -102,6 +102,13 @@ struct job_points {
 
 int job_history_points(const struct job_history *history, size_t machine, struct arena *arena,
                        struct job_points *out_points, struct fly_error *out_error);
+
+/* What all trials came to that have ended, each by its own reference. */
+struct job_grid_sum {
+    double amount;           /* of the known; NAN where there is none */
+    uint64_t known, unknown; /* trials; those without energy are none of either */
+};
+struct job_grid_sum job_history_grid_sum(const struct job_history *history);
 
 /* Where text goes; 0 or a negative code. */
 typedef int job_sink(void *context, const char *bytes, size_t count, struct fly_error *out_error);

@@ -3,7 +3,7 @@
 #define FLYBALL_JOB_PAST_USAGE_H
 
 #include "base/arena.h"
-#include "job/core/jobs.h"
+#include "job/core/job_backend.h"
 
 /*
  * Who used what: the energy and the GPU time of trials within a period, added up by

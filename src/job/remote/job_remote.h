@@ -3,7 +3,7 @@
 #define FLYBALL_JOB_REMOTE_JOB_REMOTE_H
 
 #include "base/http_client.h"
-#include "job/core/jobs.h"
+#include "job/core/job_backend.h"
 #include "job/remote/remote_answer.h"
 #include "job/remote/service_address.h"
 
@@ -51,5 +51,8 @@ bool remote_renew_token(struct job_remote *remote);
 /* Asks until there is an answer, it is too late, or nobody is there. `out_repeated` may be NULL. */
 int remote_ask(struct job_remote *remote, const struct remote_call *call, bool *out_repeated,
                struct fly_error *out_error);
+
+/* Over a service's interface (api.h). */
+extern const struct job_backend job_backend_remote;
 
 #endif

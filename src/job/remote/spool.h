@@ -10,7 +10,7 @@
 #include <flyball/power_search.h>
 
 #include "base/buffer.h"
-#include "job/core/jobs.h"
+#include "job/core/job_backend.h"
 
 /*
  * Reports that could not be delivered to a job's log, kept until they can: a file for each

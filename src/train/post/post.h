@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 #include "base/clock.h"
-#include "job/core/jobs.h"
+#include "job/core/job_backend.h"
 #include "job/remote/spool.h"
 
 /*

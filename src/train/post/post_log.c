@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "base/left_threads.h"
+#include "job/jobs.h"
 
 enum { NS_PER_S = 1000000000, CALLS_MAX = 2 }; /* of a call that may or may not have come through */
 

@@ -5,7 +5,7 @@
 #include <flyball/session.h>
 
 #include "base/clock.h"
-#include "job/core/jobs.h"
+#include "job/core/job_backend.h"
 #include "knob/knob.h"
 #include "train/carbon/carbon_governor.h"
 #include "train/post/post.h"

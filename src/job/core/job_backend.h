@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef FLYBALL_JOB_CORE_JOBS_H
-#define FLYBALL_JOB_CORE_JOBS_H
+#ifndef FLYBALL_JOB_CORE_JOB_BACKEND_H
+#define FLYBALL_JOB_CORE_JOB_BACKEND_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -141,29 +141,10 @@ struct job_backend {
     void (*take_expired)(void *self, struct job_expiries *out_expiries);
 };
 
-extern const struct job_backend job_backend_local;  /* over store/store.h */
-extern const struct job_backend job_backend_remote; /* over a service's interface (api.h) */
-
-/* All of them, ended by NULL. */
-extern const struct job_backend *const job_backends[];
-
 /* Where jobs are kept. The table's functions are called as jobs.backend->propose(jobs.self, ...). */
 struct jobs {
     const struct job_backend *backend;
     void *self;
 };
-
-/*
- * `address`: NULL, a path or postgresql://... for a store (store.h); http://, https://
- * or unix: for a service. Needs jobs_close only after success.
- */
-int jobs_open(const char *address, const struct job_options *options, struct jobs *out_jobs,
-              struct fly_error *out_error);
-
-/* Whether a service keeps them. */
-bool jobs_are_remote(const char *address);
-
-/* Harmless on a zeroed struct. */
-void jobs_close(struct jobs *jobs);
 
 #endif
