@@ -16,7 +16,7 @@ static int visit_event(void *state, const struct store_event *event, struct fly_
     unsigned *left = state;
     json_t *json = NULL;
 
-    FUZZ_CHECK(event->number > 0 && wire_write(&shape_event, event, &json, out_error) == 0);
+    FUZZ_CHECK(event->number > 0 && shape_write(&shape_event, event, &json, out_error) == 0);
     json_decref(json);
     return (*left)-- == 0 ? error_set(out_error, FLY_ESTATE, "enough") : 0;
 }
@@ -45,7 +45,7 @@ static void check_reply(const struct remote_reply *reply, const struct api_route
     code = remote_reply_read(reply, route, &arena, out, &fate, &error);
     FUZZ_CHECK(code == 0 ? fate == REMOTE_ANSWERED : code == error.code && error.text[0] != '\0');
     if (code == 0 && route->answers_by == API_JSON) {
-        FUZZ_CHECK(wire_write(route->answers, out, &json, &error) == 0);
+        FUZZ_CHECK(shape_write(route->answers, out, &json, &error) == 0);
         json_decref(json);
     }
     arena_deinit(&arena);

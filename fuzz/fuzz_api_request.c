@@ -17,11 +17,11 @@ enum { HEAD_MAX = 4096, ANSWER_MAX = 4 << 20 };
 /* ---- jobs ---- */
 
 /* What was read from a body can be written into one. */
-static void check_asked(const struct wire_shape *shape, const void *asked)
+static void check_asked(const struct shape *shape, const void *asked)
 {
     json_t *json = NULL;
 
-    FUZZ_CHECK(wire_write(shape, asked, &json, NULL) == 0);
+    FUZZ_CHECK(shape_write(shape, asked, &json, NULL) == 0);
     json_decref(json);
 }
 
@@ -182,10 +182,10 @@ static void check_answer(const struct serve_answer *answer)
     FUZZ_CHECK((answer->status == 405) == (answer->allow != NULL));
     if (strcmp(answer->type, API_JSON_TYPE) != 0)
         return;
-    FUZZ_CHECK(wire_parse(answer->body.data, answer->body.length, &json, NULL) == 0);
+    FUZZ_CHECK(shape_parse(answer->body.data, answer->body.length, &json, NULL) == 0);
     if (answer->status != 200) {
         arena_init(&arena, 1 << 16);
-        FUZZ_CHECK(wire_read(&shape_failure, json, WIRE_STRICT, &arena, &failure, NULL) == 0);
+        FUZZ_CHECK(shape_read(&shape_failure, json, SHAPE_STRICT, &arena, &failure, NULL) == 0);
         FUZZ_CHECK(api_error_code(failure.error.code) < 0 && failure.error.message[0] != '\0');
         arena_deinit(&arena);
     }

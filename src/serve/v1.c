@@ -38,7 +38,7 @@ static void fail(struct serve_answer *answer, int status, const struct fly_error
     json_t *json = NULL;
 
     /* A text that was cut within a character is no UTF-8. */
-    if (wire_write(&shape_failure, &failure, &json, NULL) < 0)
+    if (shape_write(&shape_failure, &failure, &json, NULL) < 0)
         json = json_pack("{s:{s:s, s:s}}", "error", "code", failure.error.code, "message",
                          fly_error_sentence(error->code));
     serve_answer_json(answer, status, json);
@@ -71,10 +71,10 @@ static int read_body(struct v1_call *call, const struct api_route *route)
     if (call->request->body_length > API_JSON_MAX) /* parsed, it takes up to eighty times its length */
         return error_set(&call->error, FLY_ELIMIT, "the body has %zu bytes; '%s' takes at most %d",
                          call->request->body_length, call->request->path, (int)API_JSON_MAX);
-    code = wire_parse(call->request->body, call->request->body_length, &json, &call->error);
+    code = shape_parse(call->request->body, call->request->body_length, &json, &call->error);
     if (code < 0)
         return code;
-    code = wire_read(route->asks, json, WIRE_STRICT, &call->arena, &call->asked, &call->error);
+    code = shape_read(route->asks, json, SHAPE_STRICT, &call->arena, &call->asked, &call->error);
     json_decref(json);
     return code;
 }
@@ -87,7 +87,7 @@ static int write_body(struct v1_call *call, const struct api_route *route)
     call->answer->status = route->answers_by == API_NOTHING ? NO_CONTENT : OK;
     call->answer->type = route->answers_by == API_LINES ? API_LINES_TYPE : API_JSON_TYPE;
     if (route->answers_by == API_JSON)
-        code = wire_write(route->answers, &call->result, &json, &call->error);
+        code = shape_write(route->answers, &call->result, &json, &call->error);
     if (json != NULL)
         serve_answer_json(call->answer, OK, json);
     return code;

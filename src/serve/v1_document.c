@@ -9,11 +9,11 @@
 
 /* ---- schemas ---- */
 
-static void add_shape(json_t *schemas, const struct wire_shape *shape, bool closed)
+static void add_shape(json_t *schemas, const struct shape *shape, bool closed)
 {
     if (json_object_get(schemas, shape->name) != NULL)
         return;
-    json_object_set_new(schemas, shape->name, wire_schema(shape, closed));
+    json_object_set_new(schemas, shape->name, shape_schema(shape, closed));
     for (size_t i = 0; i < shape->count; i++) {
         if (shape->fields[i].shape != NULL)
             add_shape(schemas, shape->fields[i].shape, closed);
@@ -39,7 +39,7 @@ static json_t *make_schemas(void)
 
 /* ---- bodies ---- */
 
-static json_t *content(enum api_content by, const struct wire_shape *shape)
+static json_t *content(enum api_content by, const struct shape *shape)
 {
     json_t *reference = json_pack("{s:s+}", "$ref", "#/components/schemas/", shape->name);
 

@@ -151,7 +151,7 @@ static int put_line(void *context, const struct store_event *event, struct fly_e
 {
     struct buffer *body = context;
     char *text;
-    int code = wire_write_text(&shape_event, event, &text, out_error);
+    int code = shape_write_text(&shape_event, event, &text, out_error);
 
     if (code < 0)
         return code;

@@ -58,8 +58,8 @@ struct api_route {
     const char *about;  /* one line */
     enum api_right right;
     enum api_content asks_by, answers_by;
-    const struct wire_shape *asks;    /* with API_JSON */
-    const struct wire_shape *answers; /* with API_JSON */
+    const struct shape *asks;    /* with API_JSON */
+    const struct shape *answers; /* with API_JSON */
 };
 
 extern const struct api_route api_routes[API_OPERATIONS];

@@ -162,20 +162,20 @@ json_t *definition_to_json(const struct job_definition *definition)
 
     if (written.target == JOB_NO_TARGET)
         written.target_metric = NAN; /* whatever stands there, it means nothing */
-    return wire_write(&shape_definition, &written, &json, NULL) == 0 ? json : NULL;
+    return shape_write(&shape_definition, &written, &json, NULL) == 0 ? json : NULL;
 }
 
 int definition_from_json(json_t *json, struct arena *arena, struct job_definition *out_definition,
                          struct fly_error *out_error)
 {
-    return wire_read(&shape_definition, json, WIRE_LENIENT, arena, out_definition, out_error);
+    return shape_read(&shape_definition, json, SHAPE_LENIENT, arena, out_definition, out_error);
 }
 
 json_t *objective_to_json(const struct fly_objective *objective)
 {
     json_t *json = NULL;
 
-    return wire_write(&shape_objective, objective, &json, NULL) == 0 ? json : NULL;
+    return shape_write(&shape_objective, objective, &json, NULL) == 0 ? json : NULL;
 }
 
 /* ---- comparing ---- */

@@ -394,7 +394,7 @@ json_t *record_write_setting(const struct job_setting *setting)
 {
     json_t *json = NULL;
 
-    return wire_write(&shape_setting, setting, &json, NULL) == 0 ? json : NULL;
+    return shape_write(&shape_setting, setting, &json, NULL) == 0 ? json : NULL;
 }
 
 void record_read_setting(struct members *members, struct job_setting *out_setting)
@@ -403,7 +403,7 @@ void record_read_setting(struct members *members, struct job_setting *out_settin
     struct arena nothing; /* a setting has no texts or lists */
 
     arena_init(&nothing, 0);
-    if (wire_read(&shape_setting, members->object, WIRE_LENIENT, &nothing, &setting, NULL) < 0)
+    if (shape_read(&shape_setting, members->object, SHAPE_LENIENT, &nothing, &setting, NULL) < 0)
         members_refuse(members, "objective, control_every or pin", "a setting");
     *out_setting = setting;
 }

@@ -66,7 +66,7 @@ static int export_event(void *context, const struct store_event *event, struct f
     const struct exporting *exporting = context;
     struct fly_error why = {.text = ""};
     char *text;
-    int code = wire_write_text(&shape_event, event, &text, &why);
+    int code = shape_write_text(&shape_event, event, &text, &why);
 
     if (code < 0)
         return error_set(out_error, code, "event %" PRIu64 ": %.300s", event->number, why.text);

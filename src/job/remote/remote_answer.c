@@ -55,8 +55,8 @@ static int read_failure(const struct remote_reply *reply, enum remote_fate *out_
     int code = 0;
 
     arena_init(&arena, FAILURE_MAX);
-    if (reply->length > FAILURE_MAX || wire_parse(reply->body, reply->length, &json, NULL) < 0 ||
-        wire_read(&shape_failure, json, WIRE_LENIENT, &arena, &failure, NULL) < 0) {
+    if (reply->length > FAILURE_MAX || shape_parse(reply->body, reply->length, &json, NULL) < 0 ||
+        shape_read(&shape_failure, json, SHAPE_LENIENT, &arena, &failure, NULL) < 0) {
         code = refuse_stranger(reply, out_fate, out_error);
     } else {
         code = api_error_code(failure.error.code);
@@ -102,9 +102,9 @@ int remote_reply_read(const struct remote_reply *reply, const struct api_route *
         return refuse_stranger(reply, out_fate, out_error);
     if (route->answers_by != API_JSON)
         return 0;
-    if (wire_parse(reply->body, reply->length, &json, NULL) < 0)
+    if (shape_parse(reply->body, reply->length, &json, NULL) < 0)
         return refuse_stranger(reply, out_fate, out_error);
-    code = wire_read(route->answers, json, WIRE_LENIENT, arena, out_struct, &why);
+    code = shape_read(route->answers, json, SHAPE_LENIENT, arena, out_struct, &why);
     json_decref(json);
     return code == FLY_ENOMEM ? error_no_memory(out_error)
            : code < 0         ? refuse_form(reply, &why, out_error)
@@ -119,12 +119,12 @@ static int tell_line(const char *line, size_t length, uint64_t *after, store_vis
     struct store_event event;
     struct arena arena;
     json_t *json;
-    int code = wire_parse(line, length, &json, why);
+    int code = shape_parse(line, length, &json, why);
 
     if (code < 0)
         return code;
     arena_init(&arena, LINE_MEMORY_MAX);
-    code = wire_read(&shape_event, json, WIRE_LENIENT, &arena, &event, why);
+    code = shape_read(&shape_event, json, SHAPE_LENIENT, &arena, &event, why);
     json_decref(json);
     if (code == 0 && event.number <= *after)
         code =

@@ -42,7 +42,7 @@ static int prepare(const struct job_remote *remote, const struct remote_call *ca
     if (prepared->url.error < 0)
         return error_no_memory(out_error);
     return prepared->route->asks_by == API_JSON
-               ? wire_write_text(prepared->route->asks, call->asks, &prepared->body, out_error)
+               ? shape_write_text(prepared->route->asks, call->asks, &prepared->body, out_error)
                : 0;
 }
 

@@ -9,7 +9,7 @@
 
 enum { ROUNDS = 40, ARENA_MAX = 8 << 20, ENTRIES = 3 };
 
-static const struct wire_shape *const shapes[] = {
+static const struct shape *const shapes[] = {
     &shape_definition, &shape_definition_asked,
     &shape_setting,    &shape_question,
     &shape_profile,    &shape_beat,
@@ -31,9 +31,9 @@ struct making {
     struct arena arena;
 };
 
-static void make_struct(struct making *making, const struct wire_shape *shape, char *out);
+static void make_struct(struct making *making, const struct shape *shape, char *out);
 
-static uint64_t make_whole(struct making *making, const struct wire_field *field)
+static uint64_t make_whole(struct making *making, const struct shape_field *field)
 {
     switch (test_below(&making->random, 4)) {
     case 0:
@@ -46,18 +46,18 @@ static uint64_t make_whole(struct making *making, const struct wire_field *field
     }
 }
 
-static double make_number(struct making *making, const struct wire_field *field, bool entry)
+static double make_number(struct making *making, const struct shape_field *field, bool entry)
 {
-    const struct wire_bounds *bounds = wire_bounds_of(field->range);
+    const struct shape_bounds *bounds = shape_bounds_of(field->range);
     double least = isfinite(bounds->least) ? bounds->least : -1e9,
            most = isfinite(bounds->most) ? bounds->most : 1e12;
 
-    if (field->null != WIRE_NOT_NULL && !entry && test_below(&making->random, 4) == 0)
-        return wire_of_null(field->null);
+    if (field->null != SHAPE_NOT_NULL && !entry && test_below(&making->random, 4) == 0)
+        return shape_of_null(field->null);
     return least + (most - least) * (test_uniform(&making->random) * 0.999 + 1e-6);
 }
 
-static const char *make_text(struct making *making, const struct wire_field *field)
+static const char *make_text(struct making *making, const struct shape_field *field)
 {
     static const char *const texts[] = {"", "a", "\xc3\xa4\xe2\x82\xac \"quoted\" \\ /", "%s"};
     char *text;
@@ -72,15 +72,15 @@ static const char *make_text(struct making *making, const struct wire_field *fie
     return text;
 }
 
-static size_t make_list(struct making *making, const struct wire_field *field, char *out)
+static size_t make_list(struct making *making, const struct shape_field *field, char *out)
 {
     size_t count = test_below(&making->random, ENTRIES + 1);
-    size_t size = field->shape != NULL          ? field->shape->size
-                  : field->kind == WIRE_NUMBERS ? sizeof(double)
-                                                : sizeof(uint32_t);
+    size_t size = field->shape != NULL           ? field->shape->size
+                  : field->kind == SHAPE_NUMBERS ? sizeof(double)
+                                                 : sizeof(uint32_t);
     char *entries = out;
 
-    if (field->kind != WIRE_STRUCTS_HERE) {
+    if (field->kind != SHAPE_STRUCTS_HERE) {
         entries = arena_alloc(&making->arena, ENTRIES, size);
         assert_non_null(entries);
         memcpy(out, &entries, sizeof entries);
@@ -91,7 +91,7 @@ static size_t make_list(struct making *making, const struct wire_field *field, c
 
         if (field->shape != NULL)
             make_struct(making, field->shape, entries + i * size);
-        else if (field->kind == WIRE_NUMBERS)
+        else if (field->kind == SHAPE_NUMBERS)
             memcpy(entries + i * size, &number, sizeof number);
         else
             memcpy(entries + i * size, &whole, sizeof whole);
@@ -99,7 +99,7 @@ static size_t make_list(struct making *making, const struct wire_field *field, c
     return count;
 }
 
-static void make_value(struct making *making, const struct wire_field *field, char *from)
+static void make_value(struct making *making, const struct shape_field *field, char *from)
 {
     char *out = from + field->at;
     uint64_t whole;
@@ -109,53 +109,53 @@ static void make_value(struct making *making, const struct wire_field *field, ch
     size_t count;
 
     switch (field->kind) {
-    case WIRE_U32:
+    case SHAPE_U32:
         narrow = (uint32_t)make_whole(making, field);
         memcpy(out, &narrow, sizeof narrow);
         break;
-    case WIRE_U64:
-    case WIRE_I64:
+    case SHAPE_U64:
+    case SHAPE_I64:
         whole = make_whole(making, field);
         memcpy(out, &whole, sizeof whole);
         break;
-    case WIRE_NUMBER:
+    case SHAPE_NUMBER:
         number = make_number(making, field, false);
         memcpy(out, &number, sizeof number);
         break;
-    case WIRE_BOOL:
+    case SHAPE_BOOL:
         *(bool *)out = test_below(&making->random, 2) == 1;
         break;
-    case WIRE_WORD:
+    case SHAPE_WORD:
         narrow = test_below(&making->random, (uint32_t)field->word_count);
         memcpy(out, &narrow, sizeof narrow);
         break;
-    case WIRE_TEXT:
+    case SHAPE_TEXT:
         text = test_below(&making->random, 4) == 0 ? NULL : make_text(making, field);
         memcpy(out, &text, sizeof text);
         break;
-    case WIRE_CHARS:
+    case SHAPE_CHARS:
         snprintf(out, field->longest + 1, "%s", make_text(making, field));
         break;
-    case WIRE_OBJECT:
+    case SHAPE_OBJECT:
         text = "{\"a\":[1,2.5,null],\"b\":{}}";
         memcpy(out, &text, sizeof text);
         break;
-    case WIRE_STRUCT:
+    case SHAPE_STRUCT:
         make_struct(making, field->shape, out);
         break;
-    case WIRE_U32S:
-    case WIRE_NUMBERS:
-    case WIRE_STRUCTS:
-    case WIRE_STRUCTS_HERE:
+    case SHAPE_U32S:
+    case SHAPE_NUMBERS:
+    case SHAPE_STRUCTS:
+    case SHAPE_STRUCTS_HERE:
         count = make_list(making, field, out);
         memcpy(from + field->beside, &count, sizeof count);
         break;
     }
-    if (field->need == WIRE_FLAGGED)
+    if (field->need == SHAPE_FLAGGED)
         *(bool *)(from + field->beside) = test_below(&making->random, 2) == 1;
 }
 
-static void make_struct(struct making *making, const struct wire_shape *shape, char *out)
+static void make_struct(struct making *making, const struct shape *shape, char *out)
 {
     for (size_t i = 0; i < shape->count; i++)
         make_value(making, &shape->fields[i], out);
@@ -163,12 +163,12 @@ static void make_struct(struct making *making, const struct wire_shape *shape, c
 
 /* ---- there and back ---- */
 
-static json_t *write_json(const struct wire_shape *shape, const void *from)
+static json_t *write_json(const struct shape *shape, const void *from)
 {
     struct fly_error error = {.text = ""};
     json_t *json = NULL;
 
-    if (wire_write(shape, from, &json, &error) < 0)
+    if (shape_write(shape, from, &json, &error) < 0)
         fail_msg("%s: %s", shape->name, error.text);
     return json;
 }
@@ -179,7 +179,7 @@ static void test_round_trips(void **state)
 
     (void)state;
     for (size_t i = 0; i < COUNT(shapes) * ROUNDS; i++) {
-        const struct wire_shape *shape = shapes[i / ROUNDS];
+        const struct shape *shape = shapes[i / ROUNDS];
         char *made = calloc(1, shape->size), *read = calloc(1, shape->size), *text;
         struct fly_error error = {.text = ""};
         json_t *json, *parsed, *again;
@@ -188,8 +188,8 @@ static void test_round_trips(void **state)
         make_struct(&making, shape, made);
         json = write_json(shape, made);
         text = json_dumps(json, 0);
-        if (wire_parse(text, strlen(text), &parsed, &error) < 0 ||
-            wire_read(shape, parsed, WIRE_STRICT, &making.arena, read, &error) < 0)
+        if (shape_parse(text, strlen(text), &parsed, &error) < 0 ||
+            shape_read(shape, parsed, SHAPE_STRICT, &making.arena, read, &error) < 0)
             fail_msg("%s: %s of %s", shape->name, error.text, text);
         again = write_json(shape, read);
         if (!json_equal(json, again))
@@ -205,8 +205,8 @@ static void test_round_trips(void **state)
 }
 
 /* Each member: left out, it is named or has its default; null or of another kind, it is named or is fine. */
-static void check_member(struct making *making, const struct wire_shape *shape,
-                         const struct wire_field *field, json_t *json)
+static void check_member(struct making *making, const struct shape *shape, const struct shape_field *field,
+                         json_t *json)
 {
     static const char *const values[] = {"null", "true", "-1", "1e400", "\"\\u0001\"", "[[]]", "{\"zz\":1}"};
     char *read = calloc(1, shape->size);
@@ -220,13 +220,13 @@ static void check_member(struct making *making, const struct wire_shape *shape,
             json_object_del(changed, field->name);
         else
             json_object_set_new(changed, field->name, json_loads(values[i], JSON_DECODE_ANY, NULL));
-        code = wire_read(shape, changed, WIRE_STRICT, &making->arena, read, &error);
+        code = shape_read(shape, changed, SHAPE_STRICT, &making->arena, read, &error);
         if (code < 0 && strstr(error.text, field->name) == NULL)
             fail_msg("%s.%s: '%s'", shape->name, field->name, error.text);
         if (i == COUNT(values))
-            assert_int_equal(code < 0, field->need == WIRE_NEEDED);
+            assert_int_equal(code < 0, field->need == SHAPE_NEEDED);
         if (i == 0)
-            assert_int_equal(code < 0, field->null == WIRE_NOT_NULL);
+            assert_int_equal(code < 0, field->null == SHAPE_NOT_NULL);
         json_decref(changed);
     }
     free(read);
@@ -244,7 +244,7 @@ static void test_members(void **state)
 
         make_struct(&making, shapes[i], made);
         for (size_t k = 0; k < shapes[i]->count; k++) {
-            if (shapes[i]->fields[k].need == WIRE_FLAGGED)
+            if (shapes[i]->fields[k].need == SHAPE_FLAGGED)
                 *(bool *)(made + shapes[i]->fields[k].beside) = true;
         }
         json = write_json(shapes[i], made);
@@ -286,14 +286,14 @@ static void test_spared(void **state)
     }
 }
 
-static int read_text(const struct wire_shape *shape, const char *text, enum wire_manners manners, void *out,
+static int read_text(const struct shape *shape, const char *text, enum shape_manners manners, void *out,
                      struct arena *arena, struct fly_error *out_error)
 {
     json_t *json = NULL;
-    int code = wire_parse(text, strlen(text), &json, out_error);
+    int code = shape_parse(text, strlen(text), &json, out_error);
 
     if (code == 0)
-        code = wire_read(shape, json, manners, arena, out, out_error);
+        code = shape_read(shape, json, manners, arena, out, out_error);
     json_decref(json);
     return code;
 }
@@ -309,21 +309,21 @@ static void test_defaults(void **state)
     (void)state;
     arena_init(&arena, ARENA_MAX);
     assert_int_equal(read_text(&shape_definition_asked,
-                               "{\"batch_sizes\":[8],\"default_batch_size\":8,\"max_epochs\":3}", WIRE_STRICT,
-                               &definition, &arena, &error),
+                               "{\"batch_sizes\":[8],\"default_batch_size\":8,\"max_epochs\":3}",
+                               SHAPE_STRICT, &definition, &arena, &error),
                      0);
     assert_string_equal(definition.policy, "zeus");
     assert_string_equal(definition.client, "");
     check_double(definition.beta, 2.0);
     check_double(definition.objective.max_slowdown, INFINITY);
     assert_int_equal(definition.explorations, 2);
-    assert_int_equal(read_text(&shape_beat, "{\"attempt\":1}", WIRE_STRICT, &beat, &arena, &error), 0);
+    assert_int_equal(read_text(&shape_beat, "{\"attempt\":1}", SHAPE_STRICT, &beat, &arena, &error), 0);
     assert_true(isnan(beat.energy_j) && isnan(beat.time_s));
     assert_int_equal(
         read_text(
             &shape_question,
             "{\"hardware\":{\"gpu_model\":\"G\",\"gpu_count\":1,\"world_size\":1,\"later\":1},\"newer\":0}",
-            WIRE_LENIENT, &question, &arena, &error),
+            SHAPE_LENIENT, &question, &arena, &error),
         0);
     assert_string_equal(question.origin.user, "");
     assert_true(isnan(question.ran_limit_w));
@@ -347,12 +347,12 @@ static void test_unwritable(void **state)
 
     (void)state;
     for (size_t i = 0; i < COUNT(epochs); i++) {
-        assert_int_equal(wire_write(&shape_epoch, &epochs[i], &json, &error), FLY_EDATA);
+        assert_int_equal(shape_write(&shape_epoch, &epochs[i], &json, &error), FLY_EDATA);
         check_contains(error.text, names[i]);
     }
-    assert_int_equal(wire_write(&shape_end, &end, &json, &error), FLY_EDATA);
+    assert_int_equal(shape_write(&shape_end, &end, &json, &error), FLY_EDATA);
     end = (struct job_end){.attempt = 1, .text = "\xff"};
-    assert_int_equal(wire_write(&shape_end, &end, &json, &error), FLY_EDATA);
+    assert_int_equal(shape_write(&shape_end, &end, &json, &error), FLY_EDATA);
     check_contains(error.text, "UTF-8");
 }
 
@@ -362,7 +362,7 @@ static void test_schemas(void **state)
 {
     (void)state;
     for (size_t i = 0; i < COUNT(shapes); i++) {
-        json_t *schema = wire_schema(shapes[i], true), *properties = json_object_get(schema, "properties");
+        json_t *schema = shape_schema(shapes[i], true), *properties = json_object_get(schema, "properties");
         const char *name;
         json_t *property;
 

@@ -4,77 +4,77 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "shapes/wire.h"
+#include "shapes/shape.h"
 
 struct writing {
-    struct wire_path path;
+    struct shape_path path;
     struct fly_error *out_error;
 };
 
-static int write_object(struct writing *writing, const struct wire_shape *shape, const char *from,
+static int write_object(struct writing *writing, const struct shape *shape, const char *from,
                         json_t **out_json);
 
 /* ---- plain values ---- */
 
-static int write_whole(struct writing *writing, const struct wire_field *field, const char *from, bool entry,
+static int write_whole(struct writing *writing, const struct shape_field *field, const char *from, bool entry,
                        json_t **out_json)
 {
     uint64_t value;
     uint32_t narrow;
 
-    if (field->kind == WIRE_U64 || field->kind == WIRE_I64) {
+    if (field->kind == SHAPE_U64 || field->kind == SHAPE_I64) {
         memcpy(&value, from, sizeof value);
     } else {
         memcpy(&narrow, from, sizeof narrow);
         value = narrow;
     }
     if (value < field->least || value > field->most)
-        return wire_refuse(&writing->path, field, entry, writing->out_error);
+        return shape_refuse(&writing->path, field, entry, writing->out_error);
     *out_json = json_integer((json_int_t)value);
     return 0;
 }
 
-static int write_number(struct writing *writing, const struct wire_field *field, const char *from, bool entry,
-                        json_t **out_json)
+static int write_number(struct writing *writing, const struct shape_field *field, const char *from,
+                        bool entry, json_t **out_json)
 {
     double value;
 
     memcpy(&value, from, sizeof value);
-    if (!entry && ((field->null == WIRE_UNKNOWN && isnan(value)) ||
-                   (field->null == WIRE_ENDLESS && isinf(value) && value > 0.0))) {
+    if (!entry && ((field->null == SHAPE_UNKNOWN && isnan(value)) ||
+                   (field->null == SHAPE_ENDLESS && isinf(value) && value > 0.0))) {
         *out_json = json_null();
         return 0;
     }
-    if (!wire_in_range(field->range, value))
-        return wire_refuse(&writing->path, field, entry, writing->out_error);
+    if (!shape_in_range(field->range, value))
+        return shape_refuse(&writing->path, field, entry, writing->out_error);
     *out_json = json_real(value);
     return 0;
 }
 
-static int write_word(struct writing *writing, const struct wire_field *field, const char *from,
+static int write_word(struct writing *writing, const struct shape_field *field, const char *from,
                       json_t **out_json)
 {
     unsigned value;
 
     memcpy(&value, from, sizeof value);
     if (value >= field->word_count)
-        return wire_refuse(&writing->path, field, false, writing->out_error);
+        return shape_refuse(&writing->path, field, false, writing->out_error);
     *out_json = json_string(field->words[value]);
     return 0;
 }
 
-static int write_text(struct writing *writing, const struct wire_field *field, const char *text,
+static int write_text(struct writing *writing, const struct shape_field *field, const char *text,
                       json_t **out_json)
 {
     int code;
 
-    if (text == NULL && field->null == WIRE_OR_NULL) {
+    if (text == NULL && field->null == SHAPE_OR_NULL) {
         *out_json = json_null();
         return 0;
     }
     if (text == NULL)
         text = "";
-    code = wire_check_text(&writing->path, field, text, strlen(text), writing->out_error);
+    code = shape_check_text(&writing->path, field, text, strlen(text), writing->out_error);
     if (code < 0)
         return code;
     *out_json = json_string(text);
@@ -83,14 +83,14 @@ static int write_text(struct writing *writing, const struct wire_field *field, c
                                          "member '%s' is not UTF-8; correct it", writing->path.text);
 }
 
-static int write_any_object(struct writing *writing, const struct wire_field *field, const char *text,
+static int write_any_object(struct writing *writing, const struct shape_field *field, const char *text,
                             json_t **out_json)
 {
     json_t *json = json_loads(text, 0, NULL);
 
     if (!json_is_object(json)) {
         json_decref(json);
-        return wire_refuse(&writing->path, field, false, writing->out_error);
+        return shape_refuse(&writing->path, field, false, writing->out_error);
     }
     *out_json = json;
     return 0;
@@ -98,17 +98,17 @@ static int write_any_object(struct writing *writing, const struct wire_field *fi
 
 /* ---- lists ---- */
 
-static int write_entry(struct writing *writing, const struct wire_field *field, const char *entries, size_t i,
-                       json_t **out_json)
+static int write_entry(struct writing *writing, const struct shape_field *field, const char *entries,
+                       size_t i, json_t **out_json)
 {
     if (field->shape != NULL)
         return write_object(writing, field->shape, entries + i * field->shape->size, out_json);
-    if (field->kind == WIRE_U32S)
+    if (field->kind == SHAPE_U32S)
         return write_whole(writing, field, entries + i * sizeof(uint32_t), true, out_json);
     return write_number(writing, field, entries + i * sizeof(double), true, out_json);
 }
 
-static int write_list(struct writing *writing, const struct wire_field *field, const char *from,
+static int write_list(struct writing *writing, const struct shape_field *field, const char *from,
                       json_t **out_json)
 {
     const char *entries;
@@ -116,22 +116,22 @@ static int write_list(struct writing *writing, const struct wire_field *field, c
     size_t count;
     int code = 0;
 
-    if (field->kind == WIRE_STRUCTS_HERE)
+    if (field->kind == SHAPE_STRUCTS_HERE)
         entries = from + field->at;
     else
         memcpy(&entries, from + field->at, sizeof entries);
     memcpy(&count, from + field->beside, sizeof count);
     if (count > field->longest)
-        return wire_too_long(&writing->path, field->longest, "entries", writing->out_error);
+        return shape_too_long(&writing->path, field->longest, "entries", writing->out_error);
     list = json_array();
     for (size_t i = 0; i < count && code == 0; i++) {
-        size_t before = wire_path_enter_entry(&writing->path, i);
+        size_t before = shape_path_enter_entry(&writing->path, i);
         json_t *entry = NULL;
 
         code = write_entry(writing, field, entries, i, &entry);
         if (code == 0 && json_array_append_new(list, entry) < 0)
             code = error_no_memory(writing->out_error);
-        wire_path_leave(&writing->path, before);
+        shape_path_leave(&writing->path, before);
     }
     if (code < 0) {
         json_decref(list);
@@ -151,55 +151,55 @@ static const char *pointer_at(const char *from)
     return text;
 }
 
-static int write_value(struct writing *writing, const struct wire_field *field, const char *from,
+static int write_value(struct writing *writing, const struct shape_field *field, const char *from,
                        json_t **out_json)
 {
     const char *at = from + field->at;
 
     switch (field->kind) {
-    case WIRE_U32:
-    case WIRE_U64:
-    case WIRE_I64:
+    case SHAPE_U32:
+    case SHAPE_U64:
+    case SHAPE_I64:
         return write_whole(writing, field, at, false, out_json);
-    case WIRE_NUMBER:
+    case SHAPE_NUMBER:
         return write_number(writing, field, at, false, out_json);
-    case WIRE_BOOL:
+    case SHAPE_BOOL:
         *out_json = json_boolean(*(const bool *)at);
         return 0;
-    case WIRE_WORD:
+    case SHAPE_WORD:
         return write_word(writing, field, at, out_json);
-    case WIRE_TEXT:
+    case SHAPE_TEXT:
         return write_text(writing, field, pointer_at(at), out_json);
-    case WIRE_CHARS:
+    case SHAPE_CHARS:
         return write_text(writing, field, at, out_json);
-    case WIRE_OBJECT:
+    case SHAPE_OBJECT:
         return write_any_object(writing, field, pointer_at(at), out_json);
-    case WIRE_STRUCT:
+    case SHAPE_STRUCT:
         return write_object(writing, field->shape, at, out_json);
-    case WIRE_U32S:
-    case WIRE_NUMBERS:
-    case WIRE_STRUCTS:
-    case WIRE_STRUCTS_HERE:
+    case SHAPE_U32S:
+    case SHAPE_NUMBERS:
+    case SHAPE_STRUCTS:
+    case SHAPE_STRUCTS_HERE:
         break;
     }
     return write_list(writing, field, from, out_json);
 }
 
-static bool is_written(const struct wire_field *field, const char *from)
+static bool is_written(const struct shape_field *field, const char *from)
 {
     const char *text;
     double number;
     bool truth;
 
-    if (field->need == WIRE_FLAGGED)
+    if (field->need == SHAPE_FLAGGED)
         return *(const bool *)(from + field->beside);
-    if (field->need != WIRE_SPARING)
+    if (field->need != SHAPE_SPARING)
         return true;
-    if (field->kind == WIRE_NUMBER) {
+    if (field->kind == SHAPE_NUMBER) {
         memcpy(&number, from + field->at, sizeof number);
         return !isnan(number);
     }
-    if (field->kind == WIRE_BOOL) {
+    if (field->kind == SHAPE_BOOL) {
         memcpy(&truth, from + field->at, sizeof truth);
         return truth;
     }
@@ -207,15 +207,15 @@ static bool is_written(const struct wire_field *field, const char *from)
     return text != NULL && text[0] != '\0';
 }
 
-static int write_object(struct writing *writing, const struct wire_shape *shape, const char *from,
+static int write_object(struct writing *writing, const struct shape *shape, const char *from,
                         json_t **out_json)
 {
     json_t *json = json_object();
     int code = 0;
 
     for (size_t i = 0; i < shape->count && code == 0; i++) {
-        const struct wire_field *field = &shape->fields[i];
-        size_t before = wire_path_enter(&writing->path, field->name);
+        const struct shape_field *field = &shape->fields[i];
+        size_t before = shape_path_enter(&writing->path, field->name);
         json_t *value = NULL;
 
         if (is_written(field, from)) {
@@ -223,7 +223,7 @@ static int write_object(struct writing *writing, const struct wire_shape *shape,
             if (code == 0 && json_object_set_new(json, field->name, value) < 0)
                 code = error_no_memory(writing->out_error);
         }
-        wire_path_leave(&writing->path, before);
+        shape_path_leave(&writing->path, before);
     }
     if (code < 0) {
         json_decref(json);
@@ -233,19 +233,18 @@ static int write_object(struct writing *writing, const struct wire_shape *shape,
     return 0;
 }
 
-int wire_write(const struct wire_shape *shape, const void *from, json_t **out_json,
-               struct fly_error *out_error)
+int shape_write(const struct shape *shape, const void *from, json_t **out_json, struct fly_error *out_error)
 {
     struct writing writing = {.out_error = out_error};
 
     return write_object(&writing, shape, from, out_json);
 }
 
-int wire_write_text(const struct wire_shape *shape, const void *from, char **out_text,
-                    struct fly_error *out_error)
+int shape_write_text(const struct shape *shape, const void *from, char **out_text,
+                     struct fly_error *out_error)
 {
     json_t *json = NULL;
-    int code = wire_write(shape, from, &json, out_error);
+    int code = shape_write(shape, from, &json, out_error);
     char *text;
 
     if (code < 0)

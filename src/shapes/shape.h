@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef FLYBALL_SHAPES_SHAPE_H
+#define FLYBALL_SHAPES_SHAPE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <jansson.h>
+
+#include "base/arena.h"
+#include "base/error.h"
+
+/*
+ * Plain structs as JSON objects. A shape is the table of a struct's members; from it
+ * the struct is written, read with every error named, and described by a JSON Schema,
+ * so that the three cannot differ. shapes.h has those of job.h.
+ *
+ *     code = shape_parse(body, length, &json, out_error);
+ *     code = shape_read(&shape_epoch, json, SHAPE_STRICT, &arena, &epoch, out_error);
+ *     ... "member 'hardware.gpu_count': expected a whole number from 1 to 4294967295" ...
+ *     code = shape_write(&shape_answered, &answered, &json, out_error);
+ *
+ * Numbers that JSON has no words for are null, where a member says so: unknown ones
+ * (NAN) or those without an end (INFINITY). Texts are UTF-8 without control characters.
+ */
+enum shape_kind {
+    SHAPE_U32,
+    SHAPE_U64, /* at most INT64_MAX */
+    SHAPE_I64,
+    SHAPE_NUMBER, /* a double */
+    SHAPE_BOOL,
+    SHAPE_WORD,    /* an enum by its word */
+    SHAPE_TEXT,    /* const char *; NULL is written as "", or as null with SHAPE_OR_NULL */
+    SHAPE_CHARS,   /* char[longest + 1] */
+    SHAPE_OBJECT,  /* const char *, the text of any JSON object */
+    SHAPE_STRUCT,  /* one within the struct */
+    SHAPE_U32S,    /* lists: a pointer, and a size_t beside it */
+    SHAPE_NUMBERS, /* of doubles */
+    SHAPE_STRUCTS,
+    SHAPE_STRUCTS_HERE, /* an array of `longest` within the struct */
+};
+
+enum shape_need {
+    SHAPE_NEEDED,
+    SHAPE_OPTIONAL, /* else it has the shape's default */
+    SHAPE_FLAGGED,  /* a bool beside it says whether it is there */
+    SHAPE_SPARING,  /* optional, and a text, number or bool that says nothing ("", NAN, false) is not written,
+                      so  that a service of before the member takes it */
+};
+
+enum shape_null {
+    SHAPE_NOT_NULL,
+    SHAPE_UNKNOWN, /* NAN */
+    SHAPE_ENDLESS, /* INFINITY */
+    SHAPE_OR_NULL, /* a text */
+};
+
+enum shape_range { SHAPE_ANY, SHAPE_FROM_0, SHAPE_ABOVE_0, SHAPE_FROM_0_TO_1, SHAPE_FROM_1 };
+
+struct shape;
+
+struct shape_field {
+    const char *name;
+    const char *about; /* one line */
+    enum shape_kind kind;
+    enum shape_need need;
+    enum shape_null null;
+    enum shape_range range; /* of a number, or of a list's */
+    size_t at;              /* its offset */
+    size_t beside;          /* offset of a list's size_t, or of the bool of SHAPE_FLAGGED */
+    uint64_t least, most;   /* of whole numbers, or of a list's */
+    size_t longest;         /* bytes of a text without its end, entries of a list */
+    bool free_text;         /* control characters are fine */
+    const char *const *words;
+    size_t word_count;
+    const struct shape *shape; /* of those inside */
+};
+
+struct shape {
+    const char *name; /* "Epoch": of its schema */
+    const char *about;
+    size_t size; /* bytes of the struct */
+    const struct shape_field *fields;
+    size_t count;
+    const void *defaults; /* a struct with what optional members have; NULL: 0, "", or what null stands for */
+};
+
+/*
+ * A JSON object or another value from its text; a new reference. FLY_EUSAGE with the
+ * line and column for what is no JSON, or names a member twice.
+ */
+int shape_parse(const char *text, size_t length, json_t **out_json, struct fly_error *out_error);
+
+enum shape_manners {
+    SHAPE_STRICT,  /* refuses unknown members, as a service does */
+    SHAPE_LENIENT, /* passes over them, as a client of a newer service does, and who reads a log */
+};
+
+/*
+ * FLY_EDATA for a member that is missing, unknown, of another kind or out of its range,
+ * FLY_ELIMIT for a text or list that is too long; the text names the member by its path.
+ * Texts and lists go into the arena. `out_struct` is written to only in success; what no
+ * member is for is zero in it.
+ */
+int shape_read(const struct shape *shape, json_t *json, enum shape_manners manners, struct arena *arena,
+               void *out_struct, struct fly_error *out_error);
+
+/* A new reference. FLY_EDATA and FLY_ELIMIT as above, for what could not be read again. */
+int shape_write(const struct shape *shape, const void *from, json_t **out_json, struct fly_error *out_error);
+
+/* The same as text, without blanks; the caller frees it. */
+int shape_write_text(const struct shape *shape, const void *from, char **out_text,
+                     struct fly_error *out_error);
+
+/*
+ * The JSON Schema (2020-12) of the shape; those inside are referred to as
+ * "#/components/schemas/NAME". `closed` shapes have no other members. NULL when memory
+ * is exhausted.
+ */
+json_t *shape_schema(const struct shape *shape, bool closed);
+
+/* ---- for shape_read.c, shape_write.c and shape_schema.c ---- */
+
+/* What a number has to be, in words and bounds. */
+struct shape_bounds {
+    const char *words; /* "a number from 0" */
+    double least;      /* -INFINITY: none */
+    double most;
+    bool above; /* least itself is too small */
+};
+const struct shape_bounds *shape_bounds_of(enum shape_range range);
+bool shape_in_range(enum shape_range range, double value); /* finite, and within */
+
+/* What stands for null. */
+double shape_of_null(enum shape_null null);
+
+/* Where in the document something is wrong: "hardware.limits_w[3]". */
+struct shape_path {
+    char text[256];
+    size_t length;
+};
+
+/* Adds a member or an entry; the length before, for shape_path_leave. */
+size_t shape_path_enter(struct shape_path *path, const char *name);
+size_t shape_path_enter_entry(struct shape_path *path, size_t index);
+void shape_path_leave(struct shape_path *path, size_t length);
+
+/* FLY_EDATA with what the field, or an entry of it, has to be. */
+int shape_refuse(const struct shape_path *path, const struct shape_field *field, bool entry,
+                 struct fly_error *out_error);
+int shape_too_long(const struct shape_path *path, size_t longest, const char *what,
+                   struct fly_error *out_error);
+
+/* Whether the text may stand in the field: 0, FLY_EDATA or FLY_ELIMIT. */
+int shape_check_text(const struct shape_path *path, const struct shape_field *field, const char *text,
+                     size_t length, struct fly_error *out_error);
+
+#endif
