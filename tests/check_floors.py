@@ -34,6 +34,75 @@ TIED = [
     "src/cli/run/cmd_profile.c",
     "src/cli/run/cmd_run.c",
 ]
+# What of jansson builds or picks apart an object or a list by hand; in src/shapes alone there is a need to.
+JSON_BY_HAND = re.compile(
+    r"\bjson_(object_(get|set|foreach|iter|del|update)|array_(get|set|append|insert|foreach|extend)"
+    r"|v?(un)?pack|load)|\bmembers_of\b")
+# Which files still do. This list only shrinks.
+WALKS_JSON = [
+    "src/cli/carbon/carbon_view_table.c",
+    "src/cli/carbon/cmd_carbon_plan.c",
+    "src/cli/carbon/cmd_carbon_report.c",
+    "src/cli/demo/demo_report.c",
+    "src/cli/job/cmd_job_show.c",
+    "src/cli/job/cmd_job_why.c",
+    "src/cli/kit/table.c",
+    "src/cli/kit/table_json.c",
+    "src/cli/machine/selftest_json.c",
+    "src/cli/report/report_view.c",
+    "src/cli/run/cmd_tally.c",
+    "src/cli/run/profile_report.c",
+    "src/cli/run/run_carbon_report.c",
+    "src/cli/run/run_job_report.c",
+    "src/cli/run/run_json.c",
+    "src/cli/run/run_tune_report.c",
+    "src/cli/sim/carbon_report.c",
+    "src/cli/sim/cmd_sim_replay.c",
+    "src/cli/sim/sim_report.c",
+    "src/cli/views/pareto_members.c",
+    "src/cli/views/statement_json.c",
+    "src/device/recording/recording_read.c",
+    "src/device/recording/recording_write.c",
+    "src/grid/cache_text.c",
+    "src/grid/carbon_aware_provider.c",
+    "src/grid/electricity_maps_provider.c",
+    "src/grid/gb_provider.c",
+    "src/grid/online_ask.c",
+    "src/grid/online_rows.c",
+    "src/grid/watttime_provider.c",
+    "src/http/server_request.c",
+    "src/http/task.c",
+    "src/job/core/decided_again.c",
+    "src/job/core/decision_text.c",
+    "src/job/core/definition.c",
+    "src/job/core/job_record.c",
+    "src/job/core/state_fold.c",
+    "src/job/core/state_snapshot.c",
+    "src/job/core/trial_past.c",
+    "src/job/local/job_local.c",
+    "src/job/local/job_local_change.c",
+    "src/job/local/job_local_propose.c",
+    "src/job/local/job_local_report.c",
+    "src/job/past/history.c",
+    "src/job/past/profiles.c",
+    "src/job/past/trace_export.c",
+    "src/job/past/usage_log.c",
+    "src/job/remote/spool.c",
+    "src/job/remote/spool_text.c",
+    "src/knob/way/daemon_answer.c",
+    "src/meter/tally/run_reports.c",
+    "src/serve/readiness.c",
+    "src/serve/v1.c",
+    "src/serve/v1_document.c",
+    "src/serve/zeus.c",
+    "src/serve/zeus_body.c",
+    "src/serve/zeus_job.c",
+    "src/serve/zeus_jobs.c",
+    "src/serve/zeus_trials.c",
+    "src/sim/carbon/profile_source.c",
+    "src/train/account/carbon_ledger_text.c",
+    "src/train/tuner/saved_profile.c",
+]
 SPDX = "SPDX-License-Identifier: Apache-2.0"
 
 
@@ -156,6 +225,20 @@ def length_faults(root):
             yield f"{path}: {count} lines, more than {LINES_MAX}; split it by responsibility"
 
 
+def walks_json(root, path):
+    return any(JSON_BY_HAND.search(line) for line in read(root, path))
+
+
+def json_faults(root):
+    for path in walk(root, ["src"]):
+        if not path.endswith((".c", ".h")) or path.startswith("src/shapes/"):
+            continue
+        if walks_json(root, path) and path not in WALKS_JSON:
+            yield f"{path}: reads or writes JSON by hand; make a table of it (shapes/shape.h)"
+        if not walks_json(root, path) and path in WALKS_JSON:
+            yield f"{path}: no longer does; take it out of WALKS_JSON"
+
+
 RULES = [
     ("includes point down", include_faults),
     ("private headers stay in their room", private_faults),
@@ -164,6 +247,7 @@ RULES = [
     ("every file opens with its licence", licence_faults),
     ("file names are unique", name_faults),
     (f"no file is longer than {LINES_MAX} lines", length_faults),
+    ("JSON is read and written by shapes", json_faults),
 ]
 
 # A file and the one rule it breaks (None: it is right).
@@ -190,6 +274,9 @@ MADE_UP = [
     ("scripts/made_up", "#!/bin/sh\n", licence_faults),
     ("src/sim/twin.c", SOURCE.format(""), name_faults),
     ("tests/made_up.c", SOURCE.format("\n" * LINES_MAX), length_faults),
+    ("src/sim/made_up.c", SOURCE.format('int x = json_object_get(json, "x");'), json_faults),
+    ("src/shapes/made_up.c", SOURCE.format('int x = json_object_get(json, "x");'), None),
+    ("src/sim/made_up.c", SOURCE.format("int x = json_object_size(json);"), None),
     ("src/sim/made_up.c", SOURCE.format('#include "base/made_up.h"\n#include <flyball/cost.h>'), None),
     ("src/cli/run/made_up.c", SOURCE.format('#include "cli/kit/made_up.h"\n#include <flyball/flyball.h>'), None),
     ("src/base/made_up.c", SOURCE.format('#include "base/made_up_private.h"'), None),
@@ -236,7 +323,7 @@ def main():
     counts = files_per_folder(root)
     most = max(counts, key=counts.get)
     print(f"# {sum(counts.values())} files in {len(counts)} folders, {counts[most]} in the largest (src/{most}); "
-          f"{len(points[0][1])} includes against the rows")
+          f"{len(points[0][1])} includes against the rows; {len(WALKS_JSON)} files read or write JSON by hand")
     return any(faults for _, faults in points)
 
 
