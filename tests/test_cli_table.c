@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Tables against golden texts, in all three forms, with what is unavailable. */
+#include "cli/kit/table_print.h"
 #include "cli_support.h"
 
 static const struct table_column columns[] = {

@@ -14,10 +14,6 @@ enum { MEMORY_MAX = 1 << 20, RUNS_PER_JOB = 2 };
 /* The check's luck is its own: the jobs' begins with their number. */
 static const uint64_t CHECK_LUCK = (uint64_t)DEMO_JOBS << 32;
 
-const double demo_eta = 0.5;
-const double demo_beta = 3.0;
-const char demo_gpu[] = "v100-like";
-
 /*
  * A sample takes 2.5 ms and a step 40 ms besides, a batch of 8 wants half the
  * dynamic power: about what a large convolutional network asks of such a GPU.

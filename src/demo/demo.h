@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "demo/demo_facts.h"
 #include "demo/digits_network.h"
 #include "model/gpu_model.h"
 #include "sim/world/workload.h"
@@ -31,21 +32,6 @@
  * fresh seeds; since a power limit changes no arithmetic, these trainings price
  * every (batch size, limit). The results do not depend on the number of threads.
  */
-enum {
-    DEMO_JOBS = 2,
-    DEMO_BATCHES = 8, /* 4, 8, ..., 512 */
-    DEMO_SMALLEST_BATCH = 4,
-    DEMO_DEFAULT_BATCH = 256,
-    DEMO_MAX_EPOCHS = 120,
-    DEMO_TARGET = 342, /* of DIGITS_HELD_OUT: 95 % */
-    DEMO_CHECK_SEEDS = 20,
-    DEMO_RECURRENCES_MAX = 1000,
-};
-
-extern const double demo_eta;
-extern const double demo_beta; /* 3 in the place of 2: equal trainings differ by a fifth from seed to seed */
-extern const char demo_gpu[];  /* name of the GPU's shape */
-
 /* One training and what it took. */
 struct demo_try {
     uint64_t recurrence; /* from 0; of a check: its seed */

@@ -10,7 +10,7 @@
 #include "base/error.h"
 #include "base/harmless.h"
 #include "cli/frame/call_private.h"
-#include "cli/kit/table_private.h"
+#include "cli/kit/table_print.h"
 
 static const char stdout_name[] = "standard output";
 
@@ -176,6 +176,11 @@ const char *cli_program_word(const struct cli_call *call, size_t index)
     return index < call->line->program_count ? call->line->program[index] : NULL;
 }
 
+const char *cli_words(const struct cli_call *call)
+{
+    return call->command->words;
+}
+
 void cli_exit_with(const struct cli_call *call, int status)
 {
     *call->exit_status = status;
@@ -262,6 +267,21 @@ int cli_emit_text(const struct cli_call *call, const char *text, struct fly_erro
     return result;
 }
 
+FILE *cli_out(const struct cli_call *call)
+{
+    return call->console->out;
+}
+
+FILE *cli_err(const struct cli_call *call)
+{
+    return call->console->err;
+}
+
+bool cli_out_is_terminal(const struct cli_call *call)
+{
+    return call->console->out_terminal;
+}
+
 /* In one write, so that lines of several processes do not mix. */
 void console_say(const struct cli_console *console, const char *kind, const char *text)
 {
@@ -281,6 +301,11 @@ void console_say(const struct cli_console *console, const char *kind, const char
     }
     line[length++] = '\n';
     fwrite(line, 1, length, console->err);
+}
+
+void cli_say(const struct cli_call *call, const char *text)
+{
+    console_say(call->console, "", text);
 }
 
 static void say(const struct cli_call *call, const char *kind, const char *format, va_list arguments)

@@ -71,6 +71,9 @@ const char *cli_operand(const struct cli_call *call, size_t index);
 size_t cli_program_count(const struct cli_call *call);
 const char *cli_program_word(const struct cli_call *call, size_t index);
 
+/* The words by which the user called the command, "power set". */
+const char *cli_words(const struct cli_call *call);
+
 /* The status, 0 to 255, with which the program ends when the command's run returns 0; without this, 0. */
 void cli_exit_with(const struct cli_call *call, int status);
 
@@ -105,15 +108,23 @@ int cli_emit_table(const struct cli_call *call, const struct table *table, struc
 int cli_emit_json(const struct cli_call *call, json_t *document, struct fly_error *out_error);
 int cli_emit_text(const struct cli_call *call, const char *text, struct fly_error *out_error);
 
+/* The streams themselves, for what none of these can do: output that goes on for as long as the command. */
+FILE *cli_out(const struct cli_call *call);
+FILE *cli_err(const struct cli_call *call);
+bool cli_out_is_terminal(const struct cli_call *call);
+
 /* "flyball: note: ..." on stderr, unless --quiet; "flyball: warning: ..." always. */
 __attribute__((format(printf, 2, 3))) void cli_note(const struct cli_call *call, const char *format, ...);
 __attribute__((format(printf, 2, 3))) void cli_warn(const struct cli_call *call, const char *format, ...);
 
-/* Starts a progress line of `total` units on stderr where that is wanted; ends with progress_end. */
+/* "flyball: <text>" on stderr, without control characters: an error that does not end the call. */
+void cli_say(const struct cli_call *call, const char *text);
+
 /* Where a line that says how it goes may be drawn (status_line.h): standard error, or -1 where that is no
  * terminal or a dumb one, with NO_COLOR, and with --quiet. */
 int cli_status_line_fd(const struct cli_call *call);
 
+/* Starts a progress line of `total` units on stderr where that is wanted; ends with progress_end. */
 void cli_progress_begin(const struct cli_call *call, struct progress *progress, const char *unit,
                         uint64_t total);
 

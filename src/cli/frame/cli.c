@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 #include "cli/frame/help.h"
-#include "cli/kit/table_private.h"
+#include "cli/kit/table_print.h"
 
 enum { WARNINGS_MAX = 1 << 16 };
 

@@ -3,7 +3,7 @@
 #include "cli/frame/call_private.h"
 #include "cli/frame/frame_commands.h"
 #include "cli/frame/help.h"
-#include "cli/kit/table_private.h"
+#include "cli/kit/table_print.h"
 
 static const struct cli_option options[] = {
     {.name = "all", .type = CLI_FLAG, .help = "Print every command, variable and exit status."},

@@ -5,7 +5,6 @@
 #include <jansson.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <stdio.h>
 
 #include <flyball/error.h>
 
@@ -25,7 +24,7 @@
  * not finite counts as unavailable.
  *
  * Cells are appended in column order; a row ends by itself. A failed append is
- * remembered, and the writers report it:
+ * remembered, and what prints the table (table_print.h) reports it:
  *
  *     static const struct table_column columns[] = {
  *         {"workload", "workload", TABLE_TEXT, 0},
@@ -78,12 +77,5 @@ void table_add_known(struct table *table, double value, const char *reason);
 void table_member(struct table *table, const char *key, json_t *value);
 
 size_t table_row_count(const struct table *table);
-
-/* Writes the table; NULL (from a failed table_new) is FLY_ENOMEM, a failing stream FLY_EWRITE. */
-int table_write(const struct table *table, enum table_format format, FILE *stream,
-                struct fly_error *out_error);
-
-/* Writes a JSON document the same way as a table's: indented, reals with 17 digits, order kept. */
-int table_write_json(const json_t *document, FILE *stream, struct fly_error *out_error);
 
 #endif

@@ -9,6 +9,7 @@
 
 #include "base/harmless.h"
 #include "base/number.h"
+#include "cli/kit/table_print.h"
 #include "cli/kit/table_private.h"
 
 /* Quoted where RFC 4180 wants it, and when empty: an empty field without quotes is "unavailable". */

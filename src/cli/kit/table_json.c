@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/harmless.h"
+#include "cli/kit/table_print.h"
 #include "cli/kit/table_private.h"
 #include "shapes/text_value.h"
 

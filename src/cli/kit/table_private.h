@@ -42,26 +42,7 @@ json_t *table_render_json(const struct table *table);
 /* The cell of a row and column. */
 const struct table_cell *table_cell_at(const struct table *table, size_t row, size_t column);
 
-/* The document as it is printed, with a final newline. FLY_EINTERNAL, FLY_ENOMEM. */
-int table_print_json(const json_t *document, struct buffer *out, struct fly_error *out_error);
-
-/* The table in a format, as bytes; headings are bold with `color`. */
-int table_print(const struct table *table, enum table_format format, bool color, struct buffer *out,
-                struct fly_error *out_error);
-
-/*
- * The rows alone, a line each, for output that goes on: CSV, with its heading when
- * wanted, or JSON objects with the schema in each.
- */
-int table_print_lines(const struct table *table, enum table_format format, bool heading, struct buffer *out,
-                      struct fly_error *out_error);
-
 /* Appends each row as a JSON object on a line of its own; false without memory. */
 bool table_render_json_lines(const struct table *table, struct buffer *out);
-
-/* Writes and flushes bytes; FLY_EWRITE names `what` ("standard output"). */
-int table_put(const char *bytes, size_t length, FILE *stream, const char *what, struct fly_error *out_error);
-
-enum { TABLE_OUTPUT_MAX = 1 << 30 };
 
 #endif

@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include "base/error.h"
-#include "cli/frame/call_private.h"
 #include "cli/machine/machine_commands.h"
 #include "cli/machine/monitor.h"
 #include "cli/options/device_options.h"
@@ -63,7 +62,7 @@ static int tell(struct monitor *monitor, struct fly_error *out_error)
 {
     const struct cli_call *call = monitor->call;
     bool screen =
-        call->console->out_terminal && isatty(STDIN_FILENO) == 1 && cli_format(call) == TABLE_FORMAT_TABLE;
+        cli_out_is_terminal(call) && isatty(STDIN_FILENO) == 1 && cli_format(call) == TABLE_FORMAT_TABLE;
 
     if (cli_flag(call, "once"))
         return print_once(monitor, out_error);

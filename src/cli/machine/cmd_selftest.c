@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* `flyball selftest`: what the devices of the user's own machine are like as instruments. */
-#include "cli/machine/machine_commands.h"
-#include "cli/options/device_options.h"
-#include "cli/options/open_devices.h"
 
 #include <stdlib.h>
 
 #include "base/atomic_file.h"
 #include "base/error.h"
+#include "cli/kit/table_print.h"
+#include "cli/machine/machine_commands.h"
 #include "cli/machine/selftest_knobs.h"
 #include "cli/machine/selftest_report.h"
+#include "cli/options/device_options.h"
+#include "cli/options/open_devices.h"
 #include "cli/program/stop_signals.h"
 
 /* After a load began, until the readings that average have forgotten what was before. */

@@ -2,8 +2,7 @@
 /* What every device says now, as rows for programs and for people. */
 #include <math.h>
 
-#include "cli/frame/call_private.h"
-#include "cli/kit/table_private.h"
+#include "cli/kit/table_print.h"
 #include "cli/machine/monitor.h"
 #include "cli/machine/throttle.h"
 #include "cli/options/open_devices.h"
@@ -129,8 +128,7 @@ int monitor_put_lines(const struct monitor *monitor, bool heading, struct fly_er
     result =
         table_print_lines(table, json ? TABLE_FORMAT_JSON : TABLE_FORMAT_CSV, heading, &bytes, out_error);
     if (result == 0)
-        result =
-            table_put(bytes.data, bytes.length, monitor->call->console->out, "standard output", out_error);
+        result = table_put(bytes.data, bytes.length, cli_out(monitor->call), "standard output", out_error);
     buffer_deinit(&bytes);
     table_free(table);
     return result;

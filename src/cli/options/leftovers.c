@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "cli/frame/call_private.h"
 #include "cli/options/knob_options.h"
 
 enum { PROGRAM_MAX = 64, NAMES_MAX = 512 };
@@ -76,7 +75,7 @@ void leftovers_repair(const struct cli_call *call, const struct device_list *lis
 
     if (!any_to_set(list))
         return;
-    snprintf(program, sizeof program, "flyball %s", call->command->words);
+    snprintf(program, sizeof program, "flyball %s", cli_words(call));
     options = cli_knob_options(call, program, readonly);
     if (!knob_repair_is_due(&options))
         return;

@@ -4,7 +4,6 @@
 #include <stdio.h>
 
 #include "base/error.h"
-#include "cli/frame/call_private.h"
 #include "cli/options/knob_options.h"
 
 int power_gpus_open(const struct cli_call *call, enum gpus_without_choice without, enum leftovers leftovers,
@@ -66,7 +65,7 @@ int power_refused(const struct cli_call *call, int code, const struct fly_error 
 {
     if (code != FLY_ESTATE)
         return code;
-    console_say(call->console, "", error->text);
+    cli_say(call, error->text);
     cli_exit_with(call, POWER_STATUS_IN_USE);
     return 0;
 }

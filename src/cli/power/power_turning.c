@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include "base/error.h"
-#include "cli/frame/call_private.h"
 
 const double power_check_s = 0.4;
 
@@ -199,6 +198,6 @@ int power_turning_emit(const struct cli_call *call, const struct power_turning *
     }
     result = cli_emit_table(call, table, out_error);
     table_free(table);
-    fflush(call->console->out);
+    fflush(cli_out(call));
     return result;
 }

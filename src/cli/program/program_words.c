@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/frame/call_private.h"
 #include "cli/program/child.h"
 
 char **program_words(const struct cli_call *call, size_t count,
@@ -27,7 +26,7 @@ void program_say_not_run(const struct cli_call *call, const char *program, int e
 
     snprintf(text, sizeof text, "'%.200s' cannot be run: %s", program,
              error == ENOENT && strchr(program, '/') == NULL ? "there is no such command" : strerror(error));
-    console_say(call->console, "", text);
+    cli_say(call, text);
     cli_exit_with(call, status);
 }
 

@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 #include "base/error.h"
-#include "cli/frame/call_private.h"
 #include "cli/options/device_options.h"
 #include "cli/options/leftovers.h"
 #include "cli/program/child.h"
@@ -140,7 +139,7 @@ static int show(const struct cli_call *call, const struct profile_result *result
     int codes[3];
 
     codes[0] = profile_report_emit(call, result, &errors[0]);
-    if (fflush(call->console->out) != 0 && codes[0] == 0)
+    if (fflush(cli_out(call)) != 0 && codes[0] == 0)
         codes[0] = error_set(&errors[0], FLY_EWRITE, "standard output cannot be written");
     codes[1] = save(call, result, &errors[1]);
     codes[2] = draw(call, result, &errors[2]);

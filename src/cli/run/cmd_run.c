@@ -11,8 +11,7 @@
 
 #include "base/error.h"
 #include "base/harmless.h"
-#include "cli/frame/call_private.h"
-#include "cli/kit/table_private.h"
+#include "cli/kit/table_print.h"
 #include "cli/options/device_options.h"
 #include "cli/options/leftovers.h"
 #include "cli/program/child.h"
@@ -169,8 +168,8 @@ static void report(const struct cli_call *call, struct run *run)
     put_report(call, run, &text);
     if (text.length > 0)
         text.length = harmless_make(text.data, text.length, true);
-    fwrite(text.data, 1, text.length, call->console->err);
-    fflush(call->console->err);
+    fwrite(text.data, 1, text.length, cli_err(call));
+    fflush(cli_err(call));
     buffer_deinit(&text);
 }
 

@@ -12,7 +12,7 @@
 
 #include "base/atomic_file.h"
 #include "base/error.h"
-#include "cli/kit/table.h"
+#include "cli/kit/table_print.h"
 
 enum { LINE_MAX_BYTES = 1 << 14 };
 

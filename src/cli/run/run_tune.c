@@ -3,12 +3,9 @@
 
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "base/error.h"
-#include "cli/options/slowdown_option.h"
 #include "train/tuner/tuner.h"
 
 /* How often the knob is looked after. */
@@ -21,86 +18,6 @@ enum { LINES_AT_ONCE = 1000 };
 static const char never_turned[] =
     "flyball: a driver did not answer when a limit was to be turned; the guard process puts back what stood "
     "before, and 'flyball power restore' does so later\n";
-
-const char *const run_tune_objectives[] = {"energy", "time", "cost", "carbon", "money", NULL};
-static const enum fly_objective_kind objective_kinds[] = {
-    FLY_OBJECTIVE_ENERGY, FLY_OBJECTIVE_TIME, FLY_OBJECTIVE_COST, FLY_OBJECTIVE_CARBON, FLY_OBJECTIVE_MONEY};
-enum { OBJECTIVES = sizeof objective_kinds / sizeof objective_kinds[0] };
-_Static_assert(sizeof run_tune_objectives / sizeof run_tune_objectives[0] == OBJECTIVES + 1,
-               "a kind for each");
-
-const char *const run_tune_knobs[] = {[FLY_TUNER_POWER_LIMIT] = "power", [FLY_TUNER_CLOCK] = "clock", NULL};
-
-enum fly_objective_kind run_tune_objective(const struct cli_call *call)
-{
-    return objective_kinds[cli_choice(call, "objective")];
-}
-
-const char *run_tune_objective_name(enum fly_objective_kind kind)
-{
-    for (int i = 0; i < OBJECTIVES; i++) {
-        if (objective_kinds[i] == kind)
-            return run_tune_objectives[i];
-    }
-    return "unknown";
-}
-
-static int read_bound(const struct cli_call *call, struct fly_objective *objective,
-                      struct fly_error *out_error)
-{
-    objective->max_slowdown = INFINITY;
-    return slowdown_option_read(call, &objective->max_slowdown, out_error);
-}
-
-/* What both uses have in common. */
-static int read_common(const struct cli_call *call, const char *program, struct run_tune *out_tune,
-                       struct fly_error *out_error)
-{
-    const char *gpus = cli_text(call, "gpus");
-
-    out_tune->lines = (struct step_lines)STEP_LINES_NONE;
-    if (out_tune->wanted && !out_tune->every_limit && gpus != NULL && strcmp(gpus, "none") == 0)
-        return cli_usage(call, out_error, "-i none leaves no GPU whose limits could be tried");
-    status_line_begin(&out_tune->status, cli_status_line_fd(call));
-    out_tune->objective.eta = cli_real(call, "eta");
-    out_tune->profile_steps = (uint32_t)cli_integer(call, "profile-steps");
-    out_tune->energy_tolerance = cli_real(call, "energy-tolerance");
-    out_tune->profile_directory = cli_text(call, "profile-directory");
-    out_tune->job_name = cli_text(call, "job");
-    out_tune->batch_size = cli_set(call, "batch-size") ? (uint64_t)cli_integer(call, "batch-size") : 0;
-    out_tune->knob_options = cli_knob_options(call, program, out_tune->readonly_path);
-    return read_bound(call, &out_tune->objective, out_error);
-}
-
-int run_tune_read(const struct cli_call *call, struct run_tune *out_tune, struct fly_error *out_error)
-{
-    static const struct {
-        const char *name;
-        bool of_jobs; /* --job knows it too */
-    } options[] = {
-        {"knob", false},        {"objective", true},          {"eta", true},
-        {"max-slowdown", true}, {"profile-steps", true},      {"energy-tolerance", true},
-        {"profile", false},     {"profile-directory", false}, {"batch-size", false},
-    };
-    bool recurs = !cli_flag(call, "tune") && cli_text(call, "job") != NULL;
-
-    out_tune->wanted = cli_flag(call, "tune");
-    for (size_t i = 0; !out_tune->wanted && i < sizeof options / sizeof options[0]; i++) {
-        if (cli_source(call, options[i].name) == CLI_OPTION && !(recurs && options[i].of_jobs))
-            return cli_usage(call, out_error, "--%s is about --tune, which is not given", options[i].name);
-    }
-    out_tune->turned = (enum fly_tuner_knob)cli_choice(call, "knob");
-    out_tune->objective.kind = run_tune_objective(call);
-    out_tune->profile_file = cli_text(call, "profile");
-    return read_common(call, "flyball run --tune", out_tune, out_error);
-}
-
-int run_tune_profile(const struct cli_call *call, struct run_tune *out_tune, struct fly_error *out_error)
-{
-    out_tune->wanted = out_tune->every_limit = true;
-    out_tune->objective.kind = FLY_OBJECTIVE_ENERGY;
-    return read_common(call, "flyball profile", out_tune, out_error);
-}
 
 /* The first reason is the one that counts. */
 static void put_off(struct run_tune *tune, int code, const char *text)
