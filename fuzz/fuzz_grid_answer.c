@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "fuzz.h"
-#include "grid/cache_content.h"
+#include "grid/cache_text.h"
 #include "grid/online_ask.h"
 
 static const int64_t now_s = INT64_C(1800000000);

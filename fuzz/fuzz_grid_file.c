@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "fuzz.h"
-#include "grid/provider.h"
+#include "grid/providers.h"
 
 enum { PATH_BYTES = 64 };
 

@@ -22,7 +22,6 @@ INSTEAD_OF_LIBC = {"_exit"}
 TIED = [
     "src/device/amd/amdsmi.c",
     "src/device/device.c",
-    "src/grid/cache_content.c",
     "src/http/gate.c",
     "src/http/server.c",
     "src/http/server_request.c",

@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "grid/forecast.h"
-#include "grid/provider.h"
+#include "grid/providers.h"
 #include "test_data.h"
 
 enum { HOUR_S = 3600, DAY_S = 86400 };

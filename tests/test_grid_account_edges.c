@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "grid/grid_account.h"
+#include "grid/providers.h"
 
 enum { HOUR_S = 3600, DAY_S = 86400 };
 

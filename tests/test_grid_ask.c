@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "grid/cache_text.h"
 #include "grid/grid_cache.h"
 #include "grid/online_account.h"
 

@@ -4,7 +4,7 @@
 
 #include "carbon_scene.h"
 
-#include "grid/provider.h"
+#include "grid/providers.h"
 #include "sim/carbon/carbon_job.h"
 #include "test_data.h"
 

@@ -6,7 +6,7 @@
 #include "grid/ask_rule.h"
 #include "grid/online.h"
 
-/* What the cache's files (grid_cache.h) hold, and their text. Pure but for memory. */
+/* What the cache's files (grid_cache.h) hold. Pure but for memory. */
 
 enum {
     CACHE_PERIODS_MAX = 1 << 16, /* of a series that are kept, the newest: seven months of five minutes */
@@ -29,13 +29,5 @@ void cache_content_init(struct cache_content *content, const struct grid_kind *k
 /* Joins what came; the newer of two that say something of the same time stays. */
 int cache_content_add(struct cache_content *content, const struct grid_answer *added,
                       struct fly_error *out_error);
-
-/* The text of a source's file, and back: false for a text that is none of this source. */
-int cache_content_write(const struct cache_content *content, const char *source, struct buffer *out,
-                        struct fly_error *out_error);
-bool cache_content_read(const char *text, size_t length, const char *source, const struct grid_kind *kind,
-                        struct cache_content *out_content);
-void cache_service_write(const struct ask_service *service, const char *name, struct buffer *out);
-bool cache_service_read(const char *text, size_t length, const char *name, struct ask_service *out_service);
 
 #endif

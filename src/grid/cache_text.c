@@ -15,7 +15,7 @@
 #include "base/adler32.h"
 #include "base/error.h"
 #include "base/number.h"
-#include "grid/cache_content.h"
+#include "grid/cache_text.h"
 
 enum { HEAD_MAX = 32 };
 

@@ -18,6 +18,7 @@
 #include "base/text/iso_time.h"
 #include "grid/online.h"
 #include "grid/online_rows.h"
+#include "grid/provider.h"
 
 static const double longest_s = 31 * 86400.0, minute_s = 60.0;
 

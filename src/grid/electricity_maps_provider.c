@@ -15,6 +15,7 @@
 #include "base/text/iso_time.h"
 #include "grid/online.h"
 #include "grid/online_rows.h"
+#include "grid/provider.h"
 
 static const char *const scope_words[GRID_SCOPE_COUNT] = {
     [GRID_DIRECT] = "direct", [GRID_LIFE_CYCLE] = "lifecycle"};

@@ -17,6 +17,7 @@
 #include "base/text/iso_time.h"
 #include "grid/online.h"
 #include "grid/online_rows.h"
+#include "grid/provider.h"
 
 enum { POSTCODE_MOST = 4, REGION_DIGITS_MOST = 2 };
 

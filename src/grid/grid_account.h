@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "grid/provider.h"
+#include "grid/grid_answer.h"
 #include "model/energy_slice.h"
 
 /*

@@ -16,6 +16,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/user_directory.h"
+#include "grid/cache_text.h"
 
 enum { FILE_PATH_MAX = CACHE_PATH_MAX + CACHE_NAME_MAX + 16, PAUSE_NS = 20000000 };
 

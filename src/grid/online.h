@@ -5,7 +5,7 @@
 #include <jansson.h>
 
 #include "base/buffer.h"
-#include "grid/provider.h"
+#include "grid/grid_answer.h"
 
 /*
  * Providers that are services on the network. Each is a constant struct in a file of its

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "grid/provider.h"
 
 int grid_outlook_init(struct grid_outlook *outlook, size_t capacity, struct fly_error *out_error)
 {

@@ -3,7 +3,7 @@
 #define FLYBALL_GRID_OUTLOOK_H
 
 #include "grid/forecast.h"
-#include "grid/provider.h"
+#include "grid/grid_answer.h"
 #include "policy/carbon/carbon_solver.h"
 
 /*

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* All providers, and which one a source means. */
-#include "grid/provider.h"
+#include "grid/providers.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -74,10 +74,4 @@ int grid_read(const char *source, struct grid_request *request, struct grid_answ
     /* Whatever else it may be, it can be the name of a file. */
     request->place = source;
     return grid_provider_csv.read(request, out_answer, out_error);
-}
-
-void grid_answer_deinit(struct grid_answer *answer)
-{
-    grid_series_deinit(&answer->actual);
-    grid_series_deinit(&answer->published);
 }

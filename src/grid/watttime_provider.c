@@ -12,6 +12,7 @@
 #include "base/text/iso_time.h"
 #include "grid/online.h"
 #include "grid/online_rows.h"
+#include "grid/provider.h"
 
 enum { STEP_MOST_S = 86400 };
 

@@ -10,6 +10,7 @@
 #include "cli/options/finish_time.h"
 #include "cli/options/slowdown_option.h"
 #include "grid/forecast.h"
+#include "grid/providers.h"
 
 enum { NS_PER_S = 1000000000, DAY_S = 86400, AHEAD_MOST_S = 366 * DAY_S, MEMORY_MAX = 1 << 30 };
 

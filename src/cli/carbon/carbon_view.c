@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/text/iso_time.h"
 #include "grid/forecast.h"
+#include "grid/providers.h"
 
 enum { NS_PER_S = 1000000000 };
 

@@ -4,7 +4,7 @@
 
 #include "base/atomic_file.h"
 #include "cli/frame/call.h"
-#include "grid/provider.h"
+#include "grid/grid_answer.h"
 
 /*
  * What the commands `flyball carbon ...` share: the source and which of its figures, periods

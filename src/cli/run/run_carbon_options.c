@@ -14,6 +14,7 @@
 #include "cli/options/finish_time.h"
 #include "cli/run/run_carbon.h"
 #include "cli/run/run_tune.h"
+#include "grid/providers.h"
 
 /* The option of each signal, and what its source has to give. */
 static const struct {

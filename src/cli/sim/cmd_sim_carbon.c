@@ -13,6 +13,7 @@
 #include "cli/sim/carbon_report.h"
 #include "cli/sim/sim_commands.h"
 #include "cli/sim/sim_run.h"
+#include "grid/providers.h"
 #include "sim/crew.h"
 
 enum { DAY_S = 86400, POLICIES_MAX = CARBON_POLICY_COUNT };

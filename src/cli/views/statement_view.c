@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "grid/forecast.h"
+#include "grid/providers.h"
 
 /* A ledger of the largest size, its slices in each way, and its periods. */
 enum { MEMORY_MAX = 1 << 30, DAY_S = 86400 };

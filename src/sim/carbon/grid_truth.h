@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "grid/provider.h"
+#include "grid/grid_answer.h"
 
 /*
  * What a simulation accounts with: the actual figures of the grid, without gaps.

@@ -17,6 +17,7 @@
 #include "base/error.h"
 #include "base/fork_guard.h"
 #include "grid/forecast.h"
+#include "grid/providers.h"
 
 enum {
     NS_PER_S = 1000000000,
