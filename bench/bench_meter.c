@@ -19,7 +19,7 @@
 
 #include "base/clock.h"
 #include "base/math/order.h"
-#include "device/backends.h"
+#include "device/backend.h"
 #include "emulator/control.h"
 #include "meter/meter.h"
 

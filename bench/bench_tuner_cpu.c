@@ -17,7 +17,7 @@
 #include <flyball/tuner.h>
 
 #include "base/clock.h"
-#include "device/backends.h"
+#include "device/backend.h"
 #include "emulator/control.h"
 #include "meter/meter.h"
 #include "train/tuner/tuner.h"

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "device/backends.h"
+#include "device/backend.h"
 
 enum { OPEN_MAX = 48 };
 

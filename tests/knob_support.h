@@ -14,7 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "device/backends.h"
+#include "device/backend.h"
 #include "emulator/control.h"
 #include "knob/knob.h"
 

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "device/backends.h"
+#include "device/backend.h"
 #include "device/cpu/proc_stat.h"
 #include "fake_tree.h"
 #include "test.h"

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "device/backends.h"
+#include "device/backend.h"
 #include "device/nvidia/nvml_library.h"
 #include "device/nvidia/sensor_facts.h"
 #include "emulator/boards.h"

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "device/backends.h"
+#include "device/backend.h"
 #include "emulator/control.h"
 
 static char state_path[64], library_path[512];

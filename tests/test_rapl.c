@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "device/backends.h"
 #include "device/cpu/rapl_domain.h"
+#include "device/open/backends.h"
 #include "device/sysfs.h"
 #include "fake_tree.h"
 #include "test.h"

@@ -9,9 +9,9 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "device/backends.h"
 #include "device/cpu/perf_text.h"
 #include "device/cpu/rapl_perf.h"
+#include "device/open/backends.h"
 #include "fake_tree.h"
 #include "test.h"
 

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "device/open/backends.h"
 #include "device/recording/recording.h"
 #include "meter/meter.h"
 

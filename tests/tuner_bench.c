@@ -10,7 +10,7 @@
 #include <flyball/power_selector.h>
 
 #include "base/error.h"
-#include "device/backends.h"
+#include "device/backend.h"
 #include "test_data.h"
 
 const char *const tuner_profile_names[] = {

@@ -16,7 +16,7 @@
  * Devices whose energy can be known: GPUs, CPU packages, memory.
  *
  * A back end (NVML, AMD SMI, RAPL, ...) is one constant table of functions; all
- * of them stand in the array of backends.c. A list opens what is there, and says
+ * of them stand in the array of open/backends.c. A list opens what is there, and says
  * of each back end what became of it:
  *
  *     struct device_options options = {0};
@@ -155,18 +155,7 @@ struct device_backend {
     int (*clocks)(const struct device *device, int64_t *clocks_mhz, size_t maximum, size_t *out_count);
 };
 
-/* All back ends, ended by NULL, in the order in which they are opened. */
-extern const struct device_backend *const device_backends[];
-/* The one that takes the place of all others when a recording is given. */
-extern const struct device_backend device_backend_replay;
-
-/*
- * Opens every back end. Returns 0 also when nothing is found: `reports` says
- * why. FLY_ELIMIT beyond DEVICES_MAX devices; a recording that cannot be replayed
- * is an error. `out_list` needs closing only after success.
- */
-int device_list_open(const struct device_options *options, struct device_list *out_list,
-                     struct fly_error *out_error);
+/* Of a list that was opened (device/open/backends.h), or filled by hand. */
 void device_list_close(struct device_list *list);
 
 /* For back ends: appends a device with its index counted; takes `state` on success. FLY_ELIMIT when full. */

@@ -15,6 +15,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/number.h"
+#include "device/open/backends.h"
 #include "knob/cgroup_leave.h"
 #include "knob/guard.h"
 #include "knob/guard_private.h"

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "device/open/backends.h"
 #include "device/open/selection.h"
 #include "meter/meter_handle.h"
 #include "meter/process_claims.h"

@@ -2,7 +2,7 @@
 #ifndef FLYBALL_TESTS_AMDSMI_SHOWN_H
 #define FLYBALL_TESTS_AMDSMI_SHOWN_H
 
-#include "device/backends.h"
+#include "device/backend.h"
 
 /*
  * What the back end makes of a stand-in library, in virtual time. The stand-in

@@ -2,7 +2,7 @@
 #ifndef FLYBALL_TESTS_NVML_OPENED_H
 #define FLYBALL_TESTS_NVML_OPENED_H
 
-#include "device/backends.h"
+#include "device/backend.h"
 #include "nvml/standin.h"
 
 /* A stand-in driver library, the struct that decides what it says, and what the back end made of it. */

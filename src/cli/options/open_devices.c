@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "cli/options/leftovers.h"
+#include "device/open/backends.h"
 
 struct device_options cli_device_options(const struct cli_call *call)
 {

@@ -15,7 +15,7 @@
 
 #include "base/error.h"
 #include "device/amd/amdsmi_crowd.h"
-#include "device/backends.h"
+#include "device/backend.h"
 #include "device/sysfs.h"
 
 enum { TRIAL_STEPS = 4 };

@@ -27,7 +27,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
-#include "device/backends.h"
+#include "device/backend.h"
 #include "device/cpu/proc_stat.h"
 #include "device/sysfs.h"
 

@@ -24,7 +24,7 @@
 
 #include "base/error.h"
 #include "base/number.h"
-#include "device/backends.h"
+#include "device/backend.h"
 #include "device/cpu/perf_text.h"
 #include "device/cpu/rapl_domain.h"
 #include "device/sysfs.h"

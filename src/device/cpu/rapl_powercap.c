@@ -22,7 +22,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
-#include "device/backends.h"
+#include "device/backend.h"
 #include "device/cpu/rapl_domain.h"
 #include "device/sysfs.h"
 

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "device/backends.h"
+#include "device/backend.h"
 #include "device/nvidia/nvml_library.h"
 #include "device/nvidia/nvml_processes.h"
 #include "device/nvidia/nvml_set.h"

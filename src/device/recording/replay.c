@@ -13,6 +13,7 @@
 #include <time.h>
 
 #include "base/error.h"
+#include "device/backend.h"
 #include "device/recording/recording.h"
 
 enum { SECOND_NS = 1000000000, DATE_MAX = 32, NOTE_MAX = sizeof((struct device_info *)NULL)->note };
