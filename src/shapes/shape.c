@@ -4,12 +4,13 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/buffer.h"
 
-enum { NAME_SHOWN = 60, EXPECTED_MAX = 256 };
+enum { NAME_SHOWN = 60, PATH_SHOWN = 256, PATH_BYTES_MAX = 4096, EXPECTED_MAX = 256, TOLD_MAX = 320 };
 
 static const struct shape_bounds bounds[] = {
     [SHAPE_ANY] = {"a number", -INFINITY, INFINITY, false},
@@ -34,44 +35,42 @@ bool shape_in_range(enum shape_range range, double value)
 
 double shape_of_null(enum shape_null null)
 {
-    return null == SHAPE_UNKNOWN ? NAN : null == SHAPE_ENDLESS ? INFINITY : 0.0;
+    return null == SHAPE_UNKNOWN || null == SHAPE_NOT_FINITE ? NAN : null == SHAPE_ENDLESS ? INFINITY : 0.0;
 }
 
 /* ---- paths ---- */
 
-size_t shape_path_enter(struct shape_path *path, const char *name)
+static void put_path(struct buffer *text, const struct shape_path *path)
 {
-    size_t before = path->length, room = sizeof path->text - before;
-    int written = snprintf(path->text + before, room, "%s%.*s", before > 0 ? "." : "", (int)NAME_SHOWN, name);
+    if (path->outer != NULL)
+        put_path(text, path->outer);
+    if (path->name == NULL)
+        buffer_printf(text, "[%zu]", path->index);
+    else
+        buffer_printf(text, "%s%.*s", text->length > 0 ? "." : "", (int)NAME_SHOWN, path->name);
+}
 
-    path->length = (size_t)written < room ? before + (size_t)written : sizeof path->text - 1;
-    for (char *at = path->text + before; *at != '\0'; at++) {
+/* "hardware.limits_w[3]"; a name comes from a stranger. */
+static void tell_path(const struct shape_path *path, char text[PATH_SHOWN])
+{
+    struct buffer whole;
+
+    buffer_init(&whole, PATH_BYTES_MAX);
+    if (path != NULL)
+        put_path(&whole, path);
+    snprintf(text, PATH_SHOWN, "%s", whole.data != NULL ? whole.data : "");
+    buffer_deinit(&whole);
+    for (char *at = text; *at != '\0'; at++) {
         if ((unsigned char)*at < 0x20 || *at == 0x7f)
             *at = '?';
     }
-    return before;
-}
-
-size_t shape_path_enter_entry(struct shape_path *path, size_t index)
-{
-    size_t before = path->length, room = sizeof path->text - before;
-    int written = snprintf(path->text + before, room, "[%zu]", index);
-
-    path->length = (size_t)written < room ? before + (size_t)written : sizeof path->text - 1;
-    return before;
-}
-
-void shape_path_leave(struct shape_path *path, size_t length)
-{
-    path->length = length;
-    path->text[length] = '\0';
 }
 
 /* ---- errors ---- */
 
 static void expect_whole(struct buffer *words, const struct shape_field *field)
 {
-    uint64_t highest = field->kind == SHAPE_U64 || field->kind == SHAPE_I64 ? INT64_MAX : UINT32_MAX;
+    uint64_t highest = field->kind == SHAPE_U32 || field->kind == SHAPE_U32S ? UINT32_MAX : INT64_MAX;
 
     if (field->most >= highest)
         buffer_printf(words, "a whole number of at least %" PRIu64, field->least);
@@ -86,6 +85,18 @@ static void expect_word(struct buffer *words, const struct shape_field *field)
         buffer_printf(words, "%s '%s'", i > 0 ? "," : "", field->words[i]);
 }
 
+/* "an object", or "a list of limit_w, power_w, time_s". */
+static void expect_inside(struct buffer *words, const struct shape *shape)
+{
+    if (!shape->as_list) {
+        buffer_puts(words, "an object");
+        return;
+    }
+    buffer_puts(words, "a list of");
+    for (size_t i = 0; i < shape->count; i++)
+        buffer_printf(words, "%s %s", i > 0 ? "," : "", shape->fields[i].name);
+}
+
 static void expect(struct buffer *words, const struct shape_field *field, bool entry)
 {
     switch (field->kind) {
@@ -97,6 +108,7 @@ static void expect(struct buffer *words, const struct shape_field *field, bool e
     case SHAPE_U32:
     case SHAPE_U64:
     case SHAPE_I64:
+    case SHAPE_SIZE:
         expect_whole(words, field);
         break;
     case SHAPE_NUMBERS:
@@ -114,17 +126,43 @@ static void expect(struct buffer *words, const struct shape_field *field, bool e
     case SHAPE_CHARS:
         buffer_puts(words, "a text");
         break;
+    case SHAPE_CODED:
+        buffer_puts(words, field->coding->expected);
+        break;
+    case SHAPE_JSON:
+        buffer_puts(words, "a value");
+        break;
     case SHAPE_OBJECT:
-    case SHAPE_STRUCT:
+    case SHAPE_JSON_OBJECT:
         buffer_puts(words, "an object");
+        break;
+    case SHAPE_STRUCT:
+        expect_inside(words, field->shape);
         break;
     case SHAPE_STRUCTS:
     case SHAPE_STRUCTS_HERE:
-        buffer_puts(words, entry ? "an object" : "a list of objects");
+        if (entry)
+            expect_inside(words, field->shape);
+        else
+            buffer_puts(words, field->shape->as_list ? "a list of lists" : "a list of objects");
         break;
     }
     if (field->null != SHAPE_NOT_NULL && !entry)
         buffer_puts(words, ", or null");
+}
+
+int shape_complain(const struct shape_path *path, int code, struct fly_error *out_error, const char *rest,
+                   ...)
+{
+    char place[PATH_SHOWN], told[TOLD_MAX];
+    va_list arguments;
+
+    va_start(arguments, rest);
+    /* NOLINTNEXTLINE(clang-analyzer-valist.Uninitialized): it loses sight of va_start in what it inlines */
+    vsnprintf(told, sizeof told, rest, arguments);
+    va_end(arguments);
+    tell_path(path, place);
+    return error_set(out_error, code, "member '%s'%s", place, told);
 }
 
 int shape_refuse(const struct shape_path *path, const struct shape_field *field, bool entry,
@@ -134,7 +172,7 @@ int shape_refuse(const struct shape_path *path, const struct shape_field *field,
 
     buffer_init(&words, EXPECTED_MAX);
     expect(&words, field, entry);
-    error_set(out_error, FLY_EDATA, "member '%s': expected %s", path->text, words.data);
+    shape_complain(path, FLY_EDATA, out_error, ": expected %s", words.data);
     buffer_deinit(&words);
     return FLY_EDATA;
 }
@@ -142,22 +180,19 @@ int shape_refuse(const struct shape_path *path, const struct shape_field *field,
 int shape_too_long(const struct shape_path *path, size_t longest, const char *what,
                    struct fly_error *out_error)
 {
-    return error_set(out_error, FLY_ELIMIT, "member '%s': longer than %zu %s; shorten it", path->text,
-                     longest, what);
+    return shape_complain(path, FLY_ELIMIT, out_error, ": longer than %zu %s; shorten it", longest, what);
 }
 
 int shape_check_text(const struct shape_path *path, const struct shape_field *field, const char *text,
                      size_t length, struct fly_error *out_error)
 {
     if (strlen(text) != length)
-        return error_set(out_error, FLY_EDATA, "member '%s': expected a text without the character 0",
-                         path->text);
+        return shape_complain(path, FLY_EDATA, out_error, ": expected a text without the character 0");
     if (length > field->longest)
         return shape_too_long(path, field->longest, "bytes", out_error);
     for (size_t i = 0; i < length && !field->free_text; i++) {
         if ((unsigned char)text[i] < 0x20 || text[i] == 0x7f)
-            return error_set(out_error, FLY_EDATA, "member '%s' has a control character; leave it out",
-                             path->text);
+            return shape_complain(path, FLY_EDATA, out_error, " has a control character; leave it out");
     }
     return 0;
 }

@@ -14,7 +14,7 @@
 /*
  * Plain structs as JSON objects. A shape is the table of a struct's members; from it
  * the struct is written, read with every error named, and described by a JSON Schema,
- * so that the three cannot differ. shapes.h has those of job.h.
+ * so that the three cannot differ. shape_rows.h has words for the tables' rows.
  *
  *     code = shape_parse(body, length, &json, out_error);
  *     code = shape_read(&shape_epoch, json, SHAPE_STRICT, &arena, &epoch, out_error);
@@ -26,17 +26,21 @@
  */
 enum shape_kind {
     SHAPE_U32,
-    SHAPE_U64, /* at most INT64_MAX */
-    SHAPE_I64,
+    SHAPE_U64,    /* at most INT64_MAX */
+    SHAPE_I64,    /* from 0 */
+    SHAPE_SIZE,   /* a size_t */
     SHAPE_NUMBER, /* a double */
     SHAPE_BOOL,
-    SHAPE_WORD,    /* an enum by its word */
-    SHAPE_TEXT,    /* const char *; NULL is written as "", or as null with SHAPE_OR_NULL */
-    SHAPE_CHARS,   /* char[longest + 1] */
-    SHAPE_OBJECT,  /* const char *, the text of any JSON object */
-    SHAPE_STRUCT,  /* one within the struct */
-    SHAPE_U32S,    /* lists: a pointer, and a size_t beside it */
-    SHAPE_NUMBERS, /* of doubles */
+    SHAPE_WORD,        /* an enum by its word */
+    SHAPE_TEXT,        /* const char *; NULL is written as "", or as null with SHAPE_OR_NULL */
+    SHAPE_CHARS,       /* char[longest + 1] */
+    SHAPE_OBJECT,      /* const char *, the text of any JSON object */
+    SHAPE_JSON,        /* json_t *, any value; borrowed from what is read, shared with what is written */
+    SHAPE_JSON_OBJECT, /* the same, an object */
+    SHAPE_CODED,       /* a text that functions make and take apart: struct shape_coding */
+    SHAPE_STRUCT,      /* one within the struct */
+    SHAPE_U32S,        /* lists: a pointer, and a size_t beside it */
+    SHAPE_NUMBERS,     /* of doubles */
     SHAPE_STRUCTS,
     SHAPE_STRUCTS_HERE, /* an array of `longest` within the struct */
 };
@@ -45,20 +49,32 @@ enum shape_need {
     SHAPE_NEEDED,
     SHAPE_OPTIONAL, /* else it has the shape's default */
     SHAPE_FLAGGED,  /* a bool beside it says whether it is there */
-    SHAPE_SPARING,  /* optional, and a text, number or bool that says nothing ("", NAN, false) is not written,
-                      so  that a service of before the member takes it */
+    SHAPE_SPARING,  /* optional, and what says nothing ("", NAN, false, no JSON) is not written,
+                      so that a service of before the member takes it */
 };
 
 enum shape_null {
     SHAPE_NOT_NULL,
-    SHAPE_UNKNOWN, /* NAN */
-    SHAPE_ENDLESS, /* INFINITY */
-    SHAPE_OR_NULL, /* a text */
+    SHAPE_UNKNOWN,    /* NAN */
+    SHAPE_ENDLESS,    /* INFINITY */
+    SHAPE_NOT_FINITE, /* NAN; an infinite number is written as null, too */
+    SHAPE_ZERO,       /* 0, of a whole number */
+    SHAPE_OR_NULL,    /* a text or a JSON value, NULL */
+    SHAPE_AS_MISSING, /* reads as if the member was not there */
 };
 
 enum shape_range { SHAPE_ANY, SHAPE_FROM_0, SHAPE_ABOVE_0, SHAPE_FROM_0_TO_1, SHAPE_FROM_1 };
 
 struct shape;
+
+enum { SHAPE_CODED_MAX = 128 /* bytes of a coded text, with its end */ };
+
+struct shape_coding {
+    const char *expected;                            /* "where the generator stands" */
+    size_t size;                                     /* bytes of the value */
+    bool (*read)(const char *text, void *out_value); /* whether it is one */
+    void (*write)(const void *value, char text[SHAPE_CODED_MAX]);
+};
 
 struct shape_field {
     const char *name;
@@ -75,15 +91,17 @@ struct shape_field {
     const char *const *words;
     size_t word_count;
     const struct shape *shape; /* of those inside */
+    const struct shape_coding *coding;
 };
 
 struct shape {
-    const char *name; /* "Epoch": of its schema */
-    const char *about;
-    size_t size; /* bytes of the struct */
+    const char *name;  /* "Epoch": of its schema */
+    const char *about; /* NULL, like the name, where nobody asks for a schema */
+    size_t size;       /* bytes of the struct */
     const struct shape_field *fields;
     size_t count;
     const void *defaults; /* a struct with what optional members have; NULL: 0, "", or what null stands for */
+    bool as_list;         /* written as the list of its members' values, [100.0, 93.5, 1.2]: all are needed */
 };
 
 /*
@@ -93,15 +111,16 @@ struct shape {
 int shape_parse(const char *text, size_t length, json_t **out_json, struct fly_error *out_error);
 
 enum shape_manners {
-    SHAPE_STRICT,  /* refuses unknown members, as a service does */
-    SHAPE_LENIENT, /* passes over them, as a client of a newer service does, and who reads a log */
+    SHAPE_STRICT,    /* refuses unknown members, as a service does */
+    SHAPE_LENIENT,   /* passes over them, as a client of a newer service does, and who reads a log */
+    SHAPE_BORROWING, /* the same, and texts stay where they are: they last as long as the JSON */
 };
 
 /*
  * FLY_EDATA for a member that is missing, unknown, of another kind or out of its range,
  * FLY_ELIMIT for a text or list that is too long; the text names the member by its path.
- * Texts and lists go into the arena. `out_struct` is written to only in success; what no
- * member is for is zero in it.
+ * Texts and lists go into the arena, which may be NULL where there are none. `out_struct` is written to only
+ * in success; what no member is for is zero in it.
  */
 int shape_read(const struct shape *shape, json_t *json, enum shape_manners manners, struct arena *arena,
                void *out_struct, struct fly_error *out_error);
@@ -112,6 +131,14 @@ int shape_write(const struct shape *shape, const void *from, json_t **out_json, 
 /* The same as text, without blanks; the caller frees it. */
 int shape_write_text(const struct shape *shape, const void *from, char **out_text,
                      struct fly_error *out_error);
+
+/*
+ * Visits each member that two structs are written with differently: with its values before and now,
+ * NULL for none; those that stand in both or only before come first.
+ */
+typedef void shape_difference(void *context, const char *name, const json_t *before, const json_t *now);
+int shape_differences(const struct shape *shape, const void *before, const void *now, shape_difference *visit,
+                      void *context, struct fly_error *out_error);
 
 /*
  * The JSON Schema (2020-12) of the shape; those inside are referred to as
@@ -135,16 +162,19 @@ bool shape_in_range(enum shape_range range, double value); /* finite, and within
 /* What stands for null. */
 double shape_of_null(enum shape_null null);
 
-/* Where in the document something is wrong: "hardware.limits_w[3]". */
+/*
+ * Where in the document one is: a member or an entry of what is outside. Each lies on the stack of
+ * who reads or writes it, and becomes "hardware.limits_w[3]" only where something is wrong.
+ */
 struct shape_path {
-    char text[256];
-    size_t length;
+    const struct shape_path *outer; /* NULL: the whole */
+    const char *name;               /* NULL: an entry */
+    size_t index;
 };
 
-/* Adds a member or an entry; the length before, for shape_path_leave. */
-size_t shape_path_enter(struct shape_path *path, const char *name);
-size_t shape_path_enter_entry(struct shape_path *path, size_t index);
-void shape_path_leave(struct shape_path *path, size_t length);
+/* The error `code` with "member 'PATH'" and the rest. */
+__attribute__((format(printf, 4, 5))) int shape_complain(const struct shape_path *path, int code,
+                                                         struct fly_error *out_error, const char *rest, ...);
 
 /* FLY_EDATA with what the field, or an entry of it, has to be. */
 int shape_refuse(const struct shape_path *path, const struct shape_field *field, bool entry,

@@ -7,16 +7,16 @@
 #include "base/words.h"
 #include "shapes/shape.h"
 
-enum { KNOWN_MAX = 64, DEPTH_MAX = 8 };
+enum { KNOWN_MAX = 64, SMALL_MAX = 1024 };
 
 struct reading {
     enum shape_manners manners;
     struct arena *arena;
-    struct shape_path path;
+    const struct shape_path *path; /* of what is read now */
     struct fly_error *out_error;
 };
 
-static int read_object(struct reading *reading, const struct shape *shape, json_t *json, char *out);
+static int read_inside(struct reading *reading, const struct shape *shape, json_t *json, char *out);
 
 int shape_parse(const char *text, size_t length, json_t **out_json, struct fly_error *out_error)
 {
@@ -47,13 +47,26 @@ static void put_whole(const struct shape_field *field, json_t *json, void *out)
     uint64_t value = (uint64_t)json_integer_value(json);
     uint32_t narrow = (uint32_t)value;
     int64_t date = (int64_t)value;
+    size_t size = (size_t)value;
 
     if (field->kind == SHAPE_U64)
         memcpy(out, &value, sizeof value);
     else if (field->kind == SHAPE_I64)
         memcpy(out, &date, sizeof date);
+    else if (field->kind == SHAPE_SIZE)
+        memcpy(out, &size, sizeof size);
     else
         memcpy(out, &narrow, sizeof narrow);
+}
+
+static int read_whole(struct reading *reading, const struct shape_field *field, json_t *json, char *out)
+{
+    if (json_is_null(json) && field->null == SHAPE_ZERO)
+        return 0;
+    if (!whole_fits(field, json))
+        return shape_refuse(reading->path, field, false, reading->out_error);
+    put_whole(field, json, out);
+    return 0;
 }
 
 static int read_number(struct reading *reading, const struct shape_field *field, json_t *json, char *out)
@@ -63,7 +76,7 @@ static int read_number(struct reading *reading, const struct shape_field *field,
                                    : json_is_number(json) && shape_in_range(field->range, value);
 
     if (!fits)
-        return shape_refuse(&reading->path, field, false, reading->out_error);
+        return shape_refuse(reading->path, field, false, reading->out_error);
     memcpy(out, &value, sizeof value);
     return 0;
 }
@@ -74,30 +87,39 @@ static int read_word(struct reading *reading, const struct shape_field *field, j
     int index = word != NULL ? word_index(word, field->words, field->word_count) : -1;
 
     if (index < 0)
-        return shape_refuse(&reading->path, field, false, reading->out_error);
+        return shape_refuse(reading->path, field, false, reading->out_error);
     memcpy(out, &index, sizeof index);
     return 0;
 }
 
 static int read_text(struct reading *reading, const struct shape_field *field, json_t *json, char *out)
 {
-    const char *text = json_string_value(json);
-    char *copy;
+    const char *text = json_string_value(json), *copy = text;
     int code;
 
     if (text == NULL)
-        return shape_refuse(&reading->path, field, false, reading->out_error);
-    code = shape_check_text(&reading->path, field, text, json_string_length(json), reading->out_error);
+        return shape_refuse(reading->path, field, false, reading->out_error);
+    code = shape_check_text(reading->path, field, text, json_string_length(json), reading->out_error);
     if (code < 0)
         return code;
     if (field->kind == SHAPE_CHARS) {
         memcpy(out, text, strlen(text) + 1);
         return 0;
     }
-    copy = arena_strdup(reading->arena, text);
+    if (reading->manners != SHAPE_BORROWING)
+        copy = arena_strdup(reading->arena, text);
     if (copy == NULL)
         return error_no_memory(reading->out_error);
     memcpy(out, &copy, sizeof copy);
+    return 0;
+}
+
+static int read_coded(struct reading *reading, const struct shape_field *field, json_t *json, char *out)
+{
+    const char *text = json_string_value(json);
+
+    if (text == NULL || strlen(text) != json_string_length(json) || !field->coding->read(text, out))
+        return shape_refuse(reading->path, field, false, reading->out_error);
     return 0;
 }
 
@@ -106,7 +128,7 @@ static int read_any_object(struct reading *reading, const struct shape_field *fi
     char *text, *copy;
 
     if (!json_is_object(json))
-        return shape_refuse(&reading->path, field, false, reading->out_error);
+        return shape_refuse(reading->path, field, false, reading->out_error);
     text = json_dumps(json, JSON_COMPACT);
     copy = text != NULL ? arena_strdup(reading->arena, text) : NULL;
     free(text);
@@ -115,7 +137,7 @@ static int read_any_object(struct reading *reading, const struct shape_field *fi
     memcpy(out, &copy, sizeof copy);
     return strlen(copy) <= field->longest
                ? 0
-               : shape_too_long(&reading->path, field->longest, "bytes", reading->out_error);
+               : shape_too_long(reading->path, field->longest, "bytes", reading->out_error);
 }
 
 /* ---- lists ---- */
@@ -132,16 +154,17 @@ static int read_entry(struct reading *reading, const struct shape_field *field, 
     double value = json_number_value(json);
 
     if (field->shape != NULL)
-        return json_is_object(json) ? read_object(reading, field->shape, json, out)
-                                    : shape_refuse(&reading->path, field, true, reading->out_error);
+        return (field->shape->as_list ? json_is_array(json) : json_is_object(json))
+                   ? read_inside(reading, field->shape, json, out)
+                   : shape_refuse(reading->path, field, true, reading->out_error);
     if (field->kind == SHAPE_U32S) {
         if (!whole_fits(field, json))
-            return shape_refuse(&reading->path, field, true, reading->out_error);
+            return shape_refuse(reading->path, field, true, reading->out_error);
         put_whole(field, json, out);
         return 0;
     }
     if (!json_is_number(json) || !shape_in_range(field->range, value))
-        return shape_refuse(&reading->path, field, true, reading->out_error);
+        return shape_refuse(reading->path, field, true, reading->out_error);
     memcpy(out, &value, sizeof value);
     return 0;
 }
@@ -155,18 +178,19 @@ static int read_list(struct reading *reading, const struct shape_field *field, j
     int code = 0;
 
     if (!json_is_array(json))
-        return shape_refuse(&reading->path, field, false, reading->out_error);
+        return shape_refuse(reading->path, field, false, reading->out_error);
     if (count > field->longest)
-        return shape_too_long(&reading->path, field->longest, "entries", reading->out_error);
+        return shape_too_long(reading->path, field->longest, "entries", reading->out_error);
     if (!here)
         entries = arena_alloc(reading->arena, count > 0 ? count : 1, size);
     if (entries == NULL)
         return error_no_memory(reading->out_error);
     for (size_t i = 0; i < count && code == 0; i++) {
-        size_t before = shape_path_enter_entry(&reading->path, i);
+        const struct shape_path place = {.outer = reading->path, .index = i};
 
+        reading->path = &place;
         code = read_entry(reading, field, json_array_get(json, i), entries + i * size);
-        shape_path_leave(&reading->path, before);
+        reading->path = place.outer;
     }
     if (!here)
         memcpy(out, &entries, sizeof entries);
@@ -186,10 +210,8 @@ static int read_value(struct reading *reading, const struct shape_field *field, 
     case SHAPE_U32:
     case SHAPE_U64:
     case SHAPE_I64:
-        if (!whole_fits(field, json))
-            break;
-        put_whole(field, json, out);
-        return 0;
+    case SHAPE_SIZE:
+        return read_whole(reading, field, json, out);
     case SHAPE_NUMBER:
         return read_number(reading, field, json, out);
     case SHAPE_BOOL:
@@ -204,17 +226,27 @@ static int read_value(struct reading *reading, const struct shape_field *field, 
         return json_is_null(json) && field->null == SHAPE_OR_NULL ? 0 : read_text(reading, field, json, out);
     case SHAPE_OBJECT:
         return read_any_object(reading, field, json, out);
-    case SHAPE_STRUCT:
+    case SHAPE_JSON_OBJECT:
         if (!json_is_object(json))
             break;
-        return read_object(reading, field->shape, json, out);
+        memcpy(out, &json, sizeof json);
+        return 0;
+    case SHAPE_JSON:
+        memcpy(out, &json, sizeof json);
+        return 0;
+    case SHAPE_CODED:
+        return read_coded(reading, field, json, out);
+    case SHAPE_STRUCT:
+        if (!(field->shape->as_list ? json_is_array(json) : json_is_object(json)))
+            break;
+        return read_inside(reading, field->shape, json, out);
     case SHAPE_U32S:
     case SHAPE_NUMBERS:
     case SHAPE_STRUCTS:
     case SHAPE_STRUCTS_HERE:
         return read_list(reading, field, json, out, out_struct + field->beside);
     }
-    return shape_refuse(&reading->path, field, false, reading->out_error);
+    return shape_refuse(reading->path, field, false, reading->out_error);
 }
 
 static size_t field_size(const struct shape_field *field)
@@ -226,6 +258,8 @@ static size_t field_size(const struct shape_field *field)
     case SHAPE_U64:
     case SHAPE_I64:
         return sizeof(uint64_t);
+    case SHAPE_SIZE:
+        return sizeof(size_t);
     case SHAPE_NUMBER:
         return sizeof(double);
     case SHAPE_BOOL:
@@ -236,8 +270,12 @@ static size_t field_size(const struct shape_field *field)
         return field->shape->size;
     case SHAPE_STRUCTS_HERE:
         return field->shape->size * field->longest;
+    case SHAPE_CODED:
+        return field->coding->size;
     case SHAPE_TEXT:
     case SHAPE_OBJECT:
+    case SHAPE_JSON:
+    case SHAPE_JSON_OBJECT:
     case SHAPE_U32S:
     case SHAPE_NUMBERS:
     case SHAPE_STRUCTS:
@@ -270,17 +308,16 @@ static int read_member(struct reading *reading, const struct shape *shape, const
                        json_t *json, char *out)
 {
     json_t *value = json_object_get(json, field->name);
-    bool there = value != NULL;
+    bool there = value != NULL && !(field->null == SHAPE_AS_MISSING && json_is_null(value));
 
     if (field->need == SHAPE_FLAGGED)
         memcpy(out + field->beside, &there, sizeof there);
-    if (!there) {
-        put_default(shape, field, out);
-        return field->need == SHAPE_NEEDED ? error_set(reading->out_error, FLY_EDATA,
-                                                       "member '%s' is missing; add it", reading->path.text)
-                                           : 0;
-    }
-    return read_value(reading, field, value, out);
+    if (there)
+        return read_value(reading, field, value, out);
+    put_default(shape, field, out);
+    return field->need == SHAPE_NEEDED
+               ? shape_complain(reading->path, FLY_EDATA, reading->out_error, " is missing; add it")
+               : 0;
 }
 
 static int refuse_unknown(struct reading *reading, const struct shape *shape, json_t *json)
@@ -297,13 +334,12 @@ static int refuse_unknown(struct reading *reading, const struct shape *shape, js
         if (word_index(name, known, shape->count) >= 0)
             continue;
         nearest = word_nearest(name, known, shape->count);
-        (void)shape_path_enter(&reading->path, name);
         if (nearest >= 0)
-            return error_set(reading->out_error, FLY_EDATA,
-                             "member '%s' is not known here; did you mean '%s'?", reading->path.text,
-                             known[nearest]);
-        return error_set(reading->out_error, FLY_EDATA, "member '%s' is not known here; leave it out",
-                         reading->path.text);
+            return shape_complain(&(struct shape_path){.outer = reading->path, .name = name}, FLY_EDATA,
+                                  reading->out_error, " is not known here; did you mean '%s'?",
+                                  known[nearest]);
+        return shape_complain(&(struct shape_path){.outer = reading->path, .name = name}, FLY_EDATA,
+                              reading->out_error, " is not known here; leave it out");
     }
     return 0;
 }
@@ -313,19 +349,44 @@ static int read_object(struct reading *reading, const struct shape *shape, json_
     int code = 0;
 
     for (size_t i = 0; i < shape->count && code == 0; i++) {
-        size_t before = shape_path_enter(&reading->path, shape->fields[i].name);
+        const struct shape_path place = {.outer = reading->path, .name = shape->fields[i].name};
 
+        reading->path = &place;
         code = read_member(reading, shape, &shape->fields[i], json, out);
-        shape_path_leave(&reading->path, before);
+        reading->path = place.outer;
     }
     return code == 0 && reading->manners == SHAPE_STRICT ? refuse_unknown(reading, shape, json) : code;
+}
+
+static int read_values(struct reading *reading, const struct shape *shape, json_t *list, char *out)
+{
+    int code = 0;
+
+    if (json_array_size(list) != shape->count)
+        return shape_complain(reading->path, FLY_EDATA, reading->out_error,
+                              ": expected a list of %zu values, not of %zu", shape->count,
+                              json_array_size(list));
+    for (size_t i = 0; i < shape->count && code == 0; i++) {
+        const struct shape_path place = {.outer = reading->path, .index = i};
+
+        reading->path = &place;
+        code = read_value(reading, &shape->fields[i], json_array_get(list, i), out);
+        reading->path = place.outer;
+    }
+    return code;
+}
+
+static int read_inside(struct reading *reading, const struct shape *shape, json_t *json, char *out)
+{
+    return shape->as_list ? read_values(reading, shape, json, out) : read_object(reading, shape, json, out);
 }
 
 int shape_read(const struct shape *shape, json_t *json, enum shape_manners manners, struct arena *arena,
                void *out_struct, struct fly_error *out_error)
 {
     struct reading reading = {.manners = manners, .arena = arena, .out_error = out_error};
-    char *read = calloc(1, shape->size);
+    _Alignas(max_align_t) char small[SMALL_MAX];
+    char *read = shape->size <= sizeof small ? memset(small, 0, shape->size) : calloc(1, shape->size);
     int code;
 
     if (read == NULL)
@@ -336,6 +397,7 @@ int shape_read(const struct shape *shape, json_t *json, enum shape_manners manne
         code = error_set(out_error, FLY_EDATA, "the body is no JSON object; see its description");
     if (code == 0)
         memcpy(out_struct, read, shape->size);
-    free(read);
+    if (read != small)
+        free(read);
     return code;
 }

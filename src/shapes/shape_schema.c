@@ -57,6 +57,7 @@ static json_t *value(const struct shape_field *field)
     case SHAPE_U32:
     case SHAPE_U64:
     case SHAPE_I64:
+    case SHAPE_SIZE:
         return whole(field);
     case SHAPE_NUMBER:
         return number(field);
@@ -67,6 +68,11 @@ static json_t *value(const struct shape_field *field)
     case SHAPE_TEXT:
     case SHAPE_CHARS:
         return text(field);
+    case SHAPE_CODED:
+        return json_pack("{s:s}", "type", "string");
+    case SHAPE_JSON:
+        return json_object();
+    case SHAPE_JSON_OBJECT:
     case SHAPE_OBJECT:
         return json_pack("{s:s}", "type", "object");
     case SHAPE_STRUCT:
@@ -82,19 +88,39 @@ static json_t *value(const struct shape_field *field)
     return list(field, reference(field->shape));
 }
 
+static json_t *property_of(const struct shape_field *field)
+{
+    json_t *property = value(field), *type = json_object_get(property, "type");
+
+    if (field->null != SHAPE_NOT_NULL && type != NULL)
+        json_object_set_new(property, "type", json_pack("[O,s]", type, "null"));
+    if (field->about != NULL)
+        json_object_set_new(property, "description", json_string(field->about));
+    return property;
+}
+
+static json_t *list_schema(const struct shape *shape)
+{
+    json_t *entries = json_array();
+
+    for (size_t i = 0; i < shape->count; i++)
+        json_array_append_new(entries, property_of(&shape->fields[i]));
+    return json_pack("{s:s,s:s,s:o,s:I,s:I}", "type", "array", "description", shape->about, "prefixItems",
+                     entries, "minItems", (json_int_t)shape->count, "maxItems", (json_int_t)shape->count);
+}
+
 json_t *shape_schema(const struct shape *shape, bool closed)
 {
-    json_t *properties = json_object(), *required = json_array(), *schema;
+    json_t *properties, *required, *schema;
 
+    if (shape->as_list)
+        return list_schema(shape);
+    properties = json_object();
+    required = json_array();
     for (size_t i = 0; i < shape->count; i++) {
         const struct shape_field *field = &shape->fields[i];
-        json_t *property = value(field);
 
-        if (field->null != SHAPE_NOT_NULL)
-            json_object_set_new(property, "type",
-                                json_pack("[O,s]", json_object_get(property, "type"), "null"));
-        json_object_set_new(property, "description", json_string(field->about));
-        json_object_set_new(properties, field->name, property);
+        json_object_set_new(properties, field->name, property_of(field));
         if (field->need == SHAPE_NEEDED)
             json_array_append_new(required, json_string(field->name));
     }
