@@ -8,7 +8,7 @@
 #include "base/clock.h"
 #include "base/math/order.h"
 #include "meter/meter.h"
-#include "train/tuner/tuner.h"
+#include "train/tuner/tuner_private.h"
 
 enum { ROUNDS = 21, CALLS = 1000000 };
 

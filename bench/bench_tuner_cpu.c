@@ -20,7 +20,7 @@
 #include "device/backend.h"
 #include "emulator/control.h"
 #include "meter/meter.h"
-#include "train/tuner/tuner.h"
+#include "train/tuner/tuner_private.h"
 
 enum { STEP_NS = 20000000, LIMITS = 200 };
 

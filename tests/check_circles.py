@@ -31,7 +31,6 @@ TIED = [
     "src/meter/selftest/selftest_findings.c",
     "src/train/post/post.c",
     "src/train/session/session_carbon.c",
-    "src/train/tuner/tuner.c",
 ]
 
 

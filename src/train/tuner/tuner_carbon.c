@@ -11,7 +11,7 @@
 #include "base/error.h"
 #include "base/fork_guard.h"
 #include "train/carbon/carbon_governor.h"
-#include "train/tuner/tuner.h"
+#include "train/tuner/tuner_private.h"
 
 /* Of the time that a bound leaves over, for measuring. */
 static const double search_share = 0.3;
@@ -96,53 +96,6 @@ int tuner_carbon_open(struct fly_tuner *tuner, const struct fly_tuner_options *o
     return code;
 }
 
-void tuner_expect_steps(struct fly_tuner *tuner, uint64_t steps)
-{
-    tuner->carbon.steps = steps;
-}
-
-void tuner_rest(struct fly_tuner *tuner, uint64_t steps)
-{
-    struct tuner_carbon *carbon = &tuner->carbon;
-
-    carbon->begun += carbon->quiet - tuner->quiet_steps;
-    tuner->quiet_steps = carbon->quiet = steps;
-}
-
-static uint64_t steps_begun(const struct fly_tuner *tuner)
-{
-    return tuner->carbon.begun + tuner->carbon.quiet - tuner->quiet_steps;
-}
-
-static double step_time_s(const struct fly_tuner *tuner)
-{
-    const struct tuner_carbon *carbon = &tuner->carbon;
-
-    if (!carbon->in_steps)
-        return carbon->step_time_s;
-    return carbon->step_time_s + mono_elapsed_s(carbon->since, tuner->clock->now(tuner->clock->state));
-}
-
-/* At a step's begin: it is not done. */
-static struct carbon_progress progress_of(const struct fly_tuner *tuner)
-{
-    uint64_t begun = steps_begun(tuner), done = begun > 0 && tuner->carbon.in_steps ? begun - 1 : begun;
-
-    return (struct carbon_progress){
-        .steps_done = (double)done,
-        .steps_left = tuner->carbon.steps > done ? (double)(tuner->carbon.steps - done) : NAN,
-        .step_time_s = step_time_s(tuner),
-    };
-}
-
-void tuner_carbon_stands(struct fly_tuner *tuner, double limit_w)
-{
-    if (tuner->carbon.governor == NULL || tuner->forks != fork_generation())
-        return;
-    carbon_governor_count(tuner->carbon.governor, progress_of(tuner).steps_done);
-    carbon_governor_stands(tuner->carbon.governor, limit_w);
-}
-
 void tuner_carbon_profile(struct fly_tuner *tuner)
 {
     struct fly_power_point points[FLY_POWER_SEARCH_LIMITS_MAX];
@@ -191,7 +144,7 @@ static void turn_to(struct fly_tuner *tuner, double limit_w)
 static void ask(struct fly_tuner *tuner)
 {
     struct tuner_carbon *carbon = &tuner->carbon;
-    struct carbon_progress progress = progress_of(tuner);
+    struct carbon_progress progress = tuner_progress(tuner);
     double steps = progress.steps_done - carbon->asked.steps_done, nothing = 0.0;
     double limit_w = carbon_governor_decide(carbon->governor, &progress);
     double maxima[] = {isfinite(limit_w) ? limit_w : 0.0,
@@ -235,9 +188,9 @@ void tuner_carbon_epoch_end(struct fly_tuner *tuner)
 
     if (carbon->governor == NULL)
         return;
-    carbon->step_time_s = step_time_s(tuner);
+    carbon->step_time_s = tuner_step_time_s(tuner);
     carbon->in_steps = false;
-    carbon_governor_count(carbon->governor, progress_of(tuner).steps_done);
+    carbon_governor_count(carbon->governor, tuner_progress(tuner).steps_done);
     if (tuner->state != FLY_TUNER_STOPPED)
         tuner_rest(tuner, 0); /* the next step is the first of another stretch */
 }
@@ -260,7 +213,7 @@ static double window_extra_s(const struct fly_tuner *tuner, double time_s)
 
 bool tuner_carbon_has_enough(struct fly_tuner *tuner)
 {
-    struct carbon_progress progress = progress_of(tuner);
+    struct carbon_progress progress = tuner_progress(tuner);
     const struct fly_tuner_point *point = &tuner->points[tuner->at];
     double step_s = tuner->points[0].time_s, next_s = point->time_s, spent_s, spare_s;
 
@@ -282,7 +235,7 @@ bool tuner_carbon_may_search(struct fly_tuner *tuner, double time_s)
 
     if (tuner->carbon.governor == NULL)
         return true;
-    progress = progress_of(tuner);
+    progress = tuner_progress(tuner);
     for (size_t i = 0; i < tuner->limit_count; i++) {
         if (tuner->points[i].mark == FLY_TUNER_VALID)
             extra_s += window_extra_s(tuner, tuner->points[i].time_s) * slower;

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Which limit wins, how certain that is, and whether the bound is kept. Pure. */
 #include "train/tuner/tuner_choice.h"
 
 #include <math.h>

@@ -2,7 +2,7 @@
 #ifndef FLYBALL_TRAIN_TUNER_TUNER_CHOICE_H
 #define FLYBALL_TRAIN_TUNER_TUNER_CHOICE_H
 
-#include "train/tuner/tuner.h"
+#include "train/tuner/tuner_private.h"
 
 /* Whether the limits not yet measured need not be: none of them can win. */
 bool tuner_may_finish(const struct fly_tuner *tuner);

@@ -7,7 +7,7 @@
  */
 #include <math.h>
 
-#include "train/tuner/tuner.h"
+#include "train/tuner/tuner_private.h"
 
 /* A window without a figure may have been too short for one; beyond that time it was not. */
 static const double telling_s = 2.0;

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "base/error.h"
-#include "train/tuner/tuner.h"
+#include "train/tuner/tuner_private.h"
 
 /* What differs between the knobs. */
 static const struct knob_facts {
@@ -129,38 +129,4 @@ int tuner_take_settings(struct fly_tuner *tuner, const struct fly_tuner_options 
     }
     qsort(tuner->points, tuner->limit_count, sizeof tuner->points[0], compare_points);
     return code;
-}
-
-/* A setting's two names; the one that is not meant is not known. */
-static void say(const struct fly_tuner *tuner, double limit_w, double *out_limit_w, double *out_ceiling_mhz)
-{
-    bool clock = tuner->options.knob == FLY_TUNER_CLOCK;
-
-    *out_limit_w = clock ? NAN : limit_w;
-    *out_ceiling_mhz = clock ? limit_w : NAN;
-}
-
-int fly_tuner_report(const struct fly_tuner *tuner, struct fly_tuner_report *out_report)
-{
-    struct fly_tuner_report report = tuner->report;
-
-    if (out_report->size < sizeof report)
-        return FLY_EUSAGE;
-    report.size = out_report->size;
-    report.state = tuner->state;
-    report.reason = tuner->reason;
-    report.knob = tuner->options.knob;
-    say(tuner, tuner->start_limit_w, &report.start_limit_w, &report.start_ceiling_mhz);
-    say(tuner, tuner->standing_w, &report.limit_w, &report.ceiling_mhz);
-    *out_report = report;
-    return 0;
-}
-
-size_t fly_tuner_points(const struct fly_tuner *tuner, struct fly_tuner_point *out_points, size_t capacity)
-{
-    for (size_t i = 0; i < tuner->limit_count && i < capacity; i++) {
-        out_points[i] = tuner->points[i];
-        say(tuner, tuner->points[i].limit_w, &out_points[i].limit_w, &out_points[i].ceiling_mhz);
-    }
-    return tuner->limit_count;
 }

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Turns the knob and turns it back, joins the ranks, and stops at the first fault. */
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "train/tuner/tuner.h"
+#include "train/tuner/tuner_private.h"
 
 enum { EXCHANGED_MAX = 16 };
 
@@ -134,4 +135,11 @@ bool tuner_exchange(struct fly_tuner *tuner, double *sums, size_t sum_count, dou
         return true;
     stop(tuner);
     return false;
+}
+
+bool tuner_all_go_on(struct fly_tuner *tuner)
+{
+    double nothing = 0.0;
+
+    return tuner_exchange(tuner, &nothing, 0, &nothing, 0);
 }

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Sums of visits, and the noise between them: variances compared by chi squared. */
 #include "train/tuner/tuner_visits.h"
 
 #include <math.h>

@@ -1,45 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The window of the limit on trial: opened, looked at over all ranks, and ended. */
 #include <math.h>
 #include <string.h>
 
-#include "train/tuner/tuner.h"
-
-static struct fly_measurement measurement_of(struct fly_tuner *tuner)
-{
-    return (struct fly_measurement){.size = sizeof(struct fly_measurement),
-                                    .devices = tuner->energies,
-                                    .device_capacity = tuner->device_count};
-}
-
-static bool is_gpu(const struct fly_tuner *tuner, size_t device)
-{
-    return strcmp(fly_meter_device_kind(tuner->options.meter, device), "GPU") == 0;
-}
-
-static bool has_energy(const struct fly_device_energy *energy)
-{
-    return (energy->source == FLY_ENERGY_COUNTER || energy->source == FLY_ENERGY_INTEGRATED) &&
-           isfinite(energy->energy_j);
-}
-
-/* The GPUs' energies in the meter's answer; NAN unless all are known. */
-static double gpu_energy_j(struct fly_tuner *tuner, double *out_half_j)
-{
-    double sum_j = 0.0;
-    size_t gpus = 0;
-
-    *out_half_j = 0.0;
-    for (size_t i = 0; i < tuner->device_count; i++) {
-        if (!is_gpu(tuner, i))
-            continue;
-        gpus++;
-        if (!has_energy(&tuner->energies[i]))
-            return NAN;
-        sum_j += tuner->energies[i].energy_j;
-        *out_half_j += tuner->energies[i].uncertainty_j;
-    }
-    return gpus > 0 ? sum_j : NAN;
-}
+#include "train/tuner/tuner_private.h"
 
 /* Why the last answer has no energy. */
 static const char *missing_note(const struct fly_tuner *tuner)
@@ -47,9 +11,9 @@ static const char *missing_note(const struct fly_tuner *tuner)
     const char *note = "this rank has no GPU";
 
     for (size_t i = tuner->device_count; i-- > 0;) {
-        if (!is_gpu(tuner, i))
+        if (!tuner_is_gpu(tuner, i))
             continue;
-        if (!has_energy(&tuner->energies[i]))
+        if (!tuner_has_energy(&tuner->energies[i]))
             return tuner->energies[i].note;
         note = "another rank's GPU has none";
     }
@@ -106,7 +70,7 @@ static void take_shares(struct fly_tuner *tuner, struct tuner_window *window)
         const struct fly_device_energy *energy = &tuner->energies[i];
         double capped_share, felt;
 
-        if (!is_gpu(tuner, i))
+        if (!tuner_is_gpu(tuner, i))
             continue;
         window->heat_share = fmax(window->heat_share, energy->heat_share); /* fmax leaves out NAN */
         window->brake_share = fmax(window->brake_share, energy->brake_share);
@@ -161,12 +125,12 @@ static bool join(struct fly_tuner *tuner, struct tuner_window *window)
 bool tuner_window_look(struct fly_tuner *tuner, struct tuner_window *out_window)
 {
     struct tuner_window window = {.energy_j = NAN, .capped_share = NAN, .honoured = tuner->honoured};
-    struct fly_measurement measured = measurement_of(tuner);
+    struct fly_measurement measured = tuner_measurement(tuner);
 
     tuner->capped = false;
     if (tuner->window_open && fly_meter_peek(tuner->options.meter, tuner->window, &measured, NULL) == 0) {
         window.time_s = measured.time_s;
-        window.energy_j = gpu_energy_j(tuner, &window.half_j);
+        window.energy_j = tuner_gpu_energy_j(tuner, &window.half_j);
         take_shares(tuner, &window);
     }
     window.time_error = standard_error(&tuner->times);
@@ -190,68 +154,4 @@ bool tuner_window_end(struct fly_tuner *tuner, const struct tuner_window *window
     tuner_fault(tuner, FLY_TUNER_NO_FIGURE, "the meter has no energy in %u windows on end: %s",
                 tuner->unknown_windows, missing_note(tuner));
     return tuner_exchange(tuner, &nothing, 0, &nothing, 0);
-}
-
-void tuner_window_forget(struct fly_tuner *tuner)
-{
-    tuner->times = (struct step_times){0};
-    tuner->parts = (struct tuner_parts){0};
-}
-
-void tuner_window_drop(struct fly_tuner *tuner)
-{
-    if (tuner->window_open)
-        (void)fly_meter_end(tuner->options.meter, tuner->window,
-                            &(struct fly_measurement){.size = sizeof(struct fly_measurement)}, NULL);
-    tuner->window_open = tuner->times.running = false;
-}
-
-void tuner_cost_open(struct fly_tuner *tuner)
-{
-    struct tuner_cost *cost = &tuner->cost;
-
-    if (cost->open || tuner->reason != FLY_TUNER_GOES_ON)
-        return;
-    cost->open = fly_meter_begin(tuner->options.meter, "power search", &cost->window, NULL) == 0;
-    cost->known &= cost->open;
-}
-
-void tuner_cost_pause(struct fly_tuner *tuner)
-{
-    struct tuner_cost *cost = &tuner->cost;
-    struct fly_measurement measured = measurement_of(tuner);
-    double half_j;
-
-    if (!cost->open)
-        return;
-    cost->open = false;
-    if (fly_meter_end(tuner->options.meter, cost->window, &measured, NULL) < 0) {
-        cost->known = false;
-        return;
-    }
-    cost->energy_j += gpu_energy_j(tuner, &half_j);
-    cost->time_s += measured.time_s;
-}
-
-void tuner_cost_close(struct fly_tuner *tuner)
-{
-    const struct fly_tuner_point *chosen = &tuner->points[tuner->chosen];
-    struct tuner_cost *cost = &tuner->cost;
-    struct fly_tuner_report *report = &tuner->report;
-    double steps = (double)cost->steps, unknown, sums[1], maxima[2];
-
-    tuner_cost_pause(tuner);
-    unknown = !cost->known || isnan(cost->energy_j);
-    sums[0] = unknown > 0.0 ? 0.0 : cost->energy_j;
-    maxima[0] = cost->time_s;
-    maxima[1] = unknown;
-    if (!tuner_exchange(tuner, sums, 1, maxima, 2))
-        return;
-    if (maxima[1] > 0.0)
-        sums[0] = NAN;
-    report->search_steps += cost->steps;
-    report->search_energy_j += sums[0];
-    report->search_time_s += maxima[0];
-    report->extra_energy_j += sums[0] - steps * chosen->power_w * chosen->time_s;
-    report->extra_time_s += maxima[0] - steps * chosen->time_s;
 }

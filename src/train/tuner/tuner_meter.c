@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the meter says of this rank: the window of a limit, and the cost of the search. */
+#include <math.h>
+#include <string.h>
+
+#include "train/tuner/tuner_private.h"
+
+struct fly_measurement tuner_measurement(struct fly_tuner *tuner)
+{
+    return (struct fly_measurement){.size = sizeof(struct fly_measurement),
+                                    .devices = tuner->energies,
+                                    .device_capacity = tuner->device_count};
+}
+
+bool tuner_is_gpu(const struct fly_tuner *tuner, size_t device)
+{
+    return strcmp(fly_meter_device_kind(tuner->options.meter, device), "GPU") == 0;
+}
+
+bool tuner_has_energy(const struct fly_device_energy *energy)
+{
+    return (energy->source == FLY_ENERGY_COUNTER || energy->source == FLY_ENERGY_INTEGRATED) &&
+           isfinite(energy->energy_j);
+}
+
+/* The GPUs' energies in the meter's answer; NAN unless all are known. */
+double tuner_gpu_energy_j(struct fly_tuner *tuner, double *out_half_j)
+{
+    double sum_j = 0.0;
+    size_t gpus = 0;
+
+    *out_half_j = 0.0;
+    for (size_t i = 0; i < tuner->device_count; i++) {
+        if (!tuner_is_gpu(tuner, i))
+            continue;
+        gpus++;
+        if (!tuner_has_energy(&tuner->energies[i]))
+            return NAN;
+        sum_j += tuner->energies[i].energy_j;
+        *out_half_j += tuner->energies[i].uncertainty_j;
+    }
+    return gpus > 0 ? sum_j : NAN;
+}
+
+void tuner_window_drop(struct fly_tuner *tuner)
+{
+    if (tuner->window_open)
+        (void)fly_meter_end(tuner->options.meter, tuner->window,
+                            &(struct fly_measurement){.size = sizeof(struct fly_measurement)}, NULL);
+    tuner->window_open = tuner->times.running = false;
+}
+
+void tuner_window_forget(struct fly_tuner *tuner)
+{
+    tuner->times = (struct step_times){0};
+    tuner->parts = (struct tuner_parts){0};
+}
+
+void tuner_cost_open(struct fly_tuner *tuner)
+{
+    struct tuner_cost *cost = &tuner->cost;
+
+    if (cost->open || tuner->reason != FLY_TUNER_GOES_ON)
+        return;
+    cost->open = fly_meter_begin(tuner->options.meter, "power search", &cost->window, NULL) == 0;
+    cost->known &= cost->open;
+}
+
+void tuner_cost_pause(struct fly_tuner *tuner)
+{
+    struct tuner_cost *cost = &tuner->cost;
+    struct fly_measurement measured = tuner_measurement(tuner);
+    double half_j;
+
+    if (!cost->open)
+        return;
+    cost->open = false;
+    if (fly_meter_end(tuner->options.meter, cost->window, &measured, NULL) < 0) {
+        cost->known = false;
+        return;
+    }
+    cost->energy_j += tuner_gpu_energy_j(tuner, &half_j);
+    cost->time_s += measured.time_s;
+}

@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the window of a limit on trial says: whether it counts, goes on, or spares others. */
+#include <math.h>
+
+#include "train/tuner/tuner_choice.h"
+#include "train/tuner/tuner_private.h"
+
+/* Shares of a window beyond which heat or an outside brake spoils it. */
+static const double spoiled_share = 0.02;
+/* A limit holds a GPU down when it is named as the cause for that share, or nearly all of it is drawn; a
+ * ceiling, when the clock is next to it. */
+static const double bound_share = 0.5, bound_fraction = 0.9;
+/* Below that fraction of a limit no GPU feels it. */
+static const double unfelt_fraction = 0.8;
+
+static enum fly_tuner_mark mark_of(const struct tuner_window *window)
+{
+    if (!window->honoured)
+        return FLY_TUNER_NOT_HONOURED;
+    if (window->heat_share > spoiled_share)
+        return FLY_TUNER_HOT;
+    if (window->brake_share > spoiled_share)
+        return FLY_TUNER_BRAKED;
+    return isnan(window->energy_j) ? FLY_TUNER_NO_ENERGY : FLY_TUNER_VALID;
+}
+
+static enum fly_tuner_bound bound_of(const struct tuner_window *window, double limit_w)
+{
+    if (window->capped_share >= bound_share || window->least_felt >= bound_fraction * limit_w)
+        return FLY_TUNER_BOUND;
+    return isnan(window->capped_share) ? FLY_TUNER_BOUND_UNKNOWN : FLY_TUNER_UNBOUND;
+}
+
+static struct fly_tuner_point *find_point(struct fly_tuner *tuner, double limit_w)
+{
+    for (size_t i = 0; i < tuner->limit_count; i++) {
+        if (tuner->points[i].limit_w == limit_w)
+            return &tuner->points[i];
+    }
+    return &tuner->points[0];
+}
+
+/* What the limit on trial was measured to be, with this window; false when that is not complete. */
+static bool take_visit(const struct fly_tuner *tuner, const struct tuner_window *window,
+                       struct tuner_visit *out_visit)
+{
+    struct fly_power_point measured[FLY_POWER_SEARCH_LIMITS_MAX];
+    size_t count = fly_power_search_profile(tuner->search, measured, FLY_POWER_SEARCH_LIMITS_MAX);
+    double steps = (double)tuner->times.count;
+
+    for (size_t i = 0; i < count; i++) {
+        double energy_j = measured[i].power_w * measured[i].time_s * steps;
+
+        if (measured[i].limit_w != tuner->points[tuner->at].limit_w)
+            continue;
+        *out_visit = (struct tuner_visit){.steps = steps,
+                                          .time_s = measured[i].time_s * steps,
+                                          .energy_j = energy_j,
+                                          .half_j = tuner_energy_error(tuner, window) * energy_j,
+                                          .time_error = window->time_error};
+        return true;
+    }
+    return false;
+}
+
+/* The steps since the last visit were its own, and its warm-up. */
+static void note_cost(struct fly_tuner *tuner, const struct tuner_visit *visit)
+{
+    double steps = (double)(tuner->cost.steps - tuner->spent_steps);
+
+    tuner->spent_s += visit->time_s / visit->steps * steps;
+    tuner->spent_j += visit->energy_j / visit->steps * steps;
+    tuner->spent_steps = tuner->cost.steps;
+}
+
+/* After a window of the search: what else can be spared? */
+static void spare(struct fly_tuner *tuner, struct fly_power_search_action *action)
+{
+    bool enough = tuner->carbon.governor != NULL ? tuner_carbon_has_enough(tuner) : tuner_may_finish(tuner);
+
+    if (enough && fly_power_search_finish(tuner->search, action) == 0)
+        return;
+    if (!tuner->capped && tuner->most_felt > 0.0 && action->set_limit &&
+        tuner->most_felt < unfelt_fraction * action->limit_w)
+        (void)fly_power_search_skip_warmup(tuner->search);
+}
+
+/* A GPU that stays hot or braked is no GPU to find a limit on; all ranks see the same window. */
+static bool is_hopeless(struct fly_tuner *tuner, enum fly_tuner_mark mark)
+{
+    enum { SPOILED_MAX = 2 * FLY_POWER_SEARCH_TRIES };
+
+    tuner->spoiled_windows =
+        mark == FLY_TUNER_HOT || mark == FLY_TUNER_BRAKED ? tuner->spoiled_windows + 1 : 0;
+    if (tuner->state != FLY_TUNER_SEARCHING || tuner->spoiled_windows < SPOILED_MAX)
+        return false;
+    tuner_fault(tuner, FLY_TUNER_NO_CHOICE, "%u windows on end were spoiled: a GPU is %s",
+                tuner->spoiled_windows, fly_tuner_mark_name(mark));
+    (void)tuner_all_go_on(tuner);
+    return true;
+}
+
+/* Lets a window go on that says too little yet; whether it does. At an epoch's end the next one goes on. */
+static bool grows(struct fly_tuner *tuner, const struct tuner_window *window,
+                  struct fly_power_search_action *action)
+{
+    uint32_t steps = tuner_steps_missing(tuner, window);
+
+    if (steps == 0 || fly_power_search_extend(tuner->search, steps, action) < 0)
+        return false;
+    tuner->parts.extra_steps += steps;
+    return !action->close_window;
+}
+
+/* Takes a window of the search that counts: into the limit's point, or as a part of it. */
+static void take_window(struct fly_tuner *tuner, const struct tuner_window *window,
+                        struct fly_power_search_action *action)
+{
+    struct fly_tuner_point *point = &tuner->points[tuner->at];
+    struct tuner_visit visit;
+
+    point->bound = bound_of(window, point->limit_w);
+    point->capped_share = window->capped_share;
+    if (take_visit(tuner, window, &visit)) {
+        note_cost(tuner, &visit);
+        tuner_add_visit(tuner, tuner->at, &visit);
+        tuner_window_forget(tuner);
+        if (!tuner->looking)
+            spare(tuner, action);
+        return;
+    }
+    tuner->parts.energy_j += window->energy_j;
+    tuner->parts.half_j2 += window->half_j * window->half_j;
+    tuner->parts.time_s += window->time_s;
+}
+
+/* Looks at the window, tells the search, and takes its next action. */
+void tuner_measured(struct fly_tuner *tuner, struct fly_power_search_action *action)
+{
+    bool searching = tuner->state == FLY_TUNER_SEARCHING;
+    struct tuner_window window;
+    enum fly_tuner_mark mark;
+    double limit_w = fly_power_search_limit_w(tuner->search);
+
+    *action = (struct fly_power_search_action){0};
+    if (!tuner_window_look(tuner, &window))
+        return;
+    tuner->at = (size_t)(find_point(tuner, limit_w) - tuner->points);
+    mark = mark_of(&window);
+    if (is_hopeless(tuner, mark)) {
+        tuner->points[tuner->at].mark = mark;
+        return;
+    }
+    if ((mark == FLY_TUNER_VALID || mark == FLY_TUNER_NO_ENERGY) && grows(tuner, &window, action))
+        return;
+    if (!tuner_window_end(tuner, &window))
+        return;
+    (void)fly_power_search_measured(tuner->search, mark == FLY_TUNER_VALID ? window.energy_j : NAN,
+                                    window.time_s, action);
+    if (mark != FLY_TUNER_VALID)
+        tuner_window_forget(tuner);
+    if (!searching) {
+        if (mark == FLY_TUNER_VALID)
+            (void)take_visit(tuner, &window, &tuner->check);
+        return;
+    }
+    if (!tuner->looking)
+        tuner->points[tuner->at].mark = mark == FLY_TUNER_VALID ? FLY_TUNER_NOT_MEASURED : mark;
+    if (mark == FLY_TUNER_VALID)
+        take_window(tuner, &window, action);
+}
