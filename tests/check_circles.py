@@ -30,7 +30,6 @@ TIED = [
     "src/knob/knob.c",
     "src/meter/selftest/selftest_findings.c",
     "src/train/post/post.c",
-    "src/train/session/session_carbon.c",
 ]
 
 

@@ -12,10 +12,10 @@
 #include "train/tuner/knob_turner.h"
 
 /*
- * The inside of <flyball/session.h>. session.c has the hooks; session_open.c makes and
- * closes it; session_try.c asks what to run, and how it went; session_limit.c turns
- * limits; session_carbon.c follows the grid with them, by the work that session_progress.c
- * counts; session_ranks.c joins the ranks; post.h is the way to the log.
+ * A session as `flyball run --job` has it, on behalf of its program, beyond <flyball/session.h>: with
+ * parts of its own, an eye on all that the session knows, and words for what a program does by itself.
+ * Only the session's own files change what stands in the struct, but for `answer` and `stop` of a
+ * program that ended before its session did.
  */
 
 /* What tests and programs put in the place of the usual. NULL and 0: the usual. */
@@ -132,100 +132,26 @@ struct fly_session {
     double stopped_energy_j, stopped_time_s;
 };
 
-/* session_ranks.c: rank 0's values for all. */
-void session_share(struct fly_session *session, double *values, size_t count);
-/* Over all ranks, in place: sums, and maxima. */
-void session_join(struct fly_session *session, double *sums, size_t sum_count, double *maxima,
-                  size_t max_count);
-/* So many ranks. */
-uint32_t session_ranks(const struct fly_session *session);
-
-/* session_limit.c */
-
-/* Finds what may be turned. */
-void limit_open(struct fly_session *session);
-/* The log's choice, which came late. */
-void limit_hear(struct fly_session *session, const struct job_choice *choice);
-/* As the proposal says: sets the limit, or begins to measure. Collective. */
-void limit_begin(struct fly_session *session);
-/* The hooks. */
-void limit_epoch_begin(struct fly_session *session);
-void limit_step(struct fly_session *session);
-void limit_epoch_end(struct fly_session *session);
-/* At a report: whether what was set stands; and what the log says to the profile. Collective. */
-void limit_check(struct fly_session *session);
-/* Tells the log what is measured so far of a profile that is not whole: a training may end any time. */
-void limit_tell_part(struct fly_session *session);
-/* Sets what stood before. */
-void limit_end(struct fly_session *session);
-void limit_close(struct fly_session *session);
-
-/* Another limit in place of the one that is held, if that still stands. */
-void limit_change(struct fly_session *session, double limit_w);
-
-/* session_carbon.c */
-
-/* FLY_EUSAGE for options out of range. */
-int carbon_check(const struct fly_session *session, struct fly_error *out_error);
-/* A training begins. */
-void carbon_begin(struct fly_session *session);
-/* The whole power profile, of which the choice is held: from now on the limit follows the grid, if it
- * may. Times are of a step. Collective. */
-void carbon_profiled(struct fly_session *session, const struct fly_power_point *points, size_t count);
-/* That limit stands; NAN: not known. */
-void carbon_stands(struct fly_session *session, double limit_w);
-/* An epoch has ended: its steps are counted. */
-void carbon_epoch_end(struct fly_session *session);
-/* Asks for the limit that is right now. Collective. */
-void carbon_follow(struct fly_session *session);
-/* The limit is somebody else's from now on. */
-void carbon_let_go(struct fly_session *session, const char *note);
-/* Ends the account. */
-void carbon_end(struct fly_session *session);
-/* The reference of the job's objective for the log; NAN. */
-double carbon_reference_per_kwh(const struct fly_session *session);
-
-/* session_progress.c */
-
-void progress_epoch_begin(struct fly_session *session);
-void progress_epoch_end(struct fly_session *session);
-/* In an epoch, as the program told; 0: it did not. */
-double progress_told_steps(const struct fly_session *session);
-/* That began in this attempt. */
-uint64_t progress_own_steps(const struct fly_session *session);
-/* What a step takes; NAN: not known. */
-double progress_step_s(const struct fly_session *session);
-/* False where nobody knows how long an epoch is. */
-bool progress_find(const struct fly_session *session, struct carbon_progress *out_progress);
-
-/* session_try.c */
-
-/* Asks what to run, and begins to measure. Collective. */
-void session_begin_try(struct fly_session *session);
-/* Joules of this rank's GPUs in this attempt so far; NAN: not known. */
-double session_energy_j(struct fly_session *session);
-double session_time_s(const struct fly_session *session);
-/* Hands a letter to the post; of a trial without a number with the run before it. Its number. */
-uint64_t session_say(struct fly_session *session, const struct spool_entry *entry, enum post_haste haste);
-/* Writes down how the trial ended. */
-void session_say_end(struct fly_session *session, enum trial_outcome outcome, const char *text);
-/* Puts limits back and ends the window. */
-void session_end_try(struct fly_session *session);
-/* session.c: writes down how this try ended, where it has. */
-void session_finish(struct fly_session *session, enum fly_session_end end);
-
 /* For `flyball run --job`, which has a session on behalf of a program. */
 
 /* What the log answered since: takes what ends the training, and its choice of a limit. Not for several
  * ranks. */
 void session_heed(struct fly_session *session);
+/* Joules of this rank's GPUs in this attempt so far; NAN: not known. */
+double session_energy_j(struct fly_session *session);
+/* Since this attempt began. */
+double session_time_s(const struct fly_session *session);
 /* The program has ended now: what is reported from here on is of this moment. */
 void session_stop(struct fly_session *session);
+/* Sets the power limit that stood before, and ends a profile that is being measured. */
+void limit_end(struct fly_session *session);
 /* Waits for answers that are still to come, as long as they are worth it; then heeds them. */
 void session_settle(struct fly_session *session);
 /* As fly_session_close; what became of the reports goes to `out_status`, which may be NULL. */
 void session_close(struct fly_session *session, enum fly_session_end end, struct post_status *out_status);
 
+/* Writes down how the trial ended. */
+void session_say_end(struct fly_session *session, enum trial_outcome outcome, const char *text);
 /* The next report is of that epoch; false for one that is not behind the last. */
 bool session_set_epoch(struct fly_session *session, uint32_t epoch);
 /* The program failed in this way, TRIAL_OUT_OF_MEMORY or TRIAL_CRASHED; at once in the log. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A session that follows the grid: an account of each training, and a limit that is the plan's. */
-#include "train/session/session.h"
+#include "train/session/session_private.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -1,23 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The power limit of a session: what may be turned, a profile to measure, a choice to hold. */
+/* The power limit of a session: what may be turned, and what becomes of it from hook to hook. */
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/error.h"
 #include "base/math/order.h"
 #include "meter/meter.h"
-#include "train/session/session.h"
-#include "train/tuner/tuner.h"
+#include "train/session/session_private.h"
 
 static const double usual_step_w = 25.0;
-
-static void explain(struct session_limit *limit, const char *text)
-{
-    if (limit->text[0] == '\0')
-        snprintf(limit->text, sizeof limit->text, "%s", text);
-}
 
 /* Flyball's own knobs, where all GPUs of this rank may be turned. */
 static int open_knob(struct fly_session *session, struct fly_error *out_error)
@@ -118,99 +109,13 @@ void limit_open(struct fly_session *session)
         limit->turner = NULL;
         limit->limit_count = 0;
         if (!session->options.leave_limits)
-            explain(limit, result < 0 ? error.text : "the ranks' GPUs cannot all be turned, or not alike");
+            limit_explain(limit,
+                          result < 0 ? error.text : "the ranks' GPUs cannot all be turned, or not alike");
         knob_close(limit->knob, NULL);
         limit->knob = NULL;
     }
     if (session->options.leave_limits)
         limit->turner = NULL;
-}
-
-/* Sets a limit, and what the GPUs made of it is what has to stand from now on. */
-static void hold(struct fly_session *session, double limit_w)
-{
-    struct session_limit *limit = &session->limit;
-    struct fly_error error = {.text = ""};
-    int result = limit->turner->set(limit->data, limit_w, &error);
-
-    if (result == 0)
-        result = limit->turner->standing(limit->data, &limit->held_w, &error);
-    if (result == 0)
-        return;
-    explain(limit, error.text);
-    limit->held_w = NAN;
-}
-
-/* The log's choice, or the tuner's where that could not be asked. */
-static void hold_choice(struct fly_session *session, double limit_w)
-{
-    session->limit.choice_w = limit_w;
-    hold(session, limit_w);
-}
-
-static size_t valid_points(const struct session_limit *limit, struct fly_power_point *out_points)
-{
-    struct fly_tuner_point points[FLY_POWER_SEARCH_LIMITS_MAX];
-    size_t all = fly_tuner_points(limit->tuner, points, FLY_POWER_SEARCH_LIMITS_MAX), count = 0;
-
-    for (size_t i = 0; i < all && i < FLY_POWER_SEARCH_LIMITS_MAX; i++) {
-        if (points[i].mark == FLY_TUNER_VALID)
-            out_points[count++] =
-                (struct fly_power_point){points[i].limit_w, points[i].power_w, points[i].time_s};
-    }
-    return count;
-}
-
-/* What earlier trainings measured, for all ranks. */
-static void share_known(struct fly_session *session)
-{
-    struct job_proposal *proposal = &session->proposal;
-    double count[] = {(double)proposal->known_count};
-
-    session_share(session, count, 1);
-    proposal->known_count = (size_t)count[0];
-    for (size_t i = 0; i < proposal->known_count; i++) {
-        struct fly_power_point *point = &proposal->known[i];
-        double shared[] = {point->limit_w, point->power_w, point->time_s};
-
-        session_share(session, shared, sizeof shared / sizeof shared[0]);
-        *point = (struct fly_power_point){shared[0], shared[1], shared[2]};
-    }
-}
-
-static void begin_profile(struct fly_session *session)
-{
-    struct session_limit *limit = &session->limit;
-    struct fly_tuner_options options = {
-        .size = sizeof options,
-        .meter = session->meter,
-        .turner = limit->turner,
-        .turner_data = limit->data,
-        .limits_w = limit->limits_w,
-        .limit_count = limit->limit_count,
-        .objective = session->definition.objective,
-        .warmup_steps = session->options.warmup_steps,
-        .profile_steps = session->options.profile_steps,
-        .energy_tolerance = session->options.energy_tolerance,
-        .all_reduce = session_ranks(session) > 1 && !session->apart ? session->options.all_reduce : NULL,
-        .all_reduce_data = session->options.all_reduce_data,
-        .rank = session->options.rank,
-    };
-    struct fly_power_point points[FLY_POWER_SEARCH_LIMITS_MAX];
-    struct fly_error error = {.text = ""};
-
-    share_known(session);
-    limit->goes_on = session->proposal.known_count > 0;
-    /* The bound is on the whole training, which the log judges; but for the lowest limit there is no other.
-     */
-    if (options.objective.kind != FLY_OBJECTIVE_LOWEST_LIMIT)
-        options.objective.max_slowdown = INFINITY;
-    if (session->meter == NULL)
-        explain(limit, "nothing is measured, so no power profile can be");
-    else if (tuner_new(&options, session->clock, &limit->tuner, &error) < 0 ||
-             tuner_know(limit->tuner, session->proposal.known, session->proposal.known_count, &error) < 0)
-        explain(limit, error.text);
-    limit->told = limit->tuner != NULL ? valid_points(limit, points) : 0;
 }
 
 /* Whether the log knows the batch size: the limit of its choice, and the profile that it was chosen from. */
@@ -229,14 +134,14 @@ void limit_begin(struct fly_session *session)
     limit->epoch_steps = 0;
     limit->choice_w = NAN;
     if (follows && is_chosen(session))
-        share_known(session);
+        session_profile_share(session);
     carbon_begin(session);
     if (is_chosen(session)) {
-        hold_choice(session, session->proposal.limit_w);
+        limit_hold_choice(session, session->proposal.limit_w);
         if (follows)
             carbon_profiled(session, session->proposal.known, session->proposal.known_count);
     } else if (limit->turner != NULL && session->proposal.wants_profile) {
-        begin_profile(session);
+        session_profile_begin(session);
     }
 }
 
@@ -248,204 +153,22 @@ void limit_epoch_begin(struct fly_session *session)
         (void)fly_tuner_epoch_begin(session->limit.tuner);
 }
 
-/* The log's choice; false where it could not be asked. */
-static bool ask_log(struct fly_session *session, double units, struct job_choice *out_choice)
-{
-    struct fly_power_point points[FLY_POWER_SEARCH_LIMITS_MAX];
-    const struct spool_entry entry = {.kind = SPOOL_PROFILE,
-                                      .profile = {.job = session->definition.name,
-                                                  .trial = session->proposal.trial,
-                                                  .points = points,
-                                                  .point_count = valid_points(&session->limit, points),
-                                                  .units_per_epoch = units}};
-    union spool_answer answer = {.choice = {.limit_w = NAN}};
-    double shared[] = {0.0, NAN, 0.0};
-
-    if (session->options.rank == 0 && entry.profile.point_count > 0 && session->known &&
-        post_settle(session->post, post_send(session->post, &entry, POST_RARELY), SPOOL_PROFILE, &answer)) {
-        shared[0] = 1.0;
-        shared[1] = answer.choice.limit_w;
-        shared[2] = answer.choice.epochs;
-    }
-    session_share(session, shared, sizeof shared / sizeof shared[0]);
-    *out_choice = (struct job_choice){.limit_w = shared[1], .epochs = (uint32_t)shared[2]};
-    return shared[0] == 1.0;
-}
-
-/* Lets the tuner go; what it measured, and where its choice is. */
-static size_t end_tuner(struct session_limit *limit, struct fly_power_point *out_points, double *out_choice_w)
-{
-    struct fly_tuner_report report = {.size = sizeof report};
-    size_t count = valid_points(limit, out_points);
-
-    *out_choice_w = fly_tuner_report(limit->tuner, &report) == 0 ? report.limit_w : NAN;
-    fly_tuner_free(limit->tuner);
-    limit->tuner = NULL;
-    return count;
-}
-
-/* `choice` NULL: the log has not told it. */
-static void settle_choice(struct fly_session *session, const struct job_choice *choice)
-{
-    struct session_limit *limit = &session->limit;
-    struct fly_power_point points[FLY_POWER_SEARCH_LIMITS_MAX];
-    double own_w;
-    size_t count = end_tuner(limit, points, &own_w);
-
-    if (choice != NULL) {
-        session->epochs = choice->epochs;
-        limit->refused = choice->epochs == 0;
-        own_w = choice->limit_w;
-    }
-    if (isfinite(own_w) && !limit->refused)
-        hold_choice(session, own_w);
-    if (isfinite(own_w) && !limit->refused)
-        carbon_profiled(session, points, count);
-}
-
-/* Tells the log what was measured, and holds what it chooses. An answer that comes later is heard, where no
- * other rank has to hear it at the same step; until then the tuner's own choice stands. Where none can
- * come for now and the limit is to follow the grid, the session goes on with the tuner's. */
-static void choose(struct fly_session *session, double units)
-{
-    struct job_choice choice;
-    bool away;
-
-    session->limit.measured = true;
-    if (ask_log(session, units, &choice)) {
-        settle_choice(session, &choice);
-        return;
-    }
-    away = session->carbon.wanted && !post_look(session->post).connected;
-    session->limit.asked = session->known && session_ranks(session) == 1 && !away;
-    if (session->carbon.wanted && !session->limit.asked)
-        settle_choice(session, NULL);
-}
-
-void limit_hear(struct fly_session *session, const struct job_choice *choice)
-{
-    if (session->limit.asked && session->limit.tuner != NULL)
-        settle_choice(session, choice);
-    session->limit.asked = false;
-}
-
-/* Whether the profile is measured and not told yet; a tuner that has stopped says why. */
-static bool is_ready(struct session_limit *limit)
-{
-    struct fly_tuner_report report = {.size = sizeof report};
-
-    if (limit->tuner == NULL || limit->measured || fly_tuner_state(limit->tuner) == FLY_TUNER_SEARCHING)
-        return false;
-    if (fly_tuner_state(limit->tuner) != FLY_TUNER_STOPPED)
-        return true;
-    if (fly_tuner_report(limit->tuner, &report) == 0)
-        explain(limit, report.text);
-    limit->measured = true;
-    return false;
-}
-
-/* The account tells the limits that were tried apart. */
-static void watch_tuner(struct fly_session *session)
-{
-    struct fly_tuner_report report = {.size = sizeof report};
-
-    if ((session->carbon.governor != NULL || session->carbon.keeper != NULL) &&
-        fly_tuner_report(session->limit.tuner, &report) == 0)
-        carbon_stands(session, report.limit_w);
-}
-
-/* Whoever does not call session_heed hears of a late choice here. */
-static void listen_for_choice(struct fly_session *session)
-{
-    union spool_answer answer;
-
-    if (session->limit.asked && !session->heeds && post_news(session->post, SPOOL_PROFILE, &answer))
-        limit_hear(session, &answer.choice);
-}
-
 void limit_step(struct fly_session *session)
 {
     struct session_limit *limit = &session->limit;
-    uint64_t batch_size = session->proposal.batch_size;
-    uint64_t steps = (session->options.samples_per_epoch + batch_size - 1) / batch_size;
 
     limit->epoch_steps++;
-    if (limit->tuner == NULL) {
-        if (session->carbon.steers && --session->carbon.countdown == 0)
-            carbon_follow(session);
-        return;
-    }
-    (void)fly_tuner_step_begin(limit->tuner);
-    watch_tuner(session);
-    listen_for_choice(session);
-    if (session->options.samples_per_epoch > 0 && is_ready(limit))
-        choose(session, (double)steps);
+    if (limit->tuner != NULL)
+        session_profile_step(session);
+    else if (session->carbon.steers && --session->carbon.countdown == 0)
+        carbon_follow(session);
 }
 
 void limit_epoch_end(struct fly_session *session)
 {
-    struct session_limit *limit = &session->limit;
-
     carbon_epoch_end(session);
-    if (limit->tuner == NULL)
-        return;
-    (void)fly_tuner_epoch_end(limit->tuner);
-    /* A search that no training was long enough for does without second looks. */
-    if (is_ready(limit) || (limit->goes_on && tuner_only_looks(limit->tuner)))
-        choose(session, (double)limit->epoch_steps);
-}
-
-void limit_tell_part(struct fly_session *session)
-{
-    struct session_limit *limit = &session->limit;
-    struct fly_power_point points[FLY_POWER_SEARCH_LIMITS_MAX];
-    struct spool_entry entry = {.kind = SPOOL_PROFILE,
-                                .profile = {.job = session->definition.name,
-                                            .trial = session->proposal.trial,
-                                            .points = points,
-                                            .partial = true}};
-
-    if (limit->tuner == NULL || limit->measured || session->options.rank != 0 || !session->known)
-        return;
-    entry.profile.point_count = valid_points(limit, points);
-    if (entry.profile.point_count <= limit->told)
-        return;
-    limit->told = entry.profile.point_count;
-    (void)post_send(session->post, &entry, POST_RARELY);
-}
-
-/* Nothing is put back over another program's limit. */
-static void let_go(struct session_limit *limit, const char *text)
-{
-    explain(limit, text);
-    limit->held_w = NAN;
-}
-
-void limit_check(struct fly_session *session)
-{
-    struct session_limit *limit = &session->limit;
-    struct fly_error error = {.text = ""};
-    double standing_w;
-
-    if (isnan(limit->held_w))
-        return;
-    if (limit->knob != NULL && knob_check(limit->knob, &error) < 0) {
-        let_go(limit, error.text);
-        return;
-    }
-    if (limit->turner->standing(limit->data, &standing_w, &error) < 0) {
-        let_go(limit, error.text);
-    } else if (standing_w != limit->held_w) {
-        error_set(&error, FLY_ESTATE, "another program changed the limit to %g W; it stays", standing_w);
-        let_go(limit, error.text);
-    }
-}
-
-void limit_change(struct fly_session *session, double limit_w)
-{
-    limit_check(session);
-    if (!isnan(session->limit.held_w))
-        hold(session, limit_w);
+    if (session->limit.tuner != NULL)
+        session_profile_epoch_end(session);
 }
 
 void limit_end(struct fly_session *session)

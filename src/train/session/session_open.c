@@ -12,7 +12,7 @@
 #include "meter/identity.h"
 #include "train/program/run_variables.h"
 #include "train/program/step_writer.h"
-#include "train/session/session.h"
+#include "train/session/session_private.h"
 
 static const double wait_usual_s = 5.0, beat_usual_s = 60.0;
 

@@ -2,7 +2,7 @@
 /* How far the training of a session is, and how much of it is left. */
 #include <math.h>
 
-#include "train/session/session.h"
+#include "train/session/session_private.h"
 
 /* Of what a step takes usually, it takes. */
 static const double least_share = 0.1;
@@ -22,6 +22,12 @@ void progress_epoch_end(struct fly_session *session)
     /* One that was taken up in its midst is shorter than the others. */
     if (steps > carbon->epoch_steps)
         carbon->epoch_steps = steps;
+}
+
+double session_time_s(const struct fly_session *session)
+{
+    return session->stopped ? session->stopped_time_s
+                            : mono_elapsed_s(session->begin, session->clock->now(session->clock->state));
 }
 
 double progress_told_steps(const struct fly_session *session)

@@ -2,7 +2,7 @@
 /* Joins the ranks of a data-parallel training. Where that fails each goes on by itself. */
 #include <string.h>
 
-#include "train/session/session.h"
+#include "train/session/session_private.h"
 
 enum { SHARED_MAX = 32 };
 

@@ -8,7 +8,7 @@
 
 #include "meter/meter.h"
 #include "train/program/run_variables.h"
-#include "train/session/session.h"
+#include "train/session/session_private.h"
 
 static const char not_asked[] =
     "it did not answer when this training began: the default was run, and goes on record "
@@ -217,30 +217,21 @@ static double energy_now_j(struct fly_session *session)
     return sum_j;
 }
 
-static double time_now_s(const struct fly_session *session)
-{
-    return mono_elapsed_s(session->begin, session->clock->now(session->clock->state));
-}
-
 double session_energy_j(struct fly_session *session)
 {
     return session->stopped && !isnan(session->stopped_energy_j) ? session->stopped_energy_j
                                                                  : energy_now_j(session);
 }
 
-double session_time_s(const struct fly_session *session)
-{
-    return session->stopped ? session->stopped_time_s : time_now_s(session);
-}
-
 void session_stop(struct fly_session *session)
 {
     if (session->disabled || session->stopped)
         return;
-    session->stopped_time_s = time_now_s(session);
+    session->stopped_time_s = session_time_s(session);
     session->stopped_energy_j = energy_now_j(session);
     session->stopped = true;
 }
+
 /* With what the log would have been asked, under a name of its own: that of the question may be the name of
  * a proposal that came too late. */
 static void say_run(struct fly_session *session)

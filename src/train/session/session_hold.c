@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Sets the power limit of a session, sees whether it stands, and lets it go when it is another's. */
+#include <math.h>
+#include <stdio.h>
+
+#include "base/error.h"
+#include "train/session/session_private.h"
+
+void limit_explain(struct session_limit *limit, const char *text)
+{
+    if (limit->text[0] == '\0')
+        snprintf(limit->text, sizeof limit->text, "%s", text);
+}
+
+/* Sets a limit, and what the GPUs made of it is what has to stand from now on. */
+static void hold(struct fly_session *session, double limit_w)
+{
+    struct session_limit *limit = &session->limit;
+    struct fly_error error = {.text = ""};
+    int result = limit->turner->set(limit->data, limit_w, &error);
+
+    if (result == 0)
+        result = limit->turner->standing(limit->data, &limit->held_w, &error);
+    if (result == 0)
+        return;
+    limit_explain(limit, error.text);
+    limit->held_w = NAN;
+}
+
+/* Nothing is put back over another program's limit. */
+static void let_go(struct session_limit *limit, const char *text)
+{
+    limit_explain(limit, text);
+    limit->held_w = NAN;
+}
+
+void limit_check(struct fly_session *session)
+{
+    struct session_limit *limit = &session->limit;
+    struct fly_error error = {.text = ""};
+    double standing_w;
+
+    if (isnan(limit->held_w))
+        return;
+    if (limit->knob != NULL && knob_check(limit->knob, &error) < 0) {
+        let_go(limit, error.text);
+        return;
+    }
+    if (limit->turner->standing(limit->data, &standing_w, &error) < 0) {
+        let_go(limit, error.text);
+    } else if (standing_w != limit->held_w) {
+        error_set(&error, FLY_ESTATE, "another program changed the limit to %g W; it stays", standing_w);
+        let_go(limit, error.text);
+    }
+}
+
+void limit_change(struct fly_session *session, double limit_w)
+{
+    limit_check(session);
+    if (!isnan(session->limit.held_w))
+        hold(session, limit_w);
+}
+
+/* The log's choice, or the tuner's where that could not be asked. */
+void limit_hold_choice(struct fly_session *session, double limit_w)
+{
+    session->limit.choice_w = limit_w;
+    hold(session, limit_w);
+}

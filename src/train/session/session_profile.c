@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The power profile of a batch size: measured in the first trainings with it, told to the job's log, and
+ * settled by its choice.
+ */
+#include <math.h>
+
+#include "train/session/session_private.h"
+#include "train/tuner/tuner.h"
+
+static size_t valid_points(const struct session_limit *limit, struct fly_power_point *out_points)
+{
+    struct fly_tuner_point points[FLY_POWER_SEARCH_LIMITS_MAX];
+    size_t all = fly_tuner_points(limit->tuner, points, FLY_POWER_SEARCH_LIMITS_MAX), count = 0;
+
+    for (size_t i = 0; i < all && i < FLY_POWER_SEARCH_LIMITS_MAX; i++) {
+        if (points[i].mark == FLY_TUNER_VALID)
+            out_points[count++] =
+                (struct fly_power_point){points[i].limit_w, points[i].power_w, points[i].time_s};
+    }
+    return count;
+}
+
+/* What earlier trainings measured, for all ranks. */
+void session_profile_share(struct fly_session *session)
+{
+    struct job_proposal *proposal = &session->proposal;
+    double count[] = {(double)proposal->known_count};
+
+    session_share(session, count, 1);
+    proposal->known_count = (size_t)count[0];
+    for (size_t i = 0; i < proposal->known_count; i++) {
+        struct fly_power_point *point = &proposal->known[i];
+        double shared[] = {point->limit_w, point->power_w, point->time_s};
+
+        session_share(session, shared, sizeof shared / sizeof shared[0]);
+        *point = (struct fly_power_point){shared[0], shared[1], shared[2]};
+    }
+}
+
+void session_profile_begin(struct fly_session *session)
+{
+    struct session_limit *limit = &session->limit;
+    struct fly_tuner_options options = {
+        .size = sizeof options,
+        .meter = session->meter,
+        .turner = limit->turner,
+        .turner_data = limit->data,
+        .limits_w = limit->limits_w,
+        .limit_count = limit->limit_count,
+        .objective = session->definition.objective,
+        .warmup_steps = session->options.warmup_steps,
+        .profile_steps = session->options.profile_steps,
+        .energy_tolerance = session->options.energy_tolerance,
+        .all_reduce = session_ranks(session) > 1 && !session->apart ? session->options.all_reduce : NULL,
+        .all_reduce_data = session->options.all_reduce_data,
+        .rank = session->options.rank,
+    };
+    struct fly_power_point points[FLY_POWER_SEARCH_LIMITS_MAX];
+    struct fly_error error = {.text = ""};
+
+    session_profile_share(session);
+    limit->goes_on = session->proposal.known_count > 0;
+    /* The bound is on the whole training, which the log judges; but for the lowest limit there is no other.
+     */
+    if (options.objective.kind != FLY_OBJECTIVE_LOWEST_LIMIT)
+        options.objective.max_slowdown = INFINITY;
+    if (session->meter == NULL)
+        limit_explain(limit, "nothing is measured, so no power profile can be");
+    else if (tuner_new(&options, session->clock, &limit->tuner, &error) < 0 ||
+             tuner_know(limit->tuner, session->proposal.known, session->proposal.known_count, &error) < 0)
+        limit_explain(limit, error.text);
+    limit->told = limit->tuner != NULL ? valid_points(limit, points) : 0;
+}
+
+/* The log's choice; false where it could not be asked. */
+static bool ask_log(struct fly_session *session, double units, struct job_choice *out_choice)
+{
+    struct fly_power_point points[FLY_POWER_SEARCH_LIMITS_MAX];
+    const struct spool_entry entry = {.kind = SPOOL_PROFILE,
+                                      .profile = {.job = session->definition.name,
+                                                  .trial = session->proposal.trial,
+                                                  .points = points,
+                                                  .point_count = valid_points(&session->limit, points),
+                                                  .units_per_epoch = units}};
+    union spool_answer answer = {.choice = {.limit_w = NAN}};
+    double shared[] = {0.0, NAN, 0.0};
+
+    if (session->options.rank == 0 && entry.profile.point_count > 0 && session->known &&
+        post_settle(session->post, post_send(session->post, &entry, POST_RARELY), SPOOL_PROFILE, &answer)) {
+        shared[0] = 1.0;
+        shared[1] = answer.choice.limit_w;
+        shared[2] = answer.choice.epochs;
+    }
+    session_share(session, shared, sizeof shared / sizeof shared[0]);
+    *out_choice = (struct job_choice){.limit_w = shared[1], .epochs = (uint32_t)shared[2]};
+    return shared[0] == 1.0;
+}
+
+/* Lets the tuner go; what it measured, and where its choice is. */
+static size_t end_tuner(struct session_limit *limit, struct fly_power_point *out_points, double *out_choice_w)
+{
+    struct fly_tuner_report report = {.size = sizeof report};
+    size_t count = valid_points(limit, out_points);
+
+    *out_choice_w = fly_tuner_report(limit->tuner, &report) == 0 ? report.limit_w : NAN;
+    fly_tuner_free(limit->tuner);
+    limit->tuner = NULL;
+    return count;
+}
+
+/* `choice` NULL: the log has not told it. */
+static void settle_choice(struct fly_session *session, const struct job_choice *choice)
+{
+    struct session_limit *limit = &session->limit;
+    struct fly_power_point points[FLY_POWER_SEARCH_LIMITS_MAX];
+    double own_w;
+    size_t count = end_tuner(limit, points, &own_w);
+
+    if (choice != NULL) {
+        session->epochs = choice->epochs;
+        limit->refused = choice->epochs == 0;
+        own_w = choice->limit_w;
+    }
+    if (isfinite(own_w) && !limit->refused)
+        limit_hold_choice(session, own_w);
+    if (isfinite(own_w) && !limit->refused)
+        carbon_profiled(session, points, count);
+}
+
+/* Tells the log what was measured, and holds what it chooses. An answer that comes later is heard, where no
+ * other rank has to hear it at the same step; until then the tuner's own choice stands. Where none can
+ * come for now and the limit is to follow the grid, the session goes on with the tuner's. */
+static void choose(struct fly_session *session, double units)
+{
+    struct job_choice choice;
+    bool away;
+
+    session->limit.measured = true;
+    if (ask_log(session, units, &choice)) {
+        settle_choice(session, &choice);
+        return;
+    }
+    away = session->carbon.wanted && !post_look(session->post).connected;
+    session->limit.asked = session->known && session_ranks(session) == 1 && !away;
+    if (session->carbon.wanted && !session->limit.asked)
+        settle_choice(session, NULL);
+}
+
+void session_profile_hear(struct fly_session *session, const struct job_choice *choice)
+{
+    if (session->limit.asked && session->limit.tuner != NULL)
+        settle_choice(session, choice);
+    session->limit.asked = false;
+}
+
+/* Whether the profile is measured and not told yet; a tuner that has stopped says why. */
+static bool is_ready(struct session_limit *limit)
+{
+    struct fly_tuner_report report = {.size = sizeof report};
+
+    if (limit->tuner == NULL || limit->measured || fly_tuner_state(limit->tuner) == FLY_TUNER_SEARCHING)
+        return false;
+    if (fly_tuner_state(limit->tuner) != FLY_TUNER_STOPPED)
+        return true;
+    if (fly_tuner_report(limit->tuner, &report) == 0)
+        limit_explain(limit, report.text);
+    limit->measured = true;
+    return false;
+}
+
+/* The account tells the limits that were tried apart. */
+static void watch_tuner(struct fly_session *session)
+{
+    struct fly_tuner_report report = {.size = sizeof report};
+
+    if ((session->carbon.governor != NULL || session->carbon.keeper != NULL) &&
+        fly_tuner_report(session->limit.tuner, &report) == 0)
+        carbon_stands(session, report.limit_w);
+}
+
+/* Whoever does not call session_heed hears of a late choice here. */
+static void listen_for_choice(struct fly_session *session)
+{
+    union spool_answer answer;
+
+    if (session->limit.asked && !session->heeds && post_news(session->post, SPOOL_PROFILE, &answer))
+        session_profile_hear(session, &answer.choice);
+}
+
+void session_profile_step(struct fly_session *session)
+{
+    struct session_limit *limit = &session->limit;
+
+    (void)fly_tuner_step_begin(limit->tuner);
+    watch_tuner(session);
+    listen_for_choice(session);
+    if (session->options.samples_per_epoch > 0 && is_ready(limit))
+        choose(session, progress_told_steps(session));
+}
+
+void session_profile_epoch_end(struct fly_session *session)
+{
+    struct session_limit *limit = &session->limit;
+
+    (void)fly_tuner_epoch_end(limit->tuner);
+    /* A search that no training was long enough for does without second looks. */
+    if (is_ready(limit) || (limit->goes_on && tuner_only_looks(limit->tuner)))
+        choose(session, (double)limit->epoch_steps);
+}
+
+void session_profile_tell_part(struct fly_session *session)
+{
+    struct session_limit *limit = &session->limit;
+    struct fly_power_point points[FLY_POWER_SEARCH_LIMITS_MAX];
+    struct spool_entry entry = {.kind = SPOOL_PROFILE,
+                                .profile = {.job = session->definition.name,
+                                            .trial = session->proposal.trial,
+                                            .points = points,
+                                            .partial = true}};
+
+    if (limit->tuner == NULL || limit->measured || session->options.rank != 0 || !session->known)
+        return;
+    entry.profile.point_count = valid_points(limit, points);
+    if (entry.profile.point_count <= limit->told)
+        return;
+    limit->told = entry.profile.point_count;
+    (void)post_send(session->post, &entry, POST_RARELY);
+}
