@@ -29,7 +29,6 @@ TIED = [
     "src/job/past/saving_balance.c",
     "src/knob/knob.c",
     "src/meter/selftest/selftest_findings.c",
-    "src/train/post/post.c",
 ]
 
 

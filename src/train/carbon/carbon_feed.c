@@ -11,11 +11,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/error.h"
 #include "base/fork_guard.h"
+#include "base/mono_wait.h"
 #include "grid/forecast.h"
 #include "grid/providers.h"
 
@@ -152,12 +152,10 @@ static void let_go(struct feed_state *state)
 static bool wait_for(struct feed_state *state, double wait_s)
 {
     struct mono_time until = mono_after_s(mono_now(), wait_s);
-    struct timespec at = {.tv_sec = until.ns / NS_PER_S, .tv_nsec = until.ns % NS_PER_S};
-    int code = 0;
 
     pthread_mutex_lock(&state->lock);
-    while (!atomic_load(&state->abandon) && code == 0)
-        code = pthread_cond_timedwait(&state->wake, &state->lock, &at);
+    while (!atomic_load(&state->abandon) && mono_wait(&state->wake, &state->lock, until))
+        ;
     pthread_mutex_unlock(&state->lock);
     return !atomic_load(&state->abandon);
 }
@@ -224,17 +222,13 @@ static bool start(struct carbon_feed *feed)
 static struct feed_state *new_state(const struct carbon_feed_options *options)
 {
     struct feed_state *state = calloc(1, sizeof *state);
-    pthread_condattr_t attributes;
 
     if (state == NULL)
         return NULL;
     state->options = *options;
     state->holders = 1;
     pthread_mutex_init(&state->lock, NULL);
-    pthread_condattr_init(&attributes);
-    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    pthread_cond_init(&state->wake, &attributes);
-    pthread_condattr_destroy(&attributes);
+    mono_cond_init(&state->wake);
     return state;
 }
 
@@ -322,14 +316,12 @@ static void end_thread(struct carbon_feed *feed)
 {
     struct feed_state *state = feed->state;
     struct mono_time until = mono_after_s(mono_now(), goodbye_s);
-    struct timespec at = {.tv_sec = until.ns / NS_PER_S, .tv_nsec = until.ns % NS_PER_S};
-    int code = 0;
     bool ended;
 
     carbon_feed_abandon(feed);
     pthread_mutex_lock(&state->lock);
-    while (!state->ended && code == 0)
-        code = pthread_cond_timedwait(&state->wake, &state->lock, &at);
+    while (!state->ended && mono_wait(&state->wake, &state->lock, until))
+        ;
     ended = state->ended;
     pthread_mutex_unlock(&state->lock);
     if (ended)

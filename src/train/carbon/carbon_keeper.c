@@ -12,12 +12,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/error.h"
 #include "base/fork_guard.h"
 #include "base/left_threads.h"
+#include "base/mono_wait.h"
 #include "train/account/carbon_counter.h"
 #include "train/carbon/carbon_feed.h"
 
@@ -130,17 +130,14 @@ static void turn(struct carbon_keeper *keeper)
 static bool wait_for_work(struct carbon_keeper *keeper)
 {
     struct mono_time now = mono_now(), border, until = mono_after_s(now, look_s);
-    struct timespec at;
-    int code = 0;
     bool stopping;
 
     pthread_mutex_lock(&keeper->lock);
     border = slicer_next(&keeper->count.slicer);
     if (border.ns < until.ns && !keeper->count.rests)
         until = border;
-    at = (struct timespec){.tv_sec = until.ns / NS_PER_S, .tv_nsec = until.ns % NS_PER_S};
-    while (!keeper->stopping && !keeper->to_write && code == 0)
-        code = pthread_cond_timedwait(&keeper->wake, &keeper->lock, &at);
+    while (!keeper->stopping && !keeper->to_write && mono_wait(&keeper->wake, &keeper->lock, until))
+        ;
     keeper->to_write = false;
     stopping = keeper->stopping;
     pthread_mutex_unlock(&keeper->lock);
@@ -220,7 +217,6 @@ static void open_ledger(struct carbon_keeper *keeper, const struct carbon_keeper
 static struct carbon_keeper *new_keeper(const struct carbon_keeper_options *options)
 {
     struct carbon_keeper *keeper = calloc(1, sizeof *keeper);
-    pthread_condattr_t attributes;
 
     if (keeper == NULL)
         return NULL;
@@ -228,10 +224,7 @@ static struct carbon_keeper *new_keeper(const struct carbon_keeper_options *opti
     keeper->clock = options->clock != NULL ? options->clock : &clock_real;
     keeper->ledger.file = -1;
     pthread_mutex_init(&keeper->lock, NULL);
-    pthread_condattr_init(&attributes);
-    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    pthread_cond_init(&keeper->wake, &attributes);
-    pthread_condattr_destroy(&attributes);
+    mono_cond_init(&keeper->wake);
     return keeper;
 }
 
@@ -390,13 +383,11 @@ struct carbon_keeper_summary carbon_keeper_look(struct carbon_keeper *keeper)
 static bool end_thread(struct carbon_keeper *keeper, struct carbon_keeper_summary *out_summary)
 {
     struct mono_time until = mono_after_s(mono_now(), goodbye_s);
-    struct timespec at = {.tv_sec = until.ns / NS_PER_S, .tv_nsec = until.ns % NS_PER_S};
     bool ended;
-    int code = 0;
 
     pthread_cond_broadcast(&keeper->wake);
-    while (!keeper->ended && code == 0)
-        code = pthread_cond_timedwait(&keeper->wake, &keeper->lock, &at);
+    while (!keeper->ended && mono_wait(&keeper->wake, &keeper->lock, until))
+        ;
     ended = keeper->ended;
     if (!ended) {
         *out_summary = (struct carbon_keeper_summary){.energy_j = NAN, .slices = keeper->written};

@@ -3,33 +3,17 @@
  */
 #include "train/post/post_private.h"
 
-#include <errno.h>
-#include <math.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "base/error.h"
 #include "base/left_threads.h"
+#include "base/mono_wait.h"
 
-enum { NS_PER_S = 1000000000 };
-
-/* ---- making and freeing ---- */
-
-static void init_lock(struct post *post)
-{
-    pthread_condattr_t attributes;
-
-    pthread_mutex_init(&post->lock, NULL);
-    pthread_condattr_init(&attributes);
-    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    pthread_cond_init(&post->changed, &attributes);
-    pthread_condattr_destroy(&attributes);
-}
+/* ---- the begin ---- */
 
 int post_new(const struct post_options *options, struct post **out_post, struct fly_error *out_error)
 {
@@ -54,41 +38,11 @@ int post_new(const struct post_options *options, struct post **out_post, struct 
         post->jobs = *options->jobs;
         post->open = post->borrowed = true;
     }
-    init_lock(post);
+    pthread_mutex_init(&post->lock, NULL);
+    mono_cond_init(&post->changed);
     spool_init(&post->spool, options->directory, options->store);
     *out_post = post;
     return 0;
-}
-
-static void free_post(struct post *post)
-{
-    while (post->first != NULL) {
-        struct letter *next = post->first->next;
-
-        free(post->first);
-        post->first = next;
-    }
-    if (post->news >= 0)
-        close(post->news);
-    pthread_cond_destroy(&post->changed);
-    pthread_mutex_destroy(&post->lock);
-    free(post->run_line);
-    free(post->address);
-    free(post);
-}
-
-void post_release(struct post *post)
-{
-    bool last = --post->holders == 0;
-
-    pthread_mutex_unlock(&post->lock);
-    if (last)
-        free_post(post);
-}
-
-void post_wake(struct post *post)
-{
-    pthread_cond_broadcast(&post->changed);
 }
 
 static bool start(struct post *post, void *(*run)(void *))
@@ -122,13 +76,6 @@ bool post_begin(struct post *post)
         snprintf(post->text, sizeof post->text,
                  "no thread can be started that would speak to it; raise the limit of processes (ulimit -u)");
     return !post->unable;
-}
-
-bool post_wait(struct post *post, struct mono_time until)
-{
-    const struct timespec at = {.tv_sec = until.ns / NS_PER_S, .tv_nsec = until.ns % NS_PER_S};
-
-    return pthread_cond_timedwait(&post->changed, &post->lock, &at) != ETIMEDOUT;
 }
 
 /* ---- letters ---- */

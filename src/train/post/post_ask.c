@@ -59,14 +59,6 @@ static bool copy_question(struct post_ask *ask, const struct job_question *from)
     return copied && to->hardware.limits_w != NULL;
 }
 
-void post_free_ask(struct post_ask *ask)
-{
-    if (ask == NULL)
-        return;
-    arena_deinit(&ask->arena);
-    free(ask);
-}
-
 static struct post_ask *new_ask(const struct job_definition *definition, const struct job_question *question)
 {
     struct post_ask *ask = calloc(1, sizeof *ask);

@@ -7,14 +7,15 @@
 #include "base/error.h"
 #include "base/left_threads.h"
 
-enum { NS_PER_S = 1000000000, PIECE_MAX = 1 << 20 };
+enum { PIECE_MAX = 1 << 20 };
 
 /* What the log has not taken by then goes to the disk. */
 static const double keep_after_s = 0.2;
 /* So soon is tried again what the disk refused; and at the end. */
 static const double again_s = 30.0, again_at_end_s = 0.1;
 
-bool post_disk_wanted(const struct post *post)
+/* Whether letters are to go to the disk now. */
+static bool is_wanted(const struct post *post)
 {
     const struct letter *letter = post->unkept;
 
@@ -128,7 +129,7 @@ static void clear(struct post *post)
 
 void post_disk_turn(struct post *post)
 {
-    while (post_disk_wanted(post) && keep(post))
+    while (is_wanted(post) && keep(post))
         ;
     if (post->spool.file >= 0 && post->kept_all == 0)
         clear(post);
@@ -139,16 +140,12 @@ void post_disk_turn(struct post *post)
 /* Until there may be something to do. */
 static void rest(struct post *post)
 {
-    struct mono_time until;
-    struct timespec at;
-
     if (post->unkept == NULL) {
         pthread_cond_wait(&post->changed, &post->lock);
         return;
     }
-    until = post->disk_fails ? post->disk_again : mono_after_s(post->unkept->since, keep_after_s);
-    at = (struct timespec){.tv_sec = until.ns / NS_PER_S, .tv_nsec = until.ns % NS_PER_S};
-    (void)pthread_cond_timedwait(&post->changed, &post->lock, &at);
+    (void)post_wait(post,
+                    post->disk_fails ? post->disk_again : mono_after_s(post->unkept->since, keep_after_s));
 }
 
 static void look_for_left(struct post *post)
@@ -179,7 +176,7 @@ void *post_disk_run(void *state)
         post_disk_turn(post);
         if (is_over(post))
             break;
-        if (!post_disk_wanted(post))
+        if (!is_wanted(post))
             rest(post);
     }
     pthread_mutex_unlock(&post->lock);

@@ -2,7 +2,6 @@
 /* The thread that speaks to the log, and may be held up by it for as long as that likes. */
 #include "train/post/post_private.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,7 +12,7 @@
 #include "base/left_threads.h"
 #include "job/jobs.h"
 
-enum { NS_PER_S = 1000000000, CALLS_MAX = 2 }; /* of a call that may or may not have come through */
+enum { CALLS_MAX = 2 }; /* of a call that may or may not have come through */
 
 /* How long the log is left alone after it did not answer: as long at first, doubled each time up to that. */
 static const double pause_least_s = 30.0, pause_most_s = 600.0;
@@ -206,11 +205,10 @@ static bool may_send(const struct post *post)
 static bool wait_for_look(struct post *post)
 {
     struct mono_time until = mono_after_s(mono_now(), fmin(look_most_s, left_share * post->wait_s));
-    const struct timespec at = {.tv_sec = until.ns / NS_PER_S, .tv_nsec = until.ns % NS_PER_S};
 
     if (!post->threaded)
         return true;
-    while (!post->looked && pthread_cond_timedwait(&post->changed, &post->lock, &at) != ETIMEDOUT)
+    while (!post->looked && post_wait(post, until))
         ;
     return post->looked && post->left;
 }
@@ -331,17 +329,15 @@ void post_log_turn(struct post *post)
 static void rest(struct post *post)
 {
     struct mono_time until = {INT64_MAX};
-    struct timespec at;
 
     if (post->first != NULL)
         until = post->again;
     if (post->beat_s > 0.0 && post->beat_due.ns < until.ns)
         until = post->beat_due;
-    at = (struct timespec){.tv_sec = until.ns / NS_PER_S, .tv_nsec = until.ns % NS_PER_S};
     if (until.ns == INT64_MAX)
         pthread_cond_wait(&post->changed, &post->lock);
     else
-        (void)pthread_cond_timedwait(&post->changed, &post->lock, &at);
+        (void)post_wait(post, until);
 }
 
 void *post_log_run(void *state)

@@ -9,7 +9,8 @@
 
 /*
  * The inside of post.h: post.c is what the training calls, post_log.c the thread that speaks to
- * the log, post_disk.c the one that writes the spool. All that stands here is under `lock`, but
+ * the log, post_disk.c the one that writes the spool; post_ask.c is the question what to run, and
+ * post_shared.c what all of them do. All that stands here is under `lock`, but
  * for what is named as one thread's own; no lock is held while the log or the disk are waited for.
  */
 
@@ -113,8 +114,5 @@ void *post_disk_run(void *state);
 /* Without threads: what they would do now. */
 void post_log_turn(struct post *post);
 void post_disk_turn(struct post *post);
-
-/* Whether letters are to go to the disk now. */
-bool post_disk_wanted(const struct post *post);
 
 #endif

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef FLYBALL_BASE_MONO_WAIT_H
+#define FLYBALL_BASE_MONO_WAIT_H
+
+#include <pthread.h>
+#include <stdbool.h>
+
+#include "base/clock.h"
+
+/*
+ * Conditions of threads that are waited for until a moment of the monotonic clock (clock.h), so that a
+ * date that is set wakes nobody early or late.
+ *
+ *     mono_cond_init(&changed);
+ *     pthread_mutex_lock(&lock);
+ *     while (!done && mono_wait(&changed, &lock, until))
+ *         ;
+ *     pthread_mutex_unlock(&lock);
+ */
+void mono_cond_init(pthread_cond_t *condition);
+
+/* With the lock held: until somebody signals, or that moment; false when it has come. */
+bool mono_wait(pthread_cond_t *condition, pthread_mutex_t *lock, struct mono_time until);
+
+#endif
