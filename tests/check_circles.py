@@ -28,7 +28,6 @@ TIED = [
     "src/job/local/job_group.c",
     "src/job/past/saving_balance.c",
     "src/knob/knob.c",
-    "src/meter/selftest/selftest_findings.c",
 ]
 
 

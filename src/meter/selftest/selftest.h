@@ -5,6 +5,7 @@
 #include <stdbool.h>
 
 #include "device/device.h"
+#include "meter/selftest/selftest_finding.h"
 #include "meter/selftest/selftest_turning.h"
 #include "meter/selftest/spread.h"
 #include "meter/selftest/updates.h"
@@ -82,18 +83,8 @@ int selftest_measure(const struct selftest_options *options, enum selftest_stage
 /*
  * What the figures mean, one clause each: of the counter against the integral,
  * of measured periods against the table's, of what could not be told.
+ * At most SELFTEST_FINDINGS_MAX of them; returns how many.
  */
-enum selftest_outcome { SELFTEST_AS_EXPECTED, SELFTEST_DIFFERS, SELFTEST_NOT_KNOWN, SELFTEST_OUTCOME_COUNT };
-const char *selftest_outcome_word(enum selftest_outcome outcome);
-
-enum { SELFTEST_FINDINGS_MAX = 16, SELFTEST_TEXT_MAX = 400 };
-struct selftest_finding {
-    const char *check; /* "counter_against_integral" */
-    enum selftest_outcome outcome;
-    char text[SELFTEST_TEXT_MAX];
-};
-
-/* At most SELFTEST_FINDINGS_MAX of them; returns how many. */
 size_t selftest_findings(const struct device_info *info, const struct selftest_result *result,
                          struct selftest_finding findings[SELFTEST_FINDINGS_MAX]);
 

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a self-test's figures mean, as a table of checks. */
 #include <math.h>
-#include <stdarg.h>
-#include <stdio.h>
 
-#include "meter/selftest/selftest_private.h"
+#include "meter/selftest/selftest_turning_findings.h"
 
 /* A period this much longer than the table's makes stated uncertainties too small. */
 static const double period_tolerance = 1.25;
@@ -16,27 +14,6 @@ static const double excess_tolerance = 0.05;
 static const double load_tolerance = 0.1;
 /* A device that was busier than this was not idle. */
 static const double idle_tolerance = 0.05;
-
-static const char *const outcome_words[] = {[SELFTEST_AS_EXPECTED] = "as_expected",
-                                            [SELFTEST_DIFFERS] = "differs",
-                                            [SELFTEST_NOT_KNOWN] = "not_known"};
-_Static_assert(sizeof outcome_words / sizeof outcome_words[0] == SELFTEST_OUTCOME_COUNT,
-               "one word for every outcome");
-
-const char *selftest_outcome_word(enum selftest_outcome outcome)
-{
-    return outcome_words[outcome];
-}
-
-void selftest_say(struct selftest_finding *finding, enum selftest_outcome outcome, const char *format, ...)
-{
-    va_list arguments;
-
-    finding->outcome = outcome;
-    va_start(arguments, format);
-    vsnprintf(finding->text, sizeof finding->text, format, arguments);
-    va_end(arguments);
-}
 
 /* The stage that says more: the loaded one, where there was one. */
 static const struct selftest_window *best_window(const struct selftest_result *result)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the figures of limits that were turned mean, as a table of checks. */
+#include "meter/selftest/selftest_turning_findings.h"
+
 #include <math.h>
 #include <stdio.h>
-
-#include "meter/selftest/selftest_private.h"
 
 /* The mean of readings may be this share above a limit that holds. */
 static const double reading_tolerance = 0.01;
