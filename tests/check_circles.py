@@ -26,7 +26,6 @@ TIED = [
     "src/job/core/definition.c",
     "src/job/core/state_fold.c",
     "src/job/local/job_group.c",
-    "src/job/past/saving_balance.c",
     "src/knob/knob.c",
 ]
 

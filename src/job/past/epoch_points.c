@@ -6,7 +6,7 @@
 
 #include <flyball/cost.h>
 
-#include "job/past/savings_private.h"
+#include "job/past/saving_run.h"
 #include "model/job_spec.h"
 
 enum { LIMITS_MEASURED_MAX = 256 };

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Whether a job has paid off, and still does: each recurrence against the default's runs around it. */
-#include <math.h>
-
-#include "job/past/savings_private.h"
+#include "job/past/saving_balance.h"
 
 enum { NEAREST = 3 }; /* runs of the default that a recurrence is held against */
 

@@ -1,82 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Trials become runs, runs become samples; the statistics are in saving_estimate.c. */
+/* Runs become samples; the statistics are in saving_estimate.c. */
 #include "job/past/savings.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "job/past/savings_private.h"
+#include "job/past/saving_balance.h"
+#include "job/past/saving_run.h"
 
 static const struct saving unknown = {NAN, NAN, NAN};
-
-/* ---- runs ---- */
-
-/* Two of each recurrence: the runs of the default in it, and the others. */
-enum { RUN_DEFAULT, RUN_CHOSEN, RUNS_OF_ONE };
-
-bool saving_is_default(const struct job_history *history, const struct job_row *row)
-{
-    double highest_w = history->machines[row->machine].highest_limit_w;
-    bool free =
-        row->reason == REASON_CONTROL || row->reason == REASON_PINNED || row->reason == REASON_UNASKED;
-
-    return free && row->batch_size == history->definition.default_batch_size && !row->profiled &&
-           row->outcome != TRIAL_STOPPED && (isnan(highest_w) || row->limit_w == highest_w);
-}
-
-static void add_row(struct saving_run *run, const struct job_history *history, const struct job_row *row,
-                    size_t machine)
-{
-    run->recurrence = row->recurrence;
-    run->any |= row->machine == machine;
-    run->running |= row->running || row->machine != machine;
-    run->delivered |= !row->running && row->outcome == TRIAL_REACHED;
-    run->searched |= row->reason == REASON_EXPLORE || row->profiled;
-    run->outdated |= row->trial < history->wanted_from;
-    run->epochs += row->epochs;
-    run->energy_j += row->energy_j;
-    run->time_s += row->time_s;
-    run->cost_j += row->cost_j;
-    run->metric = row->metric;
-    run->ended_us = row->ended_us;
-    run->last = row;
-}
-
-bool saving_run_counts(const struct saving_run *run)
-{
-    return run->any && !run->running && run->energy_j > 0.0 && run->time_s > 0.0;
-}
-
-/* What is outdated keeps its place among the samples and says no more than a search does. */
-static enum saving_kind kind_of(const struct saving_run *run, size_t part)
-{
-    if (part == RUN_DEFAULT)
-        return SAVING_BASELINE;
-    return run->searched || run->outdated ? SAVING_SEARCHING : SAVING_TUNED;
-}
-
-/* Gathers the runs in their order and returns how many there are. */
-static size_t make_runs(const struct job_history *history, size_t machine, struct saving_run *runs,
-                        size_t recurrences)
-{
-    size_t count = 0;
-
-    for (size_t i = 0; i < history->count; i++) {
-        const struct job_row *row = &history->rows[i];
-        size_t part = saving_is_default(history, row) ? RUN_DEFAULT : RUN_CHOSEN;
-
-        add_row(&runs[row->recurrence * RUNS_OF_ONE + part], history, row, machine);
-    }
-    for (size_t i = 0; i < recurrences * RUNS_OF_ONE; i++) {
-        if (!runs[i].any)
-            continue;
-        runs[count] = runs[i];
-        runs[count].kind = kind_of(&runs[count], i % RUNS_OF_ONE);
-        count++;
-    }
-    return count;
-}
 
 /* ---- groups ---- */
 
@@ -206,32 +139,21 @@ static void settle(const struct job_history *history, const struct saving_run *r
         savings->exploration_j = NAN;
 }
 
-static size_t recurrences_of(const struct job_history *history)
-{
-    size_t count = 0;
-
-    for (size_t i = 0; i < history->count; i++) {
-        if (history->rows[i].recurrence >= count)
-            count = (size_t)history->rows[i].recurrence + 1;
-    }
-    return count;
-}
-
 int job_savings_of(const struct job_history *history, size_t machine, struct job_savings *out_savings,
                    struct fly_error *out_error)
 {
-    size_t recurrences = recurrences_of(history);
-    struct saving_run *runs = calloc(recurrences + 1, RUNS_OF_ONE * sizeof runs[0]);
-    struct saving_sample *samples = calloc(recurrences + 1, RUNS_OF_ONE * sizeof samples[0]);
-    struct job_savings *savings = calloc(1, sizeof *savings);
-    int code = 0;
+    struct saving_run *runs = NULL;
+    size_t count = 0;
+    int code = saving_runs_of(history, machine, &runs, &count, out_error);
+    struct saving_sample *samples = code == 0 ? calloc(count + 1, sizeof samples[0]) : NULL;
+    struct job_savings *savings = samples != NULL ? calloc(1, sizeof *savings) : NULL;
 
-    if (runs != NULL && samples != NULL && savings != NULL) {
+    if (savings != NULL) {
         savings->energy = savings->time = savings->cost = unknown;
         savings->balance = (struct saving_balance){.ahead_j = NAN, .recent_ahead_j = NAN};
-        settle(history, runs, make_runs(history, machine, runs, recurrences), samples, savings);
+        settle(history, runs, count, samples, savings);
         *out_savings = *savings;
-    } else {
+    } else if (code == 0) {
         code = error_no_memory(out_error);
     }
     free(savings);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef FLYBALL_JOB_PAST_SAVINGS_PRIVATE_H
-#define FLYBALL_JOB_PAST_SAVINGS_PRIVATE_H
+#ifndef FLYBALL_JOB_PAST_SAVING_RUN_H
+#define FLYBALL_JOB_PAST_SAVING_RUN_H
 
-#include "job/past/savings.h"
+#include "job/past/history.h"
+#include "job/past/saving_estimate.h"
 
 /* What a recurrence did as one run: its control, or all the rest of it. */
 struct saving_run {
@@ -25,7 +26,11 @@ bool saving_is_default(const struct job_history *history, const struct job_row *
 /* Whether it tells what it took. */
 bool saving_run_counts(const struct saving_run *run);
 
-/* The balance of the savings, whose groups and energies stand, from runs in their order. */
-void saving_balance_of(const struct saving_run *runs, size_t count, struct job_savings *savings);
+/*
+ * The runs of a job on one machine in their order, which are the caller's to free: of each
+ * recurrence its control and the rest, where there are any. FLY_ENOMEM.
+ */
+int saving_runs_of(const struct job_history *history, size_t machine, struct saving_run **out_runs,
+                   size_t *out_count, struct fly_error *out_error);
 
 #endif
