@@ -17,7 +17,7 @@
 #include "bare_inserts.h"
 #include "base/clock.h"
 #include "base/math/order.h"
-#include "job/core/definition.h"
+#include "job/core/definition_json.h"
 #include "job/core/job_record.h"
 #include "job/jobs.h"
 

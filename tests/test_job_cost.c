@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "job/core/definition.h"
+#include "job/core/definition_json.h"
 
 enum { TEXT_MAX = 512 << 20, EVENTS_A_TRIAL = 4 };
 

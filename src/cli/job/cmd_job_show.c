@@ -8,7 +8,7 @@
 #include "cli/kit/amount.h"
 #include "cli/kit/table.h"
 #include "cli/options/store_option.h"
-#include "job/core/definition.h"
+#include "job/core/definition_json.h"
 #include "job/core/grid_amount.h"
 
 enum { TEXT_MAX = 1 << 20 };

@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "job/core/definition.h"
 #include "job/core/job_record.h"
 #include "job/core/line.h"
 #include "job/core/state_fold.h"

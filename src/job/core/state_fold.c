@@ -6,6 +6,7 @@
 #include <math.h>
 
 #include "job/core/definition.h"
+#include "job/core/definition_json.h"
 #include "job/core/state_folding.h"
 #include "model/objective_check.h"
 

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/adler32.h"
-#include "job/core/definition.h"
+#include "job/core/definition_json.h"
 #include "job/core/line.h"
 #include "job/core/state_fold.h"
 

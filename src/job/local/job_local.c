@@ -10,6 +10,7 @@
 
 #include "base/number.h"
 #include "job/core/definition.h"
+#include "job/core/definition_json.h"
 #include "job/local/job_group.h"
 #include "model/objective_check.h"
 

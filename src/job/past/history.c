@@ -8,7 +8,7 @@
 
 #include <flyball/cost.h>
 
-#include "job/core/definition.h"
+#include "job/core/definition_json.h"
 #include "job/core/grid_amount.h"
 #include "job/core/trial_past.h"
 

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "job/core/definition.h"
+#include "job/core/definition_json.h"
 #include "job/remote/spool.h"
 
 enum { RUN_MEMORY_MAX = 1 << 20 };

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef FLYBALL_JOB_CORE_DEFINITION_JSON_H
+#define FLYBALL_JOB_CORE_DEFINITION_JSON_H
+
+#include <jansson.h>
+
+#include "base/arena.h"
+#include "job/core/job.h"
+
+/*
+ * A job's definition as JSON (shapes.h), as it stands in the log, and back.
+ *
+ *     {"name": "digits", "batch_sizes": [16, 32], "default_batch_size": 32,
+ *      "objective": {"kind": "energy", "eta": 0.5, "max_slowdown": 1.03}, "beta": 2.0,
+ *      "target": "at_least", "target_metric": 0.9, "trains_on": false, "max_epochs": 30,
+ *      "control_every": 10, "policy": "zeus", "seed": 1, "window": 0,
+ *      "one_at_a_time": false, "generator": "philox", "pruning_rounds": 2,
+ *      "explorations": 2, "prior_mean": 0.0, "prior_precision": 0.0, "client": "",
+ *      "grid": "gb:national"}
+ *
+ * `grid` and `policy_sha256` stand there only if there is one. A max_slowdown or beta of null is infinite;
+ * target_metric is null without a target.
+ */
+
+/* A new reference, or NULL when memory is exhausted or a text is no UTF-8. */
+json_t *definition_to_json(const struct job_definition *definition);
+
+/*
+ * Texts and lists go into `arena`. FLY_EDATA or FLY_ELIMIT for what has another form; the
+ * rest is for job_definition_check.
+ */
+int definition_from_json(json_t *json, struct arena *arena, struct job_definition *out_definition,
+                         struct fly_error *out_error);
+
+json_t *objective_to_json(const struct fly_objective *objective);
+
+/* FLY_ECONFLICT with the fields in which the two differ, 0 when they are the same. */
+int definition_compare(const struct job_definition *registered, const struct job_definition *now,
+                       struct fly_error *out_error);
+
+#endif
