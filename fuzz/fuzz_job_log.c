@@ -9,6 +9,8 @@
 #include "fuzz.h"
 #include "job/core/decided_again.h"
 #include "job/core/state.h"
+#include "job/core/state_fold.h"
+#include "job/core/state_snapshot.h"
 #include "shapes/members.h"
 
 enum { SNAPSHOT_MAX = 64 << 20, LINES_MAX = 200 };

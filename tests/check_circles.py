@@ -23,7 +23,6 @@ TIED = [
     "src/http/gate.c",
     "src/http/server.c",
     "src/http/server_request.c",
-    "src/job/core/state_fold.c",
     "src/job/local/job_group.c",
     "src/knob/knob.c",
 ]

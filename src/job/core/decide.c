@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/number.h"
+#include "job/core/line.h"
 
 enum { BOUND_EVIDENCE = 2 }; /* trials that have to show a batch size too slow */
 

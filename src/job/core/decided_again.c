@@ -14,6 +14,7 @@
 
 #include "job/core/decide.h"
 #include "job/core/job_words.h"
+#include "job/core/state_fold.h"
 
 struct replaying {
     const struct batch_policy *const *plugins;

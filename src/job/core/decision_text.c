@@ -7,6 +7,7 @@
 
 #include "job/core/decide.h"
 #include "job/core/grid_amount.h"
+#include "job/core/line.h"
 
 enum {
     KNOWN_TEXT_MAX = 384,

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a job knows of itself on one kind of hardware. */
+#include "job/core/line.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include <flyball/cost.h>
-
-#include "job/core/line.h"
 
 enum { GIB_SHIFT = 30 };
 

@@ -8,7 +8,6 @@
 
 #include "job/core/job_record.h"
 #include "job/core/line.h"
-#include "job/core/state_fold.h"
 #include "model/objective_check.h"
 
 enum { DEFINITION_BYTES = 1 << 20, FIRST_OPEN = 16 };

@@ -2,10 +2,7 @@
 #ifndef FLYBALL_JOB_CORE_STATE_H
 #define FLYBALL_JOB_CORE_STATE_H
 
-#include <jansson.h>
-
 #include "base/arena.h"
-#include "base/buffer.h"
 #include "base/bytes.h"
 #include "job/core/job.h"
 #include "job/core/part.h"
@@ -37,7 +34,6 @@ enum {
     JOB_UNFINISHED_MAX = 256,  /* recurrences without a model that a new try may still join, newest first */
     JOB_STATE_MAX = 512 << 20, /* bytes of one line */
     JOB_CRASH_TEXT_MAX = 96,
-    JOB_SNAPSHOT_MAX = 32 << 20 /* bytes; a larger state is folded anew each time */
 };
 
 /* What was seen of one batch size on one kind of hardware. Sums over trials that tell what it costs. */
@@ -160,74 +156,29 @@ const struct batch_policy *job_policy_find(const char *name, const struct batch_
 void job_state_init(struct job_state *state);
 void job_state_deinit(struct job_state *state);
 
-/*
- * Takes the next event in. FLY_EDATA for a body that does not fit, FLY_EUNSUPPORTED
- * for a kind or a policy that this version does not know. JOB_FOLD_ANEW: the
- * objective changed; the state is empty but for it, and has to be given the log from
- * its first event again. After an error the state is of no use.
- */
-enum { JOB_FOLD_ANEW = 1 };
-int job_state_fold(struct job_state *state, const struct store_event *event,
-                   const struct batch_policy *const *plugins, struct fly_error *out_error);
-
-/* The same with the event's body as it was written; `event->body` is not looked at. NULL: not JSON. */
-int job_state_fold_body(struct job_state *state, const struct store_event *event, json_t *body,
-                        const struct batch_policy *const *plugins, struct fly_error *out_error);
-
-/* Whether a snapshot can be made: not of a plug-in without the slots. */
-bool job_state_saves(const struct job_state *state);
-
-/* Appends the state's bytes; the buffer says whether they fitted. */
-void job_state_save(const struct job_state *state, struct buffer *bytes);
-
-/* Into an empty state: 0; 1 for bytes that are no state of this version; or FLY_ENOMEM. */
-int job_state_load(struct job_state *state, const void *bytes, size_t length,
-                   const struct batch_policy *const *plugins, struct fly_error *out_error);
-
 /* The open trial of that number, NULL for none. */
 struct job_trial *job_state_trial(const struct job_state *state, uint64_t number);
-
-/* The line of that hardware; lines.count when there is none yet. */
-size_t job_state_line(const struct job_state *state, const struct job_hardware *hardware);
-
-/* The place of a batch size on it; spec->batch_count when its ranks do not share that. */
-size_t job_line_batch(const struct job_line *line, uint32_t size);
-
-/* Adds one. FLY_EUSAGE when the ranks cannot share the default batch size or nothing says what power costs.
- */
-int job_state_add_line(struct job_state *state, const struct job_hardware *hardware,
-                       struct fly_error *out_error);
 
 /* The unfinished recurrence of a submission or of a number; NULL for none. */
 struct job_recurrence *job_state_submission(const struct job_state *state, const char *submission);
 struct job_recurrence *job_state_recurrence(const struct job_state *state, uint64_t number);
 
-/* ---- for those who decide ---- */
-
-/* The batch size of least cost per reached target that runs and keeps the bound; the default before any, or
- * the largest that runs. */
-size_t job_line_best(const struct job_line *line);
-
-/* Whether the batch size fits and is not given up. */
-bool job_line_runs(const struct job_line *line, size_t batch);
-
-/* The longest time that `batch` took to its target; NAN when it never reached it. */
-double job_line_longest_s(const struct job_line *line, size_t batch);
-
-/* The time that the bound refers to: the default's; NAN when it is not known. */
-double job_line_reference_s(const struct job_line *line);
-
-/* Whether the batch size keeps the bound, as far as is known. */
-bool job_line_keeps_bound(const struct job_line *line, size_t batch);
-
-/*
- * The epochs that a trial of `batch` at `limit_w` may run by what is known before it
- * starts; 0 in `out_known` when nothing is.
- */
-int job_line_epochs(const struct job_line *line, size_t batch, double limit_w, bool *out_known,
-                    uint32_t *out_epochs, struct fly_error *out_error);
-
 /* When the trial will have been silent for too long. */
 int64_t job_trial_expires_us(const struct job_trial *trial);
+
+/* ---- for the fold and the snapshot ---- */
+
+/* Sets the definition of an empty state. FLY_EUNSUPPORTED for an unknown policy. */
+int job_state_define(struct job_state *state, const struct job_definition *definition,
+                     const struct batch_policy *const *plugins, struct fly_error *out_error);
+
+/* Adds an open trial, with the highest number so far. */
+int job_state_open(struct job_state *state, const struct job_trial *trial, struct fly_error *out_error);
+void job_state_shut(struct job_state *state, const struct job_trial *trial);
+void job_state_forget_silent(struct job_state *state);
+
+/* Adds an unfinished recurrence; the oldest makes room. */
+struct job_recurrence *job_state_submit(struct job_state *state, uint64_t number);
+void job_state_finish(struct job_state *state, const struct job_recurrence *recurrence);
 
 #endif

@@ -2,21 +2,22 @@
 #ifndef FLYBALL_JOB_CORE_STATE_FOLD_H
 #define FLYBALL_JOB_CORE_STATE_FOLD_H
 
+#include <jansson.h>
+
 #include "job/core/state.h"
 
-/* What the fold and the snapshot of a state share. */
+/*
+ * Takes the next event in. FLY_EDATA for a body that does not fit, FLY_EUNSUPPORTED
+ * for a kind or a policy that this version does not know. JOB_FOLD_ANEW: the
+ * objective changed; the state is empty but for it, and has to be given the log from
+ * its first event again. After an error the state is of no use.
+ */
+enum { JOB_FOLD_ANEW = 1 };
+int job_state_fold(struct job_state *state, const struct store_event *event,
+                   const struct batch_policy *const *plugins, struct fly_error *out_error);
 
-/* Sets the definition of an empty state. FLY_EUNSUPPORTED for an unknown policy. */
-int job_state_define(struct job_state *state, const struct job_definition *definition,
-                     const struct batch_policy *const *plugins, struct fly_error *out_error);
-
-/* Adds an open trial, with the highest number so far. */
-int job_state_open(struct job_state *state, const struct job_trial *trial, struct fly_error *out_error);
-void job_state_shut(struct job_state *state, const struct job_trial *trial);
-void job_state_forget_silent(struct job_state *state);
-
-/* Adds an unfinished recurrence; the oldest makes room. */
-struct job_recurrence *job_state_submit(struct job_state *state, uint64_t number);
-void job_state_finish(struct job_state *state, const struct job_recurrence *recurrence);
+/* The same with the event's body as it was written; `event->body` is not looked at. NULL: not JSON. */
+int job_state_fold_body(struct job_state *state, const struct store_event *event, json_t *body,
+                        const struct batch_policy *const *plugins, struct fly_error *out_error);
 
 #endif

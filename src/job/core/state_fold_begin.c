@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A trial begins: what was decided for it, who took it up, and its power profile. */
-#include "job/core/state_folding.h"
+#include "job/core/state_fold_begin.h"
 
 #include <math.h>
 #include <stdio.h>

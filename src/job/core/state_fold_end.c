@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A trial ends: what its policy learns, and what is known of its batch size from then on. */
-#include "job/core/state_folding.h"
+#include "job/core/state_fold_end.h"
 
 #include <math.h>
 #include <string.h>

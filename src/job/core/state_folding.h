@@ -3,12 +3,12 @@
 #define FLYBALL_JOB_CORE_STATE_FOLDING_H
 
 #include "job/core/job_record.h"
-#include "job/core/state_fold.h"
+#include "job/core/state.h"
 
 /*
- * One event on its way into the state, and a function for each kind of event. They return 0, a
- * negative code, or JOB_FOLD_ANEW. An event of a trial that is not open (any more) changes nothing
- * of that trial. For state_fold.c, state_fold_begin.c and state_fold_end.c alone.
+ * One event on its way into the state. A function for each kind of event stands in state_fold.c,
+ * state_fold_begin.c or state_fold_end.c; they return 0, a negative code, or JOB_FOLD_ANEW. An event
+ * of a trial that is not open (any more) changes nothing of that trial.
  */
 struct folding {
     struct job_state *state;
@@ -31,15 +31,5 @@ void fold_heard_of(const struct folding *folding);
 
 /* Tells it to the decider of that line. */
 int fold_tell(const struct folding *folding, size_t line, const struct event *event);
-
-/* A trial begins (state_fold_begin.c). */
-int fold_proposed(struct folding *folding);
-int fold_attempt(struct folding *folding);
-int fold_profiled(struct folding *folding);
-int fold_profiled_part(struct folding *folding);
-
-/* A trial ends (state_fold_end.c). */
-int fold_ended(struct folding *folding);
-int fold_closed(struct folding *folding);
 
 #endif

@@ -3,6 +3,8 @@
  * A state as bytes. Written and read by one version of the software alone: anything
  * else is folded anew, so nothing here has to be kept readable.
  */
+#include "job/core/state_snapshot.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +12,6 @@
 #include "base/adler32.h"
 #include "job/core/definition_json.h"
 #include "job/core/line.h"
-#include "job/core/state_fold.h"
 
 enum { DEFINITION_TEXT_MAX = 1 << 16 };
 

@@ -11,6 +11,7 @@
 #include "base/number.h"
 #include "job/core/definition.h"
 #include "job/core/definition_json.h"
+#include "job/core/state_fold.h"
 #include "job/local/job_group.h"
 #include "model/objective_check.h"
 

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "job/core/line.h"
 #include "job/local/job_local.h"
 
 /* ---- propose ---- */
