@@ -63,7 +63,7 @@ WALKS_JSON = [
     "src/http/task.c",
     "src/job/core/decided_again.c",
     "src/job/core/decision_text.c",
-    "src/job/core/definition.c",
+    "src/job/core/definition_json.c",
     "src/job/core/job_record.c",
     "src/job/core/state_fold.c",
     "src/job/core/state_snapshot.c",
