@@ -9,8 +9,8 @@
 #include <string.h>
 
 #include "fuzz.h"
-#include "http/exchange.h"
 #include "job/core/api.h"
+#include "serve/routes.h"
 
 enum { HEAD_MAX = 4096, ANSWER_MAX = 4 << 20 };
 

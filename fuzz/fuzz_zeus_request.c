@@ -10,7 +10,7 @@
 #include <jansson.h>
 
 #include "fuzz.h"
-#include "http/exchange.h"
+#include "serve/routes.h"
 #include "serve/zeus_job.h"
 
 enum { HEAD_MAX = 512, ANSWER_MAX = 1 << 20 };

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "http/server.h"
+#include "serve/service.h"
 
 enum { ARENA_MAX = 64 << 20 };
 
@@ -48,17 +48,17 @@ static void start_service(struct job_fixture *fixture)
     struct fly_error error;
 
     snprintf(address, sizeof address, "unix:%s/socket", fixture->directory);
-    check_fine(server_open(&(struct server_options){.listen = listen,
-                                                    .listen_count = 1,
-                                                    .store = fixture->store,
-                                                    .clock = &fixture->clock,
-                                                    .families = families,
-                                                    .workers = 1,
-                                                    .connections = 64,
-                                                    .connections_per_ip = 64,
-                                                    .body_max = 8 << 20,
-                                                    .request_timeout_s = 60},
-                           &fixture->server, &error),
+    check_fine(service_open(&(struct service_options){.server = {.listen = listen,
+                                                                 .listen_count = 1,
+                                                                 .connections = 64,
+                                                                 .connections_per_ip = 64,
+                                                                 .body_max = 8 << 20,
+                                                                 .request_timeout_s = 60},
+                                                      .store = fixture->store,
+                                                      .clock = &fixture->clock,
+                                                      .families = families,
+                                                      .workers = 1},
+                            &fixture->server, &error),
                error);
     memcpy(fixture->path, address, sizeof address);
 }

@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "http/process_metrics.h"
+#include "http/traffic.h"
 #include "serve/metrics.h"
 
 static struct serve_note ended(const char *job, const char *gpu_model, enum trial_outcome outcome,
@@ -19,7 +21,20 @@ static struct serve_note ended(const char *job, const char *gpu_model, enum tria
 
 static void count(struct metrics *metrics, struct serve_note note)
 {
-    metrics_count(metrics, "v1", 200, &note, 0.0);
+    metrics_count(metrics, &note, 0.0);
+}
+
+/* Takes the text. */
+static void check_text(struct buffer *text, const char *const *there, const char *const *missing)
+{
+    assert_int_equal(text->error, 0);
+    for (; there != NULL && *there != NULL; there++)
+        check_contains(text->data, *there);
+    for (; missing != NULL && *missing != NULL; missing++) {
+        if (strstr(text->data, *missing) != NULL)
+            fail_msg("there is '%s' in\n%s", *missing, text->data);
+    }
+    buffer_deinit(text);
 }
 
 static void check_lines(struct metrics *metrics, const char *const *there, const char *const *missing)
@@ -27,15 +42,18 @@ static void check_lines(struct metrics *metrics, const char *const *there, const
     struct buffer text;
 
     buffer_init(&text, 1 << 20);
+    process_metrics_write_version(&text);
     metrics_write(metrics, &text);
-    assert_int_equal(text.error, 0);
-    for (; there != NULL && *there != NULL; there++)
-        check_contains(text.data, *there);
-    for (; missing != NULL && *missing != NULL; missing++) {
-        if (strstr(text.data, *missing) != NULL)
-            fail_msg("there is '%s' in\n%s", *missing, text.data);
-    }
-    buffer_deinit(&text);
+    check_text(&text, there, missing);
+}
+
+static void check_traffic(struct traffic *traffic, const char *const *there, const char *const *missing)
+{
+    struct buffer text;
+
+    buffer_init(&text, 1 << 20);
+    traffic_write(traffic, 3, 2, &text);
+    check_text(&text, there, missing);
 }
 
 static int new_metrics(void **state)
@@ -54,8 +72,7 @@ static void test_nothing_yet(void **state)
     check_lines(*state,
                 (const char *const[]){"\nflyball_build_info{version=\"0.2.0\"} 1\n",
                                       "\nflyball_decision_seconds_count 0\n", NULL},
-                (const char *const[]){"\nflyball_trials_total", "\nflyball_trial_energy_joules_total",
-                                      "\nflyball_http_requests_total", NULL});
+                (const char *const[]){"\nflyball_trials_total", "\nflyball_trial_energy_joules_total", NULL});
 }
 
 static void test_trials(void **state)
@@ -78,8 +95,7 @@ static void test_trials(void **state)
             "\nflyball_trials_total{outcome=\"crashed\",training_job=\"words\"} 1\n",
             "\nflyball_trials_total{outcome=\"left\",training_job=\"words\"} 1\n",
             "\nflyball_trial_energy_joules_total{training_job=\"digits\",gpu_model=\"A100\"} 1000.75\n",
-
-            "\nflyball_http_requests_total{family=\"v1\",status=\"200\"} 6\n", NULL},
+            NULL},
         (const char *const[]){"joules_total{training_job=\"digits\",gpu_model=\"H100\"}",
                               "joules_total{training_job=\"words\"", "nan", "gpu_model=\"\"",
                               "{job=", "instance=", NULL});
@@ -143,8 +159,8 @@ static void test_decisions(void **state)
     const struct serve_note none = {.energy_j = NAN};
 
     for (size_t i = 0; i < COUNT(seconds); i++)
-        metrics_count(*state, "v1", 200, &decided, seconds[i]);
-    metrics_count(*state, "v1", 200, &none, 0.5);
+        metrics_count(*state, &decided, seconds[i]);
+    metrics_count(*state, &none, 0.5);
     check_lines(*state,
                 (const char *const[]){"_bucket{le=\"0.001\"} 2\n", "_bucket{le=\"0.0025\"} 3\n",
                                       "_bucket{le=\"0.25\"} 3\n", "_bucket{le=\"0.5\"} 4\n",
@@ -153,22 +169,27 @@ static void test_decisions(void **state)
                 NULL);
 }
 
-static void test_statuses(void **state)
+static void test_traffic(void **state)
 {
-    const struct serve_note none = {.energy_j = NAN};
+    static struct traffic traffic;
 
-    metrics_count(*state, "v1", 200, &none, 0.0);
-    metrics_count(*state, "v1", 409, &none, 0.0);
-    metrics_count(*state, "none", 404, &none, 0.0);
-    metrics_count(*state, "v1", 409, &none, 0.0);
-    check_lines(*state,
-                (const char *const[]){"{family=\"v1\",status=\"200\"} 1\n",
-                                      "{family=\"v1\",status=\"409\"} 2\n",
-                                      "{family=\"none\",status=\"404\"} 1\n", NULL},
-                NULL);
+    (void)state;
+    traffic_init(&traffic);
+    check_traffic(&traffic, NULL, (const char *const[]){"\nflyball_http_requests_total", NULL});
+    traffic_count(&traffic, "v1", 200);
+    traffic_count(&traffic, "v1", 409);
+    traffic_count(&traffic, "none", 404);
+    traffic_count(&traffic, "v1", 409);
+    check_traffic(&traffic,
+                  (const char *const[]){
+                      "\nflyball_http_requests_total{family=\"v1\",status=\"200\"} 1\n",
+                      "{family=\"v1\",status=\"409\"} 2\n", "{family=\"none\",status=\"404\"} 1\n",
+                      "\nflyball_http_connections 3\n", "\nflyball_http_requests_in_flight 2\n", NULL},
+                  NULL);
     for (int status = 1000; status < 2000; status++)
-        metrics_count(*state, "v1", status, &none, 0.0);
-    check_lines(*state, NULL, (const char *const[]){"status=\"1999\"", NULL});
+        traffic_count(&traffic, "v1", status);
+    check_traffic(&traffic, NULL, (const char *const[]){"status=\"1999\"", NULL});
+    traffic_deinit(&traffic);
 }
 
 int main(void)
@@ -180,7 +201,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_labels_are_escaped, new_metrics, free_metrics),
         cmocka_unit_test_setup_teardown(test_too_many_series, new_metrics, free_metrics),
         cmocka_unit_test_setup_teardown(test_decisions, new_metrics, free_metrics),
-        cmocka_unit_test_setup_teardown(test_statuses, new_metrics, free_metrics),
+        cmocka_unit_test(test_traffic),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -7,7 +7,7 @@
 
 #include <jansson.h>
 
-#include "http/exchange.h"
+#include "serve/routes.h"
 
 /* Bodies. */
 #define DEFINITION                                                                                     \

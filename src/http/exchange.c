@@ -4,8 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/error.h"
 #include "shapes/json_words.h"
+
+enum { RETRY_S = 1 };
 
 const char *serve_query(const struct serve_request *request, const char *name)
 {
@@ -14,19 +15,6 @@ const char *serve_query(const struct serve_request *request, const char *name)
             return request->query[i].value;
     }
     return NULL;
-}
-
-static bool says_place(const char *text)
-{
-    return strstr(text, "store '") != NULL || strstr(text, "'/") != NULL || strstr(text, "'postgres") != NULL;
-}
-
-const char *serve_error_text(struct serve_answer *answer, int status, int code, const char *text)
-{
-    if (status < 500 || !says_place(text))
-        return text;
-    error_set(&answer->untold, code, "%s", text);
-    return fly_error_sentence(code);
 }
 
 void serve_answer_json(struct serve_answer *answer, int status, json_t *json)
@@ -42,4 +30,13 @@ void serve_answer_json(struct serve_answer *answer, int status, json_t *json)
     answer->status = status;
     answer->type = "application/json";
     json_decref(json);
+}
+
+void serve_answer_error(struct serve_answer *answer, int status, const char *code_word, const char *message)
+{
+    json_t *json = json_pack("{s:{s:s, s:s}}", "error", "code", code_word, "message", message);
+
+    serve_answer_json(answer, status, json);
+    if (answer->status == 503)
+        answer->retry_after_s = RETRY_S;
 }

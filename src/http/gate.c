@@ -12,7 +12,7 @@
 #include "http/target.h"
 
 /* Bodies of all requests together, in shares of what one may have. */
-enum { BODIES_AT_ONCE = 16, MESSAGE_MAX = 300, RETRY_S = 1 };
+enum { BODIES_AT_ONCE = 16, MESSAGE_MAX = 300 };
 
 static bool refuse(struct visit *visit, int status, int code, const char *message)
 {

@@ -169,9 +169,9 @@ static void server_free(struct server *server)
     connections_deinit(&server->connections);
     if (server->with_certificate)
         certificate_shelf_close(&server->certificate);
-    metrics_free(server->metrics);
+    server->options.back->end(server->options.back_self);
+    traffic_deinit(&server->traffic);
     troubles_deinit(&server->troubles);
-    served_store_deinit(&server->store);
     if (server->with_tokens)
         token_file_close(&server->tokens);
     free(server);
@@ -197,30 +197,61 @@ static int open_gate(struct server *server, struct fly_error *out_error)
     return code;
 }
 
+static int look_at_tokens(void *self, struct fly_error *out_error)
+{
+    struct server *server = self;
+
+    return server->with_tokens ? token_file_check(&server->tokens, false, out_error) : READINESS_ABSENT;
+}
+
+static void add_tokens(struct server *server)
+{
+    static const struct readiness_reason reasons[] = {
+        {FLY_ENOTFOUND, "the file of tokens is not there"},
+        {FLY_EPERM, "the file of tokens may not be read, or others may write it"},
+        {0, "the file of tokens cannot be read, or a line of it is no token"},
+    };
+    const struct readiness_part part = {.name = "tokens",
+                                        .reasons = reasons,
+                                        .trouble = &server->token_trouble,
+                                        .look = look_at_tokens,
+                                        .self = server};
+
+    readiness_add(&server->readiness, &part);
+}
+
 /* What may block has threads of its own. */
 static int start_threads(struct server *server, struct fly_error *out_error)
 {
-    const struct server_options *options = &server->options;
-    const struct readiness_options ready = {.store = &server->store,
-                                            .tokens = server->with_tokens ? &server->tokens : NULL,
-                                            .troubles = &server->troubles};
-    const struct workers_options work = {.store = &server->store,
-                                         .troubles = &server->troubles,
-                                         .wait_s = options->request_timeout_s < STORE_WAIT_DEFAULT_S
-                                                       ? options->request_timeout_s
-                                                       : STORE_WAIT_DEFAULT_S,
-                                         .count = options->workers,
-                                         .families = options->families};
-    int code = readiness_start(&server->readiness, &ready, out_error);
+    const struct server_back *back = server->options.back;
+    int code;
 
-    if (code < 0)
-        return code;
-    code = workers_start(&server->workers, &work, out_error);
-    if (code < 0) {
-        readiness_stop(&server->readiness);
-        readiness_deinit(&server->readiness);
+    readiness_init(&server->readiness, &server->troubles);
+    add_tokens(server);
+    code = back->start(server->options.back_self, &server->readiness, &server->troubles, out_error);
+    if (code == 0) {
+        code = readiness_start(&server->readiness, out_error);
+        if (code < 0)
+            back->stop(server->options.back_self);
     }
+    if (code < 0)
+        readiness_deinit(&server->readiness);
     return code;
+}
+
+static void server_init(struct server *server, const struct server_options *options)
+{
+    server->options = *options;
+    server->token_trouble = (struct trouble){.name = "tokens",
+                                             .meaning = "nobody gets in until that is mended",
+                                             .over = "their file can be read again"};
+    server->certificate_trouble =
+        (struct trouble){.name = "certificate",
+                         .meaning = "clients refuse it; put another in its place, and send SIGHUP",
+                         .over = "one that holds is in use"};
+    connections_init(&server->connections);
+    traffic_init(&server->traffic);
+    troubles_init(&server->troubles, options->tell, options->tell_state);
 }
 
 int server_open(const struct server_options *options, struct server **out_server, struct fly_error *out_error)
@@ -228,15 +259,12 @@ int server_open(const struct server_options *options, struct server **out_server
     struct server *server = calloc(1, sizeof *server);
     int code;
 
-    if (server == NULL)
+    if (server == NULL) {
+        options->back->end(options->back_self);
         return error_no_memory(out_error);
-    server->options = *options;
-    connections_init(&server->connections);
-    served_store_init(&server->store, options->store, options->clock);
-    troubles_init(&server->troubles, options->tell, options->tell_state);
-    code = metrics_new(&server->metrics, out_error);
-    if (code == 0)
-        code = open_gate(server, out_error);
+    }
+    server_init(server, options);
+    code = open_gate(server, out_error);
     if (code == 0)
         code = start_threads(server, out_error);
     if (code < 0) {
@@ -271,7 +299,7 @@ static void check_certificate(struct server *server)
     if (!server->with_certificate)
         return;
     why.code = certificate_shelf_check(&server->certificate, time(NULL), &why);
-    troubles_set(&server->troubles, TROUBLE_CERTIFICATE, &why);
+    troubles_set(&server->troubles, &server->certificate_trouble, &why);
 }
 
 void server_tick(struct server *server)
@@ -279,7 +307,7 @@ void server_tick(struct server *server)
     struct mono_time now = mono_now();
 
     check_certificate(server);
-    workers_tick(&server->workers, now);
+    server->options.back->tick(server->options.back_self, now);
     readiness_tick(&server->readiness, now);
     connections_reap(&server->connections, now);
 }
@@ -329,11 +357,10 @@ bool server_is_idle(struct server *server)
 
 void server_close(struct server *server)
 {
-    workers_stop(&server->workers);
+    server->options.back->stop(server->options.back_self);
     readiness_stop(&server->readiness);
     /* Only now does nobody hand in requests any more. */
     close_doors(server);
-    workers_deinit(&server->workers);
     readiness_deinit(&server->readiness);
     server_free(server);
 }

@@ -7,11 +7,11 @@
 
 #include <flyball/error.h>
 
-#include "http/exchange.h"
+#include "http/server_back.h"
 
 /*
- * A service over a store: it listens, lets requests in, and has families of routes
- * answer them. docs/service.md is the manual for users.
+ * A server for HTTP: it listens, lets requests in, and has what stands behind it (server_back.h)
+ * answer them.
  *
  *     code = server_open(&options, &server, out_error);
  *     while (nobody wants it to stop)
@@ -23,29 +23,27 @@
  *         server_close(server);
  *
  * Threads: one for each address reads and writes all of its connections and never
- * blocks, so that a slow client costs a little memory and no thread; requests that
- * need the store wait in a line for one of the workers (workers.h), which may block.
- * /healthz, /readyz and /metrics therefore answer whatever the workers do.
+ * blocks, so that a slow client costs a little memory and no thread; requests whose answer
+ * may take its time wait for the threads of what stands behind. The server itself answers
+ * /healthz, /readyz (readiness.h) and /metrics, whatever those do.
  *
  * Nothing is kept between two requests but counters.
  */
 struct server_options {
     const char *const *listen; /* listen_address.h; 1 .. SERVER_ADDRESSES_MAX */
     size_t listen_count;
-    const char *socket_group;  /* of Unix sockets; or NULL */
-    const char *store;         /* jobs_open; or NULL */
-    const struct clock *clock; /* dates events; NULL: the store's own; borrowed */
-    const char *tokens;        /* path of their file; NULL: none are wanted, and only this machine may ask */
+    const char *socket_group; /* of Unix sockets; or NULL */
+    const char *tokens;       /* path of their file; NULL: none are wanted, and only this machine may ask */
     const char *certificate, *key; /* paths; NULL: no TLS */
     bool insecure_plain_http; /* tokens come without TLS from other machines: something in front does it */
     bool tokens_in_path; /* of a family of routes whose clients can send them nowhere else (SERVE_TOKEN_PATH)
                           */
-    const struct serve_routes *const *families; /* asked in this order, ended by NULL */
-    unsigned workers;                           /* 1 .. WORKERS_MAX */
-    unsigned connections;                       /* at once, of each address */
+    const struct server_back *back; /* borrowed */
+    void *back_self;      /* taken: `end` gets it in the end, also where the server cannot be opened */
+    unsigned connections; /* at once, of each address */
     unsigned connections_per_ip;
     size_t body_max;          /* bytes of a request's body */
-    double request_timeout_s; /* to send a request, to wait for a worker, to take the answer */
+    double request_timeout_s; /* to send a request, to wait for somebody who answers it, to take the answer */
 
     /* Gets a line about each request; called from several threads. NULL: nobody wants it. */
     void (*log)(void *state, const char *line);
@@ -69,7 +67,7 @@ struct server;
 
 /*
  * Listens at all addresses and serves from then on. Texts of `options` are borrowed
- * until the server is closed. A store that cannot be reached now is a trouble, and no error.
+ * until the server is closed.
  */
 int server_open(const struct server_options *options, struct server **out_server,
                 struct fly_error *out_error);

@@ -4,17 +4,14 @@
 
 #include <microhttpd.h>
 #include <stdatomic.h>
+#include <stddef.h>
 
 #include "http/certificate.h"
 #include "http/connections.h"
 #include "http/listener.h"
 #include "http/server.h"
-#include "http/task.h"
 #include "http/token_file.h"
-#include "serve/metrics.h"
-#include "serve/readiness.h"
-#include "serve/troubles.h"
-#include "serve/workers.h"
+#include "http/traffic.h"
 
 enum { SERVER_URL_MAX = LISTEN_TEXT_MAX + 16, SERVER_TARGET_MAX = 8192, SERVER_HEADERS_MAX = 16384 };
 
@@ -31,11 +28,10 @@ struct server {
     struct server_options options;
     struct door doors[SERVER_ADDRESSES_MAX];
     size_t door_count;
-    struct served_store store;
-    struct workers workers;
     struct readiness readiness;
     struct troubles troubles;
-    struct metrics *metrics; /* owned */
+    struct trouble token_trouble, certificate_trouble;
+    struct traffic traffic;
     struct certificate_shelf certificate;
     struct token_file tokens;
     bool with_certificate, with_tokens;
@@ -49,7 +45,7 @@ struct server {
 enum visit_stage {
     VISIT_NEW,      /* its head was read */
     VISIT_READING,  /* its body */
-    VISIT_WAITING,  /* a worker */
+    VISIT_WAITING,  /* whoever answers it */
     VISIT_ANSWERED, /* the answer is made */
     VISIT_SENDING,  /* and handed over to be sent */
 };
@@ -70,6 +66,7 @@ struct visit {
     char caller[TOKEN_NAME_MAX]; /* whose token it is */
     const char *challenge;       /* with 401; static */
     const char *path_secret;     /* the token in the path, which stands in front of the request's; or NULL */
+    max_align_t note[];          /* the task's */
 };
 
 /*

@@ -4,7 +4,6 @@
  * piece, and once more when the answer is there. In between its connection is
  * suspended, and costs nothing.
  */
-#include <math.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,6 +12,8 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/harmless.h"
+#include "http/process_metrics.h"
+#include "http/prometheus.h"
 #include "http/server_private.h"
 
 enum { ANSWER_MAX = 256 << 20, NUMBER_TEXT = 16 };
@@ -37,7 +38,7 @@ static void answered(struct task *task)
 void *server_on_target(void *data, const char *target, struct MHD_Connection *connection)
 {
     struct door *door = data;
-    struct visit *visit = calloc(1, sizeof *visit);
+    struct visit *visit = calloc(1, sizeof *visit + door->server->options.back->note_bytes);
 
     if (visit == NULL)
         return NULL;
@@ -47,7 +48,7 @@ void *server_on_target(void *data, const char *target, struct MHD_Connection *co
     visit->task.family = "none";
     visit->task.finish = answered;
     visit->task.request.caller_name = "";
-    visit->task.note.energy_j = NAN;
+    visit->task.note = visit->note;
     buffer_init(&visit->body, door->server->options.body_max + 1);
     buffer_init(&visit->task.answer.body, ANSWER_MAX);
     visit->target = strdup(target);
@@ -116,15 +117,16 @@ static struct MHD_Response *make_response(struct visit *visit)
 
 static enum MHD_Result send_answer(struct visit *visit)
 {
+    struct server *server = visit->door->server;
     struct MHD_Response *response = make_response(visit);
     enum MHD_Result result = MHD_NO;
 
     visit->stage = VISIT_SENDING;
     if (visit->task.answer.status >= 500)
-        readiness_doubt(&visit->door->server->readiness);
-    metrics_count(visit->door->server->metrics, visit->task.family, visit->task.answer.status,
-                  &visit->task.note, visit->task.busy_s);
-    connections_set(&visit->door->server->connections, visit->row, in_time(visit->door->server));
+        readiness_doubt(&server->readiness);
+    traffic_count(&server->traffic, visit->task.family, visit->task.answer.status);
+    server->options.back->count(server->options.back_self, &visit->task);
+    connections_set(&server->connections, visit->row, in_time(server));
     if (response != NULL) {
         result = MHD_queue_response(visit->connection, (unsigned)visit->task.answer.status, response);
         MHD_destroy_response(response);
@@ -139,7 +141,7 @@ static enum MHD_Result refuse_method(struct visit *visit)
     return send_answer(visit);
 }
 
-/* Made here and now: it takes no store, and no worker. */
+/* Made here and now: nobody who may block is asked. */
 static enum MHD_Result send_metrics(struct visit *visit)
 {
     struct server *server = visit->door->server;
@@ -149,12 +151,13 @@ static enum MHD_Result send_metrics(struct visit *visit)
         serve_answer_error(answer, 403, fly_error_name(FLY_EPERM), "metrics take the scope 'read'");
         return send_answer(visit);
     }
-    metrics_write(server->metrics, &answer->body);
-    metrics_write_traffic(connections_count(&server->connections), atomic_load(&server->under_way),
-                          &answer->body);
+    process_metrics_write_version(&answer->body);
+    server->options.back->write_figures(server->options.back_self, &answer->body);
+    traffic_write(&server->traffic, connections_count(&server->connections), atomic_load(&server->under_way),
+                  &answer->body);
     process_metrics_write(&answer->body);
     answer->status = 200;
-    answer->type = "text/plain; version=0.0.4; charset=utf-8";
+    answer->type = PROMETHEUS_TYPE;
     return send_answer(visit);
 }
 
@@ -181,7 +184,7 @@ static enum MHD_Result wait_for_answer(struct visit *visit, bool ready)
     if (ready)
         readiness_ask(&server->readiness, task);
     else
-        task_line_put(&server->workers.line, task);
+        server->options.back->put(server->options.back_self, task);
     return MHD_YES;
 }
 

@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "http/task.h"
 
-#include <stdio.h>
-
-enum { RETRY_S = 1 };
-
 void task_line_init(struct task_line *line)
 {
     *line = (struct task_line){.closed = false};
@@ -16,15 +12,6 @@ void task_line_deinit(struct task_line *line)
 {
     pthread_cond_destroy(&line->more);
     pthread_mutex_destroy(&line->lock);
-}
-
-void serve_answer_error(struct serve_answer *answer, int status, const char *code_word, const char *message)
-{
-    json_t *json = json_pack("{s:{s:s, s:s}}", "error", "code", code_word, "message", message);
-
-    serve_answer_json(answer, status, json);
-    if (answer->status == 503)
-        answer->retry_after_s = RETRY_S;
 }
 
 static void refuse(struct task *task, const char *why)

@@ -17,7 +17,7 @@
 struct task {
     struct serve_request request; /* texts borrowed from its owner */
     struct serve_answer answer;
-    struct serve_note note;
+    void *note;                /* what its answer was about, for who answers (server_back.h); borrowed */
     const char *family;        /* that answered; "none" */
     double busy_s;             /* it took to make the answer */
     struct mono_time deadline; /* to be taken up by then */
@@ -52,8 +52,5 @@ void task_line_expire(struct task_line *line, struct mono_time now, const char *
 
 /* No more tasks: those in the line are still taken. */
 void task_line_close(struct task_line *line);
-
-/* Makes the answer an error: {"error": {"code": "FLY_EBUSY", "message": "..."}}. */
-void serve_answer_error(struct serve_answer *answer, int status, const char *code_word, const char *message);
 
 #endif

@@ -4,7 +4,7 @@
 
 #include <stdbool.h>
 
-#include "http/exchange.h"
+#include "serve/routes.h"
 
 /*
  * Every family of routes that the service has, ended by NULL, in the order in which

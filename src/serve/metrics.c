@@ -8,13 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <flyball/version.h>
-
 #include "base/error.h"
 #include "base/harmless.h"
 #include "base/number.h"
+#include "http/prometheus.h"
 
-enum { ANSWERS_MAX = 256 };
 static const char other[] = "(other)";
 
 /* Upper ends of the histogram's buckets; a decision takes milliseconds, and a lock may be waited for. */
@@ -30,18 +28,10 @@ struct series {
     double energy_j;
 };
 
-struct answers {
-    const char *family;
-    int status;
-    uint64_t count;
-};
-
 struct metrics {
     pthread_mutex_t lock;
     struct series series[METRICS_SERIES_MAX + 1]; /* the last one: all others */
     size_t series_count;
-    struct answers answers[ANSWERS_MAX];
-    size_t answers_count;
     uint64_t within[BOUNDS]; /* decisions within this bound and above the one before */
     uint64_t decisions;
     double decision_s;
@@ -132,26 +122,9 @@ static void count_decision(struct metrics *metrics, double seconds)
     metrics->decision_s += seconds;
 }
 
-static void count_answer(struct metrics *metrics, const char *family, int status)
-{
-    for (size_t i = 0; i < metrics->answers_count; i++) {
-        struct answers *at = &metrics->answers[i];
-
-        if (at->status == status && strcmp(at->family, family) == 0) {
-            at->count++;
-            return;
-        }
-    }
-    if (metrics->answers_count < ANSWERS_MAX)
-        metrics->answers[metrics->answers_count++] =
-            (struct answers){.family = family, .status = status, .count = 1};
-}
-
-void metrics_count(struct metrics *metrics, const char *family, int status, const struct serve_note *note,
-                   double seconds)
+void metrics_count(struct metrics *metrics, const struct serve_note *note, double seconds)
 {
     pthread_mutex_lock(&metrics->lock);
-    count_answer(metrics, family, status);
     if (note->decided)
         count_decision(metrics, seconds);
     if ((note->ended || is_known(note->energy_j)) && note->outcome < TRIAL_OUTCOME_COUNT)
@@ -160,30 +133,13 @@ void metrics_count(struct metrics *metrics, const char *family, int status, cons
     pthread_mutex_unlock(&metrics->lock);
 }
 
-static void head(struct buffer *text, const char *name, const char *type, const char *help)
-{
-    buffer_printf(text, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
-}
-
-static void put_escaped(struct buffer *text, const char *value)
-{
-    for (; *value != '\0'; value++) {
-        if (*value == '\\' || *value == '"')
-            buffer_append(text, "\\", 1);
-        if (*value == '\n')
-            buffer_puts(text, "\\n");
-        else
-            buffer_append(text, value, 1);
-    }
-}
-
 static void put_labels(struct buffer *text, const struct series *series)
 {
     buffer_puts(text, "training_job=\"");
-    put_escaped(text, series->job);
+    prometheus_label(text, series->job);
     if (series->gpu_model[0] != '\0') {
         buffer_puts(text, "\",gpu_model=\"");
-        put_escaped(text, series->gpu_model);
+        prometheus_label(text, series->gpu_model);
     }
     buffer_puts(text, "\"}");
 }
@@ -202,7 +158,7 @@ static void write_outcome(const struct series *series, const char *outcome, uint
 
 static void write_trials(const struct metrics *metrics, struct buffer *text)
 {
-    head(text, trials_name, "counter", "Trials that ended, as seen by this service.");
+    prometheus_head(text, trials_name, "counter", "Trials that ended, as seen by this service.");
     for (size_t i = 0; i < metrics->series_count; i++) {
         const struct series *series = &metrics->series[i];
 
@@ -218,7 +174,7 @@ static void write_energy(const struct metrics *metrics, struct buffer *text)
     static const char name[] = "flyball_trial_energy_joules_total";
     char number[NUMBER_TEXT_MAX];
 
-    head(text, name, "counter", "Energy of those trials whose energy is known.");
+    prometheus_head(text, name, "counter", "Energy of those trials whose energy is known.");
     for (size_t i = 0; i < metrics->series_count; i++) {
         if (!metrics->series[i].energy_known)
             continue;
@@ -234,8 +190,8 @@ static void write_decisions(const struct metrics *metrics, struct buffer *text)
     char number[NUMBER_TEXT_MAX];
     uint64_t within = 0;
 
-    head(text, name, "histogram",
-         "Time to decide what to run and to write it down, waiting for the store included.");
+    prometheus_head(text, name, "histogram",
+                    "Time to decide what to run and to write it down, waiting for the store included.");
     for (size_t i = 0; i < BOUNDS; i++) {
         within += metrics->within[i];
         buffer_printf(text, "%s_bucket{le=\"%s\"} %llu\n", name, number_format(bounds_s[i], number),
@@ -246,33 +202,11 @@ static void write_decisions(const struct metrics *metrics, struct buffer *text)
     buffer_printf(text, "%s_count %llu\n", name, (unsigned long long)metrics->decisions);
 }
 
-static void write_answers(const struct metrics *metrics, struct buffer *text)
-{
-    static const char name[] = "flyball_http_requests_total";
-
-    head(text, name, "counter", "Requests that were answered, by family of routes and status.");
-    for (size_t i = 0; i < metrics->answers_count; i++)
-        buffer_printf(text, "%s{family=\"%s\",status=\"%d\"} %llu\n", name, metrics->answers[i].family,
-                      metrics->answers[i].status, (unsigned long long)metrics->answers[i].count);
-}
-
-void metrics_write_traffic(size_t connections, size_t requests, struct buffer *text)
-{
-    head(text, "flyball_http_connections", "gauge", "Connections that are open.");
-    buffer_printf(text, "flyball_http_connections %zu\n", connections);
-    head(text, "flyball_http_requests_in_flight", "gauge",
-         "Requests that are being read or answered, this one among them.");
-    buffer_printf(text, "flyball_http_requests_in_flight %zu\n", requests);
-}
-
 void metrics_write(struct metrics *metrics, struct buffer *text)
 {
-    head(text, "flyball_build_info", "gauge", "The version that runs.");
-    buffer_printf(text, "flyball_build_info{version=\"%s\"} 1\n", fly_version());
     pthread_mutex_lock(&metrics->lock);
     write_trials(metrics, text);
     write_energy(metrics, text);
     write_decisions(metrics, text);
-    write_answers(metrics, text);
     pthread_mutex_unlock(&metrics->lock);
 }

@@ -5,19 +5,15 @@
 #include <flyball/error.h>
 
 #include "base/buffer.h"
-#include "http/exchange.h"
+#include "serve/routes.h"
 
 /*
- * What this service has seen since it started, for Prometheus. The log in the store is
- * what counts; these are figures for graphs, of one instance, and begin at 0 with it.
+ * What this service has seen of trials and decisions since it started, for Prometheus. The log
+ * in the store is what counts; these are figures for graphs, of one instance, and begin at 0 with it.
  *
  *     flyball_trials_total{outcome,training_job,gpu_model}
  *     flyball_trial_energy_joules_total{training_job,gpu_model}
  *     flyball_decision_seconds                  a histogram
- *     flyball_http_requests_total{family,status}
- *     flyball_http_connections                  open now
- *     flyball_http_requests_in_flight           read in part or whole, and not answered
- *     flyball_build_info{version}
  *
  * What is not known is not there: a trial whose energy nobody told adds nothing to the
  * energy, and a job of which no energy is known has no such series. A GPU model that
@@ -31,20 +27,10 @@ struct metrics;
 int metrics_new(struct metrics **out_metrics, struct fly_error *out_error);
 void metrics_free(struct metrics *metrics); /* accepts NULL */
 
-/*
- * An answer was sent: by which family of routes (static), with which status, and what
- * it was about; `seconds`: what making it took. Thread-safe.
- */
-void metrics_count(struct metrics *metrics, const char *family, int status, const struct serve_note *note,
-                   double seconds);
+/* An answer was sent: what it was about; `seconds`: what making it took. Thread-safe. */
+void metrics_count(struct metrics *metrics, const struct serve_note *note, double seconds);
 
 /* Appends all of it in Prometheus' text format. Thread-safe. */
 void metrics_write(struct metrics *metrics, struct buffer *text);
-
-/* The two that are not counted but seen now. */
-void metrics_write_traffic(size_t connections, size_t requests, struct buffer *text);
-
-/* Appends what any process says of itself, process_cpu_seconds_total and its like, as far as /proc tells. */
-void process_metrics_write(struct buffer *text);
 
 #endif

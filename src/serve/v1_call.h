@@ -2,8 +2,8 @@
 #ifndef FLYBALL_SERVE_V1_CALL_H
 #define FLYBALL_SERVE_V1_CALL_H
 
-#include "http/exchange.h"
 #include "job/core/api.h"
+#include "serve/routes.h"
 
 /* One request to the service's own interface, between its body and its answer. */
 struct v1_call {

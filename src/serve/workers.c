@@ -17,9 +17,11 @@ static void answer_failure(struct task *task, const struct fly_error *error)
 static void answer_by_family(const struct worker *worker, struct task *task)
 {
     struct mono_time start = mono_now();
+    struct serve_note *note = task->note;
+
     for (const struct serve_routes *const *family = worker->of->options.families; *family != NULL; family++) {
-        if ((*family)->answer(&worker->jobs, &task->request, &task->answer, &task->note)) {
-            worker->jobs.backend->take_expired(worker->jobs.self, &task->note.expired);
+        if ((*family)->answer(&worker->jobs, &task->request, &task->answer, note)) {
+            worker->jobs.backend->take_expired(worker->jobs.self, &note->expired);
             task->family = (*family)->name;
             task->busy_s = mono_elapsed_s(start, mono_now());
             return;
@@ -116,6 +118,11 @@ int workers_start(struct workers *workers, const struct workers_options *options
         workers_deinit(workers);
     }
     return code;
+}
+
+void workers_put(struct workers *workers, struct task *task)
+{
+    task_line_put(&workers->line, task);
 }
 
 void workers_tick(struct workers *workers, struct mono_time now)

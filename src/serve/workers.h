@@ -8,8 +8,9 @@
 #include <flyball/error.h>
 
 #include "http/task.h"
+#include "http/troubles.h"
+#include "serve/routes.h"
 #include "serve/served_store.h"
-#include "serve/troubles.h"
 
 /*
  * Threads that answer over a store, which may block for as long as another holds a
@@ -43,6 +44,9 @@ struct workers {
 /* Starts the threads. */
 int workers_start(struct workers *workers, const struct workers_options *options,
                   struct fly_error *out_error);
+
+/* Has the task answered; its note is a struct serve_note. */
+void workers_put(struct workers *workers, struct task *task);
 
 /* Refuses what nobody took up in time. */
 void workers_tick(struct workers *workers, struct mono_time now);

@@ -4,7 +4,7 @@
 
 #include "base/arena.h"
 #include "base/error.h"
-#include "http/exchange.h"
+#include "serve/routes.h"
 #include "serve/zeus_job.h"
 
 /*

@@ -16,7 +16,7 @@
 #include "cli/serve/serve_commands.h"
 #include "http/server.h"
 #include "serve/families.h"
-#include "serve/workers.h"
+#include "serve/service.h"
 
 static const double tick_s = 0.1;
 enum { LINES_MAX = 16384, DESCRIPTORS_OF_A_WORKER = 16, OTHER_DESCRIPTORS = 64 };
@@ -148,32 +148,35 @@ _Noreturn static void leave_it(const struct cli_call *call)
     _exit(fly_error_exit_status(FLY_EBUSY));
 }
 
-static struct server_options read_options(const struct cli_call *call, struct logger *logger)
+static struct service_options read_options(const struct cli_call *call, struct logger *logger)
 {
     const struct cli_list *listen = cli_list(call, "listen");
-    struct server_options made = {
-        .listen = listen->words,
-        .listen_count = listen->count,
-        .tokens = cli_text(call, "tokens"),
-        .certificate = cli_text(call, "tls-certificate"),
-        .key = cli_text(call, "tls-key"),
-        .insecure_plain_http = cli_flag(call, "insecure-plain-http"),
-        .tokens_in_path = cli_flag(call, "compat-zeus"),
-        .socket_group = cli_text(call, "socket-group"),
+    struct service_options made = {
+        .server =
+            {
+                .listen = listen->words,
+                .listen_count = listen->count,
+                .tokens = cli_text(call, "tokens"),
+                .certificate = cli_text(call, "tls-certificate"),
+                .key = cli_text(call, "tls-key"),
+                .insecure_plain_http = cli_flag(call, "insecure-plain-http"),
+                .tokens_in_path = cli_flag(call, "compat-zeus"),
+                .socket_group = cli_text(call, "socket-group"),
+                .connections = (unsigned)cli_integer(call, "connections"),
+                .connections_per_ip = (unsigned)cli_integer(call, "connections-per-host"),
+                .body_max = (size_t)cli_integer(call, "body-max"),
+                .request_timeout_s = cli_real(call, "request-timeout"),
+                .tell = warn_line,
+                .tell_state = logger,
+            },
         .store = cli_text(call, "store"),
         .families = serve_families(cli_flag(call, "compat-zeus")),
         .workers = (unsigned)cli_integer(call, "workers"),
-        .connections = (unsigned)cli_integer(call, "connections"),
-        .connections_per_ip = (unsigned)cli_integer(call, "connections-per-host"),
-        .body_max = (size_t)cli_integer(call, "body-max"),
-        .request_timeout_s = cli_real(call, "request-timeout"),
-        .tell = warn_line,
-        .tell_state = logger,
     };
 
     if (cli_flag(call, "verbose")) {
-        made.log = log_line;
-        made.log_state = logger;
+        made.server.log = log_line;
+        made.server.log_state = logger;
     }
     return made;
 }
@@ -182,9 +185,9 @@ static struct server_options read_options(const struct cli_call *call, struct lo
  * Descriptors for all connections that may be open: if these took the last ones, the store
  * and the file of tokens could not be opened, and nobody would be answered.
  */
-static void allow_descriptors(const struct cli_call *call, const struct server_options *made)
+static void allow_descriptors(const struct cli_call *call, const struct service_options *made)
 {
-    rlim_t wanted = (rlim_t)made->listen_count * made->connections +
+    rlim_t wanted = (rlim_t)made->server.listen_count * made->server.connections +
                     (rlim_t)(made->workers + 1) * DESCRIPTORS_OF_A_WORKER + OTHER_DESCRIPTORS;
     struct rlimit limit;
 
@@ -203,7 +206,7 @@ static void allow_descriptors(const struct cli_call *call, const struct server_o
 static int serve_run(const struct cli_call *call, struct fly_error *out_error)
 {
     struct logger logger = {call};
-    const struct server_options made = read_options(call, &logger);
+    const struct service_options made = read_options(call, &logger);
     struct stop_signals stop;
     struct server *server;
     int code;
@@ -212,7 +215,7 @@ static int serve_run(const struct cli_call *call, struct fly_error *out_error)
     signal(SIGXFSZ, SIG_IGN); /* a file that may not grow is an error of the store */
     allow_descriptors(call, &made);
     stop_signals_hold_for_service(&stop);
-    code = server_open(&made, &server, out_error);
+    code = service_open(&made, &server, out_error);
     if (code < 0) {
         stop_signals_release(&stop);
         return code;

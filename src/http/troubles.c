@@ -1,22 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "serve/troubles.h"
+#include "http/troubles.h"
 
 #include <stdio.h>
 #include <string.h>
 
 enum { LINE_MAX = FLY_ERROR_TEXT_MAX + 128 };
-
-static const struct {
-    const char *name, *meaning, *over;
-} words[] = {
-    [TROUBLE_TOKENS] = {"tokens", "nobody gets in until that is mended", "their file can be read again"},
-    [TROUBLE_STORE] = {"store", "requests are answered with 503 until it is back", "it answers again"},
-    [TROUBLE_DISK] = {"disk", "reports are answered with 503 or 507 until that is mended",
-                      "it takes data again"},
-    [TROUBLE_CERTIFICATE] = {"certificate", "clients refuse it; put another in its place, and send SIGHUP",
-                             "one that holds is in use"},
-};
-_Static_assert(sizeof words / sizeof words[0] == TROUBLE_COUNT, "words for each");
 
 void troubles_init(struct troubles *troubles, void (*tell)(void *state, const char *line), void *state)
 {
@@ -29,19 +17,19 @@ void troubles_deinit(struct troubles *troubles)
     pthread_mutex_destroy(&troubles->lock);
 }
 
-void troubles_set(struct troubles *troubles, enum trouble which, const struct fly_error *why)
+void troubles_set(struct troubles *troubles, struct trouble *trouble, const struct fly_error *why)
 {
     bool is = why != NULL && why->code != 0;
     char line[LINE_MAX];
 
     pthread_mutex_lock(&troubles->lock);
-    if (is != troubles->is[which]) {
+    if (is != trouble->is) {
         troubles->untold[0] = '\0';
-        troubles->is[which] = is;
+        trouble->is = is;
         if (is)
-            snprintf(line, sizeof line, "%s: %s; %s", words[which].name, why->text, words[which].meaning);
+            snprintf(line, sizeof line, "%s: %s; %s", trouble->name, why->text, trouble->meaning);
         else
-            snprintf(line, sizeof line, "%s: %s", words[which].name, words[which].over);
+            snprintf(line, sizeof line, "%s: %s", trouble->name, trouble->over);
         if (troubles->tell != NULL)
             troubles->tell(troubles->state, line);
     }

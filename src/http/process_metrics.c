@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The figures under the names that Prometheus' own clients give them. */
+#include "http/process_metrics.h"
+
 #include <dirent.h>
 #include <inttypes.h>
 #include <stdbool.h>
@@ -10,8 +12,10 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <flyball/version.h>
+
 #include "base/number.h"
-#include "serve/metrics.h"
+#include "http/prometheus.h"
 
 enum { STAT_BYTES = 1024, LINE_BYTES = 256 };
 /* Fields of /proc/PID/stat behind the name's parenthesis, from 0. */
@@ -28,8 +32,8 @@ static void put(struct buffer *text, const char *name, const char *type, const c
 {
     char number[NUMBER_TEXT_MAX];
 
-    buffer_printf(text, "# HELP %s %s\n# TYPE %s %s\n%s %s\n", name, help, name, type, name,
-                  number_format(value, number));
+    prometheus_head(text, name, type, help);
+    buffer_printf(text, "%s %s\n", name, number_format(value, number));
 }
 
 static bool read_fields(double fields[FIELDS])
@@ -90,6 +94,12 @@ static double open_descriptors(void)
         count++;
     closedir(directory);
     return count - 2.0; /* "." and ".."; its own is the one that the count began with */
+}
+
+void process_metrics_write_version(struct buffer *text)
+{
+    prometheus_head(text, "flyball_build_info", "gauge", "The version that runs.");
+    buffer_printf(text, "flyball_build_info{version=\"%s\"} 1\n", fly_version());
 }
 
 void process_metrics_write(struct buffer *text)

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef FLYBALL_HTTP_PROCESS_METRICS_H
+#define FLYBALL_HTTP_PROCESS_METRICS_H
+
+#include "base/buffer.h"
+
+/* Appends flyball_build_info{version}. */
+void process_metrics_write_version(struct buffer *text);
+
+/* Appends what any process says of itself, process_cpu_seconds_total and its like, as far as /proc tells. */
+void process_metrics_write(struct buffer *text);
+
+#endif

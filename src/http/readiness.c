@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "http/readiness.h"
+
+#include <stdint.h>
+#include <string.h>
+
+#include "base/error.h"
+
+enum { ANSWER_MAX = 1 << 20, STACK_BYTES = 2 << 20, NS_PER_S = 1000000000 };
+static const double look_every_s = 5.0;
+
+/* What a look found, by part. */
+struct found {
+    struct fly_error why[READINESS_PARTS_MAX]; /* code 0: well */
+    bool absent[READINESS_PARTS_MAX];          /* there is nothing to look at */
+};
+
+void readiness_init(struct readiness *readiness, struct troubles *troubles)
+{
+    *readiness = (struct readiness){.troubles = troubles, .next = mono_now()};
+    task_line_init(&readiness->line);
+}
+
+void readiness_add(struct readiness *readiness, const struct readiness_part *part)
+{
+    if (readiness->part_count < READINESS_PARTS_MAX)
+        readiness->parts[readiness->part_count++] = *part;
+}
+
+static void look(struct readiness *readiness, struct found *found)
+{
+    *found = (struct found){.absent = {false}};
+    for (size_t i = 0; i < readiness->part_count; i++) {
+        const struct readiness_part *part = &readiness->parts[i];
+        int code = part->look(part->self, &found->why[i]);
+
+        found->absent[i] = code == READINESS_ABSENT;
+        found->why[i].code = found->absent[i] ? 0 : code;
+    }
+    for (size_t i = 0; i < readiness->part_count; i++)
+        troubles_set(readiness->troubles, readiness->parts[i].trouble, &found->why[i]);
+}
+
+static const char *reason(const struct readiness_part *part, int code)
+{
+    const struct readiness_reason *at = part->reasons;
+
+    while (at->code != 0 && at->code != code)
+        at++;
+    return at->text;
+}
+
+static void answer(const struct readiness *readiness, struct task *task, const struct found *found)
+{
+    size_t parts = readiness->part_count, first = parts;
+    json_t *json = json_object();
+
+    for (size_t i = 0; i < parts; i++) {
+        const struct readiness_part *part = &readiness->parts[i];
+        int code = found->why[i].code;
+
+        if (code != 0 && first == parts)
+            first = i;
+        json_object_set_new(json, part->name,
+                            found->absent[i] ? json_null()
+                                             : json_string(code == 0 ? "ok" : reason(part, code)));
+    }
+    json_object_set_new(json, "status", json_string(first == parts ? "ready" : "not ready"));
+    if (first < parts)
+        json_object_set_new(json, "error",
+                            json_pack("{s:s, s:s}", "code", fly_error_name(found->why[first].code), "message",
+                                      reason(&readiness->parts[first], found->why[first].code)));
+    serve_answer_json(&task->answer, first == parts ? 200 : 503, json);
+    task->answer.retry_after_s = first == parts ? 0 : 1;
+}
+
+static void *look_after(void *data)
+{
+    struct readiness *readiness = data;
+
+    while (task_line_wait(&readiness->line)) {
+        struct found found;
+
+        atomic_store(&readiness->began_ns, mono_now().ns);
+        look(readiness, &found);
+        atomic_store(&readiness->began_ns, 0);
+        for (struct task *task = task_line_take_all(&readiness->line); task != NULL;) {
+            struct task *next = task->next;
+
+            if (task != &readiness->own)
+                answer(readiness, task, &found);
+            task->finish(task);
+            task = next;
+        }
+    }
+    return NULL;
+}
+
+static void own_is_done(struct task *task)
+{
+    struct readiness *readiness = (struct readiness *)((char *)task - offsetof(struct readiness, own));
+
+    buffer_deinit(&task->answer.body);
+    atomic_store(&readiness->own_waits, false);
+}
+
+int readiness_start(struct readiness *readiness, struct fly_error *out_error)
+{
+    pthread_attr_t attributes;
+    int failed;
+
+    pthread_attr_init(&attributes);
+    pthread_attr_setstacksize(&attributes, STACK_BYTES);
+    failed = pthread_create(&readiness->thread, &attributes, look_after, readiness);
+    pthread_attr_destroy(&attributes);
+    readiness->runs = failed == 0;
+    return failed == 0 ? 0 : error_set(out_error, FLY_ENOMEM, "cannot start a thread: %s", strerror(failed));
+}
+
+void readiness_ask(struct readiness *readiness, struct task *task)
+{
+    task_line_put(&readiness->line, task);
+}
+
+void readiness_doubt(struct readiness *readiness)
+{
+    atomic_store(&readiness->doubted, true);
+}
+
+static void wake(struct readiness *readiness)
+{
+    if (atomic_exchange(&readiness->own_waits, true))
+        return;
+    readiness->own = (struct task){.finish = own_is_done, .deadline = {INT64_MAX}};
+    buffer_init(&readiness->own.answer.body, ANSWER_MAX);
+    task_line_put(&readiness->line, &readiness->own);
+}
+
+/* The part that is to blame where a look takes too long; NULL: none. */
+static const struct readiness_part *slow_part(const struct readiness *readiness)
+{
+    for (size_t i = 0; i < readiness->part_count; i++) {
+        if (readiness->parts[i].too_slow != NULL)
+            return &readiness->parts[i];
+    }
+    return NULL;
+}
+
+void readiness_tick(struct readiness *readiness, struct mono_time now)
+{
+    const struct readiness_part *slow = slow_part(readiness);
+    int64_t began_ns = atomic_load(&readiness->began_ns);
+
+    if (atomic_exchange(&readiness->doubted, false) || now.ns >= readiness->next.ns) {
+        readiness->next = mono_after_s(now, look_every_s);
+        wake(readiness);
+    }
+    if (slow != NULL && began_ns != 0 && now.ns - began_ns > (int64_t)look_every_s * NS_PER_S) {
+        const struct fly_error why = {.code = FLY_EBUSY, .text = "it has not answered in time"};
+
+        troubles_set(readiness->troubles, slow->trouble, &why);
+    }
+    task_line_expire(&readiness->line, now,
+                     slow != NULL ? slow->too_slow : "nobody has looked in time; ask again");
+}
+
+void readiness_stop(struct readiness *readiness)
+{
+    task_line_close(&readiness->line);
+    if (readiness->runs)
+        pthread_join(readiness->thread, NULL);
+    readiness->runs = false;
+}
+
+void readiness_deinit(struct readiness *readiness)
+{
+    task_line_deinit(&readiness->line);
+}

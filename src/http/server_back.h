@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef FLYBALL_HTTP_SERVER_BACK_H
+#define FLYBALL_HTTP_SERVER_BACK_H
+
+#include <stddef.h>
+
+#include <flyball/error.h>
+
+#include "base/buffer.h"
+#include "base/clock.h"
+#include "http/readiness.h"
+#include "http/task.h"
+
+/*
+ * What stands behind a server: who answers the requests that it lets in, and keeps figures of what they
+ * were about. Each function gets the `back_self` of the server's options. Unless said otherwise they are
+ * called by the thread that opens, ticks and closes the server.
+ */
+struct server_back {
+    size_t note_bytes; /* of a task's note, all of it 0 at first */
+
+    /*
+     * Once, before the first request: adds its parts to the readiness and gets ready to answer. Both are
+     * there until `end`.
+     */
+    int (*start)(void *self, struct readiness *readiness, struct troubles *troubles,
+                 struct fly_error *out_error);
+
+    /* Has the task answered by its deadline, and finishes it; after `stop` refuses it. Any thread. */
+    void (*put)(void *self, struct task *task);
+
+    /* The task's answer goes out now; for what nobody was asked, its note is as it was at first. Any thread.
+     */
+    void (*count)(void *self, const struct task *task);
+
+    /* Appends figures in Prometheus' text format. Any thread. */
+    void (*write_figures)(void *self, struct buffer *text);
+
+    /* A few times a second. */
+    void (*tick)(void *self, struct mono_time now);
+
+    /* After a start that went well: finishes what was put, and ends its threads. */
+    void (*stop)(void *self);
+
+    /* The last of all; also where `start` failed or was never called. */
+    void (*end)(void *self);
+};
+
+#endif

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef FLYBALL_HTTP_TRAFFIC_H
+#define FLYBALL_HTTP_TRAFFIC_H
+
+#include <pthread.h>
+#include <stdint.h>
+
+#include "base/buffer.h"
+
+/*
+ * The requests that a server has answered since it started, for Prometheus. Thread-safe.
+ *
+ *     flyball_http_requests_total{family,status}
+ *     flyball_http_connections                  open now
+ *     flyball_http_requests_in_flight           read in part or whole, and not answered
+ */
+enum { TRAFFIC_ANSWERS_MAX = 256 /* pairs of a family and a status; others are not counted */ };
+
+struct traffic_answers {
+    const char *family;
+    int status;
+    uint64_t count;
+};
+
+struct traffic {
+    pthread_mutex_t lock;
+    struct traffic_answers answers[TRAFFIC_ANSWERS_MAX];
+    size_t answers_count;
+};
+
+void traffic_init(struct traffic *traffic);
+void traffic_deinit(struct traffic *traffic);
+
+/* An answer was sent: by which family of routes (static), with which status. */
+void traffic_count(struct traffic *traffic, const char *family, int status);
+
+/* Appends what was counted, and the two that are not counted but seen now. */
+void traffic_write(struct traffic *traffic, size_t connections, size_t requests, struct buffer *text);
+
+#endif

@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A server with something behind it that knows no jobs. */
+#include "test.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/http_client.h"
+#include "http/server.h"
+
+enum { ANSWER_MAX = 1 << 16 };
+
+/* What stands behind: it answers with the path, and counts what it is asked for. */
+struct behind {
+    int started, put, counted, ticked, stopped, ended;
+    int start_code, part_code; /* what these answer */
+    struct trouble trouble;
+};
+
+struct note {
+    int puts;
+};
+
+static int look(void *self, struct fly_error *out_error)
+{
+    const struct behind *behind = self;
+
+    out_error->code = behind->part_code;
+    return behind->part_code;
+}
+
+static int start(void *self, struct readiness *readiness, struct troubles *troubles,
+                 struct fly_error *out_error)
+{
+    static const struct readiness_reason reasons[] = {{FLY_EBUSY, "it is busy"}, {0, "it is not there"}};
+    struct behind *behind = self;
+    const struct readiness_part part = {
+        .name = "engine", .reasons = reasons, .trouble = &behind->trouble, .look = look, .self = behind};
+
+    (void)troubles;
+    readiness_add(readiness, &part);
+    behind->started++;
+    out_error->code = behind->start_code;
+    return behind->start_code;
+}
+
+static void put(void *self, struct task *task)
+{
+    struct behind *behind = self;
+    struct note *note = task->note;
+
+    assert_int_equal(note->puts, 0);
+    note->puts++;
+    behind->put++;
+    task->family = "echo";
+    serve_answer_json(&task->answer, 200, json_pack("{s:s}", "path", task->request.path));
+    task->finish(task);
+}
+
+static void count(void *self, const struct task *task)
+{
+    struct behind *behind = self;
+
+    behind->counted += ((const struct note *)task->note)->puts;
+}
+
+static void write_figures(void *self, struct buffer *text)
+{
+    buffer_printf(text, "behind_answers %d\n", ((const struct behind *)self)->counted);
+}
+
+static void tick(void *self, struct mono_time now)
+{
+    (void)now;
+    ((struct behind *)self)->ticked++;
+}
+
+static void stop(void *self)
+{
+    ((struct behind *)self)->stopped++;
+}
+
+static void end(void *self)
+{
+    ((struct behind *)self)->ended++;
+}
+
+static const struct server_back back = {
+    .note_bytes = sizeof(struct note),
+    .start = start,
+    .put = put,
+    .count = count,
+    .write_figures = write_figures,
+    .tick = tick,
+    .stop = stop,
+    .end = end,
+};
+
+static char directory[] = "/tmp/flyball-server-XXXXXX";
+static char address[64];
+
+static int open_server(struct behind *behind, struct server **out_server, struct fly_error *out_error)
+{
+    const char *const listen[] = {address};
+
+    behind->trouble = (struct trouble){.name = "engine", .meaning = "nothing moves", .over = "it runs"};
+    return server_open(&(struct server_options){.listen = listen,
+                                                .listen_count = 1,
+                                                .back = &back,
+                                                .back_self = behind,
+                                                .connections = 8,
+                                                .connections_per_ip = 8,
+                                                .body_max = 1024,
+                                                .request_timeout_s = 10},
+                       out_server, out_error);
+}
+
+static void close_server(struct server *server)
+{
+    server_quiesce(server);
+    while (!server_is_idle(server))
+        server_tick(server);
+    server_close(server);
+}
+
+static void check_answer(const char *path, int status, const char *part)
+{
+    char url[128];
+    struct http_answer answer;
+    struct fly_error error = {.text = ""};
+    const struct http_request request = {.url = url,
+                                         .unix_socket = address + strlen("unix:"),
+                                         .answer_maximum = ANSWER_MAX,
+                                         .connect_timeout_s = 5,
+                                         .total_timeout_s = 10};
+
+    snprintf(url, sizeof url, "http://localhost%s", path);
+    if (http_ask(&request, &answer, &error) < 0)
+        fail_msg("%s: %s", path, error.text);
+    if (answer.status != status)
+        fail_msg("%s: %d, %s", path, answer.status, answer.body.data);
+    check_contains(answer.body.data, part);
+    http_answer_deinit(&answer);
+}
+
+static void test_answers(void **state)
+{
+    struct behind behind = {0};
+    struct fly_error error = {.text = ""};
+    struct server *server;
+
+    (void)state;
+    if (open_server(&behind, &server, &error) < 0)
+        fail_msg("%s", error.text);
+    check_answer("/healthz", 200, "\"ok\"");
+    check_answer("/readyz", 200, "{\"tokens\":null,\"engine\":\"ok\",\"status\":\"ready\"}");
+    check_answer("/any/path", 200, "{\"path\":\"/any/path\"}");
+    check_answer("/metrics", 200, "\nbehind_answers 1\n");
+    check_answer("/metrics", 200, "\nflyball_http_requests_total{family=\"echo\",status=\"200\"} 1\n");
+    server_tick(server);
+    close_server(server);
+    assert_int_equal(behind.started, 1);
+    assert_int_equal(behind.put, 1);
+    assert_int_equal(behind.stopped, 1);
+    assert_int_equal(behind.ended, 1);
+    assert_true(behind.ticked > 0);
+}
+
+static void test_not_ready(void **state)
+{
+    struct behind behind = {.part_code = FLY_EBUSY};
+    struct fly_error error = {.text = ""};
+    struct server *server;
+
+    (void)state;
+    if (open_server(&behind, &server, &error) < 0)
+        fail_msg("%s", error.text);
+    check_answer("/readyz", 503, "{\"tokens\":null,\"engine\":\"it is busy\",\"status\":\"not ready\"");
+    close_server(server);
+}
+
+/* What cannot be opened ends what stands behind it all the same, and stops only what was started. */
+static void test_not_opened(void **state)
+{
+    struct behind behind = {.start_code = FLY_ESTATE};
+    struct fly_error error;
+    struct server *server;
+
+    (void)state;
+    assert_int_equal(open_server(&behind, &server, &error), FLY_ESTATE);
+    assert_int_equal(behind.stopped, 0);
+    assert_int_equal(behind.ended, 1);
+    address[0] = 'x';
+    behind = (struct behind){0};
+    assert_int_equal(open_server(&behind, &server, &error), FLY_EUSAGE);
+    address[0] = 'u';
+    assert_int_equal(behind.started, 0);
+    assert_int_equal(behind.ended, 1);
+}
+
+static int make_directory(void **state)
+{
+    (void)state;
+    if (mkdtemp(directory) == NULL)
+        return -1;
+    snprintf(address, sizeof address, "unix:%s/socket", directory);
+    return 0;
+}
+
+static int remove_directory(void **state)
+{
+    char lock[80];
+
+    (void)state;
+    snprintf(lock, sizeof lock, "%s.lock", address + strlen("unix:"));
+    unlink(lock);
+    return rmdir(directory);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_answers),
+        cmocka_unit_test(test_not_ready),
+        cmocka_unit_test(test_not_opened),
+    };
+
+    return cmocka_run_group_tests(tests, make_directory, remove_directory);
+}
