@@ -11,13 +11,20 @@
 #include "shapes/json_words.h"
 #include "shapes/shape.h"
 
-json_t *definition_to_json(const struct job_definition *definition)
+struct job_definition definition_on_record(const struct job_definition *definition)
 {
     struct job_definition written = *definition;
-    json_t *json = NULL;
 
     if (written.target == JOB_NO_TARGET)
         written.target_metric = NAN; /* whatever stands there, it means nothing */
+    return written;
+}
+
+json_t *definition_to_json(const struct job_definition *definition)
+{
+    struct job_definition written = definition_on_record(definition);
+    json_t *json = NULL;
+
     return shape_write(&shape_definition, &written, &json, NULL) == 0 ? json : NULL;
 }
 
@@ -38,11 +45,11 @@ json_t *objective_to_json(const struct fly_objective *objective)
 
 enum { SHOWN_MAX = 1 << 16 /* bytes of a field in a message, which are then cut */ };
 
-static void describe_difference(struct buffer *text, const char *name, const json_t *before,
-                                const json_t *after)
+static void describe_difference(void *context, const char *name, const json_t *before, const json_t *now)
 {
+    struct buffer *text = context;
     char *was = before != NULL ? json_words(before, SHOWN_MAX) : NULL;
-    char *is = after != NULL ? json_words(after, SHOWN_MAX) : NULL;
+    char *is = now != NULL ? json_words(now, SHOWN_MAX) : NULL;
 
     buffer_printf(text, "%s%s (%.60s, now %.60s)", text->length > 0 ? ", " : "", name,
                   was != NULL ? was : "none", is != NULL ? is : "none");
@@ -53,28 +60,18 @@ static void describe_difference(struct buffer *text, const char *name, const jso
 int definition_compare(const struct job_definition *registered, const struct job_definition *now,
                        struct fly_error *out_error)
 {
-    json_t *before = definition_to_json(registered), *after = definition_to_json(now), *value;
+    const struct job_definition before = definition_on_record(registered), after = definition_on_record(now);
     struct buffer text;
-    const char *name;
-    int code = before == NULL || after == NULL ? error_no_memory(out_error) : 0;
+    int code;
 
     buffer_init(&text, 1 << 16);
-    json_object_foreach(before, name, value)
-    {
-        if (code == 0 && !json_equal(value, json_object_get(after, name)))
-            describe_difference(&text, name, value, json_object_get(after, name));
-    }
-    json_object_foreach(after, name, value)
-    {
-        if (code == 0 && json_object_get(before, name) == NULL)
-            describe_difference(&text, name, NULL, value);
-    }
-    if (code == 0 && text.length > 0)
+    code = shape_differences(&shape_definition, &before, &after, describe_difference, &text, NULL);
+    if (code < 0)
+        code = error_no_memory(out_error);
+    else if (text.length > 0)
         code = error_set(out_error, FLY_ECONFLICT,
                          "job '%s' is on record with another definition: %.300s; use another name for it",
                          registered->name, text.data);
     buffer_deinit(&text);
-    json_decref(before);
-    json_decref(after);
     return code;
 }

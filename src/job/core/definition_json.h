@@ -22,6 +22,9 @@
  * target_metric is null without a target.
  */
 
+/* What is written of it: a target's metric without a target means nothing, and is not known. Borrows. */
+struct job_definition definition_on_record(const struct job_definition *definition);
+
 /* A new reference, or NULL when memory is exhausted or a text is no UTF-8. */
 json_t *definition_to_json(const struct job_definition *definition);
 

@@ -16,6 +16,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/user_directory.h"
+#include "shapes/shape_rows.h"
 
 enum { HOST_MAX = 64, FULL_BYTES = 2 << 20 };
 
@@ -124,15 +125,28 @@ static void name_file(struct spool *spool)
              now.tv_nsec, (int)getpid(), host, suffix);
 }
 
+/* The first line. */
+enum { VERSION = 1 };
+
+struct head {
+    uint32_t version;
+    const char *store;
+};
+
+static const struct shape_field head_rows[] = {
+    {SHAPE_AT_AS("flyball_calls", head, version), SHAPE_IS_U32(VERSION, VERSION)},
+    {SHAPE_AT(head, store), SHAPE_IS_TEXT(SPOOL_PATH_MAX)},
+};
+static const struct shape shape_head = {SHAPE_OF(head, head_rows)};
+
 static int begin_file(struct spool *spool, struct fly_error *out_error)
 {
-    json_t *head = json_pack("{s:i,s:s}", "flyball_calls", 1, "store", spool->store);
-    char *text = head != NULL ? json_dumps(head, JSON_COMPACT) : NULL;
-    char line[SPOOL_PATH_MAX * 6 + 64];
+    const struct head head = {.version = VERSION, .store = spool->store};
+    char line[SPOOL_PATH_MAX * 6 + 64], *text;
+    int code = shape_write_text(&shape_head, &head, &text, out_error);
 
-    json_decref(head);
-    if (text == NULL)
-        return error_no_memory(out_error);
+    if (code < 0)
+        return code;
     snprintf(line, sizeof line, "%s\n", text);
     free(text);
     return write_all(spool, line, strlen(line), out_error);
@@ -201,6 +215,18 @@ int spool_call(const struct jobs *jobs, const struct spool_entry *entry, union s
     return error_set(out_error, FLY_EINTERNAL, "no such call");
 }
 
+static bool is_ours(const char *line, size_t length, const char *store)
+{
+    json_t *json = NULL;
+    struct head head;
+    bool ours = shape_parse(line, length, &json, NULL) == 0 &&
+                shape_read(&shape_head, json, SHAPE_BORROWING, NULL, &head, NULL) == 0 &&
+                strcmp(head.store, store) == 0;
+
+    json_decref(json);
+    return ours;
+}
+
 /* The whole file; false when it cannot be read or is no such file for this log. */
 static bool read_file(int file, const char *store, struct buffer *content)
 {
@@ -208,8 +234,6 @@ static bool read_file(int file, const char *store, struct buffer *content)
     off_t at = 0;
     ssize_t count;
     const char *end;
-    json_t *head;
-    bool ours;
 
     while ((count = pread(file, bytes, sizeof bytes, at)) > 0) {
         buffer_append(content, bytes, (size_t)count);
@@ -218,12 +242,7 @@ static bool read_file(int file, const char *store, struct buffer *content)
     end = memchr(content->data, '\n', content->length);
     if (count < 0 || content->error < 0 || end == NULL)
         return false;
-    head = json_loadb(content->data, (size_t)(end - content->data), 0, NULL);
-    ours = json_integer_value(json_object_get(head, "flyball_calls")) == 1 &&
-           json_string_value(json_object_get(head, "store")) != NULL &&
-           strcmp(json_string_value(json_object_get(head, "store")), store) == 0;
-    json_decref(head);
-    return ours;
+    return is_ours(content->data, (size_t)(end - content->data), store);
 }
 
 void spool_give_trial(struct spool_entry *entry, const struct job_proposal *run)

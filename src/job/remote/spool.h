@@ -2,13 +2,13 @@
 #ifndef FLYBALL_JOB_REMOTE_SPOOL_H
 #define FLYBALL_JOB_REMOTE_SPOOL_H
 
-#include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include <flyball/power_search.h>
 
+#include "base/arena.h"
 #include "base/buffer.h"
 #include "job/core/job_backend.h"
 
@@ -110,10 +110,7 @@ uint64_t spool_count_left(const struct spool *spool);
  * spool_parsed_free. */
 struct spool_parsed {
     struct spool_entry entry;
-    json_t *document;
-    struct arena arena; /* of a definition */
-    struct fly_power_point points[FLY_POWER_SEARCH_LIMITS_MAX];
-    double limits_w[FLY_POWER_SEARCH_LIMITS_MAX];
+    struct arena arena; /* of texts and lists */
 };
 int spool_parse(const char *line, size_t length, struct spool_parsed *out_parsed,
                 struct fly_error *out_error);
