@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Sessions over emulated GPUs: what is set, what is refused, and that everything goes back. */
+#include "knob/repair.h"
 #include "knob_support.h"
 
 static struct knob_machine machine;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Ceilings on the clock: set, put back, and left alone where somebody else set clocks. */
+#include "knob/repair.h"
 #include "knob_support.h"
 
 #include "knob/ceiling.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Sessions and guards that are killed: limits and clocks come back within a second, or at the next start. */
+#include "knob/repair.h"
 #include "knob_support.h"
 
 #include <sys/syscall.h>

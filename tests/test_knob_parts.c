@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The journal's entries and files, what is repaired from them, directories and locks. */
+#include "knob/repair.h"
 #include "knob_support.h"
 
 #include "base/file_system.h"

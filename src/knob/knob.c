@@ -9,39 +9,10 @@
 #include "base/error.h"
 #include "base/fork_guard.h"
 #include "knob/gpu_lock.h"
+#include "knob/knob_defaults.h"
 #include "knob/knob_private.h"
+#include "knob/repair.h"
 #include "knob/stranger.h"
-
-static const char *or_default(const char *text, const char *instead)
-{
-    return text != NULL && text[0] != '\0' ? text : instead;
-}
-
-struct turnable_options knob_others(const struct knob_options *options)
-{
-    return (struct turnable_options){
-        .readonly_path = or_default(options->readonly_path, KNOB_READONLY_PATH),
-        .proc_root = or_default(options->proc_root, "/proc"),
-        .mps_pipe_directory = or_default(options->mps_pipe_directory, KNOB_MPS_DIRECTORY),
-        .allowed = options->allowed,
-        .allowed_count = options->allowed_count,
-    };
-}
-
-struct site_options knob_ways(const struct knob_options *options)
-{
-    return (struct site_options){.commands = options->commands, .daemon = options->daemon};
-}
-
-int knob_check_fork(const struct knob *knob, struct fly_error *out_error)
-{
-    if (knob->generation == fork_generation())
-        return 0;
-    return error_set(
-        out_error, FLY_ESTATE,
-        "the knobs were opened by the parent of this process, which alone turns them; open them here "
-        "once it has closed them");
-}
 
 static void read_previous(struct knob_gpu *gpu)
 {
@@ -62,7 +33,7 @@ static int open_gpu(struct knob *knob, struct knob_gpu *gpu, const struct knob_o
 
     if (gpu->device->backend->set != NULL)
         code = stranger_lock_take(knob->directory, options, gpu->device, &gpu->lock, error);
-    if (code == 0 && gpu->lock >= 0 && repair_is_due(knob->directory, uuid, JOURNAL_TURNED)) {
+    if (code == 0 && gpu->lock >= 0 && journal_exists(knob->directory, JOURNAL_TURNED, uuid)) {
         repair_gpu(knob->directory, options, gpu->device, JOURNAL_TURNED, &repair);
         snprintf(gpu->report.repaired, sizeof gpu->report.repaired, "%.191s", repair.text);
         if (repair.end == REPAIR_FAILED)
@@ -103,7 +74,7 @@ static void open_gpus(struct knob *knob, const struct device *const *devices,
 
         gpu->device = devices[i];
         gpu->lock = -1;
-        journal_begin(devices[i]->info.uuid, or_default(options->program, "flyball"), &gpu->entry);
+        journal_begin(devices[i]->info.uuid, knob_program(options), &gpu->entry);
         gpu->report.state = open_gpu(knob, gpu, options) == 0 ? KNOB_UNTURNED : KNOB_DENIED;
         if (knob->kind == JOURNAL_KEPT && gpu->report.state == KNOB_UNTURNED)
             adopt_kept(knob, gpu);

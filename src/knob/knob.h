@@ -166,41 +166,4 @@ const struct knob_report *knob_report(const struct knob *knob, size_t place);
  */
 void knob_close(struct knob *knob, struct knob_report *out_reports);
 
-/* What became of a journal's entry. */
-enum repair_end {
-    REPAIR_RESTORED,    /* what stood before stands again */
-    REPAIR_UNNEEDED,    /* it stood already, or the machine was started anew since */
-    REPAIR_FOREIGN,     /* another program changed it since: left, and forgotten */
-    REPAIR_IN_USE,      /* its session lives */
-    REPAIR_ABSENT,      /* no such GPU here: the entry stays */
-    REPAIR_FAILED,      /* the entry stays */
-    REPAIR_CORRUPT,     /* the file is moved aside, and nothing is guessed */
-    REPAIR_DISBELIEVED, /* of a user who may not turn what the entry says he turned: moved aside */
-    REPAIR_END_COUNT
-};
-
-struct repair {
-    enum repair_end end;
-    char uuid[DEVICE_TEXT_MAX];
-    bool kept;
-    int64_t previous_mw, set_mw; /* of the entry; 0: no limit in it */
-    int64_t ceiling_mhz;         /* of the entry, on the clock; 0: none in it */
-    int64_t found_mw;            /* what stood; 0: not known */
-    char text[320];              /* all of it, a sentence without its full stop */
-};
-
-/*
- * Puts back what sessions that have died left on the GPUs of the list; with `kept` also
- * what was set to outlive its session. Returns how many entries there were, of which
- * the first `maximum` are described, or a negative code: FLY_ESTATE, FLY_EPERM, FLY_EREAD.
- */
-int knob_repair(const struct knob_options *options, const struct device_list *list, bool kept,
-                struct repair *out_repairs, size_t maximum, struct fly_error *out_error);
-
-/*
- * Whether there may be something for knob_repair to put back, other than what is kept. A look at
- * one directory, which is not made.
- */
-bool knob_repair_is_due(const struct knob_options *options);
-
 #endif

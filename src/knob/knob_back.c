@@ -7,38 +7,6 @@
 #include "knob/ceiling.h"
 #include "knob/knob_private.h"
 
-struct turn *knob_turn_of(struct knob_gpu *gpu, enum quantity quantity)
-{
-    for (size_t i = 0; i < gpu->entry.turn_count; i++) {
-        if (gpu->entry.turns[i].quantity == quantity)
-            return &gpu->entry.turns[i];
-    }
-    return NULL;
-}
-
-int knob_write_entry(const struct knob *knob, const struct knob_gpu *gpu, struct fly_error *out_error)
-{
-    if (gpu->entry.turn_count == 0)
-        return journal_remove(knob->directory, knob->kind, gpu->device->info.uuid, out_error);
-    return journal_write(knob->directory, knob->kind, &gpu->entry, out_error);
-}
-
-int knob_drop_turn(struct knob *knob, struct knob_gpu *gpu, enum quantity quantity,
-                   struct fly_error *out_error)
-{
-    struct turn *turn = knob_turn_of(gpu, quantity);
-    int code;
-
-    if (turn == NULL)
-        return 0;
-    gpu->entry.turn_count--;
-    memmove(turn, turn + 1, (size_t)(&gpu->entry.turns[gpu->entry.turn_count] - turn) * sizeof *turn);
-    code = knob_write_entry(knob, gpu, out_error);
-    /* A guard that has ended has nothing to forget. */
-    guard_forget(&knob->guard, gpu->device->info.uuid, quantity, NULL);
-    return code;
-}
-
 static void say_foreign(struct knob_gpu *gpu, int64_t found_mw)
 {
     gpu->report.state = KNOB_FOREIGN;

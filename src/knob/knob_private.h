@@ -31,9 +31,6 @@ struct knob {
     struct knob_gpu gpus[];
 };
 
-/* What others than the session look at; texts borrowed from the options. */
-struct turnable_options knob_others(const struct knob_options *options);
-
 /* FLY_ESTATE in a forked child. */
 int knob_check_fork(const struct knob *knob, struct fly_error *out_error);
 
@@ -53,22 +50,7 @@ int knob_put_back(struct knob *knob, struct knob_gpu *gpu, struct fly_error *out
 /* Whether another program changed a knob that we turned; if so the GPU is FOREIGN from now on. */
 bool knob_find_foreign(struct knob *knob, struct knob_gpu *gpu);
 
-/* The places of the site's ways, where the options name any. */
-struct site_options knob_ways(const struct knob_options *options);
-
-/* How a repair ended, and its words, as printf has them. */
-void repair_end_with(struct repair *repair, enum repair_end end, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
-
 /* 0, or what is to be said of a guard that ended: everything was put back then. */
 int knob_check_guard(struct knob *knob, struct fly_error *out_error);
-
-/* Puts back what an earlier session left on a GPU whose lock is held; its ways are those of the entry.
- * Another user's entry is put back for root as stranger.h says. */
-void repair_gpu(const char *directory, const struct knob_options *options, const struct device *device,
-                enum journal_kind kind, struct repair *out_repair);
-
-/* Whether there is something to repair. */
-bool repair_is_due(const char *directory, const char *uuid, enum journal_kind kind);
 
 #endif

@@ -1,31 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Puts back, from the journal, what sessions that have died left behind. */
-#include <stdarg.h>
+#include "knob/repair.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
 #include "knob/gpu_lock.h"
-#include "knob/knob_private.h"
+#include "knob/knob_defaults.h"
+#include "knob/runtime_directory.h"
 #include "knob/stranger.h"
 
 enum { ENTRIES_MAX = 256 };
-
-void repair_end_with(struct repair *repair, enum repair_end end, const char *format, ...)
-{
-    va_list arguments;
-
-    repair->end = end;
-    va_start(arguments, format);
-    vsnprintf(repair->text, sizeof repair->text, format, arguments);
-    va_end(arguments);
-}
-
-bool repair_is_due(const char *directory, const char *uuid, enum journal_kind kind)
-{
-    return journal_exists(directory, kind, uuid);
-}
 
 static double watts(int64_t limit_mw)
 {
@@ -160,18 +147,9 @@ static void repair_own(const char *directory, const struct knob_options *options
     struct fly_error error;
     int code = journal_read(directory, kind, device->info.uuid, &entry, &error);
 
-    *out_repair = (struct repair){.kept = kind == JOURNAL_KEPT};
-    snprintf(out_repair->uuid, sizeof out_repair->uuid, "%s", device->info.uuid);
+    *out_repair = repair_begin(kind, device->info.uuid);
     if (code == 0) {
-        for (size_t i = 0; i < entry.turn_count; i++) {
-            if (entry.turns[i].quantity == QUANTITY_POWER_LIMIT) {
-                out_repair->previous_mw = entry.turns[i].previous;
-                out_repair->set_mw = entry.turns[i].ours;
-            } else if (entry.turns[i].quantity == QUANTITY_CLOCK_CEILING) {
-                out_repair->ceiling_mhz =
-                    entry.turns[i].ours != 0 ? entry.turns[i].ours : entry.turns[i].earlier;
-            }
-        }
+        repair_describe(out_repair, &entry);
         repair_entry(directory, &ways, device, kind, &entry, out_repair);
     } else if (code == FLY_EDATA) {
         repair_end_with(out_repair, REPAIR_CORRUPT, "%.290s; it was moved aside", error.text);
@@ -223,8 +201,7 @@ static void repair_named(const char *directory, const struct knob_options *optio
     struct fly_error error;
     int lock;
 
-    *out_repair = (struct repair){.kept = name->kind == JOURNAL_KEPT};
-    snprintf(out_repair->uuid, sizeof out_repair->uuid, "%s", name->uuid);
+    *out_repair = repair_begin(name->kind, name->uuid);
     /* A recording of a GPU is not the GPU. */
     if (place >= list->count || list->devices[place].backend->set == NULL) {
         repair_end_with(out_repair, REPAIR_ABSENT,

@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -12,7 +11,9 @@
 #include "base/error.h"
 #include "knob/behalf.h"
 #include "knob/gpu_lock.h"
+#include "knob/knob_defaults.h"
 #include "knob/lock_holder.h"
+#include "knob/runtime_directory.h"
 
 /* A stranger's entry at work. */
 struct claim_of {
@@ -74,18 +75,16 @@ static bool is_respected(const char *directory, const struct knob_options *optio
 int stranger_lock_take(const char *directory, const struct knob_options *options, const struct device *device,
                        int *out_lock, struct fly_error *out_error)
 {
-    const char *program =
-        options->program != NULL && options->program[0] != '\0' ? options->program : "flyball";
     const char *uuid = device->info.uuid;
     struct fly_error error = {.code = 0};
     struct stat held;
-    int code = gpu_lock_take(directory, uuid, program, out_lock, &error);
+    int code = gpu_lock_take(directory, uuid, knob_program(options), out_lock, &error);
 
     if (code == 0)
         return 0;
     if (!runtime_directory_is_roots() || is_respected(directory, options, uuid, code, &held, &error))
         return error_set(out_error, error.code, "%s", error.text);
-    return gpu_lock_replace(directory, uuid, program, &held, out_lock, out_error);
+    return gpu_lock_replace(directory, uuid, knob_program(options), &held, out_lock, out_error);
 }
 
 bool stranger_made(const char *directory, enum journal_kind kind, const char *uuid)
@@ -150,18 +149,6 @@ static void choose(struct claim_of *claim, int64_t goal_mw)
         entry->turns[kept++] = turn;
     }
     entry->turn_count = kept;
-}
-
-static void describe(const struct journal_entry *entry, struct repair *repair)
-{
-    for (size_t i = 0; i < entry->turn_count; i++) {
-        const struct turn *turn = &entry->turns[i];
-
-        if (turn->quantity == QUANTITY_POWER_LIMIT)
-            repair->set_mw = turn->ours;
-        else if (turn->quantity == QUANTITY_CLOCK_CEILING)
-            repair->ceiling_mhz = turn->ours != 0 ? turn->ours : turn->earlier;
-    }
 }
 
 static void say_unturned(const struct claim_of *claim)
@@ -229,7 +216,7 @@ static void put_back(const char *directory, enum journal_kind kind, struct claim
     struct fly_error error = {.code = 0};
     bool believed = true;
 
-    describe(&claim->entry, repair);
+    repair_describe(repair, &claim->entry);
     repair->found_mw = read_now(claim->device, QUANTITY_POWER_LIMIT);
     repair->previous_mw = repair->set_mw != 0 ? goal_of(directory, claim->device, kind) : 0;
     choose(claim, repair->previous_mw);
@@ -252,8 +239,7 @@ void stranger_repair(const char *directory, const struct knob_options *options, 
     struct fly_error error;
     int code = journal_read_any(directory, kind, device->info.uuid, &claim.entry, &claim.owner, &error);
 
-    *out_repair = (struct repair){.kept = kind == JOURNAL_KEPT};
-    snprintf(out_repair->uuid, sizeof out_repair->uuid, "%s", device->info.uuid);
+    *out_repair = repair_begin(kind, device->info.uuid);
     if (code == 0) {
         put_back(directory, kind, &claim);
         return;

@@ -6,7 +6,8 @@
 
 #include <flyball/error.h>
 
-#include "knob/knob_private.h"
+#include "knob/knob.h"
+#include "knob/repair_record.h"
 
 /*
  * What root makes of other users' locks and entries, in a directory that all of them write to.

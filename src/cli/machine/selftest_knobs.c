@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "cli/machine/selftest_kill.h"
 #include "cli/options/knob_options.h"
+#include "knob/repair.h"
 
 static const char program_name[] = "flyball selftest";
 

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "cli/options/knob_options.h"
+#include "knob/repair.h"
 
 enum { PROGRAM_MAX = 64, NAMES_MAX = 512 };
 

@@ -7,6 +7,7 @@
 #include "cli/options/device_options.h"
 #include "cli/power/power_commands.h"
 #include "cli/power/power_gpus.h"
+#include "knob/repair.h"
 
 static const struct cli_option options[] = {
     DEVICE_OPTION_GPUS("If not given, all of this machine."),

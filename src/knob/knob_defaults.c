@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "knob/knob_defaults.h"
+
+static const char *or_default(const char *text, const char *instead)
+{
+    return text != NULL && text[0] != '\0' ? text : instead;
+}
+
+struct turnable_options knob_others(const struct knob_options *options)
+{
+    return (struct turnable_options){
+        .readonly_path = or_default(options->readonly_path, KNOB_READONLY_PATH),
+        .proc_root = or_default(options->proc_root, "/proc"),
+        .mps_pipe_directory = or_default(options->mps_pipe_directory, KNOB_MPS_DIRECTORY),
+        .allowed = options->allowed,
+        .allowed_count = options->allowed_count,
+    };
+}
+
+struct site_options knob_ways(const struct knob_options *options)
+{
+    return (struct site_options){.commands = options->commands, .daemon = options->daemon};
+}
+
+const char *knob_program(const struct knob_options *options)
+{
+    return or_default(options->program, "flyball");
+}

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "knob/repair_record.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+struct repair repair_begin(enum journal_kind kind, const char *uuid)
+{
+    struct repair repair = {.kept = kind == JOURNAL_KEPT};
+
+    snprintf(repair.uuid, sizeof repair.uuid, "%s", uuid);
+    return repair;
+}
+
+void repair_describe(struct repair *repair, const struct journal_entry *entry)
+{
+    for (size_t i = 0; i < entry->turn_count; i++) {
+        const struct turn *turn = &entry->turns[i];
+
+        if (turn->quantity == QUANTITY_POWER_LIMIT) {
+            repair->previous_mw = turn->previous;
+            repair->set_mw = turn->ours;
+        } else if (turn->quantity == QUANTITY_CLOCK_CEILING) {
+            repair->ceiling_mhz = turn->ours != 0 ? turn->ours : turn->earlier;
+        }
+    }
+}
+
+void repair_end_with(struct repair *repair, enum repair_end end, const char *format, ...)
+{
+    va_list arguments;
+
+    repair->end = end;
+    va_start(arguments, format);
+    vsnprintf(repair->text, sizeof repair->text, format, arguments);
+    va_end(arguments);
+}
