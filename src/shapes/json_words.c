@@ -8,73 +8,94 @@
 
 #include "base/number.h"
 
-static void put_real(struct buffer *out, double value)
+/* Where the text goes, and how it is written. */
+struct words {
+    struct buffer *out;
+    bool spare; /* 250, not 250.0 */
+    size_t flags;
+};
+
+static void put_value(const struct words *words, json_t *value);
+
+static void put_real(const struct words *words, double value)
 {
     char text[NUMBER_TEXT_MAX];
 
-    buffer_puts(out, number_format(value, text));
-    if (text[strcspn(text, ".en")] == '\0')
-        buffer_puts(out, ".0");
+    buffer_puts(words->out, number_format(value, text));
+    if (!words->spare && text[strcspn(text, ".en")] == '\0')
+        buffer_puts(words->out, ".0");
 }
 
 /* A text, or what is none of the others. */
-static void put_plain(struct buffer *out, const json_t *value)
+static void put_plain(const struct words *words, const json_t *value)
 {
-    char *text = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT);
+    char *text = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT | words->flags);
 
     if (text == NULL)
-        out->error = out->error < 0 ? out->error : FLY_ENOMEM;
+        words->out->error = words->out->error < 0 ? words->out->error : FLY_ENOMEM;
     else
-        buffer_puts(out, text);
+        buffer_puts(words->out, text);
     free(text);
 }
 
-static void put_key(struct buffer *out, const char *key)
+static void put_key(const struct words *words, const char *key)
 {
     json_t *text = json_string(key);
 
-    put_plain(out, text);
+    put_plain(words, text);
     json_decref(text);
 }
 
-static void put_array(struct buffer *out, const json_t *array)
+static void put_array(const struct words *words, const json_t *array)
 {
     for (size_t i = 0; i < json_array_size(array); i++) {
-        buffer_puts(out, i > 0 ? "," : "[");
-        json_words_put(out, json_array_get(array, i));
+        buffer_puts(words->out, i > 0 ? "," : "[");
+        put_value(words, json_array_get(array, i));
     }
-    buffer_puts(out, json_array_size(array) > 0 ? "]" : "[]");
+    buffer_puts(words->out, json_array_size(array) > 0 ? "]" : "[]");
 }
 
-static void put_object(struct buffer *out, json_t *object)
+static void put_object(const struct words *words, json_t *object)
 {
     const char *key, *before = "{";
     json_t *member;
 
     json_object_foreach(object, key, member)
     {
-        buffer_puts(out, before);
-        put_key(out, key);
-        buffer_puts(out, ":");
-        json_words_put(out, member);
+        buffer_puts(words->out, before);
+        put_key(words, key);
+        buffer_puts(words->out, ":");
+        put_value(words, member);
         before = ",";
     }
-    buffer_puts(out, json_object_size(object) > 0 ? "}" : "{}");
+    buffer_puts(words->out, json_object_size(object) > 0 ? "}" : "{}");
 }
 
 /* As deep as the value, and jansson reads none that is too deep. */
+static void put_value(const struct words *words, json_t *value)
+{
+    if (value == NULL || json_is_null(value))
+        buffer_puts(words->out, "null");
+    else if (json_is_real(value))
+        put_real(words, json_real_value(value));
+    else if (json_is_integer(value))
+        buffer_printf(words->out, "%" JSON_INTEGER_FORMAT, json_integer_value(value));
+    else if (json_is_array(value))
+        put_array(words, value);
+    else if (json_is_object(value))
+        put_object(words, value);
+    else
+        put_plain(words, value);
+}
+
 void json_words_put(struct buffer *out, json_t *value)
 {
-    if (value == NULL)
-        buffer_puts(out, "null");
-    else if (json_is_real(value))
-        put_real(out, json_real_value(value));
-    else if (json_is_array(value))
-        put_array(out, value);
-    else if (json_is_object(value))
-        put_object(out, value);
-    else
-        put_plain(out, value);
+    put_value(&(struct words){.out = out}, value);
+}
+
+void json_words_spare(struct buffer *out, json_t *value, bool ascii)
+{
+    put_value(&(struct words){.out = out, .spare = true, .flags = ascii ? JSON_ENSURE_ASCII : 0}, value);
 }
 
 char *json_words(const json_t *value, size_t maximum)

@@ -3,6 +3,7 @@
 #define FLYBALL_SHAPES_JSON_WORDS_H
 
 #include <jansson.h>
+#include <stdbool.h>
 
 #include "base/buffer.h"
 
@@ -13,7 +14,10 @@
  */
 void json_words_put(struct buffer *out, json_t *value);
 
-/* The same, at most `maximum` bytes; owned by the caller. NULL: no memory, or longer than that. */
+/* The same with fewer bytes: 250.0 does become 250; with `ascii`, escapes stand for all other characters. */
+void json_words_spare(struct buffer *out, json_t *value, bool ascii);
+
+/* json_words_put of at most `maximum` bytes; owned by the caller. NULL: no memory, or longer than that. */
 char *json_words(const json_t *value, size_t maximum);
 
 #endif

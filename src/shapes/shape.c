@@ -9,8 +9,9 @@
 #include <string.h>
 
 #include "base/buffer.h"
+#include "shapes/json_words.h"
 
-enum { NAME_SHOWN = 60, PATH_SHOWN = 256, PATH_BYTES_MAX = 4096, EXPECTED_MAX = 256, TOLD_MAX = 320 };
+enum { NAME_SHOWN = 60, PATH_BYTES_MAX = 4096, TOLD_MAX = 320 };
 
 static const struct shape_bounds bounds[] = {
     [SHAPE_ANY] = {"a number", -INFINITY, INFINITY, false},
@@ -33,6 +34,16 @@ bool shape_in_range(enum shape_range range, double value)
            (within->above ? value > within->least : value >= within->least);
 }
 
+bool shape_number_fits(const struct shape_field *field, double value)
+{
+    return shape_in_range(field->range, value) && !(field->highest > 0.0 && value > field->highest);
+}
+
+bool shape_is_form(const struct shape *shape, const json_t *json)
+{
+    return shape->bare || (shape->as_list ? json_is_array(json) : json_is_object(json));
+}
+
 double shape_of_null(enum shape_null null)
 {
     return null == SHAPE_UNKNOWN || null == SHAPE_NOT_FINITE ? NAN : null == SHAPE_ENDLESS ? INFINITY : 0.0;
@@ -51,14 +62,14 @@ static void put_path(struct buffer *text, const struct shape_path *path)
 }
 
 /* "hardware.limits_w[3]"; a name comes from a stranger. */
-static void tell_path(const struct shape_path *path, char text[PATH_SHOWN])
+static void tell_path(const struct shape_path *path, char text[SHAPE_PATH_SHOWN])
 {
     struct buffer whole;
 
     buffer_init(&whole, PATH_BYTES_MAX);
     if (path != NULL)
         put_path(&whole, path);
-    snprintf(text, PATH_SHOWN, "%s", whole.data != NULL ? whole.data : "");
+    snprintf(text, SHAPE_PATH_SHOWN, "%s", whole.data != NULL ? whole.data : "");
     buffer_deinit(&whole);
     for (char *at = text; *at != '\0'; at++) {
         if ((unsigned char)*at < 0x20 || *at == 0x7f)
@@ -70,12 +81,15 @@ static void tell_path(const struct shape_path *path, char text[PATH_SHOWN])
 
 static void expect_whole(struct buffer *words, const struct shape_field *field)
 {
-    uint64_t highest = field->kind == SHAPE_U32 || field->kind == SHAPE_U32S ? UINT32_MAX : INT64_MAX;
+    uint64_t highest = field->kind == SHAPE_U32 || field->kind == SHAPE_U32S ? UINT32_MAX
+                       : field->kind == SHAPE_I32                            ? INT32_MAX
+                                                                             : INT64_MAX;
 
     if (field->most >= highest)
-        buffer_printf(words, "a whole number of at least %" PRIu64, field->least);
+        buffer_printf(words, "a whole number of at least %" PRId64, (int64_t)field->least);
     else
-        buffer_printf(words, "a whole number from %" PRIu64 " to %" PRIu64, field->least, field->most);
+        buffer_printf(words, "a whole number from %" PRId64 " to %" PRIu64, (int64_t)field->least,
+                      field->most);
 }
 
 static void expect_word(struct buffer *words, const struct shape_field *field)
@@ -84,6 +98,17 @@ static void expect_word(struct buffer *words, const struct shape_field *field)
     for (size_t i = 0; i < field->word_count; i++)
         buffer_printf(words, "%s '%s'", i > 0 ? "," : "", field->words[i]);
 }
+
+static void expect_number(struct buffer *words, const struct shape_field *field)
+{
+    buffer_puts(words, bounds[field->range].words);
+    if (field->highest > 0.0)
+        buffer_printf(words,
+                      field->range == SHAPE_FROM_0 || field->range == SHAPE_FROM_1 ? " to %g" : " up to %g",
+                      field->highest);
+}
+
+static void expect(struct buffer *words, const struct shape_field *field, bool entry);
 
 /* "an object", or "a list of limit_w, power_w, time_s". */
 static void expect_inside(struct buffer *words, const struct shape *shape)
@@ -95,10 +120,18 @@ static void expect_inside(struct buffer *words, const struct shape *shape)
     buffer_puts(words, "a list of");
     for (size_t i = 0; i < shape->count; i++)
         buffer_printf(words, "%s %s", i > 0 ? "," : "", shape->fields[i].name);
+    if (shape->alone != NULL) {
+        buffer_puts(words, "; or ");
+        expect(words, shape->alone, false);
+    }
 }
 
 static void expect(struct buffer *words, const struct shape_field *field, bool entry)
 {
+    if (field->expected != NULL) {
+        buffer_puts(words, field->expected);
+        return;
+    }
     switch (field->kind) {
     case SHAPE_U32S:
         if (!entry)
@@ -107,14 +140,16 @@ static void expect(struct buffer *words, const struct shape_field *field, bool e
         break;
     case SHAPE_U32:
     case SHAPE_U64:
+    case SHAPE_I32:
     case SHAPE_I64:
     case SHAPE_SIZE:
         expect_whole(words, field);
         break;
     case SHAPE_NUMBERS:
     case SHAPE_NUMBER:
-        buffer_printf(words, "%s%s", field->kind == SHAPE_NUMBERS && !entry ? "a list, each entry " : "",
-                      bounds[field->range].words);
+        if (field->kind == SHAPE_NUMBERS && !entry)
+            buffer_puts(words, "a list, each entry ");
+        expect_number(words, field);
         break;
     case SHAPE_BOOL:
         buffer_puts(words, "true or false");
@@ -124,7 +159,10 @@ static void expect(struct buffer *words, const struct shape_field *field, bool e
         break;
     case SHAPE_TEXT:
     case SHAPE_CHARS:
-        buffer_puts(words, "a text");
+        buffer_puts(words, field->least > 0 ? "a text that is not empty" : "a text");
+        break;
+    case SHAPE_TEXTS:
+        buffer_puts(words, entry ? "a text" : "a list of texts");
         break;
     case SHAPE_CODED:
         buffer_puts(words, field->coding->expected);
@@ -134,6 +172,8 @@ static void expect(struct buffer *words, const struct shape_field *field, bool e
         break;
     case SHAPE_OBJECT:
     case SHAPE_JSON_OBJECT:
+    case SHAPE_MAP:
+    case SHAPE_REST:
         buffer_puts(words, "an object");
         break;
     case SHAPE_STRUCT:
@@ -154,7 +194,7 @@ static void expect(struct buffer *words, const struct shape_field *field, bool e
 int shape_complain(const struct shape_path *path, int code, struct fly_error *out_error, const char *rest,
                    ...)
 {
-    char place[PATH_SHOWN], told[TOLD_MAX];
+    char place[SHAPE_PATH_SHOWN], told[TOLD_MAX];
     va_list arguments;
 
     va_start(arguments, rest);
@@ -170,7 +210,7 @@ int shape_refuse(const struct shape_path *path, const struct shape_field *field,
 {
     struct buffer words;
 
-    buffer_init(&words, EXPECTED_MAX);
+    buffer_init(&words, SHAPE_EXPECTED_MAX);
     expect(&words, field, entry);
     shape_complain(path, FLY_EDATA, out_error, ": expected %s", words.data);
     buffer_deinit(&words);
@@ -190,9 +230,40 @@ int shape_check_text(const struct shape_path *path, const struct shape_field *fi
         return shape_complain(path, FLY_EDATA, out_error, ": expected a text without the character 0");
     if (length > field->longest)
         return shape_too_long(path, field->longest, "bytes", out_error);
+    if (length < field->least)
+        return shape_refuse(path, field, false, out_error);
     for (size_t i = 0; i < length && !field->free_text; i++) {
         if ((unsigned char)text[i] < 0x20 || text[i] == 0x7f)
             return shape_complain(path, FLY_EDATA, out_error, " has a control character; leave it out");
     }
     return 0;
+}
+
+/* ---- faults ---- */
+
+static bool is_text(enum shape_kind kind, bool entry)
+{
+    return kind == SHAPE_TEXT || kind == SHAPE_CHARS || kind == SHAPE_OBJECT ||
+           (kind == SHAPE_TEXTS && entry);
+}
+
+void shape_fault_fill(struct shape_fault *fault, const struct shape_path *path,
+                      const struct shape_field *field, bool entry, int code, json_t *found)
+{
+    struct buffer words;
+
+    tell_path(path, fault->path);
+    buffer_init(&words, SHAPE_EXPECTED_MAX);
+    if (code == FLY_ELIMIT && field->expected == NULL)
+        buffer_printf(&words, "at most %zu %s", field->longest,
+                      is_text(field->kind, entry) ? "bytes" : "entries");
+    else
+        expect(&words, field, entry);
+    snprintf(fault->expected, sizeof fault->expected, "%s", words.data != NULL ? words.data : "");
+    buffer_clear(&words);
+    if (found != NULL)
+        json_words_put(&words, found);
+    snprintf(fault->found, sizeof fault->found, "%s",
+             found != NULL && words.data != NULL ? words.data : "nothing");
+    buffer_deinit(&words);
 }

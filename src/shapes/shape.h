@@ -9,6 +9,7 @@
 #include <jansson.h>
 
 #include "base/arena.h"
+#include "base/buffer.h"
 #include "base/error.h"
 
 /*
@@ -26,8 +27,9 @@
  */
 enum shape_kind {
     SHAPE_U32,
-    SHAPE_U64,    /* at most INT64_MAX */
-    SHAPE_I64,    /* from 0 */
+    SHAPE_U64, /* at most INT64_MAX */
+    SHAPE_I32, /* an int; of it and SHAPE_I64 `least` may be below 0 */
+    SHAPE_I64,
     SHAPE_SIZE,   /* a size_t */
     SHAPE_NUMBER, /* a double */
     SHAPE_BOOL,
@@ -41,8 +43,13 @@ enum shape_kind {
     SHAPE_STRUCT,      /* one within the struct */
     SHAPE_U32S,        /* lists: a pointer, and a size_t beside it */
     SHAPE_NUMBERS,     /* of doubles */
+    SHAPE_TEXTS,       /* of const char * */
     SHAPE_STRUCTS,
     SHAPE_STRUCTS_HERE, /* an array of `longest` within the struct */
+    SHAPE_MAP,  /* an object of any members, as a list of structs: the first row of `shape` is a member's
+                   name, a text of whatever kind, the second its value */
+    SHAPE_REST, /* the same of what no other row names, in an array of `longest` within the struct; the last
+                   row */
 };
 
 enum shape_need {
@@ -61,6 +68,7 @@ enum shape_null {
     SHAPE_ZERO,       /* 0, of a whole number */
     SHAPE_OR_NULL,    /* a text or a JSON value, NULL */
     SHAPE_AS_MISSING, /* reads as if the member was not there */
+    SHAPE_AS_DEFAULT, /* what the shape's default is, of a whole number, a number, or a text */
 };
 
 enum shape_range { SHAPE_ANY, SHAPE_FROM_0, SHAPE_ABOVE_0, SHAPE_FROM_0_TO_1, SHAPE_FROM_1 };
@@ -85,9 +93,14 @@ struct shape_field {
     enum shape_range range; /* of a number, or of a list's */
     size_t at;              /* its offset */
     size_t beside;          /* offset of a list's size_t, or of the bool of SHAPE_FLAGGED */
-    uint64_t least, most;   /* of whole numbers, or of a list's */
+    uint64_t least, most;   /* of whole numbers, or of a list's; least: also bytes of a text */
     size_t longest;         /* bytes of a text without its end, entries of a list */
+    double highest;         /* of a number; 0: none but the range's */
     bool free_text;         /* control characters are fine */
+    bool any_bytes;       /* of a text that is written: '?' for each byte above ASCII where it is not UTF-8 */
+    bool loose;           /* what does not fit reads as the default; of a list, an entry that does not */
+    bool or_one;          /* of a list of structs: an object for a list of one */
+    const char *expected; /* what errors say that it has to be; NULL: what follows from the rest */
     const char *const *words;
     size_t word_count;
     const struct shape *shape; /* of those inside */
@@ -102,6 +115,8 @@ struct shape {
     size_t count;
     const void *defaults; /* a struct with what optional members have; NULL: 0, "", or what null stands for */
     bool as_list;         /* written as the list of its members' values, [100.0, 93.5, 1.2]: all are needed */
+    bool bare;            /* written as the value of its one row, without a name */
+    const struct shape_field *alone; /* of a list: a value that is none is this row's; NULL: that is wrong */
 };
 
 /*
@@ -114,6 +129,7 @@ enum shape_manners {
     SHAPE_STRICT,    /* refuses unknown members, as a service does */
     SHAPE_LENIENT,   /* passes over them, as a client of a newer service does, and who reads a log */
     SHAPE_BORROWING, /* the same, and texts stay where they are: they last as long as the JSON */
+    SHAPE_FOREIGN,   /* lenient, and a member may stand twice: what other programs say */
 };
 
 /*
@@ -125,12 +141,52 @@ enum shape_manners {
 int shape_read(const struct shape *shape, json_t *json, enum shape_manners manners, struct arena *arena,
                void *out_struct, struct fly_error *out_error);
 
+/*
+ * What is wrong with a text, in parts, for errors that say it in their own words.
+ *
+ *     code = shape_read_text(&shape_report, text, length, SHAPE_LENIENT, &arena, &report, &fault, NULL);
+ *     ... "run.json:17: field 'devices[1].energy_j': expected a number from 0, found -3"
+ */
+enum { SHAPE_PATH_SHOWN = 256, SHAPE_EXPECTED_MAX = 256, SHAPE_FOUND_MAX = 41 };
+struct shape_fault {
+    bool no_json;                      /* it does not parse: `expected` is what the parser says of it */
+    size_t line, column;               /* from 1, of a text; the column only where it does not parse */
+    char path[SHAPE_PATH_SHOWN];       /* "devices[1].energy_j"; "": the whole */
+    char expected[SHAPE_EXPECTED_MAX]; /* "a number from 0" */
+    char found[SHAPE_FOUND_MAX];       /* its beginning; "nothing" where the member is missing */
+};
+
+/* As shape_parse, but FLY_EDATA. After an error `out_fault`, unless NULL, is filled in; also below. */
+int shape_parse_as(const char *text, size_t length, enum shape_manners manners, json_t **out_json,
+                   struct shape_fault *out_fault, struct fly_error *out_error);
+
+/* As shape_read; the fault has no line. */
+int shape_read_as(const struct shape *shape, json_t *json, enum shape_manners manners, struct arena *arena,
+                  void *out_struct, struct shape_fault *out_fault, struct fly_error *out_error);
+
+/* Both, of a text that is not kept; not with SHAPE_BORROWING. */
+int shape_read_text(const struct shape *shape, const char *text, size_t length, enum shape_manners manners,
+                    struct arena *arena, void *out_struct, struct shape_fault *out_fault,
+                    struct fly_error *out_error);
+
 /* A new reference. FLY_EDATA and FLY_ELIMIT as above, for what could not be read again. */
 int shape_write(const struct shape *shape, const void *from, json_t **out_json, struct fly_error *out_error);
 
 /* The same as text, without blanks; the caller frees it. */
 int shape_write_text(const struct shape *shape, const void *from, char **out_text,
                      struct fly_error *out_error);
+
+enum shape_style {
+    SHAPE_COMPACT,     /* without blanks */
+    SHAPE_INDENTED,    /* on several lines */
+    SHAPE_NINE_DIGITS, /* without blanks, at most nine digits a number */
+    SHAPE_SPARE,       /* without blanks, the fewest digits that read back: 250, 0.1 */
+    SHAPE_SPARE_ASCII, /* the same, with escapes for what is no ASCII */
+};
+
+/* Appends the text; how a buffer that is full or lacks memory says so is in base/buffer.h. */
+int shape_put(const struct shape *shape, const void *from, enum shape_style style, struct buffer *out,
+              struct fly_error *out_error);
 
 /*
  * Visits each member that two structs are written with differently: with its values before and now,
@@ -157,7 +213,11 @@ struct shape_bounds {
     bool above; /* least itself is too small */
 };
 const struct shape_bounds *shape_bounds_of(enum shape_range range);
-bool shape_in_range(enum shape_range range, double value); /* finite, and within */
+bool shape_in_range(enum shape_range range, double value);             /* finite, and within */
+bool shape_number_fits(const struct shape_field *field, double value); /* and not above its highest */
+
+/* Whether the value is of the kind that the shape is written as: an object, or a list. */
+bool shape_is_form(const struct shape *shape, const json_t *json);
 
 /* What stands for null. */
 double shape_of_null(enum shape_null null);
@@ -171,6 +231,10 @@ struct shape_path {
     const char *name;               /* NULL: an entry */
     size_t index;
 };
+
+/* What a fault says of a field that was refused with that code. */
+void shape_fault_fill(struct shape_fault *fault, const struct shape_path *path,
+                      const struct shape_field *field, bool entry, int code, json_t *found);
 
 /* The error `code` with "member 'PATH'" and the rest. */
 __attribute__((format(printf, 4, 5))) int shape_complain(const struct shape_path *path, int code,

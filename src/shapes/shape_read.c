@@ -1,311 +1,289 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Structs from JSON. */
-#include <math.h>
+/* Structs from JSON: objects, lists, and what the two are made of. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/words.h"
-#include "shapes/shape.h"
+#include "shapes/json_place.h"
+#include "shapes/shape_private.h"
 
-enum { KNOWN_MAX = 64, SMALL_MAX = 1024 };
+enum { KNOWN_MAX = 64, SMALL_MAX = 2048 };
 
-struct reading {
-    enum shape_manners manners;
-    struct arena *arena;
-    const struct shape_path *path; /* of what is read now */
-    struct fly_error *out_error;
-};
+static int read_inside(struct shape_reading *reading, const struct shape *shape, json_t *json, char *out);
+static int read_value(struct shape_reading *reading, const struct shape_field *field, json_t *json,
+                      char *out_struct);
+static int read_there(struct shape_reading *reading, const struct shape *shape,
+                      const struct shape_field *field, json_t *value, char *out);
 
-static int read_inside(struct reading *reading, const struct shape *shape, json_t *json, char *out);
-
-int shape_parse(const char *text, size_t length, json_t **out_json, struct fly_error *out_error)
+/* The first fault, from the inside, is the one to tell. */
+static int note(const struct shape_reading *reading, const struct shape_field *field, bool entry, int code,
+                json_t *found)
 {
-    json_error_t why;
-    json_t *json = json_loadb(text, length, JSON_REJECT_DUPLICATES, &why);
-
-    if (json == NULL && json_error_code(&why) == json_error_out_of_memory)
-        return error_no_memory(out_error);
-    if (json == NULL)
-        return error_set(out_error, FLY_EUSAGE, "line %d, column %d is no JSON: %.120s", why.line, why.column,
-                         why.text);
-    *out_json = json;
-    return 0;
+    if (code < 0 && reading->fault != NULL && reading->fault->expected[0] == '\0')
+        shape_fault_fill(reading->fault, reading->path, field, entry, code, found);
+    return code;
 }
 
-/* ---- plain values ---- */
+/* ---- structs and lists ---- */
 
-static bool whole_fits(const struct shape_field *field, json_t *json)
+/* `json` is a struct's value: it, or what may stand for it. */
+static int read_struct(struct shape_reading *reading, const struct shape_field *field, bool entry,
+                       json_t *json, char *out)
 {
-    json_int_t value = json_integer_value(json);
-
-    return json_is_integer(json) && value >= 0 && (uint64_t)value >= field->least &&
-           (uint64_t)value <= field->most;
-}
-
-static void put_whole(const struct shape_field *field, json_t *json, void *out)
-{
-    uint64_t value = (uint64_t)json_integer_value(json);
-    uint32_t narrow = (uint32_t)value;
-    int64_t date = (int64_t)value;
-    size_t size = (size_t)value;
-
-    if (field->kind == SHAPE_U64)
-        memcpy(out, &value, sizeof value);
-    else if (field->kind == SHAPE_I64)
-        memcpy(out, &date, sizeof date);
-    else if (field->kind == SHAPE_SIZE)
-        memcpy(out, &size, sizeof size);
-    else
-        memcpy(out, &narrow, sizeof narrow);
-}
-
-static int read_whole(struct reading *reading, const struct shape_field *field, json_t *json, char *out)
-{
-    if (json_is_null(json) && field->null == SHAPE_ZERO)
-        return 0;
-    if (!whole_fits(field, json))
-        return shape_refuse(reading->path, field, false, reading->out_error);
-    put_whole(field, json, out);
-    return 0;
-}
-
-static int read_number(struct reading *reading, const struct shape_field *field, json_t *json, char *out)
-{
-    double value = json_is_null(json) ? shape_of_null(field->null) : json_number_value(json);
-    bool fits = json_is_null(json) ? field->null != SHAPE_NOT_NULL
-                                   : json_is_number(json) && shape_in_range(field->range, value);
-
-    if (!fits)
-        return shape_refuse(reading->path, field, false, reading->out_error);
-    memcpy(out, &value, sizeof value);
-    return 0;
-}
-
-static int read_word(struct reading *reading, const struct shape_field *field, json_t *json, char *out)
-{
-    const char *word = json_string_value(json);
-    int index = word != NULL ? word_index(word, field->words, field->word_count) : -1;
-
-    if (index < 0)
-        return shape_refuse(reading->path, field, false, reading->out_error);
-    memcpy(out, &index, sizeof index);
-    return 0;
-}
-
-static int read_text(struct reading *reading, const struct shape_field *field, json_t *json, char *out)
-{
-    const char *text = json_string_value(json), *copy = text;
+    const struct shape *shape = field->shape;
     int code;
 
-    if (text == NULL)
-        return shape_refuse(reading->path, field, false, reading->out_error);
-    code = shape_check_text(reading->path, field, text, json_string_length(json), reading->out_error);
-    if (code < 0)
-        return code;
-    if (field->kind == SHAPE_CHARS) {
-        memcpy(out, text, strlen(text) + 1);
-        return 0;
-    }
-    if (reading->manners != SHAPE_BORROWING)
-        copy = arena_strdup(reading->arena, text);
-    if (copy == NULL)
-        return error_no_memory(reading->out_error);
-    memcpy(out, &copy, sizeof copy);
-    return 0;
+    if (shape_is_form(shape, json))
+        return read_inside(reading, shape, json, out);
+    if (shape->alone == NULL || json_is_array(json))
+        return shape_refuse(reading->path, field, entry, reading->out_error);
+    for (size_t i = 0; i < shape->count; i++)
+        shape_put_default(shape, &shape->fields[i], out);
+    code = read_value(reading, shape->alone, json, out);
+    return code == FLY_EDATA ? shape_refuse(reading->path, field, entry, reading->out_error) : code;
 }
-
-static int read_coded(struct reading *reading, const struct shape_field *field, json_t *json, char *out)
-{
-    const char *text = json_string_value(json);
-
-    if (text == NULL || strlen(text) != json_string_length(json) || !field->coding->read(text, out))
-        return shape_refuse(reading->path, field, false, reading->out_error);
-    return 0;
-}
-
-static int read_any_object(struct reading *reading, const struct shape_field *field, json_t *json, char *out)
-{
-    char *text, *copy;
-
-    if (!json_is_object(json))
-        return shape_refuse(reading->path, field, false, reading->out_error);
-    text = json_dumps(json, JSON_COMPACT);
-    copy = text != NULL ? arena_strdup(reading->arena, text) : NULL;
-    free(text);
-    if (copy == NULL)
-        return error_no_memory(reading->out_error);
-    memcpy(out, &copy, sizeof copy);
-    return strlen(copy) <= field->longest
-               ? 0
-               : shape_too_long(reading->path, field->longest, "bytes", reading->out_error);
-}
-
-/* ---- lists ---- */
 
 static size_t entry_size(const struct shape_field *field)
 {
-    return field->shape != NULL        ? field->shape->size
-           : field->kind == SHAPE_U32S ? sizeof(uint32_t)
-                                       : sizeof(double);
+    return field->shape != NULL         ? field->shape->size
+           : field->kind == SHAPE_U32S  ? sizeof(uint32_t)
+           : field->kind == SHAPE_TEXTS ? sizeof(char *)
+                                        : sizeof(double);
 }
 
-static int read_entry(struct reading *reading, const struct shape_field *field, json_t *json, char *out)
+static void put_entry_default(const struct shape_field *field, char *out)
 {
-    double value = json_number_value(json);
+    static const char *const nothing = "";
 
-    if (field->shape != NULL)
-        return (field->shape->as_list ? json_is_array(json) : json_is_object(json))
-                   ? read_inside(reading, field->shape, json, out)
-                   : shape_refuse(reading->path, field, true, reading->out_error);
-    if (field->kind == SHAPE_U32S) {
-        if (!whole_fits(field, json))
-            return shape_refuse(reading->path, field, true, reading->out_error);
-        put_whole(field, json, out);
-        return 0;
-    }
-    if (!json_is_number(json) || !shape_in_range(field->range, value))
-        return shape_refuse(reading->path, field, true, reading->out_error);
-    memcpy(out, &value, sizeof value);
+    memset(out, 0, entry_size(field));
+    if (field->kind == SHAPE_TEXTS)
+        memcpy(out, &nothing, sizeof nothing);
+    for (size_t i = 0; field->shape != NULL && i < field->shape->count; i++)
+        shape_put_default(field->shape, &field->shape->fields[i], out);
+}
+
+/* Whether it does not matter that something did not fit. */
+static bool is_passed_over(const struct shape_field *field, int code)
+{
+    return field->loose && (code == FLY_EDATA || code == FLY_ELIMIT);
+}
+
+static int read_entry(struct shape_reading *reading, const struct shape_field *field, json_t *json, char *out)
+{
+    struct shape_reading quiet = *reading, *mine = field->loose ? &quiet : reading;
+    int code;
+
+    quiet.fault = NULL;
+    quiet.out_error = NULL;
+    code = field->shape != NULL ? read_struct(mine, field, true, json, out)
+                                : shape_read_plain(mine, field, true, json, out);
+    if (!is_passed_over(field, code))
+        return note(reading, field, true, code, json);
+    put_entry_default(field, out);
     return 0;
 }
 
-static int read_list(struct reading *reading, const struct shape_field *field, json_t *json, char *out,
-                     char *out_count)
+static int read_entries(struct shape_reading *reading, const struct shape_field *field, json_t *json,
+                        char *entries, size_t count)
 {
-    size_t count = json_array_size(json), size = entry_size(field);
-    bool here = field->kind == SHAPE_STRUCTS_HERE;
-    char *entries = out;
+    bool one = !json_is_array(json);
     int code = 0;
 
-    if (!json_is_array(json))
-        return shape_refuse(reading->path, field, false, reading->out_error);
-    if (count > field->longest)
-        return shape_too_long(reading->path, field->longest, "entries", reading->out_error);
-    if (!here)
-        entries = arena_alloc(reading->arena, count > 0 ? count : 1, size);
-    if (entries == NULL)
-        return error_no_memory(reading->out_error);
     for (size_t i = 0; i < count && code == 0; i++) {
         const struct shape_path place = {.outer = reading->path, .index = i};
 
-        reading->path = &place;
-        code = read_entry(reading, field, json_array_get(json, i), entries + i * size);
+        if (!one)
+            reading->path = &place;
+        code =
+            read_entry(reading, field, one ? json : json_array_get(json, i), entries + i * entry_size(field));
         reading->path = place.outer;
     }
+    return code;
+}
+
+/* The place of a list's entries, and their number beside it; NULL without memory. */
+static char *put_list(const struct shape_reading *reading, const struct shape_field *field, size_t count,
+                      char *out_struct)
+{
+    bool here = field->kind == SHAPE_STRUCTS_HERE || field->kind == SHAPE_REST;
+    char *out = out_struct + field->at;
+    char *entries = here ? out : arena_alloc(reading->arena, count > 0 ? count : 1, entry_size(field));
+
+    memcpy(out_struct + field->beside, &count, sizeof count);
     if (!here)
         memcpy(out, &entries, sizeof entries);
-    memcpy(out_count, &count, sizeof count);
+    return entries;
+}
+
+static int read_list(struct shape_reading *reading, const struct shape_field *field, json_t *json,
+                     char *out_struct)
+{
+    bool one = field->or_one && json_is_object(json);
+    size_t count = one ? 1 : json_array_size(json);
+    char *entries;
+
+    if (!one && !json_is_array(json))
+        return shape_refuse(reading->path, field, false, reading->out_error);
+    if (count > field->longest)
+        return shape_too_long(reading->path, field->longest, "entries", reading->out_error);
+    entries = put_list(reading, field, count, out_struct);
+    return entries != NULL ? read_entries(reading, field, json, entries, count)
+                           : error_no_memory(reading->out_error);
+}
+
+/* ---- members of any name ---- */
+
+/* The name of a member, as a text of the kind that the row says. */
+static int read_name(const struct shape_reading *reading, const struct shape_field *field, const char *name,
+                     char *out)
+{
+    json_t *text;
+    int code;
+
+    if (field->kind == SHAPE_CODED)
+        return field->coding->read(name, out) ? 0
+                                              : shape_refuse(reading->path, field, false, reading->out_error);
+    if (field->kind == SHAPE_TEXT && reading->manners == SHAPE_BORROWING) {
+        memcpy(out, &name, sizeof name);
+        return 0;
+    }
+    text = json_string(name);
+    code = text != NULL ? shape_read_plain(reading, field, false, text, out)
+                        : error_no_memory(reading->out_error);
+    json_decref(text);
+    return code;
+}
+
+static int read_named(struct shape_reading *reading, const struct shape_field *field, const char *name,
+                      json_t *value, char *out)
+{
+    const struct shape_path place = {.outer = reading->path, .name = name};
+    const struct shape_field *rows = field->shape->fields;
+    int code;
+
+    reading->path = &place;
+    code = note(reading, &rows[0], false, read_name(reading, &rows[0], name, out + rows[0].at), value);
+    if (code == 0)
+        code = read_there(reading, field->shape, &rows[1], value, out);
+    reading->path = place.outer;
+    return code;
+}
+
+static int read_map(struct shape_reading *reading, const struct shape_field *field, json_t *json,
+                    char *out_struct)
+{
+    size_t count = 0;
+    char *entries;
+    const char *name;
+    json_t *value;
+    int code = 0;
+
+    if (!json_is_object(json))
+        return shape_refuse(reading->path, field, false, reading->out_error);
+    if (json_object_size(json) > field->longest)
+        return shape_too_long(reading->path, field->longest, "entries", reading->out_error);
+    entries = put_list(reading, field, json_object_size(json), out_struct);
+    if (entries == NULL)
+        return error_no_memory(reading->out_error);
+    json_object_foreach(json, name, value)
+    {
+        if (code == 0)
+            code = read_named(reading, field, name, value, entries + count++ * field->shape->size);
+    }
+    return code;
+}
+
+static bool is_known(const struct shape *shape, const char *name)
+{
+    for (size_t i = 0; i < shape->count; i++) {
+        if (shape->fields[i].kind != SHAPE_REST && strcmp(shape->fields[i].name, name) == 0)
+            return true;
+    }
+    return false;
+}
+
+static int read_rest(struct shape_reading *reading, const struct shape *shape, json_t *json, char *out)
+{
+    const struct shape_field *field = &shape->fields[shape->count - 1];
+    size_t count = 0;
+    const char *name;
+    json_t *value;
+    int code = 0;
+
+    json_object_foreach(json, name, value)
+    {
+        if (code < 0 || is_known(shape, name))
+            continue;
+        if (count == field->longest)
+            code = note(reading, field, false,
+                        shape_too_long(reading->path, field->longest, "members", reading->out_error), json);
+        else
+            code = read_named(reading, field, name, value, out + field->at + count++ * field->shape->size);
+    }
+    memcpy(out + field->beside, &count, sizeof count);
     return code;
 }
 
 /* ---- objects ---- */
 
-static int read_value(struct reading *reading, const struct shape_field *field, json_t *json,
+static int read_value(struct shape_reading *reading, const struct shape_field *field, json_t *json,
                       char *out_struct)
 {
-    char *out = out_struct + field->at;
-    bool flag = json_is_true(json);
-
     switch (field->kind) {
-    case SHAPE_U32:
-    case SHAPE_U64:
-    case SHAPE_I64:
-    case SHAPE_SIZE:
-        return read_whole(reading, field, json, out);
-    case SHAPE_NUMBER:
-        return read_number(reading, field, json, out);
-    case SHAPE_BOOL:
-        if (!json_is_boolean(json))
-            break;
-        memcpy(out, &flag, sizeof flag);
-        return 0;
-    case SHAPE_WORD:
-        return read_word(reading, field, json, out);
-    case SHAPE_TEXT:
-    case SHAPE_CHARS:
-        return json_is_null(json) && field->null == SHAPE_OR_NULL ? 0 : read_text(reading, field, json, out);
-    case SHAPE_OBJECT:
-        return read_any_object(reading, field, json, out);
-    case SHAPE_JSON_OBJECT:
-        if (!json_is_object(json))
-            break;
-        memcpy(out, &json, sizeof json);
-        return 0;
-    case SHAPE_JSON:
-        memcpy(out, &json, sizeof json);
-        return 0;
-    case SHAPE_CODED:
-        return read_coded(reading, field, json, out);
     case SHAPE_STRUCT:
-        if (!(field->shape->as_list ? json_is_array(json) : json_is_object(json)))
-            break;
-        return read_inside(reading, field->shape, json, out);
+        return read_struct(reading, field, false, json, out_struct + field->at);
+    case SHAPE_MAP:
+        return read_map(reading, field, json, out_struct);
     case SHAPE_U32S:
     case SHAPE_NUMBERS:
+    case SHAPE_TEXTS:
     case SHAPE_STRUCTS:
     case SHAPE_STRUCTS_HERE:
-        return read_list(reading, field, json, out, out_struct + field->beside);
+        return read_list(reading, field, json, out_struct);
+    default:
+        return shape_read_plain(reading, field, false, json, out_struct + field->at);
     }
-    return shape_refuse(reading->path, field, false, reading->out_error);
 }
 
-static size_t field_size(const struct shape_field *field)
+static bool is_list(const struct shape_field *field)
 {
-    switch (field->kind) {
-    case SHAPE_U32:
-    case SHAPE_WORD:
-        return sizeof(uint32_t);
-    case SHAPE_U64:
-    case SHAPE_I64:
-        return sizeof(uint64_t);
-    case SHAPE_SIZE:
-        return sizeof(size_t);
-    case SHAPE_NUMBER:
-        return sizeof(double);
-    case SHAPE_BOOL:
-        return sizeof(bool);
-    case SHAPE_CHARS:
-        return field->longest + 1;
-    case SHAPE_STRUCT:
-        return field->shape->size;
-    case SHAPE_STRUCTS_HERE:
-        return field->shape->size * field->longest;
-    case SHAPE_CODED:
-        return field->coding->size;
-    case SHAPE_TEXT:
-    case SHAPE_OBJECT:
-    case SHAPE_JSON:
-    case SHAPE_JSON_OBJECT:
-    case SHAPE_U32S:
-    case SHAPE_NUMBERS:
-    case SHAPE_STRUCTS:
-        break;
+    return field->kind == SHAPE_U32S || field->kind == SHAPE_NUMBERS || field->kind == SHAPE_TEXTS ||
+           field->kind == SHAPE_STRUCTS || field->kind == SHAPE_STRUCTS_HERE;
+}
+
+/* A value that need not fit. */
+static int read_loosely(const struct shape_reading *reading, const struct shape *shape,
+                        const struct shape_field *field, json_t *value, char *out)
+{
+    struct shape_reading quiet = *reading;
+    int code;
+
+    quiet.fault = NULL;
+    quiet.out_error = NULL;
+    code = read_value(&quiet, field, value, out);
+    if (!is_passed_over(field, code))
+        return code < 0 ? error_no_memory(reading->out_error) : 0;
+    memset(out + field->at, 0, shape_field_size(field));
+    shape_put_default(shape, field, out);
+    return 0;
+}
+
+/* A member, or an entry of a struct that is a list. */
+static int read_there(struct shape_reading *reading, const struct shape *shape,
+                      const struct shape_field *field, json_t *value, char *out)
+{
+    if (json_is_null(value) && field->null == SHAPE_AS_DEFAULT) {
+        shape_put_default(shape, field, out);
+        return 0;
     }
-    return sizeof(void *);
+    if (field->loose && !is_list(field))
+        return read_loosely(reading, shape, field, value, out);
+    return note(reading, field, false, read_value(reading, field, value, out), value);
 }
 
-/* What a member has that is not there. */
-static void put_default(const struct shape *shape, const struct shape_field *field, char *out_struct)
-{
-    static const char *const nothing = "";
-    char *out = out_struct + field->at;
-    double value = shape_of_null(field->null);
-    const char *text = NULL;
-
-    for (size_t i = 0; field->kind == SHAPE_STRUCT && shape->defaults == NULL && i < field->shape->count; i++)
-        put_default(field->shape, &field->shape->fields[i], out);
-    if (shape->defaults != NULL)
-        memcpy(out, (const char *)shape->defaults + field->at, field_size(field));
-    else if (field->kind == SHAPE_NUMBER)
-        memcpy(out, &value, sizeof value);
-    if (field->kind == SHAPE_TEXT)
-        memcpy(&text, out, sizeof text);
-    if (field->kind == SHAPE_TEXT && text == NULL && field->null != SHAPE_OR_NULL)
-        memcpy(out, &nothing, sizeof nothing);
-}
-
-static int read_member(struct reading *reading, const struct shape *shape, const struct shape_field *field,
-                       json_t *json, char *out)
+static int read_member(struct shape_reading *reading, const struct shape *shape,
+                       const struct shape_field *field, json_t *json, char *out)
 {
     json_t *value = json_object_get(json, field->name);
     bool there = value != NULL && !(field->null == SHAPE_AS_MISSING && json_is_null(value));
@@ -313,15 +291,17 @@ static int read_member(struct reading *reading, const struct shape *shape, const
     if (field->need == SHAPE_FLAGGED)
         memcpy(out + field->beside, &there, sizeof there);
     if (there)
-        return read_value(reading, field, value, out);
-    put_default(shape, field, out);
-    return field->need == SHAPE_NEEDED
-               ? shape_complain(reading->path, FLY_EDATA, reading->out_error, " is missing; add it")
-               : 0;
+        return read_there(reading, shape, field, value, out);
+    shape_put_default(shape, field, out);
+    if (field->need != SHAPE_NEEDED)
+        return 0;
+    return note(reading, field, false,
+                shape_complain(reading->path, FLY_EDATA, reading->out_error, " is missing; add it"), NULL);
 }
 
-static int refuse_unknown(struct reading *reading, const struct shape *shape, json_t *json)
+static int refuse_unknown(struct shape_reading *reading, const struct shape *shape, json_t *json)
 {
+    static const struct shape_field nothing = {.expected = "nothing of this name"};
     const char *known[KNOWN_MAX], *name;
     json_t *value;
 
@@ -329,36 +309,42 @@ static int refuse_unknown(struct reading *reading, const struct shape *shape, js
         known[i] = shape->fields[i].name;
     json_object_foreach(json, name, value)
     {
-        int nearest;
+        const struct shape_path place = {.outer = reading->path, .name = name};
+        int nearest, code;
 
         if (word_index(name, known, shape->count) >= 0)
             continue;
         nearest = word_nearest(name, known, shape->count);
-        if (nearest >= 0)
-            return shape_complain(&(struct shape_path){.outer = reading->path, .name = name}, FLY_EDATA,
-                                  reading->out_error, " is not known here; did you mean '%s'?",
-                                  known[nearest]);
-        return shape_complain(&(struct shape_path){.outer = reading->path, .name = name}, FLY_EDATA,
-                              reading->out_error, " is not known here; leave it out");
+        reading->path = &place;
+        code = nearest >= 0 ? shape_complain(&place, FLY_EDATA, reading->out_error,
+                                             " is not known here; did you mean '%s'?", known[nearest])
+                            : shape_complain(&place, FLY_EDATA, reading->out_error,
+                                             " is not known here; leave it out");
+        (void)note(reading, &nothing, false, code, value);
+        reading->path = place.outer;
+        return code;
     }
     return 0;
 }
 
-static int read_object(struct reading *reading, const struct shape *shape, json_t *json, char *out)
+static int read_object(struct shape_reading *reading, const struct shape *shape, json_t *json, char *out)
 {
+    bool rest = shape->count > 0 && shape->fields[shape->count - 1].kind == SHAPE_REST;
     int code = 0;
 
-    for (size_t i = 0; i < shape->count && code == 0; i++) {
+    for (size_t i = 0; i + rest < shape->count && code == 0; i++) {
         const struct shape_path place = {.outer = reading->path, .name = shape->fields[i].name};
 
         reading->path = &place;
         code = read_member(reading, shape, &shape->fields[i], json, out);
         reading->path = place.outer;
     }
+    if (code == 0 && rest)
+        return read_rest(reading, shape, json, out);
     return code == 0 && reading->manners == SHAPE_STRICT ? refuse_unknown(reading, shape, json) : code;
 }
 
-static int read_values(struct reading *reading, const struct shape *shape, json_t *list, char *out)
+static int read_values(struct shape_reading *reading, const struct shape *shape, json_t *list, char *out)
 {
     int code = 0;
 
@@ -370,34 +356,119 @@ static int read_values(struct reading *reading, const struct shape *shape, json_
         const struct shape_path place = {.outer = reading->path, .index = i};
 
         reading->path = &place;
-        code = read_value(reading, &shape->fields[i], json_array_get(list, i), out);
+        code = read_there(reading, shape, &shape->fields[i], json_array_get(list, i), out);
         reading->path = place.outer;
     }
     return code;
 }
 
-static int read_inside(struct reading *reading, const struct shape *shape, json_t *json, char *out)
+static int read_inside(struct shape_reading *reading, const struct shape *shape, json_t *json, char *out)
 {
-    return shape->as_list ? read_values(reading, shape, json, out) : read_object(reading, shape, json, out);
+    return shape->bare      ? read_there(reading, shape, &shape->fields[0], json, out)
+           : shape->as_list ? read_values(reading, shape, json, out)
+                            : read_object(reading, shape, json, out);
 }
 
-int shape_read(const struct shape *shape, json_t *json, enum shape_manners manners, struct arena *arena,
-               void *out_struct, struct fly_error *out_error)
+/* ---- the whole ---- */
+
+static int parse(const char *text, size_t length, enum shape_manners manners, int code, json_t **out_json,
+                 struct shape_fault *out_fault, struct fly_error *out_error)
 {
-    struct reading reading = {.manners = manners, .arena = arena, .out_error = out_error};
+    json_error_t why;
+    json_t *json = json_loadb(text, length, manners == SHAPE_FOREIGN ? 0 : JSON_REJECT_DUPLICATES, &why);
+
+    if (json == NULL && json_error_code(&why) == json_error_out_of_memory)
+        return error_no_memory(out_error);
+    if (json == NULL && out_fault != NULL) {
+        *out_fault = (struct shape_fault){.no_json = true,
+                                          .line = why.line > 0 ? (size_t)why.line : 1,
+                                          .column = why.column > 0 ? (size_t)why.column : 0};
+        snprintf(out_fault->expected, sizeof out_fault->expected, "%s", why.text);
+    }
+    if (json == NULL)
+        return error_set(out_error, code, "line %d, column %d is no JSON: %.120s", why.line, why.column,
+                         why.text);
+    *out_json = json;
+    return 0;
+}
+
+int shape_parse(const char *text, size_t length, json_t **out_json, struct fly_error *out_error)
+{
+    return parse(text, length, SHAPE_STRICT, FLY_EUSAGE, out_json, NULL, out_error);
+}
+
+int shape_parse_as(const char *text, size_t length, enum shape_manners manners, json_t **out_json,
+                   struct shape_fault *out_fault, struct fly_error *out_error)
+{
+    return parse(text, length, manners, FLY_EDATA, out_json, out_fault, out_error);
+}
+
+int shape_read_as(const struct shape *shape, json_t *json, enum shape_manners manners, struct arena *arena,
+                  void *out_struct, struct shape_fault *out_fault, struct fly_error *out_error)
+{
+    struct shape_reading reading = {
+        .manners = manners, .arena = arena, .fault = out_fault, .out_error = out_error};
+    const struct shape_field whole = {.kind = SHAPE_STRUCT, .shape = shape};
     _Alignas(max_align_t) char small[SMALL_MAX];
     char *read = shape->size <= sizeof small ? memset(small, 0, shape->size) : calloc(1, shape->size);
     int code;
 
     if (read == NULL)
         return error_no_memory(out_error);
-    if (json_is_object(json))
-        code = read_object(&reading, shape, json, read);
+    if (out_fault != NULL)
+        *out_fault = (struct shape_fault){.line = 0};
+    if (shape_is_form(shape, json))
+        code = read_inside(&reading, shape, json, read);
     else
         code = error_set(out_error, FLY_EDATA, "the body is no JSON object; see its description");
     if (code == 0)
         memcpy(out_struct, read, shape->size);
     if (read != small)
         free(read);
+    return note(&reading, &whole, false, code, json);
+}
+
+int shape_read(const struct shape *shape, json_t *json, enum shape_manners manners, struct arena *arena,
+               void *out_struct, struct fly_error *out_error)
+{
+    return shape_read_as(shape, json, manners, arena, out_struct, NULL, out_error);
+}
+
+/* Of a member "devices[1].energy_j"; json_place.h says "/devices/1/energy_j". */
+static size_t line_of(const char *text, size_t length, const char *path)
+{
+    char place[SHAPE_PATH_SHOWN + 1] = "";
+    char *copy = strndup(text, length);
+    size_t line = 1, used = 0;
+
+    if (copy == NULL)
+        return line;
+    for (const char *at = path; *at != '\0' && used + 1 < sizeof place; at++) {
+        if (used == 0 && *at != '[')
+            place[used++] = '/';
+        if (*at == '.' || *at == '[')
+            place[used++] = '/';
+        else if (*at != ']')
+            place[used++] = *at;
+    }
+    place[used] = '\0';
+    line = json_place_line(copy, place);
+    free(copy);
+    return line;
+}
+
+int shape_read_text(const struct shape *shape, const char *text, size_t length, enum shape_manners manners,
+                    struct arena *arena, void *out_struct, struct shape_fault *out_fault,
+                    struct fly_error *out_error)
+{
+    json_t *json = NULL;
+    int code = shape_parse_as(text, length, manners, &json, out_fault, out_error);
+
+    if (code < 0)
+        return code;
+    code = shape_read_as(shape, json, manners, arena, out_struct, out_fault, out_error);
+    if (code < 0 && out_fault != NULL)
+        out_fault->line = line_of(text, length, out_fault->path);
+    json_decref(json);
     return code;
 }

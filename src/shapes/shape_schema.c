@@ -10,6 +10,8 @@ static json_t *reference(const struct shape *shape)
     return json_pack("{s:s+}", "$ref", "#/components/schemas/", shape->name);
 }
 
+static json_t *value(const struct shape_field *field);
+
 static json_t *whole(const struct shape_field *field)
 {
     json_t *schema = json_pack("{s:s,s:I}", "type", "integer", "minimum", (json_int_t)field->least);
@@ -25,15 +27,20 @@ static json_t *number(const struct shape_field *field)
 
     if (isfinite(bounds->least))
         json_object_set_new(schema, bounds->above ? "exclusiveMinimum" : "minimum", json_real(bounds->least));
-    if (isfinite(bounds->most))
-        json_object_set_new(schema, "maximum", json_real(bounds->most));
+    if (isfinite(bounds->most) || field->highest > 0.0)
+        json_object_set_new(schema, "maximum",
+                            json_real(field->highest > 0.0 ? field->highest : bounds->most));
     return schema;
 }
 
 /* Bytes are at least as many as characters, so this refuses nothing that would fit. */
 static json_t *text(const struct shape_field *field)
 {
-    return json_pack("{s:s,s:I}", "type", "string", "maxLength", (json_int_t)field->longest);
+    json_t *schema = json_pack("{s:s,s:I}", "type", "string", "maxLength", (json_int_t)field->longest);
+
+    if (field->least > 0)
+        json_object_set_new(schema, "minLength", json_integer(1));
+    return schema;
 }
 
 static json_t *word(const struct shape_field *field)
@@ -51,11 +58,25 @@ static json_t *list(const struct shape_field *field, json_t *entry)
                      (json_int_t)field->longest);
 }
 
+/* Of any members, whose values the second row of its entries describes. */
+static json_t *map(const struct shape_field *field)
+{
+    return json_pack("{s:s,s:o}", "type", "object", "additionalProperties", value(&field->shape->fields[1]));
+}
+
+static json_t *structs(const struct shape_field *field)
+{
+    json_t *entries = list(field, reference(field->shape));
+
+    return field->or_one ? json_pack("{s:[o,o]}", "anyOf", entries, reference(field->shape)) : entries;
+}
+
 static json_t *value(const struct shape_field *field)
 {
     switch (field->kind) {
     case SHAPE_U32:
     case SHAPE_U64:
+    case SHAPE_I32:
     case SHAPE_I64:
     case SHAPE_SIZE:
         return whole(field);
@@ -81,11 +102,16 @@ static json_t *value(const struct shape_field *field)
         return list(field, whole(field));
     case SHAPE_NUMBERS:
         return list(field, number(field));
+    case SHAPE_TEXTS:
+        return list(field, text(field));
+    case SHAPE_MAP:
+    case SHAPE_REST:
+        return map(field);
     case SHAPE_STRUCTS:
     case SHAPE_STRUCTS_HERE:
         break;
     }
-    return list(field, reference(field->shape));
+    return structs(field);
 }
 
 static json_t *property_of(const struct shape_field *field)
@@ -105,14 +131,18 @@ static json_t *list_schema(const struct shape *shape)
 
     for (size_t i = 0; i < shape->count; i++)
         json_array_append_new(entries, property_of(&shape->fields[i]));
-    return json_pack("{s:s,s:s,s:o,s:I,s:I}", "type", "array", "description", shape->about, "prefixItems",
-                     entries, "minItems", (json_int_t)shape->count, "maxItems", (json_int_t)shape->count);
+    entries = json_pack("{s:s,s:s,s:o,s:I,s:I}", "type", "array", "description", shape->about, "prefixItems",
+                        entries, "minItems", (json_int_t)shape->count, "maxItems", (json_int_t)shape->count);
+    return shape->alone != NULL ? json_pack("{s:[o,o]}", "anyOf", entries, property_of(shape->alone))
+                                : entries;
 }
 
 json_t *shape_schema(const struct shape *shape, bool closed)
 {
-    json_t *properties, *required, *schema;
+    json_t *properties, *required, *schema, *rest = NULL;
 
+    if (shape->bare)
+        return property_of(&shape->fields[0]);
     if (shape->as_list)
         return list_schema(shape);
     properties = json_object();
@@ -120,6 +150,10 @@ json_t *shape_schema(const struct shape *shape, bool closed)
     for (size_t i = 0; i < shape->count; i++) {
         const struct shape_field *field = &shape->fields[i];
 
+        if (field->kind == SHAPE_REST) {
+            rest = value(&field->shape->fields[1]);
+            continue;
+        }
         json_object_set_new(properties, field->name, property_of(field));
         if (field->need == SHAPE_NEEDED)
             json_array_append_new(required, json_string(field->name));
@@ -129,7 +163,7 @@ json_t *shape_schema(const struct shape *shape, bool closed)
     if (json_array_size(required) > 0)
         json_object_set(schema, "required", required);
     json_decref(required);
-    if (closed)
-        json_object_set_new(schema, "additionalProperties", json_false());
+    if (closed || rest != NULL)
+        json_object_set_new(schema, "additionalProperties", rest != NULL ? rest : json_false());
     return schema;
 }

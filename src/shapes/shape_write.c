@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "shapes/shape.h"
+#include "shapes/shape_private.h"
 
 struct writing {
     const struct shape_path *path; /* of what is written now */
@@ -13,21 +13,28 @@ struct writing {
 
 static int write_inside(struct writing *writing, const struct shape *shape, const char *from,
                         json_t **out_json);
+static int write_there(struct writing *writing, const struct shape *shape, const struct shape_field *field,
+                       const char *from, json_t **out_json);
 
 /* ---- plain values ---- */
 
 static int write_whole(struct writing *writing, const struct shape_field *field, const char *from, bool entry,
                        json_t **out_json)
 {
+    bool is_signed = field->kind == SHAPE_I32 || field->kind == SHAPE_I64;
     uint64_t value;
     uint32_t narrow;
     size_t size;
+    int few;
 
     if (field->kind == SHAPE_U64 || field->kind == SHAPE_I64) {
         memcpy(&value, from, sizeof value);
     } else if (field->kind == SHAPE_SIZE) {
         memcpy(&size, from, sizeof size);
         value = size;
+    } else if (field->kind == SHAPE_I32) {
+        memcpy(&few, from, sizeof few);
+        value = (uint64_t)few;
     } else {
         memcpy(&narrow, from, sizeof narrow);
         value = narrow;
@@ -36,7 +43,8 @@ static int write_whole(struct writing *writing, const struct shape_field *field,
         *out_json = json_null();
         return 0;
     }
-    if (value < field->least || value > field->most)
+    if (is_signed ? (int64_t)value < (int64_t)field->least || (int64_t)value > (int64_t)field->most
+                  : value < field->least || value > field->most)
         return shape_refuse(writing->path, field, entry, writing->out_error);
     *out_json = json_integer((json_int_t)value);
     return 0;
@@ -54,7 +62,7 @@ static int write_number(struct writing *writing, const struct shape_field *field
         *out_json = json_null();
         return 0;
     }
-    if (!shape_in_range(field->range, value))
+    if (!shape_number_fits(field, value))
         return shape_refuse(writing->path, field, entry, writing->out_error);
     *out_json = json_real(value);
     return 0;
@@ -72,6 +80,21 @@ static int write_word(struct writing *writing, const struct shape_field *field, 
     return 0;
 }
 
+/* What is not UTF-8 without its bytes above ASCII; NULL without memory. */
+static json_t *ascii(const char *text)
+{
+    char *copy = strdup(text);
+    json_t *json;
+
+    for (char *at = copy; at != NULL && *at != '\0'; at++) {
+        if ((unsigned char)*at >= 0x80)
+            *at = '?';
+    }
+    json = copy != NULL ? json_string(copy) : NULL;
+    free(copy);
+    return json;
+}
+
 static int write_text(struct writing *writing, const struct shape_field *field, const char *text,
                       json_t **out_json)
 {
@@ -87,6 +110,8 @@ static int write_text(struct writing *writing, const struct shape_field *field, 
     if (code < 0)
         return code;
     *out_json = json_string(text);
+    if (*out_json == NULL && field->any_bytes)
+        *out_json = ascii(text);
     return *out_json != NULL
                ? 0
                : shape_complain(writing->path, FLY_EDATA, writing->out_error, " is not UTF-8; correct it");
@@ -128,6 +153,14 @@ static int write_any_object(struct writing *writing, const struct shape_field *f
 
 /* ---- lists ---- */
 
+static const char *pointer_at(const char *from)
+{
+    const char *text;
+
+    memcpy(&text, from, sizeof text);
+    return text;
+}
+
 static int write_entry(struct writing *writing, const struct shape_field *field, const char *entries,
                        size_t i, json_t **out_json)
 {
@@ -135,7 +168,17 @@ static int write_entry(struct writing *writing, const struct shape_field *field,
         return write_inside(writing, field->shape, entries + i * field->shape->size, out_json);
     if (field->kind == SHAPE_U32S)
         return write_whole(writing, field, entries + i * sizeof(uint32_t), true, out_json);
+    if (field->kind == SHAPE_TEXTS)
+        return write_text(writing, field, pointer_at(entries + i * sizeof(char *)), out_json);
     return write_number(writing, field, entries + i * sizeof(double), true, out_json);
+}
+
+static const char *list_of(const struct shape_field *field, const char *from, size_t *out_count)
+{
+    bool here = field->kind == SHAPE_STRUCTS_HERE || field->kind == SHAPE_REST;
+
+    memcpy(out_count, from + field->beside, sizeof *out_count);
+    return here ? from + field->at : pointer_at(from + field->at);
 }
 
 static int write_list(struct writing *writing, const struct shape_field *field, const char *from,
@@ -146,11 +189,7 @@ static int write_list(struct writing *writing, const struct shape_field *field, 
     size_t count;
     int code = 0;
 
-    if (field->kind == SHAPE_STRUCTS_HERE)
-        entries = from + field->at;
-    else
-        memcpy(&entries, from + field->at, sizeof entries);
-    memcpy(&count, from + field->beside, sizeof count);
+    entries = list_of(field, from, &count);
     if (count > field->longest)
         return shape_too_long(writing->path, field->longest, "entries", writing->out_error);
     list = json_array();
@@ -174,12 +213,46 @@ static int write_list(struct writing *writing, const struct shape_field *field, 
 
 /* ---- objects ---- */
 
-static const char *pointer_at(const char *from)
+/* One entry of a map, into the object. */
+static int write_named(struct writing *writing, const struct shape *entry, const char *from, json_t *object)
 {
-    const char *text;
+    json_t *name = NULL, *value = NULL;
+    int code = write_there(writing, entry, &entry->fields[0], from, &name);
 
-    memcpy(&text, from, sizeof text);
-    return text;
+    if (code == 0)
+        code = write_there(writing, entry, &entry->fields[1], from, &value);
+    if (code == 0 && json_object_set_new(object, json_string_value(name), value) < 0)
+        code = error_no_memory(writing->out_error);
+    json_decref(name);
+    return code;
+}
+
+static int write_entries(struct writing *writing, const struct shape_field *field, const char *from,
+                         json_t *object)
+{
+    size_t count;
+    const char *entries = list_of(field, from, &count);
+    int code = 0;
+
+    if (count > field->longest)
+        return shape_too_long(writing->path, field->longest, "entries", writing->out_error);
+    for (size_t i = 0; i < count && code == 0; i++)
+        code = write_named(writing, field->shape, entries + i * field->shape->size, object);
+    return code;
+}
+
+static int write_map(struct writing *writing, const struct shape_field *field, const char *from,
+                     json_t **out_json)
+{
+    json_t *object = json_object();
+    int code = write_entries(writing, field, from, object);
+
+    if (code < 0) {
+        json_decref(object);
+        return code;
+    }
+    *out_json = object;
+    return 0;
 }
 
 static int write_value(struct writing *writing, const struct shape_field *field, const char *from,
@@ -191,6 +264,7 @@ static int write_value(struct writing *writing, const struct shape_field *field,
     switch (field->kind) {
     case SHAPE_U32:
     case SHAPE_U64:
+    case SHAPE_I32:
     case SHAPE_I64:
     case SHAPE_SIZE:
         return write_whole(writing, field, at, false, out_json);
@@ -215,13 +289,56 @@ static int write_value(struct writing *writing, const struct shape_field *field,
         return write_coded(writing, field, at, out_json);
     case SHAPE_STRUCT:
         return write_inside(writing, field->shape, at, out_json);
+    case SHAPE_MAP:
+    case SHAPE_REST:
+        return write_map(writing, field, from, out_json);
     case SHAPE_U32S:
     case SHAPE_NUMBERS:
+    case SHAPE_TEXTS:
     case SHAPE_STRUCTS:
     case SHAPE_STRUCTS_HERE:
         break;
     }
     return write_list(writing, field, from, out_json);
+}
+
+/* Whether the member is what its shape's default is. */
+static bool is_default(const struct shape *shape, const struct shape_field *field, const char *from)
+{
+    const char *at = from + field->at, *usual = shape->defaults;
+    size_t size = shape_field_size(field);
+
+    if (field->kind == SHAPE_TEXT || field->kind == SHAPE_CHARS) {
+        const char *text = field->kind == SHAPE_TEXT ? pointer_at(at) : at;
+        const char *other = usual == NULL               ? ""
+                            : field->kind == SHAPE_TEXT ? pointer_at(usual + field->at)
+                                                        : usual + field->at;
+
+        return strcmp(text != NULL ? text : "", other != NULL ? other : "") == 0;
+    }
+    for (size_t i = 0; i < size; i++) {
+        if (at[i] != (usual != NULL ? usual[field->at + i] : '\0'))
+            return false;
+    }
+    return true;
+}
+
+static bool says_nothing(const struct shape *shape, const char *from)
+{
+    for (size_t i = 0; i < shape->count; i++) {
+        if (!is_default(shape, &shape->fields[i], from))
+            return false;
+    }
+    return true;
+}
+
+static int write_there(struct writing *writing, const struct shape *shape, const struct shape_field *field,
+                       const char *from, json_t **out_json)
+{
+    if (field->null != SHAPE_AS_DEFAULT || !is_default(shape, field, from))
+        return write_value(writing, field, from, out_json);
+    *out_json = json_null();
+    return 0;
 }
 
 static bool is_written(const struct shape_field *field, const char *from)
@@ -258,7 +375,12 @@ static int write_object(struct writing *writing, const struct shape *shape, cons
         if (!is_written(field, from))
             continue;
         writing->path = &place;
-        code = write_value(writing, field, from, &value);
+        if (field->kind == SHAPE_REST) {
+            code = write_entries(writing, field, from, object);
+            writing->path = place.outer;
+            continue;
+        }
+        code = write_there(writing, shape, field, from, &value);
         if (code == 0 && json_object_set_new(object, field->name, value) < 0)
             code = error_no_memory(writing->out_error);
         writing->path = place.outer;
@@ -275,7 +397,7 @@ static int write_values(struct writing *writing, const struct shape *shape, cons
         json_t *value = NULL;
 
         writing->path = &place;
-        code = write_value(writing, &shape->fields[i], from, &value);
+        code = write_there(writing, shape, &shape->fields[i], from, &value);
         if (code == 0 && json_array_append_new(list, value) < 0)
             code = error_no_memory(writing->out_error);
         writing->path = place.outer;
@@ -286,10 +408,16 @@ static int write_values(struct writing *writing, const struct shape *shape, cons
 static int write_inside(struct writing *writing, const struct shape *shape, const char *from,
                         json_t **out_json)
 {
-    json_t *json = shape->as_list ? json_array() : json_object();
-    int code =
-        shape->as_list ? write_values(writing, shape, from, json) : write_object(writing, shape, from, json);
+    json_t *json;
+    int code;
 
+    if (shape->bare)
+        return write_there(writing, shape, &shape->fields[0], from, out_json);
+    if (shape->alone != NULL && says_nothing(shape, from))
+        return write_value(writing, shape->alone, from, out_json);
+    json = shape->as_list ? json_array() : json_object();
+    code =
+        shape->as_list ? write_values(writing, shape, from, json) : write_object(writing, shape, from, json);
     if (code < 0) {
         json_decref(json);
         return code;
@@ -303,49 +431,4 @@ int shape_write(const struct shape *shape, const void *from, json_t **out_json, 
     struct writing writing = {.out_error = out_error};
 
     return write_inside(&writing, shape, from, out_json);
-}
-
-int shape_write_text(const struct shape *shape, const void *from, char **out_text,
-                     struct fly_error *out_error)
-{
-    json_t *json = NULL;
-    int code = shape_write(shape, from, &json, out_error);
-    char *text;
-
-    if (code < 0)
-        return code;
-    text = json_dumps(json, JSON_COMPACT);
-    json_decref(json);
-    if (text == NULL)
-        return error_no_memory(out_error);
-    *out_text = text;
-    return 0;
-}
-
-/* ---- comparing ---- */
-
-int shape_differences(const struct shape *shape, const void *before, const void *now, shape_difference *visit,
-                      void *context, struct fly_error *out_error)
-{
-    json_t *was = NULL, *is = NULL;
-    int code = shape_write(shape, before, &was, out_error);
-
-    if (code == 0)
-        code = shape_write(shape, now, &is, out_error);
-    for (size_t i = 0; i < shape->count && code == 0; i++) {
-        const char *name = shape->fields[i].name;
-        const json_t *old = json_object_get(was, name), *new = json_object_get(is, name);
-
-        if (old != NULL && !json_equal(old, new))
-            visit(context, name, old, new);
-    }
-    for (size_t i = 0; i < shape->count && code == 0; i++) {
-        const char *name = shape->fields[i].name;
-
-        if (json_object_get(was, name) == NULL && json_object_get(is, name) != NULL)
-            visit(context, name, NULL, json_object_get(is, name));
-    }
-    json_decref(was);
-    json_decref(is);
-    return code;
 }

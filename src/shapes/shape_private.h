@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef FLYBALL_SHAPES_SHAPE_PRIVATE_H
+#define FLYBALL_SHAPES_SHAPE_PRIVATE_H
+
+#include "shapes/shape.h"
+
+/* What shape_read.c and shape_plain.c share. */
+struct shape_reading {
+    enum shape_manners manners;
+    struct arena *arena;
+    const struct shape_path *path; /* of what is read now */
+    struct shape_fault *fault;     /* NULL: nobody asks */
+    struct fly_error *out_error;
+};
+
+/*
+ * A value that is neither a struct nor a list, into where it belongs; an entry of a list of plain
+ * values likewise. FLY_EDATA, FLY_ELIMIT, FLY_ENOMEM.
+ */
+int shape_read_plain(const struct shape_reading *reading, const struct shape_field *field, bool entry,
+                     json_t *json, char *out);
+
+/* Bytes of a member in its struct. */
+size_t shape_field_size(const struct shape_field *field);
+
+/* What a member has that is not there; `shape` NULL: it is of none. What is there so far is zero. */
+void shape_put_default(const struct shape *shape, const struct shape_field *field, char *out_struct);
+
+#endif
