@@ -298,4 +298,24 @@ def test_reference_in_step():
         raise AssertionError("docs/cli.md is behind; run: build/flyball help --markdown > docs/cli.md")
 
 
+def test_quantities_in_step():
+    committed = (SOURCE / "docs" / "quantities.md").read_text()
+    if flyball("help", "--quantities").stdout != committed:
+        raise AssertionError("docs/quantities.md is behind; run: build/flyball help --quantities > docs/quantities.md")
+
+
+def test_units_are_those_of_the_keys():
+    """The unit stands at the end of a key; a mean or a percentile of it keeps it."""
+    units = {"j": "J", "w": "W", "mw": "mW", "uj": "uJ", "s": "s", "c": "C", "g": "g", "mhz": "MHz", "percent": "%",
+             "bytes": "B", "joules": "J", "seconds": "s"}
+    rows = re.findall(r"^\| `(\w+)` \| ([^|]*) \| [^|]* \| [^|]* \| (.*) \|$",
+                      flyball("help", "--quantities").stdout, re.M)
+    assert len(rows) > 300, rows
+    for key, unit, meaning in rows:
+        last = re.sub(r"(_per_model|_low|_high)(?=_\w+$)|_(mean|p10|p90|total|standard_error)$", "", key).split("_")
+        assert meaning.endswith("."), (key, meaning)
+        if last[-1] in units and len(last) > 1 and "per" not in last:
+            tap.equal(unit, units[last[-1]], key)
+
+
 tap.main(globals())

@@ -3,11 +3,11 @@
 #include "cli/kit/table_print.h"
 #include "cli_support.h"
 
-static const struct table_column columns[] = {
-    {"workload", "workload", TABLE_TEXT, 0},
-    {"tries", "tries", TABLE_INTEGER, 0},
-    {"energy_j", "energy (J)", TABLE_REAL, 1},
-    {"note", "note", TABLE_TEXT, 0},
+static const struct meaning columns[] = {
+    {"workload", "workload", MEANING_TEXT, 0, NULL, MEANING_FACT, "Workload that is simulated."},
+    {"tries", "tries", MEANING_WHOLE, 0, NULL, MEANING_COUNTER, "Of a test."},
+    {"energy_j", "energy (J)", MEANING_REAL, 1, "J", MEANING_COUNTER, "Of a test."},
+    {"note", "note", MEANING_TEXT, 0, NULL, MEANING_FACT, "Of a test."},
 };
 enum { COLUMN_COUNT = sizeof columns / sizeof columns[0] };
 
@@ -114,7 +114,7 @@ static void test_full_precision(void **state)
 {
     static const double values[] = {0.1,    1.0 / 3, 1e-300, 1.7976931348623157e308, 123456789.12345679,
                                     5e-324, -0.0};
-    static const struct table_column real[] = {{"x", "x", TABLE_REAL, 1}};
+    static const struct meaning real[] = {{"x", "x", MEANING_REAL, 1, NULL, MEANING_GAUGE, "Of a test."}};
 
     (void)state;
     for (size_t i = 0; i < sizeof values / sizeof values[0]; i++) {
@@ -217,15 +217,16 @@ static void test_digits(void **state)
         double least;
         int expected;
     } cases[] = {{1, 3.0, 1},
-                 {TABLE_DIGITS(3), 3.0, 2},
-                 {TABLE_DIGITS(3), 31.0, 1},
-                 {TABLE_DIGITS(3), 312.0, 0},
-                 {TABLE_DIGITS(3), 1e9, 0},
-                 {TABLE_DIGITS(3), -0.25, 3},
-                 {TABLE_DIGITS(3), 1e-12, 6},
-                 {TABLE_DIGITS(3), 0.0, 0},
-                 {TABLE_DIGITS(3), INFINITY, 0}};
-    static const struct table_column times[] = {{"time_s", "time (s)", TABLE_REAL, TABLE_DIGITS(3)}};
+                 {MEANING_DIGITS(3), 3.0, 2},
+                 {MEANING_DIGITS(3), 31.0, 1},
+                 {MEANING_DIGITS(3), 312.0, 0},
+                 {MEANING_DIGITS(3), 1e9, 0},
+                 {MEANING_DIGITS(3), -0.25, 3},
+                 {MEANING_DIGITS(3), 1e-12, 6},
+                 {MEANING_DIGITS(3), 0.0, 0},
+                 {MEANING_DIGITS(3), INFINITY, 0}};
+    static const struct meaning times[] = {
+        {"time_s", "time (s)", MEANING_REAL, MEANING_DIGITS(3), "s", MEANING_COUNTER, "Of a test."}};
     struct table *table = table_new("flyball.test/1", times, 1);
     char *text;
 

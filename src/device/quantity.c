@@ -4,9 +4,12 @@
 #include <stddef.h>
 #include <string.h>
 
-#define QUANTITY_FACTS(name, key, title, unit) {key, title, unit},
-const struct quantity_facts quantity_facts[QUANTITY_NAMED_COUNT] = {QUANTITY_MAP(QUANTITY_FACTS)
-                                                                        SETTING_MAP(QUANTITY_FACTS)};
+#define QUANTITY_FACTS(name, key, title, unit, course, help) \
+    {key, title, MEANING_WHOLE, 0, unit, course, help},
+const struct meaning quantity_facts[QUANTITY_NAMED_COUNT] = {QUANTITY_MAP(QUANTITY_FACTS)
+                                                                 SETTING_MAP(QUANTITY_FACTS)};
+const struct quantities device_quantities = {"a reading of a device", quantity_facts, QUANTITY_COUNT,
+                                             sizeof quantity_facts[0]};
 
 static int find(const char *key, int count)
 {

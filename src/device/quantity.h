@@ -4,42 +4,59 @@
 
 #include <stdint.h>
 
+#include "shapes/meaning.h"
+
 /*
  * What a device can be asked for, and what came back.
  *
  * One table names every quantity: readers, recordings, `flyball devices`,
  * `doctor` and `monitor` loop over it instead of naming each.
  *
- *     X(name, key with unit, what it is for people, unit)
+ *     X(name, key with unit, what it is for people, unit, course, help)
  */
+/* clang-format off */
 #define QUANTITY_MAP(X)                                                                                   \
-    X(ENERGY, "energy_uj", "energy counter", "uJ")               /* since some moment; may wrap */        \
-    X(POWER_INSTANT, "power_mw", "power, instant", "mW")         /* over the sensor's own short window */ \
-    X(POWER_AVERAGE, "power_average_mw", "power, average", "mW") /* over about a second */                \
-    X(POWER_LIMIT, "power_limit_mw", "power limit", "mW")        /* as it was set */                      \
-    X(POWER_LIMIT_ENFORCED, "power_limit_enforced_mw", "power limit enforced",                            \
-      "mW") /* after all limiters */                                                                      \
-    X(POWER_LIMIT_DEFAULT, "power_limit_default_mw", "power limit by default", "mW")                      \
-    X(POWER_LIMIT_MIN, "power_limit_min_mw", "lowest power limit", "mW")                                  \
-    X(POWER_LIMIT_MAX, "power_limit_max_mw", "highest power limit", "mW")                                 \
-    X(CLOCK_GPU, "clock_gpu_mhz", "GPU clock", "MHz")                                                     \
-    X(CLOCK_GPU_MAX, "clock_gpu_max_mhz", "highest GPU clock", "MHz")                                     \
-    X(CLOCK_MEMORY, "clock_memory_mhz", "memory clock", "MHz")                                            \
-    X(TEMPERATURE, "temperature_c", "temperature", "C")                                                   \
-    X(UTILIZATION, "utilization_percent", "utilisation", "%") /* share of time with work on it */         \
-    X(UTILIZATION_MEMORY, "utilization_memory_percent", "memory utilisation", "%")                        \
-    X(THROTTLE, "throttle", "throttle reasons", "bits") /* enum throttle_reason */                        \
-    X(PERSISTENCE, "persistence_mode", "persistence mode", "0 or 1")                                      \
-    X(MIG, "mig_mode", "MIG mode", "0 or 1")
+    X(ENERGY, "energy_uj", "energy counter", "uJ", MEANING_COUNTER,                                       \
+      "Energy since some moment; the counter may wrap.")                                                  \
+    X(POWER_INSTANT, "power_mw", "power, instant", "mW", MEANING_GAUGE,                                   \
+      "Power over the sensor's own short window.")                                                        \
+    X(POWER_AVERAGE, "power_average_mw", "power, average", "mW", MEANING_GAUGE,                           \
+      "Power over about a second.")                                                                       \
+    X(POWER_LIMIT, "power_limit_mw", "power limit", "mW", MEANING_GAUGE, "Power limit as it was set.")    \
+    X(POWER_LIMIT_ENFORCED, "power_limit_enforced_mw", "power limit enforced", "mW", MEANING_GAUGE,       \
+      "Power limit after all limiters.")                                                                  \
+    X(POWER_LIMIT_DEFAULT, "power_limit_default_mw", "power limit by default", "mW", MEANING_FACT,        \
+      "Power limit by default.")                                                                          \
+    X(POWER_LIMIT_MIN, "power_limit_min_mw", "lowest power limit", "mW", MEANING_FACT,                    \
+      "Lowest power limit that the device takes.")                                                        \
+    X(POWER_LIMIT_MAX, "power_limit_max_mw", "highest power limit", "mW", MEANING_FACT,                   \
+      "Highest power limit that the device takes.")                                                       \
+    X(CLOCK_GPU, "clock_gpu_mhz", "GPU clock", "MHz", MEANING_GAUGE, "Clock of its processors.")          \
+    X(CLOCK_GPU_MAX, "clock_gpu_max_mhz", "highest GPU clock", "MHz", MEANING_FACT,                       \
+      "Highest clock of its processors.")                                                                 \
+    X(CLOCK_MEMORY, "clock_memory_mhz", "memory clock", "MHz", MEANING_GAUGE, "Clock of its memory.")     \
+    X(TEMPERATURE, "temperature_c", "temperature", "C", MEANING_GAUGE, "Temperature of the device.")      \
+    X(UTILIZATION, "utilization_percent", "utilisation", "%", MEANING_GAUGE,                              \
+      "Share of the time with work on the device.")                                                       \
+    X(UTILIZATION_MEMORY, "utilization_memory_percent", "memory utilisation", "%", MEANING_GAUGE,         \
+      "Share of the time in which its memory was read or written.")                                       \
+    X(THROTTLE, "throttle", "throttle reasons", "bits", MEANING_GAUGE,                                    \
+      "Why it runs below its highest clock, a bit for each reason.") /* enum throttle_reason */           \
+    X(PERSISTENCE, "persistence_mode", "persistence mode", "0 or 1", MEANING_FACT,                        \
+      "Whether the driver keeps the device ready while no program uses it.")                              \
+    X(MIG, "mig_mode", "MIG mode", "0 or 1", MEANING_FACT, "Whether it is divided into MIG instances.")
 
 /*
  * What can be set and never read, since no driver says where it stands: there is no
  * reading of it, so that "not known" cannot be mistaken for a value. 0 is none.
  */
-#define SETTING_MAP(X) X(CLOCK_CEILING, "clock_ceiling_mhz", "ceiling on the GPU clock", "MHz")
+#define SETTING_MAP(X)                                                                                    \
+    X(CLOCK_CEILING, "clock_ceiling_mhz", "ceiling on the GPU clock", "MHz", MEANING_GAUGE,               \
+      "Highest clock that it may run at.")
+/* clang-format on */
 
 /* Quantities that can be read come first, QUANTITY_COUNT of them; then the rest. */
-#define QUANTITY_ENUM(name, key, title, unit) QUANTITY_##name,
+#define QUANTITY_ENUM(name, key, title, unit, course, help) QUANTITY_##name,
 enum quantity {
     QUANTITY_MAP(QUANTITY_ENUM) QUANTITY_COUNT,
     QUANTITY_LAST_READ = QUANTITY_COUNT - 1,
@@ -53,13 +70,11 @@ typedef uint32_t quantity_set;
 #define QUANTITY_ALL (QUANTITY_BIT(QUANTITY_COUNT) - 1)
 _Static_assert(QUANTITY_NAMED_COUNT < 32, "a set of quantities has 32 bits");
 
-struct quantity_facts {
-    const char *key;   /* for programs, with the unit: "power_mw" */
-    const char *title; /* for people: "power, instant" */
-    const char *unit;
-};
+/* Keys are for programs, with the unit, as recordings have them: "power_mw". */
+extern const struct meaning quantity_facts[QUANTITY_NAMED_COUNT];
 
-extern const struct quantity_facts quantity_facts[QUANTITY_NAMED_COUNT];
+/* Those that can be read, as one table. */
+extern const struct quantities device_quantities;
 
 /* The quantity of that key, or -1; only what can be read. */
 int quantity_find(const char *key);

@@ -28,12 +28,28 @@ enum {
     FIELDS = 22
 };
 
-static void put(struct buffer *text, const char *name, const char *type, const char *help, double value)
+enum family { BUILD, CPU, RESIDENT, VIRTUAL, STARTED, OPEN, MOST };
+static const struct meaning families[] = {
+    [BUILD] = {"flyball_build_info", "", MEANING_WHOLE, 0, NULL, MEANING_GAUGE, "The version that runs."},
+    [CPU] = {"process_cpu_seconds_total", "", MEANING_REAL, 0, "s", MEANING_COUNTER,
+             "Processor time of this process."},
+    [RESIDENT] = {"process_resident_memory_bytes", "", MEANING_REAL, 0, "B", MEANING_GAUGE,
+                  "Memory of this process that is resident."},
+    [VIRTUAL] = {"process_virtual_memory_bytes", "", MEANING_REAL, 0, "B", MEANING_GAUGE,
+                 "Address space of this process."},
+    [STARTED] = {"process_start_time_seconds", "", MEANING_REAL, 0, "s", MEANING_GAUGE,
+                 "When this process started, since 1970."},
+    [OPEN] = {"process_open_fds", "", MEANING_REAL, 0, NULL, MEANING_GAUGE, "Descriptors that are open."},
+    [MOST] = {"process_max_fds", "", MEANING_REAL, 0, NULL, MEANING_GAUGE, "Descriptors that may be open."},
+};
+const struct quantities process_quantities = {"a metric of the service", QUANTITIES(families)};
+
+static void put(struct buffer *text, enum family family, double value)
 {
     char number[NUMBER_TEXT_MAX];
 
-    prometheus_head(text, name, type, help);
-    buffer_printf(text, "%s %s\n", name, number_format(value, number));
+    prometheus_head(text, &families[family]);
+    buffer_printf(text, "%s %s\n", families[family].key, number_format(value, number));
 }
 
 static bool read_fields(double fields[FIELDS])
@@ -98,8 +114,8 @@ static double open_descriptors(void)
 
 void process_metrics_write_version(struct buffer *text)
 {
-    prometheus_head(text, "flyball_build_info", "gauge", "The version that runs.");
-    buffer_printf(text, "flyball_build_info{version=\"%s\"} 1\n", fly_version());
+    prometheus_head(text, &families[BUILD]);
+    buffer_printf(text, "%s{version=\"%s\"} 1\n", families[BUILD].key, fly_version());
 }
 
 void process_metrics_write(struct buffer *text)
@@ -110,18 +126,14 @@ void process_metrics_write(struct buffer *text)
     struct rlimit limit;
 
     if (read_fields(fields)) {
-        put(text, "process_cpu_seconds_total", "counter", "Processor time of this process.",
-            (fields[FIELD_USER] + fields[FIELD_SYSTEM]) / ticks);
-        put(text, "process_resident_memory_bytes", "gauge", "Memory of this process that is resident.",
-            fields[FIELD_RESIDENT] * page);
-        put(text, "process_virtual_memory_bytes", "gauge", "Address space of this process.",
-            fields[FIELD_VIRTUAL]);
+        put(text, CPU, (fields[FIELD_USER] + fields[FIELD_SYSTEM]) / ticks);
+        put(text, RESIDENT, fields[FIELD_RESIDENT] * page);
+        put(text, VIRTUAL, fields[FIELD_VIRTUAL]);
         if (boot_s >= 0.0)
-            put(text, "process_start_time_seconds", "gauge", "When this process started, since 1970.",
-                boot_s + fields[FIELD_START] / ticks);
+            put(text, STARTED, boot_s + fields[FIELD_START] / ticks);
     }
     if (descriptors >= 0.0)
-        put(text, "process_open_fds", "gauge", "Descriptors that are open.", descriptors);
+        put(text, OPEN, descriptors);
     if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)
-        put(text, "process_max_fds", "gauge", "Descriptors that may be open.", (double)limit.rlim_cur);
+        put(text, MOST, (double)limit.rlim_cur);
 }

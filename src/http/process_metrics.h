@@ -3,6 +3,9 @@
 #define FLYBALL_HTTP_PROCESS_METRICS_H
 
 #include "base/buffer.h"
+#include "shapes/meaning.h"
+
+extern const struct quantities process_quantities;
 
 /* Appends flyball_build_info{version}. */
 void process_metrics_write_version(struct buffer *text);

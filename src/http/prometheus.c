@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "http/prometheus.h"
 
-void prometheus_head(struct buffer *text, const char *name, const char *type, const char *help)
+void prometheus_head(struct buffer *text, const struct meaning *family)
 {
-    buffer_printf(text, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
+    buffer_printf(text, "# HELP %s %s\n# TYPE %s %s\n", family->key, family->help, family->key,
+                  meaning_course_name(family->course));
 }
 
 void prometheus_label(struct buffer *text, const char *value)

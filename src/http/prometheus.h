@@ -3,17 +3,20 @@
 #define FLYBALL_HTTP_PROMETHEUS_H
 
 #include "base/buffer.h"
+#include "shapes/meaning.h"
 
 /*
  * Pieces of Prometheus' text format. Each appends to `text`, and cannot fail but for the buffer.
  *
- *     prometheus_head(text, "flyball_http_connections", "gauge", "Connections that are open.");
- *     buffer_printf(text, "flyball_http_connections %zu\n", connections);
+ *     static const struct meaning open = {"flyball_http_connections", "", MEANING_WHOLE, 0, NULL,
+ *                                         MEANING_GAUGE, "Connections that are open."};
+ *     prometheus_head(text, &open);
+ *     buffer_printf(text, "%s %zu\n", open.key, connections);
  */
 #define PROMETHEUS_TYPE "text/plain; version=0.0.4; charset=utf-8"
 
-/* The two lines in front of a metric's values; `type` is "counter", "gauge" or "histogram". */
-void prometheus_head(struct buffer *text, const char *name, const char *type, const char *help);
+/* The two lines in front of a metric's values: its help and its type. */
+void prometheus_head(struct buffer *text, const struct meaning *family);
 
 /* What stands between a label's quotes. */
 void prometheus_label(struct buffer *text, const char *value);

@@ -5,6 +5,17 @@
 
 #include "http/prometheus.h"
 
+enum family { REQUESTS, CONNECTIONS, IN_FLIGHT };
+static const struct meaning families[] = {
+    [REQUESTS] = {"flyball_http_requests_total", "", MEANING_WHOLE, 0, NULL, MEANING_COUNTER,
+                  "Requests that were answered, by family of routes and status."},
+    [CONNECTIONS] = {"flyball_http_connections", "", MEANING_WHOLE, 0, NULL, MEANING_GAUGE,
+                     "Connections that are open."},
+    [IN_FLIGHT] = {"flyball_http_requests_in_flight", "", MEANING_WHOLE, 0, NULL, MEANING_GAUGE,
+                   "Requests that are being read or answered, this one among them."},
+};
+const struct quantities traffic_quantities = {"a metric of the service", QUANTITIES(families)};
+
 void traffic_init(struct traffic *traffic)
 {
     *traffic = (struct traffic){.answers_count = 0};
@@ -45,22 +56,20 @@ void traffic_count(struct traffic *traffic, const char *family, int status)
 
 static void write_answers(struct traffic *traffic, struct buffer *text)
 {
-    static const char name[] = "flyball_http_requests_total";
-
-    prometheus_head(text, name, "counter", "Requests that were answered, by family of routes and status.");
+    prometheus_head(text, &families[REQUESTS]);
     pthread_mutex_lock(&traffic->lock);
     for (size_t i = 0; i < traffic->answers_count; i++)
-        buffer_printf(text, "%s{family=\"%s\",status=\"%d\"} %llu\n", name, traffic->answers[i].family,
-                      traffic->answers[i].status, (unsigned long long)traffic->answers[i].count);
+        buffer_printf(text, "%s{family=\"%s\",status=\"%d\"} %llu\n", families[REQUESTS].key,
+                      traffic->answers[i].family, traffic->answers[i].status,
+                      (unsigned long long)traffic->answers[i].count);
     pthread_mutex_unlock(&traffic->lock);
 }
 
 void traffic_write(struct traffic *traffic, size_t connections, size_t requests, struct buffer *text)
 {
     write_answers(traffic, text);
-    prometheus_head(text, "flyball_http_connections", "gauge", "Connections that are open.");
-    buffer_printf(text, "flyball_http_connections %zu\n", connections);
-    prometheus_head(text, "flyball_http_requests_in_flight", "gauge",
-                    "Requests that are being read or answered, this one among them.");
-    buffer_printf(text, "flyball_http_requests_in_flight %zu\n", requests);
+    prometheus_head(text, &families[CONNECTIONS]);
+    buffer_printf(text, "%s %zu\n", families[CONNECTIONS].key, connections);
+    prometheus_head(text, &families[IN_FLIGHT]);
+    buffer_printf(text, "%s %zu\n", families[IN_FLIGHT].key, requests);
 }

@@ -6,15 +6,15 @@
 #include <stdint.h>
 
 #include "base/buffer.h"
+#include "shapes/meaning.h"
 
 /*
- * The requests that a server has answered since it started, for Prometheus. Thread-safe.
- *
- *     flyball_http_requests_total{family,status}
- *     flyball_http_connections                  open now
- *     flyball_http_requests_in_flight           read in part or whole, and not answered
+ * The requests that a server has answered since it started, for Prometheus, by family of routes and
+ * status. Thread-safe.
  */
 enum { TRAFFIC_ANSWERS_MAX = 256 /* pairs of a family and a status; others are not counted */ };
+
+extern const struct quantities traffic_quantities;
 
 struct traffic_answers {
     const char *family;

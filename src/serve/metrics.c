@@ -19,6 +19,17 @@ static const char other[] = "(other)";
 static const double bounds_s[] = {0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10};
 enum { BOUNDS = sizeof bounds_s / sizeof bounds_s[0] };
 
+enum family { TRIALS, ENERGY, DECISION };
+static const struct meaning families[] = {
+    [TRIALS] = {"flyball_trials_total", "", MEANING_WHOLE, 0, NULL, MEANING_COUNTER,
+                "Trials that ended, as seen by this service."},
+    [ENERGY] = {"flyball_trial_energy_joules_total", "", MEANING_REAL, 0, "J", MEANING_COUNTER,
+                "Energy of those trials whose energy is known."},
+    [DECISION] = {"flyball_decision_seconds", "", MEANING_REAL, 0, "s", MEANING_HISTOGRAM,
+                  "Time to decide what to run and to write it down, waiting for the store included."},
+};
+const struct quantities metrics_quantities = {"a metric of the service", QUANTITIES(families)};
+
 struct series {
     char job[JOB_NAME_MAX + 1];
     char gpu_model[JOB_TEXT_MAX];
@@ -144,21 +155,19 @@ static void put_labels(struct buffer *text, const struct series *series)
     buffer_puts(text, "\"}");
 }
 
-static const char trials_name[] = "flyball_trials_total";
-
 static void write_outcome(const struct series *series, const char *outcome, uint64_t trials,
                           struct buffer *text)
 {
     if (trials == 0)
         return;
-    buffer_printf(text, "%s{outcome=\"%s\",", trials_name, outcome);
+    buffer_printf(text, "%s{outcome=\"%s\",", families[TRIALS].key, outcome);
     put_labels(text, series);
     buffer_printf(text, " %llu\n", (unsigned long long)trials);
 }
 
 static void write_trials(const struct metrics *metrics, struct buffer *text)
 {
-    prometheus_head(text, trials_name, "counter", "Trials that ended, as seen by this service.");
+    prometheus_head(text, &families[TRIALS]);
     for (size_t i = 0; i < metrics->series_count; i++) {
         const struct series *series = &metrics->series[i];
 
@@ -171,14 +180,13 @@ static void write_trials(const struct metrics *metrics, struct buffer *text)
 
 static void write_energy(const struct metrics *metrics, struct buffer *text)
 {
-    static const char name[] = "flyball_trial_energy_joules_total";
     char number[NUMBER_TEXT_MAX];
 
-    prometheus_head(text, name, "counter", "Energy of those trials whose energy is known.");
+    prometheus_head(text, &families[ENERGY]);
     for (size_t i = 0; i < metrics->series_count; i++) {
         if (!metrics->series[i].energy_known)
             continue;
-        buffer_printf(text, "%s{", name);
+        buffer_printf(text, "%s{", families[ENERGY].key);
         put_labels(text, &metrics->series[i]);
         buffer_printf(text, " %s\n", number_format(metrics->series[i].energy_j, number));
     }
@@ -186,12 +194,11 @@ static void write_energy(const struct metrics *metrics, struct buffer *text)
 
 static void write_decisions(const struct metrics *metrics, struct buffer *text)
 {
-    static const char name[] = "flyball_decision_seconds";
+    const char *name = families[DECISION].key;
     char number[NUMBER_TEXT_MAX];
     uint64_t within = 0;
 
-    prometheus_head(text, name, "histogram",
-                    "Time to decide what to run and to write it down, waiting for the store included.");
+    prometheus_head(text, &families[DECISION]);
     for (size_t i = 0; i < BOUNDS; i++) {
         within += metrics->within[i];
         buffer_printf(text, "%s_bucket{le=\"%s\"} %llu\n", name, number_format(bounds_s[i], number),

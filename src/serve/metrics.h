@@ -6,14 +6,13 @@
 
 #include "base/buffer.h"
 #include "serve/routes.h"
+#include "shapes/meaning.h"
 
 /*
  * What this service has seen of trials and decisions since it started, for Prometheus. The log
  * in the store is what counts; these are figures for graphs, of one instance, and begin at 0 with it.
  *
- *     flyball_trials_total{outcome,training_job,gpu_model}
- *     flyball_trial_energy_joules_total{training_job,gpu_model}
- *     flyball_decision_seconds                  a histogram
+ * Trials have the labels outcome, training_job and gpu_model, their energy the last two.
  *
  * What is not known is not there: a trial whose energy nobody told adds nothing to the
  * energy, and a job of which no energy is known has no such series. A GPU model that
@@ -23,6 +22,8 @@
 enum { METRICS_SERIES_MAX = 500 };
 
 struct metrics;
+
+extern const struct quantities metrics_quantities;
 
 int metrics_new(struct metrics **out_metrics, struct fly_error *out_error);
 void metrics_free(struct metrics *metrics); /* accepts NULL */

@@ -154,15 +154,22 @@ int carbon_accounts_find(const char *directory, const char *name, struct arena *
     return join_ranks(paths, count, path, arena, out_accounts, out_error);
 }
 
-static const struct table_column columns[] = {
-    {"account", "account", TABLE_TEXT, 0},  {"start", "start", TABLE_TEXT, 0},
-    {"time_s", "time (s)", TABLE_REAL, 0},  {"gpu_energy_j", "GPUs (J)", TABLE_REAL, 0},
-    {"program", "program", TABLE_TEXT, 0},  {"run", "run", TABLE_TEXT, 0},
-    {"job", "job", TABLE_TEXT, 0},          {"rank", "rank", TABLE_INTEGER, 0},
-    {"source", "source", TABLE_TEXT, 0},    {"price", "price", TABLE_TEXT, 0},
-    {"host", "host", TABLE_TEXT, 0},        {"gpus", "GPUs", TABLE_INTEGER, 0},
-    {"slices", "slices", TABLE_INTEGER, 0},
+static const struct meaning columns[] = {
+    {"account", "account", MEANING_TEXT, 0, NULL, MEANING_FACT, "File of the account."},
+    {"start", "start", MEANING_DATE, 0, NULL, MEANING_FACT, "When it begins."},
+    {"time_s", "time (s)", MEANING_REAL, 0, "s", MEANING_COUNTER, "Time that its slices cover."},
+    {"gpu_energy_j", "GPUs (J)", MEANING_REAL, 0, "J", MEANING_COUNTER, "Energy of the GPUs in them."},
+    {"program", "program", MEANING_TEXT, 0, NULL, MEANING_FACT, "Program that ran."},
+    {"run", "run", MEANING_TEXT, 0, NULL, MEANING_FACT, "Name of the run."},
+    {"job", "job", MEANING_TEXT, 0, NULL, MEANING_FACT, "Name of the job."},
+    {"rank", "rank", MEANING_WHOLE, 0, NULL, MEANING_FACT, "Rank of the process in the run."},
+    {"source", "source", MEANING_TEXT, 0, NULL, MEANING_FACT, "Source of the grid's carbon intensities."},
+    {"price", "price", MEANING_TEXT, 0, NULL, MEANING_FACT, "Source of its prices."},
+    {"host", "host", MEANING_TEXT, 0, NULL, MEANING_FACT, "Machine that it ran on."},
+    {"gpus", "GPUs", MEANING_WHOLE, 0, NULL, MEANING_FACT, "GPUs whose energy is in it."},
+    {"slices", "slices", MEANING_WHOLE, 0, NULL, MEANING_COUNTER, "Slices of the account."},
 };
+const struct quantities carbon_accounts_quantities = {"an account of energy", QUANTITIES(columns)};
 enum { COLUMN_COUNT = sizeof columns / sizeof columns[0], PEOPLE_COUNT = 10 };
 
 static void add_text(struct table *table, const char *text, const char *missing)

@@ -21,6 +21,8 @@ struct carbon_accounts {
 int carbon_accounts_find(const char *directory, const char *name, struct arena *arena,
                          struct carbon_accounts *out_accounts, struct fly_error *out_error);
 
+extern const struct quantities carbon_accounts_quantities;
+
 /* The table of all that there are; one that cannot be read says why. */
 int carbon_accounts_emit(const struct cli_call *call, const char *directory, struct fly_error *out_error);
 

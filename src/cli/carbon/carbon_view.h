@@ -73,6 +73,8 @@ int carbon_view_sweep(struct carbon_view *view, int64_t from_s, int64_t to_s, st
 /* Rows from now on, as a plan sees them (grid/forecast.h). */
 int carbon_view_forecast(struct carbon_view *view, int64_t from_s, int64_t to_s, struct fly_error *out_error);
 
+extern const struct quantities carbon_view_quantities;
+
 /* The table, and the picture where that is wanted. `schema` is static. */
 int carbon_view_emit(const struct cli_call *call, const struct carbon_view *view, const char *schema,
                      struct fly_error *out_error);

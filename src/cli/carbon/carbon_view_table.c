@@ -9,19 +9,24 @@
 
 static const double percent = 100.0;
 
-static const struct table_column columns[] = {
-    {"start", "start", TABLE_TEXT, 0},
-    {"end", "end", TABLE_TEXT, 0},
-    {"intensity_g_per_kwh", "g/kWh", TABLE_REAL, 1},
-    {"quality", "quality", TABLE_TEXT, 0},
-    {"forecast_g_per_kwh", "forecast", TABLE_REAL, 1},
+static const struct meaning columns[] = {
+    {"start", "start", MEANING_DATE, 0, NULL, MEANING_FACT, "When the period begins."},
+    {"end", "end", MEANING_DATE, 0, NULL, MEANING_FACT, "When it ends."},
+    {"intensity_g_per_kwh", "g/kWh", MEANING_REAL, 1, "g/kWh", MEANING_GAUGE, "CO2 of a kWh in that period."},
+    {"quality", "quality", MEANING_TEXT, 0, NULL, MEANING_FACT,
+     "How good that figure is: measured, estimated, forecast or not known."},
+    {"forecast_g_per_kwh", "forecast", MEANING_REAL, 1, "g/kWh", MEANING_GAUGE,
+     "What the provider had forecast for it."},
     /* For programs alone. */
-    {"issued", "issued", TABLE_TEXT, 0},
-    {"provider", "provider", TABLE_TEXT, 0},
-    {"zone", "zone", TABLE_TEXT, 0},
-    {"signal", "signal", TABLE_TEXT, 0},
-    {"scope", "scope", TABLE_TEXT, 0},
+    {"issued", "issued", MEANING_DATE, 0, NULL, MEANING_FACT, "When the provider said so."},
+    {"provider", "provider", MEANING_TEXT, 0, NULL, MEANING_FACT, "Who says it."},
+    {"zone", "zone", MEANING_TEXT, 0, NULL, MEANING_FACT, "Zone of the grid."},
+    {"signal", "signal", MEANING_TEXT, 0, NULL, MEANING_FACT,
+     "Whether it is the mean of the grid's plants or of those at the margin."},
+    {"scope", "scope", MEANING_TEXT, 0, NULL, MEANING_FACT,
+     "Which emissions are counted: those of burning alone, or of the whole life cycle."},
 };
+const struct quantities carbon_view_quantities = {"a period of the grid's figures", QUANTITIES(columns)};
 enum { COLUMN_COUNT = sizeof columns / sizeof columns[0], SHARED_COUNT = 5 };
 
 /* When the provider said so; a plan's view of a published forecast is as old as that. */

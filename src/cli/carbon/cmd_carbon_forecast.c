@@ -75,5 +75,6 @@ const struct cli_command cmd_carbon_forecast = {
     .operands = "[SOURCE]",
     .operand_maximum = 1,
     .examples = {{"flyball carbon forecast gb:national --svg tomorrow.svg", "draw the next 24 hours"}},
+    .outputs = {&carbon_view_quantities},
     .run = carbon_forecast_run,
 };

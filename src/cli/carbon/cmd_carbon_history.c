@@ -85,5 +85,6 @@ const struct cli_command cmd_carbon_history = {
                   "write a week as CSV"},
                  {"flyball carbon history us_ciso_2022.csv --from 2022-07-01 --to 2022-07-02 --svg day.svg",
                   "draw a day of a file"}},
+    .outputs = {&carbon_view_quantities},
     .run = carbon_history_run,
 };

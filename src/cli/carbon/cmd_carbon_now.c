@@ -60,5 +60,6 @@ const struct cli_command cmd_carbon_now = {
     .operands = "[SOURCE]",
     .operand_maximum = 1,
     .examples = {{"flyball carbon now gb:national", "show what a kWh in Great Britain costs now"}},
+    .outputs = {&carbon_view_quantities},
     .run = carbon_now_run,
 };

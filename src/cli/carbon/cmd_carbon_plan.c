@@ -149,7 +149,7 @@ static int show(const struct cli_call *call, const struct carbon_planning *plann
                 struct fly_error *out_error)
 {
     bool for_people = cli_format(call) == TABLE_FORMAT_TABLE;
-    struct table_column columns[PERIOD_COLUMNS_MAX];
+    struct meaning columns[PERIOD_COLUMNS_MAX];
     struct table *table;
     int code = for_people ? emit_text(call, planning, out_error) : 0;
 
@@ -197,5 +197,6 @@ const struct cli_command cmd_carbon_plan = {
                   "plan a day's work at 3 % more time, and draw it"},
                  {"flyball carbon plan us_ciso_2022.csv --profile profile.json --work 96h --from 2022-06-01",
                   "see what it would have done"}},
+    .outputs = {&period_quantities},
     .run = carbon_plan_run,
 };

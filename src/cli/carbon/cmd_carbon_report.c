@@ -144,7 +144,7 @@ static int emit_periods(const struct cli_call *call, const struct statement_view
                         const struct carbon_accounts *accounts, struct fly_error *out_error)
 {
     bool for_people = cli_format(call) == TABLE_FORMAT_TABLE;
-    struct table_column columns[PERIOD_COLUMNS_MAX];
+    struct meaning columns[PERIOD_COLUMNS_MAX];
     struct table *table = period_table_new("flyball.carbon.report/2", &view->statement, for_people, columns);
     int code;
 
@@ -243,5 +243,6 @@ const struct cli_command cmd_carbon_report = {
                  {"flyball carbon report --list", "list all accounts"},
                  {"flyball carbon report night --svg night.svg --format csv",
                   "write each period of the run 'night', and draw it"}},
+    .outputs = {&period_quantities, &carbon_accounts_quantities},
     .run = carbon_report_run,
 };

@@ -12,8 +12,10 @@
  */
 enum { PERIOD_COLUMNS_MAX = 20 };
 
+extern const struct quantities period_quantities;
+
 /* NULL without memory; `schema` is static, and `columns` is filled and borrowed for the table's life. */
 struct table *period_table_new(const char *schema, const struct carbon_statement *statement, bool for_people,
-                               struct table_column columns[PERIOD_COLUMNS_MAX]);
+                               struct meaning columns[PERIOD_COLUMNS_MAX]);
 
 #endif

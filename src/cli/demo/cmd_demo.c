@@ -226,5 +226,6 @@ const struct cli_command cmd_demo = {
     .examples = {{"flyball demo", "run the demo, in some seconds"},
                  {"flyball demo --policy default", "change nothing, and see that nothing is claimed"},
                  {"flyball demo --seed 2 --format json", "run it with other luck, for a program to read"}},
+    .outputs = {&demo_quantities},
     .run = demo_command_run,
 };

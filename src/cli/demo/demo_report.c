@@ -25,20 +25,28 @@ static const struct {
 
 static const char *const span_names[DEMO_SPANS] = {[DEMO_LAST] = "last", [DEMO_WHOLE] = "all"};
 
-static const struct table_column columns[] = {
-    {"job", "job", TABLE_TEXT, 0},
-    {"figure", "figure", TABLE_TEXT, 0},
-    {"unit", "unit", TABLE_TEXT, 0},
-    {"basis", "basis", TABLE_TEXT, 0},
-    {"span", "span", TABLE_TEXT, 0},
-    {"recurrences", "recurrences", TABLE_INTEGER, 0},
-    {"default_mean", "default", TABLE_REAL, 3},
-    {"chosen_mean", "chosen", TABLE_REAL, 3},
-    {"change_percent", "change (%)", TABLE_REAL, 1},
-    {"change_low_percent", "low (%)", TABLE_REAL, 1},
-    {"change_high_percent", "high (%)", TABLE_REAL, 1},
-    {"claimed", "claimed", TABLE_TEXT, 0},
+static const struct meaning columns[] = {
+    {"job", "job", MEANING_TEXT, 0, NULL, MEANING_FACT, "Name of the job."},
+    {"figure", "figure", MEANING_TEXT, 0, NULL, MEANING_FACT,
+     "What is compared: energy, time, cost or accuracy."},
+    {"unit", "unit", MEANING_TEXT, 0, NULL, MEANING_FACT, "Unit of the two means."},
+    {"basis", "basis", MEANING_TEXT, 0, NULL, MEANING_FACT, "What of the figure is real, and what emulated."},
+    {"span", "span", MEANING_TEXT, 0, NULL, MEANING_FACT, "Whether it is of the last recurrences or of all."},
+    {"recurrences", "recurrences", MEANING_WHOLE, 0, NULL, MEANING_COUNTER,
+     "Recurrences that the means are of."},
+    {"default_mean", "default", MEANING_REAL, 3, NULL, MEANING_GAUGE,
+     "Mean with the default batch size at the highest limit."},
+    {"chosen_mean", "chosen", MEANING_REAL, 3, NULL, MEANING_GAUGE, "Mean with what the policy chose."},
+    {"change_percent", "change (%)", MEANING_REAL, 1, "%", MEANING_GAUGE,
+     "Change from the one to the other."},
+    {"change_low_percent", "low (%)", MEANING_REAL, 1, "%", MEANING_GAUGE,
+     "Lower end of the 95 % interval of the change."},
+    {"change_high_percent", "high (%)", MEANING_REAL, 1, "%", MEANING_GAUGE,
+     "Upper end of the 95 % interval of the change."},
+    {"claimed", "claimed", MEANING_TEXT, 0, NULL, MEANING_FACT,
+     "Whether the change is claimed as a saving: yes or no."},
 };
+const struct quantities demo_quantities = {"a figure of a job", QUANTITIES(columns)};
 
 static void add_known(struct table *table, double value, const char *reason)
 {

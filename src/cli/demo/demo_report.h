@@ -16,6 +16,8 @@ struct demo_report {
     const char *picture_path;
 };
 
+extern const struct quantities demo_quantities;
+
 /* Prints the report in the format of the call. */
 int demo_report_emit(const struct cli_call *call, const struct demo_report *report,
                      struct fly_error *out_error);

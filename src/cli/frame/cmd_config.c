@@ -11,11 +11,17 @@ static const struct cli_option options[] = {
 };
 
 /* Without --origin the last two columns are left out. */
-static const struct table_column columns[] = {
-    {"key", "key", TABLE_TEXT, 0},       {"value", "value", TABLE_TEXT, 0},
-    {"source", "source", TABLE_TEXT, 0}, {"origin", "origin", TABLE_TEXT, 0},
-    {"lock", "lock", TABLE_TEXT, 0},
+static const struct meaning columns[] = {
+    {"key", "key", MEANING_TEXT, 0, NULL, MEANING_FACT, "Key of the setting, as it stands in a file."},
+    {"value", "value", MEANING_TEXT, 0, NULL, MEANING_FACT, "What holds now."},
+    {"source", "source", MEANING_TEXT, 0, NULL, MEANING_FACT,
+     "Where the value comes from: a default, a file, a variable or the command line."},
+    {"origin", "origin", MEANING_TEXT, 0, NULL, MEANING_FACT,
+     "The file and line, or the variable, that the value stands in."},
+    {"lock", "lock", MEANING_TEXT, 0, NULL, MEANING_FACT,
+     "The file that locks the key, so that nothing after it may set it."},
 };
+static const struct quantities quantities = {"a setting", QUANTITIES(columns)};
 enum { COLUMNS_ALL = sizeof columns / sizeof columns[0], COLUMNS_SHORT = COLUMNS_ALL - 2 };
 
 static const char *const source_names[] = {
@@ -97,5 +103,6 @@ const struct cli_command cmd_config_show = {
     .examples = {{"flyball config show", "list all keys"},
                  {"flyball config show --origin", "say also which file and line set each"},
                  {"flyball config show --format json", "list them for a program"}},
+    .outputs = {&quantities},
     .run = config_show_run,
 };

@@ -8,6 +8,7 @@
 static const struct cli_option options[] = {
     {.name = "all", .type = CLI_FLAG, .help = "Print every command, variable and exit status."},
     {.name = "markdown", .type = CLI_FLAG, .help = "Print the reference of all commands as Markdown."},
+    {.name = "quantities", .type = CLI_FLAG, .help = "Print what every figure means, as Markdown."},
     {.name = "man",
      .type = CLI_TEXT,
      .placeholder = "PAGE",
@@ -19,14 +20,16 @@ enum { OPERANDS_MAX = 4 };
 /* Help has one form; another that the user asked for by name would be ignored in silence. */
 static int check_call(const struct cli_call *call, struct fly_error *out_error)
 {
-    int asked = cli_flag(call, "all") + cli_flag(call, "markdown") + cli_set(call, "man");
+    int asked = cli_flag(call, "all") + cli_flag(call, "markdown") + cli_flag(call, "quantities") +
+                cli_set(call, "man");
 
     if (cli_format(call) != TABLE_FORMAT_TABLE)
         return cli_usage(call, out_error, "help has no format '%s'; leave '--format' out",
                          cli_text(call, "format"));
     if (asked + (cli_operand_count(call) > 0) > 1)
-        return cli_usage(call, out_error,
-                         "'--all', '--markdown', '--man' and a command exclude each other; keep one");
+        return cli_usage(
+            call, out_error,
+            "'--all', '--markdown', '--quantities', '--man' and a command exclude each other; keep one");
     return 0;
 }
 
@@ -39,12 +42,15 @@ static int help_append(const struct cli_call *call, struct buffer *out, struct f
         return help_man(call->program, cli_text(call, "man"), call->paths->system, out, out_error);
     if (cli_flag(call, "all"))
         return help_show_all(call->program, cli_color(call), out, out_error);
-    if (!cli_flag(call, "markdown")) {
+    if (!cli_flag(call, "markdown") && !cli_flag(call, "quantities")) {
         for (size_t i = 0; i < count; i++)
             words[i] = cli_operand(call, i);
         return help_show(call->program, words, count, cli_color(call), out, out_error);
     }
-    help_markdown(call->program, out);
+    if (cli_flag(call, "markdown"))
+        help_markdown(call->program, out);
+    else
+        help_quantities(call->program, out);
     return out->error < 0 ? error_no_memory(out_error) : 0;
 }
 

@@ -4,18 +4,21 @@
 #include "cli/frame/call.h"
 #include "cli/frame/frame_commands.h"
 
+static const struct meaning columns[] = {
+    {"name", "name", MEANING_TEXT, 0, NULL, MEANING_FACT,
+     "What has the version: the program, or a library that it uses."},
+    {"version", "version", MEANING_TEXT, 0, NULL, MEANING_FACT, "Its version."},
+};
+static const struct quantities quantities = {"a program or library", QUANTITIES(columns)};
+
 static int version_run(const struct cli_call *call, struct fly_error *out_error)
 {
-    static const struct table_column columns[] = {
-        {"name", "name", TABLE_TEXT, 0},
-        {"version", "version", TABLE_TEXT, 0},
-    };
     struct table *table;
     int result;
 
     if (cli_format(call) == TABLE_FORMAT_TABLE)
         return cli_emit_text(call, "flyball " FLY_VERSION "\n", out_error);
-    table = table_new("flyball.version/1", columns, sizeof columns / sizeof columns[0]);
+    table = table_new("flyball.version/1", columns, quantities.count);
     table_add_text(table, "flyball");
     table_add_text(table, FLY_VERSION);
     result = cli_emit_table(call, table, out_error);
@@ -32,5 +35,6 @@ const struct cli_command cmd_version = {
     .examples = {{"flyball version", "print the version"},
                  {"flyball version --format json", "print it for a program"}},
     .ignores_settings = true,
+    .outputs = {&quantities},
     .run = version_run,
 };

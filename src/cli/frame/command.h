@@ -7,6 +7,8 @@
 
 #include <flyball/error.h>
 
+#include "shapes/meaning.h"
+
 /*
  * Commands and options of the program as tables.
  *
@@ -70,7 +72,7 @@ struct cli_example {
     const char *effect;  /* what it does, without a full stop: "simulate every workload" */
 };
 
-enum { CLI_PARAGRAPHS_MAX = 8, CLI_EXAMPLES_MAX = 6 };
+enum { CLI_PARAGRAPHS_MAX = 8, CLI_EXAMPLES_MAX = 6, CLI_OUTPUTS_MAX = 4 };
 
 struct cli_command {
     const char *words;   /* "sim job" */
@@ -87,6 +89,7 @@ struct cli_command {
                           running */
     const char *exit_status; /* a paragraph on statuses of its own, or NULL */
     struct cli_example examples[CLI_EXAMPLES_MAX];
+    const struct quantities *outputs[CLI_OUTPUTS_MAX]; /* what its figures mean, for docs/quantities.md */
     bool ignores_settings; /* reads no variable and no file, to work when those are broken */
 
     /*

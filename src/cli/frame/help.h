@@ -25,6 +25,9 @@ int help_show_all(const struct cli_program *program, bool color, struct buffer *
 /* The whole reference as Markdown. */
 void help_markdown(const struct cli_program *program, struct buffer *out);
 
+/* What every figure that the commands put out means, as Markdown: docs/quantities.md. */
+void help_quantities(const struct cli_program *program, struct buffer *out);
+
 /*
  * A manual page in mdoc: "flyball.1", "flyball-sim-job.1" for every command,
  * "flyball.ini.5". `system_path` is where this build looks for the system's

@@ -172,3 +172,71 @@ void help_markdown(const struct cli_program *program, struct buffer *out)
     put_configuration(program, out);
     put_exit_statuses(out);
 }
+
+/* ---- what figures mean ---- */
+
+static const char quantities_head[] =
+    "# What the figures mean\n\n"
+    "This page is the output of `flyball help --quantities`. For every command that puts out rows of figures "
+    "it says what the columns of its CSV and the members of its JSON `rows` mean; the table on a terminal "
+    "shows some of them. Of `flyball record` it tells the readings in a recording, of `flyball serve` the "
+    "metrics.\n\n"
+    "A *counter* adds up, over time and over what it is of: joules, seconds, trials. A *gauge* does not: it "
+    "is of a moment, or a mean, a share or a change. A *fact* says what something is. What is not known is "
+    "`null` in JSON, with the reason under the same name and `_unavailable`, and an empty field in CSV.\n\n";
+
+static void put_meaning(const struct meaning *meaning, struct buffer *out)
+{
+    if (meaning->key[0] == '\0')
+        return;
+    buffer_printf(out, "| `%s` | %s | %s | %s | ", meaning->key, meaning->unit != NULL ? meaning->unit : "",
+                  meaning_type_name(meaning->type), meaning_course_name(meaning->course));
+    put_plain(meaning->help, out);
+    buffer_puts(out, " |\n");
+}
+
+/* Tables of the same things are one. */
+static void put_outputs(const struct cli_command *command, struct buffer *out)
+{
+    const char *of = "";
+
+    for (size_t i = 0; i < CLI_OUTPUTS_MAX && command->outputs[i] != NULL; i++) {
+        const struct quantities *quantities = command->outputs[i];
+
+        if (strcmp(quantities->of, of) != 0) {
+            of = quantities->of;
+            buffer_printf(out, "%sOf %s:\n\n| Key | Unit | Type | Is a | Meaning |\n", i > 0 ? "\n" : "", of);
+            buffer_puts(out, "| --- | --- | --- | --- | --- |\n");
+        }
+        for (size_t k = 0; k < quantities->count; k++)
+            put_meaning(quantities_at(quantities, k), out);
+    }
+    buffer_puts(out, "\n");
+}
+
+/* The first command that puts out the same, or the command itself. */
+static const struct cli_command *first_with(const struct cli_program *program,
+                                            const struct cli_command *command)
+{
+    size_t i = 0;
+
+    while (program->commands[i]->outputs[0] != command->outputs[0])
+        i++;
+    return program->commands[i];
+}
+
+void help_quantities(const struct cli_program *program, struct buffer *out)
+{
+    buffer_puts(out, quantities_head);
+    for (size_t i = 0; program->commands[i] != NULL; i++) {
+        const struct cli_command *command = program->commands[i];
+
+        if (command->outputs[0] == NULL)
+            continue;
+        buffer_printf(out, "## flyball %s\n\n", command->words);
+        if (first_with(program, command) != command)
+            buffer_printf(out, "The same as `flyball %s`.\n\n", first_with(program, command)->words);
+        else
+            put_outputs(command, out);
+    }
+}

@@ -20,47 +20,60 @@ static const struct cli_option options[] = {
     OPTION_STORE,
 };
 
-static const struct table_column columns[] = {
-    {"trial", "trial", TABLE_INTEGER, 0},
-    {"recurrence", "recurrence", TABLE_INTEGER, 0},
-    {"try", "try", TABLE_INTEGER, 0},
-    {"batch_size", "batch", TABLE_INTEGER, 0},
-    {"power_limit_w", "limit (W)", TABLE_REAL, 0},
-    {"reason", "reason", TABLE_TEXT, 0},
-    {"outcome", "outcome", TABLE_TEXT, 0},
-    {"epochs", "epochs", TABLE_INTEGER, 0},
-    {"metric", "metric", TABLE_REAL, 4},
-    {"energy_j", "energy (J)", TABLE_REAL, TABLE_DIGITS(3)},
-    {"time_s", "time (s)", TABLE_REAL, TABLE_DIGITS(3)},
-    {"cost_j", "cost (J)", TABLE_REAL, TABLE_DIGITS(3)},
-    {"begun", "begun", TABLE_TEXT, 0},
+static const struct meaning columns[] = {
+    {"trial", "trial", MEANING_WHOLE, 0, NULL, MEANING_FACT, "Number of the trial in the job's log."},
+    {"recurrence", "recurrence", MEANING_WHOLE, 0, NULL, MEANING_FACT, "Number of the recurrence, from 0."},
+    {"try", "try", MEANING_WHOLE, 0, NULL, MEANING_FACT, "Number of the try within its recurrence, from 0."},
+    {"batch_size", "batch", MEANING_WHOLE, 0, NULL, MEANING_FACT, "Global batch size that it ran with."},
+    {"power_limit_w", "limit (W)", MEANING_REAL, 0, "W", MEANING_GAUGE,
+     "Power limit of each GPU that it ran with."},
+    {"reason", "reason", MEANING_TEXT, 0, NULL, MEANING_FACT, "Why this batch size and limit were chosen."},
+    {"outcome", "outcome", MEANING_TEXT, 0, NULL, MEANING_FACT, "How it ended, or that it runs."},
+    {"epochs", "epochs", MEANING_WHOLE, 0, NULL, MEANING_COUNTER, "Epochs that were reported."},
+    {"metric", "metric", MEANING_REAL, 4, NULL, MEANING_GAUGE, "Metric of the last epoch."},
+    {"energy_j", "energy (J)", MEANING_REAL, MEANING_DIGITS(3), "J", MEANING_COUNTER,
+     "Energy of its GPUs until it reached its target or ended."},
+    {"time_s", "time (s)", MEANING_REAL, MEANING_DIGITS(3), "s", MEANING_COUNTER,
+     "Time until it reached its target or ended."},
+    {"cost_j", "cost (J)", MEANING_REAL, MEANING_DIGITS(3), "J", MEANING_COUNTER,
+     "Cost of that energy and time by the job's objective."},
+    {"begun", "begun", MEANING_DATE, 0, NULL, MEANING_FACT, "When it was proposed."},
     /* For programs alone. */
-    {"whole_energy_j", "whole (J)", TABLE_REAL, 0},
-    {"whole_time_s", "whole (s)", TABLE_REAL, 1},
-    {"ended", "ended", TABLE_TEXT, 0},
-    {"stop", "stop", TABLE_TEXT, 0},
-    {"attempts", "attempts", TABLE_INTEGER, 0},
-    {"late", "late", TABLE_INTEGER, 0},
-    {"profiled", "profiled", TABLE_INTEGER, 0},
-    {"hardware", "hardware", TABLE_INTEGER, 0},
-    {"gpu_model", "GPU", TABLE_TEXT, 0},
-    {"gpu_count", "GPUs", TABLE_INTEGER, 0},
-    {"user", "user", TABLE_TEXT, 0},
-    {"account", "account", TABLE_TEXT, 0},
-    {"host", "host", TABLE_TEXT, 0},
-    {"gpus", "GPU UUIDs", TABLE_TEXT, 0},
-    {"cause", "cause", TABLE_TEXT, 0},
-    {"reference_per_kwh", "reference", TABLE_REAL, 4},
-    {"carbon_g", "CO2 (g)", TABLE_REAL, 3},
-    {"money", "money", TABLE_REAL, 6},
-    {"whole_carbon_g", "whole CO2 (g)", TABLE_REAL, 3},
-    {"whole_money", "whole money", TABLE_REAL, 6},
+    {"whole_energy_j", "whole (J)", MEANING_REAL, 0, "J", MEANING_COUNTER,
+     "Energy of its GPUs until its end, which may be after the target."},
+    {"whole_time_s", "whole (s)", MEANING_REAL, 1, "s", MEANING_COUNTER, "Time until its end."},
+    {"ended", "ended", MEANING_DATE, 0, NULL, MEANING_FACT, "When it ended."},
+    {"stop", "stop", MEANING_TEXT, 0, NULL, MEANING_FACT, "Why it was told to stop."},
+    {"attempts", "attempts", MEANING_WHOLE, 0, NULL, MEANING_COUNTER, "Times that it was begun or resumed."},
+    {"late", "late", MEANING_WHOLE, 0, NULL, MEANING_COUNTER,
+     "1 if it had expired and ended after all, else 0."},
+    {"profiled", "profiled", MEANING_WHOLE, 0, NULL, MEANING_FACT,
+     "1 if it measured a power profile, else 0."},
+    {"hardware", "hardware", MEANING_WHOLE, 0, NULL, MEANING_FACT,
+     "Number of its kind of hardware, from 1, as 'flyball job show' counts them."},
+    {"gpu_model", "GPU", MEANING_TEXT, 0, NULL, MEANING_FACT, "Model of its GPUs."},
+    {"gpu_count", "GPUs", MEANING_WHOLE, 0, NULL, MEANING_FACT, "GPUs that it ran on."},
+    {"user", "user", MEANING_TEXT, 0, NULL, MEANING_FACT, "User who ran it."},
+    {"account", "account", MEANING_TEXT, 0, NULL, MEANING_FACT, "Account that it was charged to."},
+    {"host", "host", MEANING_TEXT, 0, NULL, MEANING_FACT, "Machine that it ran on."},
+    {"gpus", "GPU UUIDs", MEANING_TEXT, 0, NULL, MEANING_FACT, "UUIDs of its GPUs."},
+    {"cause", "cause", MEANING_TEXT, 0, NULL, MEANING_FACT, "What the program said of its end."},
+    {"reference_per_kwh", "reference", MEANING_REAL, 4, NULL, MEANING_GAUGE,
+     "Mean of the grid's figures that was frozen when it ended, in grams or money."},
+    {"carbon_g", "CO2 (g)", MEANING_REAL, 3, "g", MEANING_COUNTER, "CO2 of its energy, by that mean."},
+    {"money", "money", MEANING_REAL, 6, "money", MEANING_COUNTER, "Money for its energy, by that mean."},
+    {"whole_carbon_g", "whole CO2 (g)", MEANING_REAL, 3, "g", MEANING_COUNTER,
+     "CO2 of its whole energy, by that mean."},
+    {"whole_money", "whole money", MEANING_REAL, 6, "money", MEANING_COUNTER,
+     "Money for its whole energy, by that mean."},
 };
+static const struct quantities quantities = {"a trial", QUANTITIES(columns)};
 enum { COLUMN_COUNT = sizeof columns / sizeof columns[0], SHARED_COUNT = 13 };
 
 /* The last one for people, of a job that names a grid: by whether it counts money. */
-static const struct table_column amount_columns[] = {{"carbon_g", "CO2 (g)", TABLE_REAL, 3},
-                                                     {"money", "money", TABLE_REAL, 6}};
+static const struct meaning amount_columns[] = {
+    {"carbon_g", "CO2 (g)", MEANING_REAL, 3, "g", MEANING_COUNTER, "CO2 of its energy, by that mean."},
+    {"money", "money", MEANING_REAL, 6, "money", MEANING_COUNTER, "Money for its energy, by that mean."}};
 
 /* People count recurrences and tries from 1, programs from 0. */
 static void add_shared(struct table *table, const struct job_row *row, bool for_people)
@@ -126,7 +139,7 @@ static int emit(const struct cli_call *call, const struct job_history *history, 
 {
     bool for_people = cli_format(call) == TABLE_FORMAT_TABLE;
     bool of_grid = history->definition.grid != NULL && history->definition.grid[0] != '\0';
-    struct table_column shown[COLUMN_COUNT];
+    struct meaning shown[COLUMN_COUNT];
     struct table *table;
     size_t first = 0;
     int code;
@@ -186,5 +199,6 @@ const struct cli_command cmd_job_history = {
     .operand_maximum = 1,
     .examples = {{"flyball job history digits --last 20", "show the newest trials"},
                  {"flyball job history digits --format csv > digits.csv", "take all of them along"}},
+    .outputs = {&quantities},
     .run = job_history_run,
 };

@@ -9,20 +9,21 @@ enum { MEMORY_MAX = 256 << 20, UNDERSTOOD = 4 /* columns that only a log that is
 
 static const struct cli_option options[] = {OPTION_STORE};
 
-static const struct table_column columns[] = {
-    {"job", "job", TABLE_TEXT, 0},
-    {"policy", "policy", TABLE_TEXT, 0},
-    {"recurrences", "recurrences", TABLE_INTEGER, 0},
-    {"trials", "trials", TABLE_INTEGER, 0},
-    {"running", "running", TABLE_INTEGER, 0},
-    {"events", "events", TABLE_INTEGER, 0},
-    {"made", "made", TABLE_TEXT, 0},
-    {"changed", "changed", TABLE_TEXT, 0},
+static const struct meaning columns[] = {
+    {"job", "job", MEANING_TEXT, 0, NULL, MEANING_FACT, "Name of the job."},
+    {"policy", "policy", MEANING_TEXT, 0, NULL, MEANING_FACT, "Policy that chooses what to run."},
+    {"recurrences", "recurrences", MEANING_WHOLE, 0, NULL, MEANING_COUNTER, "Recurrences that have begun."},
+    {"trials", "trials", MEANING_WHOLE, 0, NULL, MEANING_COUNTER, "Trials that have begun."},
+    {"running", "running", MEANING_WHOLE, 0, NULL, MEANING_COUNTER, "Trials that have not ended."},
+    {"events", "events", MEANING_WHOLE, 0, NULL, MEANING_COUNTER, "Events in the job's log."},
+    {"made", "made", MEANING_DATE, 0, NULL, MEANING_FACT, "When the job was made."},
+    {"changed", "changed", MEANING_DATE, 0, NULL, MEANING_FACT, "When the newest event was written."},
 };
+static const struct quantities quantities = {"a job", QUANTITIES(columns)};
 
 static int emit(const struct cli_call *call, const struct job_list *list, struct fly_error *out_error)
 {
-    struct table *table = table_new("flyball.job.list/1", columns, sizeof columns / sizeof columns[0]);
+    struct table *table = table_new("flyball.job.list/1", columns, quantities.count);
     char date[AMOUNT_DATE_MAX];
     int code;
 
@@ -83,5 +84,6 @@ const struct cli_command cmd_job_list = {
     .option_count = sizeof options / sizeof options[0],
     .examples = {{"flyball job list", "list your own jobs"},
                  {"flyball job list --store /srv/jobs.sqlite --format csv", "list those of another store"}},
+    .outputs = {&quantities},
     .run = job_list_run,
 };

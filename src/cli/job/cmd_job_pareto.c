@@ -152,5 +152,6 @@ const struct cli_command cmd_job_pareto = {
     .operand_maximum = 1,
     .examples = {{"flyball job pareto digits", "list the frontier"},
                  {"flyball job pareto digits --all --svg pareto.svg", "list every choice, and draw them"}},
+    .outputs = {&pareto_quantities},
     .run = job_pareto_run,
 };

@@ -24,15 +24,19 @@ static const struct cli_option options[] = {
     OPTION_STORE,
 };
 
-static const struct table_column columns[] = {
-    {"batch_size", "batch", TABLE_INTEGER, 0},
-    {"trials", "trials", TABLE_INTEGER, 0},
-    {"reached", "reached", TABLE_INTEGER, 0},
-    {"crashed", "crashed", TABLE_INTEGER, 0},
-    {"mean_cost_j", "mean cost (J)", TABLE_REAL, TABLE_DIGITS(3)},
-    {"mean_energy_j", "mean energy (J)", TABLE_REAL, TABLE_DIGITS(3)},
-    {"mean_time_s", "mean time (s)", TABLE_REAL, TABLE_DIGITS(3)},
+static const struct meaning columns[] = {
+    {"batch_size", "batch", MEANING_WHOLE, 0, NULL, MEANING_FACT, "Global batch size."},
+    {"trials", "trials", MEANING_WHOLE, 0, NULL, MEANING_COUNTER, "Trials with this batch size."},
+    {"reached", "reached", MEANING_WHOLE, 0, NULL, MEANING_COUNTER, "Those that reached the target."},
+    {"crashed", "crashed", MEANING_WHOLE, 0, NULL, MEANING_COUNTER, "Those that crashed."},
+    {"mean_cost_j", "mean cost (J)", MEANING_REAL, MEANING_DIGITS(3), "J", MEANING_GAUGE,
+     "Mean cost of those whose cost is known."},
+    {"mean_energy_j", "mean energy (J)", MEANING_REAL, MEANING_DIGITS(3), "J", MEANING_GAUGE,
+     "Mean energy of those whose energy is known."},
+    {"mean_time_s", "mean time (s)", MEANING_REAL, MEANING_DIGITS(3), "s", MEANING_GAUGE,
+     "Mean time of them."},
 };
+static const struct quantities quantities = {"a batch size of the job", QUANTITIES(columns)};
 
 struct why {
     const char *job;
@@ -213,7 +217,7 @@ static void add_members(struct table *table, const struct why *why)
 static int emit(const struct cli_call *call, const struct why *why, struct fly_error *out_error)
 {
     bool for_people = cli_format(call) == TABLE_FORMAT_TABLE;
-    struct table *table = table_new("flyball.job.why/2", columns, sizeof columns / sizeof columns[0]);
+    struct table *table = table_new("flyball.job.why/2", columns, quantities.count);
     int code = for_people ? emit_text(call, why, out_error) : 0;
 
     add_known(table, why->past.record.numbers);
@@ -258,5 +262,6 @@ const struct cli_command cmd_job_why = {
     .operand_maximum = 1,
     .examples = {{"flyball job why digits", "explain the last choice"},
                  {"flyball job why digits --trial 3 --format json", "explain an earlier one to a program"}},
+    .outputs = {&quantities},
     .run = job_why_run,
 };

@@ -11,7 +11,7 @@
 
 enum { FIRST_CELLS = 64 };
 
-struct table *table_new(const char *schema, const struct table_column *columns, size_t count)
+struct table *table_new(const char *schema, const struct meaning *columns, size_t count)
 {
     struct table *table = calloc(1, sizeof *table);
 
@@ -67,14 +67,14 @@ static struct table_cell *next_cell(struct table *table)
 }
 
 /* The column the next cell belongs to takes cells of this kind; otherwise the table is spoilt. */
-static bool column_takes(struct table *table, enum table_kind kind)
+static bool column_takes(struct table *table, enum meaning_type type)
 {
-    const struct table_column *column;
+    const struct meaning *column;
 
     if (table == NULL || table->error.code < 0)
         return false;
     column = &table->columns[table->cell_count % table->column_count];
-    if (column->kind == kind)
+    if (column->type == type || (column->type == MEANING_DATE && type == MEANING_TEXT))
         return true;
     error_set(&table->error, FLY_EINTERNAL,
               "column '%s' of table '%s' got a cell of another kind; please report it", column->key,
@@ -84,7 +84,7 @@ static bool column_takes(struct table *table, enum table_kind kind)
 
 void table_add_text(struct table *table, const char *text)
 {
-    struct table_cell *cell = column_takes(table, TABLE_TEXT) ? next_cell(table) : NULL;
+    struct table_cell *cell = column_takes(table, MEANING_TEXT) ? next_cell(table) : NULL;
 
     if (cell == NULL)
         return;
@@ -97,7 +97,7 @@ void table_add_text(struct table *table, const char *text)
 
 void table_add_integer(struct table *table, int64_t value)
 {
-    struct table_cell *cell = column_takes(table, TABLE_INTEGER) ? next_cell(table) : NULL;
+    struct table_cell *cell = column_takes(table, MEANING_WHOLE) ? next_cell(table) : NULL;
 
     if (cell == NULL)
         return;
@@ -109,7 +109,7 @@ void table_add_real(struct table *table, double value)
 {
     struct table_cell *cell;
 
-    if (!column_takes(table, TABLE_REAL))
+    if (!column_takes(table, MEANING_REAL))
         return;
     if (!isfinite(value)) {
         table_add_unavailable(table, NULL, isnan(value) ? "is not a number" : "is infinite");

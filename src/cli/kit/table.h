@@ -8,8 +8,10 @@
 
 #include <flyball/error.h>
 
+#include "shapes/meaning.h"
+
 /*
- * A table for people and for programs, described once.
+ * A table for people and for programs, described once by what its columns mean.
  *
  * As text: headings and aligned columns, numbers to the right and rounded to
  * the column's decimals. As CSV: a column `schema`, then the keys; quoted by
@@ -26,9 +28,9 @@
  * Cells are appended in column order; a row ends by itself. A failed append is
  * remembered, and what prints the table (table_print.h) reports it:
  *
- *     static const struct table_column columns[] = {
- *         {"workload", "workload", TABLE_TEXT, 0},
- *         {"energy_j", "energy (J)", TABLE_REAL, 1},
+ *     static const struct meaning columns[] = {
+ *         {"workload", "workload", MEANING_TEXT, 0, NULL, MEANING_FACT, "Workload that is simulated."},
+ *         {"energy_j", "energy (J)", MEANING_REAL, 1, "J", MEANING_COUNTER, "Energy of all tries."},
  *     };
  *     struct table *table = table_new("flyball.sim.job/2", columns, 2);
  *     table_add_text(table, "shufflenet");
@@ -39,19 +41,13 @@
  * Not thread-safe.
  */
 
-enum table_kind { TABLE_TEXT, TABLE_INTEGER, TABLE_REAL };
+/* A column that people alone are shown, and whose title says all of it. */
+#define TABLE_SHOWN(title, type, decimals)                \
+    {                                                     \
+        "", title, type, decimals, NULL, MEANING_FACT, "" \
+    }
 
-struct table_column {
-    const char *key;     /* for programs, with the unit: "energy_j" */
-    const char *heading; /* for people: "energy (J)" */
-    enum table_kind kind;
-    int decimals; /* of a real, for people; or TABLE_DIGITS */
-};
-
-/* As decimals: so many that the least amount of the column is told by this many digits. */
-#define TABLE_DIGITS(digits) (-(digits))
-
-/* The decimals that this takes: TABLE_DIGITS(3) for 0.25 gives 3; none for what is 0 or infinite. */
+/* The decimals that this takes: MEANING_DIGITS(3) for 0.25 gives 3; none for what is 0 or infinite. */
 int table_decimals(int decimals, double least);
 
 enum table_format { TABLE_FORMAT_TABLE, TABLE_FORMAT_JSON, TABLE_FORMAT_CSV };
@@ -59,7 +55,7 @@ enum table_format { TABLE_FORMAT_TABLE, TABLE_FORMAT_JSON, TABLE_FORMAT_CSV };
 struct table;
 
 /* Borrows `schema` and `columns` ("flyball.<command>/<version>"). NULL without memory. */
-struct table *table_new(const char *schema, const struct table_column *columns, size_t count);
+struct table *table_new(const char *schema, const struct meaning *columns, size_t count);
 void table_free(struct table *table);
 
 /* Appends a cell; all accept a NULL table. Copies the text; text in a column of numbers is a defect. */

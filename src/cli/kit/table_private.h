@@ -23,7 +23,7 @@ struct table_cell {
 
 struct table {
     const char *schema;
-    const struct table_column *columns;
+    const struct meaning *columns;
     size_t column_count;
     struct table_cell *cells; /* row by row */
     size_t cell_count;

@@ -72,7 +72,7 @@ static void cell_text(int decimals, const struct table_cell *cell, struct buffer
 
 static size_t column_width(const struct table *table, size_t column, int decimals, struct buffer *scratch)
 {
-    size_t width = text_width(table->columns[column].heading);
+    size_t width = text_width(table->columns[column].title);
 
     for (size_t row = 0; row < table_row_count(table); row++) {
         size_t cell_width;
@@ -96,7 +96,7 @@ static void put_field(const struct table *table, size_t column, const char *text
                       struct buffer *out)
 {
     size_t missing = width - text_width(text);
-    bool right = table->columns[column].kind != TABLE_TEXT;
+    bool right = table->columns[column].type != MEANING_TEXT && table->columns[column].type != MEANING_DATE;
     bool last = column + 1 == table->column_count;
 
     pad(out, column > 0 ? COLUMN_GAP : 0);
@@ -116,7 +116,7 @@ static void put_lines(const struct table *table, const struct setting *settings,
 {
     buffer_puts(out, color ? "\033[1m" : "");
     for (size_t column = 0; column < table->column_count; column++)
-        put_field(table, column, table->columns[column].heading, settings[column].width, out);
+        put_field(table, column, table->columns[column].title, settings[column].width, out);
     buffer_puts(out, color ? "\033[0m\n" : "\n");
     for (size_t row = 0; row < table_row_count(table); row++) {
         for (size_t column = 0; column < table->column_count; column++) {

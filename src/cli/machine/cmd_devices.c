@@ -10,6 +10,7 @@
 
 #include "base/buffer.h"
 #include "base/error.h"
+#include "device/device_meanings.h"
 
 static const struct cli_option options[] = {
     DEVICE_OPTION_GPUS("If not given, all of this machine."),
@@ -26,7 +27,7 @@ struct row {
 enum part { PART_BOTH, PART_WHAT, PART_SAYS, PART_PROGRAMS };
 
 struct field {
-    struct table_column column;
+    struct meaning column;
     enum part part;
     void (*put)(struct table *table, const struct row *row); /* NULL: the quantity, divided */
     enum quantity quantity;
@@ -123,35 +124,32 @@ static void put_note(struct table *table, const struct row *row)
 }
 
 static const struct field fields[] = {
-    {{"kind", "kind", TABLE_TEXT, 0}, PART_BOTH, .put = put_kind},
-    {{"index", "index", TABLE_INTEGER, 0}, PART_BOTH, .put = put_index},
-    {{"name", "name", TABLE_TEXT, 0}, PART_WHAT, .put = put_name},
-    {{"uuid", "UUID", TABLE_TEXT, 0}, PART_WHAT, .put = put_uuid},
-    {{"pci", "PCI", TABLE_TEXT, 0}, PART_WHAT, .put = put_pci},
-    {{"driver", "driver", TABLE_TEXT, 0}, PART_WHAT, .put = put_driver},
-    {{"label", "is", TABLE_TEXT, 0}, PART_WHAT, .put = put_label},
-    {{"backend", "through", TABLE_TEXT, 0}, PART_PROGRAMS, .put = put_backend},
-    {{"power_w", "power (W)", TABLE_REAL, 1}, PART_SAYS, .put = put_power},
-    {{"power_limit_w", "limit (W)", TABLE_REAL, 0}, PART_SAYS, .put = put_limit},
-    {{"power_limit_min_w", "from (W)", TABLE_REAL, 0}, PART_SAYS, NULL, QUANTITY_POWER_LIMIT_MIN, 1e3},
-    {{"power_limit_max_w", "to (W)", TABLE_REAL, 0}, PART_SAYS, NULL, QUANTITY_POWER_LIMIT_MAX, 1e3},
-    {{"power_limit_default_w", "default (W)", TABLE_REAL, 0},
-     PART_PROGRAMS,
-     NULL,
-     QUANTITY_POWER_LIMIT_DEFAULT,
-     1e3},
-    {{"energy_counter", "counter", TABLE_TEXT, 0}, PART_SAYS, .put = put_counter},
-    {{"energy_counter_j", "counter (J)", TABLE_REAL, 0}, PART_PROGRAMS, NULL, QUANTITY_ENERGY, 1e6},
-    {{"temperature_c", "heat (C)", TABLE_REAL, 0}, PART_SAYS, NULL, QUANTITY_TEMPERATURE, 1},
-    {{"utilization_percent", "use (%)", TABLE_REAL, 0}, PART_SAYS, NULL, QUANTITY_UTILIZATION, 1},
-    {{"clock_gpu_mhz", "clock (MHz)", TABLE_REAL, 0}, PART_SAYS, NULL, QUANTITY_CLOCK_GPU, 1},
-    {{"clock_gpu_max_mhz", "highest (MHz)", TABLE_REAL, 0}, PART_PROGRAMS, NULL, QUANTITY_CLOCK_GPU_MAX, 1},
-    {{"clock_memory_mhz", "memory (MHz)", TABLE_REAL, 0}, PART_PROGRAMS, NULL, QUANTITY_CLOCK_MEMORY, 1},
-    {{"persistence_mode", "persistence", TABLE_REAL, 0}, PART_PROGRAMS, NULL, QUANTITY_PERSISTENCE, 1},
-    {{"mig_mode", "MIG mode", TABLE_REAL, 0}, PART_PROGRAMS, NULL, QUANTITY_MIG, 1},
-    {{"memory_bytes", "memory (B)", TABLE_INTEGER, 0}, PART_PROGRAMS, .put = put_memory},
-    {{"note", "note", TABLE_TEXT, 0}, PART_PROGRAMS, .put = put_note},
+    {DEVICE_KIND, PART_BOTH, .put = put_kind},
+    {DEVICE_INDEX("index"), PART_BOTH, .put = put_index},
+    {DEVICE_NAME, PART_WHAT, .put = put_name},
+    {DEVICE_UUID, PART_WHAT, .put = put_uuid},
+    {DEVICE_PCI, PART_WHAT, .put = put_pci},
+    {DEVICE_DRIVER, PART_WHAT, .put = put_driver},
+    {DEVICE_LABEL, PART_WHAT, .put = put_label},
+    {DEVICE_BACKEND, PART_PROGRAMS, .put = put_backend},
+    {DEVICE_POWER, PART_SAYS, .put = put_power},
+    {DEVICE_LIMIT, PART_SAYS, .put = put_limit},
+    {DEVICE_LIMIT_MIN, PART_SAYS, NULL, QUANTITY_POWER_LIMIT_MIN, 1e3},
+    {DEVICE_LIMIT_MAX, PART_SAYS, NULL, QUANTITY_POWER_LIMIT_MAX, 1e3},
+    {DEVICE_LIMIT_DEFAULT, PART_PROGRAMS, NULL, QUANTITY_POWER_LIMIT_DEFAULT, 1e3},
+    {DEVICE_ENERGY_COUNTED, PART_SAYS, .put = put_counter},
+    {DEVICE_ENERGY_COUNTER, PART_PROGRAMS, NULL, QUANTITY_ENERGY, 1e6},
+    {DEVICE_TEMPERATURE, PART_SAYS, NULL, QUANTITY_TEMPERATURE, 1},
+    {DEVICE_UTILIZATION, PART_SAYS, NULL, QUANTITY_UTILIZATION, 1},
+    {DEVICE_CLOCK, PART_SAYS, NULL, QUANTITY_CLOCK_GPU, 1},
+    {DEVICE_CLOCK_MAX, PART_PROGRAMS, NULL, QUANTITY_CLOCK_GPU_MAX, 1},
+    {DEVICE_CLOCK_MEMORY, PART_PROGRAMS, NULL, QUANTITY_CLOCK_MEMORY, 1},
+    {DEVICE_PERSISTENCE, PART_PROGRAMS, NULL, QUANTITY_PERSISTENCE, 1},
+    {DEVICE_MIG, PART_PROGRAMS, NULL, QUANTITY_MIG, 1},
+    {DEVICE_MEMORY, PART_PROGRAMS, .put = put_memory},
+    {DEVICE_NOTE, PART_PROGRAMS, .put = put_note},
 };
+static const struct quantities quantities = {"a device", QUANTITIES_IN(fields, column)};
 enum { FIELDS = sizeof fields / sizeof fields[0], ABSENT_MAX = 1024 };
 
 static bool shown(const struct field *field, enum part part)
@@ -175,7 +173,7 @@ static void put_row(struct table *table, const struct row *row, enum part part)
 static int emit(const struct cli_call *call, const struct device_list *list, enum part part,
                 struct fly_error *out_error)
 {
-    struct table_column columns[FIELDS];
+    struct meaning columns[FIELDS];
     size_t count = 0;
     struct table *table;
     int result;
@@ -267,5 +265,6 @@ const struct cli_command cmd_devices = {
     .option_count = sizeof options / sizeof options[0],
     .examples = {{"flyball devices", "list all devices"},
                  {"flyball devices -i 0,2 --format json", "tell a program about two GPUs"}},
+    .outputs = {&quantities},
     .run = devices_run,
 };

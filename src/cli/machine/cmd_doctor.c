@@ -18,11 +18,15 @@ static const struct cli_option options[] = {
     DEVICE_OPTIONS,
 };
 
-static const struct table_column columns[] = {
-    {"topic", "topic", TABLE_TEXT, 0},     {"state", "state", TABLE_TEXT, 0},
-    {"subject", "subject", TABLE_TEXT, 0}, {"finding", "finding", TABLE_TEXT, 0},
-    {"remedy", "remedy", TABLE_TEXT, 0},
+static const struct meaning columns[] = {
+    {"topic", "topic", MEANING_TEXT, 0, NULL, MEANING_FACT, "What was looked at."},
+    {"state", "state", MEANING_TEXT, 0, NULL, MEANING_FACT, "How it stands there."},
+    {"subject", "subject", MEANING_TEXT, 0, NULL, MEANING_FACT,
+     "The driver, device or file that it is about."},
+    {"finding", "finding", MEANING_TEXT, 0, NULL, MEANING_FACT, "What was found."},
+    {"remedy", "remedy", MEANING_TEXT, 0, NULL, MEANING_FACT, "The command or setting that changes it."},
 };
+static const struct quantities quantities = {"a finding", QUANTITIES(columns)};
 
 /* Where findings go: rows for programs, or text for people. */
 struct record {
@@ -247,7 +251,7 @@ static int doctor_run(const struct cli_call *call, struct fly_error *out_error)
     if (result < 0)
         return result;
     buffer_init(&record.text, 1 << 20);
-    record.table = table_new("flyball.doctor/1", columns, sizeof columns / sizeof columns[0]);
+    record.table = table_new("flyball.doctor/1", columns, quantities.count);
     result = examine(&record, &list, out_error);
     table_free(record.table);
     buffer_deinit(&record.text);
@@ -278,5 +282,6 @@ const struct cli_command cmd_doctor = {
         "flyball(1).",
     .examples = {{"flyball doctor", "look at everything"},
                  {"flyball doctor rapl", "find out why CPUs and memory are not measured"}},
+    .outputs = {&quantities},
     .run = doctor_run,
 };

@@ -112,5 +112,6 @@ const struct cli_command cmd_monitor = {
                  {"flyball monitor --once", "print one table"},
                  {"flyball monitor -i 0 --interval 0.1 --format csv > gpu0.csv",
                   "keep ten readings a second of one GPU"}},
+    .outputs = {&monitor_quantities},
     .run = monitor_run,
 };

@@ -249,5 +249,6 @@ const struct cli_command cmd_record = {
                  {"flyball record --duration 60 --interval 0.02 run.jsonl",
                   "record a minute, 50 times a second"},
                  {"flyball devices --replay run.jsonl", "show the recorded devices"}},
+    .outputs = {&device_quantities},
     .run = record_run,
 };

@@ -248,5 +248,6 @@ const struct cli_command cmd_selftest = {
                  {"flyball selftest -i 0 --output report.json", "test one GPU and keep the report"},
                  {"sudo flyball selftest --turn-knobs", "see whether power limits do what they say here"},
                  {"flyball selftest --load none", "put no load on anything"}},
+    .outputs = {&selftest_quantities},
     .run = selftest_run,
 };

@@ -17,6 +17,8 @@ struct monitor {
 /* Reads all devices, and sets when the next reading is due. */
 void monitor_read(struct monitor *monitor);
 
+extern const struct quantities monitor_quantities;
+
 /* A row for every device, in the format of the call: as a whole, or as lines, the first with a heading. */
 int monitor_put_table(const struct monitor *monitor, struct fly_error *out_error);
 int monitor_put_lines(const struct monitor *monitor, bool heading, struct fly_error *out_error);

@@ -6,24 +6,28 @@
 #include "cli/machine/monitor.h"
 #include "cli/machine/throttle.h"
 #include "cli/options/open_devices.h"
+#include "device/device_meanings.h"
 
 /* The first ones are for programs: a person looking on knows them. */
-static const struct table_column columns[] = {
-    {"time_unix_s", "time", TABLE_REAL, 0},
-    {"elapsed_s", "elapsed (s)", TABLE_REAL, 1},
-    {"uuid", "UUID", TABLE_TEXT, 0},
-    {"kind", "kind", TABLE_TEXT, 0},
-    {"index", "index", TABLE_INTEGER, 0},
-    {"label", "is", TABLE_TEXT, 0},
-    {"power_w", "power (W)", TABLE_REAL, 1},
-    {"power_limit_w", "limit (W)", TABLE_REAL, 0},
-    {"energy_j", "energy (J)", TABLE_REAL, 1},
-    {"energy_source", "source", TABLE_TEXT, 0},
-    {"temperature_c", "heat (C)", TABLE_REAL, 0},
-    {"utilization_percent", "use (%)", TABLE_REAL, 0},
-    {"clock_gpu_mhz", "clock (MHz)", TABLE_REAL, 0},
-    {"throttle", "throttled by", TABLE_TEXT, 0},
+static const struct meaning columns[] = {
+    {"time_unix_s", "time", MEANING_REAL, 0, "s", MEANING_GAUGE,
+     "When the row was read, in seconds since 1970."},
+    {"elapsed_s", "elapsed (s)", MEANING_REAL, 1, "s", MEANING_COUNTER, "Time since the monitor began."},
+    DEVICE_UUID,
+    DEVICE_KIND,
+    DEVICE_INDEX("index"),
+    DEVICE_LABEL,
+    DEVICE_POWER,
+    DEVICE_LIMIT,
+    {"energy_j", "energy (J)", MEANING_REAL, 1, "J", MEANING_COUNTER, "Energy since the monitor began."},
+    {"energy_source", "source", MEANING_TEXT, 0, NULL, MEANING_FACT,
+     "Where the energy comes from: the device's counter, or its power summed up."},
+    DEVICE_TEMPERATURE,
+    DEVICE_UTILIZATION,
+    DEVICE_CLOCK,
+    DEVICE_THROTTLE,
 };
+const struct quantities monitor_quantities = {"a device at a moment", QUANTITIES(columns)};
 enum { COLUMNS_ALL = sizeof columns / sizeof columns[0], COLUMNS_FOR_PROGRAMS = 3 };
 
 void monitor_read(struct monitor *monitor)

@@ -24,6 +24,8 @@ json_t *selftest_report_json(const struct selftest_report *report);
 int selftest_report_text(const struct cli_call *call, const struct selftest_report *report,
                          struct fly_error *out_error);
 
+extern const struct quantities selftest_quantities;
+
 /* On stdout, a row for each finding. */
 int selftest_report_csv(const struct cli_call *call, const struct selftest_report *report,
                         struct fly_error *out_error);

@@ -7,6 +7,7 @@
 
 #include "base/buffer.h"
 #include "base/error.h"
+#include "device/device_meanings.h"
 
 enum { TEXT_MAX = 1 << 20, LABEL_MAX = 32 };
 
@@ -45,17 +46,12 @@ static void add_window(struct table *table, const struct device_info *info, enum
 static int emit_windows(const struct cli_call *call, const struct selftest_report *report,
                         struct fly_error *out_error)
 {
-    static const struct table_column columns[] = {
-        {"device", "device", TABLE_TEXT, 0},
-        {"stage", "stage", TABLE_TEXT, 0},
-        {"time_s", "time (s)", TABLE_REAL, 1},
-        {"counter_j", "counter (J)", TABLE_REAL, 1},
-        {"counter_uncertainty_j", "+- (J)", TABLE_REAL, 1},
-        {"integral_j", "integral (J)", TABLE_REAL, 1},
-        {"integral_excess_percent", "off (%)", TABLE_REAL, 1},
-        {"mean_power_w", "power (W)", TABLE_REAL, 1},
-        {"utilization_percent", "use (%)", TABLE_REAL, 0},
-        {"temperature_max_c", "heat (C)", TABLE_REAL, 0},
+    static const struct meaning columns[] = {
+        TABLE_SHOWN("device", MEANING_TEXT, 0),   TABLE_SHOWN("stage", MEANING_TEXT, 0),
+        TABLE_SHOWN("time (s)", MEANING_REAL, 1), TABLE_SHOWN("counter (J)", MEANING_REAL, 1),
+        TABLE_SHOWN("+- (J)", MEANING_REAL, 1),   TABLE_SHOWN("integral (J)", MEANING_REAL, 1),
+        TABLE_SHOWN("off (%)", MEANING_REAL, 1),  TABLE_SHOWN("power (W)", MEANING_REAL, 1),
+        TABLE_SHOWN("use (%)", MEANING_REAL, 0),  TABLE_SHOWN("heat (C)", MEANING_REAL, 0),
     };
     struct table *table =
         table_new("flyball.selftest.windows/1", columns, sizeof columns / sizeof columns[0]);
@@ -92,11 +88,11 @@ static void add_call(struct table *table, const struct device_info *info,
 static int emit_calls(const struct cli_call *call, const struct selftest_report *report,
                       struct fly_error *out_error)
 {
-    static const struct table_column columns[] = {
-        {"device", "device", TABLE_TEXT, 0},         {"reading", "reading", TABLE_TEXT, 0},
-        {"calls", "calls", TABLE_INTEGER, 0},        {"lowest_us", "least (us)", TABLE_REAL, 1},
-        {"median_us", "median (us)", TABLE_REAL, 1}, {"p99_us", "99 % (us)", TABLE_REAL, 1},
-        {"highest_us", "most (us)", TABLE_REAL, 1},
+    static const struct meaning columns[] = {
+        TABLE_SHOWN("device", MEANING_TEXT, 0),      TABLE_SHOWN("reading", MEANING_TEXT, 0),
+        TABLE_SHOWN("calls", MEANING_WHOLE, 0),      TABLE_SHOWN("least (us)", MEANING_REAL, 1),
+        TABLE_SHOWN("median (us)", MEANING_REAL, 1), TABLE_SHOWN("99 % (us)", MEANING_REAL, 1),
+        TABLE_SHOWN("most (us)", MEANING_REAL, 1),
     };
     struct table *table = table_new("flyball.selftest.calls/1", columns, sizeof columns / sizeof columns[0]);
     int code;
@@ -135,12 +131,12 @@ static void add_updates(struct table *table, const struct device_info *info, con
 static int emit_updates(const struct cli_call *call, const struct selftest_report *report,
                         struct fly_error *out_error)
 {
-    static const struct table_column columns[] = {
-        {"device", "device", TABLE_TEXT, 0},         {"stage", "stage", TABLE_TEXT, 0},
-        {"reading", "reading", TABLE_TEXT, 0},       {"poll_ms", "polled (ms)", TABLE_REAL, 1},
-        {"changes", "changes", TABLE_INTEGER, 0},    {"shortest_ms", "least (ms)", TABLE_REAL, 1},
-        {"period_ms", "median (ms)", TABLE_REAL, 1}, {"p99_ms", "99 % (ms)", TABLE_REAL, 1},
-        {"assumed_ms", "table (ms)", TABLE_REAL, 1},
+    static const struct meaning columns[] = {
+        TABLE_SHOWN("device", MEANING_TEXT, 0),      TABLE_SHOWN("stage", MEANING_TEXT, 0),
+        TABLE_SHOWN("reading", MEANING_TEXT, 0),     TABLE_SHOWN("polled (ms)", MEANING_REAL, 1),
+        TABLE_SHOWN("changes", MEANING_WHOLE, 0),    TABLE_SHOWN("least (ms)", MEANING_REAL, 1),
+        TABLE_SHOWN("median (ms)", MEANING_REAL, 1), TABLE_SHOWN("99 % (ms)", MEANING_REAL, 1),
+        TABLE_SHOWN("table (ms)", MEANING_REAL, 1),
     };
     struct table *table =
         table_new("flyball.selftest.updates/1", columns, sizeof columns / sizeof columns[0]);
@@ -179,15 +175,15 @@ static void add_level(struct table *table, const struct device_info *info, const
 static int emit_levels(const struct cli_call *call, const struct selftest_report *report,
                        struct fly_error *out_error)
 {
-    static const struct table_column columns[] = {
-        {"device", "device", TABLE_TEXT, 0},
-        {"power_limit_w", "limit (W)", TABLE_REAL, 0},
-        {"mean_power_w", "power (W)", TABLE_REAL, 1},
-        {"mean_power_uncertainty_w", "+- (W)", TABLE_REAL, 1},
-        {"settled_s", "under it after (s)", TABLE_REAL, 3},
-        {"clock_gpu_mhz", "clock (MHz)", TABLE_REAL, 0},
-        {"work_per_us", "work (/us)", TABLE_REAL, 3},
-        {"capped_percent", "capped (%)", TABLE_REAL, 0},
+    static const struct meaning columns[] = {
+        TABLE_SHOWN("device", MEANING_TEXT, 0),
+        TABLE_SHOWN("limit (W)", MEANING_REAL, 0),
+        TABLE_SHOWN("power (W)", MEANING_REAL, 1),
+        TABLE_SHOWN("+- (W)", MEANING_REAL, 1),
+        TABLE_SHOWN("under it after (s)", MEANING_REAL, 3),
+        TABLE_SHOWN("clock (MHz)", MEANING_REAL, 0),
+        TABLE_SHOWN("work (/us)", MEANING_REAL, 3),
+        TABLE_SHOWN("capped (%)", MEANING_REAL, 0),
     };
     struct table *table = table_new("flyball.selftest.limits/1", columns, sizeof columns / sizeof columns[0]);
     int code = 0;
@@ -254,16 +250,20 @@ int selftest_report_text(const struct cli_call *call, const struct selftest_repo
     return code;
 }
 
+static const struct meaning findings_columns[] = {
+    DEVICE_KIND,
+    DEVICE_INDEX("index"),
+    {"check", "check", MEANING_TEXT, 0, NULL, MEANING_FACT, "What was checked."},
+    {"outcome", "outcome", MEANING_TEXT, 0, NULL, MEANING_FACT, "What came of it."},
+    {"text", "text", MEANING_TEXT, 0, NULL, MEANING_FACT, "The finding, in words."},
+};
+const struct quantities selftest_quantities = {"a finding of the CSV", QUANTITIES(findings_columns)};
+
 int selftest_report_csv(const struct cli_call *call, const struct selftest_report *report,
                         struct fly_error *out_error)
 {
-    static const struct table_column columns[] = {
-        {"kind", "kind", TABLE_TEXT, 0},   {"index", "index", TABLE_INTEGER, 0},
-        {"check", "check", TABLE_TEXT, 0}, {"outcome", "outcome", TABLE_TEXT, 0},
-        {"text", "text", TABLE_TEXT, 0},
-    };
     struct table *table =
-        table_new("flyball.selftest.findings/1", columns, sizeof columns / sizeof columns[0]);
+        table_new("flyball.selftest.findings/1", findings_columns, selftest_quantities.count);
     int code;
 
     for (size_t i = 0; i < report->devices->count; i++) {

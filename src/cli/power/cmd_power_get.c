@@ -7,6 +7,7 @@
 #include "cli/options/device_options.h"
 #include "cli/power/power_commands.h"
 #include "cli/power/power_gpus.h"
+#include "device/device_meanings.h"
 #include "knob/gpu_lock.h"
 #include "knob/journal.h"
 #include "knob/runtime_directory.h"
@@ -113,7 +114,7 @@ static void find_out(const struct power_gpus *gpus, const char *directory, const
 enum part { PART_BOTH, PART_PEOPLE, PART_PROGRAMS };
 
 struct field {
-    struct table_column column;
+    struct meaning column;
     enum part part;
     void (*put)(struct table *table, const struct row *row); /* NULL: the quantity, divided */
     enum quantity quantity;
@@ -257,33 +258,41 @@ static void put_journal(struct table *table, const struct row *row)
 }
 
 static const struct field fields[] = {
-    {{"index", "GPU", TABLE_INTEGER, 0}, PART_BOTH, .put = put_index},
-    {{"name", "name", TABLE_TEXT, 0}, PART_PROGRAMS, .put = put_name},
-    {{"uuid", "UUID", TABLE_TEXT, 0}, PART_PROGRAMS, .put = put_uuid},
-    {{"power_limit_w", "limit (W)", TABLE_REAL, 0}, PART_BOTH, NULL, QUANTITY_POWER_LIMIT, 1e3},
-    {{"power_limit_enforced_w", "enforced (W)", TABLE_REAL, 0},
-     PART_BOTH,
-     NULL,
-     QUANTITY_POWER_LIMIT_ENFORCED,
-     1e3},
-    {{"power_limit_default_w", "default (W)", TABLE_REAL, 0},
-     PART_BOTH,
-     NULL,
-     QUANTITY_POWER_LIMIT_DEFAULT,
-     1e3},
-    {{"power_limit_min_w", "from (W)", TABLE_REAL, 0}, PART_BOTH, NULL, QUANTITY_POWER_LIMIT_MIN, 1e3},
-    {{"power_limit_max_w", "to (W)", TABLE_REAL, 0}, PART_BOTH, NULL, QUANTITY_POWER_LIMIT_MAX, 1e3},
-    {{"persistence_mode", "persistence", TABLE_REAL, 0}, PART_PROGRAMS, NULL, QUANTITY_PERSISTENCE, 1},
-    {{"may_be_set", "may be set", TABLE_TEXT, 0}, PART_PEOPLE, .put = put_may_and_why},
-    {{"may_be_set", "may be set", TABLE_TEXT, 0}, PART_PROGRAMS, .put = put_may},
-    {{"why_not", "why not", TABLE_TEXT, 0}, PART_PROGRAMS, .put = put_why_not},
-    {{"held_by", "held by", TABLE_TEXT, 0}, PART_PEOPLE, .put = put_holder_or_nobody},
-    {{"held_by", "held by", TABLE_TEXT, 0}, PART_PROGRAMS, .put = put_holder},
-    {{"journal", "journal", TABLE_TEXT, 0}, PART_PEOPLE, .put = put_journal},
-    {{"journal_turned_from_w", "turned from (W)", TABLE_REAL, 0}, PART_PROGRAMS, .put = put_turned},
-    {{"journal_turned_by", "turned by", TABLE_TEXT, 0}, PART_PROGRAMS, .put = put_turned_by},
-    {{"journal_kept_from_w", "kept from (W)", TABLE_REAL, 0}, PART_PROGRAMS, .put = put_kept},
+    {DEVICE_INDEX("GPU"), PART_BOTH, .put = put_index},
+    {DEVICE_NAME, PART_PROGRAMS, .put = put_name},
+    {DEVICE_UUID, PART_PROGRAMS, .put = put_uuid},
+    {DEVICE_LIMIT, PART_BOTH, NULL, QUANTITY_POWER_LIMIT, 1e3},
+    {DEVICE_LIMIT_ENFORCED, PART_BOTH, NULL, QUANTITY_POWER_LIMIT_ENFORCED, 1e3},
+    {DEVICE_LIMIT_DEFAULT, PART_BOTH, NULL, QUANTITY_POWER_LIMIT_DEFAULT, 1e3},
+    {DEVICE_LIMIT_MIN, PART_BOTH, NULL, QUANTITY_POWER_LIMIT_MIN, 1e3},
+    {DEVICE_LIMIT_MAX, PART_BOTH, NULL, QUANTITY_POWER_LIMIT_MAX, 1e3},
+    {DEVICE_PERSISTENCE, PART_PROGRAMS, NULL, QUANTITY_PERSISTENCE, 1},
+    {TABLE_SHOWN("may be set", MEANING_TEXT, 0), PART_PEOPLE, .put = put_may_and_why},
+    {{"may_be_set", "may be set", MEANING_TEXT, 0, NULL, MEANING_FACT,
+      "Whether this user may set the limit here: yes, likely, unlikely or no."},
+     PART_PROGRAMS,
+     .put = put_may},
+    {{"why_not", "why not", MEANING_TEXT, 0, NULL, MEANING_FACT, "Why not."},
+     PART_PROGRAMS,
+     .put = put_why_not},
+    {TABLE_SHOWN("held by", MEANING_TEXT, 0), PART_PEOPLE, .put = put_holder_or_nobody},
+    {{"held_by", "held by", MEANING_TEXT, 0, NULL, MEANING_FACT, "Program that holds the GPU's knobs."},
+     PART_PROGRAMS,
+     .put = put_holder},
+    {TABLE_SHOWN("journal", MEANING_TEXT, 0), PART_PEOPLE, .put = put_journal},
+    {{"journal_turned_from_w", "turned from (W)", MEANING_REAL, 0, "W", MEANING_GAUGE,
+      "Limit that stood before a program turned it."},
+     PART_PROGRAMS,
+     .put = put_turned},
+    {{"journal_turned_by", "turned by", MEANING_TEXT, 0, NULL, MEANING_FACT, "That program."},
+     PART_PROGRAMS,
+     .put = put_turned_by},
+    {{"journal_kept_from_w", "kept from (W)", MEANING_REAL, 0, "W", MEANING_GAUGE,
+      "Limit that stood before one was set to stay."},
+     PART_PROGRAMS,
+     .put = put_kept},
 };
+static const struct quantities quantities = {"a GPU", QUANTITIES_IN(fields, column)};
 enum { FIELDS = sizeof fields / sizeof fields[0] };
 
 static void put_row(struct table *table, const struct row *row, const struct field *const *shown,
@@ -302,7 +311,7 @@ static int power_get_run(const struct cli_call *call, struct fly_error *out_erro
     static struct power_gpus gpus; /* large */
     enum part left_out = cli_format(call) == TABLE_FORMAT_TABLE ? PART_PROGRAMS : PART_PEOPLE;
     const struct field *shown[FIELDS];
-    struct table_column columns[FIELDS];
+    struct meaning columns[FIELDS];
     char directory[RUNTIME_PATH_MAX] = "";
     struct fly_error missing = {.code = 0};
     struct table *table;
@@ -348,5 +357,6 @@ const struct cli_command cmd_power_get = {
     .option_count = sizeof options / sizeof options[0],
     .examples = {{"flyball power get", "show all GPUs"},
                  {"flyball power get -i 0 --format json", "tell a program about one"}},
+    .outputs = {&quantities},
     .run = power_get_run,
 };

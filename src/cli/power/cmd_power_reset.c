@@ -42,5 +42,6 @@ const struct cli_command cmd_power_reset = {
     .exit_status = POWER_EXIT_STATUS,
     .examples = {{"flyball power reset", "set every GPU to its default"},
                  {"flyball power reset -i 0,2", "set two GPUs to their default"}},
+    .outputs = {&power_turning_quantities},
     .run = power_reset_run,
 };

@@ -7,6 +7,7 @@
 #include "cli/options/device_options.h"
 #include "cli/power/power_commands.h"
 #include "cli/power/power_gpus.h"
+#include "device/device_meanings.h"
 #include "knob/repair.h"
 
 static const struct cli_option options[] = {
@@ -17,16 +18,20 @@ static const struct cli_option options[] = {
     DEVICE_OPTIONS,
 };
 
-static const struct table_column columns[] = {
-    {"index", "GPU", TABLE_INTEGER, 0},
-    {"uuid", "UUID", TABLE_TEXT, 0},
-    {"kept", "set to stay", TABLE_TEXT, 0},
-    {"power_limit_before_w", "before (W)", TABLE_REAL, 1},
-    {"power_limit_set_w", "set (W)", TABLE_REAL, 1},
-    {"power_limit_found_w", "found (W)", TABLE_REAL, 1},
-    {"clock_ceiling_set_mhz", "ceiling (MHz)", TABLE_REAL, 0},
-    {"end", "became", TABLE_TEXT, 0},
+static const struct meaning columns[] = {
+    DEVICE_INDEX("GPU"),
+    DEVICE_UUID,
+    {"kept", "set to stay", MEANING_TEXT, 0, NULL, MEANING_FACT, "Whether the limit was set to stay."},
+    {"power_limit_before_w", "before (W)", MEANING_REAL, 1, "W", MEANING_GAUGE,
+     "Power limit that stood before it was turned."},
+    {"power_limit_set_w", "set (W)", MEANING_REAL, 1, "W", MEANING_GAUGE,
+     "Power limit that the journal says was set."},
+    {"power_limit_found_w", "found (W)", MEANING_REAL, 1, "W", MEANING_GAUGE, "Power limit that was found."},
+    {"clock_ceiling_set_mhz", "ceiling (MHz)", MEANING_REAL, 0, "MHz", MEANING_GAUGE,
+     "Ceiling on the GPU clock that was set."},
+    {"end", "became", MEANING_TEXT, 0, NULL, MEANING_FACT, "What became of it."},
 };
+static const struct quantities quantities = {"a GPU that was turned", QUANTITIES(columns)};
 
 /*
  * What is shown of each end, and the exit status where it leaves something to do, the more
@@ -93,7 +98,7 @@ static int by_place(const void *first, const void *second)
 static int emit(const struct cli_call *call, const struct power_gpus *gpus, const struct repair *repairs,
                 size_t count, struct fly_error *out_error)
 {
-    struct table *table = table_new("flyball.power.restore/1", columns, sizeof columns / sizeof columns[0]);
+    struct table *table = table_new("flyball.power.restore/1", columns, quantities.count);
     bool root = geteuid() == 0;
     enum repair_end worst = REPAIR_RESTORED;
     int result, status;
@@ -172,5 +177,6 @@ const struct cli_command cmd_power_restore = {
                    "speaks of.",
     .examples = {{"flyball power restore", "put back what killed programs left"},
                  {"flyball power restore --kept -i 0", "put back also what was set to stay, of one GPU"}},
+    .outputs = {&quantities},
     .run = power_restore_run,
 };

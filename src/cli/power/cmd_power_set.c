@@ -164,5 +164,6 @@ const struct cli_command cmd_power_set = {
     .examples = {{"flyball power set 250 -i 0,1", "set two GPUs to 250 W, to stay"},
                  {"flyball power set 60% --for 2h", "set all GPUs to 60 % of their highest for two hours"},
                  {"flyball power set 250W -- python train.py", "train at 250 W, and turn back"}},
+    .outputs = {&power_turning_quantities},
     .run = power_set_run,
 };

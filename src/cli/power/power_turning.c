@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "device/device_meanings.h"
 
 const double power_check_s = 0.4;
 
@@ -161,14 +162,17 @@ int power_turning_end(const struct cli_call *call, struct power_turning *turning
     return result;
 }
 
-static const struct table_column columns[] = {
-    {"index", "GPU", TABLE_INTEGER, 0},
-    {"name", "name", TABLE_TEXT, 0},
-    {"uuid", "UUID", TABLE_TEXT, 0},
-    {"power_limit_before_w", "before (W)", TABLE_REAL, 1},
-    {"power_limit_w", "now (W)", TABLE_REAL, 1},
-    {"persistence_mode", "persistence", TABLE_TEXT, 0},
+static const struct meaning columns[] = {
+    DEVICE_INDEX("GPU"),
+    DEVICE_NAME,
+    DEVICE_UUID,
+    {"power_limit_before_w", "before (W)", MEANING_REAL, 1, "W", MEANING_GAUGE,
+     "Power limit that stood before."},
+    {"power_limit_w", "now (W)", MEANING_REAL, 1, "W", MEANING_GAUGE, "Power limit that stands now."},
+    {"persistence_mode", "persistence", MEANING_TEXT, 0, NULL, MEANING_FACT,
+     "What became of the persistence mode."},
 };
+const struct quantities power_turning_quantities = {"a GPU", QUANTITIES(columns)};
 
 static void put_limit(struct table *table, int64_t limit_mw, const char *reason)
 {
@@ -181,7 +185,7 @@ static void put_limit(struct table *table, int64_t limit_mw, const char *reason)
 int power_turning_emit(const struct cli_call *call, const struct power_turning *turning, const char *schema,
                        const char *put_back, struct fly_error *out_error)
 {
-    struct table *table = table_new(schema, columns, sizeof columns / sizeof columns[0]);
+    struct table *table = table_new(schema, columns, power_turning_quantities.count);
     int result;
 
     table_member(table, "put_back", put_back != NULL ? json_string(put_back) : json_null());

@@ -42,6 +42,8 @@ bool power_turning_check(const struct cli_call *call, struct power_turning *turn
 int power_turning_end(const struct cli_call *call, struct power_turning *turning,
                       struct fly_error *out_error);
 
+extern const struct quantities power_turning_quantities;
+
 /*
  * What stood and what stands, on standard output; `put_back`, a command line, is for
  * programs, NULL where nothing is to be put back by hand.

@@ -197,5 +197,6 @@ const struct cli_command cmd_report = {
         {{"flyball report --by account", "add up the last 30 days by account"},
          {"flyball report --by host --since 2026-11-01 --until 2026-12-01 --meters node1=/var/log/flyball",
           "add up a month, with what was not attributed on each host"}},
+    .outputs = {&report_name_quantities, &report_amount_quantities, &report_count_quantities},
     .run = report_run,
 };

@@ -9,7 +9,6 @@
 #include "shapes/json_number.h"
 
 const char *const report_keys[USAGE_KEYS + 1] = {"user", "account", "job", "host", "gpu", NULL};
-static const char *const headings[USAGE_KEYS] = {"user", "account", "job", "host", "GPU"};
 
 static const char no_meters[] = "no meters' record given; --meters names recordings of 'flyball record'";
 
@@ -24,27 +23,57 @@ enum audience { EVERYBODY, PROGRAMS, PEOPLE };
 
 /* A number of trials. */
 struct counted {
-    struct table_column column;
+    struct meaning column;
     enum audience audience;
     size_t offset; /* of a uint64_t in struct usage_sums */
 };
 
 #define OUTCOME(outcome) (offsetof(struct usage_sums, outcomes) + (outcome) * sizeof(uint64_t))
 static const struct counted counts[] = {
-    {{"recurrences", "recurrences", TABLE_INTEGER, 0}, EVERYBODY, offsetof(struct usage_sums, recurrences)},
-    {{"trials", "trials", TABLE_INTEGER, 0}, EVERYBODY, offsetof(struct usage_sums, trials)},
-    {{"running", "running", TABLE_INTEGER, 0}, EVERYBODY, offsetof(struct usage_sums, running)},
-    {{"reached", "reached", TABLE_INTEGER, 0}, EVERYBODY, OUTCOME(TRIAL_REACHED)},
-    {{"not_reached", "not reached", TABLE_INTEGER, 0}, EVERYBODY, OUTCOME(TRIAL_NOT_REACHED)},
-    {{"stopped", "stopped", TABLE_INTEGER, 0}, EVERYBODY, OUTCOME(TRIAL_STOPPED)},
-    {{"out_of_memory", "out of memory", TABLE_INTEGER, 0}, PROGRAMS, OUTCOME(TRIAL_OUT_OF_MEMORY)},
-    {{"crashed", "crashed", TABLE_INTEGER, 0}, EVERYBODY, OUTCOME(TRIAL_CRASHED)},
-    {{"expired", "expired", TABLE_INTEGER, 0}, EVERYBODY, OUTCOME(TRIAL_EXPIRED)},
-    {{"refused", "refused", TABLE_INTEGER, 0}, PROGRAMS, OUTCOME(TRIAL_REFUSED)},
-    {{"without_energy", "no energy", TABLE_INTEGER, 0},
+    {{"recurrences", "recurrences", MEANING_WHOLE, 0, NULL, MEANING_COUNTER,
+      "Recurrences whose first try is among the trials."},
+     EVERYBODY,
+     offsetof(struct usage_sums, recurrences)},
+    {{"trials", "trials", MEANING_WHOLE, 0, NULL, MEANING_COUNTER, "Trials that ran within the period."},
+     EVERYBODY,
+     offsetof(struct usage_sums, trials)},
+    {{"running", "running", MEANING_WHOLE, 0, NULL, MEANING_COUNTER, "Those of them that have not ended."},
+     EVERYBODY,
+     offsetof(struct usage_sums, running)},
+    {{"reached", "reached", MEANING_WHOLE, 0, NULL, MEANING_COUNTER, "Trials that reached their target."},
+     EVERYBODY,
+     OUTCOME(TRIAL_REACHED)},
+    {{"not_reached", "not reached", MEANING_WHOLE, 0, NULL, MEANING_COUNTER,
+      "Trials that ended without reaching it."},
+     EVERYBODY,
+     OUTCOME(TRIAL_NOT_REACHED)},
+    {{"stopped", "stopped", MEANING_WHOLE, 0, NULL, MEANING_COUNTER,
+      "Trials that were stopped early, as too expensive."},
+     EVERYBODY,
+     OUTCOME(TRIAL_STOPPED)},
+    {{"out_of_memory", "out of memory", MEANING_WHOLE, 0, NULL, MEANING_COUNTER,
+      "Trials for whose batch size the GPUs' memory was too small."},
+     PROGRAMS,
+     OUTCOME(TRIAL_OUT_OF_MEMORY)},
+    {{"crashed", "crashed", MEANING_WHOLE, 0, NULL, MEANING_COUNTER, "Trials that crashed."},
+     EVERYBODY,
+     OUTCOME(TRIAL_CRASHED)},
+    {{"expired", "expired", MEANING_WHOLE, 0, NULL, MEANING_COUNTER,
+      "Trials that nothing was heard of for too long."},
+     EVERYBODY,
+     OUTCOME(TRIAL_EXPIRED)},
+    {{"refused", "refused", MEANING_WHOLE, 0, NULL, MEANING_COUNTER,
+      "Trials that refused what they were to run."},
+     PROGRAMS,
+     OUTCOME(TRIAL_REFUSED)},
+    {{"without_energy", "no energy", MEANING_WHOLE, 0, NULL, MEANING_COUNTER,
+      "Trials whose energy is not known."},
      EVERYBODY,
      offsetof(struct usage_sums, without_energy)},
-    {{"cut_off", "cut off", TABLE_INTEGER, 0}, EVERYBODY, offsetof(struct usage_sums, cut_off)},
+    {{"cut_off", "cut off", MEANING_WHOLE, 0, NULL, MEANING_COUNTER,
+      "Trials of which a part of what they took is not on record."},
+     EVERYBODY,
+     offsetof(struct usage_sums, cut_off)},
 };
 enum { COUNTS = sizeof counts / sizeof counts[0] };
 
@@ -61,29 +90,46 @@ static bool is_shown(size_t i, bool for_people)
     return counts[i].audience == EVERYBODY || (counts[i].audience == PEOPLE) == for_people;
 }
 
-static size_t name_columns(enum usage_key key, bool for_people, struct table_column *columns)
+static const struct meaning names[USAGE_KEYS] = {
+    {"user", "user", MEANING_TEXT, 0, NULL, MEANING_FACT, "User who ran the trials."},
+    {"account", "account", MEANING_TEXT, 0, NULL, MEANING_FACT, "Account that they were charged to."},
+    {"job", "job", MEANING_TEXT, 0, NULL, MEANING_FACT, "Job that they are of."},
+    {"host", "host", MEANING_TEXT, 0, NULL, MEANING_FACT, "Machine that they ran on."},
+    {"gpu", "GPU", MEANING_TEXT, 0, NULL, MEANING_FACT, "UUID of the GPU that they ran on."},
+};
+/* Around the counts. */
+static const struct meaning amounts[] = {
+    {"row", "row", MEANING_TEXT, 0, NULL, MEANING_FACT,
+     "'used' for what trials reported, 'unattributed' for what only the meters counted."},
+    {"gpu_model", "model", MEANING_TEXT, 0, NULL, MEANING_FACT, "Model of the GPU."},
+    {"energy_j", "energy (J)", MEANING_REAL, MEANING_DIGITS(3), "J", MEANING_COUNTER,
+     "Energy of the trials' GPUs within the period."},
+    {"gpu_time_s", "GPU time (s)", MEANING_REAL, MEANING_DIGITS(3), "s", MEANING_COUNTER,
+     "Time of the trials within the period, times their GPUs."},
+    {"metered_j", "metered (J)", MEANING_REAL, 0, "J", MEANING_COUNTER, "Energy that the meters counted."},
+};
+enum { AMOUNT_ROW, AMOUNT_MODEL, AMOUNT_ENERGY, AMOUNT_TIME, AMOUNT_METERED };
+const struct quantities report_name_quantities = {"what --by names", QUANTITIES(names)};
+const struct quantities report_amount_quantities = {"what --by names", QUANTITIES(amounts)};
+const struct quantities report_count_quantities = {"what --by names", QUANTITIES_IN(counts, column)};
+
+static size_t name_columns(enum usage_key key, bool for_people, struct meaning *columns)
 {
-    static const struct table_column row = {"row", "row", TABLE_TEXT, 0},
-                                     model = {"gpu_model", "model", TABLE_TEXT, 0};
-    static const struct table_column amounts[] = {
-        {"energy_j", "energy (J)", TABLE_REAL, TABLE_DIGITS(3)},
-        {"gpu_time_s", "GPU time (s)", TABLE_REAL, TABLE_DIGITS(3)}};
-    static const struct table_column metered = {"metered_j", "metered (J)", TABLE_REAL, 0};
     size_t count = 0;
 
     if (!for_people)
-        columns[count++] = row;
-    columns[count++] = (struct table_column){report_keys[key], headings[key], TABLE_TEXT, 0};
+        columns[count++] = amounts[AMOUNT_ROW];
+    columns[count++] = names[key];
     if (key == USAGE_GPU)
-        columns[count++] = model;
-    columns[count++] = amounts[0];
-    columns[count++] = amounts[1];
+        columns[count++] = amounts[AMOUNT_MODEL];
+    columns[count++] = amounts[AMOUNT_ENERGY];
+    columns[count++] = amounts[AMOUNT_TIME];
     for (size_t i = 0; i < COUNTS; i++) {
         if (is_shown(i, for_people))
             columns[count++] = counts[i].column;
     }
     if (!for_people)
-        columns[count++] = metered;
+        columns[count++] = amounts[AMOUNT_METERED];
     return count;
 }
 
@@ -255,7 +301,7 @@ static int emit_summary(const struct cli_call *call, const struct report *report
 int report_emit(const struct cli_call *call, const struct report *report, struct fly_error *out_error)
 {
     bool for_people = cli_format(call) == TABLE_FORMAT_TABLE;
-    struct table_column columns[COLUMNS_MAX];
+    struct meaning columns[COLUMNS_MAX];
     size_t count = name_columns(report->key, for_people, columns);
     struct table *table = table_new("flyball.report/1", columns, count);
     int code;

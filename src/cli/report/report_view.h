@@ -26,6 +26,8 @@ struct report {
 /* "user", ..., ended by NULL; by enum usage_key. */
 extern const char *const report_keys[USAGE_KEYS + 1];
 
+extern const struct quantities report_name_quantities, report_amount_quantities, report_count_quantities;
+
 /* The table, and a line below it for people. */
 int report_emit(const struct cli_call *call, const struct report *report, struct fly_error *out_error);
 

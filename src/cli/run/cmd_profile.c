@@ -274,5 +274,6 @@ const struct cli_command cmd_profile = {
         {{"flyball profile -- python train.py", "list what each limit does to a step"},
          {"flyball profile --max-slowdown 5% --svg profile.svg --output profile.json -- python train.py",
           "draw it, and save it for 'flyball run --tune --profile profile.json'"}},
+    .outputs = {&profile_ends_quantities, &profile_quantities},
     .run = profile_run,
 };

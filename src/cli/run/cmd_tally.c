@@ -7,6 +7,7 @@
 #include "cli/frame/parse.h"
 #include "cli/kit/amount.h"
 #include "cli/run/run_commands.h"
+#include "device/device_meanings.h"
 #include "meter/tally/run_reports.h"
 
 static const struct cli_option options[] = {
@@ -16,16 +17,20 @@ static const struct cli_option options[] = {
      .help = "Add up only the reports of this job, as their field job.id names it."},
 };
 
-static const struct table_column columns[] = {
-    {"node", "node", TABLE_TEXT, 0},
-    {"kind", "kind", TABLE_TEXT, 0},
-    {"uuid", "UUID", TABLE_TEXT, 0},
-    {"windows", "windows", TABLE_INTEGER, 0},
-    {"time_s", "time (s)", TABLE_REAL, 1},
-    {"energy_j", "energy (J)", TABLE_REAL, 1},
-    {"uncertainty_j", "+/- (J)", TABLE_REAL, 1},
-    {"unknown_s", "without a figure (s)", TABLE_REAL, 1},
+static const struct meaning columns[] = {
+    {"node", "node", MEANING_TEXT, 0, NULL, MEANING_FACT, "Machine of the device, by the reports."},
+    DEVICE_KIND,
+    DEVICE_UUID,
+    {"windows", "windows", MEANING_WHOLE, 0, NULL, MEANING_COUNTER, "Measured windows that were added up."},
+    {"time_s", "time (s)", MEANING_REAL, 1, "s", MEANING_COUNTER,
+     "Time that the windows cover, each moment once."},
+    {"energy_j", "energy (J)", MEANING_REAL, 1, "J", MEANING_COUNTER, "Energy of the device in that time."},
+    {"uncertainty_j", "+/- (J)", MEANING_REAL, 1, "J", MEANING_GAUGE,
+     "Half width of the 95 % interval of that energy."},
+    {"unknown_s", "without a figure (s)", MEANING_REAL, 1, "s", MEANING_COUNTER,
+     "Part of that time for which no window has a figure."},
 };
+static const struct quantities quantities = {"a device of a machine", QUANTITIES(columns)};
 
 struct total {
     double energy_j, uncertainty_j;
@@ -127,7 +132,7 @@ static void put_notes(const struct cli_call *call, const struct run_reports *rep
 static int emit(const struct cli_call *call, const struct run_reports *reports, const struct tally *tally,
                 struct fly_error *out_error)
 {
-    struct table *table = table_new("flyball.tally/1", columns, sizeof columns / sizeof columns[0]);
+    struct table *table = table_new("flyball.tally/1", columns, quantities.count);
     struct total total = {0};
     json_t *jobs = json_array();
     int result;
@@ -208,5 +213,6 @@ const struct cli_command cmd_tally = {
     .operand_maximum = LINE_OPERANDS_MAX,
     .examples = {{"flyball tally run-0.json run-1.json", "add up two ranks"},
                  {"flyball tally --job slurm-4711 reports", "add up the reports of one job in a directory"}},
+    .outputs = {&quantities},
     .run = tally_run,
 };

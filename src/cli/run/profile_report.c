@@ -99,7 +99,7 @@ static double energy_change_error(const struct profile_result *result, const str
 enum part { PART_BOTH, PART_PEOPLE, PART_PROGRAMS };
 
 struct field {
-    struct table_column column;
+    struct meaning column;
     enum part part;
     double (*value)(const struct profile_result *result, const struct fly_tuner_point *point);
     const char *missing; /* why a valid point has none */
@@ -108,22 +108,57 @@ struct field {
 static const char not_told[] = "no limit differs from the highest by more than both are uncertain";
 static const char no_highest[] = "the highest limit has no valid point", no_reason[] = "it was not measured";
 
+/* Around them. */
+static const struct meaning ends[] = {
+    {"limit_w", "limit (W)", MEANING_REAL, 0, "W", MEANING_GAUGE, "Power limit of each GPU."},
+    {"mark", "", MEANING_TEXT, 0, NULL, MEANING_FACT, "What became of the limit's measurement."},
+    {"bound", "bound", MEANING_TEXT, 0, NULL, MEANING_FACT, "Whether the limit held the GPUs down."},
+};
+enum { END_LIMIT, END_MARK, END_BOUND };
+const struct quantities profile_ends_quantities = {"a power limit", QUANTITIES(ends)};
+
 /* Between the limit and what it is worth. */
 static const struct field fields[] = {
-    {{"power_w", "power (W)", TABLE_REAL, 1}, PART_BOTH, power_w, no_reason},
-    {{"step_time_s", "", TABLE_REAL, 0}, PART_PROGRAMS, time_s, no_reason},
-    {{"", "step (ms)", TABLE_REAL, 3}, PART_PEOPLE, time_ms, no_reason},
-    {{"step_time_standard_error_s", "", TABLE_REAL, 0}, PART_PROGRAMS, time_error_s, no_reason},
-    {{"step_energy_j", "energy (J)", TABLE_REAL, 3}, PART_BOTH, energy_j, no_reason},
-    {{"step_energy_uncertainty_j", "+- (J)", TABLE_REAL, 3},
+    {{"power_w", "power (W)", MEANING_REAL, 1, "W", MEANING_GAUGE, "Mean power of all GPUs at this limit."},
+     PART_BOTH,
+     power_w,
+     no_reason},
+    {{"step_time_s", "", MEANING_REAL, 0, "s", MEANING_GAUGE, "Time of a step."},
+     PART_PROGRAMS,
+     time_s,
+     no_reason},
+    {TABLE_SHOWN("step (ms)", MEANING_REAL, 3), PART_PEOPLE, time_ms, no_reason},
+    {{"step_time_standard_error_s", "", MEANING_REAL, 0, "s", MEANING_GAUGE, "Standard error of that time."},
+     PART_PROGRAMS,
+     time_error_s,
+     no_reason},
+    {{"step_energy_j", "energy (J)", MEANING_REAL, 3, "J", MEANING_GAUGE, "Energy of a step."},
+     PART_BOTH,
+     energy_j,
+     no_reason},
+    {{"step_energy_uncertainty_j", "+- (J)", MEANING_REAL, 3, "J", MEANING_GAUGE,
+      "Half width of the 95 % interval of that energy."},
      PART_BOTH,
      energy_error_j,
      "the meter does not say"},
-    {{"time_change_percent", "time %", TABLE_REAL, 1}, PART_BOTH, time_change, no_highest},
-    {{"energy_change_percent", "energy %", TABLE_REAL, 1}, PART_BOTH, energy_change, no_highest},
-    {{"capped_share", "", TABLE_REAL, 0}, PART_PROGRAMS, capped_share, "the driver does not say"},
-    {{"", "capped %", TABLE_REAL, 0}, PART_PEOPLE, capped_percent, "the driver does not say"},
+    {{"time_change_percent", "time %", MEANING_REAL, 1, "%", MEANING_GAUGE,
+      "Change of the time against the highest limit."},
+     PART_BOTH,
+     time_change,
+     no_highest},
+    {{"energy_change_percent", "energy %", MEANING_REAL, 1, "%", MEANING_GAUGE,
+      "Change of the energy against the highest limit."},
+     PART_BOTH,
+     energy_change,
+     no_highest},
+    {{"capped_share", "", MEANING_REAL, 0, NULL, MEANING_GAUGE,
+      "Share of the time for which the limit held the clock down, from 0 to 1."},
+     PART_PROGRAMS,
+     capped_share,
+     "the driver does not say"},
+    {TABLE_SHOWN("capped %", MEANING_REAL, 0), PART_PEOPLE, capped_percent, "the driver does not say"},
 };
+const struct quantities profile_quantities = {"a power limit", QUANTITIES_IN(fields, column)};
 enum { FIELD_COUNT = sizeof fields / sizeof fields[0], COLUMN_MAX = FIELD_COUNT + 3 };
 
 static bool is_shown(const struct field *field, bool for_people)
@@ -131,18 +166,18 @@ static bool is_shown(const struct field *field, bool for_people)
     return field->part == PART_BOTH || (field->part == PART_PEOPLE) == for_people;
 }
 
-static size_t make_columns(bool for_people, struct table_column *columns)
+static size_t make_columns(bool for_people, struct meaning *columns)
 {
     size_t count = 0;
 
-    columns[count++] = (struct table_column){"limit_w", "limit (W)", TABLE_REAL, 0};
+    columns[count++] = ends[END_LIMIT];
     for (int i = 0; i < FIELD_COUNT; i++) {
         if (is_shown(&fields[i], for_people))
             columns[count++] = fields[i].column;
     }
-    columns[count++] = (struct table_column){"mark", "", TABLE_TEXT, 0};
+    columns[count++] = ends[END_MARK];
     if (!for_people)
-        columns[count++] = (struct table_column){"bound", "bound", TABLE_TEXT, 0};
+        columns[count++] = ends[END_BOUND];
     return count;
 }
 
@@ -365,7 +400,7 @@ int profile_report_emit(const struct cli_call *call, const struct profile_result
                         struct fly_error *out_error)
 {
     bool for_people = cli_format(call) == TABLE_FORMAT_TABLE;
-    struct table_column columns[COLUMN_MAX];
+    struct meaning columns[COLUMN_MAX];
     struct table *table = table_new(schema, columns, make_columns(for_people, columns));
     int code;
 

@@ -53,6 +53,8 @@ struct profile_result {
 
 void profile_result_of(const struct run_tune *tune, struct profile_result *out_result);
 
+extern const struct quantities profile_quantities, profile_ends_quantities;
+
 /* "flyball.profile/2" as table, JSON or CSV. */
 int profile_report_emit(const struct cli_call *call, const struct profile_result *result,
                         struct fly_error *out_error);

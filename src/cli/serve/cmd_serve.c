@@ -14,8 +14,11 @@
 #include "cli/program/stop_signals.h"
 #include "cli/serve/announce.h"
 #include "cli/serve/serve_commands.h"
+#include "http/process_metrics.h"
 #include "http/server.h"
+#include "http/traffic.h"
 #include "serve/families.h"
+#include "serve/metrics.h"
 #include "serve/service.h"
 
 static const double tick_s = 0.1;
@@ -250,5 +253,6 @@ const struct cli_command cmd_serve = {
         {{"flyball serve --listen 127.0.0.1:7470", "serve the user's own store to this machine"},
          {"flyball serve --listen unix:/run/flyball-serve/serve.sock --store /var/lib/flyball/store.sqlite",
           "serve a file to those who may open the socket"}},
+    .outputs = {&metrics_quantities, &traffic_quantities, &process_quantities},
     .run = serve_run,
 };

@@ -12,30 +12,39 @@
 
 static const double percent = 100.0;
 
-#define FIGURE_COLUMNS(key, heading, decimals)                                               \
-    {key "_mean", heading, TABLE_REAL, decimals}, {key "_p10", "p10", TABLE_REAL, decimals}, \
-    {                                                                                        \
-        key "_p90", "p90", TABLE_REAL, decimals                                              \
+#define FIGURE_COLUMNS(key, title, decimals, unit, what)                                                  \
+    {key "_mean", title, MEANING_REAL, decimals, unit, MEANING_GAUGE, "Mean over the jobs of " what "."}, \
+        {key "_p10", "p10", MEANING_REAL, decimals, unit, MEANING_GAUGE, "Tenth percentile of that."},    \
+    {                                                                                                     \
+        key "_p90", "p90", MEANING_REAL, decimals, unit, MEANING_GAUGE, "Ninetieth percentile of that."   \
     }
 
-static const struct table_column columns[] = {
-    {"policy", "policy", TABLE_TEXT, 0},
-    {"jobs", "jobs", TABLE_INTEGER, 0},
-    {"late_jobs", "late", TABLE_INTEGER, 0},
-    FIGURE_COLUMNS("time_s", "time (s)", 0),
-    FIGURE_COLUMNS("energy_j", "energy (J)", 0),
-    FIGURE_COLUMNS("carbon_g", "carbon (g)", 1),
-    FIGURE_COLUMNS("money", "money", 3),
-    FIGURE_COLUMNS("time_change_percent", "time %", 2),
-    FIGURE_COLUMNS("energy_saving_percent", "energy saved %", 2),
-    FIGURE_COLUMNS("carbon_saving_percent", "carbon saved %", 2),
-    {"carbon_saving_against_static_percent", "of static %", TABLE_REAL, 2},
-    {"carbon_saving_against_mix_percent", "of mix %", TABLE_REAL, 2},
-    {"gpu_energy_j_mean", "GPUs (J)", TABLE_REAL, 0},
-    {"paused_s_mean", "paused (s)", TABLE_REAL, 0},
-    {"limit_changes_mean", "changes", TABLE_REAL, 1},
-    {"actual_intensity_percent", "actual %", TABLE_REAL, 1},
+static const struct meaning columns[] = {
+    {"policy", "policy", MEANING_TEXT, 0, NULL, MEANING_FACT, "Policy that chooses what to run."},
+    {"jobs", "jobs", MEANING_WHOLE, 0, NULL, MEANING_COUNTER, "Simulated jobs, one for each start."},
+    {"late_jobs", "late", MEANING_WHOLE, 0, NULL, MEANING_COUNTER, "Jobs that ended after their deadline."},
+    FIGURE_COLUMNS("time_s", "time (s)", 0, "s", "its time"),
+    FIGURE_COLUMNS("energy_j", "energy (J)", 0, "J", "its energy"),
+    FIGURE_COLUMNS("carbon_g", "carbon (g)", 1, "g", "its carbon"),
+    FIGURE_COLUMNS("money", "money", 3, "money", "its money"),
+    FIGURE_COLUMNS("time_change_percent", "time %", 2, "%", "the change of its time against 'max'"),
+    FIGURE_COLUMNS("energy_saving_percent", "energy saved %", 2, "%",
+                   "the energy that it saves against 'max'"),
+    FIGURE_COLUMNS("carbon_saving_percent", "carbon saved %", 2, "%",
+                   "the carbon that it saves against 'max'"),
+    {"carbon_saving_against_static_percent", "of static %", MEANING_REAL, 2, "%", MEANING_GAUGE,
+     "Mean share of the carbon of 'static' that it saves."},
+    {"carbon_saving_against_mix_percent", "of mix %", MEANING_REAL, 2, "%", MEANING_GAUGE,
+     "Mean share of the carbon of 'mix' that it saves."},
+    {"gpu_energy_j_mean", "GPUs (J)", MEANING_REAL, 0, "J", MEANING_GAUGE, "Mean energy of a job's GPUs."},
+    {"paused_s_mean", "paused (s)", MEANING_REAL, 0, "s", MEANING_GAUGE,
+     "Mean time for which a job was paused."},
+    {"limit_changes_mean", "changes", MEANING_REAL, 1, NULL, MEANING_GAUGE,
+     "Mean number of changes of a job's limit."},
+    {"actual_intensity_percent", "actual %", MEANING_REAL, 1, "%", MEANING_GAUGE,
+     "Share of the time for which the grid's figure was measured."},
 };
+const struct quantities carbon_report_quantities = {"a policy", QUANTITIES(columns)};
 enum { COLUMN_COUNT = sizeof columns / sizeof columns[0] };
 
 /* A figure of one job beside the same job under `max` and `static`. */
@@ -229,18 +238,18 @@ static void add_members(struct table *table, const struct carbon_result *result)
 }
 
 /* For people the few columns that answer the question. */
-static const struct table_column short_columns[] = {
-    {"policy", "policy", TABLE_TEXT, 0},
-    {"late_jobs", "late", TABLE_INTEGER, 0},
-    {"time_change_percent_mean", "time %", TABLE_REAL, 2},
-    {"energy_saving_percent_mean", "energy saved %", TABLE_REAL, 2},
-    {"carbon_saving_percent_mean", "carbon saved %", TABLE_REAL, 2},
-    {"p10", "p10", TABLE_REAL, 2},
-    {"p90", "p90", TABLE_REAL, 2},
-    {"against_static", "more than static", TABLE_REAL, 2},
-    {"against_mix", "than mix", TABLE_REAL, 2},
-    {"carbon_g_mean", "carbon (g)", TABLE_REAL, 1},
-    {"limit_changes_mean", "changes", TABLE_REAL, 1},
+static const struct meaning short_columns[] = {
+    TABLE_SHOWN("policy", MEANING_TEXT, 0),
+    TABLE_SHOWN("late", MEANING_WHOLE, 0),
+    TABLE_SHOWN("time %", MEANING_REAL, 2),
+    TABLE_SHOWN("energy saved %", MEANING_REAL, 2),
+    TABLE_SHOWN("carbon saved %", MEANING_REAL, 2),
+    TABLE_SHOWN("p10", MEANING_REAL, 2),
+    TABLE_SHOWN("p90", MEANING_REAL, 2),
+    TABLE_SHOWN("more than static", MEANING_REAL, 2),
+    TABLE_SHOWN("than mix", MEANING_REAL, 2),
+    TABLE_SHOWN("carbon (g)", MEANING_REAL, 1),
+    TABLE_SHOWN("changes", MEANING_REAL, 1),
 };
 
 static void add_short_row(struct table *table, const struct carbon_result *result, size_t policy,

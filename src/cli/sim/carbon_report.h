@@ -18,6 +18,8 @@ struct carbon_result {
     size_t max_policy, static_policy, mix_policy;
 };
 
+extern const struct quantities carbon_report_quantities;
+
 int carbon_report_emit(const struct cli_call *call, const struct carbon_result *result,
                        struct fly_error *out_error);
 

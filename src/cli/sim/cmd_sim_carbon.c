@@ -348,5 +348,6 @@ const struct cli_command cmd_sim_carbon = {
          {"flyball sim carbon --profile profile.json --intensity grid.csv --deadline 120h --pause "
           "idle=60,checkpoint=2min,on=1h,off=1h",
           "let a job of 96 h pause within five days"}},
+    .outputs = {&carbon_report_quantities},
     .run = sim_carbon_run,
 };

@@ -209,5 +209,6 @@ const struct cli_command cmd_sim_group = {
     .examples = {{"flyball sim group --groups groups.csv.xz --traces traces --gpu v100",
                   "replay with the published search"},
                  {"flyball sim make-groups groups.csv --submissions 100000", "make up a file to try"}},
+    .outputs = {&group_report_quantities},
     .run = sim_group_run,
 };

@@ -245,5 +245,6 @@ const struct cli_command cmd_sim_job = {
                   "repeat the published code's run with seed 1, try by try"},
                  {"flyball sim job --traces traces --gpu v100 --policy zeus,./mine.so",
                   "compare a policy of your own with the published search"}},
+    .outputs = {&sim_report_quantities},
     .run = sim_job_run,
 };

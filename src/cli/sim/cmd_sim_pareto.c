@@ -177,5 +177,6 @@ const struct cli_command cmd_sim_pareto = {
                  {"flyball sim pareto --traces traces --gpu v100 --workload librispeech --objective energy "
                   "--max-slowdown 3% --svg pareto.svg",
                   "find the least energy within 3 % more time than today, and draw it"}},
+    .outputs = {&pareto_quantities},
     .run = sim_pareto_run,
 };

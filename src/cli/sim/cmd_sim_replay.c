@@ -17,16 +17,17 @@ static const struct cli_option options[] = {
     {.name = "all", .type = CLI_FLAG, .help = "List every decision, not only those that differ."},
 };
 
-static const struct table_column columns[] = {
-    {"decision", "decision", TABLE_TEXT, 0},
-    {"trial", "trial", TABLE_INTEGER, 0},
-    {"epoch", "epoch", TABLE_INTEGER, 0},
-    {"batch_size", "batch", TABLE_INTEGER, 0},
-    {"power_limit_w", "limit (W)", TABLE_REAL, 0},
-    {"reason", "reason", TABLE_TEXT, 0},
-    {"same", "same", TABLE_TEXT, 0},
-    {"difference", "difference", TABLE_TEXT, 0},
+static const struct meaning columns[] = {
+    {"decision", "decision", MEANING_TEXT, 0, NULL, MEANING_FACT, "What was decided."},
+    {"trial", "trial", MEANING_WHOLE, 0, NULL, MEANING_FACT, "Trial that it was decided for."},
+    {"epoch", "epoch", MEANING_WHOLE, 0, NULL, MEANING_FACT, "Epoch after which it was decided."},
+    {"batch_size", "batch", MEANING_WHOLE, 0, NULL, MEANING_FACT, "Global batch size."},
+    {"power_limit_w", "limit (W)", MEANING_REAL, 0, "W", MEANING_GAUGE, "Power limit of each GPU."},
+    {"reason", "reason", MEANING_TEXT, 0, NULL, MEANING_FACT, "Why, by the log."},
+    {"same", "same", MEANING_TEXT, 0, NULL, MEANING_FACT, "Whether the decision comes out the same again."},
+    {"difference", "difference", MEANING_TEXT, 0, NULL, MEANING_FACT, "What came out instead."},
 };
+static const struct quantities quantities = {"a decision", QUANTITIES(columns)};
 
 struct listing {
     struct table *table;
@@ -146,7 +147,7 @@ static int sim_replay_run(const struct cli_call *call, struct fly_error *out_err
     if (code < 0)
         return code;
     buffer_init(&log, LOG_MAX);
-    listing.table = table_new("flyball.sim.replay/1", columns, sizeof columns / sizeof columns[0]);
+    listing.table = table_new("flyball.sim.replay/1", columns, quantities.count);
     code = patient_file_read_all(cli_operand(call, 0), &log, out_error);
     if (code == 0)
         code = job_replay(log.data, log.length, plugins.list, list, &listing, &sums, out_error);
@@ -182,5 +183,6 @@ const struct cli_command cmd_sim_replay = {
     .examples = {{"flyball job export digits | flyball sim replay -", "decide a job's history again"},
                  {"flyball sim replay traces/log.jsonl --all --format json",
                   "list every decision for a program"}},
+    .outputs = {&quantities},
     .run = sim_replay_run,
 };

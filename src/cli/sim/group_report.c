@@ -13,22 +13,27 @@ struct sums {
     double default_energy_j, default_time_s, default_cost_j;
 };
 
-static const struct table_column columns[] = {
-    {"workload", "workload", TABLE_TEXT, 0},
-    {"gpu", "GPU", TABLE_TEXT, 0},
-    {"policy", "policy", TABLE_TEXT, 0},
-    {"groups", "groups", TABLE_INTEGER, 0},
-    {"ended_early", "ended early", TABLE_INTEGER, 0},
-    {"submissions", "submissions", TABLE_INTEGER, 0},
-    {"tries", "tries", TABLE_INTEGER, 0},
-    {"beside_others_percent", "overlapping (%)", TABLE_REAL, 1},
-    {"energy_j", "energy (J)", TABLE_REAL, 0},
-    {"time_s", "time (s)", TABLE_REAL, 0},
-    {"cost_j", "cost (J)", TABLE_REAL, 0},
-    {"energy_change_percent", "energy (%)", TABLE_REAL, 1},
-    {"time_change_percent", "time (%)", TABLE_REAL, 1},
-    {"cost_change_percent", "cost (%)", TABLE_REAL, 1},
+static const struct meaning columns[] = {
+    {"workload", "workload", MEANING_TEXT, 0, NULL, MEANING_FACT, "Workload that is simulated."},
+    {"gpu", "GPU", MEANING_TEXT, 0, NULL, MEANING_FACT, "GPU that the traces are of."},
+    {"policy", "policy", MEANING_TEXT, 0, NULL, MEANING_FACT, "Policy that chooses what to run."},
+    {"groups", "groups", MEANING_WHOLE, 0, NULL, MEANING_COUNTER, "Groups of jobs that were simulated."},
+    {"ended_early", "ended early", MEANING_WHOLE, 0, NULL, MEANING_COUNTER, "Groups that ended early."},
+    {"submissions", "submissions", MEANING_WHOLE, 0, NULL, MEANING_COUNTER, "Submissions of all groups."},
+    {"tries", "tries", MEANING_WHOLE, 0, NULL, MEANING_COUNTER, "Tries of all submissions."},
+    {"beside_others_percent", "overlapping (%)", MEANING_REAL, 1, "%", MEANING_GAUGE,
+     "Share of the submissions that began while another of the group ran."},
+    {"energy_j", "energy (J)", MEANING_REAL, 0, "J", MEANING_COUNTER, "Energy of all tries."},
+    {"time_s", "time (s)", MEANING_REAL, 0, "s", MEANING_COUNTER, "Time of all tries."},
+    {"cost_j", "cost (J)", MEANING_REAL, 0, "J", MEANING_COUNTER, "Cost of all tries."},
+    {"energy_change_percent", "energy (%)", MEANING_REAL, 1, "%", MEANING_GAUGE,
+     "Change of the energy against the default."},
+    {"time_change_percent", "time (%)", MEANING_REAL, 1, "%", MEANING_GAUGE,
+     "Change of the time against the default."},
+    {"cost_change_percent", "cost (%)", MEANING_REAL, 1, "%", MEANING_GAUGE,
+     "Change of the cost against the default."},
 };
+const struct quantities group_report_quantities = {"a workload and a policy", QUANTITIES(columns)};
 enum { COLUMN_COUNT = sizeof columns / sizeof columns[0] };
 
 static size_t default_policy(const struct group_plan *plan)

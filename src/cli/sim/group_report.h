@@ -5,6 +5,8 @@
 #include "cli/frame/call.h"
 #include "sim/group_campaign.h"
 
+extern const struct quantities group_report_quantities;
+
 /*
  * What `flyball sim group` says on stdout: a row for each workload and policy,
  * and one for all workloads together. Changes compare the sums over all groups

@@ -27,40 +27,54 @@ struct cell {
     size_t chosen_runs; /* how many runs ended with it; 0: none completed anything */
 };
 
-#define FIGURE_KEYS(key)                                                                          \
-    {key "_mean", key, TABLE_REAL, 2}, {key "_standard_error", key, TABLE_REAL, 2},               \
-        {key "_recordings_standard_error", key, TABLE_REAL, 2}, {key "_p10", key, TABLE_REAL, 2}, \
-    {                                                                                             \
-        key "_p90", key, TABLE_REAL, 2                                                            \
+#define FIGURE(key, unit, help)                              \
+    {                                                        \
+        key, key, MEANING_REAL, 2, unit, MEANING_GAUGE, help \
     }
+#define FIGURE_KEYS(key, unit, what)                                               \
+    FIGURE(key "_mean", unit, "Mean over the runs of " what "."),                  \
+        FIGURE(key "_standard_error", unit, "Standard error of that mean."),       \
+        FIGURE(key "_recordings_standard_error", unit,                             \
+               "Standard error of that mean by the recordings that it rests on."), \
+        FIGURE(key "_p10", unit, "Tenth percentile over the runs."),               \
+        FIGURE(key "_p90", unit, "Ninetieth percentile over the runs.")
 
-static const struct table_column columns[] = {
-    {"workload", "workload", TABLE_TEXT, 0},
-    {"gpu", "GPU", TABLE_TEXT, 0},
-    {"policy", "policy", TABLE_TEXT, 0},
-    {"seeds", "seeds", TABLE_INTEGER, 0},
-    {"completed_runs", "completed", TABLE_INTEGER, 0},
-    {"recurrences", "recurrences", TABLE_INTEGER, 0},
-    {"default_batch_size", "default batch", TABLE_INTEGER, 0},
-    {"default_power_limit_w", "default limit (W)", TABLE_REAL, 0},
-    {"optimum_batch_size", "optimum batch", TABLE_INTEGER, 0},
-    {"optimum_power_limit_w", "optimum limit (W)", TABLE_REAL, 0},
-    {"optimum_cost_j", "optimum cost (J)", TABLE_REAL, 0},
-    FIGURE_KEYS("last_five_energy_change_percent"),
-    FIGURE_KEYS("last_five_time_change_percent"),
-    FIGURE_KEYS("last_five_cost_change_percent"),
-    FIGURE_KEYS("whole_run_energy_change_percent"),
-    FIGURE_KEYS("whole_run_time_change_percent"),
-    FIGURE_KEYS("whole_run_cost_change_percent"),
-    FIGURE_KEYS("regret_optimal_runs"),
-    FIGURE_KEYS("paid_off_after_recurrences"),
-    FIGURE_KEYS("tries"),
-    {"paid_off_runs", "paid off", TABLE_INTEGER, 0},
-    {"chosen_batch_size", "chosen batch", TABLE_INTEGER, 0},
-    {"chosen_power_limit_w", "chosen limit (W)", TABLE_REAL, 0},
-    {"chosen_runs", "runs", TABLE_INTEGER, 0},
-    {"error", "error", TABLE_TEXT, 0},
+static const struct meaning columns[] = {
+    {"workload", "workload", MEANING_TEXT, 0, NULL, MEANING_FACT, "Workload that is simulated."},
+    {"gpu", "GPU", MEANING_TEXT, 0, NULL, MEANING_FACT, "GPU that the traces are of."},
+    {"policy", "policy", MEANING_TEXT, 0, NULL, MEANING_FACT, "Policy that chooses what to run."},
+    {"seeds", "seeds", MEANING_WHOLE, 0, NULL, MEANING_COUNTER,
+     "Simulated runs, each with a seed of its own."},
+    {"completed_runs", "completed", MEANING_WHOLE, 0, NULL, MEANING_COUNTER, "Those that went to their end."},
+    {"recurrences", "recurrences", MEANING_WHOLE, 0, NULL, MEANING_COUNTER, "Recurrences of a run."},
+    {"default_batch_size", "default batch", MEANING_WHOLE, 0, NULL, MEANING_FACT, "Batch size by default."},
+    {"default_power_limit_w", "default limit (W)", MEANING_REAL, 0, "W", MEANING_GAUGE,
+     "Power limit by default, the highest."},
+    {"optimum_batch_size", "optimum batch", MEANING_WHOLE, 0, NULL, MEANING_FACT,
+     "Batch size of least expected cost."},
+    {"optimum_power_limit_w", "optimum limit (W)", MEANING_REAL, 0, "W", MEANING_GAUGE,
+     "Power limit of least expected cost."},
+    {"optimum_cost_j", "optimum cost (J)", MEANING_REAL, 0, "J", MEANING_GAUGE, "That cost."},
+    FIGURE_KEYS("last_five_energy_change_percent", "%",
+                "the change of the last five recurrences' energy against the default"),
+    FIGURE_KEYS("last_five_time_change_percent", "%", "the change of their time"),
+    FIGURE_KEYS("last_five_cost_change_percent", "%", "the change of their cost"),
+    FIGURE_KEYS("whole_run_energy_change_percent", "%", "the change of the whole run's energy"),
+    FIGURE_KEYS("whole_run_time_change_percent", "%", "the change of the whole run's time"),
+    FIGURE_KEYS("whole_run_cost_change_percent", "%", "the change of the whole run's cost"),
+    FIGURE_KEYS("regret_optimal_runs", NULL, "the regret, in runs of least expected cost"),
+    FIGURE_KEYS("paid_off_after_recurrences", NULL, "the recurrences after which searching had paid off"),
+    FIGURE_KEYS("tries", NULL, "the tries"),
+    {"paid_off_runs", "paid off", MEANING_WHOLE, 0, NULL, MEANING_COUNTER,
+     "Runs in which searching paid off."},
+    {"chosen_batch_size", "chosen batch", MEANING_WHOLE, 0, NULL, MEANING_FACT,
+     "Batch size that most runs chose at last."},
+    {"chosen_power_limit_w", "chosen limit (W)", MEANING_REAL, 0, "W", MEANING_GAUGE,
+     "Power limit that they chose with it."},
+    {"chosen_runs", "runs", MEANING_WHOLE, 0, NULL, MEANING_COUNTER, "Runs that chose these two."},
+    {"error", "error", MEANING_TEXT, 0, NULL, MEANING_FACT, "Why a run ended early."},
 };
+const struct quantities sim_report_quantities = {"a workload and a policy", QUANTITIES(columns)};
 enum { COLUMN_COUNT = sizeof columns / sizeof columns[0] };
 _Static_assert(COLUMN_COUNT == 16 + 5 * FIGURE_COUNT, "five columns for every figure");
 

@@ -6,6 +6,8 @@
 #include "sim/bootstrap.h"
 #include "sim/campaign.h"
 
+extern const struct quantities sim_report_quantities;
+
 /*
  * What `flyball sim job` says on stdout: for people a few lines for each
  * workload and policy, for programs one row each with every figure's mean,

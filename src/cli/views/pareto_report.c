@@ -81,8 +81,9 @@ static void put_default(struct buffer *text, const struct pareto_result *result)
     buffer_printf(text, "Default: batch %u at %g W, ", batch->size, batch_highest_limit_w(batch));
     if (pareto_default_known(result))
         buffer_printf(
-            text, "%.*f s and %.*f J%s.\n", table_decimals(TABLE_DIGITS(3), pareto_default(result)->time_s),
-            pareto_default(result)->time_s, table_decimals(TABLE_DIGITS(3), pareto_default(result)->energy_j),
+            text, "%.*f s and %.*f J%s.\n", table_decimals(MEANING_DIGITS(3), pareto_default(result)->time_s),
+            pareto_default(result)->time_s,
+            table_decimals(MEANING_DIGITS(3), pareto_default(result)->energy_j),
             pareto_default(result)->energy_j,
             result->points->on_frontier[result->points->default_point] ? "" : "; not on the frontier");
     else

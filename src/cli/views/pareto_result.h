@@ -70,6 +70,8 @@ const char *pareto_objective_name(const struct pareto_result *result);
 enum { PARETO_TEXT_MAX = 128 };
 void pareto_objective_text(const struct pareto_result *result, char *text);
 
+extern const struct quantities pareto_quantities;
+
 /* The frontier, or with --all every point, as table, JSON or CSV. */
 int pareto_report_emit(const struct cli_call *call, const struct pareto_result *result,
                        struct fly_error *out_error);

@@ -10,7 +10,7 @@ enum { PARETO_COLUMNS_MAX = 20 };
 
 /* The columns of one table. */
 struct pareto_columns {
-    struct table_column columns[PARETO_COLUMNS_MAX];
+    struct meaning columns[PARETO_COLUMNS_MAX];
     const struct pareto_column *from[PARETO_COLUMNS_MAX]; /* what fills each */
     size_t count;
 };
