@@ -25,6 +25,11 @@ double mono_elapsed_s(struct mono_time start, struct mono_time end)
     return (double)(end.ns - start.ns) / 1e9;
 }
 
+struct mono_time mono_middle(struct mono_time before, struct mono_time after)
+{
+    return (struct mono_time){before.ns + (after.ns - before.ns) / 2};
+}
+
 struct mono_time mono_after_s(struct mono_time start, double duration_s)
 {
     return (struct mono_time){start.ns + (int64_t)(duration_s * 1e9)};

@@ -41,6 +41,9 @@ struct mono_time mono_now(void);
 /* Seconds from `start` to `end`. */
 double mono_elapsed_s(struct mono_time start, struct mono_time end);
 
+/* The moment halfway between two. */
+struct mono_time mono_middle(struct mono_time before, struct mono_time after);
+
 /* The moment `duration_s` seconds after `start`; |duration_s| up to 1e9. */
 struct mono_time mono_after_s(struct mono_time start, double duration_s);
 

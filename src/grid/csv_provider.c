@@ -22,6 +22,7 @@
 #include <strings.h>
 
 #include "base/error.h"
+#include "base/math/order.h"
 #include "base/number.h"
 #include "base/text/csv.h"
 #include "base/text/iso_time.h"
@@ -344,13 +345,6 @@ static int read_row(struct reading *reading, struct fly_error *out_error)
     return code;
 }
 
-static int compare_times(const void *left, const void *right)
-{
-    int64_t a = *(const int64_t *)left, b = *(const int64_t *)right;
-
-    return (a > b) - (a < b);
-}
-
 /* The median step from one start to the next later one; 0 with fewer than two. */
 static int64_t usual_step(const struct grid_series *series)
 {
@@ -361,12 +355,12 @@ static int64_t usual_step(const struct grid_series *series)
         return 0;
     for (size_t i = 0; i < series->count; i++)
         starts[i] = series->periods[i].start_s;
-    qsort(starts, series->count, sizeof *starts, compare_times);
+    qsort(starts, series->count, sizeof *starts, order_i64);
     for (size_t i = 1; i < series->count; i++) {
         if (starts[i] > starts[i - 1])
             starts[count++] = starts[i] - starts[i - 1];
     }
-    qsort(starts, count, sizeof *starts, compare_times);
+    qsort(starts, count, sizeof *starts, order_i64);
     if (count > 0)
         step_s = starts[count / 2];
     free(starts);

@@ -57,11 +57,6 @@ static const struct reading *power_of(const struct reading *values)
     return average->state == READING_OK || !is_offered(instant) ? average : instant;
 }
 
-static struct mono_time middle(const struct device_reading *reading)
-{
-    return (struct mono_time){reading->before.ns + (reading->after.ns - reading->before.ns) / 2};
-}
-
 static quantity_set wanted_of(const struct reading *values)
 {
     const struct reading *power = power_of(values);
@@ -106,7 +101,7 @@ static void take_power(struct account *account, struct mono_time at, double powe
 static struct account_edge take(struct account *account, const struct device_reading *reading)
 {
     const struct reading *energy = &reading->values[QUANTITY_ENERGY], *power = power_of(reading->values);
-    struct account_edge edge = {.at = middle(reading),
+    struct account_edge edge = {.at = mono_middle(reading->before, reading->after),
                                 .read_s = mono_elapsed_s(reading->before, reading->after)};
     struct integral_edge before = integral_edge(&account->integral, account->counter.at), now;
 

@@ -3,19 +3,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/disabled.h"
 #include "base/error.h"
 #include "device/open/backends.h"
 #include "device/open/selection.h"
 #include "meter/meter_handle.h"
 #include "meter/process_claims.h"
-
-/* As if Flyball were not there. */
-static bool is_disabled(void)
-{
-    const char *value = getenv("FLYBALL_DISABLE");
-
-    return value != NULL && strcmp(value, "1") == 0;
-}
 
 static int choose_devices(const struct fly_meter_options *options, struct device_list *list,
                           struct fly_error *out_error)
@@ -40,7 +33,7 @@ static int open_devices(const struct fly_meter_options *options, struct device_l
     };
     int code;
 
-    if (is_disabled())
+    if (disabled_by_user())
         return 0;
     code = device_list_open(&wanted, list, out_error);
     if (code < 0)

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/math/order.h"
 
 static const char *const quality_names[] = {
     [GRID_MEASURED] = "measured",         [GRID_ESTIMATED] = "estimated", [GRID_FORECAST] = "forecast",
@@ -170,13 +171,6 @@ double grid_series_mean(const struct grid_series *series, int64_t from_s, int64_
     return known_s > 0.0 ? sum / known_s : NAN;
 }
 
-static int compare_lengths(const void *left, const void *right)
-{
-    int64_t a = *(const int64_t *)left, b = *(const int64_t *)right;
-
-    return (a > b) - (a < b);
-}
-
 int64_t grid_series_step(const struct grid_series *series)
 {
     int64_t lengths[64];
@@ -189,6 +183,6 @@ int64_t grid_series_step(const struct grid_series *series)
 
         lengths[i] = period->end_s - period->start_s;
     }
-    qsort(lengths, count, sizeof lengths[0], compare_lengths);
+    qsort(lengths, count, sizeof lengths[0], order_i64);
     return lengths[count / 2];
 }

@@ -4,6 +4,7 @@
 
 /* Ascending orders for qsort and bsearch. Doubles are to be no NaN. */
 int order_u32(const void *left, const void *right);
+int order_i64(const void *left, const void *right);
 int order_doubles(const void *left, const void *right);
 
 #endif

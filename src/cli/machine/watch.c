@@ -15,12 +15,6 @@ void watch_init(struct watch *watch, const struct device *device)
     snprintf(watch->energy_reason, sizeof watch->energy_reason, "it was not read yet");
 }
 
-/* When the values of a reading hold: half-way through it. */
-static struct mono_time middle(const struct device_reading *reading)
-{
-    return (struct mono_time){reading->before.ns + (reading->after.ns - reading->before.ns) / 2};
-}
-
 static void lose_energy(struct watch *watch, const char *reason)
 {
     watch->broken = true;
@@ -78,7 +72,7 @@ static void take_power(struct watch *watch, const struct reading *power, struct 
 static void take_energy(struct watch *watch, const struct device_reading *reading, double *out_mean_w)
 {
     const struct reading *counter = &reading->values[QUANTITY_ENERGY];
-    struct mono_time at = middle(reading);
+    struct mono_time at = mono_middle(reading->before, reading->after);
     char reason[READING_REASON_MAX];
 
     watch->energy_j = NAN;

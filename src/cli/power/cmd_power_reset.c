@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Back to what the driver sets by default, whatever stood before. */
+#include "base/disabled.h"
 #include "cli/options/device_options.h"
 #include "cli/power/power_commands.h"
 #include "cli/power/power_turning.h"
@@ -16,7 +17,7 @@ static int power_reset_run(const struct cli_call *call, struct fly_error *out_er
     static struct power_turning turning; /* large */
     int result, ended;
 
-    if (program_disabled()) {
+    if (disabled_by_user()) {
         cli_warn(call, "FLYBALL_DISABLE=1 is set, so no limit is");
         return 0;
     }

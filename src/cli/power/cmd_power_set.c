@@ -5,6 +5,7 @@
  */
 #include <stdio.h>
 
+#include "base/disabled.h"
 #include "base/error.h"
 #include "cli/options/device_options.h"
 #include "cli/power/power_around.h"
@@ -117,7 +118,7 @@ static int power_set_run(const struct cli_call *call, struct fly_error *out_erro
         return result;
     if (cli_program_count(call) > 0)
         return power_around(call, &wish, &turning, out_error);
-    if (program_disabled()) {
+    if (disabled_by_user()) {
         cli_warn(call, "FLYBALL_DISABLE=1 is set, so no limit is");
         return 0;
     }

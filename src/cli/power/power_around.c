@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "base/disabled.h"
 #include "base/error.h"
 #include "cli/program/child.h"
 #include "cli/program/program_words.h"
@@ -114,7 +115,7 @@ int power_around(const struct cli_call *call, const struct power_wish *wish, str
     if (words == NULL)
         return error_no_memory(out_error);
     result =
-        program_disabled() ? program_replace(call, words) : run_words(call, wish, words, turning, out_error);
+        disabled_by_user() ? program_replace(call, words) : run_words(call, wish, words, turning, out_error);
     free(words);
     return result;
 }

@@ -37,10 +37,3 @@ int program_replace(const struct cli_call *call, char *const *words)
     program_say_not_run(call, words[0], errno, status);
     return 0;
 }
-
-bool program_disabled(void)
-{
-    const char *disable = getenv("FLYBALL_DISABLE");
-
-    return disable != NULL && strcmp(disable, "1") == 0;
-}

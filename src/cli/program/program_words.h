@@ -23,7 +23,4 @@ void program_say_not_run(const struct cli_call *call, const char *program, int e
 /* Puts the program in this process's place; returns 0, with its status, only where that fails. */
 int program_replace(const struct cli_call *call, char *const *words);
 
-/* Whether FLYBALL_DISABLE=1 asks for training to run as if this program were not there. */
-bool program_disabled(void);
-
 #endif

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "base/disabled.h"
 #include "base/error.h"
 #include "cli/options/device_options.h"
 #include "cli/options/leftovers.h"
@@ -234,7 +235,7 @@ static int profile_run(const struct cli_call *call, struct fly_error *out_error)
     words = program_words(call, cli_operand_count(call), cli_operand);
     if (words == NULL)
         return error_no_memory(out_error);
-    result = program_disabled() ? program_replace(call, words) : profile_program(call, words, out_error);
+    result = disabled_by_user() ? program_replace(call, words) : profile_program(call, words, out_error);
     free(words);
     return result;
 }

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/disabled.h"
 #include "base/error.h"
 #include "base/harmless.h"
 #include "cli/kit/table_print.h"
@@ -368,9 +369,9 @@ static int run_run(const struct cli_call *call, struct fly_error *out_error)
     arguments = program_words(call, cli_operand_count(call), cli_operand);
     if (arguments == NULL)
         return error_no_memory(out_error);
-    if (program_disabled() && cli_text(call, "job") != NULL && !cli_flag(call, "tune"))
+    if (disabled_by_user() && cli_text(call, "job") != NULL && !cli_flag(call, "tune"))
         result = replace_plainly(call, arguments, out_error);
-    else if (program_disabled())
+    else if (disabled_by_user())
         result = program_replace(call, arguments);
     else
         result = run_program(call, arguments, out_error);

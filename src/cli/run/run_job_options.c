@@ -6,6 +6,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/disabled.h"
 #include "base/error.h"
 #include "cli/options/finish_time.h"
 #include "cli/options/number_list.h"
@@ -132,7 +133,7 @@ static int read_policy(const struct cli_call *call, struct run_job *job, struct 
     struct fly_session_options *options = &job->options;
     bool remote = jobs_are_remote(options->store);
 
-    options->policy = program_disabled() ? batch_policy_default.name : cli_text(call, "policy");
+    options->policy = disabled_by_user() ? batch_policy_default.name : cli_text(call, "policy");
     if (policy_plugins_is_path(options->policy) && !remote)
         return policy_plugins_add(options->policy, &job->plugins, &options->policy, out_error);
     if (remote && !policy_plugins_is_path(options->policy))

@@ -183,7 +183,7 @@ static bool same(const struct reading *one, const struct reading *other)
 void recording_writer_add(struct recording_writer *writer, size_t device, quantity_set wanted,
                           const struct device_reading *reading)
 {
-    int64_t t_ns = reading->before.ns + (reading->after.ns - reading->before.ns) / 2 - writer->start.ns;
+    int64_t t_ns = mono_middle(reading->before, reading->after).ns - writer->start.ns;
 
     buffer_printf(&writer->lines, "{\"t\":%" PRId64 ",\"d\":%zu", t_ns > 0 ? t_ns : 0, device);
     for (int i = 0; i < QUANTITY_COUNT; i++) {

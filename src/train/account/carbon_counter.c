@@ -13,7 +13,7 @@ void counter_clocks(const struct clock *clock, struct mono_time *out_now, struct
 
         *out_date = clock->date(clock->state);
         after = clock->now(clock->state);
-        *out_now = (struct mono_time){before.ns + (after.ns - before.ns) / 2};
+        *out_now = mono_middle(before, after);
         if (after.ns - before.ns < CLOCK_APART_NS)
             return;
     }

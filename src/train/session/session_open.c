@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/disabled.h"
 #include "base/error.h"
 #include "base/fork_guard.h"
 #include "job/core/policy_plugins.h"
@@ -18,13 +19,6 @@ static const double wait_usual_s = 5.0, beat_usual_s = 60.0;
 
 /* A training is held up by a report for as long at most, half as long again for the disk; its end by that. */
 static const double answer_most_s = 0.2, end_most_s = 0.5;
-
-static bool is_disabled(void)
-{
-    const char *value = getenv("FLYBALL_DISABLE");
-
-    return value != NULL && strcmp(value, "1") == 0;
-}
 
 static int check(const struct fly_session_options *options, struct fly_error *out_error)
 {
@@ -244,7 +238,7 @@ int session_new(const struct fly_session_options *options, const struct session_
     session->carbon.keeper = parts->keeper;
     session->heeds = parts->heeds;
     session->beat_s = parts->beat_s > 0.0 ? parts->beat_s : beat_usual_s;
-    session->disabled = is_disabled();
+    session->disabled = disabled_by_user();
     session->inside = !session->disabled && run_variables_of(session->definition.name);
     name_run(session);
     name_origin(session);

@@ -3,8 +3,8 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
+#include "base/disabled.h"
 #include "base/error.h"
 #include "base/fork_guard.h"
 #include "train/program/step_place.h"
@@ -134,13 +134,6 @@ static int set_up(struct fly_tuner *tuner, const struct fly_tuner_options *optio
     return tuner_search_all(tuner, out_error);
 }
 
-static bool is_disabled(void)
-{
-    const char *value = getenv("FLYBALL_DISABLE");
-
-    return value != NULL && strcmp(value, "1") == 0;
-}
-
 static struct fly_tuner *make(const struct fly_tuner_options *options, const struct clock *clock)
 {
     struct fly_tuner *tuner = calloc(1, sizeof *tuner);
@@ -215,7 +208,7 @@ int tuner_new_in(const struct fly_tuner_options *options, const struct clock *cl
     tuner = make(options, clock != NULL ? clock : &clock_real);
     if (tuner == NULL)
         return error_no_memory(out_error);
-    if (is_disabled())
+    if (disabled_by_user())
         leave_alone(tuner, FLY_TUNER_DISABLED, "FLYBALL_DISABLE is set");
     else
         code = set_up(tuner, options, out_error);
@@ -244,7 +237,7 @@ int tuner_new_kept(const struct fly_tuner_options *options, struct carbon_keeper
                    struct fly_tuner **out_tuner, struct fly_error *out_error)
 {
     struct step_writer steps;
-    enum step_way way = is_disabled() ? STEPS_NOT_WANTED : step_writer_open(&steps);
+    enum step_way way = disabled_by_user() ? STEPS_NOT_WANTED : step_writer_open(&steps);
     int code;
 
     if (way == STEPS_NOT_WANTED)
