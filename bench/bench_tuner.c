@@ -75,7 +75,7 @@ int main(void)
         die(error.text);
     /* As after a choice, with the next check far away. */
     tuner->state = FLY_TUNER_SETTLED;
-    tuner->quiet_steps = UINT64_MAX / 2;
+    tuner->quiet_until = UINT64_MAX / 2;
     for (int i = 0; i < ROUNDS; i++) {
         empty_ns[i] = time_calls_ns(nothing, NULL);
         settled_ns[i] = time_calls_ns(fly_tuner_step_begin, tuner);

@@ -101,7 +101,7 @@ static double run_tuner(struct fly_meter *meter, struct emulator *emulator, bool
     if (settled) {
         /* As after a choice, with the next check beyond the run. */
         tuner->state = FLY_TUNER_SETTLED;
-        tuner->quiet_steps = UINT64_MAX / 2;
+        tuner->quiet_until = UINT64_MAX / 2;
     }
     share = run_steps(tuner);
     if (!settled && fly_tuner_state(tuner) != FLY_TUNER_SEARCHING)

@@ -49,7 +49,6 @@ void fly_session_epoch_begin(struct fly_session *session)
 {
     if (session->disabled || session_is_copy(session))
         return;
-    session->epoch_open = true;
     limit_epoch_begin(session);
 }
 
@@ -57,7 +56,7 @@ enum fly_answer fly_session_step_begin(struct fly_session *session)
 {
     if (session->disabled || session_is_copy(session))
         return FLY_GO_ON;
-    if (!session->epoch_open)
+    if (!session->count.open)
         fly_session_epoch_begin(session);
     limit_step(session);
     if (!session->limit.refused)
@@ -69,9 +68,8 @@ enum fly_answer fly_session_step_begin(struct fly_session *session)
 
 void fly_session_evaluation_begin(struct fly_session *session)
 {
-    if (session->disabled || session_is_copy(session) || !session->epoch_open)
+    if (session->disabled || session_is_copy(session) || !session->count.open)
         return;
-    session->epoch_open = false;
     limit_epoch_end(session);
 }
 

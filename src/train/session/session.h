@@ -9,6 +9,7 @@
 #include "knob/knob.h"
 #include "train/carbon/carbon_governor.h"
 #include "train/post/post.h"
+#include "train/program/step_count.h"
 #include "train/tuner/knob_turner.h"
 
 /*
@@ -45,7 +46,6 @@ struct session_limit {
     double limits_w[FLY_POWER_SEARCH_LIMITS_MAX]; /* ascending */
     size_t limit_count;
     struct fly_tuner *tuner; /* while the profile is measured, and until the log has chosen */
-    uint64_t epoch_steps;    /* of the epoch under way */
     bool measured;           /* the tuner is done with the profile */
     bool goes_on;            /* with what earlier trainings measured of it */
     size_t told;             /* points of it that the log has, or will have */
@@ -68,10 +68,6 @@ struct session_carbon {
     uint64_t countdown;                /* steps until it is asked again */
     double usual_step_s;               /* of the limit that the log chose, as measured; NAN: not known */
     double told_w;                     /* to stand, to the governor */
-    uint64_t epoch_steps;              /* of a whole epoch, as seen; 0: none yet */
-    uint64_t steps;                    /* in this attempt, of epochs that ended */
-    double step_time_s;                /* of the same */
-    struct mono_time epoch_begin;      /* of the one under way */
     const char *note;                  /* why it does not steer */
     char text[FLY_ERROR_TEXT_MAX];     /* why there is no governor, or it has no profile */
     struct fly_carbon_report last;     /* of the training that ended; size 0: none */
@@ -112,10 +108,10 @@ struct fly_session {
     uint32_t gpu_count;           /* of all ranks */
     struct job_question question; /* of rank 0 */
     struct job_proposal proposal;
-    struct mono_time begin; /* of this attempt */
+    struct mono_time begin;  /* of this attempt, */
+    struct step_count count; /* and its steps */
     fly_window window;
     bool window_open;
-    bool epoch_open;
     bool resumed;          /* the program said how far its checkpoint is */
     bool reported;         /* an epoch of this attempt */
     uint32_t epoch;        /* the last that counts: what comes behind the trial's end is for the log alone */

@@ -124,8 +124,7 @@ void carbon_begin(struct fly_session *session)
     struct session_carbon *carbon = &session->carbon;
 
     carbon->steers = false;
-    carbon->countdown = carbon->epoch_steps = carbon->steps = carbon->steps_told = 0;
-    carbon->step_time_s = 0.0;
+    carbon->countdown = carbon->steps_told = 0;
     carbon->usual_step_s = carbon->told_w = NAN;
     carbon->text[0] = '\0';
     carbon->last.size = 0;
@@ -140,7 +139,7 @@ void carbon_begin(struct fly_session *session)
 static void tell_steps(struct fly_session *session)
 {
     struct session_carbon *carbon = &session->carbon;
-    uint64_t steps = progress_own_steps(session);
+    uint64_t steps = session->count.begun;
 
     if (carbon->keeper != NULL && steps > carbon->steps_told)
         carbon_keeper_steps(carbon->keeper, steps - carbon->steps_told);
@@ -151,7 +150,7 @@ static void tell_steps(struct fly_session *session)
 
 void carbon_epoch_end(struct fly_session *session)
 {
-    progress_epoch_end(session);
+    step_count_epoch_end(&session->count, session->clock);
     tell_steps(session);
 }
 
@@ -227,7 +226,7 @@ static const char *reason_to_stay(const struct fly_session *session)
 static double steps_of_point(const struct fly_session *session)
 {
     bool of_epochs = !session->proposal.wants_profile && session->proposal.known_units_per_epoch == 1.0;
-    double told = progress_told_steps(session);
+    double told = session_told_steps(session);
 
     return !of_epochs ? 1.0 : told > 0.0 ? told : NAN;
 }
@@ -317,10 +316,10 @@ void carbon_follow(struct fly_session *session)
 {
     struct session_carbon *carbon = &session->carbon;
     struct carbon_progress progress;
-    double shared[] = {NAN, (double)carbon_governor_every(progress_step_s(session))};
+    double shared[] = {NAN, (double)carbon_governor_every(session_step_s(session))};
 
     tell_steps(session);
-    if (carbon->governor != NULL && progress_find(session, &progress)) {
+    if (carbon->governor != NULL && session_progress(session, &progress)) {
         shared[0] = carbon_governor_decide(carbon->governor, &progress);
         if (isfinite(shared[0]))
             shared[0] = choice_or(session, shared[0]);

@@ -131,7 +131,6 @@ void limit_begin(struct fly_session *session)
     bool follows = session->carbon.wanted || session->carbon.keeper != NULL;
 
     limit->measured = limit->refused = limit->goes_on = limit->asked = false;
-    limit->epoch_steps = 0;
     limit->choice_w = NAN;
     if (follows && is_chosen(session))
         session_profile_share(session);
@@ -147,8 +146,7 @@ void limit_begin(struct fly_session *session)
 
 void limit_epoch_begin(struct fly_session *session)
 {
-    session->limit.epoch_steps = 0;
-    progress_epoch_begin(session);
+    step_count_epoch_begin(&session->count, session->clock);
     if (session->limit.tuner != NULL)
         (void)fly_tuner_epoch_begin(session->limit.tuner);
 }
@@ -157,7 +155,7 @@ void limit_step(struct fly_session *session)
 {
     struct session_limit *limit = &session->limit;
 
-    limit->epoch_steps++;
+    step_count_step(&session->count);
     if (limit->tuner != NULL)
         session_profile_step(session);
     else if (session->carbon.steers && --session->carbon.countdown == 0)

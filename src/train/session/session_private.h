@@ -97,16 +97,12 @@ double carbon_reference_per_kwh(const struct fly_session *session);
 
 /* session_progress.c */
 
-void progress_epoch_begin(struct fly_session *session);
-void progress_epoch_end(struct fly_session *session);
 /* In an epoch, as the program told; 0: it did not. */
-double progress_told_steps(const struct fly_session *session);
-/* That began in this attempt. */
-uint64_t progress_own_steps(const struct fly_session *session);
+double session_told_steps(const struct fly_session *session);
 /* What a step takes; NAN: not known. */
-double progress_step_s(const struct fly_session *session);
+double session_step_s(const struct fly_session *session);
 /* False where nobody knows how long an epoch is. */
-bool progress_find(const struct fly_session *session, struct carbon_progress *out_progress);
+bool session_progress(const struct fly_session *session, struct carbon_progress *out_progress);
 
 /* session_try.c */
 

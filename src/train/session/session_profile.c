@@ -196,7 +196,7 @@ void session_profile_step(struct fly_session *session)
     watch_tuner(session);
     listen_for_choice(session);
     if (session->options.samples_per_epoch > 0 && is_ready(limit))
-        choose(session, progress_told_steps(session));
+        choose(session, session_told_steps(session));
 }
 
 void session_profile_epoch_end(struct fly_session *session)
@@ -206,7 +206,7 @@ void session_profile_epoch_end(struct fly_session *session)
     (void)fly_tuner_epoch_end(limit->tuner);
     /* A search that no training was long enough for does without second looks. */
     if (is_ready(limit) || (limit->goes_on && tuner_only_looks(limit->tuner)))
-        choose(session, (double)limit->epoch_steps);
+        choose(session, (double)step_count_in_epoch(&session->count));
 }
 
 void session_profile_tell_part(struct fly_session *session)

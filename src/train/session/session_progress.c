@@ -7,30 +7,13 @@
 /* Of what a step takes usually, it takes. */
 static const double least_share = 0.1;
 
-void progress_epoch_begin(struct fly_session *session)
-{
-    session->carbon.epoch_begin = session->clock->now(session->clock->state);
-}
-
-void progress_epoch_end(struct fly_session *session)
-{
-    struct session_carbon *carbon = &session->carbon;
-    uint64_t steps = session->limit.epoch_steps;
-
-    carbon->step_time_s += mono_elapsed_s(carbon->epoch_begin, session->clock->now(session->clock->state));
-    carbon->steps += steps;
-    /* One that was taken up in its midst is shorter than the others. */
-    if (steps > carbon->epoch_steps)
-        carbon->epoch_steps = steps;
-}
-
 double session_time_s(const struct fly_session *session)
 {
     return session->stopped ? session->stopped_time_s
                             : mono_elapsed_s(session->begin, session->clock->now(session->clock->state));
 }
 
-double progress_told_steps(const struct fly_session *session)
+double session_told_steps(const struct fly_session *session)
 {
     uint64_t batch_size = session->proposal.batch_size;
     uint64_t steps = (session->options.samples_per_epoch + batch_size - 1) / batch_size;
@@ -41,35 +24,20 @@ double progress_told_steps(const struct fly_session *session)
 /* Of a whole epoch: as told, as in the trainings before, or as seen; NAN: not known yet. Stays the same. */
 static double steps_per_epoch(const struct fly_session *session)
 {
-    double told = progress_told_steps(session);
+    double told = session_told_steps(session);
 
     if (told > 0.0)
         return told;
     if (session->proposal.known_units_per_epoch > 1.0)
         return session->proposal.known_units_per_epoch;
-    return session->carbon.epoch_steps > 0 ? (double)session->carbon.epoch_steps : NAN;
+    return session->count.longest > 0 ? (double)session->count.longest : NAN;
 }
 
-uint64_t progress_own_steps(const struct fly_session *session)
+double session_step_s(const struct fly_session *session)
 {
-    return session->carbon.steps + (session->epoch_open ? session->limit.epoch_steps : 0);
-}
-
-/* The time that they took; the one that begins now is not over. */
-static double own_step_time_s(const struct fly_session *session)
-{
-    const struct session_carbon *carbon = &session->carbon;
-
-    return carbon->step_time_s +
-           (session->epoch_open
-                ? mono_elapsed_s(carbon->epoch_begin, session->clock->now(session->clock->state))
-                : 0.0);
-}
-
-double progress_step_s(const struct fly_session *session)
-{
-    double usual_s = session->carbon.usual_step_s, time_s = own_step_time_s(session);
-    uint64_t steps = progress_own_steps(session);
+    double usual_s = session->carbon.usual_step_s,
+           time_s = step_count_time_s(&session->count, session->clock);
+    uint64_t steps = session->count.begun;
 
     if (steps < 2 || !(time_s > 0.0))
         return usual_s;
@@ -98,7 +66,7 @@ static double earlier_step_time_s(const struct fly_session *session)
     if (!(all_s > 0.0))
         return 0.0;
     if (session->reported && own_s > 0.0)
-        return all_s * fmin(1.0, own_step_time_s(session) / own_s);
+        return all_s * fmin(1.0, step_count_time_s(&session->count, session->clock) / own_s);
     return usual_s < all_s ? usual_s : all_s;
 }
 
@@ -114,10 +82,10 @@ static double epochs_expected(const struct fly_session *session)
     return fmin(session->proposal.expected_epochs, fmin(most, (double)session->epochs));
 }
 
-bool progress_find(const struct fly_session *session, struct carbon_progress *out_progress)
+bool session_progress(const struct fly_session *session, struct carbon_progress *out_progress)
 {
-    double per_epoch = steps_per_epoch(session), own = (double)progress_own_steps(session);
-    double in_epoch = session->epoch_open ? (double)session->limit.epoch_steps : 0.0;
+    double per_epoch = steps_per_epoch(session), own = (double)session->count.begun;
+    double in_epoch = session->count.open ? (double)step_count_in_epoch(&session->count) : 0.0;
     double done = epochs_ended(session) * per_epoch + in_epoch;
     double all = session->carbon.options.steps > 0 ? (double)session->carbon.options.steps
                                                    : epochs_expected(session) * per_epoch;
@@ -130,7 +98,7 @@ bool progress_find(const struct fly_session *session, struct carbon_progress *ou
         .steps_done = fmax(done, own),
         .steps_earlier = fmax(done - own, 0.0),
         .steps_left = isnan(all) ? NAN : fmax(all - done, least),
-        .step_time_s = earlier_step_time_s(session) + own_step_time_s(session),
+        .step_time_s = earlier_step_time_s(session) + step_count_time_s(&session->count, session->clock),
     };
     return true;
 }

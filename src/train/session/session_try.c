@@ -182,7 +182,8 @@ void session_begin_try(struct fly_session *session)
     session->answer = FLY_GO_ON;
     session->stop = JOB_STOP_NONE;
     session->over = session->reached = session->failed = session->released = false;
-    session->epoch_open = session->resumed = session->reported = session->stopped = false;
+    session->count = (struct step_count){0};
+    session->resumed = session->reported = session->stopped = false;
     session->energy_j = session->time_s = NAN;
     session->begin = session->clock->now(session->clock->state);
     session->window_open = session->meter != NULL && fly_meter_begin(session->meter, session->definition.name,

@@ -99,7 +99,7 @@ static void finish_search(struct fly_tuner *tuner)
     tuner_turn(tuner, tuner->points[tuner->chosen].limit_w);
     close_cost(tuner);
     /* A saved profile may be as old as it likes: what does not fit is measured at once. */
-    tuner->since_search = measured ? 0 : tuner->options.remeasure_distance_steps;
+    tuner->remeasure_from = tuner->count.begun + (measured ? tuner->options.remeasure_distance_steps : 0);
     if (tuner->reason != FLY_TUNER_GOES_ON)
         return;
     if (measured)
@@ -175,27 +175,22 @@ static bool is_decided(struct fly_tuner *tuner, struct fly_power_search_action *
 static int step(struct fly_tuner *tuner)
 {
     struct fly_power_search_action action = {0};
-    bool searching;
 
     if (tuner->forks != fork_generation())
         return FLY_ESTATE;
+    tuner_count_step(tuner);
     step_writer_write(&tuner->steps, "step");
     if (tuner->state == FLY_TUNER_STOPPED)
         return 0;
     if (tuner->carbon.governor != NULL && tuner_carbon_step(tuner))
         return 0;
-    if (tuner->state == FLY_TUNER_SETTLED) {
-        tuner->since_search += tuner->options.check_every_steps;
+    if (tuner->state == FLY_TUNER_SETTLED)
         tuner_begin_check(tuner);
-    }
     if (tuner->state == FLY_TUNER_STOPPED)
         return 0;
     tuner_window_step(tuner);
-    searching = tuner->state == FLY_TUNER_SEARCHING;
-    if (searching)
+    if (tuner->state == FLY_TUNER_SEARCHING)
         tuner_cost_open(tuner);
-    else
-        tuner->since_search++;
     if (!is_decided(tuner, &action))
         (void)fly_power_search_step_begin(tuner->search, &action);
     carry_out(tuner, action);
@@ -205,8 +200,8 @@ static int step(struct fly_tuner *tuner)
 
 int fly_tuner_step_begin(struct fly_tuner *tuner)
 {
-    if (tuner->quiet_steps > 0) {
-        tuner->quiet_steps--;
+    if (tuner->count.begun < tuner->quiet_until) {
+        step_count_step(&tuner->count);
         return 0;
     }
     return step(tuner);

@@ -112,14 +112,14 @@ void tuner_carbon_profile(struct fly_tuner *tuner)
     }
     if (carbon_governor_profile(tuner->carbon.governor, points, count, &error) < 0)
         tuner_fault(tuner, FLY_TUNER_NO_CHOICE, "%s", error.text);
-    tuner->carbon.due = tuner->carbon.begun + 1;
+    tuner->carbon.due = tuner->count.begun + 1;
 }
 
 void tuner_carbon_settle(struct fly_tuner *tuner)
 {
     struct tuner_carbon *carbon = &tuner->carbon;
 
-    carbon->check_due = carbon->begun + tuner->options.check_every_steps + 1;
+    carbon->check_due = tuner->count.begun + tuner->options.check_every_steps + 1;
     tuner_rest(tuner, carbon->governor != NULL ? 0 : tuner->options.check_every_steps);
 }
 
@@ -153,7 +153,7 @@ static void ask(struct fly_tuner *tuner)
     carbon->asked = progress;
     if (!tuner_exchange(tuner, &nothing, 0, maxima, 2))
         return;
-    carbon->due = carbon->begun + (maxima[1] > 0.0 ? carbon_governor_every(maxima[1]) : 1);
+    carbon->due = tuner->count.begun + (maxima[1] > 0.0 ? carbon_governor_every(maxima[1]) : 1);
     if (maxima[0] > 0.0)
         turn_to(tuner, maxima[0]);
 }
@@ -161,36 +161,28 @@ static void ask(struct fly_tuner *tuner)
 bool tuner_carbon_step(struct fly_tuner *tuner)
 {
     struct tuner_carbon *carbon = &tuner->carbon;
-    uint64_t next;
+    uint64_t begun = tuner->count.begun, next;
 
     tuner_rest(tuner, 0);
-    carbon->begun++;
-    if (!carbon->in_steps) {
-        carbon->in_steps = true;
-        carbon->since = tuner->clock->now(tuner->clock->state);
-    }
     if (tuner->state == FLY_TUNER_SEARCHING)
         return false;
-    if (carbon->begun >= carbon->due)
+    if (begun >= carbon->due)
         ask(tuner);
     if (tuner->state != FLY_TUNER_SETTLED)
         return tuner->state == FLY_TUNER_STOPPED;
     next = carbon->due < carbon->check_due ? carbon->due : carbon->check_due;
-    if (carbon->begun >= carbon->check_due)
+    if (begun >= carbon->check_due)
         return false;
-    tuner_rest(tuner, next > carbon->begun ? next - carbon->begun - 1 : 0);
+    tuner_rest(tuner, next > begun ? next - begun - 1 : 0);
     return true;
 }
 
 void tuner_carbon_epoch_end(struct fly_tuner *tuner)
 {
-    struct tuner_carbon *carbon = &tuner->carbon;
-
-    if (carbon->governor == NULL)
+    if (tuner->carbon.governor == NULL)
         return;
-    carbon->step_time_s = tuner_step_time_s(tuner);
-    carbon->in_steps = false;
-    carbon_governor_count(carbon->governor, tuner_progress(tuner).steps_done);
+    step_count_epoch_end(&tuner->count, tuner->clock);
+    carbon_governor_count(tuner->carbon.governor, (double)step_count_done(&tuner->count));
     if (tuner->state != FLY_TUNER_STOPPED)
         tuner_rest(tuner, 0); /* the next step is the first of another stretch */
 }

@@ -30,7 +30,7 @@ bool tuner_has_drifted(const struct fly_tuner *tuner, double time_s)
     const struct fly_tuner_point *point = &tuner->points[tuner->chosen];
 
     return point->mark == FLY_TUNER_VALID && fabs(time_s / point->time_s - 1.0) > drift_fraction &&
-           tuner->since_search >= tuner->options.remeasure_distance_steps;
+           tuner->count.begun >= tuner->remeasure_from;
 }
 
 void tuner_back_off(struct fly_tuner *tuner)

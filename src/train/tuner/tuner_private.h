@@ -3,6 +3,7 @@
 #define FLYBALL_TRAIN_TUNER_TUNER_PRIVATE_H
 
 #include "train/carbon/carbon_pace.h"
+#include "train/program/step_count.h"
 #include "train/program/step_writer.h"
 #include "train/tuner/tuner.h"
 #include "train/tuner/tuner_visits.h"
@@ -63,20 +64,17 @@ struct tuner_cost {
     double energy_j, time_s; /* of this rank, of the closed part */
 };
 
-/* Following the grid; also counts steps, where nothing is followed for nothing. */
+/* Following the grid. */
 struct tuner_carbon {
     struct carbon_governor *governor; /* owned; NULL: the grid is not followed */
     uint64_t steps;                   /* of the whole training; 0: not known */
-    uint64_t begun, quiet;            /* steps, when the hook was last set to be quiet, and for how many */
     uint64_t due, check_due;          /* the steps with which the governor is asked, and the limit checked */
-    bool in_steps;
-    struct mono_time since;       /* the begin of a stretch of steps without evaluation */
-    double step_time_s;           /* of those before it */
-    struct carbon_progress asked; /* when the governor was */
+    struct carbon_progress asked;     /* when the governor was */
 };
 
 struct fly_tuner {
-    uint64_t quiet_steps; /* until there is anything to do; first, for the hot hook */
+    struct step_count count; /* first, for the hot hook; without a governor nobody asks for its epochs */
+    uint64_t quiet_until;    /* so many steps have begun: before, there is nothing to do */
     enum fly_tuner_state state;
     enum fly_tuner_reason reason;
     uint64_t forks;
@@ -110,7 +108,7 @@ struct fly_tuner {
     unsigned unknown_windows; /* in a row */
     unsigned spoiled_windows; /* by heat or an outside brake, in a row */
     unsigned broken_checks;   /* in a row */
-    uint64_t since_search;    /* steps */
+    uint64_t remeasure_from;  /* so many steps have begun: before, no other search begins */
 
     double spent_s, spent_j;  /* on this search so far, of all ranks, */
     uint64_t spent_steps;     /* and in so many steps */
@@ -233,8 +231,8 @@ void tuner_cost_pause(struct fly_tuner *tuner);
 
 /* The hook has nothing to do for so many steps. */
 void tuner_rest(struct fly_tuner *tuner, uint64_t steps);
-/* Spent in steps so far. */
-double tuner_step_time_s(const struct fly_tuner *tuner);
+/* A step begins in which there may be something to do. */
+void tuner_count_step(struct fly_tuner *tuner);
 /* At a step's begin: it is not done. */
 struct carbon_progress tuner_progress(const struct fly_tuner *tuner);
 /* A limit stands; NAN: none of ours. */

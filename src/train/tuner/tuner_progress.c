@@ -8,35 +8,26 @@
 
 void tuner_rest(struct fly_tuner *tuner, uint64_t steps)
 {
-    struct tuner_carbon *carbon = &tuner->carbon;
+    uint64_t begun = tuner->count.begun;
 
-    carbon->begun += carbon->quiet - tuner->quiet_steps;
-    tuner->quiet_steps = carbon->quiet = steps;
+    tuner->quiet_until = steps < UINT64_MAX - begun ? begun + steps : UINT64_MAX;
 }
 
-static uint64_t steps_begun(const struct fly_tuner *tuner)
+void tuner_count_step(struct fly_tuner *tuner)
 {
-    return tuner->carbon.begun + tuner->carbon.quiet - tuner->quiet_steps;
+    if (tuner->carbon.governor != NULL && !tuner->count.open)
+        step_count_epoch_begin(&tuner->count, tuner->clock);
+    step_count_step(&tuner->count);
 }
 
-double tuner_step_time_s(const struct fly_tuner *tuner)
-{
-    const struct tuner_carbon *carbon = &tuner->carbon;
-
-    if (!carbon->in_steps)
-        return carbon->step_time_s;
-    return carbon->step_time_s + mono_elapsed_s(carbon->since, tuner->clock->now(tuner->clock->state));
-}
-
-/* At a step's begin: it is not done. */
 struct carbon_progress tuner_progress(const struct fly_tuner *tuner)
 {
-    uint64_t begun = steps_begun(tuner), done = begun > 0 && tuner->carbon.in_steps ? begun - 1 : begun;
+    uint64_t done = step_count_done(&tuner->count);
 
     return (struct carbon_progress){
         .steps_done = (double)done,
         .steps_left = tuner->carbon.steps > done ? (double)(tuner->carbon.steps - done) : NAN,
-        .step_time_s = tuner_step_time_s(tuner),
+        .step_time_s = step_count_time_s(&tuner->count, tuner->clock),
     };
 }
 
@@ -44,7 +35,7 @@ void tuner_carbon_stands(struct fly_tuner *tuner, double limit_w)
 {
     if (tuner->carbon.governor == NULL || tuner->forks != fork_generation())
         return;
-    carbon_governor_count(tuner->carbon.governor, tuner_progress(tuner).steps_done);
+    carbon_governor_count(tuner->carbon.governor, (double)step_count_done(&tuner->count));
     carbon_governor_stands(tuner->carbon.governor, limit_w);
 }
 
