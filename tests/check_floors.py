@@ -73,7 +73,6 @@ WALKS_JSON = [
     "src/job/past/profiles.c",
     "src/job/past/trace_export.c",
     "src/job/past/usage_log.c",
-    "src/knob/way/daemon_answer.c",
     "src/meter/tally/run_reports.c",
     "src/serve/v1.c",
     "src/serve/v1_document.c",

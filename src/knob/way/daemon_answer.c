@@ -2,14 +2,70 @@
 #include "knob/way/daemon_answer.h"
 
 #include <ctype.h>
-#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
+#include "shapes/shape_rows.h"
 
-enum { PCI_PARTS = 4 };
+enum { PCI_PARTS = 4, ARENA_MAX = 64 << 20 };
+
+/* ---- what it answers ---- */
+
+struct gpu_row {
+    const char *name, *pci;
+    uint32_t id; /* DEVICES_MAX: none that can be */
+};
+static const struct gpu_row row_usual = {.id = DEVICES_MAX};
+static const struct shape_field gpu_rows[] = {
+    {SHAPE_AT(gpu_row, name), SHAPE_IS_TEXT(SIZE_MAX), .need = SHAPE_OPTIONAL, .loose = true},
+    {SHAPE_AT_AS("pci_address", gpu_row, pci), SHAPE_IS_TEXT(SIZE_MAX), .need = SHAPE_OPTIONAL,
+     .loose = true},
+    {SHAPE_AT(gpu_row, id), SHAPE_IS_U32(0, DEVICES_MAX - 1), .need = SHAPE_OPTIONAL, .loose = true},
+};
+static const struct shape gpu_shape = {SHAPE_OF(gpu_row, gpu_rows), .defaults = &row_usual};
+
+/* To /discover. */
+struct discovery {
+    const struct gpu_row *gpus;
+    size_t gpu_count;
+    const char *const *groups;
+    size_t group_count;
+    bool wants_token;
+};
+static const struct shape_field discovery_rows[] = {
+    {SHAPE_AT(discovery, gpus), SHAPE_IS_STRUCTS(&gpu_shape, SIZE_MAX, discovery, gpu_count), .loose = true},
+    {SHAPE_AT_AS("enabled_api_groups", discovery, groups), .kind = SHAPE_TEXTS, .longest = SIZE_MAX,
+     .free_text = true, .beside = offsetof(struct discovery, group_count), .loose = true},
+    {SHAPE_AT_AS("auth_required", discovery, wants_token), SHAPE_IS_BOOL, .need = SHAPE_OPTIONAL,
+     .loose = true},
+};
+static const struct shape discovery_shape = {SHAPE_OF(discovery, discovery_rows)};
+
+/* Why it refuses: one reason, or one for each GPU. */
+struct gpu_error {
+    const char *gpu, *text;
+};
+static const struct shape_field gpu_error_rows[] = {
+    {SHAPE_AT(gpu_error, gpu), SHAPE_IS_TEXT(SIZE_MAX)},
+    {SHAPE_AT(gpu_error, text), SHAPE_IS_TEXT(SIZE_MAX), .null = SHAPE_OR_NULL, .loose = true},
+};
+static const struct shape gpu_error_shape = {SHAPE_OF(gpu_error, gpu_error_rows)};
+struct refusal {
+    const char *text;
+    const struct gpu_error *errors;
+    size_t error_count;
+};
+static const struct shape_field refusal_rows[] = {
+    {SHAPE_AT_AS("error", refusal, text), SHAPE_IS_TEXT(SIZE_MAX), .need = SHAPE_OPTIONAL,
+     .null = SHAPE_OR_NULL, .loose = true},
+    {SHAPE_AT(refusal, errors), .kind = SHAPE_MAP, .shape = &gpu_error_shape, .longest = SIZE_MAX,
+     .beside = offsetof(struct refusal, error_count), .need = SHAPE_OPTIONAL, .loose = true},
+};
+static const struct shape refusal_shape = {SHAPE_OF(refusal, refusal_rows)};
+
+/* ---- which GPU ---- */
 
 /* "0000:07:00.0", of as many digits as either side likes; false for another text. */
 static bool read_pci(const char *text, unsigned long parts[PCI_PARTS])
@@ -33,78 +89,76 @@ static bool is_same_place(const char *one, const char *other)
 {
     unsigned long a[PCI_PARTS], b[PCI_PARTS];
 
-    return one != NULL && read_pci(one, a) && read_pci(other, b) && memcmp(a, b, sizeof a) == 0;
+    return read_pci(one, a) && read_pci(other, b) && memcmp(a, b, sizeof a) == 0;
 }
 
-static bool is_turned(const json_t *groups)
+static bool is_turned(const struct discovery *found)
 {
-    for (size_t i = 0; i < json_array_size(groups); i++) {
-        const char *group = json_string_value(json_array_get(groups, i));
-
-        if (group != NULL && strcmp(group, "gpu-control") == 0)
+    for (size_t i = 0; i < found->group_count; i++) {
+        if (strcmp(found->groups[i], "gpu-control") == 0)
             return true;
     }
     return false;
 }
 
 /* The GPU's row, or NULL. */
-static const json_t *find_row(const json_t *gpus, const struct device_info *gpu)
+static const struct gpu_row *find_row(const struct discovery *found, const struct device_info *gpu)
 {
-    for (size_t i = 0; i < json_array_size(gpus); i++) {
-        const json_t *row = json_array_get(gpus, i);
-        const char *name = json_string_value(json_object_get(row, "name"));
+    for (size_t i = 0; i < found->gpu_count; i++) {
+        const struct gpu_row *row = &found->gpus[i];
 
-        if (is_same_place(json_string_value(json_object_get(row, "pci_address")), gpu->pci) &&
-            (!gpu->emulated || (name != NULL && strcmp(name, gpu->name) == 0)))
+        if (is_same_place(row->pci, gpu->pci) && (!gpu->emulated || strcmp(row->name, gpu->name) == 0))
             return row;
     }
     return NULL;
 }
 
-static int find_gpu(const json_t *answer, const struct device_info *gpu, bool has_token, unsigned *out_id,
-                    struct fly_error *out_error)
+static int find_gpu(const struct discovery *found, const struct device_info *gpu, bool has_token,
+                    unsigned *out_id, struct fly_error *out_error)
 {
-    const json_t *gpus = json_object_get(answer, "gpus"),
-                 *groups = json_object_get(answer, "enabled_api_groups");
-    const json_t *row, *id;
+    const struct gpu_row *row = find_row(found, gpu);
 
-    if (!json_is_array(gpus) || !json_is_array(groups))
-        return error_set(
-            out_error, FLY_EDATA,
-            "it does not say which GPUs it has and what it does; is it Zeus's daemon, of version 0.5 "
-            "or later?");
-    if (!is_turned(groups))
+    if (!is_turned(found))
         return error_set(out_error, FLY_EUNSUPPORTED,
                          "it turns no knobs: start it as root, with 'gpu-control' among what it enables");
-    if (json_is_true(json_object_get(answer, "auth_required")) && !has_token)
+    if (found->wants_token && !has_token)
         return error_set(out_error, FLY_EPERM,
                          "it wants a token; put the path of a file with one into FLYBALL_KNOB_TOKEN_FILE");
-    row = find_row(gpus, gpu);
-    id = json_object_get(row, "id");
     if (row == NULL)
         return error_set(out_error, FLY_EUNSUPPORTED, "it has no GPU at '%.31s'%s; is it this machine's?",
                          gpu->pci[0] != '\0' ? gpu->pci : "an unknown place of the PCI bus",
                          gpu->emulated ? " that is emulated" : "");
-    if (!json_is_integer(id) || json_integer_value(id) < 0 || json_integer_value(id) >= DEVICES_MAX)
+    if (row->id == DEVICES_MAX)
         return error_set(out_error, FLY_EDATA, "the number by which it knows GPU %u is none", gpu->index);
-    *out_id = (unsigned)json_integer_value(id);
+    *out_id = row->id;
     return 0;
 }
 
 int daemon_find_gpu(const char *text, size_t length, const struct device_info *gpu, bool has_token,
                     unsigned *out_id, struct fly_error *out_error)
 {
-    json_error_t where;
-    json_t *answer = json_loadb(text, length, JSON_REJECT_DUPLICATES, &where);
+    struct discovery found;
+    struct shape_fault fault;
+    struct arena arena;
     int code;
 
-    if (answer == NULL)
-        return error_set(out_error, FLY_EDATA, "it speaks no JSON (line %d: %.100s); what listens there?",
-                         where.line, where.text);
-    code = find_gpu(answer, gpu, has_token, out_id, out_error);
-    json_decref(answer);
+    arena_init(&arena, ARENA_MAX);
+    code = shape_read_text(&discovery_shape, text, length, SHAPE_LENIENT, &arena, &found, &fault, out_error);
+    if (code == 0)
+        code = find_gpu(&found, gpu, has_token, out_id, out_error);
+    else if (code != FLY_ENOMEM && fault.no_json)
+        code = error_set(out_error, FLY_EDATA, "it speaks no JSON (line %zu: %.100s); what listens there?",
+                         fault.line, fault.expected);
+    else if (code != FLY_ENOMEM)
+        code = error_set(
+            out_error, FLY_EDATA,
+            "it does not say which GPUs it has and what it does; is it Zeus's daemon, of version 0.5 "
+            "or later?");
+    arena_deinit(&arena);
     return code;
 }
+
+/* ---- why not ---- */
 
 /* Printable, with one blank for anything else. */
 static void copy_reason(const char *text, size_t length, char reason[DAEMON_REASON_MAX])
@@ -126,13 +180,16 @@ static void copy_reason(const char *text, size_t length, char reason[DAEMON_REAS
 
 void daemon_reason(const char *text, size_t length, char reason[DAEMON_REASON_MAX])
 {
-    json_t *answer = json_loadb(text, length, 0, NULL);
-    json_t *errors = json_object_get(answer, "errors");
-    const char *said = json_string_value(json_object_get(answer, "error"));
+    struct refusal refusal = {.text = NULL};
+    const char *said;
+    struct arena arena;
 
+    arena_init(&arena, ARENA_MAX);
+    (void)shape_read_text(&refusal_shape, text, length, SHAPE_FOREIGN, &arena, &refusal, NULL, NULL);
+    said = refusal.text;
     /* Of one GPU that was asked about there is one. */
-    if (said == NULL && errors != NULL)
-        said = json_string_value(json_object_iter_value(json_object_iter(errors)));
+    if (said == NULL && refusal.error_count > 0)
+        said = refusal.errors[0].text;
     copy_reason(said != NULL ? said : text, said != NULL ? strlen(said) : length, reason);
-    json_decref(answer);
+    arena_deinit(&arena);
 }
