@@ -49,7 +49,6 @@ WALKS_JSON = [
     "src/cli/views/statement_json.c",
     "src/device/recording/recording_read.c",
     "src/device/recording/recording_write.c",
-    "src/grid/cache_text.c",
     "src/grid/carbon_aware_provider.c",
     "src/grid/electricity_maps_provider.c",
     "src/grid/gb_provider.c",

@@ -24,8 +24,12 @@ static const struct shape_field said_rows[] = {
 static const struct shape_field said_value = {SHAPE_AT(said, value), .kind = SHAPE_I64,
                                               .least = (uint64_t)INT64_MIN, .most = INT64_MAX,
                                               .expected = "any whole number"};
-static const struct shape shape_said = {
-    .name = "Said", .about = "An answer", SHAPE_OF(said, said_rows), .as_list = true, .alone = &said_value};
+static const struct shape shape_said = {.name = "Said",
+                                        .about = "An answer",
+                                        SHAPE_OF(said, said_rows),
+                                        .as_list = true,
+                                        .longer = true,
+                                        .alone = &said_value};
 
 struct entry {
     const char *name;
@@ -110,6 +114,8 @@ static void test_forms(void **state)
         {"{\"later\":4,\"kind\":\"k\",\"more\":[\"ok\",1]}",
          "{\"minor\":null,\"share\":null,\"note\":null,\"host\":\"\",\"kind\":\"k\",\"id\":77,\"groups\":[],"
          "\"gpus\":[],\"errors\":{},\"later\":4,\"more\":[\"ok\",1]}"},
+        {"{\"gpus\":[[\"denied\",1,\"later\"]]}",
+         HEAD "\"groups\":[],\"gpus\":[[\"denied\",1]],\"errors\":{}}"},
         {"{\"minor\":1,\"minor\":null}", HEAD "\"groups\":[]," LISTS},
     };
     struct arena arena;

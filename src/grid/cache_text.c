@@ -9,15 +9,73 @@
  */
 #include <inttypes.h>
 #include <math.h>
-#include <stdlib.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/adler32.h"
 #include "base/error.h"
-#include "base/number.h"
 #include "grid/cache_text.h"
+#include "shapes/shape_rows.h"
 
-enum { HEAD_MAX = 32 };
+enum { HEAD_MAX = 32, ARENA_MAX = 64 << 20 };
+
+/* Within the years that a date can be written in. */
+#define TIME_MOST_S INT64_C(300000000000)
+#define IS_TIME .kind = SHAPE_I64, .least = (uint64_t)-TIME_MOST_S, .most = TIME_MOST_S
+#define IS_OWN_TEXT SHAPE_IS_TEXT(SIZE_MAX), .any_bytes = true
+
+/* ---- what stands there ---- */
+
+static const struct grid_period period_usual = {.issued_s = GRID_TIME_UNKNOWN};
+static const struct shape_field period_rows[] = {
+    {SHAPE_AT(grid_period, start_s), IS_TIME},
+    {SHAPE_AT(grid_period, end_s), IS_TIME},
+    {SHAPE_AT(grid_period, value), SHAPE_IS_NUMBER(SHAPE_ANY), .null = SHAPE_UNKNOWN},
+    {SHAPE_AT(grid_period, quality), SHAPE_IS_U32(0, GRID_QUALITY_COUNT - 1)},
+    {SHAPE_AT(grid_period, issued_s), IS_TIME, .null = SHAPE_AS_DEFAULT},
+};
+static const struct shape period_shape = {SHAPE_OF(grid_period, period_rows), .defaults = &period_usual,
+                                          .as_list = true, .longer = true};
+
+struct query {
+    struct ask_query asked;
+    const char *reason; /* of a refusal */
+};
+static const struct shape_field query_rows[] = {
+    {SHAPE_AT(query, asked.from_s), IS_TIME},  {SHAPE_AT(query, asked.to_s), IS_TIME},
+    {SHAPE_AT(query, asked.asked_s), IS_TIME}, {SHAPE_AT(query, asked.refused_until_s), IS_TIME},
+    {SHAPE_AT(query, reason), IS_OWN_TEXT},
+};
+static const struct shape query_shape = {SHAPE_OF(query, query_rows), .as_list = true, .longer = true};
+
+struct document {
+    const char *source;
+    const struct query *queries;
+    size_t query_count;
+    const struct grid_period *actual, *published;
+    size_t actual_count, published_count;
+};
+static const struct shape_field document_rows[] = {
+    {SHAPE_AT(document, source), IS_OWN_TEXT},
+    {SHAPE_AT(document, queries), SHAPE_IS_STRUCTS(&query_shape, SIZE_MAX, document, query_count)},
+    {SHAPE_AT(document, actual), SHAPE_IS_STRUCTS(&period_shape, CACHE_PERIODS_MAX, document, actual_count)},
+    {SHAPE_AT(document, published),
+     SHAPE_IS_STRUCTS(&period_shape, CACHE_PERIODS_MAX, document, published_count)},
+};
+static const struct shape document_shape = {SHAPE_OF(document, document_rows)};
+
+struct service_document {
+    const char *source;
+    struct ask_service service;
+};
+static const struct shape_field service_rows[] = {
+    {SHAPE_AT(service_document, source), IS_OWN_TEXT},
+    {SHAPE_AT_AS("failures", service_document, service.failures), SHAPE_IS_U32(0, UINT32_MAX)},
+    {SHAPE_AT_AS("blocked_until", service_document, service.blocked_until_s), IS_TIME},
+};
+static const struct shape service_shape = {SHAPE_OF(service_document, service_rows)};
+
+/* ---- head and body ---- */
 
 static const char head_format[] = "flyball-carbon 1 %08" PRIx32 "\n";
 
@@ -30,120 +88,78 @@ static void wrap(const struct buffer *body, struct buffer *out)
         out->error = body->error;
 }
 
-/* The document behind a line that fits; NULL: there is none. */
-static json_t *unwrap(const char *text, size_t length)
+/* Writes the document and the line in front of it. */
+static int write_document(const struct shape *shape, const void *document, struct buffer *out,
+                          struct fly_error *out_error)
+{
+    struct buffer body;
+    int code;
+
+    buffer_init(&body, CACHE_BYTES_MAX);
+    code = shape_put(shape, document, SHAPE_SPARE, &body, out_error);
+    buffer_puts(&body, "\n");
+    if (code == 0)
+        wrap(&body, out);
+    buffer_deinit(&body);
+    return code;
+}
+
+/* Reads the document behind a line that fits; false: there is none. */
+static bool read_document(const char *text, size_t length, const struct shape *shape, struct arena *arena,
+                          void *out_document)
 {
     const char *end = memchr(text, '\n', length < HEAD_MAX ? length : HEAD_MAX);
     char head[HEAD_MAX + 1];
     size_t used;
 
     if (end == NULL)
-        return NULL;
+        return false;
     used = (size_t)(end - text) + 1;
     snprintf(head, sizeof head, head_format, adler32_of(text + used, length - used));
     if (strlen(head) != used || memcmp(head, text, used) != 0)
-        return NULL;
-    return json_loadb(text + used, length - used, JSON_REJECT_DUPLICATES, NULL);
+        return false;
+    return shape_read_text(shape, text + used, length - used, SHAPE_LENIENT, arena, out_document, NULL,
+                           NULL) == 0;
 }
 
-static void write_series(const struct grid_series *series, const char *name, struct buffer *body)
+/* ---- of a source ---- */
+
+/* The newest periods. */
+static const struct grid_period *newest(const struct grid_series *series, size_t *out_count)
 {
     size_t first = series->count > CACHE_PERIODS_MAX ? series->count - CACHE_PERIODS_MAX : 0;
-    char number[NUMBER_TEXT_MAX];
 
-    buffer_printf(body, ",\"%s\":[", name);
-    for (size_t i = first; i < series->count; i++) {
-        const struct grid_period *period = &series->periods[i];
-
-        buffer_printf(body, "%s[%" PRId64 ",%" PRId64 ",%s,%d,", i > first ? "," : "", period->start_s,
-                      period->end_s, isnan(period->value) ? "null" : number_format(period->value, number),
-                      (int)period->quality);
-        if (period->issued_s == GRID_TIME_UNKNOWN)
-            buffer_puts(body, "null]");
-        else
-            buffer_printf(body, "%" PRId64 "]", period->issued_s);
-    }
-    buffer_puts(body, "]");
-}
-
-static void write_text(const char *text, struct buffer *body)
-{
-    json_t *json = json_string(text);
-    char *quoted = json != NULL ? json_dumps(json, JSON_ENCODE_ANY) : NULL;
-
-    buffer_puts(body, quoted != NULL ? quoted : "\"\"");
-    free(quoted);
-    json_decref(json);
+    *out_count = series->count - first;
+    return series->count > 0 ? series->periods + first : NULL;
 }
 
 int cache_content_write(const struct cache_content *content, const char *source, struct buffer *out,
                         struct fly_error *out_error)
 {
-    struct buffer body;
+    struct query queries[ONLINE_QUERY_COUNT];
+    struct document document = {.source = source, .queries = queries, .query_count = ONLINE_QUERY_COUNT};
+    int code;
 
-    buffer_init(&body, CACHE_BYTES_MAX);
-    buffer_puts(&body, "{\"source\":");
-    write_text(source, &body);
-    buffer_puts(&body, ",\"queries\":[");
-    for (int i = 0; i < ONLINE_QUERY_COUNT; i++) {
-        const struct ask_query *query = &content->queries[i];
-
-        buffer_printf(&body, "%s[%" PRId64 ",%" PRId64 ",%" PRId64 ",%" PRId64 ",", i > 0 ? "," : "",
-                      query->from_s, query->to_s, query->asked_s, query->refused_until_s);
-        write_text(content->reasons[i], &body);
-        buffer_puts(&body, "]");
-    }
-    buffer_puts(&body, "]");
-    write_series(&content->answer.actual, "actual", &body);
-    write_series(&content->answer.published, "published", &body);
-    buffer_puts(&body, "}\n");
-    wrap(&body, out);
-    buffer_deinit(&body);
-    if (out->error == 0)
-        return 0;
+    for (int i = 0; i < ONLINE_QUERY_COUNT; i++)
+        queries[i] = (struct query){content->queries[i], content->reasons[i]};
+    document.actual = newest(&content->answer.actual, &document.actual_count);
+    document.published = newest(&content->answer.published, &document.published_count);
+    code = write_document(&document_shape, &document, out, out_error);
+    if (code < 0 || out->error == 0)
+        return code;
     return out->error == FLY_ELIMIT
                ? error_set(out_error, FLY_ELIMIT, "the cache of '%.200s' grows too large; delete it", source)
                : error_no_memory(out_error);
 }
 
-/* Within the years that a date can be written in. */
-static bool take_time(const json_t *json, int64_t *out_s)
+static bool take_series(const struct grid_period *periods, size_t count, struct grid_series *series)
 {
-    const int64_t most_s = INT64_C(300000000000);
-    int64_t s = json_integer_value(json);
+    for (size_t i = 0; i < count; i++) {
+        const struct grid_period *period = &periods[i];
 
-    if (!json_is_integer(json) || s < -most_s || s > most_s)
-        return false;
-    *out_s = s;
-    return true;
-}
-
-static bool read_period(const json_t *row, struct grid_period *period)
-{
-    const json_t *value = json_array_get(row, 2), *quality = json_array_get(row, 3),
-                 *issued = json_array_get(row, 4);
-
-    if (!take_time(json_array_get(row, 0), &period->start_s) ||
-        !take_time(json_array_get(row, 1), &period->end_s) || period->end_s <= period->start_s ||
-        !(json_is_null(value) || json_is_number(value)) || !json_is_integer(quality) ||
-        json_integer_value(quality) < 0 || json_integer_value(quality) >= GRID_QUALITY_COUNT)
-        return false;
-    period->value = json_is_null(value) ? NAN : json_number_value(value);
-    period->quality = (enum grid_quality)json_integer_value(quality);
-    period->issued_s = GRID_TIME_UNKNOWN;
-    /* A value has a quality that a value can have. */
-    return (json_is_null(issued) || take_time(issued, &period->issued_s)) &&
-           (json_is_null(value) || period->quality != GRID_UNKNOWN);
-}
-
-static bool read_series(const json_t *rows, struct grid_series *series)
-{
-    if (!json_is_array(rows) || json_array_size(rows) > CACHE_PERIODS_MAX)
-        return false;
-    for (size_t i = 0; i < json_array_size(rows); i++) {
-        struct grid_period period;
-
-        if (!read_period(json_array_get(rows, i), &period) || grid_series_add(series, &period, NULL) < 0)
+        /* A value has a quality that a value can have. */
+        if (period->end_s <= period->start_s || (!isnan(period->value) && period->quality == GRID_UNKNOWN) ||
+            grid_series_add(series, period, NULL) < 0)
             return false;
     }
     if (grid_series_settle(series, NULL) < 0)
@@ -152,40 +168,31 @@ static bool read_series(const json_t *rows, struct grid_series *series)
     return true;
 }
 
-static bool read_query(const json_t *row, struct ask_query *query, char reason[CACHE_REASON_MAX])
+static bool take_content(const struct document *document, struct cache_content *content)
 {
-    const char *text = json_string_value(json_array_get(row, 4));
-
-    if (!take_time(json_array_get(row, 0), &query->from_s) ||
-        !take_time(json_array_get(row, 1), &query->to_s) ||
-        !take_time(json_array_get(row, 2), &query->asked_s) ||
-        !take_time(json_array_get(row, 3), &query->refused_until_s) || text == NULL)
+    if (document->query_count < ONLINE_QUERY_COUNT)
         return false;
-    snprintf(reason, CACHE_REASON_MAX, "%s", text);
-    return true;
-}
-
-static bool is_of(const json_t *document, const char *source)
-{
-    const char *text = json_string_value(json_object_get(document, "source"));
-
-    return text != NULL && strcmp(text, source) == 0;
+    for (size_t i = 0; i < ONLINE_QUERY_COUNT; i++) {
+        content->queries[i] = document->queries[i].asked;
+        snprintf(content->reasons[i], CACHE_REASON_MAX, "%s", document->queries[i].reason);
+    }
+    return take_series(document->actual, document->actual_count, &content->answer.actual) &&
+           take_series(document->published, document->published_count, &content->answer.published);
 }
 
 bool cache_content_read(const char *text, size_t length, const char *source, const struct grid_kind *kind,
                         struct cache_content *out_content)
 {
     struct cache_content content;
-    json_t *document = unwrap(text, length);
-    bool good = is_of(document, source);
+    struct document document;
+    struct arena arena;
+    bool good;
 
+    arena_init(&arena, ARENA_MAX);
     cache_content_init(&content, kind);
-    for (size_t i = 0; i < ONLINE_QUERY_COUNT && good; i++)
-        good = read_query(json_array_get(json_object_get(document, "queries"), i), &content.queries[i],
-                          content.reasons[i]);
-    good = good && read_series(json_object_get(document, "actual"), &content.answer.actual) &&
-           read_series(json_object_get(document, "published"), &content.answer.published);
-    json_decref(document);
+    good = read_document(text, length, &document_shape, &arena, &document) &&
+           strcmp(document.source, source) == 0 && take_content(&document, &content);
+    arena_deinit(&arena);
     if (good)
         *out_content = content;
     else
@@ -193,32 +200,26 @@ bool cache_content_read(const char *text, size_t length, const char *source, con
     return good;
 }
 
+/* ---- of a service ---- */
+
 void cache_service_write(const struct ask_service *service, const char *name, struct buffer *out)
 {
-    struct buffer body;
+    const struct service_document document = {.source = name, .service = *service};
 
-    buffer_init(&body, CACHE_BYTES_MAX);
-    buffer_puts(&body, "{\"source\":");
-    write_text(name, &body);
-    buffer_printf(&body, ",\"failures\":%" PRIu32 ",\"blocked_until\":%" PRId64 "}\n", service->failures,
-                  service->blocked_until_s);
-    wrap(&body, out);
-    buffer_deinit(&body);
+    (void)write_document(&service_shape, &document, out, NULL);
 }
 
 bool cache_service_read(const char *text, size_t length, const char *name, struct ask_service *out_service)
 {
-    json_t *document = unwrap(text, length);
-    const json_t *failures = json_object_get(document, "failures");
-    struct ask_service service = {0};
-    bool good = is_of(document, name) && json_is_integer(failures) && json_integer_value(failures) >= 0 &&
-                json_integer_value(failures) <= UINT32_MAX &&
-                take_time(json_object_get(document, "blocked_until"), &service.blocked_until_s);
+    struct service_document document;
+    struct arena arena;
+    bool good;
 
-    if (good) {
-        service.failures = (uint32_t)json_integer_value(failures);
-        *out_service = service;
-    }
-    json_decref(document);
+    arena_init(&arena, ARENA_MAX);
+    good =
+        read_document(text, length, &service_shape, &arena, &document) && strcmp(document.source, name) == 0;
+    if (good)
+        *out_service = document.service;
+    arena_deinit(&arena);
     return good;
 }

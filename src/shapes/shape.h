@@ -115,6 +115,7 @@ struct shape {
     size_t count;
     const void *defaults; /* a struct with what optional members have; NULL: 0, "", or what null stands for */
     bool as_list;         /* written as the list of its members' values, [100.0, 93.5, 1.2]: all are needed */
+    bool longer;          /* such a list may be longer: what comes later is passed over */
     bool bare;            /* written as the value of its one row, without a name */
     const struct shape_field *alone; /* of a list: a value that is none is this row's; NULL: that is wrong */
 };

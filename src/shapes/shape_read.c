@@ -348,7 +348,7 @@ static int read_values(struct shape_reading *reading, const struct shape *shape,
 {
     int code = 0;
 
-    if (json_array_size(list) != shape->count)
+    if (json_array_size(list) < shape->count || (json_array_size(list) > shape->count && !shape->longer))
         return shape_complain(reading->path, FLY_EDATA, reading->out_error,
                               ": expected a list of %zu values, not of %zu", shape->count,
                               json_array_size(list));
