@@ -325,11 +325,11 @@ static void test_inside(void **state)
     step_lines_close(&lines);
 }
 
-/* docs/session.md has every variable, as the table says it. */
+/* docs/variables.md has every variable, as the table says it. */
 static void test_variables_are_documented(void **state)
 {
     static char text[1 << 15];
-    FILE *file = fopen("docs/session.md", "r");
+    FILE *file = fopen("docs/variables.md", "r");
     size_t length;
 
     (void)state;

@@ -67,7 +67,7 @@
  * size, and answers by the target and max_epochs alone.
  *
  * Under `flyball run --job` a session of the same job takes up that try: one trial,
- * not two (docs/session.md has the variables).
+ * not two (docs/variables.md has the variables).
  *
  * For one thread. After fork the child's copy is inert: its calls do nothing, and
  * closing it only frees memory.

@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Pages lead somewhere: every relative link and anchor of README.md, CONTRIBUTING.md and docs/, and the index of docs/.
+
+usage: doc_links.py FLYBALL SOURCE_ROOT
+
+Also: README.md is a page, and docs/ has the errors, and the states of readings, that the source has.
+"""
+
+import pathlib
+import re
+import sys
+
+import tap
+
+ROOT = pathlib.Path(sys.argv[2]).resolve()
+DOCS = sorted((ROOT / "docs").glob("*.md"))
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *DOCS]
+README_MAX_BYTES = 8000
+
+
+def prose(page):
+    """Its text without blocks of code, fenced or indented, and without code in a line."""
+    text = re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+    text = re.sub(r"^(?: {4}|\t).*$", "", text, flags=re.MULTILINE)
+    return re.sub(r"`[^`\n]*`", "", text)
+
+
+def anchors(page):
+    """Of its headings, as the usual viewers make them: in lower case, without signs, with dashes for blanks."""
+    text = re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+    found = set()
+    for heading in re.findall(r"^#{1,6} +(.*?) *$", text, re.MULTILINE):
+        name = re.sub(r"[^\w\- ]", "", heading.replace("\\_", "_").lower()).replace(" ", "-")
+        count = 0
+        while (name if count == 0 else f"{name}-{count}") in found:
+            count += 1
+        found.add(name if count == 0 else f"{name}-{count}")
+    return found
+
+
+def links(page):
+    found = re.findall(r"\]\(([^()\s]+)\)", prose(page))
+    return [link for link in found if not re.match(r"[a-z]+:", link)]
+
+
+def test_links_lead_to_files_and_headings():
+    broken = []
+    for page in PAGES:
+        for link in links(page):
+            path, _, anchor = link.partition("#")
+            target = (page.parent / path).resolve() if path else page
+            if not target.exists() or (anchor and target.suffix == ".md" and anchor not in anchors(target)):
+                broken.append(f"{page.relative_to(ROOT)}: {link}")
+    tap.equal(broken, [])
+
+
+def test_the_index_has_every_page():
+    index = ROOT / "docs" / "README.md"
+    listed = {link.partition("#")[0] for link in links(index)}
+    tap.equal([page.name for page in DOCS if page != index and page.name not in listed], [])
+
+
+def test_the_readme_is_a_page():
+    size = len((ROOT / "README.md").read_bytes())
+    tap.equal(size < README_MAX_BYTES, True, f"README.md has {size} bytes; move what is more to a page of docs/")
+
+
+def test_errors_are_those_of_the_header():
+    header = (ROOT / "include" / "flyball" / "error.h").read_text(encoding="utf-8")
+    rows = re.findall(r'X\((FLY_E\w+), -\d+, (\d+), (\d+), "([^"]*)"\)', header)
+    page = (ROOT / "docs" / "errors.md").read_text(encoding="utf-8")
+    tap.equal(len(rows) > 10, True)
+    for row in rows:
+        tap.contains(page, "| `{}` | {} | {} | {} |\n".format(*row))
+
+
+def test_states_are_those_of_the_source():
+    """The reasons why a device gives no figure."""
+    texts = [path.read_text(encoding="utf-8") for path in (ROOT / "src").rglob("*.h")]
+    table = next(text for text in texts if "#define READING_MAP" in text).split("#define READING_MAP")[1].split("#define")[0]
+    rows = re.findall(r'X\(\w+, "(\w+)", "([^"]*)"\)', table)
+    page = (ROOT / "docs" / "units.md").read_text(encoding="utf-8")
+    for word, clause in rows:
+        if word != "ok":
+            tap.contains(page, f"| `{word}` | {clause} |\n")
+
+
+tap.main(globals())
