@@ -149,6 +149,8 @@ static void make_value(struct making *making, const struct shape_field *field, c
         memcpy(out, &text, sizeof text);
         break;
     case SHAPE_JSON:
+    case SHAPE_MERGED:
+    case SHAPE_MADE:
     case SHAPE_JSON_OBJECT:
         json = making->json;
         memcpy(out, &json, sizeof json);

@@ -168,6 +168,8 @@ static void expect(struct buffer *words, const struct shape_field *field, bool e
         buffer_puts(words, field->coding->expected);
         break;
     case SHAPE_JSON:
+    case SHAPE_MERGED:
+    case SHAPE_MADE:
         buffer_puts(words, "a value");
         break;
     case SHAPE_OBJECT:

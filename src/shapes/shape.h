@@ -46,10 +46,12 @@ enum shape_kind {
     SHAPE_TEXTS,       /* of const char * */
     SHAPE_STRUCTS,
     SHAPE_STRUCTS_HERE, /* an array of `longest` within the struct */
-    SHAPE_MAP,  /* an object of any members, as a list of structs: the first row of `shape` is a member's
-                   name, a text of whatever kind, the second its value */
-    SHAPE_REST, /* the same of what no other row names, in an array of `longest` within the struct; the last
-                   row */
+    SHAPE_MAP,    /* an object of any members, as a list of structs: the first row of `shape` is a member's
+                     name, a text of whatever kind, the second its value */
+    SHAPE_REST,   /* the same of what no other row names, in an array of `longest` within the struct; the last
+                     row */
+    SHAPE_MERGED, /* only written: a pointer to a struct, whose members stand among those of this one */
+    SHAPE_MADE,   /* only written: what `make` makes of the struct, a new reference; NULL is null */
 };
 
 enum shape_need {
@@ -66,6 +68,7 @@ enum shape_null {
     SHAPE_ENDLESS,    /* INFINITY */
     SHAPE_NOT_FINITE, /* NAN; an infinite number is written as null, too */
     SHAPE_ZERO,       /* 0, of a whole number */
+    SHAPE_BELOW_0,    /* of a whole number that is only written: what is below 0 */
     SHAPE_OR_NULL,    /* a text or a JSON value, NULL */
     SHAPE_AS_MISSING, /* reads as if the member was not there */
     SHAPE_AS_DEFAULT, /* what the shape's default is, of a whole number, a number, or a text */
@@ -105,6 +108,11 @@ struct shape_field {
     size_t word_count;
     const struct shape *shape; /* of those inside */
     const struct shape_coding *coding;
+    json_t *(*make)(const void *from);
+    double times; /* of a number that is only written: the factor to what is told, 100 for %; 0: 1 */
+    const char
+        *unavailable; /* why it is null: what NAME_unavailable behind it says; NULL: there is no such */
+    size_t because;   /* offset of a const char *, not the first member, that says so; 0: `unavailable` */
 };
 
 struct shape {
@@ -172,6 +180,12 @@ int shape_read_text(const struct shape *shape, const char *text, size_t length, 
 
 /* A new reference. FLY_EDATA and FLY_ELIMIT as above, for what could not be read again. */
 int shape_write(const struct shape *shape, const void *from, json_t **out_json, struct fly_error *out_error);
+
+/*
+ * What a program tells, by a shape that refuses nothing (shape_told.h): a new reference, NULL without
+ * memory.
+ */
+json_t *shape_tell(const struct shape *shape, const void *from);
 
 /* The same as text, without blanks; the caller frees it. */
 int shape_write_text(const struct shape *shape, const void *from, char **out_text,

@@ -209,7 +209,10 @@ size_t shape_field_size(const struct shape_field *field)
     case SHAPE_TEXTS:
     case SHAPE_STRUCTS:
     case SHAPE_MAP:
+    case SHAPE_MERGED:
         break;
+    case SHAPE_MADE:
+        return 0;
     }
     return sizeof(void *);
 }

@@ -92,6 +92,8 @@ static json_t *value(const struct shape_field *field)
     case SHAPE_CODED:
         return json_pack("{s:s}", "type", "string");
     case SHAPE_JSON:
+    case SHAPE_MERGED:
+    case SHAPE_MADE:
         return json_object();
     case SHAPE_JSON_OBJECT:
     case SHAPE_OBJECT:

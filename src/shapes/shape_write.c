@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* JSON from structs. What could not be read again is refused here already. */
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "shapes/shape_private.h"
+
+enum { NAME_MAX_BYTES = 96 };
 
 struct writing {
     const struct shape_path *path; /* of what is written now */
@@ -13,6 +16,7 @@ struct writing {
 
 static int write_inside(struct writing *writing, const struct shape *shape, const char *from,
                         json_t **out_json);
+static int write_object(struct writing *writing, const struct shape *shape, const char *from, json_t *object);
 static int write_there(struct writing *writing, const struct shape *shape, const struct shape_field *field,
                        const char *from, json_t **out_json);
 
@@ -39,7 +43,8 @@ static int write_whole(struct writing *writing, const struct shape_field *field,
         memcpy(&narrow, from, sizeof narrow);
         value = narrow;
     }
-    if (value == 0 && field->null == SHAPE_ZERO) {
+    if ((value == 0 && field->null == SHAPE_ZERO) ||
+        (is_signed && (int64_t)value < 0 && field->null == SHAPE_BELOW_0)) {
         *out_json = json_null();
         return 0;
     }
@@ -56,6 +61,8 @@ static int write_number(struct writing *writing, const struct shape_field *field
     double value;
 
     memcpy(&value, from, sizeof value);
+    if (field->times != 0.0)
+        value *= field->times;
     if (!entry && ((field->null == SHAPE_UNKNOWN && isnan(value)) ||
                    (field->null == SHAPE_NOT_FINITE && !isfinite(value)) ||
                    (field->null == SHAPE_ENDLESS && isinf(value) && value > 0.0))) {
@@ -287,10 +294,15 @@ static int write_value(struct writing *writing, const struct shape_field *field,
         return write_json(writing, field, json, out_json);
     case SHAPE_CODED:
         return write_coded(writing, field, at, out_json);
+    case SHAPE_MADE:
+        json = field->make(from);
+        *out_json = json != NULL ? json : json_null();
+        return 0;
     case SHAPE_STRUCT:
         return write_inside(writing, field->shape, at, out_json);
     case SHAPE_MAP:
     case SHAPE_REST:
+    case SHAPE_MERGED:
         return write_map(writing, field, from, out_json);
     case SHAPE_U32S:
     case SHAPE_NUMBERS:
@@ -363,6 +375,41 @@ static bool is_written(const struct shape_field *field, const char *from)
     return text != NULL && (field->kind == SHAPE_JSON || field->kind == SHAPE_JSON_OBJECT || text[0] != '\0');
 }
 
+/* Why the value is not there, behind it. */
+static int write_reason(struct writing *writing, const struct shape_field *field, const char *from,
+                        json_t *object)
+{
+    const char *reason = field->because > 0 ? pointer_at(from + field->because) : NULL;
+    char name[NAME_MAX_BYTES];
+    json_t *text;
+
+    if (reason == NULL)
+        reason = field->unavailable;
+    if (reason == NULL)
+        return 0;
+    text = json_string(reason);
+    if (text == NULL)
+        text = ascii(reason);
+    snprintf(name, sizeof name, "%s_unavailable", field->name);
+    return json_object_set_new(object, name, text) < 0 ? error_no_memory(writing->out_error) : 0;
+}
+
+static int write_member(struct writing *writing, const struct shape *shape, const struct shape_field *field,
+                        const char *from, json_t *object)
+{
+    json_t *value = NULL;
+    int code;
+
+    if (field->kind == SHAPE_REST)
+        return write_entries(writing, field, from, object);
+    if (field->kind == SHAPE_MERGED)
+        return write_object(writing, field->shape, pointer_at(from + field->at), object);
+    code = write_there(writing, shape, field, from, &value);
+    if (code == 0 && json_object_set_new(object, field->name, value) < 0)
+        code = error_no_memory(writing->out_error);
+    return code == 0 && json_is_null(value) ? write_reason(writing, field, from, object) : code;
+}
+
 static int write_object(struct writing *writing, const struct shape *shape, const char *from, json_t *object)
 {
     int code = 0;
@@ -370,19 +417,11 @@ static int write_object(struct writing *writing, const struct shape *shape, cons
     for (size_t i = 0; i < shape->count && code == 0; i++) {
         const struct shape_field *field = &shape->fields[i];
         const struct shape_path place = {.outer = writing->path, .name = field->name};
-        json_t *value = NULL;
 
         if (!is_written(field, from))
             continue;
         writing->path = &place;
-        if (field->kind == SHAPE_REST) {
-            code = write_entries(writing, field, from, object);
-            writing->path = place.outer;
-            continue;
-        }
-        code = write_there(writing, shape, field, from, &value);
-        if (code == 0 && json_object_set_new(object, field->name, value) < 0)
-            code = error_no_memory(writing->out_error);
+        code = write_member(writing, shape, field, from, object);
         writing->path = place.outer;
     }
     return code;
@@ -431,4 +470,11 @@ int shape_write(const struct shape *shape, const void *from, json_t **out_json, 
     struct writing writing = {.out_error = out_error};
 
     return write_inside(&writing, shape, from, out_json);
+}
+
+json_t *shape_tell(const struct shape *shape, const void *from)
+{
+    json_t *json = NULL;
+
+    return shape_write(shape, from, &json, NULL) == 0 ? json : NULL;
 }

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef FLYBALL_SHAPES_SHAPE_TOLD_H
+#define FLYBALL_SHAPES_SHAPE_TOLD_H
+
+#include "shapes/shape_rows.h"
+
+/*
+ * Words for the rows of what a program tells others (shape_tell) and never reads again. Nothing is
+ * refused: a number that is not finite, a text that is empty and a whole number below 0 are null, and
+ * a member NAME_unavailable behind it says why.
+ *
+ *     static const struct shape_field sensor_rows[] = {
+ *         {SHAPE_AT(sensor_facts, gain_error), TOLD_NUMBER, TOLD_ELSE("the table does not know it")},
+ *         {SHAPE_AT(sensor_facts, source), TOLD_TEXT},
+ *         {.name = "kind", TOLD_MADE(kind_of)},
+ *     };
+ *     json_t *json = shape_tell(&sensor, &info->sensor);
+ */
+#define TOLD_NUMBER .kind = SHAPE_NUMBER, .null = SHAPE_NOT_FINITE
+#define TOLD_TIMES(factor) TOLD_NUMBER, .times = (factor)
+#define TOLD_BOOL .kind = SHAPE_BOOL
+#define TOLD_U32 .kind = SHAPE_U32, .most = UINT32_MAX
+#define TOLD_U64 .kind = SHAPE_U64, .most = INT64_MAX
+#define TOLD_SIZE .kind = SHAPE_SIZE, .most = INT64_MAX
+#define TOLD_I32 .kind = SHAPE_I32, .null = SHAPE_BELOW_0, .most = INT32_MAX
+#define TOLD_I64 .kind = SHAPE_I64, .null = SHAPE_BELOW_0, .most = INT64_MAX
+
+#define TOLD_ANY_TEXT .null = SHAPE_AS_DEFAULT, .free_text = true, .any_bytes = true
+#define TOLD_TEXT .kind = SHAPE_TEXT, TOLD_ANY_TEXT, .longest = SIZE_MAX
+#define TOLD_CHARS(type, member) \
+    .kind = SHAPE_CHARS, TOLD_ANY_TEXT, .longest = sizeof((struct type *)0)->member - 1
+
+#define TOLD_JSON .kind = SHAPE_JSON, .null = SHAPE_OR_NULL
+#define TOLD_MADE(function) .kind = SHAPE_MADE, .make = (function)
+#define TOLD_MERGED(what) .kind = SHAPE_MERGED, .shape = (what)
+#define TOLD_STRUCTS(what, type, count) SHAPE_IS_STRUCTS(what, SIZE_MAX, type, count)
+
+/* Why it is null: always the same, or as a member of the struct says, which is not its first. */
+#define TOLD_ELSE(reason) .unavailable = (reason)
+#define TOLD_ELSE_AT(type, member) .because = offsetof(struct type, member)
+
+#endif
