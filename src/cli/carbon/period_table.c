@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/carbon/period_table.h"
 
-#include <math.h>
-
 #include "base/text/iso_time.h"
 
 #define AT(member) offsetof(struct statement_period, member)
@@ -143,10 +141,7 @@ static void add_cell(struct table *table, const struct shown *shown, const struc
         break;
     }
     number = *(const double *)(const void *)fact;
-    if (isfinite(number))
-        table_add_real(table, number);
-    else
-        table_add_unavailable(table, "-", shown->missing);
+    table_add_known(table, number, shown->missing);
 }
 
 struct table *period_table_new(const char *schema, const struct carbon_statement *statement, bool for_people,

@@ -48,14 +48,6 @@ static const struct meaning columns[] = {
 };
 const struct quantities demo_quantities = {"a figure of a job", QUANTITIES(columns)};
 
-static void add_known(struct table *table, double value, const char *reason)
-{
-    if (isfinite(value))
-        table_add_real(table, value);
-    else
-        table_add_unavailable(table, NULL, reason);
-}
-
 static void add_figure(struct table *table, const char *job, const struct findings *findings,
                        enum demo_measure measure, enum demo_span span)
 {
@@ -71,8 +63,8 @@ static void add_figure(struct table *table, const char *job, const struct findin
     table_add_real(table, figure->theirs / (double)figure->count);
     table_add_real(table, figure->ours / (double)figure->count);
     table_add_real(table, 100.0 * figure->change);
-    add_known(table, 100.0 * figure->low, alone);
-    add_known(table, 100.0 * figure->high, alone);
+    table_add_real_or(table, 100.0 * figure->low, NULL, alone);
+    table_add_real_or(table, 100.0 * figure->high, NULL, alone);
     table_add_text(table, findings_claims(findings, measure, span) ? "yes" : "no");
 }
 

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "cli/frame/help_parts.h"
+#include "cli/kit/text_layout.h"
 
 enum { LINE_WIDTH = 80, OPTION_COLUMN = 26, FACTS_MAX = 4096 };
 
@@ -21,27 +22,6 @@ static void put_heading(const struct page *page, const char *text)
     buffer_printf(page->out, page->color ? "\n\033[1m%s\033[0m\n" : "\n%s\n", text);
 }
 
-/* Appends `text` from column `column` on, broken at blanks, the next lines indented by `indent`. */
-static void put_wrapped(const struct page *page, const char *text, size_t column, size_t indent)
-{
-    while (*text != '\0') {
-        size_t length = strcspn(text, " ");
-
-        if (column > indent && column + 1 + length > LINE_WIDTH) {
-            buffer_printf(page->out, "\n%*s", (int)indent, "");
-            column = indent;
-        } else if (column > indent) {
-            buffer_puts(page->out, " ");
-            column++;
-        }
-        buffer_append(page->out, text, length);
-        column += length;
-        text += length;
-        text += strspn(text, " ");
-    }
-    buffer_puts(page->out, "\n");
-}
-
 /* A term and what it means, side by side, or below when the term is long. */
 static void put_term(const struct page *page, const char *term, const char *text)
 {
@@ -51,13 +31,13 @@ static void put_term(const struct page *page, const char *term, const char *text
         buffer_printf(page->out, "  %s\n%*s", term, OPTION_COLUMN, "");
     else
         buffer_printf(page->out, "  %-*s", width, term);
-    put_wrapped(page, text, OPTION_COLUMN, OPTION_COLUMN);
+    text_wrap(page->out, text, OPTION_COLUMN, OPTION_COLUMN, LINE_WIDTH);
 }
 
 static void put_paragraph(const struct page *page, const char *text)
 {
     buffer_puts(page->out, "\n");
-    put_wrapped(page, text, 0, 0);
+    text_wrap(page->out, text, 0, 0, LINE_WIDTH);
 }
 
 static void put_option(const struct page *page, const struct cli_option *option)
@@ -104,7 +84,7 @@ static void put_command(const struct page *page, const struct cli_command *comma
     if (command->exit_status != NULL) {
         put_heading(page, "Exit status:");
         buffer_puts(page->out, "  ");
-        put_wrapped(page, command->exit_status, 2, 2);
+        text_wrap(page->out, command->exit_status, 2, 2, LINE_WIDTH);
     }
     put_heading(page, "Examples:");
     for (; example < command->examples + CLI_EXAMPLES_MAX && example->command != NULL; example++)

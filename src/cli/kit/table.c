@@ -157,12 +157,17 @@ void table_add_unavailable(struct table *table, const char *word, const char *re
     error_no_memory(&table->error);
 }
 
-void table_add_known(struct table *table, double value, const char *reason)
+void table_add_real_or(struct table *table, double value, const char *word, const char *reason)
 {
     if (isfinite(value))
         table_add_real(table, value);
     else
-        table_add_unavailable(table, "-", reason);
+        table_add_unavailable(table, word, reason);
+}
+
+void table_add_known(struct table *table, double value, const char *reason)
+{
+    table_add_real_or(table, value, "-", reason);
 }
 
 void table_member(struct table *table, const char *key, json_t *value)

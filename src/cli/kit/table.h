@@ -66,7 +66,8 @@ void table_add_real(struct table *table, double value);
 /* `word` stands in the text form, NULL for "unavailable"; `reason` is a clause without a full stop. */
 void table_add_unavailable(struct table *table, const char *word, const char *reason);
 
-/* A number where it is finite, else "-" and the reason. */
+/* A number where it is finite, else the word and the reason; "-" is the word of table_add_known. */
+void table_add_real_or(struct table *table, double value, const char *word, const char *reason);
 void table_add_known(struct table *table, double value, const char *reason);
 
 /* A member of the JSON document beside "rows"; takes `value`. */

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/atomic_file.h"
 #include "base/error.h"
 #include "cli/kit/table_private.h"
 
@@ -94,4 +95,20 @@ int table_write_json(const json_t *document, FILE *stream, struct fly_error *out
         result = table_put(bytes.data, bytes.length, stream, "the document", out_error);
     buffer_deinit(&bytes);
     return result;
+}
+
+int table_save_json(json_t *document, const char *path, struct fly_error *out_error)
+{
+    struct atomic_file file;
+    int code = document == NULL ? error_no_memory(out_error) : atomic_file_open(path, &file, out_error);
+
+    if (code == 0) {
+        code = table_write_json(document, file.stream, out_error);
+        if (code == 0)
+            code = atomic_file_commit(&file, out_error);
+        else
+            atomic_file_discard(&file);
+    }
+    json_decref(document);
+    return code;
 }

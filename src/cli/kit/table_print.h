@@ -40,4 +40,7 @@ int table_write(const struct table *table, enum table_format format, FILE *strea
                 struct fly_error *out_error);
 int table_write_json(const json_t *document, FILE *stream, struct fly_error *out_error);
 
+/* A document in a file of its own, which appears whole or not at all; takes it; NULL is FLY_ENOMEM. */
+int table_save_json(json_t *document, const char *path, struct fly_error *out_error);
+
 #endif

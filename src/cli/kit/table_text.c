@@ -11,18 +11,9 @@
 
 #include "base/harmless.h"
 #include "cli/kit/table_private.h"
+#include "cli/kit/text_layout.h"
 
 enum { COLUMN_GAP = 2, CELL_TEXT_MAX = 1 << 20, DECIMALS_MAX = 6 };
-
-/* Columns on a terminal: UTF-8 continuation bytes take none. Wide characters count as one. */
-static size_t text_width(const char *text)
-{
-    size_t width = 0;
-
-    for (; *text != '\0'; text++)
-        width += ((unsigned char)*text & 0xC0) != 0x80;
-    return width;
-}
 
 int table_decimals(int decimals, double least)
 {

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/words.h"
 #include "cli/frame/call.h"
+#include "cli/kit/text_layout.h"
 #include "cli/machine/doctor.h"
 #include "cli/machine/machine_commands.h"
 #include "cli/options/device_options.h"
@@ -36,29 +37,6 @@ struct record {
     struct buffer text; /* for people */
 };
 
-/* Appends words at a column, broken where the line ends. */
-static void put_wrapped(const char *text, size_t indent, struct buffer *out)
-{
-    size_t column = indent;
-
-    while (*text != '\0') {
-        size_t length = strcspn(text, " ");
-
-        if (column > indent && column + 1 + length > LINE_WIDTH) {
-            buffer_printf(out, "\n%*s", (int)indent, "");
-            column = indent;
-        } else if (column > indent) {
-            buffer_puts(out, " ");
-            column++;
-        }
-        buffer_append(out, text, length);
-        column += length;
-        text += length;
-        text += strspn(text, " ");
-    }
-    buffer_puts(out, "\n");
-}
-
 static void add(struct record *record, const char *topic, const char *state, const char *subject,
                 const char *finding, const char *remedy)
 {
@@ -77,7 +55,7 @@ static void add(struct record *record, const char *topic, const char *state, con
         table_add_unavailable(record->table, "-", "there is nothing to mend");
     buffer_printf(&record->text, "%-*s%-*s", TOPIC_WIDTH, topic, STATE_WIDTH, state);
     snprintf(whole, sizeof whole, "%s%s%s", subject, subject[0] != '\0' ? ": " : "", finding);
-    put_wrapped(whole, indent, &record->text);
+    text_wrap(&record->text, whole, indent, indent, LINE_WIDTH);
     /* Not broken, so that it can be copied. */
     if (remedy != NULL)
         buffer_printf(&record->text, "%*s$ %s\n", (int)indent, "", remedy);

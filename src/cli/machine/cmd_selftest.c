@@ -3,7 +3,6 @@
 
 #include <stdlib.h>
 
-#include "base/atomic_file.h"
 #include "base/error.h"
 #include "cli/kit/table_print.h"
 #include "cli/machine/machine_commands.h"
@@ -138,26 +137,6 @@ static int measure(struct selftest *test, struct fly_error *out_error)
     return code;
 }
 
-static int write_output(const struct selftest_report *report, const char *path, struct fly_error *out_error)
-{
-    json_t *document = selftest_report_json(report);
-    struct atomic_file file;
-    int code;
-
-    if (document == NULL)
-        return error_no_memory(out_error);
-    code = atomic_file_open(path, &file, out_error);
-    if (code == 0) {
-        code = table_write_json(document, file.stream, out_error);
-        if (code == 0)
-            code = atomic_file_commit(&file, out_error);
-        else
-            atomic_file_discard(&file);
-    }
-    json_decref(document);
-    return code;
-}
-
 static int emit_report(const struct selftest *test, struct fly_error *out_error)
 {
     const struct cli_call *call = test->call;
@@ -169,7 +148,7 @@ static int emit_report(const struct selftest *test, struct fly_error *out_error)
     int code = 0;
 
     if (cli_set(call, "output"))
-        code = write_output(&report, cli_text(call, "output"), out_error);
+        code = table_save_json(selftest_report_json(&report), cli_text(call, "output"), out_error);
     if (code < 0)
         return code;
     switch (cli_format(call)) {

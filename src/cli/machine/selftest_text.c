@@ -17,14 +17,6 @@ static const char *label(const struct device_info *info, char text[LABEL_MAX])
     return text;
 }
 
-static void add(struct table *table, double value, const char *reason)
-{
-    if (isfinite(value))
-        table_add_real(table, value);
-    else
-        table_add_unavailable(table, "-", reason);
-}
-
 static void add_window(struct table *table, const struct device_info *info, enum selftest_stage stage,
                        const struct selftest_window *window)
 {
@@ -33,14 +25,14 @@ static void add_window(struct table *table, const struct device_info *info, enum
 
     table_add_text(table, label(info, name));
     table_add_text(table, selftest_stage_name(stage));
-    add(table, window->time_s, reason);
-    add(table, window->counter_j, reason);
-    add(table, window->counter_uncertainty_j, reason);
-    add(table, window->integral_j, "the device does not offer power readings");
-    add(table, 100 * window->integral_excess, "one of the two is not known");
-    add(table, window->mean_power_w, reason);
-    add(table, 100 * window->utilization, "the device does not offer it");
-    add(table, window->temperature_max_c, "the device does not offer it");
+    table_add_known(table, window->time_s, reason);
+    table_add_known(table, window->counter_j, reason);
+    table_add_known(table, window->counter_uncertainty_j, reason);
+    table_add_known(table, window->integral_j, "the device does not offer power readings");
+    table_add_known(table, 100 * window->integral_excess, "one of the two is not known");
+    table_add_known(table, window->mean_power_w, reason);
+    table_add_known(table, 100 * window->utilization, "the device does not offer it");
+    table_add_known(table, window->temperature_max_c, "the device does not offer it");
 }
 
 static int emit_windows(const struct cli_call *call, const struct selftest_report *report,
@@ -78,10 +70,10 @@ static void add_call(struct table *table, const struct device_info *info,
     table_add_text(table, label(info, name));
     table_add_text(table, quantity_facts[quantity].title);
     table_add_integer(table, (int64_t)latency->seconds.count);
-    add(table, 1e6 * latency->seconds.lowest, "it was not called");
-    add(table, 1e6 * latency->seconds.median, "it was not called");
-    add(table, 1e6 * latency->seconds.p99, "it was not called");
-    add(table, 1e6 * latency->seconds.highest, "it was not called");
+    table_add_known(table, 1e6 * latency->seconds.lowest, "it was not called");
+    table_add_known(table, 1e6 * latency->seconds.median, "it was not called");
+    table_add_known(table, 1e6 * latency->seconds.p99, "it was not called");
+    table_add_known(table, 1e6 * latency->seconds.highest, "it was not called");
 }
 
 /* What the device answers to; the rest stands in the report for programs. */
@@ -119,12 +111,12 @@ static void add_updates(struct table *table, const struct device_info *info, con
     table_add_text(table, label(info, name));
     table_add_text(table, stage);
     table_add_text(table, quantity_facts[selftest_watched[place]].title);
-    add(table, 1e3 * updates->poll_s, "it was polled once");
+    table_add_known(table, 1e3 * updates->poll_s, "it was polled once");
     table_add_integer(table, (int64_t)updates->changes);
-    add(table, 1e3 * updates->period_s.lowest, reason);
-    add(table, 1e3 * updates->period_s.median, reason);
-    add(table, 1e3 * updates->period_s.p99, reason);
-    add(table, assumed_s > 0 ? 1e3 * assumed_s : NAN, "the table does not know it");
+    table_add_known(table, 1e3 * updates->period_s.lowest, reason);
+    table_add_known(table, 1e3 * updates->period_s.median, reason);
+    table_add_known(table, 1e3 * updates->period_s.p99, reason);
+    table_add_known(table, assumed_s > 0 ? 1e3 * assumed_s : NAN, "the table does not know it");
 }
 
 /* How often readings change, of those that the device offers. */
@@ -162,13 +154,13 @@ static void add_level(struct table *table, const struct device_info *info, const
     char name[LABEL_MAX];
 
     table_add_text(table, label(info, name));
-    add(table, level->limit_w, "the driver does not say what it set");
-    add(table, level->mean_power_w, "the device's energy is not known");
-    add(table, level->uncertainty_w, "the device's energy is not known");
-    add(table, level->settled_s, "the readings did not stay under the limit");
-    add(table, level->clock_mhz, "the device does not offer it");
-    add(table, level->work_per_s / 1e6, "no load of the test's own ran throughout");
-    add(table, 100 * level->capped_share, "the device does not offer it");
+    table_add_known(table, level->limit_w, "the driver does not say what it set");
+    table_add_known(table, level->mean_power_w, "the device's energy is not known");
+    table_add_known(table, level->uncertainty_w, "the device's energy is not known");
+    table_add_known(table, level->settled_s, "the readings did not stay under the limit");
+    table_add_known(table, level->clock_mhz, "the device does not offer it");
+    table_add_known(table, level->work_per_s / 1e6, "no load of the test's own ran throughout");
+    table_add_known(table, 100 * level->capped_share, "the device does not offer it");
 }
 
 /* The limits that were tried; no table where there are none. */

@@ -52,14 +52,6 @@ static const struct {
 };
 _Static_assert(sizeof ends / sizeof ends[0] == REPAIR_END_COUNT, "one row for every end");
 
-static void put_limit(struct table *table, int64_t limit_mw, const char *reason)
-{
-    if (limit_mw > 0)
-        table_add_real(table, (double)limit_mw / 1e3);
-    else
-        table_add_unavailable(table, "-", reason);
-}
-
 static void put_row(struct table *table, const struct power_gpus *gpus, const struct repair *repair)
 {
     size_t place = device_list_find(&gpus->list, DEVICE_GPU, repair->uuid);
@@ -70,9 +62,9 @@ static void put_row(struct table *table, const struct power_gpus *gpus, const st
         table_add_unavailable(table, "-", "the GPU is not here, or may not be opened");
     table_add_text(table, repair->uuid);
     table_add_text(table, repair->kept ? "yes" : "no");
-    put_limit(table, repair->previous_mw, "the journal holds no limit of it");
-    put_limit(table, repair->set_mw, "the journal holds no limit of it");
-    put_limit(table, repair->found_mw, "it was not read");
+    power_gpus_add_limit(table, repair->previous_mw, "the journal holds no limit of it");
+    power_gpus_add_limit(table, repair->set_mw, "the journal holds no limit of it");
+    power_gpus_add_limit(table, repair->found_mw, "it was not read");
     if (repair->ceiling_mhz > 0)
         table_add_real(table, (double)repair->ceiling_mhz);
     else

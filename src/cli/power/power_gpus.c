@@ -78,3 +78,11 @@ char *power_limit_text(int64_t limit_mw, char text[POWER_LIMIT_TEXT_MAX])
         snprintf(text, POWER_LIMIT_TEXT_MAX, "%.10g W", (double)limit_mw / 1e3);
     return text;
 }
+
+void power_gpus_add_limit(struct table *table, int64_t limit_mw, const char *reason)
+{
+    if (limit_mw > 0)
+        table_add_real(table, (double)limit_mw / 1e3);
+    else
+        table_add_unavailable(table, "-", reason);
+}

@@ -57,4 +57,7 @@ int power_refused(const struct cli_call *call, int code, const struct fly_error 
 enum { POWER_LIMIT_TEXT_MAX = 32 };
 char *power_limit_text(int64_t limit_mw, char text[POWER_LIMIT_TEXT_MAX]);
 
+/* Appends a limit to a table, in W; "-" and the reason for one that is 0, which is not known. */
+void power_gpus_add_limit(struct table *table, int64_t limit_mw, const char *reason);
+
 #endif

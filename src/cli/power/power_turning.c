@@ -174,14 +174,6 @@ static const struct meaning columns[] = {
 };
 const struct quantities power_turning_quantities = {"a GPU", QUANTITIES(columns)};
 
-static void put_limit(struct table *table, int64_t limit_mw, const char *reason)
-{
-    if (limit_mw > 0)
-        table_add_real(table, (double)limit_mw / 1e3);
-    else
-        table_add_unavailable(table, "-", reason);
-}
-
 int power_turning_emit(const struct cli_call *call, const struct power_turning *turning, const char *schema,
                        const char *put_back, struct fly_error *out_error)
 {
@@ -196,8 +188,8 @@ int power_turning_emit(const struct cli_call *call, const struct power_turning *
         table_add_integer(table, info->index);
         table_add_text(table, info->name);
         table_add_text(table, info->uuid);
-        put_limit(table, report->previous_mw, "the driver does not say");
-        put_limit(table, report->set_mw, "the driver does not say what it made of it");
+        power_gpus_add_limit(table, report->previous_mw, "the driver does not say");
+        power_gpus_add_limit(table, report->set_mw, "the driver does not say what it made of it");
         table_add_text(table, report->persistence_turned ? "turned on" : "unchanged");
     }
     result = cli_emit_table(call, table, out_error);

@@ -34,19 +34,7 @@ int run_output_check(const char *path, struct fly_error *out_error)
 
 int run_output_write(const struct run_result *result, const char *path, struct fly_error *out_error)
 {
-    json_t *document = run_report_json(result);
-    struct atomic_file file;
-    int code = document == NULL ? error_no_memory(out_error) : atomic_file_open(path, &file, out_error);
-
-    if (code == 0) {
-        code = table_write_json(document, file.stream, out_error);
-        if (code == 0)
-            code = atomic_file_commit(&file, out_error);
-        else
-            atomic_file_discard(&file);
-    }
-    json_decref(document);
-    return code;
+    return table_save_json(run_report_json(result), path, out_error);
 }
 
 static int failed(const char *path, struct fly_error *out_error)

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "cli/kit/amount.h"
+#include "cli/kit/text_layout.h"
 #include "cli/options/open_devices.h"
 #include "cli/run/run_carbon.h"
 #include "cli/run/run_job.h"
@@ -95,15 +96,6 @@ static void fill_line(const struct run_result *result, size_t device, struct lin
     put_note(result, device, line->cells[4]);
 }
 
-static size_t width_of(const char *text)
-{
-    size_t width = 0;
-
-    for (; *text != '\0'; text++)
-        width += ((unsigned char)*text & 0xC0) != 0x80;
-    return width;
-}
-
 static void put_line(const struct line *line, const size_t *widths, struct buffer *out)
 {
     size_t last = COLUMNS - 1;
@@ -113,7 +105,7 @@ static void put_line(const struct line *line, const size_t *widths, struct buffe
     buffer_puts(out, "  ");
     for (size_t i = 0; i <= last; i++) {
         buffer_puts(out, line->cells[i]);
-        for (size_t pad = width_of(line->cells[i]); i < last && pad < widths[i] + 2; pad++)
+        for (size_t pad = text_width(line->cells[i]); i < last && pad < widths[i] + 2; pad++)
             buffer_puts(out, " ");
     }
     buffer_puts(out, "\n");
@@ -122,8 +114,8 @@ static void put_line(const struct line *line, const size_t *widths, struct buffe
 static void widen(const struct line *line, size_t *widths)
 {
     for (size_t i = 0; i < COLUMNS; i++) {
-        if (width_of(line->cells[i]) > widths[i])
-            widths[i] = width_of(line->cells[i]);
+        if (text_width(line->cells[i]) > widths[i])
+            widths[i] = text_width(line->cells[i]);
     }
 }
 

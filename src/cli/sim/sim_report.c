@@ -148,14 +148,6 @@ static const char *unknown_reason(const struct cell *cell, int figure)
     return "not a finite number";
 }
 
-static void add_known(struct table *table, double value, const char *reason)
-{
-    if (isfinite(value))
-        table_add_real(table, value);
-    else
-        table_add_unavailable(table, NULL, reason);
-}
-
 static const char no_recordings[] = "the recorded runs are all alike, or were not drawn anew";
 
 /* What few recorded runs leave open of a figure; NAN where that is not known. */
@@ -170,12 +162,12 @@ static void add_figures(struct table *table, const struct cell *cell)
         const struct statistics *statistics = &cell->figures[figure];
         const char *reason = unknown_reason(cell, figure);
 
-        add_known(table, statistics->mean, reason);
-        add_known(table, statistics->standard_error,
-                  statistics->count == 1 ? "one run alone has no spread" : reason);
-        add_known(table, recordings_error(cell, figure), no_recordings);
-        add_known(table, statistics->p10, reason);
-        add_known(table, statistics->p90, reason);
+        table_add_real_or(table, statistics->mean, NULL, reason);
+        table_add_real_or(table, statistics->standard_error, NULL,
+                          statistics->count == 1 ? "one run alone has no spread" : reason);
+        table_add_real_or(table, recordings_error(cell, figure), NULL, no_recordings);
+        table_add_real_or(table, statistics->p10, NULL, reason);
+        table_add_real_or(table, statistics->p90, NULL, reason);
     }
 }
 
