@@ -7,10 +7,10 @@
 #include <string.h>
 
 #include "fuzz.h"
-#include "job/core/decided_again.h"
-#include "job/core/state.h"
-#include "job/core/state_fold.h"
-#include "job/core/state_snapshot.h"
+#include "job/decide/decided_again.h"
+#include "job/decide/state.h"
+#include "job/decide/state_fold.h"
+#include "job/decide/state_snapshot.h"
 #include "shapes/members.h"
 
 enum { SNAPSHOT_MAX = 64 << 20, LINES_MAX = 200 };

@@ -4,8 +4,8 @@
  * stops, preemptions and silence: each ends with a model, and the state kept is the
  * one that the whole log comes to.
  */
-#include "job/core/state_fold.h"
-#include "job/core/state_snapshot.h"
+#include "job/decide/state_fold.h"
+#include "job/decide/state_snapshot.h"
 #include "job_fixture.h"
 
 #include <stdio.h>

@@ -14,6 +14,7 @@
 #include "cli/program/program_words.h"
 #include "cli/run/run_job.h"
 #include "cli/run/run_tune.h"
+#include "job/core/policy_choice.h"
 #include "job/jobs.h"
 
 enum { MEMORY_MAX = 1 << 20, GROUPS_MAX = 2 };

@@ -8,8 +8,8 @@
 #include "base/patient_file.h"
 #include "cli/frame/call.h"
 #include "cli/sim/sim_commands.h"
-#include "job/core/decided_again.h"
 #include "job/core/policy_plugins.h"
+#include "job/decide/decided_again.h"
 
 enum { LOG_MAX = 1 << 30 };
 

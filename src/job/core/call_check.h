@@ -6,9 +6,10 @@
 
 /*
  * What every back end refuses of a call before it asks anybody, in the same words; see
- * job_definition_check and decide_check for the others. FLY_EDATA for amounts and
+ * job_definition_check for a definition. FLY_EDATA for amounts and
  * metrics, FLY_EUSAGE for other fields out of range, FLY_ELIMIT for a text too long. Pure.
  */
+int call_check_question(const struct job_question *question, struct fly_error *out_error);
 int call_check_profile(const struct job_profile *profile, struct fly_error *out_error);
 int call_check_beat(const struct job_beat *beat, struct fly_error *out_error);
 int call_check_epoch(const struct job_epoch *epoch, struct fly_error *out_error);

@@ -107,15 +107,6 @@ bool job_name_fits(const char *name);
 /* FLY_EUSAGE or FLY_ELIMIT with the field. `define` checks so itself. */
 int job_definition_check(const struct job_definition *definition, struct fly_error *out_error);
 
-/*
- * Whether a job may be defined with that policy: a built-in one, or one of `plugins` (ended by NULL, or
- * NULL). FLY_EUSAGE with the names there are, and the nearest. `define` checks so itself; a
- * program does before it starts a training that would go untuned. A job on record may have a policy that only
- * a newer service knows.
- */
-int job_policy_check(const char *job, const char *policy, const struct batch_policy *const *plugins,
-                     struct fly_error *out_error);
-
 struct job_registered {
     bool known; /* it was registered before, with the same definition */
     uint64_t trials;

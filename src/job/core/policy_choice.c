@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which policies a live job may have. */
+#include "job/core/policy_choice.h"
+
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/words.h"
-#include "job/core/job.h"
 #include "job/core/policy_plugins.h"
-#include "job/core/state.h"
 
 enum { POLICIES_MAX = 16, LIST_MAX = 128 };
 

@@ -11,7 +11,8 @@
 #include "base/number.h"
 #include "job/core/definition.h"
 #include "job/core/definition_json.h"
-#include "job/core/state_fold.h"
+#include "job/core/policy_choice.h"
+#include "job/decide/state_fold.h"
 #include "job/local/job_group.h"
 #include "model/objective_check.h"
 

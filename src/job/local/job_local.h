@@ -3,12 +3,12 @@
 #define FLYBALL_JOB_LOCAL_JOB_LOCAL_H
 
 #include "job/core/call_check.h"
-#include "job/core/decide.h"
 #include "job/core/job_backend.h"
 #include "job/core/job_record.h"
 #include "job/core/policy_plugins.h"
-#include "job/core/state.h"
 #include "job/core/trial_past.h"
+#include "job/decide/decide.h"
+#include "job/decide/state.h"
 
 /*
  * Jobs over a store: each call is a change (store.h). A handle remembers the states

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "job/core/state_fold.h"
-#include "job/core/state_snapshot.h"
+#include "job/decide/state_fold.h"
+#include "job/decide/state_snapshot.h"
 #include "job/local/job_local.h"
 
 #include <inttypes.h>

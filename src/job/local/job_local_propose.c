@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "job/core/line.h"
+#include "job/decide/line.h"
 #include "job/local/job_local.h"
 
 /* ---- propose ---- */
@@ -225,7 +225,7 @@ int local_propose(void *self, const struct job_question *question, struct job_pr
                   struct fly_error *out_error)
 {
     struct propose_call call = {.question = question};
-    int code = decide_check(question, out_error);
+    int code = call_check_question(question, out_error);
 
     if (code == 0)
         code = local_call(self, question->job, false, propose_within, &call, out_error);

@@ -10,7 +10,6 @@
 
 #include "base/fork_guard.h"
 #include "job/core/call_check.h"
-#include "job/core/decide.h"
 
 enum { SCRATCH_MAX = 1 << 20 };
 
@@ -113,7 +112,7 @@ static int remote_propose(void *self, const struct job_question *question, struc
 {
     struct job_question asked = *question;
     char request[REMOTE_REQUEST_TEXT];
-    int code = decide_check(question, out_error);
+    int code = call_check_question(question, out_error);
 
     if (code == 0 && (asked.request == NULL || asked.request[0] == '\0')) {
         code = make_request(request, out_error);

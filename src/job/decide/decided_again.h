@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef FLYBALL_JOB_CORE_DECIDED_AGAIN_H
-#define FLYBALL_JOB_CORE_DECIDED_AGAIN_H
+#ifndef FLYBALL_JOB_DECIDE_DECIDED_AGAIN_H
+#define FLYBALL_JOB_DECIDE_DECIDED_AGAIN_H
 
 #include "job/core/job_record.h"
-#include "job/core/state.h"
+#include "job/decide/state.h"
 
 /*
  * A job's exported log, decided once more. Each event is taken in as it was recorded;

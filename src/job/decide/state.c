@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "job/core/state.h"
+#include "job/decide/state.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -7,7 +7,8 @@
 #include <string.h>
 
 #include "job/core/job_record.h"
-#include "job/core/line.h"
+#include "job/core/policy_choice.h"
+#include "job/decide/line.h"
 #include "model/objective_check.h"
 
 enum { DEFINITION_BYTES = 1 << 20, FIRST_OPEN = 16 };

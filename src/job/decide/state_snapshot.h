@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef FLYBALL_JOB_CORE_STATE_SNAPSHOT_H
-#define FLYBALL_JOB_CORE_STATE_SNAPSHOT_H
+#ifndef FLYBALL_JOB_DECIDE_STATE_SNAPSHOT_H
+#define FLYBALL_JOB_DECIDE_STATE_SNAPSHOT_H
 
 #include "base/buffer.h"
-#include "job/core/state.h"
+#include "job/decide/state.h"
 
 /* A state as bytes, so that a new process need not fold a long log. */
 

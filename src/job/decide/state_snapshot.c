@@ -3,7 +3,7 @@
  * A state as bytes. Written and read by one version of the software alone: anything
  * else is folded anew, so nothing here has to be kept readable.
  */
-#include "job/core/state_snapshot.h"
+#include "job/decide/state_snapshot.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 
 #include "base/adler32.h"
 #include "job/core/definition_json.h"
-#include "job/core/line.h"
+#include "job/decide/line.h"
 
 enum { DEFINITION_TEXT_MAX = 1 << 16 };
 

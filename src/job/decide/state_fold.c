@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A job's events, one function each; those of a trial's begin and end have files of their own. */
-#include "job/core/state_fold.h"
+#include "job/decide/state_fold.h"
 
 #include <inttypes.h>
 #include <math.h>
 
 #include "job/core/definition.h"
 #include "job/core/definition_json.h"
-#include "job/core/state_fold_begin.h"
-#include "job/core/state_fold_end.h"
+#include "job/decide/state_fold_begin.h"
+#include "job/decide/state_fold_end.h"
 #include "model/objective_check.h"
 
 /* ---- the job ---- */

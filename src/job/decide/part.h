@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef FLYBALL_JOB_CORE_PART_H
-#define FLYBALL_JOB_CORE_PART_H
+#ifndef FLYBALL_JOB_DECIDE_PART_H
+#define FLYBALL_JOB_DECIDE_PART_H
 
 #include <stdbool.h>
 #include <stddef.h>

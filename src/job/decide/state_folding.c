@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the events of a job have in common. */
-#include "job/core/state_folding.h"
+#include "job/decide/state_folding.h"
 
 #include <inttypes.h>
 

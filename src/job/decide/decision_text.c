@@ -5,9 +5,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "job/core/decide.h"
 #include "job/core/grid_amount.h"
-#include "job/core/line.h"
+#include "job/decide/decide.h"
+#include "job/decide/line.h"
 
 enum {
     KNOWN_TEXT_MAX = 384,

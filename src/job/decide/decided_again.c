@@ -4,7 +4,7 @@
  * for the log from its beginning, as in live jobs: those before are then folded again,
  * and not decided again.
  */
-#include "job/core/decided_again.h"
+#include "job/decide/decided_again.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -12,9 +12,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "job/core/decide.h"
 #include "job/core/job_words.h"
-#include "job/core/state_fold.h"
+#include "job/decide/decide.h"
+#include "job/decide/state_fold.h"
 
 struct replaying {
     const struct batch_policy *const *plugins;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef FLYBALL_JOB_CORE_STATE_FOLD_H
-#define FLYBALL_JOB_CORE_STATE_FOLD_H
+#ifndef FLYBALL_JOB_DECIDE_STATE_FOLD_H
+#define FLYBALL_JOB_DECIDE_STATE_FOLD_H
 
 #include <jansson.h>
 
-#include "job/core/state.h"
+#include "job/decide/state.h"
 
 /*
  * Takes the next event in. FLY_EDATA for a body that does not fit, FLY_EUNSUPPORTED

@@ -1,92 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "job/core/decide.h"
+#include "job/decide/decide.h"
 
 #include <math.h>
-#include <string.h>
 
-#include "base/number.h"
-#include "job/core/line.h"
+#include "job/decide/line.h"
 
 enum { BOUND_EVIDENCE = 2 }; /* trials that have to show a batch size too slow */
 
 static const double safety = 1.1; /* how much longer than the longest so far the best choice may take */
-
-/* ---- the question ---- */
-
-static int check_list(const char *text, const char *what, size_t size, bool needed,
-                      struct fly_error *out_error)
-{
-    if (text == NULL || (needed && text[0] == '\0'))
-        return needed ? error_set(out_error, FLY_EUSAGE, "%s is missing; name it", what) : 0;
-    if (strlen(text) >= size)
-        return error_set(out_error, FLY_ELIMIT, "%s '%.40s...': longer than %zu bytes; shorten it", what,
-                         text, size - 1);
-    for (const char *at = text; *at != '\0'; at++) {
-        if ((unsigned char)*at < 0x20 || *at == 0x7f)
-            return error_set(out_error, FLY_EUSAGE, "%s has a control character; leave it out", what);
-    }
-    return 0;
-}
-
-static int check_text(const char *text, const char *what, bool needed, struct fly_error *out_error)
-{
-    return check_list(text, what, JOB_TEXT_MAX, needed, out_error);
-}
-
-static int check_hardware(const struct job_hardware *hardware, struct fly_error *out_error)
-{
-    int code = check_text(hardware->gpu_model, "gpu_model", true, out_error);
-
-    if (code < 0)
-        return code;
-    if (hardware->gpu_count == 0 || hardware->world_size == 0)
-        return error_set(out_error, FLY_EUSAGE, "gpu_count %u, world_size %u: expected numbers from 1",
-                         hardware->gpu_count, hardware->world_size);
-    if (hardware->limit_count > JOB_LIMITS_MAX)
-        return error_set(out_error, FLY_ELIMIT, "limits_w has %zu entries; at most %d", hardware->limit_count,
-                         JOB_LIMITS_MAX);
-    for (size_t i = 0; i < hardware->limit_count; i++) {
-        double limit_w = hardware->limits_w[i];
-
-        if (!isfinite(limit_w) || limit_w <= (i > 0 ? hardware->limits_w[i - 1] : 0.0))
-            return error_set(out_error, FLY_EUSAGE, "limits_w: %s: expected ascending numbers above 0",
-                             number_text(limit_w).text);
-    }
-    if (!isfinite(hardware->max_power_w) || hardware->max_power_w < 0.0)
-        return error_set(out_error, FLY_EUSAGE, "max_power_w %s: expected a number above 0, or 0 for unknown",
-                         number_text(hardware->max_power_w).text);
-    return 0;
-}
-
-int decide_check(const struct job_question *question, struct fly_error *out_error)
-{
-    int code = check_hardware(&question->hardware, out_error);
-
-    if (code == 0)
-        code = check_text(question->request, "request", false, out_error);
-    if (code == 0)
-        code = check_text(question->run, "run", false, out_error);
-    if (code == 0)
-        code = check_text(question->submission, "submission", false, out_error);
-    if (code == 0)
-        code = check_text(question->origin.user, "user", false, out_error);
-    if (code == 0)
-        code = check_text(question->origin.account, "account", false, out_error);
-    if (code == 0)
-        code = check_text(question->origin.host, "host", false, out_error);
-    if (code == 0)
-        code = check_list(question->origin.gpus, "gpus", JOB_GPUS_MAX, false, out_error);
-    if (code == 0 && (!isfinite(question->heartbeat_s) || question->heartbeat_s < 0.0))
-        code = error_set(out_error, FLY_EUSAGE, "heartbeat_s %s: expected a number from 0",
-                         number_text(question->heartbeat_s).text);
-    if (code == 0 && question->ran_batch_size != 0 && !isnan(question->ran_limit_w) &&
-        !(isfinite(question->ran_limit_w) && question->ran_limit_w > 0.0))
-        code = error_set(out_error, FLY_EUSAGE, "ran_limit_w %s: expected a number above 0",
-                         number_text(question->ran_limit_w).text);
-    if (code == 0 && question->finish_by_us < 0)
-        code = error_set(out_error, FLY_EUSAGE, "finish_by: expected a time since 1970, or none");
-    return code;
-}
 
 /* ---- choosing ---- */
 

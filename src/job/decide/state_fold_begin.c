@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A trial begins: what was decided for it, who took it up, and its power profile. */
-#include "job/core/state_fold_begin.h"
+#include "job/decide/state_fold_begin.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "job/core/line.h"
+#include "job/decide/line.h"
 
 /* The policy's share: its recurrence begins with the first try in which it has a say. */
 static int tell_policy(struct folding *folding, struct job_recurrence *recurrence,

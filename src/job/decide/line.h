@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef FLYBALL_JOB_CORE_LINE_H
-#define FLYBALL_JOB_CORE_LINE_H
+#ifndef FLYBALL_JOB_DECIDE_LINE_H
+#define FLYBALL_JOB_DECIDE_LINE_H
 
-#include "job/core/state.h"
+#include "job/decide/state.h"
 
 /* A kind of hardware: found, added to by the fold, and asked by decisions. */
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "job/core/part.h"
+#include "job/decide/part.h"
 
 #include <string.h>
 

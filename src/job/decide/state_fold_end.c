@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A trial ends: what its policy learns, and what is known of its batch size from then on. */
-#include "job/core/state_fold_end.h"
+#include "job/decide/state_fold_end.h"
 
 #include <math.h>
 #include <string.h>
 
-#include "job/core/line.h"
+#include "job/decide/line.h"
 
 /* A trial that had to make room for another try says nothing of its batch size. */
 static enum trial_outcome learned(const struct ended_record *record)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef FLYBALL_JOB_CORE_STATE_H
-#define FLYBALL_JOB_CORE_STATE_H
+#ifndef FLYBALL_JOB_DECIDE_STATE_H
+#define FLYBALL_JOB_DECIDE_STATE_H
 
 #include "base/arena.h"
 #include "base/bytes.h"
 #include "job/core/job.h"
-#include "job/core/part.h"
+#include "job/decide/part.h"
 #include "policy/decider.h"
 #include "store/store.h"
 
@@ -148,9 +148,6 @@ struct job_state {
     struct job_recurrence *unfinished; /* oldest first */
     size_t unfinished_count;
 };
-
-/* A policy of that name among the built-in ones and `plugins` (NULL or ended by NULL); NULL: none. */
-const struct batch_policy *job_policy_find(const char *name, const struct batch_policy *const *plugins);
 
 /* Empty. Needs job_state_deinit. */
 void job_state_init(struct job_state *state);

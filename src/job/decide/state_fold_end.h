@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef FLYBALL_JOB_CORE_STATE_FOLD_END_H
-#define FLYBALL_JOB_CORE_STATE_FOLD_END_H
+#ifndef FLYBALL_JOB_DECIDE_STATE_FOLD_END_H
+#define FLYBALL_JOB_DECIDE_STATE_FOLD_END_H
 
-#include "job/core/state_folding.h"
+#include "job/decide/state_folding.h"
 
 /* The events with which a trial ends. */
 int fold_ended(struct folding *folding);

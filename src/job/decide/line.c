@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a job knows of itself on one kind of hardware. */
-#include "job/core/line.h"
+#include "job/decide/line.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef FLYBALL_JOB_CORE_STATE_FOLD_BEGIN_H
-#define FLYBALL_JOB_CORE_STATE_FOLD_BEGIN_H
+#ifndef FLYBALL_JOB_DECIDE_STATE_FOLD_BEGIN_H
+#define FLYBALL_JOB_DECIDE_STATE_FOLD_BEGIN_H
 
-#include "job/core/state_folding.h"
+#include "job/decide/state_folding.h"
 
 /* The events with which a trial begins. */
 int fold_proposed(struct folding *folding);

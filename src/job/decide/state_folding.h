@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef FLYBALL_JOB_CORE_STATE_FOLDING_H
-#define FLYBALL_JOB_CORE_STATE_FOLDING_H
+#ifndef FLYBALL_JOB_DECIDE_STATE_FOLDING_H
+#define FLYBALL_JOB_DECIDE_STATE_FOLDING_H
 
 #include "job/core/job_record.h"
-#include "job/core/state.h"
+#include "job/decide/state.h"
 
 /*
  * One event on its way into the state. A function for each kind of event stands in state_fold.c,

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef FLYBALL_JOB_CORE_DECIDE_H
-#define FLYBALL_JOB_CORE_DECIDE_H
+#ifndef FLYBALL_JOB_DECIDE_DECIDE_H
+#define FLYBALL_JOB_DECIDE_DECIDE_H
 
 #include "job/core/job_record.h"
-#include "job/core/state.h"
+#include "job/decide/state.h"
 
 /*
  * What a job decides, on top of its policy. Pure: from the state, the question and the
@@ -33,9 +33,6 @@ struct decision {
 /* May add a line to the state, which the event of the decision will stand for. */
 int decide_proposal(struct job_state *state, const struct job_question *question, int64_t now_us,
                     struct decision *out_decision, struct fly_error *out_error);
-
-/* FLY_EUSAGE or FLY_ELIMIT for a question out of range. */
-int decide_check(const struct job_question *question, struct fly_error *out_error);
 
 /* The limit and the epochs of a trial whose profile has come. Errors as the policies'. */
 int decide_profile(const struct job_state *state, const struct job_trial *trial,

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef FLYBALL_JOB_CORE_POLICY_CHOICE_H
+#define FLYBALL_JOB_CORE_POLICY_CHOICE_H
+
+#include <flyball/error.h>
+
+#include "policy/batch_policy.h"
+
+/* Which policies a live job may have. */
+
+/* A policy of that name among the built-in ones and `plugins` (NULL or ended by NULL); NULL: none. */
+const struct batch_policy *job_policy_find(const char *name, const struct batch_policy *const *plugins);
+
+/*
+ * Whether a job may be defined with that policy: a built-in one, or one of `plugins` (ended by NULL, or
+ * NULL). FLY_EUSAGE with the names there are, and the nearest. `define` checks so itself; a
+ * program does before it starts a training that would go untuned. A job on record may have a policy that only
+ * a newer service knows.
+ */
+int job_policy_check(const char *job, const char *policy, const struct batch_policy *const *plugins,
+                     struct fly_error *out_error);
+
+#endif
