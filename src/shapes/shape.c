@@ -128,7 +128,7 @@ static void expect_inside(struct buffer *words, const struct shape *shape)
 
 static void expect(struct buffer *words, const struct shape_field *field, bool entry)
 {
-    if (field->expected != NULL) {
+    if (field->expected != NULL && !entry) {
         buffer_puts(words, field->expected);
         return;
     }

@@ -1,56 +1,94 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "train/account/carbon_ledger_text.h"
 
-#include <inttypes.h>
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
-#include "base/number.h"
-#include "shapes/members.h"
+#include "shapes/shape_rows.h"
 
 enum { VERSION = 1 };
 static const double latest_s = 253402300800.0; /* the year 10000 */
 
-static const char *const source_names[CARBON_SIGNALS] = {
-    [CARBON_INTENSITY] = "source", [CARBON_PRICE] = "price"};
+/* ---- what a line says ---- */
 
-/* --- writing --- */
+#define IS_NAME .kind = SHAPE_CHARS, .longest = LEDGER_TEXT_MAX - 1, .free_text = true, .any_bytes = true
+#define IS_DATE .kind = SHAPE_I64, .most = (uint64_t)INT64_C(253402300800)
+#define IS_AMOUNT SHAPE_IS_NUMBER(SHAPE_FROM_0), .null = SHAPE_NOT_FINITE
 
-static void put_number(struct buffer *out, const char *before, double value)
+struct head_line {
+    uint32_t version;
+    struct ledger_head head;
+};
+static const struct shape_field head_rows[] = {
+    {SHAPE_AT_AS("flyball_carbon", head_line, version), SHAPE_IS_U32(VERSION, VERSION),
+     .expected = "version 1; use a newer flyball"},
+    {SHAPE_AT_AS("run", head_line, head.run), IS_NAME},
+    {SHAPE_AT_AS("job", head_line, head.job), IS_NAME},
+    {SHAPE_AT_AS("host", head_line, head.host), IS_NAME},
+    {SHAPE_AT_AS("program", head_line, head.program), IS_NAME},
+    {SHAPE_AT_AS("source", head_line, head.sources[CARBON_INTENSITY]), IS_NAME},
+    {SHAPE_AT_AS("price", head_line, head.sources[CARBON_PRICE]), IS_NAME},
+    {SHAPE_AT_AS("per_g", head_line, head.objective.per_g), SHAPE_IS_NUMBER(SHAPE_ANY)},
+    {SHAPE_AT_AS("per_money", head_line, head.objective.per_money), SHAPE_IS_NUMBER(SHAPE_ANY)},
+    {SHAPE_AT_AS("per_kwh", head_line, head.objective.per_kwh), SHAPE_IS_NUMBER(SHAPE_ANY)},
+    {SHAPE_AT_AS("host_w", head_line, head.surroundings.host_w), SHAPE_IS_NUMBER(SHAPE_FROM_0)},
+    {SHAPE_AT_AS("pue", head_line, head.surroundings.pue), SHAPE_IS_NUMBER(SHAPE_FROM_1)},
+    {SHAPE_AT_AS("max_slowdown", head_line, head.max_slowdown), IS_AMOUNT},
+    {SHAPE_AT_AS("finish_by_s", head_line, head.finish_by_s), IS_DATE},
+    {SHAPE_AT_AS("steps", head_line, head.steps), SHAPE_IS_U64(0, INT64_MAX)},
+    {SHAPE_AT_AS("start_s", head_line, head.start_s), IS_DATE},
+    {SHAPE_AT_AS("gpus", head_line, head.gpus), SHAPE_IS_U32(0, UINT32_MAX)},
+    {SHAPE_AT_AS("rank", head_line, head.rank), SHAPE_IS_U32(0, UINT32_MAX)},
+};
+static const struct shape head_shape = {SHAPE_OF(head_line, head_rows)};
+
+static const struct shape_field slice_rows[] = {
+    {SHAPE_AT(energy_slice, start_s), SHAPE_IS_NUMBER(SHAPE_FROM_0)},
+    {SHAPE_AT(energy_slice, end_s), SHAPE_IS_NUMBER(SHAPE_ANY)},
+    {SHAPE_AT(energy_slice, gpu_j), IS_AMOUNT},
+    {SHAPE_AT(energy_slice, host_j), IS_AMOUNT},
+    {SHAPE_AT(energy_slice, limit_w), IS_AMOUNT},
+    {SHAPE_AT(energy_slice, steps), SHAPE_IS_NUMBER(SHAPE_FROM_0)},
+    {SHAPE_AT(energy_slice, jumped), SHAPE_IS_BOOL},
+};
+static const struct shape slice_shape = {SHAPE_OF(energy_slice, slice_rows)};
+struct slice_line {
+    struct energy_slice slice;
+    bool there; /* else it is a profile's line */
+};
+static const struct shape_field slice_line_rows[] = {
+    {SHAPE_AT(slice_line, slice), SHAPE_IS_STRUCT(&slice_shape), SHAPE_IF(slice_line, there),
+     .null = SHAPE_AS_MISSING, .expected = "an object"},
+};
+static const struct shape slice_line_shape = {SHAPE_OF(slice_line, slice_line_rows)};
+
+static const struct shape_field point_rows[] = {
+    {SHAPE_AT(fly_power_point, limit_w), SHAPE_IS_NUMBER(SHAPE_ABOVE_0)},
+    {SHAPE_AT(fly_power_point, power_w), SHAPE_IS_NUMBER(SHAPE_ABOVE_0)},
+    {SHAPE_AT(fly_power_point, time_s), SHAPE_IS_NUMBER(SHAPE_ABOVE_0)},
+};
+static const struct shape point_shape = {SHAPE_OF(fly_power_point, point_rows), .as_list = true};
+struct profile_line {
+    struct fly_power_point profile[CARBON_POINTS_MAX];
+    size_t count;
+};
+static const struct shape_field profile_rows[] = {
+    {SHAPE_AT(profile_line, profile), SHAPE_IS_STRUCTS_HERE(&point_shape, profile_line, profile, count),
+     .expected = "a list of points, or a slice in place of it"},
+};
+static const struct shape profile_shape = {SHAPE_OF(profile_line, profile_rows)};
+
+/* ---- writing ---- */
+
+static int put_line(const struct shape *shape, const void *line, struct buffer *out,
+                    struct fly_error *out_error)
 {
-    char text[NUMBER_TEXT_MAX];
+    int code = shape_put(shape, line, SHAPE_SPARE_ASCII, out, out_error);
 
-    buffer_printf(out, "%s%s", before, isfinite(value) ? number_format(value, text) : "null");
-}
-
-/* A name may be any bytes; what is no UTF-8 becomes '?'. */
-static void put_text(struct buffer *out, const char *before, const char *value)
-{
-    json_t *json = json_string(value);
-    char plain[LEDGER_TEXT_MAX], *text;
-
-    if (json == NULL) {
-        snprintf(plain, sizeof plain, "%s", value);
-        for (char *at = plain; *at != '\0'; at++) {
-            if ((unsigned char)*at >= 0x80)
-                *at = '?';
-        }
-        json = json_string(plain);
-    }
-    text = json != NULL ? json_dumps(json, JSON_ENCODE_ANY | JSON_ENSURE_ASCII) : NULL;
-    if (text != NULL)
-        buffer_printf(out, "%s%s", before, text);
-    else
-        out->error = FLY_ENOMEM;
-    free(text);
-    json_decref(json);
-}
-
-static int written(const struct buffer *out, struct fly_error *out_error)
-{
+    if (code < 0)
+        return code;
+    buffer_puts(out, "\n");
     return out->error < 0 ? error_no_memory(out_error) : 0;
 }
 
@@ -66,29 +104,13 @@ static bool is_head_sound(const struct ledger_head *head)
 
 int ledger_write_head(const struct ledger_head *head, struct buffer *out, struct fly_error *out_error)
 {
+    struct head_line line = {.version = VERSION, .head = *head};
+
     if (!is_head_sound(head))
         return error_set(out_error, FLY_EUSAGE,
                          "account of energy: a number of what ran is out of range; correct the options");
-    buffer_printf(out, "{\"flyball_carbon\":%d", VERSION);
-    put_text(out, ",\"run\":", head->run);
-    put_text(out, ",\"job\":", head->job);
-    put_text(out, ",\"host\":", head->host);
-    put_text(out, ",\"program\":", head->program);
-    for (int i = 0; i < CARBON_SIGNALS; i++) {
-        buffer_printf(out, ",\"%s\":", source_names[i]);
-        put_text(out, "", head->sources[i]);
-    }
-    put_number(out, ",\"per_g\":", head->objective.per_g);
-    put_number(out, ",\"per_money\":", head->objective.per_money);
-    put_number(out, ",\"per_kwh\":", head->objective.per_kwh);
-    put_number(out, ",\"host_w\":", head->surroundings.host_w);
-    put_number(out, ",\"pue\":", fmax(head->surroundings.pue, 1.0));
-    put_number(out, ",\"max_slowdown\":", head->max_slowdown);
-    buffer_printf(out,
-                  ",\"finish_by_s\":%" PRId64 ",\"steps\":%" PRIu64 ",\"start_s\":%" PRId64
-                  ",\"gpus\":%" PRIu32 ",\"rank\":%" PRIu32 "}\n",
-                  head->finish_by_s, head->steps, head->start_s, head->gpus, head->rank);
-    return written(out, out_error);
+    line.head.surroundings.pue = fmax(head->surroundings.pue, 1.0);
+    return put_line(&head_shape, &line, out, out_error);
 }
 
 static bool is_slice_sound(const struct energy_slice *slice)
@@ -104,14 +126,7 @@ int ledger_write_slice(const struct energy_slice *slice, struct buffer *out, str
         return error_set(out_error, FLY_EUSAGE,
                          "account of energy: a stretch of %g J from %.3f to %.3f s cannot be", slice->gpu_j,
                          slice->start_s, slice->end_s);
-    put_number(out, "{\"slice\":{\"start_s\":", slice->start_s);
-    put_number(out, ",\"end_s\":", slice->end_s);
-    put_number(out, ",\"gpu_j\":", slice->gpu_j);
-    put_number(out, ",\"host_j\":", slice->host_j);
-    put_number(out, ",\"limit_w\":", slice->limit_w);
-    put_number(out, ",\"steps\":", slice->steps);
-    buffer_printf(out, ",\"jumped\":%s}}\n", slice->jumped ? "true" : "false");
-    return written(out, out_error);
+    return put_line(&slice_line_shape, &(struct slice_line){*slice, true}, out, out_error);
 }
 
 static bool is_point_sound(const struct fly_power_point *point)
@@ -123,6 +138,8 @@ static bool is_point_sound(const struct fly_power_point *point)
 int ledger_write_profile(const struct fly_power_point *points, size_t count, struct buffer *out,
                          struct fly_error *out_error)
 {
+    struct profile_line line = {.count = count};
+
     if (count == 0 || count > CARBON_POINTS_MAX)
         return error_set(out_error, FLY_EUSAGE, "account of energy: a power profile has 1 to %d points",
                          CARBON_POINTS_MAX);
@@ -130,107 +147,12 @@ int ledger_write_profile(const struct fly_power_point *points, size_t count, str
         if (!is_point_sound(&points[i]))
             return error_set(out_error, FLY_EUSAGE,
                              "account of energy: a point of a power profile is not above 0");
-        put_number(out, i == 0 ? "{\"profile\":[[" : ",[", points[i].limit_w);
-        put_number(out, ",", points[i].power_w);
-        put_number(out, ",", points[i].time_s);
-        buffer_puts(out, "]");
+        line.profile[i] = points[i];
     }
-    buffer_puts(out, "]}\n");
-    return written(out, out_error);
+    return put_line(&profile_shape, &line, out, out_error);
 }
 
-/* --- reading --- */
-
-static void copy_text(struct members *members, const char *name, char out[LEDGER_TEXT_MAX])
-{
-    const char *text = members_text(members, name, LEDGER_TEXT_MAX - 1);
-
-    memcpy(out, text, strlen(text) + 1);
-}
-
-static double number_from(struct members *members, const char *name, double least)
-{
-    double value = members_number(members, name);
-
-    if (value < least)
-        members_refuse(members, name, "a number that is large enough");
-    return value;
-}
-
-/* From 0 on, or null. */
-static double amount_or_null(struct members *members, const char *name)
-{
-    double value = members_number_or_null(members, name, NAN);
-
-    if (value < 0.0)
-        members_refuse(members, name, "a number from 0 on, or null");
-    return value;
-}
-
-static void read_head(struct members *members, struct ledger_head *head)
-{
-    if (members_u64(members, "flyball_carbon", 0, INT64_MAX) != VERSION)
-        members_refuse(members, "flyball_carbon", "version 1; use a newer flyball");
-    copy_text(members, "run", head->run);
-    copy_text(members, "job", head->job);
-    copy_text(members, "host", head->host);
-    copy_text(members, "program", head->program);
-    for (int i = 0; i < CARBON_SIGNALS; i++)
-        copy_text(members, source_names[i], head->sources[i]);
-    head->objective.per_g = members_number(members, "per_g");
-    head->objective.per_money = members_number(members, "per_money");
-    head->objective.per_kwh = members_number(members, "per_kwh");
-    head->surroundings.host_w = number_from(members, "host_w", 0.0);
-    head->surroundings.pue = number_from(members, "pue", 1.0);
-    head->max_slowdown = amount_or_null(members, "max_slowdown");
-    head->finish_by_s = (int64_t)members_u64(members, "finish_by_s", 0, (uint64_t)latest_s);
-    head->steps = members_u64(members, "steps", 0, INT64_MAX);
-    head->start_s = (int64_t)members_u64(members, "start_s", 0, (uint64_t)latest_s);
-    head->gpus = (uint32_t)members_u64(members, "gpus", 0, UINT32_MAX);
-    head->rank = (uint32_t)members_u64(members, "rank", 0, UINT32_MAX);
-}
-
-static void read_slice(struct members *members, struct energy_slice *slice)
-{
-    *slice = (struct energy_slice){.start_s = number_from(members, "start_s", 0.0),
-                                   .end_s = members_number(members, "end_s"),
-                                   .gpu_j = amount_or_null(members, "gpu_j"),
-                                   .host_j = amount_or_null(members, "host_j"),
-                                   .limit_w = amount_or_null(members, "limit_w"),
-                                   .steps = number_from(members, "steps", 0.0),
-                                   .jumped = members_bool(members, "jumped")};
-    if (!(slice->end_s > slice->start_s && slice->end_s < latest_s))
-        members_refuse(members, "end_s", "a time after the start");
-}
-
-static bool read_point(const json_t *entry, struct fly_power_point *point)
-{
-    if (!json_is_array(entry) || json_array_size(entry) != 3)
-        return false;
-    *point = (struct fly_power_point){json_number_value(json_array_get(entry, 0)),
-                                      json_number_value(json_array_get(entry, 1)),
-                                      json_number_value(json_array_get(entry, 2))};
-    return is_point_sound(point);
-}
-
-static int read_profile(struct members *members, struct arena *arena, struct ledger_content *content)
-{
-    const json_t *entries = members_array(members, "profile", CARBON_POINTS_MAX);
-    size_t count = json_array_size(entries);
-
-    if (count == 0)
-        members_refuse(members, "profile", "one point at least");
-    if (content->points == NULL)
-        content->points = arena_alloc(arena, CARBON_POINTS_MAX, sizeof content->points[0]);
-    if (content->points == NULL)
-        return FLY_ENOMEM;
-    for (size_t i = 0; i < count; i++) {
-        if (!read_point(json_array_get(entries, i), &content->points[i]))
-            members_refuse(members, "profile", "points of three numbers above 0");
-    }
-    content->point_count = count;
-    return 0;
-}
+/* ---- reading ---- */
 
 /* What is being read, and where. */
 struct reading {
@@ -247,30 +169,70 @@ static int refuse(const struct reading *reading, const char *why, struct fly_err
                      reading->line, why);
 }
 
+static int refuse_member(const struct reading *reading, int code, const struct shape_fault *fault,
+                         struct fly_error *out_error)
+{
+    char why[2 * SHAPE_EXPECTED_MAX];
+
+    if (code == FLY_ENOMEM)
+        return error_no_memory(out_error);
+    snprintf(why, sizeof why, "member '%.120s': expected %.200s, found %s", fault->path, fault->expected,
+             fault->found);
+    return refuse(reading, why, out_error);
+}
+
+static int take_head(struct reading *reading, json_t *json, struct fly_error *out_error)
+{
+    struct head_line line;
+    struct shape_fault fault;
+    int code = shape_read_as(&head_shape, json, SHAPE_LENIENT, reading->arena, &line, &fault, NULL);
+
+    if (code < 0)
+        return refuse_member(reading, code, &fault, out_error);
+    reading->content.head = line.head;
+    return 0;
+}
+
+static int take_slice(struct reading *reading, const struct energy_slice *slice, struct fly_error *out_error)
+{
+    if (!(slice->end_s > slice->start_s && slice->end_s < latest_s))
+        return refuse(reading, "member 'slice.end_s': expected a time after the start", out_error);
+    reading->content.slices[reading->content.slice_count++] = *slice;
+    return 0;
+}
+
+static int take_profile(struct reading *reading, json_t *json, struct fly_error *out_error)
+{
+    struct ledger_content *content = &reading->content;
+    struct profile_line line;
+    struct shape_fault fault;
+    int code = shape_read_as(&profile_shape, json, SHAPE_LENIENT, reading->arena, &line, &fault, NULL);
+
+    if (code < 0)
+        return refuse_member(reading, code, &fault, out_error);
+    if (line.count == 0)
+        return refuse(reading, "member 'profile': expected one point at least", out_error);
+    if (content->points == NULL)
+        content->points = arena_alloc(reading->arena, CARBON_POINTS_MAX, sizeof content->points[0]);
+    if (content->points == NULL)
+        return error_no_memory(out_error);
+    memcpy(content->points, line.profile, line.count * sizeof line.profile[0]);
+    content->point_count = line.count;
+    return 0;
+}
+
 static int take_line(struct reading *reading, json_t *json, struct fly_error *out_error)
 {
-    struct members members = members_of(json), inside;
-    struct ledger_content *content = &reading->content;
-    const struct members *wrong = &members;
-    char why[160];
-    int code = 0;
+    struct slice_line line;
+    struct shape_fault fault;
+    int code;
 
     if (reading->line == 1)
-        read_head(&members, &content->head);
-    else if (members_has(&members, "slice")) {
-        inside = members_inside(&members, "slice");
-        read_slice(&inside, &content->slices[content->slice_count++]);
-        wrong = &inside;
-    } else if (members_has(&members, "profile"))
-        code = read_profile(&members, reading->arena, content);
-    else
-        members_refuse(&members, "slice", "an object, or a profile");
+        return take_head(reading, json, out_error);
+    code = shape_read_as(&slice_line_shape, json, SHAPE_LENIENT, reading->arena, &line, &fault, NULL);
     if (code < 0)
-        return error_no_memory(out_error);
-    if (wrong->wrong == NULL)
-        return 0;
-    snprintf(why, sizeof why, "member '%s': expected %s", wrong->wrong, wrong->expected);
-    return refuse(reading, why, out_error);
+        return refuse_member(reading, code, &fault, out_error);
+    return line.there ? take_slice(reading, &line.slice, out_error) : take_profile(reading, json, out_error);
 }
 
 static size_t count_lines(const char *text, size_t length)
@@ -301,10 +263,12 @@ int carbon_ledger_parse(const char *name, const char *text, size_t length, struc
         return error_no_memory(out_error);
     for (reading.line = 1; reading.line <= lines && code == 0; reading.line++) {
         size_t size = (size_t)((const char *)memchr(text, '\n', (size_t)(end - text)) - text);
-        json_t *json = json_loadb(text, size, JSON_REJECT_DUPLICATES, NULL);
+        json_t *json = NULL;
 
-        code = json != NULL ? take_line(&reading, json, out_error)
-                            : refuse(&reading, "expected an object of JSON", out_error);
+        code = shape_parse_as(text, size, SHAPE_LENIENT, &json, NULL, NULL);
+        code = code == 0            ? take_line(&reading, json, out_error)
+               : code == FLY_ENOMEM ? error_no_memory(out_error)
+                                    : refuse(&reading, "expected an object of JSON", out_error);
         json_decref(json);
         text += size + 1;
     }
