@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/mono_wait.h"
 
-#include <errno.h>
 #include <time.h>
 
 enum { NS_PER_S = 1000000000 };
@@ -20,5 +19,5 @@ bool mono_wait(pthread_cond_t *condition, pthread_mutex_t *lock, struct mono_tim
 {
     const struct timespec at = {.tv_sec = until.ns / NS_PER_S, .tv_nsec = until.ns % NS_PER_S};
 
-    return pthread_cond_timedwait(condition, lock, &at) != ETIMEDOUT;
+    return pthread_cond_timedwait(condition, lock, &at) == 0;
 }

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "meter/sampler.h"
 
-#include <signal.h>
 #include <time.h>
+
+#include "base/mono_wait.h"
+#include "base/quiet_thread.h"
 
 enum {
     /* Rounds between two readings of what changes slowly. */
@@ -46,14 +48,9 @@ void sampler_take(struct sampler *sampler)
 void sampler_init(struct sampler *sampler, struct account *accounts, size_t count, const struct clock *clock,
                   double period_s)
 {
-    pthread_condattr_t attributes;
-
     *sampler = (struct sampler){.accounts = accounts, .count = count, .clock = clock, .period_s = period_s};
     pthread_mutex_init(&sampler->lock, NULL);
-    pthread_condattr_init(&attributes);
-    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    pthread_cond_init(&sampler->wake, &attributes);
-    pthread_condattr_destroy(&attributes);
+    mono_cond_init(&sampler->wake);
     sampler->next = clock->now(clock->state);
     sampler_take(sampler);
 }
@@ -61,12 +58,10 @@ void sampler_init(struct sampler *sampler, struct account *accounts, size_t coun
 /* Waits until the deadline; true when it is time to end. */
 static bool wait_for_deadline(struct sampler *sampler)
 {
-    struct timespec until = {.tv_sec = sampler->next.ns / 1000000000,
-                             .tv_nsec = sampler->next.ns % 1000000000};
     bool stopping;
 
     pthread_mutex_lock(&sampler->lock);
-    while (!sampler->stopping && pthread_cond_timedwait(&sampler->wake, &sampler->lock, &until) == 0)
+    while (!sampler->stopping && mono_wait(&sampler->wake, &sampler->lock, sampler->next))
         ;
     stopping = sampler->stopping;
     pthread_mutex_unlock(&sampler->lock);
@@ -90,12 +85,7 @@ static void *run(void *data)
 
 bool sampler_start(struct sampler *sampler)
 {
-    sigset_t all, before;
-
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    sampler->started = pthread_create(&sampler->thread, NULL, run, sampler) == 0;
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    sampler->started = quiet_thread_start(&sampler->thread, run, sampler);
     return sampler->started;
 }
 

@@ -122,7 +122,7 @@ static void heed_flood(struct run_job *job)
         return;
     snprintf(job->off, sizeof job->off, "%s", step_lines_flood);
     if (job->session->limit.tuner != NULL)
-        limit_end(job->session);
+        session_limit_end(job->session);
 }
 
 static bool take_lines(struct run_job *job)

@@ -20,6 +20,8 @@
 
 enum { SAME_NAMES_MAX = 1000, HOST_PART_MAX = 64, FILES_MAX = 1 << 20 };
 
+const double carbon_usual_slowdown = 1.03;
+
 static const char suffix[] = ".jsonl";
 
 static int find_directory(const char *given, char out[LEDGER_PATH_MAX], struct fly_error *out_error)

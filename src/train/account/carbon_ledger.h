@@ -29,6 +29,9 @@
  */
 enum { LEDGER_TEXT_MAX = 256, LEDGER_PATH_MAX = 512, LEDGER_FILE_MAX = 256 << 20 };
 
+/* The bound of whoever states neither one nor a time to finish by, as <flyball/carbon.h> says. */
+extern const double carbon_usual_slowdown;
+
 struct ledger_head {
     char run[LEDGER_TEXT_MAX]; /* "" where it has no name */
     char job[LEDGER_TEXT_MAX];

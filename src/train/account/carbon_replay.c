@@ -9,9 +9,6 @@ static const double limit_near_w = 0.5;
 /* Steps are counted in lots of some seconds. */
 static const double told_within_s = 30.0;
 
-/* Where neither a bound nor a time to finish by is stated. */
-static const double usual_bound = 1.03;
-
 int carbon_replay_init(struct carbon_replay *replay, const struct ledger_content *ledger,
                        struct fly_error *out_error)
 {
@@ -102,7 +99,8 @@ size_t carbon_replay_static(const struct carbon_replay *replay, const struct led
     double work_s = 0.0, other_s = 0.0, steps = 0.0, given_s;
     struct carbon_point at;
 
-    *out_bound = isfinite(head->max_slowdown) && head->max_slowdown >= 1.0 ? head->max_slowdown : usual_bound;
+    *out_bound = isfinite(head->max_slowdown) && head->max_slowdown >= 1.0 ? head->max_slowdown
+                                                                           : carbon_usual_slowdown;
     for (size_t i = 0; i < ledger->slice_count; i++) {
         const struct energy_slice *slice = &ledger->slices[i];
         double time_s = slice->end_s - slice->start_s;

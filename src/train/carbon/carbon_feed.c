@@ -6,7 +6,6 @@
 #include "train/carbon/carbon_feed.h"
 
 #include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,6 +15,7 @@
 #include "base/error.h"
 #include "base/fork_guard.h"
 #include "base/mono_wait.h"
+#include "base/quiet_thread.h"
 #include "grid/forecast.h"
 #include "grid/providers.h"
 
@@ -208,13 +208,8 @@ static int read_first(struct feed_state *state, struct fly_error *out_error)
 
 static bool start(struct carbon_feed *feed)
 {
-    sigset_t all, before;
-
     feed->state->holders++;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    feed->threaded = pthread_create(&feed->thread, NULL, run, feed->state) == 0;
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    feed->threaded = quiet_thread_start(&feed->thread, run, feed->state);
     feed->state->holders -= !feed->threaded;
     return feed->threaded;
 }

@@ -7,8 +7,6 @@
 #include "base/error.h"
 #include "train/carbon/carbon_governor.h"
 
-static const double usual_slowdown = 1.03;
-
 static int take_text(const char *what, const char *from, char to[LEDGER_TEXT_MAX],
                      struct fly_error *out_error)
 {
@@ -85,7 +83,7 @@ static int take_bounds(const struct carbon_governor_options *options, struct led
         return error_set(out_error, FLY_EUSAGE, "carbon: a bound of %g times the fastest: expected 1 or more",
                          options->max_slowdown);
     head->finish_by_s = carbon->finish_by_unix_s;
-    head->max_slowdown = isinf(options->max_slowdown) ? usual_slowdown : options->max_slowdown;
+    head->max_slowdown = isinf(options->max_slowdown) ? carbon_usual_slowdown : options->max_slowdown;
     if (head->finish_by_s > 0)
         head->max_slowdown = NAN;
     head->steps = carbon->steps;

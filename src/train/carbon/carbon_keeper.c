@@ -8,7 +8,6 @@
 #include <inttypes.h>
 #include <math.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +17,7 @@
 #include "base/fork_guard.h"
 #include "base/left_threads.h"
 #include "base/mono_wait.h"
+#include "base/quiet_thread.h"
 #include "train/account/carbon_counter.h"
 #include "train/carbon/carbon_feed.h"
 
@@ -174,12 +174,7 @@ static void *run(void *data)
 
 static bool start(struct carbon_keeper *keeper)
 {
-    sigset_t all, before;
-
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    keeper->threaded = pthread_create(&keeper->thread, NULL, run, keeper) == 0;
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    keeper->threaded = quiet_thread_start(&keeper->thread, run, keeper);
     return keeper->threaded;
 }
 

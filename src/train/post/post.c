@@ -3,7 +3,6 @@
  */
 #include "train/post/post_private.h"
 
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +11,7 @@
 #include "base/error.h"
 #include "base/left_threads.h"
 #include "base/mono_wait.h"
+#include "base/quiet_thread.h"
 
 /* ---- the begin ---- */
 
@@ -47,30 +47,22 @@ int post_new(const struct post_options *options, struct post **out_post, struct 
 
 static bool start(struct post *post, void *(*run)(void *))
 {
-    pthread_attr_t attributes;
     pthread_t thread;
-    bool started;
 
-    pthread_attr_init(&attributes);
-    pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-    started = pthread_create(&thread, &attributes, run, post) == 0;
-    pthread_attr_destroy(&attributes);
-    post->holders += started;
-    return started;
+    if (!quiet_thread_start(&thread, run, post))
+        return false;
+    pthread_detach(thread);
+    post->holders++;
+    return true;
 }
 
 bool post_begin(struct post *post)
 {
-    sigset_t all, before;
-
     if (!post->threaded || post->begun)
         return !post->unable;
     post->begun = true;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
     post->disk_ended = !start(post, post_disk_run);
     post->log_ended = post->disk_ended || !start(post, post_log_run);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
     post->unable = post->log_ended;
     if (post->unable)
         snprintf(post->text, sizeof post->text,

@@ -49,7 +49,7 @@ void fly_session_epoch_begin(struct fly_session *session)
 {
     if (session->disabled || session_is_copy(session))
         return;
-    limit_epoch_begin(session);
+    session_limit_epoch_begin(session);
 }
 
 enum fly_answer fly_session_step_begin(struct fly_session *session)
@@ -58,7 +58,7 @@ enum fly_answer fly_session_step_begin(struct fly_session *session)
         return FLY_GO_ON;
     if (!session->count.open)
         fly_session_epoch_begin(session);
-    limit_step(session);
+    session_limit_step(session);
     if (!session->limit.refused)
         return FLY_GO_ON;
     session->answer = FLY_STOP;
@@ -70,7 +70,7 @@ void fly_session_evaluation_begin(struct fly_session *session)
 {
     if (session->disabled || session_is_copy(session) || !session->count.open)
         return;
-    limit_epoch_end(session);
+    session_limit_epoch_end(session);
 }
 
 /* What follows needs no window of its own: energy and time count on until the report. */

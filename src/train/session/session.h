@@ -140,7 +140,7 @@ double session_time_s(const struct fly_session *session);
 /* The program has ended now: what is reported from here on is of this moment. */
 void session_stop(struct fly_session *session);
 /* Sets the power limit that stood before, and ends a profile that is being measured. */
-void limit_end(struct fly_session *session);
+void session_limit_end(struct fly_session *session);
 /* Waits for answers that are still to come, as long as they are worth it; then heeds them. */
 void session_settle(struct fly_session *session);
 /* As fly_session_close; what became of the reports goes to `out_status`, which may be NULL. */

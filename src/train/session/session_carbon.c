@@ -8,8 +8,6 @@
 
 #include "base/error.h"
 
-/* Of jobs whose objective has none; as <flyball/carbon.h> says. */
-static const double usual_slowdown = 1.03;
 /* A board that rounds a limit has honoured it. */
 static const double rounding_w = 0.5;
 
@@ -67,7 +65,7 @@ static double bound_of(const struct fly_session *session, const struct fly_power
         return session->definition.objective.max_slowdown;
     for (size_t i = 0; i < count; i++)
         fastest_s = fmin(fastest_s, points[i].time_s);
-    return fmax(usual_slowdown, choice_s / fastest_s);
+    return fmax(carbon_usual_slowdown, choice_s / fastest_s);
 }
 
 /* With what is known before the training begins. */
@@ -92,7 +90,7 @@ static struct carbon_governor_options governor_options(const struct fly_session 
     };
 }
 
-int carbon_check(const struct fly_session *session, struct fly_error *out_error)
+int session_carbon_check(const struct fly_session *session, struct fly_error *out_error)
 {
     const struct carbon_governor_options options = governor_options(session);
     struct ledger_head head;
@@ -119,7 +117,7 @@ static void open_governor(struct fly_session *session)
         snprintf(carbon->text, sizeof carbon->text, "%s", error.text);
 }
 
-void carbon_begin(struct fly_session *session)
+void session_carbon_begin(struct fly_session *session)
 {
     struct session_carbon *carbon = &session->carbon;
 
@@ -148,19 +146,19 @@ static void tell_steps(struct fly_session *session)
     carbon->steps_told = steps;
 }
 
-void carbon_epoch_end(struct fly_session *session)
+void session_carbon_epoch_end(struct fly_session *session)
 {
     step_count_epoch_end(&session->count, session->clock);
     tell_steps(session);
 }
 
-void carbon_end(struct fly_session *session)
+void session_carbon_end(struct fly_session *session)
 {
     struct session_carbon *carbon = &session->carbon;
 
     tell_steps(session);
     if (carbon->keeper != NULL)
-        carbon_stands(session, NAN);
+        session_carbon_stands(session, NAN);
     if (carbon->governor != NULL) {
         carbon->last.size = sizeof carbon->last;
         (void)fly_session_carbon(session, &carbon->last);
@@ -170,7 +168,7 @@ void carbon_end(struct fly_session *session)
     carbon->steers = false;
 }
 
-void carbon_stands(struct fly_session *session, double limit_w)
+void session_carbon_stands(struct fly_session *session, double limit_w)
 {
     struct session_carbon *carbon = &session->carbon;
 
@@ -183,7 +181,7 @@ void carbon_stands(struct fly_session *session, double limit_w)
         carbon_keeper_limit(carbon->keeper, limit_w);
 }
 
-double carbon_reference_per_kwh(const struct fly_session *session)
+double session_carbon_reference_per_kwh(const struct fly_session *session)
 {
     switch (session->definition.objective.kind) {
     case FLY_OBJECTIVE_CARBON:
@@ -273,7 +271,7 @@ static bool tell_profile(struct fly_session *session, const struct fly_power_poi
     return true;
 }
 
-void carbon_profiled(struct fly_session *session, const struct fly_power_point *points, size_t count)
+void session_carbon_profiled(struct fly_session *session, const struct fly_power_point *points, size_t count)
 {
     struct fly_power_point settable[FLY_POWER_SEARCH_LIMITS_MAX];
     struct session_carbon *carbon = &session->carbon;
@@ -281,7 +279,7 @@ void carbon_profiled(struct fly_session *session, const struct fly_power_point *
     bool told;
     double steers[1];
 
-    carbon_stands(session, session->limit.held_w);
+    session_carbon_stands(session, session->limit.held_w);
     if (!carbon->wanted) {
         if (carbon->keeper != NULL && settable_count > 0)
             carbon_keeper_profile(carbon->keeper, settable, settable_count);
@@ -312,7 +310,7 @@ static double choice_or(const struct fly_session *session, double wanted_w)
     return unknown && finish_by_s(session) == 0 ? fmax(wanted_w, session->limit.choice_w) : wanted_w;
 }
 
-void carbon_follow(struct fly_session *session)
+void session_carbon_follow(struct fly_session *session)
 {
     struct session_carbon *carbon = &session->carbon;
     struct carbon_progress progress;
@@ -328,19 +326,19 @@ void carbon_follow(struct fly_session *session)
         shared[0] = NAN;
     session_share(session, shared, 2);
     if (session->apart) {
-        carbon_let_go(session, ranks_apart);
+        session_carbon_let_go(session, ranks_apart);
         return;
     }
     carbon->countdown = (uint64_t)shared[1];
     if (!isfinite(shared[0]) || isnan(session->limit.held_w) ||
         fabs(shared[0] - session->limit.held_w) < rounding_w)
         return;
-    limit_change(session, shared[0]);
-    carbon_stands(session,
-                  fabs(shared[0] - session->limit.held_w) < rounding_w ? shared[0] : session->limit.held_w);
+    session_limit_change(session, shared[0]);
+    session_carbon_stands(
+        session, fabs(shared[0] - session->limit.held_w) < rounding_w ? shared[0] : session->limit.held_w);
 }
 
-void carbon_let_go(struct fly_session *session, const char *note)
+void session_carbon_let_go(struct fly_session *session, const char *note)
 {
     session->carbon.steers = false;
     session->carbon.note = note;

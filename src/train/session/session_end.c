@@ -25,9 +25,9 @@ void session_release(struct fly_session *session)
         return;
     session->released = true;
     post_beat_end(session->post);
-    carbon_let_go(session, "the program has a session of its own");
-    carbon_stands(session, NAN);
-    limit_close(session);
+    session_carbon_let_go(session, "the program has a session of its own");
+    session_carbon_stands(session, NAN);
+    session_limit_close(session);
     session->limit.turner = NULL;
 }
 

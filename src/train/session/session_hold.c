@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "train/session/session_private.h"
 
-void limit_explain(struct session_limit *limit, const char *text)
+void session_limit_explain(struct session_limit *limit, const char *text)
 {
     if (limit->text[0] == '\0')
         snprintf(limit->text, sizeof limit->text, "%s", text);
@@ -23,18 +23,18 @@ static void hold(struct fly_session *session, double limit_w)
         result = limit->turner->standing(limit->data, &limit->held_w, &error);
     if (result == 0)
         return;
-    limit_explain(limit, error.text);
+    session_limit_explain(limit, error.text);
     limit->held_w = NAN;
 }
 
 /* Nothing is put back over another program's limit. */
 static void let_go(struct session_limit *limit, const char *text)
 {
-    limit_explain(limit, text);
+    session_limit_explain(limit, text);
     limit->held_w = NAN;
 }
 
-void limit_check(struct fly_session *session)
+void session_limit_check(struct fly_session *session)
 {
     struct session_limit *limit = &session->limit;
     struct fly_error error = {.text = ""};
@@ -54,15 +54,15 @@ void limit_check(struct fly_session *session)
     }
 }
 
-void limit_change(struct fly_session *session, double limit_w)
+void session_limit_change(struct fly_session *session, double limit_w)
 {
-    limit_check(session);
+    session_limit_check(session);
     if (!isnan(session->limit.held_w))
         hold(session, limit_w);
 }
 
 /* The log's choice, or the tuner's where that could not be asked. */
-void limit_hold_choice(struct fly_session *session, double limit_w)
+void session_limit_hold_choice(struct fly_session *session, double limit_w)
 {
     session->limit.choice_w = limit_w;
     hold(session, limit_w);

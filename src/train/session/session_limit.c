@@ -90,7 +90,7 @@ static bool ranks_agree(struct fly_session *session, bool may)
     return maxima[0] == 0.0 && maxima[1] == -maxima[2] && maxima[3] == -maxima[4] && maxima[5] == -maxima[6];
 }
 
-void limit_open(struct fly_session *session)
+void session_limit_open(struct fly_session *session)
 {
     struct session_limit *limit = &session->limit;
     struct fly_turner_range range = {0};
@@ -109,8 +109,8 @@ void limit_open(struct fly_session *session)
         limit->turner = NULL;
         limit->limit_count = 0;
         if (!session->options.leave_limits)
-            limit_explain(limit,
-                          result < 0 ? error.text : "the ranks' GPUs cannot all be turned, or not alike");
+            session_limit_explain(limit, result < 0 ? error.text
+                                                    : "the ranks' GPUs cannot all be turned, or not alike");
         knob_close(limit->knob, NULL);
         limit->knob = NULL;
     }
@@ -125,7 +125,7 @@ static bool is_chosen(const struct fly_session *session)
            isfinite(session->proposal.limit_w);
 }
 
-void limit_begin(struct fly_session *session)
+void session_limit_begin(struct fly_session *session)
 {
     struct session_limit *limit = &session->limit;
     bool follows = session->carbon.wanted || session->carbon.keeper != NULL;
@@ -134,24 +134,24 @@ void limit_begin(struct fly_session *session)
     limit->choice_w = NAN;
     if (follows && is_chosen(session))
         session_profile_share(session);
-    carbon_begin(session);
+    session_carbon_begin(session);
     if (is_chosen(session)) {
-        limit_hold_choice(session, session->proposal.limit_w);
+        session_limit_hold_choice(session, session->proposal.limit_w);
         if (follows)
-            carbon_profiled(session, session->proposal.known, session->proposal.known_count);
+            session_carbon_profiled(session, session->proposal.known, session->proposal.known_count);
     } else if (limit->turner != NULL && session->proposal.wants_profile) {
         session_profile_begin(session);
     }
 }
 
-void limit_epoch_begin(struct fly_session *session)
+void session_limit_epoch_begin(struct fly_session *session)
 {
     step_count_epoch_begin(&session->count, session->clock);
     if (session->limit.tuner != NULL)
         (void)fly_tuner_epoch_begin(session->limit.tuner);
 }
 
-void limit_step(struct fly_session *session)
+void session_limit_step(struct fly_session *session)
 {
     struct session_limit *limit = &session->limit;
 
@@ -159,17 +159,17 @@ void limit_step(struct fly_session *session)
     if (limit->tuner != NULL)
         session_profile_step(session);
     else if (session->carbon.steers && --session->carbon.countdown == 0)
-        carbon_follow(session);
+        session_carbon_follow(session);
 }
 
-void limit_epoch_end(struct fly_session *session)
+void session_limit_epoch_end(struct fly_session *session)
 {
-    carbon_epoch_end(session);
+    session_carbon_epoch_end(session);
     if (session->limit.tuner != NULL)
         session_profile_epoch_end(session);
 }
 
-void limit_end(struct fly_session *session)
+void session_limit_end(struct fly_session *session)
 {
     struct session_limit *limit = &session->limit;
     struct fly_error error;
@@ -185,9 +185,9 @@ void limit_end(struct fly_session *session)
     limit->held_w = NAN;
 }
 
-void limit_close(struct fly_session *session)
+void session_limit_close(struct fly_session *session)
 {
-    limit_end(session);
+    session_limit_end(session);
     knob_close(session->limit.knob, NULL);
     session->limit.knob = NULL;
 }

@@ -228,7 +228,7 @@ int session_new(const struct fly_session_options *options, const struct session_
     define(session);
     code = job_definition_check(&session->definition, out_error);
     if (code == 0)
-        code = carbon_check(session, out_error);
+        code = session_carbon_check(session, out_error);
     if (code < 0) {
         free_memory(session);
         return code;
@@ -251,7 +251,7 @@ int session_new(const struct fly_session_options *options, const struct session_
     session->limit.held_w = NAN;
     if (!session->disabled) {
         open_meter(session);
-        limit_open(session);
+        session_limit_open(session);
         name_gpus(session);
         announce(session);
     }
@@ -281,7 +281,7 @@ void session_close(struct fly_session *session, enum fly_session_end end, struct
     if (session->forks == fork_generation()) {
         session_finish(session, end);
         session_end_try(session);
-        limit_close(session);
+        session_limit_close(session);
         if (session->meter_owned)
             fly_meter_close(session->meter);
         post_close(session->post, end_most_s, out_status);

@@ -39,14 +39,14 @@ uint32_t session_ranks(const struct fly_session *session);
 /* session_limit.c: what may be turned, and the hooks */
 
 /* Finds what may be turned. */
-void limit_open(struct fly_session *session);
+void session_limit_open(struct fly_session *session);
 /* As the proposal says: sets the limit, or begins to measure. Collective. */
-void limit_begin(struct fly_session *session);
+void session_limit_begin(struct fly_session *session);
 /* The hooks. */
-void limit_epoch_begin(struct fly_session *session);
-void limit_step(struct fly_session *session);
-void limit_epoch_end(struct fly_session *session);
-void limit_close(struct fly_session *session);
+void session_limit_epoch_begin(struct fly_session *session);
+void session_limit_step(struct fly_session *session);
+void session_limit_epoch_end(struct fly_session *session);
+void session_limit_close(struct fly_session *session);
 
 /* session_profile.c */
 
@@ -65,35 +65,35 @@ void session_profile_tell_part(struct fly_session *session);
 /* session_hold.c */
 
 /* Notes why no limit is turned, once. */
-void limit_explain(struct session_limit *limit, const char *text);
+void session_limit_explain(struct session_limit *limit, const char *text);
 /* Sets the log's choice, or the tuner's where that could not be asked. */
-void limit_hold_choice(struct fly_session *session, double limit_w);
+void session_limit_hold_choice(struct fly_session *session, double limit_w);
 /* Whether what was set stands; if not it is let go. */
-void limit_check(struct fly_session *session);
+void session_limit_check(struct fly_session *session);
 /* Another limit in place of the one that is held, if that still stands. */
-void limit_change(struct fly_session *session, double limit_w);
+void session_limit_change(struct fly_session *session, double limit_w);
 
 /* session_carbon.c */
 
 /* FLY_EUSAGE for options out of range. */
-int carbon_check(const struct fly_session *session, struct fly_error *out_error);
+int session_carbon_check(const struct fly_session *session, struct fly_error *out_error);
 /* A training begins. */
-void carbon_begin(struct fly_session *session);
+void session_carbon_begin(struct fly_session *session);
 /* The whole power profile, of which the choice is held: from now on the limit follows the grid, if it
  * may. Times are of a step. Collective. */
-void carbon_profiled(struct fly_session *session, const struct fly_power_point *points, size_t count);
+void session_carbon_profiled(struct fly_session *session, const struct fly_power_point *points, size_t count);
 /* That limit stands; NAN: not known. */
-void carbon_stands(struct fly_session *session, double limit_w);
+void session_carbon_stands(struct fly_session *session, double limit_w);
 /* An epoch has ended: its steps are counted. */
-void carbon_epoch_end(struct fly_session *session);
+void session_carbon_epoch_end(struct fly_session *session);
 /* Asks for the limit that is right now. Collective. */
-void carbon_follow(struct fly_session *session);
+void session_carbon_follow(struct fly_session *session);
 /* The limit is somebody else's from now on. */
-void carbon_let_go(struct fly_session *session, const char *note);
+void session_carbon_let_go(struct fly_session *session, const char *note);
 /* Ends the account. */
-void carbon_end(struct fly_session *session);
+void session_carbon_end(struct fly_session *session);
 /* The reference of the job's objective for the log; NAN. */
-double carbon_reference_per_kwh(const struct fly_session *session);
+double session_carbon_reference_per_kwh(const struct fly_session *session);
 
 /* session_progress.c */
 

@@ -8,19 +8,6 @@
 #include "train/session/session_private.h"
 #include "train/tuner/tuner.h"
 
-static size_t valid_points(const struct session_limit *limit, struct fly_power_point *out_points)
-{
-    struct fly_tuner_point points[FLY_POWER_SEARCH_LIMITS_MAX];
-    size_t all = fly_tuner_points(limit->tuner, points, FLY_POWER_SEARCH_LIMITS_MAX), count = 0;
-
-    for (size_t i = 0; i < all && i < FLY_POWER_SEARCH_LIMITS_MAX; i++) {
-        if (points[i].mark == FLY_TUNER_VALID)
-            out_points[count++] =
-                (struct fly_power_point){points[i].limit_w, points[i].power_w, points[i].time_s};
-    }
-    return count;
-}
-
 /* What earlier trainings measured, for all ranks. */
 void session_profile_share(struct fly_session *session)
 {
@@ -66,23 +53,24 @@ void session_profile_begin(struct fly_session *session)
     if (options.objective.kind != FLY_OBJECTIVE_LOWEST_LIMIT)
         options.objective.max_slowdown = INFINITY;
     if (session->meter == NULL)
-        limit_explain(limit, "nothing is measured, so no power profile can be");
+        session_limit_explain(limit, "nothing is measured, so no power profile can be");
     else if (tuner_new(&options, session->clock, &limit->tuner, &error) < 0 ||
              tuner_know(limit->tuner, session->proposal.known, session->proposal.known_count, &error) < 0)
-        limit_explain(limit, error.text);
-    limit->told = limit->tuner != NULL ? valid_points(limit, points) : 0;
+        session_limit_explain(limit, error.text);
+    limit->told = limit->tuner != NULL ? tuner_measured_points(limit->tuner, points) : 0;
 }
 
 /* The log's choice; false where it could not be asked. */
 static bool ask_log(struct fly_session *session, double units, struct job_choice *out_choice)
 {
     struct fly_power_point points[FLY_POWER_SEARCH_LIMITS_MAX];
-    const struct spool_entry entry = {.kind = SPOOL_PROFILE,
-                                      .profile = {.job = session->definition.name,
-                                                  .trial = session->proposal.trial,
-                                                  .points = points,
-                                                  .point_count = valid_points(&session->limit, points),
-                                                  .units_per_epoch = units}};
+    const struct spool_entry entry = {
+        .kind = SPOOL_PROFILE,
+        .profile = {.job = session->definition.name,
+                    .trial = session->proposal.trial,
+                    .points = points,
+                    .point_count = tuner_measured_points(session->limit.tuner, points),
+                    .units_per_epoch = units}};
     union spool_answer answer = {.choice = {.limit_w = NAN}};
     double shared[] = {0.0, NAN, 0.0};
 
@@ -101,7 +89,7 @@ static bool ask_log(struct fly_session *session, double units, struct job_choice
 static size_t end_tuner(struct session_limit *limit, struct fly_power_point *out_points, double *out_choice_w)
 {
     struct fly_tuner_report report = {.size = sizeof report};
-    size_t count = valid_points(limit, out_points);
+    size_t count = tuner_measured_points(limit->tuner, out_points);
 
     *out_choice_w = fly_tuner_report(limit->tuner, &report) == 0 ? report.limit_w : NAN;
     fly_tuner_free(limit->tuner);
@@ -123,9 +111,9 @@ static void settle_choice(struct fly_session *session, const struct job_choice *
         own_w = choice->limit_w;
     }
     if (isfinite(own_w) && !limit->refused)
-        limit_hold_choice(session, own_w);
+        session_limit_hold_choice(session, own_w);
     if (isfinite(own_w) && !limit->refused)
-        carbon_profiled(session, points, count);
+        session_carbon_profiled(session, points, count);
 }
 
 /* Tells the log what was measured, and holds what it chooses. An answer that comes later is heard, where no
@@ -164,7 +152,7 @@ static bool is_ready(struct session_limit *limit)
     if (fly_tuner_state(limit->tuner) != FLY_TUNER_STOPPED)
         return true;
     if (fly_tuner_report(limit->tuner, &report) == 0)
-        limit_explain(limit, report.text);
+        session_limit_explain(limit, report.text);
     limit->measured = true;
     return false;
 }
@@ -176,7 +164,7 @@ static void watch_tuner(struct fly_session *session)
 
     if ((session->carbon.governor != NULL || session->carbon.keeper != NULL) &&
         fly_tuner_report(session->limit.tuner, &report) == 0)
-        carbon_stands(session, report.limit_w);
+        session_carbon_stands(session, report.limit_w);
 }
 
 /* Whoever does not call session_heed hears of a late choice here. */
@@ -221,7 +209,7 @@ void session_profile_tell_part(struct fly_session *session)
 
     if (limit->tuner == NULL || limit->measured || session->options.rank != 0 || !session->known)
         return;
-    entry.profile.point_count = valid_points(limit, points);
+    entry.profile.point_count = tuner_measured_points(limit->tuner, points);
     if (entry.profile.point_count <= limit->told)
         return;
     limit->told = entry.profile.point_count;

@@ -75,7 +75,7 @@ static struct job_epoch measure(struct fly_session *session, double metric)
                               .metric = isfinite(metric) ? metric : NAN,
                               .energy_j = energy_j[0],
                               .time_s = time_s[0],
-                              .reference_per_kwh = carbon_reference_per_kwh(session)};
+                              .reference_per_kwh = session_carbon_reference_per_kwh(session)};
 }
 
 /* The log's answer takes the place of the own one. */
@@ -187,9 +187,9 @@ enum fly_answer fly_session_report(struct fly_session *session, double metric)
     }
     session->epoch = ++session->epoch_newest;
     if (!session->disabled) {
-        limit_check(session);
+        session_limit_check(session);
         if (session->limit.tuner == NULL)
-            carbon_stands(session, session->limit.held_w);
+            session_carbon_stands(session, session->limit.held_w);
     }
     epoch = measure(session, metric);
     session->energy_j = session->proposal.energy_j + epoch.energy_j;

@@ -188,7 +188,7 @@ void session_begin_try(struct fly_session *session)
     session->begin = session->clock->now(session->clock->state);
     session->window_open = session->meter != NULL && fly_meter_begin(session->meter, session->definition.name,
                                                                      &session->window, &error) == 0;
-    limit_begin(session);
+    session_limit_begin(session);
     if (session->known && session->options.rank == 0)
         post_beat(session->post,
                   &(struct job_beat){.job = session->definition.name,
@@ -262,15 +262,16 @@ void session_say_end(struct fly_session *session, enum trial_outcome outcome, co
     double energy_j = session_ranks(session) == 1 ? session_energy_j(session) : NAN;
     /* Without an energy of its own the end keeps the last report's, and then its time as well. */
     bool as_reported = isnan(energy_j) && session->reported;
-    const struct spool_entry entry = {.kind = SPOOL_END,
-                                      .end = {.job = session->definition.name,
-                                              .trial = session->proposal.trial,
-                                              .attempt = session->proposal.attempt,
-                                              .outcome = outcome,
-                                              .energy_j = energy_j,
-                                              .time_s = as_reported ? NAN : session_time_s(session),
-                                              .text = text,
-                                              .reference_per_kwh = carbon_reference_per_kwh(session)}};
+    const struct spool_entry entry = {
+        .kind = SPOOL_END,
+        .end = {.job = session->definition.name,
+                .trial = session->proposal.trial,
+                .attempt = session->proposal.attempt,
+                .outcome = outcome,
+                .energy_j = energy_j,
+                .time_s = as_reported ? NAN : session_time_s(session),
+                .text = text,
+                .reference_per_kwh = session_carbon_reference_per_kwh(session)}};
 
     post_beat_end(session->post);
     (void)session_say(session, &entry, POST_NOW);
@@ -282,8 +283,8 @@ void session_end_try(struct fly_session *session)
     struct fly_error error;
 
     post_beat_end(session->post);
-    carbon_end(session);
-    limit_end(session);
+    session_carbon_end(session);
+    session_limit_end(session);
     if (session->window_open)
         (void)fly_meter_end(session->meter, session->window, &measured, &error);
     session->window_open = false;

@@ -43,6 +43,10 @@ int tuner_know(struct fly_tuner *tuner, const struct fly_power_point *points, si
 /* Whether every limit is measured or left out, and only some are looked at again. */
 bool tuner_only_looks(const struct fly_tuner *tuner);
 
+/* The limits that are measured, highest first, in the knob's unit; how many. */
+size_t tuner_measured_points(const struct fly_tuner *tuner,
+                             struct fly_power_point out_points[FLY_POWER_SEARCH_LIMITS_MAX]);
+
 /* What its profile belongs to; valid as long as the tuner. */
 const struct profile_key *tuner_key(const struct fly_tuner *tuner);
 

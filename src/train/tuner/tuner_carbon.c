@@ -6,7 +6,6 @@
  */
 #include <errno.h>
 #include <math.h>
-#include <string.h>
 
 #include "base/error.h"
 #include "base/fork_guard.h"
@@ -18,18 +17,17 @@ static const double search_share = 0.3;
 
 static struct carbon_governor_options governor_options(const struct fly_tuner_options *options)
 {
-    struct carbon_governor_options wanted = {
+    const char *name = "";
+
+    return (struct carbon_governor_options){
         .carbon = *options->carbon,
         .meter = options->meter,
         .max_slowdown = options->objective.max_slowdown,
         .job = options->job_name,
         .program = program_invocation_short_name,
+        .gpus = (uint32_t)tuner_count_gpus(options->meter, &name),
         .rank = options->rank,
     };
-
-    for (size_t i = 0; i < fly_meter_device_count(options->meter); i++)
-        wanted.gpus += strcmp(fly_meter_device_kind(options->meter, i), "GPU") == 0;
-    return wanted;
 }
 
 int tuner_carbon_check(const struct fly_tuner_options *options, struct fly_error *out_error)
@@ -100,17 +98,11 @@ void tuner_carbon_profile(struct fly_tuner *tuner)
 {
     struct fly_power_point points[FLY_POWER_SEARCH_LIMITS_MAX];
     struct fly_error error;
-    size_t count = 0;
 
     if (tuner->carbon.governor == NULL)
         return;
-    for (size_t i = 0; i < tuner->limit_count; i++) {
-        const struct fly_tuner_point *point = &tuner->points[i];
-
-        if (point->mark == FLY_TUNER_VALID)
-            points[count++] = (struct fly_power_point){point->limit_w, point->power_w, point->time_s};
-    }
-    if (carbon_governor_profile(tuner->carbon.governor, points, count, &error) < 0)
+    if (carbon_governor_profile(tuner->carbon.governor, points, tuner_measured_points(tuner, points),
+                                &error) < 0)
         tuner_fault(tuner, FLY_TUNER_NO_CHOICE, "%s", error.text);
     tuner->carbon.due = tuner->count.begun + 1;
 }

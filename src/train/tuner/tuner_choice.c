@@ -8,8 +8,6 @@
 #include "policy/power_score.h"
 
 static const double two_standard_errors = 2.0;
-/* Half widths of 95 % are so many standard deviations. */
-static const double half_width = 1.96;
 
 static struct fly_power_point plain(const struct fly_tuner_point *point)
 {
@@ -35,7 +33,7 @@ double tuner_point_deviation(const struct fly_tuner *tuner, size_t place)
     const struct tuner_noise *noise = &tuner->noise;
     double time_error = hypot(point->time_error, noise->time / sqrt(windows_of(tuner, place)));
     double power_error =
-        hypot(point->energy_error / half_width, noise->power / sqrt(windows_of(tuner, place)));
+        hypot(point->energy_error / tuner_half_width, noise->power / sqrt(windows_of(tuner, place)));
 
     switch (tuner->options.objective.kind) {
     case FLY_OBJECTIVE_ENERGY:
@@ -63,7 +61,7 @@ bool tuner_may_finish(const struct fly_tuner *tuner)
 
         if (point->mark == FLY_TUNER_VALID)
             points[count++] = (struct early_stop_point){plain(point), point->bound == FLY_TUNER_BOUND,
-                                                        half_width * tuner_point_deviation(tuner, i)};
+                                                        tuner_half_width * tuner_point_deviation(tuner, i)};
     }
     return early_stop(points, count, &tuner->options.objective, tuner->options.max_power_w);
 }
@@ -110,7 +108,7 @@ uint32_t tuner_ties(const struct fly_tuner *tuner, size_t chosen)
         if (i == chosen || tuner->points[i].mark != FLY_TUNER_VALID || !tuner_keeps_bound(tuner, i))
             continue;
         ties += !(tuner_point_score(tuner, i) / least - 1.0 >
-                  half_width * hypot(own, tuner_point_deviation(tuner, i)));
+                  tuner_half_width * hypot(own, tuner_point_deviation(tuner, i)));
     }
     return ties;
 }

@@ -12,9 +12,25 @@ struct fly_measurement tuner_measurement(struct fly_tuner *tuner)
                                     .device_capacity = tuner->device_count};
 }
 
+static bool is_gpu(const struct fly_meter *meter, size_t device)
+{
+    return strcmp(fly_meter_device_kind(meter, device), "GPU") == 0;
+}
+
+size_t tuner_count_gpus(const struct fly_meter *meter, const char **out_name)
+{
+    size_t count = 0;
+
+    for (size_t i = 0; i < fly_meter_device_count(meter); i++) {
+        if (is_gpu(meter, i) && count++ == 0)
+            *out_name = fly_meter_device_name(meter, i);
+    }
+    return count;
+}
+
 bool tuner_is_gpu(const struct fly_tuner *tuner, size_t device)
 {
-    return strcmp(fly_meter_device_kind(tuner->options.meter, device), "GPU") == 0;
+    return is_gpu(tuner->options.meter, device);
 }
 
 bool tuner_has_energy(const struct fly_device_energy *energy)

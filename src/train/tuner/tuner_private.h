@@ -215,6 +215,8 @@ bool tuner_all_go_on(struct fly_tuner *tuner);
 
 /* For an answer with the energy of each device. */
 struct fly_measurement tuner_measurement(struct fly_tuner *tuner);
+/* The meter's GPUs, and the name of the first, which stays as it is where there is none. */
+size_t tuner_count_gpus(const struct fly_meter *meter, const char **out_name);
 bool tuner_is_gpu(const struct fly_tuner *tuner, size_t device);
 bool tuner_has_energy(const struct fly_device_energy *energy);
 /* The GPUs' energies in the meter's answer, and half of their intervals' width; NAN unless all are known. */

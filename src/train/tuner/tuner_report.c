@@ -44,6 +44,20 @@ static void say(const struct fly_tuner *tuner, double limit_w, double *out_limit
     *out_ceiling_mhz = clock ? limit_w : NAN;
 }
 
+size_t tuner_measured_points(const struct fly_tuner *tuner,
+                             struct fly_power_point out_points[FLY_POWER_SEARCH_LIMITS_MAX])
+{
+    size_t count = 0;
+
+    for (size_t i = 0; i < tuner->limit_count; i++) {
+        const struct fly_tuner_point *point = &tuner->points[i];
+
+        if (point->mark == FLY_TUNER_VALID)
+            out_points[count++] = (struct fly_power_point){point->limit_w, point->power_w, point->time_s};
+    }
+    return count;
+}
+
 int fly_tuner_report(const struct fly_tuner *tuner, struct fly_tuner_report *out_report)
 {
     struct fly_tuner_report report = tuner->report;

@@ -16,24 +16,11 @@ static void copy_text(char *to, size_t capacity, const char *from)
     snprintf(to, capacity, "%s", from != NULL ? from : "");
 }
 
-static size_t own_gpus(const struct fly_tuner_options *options, const char **out_name)
-{
-    size_t count = 0;
-
-    for (size_t i = 0; i < fly_meter_device_count(options->meter); i++) {
-        if (strcmp(fly_meter_device_kind(options->meter, i), "GPU") != 0)
-            continue;
-        if (count++ == 0)
-            *out_name = fly_meter_device_name(options->meter, i);
-    }
-    return count;
-}
-
 void tuner_take_key(struct fly_tuner *tuner, const struct fly_tuner_options *options)
 {
     const char *name = "";
 
-    tuner->key.gpu_count = own_gpus(options, &name);
+    tuner->key.gpu_count = tuner_count_gpus(options->meter, &name);
     copy_text(tuner->key.gpu_model, sizeof tuner->key.gpu_model,
               options->gpu_model != NULL ? options->gpu_model : name);
     copy_text(tuner->key.driver, sizeof tuner->key.driver, options->driver);

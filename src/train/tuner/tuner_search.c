@@ -8,7 +8,6 @@ int tuner_search_all(struct fly_tuner *tuner, struct fly_error *out_error)
 {
     double limits_w[FLY_POWER_SEARCH_LIMITS_MAX];
     struct fly_power_point saved[FLY_POWER_SEARCH_LIMITS_MAX];
-    size_t count = 0;
     struct fly_power_search_options options = {.size = sizeof options,
                                                .limits_w = limits_w,
                                                .limit_count = tuner->limit_count,
@@ -19,14 +18,9 @@ int tuner_search_all(struct fly_tuner *tuner, struct fly_error *out_error)
                                                .max_power_w = tuner->options.max_power_w,
                                                .profile = saved};
 
-    for (size_t i = 0; i < tuner->limit_count; i++) {
-        const struct fly_tuner_point *point = &tuner->points[i];
-
-        limits_w[i] = point->limit_w;
-        if (point->mark == FLY_TUNER_VALID)
-            saved[count++] = (struct fly_power_point){point->limit_w, point->power_w, point->time_s};
-    }
-    options.profile_count = count;
+    for (size_t i = 0; i < tuner->limit_count; i++)
+        limits_w[i] = tuner->points[i].limit_w;
+    options.profile_count = tuner_measured_points(tuner, saved);
     tuner->window_steps = tuner->options.profile_steps;
     tuner->looking = false;
     return fly_power_search_new(&options, &tuner->search, out_error);

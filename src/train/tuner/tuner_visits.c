@@ -4,8 +4,7 @@
 
 #include <math.h>
 
-/* Half widths of 95 % are so many standard deviations. */
-static const double half_width = 1.96;
+const double tuner_half_width = 1.96;
 
 /* 99th percentile of chi squared over its degrees of freedom: above it, chance is no explanation. */
 static const double chance[] = {6.63, 4.61, 3.78, 3.32, 3.02, 2.80, 2.64, 2.51, 2.41, 2.32};
@@ -38,7 +37,7 @@ static double of_degrees(const double *table, unsigned degrees)
 void tuner_visits_add(struct tuner_visits *visits, const struct tuner_visit *visit)
 {
     double step_s = visit->time_s / visit->steps, power_w = visit->energy_j / visit->time_s;
-    double power_error = visit->half_j / visit->energy_j / half_width;
+    double power_error = visit->half_j / visit->energy_j / tuner_half_width;
     double error_s = visit->time_error * visit->time_s;
 
     visits->count++;

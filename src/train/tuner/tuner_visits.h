@@ -24,6 +24,9 @@ struct tuner_visits {
     double known_time2, known_power2;          /* of the relative variances that each by itself explains */
 };
 
+/* Half widths of 95 % are so many standard deviations. */
+extern const double tuner_half_width;
+
 void tuner_visits_add(struct tuner_visits *visits, const struct tuner_visit *visit);
 
 /* How much single visits vary beyond what each by itself explains, as a fraction; 0: no sign of it. */
