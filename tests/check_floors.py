@@ -46,7 +46,6 @@ WALKS_JSON = [
     "src/cli/sim/cmd_sim_replay.c",
     "src/cli/sim/sim_report.c",
     "src/cli/views/pareto_members.c",
-    "src/cli/views/statement_json.c",
     "src/device/recording/recording_read.c",
     "src/device/recording/recording_write.c",
     "src/grid/carbon_aware_provider.c",

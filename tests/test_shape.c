@@ -150,6 +150,7 @@ static void make_value(struct making *making, const struct shape_field *field, c
         break;
     case SHAPE_JSON:
     case SHAPE_MERGED:
+    case SHAPE_POINTED:
     case SHAPE_MADE:
     case SHAPE_JSON_OBJECT:
         json = making->json;

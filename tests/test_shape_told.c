@@ -16,7 +16,7 @@ struct told {
     double energy_j, share;
     int rank;
     const char *why, *note;
-    const struct place *place;
+    const struct place *place, *other;
     size_t count;
     const struct place *places;
 };
@@ -38,6 +38,7 @@ static const struct shape_field told_rows[] = {
     {SHAPE_AT_AS("percent", told, share), TOLD_TIMES(100.0)},
     {SHAPE_AT(told, rank), TOLD_I32, TOLD_ELSE("nobody says")},
     {SHAPE_AT(told, place), TOLD_MERGED(&shape_place)},
+    {SHAPE_AT(told, other), TOLD_POINTED(&shape_place)},
     {SHAPE_AT(told, note), TOLD_TEXT},
     {.name = "half", TOLD_MADE(half), TOLD_ELSE("nothing to halve")},
     {SHAPE_AT(told, places), TOLD_STRUCTS(&shape_place, told, count)},
@@ -56,18 +57,20 @@ static void test_tell(void **state)
           .rank = 7,
           .note = "b\xff",
           .place = &named,
+          .other = &nameless,
           .count = 1,
           .places = &named},
-         "{\"energy_j\":3.0,\"percent\":50.0,\"rank\":7,\"index\":2,\"name\":\"a\",\"note\":\"b?\","
+         "{\"energy_j\":3.0,\"percent\":50.0,\"rank\":7,\"index\":2,\"name\":\"a\",\"other\":{\"index\":3,"
+         "\"name\":null,\"name_unavailable\":\"it has none\"},\"note\":\"b?\","
          "\"half\":1.5,\"places\":[{\"index\":2,\"name\":\"a\"}]}"},
         {{.energy_j = NAN, .share = INFINITY, .rank = -1, .why = "it fell off\n", .place = &nameless},
          "{\"energy_j\":null,\"energy_j_unavailable\":\"it fell off\\n\",\"percent\":null,"
          "\"rank\":null,\"rank_unavailable\":\"nobody says\",\"index\":3,"
-         "\"name\":null,\"name_unavailable\":\"it has none\",\"note\":null,"
+         "\"name\":null,\"name_unavailable\":\"it has none\",\"other\":null,\"note\":null,"
          "\"half\":null,\"half_unavailable\":\"nothing to halve\",\"places\":[]}"},
         {{.energy_j = -INFINITY, .place = &named},
          "{\"energy_j\":null,\"energy_j_unavailable\":\"no counter\",\"percent\":0.0,\"rank\":0,"
-         "\"index\":2,\"name\":\"a\",\"note\":null,"
+         "\"index\":2,\"name\":\"a\",\"other\":null,\"note\":null,"
          "\"half\":null,\"half_unavailable\":\"nothing to halve\",\"places\":[]}"},
     };
 

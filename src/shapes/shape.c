@@ -169,6 +169,7 @@ static void expect(struct buffer *words, const struct shape_field *field, bool e
         break;
     case SHAPE_JSON:
     case SHAPE_MERGED:
+    case SHAPE_POINTED:
     case SHAPE_MADE:
         buffer_puts(words, "a value");
         break;

@@ -51,7 +51,8 @@ enum shape_kind {
     SHAPE_REST,   /* the same of what no other row names, in an array of `longest` within the struct; the last
                      row */
     SHAPE_MERGED, /* only written: a pointer to a struct, whose members stand among those of this one */
-    SHAPE_MADE,   /* only written: what `make` makes of the struct, a new reference; NULL is null */
+    SHAPE_POINTED, /* only written: the same, as a value of its own; NULL is null */
+    SHAPE_MADE,    /* only written: what `make` makes of the struct, a new reference; NULL is null */
 };
 
 enum shape_need {

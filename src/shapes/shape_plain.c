@@ -210,6 +210,7 @@ size_t shape_field_size(const struct shape_field *field)
     case SHAPE_STRUCTS:
     case SHAPE_MAP:
     case SHAPE_MERGED:
+    case SHAPE_POINTED:
         break;
     case SHAPE_MADE:
         return 0;

@@ -93,6 +93,7 @@ static json_t *value(const struct shape_field *field)
         return json_pack("{s:s}", "type", "string");
     case SHAPE_JSON:
     case SHAPE_MERGED:
+    case SHAPE_POINTED:
     case SHAPE_MADE:
         return json_object();
     case SHAPE_JSON_OBJECT:

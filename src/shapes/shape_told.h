@@ -25,14 +25,17 @@
 #define TOLD_I32 .kind = SHAPE_I32, .null = SHAPE_BELOW_0, .most = INT32_MAX
 #define TOLD_I64 .kind = SHAPE_I64, .null = SHAPE_BELOW_0, .most = INT64_MAX
 
-#define TOLD_ANY_TEXT .null = SHAPE_AS_DEFAULT, .free_text = true, .any_bytes = true
-#define TOLD_TEXT .kind = SHAPE_TEXT, TOLD_ANY_TEXT, .longest = SIZE_MAX
-#define TOLD_CHARS(type, member) \
-    .kind = SHAPE_CHARS, TOLD_ANY_TEXT, .longest = sizeof((struct type *)0)->member - 1
+/* Empty is null; or it stands as it is. */
+#define TOLD_TEXT TOLD_ANY_TEXT, .null = SHAPE_AS_DEFAULT
+#define TOLD_CHARS(type, member) TOLD_ANY_CHARS(type, member), .null = SHAPE_AS_DEFAULT
+#define TOLD_ANY_TEXT .kind = SHAPE_TEXT, .free_text = true, .any_bytes = true, .longest = SIZE_MAX
+#define TOLD_ANY_CHARS(type, member) \
+    .kind = SHAPE_CHARS, .free_text = true, .any_bytes = true, .longest = sizeof((struct type *)0)->member - 1
 
 #define TOLD_JSON .kind = SHAPE_JSON, .null = SHAPE_OR_NULL
 #define TOLD_MADE(function) .kind = SHAPE_MADE, .make = (function)
 #define TOLD_MERGED(what) .kind = SHAPE_MERGED, .shape = (what)
+#define TOLD_POINTED(what) .kind = SHAPE_POINTED, .shape = (what)
 #define TOLD_STRUCTS(what, type, count) SHAPE_IS_STRUCTS(what, SIZE_MAX, type, count)
 
 /* Why it is null: always the same, or as a member of the struct says, which is not its first. */

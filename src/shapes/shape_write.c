@@ -262,6 +262,15 @@ static int write_map(struct writing *writing, const struct shape_field *field, c
     return 0;
 }
 
+static int write_pointed(struct writing *writing, const struct shape_field *field, const char *inside,
+                         json_t **out_json)
+{
+    if (inside != NULL)
+        return write_inside(writing, field->shape, inside, out_json);
+    *out_json = json_null();
+    return 0;
+}
+
 static int write_value(struct writing *writing, const struct shape_field *field, const char *from,
                        json_t **out_json)
 {
@@ -294,6 +303,8 @@ static int write_value(struct writing *writing, const struct shape_field *field,
         return write_json(writing, field, json, out_json);
     case SHAPE_CODED:
         return write_coded(writing, field, at, out_json);
+    case SHAPE_POINTED:
+        return write_pointed(writing, field, pointer_at(at), out_json);
     case SHAPE_MADE:
         json = field->make(from);
         *out_json = json != NULL ? json : json_null();
