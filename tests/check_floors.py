@@ -9,6 +9,7 @@ TAP, and the figures of the house as remarks.
 """
 import os
 import re
+import subprocess
 import sys
 import tempfile
 
@@ -121,10 +122,12 @@ def include_fault(root, house, path, mark, name):
         target = included_room(root, house, mark, name)
     except ValueError as fault:
         return str(fault)
-    if target is None or house.stands_below(target, room):
+    if target is None or target in house.uses(room):
         return None
     if target == UMBRELLA and room.startswith("cli"):
         return None
+    if house.stands_below(target, room):
+        return f"{room} includes {name}, but does not list {target} in src/rooms.toml; if it may use it, add it"
     return f"{room} includes {name} of {target}, which does not stand below it"
 
 
@@ -140,6 +143,30 @@ def include_faults(root):
             fault = include_fault(root, house, path, mark, name)
             if fault:
                 yield f"{path}:{number}: {fault}"
+
+
+def plan_faults(root):
+    """What src/rooms.toml says and is not so."""
+    house = House(root)
+    used = {room: set() for room in house.rooms}
+    for path in c_files(root):
+        for _, mark, name in includes(root, path) if house.room_of(path) in used else []:
+            used[house.room_of(path)].add(included_room(root, house, mark, name))
+    for room, facts in house.rooms.items():
+        for lower in facts["uses"]:
+            if lower not in house.rooms or not house.stands_below(lower, room):
+                yield f"{PLAN}: {room} lists {lower}, which does not stand below it"
+            elif lower not in used[room]:
+                yield f"{PLAN}: {room} lists {lower} and includes nothing of it; take it out"
+        for named in re.findall(r"[a-z0-9_/]+\.[ch]\b", facts["begin"]):
+            if not any(os.path.exists(os.path.join(root, place, named)) for place in (".", "src/" + room)):
+                yield f"{PLAN}: {room} names {named}, which is not there"
+
+
+def picture_faults(root):
+    drawn = subprocess.run([sys.executable, os.path.join(root, "scripts/draw_rooms.py"), "--check"],
+                           capture_output=True, text=True, check=False)
+    return drawn.stderr.splitlines()
 
 
 def private_faults(root):
@@ -245,6 +272,7 @@ MADE_UP = [
     ("src/attic/made_up.c", SOURCE.format(""), include_faults),
     ("include/flyball/unheard_of.h", HEADER.format("FLYBALL_UNHEARD_OF_H", ""), include_faults),
     ("include/flyball/cost.h", HEADER.format("FLYBALL_COST_H", '#include "base/made_up.h"'), include_faults),
+    ("src/policy/made_up.c", SOURCE.format('#include "http/made_up.h"'), include_faults),
     ("src/sim/made_up.c", SOURCE.format('#include "base/made_up_private.h"'), private_faults),
     (f"src/store/{FILES_MAX - 1}.c", SOURCE.format(""), crowd_faults),
     ("src/base/made_up.h", HEADER.format("MADE_UP_H", ""), guard_faults),
@@ -292,6 +320,8 @@ def main():
     root = sys.argv[1]
     plan = "\n".join(read(root, PLAN))
     points = [(what, list(rule(root))) for what, rule in RULES]
+    points.append(("the plan says what is so", list(plan_faults(root))))
+    points.append(("picture and list of the rooms are of the plan", picture_faults(root)))
     points.append(("each rule finds what breaks it, and nothing else",
                    [fault for made_up in MADE_UP for fault in misjudged(plan, *made_up)]))
     print(f"1..{len(points)}")

@@ -31,6 +31,10 @@ class House:
             return self.public.get(os.path.basename(path)[:-2], UMBRELLA)
         return None
 
+    def uses(self, room):
+        """The rooms whose headers a room may include, itself among them."""
+        return {room, *self.rooms[room]["uses"]} if room in self.rooms else {room, *self.rooms}
+
     def stands_below(self, lower, room):
         """Whether files of `room` may use those of `lower`."""
         return lower == room or self.row(lower) < self.row(room)
