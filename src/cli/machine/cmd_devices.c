@@ -10,6 +10,7 @@
 
 #include "base/buffer.h"
 #include "base/error.h"
+#include "cli/views/reading_view.h"
 #include "device/device_meanings.h"
 
 static const struct cli_option options[] = {

@@ -11,6 +11,7 @@
 #include "cli/machine/machine_commands.h"
 #include "cli/options/device_options.h"
 #include "cli/options/open_devices.h"
+#include "cli/views/reading_view.h"
 
 enum { FINDING_MAX = 4096, TOPIC_WIDTH = 8, STATE_WIDTH = 10, LINE_WIDTH = 100 };
 

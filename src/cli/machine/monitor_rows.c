@@ -5,7 +5,7 @@
 #include "cli/kit/table_print.h"
 #include "cli/machine/monitor.h"
 #include "cli/machine/throttle.h"
-#include "cli/options/open_devices.h"
+#include "cli/views/reading_view.h"
 #include "device/device_meanings.h"
 
 /* The first ones are for programs: a person looking on knows them. */

@@ -22,7 +22,7 @@
 #include "cli/kit/terminal.h"
 #include "cli/machine/monitor.h"
 #include "cli/machine/throttle.h"
-#include "cli/options/open_devices.h"
+#include "cli/views/reading_view.h"
 
 enum { COLOR_LOW = 1, COLOR_MIDDLE, COLOR_HIGH, TEXT_MAX = 256, NAME_MAX_BYTES = 1024, HEADER_LINES = 2 };
 

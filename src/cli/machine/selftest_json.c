@@ -9,8 +9,6 @@
 
 #include <flyball/version.h>
 
-#include "cli/options/open_devices.h"
-
 enum { KEY_MAX = 64, DATE_MAX = 32, SECOND_NS = 1000000000 };
 
 static void set(json_t *object, const char *key, json_t *value)

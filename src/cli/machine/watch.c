@@ -4,7 +4,7 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "cli/options/open_devices.h"
+#include "cli/views/reading_view.h"
 
 static const double uj_per_j = 1e6, mw_per_w = 1e3;
 

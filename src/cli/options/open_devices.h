@@ -43,21 +43,4 @@ int cli_open_devices_and(const struct cli_call *call, enum gpus_without_choice w
 /* Notes on back ends that found nothing or not everything, and why. */
 void cli_note_backends(const struct cli_call *call, const struct device_list *list);
 
-/* "emulated", "estimated, MIG": how the device's figures differ from a plain sensor's; "" for not at all. */
-enum { DEVICE_LABEL_MAX = 48 };
-const char *device_label(const struct device_info *info, char label[DEVICE_LABEL_MAX]);
-
-/* Why there is no value, a clause: "the driver reported an error (code 999)". */
-enum { READING_REASON_MAX = 96 };
-const char *reading_reason(const struct reading *reading, char reason[READING_REASON_MAX]);
-
-/* Its value, divided, or "-" with the reason why there is none. */
-void table_add_reading(struct table *table, const struct reading *reading, double divisor);
-
-/* The device's power: the instant one where it is offered, else the average. */
-const struct reading *reading_power(const struct device_reading *reading);
-
-/* The power limit in force: after all limiters where that is known, else as it was set. */
-const struct reading *reading_limit(const struct device_reading *reading);
-
 #endif

@@ -7,6 +7,7 @@
 #include "cli/options/device_options.h"
 #include "cli/power/power_commands.h"
 #include "cli/power/power_gpus.h"
+#include "cli/views/reading_view.h"
 #include "device/device_meanings.h"
 #include "knob/gpu_lock.h"
 #include "knob/journal.h"

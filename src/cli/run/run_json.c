@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cli/options/open_devices.h"
 #include "cli/run/run_carbon.h"
 #include "cli/run/run_job.h"
 #include "cli/run/run_result.h"

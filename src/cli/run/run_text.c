@@ -6,11 +6,11 @@
 
 #include "cli/kit/amount.h"
 #include "cli/kit/text_layout.h"
-#include "cli/options/open_devices.h"
 #include "cli/run/run_carbon.h"
 #include "cli/run/run_job.h"
 #include "cli/run/run_result.h"
 #include "cli/run/run_tune.h"
+#include "cli/views/reading_view.h"
 
 enum { COLUMNS = 5, NOTE_MAX = 512, COMMAND_WIDTH = 60, DEVICE_NAME_WIDTH = 24 };
 static const double kwh_j = 3.6e6;

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef FLYBALL_CLI_REPORT_REPORT_ROWS_H
+#define FLYBALL_CLI_REPORT_REPORT_ROWS_H
+
+#include "cli/kit/table.h"
+#include "cli/report/report_meters.h"
+
+/* A log that could not be added up, and why. */
+struct report_trouble {
+    const char *job, *text;
+};
+
+/* Everything that `flyball report` has to say. */
+struct report {
+    enum usage_key key;
+    int64_t since_us, until_us; /* until: the time of the report where none was given */
+    struct usage *usage;
+    const struct usage_row *rows;
+    size_t row_count;
+    struct report_meters *meters; /* NULL: none were named */
+    struct usage_balance balance; /* with meters */
+    const struct report_trouble *troubles;
+    size_t trouble_count;
+};
+
+/* "user", ..., ended by NULL; by enum usage_key. */
+extern const char *const report_keys[USAGE_KEYS + 1];
+
+extern const struct quantities report_name_quantities, report_amount_quantities, report_count_quantities;
+
+enum { REPORT_COLUMNS_MAX = 24 };
+
+/* The rows in a new table, which borrows `columns`: those of the format are put there. NULL without memory.
+ */
+struct table *report_rows(const struct report *report, bool for_people,
+                          struct meaning columns[REPORT_COLUMNS_MAX]);
+
+/* Said where there are no meters. */
+extern const char report_no_meters[];
+
+/* Whether what nobody is known to have used stands by its place, a host or a GPU. */
+bool report_is_placed(const struct report *report);
+
+/* The counts of trials: the key of each, NULL behind the last, and its number. */
+const char *report_count_key(size_t i);
+uint64_t report_count_in(const struct usage_sums *sums, size_t i);
+
+#endif
