@@ -1,79 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "train/carbon/carbon_governor.h"
-
+/* What a tuner or a session asks of the governor and tells it; sets nothing by itself. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
-#include "policy/carbon/carbon_plan.h"
-#include "train/carbon/carbon_ahead.h"
-
-/* How often it is to be asked, and for how long an answer that hangs on no period is good at most. */
-static const double every_s = 5.0, static_s = 300.0;
-/* Steps that take another time than when the plan was made, by that share, ask for another. */
-static const double pace_change = 0.01;
-/* Of the work that is left, for what its profile may be wrong by, where a deadline is a moment. */
-static const double deadline_reserve = 0.002;
-/* A clock on the wall that moves by more than that beside the monotonic one was set. */
-static const double jump_s = 2.0;
-static const struct carbon_plan_settings settings = {
-    .least_gain = 0.002, .dwell_s = 300.0, .doubt = CARBON_USUAL_DOUBT};
-
-/* What was decided, in seconds of the governor's clock. */
-struct decided {
-    bool made;
-    struct carbon_point first, second;
-    double first_until_s, until_s;
-    double finish_s;
-    double pace;        /* the factor that it was made with */
-    double wall_lead_s; /* of the wall's clock before the governor's */
-    bool behind;
-    enum carbon_reason reason;
-    const char *text;
-};
-
-struct carbon_governor {
-    struct ledger_head head; /* what is wanted */
-    double all_host_w, gpu_share;
-    bool leads; /* rank 0 */
-    const struct clock *clock;
-    struct mono_time opened;
-    struct carbon_keeper *keeper;
-    bool keeper_owned;
-    double steps_told; /* to a keeper of its own */
-
-    struct carbon_ahead ahead;
-    bool figures_changed;
-    struct carbon_pace pace;
-    struct carbon_plan plan;
-    size_t plan_capacity; /* 0: there is none */
-    struct decided decided;
-
-    bool fresh;        /* nothing was decided since the newest profile */
-    double standing_w; /* NAN: none of the profile's, or not known */
-    double stands_since_s;
-    double asked_w; /* what the newest answer wanted to be set; NAN */
-    uint32_t decisions, changes;
-};
-
-static double now_of(const struct carbon_governor *governor)
-{
-    return mono_elapsed_s(governor->opened, governor->clock->now(governor->clock->state));
-}
-
-static double date_of(const struct carbon_governor *governor)
-{
-    return (double)governor->clock->date(governor->clock->state).ns * 1e-9;
-}
-
-uint64_t carbon_governor_every(double step_time_s)
-{
-    double steps = floor(every_s / step_time_s);
-
-    return steps >= 1.0 ? (uint64_t)fmin(steps, 1e6) : 1;
-}
+#include "train/carbon/carbon_governor_private.h"
 
 static int open_keeper(struct carbon_governor *governor, const struct carbon_governor_options *options,
                        struct fly_error *out_error)
@@ -181,173 +114,14 @@ void carbon_governor_stands(struct carbon_governor *governor, double limit_w)
         return;
     governor->changes += asked && !governor->fresh;
     governor->standing_w = limit_w;
-    governor->stands_since_s = now_of(governor);
+    governor->stands_since_s = governor_now_s(governor);
     governor->fresh = governor->fresh && !asked;
 }
 
 static void take_figures(struct carbon_governor *governor)
 {
-    if (governor->leads && carbon_ahead_take(&governor->ahead, governor->keeper, date_of(governor)))
+    if (governor->leads && carbon_ahead_take(&governor->ahead, governor->keeper, governor_date_s(governor)))
         governor->figures_changed = true;
-}
-
-/* A plan for so many spans; what it held stays held. */
-static int make_plan(struct carbon_governor *governor, size_t capacity)
-{
-    double held_w = governor->plan_capacity > 0 ? governor->plan.held_static_w : 0.0;
-    int code;
-
-    if (governor->plan_capacity >= capacity)
-        return 0;
-    if (governor->plan_capacity > 0)
-        carbon_plan_deinit(&governor->plan);
-    governor->plan_capacity = 0;
-    code = carbon_plan_init(&governor->plan, &settings, capacity, NULL);
-    if (code < 0)
-        return code;
-    governor->plan_capacity = capacity;
-    governor->plan.held_static_w = held_w;
-    return 0;
-}
-
-/* How much of the time on the wall is spent in steps. */
-static double step_share(const struct carbon_governor *governor)
-{
-    double other_s = carbon_pace_other_s(&governor->pace);
-    double step_s = governor->pace.fastest_s * governor->pace.factor;
-
-    return step_s / (step_s + other_s);
-}
-
-static double lowest_rate(const struct carbon_profile *profile)
-{
-    double rate = 1.0;
-
-    for (size_t i = 0; i < profile->count; i++)
-        rate = fmin(rate, profile->points[i].rate);
-    return rate;
-}
-
-/* What may be lost until the next answer, of which there is one every few steps. */
-static double reserve_s(const struct carbon_governor *governor)
-{
-    const struct carbon_pace *pace = &governor->pace;
-    double lowest = lowest_rate(&pace->profile), step_s = pace->fastest_s * pace->factor / lowest;
-    double reserve = (every_s + 2.0 * step_s) * (1.0 - lowest);
-
-    if (governor->head.finish_by_s > 0)
-        reserve += every_s + deadline_reserve * carbon_pace_work_s(pace);
-    return reserve;
-}
-
-/* Time in steps up to the deadline; NAN where no work is known. */
-static double time_left_s(const struct carbon_governor *governor)
-{
-    const struct carbon_pace *pace = &governor->pace;
-
-    if (governor->head.finish_by_s > 0)
-        return (double)governor->head.finish_by_s - date_of(governor) - carbon_pace_other_left_s(pace) -
-               reserve_s(governor);
-    return carbon_pace_allowed_s(pace, governor->head.max_slowdown) - reserve_s(governor);
-}
-
-double carbon_governor_spare_s(const struct carbon_governor *governor, const struct carbon_progress *progress,
-                               double step_s)
-{
-    if (!(progress->steps_left > 0.0))
-        return INFINITY;
-    if (governor->head.finish_by_s > 0)
-        return (double)governor->head.finish_by_s - date_of(governor) -
-               progress->steps_left * (step_s + carbon_pace_other_s(&governor->pace));
-    return carbon_pace_spare_s(&governor->pace, governor->head.max_slowdown, progress, step_s);
-}
-
-/* The question where nobody knows how much is left: a share of the time for the same share of the work. */
-static void ask_without_end(const struct carbon_governor *governor, struct carbon_question *question)
-{
-    const struct carbon_pace *pace = &governor->pace;
-
-    question->work_s = static_s * pace->usual;
-    question->time_s = governor->head.finish_by_s > 0
-                           ? question->work_s
-                           : static_s * fmin(pace->usual, 1.0) * governor->head.max_slowdown;
-}
-
-static const char *text_of(const struct carbon_governor *governor, enum carbon_reason reason, bool known)
-{
-    if (governor->head.finish_by_s > 0 && !known)
-        return "fastest limit: how many steps are left is not known";
-    if (reason == CARBON_BEHIND || known)
-        return carbon_reason_text(reason);
-    return "static limit: how many steps are left is not known";
-}
-
-static void take(struct carbon_governor *governor, const struct carbon_decision *decision, bool known,
-                 double now_s)
-{
-    double share = step_share(governor), valid_s = decision->valid_s;
-    struct decided *decided = &governor->decided;
-    bool is_static = decision->reason >= CARBON_UNKNOWN_GRID;
-
-    if (is_static)
-        valid_s = fmin(valid_s, static_s);
-    *decided = (struct decided){
-        .made = true,
-        .first = decision->first,
-        .second = decision->second,
-        .first_until_s = now_s + fmin(decision->first_s, valid_s) / share,
-        .until_s = now_s + valid_s / share,
-        .finish_s = known ? now_s + decision->finish_s / share : NAN,
-        .pace = governor->pace.factor,
-        .wall_lead_s = date_of(governor) - now_s,
-        .behind = decision->reason == CARBON_BEHIND,
-        .reason = decision->reason,
-        .text = text_of(governor, decision->reason, known),
-    };
-    governor->figures_changed = false;
-    governor->decisions++;
-}
-
-/* Makes a plan. Where that fails, what stands is to stay until it is tried again. */
-static void decide(struct carbon_governor *governor, double now_s)
-{
-    struct carbon_question question = {
-        .profile = &governor->pace.profile,
-        .work_s = carbon_pace_work_s(&governor->pace),
-        .time_s = time_left_s(governor),
-        .limit_w = governor->fresh ? NAN : governor->standing_w,
-        .held_s = (now_s - governor->stands_since_s) * step_share(governor),
-    };
-    bool known = question.work_s > 0.0;
-    struct carbon_decision decision;
-
-    if (known)
-        carbon_ahead_look(&governor->ahead, &governor->head.objective, date_of(governor),
-                          step_share(governor), &question);
-    else
-        ask_without_end(governor, &question);
-    if (make_plan(governor, question.outlook_count + 1) == 0 &&
-        carbon_plan_decide(&governor->plan, &question, &decision, NULL) == 0) {
-        take(governor, &decision, known, now_s);
-        return;
-    }
-    governor->decided.until_s = governor->decided.first_until_s = now_s + static_s;
-}
-
-static double limit_of(const struct decided *decided, double now_s)
-{
-    return now_s < decided->first_until_s ? decided->first.limit_w : decided->second.limit_w;
-}
-
-static bool needs_decision(const struct carbon_governor *governor, double now_s)
-{
-    const struct decided *decided = &governor->decided;
-    double work_s = carbon_pace_work_s(&governor->pace), pace = governor->pace.factor;
-
-    return !decided->made || now_s >= decided->until_s || governor->figures_changed ||
-           fabs(pace - decided->pace) > pace_change * decided->pace ||
-           fabs(date_of(governor) - now_s - decided->wall_lead_s) > jump_s ||
-           (!decided->behind && work_s >= time_left_s(governor));
 }
 
 void carbon_governor_count(struct carbon_governor *governor, double steps_done)
@@ -362,7 +136,7 @@ void carbon_governor_count(struct carbon_governor *governor, double steps_done)
 
 double carbon_governor_decide(struct carbon_governor *governor, const struct carbon_progress *progress)
 {
-    double now_s = now_of(governor), wanted_w;
+    double now_s = governor_now_s(governor), wanted_w;
 
     carbon_governor_count(governor, progress->steps_done - progress->steps_earlier);
     take_figures(governor);
@@ -370,11 +144,10 @@ double carbon_governor_decide(struct carbon_governor *governor, const struct car
     if (!governor->leads || governor->pace.profile.count == 0)
         return NAN;
     carbon_pace_progress(&governor->pace, progress, now_s);
-    if (needs_decision(governor, now_s))
-        decide(governor, now_s);
+    governor_keep_plan(governor, now_s);
     if (!governor->decided.made)
         return NAN;
-    wanted_w = limit_of(&governor->decided, now_s);
+    wanted_w = governor_limit_w(governor, now_s);
     if (wanted_w == governor->standing_w) {
         governor->fresh = false;
         return NAN;
@@ -386,7 +159,7 @@ double carbon_governor_decide(struct carbon_governor *governor, const struct car
 double carbon_governor_reference(struct carbon_governor *governor, int signal)
 {
     take_figures(governor);
-    return carbon_ahead_reference(&governor->ahead, signal, date_of(governor));
+    return carbon_ahead_reference(&governor->ahead, signal, governor_date_s(governor));
 }
 
 enum carbon_reason carbon_governor_reason(const struct carbon_governor *governor)
@@ -409,19 +182,19 @@ void carbon_governor_report(const struct carbon_governor *governor, struct fly_c
 {
     const struct decided *decided = &governor->decided;
     struct carbon_keeper_summary summary = carbon_keeper_look(governor->keeper);
-    double now_s = now_of(governor);
+    double now_s = governor_now_s(governor);
     struct fly_carbon_report report = {
         .size = out_report->size,
         .limit_w = NAN,
         .finish_s = NAN,
-        .intensity_g_per_kwh = carbon_ahead_intensity(&governor->ahead, date_of(governor)),
+        .intensity_g_per_kwh = carbon_ahead_intensity(&governor->ahead, governor_date_s(governor)),
         .decisions = governor->decisions,
         .changes = governor->changes,
         .energy_j = summary.energy_j,
     };
 
     if (decided->made) {
-        report.limit_w = limit_of(decided, now_s);
+        report.limit_w = governor_limit_w(governor, now_s);
         report.finish_s = decided->finish_s > now_s ? decided->finish_s - now_s : NAN;
     }
     snprintf(report.reason, sizeof report.reason, "%s", text_now(governor));

@@ -1,13 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The training's thread and the keeper's own meet at one lock, which is held for a look at the meter at
- * most. Only the own thread writes to the disk; what it has not written yet waits in the slicer.
- */
-#include "train/carbon/carbon_keeper.h"
-
+/* What the training's thread asks of the keeper and tells it. */
 #include <inttypes.h>
 #include <math.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,168 +9,10 @@
 
 #include "base/error.h"
 #include "base/fork_guard.h"
-#include "base/left_threads.h"
 #include "base/mono_wait.h"
-#include "base/quiet_thread.h"
-#include "train/account/carbon_counter.h"
-#include "train/carbon/carbon_feed.h"
+#include "train/carbon/carbon_keeper_private.h"
 
 enum { NS_PER_S = 1000000000 };
-
-/* So often at least the two clocks are compared, and what could not be written is tried again. */
-static const double look_s = 10.0;
-/* For the last line of the account: a disk that takes longer is not waited for. */
-static const double goodbye_s = 0.5;
-
-struct carbon_keeper {
-    uint64_t forks;
-    const struct clock *clock;
-    bool threaded;
-    pthread_t thread;
-    struct carbon_feed *feed; /* owned */
-    char path[LEDGER_PATH_MAX];
-    struct carbon_ledger ledger; /* of whoever writes: the thread, or without one the owner */
-
-    pthread_mutex_t lock; /* over what follows */
-    pthread_cond_t wake;
-    bool stopping, to_write;
-    bool ended, left; /* the thread has; nobody waits for that */
-    struct carbon_counter count;
-    struct fly_power_point points[CARBON_POINTS_MAX]; /* to be written; none: point_count 0 */
-    size_t point_count;
-    uint64_t profiles, written, refused;
-    double written_j;
-    char trouble[FLY_ERROR_TEXT_MAX]; /* with the ledger; "" for none */
-};
-
-/* A line that will never do is dropped, any other trouble passes perhaps. */
-static bool is_hopeless(const struct carbon_keeper *keeper, int code)
-{
-    return code == FLY_EUSAGE || keeper->ledger.file < 0;
-}
-
-static bool write_slice(struct carbon_keeper *keeper)
-{
-    struct fly_error error = {.code = 0};
-    struct energy_slice slice;
-    uint64_t number;
-    bool any;
-    int code;
-
-    pthread_mutex_lock(&keeper->lock);
-    any = slicer_front(&keeper->count.slicer, &slice, &number);
-    pthread_mutex_unlock(&keeper->lock);
-    if (!any)
-        return false;
-    code = carbon_ledger_slice(&keeper->ledger, &slice, &error);
-    pthread_mutex_lock(&keeper->lock);
-    if (code == 0) {
-        keeper->written++;
-        keeper->written_j += slice.gpu_j;
-        keeper->trouble[0] = '\0';
-    } else {
-        keeper->refused += is_hopeless(keeper, code);
-        if (code != FLY_ESTATE)
-            memcpy(keeper->trouble, error.text, sizeof keeper->trouble);
-    }
-    if (code == 0 || is_hopeless(keeper, code))
-        slicer_pop(&keeper->count.slicer, number);
-    pthread_mutex_unlock(&keeper->lock);
-    return code == 0 || is_hopeless(keeper, code);
-}
-
-static void write_profile(struct carbon_keeper *keeper)
-{
-    struct fly_power_point points[CARBON_POINTS_MAX];
-    struct fly_error error = {.code = 0};
-    uint64_t profile;
-    size_t count;
-    int code;
-
-    pthread_mutex_lock(&keeper->lock);
-    count = keeper->point_count;
-    profile = keeper->profiles;
-    memcpy(points, keeper->points, sizeof points);
-    pthread_mutex_unlock(&keeper->lock);
-    if (count == 0)
-        return;
-    code = carbon_ledger_profile(&keeper->ledger, points, count, &error);
-    pthread_mutex_lock(&keeper->lock);
-    if (code < 0 && code != FLY_ESTATE)
-        memcpy(keeper->trouble, error.text, sizeof keeper->trouble);
-    if ((code == 0 || is_hopeless(keeper, code)) && profile == keeper->profiles)
-        keeper->point_count = 0;
-    pthread_mutex_unlock(&keeper->lock);
-}
-
-/* All that can be written; where something cannot, the rest waits. */
-static void write_all(struct carbon_keeper *keeper)
-{
-    while (write_slice(keeper))
-        ;
-    write_profile(keeper);
-}
-
-static void turn(struct carbon_keeper *keeper)
-{
-    pthread_mutex_lock(&keeper->lock);
-    if (!keeper->stopping)
-        counter_cut(&keeper->count, CUT_BORDERS);
-    pthread_mutex_unlock(&keeper->lock);
-    write_all(keeper);
-}
-
-/* Until the next border, or until there is something to write; false when it is time to end. */
-static bool wait_for_work(struct carbon_keeper *keeper)
-{
-    struct mono_time now = mono_now(), border, until = mono_after_s(now, look_s);
-    bool stopping;
-
-    pthread_mutex_lock(&keeper->lock);
-    border = slicer_next(&keeper->count.slicer);
-    if (border.ns < until.ns && !keeper->count.rests)
-        until = border;
-    while (!keeper->stopping && !keeper->to_write && mono_wait(&keeper->wake, &keeper->lock, until))
-        ;
-    keeper->to_write = false;
-    stopping = keeper->stopping;
-    pthread_mutex_unlock(&keeper->lock);
-    return !stopping;
-}
-
-/* Without the feed. */
-static void free_keeper(struct carbon_keeper *keeper)
-{
-    carbon_ledger_close(&keeper->ledger);
-    carbon_energy_deinit(&keeper->count.energy);
-    free(keeper);
-}
-
-static void *run(void *data)
-{
-    struct carbon_keeper *keeper = data;
-    bool left;
-
-    while (wait_for_work(keeper))
-        turn(keeper);
-    write_all(keeper);
-    pthread_mutex_lock(&keeper->lock);
-    keeper->ended = true;
-    left = keeper->left;
-    pthread_cond_broadcast(&keeper->wake);
-    pthread_mutex_unlock(&keeper->lock);
-    if (left) {
-        free_keeper(keeper);
-        left_threads_remove();
-    }
-    return NULL;
-}
-
-static bool start(struct carbon_keeper *keeper)
-{
-    keeper->threaded = quiet_thread_start(&keeper->thread, run, keeper);
-    return keeper->threaded;
-}
 
 static bool is_inert(const struct carbon_keeper *keeper)
 {
@@ -245,7 +81,7 @@ int carbon_keeper_open(const struct carbon_keeper_options *options, struct carbo
     counter_clocks(keeper->clock, &now, &date);
     if (!counter_init(&keeper->count, keeper->clock, options->meter, options->rests))
         code = error_no_memory(out_error);
-    else if (!threadless && !start(keeper))
+    else if (!threadless && !keeper_start_thread(keeper))
         code = error_set(out_error, FLY_ENOMEM,
                          "no thread can be started to keep the account of energy; raise the limit of "
                          "processes (ulimit -u)");
@@ -260,7 +96,7 @@ int carbon_keeper_open(const struct carbon_keeper_options *options, struct carbo
 static void let_write(struct carbon_keeper *keeper)
 {
     if (!keeper->threaded) {
-        write_all(keeper);
+        keeper_write_all(keeper);
         return;
     }
     pthread_mutex_lock(&keeper->lock);
@@ -336,7 +172,7 @@ void carbon_keeper_turn(struct carbon_keeper *keeper)
 {
     if (is_inert(keeper) || keeper->threaded)
         return;
-    turn(keeper);
+    keeper_turn(keeper);
     carbon_feed_turn(keeper->feed);
 }
 
@@ -373,34 +209,6 @@ struct carbon_keeper_summary carbon_keeper_look(struct carbon_keeper *keeper)
     return summary;
 }
 
-/* With the lock held, which is given back: lets the thread write the last line. False where the disk holds it
- * up: then it is left to itself, and the keeper is its own. */
-static bool end_thread(struct carbon_keeper *keeper, struct carbon_keeper_summary *out_summary)
-{
-    struct mono_time until = mono_after_s(mono_now(), goodbye_s);
-    bool ended;
-
-    pthread_cond_broadcast(&keeper->wake);
-    while (!keeper->ended && mono_wait(&keeper->wake, &keeper->lock, until))
-        ;
-    ended = keeper->ended;
-    if (!ended) {
-        *out_summary = (struct carbon_keeper_summary){.energy_j = NAN, .slices = keeper->written};
-        snprintf(
-            out_summary->text, sizeof out_summary->text,
-            "the disk does not answer, so the end of the account '%.300s' may be missing; 'flyball carbon "
-            "report' tells",
-            keeper->path);
-        keeper->left = true;
-        left_threads_add();
-        pthread_detach(keeper->thread);
-    }
-    pthread_mutex_unlock(&keeper->lock);
-    if (ended)
-        pthread_join(keeper->thread, NULL);
-    return ended;
-}
-
 /* What was used up to now is written down, as far as it can be; false as above. */
 static bool end_account(struct carbon_keeper *keeper, struct carbon_keeper_summary *out_summary)
 {
@@ -411,8 +219,8 @@ static bool end_account(struct carbon_keeper *keeper, struct carbon_keeper_summa
     counter_cut(&keeper->count, CUT_LAST);
     if (!keeper->threaded) {
         pthread_mutex_unlock(&keeper->lock);
-        write_all(keeper);
-    } else if (!end_thread(keeper, out_summary)) {
+        keeper_write_all(keeper);
+    } else if (!keeper_end_thread(keeper, out_summary)) {
         return false;
     }
     pthread_mutex_lock(&keeper->lock);
@@ -438,6 +246,6 @@ void carbon_keeper_close(struct carbon_keeper *keeper, struct carbon_keeper_summ
     if (out_summary != NULL)
         *out_summary = ours ? carbon_keeper_look(keeper) : summary;
     if (ours)
-        free_keeper(keeper);
+        keeper_free(keeper);
     carbon_feed_close(feed);
 }

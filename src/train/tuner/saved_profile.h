@@ -11,7 +11,7 @@
  * A measured profile as a file of JSON, "flyball-<key>.json" in a directory: what
  * it was measured on, and the valid points. It appears whole or not at all. Where the knob is
  * the clock, it says so, and points have a "ceiling_mhz" in place of their "limit_w"; in
- * the structs of points a setting stands in limit_w all the same, see tuner.h.
+ * the structs of points a setting stands in limit_w all the same, see tuner_private.h.
  */
 enum { PROFILE_TEXT_MAX = 128, PROFILE_PATH_MAX = 1024, PROFILE_BYTES_MAX = 1 << 18 };
 

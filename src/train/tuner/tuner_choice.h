@@ -4,6 +4,12 @@
 
 #include "train/tuner/tuner_private.h"
 
+/*
+ * What a tuner makes of its points: which limit wins, how certain that is, and which keep the bound, with
+ * all that errors allow. A `place` is an index into the tuner's points. Pure: ranks that see the same points
+ * choose alike.
+ */
+
 /* Whether the limits not yet measured need not be: none of them can win. */
 bool tuner_may_finish(const struct fly_tuner *tuner);
 

@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The governor's plan: when another is made, what is asked of it, and what is taken of its answer. */
+#include <math.h>
+
+#include "train/carbon/carbon_governor_private.h"
+
+/* How often it is to be asked, and for how long an answer that hangs on no period is good at most. */
+static const double every_s = 5.0, static_s = 300.0;
+/* Steps that take another time than when the plan was made, by that share, ask for another. */
+static const double pace_change = 0.01;
+/* Of the work that is left, for what its profile may be wrong by, where a deadline is a moment. */
+static const double deadline_reserve = 0.002;
+/* A clock on the wall that moves by more than that beside the monotonic one was set. */
+static const double jump_s = 2.0;
+static const struct carbon_plan_settings settings = {
+    .least_gain = 0.002, .dwell_s = 300.0, .doubt = CARBON_USUAL_DOUBT};
+
+double governor_now_s(const struct carbon_governor *governor)
+{
+    return mono_elapsed_s(governor->opened, governor->clock->now(governor->clock->state));
+}
+
+double governor_date_s(const struct carbon_governor *governor)
+{
+    return (double)governor->clock->date(governor->clock->state).ns * 1e-9;
+}
+
+uint64_t carbon_governor_every(double step_time_s)
+{
+    double steps = floor(every_s / step_time_s);
+
+    return steps >= 1.0 ? (uint64_t)fmin(steps, 1e6) : 1;
+}
+
+/* A plan for so many spans; what it held stays held. */
+static int make_plan(struct carbon_governor *governor, size_t capacity)
+{
+    double held_w = governor->plan_capacity > 0 ? governor->plan.held_static_w : 0.0;
+    int code;
+
+    if (governor->plan_capacity >= capacity)
+        return 0;
+    if (governor->plan_capacity > 0)
+        carbon_plan_deinit(&governor->plan);
+    governor->plan_capacity = 0;
+    code = carbon_plan_init(&governor->plan, &settings, capacity, NULL);
+    if (code < 0)
+        return code;
+    governor->plan_capacity = capacity;
+    governor->plan.held_static_w = held_w;
+    return 0;
+}
+
+/* How much of the time on the wall is spent in steps. */
+static double step_share(const struct carbon_governor *governor)
+{
+    double other_s = carbon_pace_other_s(&governor->pace);
+    double step_s = governor->pace.fastest_s * governor->pace.factor;
+
+    return step_s / (step_s + other_s);
+}
+
+static double lowest_rate(const struct carbon_profile *profile)
+{
+    double rate = 1.0;
+
+    for (size_t i = 0; i < profile->count; i++)
+        rate = fmin(rate, profile->points[i].rate);
+    return rate;
+}
+
+/* What may be lost until the next answer, of which there is one every few steps. */
+static double reserve_s(const struct carbon_governor *governor)
+{
+    const struct carbon_pace *pace = &governor->pace;
+    double lowest = lowest_rate(&pace->profile), step_s = pace->fastest_s * pace->factor / lowest;
+    double reserve = (every_s + 2.0 * step_s) * (1.0 - lowest);
+
+    if (governor->head.finish_by_s > 0)
+        reserve += every_s + deadline_reserve * carbon_pace_work_s(pace);
+    return reserve;
+}
+
+/* Time in steps up to the deadline; NAN where no work is known. */
+static double time_left_s(const struct carbon_governor *governor)
+{
+    const struct carbon_pace *pace = &governor->pace;
+
+    if (governor->head.finish_by_s > 0)
+        return (double)governor->head.finish_by_s - governor_date_s(governor) -
+               carbon_pace_other_left_s(pace) - reserve_s(governor);
+    return carbon_pace_allowed_s(pace, governor->head.max_slowdown) - reserve_s(governor);
+}
+
+double carbon_governor_spare_s(const struct carbon_governor *governor, const struct carbon_progress *progress,
+                               double step_s)
+{
+    if (!(progress->steps_left > 0.0))
+        return INFINITY;
+    if (governor->head.finish_by_s > 0)
+        return (double)governor->head.finish_by_s - governor_date_s(governor) -
+               progress->steps_left * (step_s + carbon_pace_other_s(&governor->pace));
+    return carbon_pace_spare_s(&governor->pace, governor->head.max_slowdown, progress, step_s);
+}
+
+/* The question where nobody knows how much is left: a share of the time for the same share of the work. */
+static void ask_without_end(const struct carbon_governor *governor, struct carbon_question *question)
+{
+    const struct carbon_pace *pace = &governor->pace;
+
+    question->work_s = static_s * pace->usual;
+    question->time_s = governor->head.finish_by_s > 0
+                           ? question->work_s
+                           : static_s * fmin(pace->usual, 1.0) * governor->head.max_slowdown;
+}
+
+static const char *text_of(const struct carbon_governor *governor, enum carbon_reason reason, bool known)
+{
+    if (governor->head.finish_by_s > 0 && !known)
+        return "fastest limit: how many steps are left is not known";
+    if (reason == CARBON_BEHIND || known)
+        return carbon_reason_text(reason);
+    return "static limit: how many steps are left is not known";
+}
+
+static void take(struct carbon_governor *governor, const struct carbon_decision *decision, bool known,
+                 double now_s)
+{
+    double share = step_share(governor), valid_s = decision->valid_s;
+    struct decided *decided = &governor->decided;
+    bool is_static = decision->reason >= CARBON_UNKNOWN_GRID;
+
+    if (is_static)
+        valid_s = fmin(valid_s, static_s);
+    *decided = (struct decided){
+        .made = true,
+        .first = decision->first,
+        .second = decision->second,
+        .first_until_s = now_s + fmin(decision->first_s, valid_s) / share,
+        .until_s = now_s + valid_s / share,
+        .finish_s = known ? now_s + decision->finish_s / share : NAN,
+        .pace = governor->pace.factor,
+        .wall_lead_s = governor_date_s(governor) - now_s,
+        .behind = decision->reason == CARBON_BEHIND,
+        .reason = decision->reason,
+        .text = text_of(governor, decision->reason, known),
+    };
+    governor->figures_changed = false;
+    governor->decisions++;
+}
+
+/* Makes a plan. Where that fails, what stands is to stay until it is tried again. */
+static void decide(struct carbon_governor *governor, double now_s)
+{
+    struct carbon_question question = {
+        .profile = &governor->pace.profile,
+        .work_s = carbon_pace_work_s(&governor->pace),
+        .time_s = time_left_s(governor),
+        .limit_w = governor->fresh ? NAN : governor->standing_w,
+        .held_s = (now_s - governor->stands_since_s) * step_share(governor),
+    };
+    bool known = question.work_s > 0.0;
+    struct carbon_decision decision;
+
+    if (known)
+        carbon_ahead_look(&governor->ahead, &governor->head.objective, governor_date_s(governor),
+                          step_share(governor), &question);
+    else
+        ask_without_end(governor, &question);
+    if (make_plan(governor, question.outlook_count + 1) == 0 &&
+        carbon_plan_decide(&governor->plan, &question, &decision, NULL) == 0) {
+        take(governor, &decision, known, now_s);
+        return;
+    }
+    governor->decided.until_s = governor->decided.first_until_s = now_s + static_s;
+}
+
+static bool needs_decision(const struct carbon_governor *governor, double now_s)
+{
+    const struct decided *decided = &governor->decided;
+    double work_s = carbon_pace_work_s(&governor->pace), pace = governor->pace.factor;
+
+    return !decided->made || now_s >= decided->until_s || governor->figures_changed ||
+           fabs(pace - decided->pace) > pace_change * decided->pace ||
+           fabs(governor_date_s(governor) - now_s - decided->wall_lead_s) > jump_s ||
+           (!decided->behind && work_s >= time_left_s(governor));
+}
+
+void governor_keep_plan(struct carbon_governor *governor, double now_s)
+{
+    if (needs_decision(governor, now_s))
+        decide(governor, now_s);
+}
+
+double governor_limit_w(const struct carbon_governor *governor, double now_s)
+{
+    const struct decided *decided = &governor->decided;
+
+    return now_s < decided->first_until_s ? decided->first.limit_w : decided->second.limit_w;
+}

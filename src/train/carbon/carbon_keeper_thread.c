@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The keeper's own thread, which alone writes to the disk: it cuts the energy at borders, and writes what was
+ * queued. Without a thread its turns are the owner's.
+ */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/left_threads.h"
+#include "base/mono_wait.h"
+#include "base/quiet_thread.h"
+#include "train/carbon/carbon_keeper_private.h"
+
+/* So often at least the two clocks are compared, and what could not be written is tried again. */
+static const double look_s = 10.0;
+/* For the last line of the account: a disk that takes longer is not waited for. */
+static const double goodbye_s = 0.5;
+
+/* A line that will never do is dropped, any other trouble passes perhaps. */
+static bool is_hopeless(const struct carbon_keeper *keeper, int code)
+{
+    return code == FLY_EUSAGE || keeper->ledger.file < 0;
+}
+
+static bool write_slice(struct carbon_keeper *keeper)
+{
+    struct fly_error error = {.code = 0};
+    struct energy_slice slice;
+    uint64_t number;
+    bool any;
+    int code;
+
+    pthread_mutex_lock(&keeper->lock);
+    any = slicer_front(&keeper->count.slicer, &slice, &number);
+    pthread_mutex_unlock(&keeper->lock);
+    if (!any)
+        return false;
+    code = carbon_ledger_slice(&keeper->ledger, &slice, &error);
+    pthread_mutex_lock(&keeper->lock);
+    if (code == 0) {
+        keeper->written++;
+        keeper->written_j += slice.gpu_j;
+        keeper->trouble[0] = '\0';
+    } else {
+        keeper->refused += is_hopeless(keeper, code);
+        if (code != FLY_ESTATE)
+            memcpy(keeper->trouble, error.text, sizeof keeper->trouble);
+    }
+    if (code == 0 || is_hopeless(keeper, code))
+        slicer_pop(&keeper->count.slicer, number);
+    pthread_mutex_unlock(&keeper->lock);
+    return code == 0 || is_hopeless(keeper, code);
+}
+
+static void write_profile(struct carbon_keeper *keeper)
+{
+    struct fly_power_point points[CARBON_POINTS_MAX];
+    struct fly_error error = {.code = 0};
+    uint64_t profile;
+    size_t count;
+    int code;
+
+    pthread_mutex_lock(&keeper->lock);
+    count = keeper->point_count;
+    profile = keeper->profiles;
+    memcpy(points, keeper->points, sizeof points);
+    pthread_mutex_unlock(&keeper->lock);
+    if (count == 0)
+        return;
+    code = carbon_ledger_profile(&keeper->ledger, points, count, &error);
+    pthread_mutex_lock(&keeper->lock);
+    if (code < 0 && code != FLY_ESTATE)
+        memcpy(keeper->trouble, error.text, sizeof keeper->trouble);
+    if ((code == 0 || is_hopeless(keeper, code)) && profile == keeper->profiles)
+        keeper->point_count = 0;
+    pthread_mutex_unlock(&keeper->lock);
+}
+
+/* All that can be written; where something cannot, the rest waits. */
+void keeper_write_all(struct carbon_keeper *keeper)
+{
+    while (write_slice(keeper))
+        ;
+    write_profile(keeper);
+}
+
+void keeper_turn(struct carbon_keeper *keeper)
+{
+    pthread_mutex_lock(&keeper->lock);
+    if (!keeper->stopping)
+        counter_cut(&keeper->count, CUT_BORDERS);
+    pthread_mutex_unlock(&keeper->lock);
+    keeper_write_all(keeper);
+}
+
+/* Until the next border, or until there is something to write; false when it is time to end. */
+static bool wait_for_work(struct carbon_keeper *keeper)
+{
+    struct mono_time now = mono_now(), border, until = mono_after_s(now, look_s);
+    bool stopping;
+
+    pthread_mutex_lock(&keeper->lock);
+    border = slicer_next(&keeper->count.slicer);
+    if (border.ns < until.ns && !keeper->count.rests)
+        until = border;
+    while (!keeper->stopping && !keeper->to_write && mono_wait(&keeper->wake, &keeper->lock, until))
+        ;
+    keeper->to_write = false;
+    stopping = keeper->stopping;
+    pthread_mutex_unlock(&keeper->lock);
+    return !stopping;
+}
+
+/* Without the feed. */
+void keeper_free(struct carbon_keeper *keeper)
+{
+    carbon_ledger_close(&keeper->ledger);
+    carbon_energy_deinit(&keeper->count.energy);
+    free(keeper);
+}
+
+static void *run(void *data)
+{
+    struct carbon_keeper *keeper = data;
+    bool left;
+
+    while (wait_for_work(keeper))
+        keeper_turn(keeper);
+    keeper_write_all(keeper);
+    pthread_mutex_lock(&keeper->lock);
+    keeper->ended = true;
+    left = keeper->left;
+    pthread_cond_broadcast(&keeper->wake);
+    pthread_mutex_unlock(&keeper->lock);
+    if (left) {
+        keeper_free(keeper);
+        left_threads_remove();
+    }
+    return NULL;
+}
+
+bool keeper_start_thread(struct carbon_keeper *keeper)
+{
+    keeper->threaded = quiet_thread_start(&keeper->thread, run, keeper);
+    return keeper->threaded;
+}
+
+/* With the lock held, which is given back: lets the thread write the last line. False where the disk holds it
+ * up: then it is left to itself, and the keeper is its own. */
+bool keeper_end_thread(struct carbon_keeper *keeper, struct carbon_keeper_summary *out_summary)
+{
+    struct mono_time until = mono_after_s(mono_now(), goodbye_s);
+    bool ended;
+
+    pthread_cond_broadcast(&keeper->wake);
+    while (!keeper->ended && mono_wait(&keeper->wake, &keeper->lock, until))
+        ;
+    ended = keeper->ended;
+    if (!ended) {
+        *out_summary = (struct carbon_keeper_summary){.energy_j = NAN, .slices = keeper->written};
+        snprintf(
+            out_summary->text, sizeof out_summary->text,
+            "the disk does not answer, so the end of the account '%.300s' may be missing; 'flyball carbon "
+            "report' tells",
+            keeper->path);
+        keeper->left = true;
+        left_threads_add();
+        pthread_detach(keeper->thread);
+    }
+    pthread_mutex_unlock(&keeper->lock);
+    if (ended)
+        pthread_join(keeper->thread, NULL);
+    return ended;
+}
