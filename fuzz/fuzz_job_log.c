@@ -7,35 +7,35 @@
 #include <string.h>
 
 #include "fuzz.h"
+#include "job/core/log_line.h"
 #include "job/decide/decided_again.h"
 #include "job/decide/state.h"
 #include "job/decide/state_fold.h"
 #include "job/decide/state_snapshot.h"
-#include "shapes/members.h"
 
 enum { SNAPSHOT_MAX = 64 << 20, LINES_MAX = 200 };
 
 /* Folds one line; what folding it returned, or an error for what is no event at all. */
 static int fold_line(struct job_state *state, const char *line, size_t length)
 {
-    json_t *json = json_loadb(line, length, JSON_REJECT_DUPLICATES, NULL);
-    struct members members = members_of(json);
-    struct store_event event = {.number = state->number + 1,
-                                .time_us = members_time_us(&members, "time_us"),
-                                .kind = members_text(&members, "kind", STORE_KIND_MAX),
-                                .trial = members_u64(&members, "trial", 0, INT64_MAX),
-                                .key = members_text(&members, "key", STORE_KEY_MAX)};
-    char *body = json_dumps(json_object_get(json, "body"), JSON_COMPACT);
     struct fly_error error = {.code = 0};
-    int code = FLY_EDATA;
+    struct log_line read;
+    char *body;
+    int code = log_line_read(line, length, state->number + 1, &read, &error);
 
-    event.body = body;
-    if (members.wrong == NULL && body != NULL) {
-        code = job_state_fold(state, &event, NULL, &error);
+    if (code < 0) {
+        FUZZ_CHECK(error.code != 0 && error.text[0] != '\0');
+        return code;
+    }
+    body = json_dumps(read.body, JSON_COMPACT);
+    read.event.body = body;
+    code = FLY_EDATA;
+    if (body != NULL) {
+        code = job_state_fold(state, &read.event, NULL, &error);
         FUZZ_CHECK(code >= 0 || (error.code == code && error.text[0] != '\0'));
     }
     free(body);
-    json_decref(json);
+    log_line_deinit(&read);
     return code;
 }
 

@@ -8,6 +8,20 @@
 #include "job/core/shapes.h"
 #include "shape_kinds.h"
 
+static void test_one_member(void **state)
+{
+    const struct job_epoch epoch = {.attempt = 1, .epoch = 7, .reference_per_kwh = NAN};
+    json_t *object = json_loads("{\"later\":1,\"epoch\":2,\"metric\":3}", 0, NULL);
+    char *text;
+
+    (void)state;
+    assert_int_equal(shape_write_member(&shape_epoch, "epoch", &epoch, object, NULL), 0);
+    text = json_dumps(object, JSON_COMPACT);
+    assert_string_equal(text, "{\"later\":1,\"epoch\":7,\"metric\":3}");
+    free(text);
+    json_decref(object);
+}
+
 /* Where in lists of lists something is wrong; and what null is. */
 static void test_kinds(void **state)
 {
@@ -71,7 +85,8 @@ static void test_differences(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_kinds), cmocka_unit_test(test_differences)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_kinds), cmocka_unit_test(test_differences),
+                                       cmocka_unit_test(test_one_member)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -397,7 +397,7 @@ static void test_unknown_logs(void **state)
         int code;
     } cases[] = {
         {"teleported", "{}", "'teleported', which this version does not know", 1, FLY_EUNSUPPORTED},
-        {"epoch", "{\"attempt\":1}", "event 4 ('epoch'): 'epoch'", 1, FLY_EDATA},
+        {"epoch", "{\"attempt\":1}", "event 4 ('epoch'): member 'epoch'", 1, FLY_EDATA},
         {"epoch", "{}", "was never proposed", 9, FLY_EDATA},
         {"attempt", "[]", "event 4 ('attempt')", 1, FLY_EDATA},
     };

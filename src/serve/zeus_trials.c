@@ -7,7 +7,6 @@
 
 #include "job/core/job_record.h"
 #include "serve/zeus_call.h"
-#include "shapes/members.h"
 
 /* A trial's number and what a report says of it. */
 struct zeus_trial {
@@ -37,11 +36,15 @@ enum { TRIAL_ID_FIELDS = 3, TRIAL_FIELDS = sizeof trial_fields / sizeof trial_fi
 
 static int take_batch_size(void *state, const struct store_event *event, struct fly_error *out_error)
 {
-    json_t *body = json_loads(event->body, 0, NULL);
-    struct members members = members_of(body);
+    struct proposed_record record;
+    struct arena arena;
+    json_t *body = NULL;
 
     (void)out_error;
-    *(uint64_t *)state = members_u64(&members, "batch_size", 1, UINT32_MAX);
+    arena_init(&arena, RECORD_ARENA_MAX);
+    if (record_parse(event, &body, NULL) == 0 && record_read_proposed(body, &arena, &record, NULL) == 0)
+        *(uint64_t *)state = record.batch_size;
+    arena_deinit(&arena);
     json_decref(body);
     return 1; /* its first event is enough */
 }
@@ -177,17 +180,14 @@ struct epoch_found {
 
 static int take_epoch(void *state, const struct store_event *event, struct fly_error *out_error)
 {
-    json_t *body = json_loads(event->body, 0, NULL);
-    struct members members = members_of(body);
     struct epoch_found *found = state;
     struct epoch_record record;
+    json_t *body = NULL;
 
     (void)out_error;
-    if (strncmp(event->key, "epoch/", strlen("epoch/")) == 0) {
-        record_read_epoch(&members, &record);
-        if (members.wrong == NULL && (!found->found || record.epoch > found->record.epoch))
-            *found = (struct epoch_found){record, true};
-    }
+    if (strncmp(event->key, "epoch/", strlen("epoch/")) == 0 && record_parse(event, &body, NULL) == 0 &&
+        record_read_epoch(body, &record, NULL) == 0 && (!found->found || record.epoch > found->record.epoch))
+        *found = (struct epoch_found){record, true};
     json_decref(body);
     return 0;
 }

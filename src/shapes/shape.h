@@ -188,7 +188,11 @@ int shape_write(const struct shape *shape, const void *from, json_t **out_json, 
  */
 json_t *shape_tell(const struct shape *shape, const void *from);
 
-/* The same as text, without blanks; the caller frees it. */
+/* Writes one member over that of an object which keeps all its others, known or not, and their order. */
+int shape_write_member(const struct shape *shape, const char *name, const void *from, json_t *object,
+                       struct fly_error *out_error);
+
+/* The same as shape_write as text, without blanks; the caller frees it. */
 int shape_write_text(const struct shape *shape, const void *from, char **out_text,
                      struct fly_error *out_error);
 

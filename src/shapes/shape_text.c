@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What is written of a struct as text, and what differs in it between two. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "shapes/json_words.h"
 #include "shapes/shape.h"
@@ -54,6 +55,36 @@ int shape_write_text(const struct shape *shape, const void *from, char **out_tex
     *out_text = text;
     return 0;
 }
+
+json_t *shape_tell(const struct shape *shape, const void *from)
+{
+    json_t *json = NULL;
+
+    return shape_write(shape, from, &json, NULL) == 0 ? json : NULL;
+}
+
+int shape_write_member(const struct shape *shape, const char *name, const void *from, json_t *object,
+                       struct fly_error *out_error)
+{
+    struct shape one = *shape;
+    json_t *json = NULL;
+    int code;
+
+    while (one.count > 0 && strcmp(one.fields->name, name) != 0) {
+        one.fields++;
+        one.count--;
+    }
+    one.count = one.count > 0;
+    code = shape_write(&one, from, &json, out_error);
+    if (code == 0 && json_object_update(object, json) < 0)
+        code = error_no_memory(out_error);
+    json_decref(json);
+    return code;
+}
+
+/* ---- for programs, and one member alone ---- */
+
+/* ---- comparing ---- */
 
 /* ---- comparing ---- */
 

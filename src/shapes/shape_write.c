@@ -482,10 +482,3 @@ int shape_write(const struct shape *shape, const void *from, json_t **out_json, 
 
     return write_inside(&writing, shape, from, out_json);
 }
-
-json_t *shape_tell(const struct shape *shape, const void *from)
-{
-    json_t *json = NULL;
-
-    return shape_write(shape, from, &json, NULL) == 0 ? json : NULL;
-}

@@ -3,7 +3,8 @@
 #define FLYBALL_JOB_CORE_JOB_RECORD_H
 
 #include "job/core/job.h"
-#include "shapes/members.h"
+#include "shapes/shape.h"
+#include "store/store.h"
 
 /*
  * The bodies of a job's events, as structs and as JSON. What is written here is read
@@ -56,7 +57,7 @@ struct proposed_record {
     struct numpy_random random_after; /* where the published generator stands, if `random` */
     bool random;
     const char *why;
-    json_t *numbers; /* an object, or NULL; when written, taken */
+    json_t *numbers; /* an object, or NULL */
 };
 
 struct attempt_record {
@@ -134,16 +135,29 @@ json_t *record_write_ended(const struct ended_record *record);
 json_t *record_write_closed(const struct closed_record *record);
 json_t *record_write_setting(const struct job_setting *setting);
 
-/* What does not fit is left in `members`. Texts and `numbers` are borrowed from the object. */
-void record_read_proposed(struct members *members, double limits_w[JOB_LIMITS_MAX],
-                          struct proposed_record *out_record);
-void record_read_attempt(struct members *members, struct attempt_record *out_record);
-void record_read_profiled(struct members *members, struct profiled_record *out_record);
-void record_read_profiled_part(struct members *members, struct profiled_part_record *out_record);
-void record_read_heartbeat(struct members *members, struct heartbeat_record *out_record);
-void record_read_epoch(struct members *members, struct epoch_record *out_record);
-void record_read_ended(struct members *members, struct ended_record *out_record);
-void record_read_closed(struct members *members, struct closed_record *out_record);
-void record_read_setting(struct members *members, struct job_setting *out_setting);
+enum { RECORD_ARENA_MAX = 1 << 14 /* bytes: what one record asks of an arena, and more */ };
+_Static_assert(RECORD_ARENA_MAX > JOB_LIMITS_MAX * sizeof(double), "as it says");
+
+/* The JSON of an event's body, a new reference. FLY_EDATA, which names the event. */
+int record_parse(const struct store_event *event, json_t **out_body, struct fly_error *out_error);
+
+/*
+ * FLY_EDATA for what does not fit, naming the member; `out_record` is untouched then. Texts and `numbers`
+ * are borrowed from the body, and a proposal's limits go into the arena.
+ */
+int record_read_proposed(json_t *body, struct arena *arena, struct proposed_record *out_record,
+                         struct fly_error *out_error);
+int record_read_attempt(json_t *body, struct attempt_record *out_record, struct fly_error *out_error);
+int record_read_profiled(json_t *body, struct profiled_record *out_record, struct fly_error *out_error);
+int record_read_profiled_part(json_t *body, struct profiled_part_record *out_record,
+                              struct fly_error *out_error);
+int record_read_heartbeat(json_t *body, struct heartbeat_record *out_record, struct fly_error *out_error);
+int record_read_epoch(json_t *body, struct epoch_record *out_record, struct fly_error *out_error);
+int record_read_ended(json_t *body, struct ended_record *out_record, struct fly_error *out_error);
+int record_read_closed(json_t *body, struct closed_record *out_record, struct fly_error *out_error);
+int record_read_setting(json_t *body, struct job_setting *out_setting, struct fly_error *out_error);
+
+/* What such a reader refused, with the event that it stands in; returns its code. */
+int record_refuse(const struct store_event *event, const struct fly_error *why, struct fly_error *out_error);
 
 #endif

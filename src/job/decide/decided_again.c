@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "job/core/job_words.h"
+#include "job/core/log_line.h"
 #include "job/decide/decide.h"
 #include "job/decide/state_fold.h"
 
@@ -27,35 +28,21 @@ struct replaying {
 
 /* ---- lines ---- */
 
-/* Parses a line to an event; `out_json` is a new reference that holds its texts. */
-static int parse_line(const char *line, size_t length, uint64_t number, json_t **out_json,
-                      struct store_event *out_event, struct fly_error *out_error)
+static int read_line(const char *line, size_t length, uint64_t number, struct log_line *out_line,
+                     struct fly_error *out_error)
 {
-    json_error_t fault;
-    json_t *json = length <= STORE_BODY_MAX + (64 << 10)
-                       ? json_loadb(line, length, JSON_REJECT_DUPLICATES, &fault)
-                       : NULL;
-    struct members members = members_of(json);
+    struct fly_error why;
+    int code = log_line_read(line, length, number, out_line, &why);
 
-    *out_event = (struct store_event){.number = number,
-                                      .time_us = members_time_us(&members, "time_us"),
-                                      .kind = members_text(&members, "kind", STORE_KIND_MAX),
-                                      .trial = members_u64(&members, "trial", 0, INT64_MAX),
-                                      .key = members_text(&members, "key", STORE_KEY_MAX)};
-    (void)members_inside(&members, "body");
-    if (members_u64(&members, "number", 1, INT64_MAX) != number)
-        members_refuse(&members, "number", "the next number");
-    *out_json = json;
-    if (json == NULL)
+    if (code == FLY_EUSAGE)
         return error_set(out_error, FLY_EDATA,
-                         "line %" PRIu64 " is no JSON object; give a log that 'flyball job export' wrote",
-                         number);
-    if (members.wrong == NULL)
-        return 0;
-    json_decref(json);
-    return error_set(out_error, FLY_EDATA,
-                     "line %" PRIu64 ": '%s': expected %s; give a log that 'flyball job export' wrote",
-                     number, members.wrong, members.expected);
+                         "line %" PRIu64 " %.200s; give a log that 'flyball job export' wrote", number,
+                         why.text);
+    if (code == FLY_EDATA)
+        return error_set(out_error, FLY_EDATA,
+                         "line %" PRIu64 ": %.300s; give a log that 'flyball job export' wrote", number,
+                         why.text);
+    return code < 0 ? error_no_memory(out_error) : 0;
 }
 
 /* The end of a line, and in `out_next` where the next begins. */
@@ -67,11 +54,9 @@ static size_t line_length(const struct replaying *replaying, const char *line, c
     return (size_t)((newline != NULL ? newline : replaying->end) - line);
 }
 
-static int fold(struct replaying *replaying, const struct store_event *event, json_t *json,
-                struct fly_error *out_error)
+static int fold(struct replaying *replaying, const struct log_line *line, struct fly_error *out_error)
 {
-    return job_state_fold_body(&replaying->state, event, json_object_get(json, "body"), replaying->plugins,
-                               out_error);
+    return job_state_fold_body(&replaying->state, &line->event, line->body, replaying->plugins, out_error);
 }
 
 /* Folds the first `count` lines into a state that forgot them. */
@@ -81,16 +66,15 @@ static int fold_again(struct replaying *replaying, uint64_t count, struct fly_er
     int code = 0;
 
     for (uint64_t number = 1; number <= count && code == 0; number++) {
-        struct store_event event;
-        json_t *json;
+        struct log_line read;
         const char *next;
         size_t length = line_length(replaying, line, &next);
 
-        code = parse_line(line, length, number, &json, &event, out_error);
+        code = read_line(line, length, number, &read, out_error);
         if (code < 0)
             return code;
-        code = fold(replaying, &event, json, out_error);
-        json_decref(json);
+        code = fold(replaying, &read, out_error);
+        log_line_deinit(&read);
         line = next;
     }
     return code == JOB_FOLD_ANEW ? error_set(out_error, FLY_EINTERNAL, "the fold of a log does not end")
@@ -180,41 +164,50 @@ static bool is_told(const struct proposed_record *record)
     return record->finish_by_us != FINISH_UNTOLD || !heeded;
 }
 
-static int replay_proposed(struct replaying *replaying, const struct store_event *event, json_t *body,
-                           struct fly_error *out_error)
+static int propose_again(struct replaying *replaying, const struct store_event *event,
+                         const struct proposed_record *recorded, struct fly_error *out_error)
 {
-    double limits_w[JOB_LIMITS_MAX];
-    struct members members = members_of(body);
-    struct proposed_record recorded;
     struct decision decision = {.batch = 0};
     struct job_replayed replayed = {.kind = RECORD_PROPOSED, .trial = event->trial};
     struct job_question question;
     int code = 0;
 
-    record_read_proposed(&members, limits_w, &recorded);
-    if (members.wrong != NULL || !has_hardware(&replaying->state, &recorded)) /* the fold says it */
-        return 0;
     question = (struct job_question){
-        .run = recorded.run,
-        .submission = recorded.submission,
-        .tries = recorded.tries,
-        .heartbeat_s = recorded.heartbeat_s,
-        .finish_by_us = recorded.finish_by_us == FINISH_UNTOLD ? 0 : recorded.finish_by_us,
-        .hardware = hardware_of(&replaying->state, &recorded),
-        .ran_batch_size = recorded.reason == REASON_UNASKED ? recorded.batch_size : 0,
-        .ran_limit_w = recorded.limit_w,
+        .run = recorded->run,
+        .submission = recorded->submission,
+        .tries = recorded->tries,
+        .heartbeat_s = recorded->heartbeat_s,
+        .finish_by_us = recorded->finish_by_us == FINISH_UNTOLD ? 0 : recorded->finish_by_us,
+        .hardware = hardware_of(&replaying->state, recorded),
+        .ran_batch_size = recorded->reason == REASON_UNASKED ? recorded->batch_size : 0,
+        .ran_limit_w = recorded->limit_w,
     };
-    replayed.told = is_told(&recorded);
-    replayed.recorded = &recorded;
+    replayed.told = is_told(recorded);
+    replayed.recorded = recorded;
     if (replayed.told)
         code = decide_proposal(&replaying->state, &question, event->time_us, &decision, out_error);
     if (code < 0)
         return code;
     if (replayed.told) {
         replayed.decided = &decision.record;
-        compare_proposals(&replayed, &recorded, &decision.record);
+        compare_proposals(&replayed, recorded, &decision.record);
     }
     return tell(replaying, &replaying->sums.proposals, &replayed, out_error);
+}
+
+static int replay_proposed(struct replaying *replaying, const struct store_event *event, json_t *body,
+                           struct fly_error *out_error)
+{
+    struct proposed_record recorded;
+    struct arena arena;
+    int code = 0;
+
+    arena_init(&arena, RECORD_ARENA_MAX);
+    if (record_read_proposed(body, &arena, &recorded, NULL) == 0 &&
+        has_hardware(&replaying->state, &recorded)) /* else the fold says it */
+        code = propose_again(replaying, event, &recorded, out_error);
+    arena_deinit(&arena);
+    return code;
 }
 
 /* ---- profiles and reports ---- */
@@ -225,14 +218,12 @@ static int replay_profiled(struct replaying *replaying, const struct store_event
     const struct job_trial *trial = job_state_trial(&replaying->state, event->trial);
     struct profiled_record *recorded = calloc(2, sizeof *recorded), *decided;
     struct job_replayed replayed = {.kind = RECORD_PROFILED, .trial = event->trial, .told = true};
-    struct members members = members_of(body);
     int code = 0;
 
     if (recorded == NULL)
         return error_no_memory(out_error);
     decided = recorded + 1;
-    record_read_profiled(&members, recorded);
-    if (members.wrong == NULL && trial != NULL) {
+    if (record_read_profiled(body, recorded, NULL) == 0 && trial != NULL) {
         *decided =
             (struct profiled_record){.count = recorded->count, .units_per_epoch = recorded->units_per_epoch};
         memcpy(decided->points, recorded->points, recorded->count * sizeof recorded->points[0]);
@@ -253,11 +244,10 @@ static int replay_epoch(struct replaying *replaying, const struct store_event *e
     const struct job_trial *trial = job_state_trial(&replaying->state, event->trial);
     struct job_replayed replayed = {.kind = RECORD_EPOCH, .trial = event->trial, .told = true};
     struct epoch_record recorded, decided;
-    struct members members = members_of(body);
     int code;
 
-    record_read_epoch(&members, &recorded);
-    if (members.wrong != NULL || trial == NULL || recorded.late || recorded.attempt != trial->attempt)
+    if (record_read_epoch(body, &recorded, NULL) < 0 || trial == NULL || recorded.late ||
+        recorded.attempt != trial->attempt)
         return 0;
     decided = recorded;
     code = decide_report(&replaying->state, trial, event->time_us, &decided, out_error);
@@ -291,17 +281,16 @@ static int take(struct replaying *replaying, const char *line, size_t length, ui
                 struct fly_error *out_error)
 {
     struct fly_error why = {.text = ""};
-    struct store_event event;
-    json_t *json;
-    int code = parse_line(line, length, number, &json, &event, out_error);
+    struct log_line read;
+    int code = read_line(line, length, number, &read, out_error);
 
     if (code < 0)
         return code;
     if (replaying->state.defined)
-        code = decide_again(replaying, &event, json_object_get(json, "body"), &why);
+        code = decide_again(replaying, &read.event, read.body, &why);
     if (code == 0)
-        code = fold(replaying, &event, json, &why);
-    json_decref(json);
+        code = fold(replaying, &read, &why);
+    log_line_deinit(&read);
     if (code == JOB_FOLD_ANEW)
         return fold_again(replaying, number, out_error);
     return code < 0 ? error_set(out_error, code, "line %" PRIu64 ": %.300s", number, why.text) : 0;

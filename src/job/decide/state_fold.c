@@ -17,7 +17,7 @@ static int fold_defined(struct folding *folding)
 {
     struct job_definition definition = {0};
     struct fly_error why = {.text = ""};
-    int code = definition_from_json(folding->members.object, &folding->state->arena, &definition, &why);
+    int code = definition_from_json(folding->body, &folding->state->arena, &definition, &why);
 
     if (code == FLY_ENOMEM)
         return error_no_memory(folding->error);
@@ -32,10 +32,10 @@ static int fold_set(struct folding *folding)
 {
     struct job_state *state = folding->state;
     struct job_setting setting;
+    struct fly_error why;
 
-    record_read_setting(&folding->members, &setting);
-    if (folding->members.wrong != NULL)
-        return fold_refuse(folding);
+    if (record_read_setting(folding->body, &setting, &why) < 0)
+        return fold_refuse(folding, &why);
     if (setting.set_control_every)
         state->control_every = setting.control_every;
     if (setting.set_pin) {
@@ -70,10 +70,10 @@ static int fold_heartbeat(struct folding *folding)
 {
     struct job_trial *trial = folding->trial;
     struct heartbeat_record record;
+    struct fly_error why;
 
-    record_read_heartbeat(&folding->members, &record);
-    if (folding->members.wrong != NULL)
-        return fold_refuse(folding);
+    if (record_read_heartbeat(folding->body, &record, &why) < 0)
+        return fold_refuse(folding, &why);
     if (trial == NULL || record.attempt != trial->attempt)
         return 0;
     note_sign(folding);
@@ -89,10 +89,10 @@ static int fold_epoch(struct folding *folding)
     struct job_trial *trial = folding->trial;
     struct epoch_record record;
     struct epoch_reported reported;
+    struct fly_error why;
 
-    record_read_epoch(&folding->members, &record);
-    if (folding->members.wrong != NULL)
-        return fold_refuse(folding);
+    if (record_read_epoch(folding->body, &record, &why) < 0)
+        return fold_refuse(folding, &why);
     if (trial == NULL || record.attempt != trial->attempt)
         return 0;
     trial->longest_s =
@@ -132,7 +132,8 @@ int job_state_fold_body(struct job_state *state, const struct store_event *event
                         const struct batch_policy *const *plugins, struct fly_error *out_error)
 {
     enum record_kind kind = record_kind_parse(event->kind);
-    struct folding folding = {.state = state, .event = event, .plugins = plugins, .error = out_error};
+    struct folding folding = {
+        .state = state, .event = event, .body = body, .plugins = plugins, .error = out_error};
     int code;
 
     if (kind == RECORD_KINDS)
@@ -144,7 +145,6 @@ int job_state_fold_body(struct job_state *state, const struct store_event *event
                          "event %" PRIu64 " ('%s') is out of order after event %" PRIu64
                          "; a log begins with its definition",
                          event->number, event->kind, state->number);
-    folding.members = members_of(body);
     folding.trial = job_state_trial(state, event->trial);
     code = folds[kind](&folding);
     if (code == 0) {
@@ -157,9 +157,11 @@ int job_state_fold_body(struct job_state *state, const struct store_event *event
 int job_state_fold(struct job_state *state, const struct store_event *event,
                    const struct batch_policy *const *plugins, struct fly_error *out_error)
 {
-    json_t *body = json_loads(event->body, JSON_REJECT_DUPLICATES, NULL);
-    int code = job_state_fold_body(state, event, body, plugins, out_error);
+    json_t *body = NULL;
+    int code;
 
+    (void)record_parse(event, &body, NULL); /* what is none is refused like any other body */
+    code = job_state_fold_body(state, event, body, plugins, out_error);
     json_decref(body);
     return code;
 }

@@ -62,56 +62,65 @@ static struct job_trial make_trial(const struct folding *folding, const struct p
     return trial;
 }
 
-int fold_proposed(struct folding *folding)
+static int begin_trial(struct folding *folding, const struct proposed_record *record)
 {
     struct job_state *state = folding->state;
-    double limits_w[JOB_LIMITS_MAX];
-    struct proposed_record record;
     struct job_recurrence *recurrence;
     struct job_trial trial;
     int code = 0;
 
-    record_read_proposed(&folding->members, limits_w, &record);
-    if (folding->members.wrong != NULL)
-        return fold_refuse(folding);
     if (folding->event->trial != state->trials + 1)
         return fold_refuse_member(folding, "trial", "the next number");
-    if (record.recurrence > state->recurrences || record.line > state->line_count ||
-        (record.line == state->line_count && !record.new_line))
+    if (record->recurrence > state->recurrences || record->line > state->line_count ||
+        (record->line == state->line_count && !record->new_line))
         return fold_refuse_member(folding, "recurrence, line", "one that is known, or the next");
     /* The line may stand there already: whoever decided needed it. */
-    if (record.line == state->line_count)
-        code = job_state_add_line(state, &record.hardware, folding->error);
+    if (record->line == state->line_count)
+        code = job_state_add_line(state, &record->hardware, folding->error);
     if (code < 0)
         return code;
-    trial = make_trial(folding, &record);
-    trial.batch = job_line_batch(&state->lines[trial.line], record.batch_size);
+    trial = make_trial(folding, record);
+    trial.batch = job_line_batch(&state->lines[trial.line], record->batch_size);
     if (trial.batch == state->lines[trial.line].spec->batch_count)
         return fold_refuse_member(folding, "batch_size", "one of the job's");
-    if (record.recurrence == state->recurrences)
+    if (record->recurrence == state->recurrences)
         state->recurrences++;
-    recurrence = job_state_recurrence(state, record.recurrence);
+    recurrence = job_state_recurrence(state, record->recurrence);
     if (recurrence == NULL)
-        recurrence = job_state_submit(state, record.recurrence);
-    snprintf(recurrence->submission, sizeof recurrence->submission, "%s", record.submission);
-    recurrence->tries = record.try_number + 1;
+        recurrence = job_state_submit(state, record->recurrence);
+    snprintf(recurrence->submission, sizeof recurrence->submission, "%s", record->submission);
+    recurrence->tries = record->try_number + 1;
     trial.index = state->lines[trial.line].decider.trials;
     if (trial.counted)
-        code = tell_policy(folding, recurrence, &trial, &record);
+        code = tell_policy(folding, recurrence, &trial, record);
     if (code < 0)
         return code;
     state->trials++;
     return job_state_open(state, &trial, folding->error);
 }
 
+int fold_proposed(struct folding *folding)
+{
+    struct proposed_record record;
+    struct fly_error why;
+    struct arena arena;
+    int code;
+
+    arena_init(&arena, RECORD_ARENA_MAX);
+    code = record_read_proposed(folding->body, &arena, &record, &why);
+    code = code == 0 ? begin_trial(folding, &record) : fold_refuse(folding, &why);
+    arena_deinit(&arena);
+    return code;
+}
+
 int fold_attempt(struct folding *folding)
 {
     struct job_trial *trial = folding->trial;
     struct attempt_record record;
+    struct fly_error why;
 
-    record_read_attempt(&folding->members, &record);
-    if (folding->members.wrong != NULL)
-        return fold_refuse(folding);
+    if (record_read_attempt(folding->body, &record, &why) < 0)
+        return fold_refuse(folding, &why);
     if (trial == NULL)
         return 0;
     trial->past_energy_j += trial->energy_j;
@@ -129,13 +138,13 @@ int fold_profiled(struct folding *folding)
 {
     struct job_trial *trial = folding->trial;
     struct profiled_record *record = malloc(sizeof *record);
+    struct fly_error why;
     int code = 0;
 
     if (record == NULL)
         return error_no_memory(folding->error);
-    record_read_profiled(&folding->members, record);
-    if (folding->members.wrong != NULL)
-        code = fold_refuse(folding);
+    if (record_read_profiled(folding->body, record, &why) < 0)
+        code = fold_refuse(folding, &why);
     if (code == 0 && trial != NULL) {
         const struct profile_measured measured = {trial->batch, record->points, record->count};
 
@@ -157,17 +166,20 @@ int fold_profiled(struct folding *folding)
 int fold_profiled_part(struct folding *folding)
 {
     struct profiled_part_record *record = malloc(sizeof *record);
-    struct job_line *line;
-    size_t batch;
-    int code;
+    struct job_line *line = NULL;
+    struct fly_error why;
+    size_t batch = 0;
+    int read, code;
 
     if (record == NULL)
         return error_no_memory(folding->error);
-    record_read_profiled_part(&folding->members, record);
-    line = record->line < folding->state->line_count ? &folding->state->lines[record->line] : NULL;
-    batch = line != NULL ? job_line_batch(line, record->batch_size) : 0;
-    if (folding->members.wrong != NULL)
-        code = fold_refuse(folding);
+    read = record_read_profiled_part(folding->body, record, &why);
+    if (read == 0 && record->line < folding->state->line_count)
+        line = &folding->state->lines[record->line];
+    if (line != NULL)
+        batch = job_line_batch(line, record->batch_size);
+    if (read < 0)
+        code = fold_refuse(folding, &why);
     else if (line == NULL || batch == line->spec->batch_count)
         code = fold_refuse_member(folding, "line, batch_size", "one that is known");
     else

@@ -120,11 +120,11 @@ int fold_ended(struct folding *folding)
     struct job_trial *trial = folding->trial;
     struct job_recurrence *recurrence;
     struct ended_record record;
+    struct fly_error why;
     int code;
 
-    record_read_ended(&folding->members, &record);
-    if (folding->members.wrong != NULL)
-        return fold_refuse(folding);
+    if (record_read_ended(folding->body, &record, &why) < 0)
+        return fold_refuse(folding, &why);
     if (trial == NULL)
         return 0;
     note_reference(state, record.reference_per_kwh);
@@ -155,10 +155,10 @@ int fold_ended(struct folding *folding)
 int fold_closed(struct folding *folding)
 {
     struct closed_record record;
+    struct fly_error why;
 
-    record_read_closed(&folding->members, &record);
-    if (folding->members.wrong != NULL)
-        return fold_refuse(folding);
+    if (record_read_closed(folding->body, &record, &why) < 0)
+        return fold_refuse(folding, &why);
     note_reference(folding->state, record.reference_per_kwh);
     if (folding->trial != NULL && folding->trial->decided)
         job_state_shut(folding->state, folding->trial);

@@ -3,23 +3,32 @@
 #include "job/decide/state_folding.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 
 #include "base/error.h"
 
-int fold_refuse(const struct folding *folding)
+enum { WHY_MAX = 160 };
+
+static int refuse(const struct folding *folding, const char *why)
 {
     const struct job_state *state = folding->state;
 
-    return error_set(folding->error, FLY_EDATA, "job '%s', event %" PRIu64 " ('%s'): '%s': expected %s",
+    return error_set(folding->error, FLY_EDATA, "job '%s', event %" PRIu64 " ('%s'): %.300s",
                      state->defined ? state->definition.name : "", folding->event->number,
-                     folding->event->kind, folding->members.wrong != NULL ? folding->members.wrong : "",
-                     folding->members.expected != NULL ? folding->members.expected : "something else");
+                     folding->event->kind, why);
 }
 
-int fold_refuse_member(struct folding *folding, const char *name, const char *expected)
+int fold_refuse(const struct folding *folding, const struct fly_error *why)
 {
-    members_refuse(&folding->members, name, expected);
-    return fold_refuse(folding);
+    return why->code == FLY_ENOMEM ? error_no_memory(folding->error) : refuse(folding, why->text);
+}
+
+int fold_refuse_member(const struct folding *folding, const char *name, const char *expected)
+{
+    char why[WHY_MAX];
+
+    snprintf(why, sizeof why, "member '%s': expected %s", name, expected);
+    return refuse(folding, why);
 }
 
 struct job_line *fold_line(const struct folding *folding)

@@ -13,15 +13,15 @@
 struct folding {
     struct job_state *state;
     const struct store_event *event;
-    struct members members;
+    json_t *body;            /* borrowed */
     struct job_trial *trial; /* the event's, if it is open */
     const struct batch_policy *const *plugins;
     struct fly_error *error;
 };
 
-/* FLY_EDATA with the event and the member that is wrong: the one noted in `members`, or the one given. */
-int fold_refuse(const struct folding *folding);
-int fold_refuse_member(struct folding *folding, const char *name, const char *expected);
+/* FLY_EDATA with the event and what its body was refused for, or with the member that is wrong. */
+int fold_refuse(const struct folding *folding, const struct fly_error *why);
+int fold_refuse_member(const struct folding *folding, const char *name, const char *expected);
 
 /* Of the event's trial, which is open. */
 struct job_line *fold_line(const struct folding *folding);

@@ -11,7 +11,9 @@
 #include "base/number.h"
 #include "job/core/definition.h"
 #include "job/core/definition_json.h"
+#include "job/core/log_line.h"
 #include "job/core/policy_choice.h"
+#include "job/core/shapes.h"
 #include "job/decide/state_fold.h"
 #include "job/local/job_group.h"
 #include "model/objective_check.h"
@@ -278,34 +280,22 @@ static int local_read(void *self, const char *job, const struct store_query *que
 
 /* ---- in and out ---- */
 
-/* One exported line, appended and folded as it was; the definition takes the new name. */
-static int import_line(struct local_change *change, const char *line, size_t length, uint64_t number,
-                       struct fly_error *out_error)
+/* Appended and folded as it was; the definition takes the new name. */
+static int import_event(struct local_change *change, const struct log_line *line, struct fly_error *out_error)
 {
-    json_t *json = json_loadb(line, length, JSON_REJECT_DUPLICATES, NULL), *body;
-    struct members members = members_of(json);
-    struct store_event event = {.time_us = members_time_us(&members, "time_us"),
-                                .kind = members_text(&members, "kind", STORE_KIND_MAX),
-                                .trial = members_u64(&members, "trial", 0, INT64_MAX),
-                                .key = members_text(&members, "key", STORE_KEY_MAX)};
-    char *text = NULL;
+    const struct job_definition named = {.name = change->job};
+    struct store_event event = line->event;
+    char *text;
     int code = 0;
 
-    (void)members_inside(&members, "body");
-    if (members_u64(&members, "number", 1, INT64_MAX) != number)
-        members_refuse(&members, "number", "the next number");
-    if (members.wrong != NULL)
-        code = error_set(out_error, FLY_EDATA, "line %" PRIu64 ": '%s': expected %s", number, members.wrong,
-                         members.expected);
-    body = json_object_get(json, "body");
-    if (code == 0 && strcmp(event.kind, record_kind_name(RECORD_DEFINED)) == 0)
-        json_object_set_new(body, "name", json_string(change->job));
-    if (code == 0) {
-        text = json_dumps(body, JSON_COMPACT);
-        event.body = text;
-        code = text != NULL ? store_change_append(change->change, &event, &event.number, out_error)
-                            : error_no_memory(out_error);
-    }
+    if (record_kind_parse(event.kind) == RECORD_DEFINED)
+        code = shape_write_member(&shape_definition, "name", &named, line->body, out_error);
+    if (code < 0)
+        return code;
+    text = json_dumps(line->body, JSON_COMPACT);
+    event.body = text;
+    code = text != NULL ? store_change_append(change->change, &event, &event.number, out_error)
+                        : error_no_memory(out_error);
     if (code == 0)
         code = job_state_fold(change->state, &event, change->local->plugins, out_error);
     if (code == JOB_FOLD_ANEW)
@@ -314,12 +304,25 @@ static int import_line(struct local_change *change, const char *line, size_t len
         change->last = (struct local_mark){store_change_job_id(change->change), event.number, event.trial,
                                            event.time_us, record_kind_parse(event.kind)};
     free(text);
-    json_decref(json);
     return code;
 }
 
-/* An event's body, and all that stands around it. */
-enum { LINE_BYTES_MAX = STORE_BODY_MAX + (64 << 10) };
+static int import_line(struct local_change *change, const char *text, size_t length, uint64_t number,
+                       struct fly_error *out_error)
+{
+    struct fly_error why;
+    struct log_line line;
+    int code = log_line_read(text, length, number, &line, &why);
+
+    if (code == FLY_ENOMEM)
+        return error_no_memory(out_error);
+    if (code < 0)
+        return error_set(out_error, FLY_EDATA, "line %" PRIu64 "%s %.300s", number,
+                         code == FLY_EUSAGE ? "" : ":", why.text);
+    code = import_event(change, &line, out_error);
+    log_line_deinit(&line);
+    return code;
+}
 
 struct import_call {
     const char *text;
@@ -342,9 +345,9 @@ static int import_within(struct local_change *change, void *call, struct fly_err
         const char *newline = memchr(text, '\n', (size_t)(end - text));
         const char *line_end = newline != NULL ? newline : end;
 
-        if (line_end - text > LINE_BYTES_MAX) /* parsed, it takes up to eighty times its length */
+        if (line_end - text > LOG_LINE_MAX) /* parsed, it takes up to eighty times its length */
             return error_set(out_error, FLY_ELIMIT, "line %" PRIu64 ": longer than %d bytes; no event is",
-                             number, (int)LINE_BYTES_MAX);
+                             number, (int)LOG_LINE_MAX);
         code = import_line(change, text, (size_t)(line_end - text), number, out_error);
         text = newline != NULL ? newline + 1 : end;
     }

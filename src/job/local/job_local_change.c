@@ -369,12 +369,11 @@ struct finding {
 static int note_found(void *context, const struct store_event *event, struct fly_error *out_error)
 {
     struct finding *finding = context;
+    int code;
 
     finding->trial = event->trial;
-    finding->body = json_loads(event->body, 0, NULL);
-    if (finding->body == NULL)
-        return error_set(out_error, FLY_EDATA, "event %" PRIu64 ": its body is no JSON", event->number);
-    return 1;
+    code = record_parse(event, &finding->body, out_error);
+    return code < 0 ? code : 1;
 }
 
 int local_find(struct local_change *change, const char *key, uint64_t *out_trial, json_t **out_body,

@@ -148,6 +148,7 @@ static int propose_new(struct local_change *change, const struct job_question *q
             decision_numbers(change->state, &change->state->lines[decision.record.line]);
         code = local_append(change, RECORD_PROPOSED, *out_trial, "", record_write_proposed(&decision.record),
                             out_error);
+        json_decref(decision.record.numbers);
         if (code == 0 && decision.refused)
             code = append_refusal(change, *out_trial, out_error);
     }
@@ -163,7 +164,6 @@ static int find_request(struct local_change *change, const struct job_question *
                         uint32_t *out_attempt, struct fly_error *out_error)
 {
     struct attempt_record record;
-    struct members members;
     char key[STORE_KEY_MAX + 1];
     json_t *body;
     int found;
@@ -174,11 +174,11 @@ static int find_request(struct local_change *change, const struct job_question *
     found = local_find(change, key, out_trial, &body, out_error);
     if (found != 1)
         return found;
-    members = members_of(body);
-    record_read_attempt(&members, &record);
-    *out_attempt = record.attempt;
+    found = record_read_attempt(body, &record, out_error);
+    if (found == 0)
+        *out_attempt = record.attempt;
     json_decref(body);
-    return 1;
+    return found < 0 ? found : 1;
 }
 
 struct propose_call {
@@ -236,17 +236,18 @@ int local_propose(void *self, const struct job_question *question, struct job_pr
 
 /* ---- profile ---- */
 
-static int repeat_profile(json_t *body, struct job_choice *out_choice)
+static int repeat_profile(json_t *body, struct job_choice *out_choice, struct fly_error *out_error)
 {
-    struct members members = members_of(body);
+    static _Thread_local struct profiled_record record; /* too large for a stack */
+    int code = record_read_profiled(body, &record, out_error);
 
-    *out_choice = (struct job_choice){.limit_w = members_number(&members, "limit_w"),
-                                      .epochs = (uint32_t)members_u64(&members, "epochs", 0, JOB_EPOCHS_MAX),
-                                      .repeated = true};
-    if (out_choice->epochs == 0 && !members_bool(&members, "refused"))
-        out_choice->epochs = JOB_EPOCHS_MAX;
     json_decref(body);
-    return members.wrong == NULL ? 0 : FLY_EDATA;
+    if (code < 0)
+        return code;
+    *out_choice = (struct job_choice){.limit_w = record.limit_w, .epochs = record.epochs, .repeated = true};
+    if (out_choice->epochs == 0 && !record.refused)
+        out_choice->epochs = JOB_EPOCHS_MAX;
+    return 0;
 }
 
 static int append_profile(struct local_change *change, const struct job_profile *profile, const char *key,
@@ -324,7 +325,7 @@ static int profile_within(struct local_change *change, void *call, struct fly_er
     if (found < 0)
         return found;
     if (found == 1) {
-        found = repeat_profile(body, out_choice);
+        found = repeat_profile(body, out_choice, out_error);
         out_choice->epochs = out_choice->epochs < change->state->definition.max_epochs
                                  ? out_choice->epochs
                                  : change->state->definition.max_epochs;

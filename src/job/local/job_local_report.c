@@ -53,7 +53,6 @@ static int note_end(struct local_change *change, uint64_t trial, struct job_answ
                     struct fly_error *out_error)
 {
     struct ended_record record;
-    struct members members;
     char key[STORE_KEY_MAX + 1];
     json_t *body;
     int found;
@@ -62,9 +61,10 @@ static int note_end(struct local_change *change, uint64_t trial, struct job_answ
     found = local_find(change, key, NULL, &body, out_error);
     if (found != 1)
         return found;
-    members = members_of(body);
-    record_read_ended(&members, &record);
+    found = record_read_ended(body, &record, out_error);
     json_decref(body);
+    if (found < 0)
+        return found;
     answered->ended = true;
     answered->outcome = record.outcome;
     return 0;
@@ -74,14 +74,15 @@ static int note_end(struct local_change *change, uint64_t trial, struct job_answ
 static int repeat_report(struct local_change *change, const struct job_epoch *epoch, json_t *body,
                          struct job_answered *out_answered, struct fly_error *out_error)
 {
-    struct members members = members_of(body);
     const struct job_trial *trial;
     struct epoch_record record;
+    struct fly_error why;
+    int code = record_read_epoch(body, &record, &why);
 
-    record_read_epoch(&members, &record);
     json_decref(body);
-    if (members.wrong != NULL)
-        return error_set(out_error, FLY_EDATA, "job '%s': a report on record cannot be read", change->job);
+    if (code < 0)
+        return error_set(out_error, FLY_EDATA, "job '%s': a report on record cannot be read: %.200s",
+                         change->job, why.text);
     if (!same_number(record.metric, epoch->metric) || !same_number(record.energy_j, epoch->energy_j) ||
         record.time_s != epoch->time_s)
         return error_set(out_error, FLY_ECONFLICT,

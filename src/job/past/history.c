@@ -29,10 +29,9 @@ static void reading_deinit(struct reading *reading)
     free(reading->pasts);
 }
 
-static int read_defined(struct reading *reading, struct members *members, struct fly_error *out_error)
+static int read_defined(struct reading *reading, json_t *body, struct fly_error *out_error)
 {
-    int code =
-        definition_from_json(members->object, reading->arena, &reading->history->definition, out_error);
+    int code = definition_from_json(body, reading->arena, &reading->history->definition, out_error);
 
     if (code < 0)
         return code;
@@ -47,13 +46,16 @@ static bool same_objective(const struct fly_objective *one, const struct fly_obj
 }
 
 /* What is set as it was is no change. */
-static void read_set(struct reading *reading, struct members *members, int64_t time_us)
+static int read_set(struct reading *reading, const struct store_event *event, json_t *body,
+                    struct fly_error *out_error)
 {
     struct job_history *history = reading->history;
     struct job_setting setting;
+    struct fly_error why;
     bool changed;
 
-    record_read_setting(members, &setting);
+    if (record_read_setting(body, &setting, &why) < 0)
+        return record_refuse(event, &why, out_error);
     changed = setting.set_objective && !same_objective(&setting.objective, &history->objective);
     if (setting.set_objective)
         history->objective = setting.objective;
@@ -65,37 +67,47 @@ static void read_set(struct reading *reading, struct members *members, int64_t t
         history->pin_limit_w = setting.pin_limit_w;
     }
     if (changed) {
-        history->wanted_us = time_us;
+        history->wanted_us = event->time_us;
         history->wanted_from = reading->count + 1;
     }
+    return 0;
 }
 
 /* The first trial on its hardware describes it. */
-static int read_machine(struct reading *reading, struct members *members, struct fly_error *out_error)
+static void describe_machine(struct reading *reading, const struct job_hardware *hardware)
 {
-    double *limits_w = malloc(JOB_LIMITS_MAX * sizeof limits_w[0]);
+    struct job_history *history = reading->history;
+    struct job_machine *machine = &history->machines[history->machine_count++];
+    size_t limits = hardware->limit_count;
+
+    *machine = (struct job_machine){
+        .gpu_model = arena_strdup(reading->arena, hardware->gpu_model),
+        .gpu_count = hardware->gpu_count,
+        .world_size = hardware->world_size,
+        .gpu_memory_bytes = hardware->gpu_memory_bytes,
+        .highest_limit_w = limits > 0 ? hardware->limits_w[limits - 1] : NAN,
+    };
+    machine->max_power_w =
+        hardware->max_power_w > 0.0 ? hardware->max_power_w : machine->highest_limit_w * hardware->gpu_count;
+}
+
+static int read_machine(struct reading *reading, const struct store_event *event, json_t *body,
+                        struct fly_error *out_error)
+{
     struct job_history *history = reading->history;
     struct proposed_record record;
-    const struct job_hardware *hardware = &record.hardware;
-    struct job_machine *machine = &history->machines[history->machine_count];
+    struct fly_error why;
+    struct arena arena;
+    int code;
 
-    if (limits_w == NULL)
-        return error_no_memory(out_error);
-    record_read_proposed(members, limits_w, &record);
-    if (members->wrong == NULL && record.new_line && history->machine_count < JOB_HARDWARE_MAX) {
-        *machine = (struct job_machine){
-            .gpu_model = arena_strdup(reading->arena, hardware->gpu_model),
-            .gpu_count = hardware->gpu_count,
-            .world_size = hardware->world_size,
-            .gpu_memory_bytes = hardware->gpu_memory_bytes,
-            .highest_limit_w = hardware->limit_count > 0 ? limits_w[hardware->limit_count - 1] : NAN,
-        };
-        machine->max_power_w = hardware->max_power_w > 0.0 ? hardware->max_power_w
-                                                           : machine->highest_limit_w * hardware->gpu_count;
-        history->machine_count++;
-    }
-    free(limits_w);
-    return record.line < history->machine_count || members->wrong != NULL
+    arena_init(&arena, RECORD_ARENA_MAX);
+    code = record_read_proposed(body, &arena, &record, &why);
+    if (code == 0 && record.new_line && history->machine_count < JOB_HARDWARE_MAX)
+        describe_machine(reading, &record.hardware);
+    arena_deinit(&arena);
+    if (code < 0)
+        return record_refuse(event, &why, out_error);
+    return record.line < history->machine_count
                ? 0
                : error_set(out_error, FLY_EDATA, "a trial runs on hardware that is not described");
 }
@@ -122,31 +134,41 @@ static int place(struct reading *reading, uint64_t trial, struct trial_past **ou
     return 0;
 }
 
+/* What an event says of the job; a trial's events are the trial's, too. */
+static int read_job(struct reading *reading, const struct store_event *event, enum record_kind kind,
+                    struct fly_error *out_error)
+{
+    json_t *body;
+    int code;
+
+    if (kind != RECORD_DEFINED && kind != RECORD_SET && kind != RECORD_PROPOSED)
+        return 0;
+    code = record_parse(event, &body, out_error);
+    if (code < 0)
+        return code;
+    if (kind == RECORD_DEFINED)
+        code = read_defined(reading, body, out_error);
+    else if (kind == RECORD_SET)
+        code = read_set(reading, event, body, out_error);
+    else
+        code = read_machine(reading, event, body, out_error);
+    json_decref(body);
+    return code;
+}
+
 static int read_event(void *context, const struct store_event *event, struct fly_error *out_error)
 {
     struct reading *reading = context;
     enum record_kind kind = record_kind_parse(event->kind);
-    bool described = kind == RECORD_DEFINED || kind == RECORD_SET || kind == RECORD_PROPOSED;
-    json_t *body = described ? json_loads(event->body, 0, NULL) : NULL;
-    struct members members = members_of(body);
     struct trial_past *past = NULL;
-    int code = 0;
+    int code = read_job(reading, event, kind, out_error);
 
-    if (kind == RECORD_DEFINED)
-        code = read_defined(reading, &members, out_error);
-    else if (kind == RECORD_SET)
-        read_set(reading, &members, event->time_us);
-    else if (kind == RECORD_PROPOSED)
-        code = read_machine(reading, &members, out_error);
-    json_decref(body);
-    if (code == 0 && described && members.wrong != NULL)
-        code = error_set(out_error, FLY_EDATA, "event %" PRIu64 " ('%s'): '%s': expected %s", event->number,
-                         event->kind, members.wrong, members.expected);
     if (code < 0 || event->trial == 0)
         return code;
     code = place(reading, event->trial, &past, out_error);
-    if (code == 0)
-        code = trial_past_visit(past, event, out_error);
+    if (code < 0)
+        return code;
+    code = trial_past_visit(past, event, out_error);
     if (code == 0 && (kind == RECORD_ENDED || kind == RECORD_CLOSED) && !isnan(past->run_reference_per_kwh))
         reading->history->reference_per_kwh = past->run_reference_per_kwh;
     return code;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "job/past/profiles.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -47,9 +46,9 @@ static int visit(void *context, const struct store_event *event, struct fly_erro
 {
     struct reading *reading = context;
     struct profiled_record *record;
-    struct members members;
-    json_t *body;
-    int code = 0;
+    struct fly_error why;
+    json_t *body = NULL;
+    int code;
 
     if (record_kind_parse(event->kind) != RECORD_PROFILED || event->trial == 0 ||
         event->trial > reading->history->count)
@@ -57,13 +56,10 @@ static int visit(void *context, const struct store_event *event, struct fly_erro
     record = malloc(sizeof *record);
     if (record == NULL)
         return error_no_memory(out_error);
-    body = json_loads(event->body, 0, NULL);
-    members = members_of(body);
-    record_read_profiled(&members, record);
-    if (members.wrong != NULL)
-        code = error_set(out_error, FLY_EDATA, "event %" PRIu64 " ('%s'): '%s': expected %s", event->number,
-                         event->kind, members.wrong, members.expected);
-    else if (record->folded && record->count > 0)
+    code = record_parse(event, &body, out_error);
+    if (code == 0 && record_read_profiled(body, record, &why) < 0)
+        code = record_refuse(event, &why, out_error);
+    else if (code == 0 && record->folded && record->count > 0)
         code = add(reading, &reading->history->rows[event->trial - 1], record, out_error);
     json_decref(body);
     free(record);

@@ -87,8 +87,7 @@ static int take_profile(void *context, const struct store_event *event, struct f
     struct tracing *tracing = context;
     const struct job_row *row;
     struct profiled_record *record;
-    struct members members;
-    json_t *body;
+    json_t *body = NULL;
 
     if (record_kind_parse(event->kind) != RECORD_PROFILED || event->trial > tracing->history->count)
         return 0;
@@ -96,11 +95,8 @@ static int take_profile(void *context, const struct store_event *event, struct f
     record = malloc(sizeof *record);
     if (record == NULL)
         return error_no_memory(out_error);
-    body = json_loads(event->body, 0, NULL);
-    members = members_of(body);
-    record_read_profiled(&members, record);
-    if (members.wrong == NULL && record->folded && record->units_per_epoch > 0.0 &&
-        row->machine == tracing->machine) {
+    if (record_parse(event, &body, NULL) == 0 && record_read_profiled(body, record, NULL) == 0 &&
+        record->folded && record->units_per_epoch > 0.0 && row->machine == tracing->machine) {
         tracing->profiled[index_of(&tracing->history->definition, row->batch_size)] = true;
         for (size_t i = 0; i < record->count; i++)
             write_power(tracing, row->batch_size, record->points[i].limit_w,

@@ -42,20 +42,21 @@ static int take_machine(struct pass *pass, const struct proposed_record *record,
     return code;
 }
 
-static int take_proposed(struct pass *pass, struct usage_trial *trial, struct members *members,
-                         struct fly_error *out_error)
+static int take_proposed(struct pass *pass, struct usage_trial *trial, const struct store_event *event,
+                         json_t *body, struct fly_error *out_error)
 {
-    double *limits_w = malloc(JOB_LIMITS_MAX * sizeof limits_w[0]);
     struct proposed_record record;
-    int code = 0;
+    struct fly_error why;
+    struct arena arena;
+    int code;
 
-    if (limits_w == NULL)
-        return error_no_memory(out_error);
-    record_read_proposed(members, limits_w, &record);
-    if (members->wrong == NULL)
+    arena_init(&arena, RECORD_ARENA_MAX);
+    if (record_read_proposed(body, &arena, &record, &why) == 0)
         code = take_machine(pass, &record, out_error);
-    free(limits_w);
-    if (code < 0 || members->wrong != NULL)
+    else
+        code = record_refuse(event, &why, out_error);
+    arena_deinit(&arena);
+    if (code < 0)
         return code;
     if (record.line >= pass->machine_count)
         return error_set(out_error, FLY_EDATA, "a trial runs on hardware that is not described");
@@ -65,27 +66,27 @@ static int take_proposed(struct pass *pass, struct usage_trial *trial, struct me
     return 0;
 }
 
-static int take_attempt(struct pass *pass, struct usage_trial *trial, struct members *members,
-                        int64_t time_us, bool added, struct fly_error *out_error)
+static int take_attempt(struct pass *pass, struct usage_trial *trial, const struct store_event *event,
+                        json_t *body, bool added, struct fly_error *out_error)
 {
-    const struct usage_piece moment = {.from_us = time_us, .to_us = time_us};
+    const struct usage_piece moment = {.from_us = event->time_us, .to_us = event->time_us};
     struct attempt_record record;
+    struct fly_error why;
     int code;
 
-    record_read_attempt(members, &record);
-    if (members->wrong != NULL)
-        return 0;
+    if (record_read_attempt(body, &record, &why) < 0)
+        return record_refuse(event, &why, out_error);
     if (trial->gpu_count == 0)
         return error_set(out_error, FLY_EDATA, "an attempt at a trial that was never proposed");
-    usage_trial_attempt(trial, record.attempt, time_us);
+    usage_trial_attempt(trial, record.attempt, event->time_us);
     code = usage_part_attempt(pass->usage, trial, pass->job, pass->machines[trial->line].model, &record,
                               out_error);
     return code < 0 ? code : usage_spend(pass->usage, trial, &moment, added, out_error);
 }
 
-/* An event that may tell of a piece; whether it does. */
-static bool take_figures(struct usage_trial *trial, enum record_kind kind, struct members *members,
-                         int64_t time_us, struct usage_piece *out_piece)
+/* An event that may tell of a piece: 1 where it does, else 0 or an error. */
+static int take_figures(struct usage_trial *trial, const struct store_event *event, json_t *body,
+                        struct usage_piece *out_piece, struct fly_error *why)
 {
     union {
         struct heartbeat_record heartbeat;
@@ -93,23 +94,37 @@ static bool take_figures(struct usage_trial *trial, enum record_kind kind, struc
         struct ended_record ended;
         struct closed_record closed;
     } record;
+    int64_t time_us = event->time_us;
+    int code;
 
-    switch (kind) {
+    switch (record_kind_parse(event->kind)) {
     case RECORD_HEARTBEAT:
-        record_read_heartbeat(members, &record.heartbeat);
-        return members->wrong == NULL && usage_trial_heartbeat(trial, &record.heartbeat, time_us, out_piece);
+        code = record_read_heartbeat(body, &record.heartbeat, why);
+        return code < 0 ? code : usage_trial_heartbeat(trial, &record.heartbeat, time_us, out_piece);
     case RECORD_EPOCH:
-        record_read_epoch(members, &record.epoch);
-        return members->wrong == NULL && usage_trial_epoch(trial, &record.epoch, time_us, out_piece);
+        code = record_read_epoch(body, &record.epoch, why);
+        return code < 0 ? code : usage_trial_epoch(trial, &record.epoch, time_us, out_piece);
     case RECORD_ENDED:
-        record_read_ended(members, &record.ended);
-        return members->wrong == NULL && usage_trial_ended(trial, &record.ended, time_us, out_piece);
+        code = record_read_ended(body, &record.ended, why);
+        return code < 0 ? code : usage_trial_ended(trial, &record.ended, time_us, out_piece);
     case RECORD_CLOSED:
-        record_read_closed(members, &record.closed);
-        return members->wrong == NULL && usage_trial_closed(trial, &record.closed, time_us, out_piece);
+        code = record_read_closed(body, &record.closed, why);
+        return code < 0 ? code : usage_trial_closed(trial, &record.closed, time_us, out_piece);
     default:
-        return false;
+        return 0;
     }
+}
+
+static int spend_figures(struct pass *pass, struct usage_trial *trial, const struct store_event *event,
+                         json_t *body, bool added, struct fly_error *out_error)
+{
+    struct usage_piece piece;
+    struct fly_error why;
+    int code = take_figures(trial, event, body, &piece, &why);
+
+    if (code < 0)
+        return record_refuse(event, &why, out_error);
+    return code == 1 ? usage_spend(pass->usage, trial, &piece, added, out_error) : 0;
 }
 
 /* `added`: an earlier pass did. */
@@ -117,21 +132,18 @@ static int take_event(struct pass *pass, struct usage_trial *trial, const struct
                       bool added, struct fly_error *out_error)
 {
     enum record_kind kind = record_kind_parse(event->kind);
-    json_t *body = json_loads(event->body, 0, NULL);
-    struct members members = members_of(body);
-    struct usage_piece piece;
-    int code = 0;
+    json_t *body;
+    int code = record_parse(event, &body, out_error);
 
+    if (code < 0)
+        return code;
     if (kind == RECORD_PROPOSED)
-        code = take_proposed(pass, trial, &members, out_error);
+        code = take_proposed(pass, trial, event, body, out_error);
     else if (kind == RECORD_ATTEMPT)
-        code = take_attempt(pass, trial, &members, event->time_us, added, out_error);
-    else if (take_figures(trial, kind, &members, event->time_us, &piece))
-        code = usage_spend(pass->usage, trial, &piece, added, out_error);
+        code = take_attempt(pass, trial, event, body, added, out_error);
+    else
+        code = spend_figures(pass, trial, event, body, added, out_error);
     json_decref(body);
-    if (code == 0 && members.wrong != NULL)
-        code = error_set(out_error, FLY_EDATA, "event %" PRIu64 " ('%s'): '%s': expected %s", event->number,
-                         event->kind, members.wrong, members.expected);
     return code;
 }
 
