@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A table as a JSON document, and the one way to print documents. */
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/error.h"
 #include "base/harmless.h"
@@ -11,23 +9,6 @@
 #include "shapes/text_value.h"
 
 enum { KEY_MAX = 96, REAL_DIGITS = 17 };
-
-json_t *text_value(const char *text)
-{
-    json_t *value = json_string(text);
-    char *copy;
-
-    if (value != NULL)
-        return value;
-    copy = strdup(text);
-    for (char *byte = copy; byte != NULL && *byte != '\0'; byte++) {
-        if ((unsigned char)*byte >= 0x80)
-            *byte = '?';
-    }
-    value = copy == NULL ? NULL : json_string(copy);
-    free(copy);
-    return value;
-}
 
 static int put_unavailable(json_t *row, const char *key, const char *reason)
 {
