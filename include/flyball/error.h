@@ -7,8 +7,8 @@
 /*
  * Errors of the library and of its programs.
  *
- * A function that can fail returns 0 or one of the negative codes below and
- * leaves its out-parameters untouched on failure. Where a sentence can say more
+ * A function that can fail returns 0 or one of the negative codes below, and
+ * leaves its out-parameters untouched on failure. If a sentence can say more
  * than the code, the last parameter is an optional `struct fly_error` of the
  * caller; NULL is always allowed. There is no global last error.
  *

@@ -24,12 +24,12 @@
  *     fly_meter_close(meter);
  *
  * Windows may nest and overlap, and may begin and end on different threads: all
- * functions but open and close are thread-safe. Time is monotonic, and every
- * device is stamped for itself. A thread of the meter, with all signals blocked,
- * samples power, temperature, utilisation and throttling in the background; it
- * and the windows allocate nothing after open. Nothing is ever set on a device,
- * and a fault of a device never fails a window: its energy is unavailable, and
- * the note says why.
+ * functions but open and close are thread-safe. Time is monotonic, and each
+ * device has its own stamp. A thread of the meter, with all signals blocked,
+ * samples power, temperature, utilisation and throttling in the background. It
+ * and the windows allocate nothing after open. Nothing is ever set on a device.
+ * A fault of a device never fails a window: its energy is unavailable, and the
+ * note says why.
  *
  * After fork the child's copy is inert: its functions return FLY_ESTATE, and
  * closing it only frees memory. With FLYBALL_DISABLE=1 in the environment open
@@ -50,7 +50,7 @@ FLY_API const char *fly_energy_source_name(enum fly_energy_source source);
 
 #define FLY_METER_TEXT_MAX 160
 
-/* What one device did in a window. What is not known is NAN, never 0. */
+/* What one device did in a window. An unknown figure is NAN, never 0. */
 struct fly_device_energy {
     enum fly_energy_source source;
     double energy_j;
@@ -120,11 +120,11 @@ FLY_API const char *fly_meter_device_name(const struct fly_meter *meter, size_t 
 FLY_API const char *fly_meter_device_uuid(const struct fly_meter *meter, size_t device);
 
 /*
- * "" when this meter is the one that counts the device for its job, else who does:
- * "process 4711 on node n17, rank 0". Among the ranks of a job on a node, and among
- * meters and `flyball run` inside each other, the first to open counts, until it is
- * closed; the others measure all the same. A sum over ranks and nodes adds up what
- * is counted. NULL beyond the last device.
+ * "" if this meter counts the device for its job, else who does: "process 4711 on
+ * node n17, rank 0". Among the ranks of a job on a node, and among meters and
+ * `flyball run` inside each other, the first to open counts the device until it is
+ * closed. The others measure it all the same. A sum over ranks and nodes adds up
+ * what is counted. NULL beyond the last device.
  */
 FLY_API const char *fly_meter_device_counted_by(const struct fly_meter *meter, size_t device);
 
@@ -133,8 +133,8 @@ FLY_API int fly_meter_begin(struct fly_meter *meter, const char *name, fly_windo
                             struct fly_error *out_error);
 
 /*
- * What a window holds so far; it goes on. Answer and errors are those of the end,
- * which also gets FLY_ESTATE while another thread is looking.
+ * What a window holds so far; the window goes on. Answer and errors are those of the
+ * end, which also gives FLY_ESTATE while another thread is in this function.
  */
 FLY_API int fly_meter_peek(struct fly_meter *meter, fly_window window,
                            struct fly_measurement *out_measurement, struct fly_error *out_error);

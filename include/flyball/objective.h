@@ -14,12 +14,12 @@
  *     carbon              least grams of CO2
  *     money               least money
  *
- * Where nothing is known of the grid, and wherever all that is compared runs on the same
- * grid at once, carbon and money are least with least energy and are chosen as that.
+ * Carbon and money are least with least energy, and are chosen as that, if nothing is known of
+ * the grid, and wherever everything that is compared runs on the same grid at once.
  *
- * A bound of "3%" or "1.03x" allows 1.03 times the time of the reference: the
- * highest power limit where only the limit is chosen, the default batch size at
- * the highest limit where the batch size is chosen too.
+ * A bound of "3%" or "1.03x" allows 1.03 times the time of the reference. That is
+ * the highest power limit if only the limit is chosen, and the default batch size
+ * at the highest limit if the batch size is chosen too.
  */
 enum fly_objective_kind {
     FLY_OBJECTIVE_ENERGY,
@@ -38,7 +38,7 @@ struct fly_objective {
 };
 
 /*
- * Reads an objective as spelled above; the bound becomes "none". FLY_EUSAGE for
+ * Reads an objective as written above; the bound becomes "none". FLY_EUSAGE for
  * an unknown word (the nearest is named) or an eta outside 0 .. 1. Thread-safe.
  */
 FLY_API int fly_objective_parse(const char *text, struct fly_objective *out_objective,

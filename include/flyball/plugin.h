@@ -41,17 +41,17 @@
  *
  *     $ cc -shared -fPIC mine.c -o mine.so
  *
- * Rules. Equal calls must give equal answers: no clock, no file, no variable
- * that outlives a state, no random numbers but those of the question. Several
- * states live at once, on several threads, one thread at a time each. Keep
- * pointers only where it says so. Do not print to stdout, exit or start threads.
- * docs/plugins.md tells more, and what is checked.
+ * Rules. Equal calls must give equal answers: use no clock, no file, no variable
+ * that outlives a state, and no random numbers but those of the question. Several
+ * states live at once, on several threads, one thread at a time each. Keep a
+ * pointer only if its comment allows it. Do not print to stdout, exit or start
+ * threads. docs/plugins.md says more, and what is checked.
  */
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-/* Raised when a plug-in has to be compiled anew; another one's is refused. */
+/* Raised when plug-ins have to be compiled again; a plug-in with another number is refused. */
 #define FLY_PLUGIN_ABI 1
 
 /*

@@ -38,12 +38,12 @@
  * profile is completed however short the epochs are. (The published optimizer
  * starts a limit over at each epoch's end.)
  *
- * Where the window turns out too short to mean anything, the caller answers by
- * fly_power_search_extend instead, and it goes on for more steps.
+ * If the window turns out too short to mean anything, the caller answers by
+ * fly_power_search_extend instead, and the window goes on for more steps.
  *
- * A measurement that is not known is said as NaN: its limit is measured again,
- * and after FLY_POWER_SEARCH_TRIES such windows left out. When no limit could
- * be measured the search ends at the highest limit.
+ * A measurement that is not known is passed as NaN. Its limit is then measured
+ * again, and left out after FLY_POWER_SEARCH_TRIES such windows. If no limit
+ * could be measured, the search ends at the highest limit.
  *
  * Not thread-safe: one thread at a time per handle. Allocates only in _new.
  */
@@ -73,14 +73,14 @@ struct fly_power_search_options {
 
 struct fly_power_search_action {
     bool close_window; /* first: close the window and report it by fly_power_search_measured */
-    bool set_limit;    /* then: turn the knob to limit_w */
+    bool set_limit;    /* then: set limit_w */
     bool open_window;  /* last: open a window */
     double limit_w;    /* meaningful only with set_limit */
 };
 
 /*
- * A search in state READY, or DONE when the saved profile holds every limit (a
- * point for a limit that is not to be tried is an error: it is another GPU's).
+ * Makes a search in state READY, or DONE if the saved profile holds every limit. (A
+ * point for a limit that is not to be tried is an error: it is another GPU's.)
  * FLY_EUSAGE for options out of range, FLY_EDATA for a profile that does not
  * fit, FLY_ENOMEM. The caller owns the handle.
  */
@@ -91,8 +91,8 @@ FLY_API int fly_power_search_new(const struct fly_power_search_options *options,
 FLY_API void fly_power_search_free(struct fly_power_search *search);
 
 /*
- * A training step begins; the action is to be carried out before it runs.
- * FLY_ESTATE when a measurement is still owed.
+ * A training step begins. Carry out the action before the step runs. FLY_ESTATE
+ * if a measurement is still owed.
  */
 FLY_API int fly_power_search_step_begin(struct fly_power_search *search,
                                         struct fly_power_search_action *out_action);
@@ -114,10 +114,10 @@ FLY_API int fly_power_search_measured(struct fly_power_search *search, double en
                                       struct fly_power_search_action *out_action);
 
 /*
- * The other answer to close_window: the limit on trial is to be measured for
- * `steps` more steps than so far. In mid-epoch its window stays open, and nothing is
- * owed any more. At an epoch's end the action asks for close_window again, to be
- * answered by fly_power_search_measured, and the steps follow in the next epoch.
+ * The other answer to close_window: measure the limit on trial for `steps` more
+ * steps than so far. In mid-epoch its window stays open, and nothing is owed any
+ * more. At an epoch's end the action asks for close_window again; answer it by
+ * fly_power_search_measured, and the steps follow in the next epoch.
  * FLY_ESTATE when no window was to be closed, FLY_EUSAGE for no steps or more than
  * 2^32 - 1 in all.
  */

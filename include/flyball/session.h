@@ -13,8 +13,9 @@
 #include <flyball/tuner.h>
 
 /*
- * One submission of a recurring job, from inside the training program: which batch
- * size and power limit to use, and when to stop, by what was seen of the job before.
+ * One submission of a recurring job, from inside the training program. It says which
+ * batch size and power limit to use, and when to stop, from what was seen of the job
+ * before.
  *
  *     static const uint32_t batch_sizes[] = {32, 64, 128};
  *     const struct fly_session_options options = {
@@ -48,26 +49,33 @@
  *     } while (fly_session_try_again(session));
  *     fly_session_close(session, FLY_SESSION_FINISHED);
  *
- * A recurrence ends with a model. It takes up to `tries` trainings, each with one
- * batch size; one that grows too expensive is told to stop, and the last that is
- * allowed runs the best known choice and is never told to. With one try nothing is
- * explored but power limits. A program that cannot train twice says how often it is
- * started anew (`tries`, or FLY_SESSION_ALWAYS), and exits with fly_session_exit_status.
+ * A recurrence ends with a model. It takes up to `tries` trainings, each with one batch
+ * size. A training that becomes too expensive is told to stop. The last one that is
+ * allowed runs the best known choice and is never told to stop. With one try only power
+ * limits are explored. If your program cannot train twice in one process, set `tries` to
+ * how often your launcher restarts it, or to FLY_SESSION_ALWAYS, and exit with
+ * fly_session_exit_status.
  *
- * Nothing here fails or holds up training. Where the job's log cannot be reached the
- * session runs the default batch size, or what was decided before, and tunes nothing;
- * fly_session_status says why. Reports that could not be delivered are kept on
- * this machine, in the directory that FLYBALL_SPOOL names or the user's own, and delivered by a
- * later session. A thread speaks to the log and another writes to the disk, so neither holds up
- * training: what to run is waited for `wait_s` and half a second, a report's answer 0.2 s and the
- * disk then 0.1 s, once and not again before they have answered in time, the end half a second. An
- * answer that comes later counts at the next report. The log is rarely asked again while it does
- * not answer. Threads that are held up are left behind, and end when they can. Where limits may
- * not be turned, they stay. With FLYBALL_DISABLE=1 nothing is opened, written or turned: default batch
- * size, and answers by the target and max_epochs alone.
+ * Nothing here makes training fail or wait for long. If the job's log cannot be reached,
+ * the session runs the default batch size, or what was decided before, and tunes nothing;
+ * fly_session_status says why. Reports that could not be delivered are kept on this
+ * machine, in the directory that FLYBALL_SPOOL names or the user's own, and a later
+ * session delivers them. A thread talks to the log and another writes to the disk. The
+ * session waits for
  *
- * Under `flyball run --job` a session of the same job takes up that try: one trial,
- * not two (docs/variables.md has the variables).
+ *     what to run         wait_s and half a second
+ *     a report's answer   0.2 s, and then 0.1 s for the disk: once, and not again before
+ *                         they have answered in time
+ *     the end             half a second
+ *
+ * An answer that comes later counts at the next report. While the log does not answer, it
+ * is rarely asked again. Threads that are held up are left behind, and end when they can.
+ * Limits that may not be set stay as they are. With FLYBALL_DISABLE=1 nothing is opened,
+ * written or set: the batch size is the default, and answers follow from the target and
+ * max_epochs.
+ *
+ * Under `flyball run --job` a session of the same job takes up that try: there is one
+ * trial, not two (docs/variables.md has the variables).
  *
  * For one thread. After fork the child's copy is inert: its calls do nothing, and
  * closing it only frees memory.
@@ -94,11 +102,12 @@ enum {
 /* For `tries`: whoever starts the program always does so again after FLY_SESSION_EXIT_AGAIN. */
 #define FLY_SESSION_ALWAYS UINT32_MAX
 
-/* What is not set (0, NULL) has the default beside it. All is copied but what is borrowed. */
+/* A field that is not set (0, NULL) has the default beside it. Everything is copied but what is borrowed. */
 struct fly_session_options {
     size_t size; /* sizeof(struct fly_session_options) */
 
-    /* The job. The first session writes this down; later ones with other values are not tuned, and say so. */
+    /* The job. The first session writes this down. A later one with other values is not tuned, and says so.
+     */
     const char *job_name;           /* a-z A-Z 0-9 - _ . */
     struct fly_objective objective; /* a max_slowdown of 0 is none */
     const uint32_t *batch_sizes;    /* of all ranks together, ascending */
@@ -115,17 +124,17 @@ struct fly_session_options {
 
     /* This submission. */
     const char *store; /* address of the job's log; NULL: FLYBALL_STORE, else the user's own file */
-    double wait_s;     /* for the log's proposal, and of the thread that speaks to it for a call; 0: 5 */
+    double wait_s;     /* for the log's proposal, and the thread that talks to it for a call; 0: 5 */
     const char *run; /* a name that stays when the run is requeued; NULL: FLYBALL_RUN_ID, else Slurm's job */
-    uint32_t tries;  /* that may be made; 0: 1 */
+    uint32_t tries;  /* how many may be made; 0: 1 */
     int64_t finish_by_unix_s;   /* no exploration that could miss it; 0: none */
     uint64_t samples_per_epoch; /* lets a power profile be judged before the first epoch's end; 0: unknown */
 
     /* Devices. */
     struct fly_meter *meter;         /* over the GPUs of this rank; borrowed; NULL: one of its own */
     const char *gpus;                /* for that: as CUDA_VISIBLE_DEVICES is written; NULL: what is visible */
-    bool leave_limits;               /* turn none */
-    const struct fly_turner *turner; /* in place of Flyball's own knobs; borrowed */
+    bool leave_limits;               /* set none */
+    const struct fly_turner *turner; /* your way to set limits; NULL: Flyball's own; borrowed */
     void *turner_data;
     const double *limits_w; /* to try; NULL: all in steps of 25 W */
     size_t limit_count;
@@ -141,17 +150,17 @@ struct fly_session_options {
     void *all_reduce_data;
 
     /*
-     * Keeps an account of each training and follows the grid with its power limit, once the
-     * batch size has a whole power profile; NULL: not. Of its bounds finish_by_unix_s is for
-     * the last try alone. Also what the objectives carbon and money need. Copied.
+     * Keeps an account of each training, and lets the power limit follow the grid once the
+     * batch size has a whole power profile; NULL: neither. Its finish_by_unix_s is for the
+     * last try alone. The objectives carbon and money need it too. Copied.
      */
     const struct fly_carbon_options *carbon;
 };
 
 /*
- * Opens the log and the devices, and decides what to run. FLY_EUSAGE for options out
- * of range, FLY_ENOMEM; nothing else is an error here. Collective over the ranks. The
- * caller owns the handle.
+ * Opens the log and the devices, and decides what to run. The only errors are FLY_EUSAGE
+ * for options out of range, and FLY_ENOMEM. Collective over the ranks. The caller owns
+ * the handle.
  */
 FLY_API int fly_session_open(const struct fly_session_options *options, struct fly_session **out_session,
                              struct fly_error *out_error);
@@ -176,44 +185,45 @@ FLY_API double fly_session_learning_rate(const struct fly_session *session, doub
 FLY_API void fly_session_resumed(struct fly_session *session, uint32_t epochs_done);
 
 /*
- * Around the steps of an epoch, and before each step. Evaluation lies outside: it
- * counts as energy and time of the training, and for no power profile. FLY_STOP where
- * not one epoch fits: then report nothing. When settled a few nanoseconds.
+ * Call these around the steps of an epoch, and before each step. Evaluation lies
+ * outside: it counts as energy and time of the training, but for no power profile.
+ * FLY_STOP if not one epoch fits: then report nothing. A call takes a few nanoseconds
+ * once the limit is settled.
  */
 FLY_API void fly_session_epoch_begin(struct fly_session *session);
 FLY_API enum fly_answer fly_session_step_begin(struct fly_session *session);
 FLY_API void fly_session_evaluation_begin(struct fly_session *session);
 FLY_API void fly_session_evaluation_end(struct fly_session *session);
 
-/* An epoch has ended; NAN: without a metric. Collective. */
+/* Reports that an epoch has ended, and with which metric; NAN for none. Collective. */
 FLY_API enum fly_answer fly_session_report(struct fly_session *session, double metric);
 
 /*
- * This batch size does not fit into the GPUs' memory. Written down at once, since a
- * program may not get far after it. On any rank.
+ * Reports that this batch size does not fit into the GPUs' memory. It is written down at
+ * once, since a program may not get far after it. On any rank.
  */
 FLY_API void fly_session_out_of_memory(struct fly_session *session);
 
 /*
- * Whether training is to begin anew, with another batch size: the last one was told to
- * stop short of its target, or did not fit. Only with `tries` left. Collective.
+ * Whether to train again, with another batch size, because the last training was told to
+ * stop short of its target, or did not fit. True only while `tries` are left. Collective.
  */
 FLY_API bool fly_session_try_again(struct fly_session *session);
 
-/* How training ended, as far as no answer ended it. */
+/* How training ended, if no answer ended it. */
 enum fly_session_end {
     FLY_SESSION_FINISHED,
     FLY_SESSION_CRASHED,
     FLY_SESSION_INTERRUPTED, /* it goes on later: another attempt of the same run */
 };
 
-/* Puts back what was turned and frees all. Accepts NULL. */
+/* Puts the old limit back and frees all. Accepts NULL. */
 FLY_API void fly_session_close(struct fly_session *session, enum fly_session_end end);
 
-/* 0, or FLY_SESSION_EXIT_AGAIN where the program should be started again. Before closing. */
+/* 0, or FLY_SESSION_EXIT_AGAIN if the program should be started again. Call it before closing. */
 FLY_API int fly_session_exit_status(const struct fly_session *session);
 
-/* What is not known is NAN, or 0 where a number counts from 1. */
+/* An unknown figure is NAN, or 0 where a number counts from 1. */
 struct fly_session_status {
     size_t size;         /* set by the caller */
     bool connected;      /* the job's log answered when it was asked last */
@@ -233,13 +243,13 @@ struct fly_session_status {
     double time_s;
     uint64_t kept;                         /* reports on the disk that are not delivered yet */
     char why[FLY_SESSION_TEXT_MAX];        /* this choice, in a sentence */
-    char text[FLY_SESSION_TEXT_MAX];       /* why the job's log is not used; "" where it is */
-    char limit_text[FLY_SESSION_TEXT_MAX]; /* why the limit is not set; "" where it is, or none is to be */
+    char text[FLY_SESSION_TEXT_MAX];       /* why the job's log is not used; "" if it is */
+    char limit_text[FLY_SESSION_TEXT_MAX]; /* why the limit is not set; "" if it is, or none is to be */
 };
 
 /*
- * Where following the grid stands in this training (<flyball/carbon.h>). FLY_EUSAGE without a
- * size, FLY_ESTATE where the options had no `carbon`, or nothing is opened.
+ * How following the grid goes in this training (<flyball/carbon.h>). FLY_EUSAGE without a
+ * size, FLY_ESTATE if the options had no `carbon`, or nothing is open.
  */
 FLY_API int fly_session_carbon(const struct fly_session *session, struct fly_carbon_report *out_report);
 

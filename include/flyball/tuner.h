@@ -13,7 +13,7 @@
 
 /*
  * Finds the best power limit, or the best ceiling on the GPU clock, while training
- * runs, and keeps it. "Limit" means either below, where no unit is with it.
+ * runs, and keeps it. Below, "limit" without a unit means either.
  *
  *     struct fly_tuner_options options = {
  *         .size = sizeof options,
@@ -40,35 +40,35 @@
  *         ^                    |  \--promise broken: the next higher limit, again CHECKING
  *         +---- throughput 5 % off, and remeasure_distance_steps since the last search
  *
- * Without a turner of the caller's the limits of the meter's GPUs are turned, under a
- * lock for each GPU, never where somebody else works, and turned back by a guard process
- * if this one is killed (docs/power.md). Where that may not be, tuning has STOPPED from
- * the start, the report says once why and what would help, and all the rest works. The
+ * If you give no turner, the tuner sets the limits of the meter's GPUs, under a lock for
+ * each GPU and never where somebody else works. A guard process puts them back if this
+ * process is killed (docs/power.md). If limits may not be set, tuning has STOPPED from the
+ * start, the report says once why and what would help, and everything else works. The
  * guard, flyball-guard, is looked for where FLYBALL_GUARD says, beside the program, and
- * where it was installed. The meter is to be closed after the tuner.
+ * where it was installed. Close the meter after the tuner.
  *
- * Any fault ends in STOPPED: the limit that stood at the start is set again, unless
- * another program has changed it since, and training goes on as if nothing were
- * there. The hooks report no faults: fly_tuner_report does.
+ * Any fault ends in STOPPED: the limit of the start is set again, unless another program
+ * has changed it since, and training goes on as if nothing were there. The hooks report
+ * no faults: fly_tuner_report does.
  *
- * Data-parallel ranks each have a tuner, over a meter of the GPUs of that rank
- * alone, and call the same hooks at the same steps; `all_reduce` joins them. The
- * energy of all is summed, and time is that of the slowest. Not thread-safe. After
- * fork the child's copy is inert. With FLYBALL_DISABLE=1 nothing is ever turned.
+ * Each data-parallel rank has a tuner, over a meter of its own GPUs, and calls the same
+ * hooks at the same steps; `all_reduce` joins them. Energy is the sum over the ranks, and
+ * time is that of the slowest. Not thread-safe. After fork the child's copy is inert.
+ * With FLYBALL_DISABLE=1 nothing is ever set.
  *
- * Under `flyball run --tune` and `flyball profile`, which say so by FLYBALL_STEPS, the
- * hooks of rank 0 report epochs and steps to that command, and turn nothing themselves.
- * Where that variable names a file that is not there, on another node or inside a container,
- * they turn nothing and report to nobody, and the report says so.
+ * Under `flyball run --tune` and `flyball profile`, which set FLYBALL_STEPS, the hooks of
+ * rank 0 report epochs and steps to that command, and set nothing themselves. If that
+ * variable names a file that is not there, on another node or inside a container, they
+ * set nothing and report to nobody, and the report says so.
  */
 struct fly_tuner;
 
 enum { FLY_TUNER_TEXT_MAX = 256, FLY_TUNER_BACKOFFS_MAX = 3 };
 
 /*
- * What is turned. A ceiling on the clock sets the clock itself, at every load, where a
- * power limit leaves it to the board to find one. No driver tells where a ceiling
- * stands; see docs/power.md for what can be known of one.
+ * What is set. A ceiling on the clock sets the clock itself, at every load. A power limit
+ * leaves it to the board to find a clock. No driver tells which ceiling is set;
+ * docs/power_how.md says what can be known of one.
  */
 enum fly_tuner_knob {
     FLY_TUNER_POWER_LIMIT, /* settings are in W */
@@ -82,31 +82,31 @@ FLY_API const char *fly_tuner_knob_unit(enum fly_tuner_knob knob);
 /* The settings a rank's GPUs take, in the knob's unit. */
 struct fly_turner_range {
     double lowest;
-    double highest;         /* a ceiling there is none: with it the GPUs are as without Flyball */
+    double highest;         /* of a ceiling this means none: the GPUs are as without Flyball */
     double step;            /* between those that are tried, from the highest down; 0: 25 W, 60 MHz */
     double lowest_tried;    /* 0: lowest */
     double highest_power_w; /* of a GPU, for cost; 0: `highest`, of a clock not known */
 };
 
 /*
- * How the knob of all GPUs of this rank is turned, in its unit. Functions return 0 or a
- * negative code with a text; `data` is the options' turner_data. Who may turn, and
- * turning back when the process dies, are theirs.
+ * A way of your own to set the limit of all GPUs of this rank, in the knob's unit.
+ * Functions return 0 or a negative code with a text; `data` is the options' turner_data.
+ * They decide who may set limits, and put them back when the process dies.
  */
 struct fly_turner {
     int (*range)(void *data, struct fly_turner_range *out_range, struct fly_error *out_error);
     int (*set)(void *data, double setting, struct fly_error *out_error);
     /*
-     * The setting that stands now; an error when it cannot be read or the GPUs' differ. Of a
-     * ceiling the one that was set, or where the GPUs show another their clock.
+     * The setting that is in force now; an error if it cannot be read or the GPUs differ. For
+     * a ceiling the one that was set, or the GPUs' clock if they show another.
      */
     int (*standing)(void *data, double *out_setting, struct fly_error *out_error);
 };
 
 /*
  * Over all ranks, in place: the sums of the first array, the maxima of the second.
- * Called by all ranks at the same step, and by `fly_tuner_new`; at most 32 values.
- * Never while settled, but for the checks and, where the grid is followed, once every five
+ * Called by all ranks at the same step, and by `fly_tuner_new`; at most 32 values. Once
+ * settled, called only for the checks and, if the grid is followed, once every five
  * seconds. A negative code stops tuning.
  */
 typedef int (*fly_all_reduce)(void *data, double *sums, size_t sum_count, double *maxima, size_t max_count);
@@ -114,7 +114,7 @@ typedef int (*fly_all_reduce)(void *data, double *sums, size_t sum_count, double
 struct fly_tuner_options {
     size_t size;                     /* sizeof(struct fly_tuner_options) */
     struct fly_meter *meter;         /* over the GPUs of this rank; borrowed */
-    const struct fly_turner *turner; /* borrowed; NULL: the knobs of the meter's GPUs, turned here */
+    const struct fly_turner *turner; /* borrowed; NULL: the tuner sets the limits of the meter's GPUs */
     void *turner_data;
     enum fly_tuner_knob knob;
     const double *limits_w; /* to try; NULL: the turner's range, highest - n * step; copied */
@@ -139,14 +139,14 @@ struct fly_tuner_options {
     const char *driver;       /* NULL: ""; copied */
     const char *job_name;     /* NULL: ""; copied */
     uint64_t batch_size;
-    /* To follow the grid once settled, with the power limit; NULL: not; copied. The objective's bound goes
-     * with it, its kind does not; FLY_OBJECTIVE_TIME and LOWEST_LIMIT are refused. */
+    /* Lets the power limit follow the grid once settled; NULL: not; copied. The objective's bound applies,
+     * its kind does not; FLY_OBJECTIVE_TIME and LOWEST_LIMIT are refused. */
     const struct fly_carbon_options *carbon;
 };
 
 enum fly_tuner_state {
     FLY_TUNER_SEARCHING,
-    FLY_TUNER_CHECKING, /* the chosen limit stands, and its step time is measured */
+    FLY_TUNER_CHECKING, /* the chosen limit is set, and its step time is measured */
     FLY_TUNER_SETTLED,
     FLY_TUNER_STOPPED,
 };
@@ -157,13 +157,13 @@ enum fly_tuner_reason {
     FLY_TUNER_DISABLED,       /* by FLYBALL_DISABLE=1 */
     FLY_TUNER_SET_FAILED,     /* a limit could not be set */
     FLY_TUNER_UNREADABLE,     /* nor read back; a lost GPU says so here */
-    FLY_TUNER_FOREIGN_CHANGE, /* another program changed the limit, and its value stands */
+    FLY_TUNER_FOREIGN_CHANGE, /* another program changed the limit, and its value stays */
     FLY_TUNER_NO_FIGURE,      /* the meter has no energy */
     FLY_TUNER_NO_CHOICE,      /* no valid point, or none at the highest limit to hold the bound against */
     FLY_TUNER_NO_MEMORY,
     FLY_TUNER_ALL_REDUCE, /* it failed */
     FLY_TUNER_OTHER_RANK, /* stopped, and says why in its own report */
-    FLY_TUNER_NO_KNOB,    /* the GPUs are not ours to turn; the text says why, and what would help */
+    FLY_TUNER_NO_KNOB,    /* limits may not be set here; the text says why, and what would help */
     FLY_TUNER_STEERED, /* never began: a program around this one tunes by the steps that are reported to it */
 };
 
@@ -185,8 +185,8 @@ FLY_API const char *fly_tuner_mark_name(enum fly_tuner_mark mark);
 enum fly_tuner_bound { FLY_TUNER_BOUND_UNKNOWN, FLY_TUNER_UNBOUND, FLY_TUNER_BOUND };
 
 struct fly_tuner_point {
-    double limit_w;     /* NAN where the knob is the clock, */
-    double ceiling_mhz; /* and this where it is the limit */
+    double limit_w;     /* NAN if the knob is the clock, */
+    double ceiling_mhz; /* and this if it is the limit */
     enum fly_tuner_mark mark;
     enum fly_tuner_bound bound;
     double power_w;      /* mean, of all GPUs; NAN unless measured */
@@ -197,14 +197,14 @@ struct fly_tuner_point {
     double capped_share; /* of the time, held down by the knob; the least of the GPUs'; NAN when not known */
 };
 
-/* What is not known is NAN. */
+/* An unknown figure is NAN. */
 struct fly_tuner_report {
     size_t size; /* set by the caller */
     enum fly_tuner_state state;
     enum fly_tuner_reason reason;
     enum fly_tuner_knob knob;
-    double start_limit_w; /* that stood at the start */
-    double limit_w;       /* that stands now, as far as the tuner knows */
+    double start_limit_w; /* at the start */
+    double limit_w;       /* now, as far as the tuner knows */
     double start_ceiling_mhz;
     double ceiling_mhz; /* the same of a clock; the highest there is means none */
     double slowdown;    /* of the newest check, against the highest limit */
@@ -227,7 +227,7 @@ struct fly_tuner_report {
 };
 
 /*
- * Reads the range and the limit that stands, and a saved profile; sets nothing.
+ * Reads the range, the limit in force, and a saved profile; sets nothing.
  * Collective: all ranks call it. FLY_EUSAGE for options out of range, also for a
  * limit outside the turner's range; FLY_ENOMEM; an error of the turner or of the
  * all-reduce. The caller owns the handle.
@@ -238,19 +238,19 @@ FLY_API int fly_tuner_new(const struct fly_tuner_options *options, struct fly_tu
 /* Sets the limit of the start again, unless another program has changed it. NULL is fine. */
 FLY_API void fly_tuner_free(struct fly_tuner *tuner);
 
-/* To be called before each step, and around the steps of an epoch; evaluation lies outside. When settled a
- * few nanoseconds. FLY_ESTATE after fork, else 0. */
+/* Call these before each step, and around the steps of an epoch; evaluation lies outside. A call takes a
+ * few nanoseconds once settled. FLY_ESTATE after fork, else 0. */
 FLY_API int fly_tuner_step_begin(struct fly_tuner *tuner);
 FLY_API int fly_tuner_epoch_begin(struct fly_tuner *tuner);
 FLY_API int fly_tuner_epoch_end(struct fly_tuner *tuner);
 
-/* Where it stands, in short and in full; FLY_EUSAGE without a size. */
+/* How tuning goes, in short and in full; FLY_EUSAGE without a size. */
 FLY_API enum fly_tuner_state fly_tuner_state(const struct fly_tuner *tuner);
 FLY_API int fly_tuner_report(const struct fly_tuner *tuner, struct fly_tuner_report *out_report);
 
 /*
- * Where following the grid stands (<flyball/carbon.h>), the account of this rank with it. FLY_EUSAGE
- * without a size; FLY_ESTATE where the options had no carbon, or nothing is turned here.
+ * How following the grid goes (<flyball/carbon.h>), with the account of this rank. FLY_EUSAGE
+ * without a size; FLY_ESTATE if the options had no carbon, or nothing is set here.
  */
 FLY_API int fly_tuner_carbon(const struct fly_tuner *tuner, struct fly_carbon_report *out_report);
 
