@@ -85,9 +85,37 @@ static void test_tell(void **state)
     }
 }
 
+/* Members of what is merged have its reason where they have none of their own. */
+static void test_inherited(void **state)
+{
+    static const struct shape_field bare_rows[] = {{SHAPE_AT(place, name), TOLD_CHARS(place, name)}};
+    static const struct shape bare_shape = {SHAPE_OF(place, bare_rows)};
+    static const struct shape_field rows[] = {
+        {SHAPE_AT(told, place), TOLD_MERGED(&bare_shape), TOLD_ELSE_AT(told, why)},
+        {SHAPE_AT(told, other), TOLD_POINTED(&bare_shape), .need = SHAPE_SPARING},
+    };
+    static const struct shape shape = {SHAPE_OF(told, rows)};
+    static const struct place nameless = {.name = ""};
+    static const struct told told[] = {{.place = &nameless, .why = "lost"},
+                                       {.place = &nameless, .other = &nameless}};
+    json_t *json = shape_tell_list(&shape, told, COUNT(told));
+    char *text = json_dumps(json, JSON_COMPACT);
+
+    (void)state;
+    assert_string_equal(text, "[{\"name\":null,\"name_unavailable\":\"lost\"},"
+                              "{\"name\":null,\"other\":{\"name\":null}}]");
+    free(text);
+    json_decref(json);
+    json = shape_tell_texts((const char *const[]){"a", "\xff"}, 2);
+    text = json_dumps(json, JSON_COMPACT);
+    assert_string_equal(text, "[\"a\",\"?\"]");
+    free(text);
+    json_decref(json);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_tell)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_tell), cmocka_unit_test(test_inherited)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -50,7 +50,8 @@ enum shape_kind {
                      name, a text of whatever kind, the second its value */
     SHAPE_REST,   /* the same of what no other row names, in an array of `longest` within the struct; the last
                      row */
-    SHAPE_MERGED, /* only written: a pointer to a struct, whose members stand among those of this one */
+    SHAPE_MERGED, /* only written: a pointer to a struct, whose members stand among those of this one; what
+                     has no reason of its own has this row's */
     SHAPE_POINTED, /* only written: the same, as a value of its own; NULL is null */
     SHAPE_MADE,    /* only written: what `make` makes of the struct, a new reference; NULL is null */
 };
@@ -59,7 +60,7 @@ enum shape_need {
     SHAPE_NEEDED,
     SHAPE_OPTIONAL, /* else it has the shape's default */
     SHAPE_FLAGGED,  /* a bool beside it says whether it is there */
-    SHAPE_SPARING,  /* optional, and what says nothing ("", NAN, false, no JSON) is not written,
+    SHAPE_SPARING,  /* optional, and what says nothing ("", NAN, false, no JSON, no pointer) is not written,
                       so that a service of before the member takes it */
 };
 
@@ -187,6 +188,10 @@ int shape_write(const struct shape *shape, const void *from, json_t **out_json, 
  * memory.
  */
 json_t *shape_tell(const struct shape *shape, const void *from);
+
+/* The same of several, as a list; and texts, of which what is not UTF-8 has '?' for bytes above ASCII. */
+json_t *shape_tell_list(const struct shape *shape, const void *first, size_t count);
+json_t *shape_tell_texts(const char *const *texts, size_t count);
 
 /* Writes one member over that of an object which keeps all its others, known or not, and their order. */
 int shape_write_member(const struct shape *shape, const char *name, const void *from, json_t *object,

@@ -26,4 +26,14 @@ size_t shape_field_size(const struct shape_field *field);
 /* What a member has that is not there; `shape` NULL: it is of none. What is there so far is zero. */
 void shape_put_default(const struct shape *shape, const struct shape_field *field, char *out_struct);
 
+/* The pointer that lies there. */
+const char *shape_pointer_at(const char *from);
+
+/* Whether the member of the struct is what its shape's default is; and all of them are. */
+bool shape_is_default(const struct shape *shape, const struct shape_field *field, const char *from);
+bool shape_says_nothing(const struct shape *shape, const char *from);
+
+/* Whether the member is written at all. */
+bool shape_is_written(const struct shape_field *field, const char *from);
+
 #endif

@@ -56,13 +56,6 @@ int shape_write_text(const struct shape *shape, const void *from, char **out_tex
     return 0;
 }
 
-json_t *shape_tell(const struct shape *shape, const void *from)
-{
-    json_t *json = NULL;
-
-    return shape_write(shape, from, &json, NULL) == 0 ? json : NULL;
-}
-
 int shape_write_member(const struct shape *shape, const char *name, const void *from, json_t *object,
                        struct fly_error *out_error)
 {

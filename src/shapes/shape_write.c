@@ -11,6 +11,7 @@ enum { NAME_MAX_BYTES = 96 };
 
 struct writing {
     const struct shape_path *path; /* of what is written now */
+    const char *reason; /* why members are null that do not say it themselves; NULL: they need not */
     struct fly_error *out_error;
 };
 
@@ -160,14 +161,6 @@ static int write_any_object(struct writing *writing, const struct shape_field *f
 
 /* ---- lists ---- */
 
-static const char *pointer_at(const char *from)
-{
-    const char *text;
-
-    memcpy(&text, from, sizeof text);
-    return text;
-}
-
 static int write_entry(struct writing *writing, const struct shape_field *field, const char *entries,
                        size_t i, json_t **out_json)
 {
@@ -176,7 +169,7 @@ static int write_entry(struct writing *writing, const struct shape_field *field,
     if (field->kind == SHAPE_U32S)
         return write_whole(writing, field, entries + i * sizeof(uint32_t), true, out_json);
     if (field->kind == SHAPE_TEXTS)
-        return write_text(writing, field, pointer_at(entries + i * sizeof(char *)), out_json);
+        return write_text(writing, field, shape_pointer_at(entries + i * sizeof(char *)), out_json);
     return write_number(writing, field, entries + i * sizeof(double), true, out_json);
 }
 
@@ -185,7 +178,7 @@ static const char *list_of(const struct shape_field *field, const char *from, si
     bool here = field->kind == SHAPE_STRUCTS_HERE || field->kind == SHAPE_REST;
 
     memcpy(out_count, from + field->beside, sizeof *out_count);
-    return here ? from + field->at : pointer_at(from + field->at);
+    return here ? from + field->at : shape_pointer_at(from + field->at);
 }
 
 static int write_list(struct writing *writing, const struct shape_field *field, const char *from,
@@ -292,11 +285,11 @@ static int write_value(struct writing *writing, const struct shape_field *field,
     case SHAPE_WORD:
         return write_word(writing, field, at, out_json);
     case SHAPE_TEXT:
-        return write_text(writing, field, pointer_at(at), out_json);
+        return write_text(writing, field, shape_pointer_at(at), out_json);
     case SHAPE_CHARS:
         return write_text(writing, field, at, out_json);
     case SHAPE_OBJECT:
-        return write_any_object(writing, field, pointer_at(at), out_json);
+        return write_any_object(writing, field, shape_pointer_at(at), out_json);
     case SHAPE_JSON:
     case SHAPE_JSON_OBJECT:
         memcpy(&json, at, sizeof json);
@@ -304,7 +297,7 @@ static int write_value(struct writing *writing, const struct shape_field *field,
     case SHAPE_CODED:
         return write_coded(writing, field, at, out_json);
     case SHAPE_POINTED:
-        return write_pointed(writing, field, pointer_at(at), out_json);
+        return write_pointed(writing, field, shape_pointer_at(at), out_json);
     case SHAPE_MADE:
         json = field->make(from);
         *out_json = json != NULL ? json : json_null();
@@ -325,77 +318,32 @@ static int write_value(struct writing *writing, const struct shape_field *field,
     return write_list(writing, field, from, out_json);
 }
 
-/* Whether the member is what its shape's default is. */
-static bool is_default(const struct shape *shape, const struct shape_field *field, const char *from)
-{
-    const char *at = from + field->at, *usual = shape->defaults;
-    size_t size = shape_field_size(field);
-
-    if (field->kind == SHAPE_TEXT || field->kind == SHAPE_CHARS) {
-        const char *text = field->kind == SHAPE_TEXT ? pointer_at(at) : at;
-        const char *other = usual == NULL               ? ""
-                            : field->kind == SHAPE_TEXT ? pointer_at(usual + field->at)
-                                                        : usual + field->at;
-
-        return strcmp(text != NULL ? text : "", other != NULL ? other : "") == 0;
-    }
-    for (size_t i = 0; i < size; i++) {
-        if (at[i] != (usual != NULL ? usual[field->at + i] : '\0'))
-            return false;
-    }
-    return true;
-}
-
-static bool says_nothing(const struct shape *shape, const char *from)
-{
-    for (size_t i = 0; i < shape->count; i++) {
-        if (!is_default(shape, &shape->fields[i], from))
-            return false;
-    }
-    return true;
-}
-
 static int write_there(struct writing *writing, const struct shape *shape, const struct shape_field *field,
                        const char *from, json_t **out_json)
 {
-    if (field->null != SHAPE_AS_DEFAULT || !is_default(shape, field, from))
+    if (field->null != SHAPE_AS_DEFAULT || !shape_is_default(shape, field, from))
         return write_value(writing, field, from, out_json);
     *out_json = json_null();
     return 0;
 }
 
-static bool is_written(const struct shape_field *field, const char *from)
+static const char *reason_of(const struct writing *writing, const struct shape_field *field, const char *from)
 {
-    const char *text;
-    double number;
-    bool truth;
+    const char *reason = field->because > 0 ? shape_pointer_at(from + field->because) : NULL;
 
-    if (field->need == SHAPE_FLAGGED)
-        return *(const bool *)(from + field->beside);
-    if (field->need != SHAPE_SPARING)
-        return true;
-    if (field->kind == SHAPE_NUMBER) {
-        memcpy(&number, from + field->at, sizeof number);
-        return !isnan(number);
-    }
-    if (field->kind == SHAPE_BOOL) {
-        memcpy(&truth, from + field->at, sizeof truth);
-        return truth;
-    }
-    text = field->kind == SHAPE_CHARS ? from + field->at : pointer_at(from + field->at);
-    return text != NULL && (field->kind == SHAPE_JSON || field->kind == SHAPE_JSON_OBJECT || text[0] != '\0');
+    if (reason == NULL)
+        reason = field->unavailable;
+    return reason != NULL ? reason : writing->reason;
 }
 
 /* Why the value is not there, behind it. */
 static int write_reason(struct writing *writing, const struct shape_field *field, const char *from,
                         json_t *object)
 {
-    const char *reason = field->because > 0 ? pointer_at(from + field->because) : NULL;
+    const char *reason = reason_of(writing, field, from);
     char name[NAME_MAX_BYTES];
     json_t *text;
 
-    if (reason == NULL)
-        reason = field->unavailable;
     if (reason == NULL)
         return 0;
     text = json_string(reason);
@@ -403,6 +351,18 @@ static int write_reason(struct writing *writing, const struct shape_field *field
         text = ascii(reason);
     snprintf(name, sizeof name, "%s_unavailable", field->name);
     return json_object_set_new(object, name, text) < 0 ? error_no_memory(writing->out_error) : 0;
+}
+
+static int write_merged(struct writing *writing, const struct shape_field *field, const char *from,
+                        json_t *object)
+{
+    const char *outer = writing->reason;
+    int code;
+
+    writing->reason = reason_of(writing, field, from);
+    code = write_object(writing, field->shape, shape_pointer_at(from + field->at), object);
+    writing->reason = outer;
+    return code;
 }
 
 static int write_member(struct writing *writing, const struct shape *shape, const struct shape_field *field,
@@ -414,7 +374,7 @@ static int write_member(struct writing *writing, const struct shape *shape, cons
     if (field->kind == SHAPE_REST)
         return write_entries(writing, field, from, object);
     if (field->kind == SHAPE_MERGED)
-        return write_object(writing, field->shape, pointer_at(from + field->at), object);
+        return write_merged(writing, field, from, object);
     code = write_there(writing, shape, field, from, &value);
     if (code == 0 && json_object_set_new(object, field->name, value) < 0)
         code = error_no_memory(writing->out_error);
@@ -429,7 +389,7 @@ static int write_object(struct writing *writing, const struct shape *shape, cons
         const struct shape_field *field = &shape->fields[i];
         const struct shape_path place = {.outer = writing->path, .name = field->name};
 
-        if (!is_written(field, from))
+        if (!shape_is_written(field, from))
             continue;
         writing->path = &place;
         code = write_member(writing, shape, field, from, object);
@@ -458,16 +418,20 @@ static int write_values(struct writing *writing, const struct shape *shape, cons
 static int write_inside(struct writing *writing, const struct shape *shape, const char *from,
                         json_t **out_json)
 {
+    const char *outer;
     json_t *json;
     int code;
 
     if (shape->bare)
         return write_there(writing, shape, &shape->fields[0], from, out_json);
-    if (shape->alone != NULL && says_nothing(shape, from))
+    if (shape->alone != NULL && shape_says_nothing(shape, from))
         return write_value(writing, shape->alone, from, out_json);
     json = shape->as_list ? json_array() : json_object();
+    outer = writing->reason;
+    writing->reason = NULL;
     code =
         shape->as_list ? write_values(writing, shape, from, json) : write_object(writing, shape, from, json);
+    writing->reason = outer;
     if (code < 0) {
         json_decref(json);
         return code;
