@@ -29,8 +29,7 @@ struct server_back {
     /* Has the task answered by its deadline, and finishes it; after `stop` refuses it. Any thread. */
     void (*put)(void *self, struct task *task);
 
-    /* The task's answer goes out now; for what nobody was asked, its note is as it was at first. Any thread.
-     */
+    /* The task's answer goes out now; its note is all 0 where `put` did not get it. Any thread. */
     void (*count)(void *self, const struct task *task);
 
     /* Appends figures in Prometheus' text format. Any thread. */

@@ -30,8 +30,7 @@ extern const struct quantities report_name_quantities, report_amount_quantities,
 
 enum { REPORT_COLUMNS_MAX = 24 };
 
-/* The rows in a new table, which borrows `columns`: those of the format are put there. NULL without memory.
- */
+/* The rows in a new table, which borrows `columns`, filled in by the format. NULL without memory. */
 struct table *report_rows(const struct report *report, bool for_people,
                           struct meaning columns[REPORT_COLUMNS_MAX]);
 
