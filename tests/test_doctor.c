@@ -15,40 +15,44 @@ struct doctor_case {
 };
 
 /* A machine on which all is well; the first without memory's figures. */
-#define WELL_BUT_MEMORY                                                                              \
-    .nvidia_on_bus = true, .nvidia_module = true, .nvidia_works = true, .gpus = 2, .powercap = true, \
-    .perf_power = true, .perf_paranoid = 2, .cpu_measured = true, .anything = true
+#define WELL_BUT_MEMORY                                                                                     \
+    .machine.nvidia_on_bus = true, .machine.nvidia_module = true, .nvidia_works = true, .gpus = 2,          \
+    .machine.powercap = true, .machine.perf_power = true, .machine.perf_paranoid = 2, .cpu_measured = true, \
+    .anything = true
 #define WELL WELL_BUT_MEMORY, .dram_measured = true
 
 static const struct doctor_case cases[] = {
     {"all is well", {WELL}, {NULL}, {"modprobe", "chmod", "sysctl"}},
     {"nothing at all",
-     {.perf_paranoid = 2},
+     {.machine.perf_paranoid = 2},
      {"no NVIDIA GPU", "modprobe intel_rapl_msr", "--cpu-tdp"},
      {"chmod", "sysctl"}},
     {"a virtual machine",
-     {.virtual_machine = true, .perf_paranoid = 2},
+     {.machine.virtual_machine = true, .machine.perf_paranoid = 2},
      {"measure on its host", "--cpu-tdp"},
      {"modprobe"}},
-    {"driver not loaded", {.nvidia_on_bus = true}, {"sudo modprobe nvidia"}, {"no NVIDIA GPU", "docker"}},
+    {"driver not loaded",
+     {.machine.nvidia_on_bus = true},
+     {"sudo modprobe nvidia"},
+     {"no NVIDIA GPU", "docker"}},
     {"library missing",
-     {.nvidia_on_bus = true, .nvidia_module = true},
+     {.machine.nvidia_on_bus = true, .machine.nvidia_module = true},
      {"libnvidia-ml1"},
      {"sudo modprobe nvidia ", "docker run --gpus"}},
     {"versions differ",
-     {.nvidia_on_bus = true, .nvidia_module = true, .nvidia_mismatch = true},
+     {.machine.nvidia_on_bus = true, .machine.nvidia_module = true, .nvidia_mismatch = true},
      {"sudo reboot"},
      {"libnvidia-ml1"}},
     {"file denied",
-     {.nvidia_on_bus = true, .nvidia_module = true, .nvidia_file_denied = true},
+     {.machine.nvidia_on_bus = true, .machine.nvidia_module = true, .machine.nvidia_file_denied = true},
      {"usermod"},
      {"libnvidia-ml1"}},
     {"container without GPUs",
-     {.nvidia_on_bus = true, .nvidia_module = true, .container = true},
+     {.machine.nvidia_on_bus = true, .machine.nvidia_module = true, .machine.container = true},
      {"docker run --gpus all ..."},
      {"libnvidia-ml1", "sudo modprobe nvidia ", "modprobe intel"}},
     {"container without utility",
-     {.nvidia_module = true, .container = true, .utility_left_out = true},
+     {.machine.nvidia_module = true, .machine.container = true, .machine.utility_left_out = true},
      {"NVIDIA_DRIVER_CAPABILITIES=compute,utility"},
      {"docker run --gpus all ...   (Podman"}},
     {"a GPU that does not answer", {WELL, .gpus_silent = 1}, {"nvidia-smi -q"}, {NULL}},
@@ -57,38 +61,50 @@ static const struct doctor_case cases[] = {
      {"does not count energy", "nvidia-smi -pm 1", "divided by MIG"},
      {NULL}},
     {"counters of the CPU denied",
-     {.powercap = true, .powercap_denied = true, .perf_power = true, .perf_paranoid = 2},
+     {.machine.powercap = true,
+      .machine.powercap_denied = true,
+      .machine.perf_power = true,
+      .machine.perf_paranoid = 2},
      {"sudo chmod -R a+r", "70-powercap.rules", "setcap cap_dac_read_search", "perf_event_paranoid=0"},
      {"modprobe intel"}},
     {"perf events stand in for powercap",
-     {.powercap = true,
-      .powercap_denied = true,
-      .perf_power = true,
+     {.machine.powercap = true,
+      .machine.powercap_denied = true,
+      .machine.perf_power = true,
       .cpu_measured = true,
       .dram_measured = true},
      {NULL},
      {"chmod", "sysctl"}},
     {"perf events are allowed",
-     {.perf_power = true, .reads_perf = true, .perf_paranoid = 2},
+     {.machine.perf_power = true, .machine.reads_perf = true, .machine.perf_paranoid = 2},
      {NULL},
      {"sysctl"}},
-    {"perf events are open", {.perf_power = true, .perf_paranoid = 0}, {NULL}, {"sysctl"}},
-    {"AMD without a driver", {.amd_on_bus = true}, {"sudo modprobe amdgpu"}, {"amd-smi-lib"}},
-    {"AMD without a library", {.amd_on_bus = true, .amd_module = true}, {"amd-smi-lib"}, {"modprobe amdgpu"}},
-    {"AMD denied", {.amd_module = true, .amd_file_denied = true}, {"render,video"}, {"amd-smi-lib"}},
+    {"perf events are open", {.machine.perf_power = true, .machine.perf_paranoid = 0}, {NULL}, {"sysctl"}},
+    {"AMD without a driver", {.machine.amd_on_bus = true}, {"sudo modprobe amdgpu"}, {"amd-smi-lib"}},
+    {"AMD without a library",
+     {.machine.amd_on_bus = true, .machine.amd_module = true},
+     {"amd-smi-lib"},
+     {"modprobe amdgpu"}},
+    {"AMD denied",
+     {.machine.amd_module = true, .machine.amd_file_denied = true},
+     {"render,video"},
+     {"amd-smi-lib"}},
     {"container without the CPU's counters",
-     {.container = true},
+     {.machine.container = true},
      {"-v /sys/class/powercap"},
      {"modprobe intel"}},
     {"memory's counters denied",
-     {WELL_BUT_MEMORY, .powercap_denied = true},
+     {WELL_BUT_MEMORY, .machine.powercap_denied = true},
      {"those of memory among them", "chmod"},
      {"setcap"}},
-    {"an estimate", {.cpu_estimated = true, .powercap = true}, {"is an estimate"}, {"--cpu-tdp"}},
+    {"an estimate", {.cpu_estimated = true, .machine.powercap = true}, {"is an estimate"}, {"--cpu-tdp"}},
     {"no memory", {WELL_BUT_MEMORY}, {"memory apart"}, {NULL}},
-    {"WSL", {.wsl = true}, {"Windows Subsystem"}, {"modprobe intel"}},
+    {"WSL", {.machine.wsl = true}, {"Windows Subsystem"}, {"modprobe intel"}},
     {"processes", {WELL, .processes_denied = 1}, {"--pid=host"}, {NULL}},
-    {"chosen and emulated", {WELL, .visible_set = true, .emulated = true}, {"-i all", "emulated"}, {NULL}},
+    {"chosen and emulated",
+     {WELL, .machine.cuda_visible_devices = true, .emulated = true},
+     {"-i all", "emulated"},
+     {NULL}},
 };
 
 static bool some_holds(const struct doctor_facts *facts, const char *piece)
@@ -140,9 +156,10 @@ static void test_settable(void **state)
 {
     (void)state;
     check_contains(doctor_settable(&(struct doctor_facts){.gpus = 0}), "no GPU");
-    check_contains(doctor_settable(&(struct doctor_facts){.gpus = 1, .root = true}), "you are root");
+    check_contains(doctor_settable(&(struct doctor_facts){.gpus = 1, .machine.root = true}), "you are root");
     check_contains(doctor_settable(&(struct doctor_facts){.gpus = 1}), "need root");
-    check_contains(doctor_settable(&(struct doctor_facts){.gpus = 1, .wsl = true, .root = true}), "WSL");
+    check_contains(
+        doctor_settable(&(struct doctor_facts){.gpus = 1, .machine.wsl = true, .machine.root = true}), "WSL");
 }
 
 int main(void)

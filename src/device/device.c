@@ -79,6 +79,10 @@ void device_list_close(struct device_list *list)
     for (size_t i = 0; i < list->count; i++)
         list->devices[i].backend->close(&list->devices[i]);
     list->count = 0;
+    if (list->free_played != NULL)
+        list->free_played(list->played);
+    list->played = NULL;
+    list->free_played = NULL;
 }
 
 void device_read(const struct device *device, const struct clock *clock, quantity_set wanted,

@@ -100,6 +100,7 @@ struct device_options {
     const char *amdsmi_path;   /* of libamd_smi */
     const char *sysfs_root;    /* where /sys and /proc and /dev begin; NULL: "/" */
     const char *replay_path;   /* a recording in place of all hardware */
+    bool facts;                /* that may also be a file of facts, in which nothing moves */
     double cpu_tdp_w;          /* > 0: without a CPU sensor, estimate from CPU time and this power */
     const struct clock *clock; /* NULL: clock_real */
 };
@@ -118,6 +119,8 @@ struct device_list {
     struct device devices[DEVICES_MAX]; /* GPUs first, then CPUs, then memory */
     size_t report_count;
     struct backend_report reports[BACKENDS_MAX];
+    void *played; /* owned; what is played in place of all hardware, NULL where devices share nothing */
+    void (*free_played)(void *played);
 };
 
 /*

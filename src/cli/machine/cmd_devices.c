@@ -15,7 +15,7 @@
 
 static const struct cli_option options[] = {
     DEVICE_OPTION_GPUS("If not given, all of this machine."),
-    DEVICE_OPTIONS,
+    DEVICE_OPTIONS_OR_FACTS,
 };
 
 /* One row: a device and what it just said. */
@@ -233,7 +233,7 @@ static void note_backends(const struct cli_call *call, const struct device_list 
 static int devices_run(const struct cli_call *call, struct fly_error *out_error)
 {
     static struct device_list list; /* large */
-    int result = cli_open_devices(call, GPUS_ALL, &list, NULL, out_error);
+    int result = cli_open_devices_or_facts(call, &list, out_error);
 
     if (result < 0)
         return result;

@@ -9,6 +9,7 @@
 #include "cli/kit/text_layout.h"
 #include "cli/machine/doctor.h"
 #include "cli/machine/machine_commands.h"
+#include "cli/machine/machine_look.h"
 #include "cli/options/device_options.h"
 #include "cli/options/open_devices.h"
 #include "cli/views/reading_view.h"
@@ -17,7 +18,7 @@ enum { FINDING_MAX = 4096, TOPIC_WIDTH = 8, STATE_WIDTH = 10, LINE_WIDTH = 100 }
 
 static const struct cli_option options[] = {
     DEVICE_OPTION_GPUS("If not given, all of this machine."),
-    DEVICE_OPTIONS,
+    DEVICE_OPTIONS_OR_FACTS,
 };
 
 static const struct meaning columns[] = {
@@ -184,10 +185,15 @@ static void put_what_next(struct buffer *out)
 static int examine(struct record *record, const struct device_list *list, struct fly_error *out_error)
 {
     const char *wanted = cli_operand(record->call, 0);
+    const struct facts *played = facts_played(list);
+    struct machine_texts texts;
+    struct facts_machine machine;
     struct doctor_facts facts;
     int result;
 
-    doctor_look(list, cli_text(record->call, "sysfs-root"), &facts);
+    if (played == NULL)
+        machine_look(cli_text(record->call, "sysfs-root"), &texts, &machine);
+    doctor_look(list, played != NULL ? &played->machine : &machine, &facts);
     for (size_t i = 0; doctor_topics[i] != NULL; i++) {
         record->wanted = doctor_topics[i];
         if (wanted == NULL || strcmp(wanted, doctor_topics[i]) == 0)
@@ -226,7 +232,7 @@ static int doctor_run(const struct cli_call *call, struct fly_error *out_error)
     int result = check_topic(call, out_error);
 
     if (result == 0)
-        result = cli_open_devices(call, GPUS_ALL, &list, NULL, out_error);
+        result = cli_open_devices_or_facts(call, &list, out_error);
     if (result < 0)
         return result;
     buffer_init(&record.text, 1 << 20);

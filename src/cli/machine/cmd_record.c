@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "cli/machine/record_facts.h"
 #include "cli/program/stop_signals.h"
 #include "device/recording/recording.h"
 
@@ -44,6 +45,12 @@ static const struct cli_option options[] = {
      .minimum = 0,
      .maximum = 31536000,
      .help = "How long to record; if not given, until Ctrl-C."},
+    {.name = "facts",
+     .type = CLI_FLAG,
+     .help =
+         "Write what this machine says of itself instead: one moment and no course, without what names it "
+         "or its users."},
+    {.name = "yes", .type = CLI_FLAG, .help = "With --facts, write without asking."},
     DEVICE_OPTIONS,
 };
 
@@ -204,6 +211,15 @@ static int record_into_file(struct record *record, struct fly_error *out_error)
     return code;
 }
 
+static int record_facts_of(const struct cli_call *call, struct fly_error *out_error)
+{
+    if (cli_source(call, "interval") == CLI_OPTION || cli_source(call, "duration") == CLI_OPTION)
+        return cli_usage(call, out_error, "--facts is one moment; leave out --interval and --duration");
+    if (cli_set(call, "replay"))
+        return cli_usage(call, out_error, "--facts is of this machine; leave out --replay");
+    return record_facts(call, cli_operand(call, 0), out_error);
+}
+
 static int record_run(const struct cli_call *call, struct fly_error *out_error)
 {
     struct record *record = NULL;
@@ -212,6 +228,10 @@ static int record_run(const struct cli_call *call, struct fly_error *out_error)
     if (cli_operand_count(call) == 0)
         return cli_usage(call, out_error,
                          "no file given; name the one that the recording is to be written to");
+    if (!cli_flag(call, "facts") && cli_flag(call, "yes"))
+        return cli_usage(call, out_error, "--yes is for --facts; leave it out");
+    if (cli_flag(call, "facts"))
+        return record_facts_of(call, out_error);
     record = calloc(1, sizeof *record);
     if (record == NULL)
         return error_no_memory(out_error);
@@ -240,15 +260,25 @@ const struct cli_command cmd_record = {
          "Every reading is in the file before the next one is made, so a recording that is killed is good up "
          "to that moment, and one whose last line a power cut tore off plays up to there. Only what changed "
          "is written: some 80 bytes for each reading of a device. The file names the devices and not the "
-         "host."},
+         "host.",
+         "With --facts, FILE gets what the machine says of itself: its devices with what each answers or "
+         "refuses, limits, clocks, how counters moved in a second, drivers, the CPU's energy counters, what "
+         "this user may do. It is what to send of a machine on which something goes wrong. Nothing in it "
+         "names a host, a user, a process or a board; GPUs have pseudonyms. All of it is shown first, and "
+         "written after a yes at the terminal, or with --yes; without a terminal and without --yes it is "
+         "shown and not written."},
     .options = options,
     .option_count = sizeof options / sizeof options[0],
     .operands = "FILE",
     .operand_maximum = 1,
+    .exit_status =
+        "1 when you answered that facts are not to be written; 64 also when there was no terminal to "
+        "ask on; else as in flyball(1).",
     .examples = {{"flyball record run.jsonl", "record until Ctrl-C"},
                  {"flyball record --duration 60 --interval 0.02 run.jsonl",
                   "record a minute, 50 times a second"},
-                 {"flyball devices --replay run.jsonl", "show the recorded devices"}},
+                 {"flyball devices --replay run.jsonl", "show the recorded devices"},
+                 {"flyball record --facts machine.facts", "describe this machine to somebody else"}},
     .outputs = {&device_quantities},
     .run = record_run,
 };

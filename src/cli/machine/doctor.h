@@ -6,6 +6,7 @@
 #include <stddef.h>
 
 #include "device/device.h"
+#include "device/recording/facts.h"
 
 /*
  * What keeps figures from being read, and what would change it.
@@ -15,36 +16,23 @@
  * question to the facts, then says what is wrong and the command that mends it.
  */
 struct doctor_facts {
-    bool root;            /* the user is */
-    bool reads_all_files; /* CAP_DAC_READ_SEARCH or CAP_DAC_OVERRIDE */
-    bool reads_perf;      /* CAP_PERFMON or CAP_SYS_ADMIN */
-    int perf_paranoid;    /* kernel.perf_event_paranoid; PARANOID_UNKNOWN */
-    bool container, wsl, virtual_machine;
-    bool utility_left_out;   /* NVIDIA_DRIVER_CAPABILITIES is set, without utility */
-    bool nvidia_on_bus;      /* a GPU of the vendor, on PCI */
-    bool nvidia_module;      /* the kernel's driver is loaded */
-    bool nvidia_works;       /* the library answers */
-    bool nvidia_mismatch;    /* and says that it is of another version than the kernel's driver */
-    bool nvidia_file_denied; /* /dev/nvidiactl is there, and may not be opened */
-    bool amd_on_bus, amd_module, amd_works, amd_file_denied;
-    bool powercap, powercap_denied; /* energy counters of the CPU are there; some may not be read */
-    bool perf_power;                /* the kernel has the perf events of energy */
+    struct facts_machine machine;
+    bool nvidia_works;    /* the library answers */
+    bool nvidia_mismatch; /* and says that it is of another version than the kernel's driver */
+    bool amd_works;
     size_t gpus;
     size_t gpus_silent;     /* of those: neither energy nor power can be read */
     size_t without_counter; /* power alone */
     size_t without_persistence, with_mig;
     size_t processes_denied; /* the processes on them may not be seen */
-    bool visible_set;        /* a variable chooses GPUs */
     bool emulated;           /* some device is */
     bool cpu_measured, cpu_estimated, dram_measured;
-    bool anything;                       /* some energy or power can be read */
-    char kernel_driver[DEVICE_TEXT_MAX]; /* NVIDIA's in the kernel, "550.54.14"; "" not known */
+    bool anything; /* some energy or power can be read */
 };
 
-enum { PARANOID_UNKNOWN = 99 };
-
-/* Looks at this machine; `list` is open, `root` is where its sys, proc and dev are. */
-void doctor_look(const struct device_list *list, const char *root, struct doctor_facts *out_facts);
+/* Asks the devices of `list`; `machine` is that on which they are. */
+void doctor_look(const struct device_list *list, const struct facts_machine *machine,
+                 struct doctor_facts *out_facts);
 
 enum severity { SEVERITY_PROBLEM, SEVERITY_NOTE };
 

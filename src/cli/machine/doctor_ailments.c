@@ -8,13 +8,14 @@ const char *const doctor_topics[] = {"nvidia", "amd", "rapl", "system", NULL};
 
 static bool nvidia_not_driven(const struct doctor_facts *facts)
 {
-    return facts->nvidia_on_bus && !facts->nvidia_module && !facts->container && !facts->nvidia_works;
+    return facts->machine.nvidia_on_bus && !facts->machine.nvidia_module && !facts->machine.container &&
+           !facts->nvidia_works;
 }
 
 static bool nvidia_no_library(const struct doctor_facts *facts)
 {
-    return facts->nvidia_module && !facts->nvidia_works && !facts->nvidia_mismatch && !facts->container &&
-           !facts->nvidia_file_denied;
+    return facts->machine.nvidia_module && !facts->nvidia_works && !facts->nvidia_mismatch &&
+           !facts->machine.container && !facts->machine.nvidia_file_denied;
 }
 
 static bool nvidia_mismatch(const struct doctor_facts *facts)
@@ -24,23 +25,23 @@ static bool nvidia_mismatch(const struct doctor_facts *facts)
 
 static bool nvidia_denied(const struct doctor_facts *facts)
 {
-    return facts->nvidia_file_denied;
+    return facts->machine.nvidia_file_denied;
 }
 
 static bool nvidia_not_in_container(const struct doctor_facts *facts)
 {
-    return facts->container && !facts->nvidia_works && !facts->utility_left_out &&
-           (facts->nvidia_on_bus || facts->nvidia_module);
+    return facts->machine.container && !facts->nvidia_works && !facts->machine.utility_left_out &&
+           (facts->machine.nvidia_on_bus || facts->machine.nvidia_module);
 }
 
 static bool nvidia_utility(const struct doctor_facts *facts)
 {
-    return facts->utility_left_out && !facts->nvidia_works;
+    return facts->machine.utility_left_out && !facts->nvidia_works;
 }
 
 static bool nvidia_absent(const struct doctor_facts *facts)
 {
-    return !facts->nvidia_works && !facts->nvidia_on_bus && !facts->nvidia_module;
+    return !facts->nvidia_works && !facts->machine.nvidia_on_bus && !facts->machine.nvidia_module;
 }
 
 static bool gpu_silent(const struct doctor_facts *facts)
@@ -70,55 +71,56 @@ static bool processes_denied(const struct doctor_facts *facts)
 
 static bool wsl(const struct doctor_facts *facts)
 {
-    return facts->wsl;
+    return facts->machine.wsl;
 }
 
 static bool amd_not_driven(const struct doctor_facts *facts)
 {
-    return facts->amd_on_bus && !facts->amd_module && !facts->amd_works;
+    return facts->machine.amd_on_bus && !facts->machine.amd_module && !facts->amd_works;
 }
 
 static bool amd_no_library(const struct doctor_facts *facts)
 {
-    return facts->amd_module && !facts->amd_works && !facts->amd_file_denied;
+    return facts->machine.amd_module && !facts->amd_works && !facts->machine.amd_file_denied;
 }
 
 static bool amd_denied(const struct doctor_facts *facts)
 {
-    return facts->amd_file_denied;
+    return facts->machine.amd_file_denied;
 }
 
 static bool rapl_denied(const struct doctor_facts *facts)
 {
-    return facts->powercap_denied && !facts->cpu_measured;
+    return facts->machine.powercap_denied && !facts->cpu_measured;
 }
 
 static bool rapl_part_denied(const struct doctor_facts *facts)
 {
-    return facts->powercap_denied && facts->cpu_measured && !facts->dram_measured;
+    return facts->machine.powercap_denied && facts->cpu_measured && !facts->dram_measured;
 }
 
 static bool perf_denied(const struct doctor_facts *facts)
 {
-    return facts->perf_power && !facts->cpu_measured && !facts->reads_perf &&
-           facts->perf_paranoid != PARANOID_UNKNOWN && facts->perf_paranoid > 0;
+    return facts->machine.perf_power && !facts->cpu_measured && !facts->machine.reads_perf &&
+           facts->machine.perf_paranoid > 0;
 }
 
 static bool rapl_not_loaded(const struct doctor_facts *facts)
 {
-    return !facts->powercap && !facts->perf_power && !facts->cpu_measured && !facts->virtual_machine &&
-           !facts->container && !facts->wsl;
+    return !facts->machine.powercap && !facts->machine.perf_power && !facts->cpu_measured &&
+           !facts->machine.virtual_machine && !facts->machine.container && !facts->machine.wsl;
 }
 
 static bool rapl_hidden_in_container(const struct doctor_facts *facts)
 {
-    return facts->container && !facts->powercap && !facts->perf_power && !facts->cpu_measured &&
-           !facts->virtual_machine;
+    return facts->machine.container && !facts->machine.powercap && !facts->machine.perf_power &&
+           !facts->cpu_measured && !facts->machine.virtual_machine;
 }
 
 static bool rapl_virtual(const struct doctor_facts *facts)
 {
-    return !facts->powercap && !facts->perf_power && !facts->cpu_measured && facts->virtual_machine;
+    return !facts->machine.powercap && !facts->machine.perf_power && !facts->cpu_measured &&
+           facts->machine.virtual_machine;
 }
 
 static bool cpu_could_be_estimated(const struct doctor_facts *facts)
@@ -133,12 +135,13 @@ static bool cpu_estimated(const struct doctor_facts *facts)
 
 static bool dram_not_offered(const struct doctor_facts *facts)
 {
-    return facts->cpu_measured && !facts->dram_measured && !facts->powercap_denied;
+    return facts->cpu_measured && !facts->dram_measured && !facts->machine.powercap_denied;
 }
 
 static bool gpus_chosen(const struct doctor_facts *facts)
 {
-    return facts->visible_set;
+    return facts->machine.cuda_visible_devices || facts->machine.hip_visible_devices ||
+           facts->machine.rocr_visible_devices;
 }
 
 static bool emulated(const struct doctor_facts *facts)
@@ -148,7 +151,7 @@ static bool emulated(const struct doctor_facts *facts)
 
 static bool container(const struct doctor_facts *facts)
 {
-    return facts->container;
+    return facts->machine.container;
 }
 
 const struct ailment doctor_ailments[] = {
@@ -246,9 +249,9 @@ const char *doctor_settable(const struct doctor_facts *facts)
 {
     if (facts->gpus == 0)
         return "there is no GPU whose power limit could be set";
-    if (facts->wsl)
+    if (facts->machine.wsl)
         return "power limits cannot be set under WSL";
-    if (facts->root)
+    if (facts->machine.root)
         return "power limits could be set: you are root (nothing was set to find out)";
     return "power limits need root, as 'sudo nvidia-smi -i 0 -pl WATTS' does (nothing was set to find out)";
 }

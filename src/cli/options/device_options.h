@@ -24,7 +24,12 @@
              "commas; or all, or none. " without}
 
 /* Where devices are found. */
-#define DEVICE_OPTIONS \
+#define DEVICE_OPTIONS DEVICE_OPTIONS_WITH("Play back this recording in place of all devices.")
+/* The same of a command that only shows: cli_open_devices_or_facts takes them. */
+#define DEVICE_OPTIONS_OR_FACTS \
+    DEVICE_OPTIONS_WITH("Play back this recording in place of all devices, or show what the facts of this file say of " \
+                        "a machine.")
+#define DEVICE_OPTIONS_WITH(replay_help) \
     {.name = "nvml", .type = CLI_TEXT, .placeholder = "FILE", .key = "device.nvml", .sensitive = true, \
      .help = "NVIDIA's management library; if not given, libnvidia-ml.so.1 is searched for."}, \
     {.name = "amdsmi", .type = CLI_TEXT, .placeholder = "FILE", .key = "device.amdsmi", .sensitive = true, \
@@ -34,7 +39,7 @@
      .help = "Where a CPU has no sensor that can be read, estimate its energy from its use and this power of " \
              "all CPUs together under full load; it is then named an estimate."}, \
     {.name = "replay", .type = CLI_TEXT, .placeholder = "FILE", .key = "device.replay", .sensitive = true, \
-     .help = "Play back this recording in place of all devices."}, \
+     .help = replay_help}, \
     {.name = "sysfs-root", .type = CLI_TEXT, .placeholder = "DIR", .default_text = "/", .key = "device.sysfs_root", .sensitive = true, \
      .help = "Directory in which sys, proc and dev of this machine are found."}
 

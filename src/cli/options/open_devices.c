@@ -19,13 +19,13 @@ struct device_options cli_device_options(const struct cli_call *call)
     };
 }
 
-int cli_open_devices_and(const struct cli_call *call, enum gpus_without_choice without,
-                         enum leftovers leftovers, struct device_list *out_list,
-                         char out_note[SELECTION_NOTE_MAX], struct fly_error *out_error)
+static int open_devices(const struct cli_call *call, const struct device_options *options,
+                        enum gpus_without_choice without, enum leftovers leftovers,
+                        struct device_list *out_list, char out_note[SELECTION_NOTE_MAX],
+                        struct fly_error *out_error)
 {
-    struct device_options options = cli_device_options(call);
     const char *gpus = cli_text(call, "gpus");
-    int result = device_list_open(&options, out_list, out_error);
+    int result = device_list_open(options, out_list, out_error);
 
     if (out_note != NULL)
         out_note[0] = '\0';
@@ -43,6 +43,24 @@ int cli_open_devices_and(const struct cli_call *call, enum gpus_without_choice w
     if (result < 0)
         device_list_close(out_list);
     return result;
+}
+
+int cli_open_devices_and(const struct cli_call *call, enum gpus_without_choice without,
+                         enum leftovers leftovers, struct device_list *out_list,
+                         char out_note[SELECTION_NOTE_MAX], struct fly_error *out_error)
+{
+    struct device_options options = cli_device_options(call);
+
+    return open_devices(call, &options, without, leftovers, out_list, out_note, out_error);
+}
+
+int cli_open_devices_or_facts(const struct cli_call *call, struct device_list *out_list,
+                              struct fly_error *out_error)
+{
+    struct device_options options = cli_device_options(call);
+
+    options.facts = true;
+    return open_devices(call, &options, GPUS_ALL, LEFTOVERS_REPAIR, out_list, NULL, out_error);
 }
 
 int cli_open_devices(const struct cli_call *call, enum gpus_without_choice without,

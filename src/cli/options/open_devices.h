@@ -40,6 +40,10 @@ int cli_open_devices_and(const struct cli_call *call, enum gpus_without_choice w
                          enum leftovers leftovers, struct device_list *out_list,
                          char out_note[SELECTION_NOTE_MAX], struct fly_error *out_error);
 
+/* The same with all GPUs, for a command that only shows: --replay may name facts of a machine as well. */
+int cli_open_devices_or_facts(const struct cli_call *call, struct device_list *out_list,
+                              struct fly_error *out_error);
+
 /* Notes on back ends that found nothing or not everything, and why. */
 void cli_note_backends(const struct cli_call *call, const struct device_list *list);
 

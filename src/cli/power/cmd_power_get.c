@@ -1,22 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Power limits, and whether they may be set; nothing is set but what a killed program left. */
 #include <stdio.h>
-#include <unistd.h>
+#include <string.h>
 
 #include "base/error.h"
 #include "cli/options/device_options.h"
+#include "cli/options/limit_outlook.h"
 #include "cli/power/power_commands.h"
 #include "cli/power/power_gpus.h"
 #include "cli/views/reading_view.h"
 #include "device/device_meanings.h"
-#include "knob/gpu_lock.h"
 #include "knob/journal.h"
 #include "knob/runtime_directory.h"
-#include "knob/turnable.h"
 
 static const struct cli_option options[] = {
     DEVICE_OPTION_GPUS("If not given, all of this machine."),
-    DEVICE_OPTIONS,
+    DEVICE_OPTIONS_OR_FACTS,
 };
 
 enum { ENTRY_TEXT_MAX = 256 };
@@ -32,12 +31,7 @@ struct entry {
 struct row {
     const struct device *gpu;
     struct device_reading reading;
-    struct fly_error may; /* code 0: it may be set */
-    const char
-        *guess; /* "unlikely", "likely": nothing speaks against it but that this is not root; or NULL */
-    int held;   /* 1, 0, or the code of `lock` */
-    char holder[GPU_LOCK_HOLDER_MAX];
-    struct fly_error lock;
+    struct limit_outlook outlook;
     struct entry turned, kept;
 };
 
@@ -46,69 +40,47 @@ static void read_entry(const char *directory, enum journal_kind kind, const char
     out->code = journal_read(directory, kind, uuid, &out->entry, &out->error);
 }
 
-/* The locks and entries of a directory; `missing` says why there is none. */
+/* The entries of a directory; `missing` says why there is none. */
 static void look_into(const char *directory, const struct fly_error *missing, struct row *row)
 {
     const char *uuid = row->gpu->info.uuid;
 
     if (missing->code < 0) {
-        row->held = missing->code;
-        row->lock = row->turned.error = row->kept.error = *missing;
+        row->turned.error = row->kept.error = *missing;
         row->turned.code = row->kept.code = missing->code;
         return;
     }
-    row->held = gpu_lock_holder(directory, uuid, row->holder, &row->lock);
     read_entry(directory, JOURNAL_TURNED, uuid, &row->turned);
     read_entry(directory, JOURNAL_KEPT, uuid, &row->kept);
 }
 
-/* Who is not root needs another way. */
-static void look_for_way(struct row *row)
+/* What the file says of the GPU that has the pseudonym. */
+static void find_in_facts(const struct facts *facts, struct row *row)
 {
-    struct site site;
-    char ways[WAY_COUNT * SITE_TEXT_MAX] = "", text[SITE_TEXT_MAX];
-    size_t length = 0;
+    const struct facts_device *device = facts->devices;
 
-    site_init(&(struct site_options){.commands = NULL}, &site);
-    for (int way = WAY_DRIVER + 1; way < WAY_COUNT; way++) {
-        if (site_offers(&site, (enum way)way, row->gpu))
-            length +=
-                (size_t)snprintf(ways + length, sizeof ways - length, "%s%s", length > 0 ? ", then by " : "",
-                                 site_describe(&site, (enum way)way, text));
-    }
-    row->guess = length > 0 ? "likely" : "unlikely";
-    if (length > 0)
-        error_set(&row->may, FLY_EPERM, "not through the driver, since this is not root, but by %s", ways);
-    else
-        error_set(&row->may, FLY_EPERM,
-                  "NVIDIA's driver lets root alone set limits, and this is not root; run "
-                  "'sudo flyball power set'");
-    site_deinit(&site);
+    while (strcmp(device->pseudonym, row->gpu->info.uuid) != 0)
+        device++;
+    row->outlook = (struct limit_outlook){.may = device->may_be_set, .held = FLY_EUNSUPPORTED};
+    error_set(&row->outlook.lock, FLY_EUNSUPPORTED, "facts do not tell");
+    row->turned.code = row->kept.code = FLY_EUNSUPPORTED;
+    row->turned.error = row->kept.error = row->outlook.lock;
+    if (device->why_not[0] != '\0')
+        error_set(&row->outlook.why_not, FLY_EUNSUPPORTED, "%s", device->why_not);
 }
 
 static void find_out(const struct power_gpus *gpus, const char *directory, const struct fly_error *missing,
                      struct row *row)
 {
-    const struct turnable_options turnable = {
-        .readonly_path =
-            gpus->options.readonly_path != NULL ? gpus->options.readonly_path : KNOB_READONLY_PATH,
-        .proc_root = "/proc",
-        .mps_pipe_directory =
-            gpus->options.mps_pipe_directory != NULL ? gpus->options.mps_pipe_directory : KNOB_MPS_DIRECTORY,
-    };
+    const struct facts *facts = facts_played(&gpus->list);
 
     device_read(row->gpu, &clock_real, QUANTITY_ALL, &row->reading);
-    look_into(directory, missing, row);
-    row->may.code = 0;
-    row->guess = NULL;
-    if (turnable_check(&turnable, row->gpu, &row->may) < 0)
+    if (facts != NULL) {
+        find_in_facts(facts, row);
         return;
-    if (row->held == 1)
-        error_set(&row->may, FLY_ESTATE, "its knobs are held by %s", row->holder);
-    else if (row->held < 0)
-        row->may = row->lock;
-    else if (geteuid() != 0)
-        look_for_way(row);
+    }
+    look_into(directory, missing, row);
+    limit_outlook_find(&gpus->options, directory, missing, row->gpu, &row->outlook);
 }
 
 /* In which forms of the output a column stands. */
@@ -137,40 +109,35 @@ static void put_uuid(struct table *table, const struct row *row)
     table_add_text(table, row->gpu->info.uuid);
 }
 
-static const char *may_word(const struct row *row)
-{
-    return row->may.code == 0 ? "yes" : row->guess != NULL ? row->guess : "no";
-}
-
 static void put_may(struct table *table, const struct row *row)
 {
-    table_add_text(table, may_word(row));
+    table_add_text(table, facts_may_words[row->outlook.may]);
 }
 
 static void put_why_not(struct table *table, const struct row *row)
 {
-    table_add_text(table, row->may.code == 0 ? "" : row->may.text);
+    table_add_text(table, row->outlook.why_not.code == 0 ? "" : row->outlook.why_not.text);
 }
 
 static void put_may_and_why(struct table *table, const struct row *row)
 {
-    if (row->may.code == 0)
+    if (row->outlook.why_not.code == 0)
         put_may(table, row);
     else
-        table_add_unavailable(table, may_word(row), row->may.text);
+        table_add_unavailable(table, facts_may_words[row->outlook.may], row->outlook.why_not.text);
 }
 
 static void put_holder(struct table *table, const struct row *row)
 {
-    if (row->held < 0)
-        table_add_unavailable(table, "-", row->lock.text);
+    if (row->outlook.held < 0)
+        table_add_unavailable(table, "-", row->outlook.lock.text);
     else
-        table_add_text(table, row->held == 1 ? row->holder : "");
+        table_add_text(table, row->outlook.held == 1 ? row->outlook.holder : "");
 }
 
 static void put_holder_or_nobody(struct table *table, const struct row *row)
 {
-    if (row->held == 0)
+    if (row->outlook.held == 0)
         table_add_text(table, "nobody");
     else
         put_holder(table, row);
@@ -317,7 +284,7 @@ static int power_get_run(const struct cli_call *call, struct fly_error *out_erro
     struct fly_error missing = {.code = 0};
     struct table *table;
     size_t count = 0;
-    int result = power_gpus_open(call, GPUS_ALL, LEFTOVERS_REPAIR, &gpus, out_error);
+    int result = power_gpus_open_or_facts(call, &gpus, out_error);
 
     if (result < 0)
         return result;
@@ -327,7 +294,8 @@ static int power_get_run(const struct cli_call *call, struct fly_error *out_erro
         shown[count] = &fields[i];
         columns[count++] = fields[i].column;
     }
-    runtime_directory_find(NULL, directory, &missing);
+    if (facts_played(&gpus.list) == NULL)
+        runtime_directory_find(NULL, directory, &missing);
     table = table_new("flyball.power.get/1", columns, count);
     for (size_t i = 0; i < gpus.count; i++) {
         struct row row = {.gpu = gpus.devices[i]};

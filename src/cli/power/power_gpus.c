@@ -6,28 +6,41 @@
 #include "base/error.h"
 #include "cli/options/knob_options.h"
 
+/* Keeps the GPUs of the list that is open. */
+static int take(const struct cli_call *call, struct power_gpus *gpus, struct fly_error *out_error)
+{
+    gpus->count = 0;
+    for (size_t i = 0; i < gpus->list.count; i++) {
+        if (gpus->list.devices[i].info.kind == DEVICE_GPU)
+            gpus->devices[gpus->count++] = &gpus->list.devices[i];
+    }
+    gpus->options = cli_knob_options(call, "flyball power", gpus->readonly_path);
+    if (gpus->count > 0)
+        return 0;
+    if (gpus->hidden[0] != '\0')
+        error_set(out_error, FLY_EUNSUPPORTED, "there is no GPU: %s; name some with -i", gpus->hidden);
+    else
+        error_set(out_error, FLY_EUNSUPPORTED,
+                  "there is no GPU whose power could be limited; 'flyball doctor' says why");
+    device_list_close(&gpus->list);
+    return FLY_EUNSUPPORTED;
+}
+
 int power_gpus_open(const struct cli_call *call, enum gpus_without_choice without, enum leftovers leftovers,
                     struct power_gpus *out_gpus, struct fly_error *out_error)
 {
     int result = cli_open_devices_and(call, without, leftovers, &out_gpus->list, out_gpus->hidden, out_error);
 
-    if (result < 0)
-        return result;
-    out_gpus->count = 0;
-    for (size_t i = 0; i < out_gpus->list.count; i++) {
-        if (out_gpus->list.devices[i].info.kind == DEVICE_GPU)
-            out_gpus->devices[out_gpus->count++] = &out_gpus->list.devices[i];
-    }
-    out_gpus->options = cli_knob_options(call, "flyball power", out_gpus->readonly_path);
-    if (out_gpus->count > 0)
-        return 0;
-    if (out_gpus->hidden[0] != '\0')
-        error_set(out_error, FLY_EUNSUPPORTED, "there is no GPU: %s; name some with -i", out_gpus->hidden);
-    else
-        error_set(out_error, FLY_EUNSUPPORTED,
-                  "there is no GPU whose power could be limited; 'flyball doctor' says why");
-    device_list_close(&out_gpus->list);
-    return FLY_EUNSUPPORTED;
+    return result < 0 ? result : take(call, out_gpus, out_error);
+}
+
+int power_gpus_open_or_facts(const struct cli_call *call, struct power_gpus *out_gpus,
+                             struct fly_error *out_error)
+{
+    int result = cli_open_devices_or_facts(call, &out_gpus->list, out_error);
+
+    out_gpus->hidden[0] = '\0';
+    return result < 0 ? result : take(call, out_gpus, out_error);
 }
 
 void power_gpus_close(struct power_gpus *gpus)

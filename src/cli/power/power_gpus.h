@@ -34,6 +34,9 @@ struct power_gpus {
 /* FLY_EUNSUPPORTED where there is no GPU, and the errors of cli_open_devices. */
 int power_gpus_open(const struct cli_call *call, enum gpus_without_choice without, enum leftovers leftovers,
                     struct power_gpus *out_gpus, struct fly_error *out_error);
+/* The same with all GPUs, also those of a file of facts. */
+int power_gpus_open_or_facts(const struct cli_call *call, struct power_gpus *out_gpus,
+                             struct fly_error *out_error);
 void power_gpus_close(struct power_gpus *gpus);
 
 /* "GPU 0, 2" of those of which `chosen` (NULL: all) is true, and "0,2" as --gpus takes it. */

@@ -53,8 +53,9 @@ int device_list_open(const struct device_options *options, struct device_list *o
     memset(out_list, 0, sizeof *out_list);
     if (options->replay_path != NULL) {
         code = device_backend_replay.open(options, out_list, out_error);
-        out_list->reports[out_list->report_count++] =
-            (struct backend_report){.backend = &device_backend_replay};
+        if (out_list->report_count == 0)
+            out_list->reports[out_list->report_count++] =
+                (struct backend_report){.backend = &device_backend_replay};
     }
     for (size_t i = 0; options->replay_path == NULL && code == 0 && device_backends[i] != NULL; i++) {
         const struct device_backend *backend = device_backends[i];

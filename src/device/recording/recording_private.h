@@ -30,6 +30,13 @@ extern const struct recording_fact recording_sensor_facts[];
 /* Bytes of sensor_facts.source that a recording keeps, with the NUL. */
 enum { RECORDING_SOURCE_MAX = 160 };
 
+/* The file to read; NULL with the code and the error. */
+FILE *recording_open(const char *path, int *out_code, struct fly_error *out_error);
+
+/* Loads a stream of which the head was read already. */
+int recording_load_rest(const char *name, const char *head, size_t head_length, FILE *stream,
+                        struct recording **out_recording, struct fly_error *out_error);
+
 /* One value, from its moment on. */
 struct change {
     int64_t t_ns, value;

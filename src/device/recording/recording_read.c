@@ -20,6 +20,8 @@ enum { FOUND_MAX = 40, FIRST_CAPACITY = 64, SECOND_NS = 1000000000, SECOND_US = 
 /* Where the reader stands in the file. */
 struct reader {
     const char *name;
+    const char *head; /* borrowed: what was read of the stream already */
+    size_t head_left;
     FILE *stream;
     size_t line; /* number of the line in `text`, from 1 */
     char text[RECORDING_LINE_MAX + 1];
@@ -52,6 +54,14 @@ static int refuse(const struct reader *reader, const char *field, const json_t *
     return FLY_EDATA;
 }
 
+static int next_byte(struct reader *reader)
+{
+    if (reader->head_left == 0)
+        return getc_unlocked(reader->stream);
+    reader->head_left--;
+    return (unsigned char)*reader->head++;
+}
+
 /* 1 with a line, 0 at the end of the file, or an error. */
 static int next_line(struct reader *reader, struct fly_error *out_error)
 {
@@ -59,7 +69,7 @@ static int next_line(struct reader *reader, struct fly_error *out_error)
 
     reader->length = 0;
     reader->whole = false;
-    while (!reader->whole && (c = getc_unlocked(reader->stream)) != EOF) {
+    while (!reader->whole && (c = next_byte(reader)) != EOF) {
         if (c == '\n') {
             reader->whole = true;
         } else if (reader->length == RECORDING_LINE_MAX) {
@@ -393,10 +403,10 @@ static int read_all(struct reader *reader, struct fly_error *out_error)
     return code;
 }
 
-int recording_load_stream(const char *name, FILE *stream, struct recording **out_recording,
-                          struct fly_error *out_error)
+int recording_load_rest(const char *name, const char *head, size_t head_length, FILE *stream,
+                        struct recording **out_recording, struct fly_error *out_error)
 {
-    struct reader reader = {.name = name, .stream = stream};
+    struct reader reader = {.name = name, .head = head, .head_left = head_length, .stream = stream};
     int code;
 
     reader.recording = calloc(1, sizeof *reader.recording);
@@ -411,8 +421,13 @@ int recording_load_stream(const char *name, FILE *stream, struct recording **out
     return 0;
 }
 
-/* NULL with the code and the error. */
-static FILE *open_path(const char *path, int *out_code, struct fly_error *out_error)
+int recording_load_stream(const char *name, FILE *stream, struct recording **out_recording,
+                          struct fly_error *out_error)
+{
+    return recording_load_rest(name, "", 0, stream, out_recording, out_error);
+}
+
+FILE *recording_open(const char *path, int *out_code, struct fly_error *out_error)
 {
     FILE *stream = patient_file_read(path);
     int code;
@@ -429,7 +444,7 @@ static FILE *open_path(const char *path, int *out_code, struct fly_error *out_er
 int recording_load(const char *path, struct recording **out_recording, struct fly_error *out_error)
 {
     int code = 0;
-    FILE *stream = open_path(path, &code, out_error);
+    FILE *stream = recording_open(path, &code, out_error);
 
     if (stream == NULL)
         return code;
@@ -443,7 +458,7 @@ int recording_scan(const char *path, recording_visit *visit, void *context, stru
     struct reader reader = {.name = path, .visit = visit, .context = context};
     int code = 0;
 
-    reader.stream = open_path(path, &code, out_error);
+    reader.stream = recording_open(path, &code, out_error);
     if (reader.stream == NULL)
         return code;
     reader.recording = calloc(1, sizeof *reader.recording);

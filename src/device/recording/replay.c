@@ -14,9 +14,15 @@
 
 #include "base/error.h"
 #include "device/backend.h"
-#include "device/recording/recording.h"
+#include "device/recording/facts.h"
+#include "device/recording/recording_private.h"
 
-enum { SECOND_NS = 1000000000, DATE_MAX = 32, NOTE_MAX = sizeof((struct device_info *)NULL)->note };
+enum {
+    SECOND_NS = 1000000000,
+    DATE_MAX = 32,
+    HEAD_MAX = 512,
+    NOTE_MAX = sizeof((struct device_info *)NULL)->note
+};
 
 /* Of one list: what all of its devices share. */
 struct player {
@@ -63,21 +69,63 @@ static struct device_info played_info(const struct recording *recording, size_t 
 
 static int add_devices(struct player *player, struct device_list *list, struct fly_error *out_error);
 
-static int replay_open(const struct device_options *options, struct device_list *list,
-                       struct fly_error *out_error)
+static int play_recording(const struct device_options *options, struct recording *recording,
+                          struct device_list *list, struct fly_error *out_error)
 {
     struct player *player = calloc(1, sizeof *player);
     int code;
 
-    if (player == NULL)
+    if (player == NULL) {
+        recording_free(recording);
         return error_no_memory(out_error);
-    code = recording_load(options->replay_path, &player->recording, out_error);
-    if (code == 0) {
-        player->clock = device_clock(options);
-        player->start = player->clock->now(player->clock->state);
-        code = add_devices(player, list, out_error);
     }
+    player->recording = recording;
+    player->clock = device_clock(options);
+    player->start = player->clock->now(player->clock->state);
+    code = add_devices(player, list, out_error);
     release(player);
+    return code;
+}
+
+static int refuse_facts(const char *path, struct fly_error *out_error)
+{
+    return error_set(out_error, FLY_EDATA,
+                     "'%s' holds facts of a machine, in which nothing moves: 'flyball devices', 'flyball "
+                     "doctor' and 'flyball power get' show them; name a recording",
+                     path);
+}
+
+static int open_stream(const struct device_options *options, FILE *stream, struct device_list *list,
+                       struct fly_error *out_error)
+{
+    const char *path = options->replay_path;
+    struct recording *recording = NULL;
+    struct facts *facts = NULL;
+    char head[HEAD_MAX];
+    size_t length = fread(head, 1, sizeof head, stream);
+    int code;
+
+    if (facts_begin(head, length) && !options->facts)
+        return refuse_facts(path, out_error);
+    if (facts_begin(head, length)) {
+        code = facts_load_stream(path, head, length, stream, &facts, out_error);
+        return code == 0 ? facts_play(facts, list, out_error) : code;
+    }
+    code = recording_load_rest(path, head, length, stream, &recording, out_error);
+    return code == 0 ? play_recording(options, recording, list, out_error) : code;
+}
+
+/* A recording, or facts: their first bytes say which. */
+static int replay_open(const struct device_options *options, struct device_list *list,
+                       struct fly_error *out_error)
+{
+    int code = 0;
+    FILE *stream = recording_open(options->replay_path, &code, out_error);
+
+    if (stream == NULL)
+        return code;
+    code = open_stream(options, stream, list, out_error);
+    fclose(stream);
     return code;
 }
 
