@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <jansson.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,8 +14,71 @@
 #include "base/adler32.h"
 #include "base/atomic_file.h"
 #include "base/error.h"
+#include "shapes/shape_rows.h"
+
+enum { ARENA_MAX = 32 << 20, PROFILE_TEXT_BYTES_MAX = 16 << 20 };
 
 static const char format_name[] = "flyball power profile 1";
+
+/* ---- what a file says ---- */
+
+struct document {
+    const char *format;
+    const char *knob; /* profiles of limits need not say so: there was no other */
+    bool has_knob;
+    const char *gpu_model, *driver, *job_name;
+    uint64_t batch_size, gpu_count; /* UINT64_MAX: it does not say */
+    const struct fly_tuner_point *points;
+    size_t point_count;
+};
+static const struct document document_usual = {.batch_size = UINT64_MAX, .gpu_count = UINT64_MAX};
+static const struct fly_tuner_point point_usual = {.energy_error = NAN};
+static const char *const bound_names[] = {"unknown", "no", "yes"};
+
+#define POINT_ROWS(setting)                                                                              \
+    {SHAPE_AT_AS(setting, fly_tuner_point, limit_w), SHAPE_IS_NUMBER(SHAPE_ABOVE_0)},                    \
+        {SHAPE_AT(fly_tuner_point, power_w), SHAPE_IS_NUMBER(SHAPE_ABOVE_0)},                            \
+        {SHAPE_AT(fly_tuner_point, time_s), SHAPE_IS_NUMBER(SHAPE_ABOVE_0)},                             \
+        {SHAPE_AT(fly_tuner_point, time_error), SHAPE_IS_NUMBER(SHAPE_FROM_0)},                          \
+        {SHAPE_AT(fly_tuner_point, bound),                                                               \
+         SHAPE_IS_WORD(bound_names, sizeof bound_names / sizeof bound_names[0]), .need = SHAPE_OPTIONAL, \
+         .loose = true},                                                                                 \
+    {                                                                                                    \
+        SHAPE_AT(fly_tuner_point, energy_error), SHAPE_IS_NUMBER(SHAPE_FROM_0), .need = SHAPE_SPARING    \
+    }
+
+static const struct shape_field limit_rows[] = {POINT_ROWS("limit_w")};
+static const struct shape_field clock_rows[] = {POINT_ROWS("ceiling_mhz")};
+static const struct shape limit_shape = {SHAPE_OF(fly_tuner_point, limit_rows), .defaults = &point_usual};
+static const struct shape clock_shape = {SHAPE_OF(fly_tuner_point, clock_rows), .defaults = &point_usual};
+
+/* What the points are of comes first: of another's points nothing is said. */
+#define IS_KEY .need = SHAPE_OPTIONAL, .loose = true
+#define KEY_ROWS                                                                                          \
+    {SHAPE_AT(document, format), SHAPE_IS_TEXT(SIZE_MAX), IS_KEY},                                        \
+        {SHAPE_AT(document, knob), SHAPE_IS_TEXT(SIZE_MAX), SHAPE_IF(document, has_knob), .loose = true}, \
+        {SHAPE_AT(document, gpu_model), SHAPE_IS_TEXT(SIZE_MAX), IS_KEY},                                 \
+        {SHAPE_AT(document, driver), SHAPE_IS_TEXT(SIZE_MAX), IS_KEY},                                    \
+        {SHAPE_AT(document, job_name), SHAPE_IS_TEXT(SIZE_MAX), IS_KEY},                                  \
+        {SHAPE_AT(document, batch_size), SHAPE_IS_U64(0, INT64_MAX), IS_KEY},                             \
+    {                                                                                                     \
+        SHAPE_AT(document, gpu_count), SHAPE_IS_U64(0, INT64_MAX), IS_KEY                                 \
+    }
+#define POINTS_ROW(shape)                                                                    \
+    {                                                                                        \
+        SHAPE_AT(document, points), SHAPE_IS_STRUCTS(shape, SIZE_MAX, document, point_count) \
+    }
+
+static const struct shape_field key_rows[] = {KEY_ROWS};
+static const struct shape_field limit_document_rows[] = {KEY_ROWS, POINTS_ROW(&limit_shape)};
+static const struct shape_field clock_document_rows[] = {KEY_ROWS, POINTS_ROW(&clock_shape)};
+static const struct shape key_shape = {SHAPE_OF(document, key_rows), .defaults = &document_usual};
+static const struct shape document_shapes[] = {
+    [FLY_TUNER_POWER_LIMIT] = {SHAPE_OF(document, limit_document_rows), .defaults = &document_usual},
+    [FLY_TUNER_CLOCK] = {SHAPE_OF(document, clock_document_rows), .defaults = &document_usual},
+};
+
+/* ---- its name ---- */
 
 /* The part of a file's name that a person reads. */
 static void append_readable(char *name, size_t capacity, const char *text)
@@ -59,32 +121,6 @@ static int refuse(const char *name, const char *why, struct fly_error *out_error
     return error_set(out_error, FLY_EDATA, "saved profile '%s': %s; measuring anew", name, why);
 }
 
-static bool text_is(const json_t *object, const char *member, const char *expected)
-{
-    const char *text = json_string_value(json_object_get(object, member));
-
-    return text != NULL && strcmp(text, expected) == 0;
-}
-
-static bool count_is(const json_t *object, const char *member, uint64_t expected)
-{
-    const json_t *value = json_object_get(object, member);
-
-    return json_is_integer(value) && json_integer_value(value) == (json_int_t)expected;
-}
-
-/* A number above 0, or, where `zero` is allowed, from 0 on. */
-static bool read_number(const json_t *object, const char *member, bool zero, double *out_value)
-{
-    const json_t *value = json_object_get(object, member);
-    double number = json_number_value(value);
-
-    if (!json_is_number(value) || !isfinite(number) || number < 0.0 || (number == 0.0 && !zero))
-        return false;
-    *out_value = number;
-    return true;
-}
-
 static struct fly_tuner_point *find(struct fly_tuner_point *points, size_t count, double limit_w)
 {
     for (size_t i = 0; i < count; i++) {
@@ -94,89 +130,105 @@ static struct fly_tuner_point *find(struct fly_tuner_point *points, size_t count
     return NULL;
 }
 
-static const char *const setting_names[] = {
-    [FLY_TUNER_POWER_LIMIT] = "limit_w", [FLY_TUNER_CLOCK] = "ceiling_mhz"};
-static const char *const bound_names[] = {"unknown", "no", "yes"};
-
-/* Why the entry cannot be taken, or NULL. */
-static const char *read_point(const json_t *entry, enum fly_tuner_knob knob, struct fly_tuner_point *points,
+/* Why the point cannot be taken, or NULL. */
+static const char *take_point(const struct fly_tuner_point *read, struct fly_tuner_point *points,
                               size_t count)
 {
-    struct fly_tuner_point read = {.mark = FLY_TUNER_VALID, .energy_error = NAN, .capped_share = NAN}, *point;
+    struct fly_tuner_point *point = find(points, count, read->limit_w);
 
-    if (!read_number(entry, setting_names[knob], false, &read.limit_w) ||
-        !read_number(entry, "power_w", false, &read.power_w) ||
-        !read_number(entry, "time_s", false, &read.time_s) ||
-        !read_number(entry, "time_error", true, &read.time_error))
-        return "a point lacks a number above 0";
-    if (json_object_get(entry, "energy_error") != NULL &&
-        !read_number(entry, "energy_error", true, &read.energy_error))
-        return "a point's energy_error is no number";
-    point = find(points, count, read.limit_w);
     if (point == NULL)
         return "a limit is not one to try here";
     if (point->mark != FLY_TUNER_NOT_MEASURED)
         return "a limit stands there twice";
-    for (size_t i = 0; i < sizeof bound_names / sizeof bound_names[0]; i++) {
-        if (text_is(entry, "bound", bound_names[i]))
-            read.bound = (enum fly_tuner_bound)i;
-    }
-    *point = read;
+    *point = *read;
+    point->mark = FLY_TUNER_VALID;
+    point->capped_share = NAN;
     return NULL;
 }
 
-static const char *read_document(const json_t *document, const struct profile_key *key,
-                                 struct fly_tuner_point *points, size_t count, size_t *out_read)
+/* Why it is not what is looked for, or NULL. */
+static const char *check_key(const struct document *document, const struct profile_key *key)
 {
-    const json_t *entries = json_object_get(document, "points"), *entry;
-    size_t index;
-
-    if (!text_is(document, "format", format_name))
+    if (strcmp(document->format, format_name) != 0)
         return "is no profile of this version";
-    /* Profiles of limits need not say so: there was no other knob. */
-    if (json_object_get(document, "knob") != NULL ? !text_is(document, "knob", fly_tuner_knob_name(key->knob))
-                                                  : key->knob != FLY_TUNER_POWER_LIMIT)
+    if (document->has_knob ? strcmp(document->knob, fly_tuner_knob_name(key->knob)) != 0
+                           : key->knob != FLY_TUNER_POWER_LIMIT)
         return "was measured with another knob";
-    if (!text_is(document, "gpu_model", key->gpu_model) || !text_is(document, "driver", key->driver) ||
-        !count_is(document, "gpu_count", key->gpu_count))
+    if (strcmp(document->gpu_model, key->gpu_model) != 0 || strcmp(document->driver, key->driver) != 0 ||
+        document->gpu_count != key->gpu_count)
         return "was measured on other GPUs or with another driver";
-    if (!text_is(document, "job_name", key->job_name) || !count_is(document, "batch_size", key->batch_size))
+    if (strcmp(document->job_name, key->job_name) != 0 || document->batch_size != key->batch_size)
         return "is another job's";
-    if (!json_is_array(entries) || json_array_size(entries) == 0)
-        return "has no points";
-    json_array_foreach(entries, index, entry)
-    {
-        const char *why = read_point(entry, key->knob, points, count);
-
-        if (why != NULL)
-            return why;
-    }
-    *out_read = json_array_size(entries);
     return NULL;
+}
+
+static int read_points(const char *name, json_t *json, const struct profile_key *key, struct arena *arena,
+                       struct document *document, struct fly_error *out_error)
+{
+    struct shape_fault fault;
+    char why[SHAPE_EXPECTED_MAX + SHAPE_PATH_SHOWN];
+    int code = shape_read_as(&document_shapes[key->knob], json, SHAPE_LENIENT, arena, document, &fault, NULL);
+
+    if (code == FLY_ENOMEM)
+        return error_no_memory(out_error);
+    if ((code == 0 && document->point_count == 0) || (code < 0 && strcmp(fault.path, "points") == 0))
+        return refuse(name, "has no points", out_error);
+    if (code == 0)
+        return 0;
+    snprintf(why, sizeof why, "member '%.120s': expected %.120s, found %s", fault.path, fault.expected,
+             fault.found);
+    return refuse(name, why, out_error);
+}
+
+static int read_document(const char *name, json_t *json, const struct profile_key *key, struct arena *arena,
+                         struct document *document, struct fly_error *out_error)
+{
+    const char *why;
+    int code = shape_read_as(&key_shape, json, SHAPE_LENIENT, arena, document, NULL, NULL);
+
+    if (code == FLY_ENOMEM)
+        return error_no_memory(out_error);
+    why = code == 0 ? check_key(document, key) : "is no profile of this version";
+    return why == NULL ? read_points(name, json, key, arena, document, out_error)
+                       : refuse(name, why, out_error);
+}
+
+static int take_document(const char *name, const struct document *document, struct fly_tuner_point *points,
+                         size_t count, size_t *out_read, struct fly_error *out_error)
+{
+    struct fly_tuner_point *taken = malloc((count + 1) * sizeof *taken);
+    const char *why = NULL;
+
+    if (taken == NULL)
+        return error_no_memory(out_error);
+    memcpy(taken, points, count * sizeof *taken);
+    for (size_t i = 0; i < document->point_count && why == NULL; i++)
+        why = take_point(&document->points[i], taken, count);
+    if (why == NULL) {
+        memcpy(points, taken, count * sizeof *taken);
+        *out_read = document->point_count;
+    }
+    free(taken);
+    return why == NULL ? 0 : refuse(name, why, out_error);
 }
 
 int profile_read_text(const char *name, const char *text, size_t length, const struct profile_key *key,
                       struct fly_tuner_point *points, size_t count, size_t *out_read,
                       struct fly_error *out_error)
 {
-    struct fly_tuner_point *taken = malloc((count + 1) * sizeof *taken);
-    json_t *document = json_loadb(text, length, JSON_REJECT_DUPLICATES, NULL);
-    const char *why = "is not JSON";
-    int code = 0;
+    struct document document;
+    struct arena arena;
+    json_t *json = NULL;
+    int code = shape_parse_as(text, length, SHAPE_LENIENT, &json, NULL, NULL);
 
-    if (taken == NULL) {
-        json_decref(document);
-        return error_no_memory(out_error);
-    }
-    memcpy(taken, points, count * sizeof *taken);
-    if (document != NULL)
-        why = read_document(document, key, taken, count, out_read);
-    if (why == NULL)
-        memcpy(points, taken, count * sizeof *taken);
-    else
-        code = refuse(name, why, out_error);
-    json_decref(document);
-    free(taken);
+    if (code < 0)
+        return code == FLY_ENOMEM ? error_no_memory(out_error) : refuse(name, "is not JSON", out_error);
+    arena_init(&arena, ARENA_MAX);
+    code = read_document(name, json, key, &arena, &document, out_error);
+    if (code == 0)
+        code = take_document(name, &document, points, count, out_read, out_error);
+    arena_deinit(&arena);
+    json_decref(json);
     return code;
 }
 
@@ -223,44 +275,73 @@ int profile_read(const char *path, const struct profile_key *key, struct fly_tun
     return code;
 }
 
-static json_t *document_of(const struct profile_key *key, const struct fly_tuner_point *points, size_t count)
+/* ---- writing ---- */
+
+static bool is_sound(const struct fly_tuner_point *point)
 {
-    json_t *entries = json_array();
+    return point->mark == FLY_TUNER_VALID && isfinite(point->limit_w) && point->limit_w > 0.0 &&
+           isfinite(point->power_w) && point->power_w > 0.0 && isfinite(point->time_s) &&
+           point->time_s > 0.0 && isfinite(point->time_error) && point->time_error >= 0.0;
+}
+
+/* The text of a file with those of the points that are valid; `valid` has room for all. */
+static int put_document(const char *path, const struct profile_key *key, const struct fly_tuner_point *points,
+                        size_t count, struct fly_tuner_point *valid, struct buffer *out,
+                        struct fly_error *out_error)
+{
+    struct document document = {.format = format_name,
+                                .knob = fly_tuner_knob_name(key->knob),
+                                .has_knob = true,
+                                .gpu_model = key->gpu_model,
+                                .driver = key->driver,
+                                .job_name = key->job_name,
+                                .batch_size = key->batch_size,
+                                .gpu_count = key->gpu_count,
+                                .points = valid};
+    int code;
 
     for (size_t i = 0; i < count; i++) {
-        json_t *entry;
-
-        if (points[i].mark != FLY_TUNER_VALID)
+        if (!is_sound(&points[i]))
             continue;
-        entry = json_pack("{s:f, s:f, s:f, s:f, s:s}", setting_names[key->knob], points[i].limit_w, "power_w",
-                          points[i].power_w, "time_s", points[i].time_s, "time_error", points[i].time_error,
-                          "bound", bound_names[points[i].bound]);
-        if (isfinite(points[i].energy_error))
-            json_object_set_new(entry, "energy_error", json_real(points[i].energy_error));
-        json_array_append_new(entries, entry);
+        valid[document.point_count] = points[i];
+        if (!(points[i].energy_error >= 0.0 && isfinite(points[i].energy_error)))
+            valid[document.point_count].energy_error = NAN;
+        document.point_count++;
     }
-    return json_pack("{s:s, s:s, s:s, s:s, s:s, s:I, s:I, s:o}", "format", format_name, "knob",
-                     fly_tuner_knob_name(key->knob), "gpu_model", key->gpu_model, "driver", key->driver,
-                     "job_name", key->job_name, "batch_size", (json_int_t)key->batch_size, "gpu_count",
-                     (json_int_t)key->gpu_count, "points", entries);
+    code = shape_put(&document_shapes[key->knob], &document, SHAPE_INDENTED, out, NULL);
+    buffer_puts(out, "\n");
+    if (code == FLY_ENOMEM || (code == 0 && out->error < 0))
+        return error_no_memory(out_error);
+    return code == 0 ? 0
+                     : error_set(out_error, FLY_EWRITE,
+                                 "saved profile '%s': a name is not UTF-8; give the job another", path);
+}
+
+static int write_text(const char *path, const struct buffer *text, struct fly_error *out_error)
+{
+    struct atomic_file file;
+    int code = atomic_file_open(path, &file, out_error);
+
+    if (code < 0)
+        return code;
+    fwrite(text->data, 1, text->length, file.stream);
+    return atomic_file_commit(&file, out_error);
 }
 
 int profile_write(const char *path, const struct profile_key *key, const struct fly_tuner_point *points,
                   size_t count, struct fly_error *out_error)
 {
-    json_t *document = document_of(key, points, count);
-    struct atomic_file file;
+    struct fly_tuner_point *valid = calloc(count + 1, sizeof *valid);
+    struct buffer text;
     int code;
 
-    if (document == NULL)
-        return error_set(out_error, FLY_EWRITE,
-                         "saved profile '%s': a name is not UTF-8; give the job another", path);
-    code = atomic_file_open(path, &file, out_error);
-    if (code == 0) {
-        (void)json_dumpf(document, file.stream, JSON_INDENT(2));
-        fputc('\n', file.stream);
-        code = atomic_file_commit(&file, out_error);
-    }
-    json_decref(document);
+    if (valid == NULL)
+        return error_no_memory(out_error);
+    buffer_init(&text, PROFILE_TEXT_BYTES_MAX);
+    code = put_document(path, key, points, count, valid, &text, out_error);
+    if (code == 0)
+        code = write_text(path, &text, out_error);
+    buffer_deinit(&text);
+    free(valid);
     return code;
 }
