@@ -42,29 +42,79 @@ static int aware_write_path(const struct online_question *question, struct buffe
     return 0;
 }
 
+/* ---- what it answers ---- */
+
+/* The kinds of a duration's two spellings stand side by side: minutes, or hours as a text. */
+struct aware_row {
+    const char *location, *start, *duration;
+    double minutes, value;
+};
+#define AWARE_ROWS(start_name, value_name)                                                                  \
+    {SHAPE_AT(aware_row, location), ONLINE_TEXT}, {SHAPE_AT_AS(start_name, aware_row, start), ONLINE_TEXT}, \
+        {SHAPE_AT(aware_row, duration), ONLINE_TEXT},                                                       \
+        {SHAPE_AT_AS("duration", aware_row, minutes), SHAPE_IS_NUMBER(SHAPE_ANY), .need = SHAPE_OPTIONAL,   \
+         .loose = true},                                                                                    \
+    {                                                                                                       \
+        SHAPE_AT_AS(value_name, aware_row, value), ONLINE_VALUE                                             \
+    }
+static const struct shape_field actual_rows[] = {AWARE_ROWS("time", "rating")};
+static const struct shape_field point_rows[] = {AWARE_ROWS("timestamp", "value")};
+static const struct shape actual_shape = {SHAPE_OF(aware_row, actual_rows)};
+static const struct shape point_shape = {SHAPE_OF(aware_row, point_rows)};
+
+struct aware_forecast {
+    const char *location, *issued;
+    const struct aware_row *rows;
+    size_t count;
+};
+static const struct shape_field forecast_rows[] = {
+    {SHAPE_AT(aware_forecast, location), ONLINE_TEXT},
+    {SHAPE_AT_AS("generatedAt", aware_forecast, issued), ONLINE_TEXT},
+    {SHAPE_AT_AS("forecastData", aware_forecast, rows),
+     SHAPE_IS_STRUCTS(&point_shape, SIZE_MAX, aware_forecast, count), .expected = "an array"},
+};
+static const struct shape forecast_shape = {SHAPE_OF(aware_forecast, forecast_rows)};
+
+struct aware_answer {
+    const struct aware_row *rows;
+    const struct aware_forecast *forecasts;
+    size_t count;
+};
+static const struct shape_field answer_rows[] = {
+    {.name = "",
+     .at = offsetof(struct aware_answer, rows),
+     SHAPE_IS_STRUCTS(&actual_shape, SIZE_MAX, aware_answer, count),
+     .expected = "an array"}};
+static const struct shape_field forecasts_rows[] = {
+    {.name = "",
+     .at = offsetof(struct aware_answer, forecasts),
+     SHAPE_IS_STRUCTS(&forecast_shape, SIZE_MAX, aware_answer, count),
+     .expected = "an array"}};
+static const struct shape answer_shape = {SHAPE_OF(aware_answer, answer_rows), .bare = true};
+static const struct shape forecasts_shape = {SHAPE_OF(aware_answer, forecasts_rows), .bare = true};
+
+/* ---- what it means ---- */
+
 /* One row of either spelling. */
-static int add_row(const struct online_question *question, const json_t *row, int64_t issued_s,
+static int add_row(const struct online_question *question, const struct aware_row *row, int64_t issued_s,
                    struct grid_series *series, struct fly_error *out_error)
 {
     bool forecast = question->query == ONLINE_FORECAST;
-    struct grid_period period = {.quality = forecast ? GRID_FORECAST : GRID_MEASURED, .issued_s = issued_s};
-    const json_t *duration = json_object_get(row, "duration");
-    double duration_s = 0.0;
-    int code = online_same(row, "location", question->place, out_error);
+    struct grid_period period = {.quality = forecast ? GRID_FORECAST : GRID_MEASURED,
+                                 .value = online_value(row->value, GRID_G_PER_KWH),
+                                 .issued_s = issued_s};
+    double duration_s = row->minutes * minute_s;
+    int code = online_same("location", row->location, question->place, out_error);
 
     if (code < 0)
         return code;
-    if (!online_time(row, forecast ? "timestamp" : "time", &period.start_s))
+    if (!online_time(row->start, &period.start_s))
         return online_refuse(forecast ? "timestamp" : "time", "a time as 2022-06-01T12:00:00+00:00",
                              out_error);
-    if (json_is_number(duration))
-        duration_s = json_number_value(duration) * minute_s;
-    else if (json_is_string(duration))
-        (void)iso_duration_parse(json_string_value(duration), &duration_s);
+    if (row->duration[0] != '\0')
+        (void)iso_duration_parse(row->duration, &duration_s);
     if (!(duration_s >= 1.0) || duration_s > longest_s)
         return online_refuse("duration", "minutes, or hours as 00:05:00", out_error);
-    if (!online_value(row, forecast ? "value" : "rating", GRID_G_PER_KWH, &period.value))
-        return online_refuse(forecast ? "value" : "rating", "a number or null", out_error);
     period.end_s = period.start_s + (int64_t)duration_s;
     return grid_series_add(series, &period, out_error);
 }
@@ -92,36 +142,47 @@ static int check_windows(struct grid_series *series, struct fly_error *out_error
     return 0;
 }
 
-static int parse_forecasts(const struct online_question *question, json_t *body, struct grid_answer *answer,
-                           struct fly_error *out_error)
+static int take_forecasts(const struct online_question *question, const struct aware_answer *said,
+                          struct grid_answer *answer, struct fly_error *out_error)
 {
     int code = 0;
 
-    for (size_t i = 0; i < json_array_size(body) && code == 0; i++) {
-        const json_t *forecast = json_array_get(body, i), *rows = json_object_get(forecast, "forecastData");
+    for (size_t i = 0; i < said->count && code == 0; i++) {
+        const struct aware_forecast *forecast = &said->forecasts[i];
         int64_t issued_s = question->now_s;
 
-        code = online_same(forecast, "location", question->place, out_error);
-        if (code == 0 && !json_is_array(rows))
-            return online_refuse("forecastData", "an array", out_error);
-        (void)online_time(forecast, "generatedAt", &issued_s);
-        for (size_t j = 0; j < json_array_size(rows) && code == 0; j++)
-            code = add_row(question, json_array_get(rows, j), issued_s, &answer->published, out_error);
+        code = online_same("location", forecast->location, question->place, out_error);
+        (void)online_time(forecast->issued, &issued_s);
+        for (size_t j = 0; j < forecast->count && code == 0; j++)
+            code = add_row(question, &forecast->rows[j], issued_s, &answer->published, out_error);
     }
     return code == 0 ? check_windows(&answer->published, out_error) : code;
+}
+
+static int take_rows(const struct online_question *question, const struct aware_answer *said,
+                     struct grid_answer *answer, struct fly_error *out_error)
+{
+    int code = 0;
+
+    for (size_t i = 0; i < said->count && code == 0; i++)
+        code = add_row(question, &said->rows[i], question->now_s, &answer->actual, out_error);
+    return code;
 }
 
 static int aware_parse(const struct online_question *question, json_t *body, struct grid_answer *answer,
                        struct fly_error *out_error)
 {
-    int code = 0;
+    bool forecast = question->query == ONLINE_FORECAST;
+    struct aware_answer said;
+    struct arena arena;
+    int code;
 
-    if (!json_is_array(body))
-        return error_set(out_error, FLY_EDATA, "expected an array");
-    if (question->query == ONLINE_FORECAST)
-        return parse_forecasts(question, body, answer, out_error);
-    for (size_t i = 0; i < json_array_size(body) && code == 0; i++)
-        code = add_row(question, json_array_get(body, i), question->now_s, &answer->actual, out_error);
+    arena_init(&arena, ONLINE_ARENA_MAX);
+    code = online_read_body(forecast ? &forecasts_shape : &answer_shape, body, &arena, &said, out_error);
+    if (code == 0)
+        code = forecast ? take_forecasts(question, &said, answer, out_error)
+                        : take_rows(question, &said, answer, out_error);
+    arena_deinit(&arena);
     return code;
 }
 

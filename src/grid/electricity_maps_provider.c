@@ -53,11 +53,64 @@ static int maps_write_path(const struct online_question *question, struct buffer
     return 0;
 }
 
-/* How long a period is; where the answer does not say, an hour. */
-static int find_step(const json_t *body, int64_t *out_step_s, struct fly_error *out_error)
-{
-    const char *word = online_text(body, "temporalGranularity");
+/* ---- what it answers ---- */
 
+/* What a row, or all of them, say of themselves. */
+struct maps_kind {
+    const char *zone, *factor;
+    bool has_zone, has_factor;
+    const char *updated; /* when it was said */
+};
+#define KIND_ROWS(type)                                                                            \
+    {SHAPE_AT_AS("zone", type, kind.zone), SHAPE_IS_TEXT(SIZE_MAX), SHAPE_IF(type, kind.has_zone), \
+     .loose = true},                                                                               \
+        {SHAPE_AT_AS("emissionFactorType", type, kind.factor), SHAPE_IS_TEXT(SIZE_MAX),            \
+         SHAPE_IF(type, kind.has_factor), .loose = true},                                          \
+    {                                                                                              \
+        SHAPE_AT_AS("updatedAt", type, kind.updated), ONLINE_TEXT                                  \
+    }
+
+struct maps_row {
+    struct maps_kind kind;
+    const char *start;
+    double value;
+    bool estimated;
+};
+static const struct shape_field row_rows[] = {
+    KIND_ROWS(maps_row),
+    {SHAPE_AT_AS("datetime", maps_row, start), ONLINE_TEXT},
+    {SHAPE_AT_AS("carbonIntensity", maps_row, value), ONLINE_VALUE},
+    {SHAPE_AT_AS("isEstimated", maps_row, estimated), SHAPE_IS_BOOL, .need = SHAPE_OPTIONAL, .loose = true},
+};
+static const struct shape row_shape = {SHAPE_OF(maps_row, row_rows)};
+
+struct maps_answer {
+    const struct maps_row *rows;
+    size_t count;
+    struct maps_kind kind;
+    const char *granularity;
+};
+#define ANSWER_ROWS(name)                                                                              \
+    {SHAPE_AT_AS(name, maps_answer, rows), SHAPE_IS_STRUCTS(&row_shape, SIZE_MAX, maps_answer, count), \
+     .expected = "an array"},                                                                          \
+        KIND_ROWS(maps_answer),                                                                        \
+    {                                                                                                  \
+        SHAPE_AT_AS("temporalGranularity", maps_answer, granularity), ONLINE_TEXT                      \
+    }
+static const struct shape_field history_rows[] = {ANSWER_ROWS("history")};
+static const struct shape_field range_rows[] = {ANSWER_ROWS("data")};
+static const struct shape_field forecast_rows[] = {ANSWER_ROWS("forecast")};
+static const struct shape answer_shapes[ONLINE_QUERY_COUNT] = {
+    [ONLINE_RECENT] = {SHAPE_OF(maps_answer, history_rows)},
+    [ONLINE_RANGE] = {SHAPE_OF(maps_answer, range_rows)},
+    [ONLINE_FORECAST] = {SHAPE_OF(maps_answer, forecast_rows)},
+};
+
+/* ---- what it means ---- */
+
+/* How long a period is; where the answer does not say, an hour. */
+static int find_step(const char *word, int64_t *out_step_s, struct fly_error *out_error)
+{
     *out_step_s = 3600;
     if (word[0] == '\0')
         return 0;
@@ -71,58 +124,67 @@ static int find_step(const json_t *body, int64_t *out_step_s, struct fly_error *
 }
 
 /* What a row says of its kind has to be what was asked for. */
-static int check_kind(const struct online_question *question, const json_t *row, struct fly_error *out_error)
+static int check_kind(const struct online_question *question, const struct maps_kind *kind,
+                      struct fly_error *out_error)
 {
     int code = 0;
 
-    if (json_object_get(row, "zone") != NULL)
-        code = online_same(row, "zone", question->place, out_error);
-    if (code == 0 && json_object_get(row, "emissionFactorType") != NULL)
-        code = online_same(row, "emissionFactorType", scope_words[question->scope], out_error);
+    if (kind->has_zone)
+        code = online_same("zone", kind->zone, question->place, out_error);
+    if (code == 0 && kind->has_factor)
+        code = online_same("emissionFactorType", kind->factor, scope_words[question->scope], out_error);
     return code;
 }
 
-static int add_row(const struct online_question *question, const json_t *row, int64_t step_s,
+static int add_row(const struct online_question *question, const struct maps_row *row, int64_t step_s,
                    int64_t issued_s, struct grid_answer *answer, struct fly_error *out_error)
 {
     bool forecast = question->query == ONLINE_FORECAST;
-    struct grid_period period = {.quality = forecast ? GRID_FORECAST
-                                            : json_is_true(json_object_get(row, "isEstimated"))
-                                                ? GRID_ESTIMATED
-                                                : GRID_MEASURED,
+    struct grid_period period = {.quality = forecast         ? GRID_FORECAST
+                                            : row->estimated ? GRID_ESTIMATED
+                                                             : GRID_MEASURED,
+                                 .value = online_value(row->value, GRID_G_PER_KWH),
                                  .issued_s = issued_s};
-    int code = check_kind(question, row, out_error);
+    int code = check_kind(question, &row->kind, out_error);
 
     if (code < 0)
         return code;
-    if (!online_time(row, "datetime", &period.start_s))
+    if (!online_time(row->start, &period.start_s))
         return online_refuse("datetime", "a time as 2024-11-30T06:00:00.000Z", out_error);
-    if (!online_value(row, "carbonIntensity", GRID_G_PER_KWH, &period.value))
-        return online_refuse("carbonIntensity", "a number or null", out_error);
     period.end_s = period.start_s + step_s;
-    (void)online_time(row, "updatedAt", &period.issued_s);
+    (void)online_time(row->kind.updated, &period.issued_s);
     return grid_series_add(forecast ? &answer->published : &answer->actual, &period, out_error);
+}
+
+static int take_answer(const struct online_question *question, const struct maps_answer *said,
+                       struct grid_answer *answer, struct fly_error *out_error)
+{
+    int64_t step_s = 0, issued_s = question->now_s;
+    /* Without a place that it knows it may answer for where the caller seems to be. */
+    int code = online_same("zone", said->kind.zone, question->place, out_error);
+
+    if (code == 0)
+        code = find_step(said->granularity, &step_s, out_error);
+    if (code == 0)
+        code = check_kind(question, &said->kind, out_error);
+    (void)online_time(said->kind.updated, &issued_s);
+    for (size_t i = 0; i < said->count && code == 0; i++)
+        code = add_row(question, &said->rows[i], step_s, issued_s, answer, out_error);
+    return code;
 }
 
 static int maps_parse(const struct online_question *question, json_t *body, struct grid_answer *answer,
                       struct fly_error *out_error)
 {
-    static const char *const names[ONLINE_QUERY_COUNT] = {"history", "data", "forecast"};
-    const json_t *rows = json_object_get(body, names[question->query]);
-    int64_t step_s = 0, issued_s = question->now_s;
+    struct maps_answer said;
+    struct arena arena;
     int code;
 
-    if (!json_is_array(rows))
-        return online_refuse(names[question->query], "an array", out_error);
-    /* Without a place that it knows it may answer for where the caller seems to be. */
-    code = online_same(body, "zone", question->place, out_error);
+    arena_init(&arena, ONLINE_ARENA_MAX);
+    code = online_read_body(&answer_shapes[question->query], body, &arena, &said, out_error);
     if (code == 0)
-        code = find_step(body, &step_s, out_error);
-    if (code == 0)
-        code = check_kind(question, body, out_error);
-    (void)online_time(body, "updatedAt", &issued_s);
-    for (size_t i = 0; i < json_array_size(rows) && code == 0; i++)
-        code = add_row(question, json_array_get(rows, i), step_s, issued_s, answer, out_error);
+        code = take_answer(question, &said, answer, out_error);
+    arena_deinit(&arena);
     return code;
 }
 

@@ -68,19 +68,66 @@ static int gb_write_path(const struct online_question *question, struct buffer *
     return 0;
 }
 
-static int add_row(const struct online_question *question, const json_t *row, struct grid_answer *answer,
-                   struct fly_error *out_error)
+/* ---- what it answers ---- */
+
+struct gb_intensity {
+    double actual, forecast;
+};
+static const struct shape_field intensity_rows[] = {
+    {SHAPE_AT(gb_intensity, actual), ONLINE_VALUE},
+    {SHAPE_AT(gb_intensity, forecast), ONLINE_VALUE},
+};
+static const struct shape intensity_shape = {SHAPE_OF(gb_intensity, intensity_rows)};
+
+struct gb_row {
+    const char *from, *to;
+    struct gb_intensity intensity;
+};
+static const struct shape_field row_rows[] = {
+    {SHAPE_AT(gb_row, from), ONLINE_TEXT},
+    {SHAPE_AT(gb_row, to), ONLINE_TEXT},
+    {SHAPE_AT(gb_row, intensity), SHAPE_IS_STRUCT(&intensity_shape),
+     .expected = "numbers or null for 'actual' and 'forecast'"},
+};
+static const struct shape row_shape = {SHAPE_OF(gb_row, row_rows)};
+
+static const char half_hours[] = "an array of half-hours";
+
+struct gb_region {
+    const struct gb_row *data;
+    size_t count;
+};
+static const struct shape_field region_rows[] = {
+    {SHAPE_AT(gb_region, data), SHAPE_IS_STRUCTS(&row_shape, SIZE_MAX, gb_region, count),
+     .expected = half_hours},
+};
+/* The whole country, and one region within a regional answer. */
+static const struct shape region_shape = {SHAPE_OF(gb_region, region_rows)};
+
+/* Regional rows stand in a region, and that in an array or not, depending on the route. */
+struct gb_regions {
+    const struct gb_region *data;
+    size_t count;
+};
+static const struct shape_field regions_rows[] = {
+    {SHAPE_AT(gb_regions, data), SHAPE_IS_STRUCTS(&region_shape, SIZE_MAX, gb_regions, count), .or_one = true,
+     .expected = half_hours},
+};
+static const struct shape regions_shape = {SHAPE_OF(gb_regions, regions_rows)};
+
+/* ---- what it means ---- */
+
+static int add_row(const struct online_question *question, const struct gb_row *row,
+                   struct grid_answer *answer, struct fly_error *out_error)
 {
-    struct grid_period period = {.quality = GRID_ESTIMATED, .issued_s = question->now_s};
-    const json_t *intensity = json_object_get(row, "intensity");
-    double forecast;
+    struct grid_period period = {.quality = GRID_ESTIMATED,
+                                 .value = online_value(row->intensity.actual, GRID_G_PER_KWH),
+                                 .issued_s = question->now_s};
+    double forecast = online_value(row->intensity.forecast, GRID_G_PER_KWH);
     int code = 0;
 
-    if (!online_time(row, "from", &period.start_s) || !online_time(row, "to", &period.end_s))
+    if (!online_time(row->from, &period.start_s) || !online_time(row->to, &period.end_s))
         return online_refuse("from, to", "times as 2018-01-20T12:00Z", out_error);
-    if (!json_is_object(intensity) || !online_value(intensity, "actual", GRID_G_PER_KWH, &period.value) ||
-        !online_value(intensity, "forecast", GRID_G_PER_KWH, &forecast))
-        return online_refuse("intensity", "numbers or null for 'actual' and 'forecast'", out_error);
     /* What is yet to come has no actual value, whatever it says; a region never has. */
     if (is_national(question->place) && period.start_s <= question->now_s)
         code = grid_series_add(&answer->actual, &period, out_error);
@@ -92,21 +139,35 @@ static int add_row(const struct online_question *question, const json_t *row, st
     return code;
 }
 
+static int read_region(const struct online_question *question, json_t *body, struct arena *arena,
+                       struct gb_region *region, struct fly_error *out_error)
+{
+    struct gb_regions regions;
+    int code;
+
+    if (is_national(question->place))
+        return online_read_body(&region_shape, body, arena, region, out_error);
+    code = online_read_body(&regions_shape, body, arena, &regions, out_error);
+    if (code < 0)
+        return code;
+    if (regions.count == 0)
+        return online_refuse("data", half_hours, out_error);
+    *region = regions.data[0];
+    return 0;
+}
+
 static int gb_parse(const struct online_question *question, json_t *body, struct grid_answer *answer,
                     struct fly_error *out_error)
 {
-    const json_t *data = json_object_get(body, "data");
-    int code = 0;
+    struct gb_region region = {.data = NULL};
+    struct arena arena;
+    int code;
 
-    /* Regional rows stand in a region, and that in an array or not, depending on the route. */
-    if (!is_national(question->place)) {
-        data = json_is_array(data) ? json_array_get(data, 0) : data;
-        data = json_object_get(data, "data");
-    }
-    if (!json_is_array(data))
-        return online_refuse("data", "an array of half-hours", out_error);
-    for (size_t i = 0; i < json_array_size(data) && code == 0; i++)
-        code = add_row(question, json_array_get(data, i), answer, out_error);
+    arena_init(&arena, ONLINE_ARENA_MAX);
+    code = read_region(question, body, &arena, &region, out_error);
+    for (size_t i = 0; code == 0 && i < region.count; i++)
+        code = add_row(question, &region.data[i], answer, out_error);
+    arena_deinit(&arena);
     return code;
 }
 

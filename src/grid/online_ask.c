@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/http_client.h"
+#include "grid/online_rows.h"
 
 enum {
     URL_MAX = 1024,
@@ -17,32 +18,61 @@ enum {
 
 static const double connect_timeout_s = 5.0;
 
-/* One of "error", ..., a text, or the text of an object's member in it. */
-static const char *find_reason(const json_t *body)
+/* Why it refuses, where it says so: a text, or that of an object's member. */
+struct inside {
+    const char *message; /* NULL: there is none */
+};
+static const struct shape_field inside_rows[] = {
+    {SHAPE_AT(inside, message), ONLINE_TEXT, .null = SHAPE_OR_NULL}};
+static const struct shape inside_shape = {SHAPE_OF(inside, inside_rows)};
+struct said {
+    const char *text; /* NULL: there is none */
+    struct inside inside;
+};
+
+struct refusal {
+    struct said error, message, detail, title;
+};
+#define REASON_ROWS(member)                                                           \
+    {SHAPE_AT_AS(#member, refusal, member.text), ONLINE_TEXT, .null = SHAPE_OR_NULL}, \
+    {                                                                                 \
+        SHAPE_AT_AS(#member, refusal, member.inside), SHAPE_IS_STRUCT(&inside_shape), \
+            .need = SHAPE_OPTIONAL, .loose = true                                     \
+    }
+static const struct shape_field refusal_rows[] = {REASON_ROWS(error), REASON_ROWS(message),
+                                                  REASON_ROWS(detail), REASON_ROWS(title)};
+static const struct shape refusal_shape = {SHAPE_OF(refusal, refusal_rows)};
+
+struct login {
+    const char *token;
+};
+static const struct shape_field login_rows[] = {{SHAPE_AT(login, token), ONLINE_TEXT}};
+static const struct shape login_shape = {SHAPE_OF(login, login_rows)};
+
+static const char *find_reason(const struct refusal *refusal)
 {
-    static const char *const names[] = {"error", "message", "detail", "title"};
+    const struct said *const all[] = {&refusal->error, &refusal->message, &refusal->detail, &refusal->title};
 
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-        const json_t *found = json_object_get(body, names[i]);
-
-        if (json_is_object(found))
-            found = json_object_get(found, "message");
-        if (json_is_string(found))
-            return json_string_value(found);
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
+        if (all[i]->text != NULL || all[i]->inside.message != NULL)
+            return all[i]->text != NULL ? all[i]->text : all[i]->inside.message;
     }
     return "";
 }
 
 void online_reason(const char *text, size_t length, char out_reason[ONLINE_REASON_MAX])
 {
-    json_t *body = json_loadb(text, length, 0, NULL);
+    struct refusal refusal = {.error = {.text = NULL}};
+    struct arena arena;
 
-    snprintf(out_reason, ONLINE_REASON_MAX, "%s", find_reason(body));
+    arena_init(&arena, ONLINE_ARENA_MAX);
+    (void)shape_read_text(&refusal_shape, text, length, SHAPE_FOREIGN, &arena, &refusal, NULL, NULL);
+    snprintf(out_reason, ONLINE_REASON_MAX, "%s", find_reason(&refusal));
     for (char *at = out_reason; *at != '\0'; at++) {
         if ((unsigned char)*at < ' ' || (unsigned char)*at > '~')
             *at = '?';
     }
-    json_decref(body);
+    arena_deinit(&arena);
 }
 
 /* What a status other than 200 means; the first row that fits. */
@@ -140,17 +170,21 @@ static void write_base64(const char *text, char *out)
 static enum ask_outcome take_token(struct online_account *account, const struct http_answer *answer,
                                    struct fly_error *out_error)
 {
-    json_t *body = json_loadb(answer->body.data, answer->body.length, 0, NULL);
-    const char *token = json_string_value(json_object_get(body, "token"));
-    bool good = token != NULL && token[0] != '\0' && strlen(token) < sizeof account->token;
+    struct login login = {.token = ""};
+    struct arena arena;
+    bool good;
 
-    for (const char *at = token; good && *at != '\0'; at++)
+    arena_init(&arena, ONLINE_ARENA_MAX);
+    (void)shape_read_text(&login_shape, answer->body.data, answer->body.length, SHAPE_FOREIGN, &arena, &login,
+                          NULL, NULL);
+    good = login.token[0] != '\0' && strlen(login.token) < sizeof account->token;
+    for (const char *at = login.token; good && *at != '\0'; at++)
         good = *at > ' ' && *at <= '~';
     if (good)
-        snprintf(account->token, sizeof account->token, "%s", token);
+        snprintf(account->token, sizeof account->token, "%s", login.token);
     else
         error_set(out_error, FLY_EDATA, "its login gives no token");
-    json_decref(body);
+    arena_deinit(&arena);
     return good ? ASK_ANSWERED : ASK_FAILED;
 }
 
@@ -215,20 +249,16 @@ static enum ask_outcome send_known(const struct online_provider *provider, struc
     return send(account, url, secret_header(provider, account, header), out_answer, out_error);
 }
 
-int online_parse(const struct online_provider *provider, const struct online_question *question,
-                 const struct grid_kind *kind, const char *text, size_t length,
-                 struct grid_answer *out_answer, struct fly_error *out_error)
+static int read_body(const struct online_provider *provider, const struct online_question *question,
+                     const struct grid_kind *kind, json_t *body, struct grid_answer *out_answer,
+                     struct fly_error *out_error)
 {
     struct grid_answer answer = {.remark = ""};
-    json_t *body = json_loadb(text, length, 0, NULL);
     int code;
 
-    if (body == NULL)
-        return error_set(out_error, FLY_EDATA, "expected JSON");
     grid_series_init(&answer.actual, kind, GRID_PERIODS_MAX);
     grid_series_init(&answer.published, kind, GRID_PERIODS_MAX);
     code = provider->parse(question, body, &answer, out_error);
-    json_decref(body);
     if (code == 0)
         *out_answer = answer;
     else
@@ -236,13 +266,39 @@ int online_parse(const struct online_provider *provider, const struct online_que
     return code;
 }
 
-static bool is_json(const struct buffer *body)
+int online_parse(const struct online_provider *provider, const struct online_question *question,
+                 const struct grid_kind *kind, const char *text, size_t length,
+                 struct grid_answer *out_answer, struct fly_error *out_error)
 {
-    json_t *json = json_loadb(body->data, body->length, 0, NULL);
-    bool is = json != NULL;
+    json_t *body = NULL;
+    int code = shape_parse_as(text, length, SHAPE_FOREIGN, &body, NULL, NULL);
 
-    json_decref(json);
-    return is;
+    if (code < 0)
+        return error_set(out_error, FLY_EDATA, "expected JSON");
+    code = read_body(provider, question, kind, body, out_answer, out_error);
+    json_decref(body);
+    return code;
+}
+
+static enum ask_outcome take_answer(const struct online_provider *provider,
+                                    const struct online_question *question, const struct grid_kind *kind,
+                                    const struct buffer *text, struct grid_answer *out_answer,
+                                    struct fly_error *out_error)
+{
+    struct fly_error error = {.code = 0};
+    json_t *body = NULL;
+    int code;
+
+    if (shape_parse_as(text->data, text->length, SHAPE_FOREIGN, &body, NULL, NULL) < 0) {
+        error_set(out_error, FLY_EDATA, "it answers with something that is not JSON; see what stands there");
+        return ASK_FAILED;
+    }
+    code = read_body(provider, question, kind, body, out_answer, &error);
+    json_decref(body);
+    if (code == 0)
+        return ASK_ANSWERED;
+    error_set(out_error, error.code, "its answer is not as documented: %s", error.text);
+    return ASK_REFUSED;
 }
 
 static enum ask_outcome read_answer(const struct online_provider *provider,
@@ -251,21 +307,10 @@ static enum ask_outcome read_answer(const struct online_provider *provider,
                                     const struct http_answer *answer, struct grid_answer *out_answer,
                                     struct fly_error *out_error)
 {
-    struct fly_error error = {.code = 0};
     enum ask_outcome outcome;
 
-    if (answer->status == 200) {
-        if (!is_json(&answer->body)) {
-            error_set(out_error, FLY_EDATA,
-                      "it answers with something that is not JSON; see what stands there");
-            return ASK_FAILED;
-        }
-        if (online_parse(provider, question, kind, answer->body.data, answer->body.length, out_answer,
-                         &error) == 0)
-            return ASK_ANSWERED;
-        error_set(out_error, error.code, "its answer is not as documented: %s", error.text);
-        return ASK_REFUSED;
-    }
+    if (answer->status == 200)
+        return take_answer(provider, question, kind, &answer->body, out_answer, out_error);
     outcome = judge(account, answer, out_error);
     if (outcome == ASK_ANSWERED) {
         *out_answer = (struct grid_answer){.remark = ""};

@@ -8,31 +8,31 @@
 #include "base/error.h"
 #include "base/text/iso_time.h"
 
-bool online_time(const json_t *row, const char *name, int64_t *out_s)
+int online_read_body(const struct shape *shape, json_t *body, struct arena *arena, void *out_answer,
+                     struct fly_error *out_error)
 {
-    const char *text = json_string_value(json_object_get(row, name));
+    struct shape_fault fault;
+    int code = shape_read_as(shape, body, SHAPE_BORROWING, arena, out_answer, &fault, NULL);
 
-    return text != NULL && iso_time_parse_utc(text, true, out_s);
+    if (code == 0)
+        return 0;
+    if (code == FLY_ENOMEM)
+        return error_no_memory(out_error);
+    if (fault.path[0] != '\0')
+        return online_refuse(fault.path, fault.expected, out_error);
+    /* What is no object has not even the first member. */
+    return shape->bare ? error_set(out_error, FLY_EDATA, "expected %s", fault.expected)
+                       : online_refuse(shape->fields[0].name, shape->fields[0].expected, out_error);
 }
 
-bool online_value(const json_t *row, const char *name, enum grid_unit unit, double *out_value)
+bool online_time(const char *text, int64_t *out_s)
 {
-    const json_t *value = json_object_get(row, name);
-
-    if (value == NULL || json_is_null(value))
-        *out_value = NAN;
-    else if (json_is_number(value))
-        *out_value = grid_unit_convert(unit, json_number_value(value));
-    else
-        return false;
-    return true;
+    return iso_time_parse_utc(text, true, out_s);
 }
 
-const char *online_text(const json_t *row, const char *name)
+double online_value(double value, enum grid_unit unit)
 {
-    const char *text = json_string_value(json_object_get(row, name));
-
-    return text != NULL ? text : "";
+    return isnan(value) ? NAN : grid_unit_convert(unit, value);
 }
 
 int online_refuse(const char *member, const char *expected, struct fly_error *out_error)
@@ -40,10 +40,8 @@ int online_refuse(const char *member, const char *expected, struct fly_error *ou
     return error_set(out_error, FLY_EDATA, "'%s': expected %s", member, expected);
 }
 
-int online_same(const json_t *row, const char *name, const char *word, struct fly_error *out_error)
+int online_same(const char *name, const char *text, const char *word, struct fly_error *out_error)
 {
-    const char *text = online_text(row, name);
-
     if (strcasecmp(text, word) == 0)
         return 0;
     return error_set(out_error, FLY_EDATA, "'%s' is '%.40s' where '%.40s' was asked for", name, text, word);

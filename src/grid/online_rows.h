@@ -2,30 +2,35 @@
 #ifndef FLYBALL_GRID_ONLINE_ROWS_H
 #define FLYBALL_GRID_ONLINE_ROWS_H
 
-#include <jansson.h>
 #include <stdbool.h>
 
 #include "grid/online.h"
 #include "model/grid_units.h"
+#include "shapes/shape_rows.h"
 
 /*
- * Rows of services' answers. `name` is that of a member of `row`; what is not there or of
- * another form is FLY_EDATA with the member's name.
+ * What services answer, read by shapes that borrow its texts. What is not there or of another form
+ * is FLY_EDATA with the member's name.
  */
+enum { ONLINE_ARENA_MAX = 256 << 20 };
+int online_read_body(const struct shape *shape, json_t *body, struct arena *arena, void *out_answer,
+                     struct fly_error *out_error);
+
+/* A text of theirs that need not be there, "" then; and a figure, NAN for null and where there is none. */
+#define ONLINE_TEXT SHAPE_IS_TEXT(SIZE_MAX), .need = SHAPE_OPTIONAL, .loose = true
+#define ONLINE_VALUE \
+    SHAPE_IS_NUMBER(SHAPE_ANY), .need = SHAPE_OPTIONAL, .null = SHAPE_UNKNOWN, .expected = "a number or null"
 
 /* A time; false leaves the out-parameter untouched. */
-bool online_time(const json_t *row, const char *name, int64_t *out_s);
+bool online_time(const char *text, int64_t *out_s);
 
-/* A number in the unit, as g/kWh; NaN for null and for no such member. False for anything else. */
-bool online_value(const json_t *row, const char *name, enum grid_unit unit, double *out_value);
-
-/* The text of a member, or "". */
-const char *online_text(const json_t *row, const char *name);
+/* A figure in the unit, as g/kWh. */
+double online_value(double value, enum grid_unit unit);
 
 int online_refuse(const char *member, const char *expected, struct fly_error *out_error);
 
-/* Whether a member says the word, in whichever case; a refusal where it says another. */
-int online_same(const json_t *row, const char *name, const char *word, struct fly_error *out_error);
+/* Whether a member's text is the word, in whichever case; a refusal where it is another. */
+int online_same(const char *name, const char *text, const char *word, struct fly_error *out_error);
 
 /* "2026-11-22T07:30Z" and with seconds; `text` holds ISO_TIME_TEXT_MAX bytes. */
 char *online_minute(int64_t s, char *text);

@@ -46,57 +46,97 @@ static int watttime_write_path(const struct online_question *question, struct bu
     return 0;
 }
 
-/* What holds for all rows. */
-struct meta {
-    int64_t step_s, issued_s;
-    enum grid_unit unit;
-};
+/* ---- what it answers ---- */
 
-static int read_meta(const struct online_question *question, const json_t *body, struct meta *meta,
-                     struct fly_error *out_error)
+/* What holds for all rows. */
+struct watttime_meta {
+    const char *region, *signal, *units, *issued;
+    uint32_t step_s;
+};
+static const struct shape_field meta_rows[] = {
+    {SHAPE_AT(watttime_meta, region), ONLINE_TEXT},
+    {SHAPE_AT_AS("signal_type", watttime_meta, signal), ONLINE_TEXT},
+    {SHAPE_AT(watttime_meta, units), ONLINE_TEXT},
+    {SHAPE_AT_AS("data_point_period_seconds", watttime_meta, step_s), SHAPE_IS_U32(1, STEP_MOST_S),
+     .expected = "seconds, up to a day"},
+    {SHAPE_AT_AS("generated_at", watttime_meta, issued), ONLINE_TEXT},
+};
+static const struct shape meta_shape = {SHAPE_OF(watttime_meta, meta_rows)};
+
+struct watttime_row {
+    const char *start;
+    double value;
+};
+static const struct shape_field row_rows[] = {
+    {SHAPE_AT_AS("point_time", watttime_row, start), ONLINE_TEXT},
+    {SHAPE_AT(watttime_row, value), ONLINE_VALUE},
+};
+static const struct shape row_shape = {SHAPE_OF(watttime_row, row_rows)};
+
+struct watttime_answer {
+    const struct watttime_row *data;
+    size_t count;
+    struct watttime_meta meta;
+};
+static const struct shape_field answer_rows[] = {
+    {SHAPE_AT(watttime_answer, data), SHAPE_IS_STRUCTS(&row_shape, SIZE_MAX, watttime_answer, count),
+     .expected = "an array"},
+    {SHAPE_AT(watttime_answer, meta), SHAPE_IS_STRUCT(&meta_shape), .need = SHAPE_OPTIONAL},
+};
+static const struct shape answer_shape = {SHAPE_OF(watttime_answer, answer_rows)};
+
+/* ---- what it means ---- */
+
+static int check_meta(const struct online_question *question, const struct watttime_meta *meta,
+                      enum grid_unit *out_unit, struct fly_error *out_error)
 {
-    const json_t *found = json_object_get(body, "meta");
-    int code = online_same(found, "region", question->place, out_error);
+    int code = online_same("region", meta->region, question->place, out_error);
 
     if (code == 0)
-        code = online_same(found, "signal_type", signal_word(question->signal), out_error);
+        code = online_same("signal_type", meta->signal, signal_word(question->signal), out_error);
     if (code < 0)
         return code;
-    if (!grid_unit_parse(online_text(found, "units"), &meta->unit) || grid_unit_is_price(meta->unit))
+    if (!grid_unit_parse(meta->units, out_unit) || grid_unit_is_price(*out_unit))
         return online_refuse("units", "'lbs_co2_per_mwh' or another unit of CO2 per energy", out_error);
-    meta->step_s = json_integer_value(json_object_get(found, "data_point_period_seconds"));
-    if (meta->step_s <= 0 || meta->step_s > STEP_MOST_S)
-        return online_refuse("data_point_period_seconds", "seconds, up to a day", out_error);
-    meta->issued_s = question->now_s;
-    /* Of historical values it says when the model's last were made, which revises none of them. */
-    if (question->query == ONLINE_FORECAST)
-        (void)online_time(found, "generated_at", &meta->issued_s);
     return 0;
+}
+
+static int take_answer(const struct online_question *question, const struct watttime_answer *said,
+                       struct grid_answer *answer, struct fly_error *out_error)
+{
+    bool forecast = question->query == ONLINE_FORECAST;
+    int64_t issued_s = question->now_s;
+    enum grid_unit unit;
+    int code = check_meta(question, &said->meta, &unit, out_error);
+
+    /* Of historical values it says when the model's last were made, which revises none of them. */
+    if (forecast)
+        (void)online_time(said->meta.issued, &issued_s);
+    for (size_t i = 0; i < said->count && code == 0; i++) {
+        struct grid_period period = {.quality = forecast ? GRID_FORECAST : GRID_ESTIMATED,
+                                     .value = online_value(said->data[i].value, unit),
+                                     .issued_s = issued_s};
+
+        if (!online_time(said->data[i].start, &period.start_s))
+            return online_refuse("point_time", "a time as 2023-07-15T00:00:00+00:00", out_error);
+        period.end_s = period.start_s + said->meta.step_s;
+        code = grid_series_add(forecast ? &answer->published : &answer->actual, &period, out_error);
+    }
+    return code;
 }
 
 static int watttime_parse(const struct online_question *question, json_t *body, struct grid_answer *answer,
                           struct fly_error *out_error)
 {
-    bool forecast = question->query == ONLINE_FORECAST;
-    const json_t *rows = json_object_get(body, "data");
-    struct meta meta;
+    struct watttime_answer said;
+    struct arena arena;
     int code;
 
-    if (!json_is_array(rows))
-        return online_refuse("data", "an array", out_error);
-    code = read_meta(question, body, &meta, out_error);
-    for (size_t i = 0; i < json_array_size(rows) && code == 0; i++) {
-        const json_t *row = json_array_get(rows, i);
-        struct grid_period period = {.quality = forecast ? GRID_FORECAST : GRID_ESTIMATED,
-                                     .issued_s = meta.issued_s};
-
-        if (!online_time(row, "point_time", &period.start_s))
-            return online_refuse("point_time", "a time as 2023-07-15T00:00:00+00:00", out_error);
-        if (!online_value(row, "value", meta.unit, &period.value))
-            return online_refuse("value", "a number or null", out_error);
-        period.end_s = period.start_s + meta.step_s;
-        code = grid_series_add(forecast ? &answer->published : &answer->actual, &period, out_error);
-    }
+    arena_init(&arena, ONLINE_ARENA_MAX);
+    code = online_read_body(&answer_shape, body, &arena, &said, out_error);
+    if (code == 0)
+        code = take_answer(question, &said, answer, out_error);
+    arena_deinit(&arena);
     return code;
 }
 
