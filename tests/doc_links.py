@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pages lead somewhere: every relative link and anchor of README.md, CONTRIBUTING.md and docs/, and the index of docs/.
+"""Pages lead somewhere: every relative link and anchor of README.md, CHANGELOG.md, CONTRIBUTING.md and docs/, and the index of docs/.
 
 usage: doc_links.py FLYBALL SOURCE_ROOT
 
@@ -14,7 +14,7 @@ import tap
 
 ROOT = pathlib.Path(sys.argv[2]).resolve()
 DOCS = sorted((ROOT / "docs").glob("*.md"))
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *DOCS]
+PAGES = [ROOT / name for name in ("README.md", "CHANGELOG.md", "CONTRIBUTING.md")] + DOCS
 README_MAX_BYTES = 8000
 
 

@@ -39,9 +39,10 @@ def blocks(page):
 def run_all(page, home):
     """The shell stops at the first command that fails, and its last line says which one that was."""
     environment = {**CLEAN, "HOME": home, "TMPDIR": home, "FLYBALL_EMULATOR_STATE": f"{home}/state", "FLYBALL_RUNTIME_DIR": f"{home}/knobs",
-                   "PATH": f"{FLYBALL.parent}:{EMULATOR}:{os.environ['PATH']}"}
-    pathlib.Path(home, "knobs").mkdir(mode=0o700)
-    ran = subprocess.run(["sh", "-exc", "\n".join(commands(page))], cwd=home, env=environment, capture_output=True, text=True, timeout=120,
+                   "XDG_RUNTIME_DIR": f"{home}/runtime", "PATH": f"{FLYBALL.parent}:{EMULATOR}:{os.environ['PATH']}"}
+    for directory in ("knobs", "runtime"):
+        pathlib.Path(home, directory).mkdir(mode=0o700)
+    ran = subprocess.run(["sh", "-exc", "\n".join(commands(page))], cwd=home, env=environment, capture_output=True, text=True, timeout=240,
                          check=False)
     tap.equal(ran.returncode, 0, (page, ran.stderr))
     return ran.stderr
