@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A session that follows the grid: an account of each training, and a limit that is the plan's. */
-#include "train/session/session_private.h"
-
+/* A session that follows the grid: a limit that is the plan's, where the log's choice need not stand. */
 #include <math.h>
 #include <stdio.h>
-#include <string.h>
 
-#include "base/error.h"
+#include "train/session/session_private.h"
 
 /* A board that rounds a limit has honoured it. */
 static const double rounding_w = 0.5;
@@ -23,100 +20,6 @@ static const char somebody_elses[] = "the limit is not ours any more";
 static const char not_opened[] = "there is no account, and so no plan";
 static const char ranks_apart[] = "the ranks could not be joined, so the limit stays";
 
-/* ---- the account ---- */
-
-/* A bound that is a moment is for the last try alone: one before has to leave time for another. */
-static int64_t finish_by_s(const struct fly_session *session)
-{
-    return session->proposal.last_try ? session->carbon.options.finish_by_unix_s : 0;
-}
-
-static struct fly_carbon_options options_now(const struct fly_session *session)
-{
-    struct fly_carbon_options options = session->carbon.options;
-
-    options.finish_by_unix_s = finish_by_s(session);
-    if (options.per_g == 0.0 && options.per_money == 0.0 && options.per_kwh == 0.0 &&
-        session->definition.objective.kind == FLY_OBJECTIVE_MONEY)
-        options.per_money = 1.0;
-    return options;
-}
-
-/* What a step takes under that limit; NAN: it was not measured. */
-static double time_at_s(const struct fly_power_point *points, size_t count, double limit_w)
-{
-    for (size_t i = 0; i < count; i++) {
-        if (points[i].limit_w == limit_w)
-            return points[i].time_s;
-    }
-    return NAN;
-}
-
-/*
- * The objective's bound. Where it has none, the log's choice may be slower than the usual one, and
- * was accepted so: following the grid then takes as long, and no more. INFINITY: not known yet.
- */
-static double bound_of(const struct fly_session *session, const struct fly_power_point *points, size_t count,
-                       double choice_w)
-{
-    double fastest_s = INFINITY, choice_s = time_at_s(points, count, choice_w);
-
-    if (isfinite(session->definition.objective.max_slowdown) || isnan(choice_s))
-        return session->definition.objective.max_slowdown;
-    for (size_t i = 0; i < count; i++)
-        fastest_s = fmin(fastest_s, points[i].time_s);
-    return fmax(carbon_usual_slowdown, choice_s / fastest_s);
-}
-
-/* With what is known before the training begins. */
-static struct carbon_governor_options governor_options(const struct fly_session *session)
-{
-    const struct job_proposal *proposal = &session->proposal;
-    size_t known_count = proposal->wants_profile ? 0 : proposal->known_count;
-
-    return (struct carbon_governor_options){
-        .carbon = options_now(session),
-        .clock = session->clock,
-        .meter = session->meter,
-        .keeper = session->carbon.keeper,
-        .max_slowdown = bound_of(session, proposal->known, known_count, proposal->limit_w),
-        .job = session->definition.name,
-        .run = session->run,
-        .program =
-            session->knobs != NULL && session->knobs->program != NULL ? session->knobs->program : "session",
-        .gpus = (uint32_t)session->limit.gpu_count,
-        .rank = session->options.rank,
-        .all_gpus = session->gpu_count,
-    };
-}
-
-int session_carbon_check(const struct fly_session *session, struct fly_error *out_error)
-{
-    const struct carbon_governor_options options = governor_options(session);
-    struct ledger_head head;
-
-    if (!session->carbon.wanted)
-        return 0;
-    if (session->carbon.options.size < sizeof session->carbon.options)
-        return error_set(out_error, FLY_EUSAGE, "session: carbon.size is %zu; set it to its sizeof",
-                         session->carbon.options.size);
-    return carbon_governor_head(&options, &head, out_error);
-}
-
-/* Collective: what the ranks' machines draw beside their GPUs is summed. */
-static void open_governor(struct fly_session *session)
-{
-    struct session_carbon *carbon = &session->carbon;
-    struct carbon_governor_options options = governor_options(session);
-    double host_w[] = {carbon->options.host_w}, nothing[] = {0.0};
-    struct fly_error error = {.text = ""};
-
-    session_join(session, host_w, 1, nothing, 1);
-    options.all_host_w = host_w[0];
-    if (carbon_governor_open(&options, &carbon->governor, &error) < 0)
-        snprintf(carbon->text, sizeof carbon->text, "%s", error.text);
-}
-
 void session_carbon_begin(struct fly_session *session)
 {
     struct session_carbon *carbon = &session->carbon;
@@ -130,35 +33,16 @@ void session_carbon_begin(struct fly_session *session)
                    : session->proposal.wants_profile ? not_whole
                                                      : not_known;
     if (carbon->wanted && !session->disabled)
-        open_governor(session);
-}
-
-/* Those that nobody counts while the limit is asked for. */
-static void tell_steps(struct fly_session *session)
-{
-    struct session_carbon *carbon = &session->carbon;
-    uint64_t steps = session->count.begun;
-
-    if (carbon->keeper != NULL && steps > carbon->steps_told)
-        carbon_keeper_steps(carbon->keeper, steps - carbon->steps_told);
-    else if (carbon->governor != NULL)
-        carbon_governor_count(carbon->governor, (double)steps);
-    carbon->steps_told = steps;
-}
-
-void session_carbon_epoch_end(struct fly_session *session)
-{
-    step_count_epoch_end(&session->count, session->clock);
-    tell_steps(session);
+        session_account_open(session);
 }
 
 void session_carbon_end(struct fly_session *session)
 {
     struct session_carbon *carbon = &session->carbon;
 
-    tell_steps(session);
+    session_account_steps(session);
     if (carbon->keeper != NULL)
-        session_carbon_stands(session, NAN);
+        session_account_stands(session, NAN);
     if (carbon->governor != NULL) {
         carbon->last.size = sizeof carbon->last;
         (void)fly_session_carbon(session, &carbon->last);
@@ -167,37 +51,6 @@ void session_carbon_end(struct fly_session *session)
     carbon->governor = NULL;
     carbon->steers = false;
 }
-
-void session_carbon_stands(struct fly_session *session, double limit_w)
-{
-    struct session_carbon *carbon = &session->carbon;
-
-    if (limit_w == carbon->told_w || (isnan(limit_w) && isnan(carbon->told_w)))
-        return;
-    carbon->told_w = limit_w;
-    if (carbon->governor != NULL)
-        carbon_governor_stands(carbon->governor, limit_w);
-    else if (carbon->keeper != NULL)
-        carbon_keeper_limit(carbon->keeper, limit_w);
-}
-
-double session_carbon_reference_per_kwh(const struct fly_session *session)
-{
-    switch (session->definition.objective.kind) {
-    case FLY_OBJECTIVE_CARBON:
-        return session->carbon.governor != NULL
-                   ? carbon_governor_reference(session->carbon.governor, CARBON_INTENSITY)
-                   : NAN;
-    case FLY_OBJECTIVE_MONEY:
-        return session->carbon.governor != NULL
-                   ? carbon_governor_reference(session->carbon.governor, CARBON_PRICE)
-                   : NAN;
-    default:
-        return NAN;
-    }
-}
-
-/* ---- steering ---- */
 
 /* Why the log's choice is to stand as it is; NULL: it need not. */
 static const char *reason_to_stay(const struct fly_session *session)
@@ -264,10 +117,11 @@ static bool tell_profile(struct fly_session *session, const struct fly_power_poi
         snprintf(carbon->text, sizeof carbon->text, "%s", error.text);
         return false;
     }
-    carbon->usual_step_s = time_at_s(points, count, session->limit.choice_w);
+    carbon->usual_step_s = session_time_at_s(points, count, session->limit.choice_w);
     if (isnan(carbon->usual_step_s))
         return false;
-    carbon_governor_bound(carbon->governor, bound_of(session, points, count, session->limit.choice_w));
+    carbon_governor_bound(carbon->governor,
+                          session_bound_of(session, points, count, session->limit.choice_w));
     return true;
 }
 
@@ -279,7 +133,7 @@ void session_carbon_profiled(struct fly_session *session, const struct fly_power
     bool told;
     double steers[1];
 
-    session_carbon_stands(session, session->limit.held_w);
+    session_account_stands(session, session->limit.held_w);
     if (!carbon->wanted) {
         if (carbon->keeper != NULL && settable_count > 0)
             carbon_keeper_profile(carbon->keeper, settable, settable_count);
@@ -307,7 +161,7 @@ static double choice_or(const struct fly_session *session, double wanted_w)
     enum carbon_reason reason = carbon_governor_reason(session->carbon.governor);
     bool unknown = reason >= CARBON_UNKNOWN_GRID && reason <= CARBON_SCARCE_GRID;
 
-    return unknown && finish_by_s(session) == 0 ? fmax(wanted_w, session->limit.choice_w) : wanted_w;
+    return unknown && session_finish_by_s(session) == 0 ? fmax(wanted_w, session->limit.choice_w) : wanted_w;
 }
 
 void session_carbon_follow(struct fly_session *session)
@@ -316,7 +170,7 @@ void session_carbon_follow(struct fly_session *session)
     struct carbon_progress progress;
     double shared[] = {NAN, (double)carbon_governor_every(session_step_s(session))};
 
-    tell_steps(session);
+    session_account_steps(session);
     if (carbon->governor != NULL && session_progress(session, &progress)) {
         shared[0] = carbon_governor_decide(carbon->governor, &progress);
         if (isfinite(shared[0]))
@@ -334,7 +188,7 @@ void session_carbon_follow(struct fly_session *session)
         fabs(shared[0] - session->limit.held_w) < rounding_w)
         return;
     session_limit_change(session, shared[0]);
-    session_carbon_stands(
+    session_account_stands(
         session, fabs(shared[0] - session->limit.held_w) < rounding_w ? shared[0] : session->limit.held_w);
 }
 

@@ -26,7 +26,7 @@ void session_release(struct fly_session *session)
     session->released = true;
     post_beat_end(session->post);
     session_carbon_let_go(session, "the program has a session of its own");
-    session_carbon_stands(session, NAN);
+    session_account_stands(session, NAN);
     session_limit_close(session);
     session->limit.turner = NULL;
 }

@@ -164,7 +164,8 @@ void session_limit_step(struct fly_session *session)
 
 void session_limit_epoch_end(struct fly_session *session)
 {
-    session_carbon_epoch_end(session);
+    step_count_epoch_end(&session->count, session->clock);
+    session_account_steps(session);
     if (session->limit.tuner != NULL)
         session_profile_epoch_end(session);
 }

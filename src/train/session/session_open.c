@@ -228,7 +228,7 @@ int session_new(const struct fly_session_options *options, const struct session_
     define(session);
     code = job_definition_check(&session->definition, out_error);
     if (code == 0)
-        code = session_carbon_check(session, out_error);
+        code = session_account_check(session, out_error);
     if (code < 0) {
         free_memory(session);
         return code;

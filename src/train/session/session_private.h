@@ -15,6 +15,7 @@
  *     session_limit.c      what may be turned, and the hooks
  *     session_profile.c    a power profile that is measured
  *     session_carbon.c     follows the grid
+ *     session_account.c    the account of each training
  *     session_hold.c       sets a limit, and sees whether it stands
  *     session_progress.c   how far the training is
  *     session_ranks.c      joins the ranks
@@ -75,25 +76,37 @@ void session_limit_change(struct fly_session *session, double limit_w);
 
 /* session_carbon.c */
 
-/* FLY_EUSAGE for options out of range. */
-int session_carbon_check(const struct fly_session *session, struct fly_error *out_error);
 /* A training begins. */
 void session_carbon_begin(struct fly_session *session);
 /* The whole power profile, of which the choice is held: from now on the limit follows the grid, if it
  * may. Times are of a step. Collective. */
 void session_carbon_profiled(struct fly_session *session, const struct fly_power_point *points, size_t count);
-/* That limit stands; NAN: not known. */
-void session_carbon_stands(struct fly_session *session, double limit_w);
-/* An epoch has ended: its steps are counted. */
-void session_carbon_epoch_end(struct fly_session *session);
 /* Asks for the limit that is right now. Collective. */
 void session_carbon_follow(struct fly_session *session);
 /* The limit is somebody else's from now on. */
 void session_carbon_let_go(struct fly_session *session, const char *note);
 /* Ends the account. */
 void session_carbon_end(struct fly_session *session);
+
+/* session_account.c */
+
+/* FLY_EUSAGE for options out of range. */
+int session_account_check(const struct fly_session *session, struct fly_error *out_error);
+/* Opens the governor, which keeps the account where nobody else does. Collective. */
+void session_account_open(struct fly_session *session);
+/* Tells the steps that have begun. */
+void session_account_steps(struct fly_session *session);
+/* That limit stands; NAN: not known. */
+void session_account_stands(struct fly_session *session, double limit_w);
 /* The reference of the job's objective for the log; NAN. */
-double session_carbon_reference_per_kwh(const struct fly_session *session);
+double session_account_reference_per_kwh(const struct fly_session *session);
+/* The moment to finish by, since 1970; 0: none. */
+int64_t session_finish_by_s(const struct fly_session *session);
+/* What a step takes under that limit; NAN: it was not measured. */
+double session_time_at_s(const struct fly_power_point *points, size_t count, double limit_w);
+/* The bound with that choice of a limit; INFINITY: not known yet. */
+double session_bound_of(const struct fly_session *session, const struct fly_power_point *points, size_t count,
+                        double choice_w);
 
 /* session_progress.c */
 

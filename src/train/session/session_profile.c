@@ -164,7 +164,7 @@ static void watch_tuner(struct fly_session *session)
 
     if ((session->carbon.governor != NULL || session->carbon.keeper != NULL) &&
         fly_tuner_report(session->limit.tuner, &report) == 0)
-        session_carbon_stands(session, report.limit_w);
+        session_account_stands(session, report.limit_w);
 }
 
 /* Whoever does not call session_heed hears of a late choice here. */

@@ -75,7 +75,7 @@ static struct job_epoch measure(struct fly_session *session, double metric)
                               .metric = isfinite(metric) ? metric : NAN,
                               .energy_j = energy_j[0],
                               .time_s = time_s[0],
-                              .reference_per_kwh = session_carbon_reference_per_kwh(session)};
+                              .reference_per_kwh = session_account_reference_per_kwh(session)};
 }
 
 /* The log's answer takes the place of the own one. */
@@ -189,7 +189,7 @@ enum fly_answer fly_session_report(struct fly_session *session, double metric)
     if (!session->disabled) {
         session_limit_check(session);
         if (session->limit.tuner == NULL)
-            session_carbon_stands(session, session->limit.held_w);
+            session_account_stands(session, session->limit.held_w);
     }
     epoch = measure(session, metric);
     session->energy_j = session->proposal.energy_j + epoch.energy_j;

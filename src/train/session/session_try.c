@@ -271,7 +271,7 @@ void session_say_end(struct fly_session *session, enum trial_outcome outcome, co
                 .energy_j = energy_j,
                 .time_s = as_reported ? NAN : session_time_s(session),
                 .text = text,
-                .reference_per_kwh = session_carbon_reference_per_kwh(session)}};
+                .reference_per_kwh = session_account_reference_per_kwh(session)}};
 
     post_beat_end(session->post);
     (void)session_say(session, &entry, POST_NOW);
