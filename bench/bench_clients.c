@@ -18,6 +18,7 @@
 #include "bare_inserts.h"
 #include "base/clock.h"
 #include "base/math/order.h"
+#include "job/core/definition.h"
 #include "job/jobs.h"
 
 enum { CLIENTS_MAX = 32, TIMES_MAX = 1 << 15, PHASES = 3 };

@@ -17,8 +17,10 @@
 #include "bare_inserts.h"
 #include "base/clock.h"
 #include "base/math/order.h"
+#include "job/core/definition.h"
 #include "job/core/definition_json.h"
 #include "job/core/job_record.h"
+#include "job/core/job_words.h"
 #include "job/jobs.h"
 
 enum { ROUNDS = 300, DECISIONS = 50, LENGTHS = 3, TEXT_MAX = 1 << 30 };

@@ -5,6 +5,7 @@
 
 #include "fuzz.h"
 #include "knob/way/command_file.h"
+#include "knob/way/command_words.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

@@ -10,6 +10,7 @@
 #include "fuzz.h"
 #include "grid/cache_text.h"
 #include "grid/online_ask.h"
+#include "model/grid_settle.h"
 
 static const int64_t now_s = INT64_C(1800000000);
 

@@ -10,6 +10,7 @@
 #include <jansson.h>
 
 #include "fuzz.h"
+#include "job/core/definition.h"
 #include "serve/routes.h"
 #include "serve/zeus_job.h"
 

@@ -10,6 +10,7 @@
 
 #include "fake_tree.h"
 #include "train/carbon/carbon_governor.h"
+#include "train/carbon/carbon_head.h"
 
 const int64_t carbon_scene_begin_s = 1654819800;
 

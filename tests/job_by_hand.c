@@ -26,6 +26,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "job/core/definition.h"
 #include "job/jobs.h"
 #include "shapes/members.h"
 

@@ -24,6 +24,7 @@
 
 #include "base/math/philox.h"
 #include "base/math/ziggurat.h"
+#include "job/core/definition.h"
 #include "job/jobs.h"
 
 enum { SIZES = 5, LIMITS = 3, NEVER = 1000 };

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "job/core/definition.h"
 #include "serve/service.h"
 
 enum { ARENA_MAX = 64 << 20 };

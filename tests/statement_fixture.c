@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "statement_fixture.h"
+#include "model/grid_settle.h"
 
 enum { MEMORY_MAX = 64 << 20 };
 

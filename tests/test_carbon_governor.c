@@ -9,6 +9,7 @@
 
 #include "fake_tree.h"
 #include "train/carbon/carbon_governor.h"
+#include "train/carbon/carbon_head.h"
 
 enum { HOUR_S = 3600, DAY_S = 86400 };
 

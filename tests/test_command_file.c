@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "knob/way/command_file.h"
+#include "knob/way/command_words.h"
 
 static const struct device_info gpu = {.index = 2, .uuid = "GPU-12", .pci = "00000000:0F:00.0"};
 

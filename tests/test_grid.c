@@ -7,6 +7,7 @@
 
 #include "grid/forecast.h"
 #include "grid/providers.h"
+#include "model/grid_settle.h"
 #include "test_data.h"
 
 enum { HOUR_S = 3600, DAY_S = 86400 };
@@ -274,9 +275,8 @@ static void read_text(const char *text, struct grid_request *request, struct gri
                       int expected, const char *says)
 {
     char path[] = "/tmp/flyball-test-grid-XXXXXX";
-    int file = mkstemp(path);
+    int code, file = mkstemp(path);
     struct fly_error error = {0};
-    int code;
 
     assert_true(file >= 0);
     assert_int_equal(write(file, text, strlen(text)), (ssize_t)strlen(text));

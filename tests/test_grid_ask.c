@@ -10,6 +10,7 @@
 #include "grid/cache_text.h"
 #include "grid/grid_cache.h"
 #include "grid/online_account.h"
+#include "model/grid_settle.h"
 
 enum { HOUR_S = 3600, DAY_S = 86400, STEP_S = 1800 };
 

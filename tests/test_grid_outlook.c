@@ -3,6 +3,7 @@
 #include "test.h"
 
 #include "grid/outlook.h"
+#include "model/grid_settle.h"
 
 enum { HOUR_S = 3600, DAY_S = 86400 };
 

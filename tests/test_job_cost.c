@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "job/core/definition_json.h"
+#include "job/core/job_words.h"
 
 enum { TEXT_MAX = 512 << 20, EVENTS_A_TRIAL = 4 };
 

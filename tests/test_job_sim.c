@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "job/core/definition.h"
 #include "sim_tries.h"
 
 enum { RECURRENCES = 60, SEEDS = 2 };

@@ -6,6 +6,7 @@
 
 #include <flyball/cost.h>
 
+#include "policy/batch_policies.h"
 #include "policy/decider.h"
 #include "policy/pruning.h"
 #include "policy/rewards.h"

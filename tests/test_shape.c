@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "job/core/definition.h"
 #include "job/core/shapes.h"
 #include "shape_kinds.h"
 

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "model/grid_settle.h"
+
 void cache_content_init(struct cache_content *content, const struct grid_kind *kind)
 {
     *content = (struct cache_content){.answer = {.remark = ""}};

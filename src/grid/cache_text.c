@@ -15,6 +15,7 @@
 #include "base/adler32.h"
 #include "base/error.h"
 #include "grid/cache_text.h"
+#include "model/grid_settle.h"
 #include "shapes/shape_rows.h"
 
 enum { HEAD_MAX = 32, ARENA_MAX = 64 << 20 };

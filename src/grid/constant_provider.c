@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "base/number.h"
 #include "grid/provider.h"
+#include "model/grid_settle.h"
 
 /* From 1970 to 2106: periods of ten years are enough for what never changes. */
 static const int64_t last_s = INT64_C(4294967296);

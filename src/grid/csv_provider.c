@@ -28,6 +28,7 @@
 #include "base/text/iso_time.h"
 #include "base/words.h"
 #include "grid/provider.h"
+#include "model/grid_settle.h"
 #include "model/grid_units.h"
 
 static const char time_column[] = "timestamp", end_column[] = "end", quality_column[] = "quality";

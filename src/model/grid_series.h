@@ -106,11 +106,6 @@ int grid_series_add(struct grid_series *series, const struct grid_period *period
 int grid_series_merge(struct grid_series *series, const struct grid_series *other,
                       struct fly_error *out_error);
 
-int grid_series_settle(struct grid_series *series, struct fly_error *out_error);
-
-/* Counts periods that a settled series lacks between its others as missing: as many as fit into the gap. */
-void grid_series_count_absent(struct grid_series *series);
-
 /* Of a settled series: the period that holds the moment, or NULL; one without a value is returned too. */
 const struct grid_period *grid_series_at(const struct grid_series *series, int64_t time_s);
 

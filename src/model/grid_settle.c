@@ -4,11 +4,12 @@
  * start, with those that are still running in a heap, the one that counts on top: O(n log n)
  * however they overlap.
  */
+#include "model/grid_settle.h"
+
 #include <math.h>
 #include <stdlib.h>
 
 #include "base/error.h"
-#include "model/grid_series.h"
 
 /* A period as it was added. */
 struct candidate {

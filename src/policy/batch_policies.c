@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Every batch-size policy stands here and nowhere else. */
-#include <string.h>
+#include "policy/batch_policies.h"
 
-#include "policy/batch_policy.h"
+#include <string.h>
 
 const struct batch_policy *const batch_policies[] = {
     &batch_policy_default, &batch_policy_fixed,       &batch_policy_grid,

@@ -131,16 +131,10 @@ struct batch_policy {
     bool (*load)(void *state, struct bytes_reader *bytes);
 };
 
-/* All batch-size policies, ended by NULL. */
-extern const struct batch_policy *const batch_policies[];
-
 extern const struct batch_policy batch_policy_default; /* the default batch size at its highest limit */
 extern const struct batch_policy batch_policy_fixed;   /* what the parameters say, for ever */
 extern const struct batch_policy batch_policy_grid;
 extern const struct batch_policy batch_policy_zeus;
 extern const struct batch_policy batch_policy_zeus_server;
-
-/* The policy of that name, or NULL. */
-const struct batch_policy *batch_policy_find(const char *name);
 
 #endif

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/buffer.h"
+#include "job/core/definition.h"
 #include "policy/batch_policy.h"
 #include "shapes/members.h"
 

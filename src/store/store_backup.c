@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A copy of a store that may be in use, by SQLite itself, which knows what its log holds. */
+#include "store/store_backup.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>

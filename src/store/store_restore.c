@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A store from its copy: within SQLite's own transaction, alone with the file. */
+#include "store/store_restore.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>

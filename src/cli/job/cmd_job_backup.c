@@ -5,6 +5,7 @@
 #include "cli/job/job_commands.h"
 #include "cli/job/job_view.h"
 #include "cli/options/store_option.h"
+#include "store/store_backup.h"
 #include "store/store_copy.h"
 
 static const struct cli_option options[] = {OPTION_STORE};

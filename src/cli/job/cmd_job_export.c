@@ -21,6 +21,7 @@
 #include "job/core/policy_plugins.h"
 #include "job/past/trace_export.h"
 #include "model/job_spec.h"
+#include "policy/batch_policies.h"
 
 enum { PATH_BYTES = 4096, UNTOLD_MAX = 1024 };
 

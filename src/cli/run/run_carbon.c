@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "train/carbon/carbon_governor.h"
+#include "train/carbon/carbon_head.h"
 
 static void put_off(struct run_carbon *carbon, const char *text)
 {

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "policy/batch_policies.h"
 
 /* How long the process waits at its gate; it is let go at once. */
 static const double patience_s = 60.0;

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "policy/batch_policies.h"
 
 /* Whether a report could not tell the policy from another. */
 static bool name_taken(const struct sim_plugins *plugins, const char *const *known, const char *name)

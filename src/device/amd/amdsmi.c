@@ -15,6 +15,8 @@
 
 #include "base/error.h"
 #include "device/amd/amdsmi_crowd.h"
+#include "device/amd/amdsmi_read.h"
+#include "device/amd/amdsmi_share.h"
 #include "device/backend.h"
 #include "device/sysfs.h"
 

@@ -40,8 +40,4 @@ struct amdsmi_crowd {
  */
 int amdsmi_crowd_find(struct amdsmi_crowd *crowd, const char *root, struct fly_error *out_error);
 
-/* Settles, after the trials, who counts for whom; and the words for it in a GPU's note. */
-void amdsmi_share(struct amdsmi_crowd *crowd);
-void amdsmi_note_sharing(const struct amdsmi_crowd *crowd, struct amdsmi_candidate *candidate);
-
 #endif

@@ -30,9 +30,6 @@ struct amdsmi_gpu {
     bool counter_off; /* its energy counter cannot be relied on */
 };
 
-/* Fills in what is wanted, each with a state; the caller holds no lock. Thread-safe, allocates nothing. */
-void amdsmi_gpu_read(const struct amdsmi_gpu *gpu, quantity_set wanted, struct reading *values);
-
 /* What was seen of a GPU's counter and power over a short while. */
 struct amdsmi_trial {
     double time_s;

@@ -3,10 +3,10 @@
  * Readings of one GPU. The library answers several quantities with one call, so
  * questions stand in a table with the quantities that each of them answers.
  */
+#include "device/amd/amdsmi_read.h"
+
 #include <math.h>
 #include <string.h>
-
-#include "device/amd/amdsmi_gpu.h"
 
 enum { MW_PER_W = 1000, UW_PER_MW = 1000, MC_PER_C = 1000, PERCENT_MAX = 100 };
 

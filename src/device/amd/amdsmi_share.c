@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which of several GPUs that are one piece of hardware counts for all of them. */
-#include <stdio.h>
+#include "device/amd/amdsmi_share.h"
 
-#include "device/amd/amdsmi_crowd.h"
+#include <stdio.h>
 
 /* The first die of a second one's card: the nearest before it on the bus that is none itself. */
 static size_t find_first_die(const struct amdsmi_crowd *crowd, size_t second)

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/number.h"
+#include "job/core/definition.h"
 
 enum { PARTS_MAX = 8 };
 

@@ -97,16 +97,6 @@ struct job_definition {
     const char *client; /* what else its client states, compared like the rest; NULL or "": nothing */
 };
 
-/* Energy without a bound, beta 2, no target, the policy `zeus`, two rounds and two explorations; the rest is
- * zero. */
-extern const struct job_definition job_definition_default;
-
-/* Whether a job may have that name. */
-bool job_name_fits(const char *name);
-
-/* FLY_EUSAGE or FLY_ELIMIT with the field. `define` checks so itself. */
-int job_definition_check(const struct job_definition *definition, struct fly_error *out_error);
-
 struct job_registered {
     bool known; /* it was registered before, with the same definition */
     uint64_t trials;

@@ -24,10 +24,6 @@ enum record_kind {
     RECORD_KINDS
 };
 
-/* "defined", ...; RECORD_KINDS for an unknown word. */
-const char *record_kind_name(enum record_kind kind);
-enum record_kind record_kind_parse(const char *word);
-
 /* A trial as it was decided. Texts are borrowed. */
 enum { FINISH_UNTOLD = -1 };
 

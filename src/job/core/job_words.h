@@ -2,7 +2,7 @@
 #ifndef FLYBALL_JOB_CORE_JOB_WORDS_H
 #define FLYBALL_JOB_CORE_JOB_WORDS_H
 
-#include "job/core/job.h"
+#include "job/core/job_record.h"
 
 /* The words of enumerations in logs and on the wire, by their values. */
 enum {
@@ -20,5 +20,9 @@ extern const char *const job_reason_words[REASON_COUNT];
 extern const char *const job_target_words[JOB_TARGETS];
 extern const char *const job_generator_words[JOB_GENERATORS];
 extern const char *const job_objective_words[JOB_OBJECTIVES];
+
+/* "defined", ...; RECORD_KINDS for an unknown word. */
+const char *record_kind_name(enum record_kind kind);
+enum record_kind record_kind_parse(const char *word);
 
 #endif

@@ -7,6 +7,7 @@
 
 #include "base/words.h"
 #include "job/core/policy_plugins.h"
+#include "policy/batch_policies.h"
 
 enum { POLICIES_MAX = 16, LIST_MAX = 128 };
 

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "policy/batch_policies.h"
 
 bool policy_plugins_is_path(const char *policy)
 {

@@ -4,6 +4,7 @@
 
 #include <math.h>
 
+#include "job/core/definition.h"
 #include "job/core/job_words.h"
 #include "policy/batch_policy.h"
 #include "store/store.h"

@@ -6,6 +6,7 @@
 
 #include "base/arena.h"
 #include "base/error.h"
+#include "job/core/job_words.h"
 
 const struct trial_past trial_past_empty = {.metric = NAN,
                                             .limit_w = NAN,

@@ -3,6 +3,7 @@
 
 #include <math.h>
 
+#include "job/decide/decision_text.h"
 #include "job/decide/line.h"
 
 enum { BOUND_EVIDENCE = 2 }; /* trials that have to show a batch size too slow */

@@ -42,8 +42,4 @@ int decide_profile(const struct job_state *state, const struct job_trial *trial,
 int decide_report(const struct job_state *state, const struct job_trial *trial, int64_t now_us,
                   struct epoch_record *record, struct fly_error *out_error);
 
-/* Why, in a sentence and in numbers; the numbers are a new reference or NULL. */
-void decision_explain(const struct job_state *state, struct decision *decision);
-json_t *decision_numbers(const struct job_state *state, const struct job_line *line);
-
 #endif

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Why a trial was chosen, for people and for programs. */
+#include "job/decide/decision_text.h"
+
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "job/core/grid_amount.h"
-#include "job/decide/decide.h"
 #include "job/decide/line.h"
 
 enum {

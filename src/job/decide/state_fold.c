@@ -7,6 +7,7 @@
 
 #include "job/core/definition.h"
 #include "job/core/definition_json.h"
+#include "job/core/job_words.h"
 #include "job/decide/state_fold_begin.h"
 #include "job/decide/state_fold_end.h"
 #include "model/objective_check.h"

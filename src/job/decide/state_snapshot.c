@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/adler32.h"
+#include "job/core/definition.h"
 #include "job/core/definition_json.h"
 #include "job/decide/line.h"
 

@@ -11,6 +11,7 @@
 #include "base/number.h"
 #include "job/core/definition.h"
 #include "job/core/definition_json.h"
+#include "job/core/job_words.h"
 #include "job/core/log_line.h"
 #include "job/core/policy_choice.h"
 #include "job/core/shapes.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A call as one change, also when nobody says whether its commit came through. */
+#include "job/core/job_words.h"
 #include "job/local/job_group.h"
 
 #include <stdio.h>

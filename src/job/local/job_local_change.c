@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "job/core/job_words.h"
 #include "job/decide/state_fold.h"
 #include "job/decide/state_snapshot.h"
 #include "job/local/job_local.h"

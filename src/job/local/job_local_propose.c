@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "job/decide/decision_text.h"
 #include "job/decide/line.h"
 #include "job/local/job_local.h"
 

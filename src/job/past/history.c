@@ -10,6 +10,7 @@
 
 #include "job/core/definition_json.h"
 #include "job/core/grid_amount.h"
+#include "job/core/job_words.h"
 #include "job/core/trial_past.h"
 
 enum { TRIALS_MAX = 10000000, FIRST_TRIALS = 64 };

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "job/core/job_record.h"
+#include "job/core/job_words.h"
 
 struct reading {
     const struct job_history *history;

@@ -7,6 +7,7 @@
 
 #include "base/number.h"
 #include "job/core/job_record.h"
+#include "job/core/job_words.h"
 
 enum { TRACE_MEMORY_MAX = 1 << 30, TEXT_MAX = 64 << 20 };
 

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "job/core/job_words.h"
 #include "job/past/usage_private.h"
 
 enum { NUMBER_SIZE = 24 };

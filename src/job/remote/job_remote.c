@@ -10,6 +10,9 @@
 
 #include "base/fork_guard.h"
 #include "job/core/call_check.h"
+#include "job/core/definition.h"
+#include "job/remote/remote_ask.h"
+#include "job/remote/remote_credentials.h"
 
 enum { SCRATCH_MAX = 1 << 20 };
 

@@ -41,17 +41,6 @@ struct remote_call {
     struct buffer *out_lines; /* with API_LINES; initialised */
 };
 
-/* Token and authority, from the options or the environment. */
-int remote_credentials(struct job_remote *remote, const struct job_options *options,
-                       struct fly_error *out_error);
-
-/* Reads the token's file again: whether it has another one now. */
-bool remote_renew_token(struct job_remote *remote);
-
-/* Asks until there is an answer, it is too late, or nobody is there. `out_repeated` may be NULL. */
-int remote_ask(struct job_remote *remote, const struct remote_call *call, bool *out_repeated,
-               struct fly_error *out_error);
-
 /* Over a service's interface (api.h). */
 extern const struct job_backend job_backend_remote;
 

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Requests to a service, until they are answered. */
+#include "job/remote/remote_ask.h"
+
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -8,7 +10,7 @@
 
 #include "base/clock.h"
 #include "base/fork_guard.h"
-#include "job/remote/job_remote.h"
+#include "job/remote/remote_credentials.h"
 
 enum { TRIES_MAX = 20, UNAUTHORISED = 401, FORBIDDEN = 403 };
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* By what a client is known to a service, and the service to it. A token stands in no text. */
+#include "job/remote/remote_credentials.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "job/remote/job_remote.h"
 
 static const char prefix[] = "Authorization: Bearer ";
 

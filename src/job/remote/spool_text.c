@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "job/core/definition.h"
 #include "job/core/definition_json.h"
 #include "job/core/job_words.h"
 #include "job/core/shapes.h"

@@ -70,7 +70,4 @@ int command_file_parse(const char *name, const char *text, size_t length, struct
 /* Accepts NULL. */
 void command_file_free(struct command_file *file);
 
-/* A word with its values filled in; owned by the caller, NULL without memory. */
-char *command_word_fill(const char *word, const struct operation_call *call);
-
 #endif

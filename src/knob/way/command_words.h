@@ -18,4 +18,7 @@ bool command_words_split(char *line, char *pool[COMMAND_POOL_MAX], size_t *count
 bool command_words_check(char *const *words, size_t count, enum operation operation,
                          char cause[COMMAND_CAUSE_MAX]);
 
+/* A word with its values filled in; owned by the caller, NULL without memory. */
+char *command_word_fill(const char *word, const struct operation_call *call);
+
 #endif

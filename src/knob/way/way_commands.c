@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "knob/way/command_file.h"
 #include "knob/way/command_run.h"
+#include "knob/way/command_words.h"
 #include "knob/way/way.h"
 
 enum { SHOWN_COMMAND = 100, SHOWN_OUTPUT = 140 };

@@ -4,8 +4,7 @@
 
 #include "policy/carbon/carbon_schedule.h"
 
-/* The legs of a schedule by themselves (carbon_schedule.h). Pure; what comes of them is carbon_schedule_sum.
- */
+/* The legs of a schedule by themselves (carbon_schedule.h). Pure. */
 
 /* The work that they do, in seconds at the fastest limit. */
 double carbon_legs_work(const struct carbon_legs *legs);
@@ -17,5 +16,9 @@ double carbon_legs_work(const struct carbon_legs *legs);
  */
 void carbon_legs_join(const struct carbon_legs *first, const struct carbon_legs *then, double work_s,
                       struct carbon_legs *out_joined);
+
+/* What would come of any legs; at least one. */
+struct carbon_legs_sum carbon_schedule_sum(const struct carbon_schedule_request *request,
+                                           const struct carbon_legs *legs);
 
 #endif

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "model/units.h"
+#include "policy/carbon/carbon_legs.h"
 #include "policy/carbon/carbon_optimum.h"
 
 /* Weights that differ by less are one. */

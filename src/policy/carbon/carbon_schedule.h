@@ -81,8 +81,4 @@ void carbon_scheduler_deinit(struct carbon_scheduler *scheduler);
 struct carbon_legs_sum carbon_schedule_make(struct carbon_scheduler *scheduler,
                                             const struct carbon_schedule_request *request);
 
-/* What would come of any legs; at least one. */
-struct carbon_legs_sum carbon_schedule_sum(const struct carbon_schedule_request *request,
-                                           const struct carbon_legs *legs);
-
 #endif

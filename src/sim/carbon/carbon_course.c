@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/error.h"
+#include "model/grid_settle.h"
 
 enum { SLICES_FIRST = 256, SLICES_MAX = 4 * GRID_PERIODS_MAX };
 

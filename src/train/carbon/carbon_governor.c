@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "train/carbon/carbon_governor_private.h"
+#include "train/carbon/carbon_head.h"
 
 static int open_keeper(struct carbon_governor *governor, const struct carbon_governor_options *options,
                        struct fly_error *out_error)

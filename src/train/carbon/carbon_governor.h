@@ -52,10 +52,6 @@ struct carbon_governor_options {
     bool cached_only;
 };
 
-/* What stands at the head of the account, with defaults filled in. FLY_EUSAGE for options out of range. */
-int carbon_governor_head(const struct carbon_governor_options *options, struct ledger_head *out_head,
-                         struct fly_error *out_error);
-
 /* FLY_EUSAGE for options out of range, FLY_ENOMEM. */
 int carbon_governor_open(const struct carbon_governor_options *options, struct carbon_governor **out_governor,
                          struct fly_error *out_error);

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a caller wants of following the grid: checked, with defaults filled in. */
+#include "train/carbon/carbon_head.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/error.h"
-#include "train/carbon/carbon_governor.h"
 
 static int take_text(const char *what, const char *from, char to[LEDGER_TEXT_MAX],
                      struct fly_error *out_error)

@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "base/error.h"
+#include "train/carbon/carbon_head.h"
 #include "train/session/session_private.h"
 
 /* A bound that is a moment is for the last try alone: one before has to leave time for another. */

@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/fork_guard.h"
 #include "train/carbon/carbon_governor.h"
+#include "train/carbon/carbon_head.h"
 #include "train/tuner/tuner_private.h"
 
 /* Of the time that a bound leaves over, for measuring. */

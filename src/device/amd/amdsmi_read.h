@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef FLYBALL_DEVICE_AMD_AMDSMI_READ_H
+#define FLYBALL_DEVICE_AMD_AMDSMI_READ_H
+
+#include "device/amd/amdsmi_gpu.h"
+
+/* Fills in what is wanted, each with a state; the caller holds no lock. Thread-safe, allocates nothing. */
+void amdsmi_gpu_read(const struct amdsmi_gpu *gpu, quantity_set wanted, struct reading *values);
+
+#endif

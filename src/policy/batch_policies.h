@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef FLYBALL_POLICY_BATCH_POLICIES_H
+#define FLYBALL_POLICY_BATCH_POLICIES_H
+
+#include "policy/batch_policy.h"
+
+/* All batch-size policies, ended by NULL. */
+extern const struct batch_policy *const batch_policies[];
+
+/* The policy of that name, or NULL. */
+const struct batch_policy *batch_policy_find(const char *name);
+
+#endif
