@@ -41,7 +41,6 @@ WALKS_JSON = [
     "src/cli/run/profile_report.c",
     "src/cli/run/run_carbon_report.c",
     "src/cli/run/run_job_report.c",
-    "src/cli/run/run_json.c",
     "src/cli/run/run_tune_report.c",
     "src/cli/sim/carbon_report.c",
     "src/cli/sim/cmd_sim_replay.c",

@@ -112,7 +112,7 @@ static void csv_header(const struct fly_meter *meter, struct buffer *out)
     (void)meter;
     buffer_puts(out, "schema,start_unix_s,window_name,elapsed_s,kind,index,name,uuid,counted_by,source");
     for (size_t i = 0; i < DEVICE_FIGURES; i++)
-        buffer_printf(out, ",%s", device_figures[i].key);
+        buffer_printf(out, ",%s", device_figures[i].name);
     buffer_puts(out, ",samples,note\n");
 }
 
@@ -151,17 +151,17 @@ static void json_header(const struct fly_meter *meter, struct buffer *out)
     (void)out;
 }
 
-static void json_figure(const struct fly_device_energy *energy, const struct device_figure *figure,
+static void json_figure(const struct fly_device_energy *energy, const struct shape_field *figure,
                         struct buffer *out)
 {
     double value = device_figure_of(energy, figure);
 
-    buffer_printf(out, ",\"%s\":", figure->key);
+    buffer_printf(out, ",\"%s\":", figure->name);
     if (isfinite(value)) {
         put_number(value, out);
         return;
     }
-    buffer_printf(out, "null,\"%s_unavailable\":", figure->key);
+    buffer_printf(out, "null,\"%s_unavailable\":", figure->name);
     put_string(energy->note[0] != '\0' ? energy->note : "the device does not say", out);
 }
 

@@ -1,213 +1,270 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The report on a run for programs; tables of members, so that what is unknown has its reason everywhere. */
 #include <math.h>
-#include <stdio.h>
-#include <string.h>
 
+#include "cli/options/open_devices.h"
 #include "cli/run/run_carbon.h"
 #include "cli/run/run_job.h"
 #include "cli/run/run_result.h"
 #include "cli/run/run_tune.h"
 #include "meter/device_figures.h"
+#include "shapes/shape_told.h"
 #include "shapes/text_value.h"
 
-enum { KEY_MAX = 64 };
+static const char not_said[] = "the device does not say", none[] = "there is none";
+static const char no_gpu[] = "no GPU says it", kernel_silent[] = "the kernel does not say";
 
-static const char schema[] = "flyball.run/1";
-static const char not_said[] = "the device does not say";
+/* ---- devices ---- */
 
-/* Sets a member to null and "<key>_unavailable" to the reason. */
-static void set_unavailable(json_t *object, const char *key, const char *reason)
+/* What is said of one device. */
+struct told_device {
+    const struct device_info *info;
+    const struct claim *claim;
+    const struct fly_device_energy *energy;
+    const char *why; /* figures are not known */
+};
+
+static json_t *kind_of(const void *from)
 {
-    char reason_key[KEY_MAX];
-
-    snprintf(reason_key, sizeof reason_key, "%s_unavailable", key);
-    json_object_set_new(object, key, json_null());
-    json_object_set_new(object, reason_key, text_value(reason));
+    return json_string(device_kind_name(((const struct device_info *)from)->kind));
 }
 
-static void set_real(json_t *object, const char *key, double value, const char *reason)
+static json_t *source_of(const void *from)
 {
-    if (isfinite(value))
-        json_object_set_new(object, key, json_real(value));
-    else
-        set_unavailable(object, key, reason);
+    return json_string(fly_energy_source_name(((const struct told_device *)from)->energy->source));
 }
 
-static void set_text(json_t *object, const char *key, const char *text, const char *reason)
+static const struct shape_field info_rows[] = {
+    {.name = "kind", TOLD_MADE(kind_of)},
+    {SHAPE_AT(device_info, index), TOLD_U32},
+    {SHAPE_AT(device_info, name), TOLD_CHARS(device_info, name)},
+    {SHAPE_AT(device_info, uuid), TOLD_CHARS(device_info, uuid)},
+    {SHAPE_AT(device_info, pci), TOLD_CHARS(device_info, pci)},
+    {SHAPE_AT(device_info, driver), TOLD_CHARS(device_info, driver)},
+    {SHAPE_AT(device_info, emulated), TOLD_BOOL},
+    {SHAPE_AT(device_info, estimated), TOLD_BOOL},
+    {SHAPE_AT(device_info, module_power), TOLD_BOOL},
+    {SHAPE_AT(device_info, mig), TOLD_BOOL},
+};
+static const struct shape info_shape = {SHAPE_OF(device_info, info_rows)};
+
+static const struct shape_field claim_rows[] = {
+    {SHAPE_AT(claim, counted), TOLD_BOOL},
+    {SHAPE_AT_AS("counted_by", claim, by), TOLD_CHARS(claim, by), TOLD_ELSE("this report counts it")},
+};
+static const struct shape claim_shape = {SHAPE_OF(claim, claim_rows)};
+
+static const struct shape figures_shape = {
+    .size = sizeof(struct fly_device_energy), .fields = device_figures, .count = DEVICE_FIGURES};
+
+static const struct shape_field behind_rows[] = {
+    {SHAPE_AT(fly_device_energy, samples), TOLD_U64},
+    {SHAPE_AT(fly_device_energy, note), TOLD_ANY_CHARS(fly_device_energy, note)},
+};
+static const struct shape behind_shape = {SHAPE_OF(fly_device_energy, behind_rows)};
+
+static const struct shape_field device_rows[] = {
+    {SHAPE_AT(told_device, info), TOLD_MERGED(&info_shape), TOLD_ELSE(not_said)},
+    {SHAPE_AT(told_device, claim), TOLD_MERGED(&claim_shape)},
+    {.name = "source", TOLD_MADE(source_of)},
+    {SHAPE_AT(told_device, energy), TOLD_MERGED(&figures_shape), TOLD_ELSE_AT(told_device, why)},
+    {SHAPE_AT(told_device, energy), TOLD_MERGED(&behind_shape)},
+};
+static const struct shape device_shape = {SHAPE_OF(told_device, device_rows)};
+
+static json_t *devices_of(const void *from)
 {
-    if (text != NULL && text[0] != '\0')
-        json_object_set_new(object, key, text_value(text));
-    else
-        set_unavailable(object, key, reason);
-}
+    const struct run_result *result = from;
+    struct told_device devices[DEVICES_MAX];
+    size_t count = result->fault == NULL ? result->list->count : 0;
 
-static void set_number(json_t *object, const char *key, int64_t value, const char *reason)
-{
-    if (value >= 0)
-        json_object_set_new(object, key, json_integer(value));
-    else
-        set_unavailable(object, key, reason);
-}
+    for (size_t i = 0; i < count; i++) {
+        const struct fly_device_energy *energy = &result->measured.devices[i];
+        bool noted = energy->note[0] != '\0' && !isfinite(energy->energy_j);
 
-static json_t *device_value(const struct device_info *info, const struct claim *claim,
-                            const struct fly_device_energy *energy)
-{
-    json_t *device = json_object();
-    const char *reason = energy->note[0] != '\0' && !isfinite(energy->energy_j) ? energy->note : not_said;
-
-    json_object_set_new(device, "kind", json_string(device_kind_name(info->kind)));
-    json_object_set_new(device, "index", json_integer(info->index));
-    set_text(device, "name", info->name, not_said);
-    set_text(device, "uuid", info->uuid, not_said);
-    set_text(device, "pci", info->pci, not_said);
-    set_text(device, "driver", info->driver, not_said);
-    json_object_set_new(device, "emulated", json_boolean(info->emulated));
-    json_object_set_new(device, "estimated", json_boolean(info->estimated));
-    json_object_set_new(device, "module_power", json_boolean(info->module_power));
-    json_object_set_new(device, "mig", json_boolean(info->mig));
-    json_object_set_new(device, "counted", json_boolean(claim->counted));
-    set_text(device, "counted_by", claim->by, "this report counts it");
-    json_object_set_new(device, "source", json_string(fly_energy_source_name(energy->source)));
-    for (size_t i = 0; i < DEVICE_FIGURES; i++)
-        set_real(device, device_figures[i].key, device_figure_of(energy, &device_figures[i]), reason);
-    json_object_set_new(device, "samples", json_integer((json_int_t)energy->samples));
-    json_object_set_new(device, "note", text_value(energy->note));
-    return device;
-}
-
-static json_t *devices_value(const struct run_result *result)
-{
-    json_t *devices = json_array();
-
-    for (size_t i = 0; result->fault == NULL && i < result->list->count; i++)
-        json_array_append_new(devices,
-                              device_value(&result->list->devices[i].info, &result->claims->devices[i],
-                                           &result->measured.devices[i]));
-    return devices;
-}
-
-/* What became of every driver. */
-static json_t *drivers_value(const struct run_result *result)
-{
-    json_t *drivers = json_array();
-
-    for (size_t i = 0; i < result->list->report_count; i++) {
-        const struct backend_report *report = &result->list->reports[i];
-        json_t *driver = json_object();
-
-        json_object_set_new(driver, "name", json_string(report->backend->name));
-        json_object_set_new(driver, "found", json_integer((json_int_t)report->found));
-        set_text(driver, "fault", report->error.code < 0 ? report->error.text : NULL, "there is none");
-        json_array_append_new(drivers, driver);
+        devices[i] = (struct told_device){&result->list->devices[i].info, &result->claims->devices[i], energy,
+                                          noted ? energy->note : not_said};
     }
-    return drivers;
+    return shape_tell_list(&device_shape, devices, count);
 }
 
-static json_t *job_value(const struct run_result *result)
+/* ---- drivers: what became of every one ---- */
+
+static json_t *driver_name_of(const void *from)
 {
-    static const char no_scheduler[] = "no variable of a scheduler or launcher says it";
-    const struct identity *identity = result->identity;
-    json_t *job = json_object();
-
-    json_object_set_new(job, "id", text_value(result->claims->job));
-    set_text(job, "named_by", identity->job_source, no_scheduler);
-    set_text(job, "step", identity->step, no_scheduler);
-    set_text(job, "node", identity->node, "the machine has no name");
-    set_text(job, "ranked_by", identity->rank_source, no_scheduler);
-    set_number(job, "rank", identity->rank, no_scheduler);
-    set_number(job, "world_size", identity->world_size, no_scheduler);
-    set_number(job, "local_rank", identity->local_rank, no_scheduler);
-    set_number(job, "local_size", identity->local_size, no_scheduler);
-    set_number(job, "node_rank", identity->node_rank, no_scheduler);
-    set_number(job, "node_count", identity->node_count, no_scheduler);
-    set_text(job, "claim_fault", result->claims->fault, "there is none");
-    return job;
+    return json_string(((const struct backend_report *)from)->backend->name);
 }
 
-static json_t *total_value(const struct run_result *result)
+static json_t *driver_fault_of(const void *from)
+{
+    const struct fly_error *error = &((const struct backend_report *)from)->error;
+
+    return error->code < 0 && error->text[0] != '\0' ? text_value(error->text) : NULL;
+}
+
+static const struct shape_field driver_rows[] = {
+    {.name = "name", TOLD_MADE(driver_name_of)},
+    {SHAPE_AT(backend_report, found), TOLD_SIZE},
+    {.name = "fault", TOLD_MADE(driver_fault_of), TOLD_ELSE(none)},
+};
+static const struct shape driver_shape = {SHAPE_OF(backend_report, driver_rows)};
+
+static json_t *drivers_of(const void *from)
+{
+    const struct device_list *list = ((const struct run_result *)from)->list;
+
+    return shape_tell_list(&driver_shape, list->reports, list->report_count);
+}
+
+/* ---- the job ---- */
+
+static const struct shape_field identity_rows[] = {
+    {SHAPE_AT_AS("named_by", identity, job_source), TOLD_TEXT},
+    {SHAPE_AT(identity, step), TOLD_CHARS(identity, step)},
+    {SHAPE_AT(identity, node), TOLD_CHARS(identity, node), TOLD_ELSE("the machine has no name")},
+    {SHAPE_AT_AS("ranked_by", identity, rank_source), TOLD_TEXT},
+    {SHAPE_AT(identity, rank), TOLD_I32},
+    {SHAPE_AT(identity, world_size), TOLD_I32},
+    {SHAPE_AT(identity, local_rank), TOLD_I32},
+    {SHAPE_AT(identity, local_size), TOLD_I32},
+    {SHAPE_AT(identity, node_rank), TOLD_I32},
+    {SHAPE_AT(identity, node_count), TOLD_I32},
+};
+static const struct shape identity_shape = {SHAPE_OF(identity, identity_rows)};
+
+struct told_job {
+    const char *id;
+    const struct identity *identity;
+    const char *claim_fault;
+};
+
+static const struct shape_field job_rows[] = {
+    {SHAPE_AT(told_job, id), TOLD_ANY_TEXT},
+    {SHAPE_AT(told_job, identity), TOLD_MERGED(&identity_shape),
+     TOLD_ELSE("no variable of a scheduler or launcher says it")},
+    {SHAPE_AT(told_job, claim_fault), TOLD_TEXT, TOLD_ELSE(none)},
+};
+static const struct shape job_shape = {SHAPE_OF(told_job, job_rows)};
+
+static json_t *job_of(const void *from)
+{
+    const struct run_result *result = from;
+    const struct told_job job = {result->claims->job, result->identity, result->claims->fault};
+
+    return shape_tell(&job_shape, &job);
+}
+
+/* ---- sums ---- */
+
+struct told_total {
+    struct run_totals sums;
+    const char *no_energy, *no_bound; /* why either is not known */
+};
+
+static const struct shape_field total_rows[] = {
+    {SHAPE_AT_AS("energy_j", told_total, sums.energy_j), TOLD_NUMBER, TOLD_ELSE_AT(told_total, no_energy)},
+    {SHAPE_AT_AS("uncertainty_j", told_total, sums.uncertainty_j), TOLD_NUMBER,
+     TOLD_ELSE_AT(told_total, no_bound)},
+    {SHAPE_AT_AS("devices", told_total, sums.devices), TOLD_SIZE},
+    {SHAPE_AT_AS("devices_without_bound", told_total, sums.without_bound), TOLD_SIZE},
+    {SHAPE_AT_AS("devices_emulated", told_total, sums.emulated), TOLD_SIZE},
+    {SHAPE_AT_AS("devices_estimated", told_total, sums.estimated), TOLD_SIZE},
+    {SHAPE_AT_AS("devices_unavailable", told_total, sums.unavailable), TOLD_SIZE},
+    {SHAPE_AT_AS("devices_counted_elsewhere", told_total, sums.elsewhere), TOLD_SIZE},
+    {SHAPE_AT_AS("gpu_idle_share", told_total, sums.idle_share), TOLD_NUMBER, TOLD_ELSE(no_gpu)},
+    {SHAPE_AT_AS("gpu_idle_energy_share", told_total, sums.idle_energy_share), TOLD_NUMBER,
+     TOLD_ELSE(no_gpu)},
+    {SHAPE_AT_AS("gpu_capped_share", told_total, sums.capped_share), TOLD_NUMBER, TOLD_ELSE(no_gpu)},
+    {SHAPE_AT_AS("gpu_heat_share", told_total, sums.heat_share), TOLD_NUMBER, TOLD_ELSE(no_gpu)},
+    {SHAPE_AT_AS("gpu_brake_share", told_total, sums.brake_share), TOLD_NUMBER, TOLD_ELSE(no_gpu)},
+};
+static const struct shape total_shape = {SHAPE_OF(told_total, total_rows)};
+
+static json_t *total_of(const void *from)
 {
     static const char nothing[] = "no device that is counted here has a figure";
-    static const char unknown[] = "no GPU says it";
-    json_t *total = json_object();
-    struct run_totals totals;
-    bool any;
+    struct told_total total;
 
-    run_totals(result, &totals);
-    any = totals.devices > 0;
-    set_real(total, "energy_j", any ? totals.energy_j : NAN, nothing);
-    set_real(total, "uncertainty_j", totals.devices > totals.without_bound ? totals.uncertainty_j : NAN,
-             any ? "no device states a bound" : nothing);
-    json_object_set_new(total, "devices", json_integer((json_int_t)totals.devices));
-    json_object_set_new(total, "devices_without_bound", json_integer((json_int_t)totals.without_bound));
-    json_object_set_new(total, "devices_emulated", json_integer((json_int_t)totals.emulated));
-    json_object_set_new(total, "devices_estimated", json_integer((json_int_t)totals.estimated));
-    json_object_set_new(total, "devices_unavailable", json_integer((json_int_t)totals.unavailable));
-    json_object_set_new(total, "devices_counted_elsewhere", json_integer((json_int_t)totals.elsewhere));
-    set_real(total, "gpu_idle_share", totals.idle_share, unknown);
-    set_real(total, "gpu_idle_energy_share", totals.idle_energy_share, unknown);
-    set_real(total, "gpu_capped_share", totals.capped_share, unknown);
-    set_real(total, "gpu_heat_share", totals.heat_share, unknown);
-    set_real(total, "gpu_brake_share", totals.brake_share, unknown);
-    return total;
+    run_totals(from, &total.sums);
+    total.no_energy = nothing;
+    total.no_bound = total.sums.devices > 0 ? "no device states a bound" : nothing;
+    if (total.sums.devices == 0)
+        total.sums.energy_j = NAN;
+    if (total.sums.devices <= total.sums.without_bound)
+        total.sums.uncertainty_j = NAN;
+    return shape_tell(&total_shape, &total);
 }
 
-static json_t *own_value(const struct run_result *result)
+/* ---- all of it ---- */
+
+static json_t *schema_of(const void *from)
 {
-    json_t *own = json_object();
-
-    set_real(own, "cpu_s", result->own_cpu_s, "the kernel does not say");
-    set_number(own, "memory_bytes", result->own_memory_bytes, "the kernel does not say");
-    return own;
+    (void)from;
+    return json_string("flyball.run/1");
 }
 
-static json_t *command_value(const struct run_result *result)
+static json_t *command_of(const void *from)
 {
-    json_t *command = json_array();
+    char *const *arguments = ((const struct run_result *)from)->arguments;
+    size_t count = 0;
 
-    for (size_t i = 0; result->arguments[i] != NULL; i++)
-        json_array_append_new(command, text_value(result->arguments[i]));
-    return command;
+    while (arguments[count] != NULL)
+        count++;
+    return shape_tell_texts((const char *const *)arguments, count);
 }
 
-static json_t *not_included_value(const struct run_result *result)
+static json_t *not_included_of(const void *from)
 {
     const char *texts[NOT_INCLUDED_MAX];
-    size_t count = run_not_included(result, texts);
-    json_t *list = json_array();
 
-    for (size_t i = 0; i < count; i++)
-        json_array_append_new(list, json_string(texts[i]));
-    return list;
+    return shape_tell_texts(texts, run_not_included(from, texts));
 }
 
-/* A member that memory was missing for is absent; the last one tells. */
+static json_t *tune_of(const void *from)
+{
+    return run_tune_json(((const struct run_result *)from)->tune);
+}
+
+static json_t *recurrence_of(const void *from)
+{
+    return run_job_json(((const struct run_result *)from)->job);
+}
+
+static json_t *carbon_of(const void *from)
+{
+    return run_carbon_json(((const struct run_result *)from)->carbon);
+}
+
+static const struct shape_field own_rows[] = {
+    {SHAPE_AT_AS("cpu_s", run_result, own_cpu_s), TOLD_NUMBER, TOLD_ELSE(kernel_silent)},
+    {SHAPE_AT_AS("memory_bytes", run_result, own_memory_bytes), TOLD_I64, TOLD_ELSE(kernel_silent)},
+};
+static const struct shape own_shape = {SHAPE_OF(run_result, own_rows)};
+
+static const struct shape_field document_rows[] = {
+    {.name = "schema", TOLD_MADE(schema_of)},
+    {.name = "command", TOLD_MADE(command_of)},
+    {SHAPE_AT_AS("exit_status", run_result, status), TOLD_I32},
+    {SHAPE_AT(run_result, signal), .kind = SHAPE_I32, .null = SHAPE_ZERO, .most = INT32_MAX,
+     TOLD_ELSE("no signal ended the program")},
+    {SHAPE_AT_AS("start_unix_s", run_result, measured.start_unix_s), TOLD_NUMBER},
+    {SHAPE_AT_AS("time_s", run_result, measured.time_s), TOLD_NUMBER},
+    {SHAPE_AT_AS("unmeasured_s", run_result, early_s), TOLD_NUMBER},
+    {SHAPE_AT(run_result, fault), TOLD_TEXT, TOLD_ELSE(none)},
+    {SHAPE_AT(run_result, selection), TOLD_TEXT, TOLD_ELSE("nothing hides GPUs")},
+    {.name = "job", TOLD_MADE(job_of)},
+    {.name = "devices", TOLD_MADE(devices_of)},
+    {.name = "drivers", TOLD_MADE(drivers_of)},
+    {.name = "total", TOLD_MADE(total_of)},
+    {.name = "not_included", TOLD_MADE(not_included_of)},
+    {SHAPE_AT(run_result, tune), TOLD_MADE(tune_of), .need = SHAPE_SPARING},
+    {SHAPE_AT_AS("recurrence", run_result, job), TOLD_MADE(recurrence_of), .need = SHAPE_SPARING},
+    {SHAPE_AT(run_result, carbon), TOLD_MADE(carbon_of), .need = SHAPE_SPARING},
+    {.name = "own", SHAPE_IS_STRUCT(&own_shape)},
+};
+static const struct shape document_shape = {SHAPE_OF(run_result, document_rows)};
+
 json_t *run_report_json(const struct run_result *result)
 {
-    json_t *document = json_object();
-
-    json_object_set_new(document, "schema", json_string(schema));
-    json_object_set_new(document, "command", command_value(result));
-    json_object_set_new(document, "exit_status", json_integer(result->status));
-    set_number(document, "signal", result->signal > 0 ? result->signal : -1, "no signal ended the program");
-    json_object_set_new(document, "start_unix_s", json_real(result->measured.start_unix_s));
-    json_object_set_new(document, "time_s", json_real(result->measured.time_s));
-    json_object_set_new(document, "unmeasured_s", json_real(result->early_s));
-    set_text(document, "fault", result->fault, "there is none");
-    set_text(document, "selection", result->selection, "nothing hides GPUs");
-    json_object_set_new(document, "job", job_value(result));
-    json_object_set_new(document, "devices", devices_value(result));
-    json_object_set_new(document, "drivers", drivers_value(result));
-    json_object_set_new(document, "total", total_value(result));
-    json_object_set_new(document, "not_included", not_included_value(result));
-    if (result->tune != NULL)
-        json_object_set_new(document, "tune", run_tune_json(result->tune));
-    if (result->job != NULL)
-        json_object_set_new(document, "recurrence", run_job_json(result->job));
-    if (result->carbon != NULL)
-        json_object_set_new(document, "carbon", run_carbon_json(result->carbon));
-    if (json_object_set_new(document, "own", own_value(result)) == 0)
-        return document;
-    json_decref(document);
-    return NULL;
+    return shape_tell(&document_shape, result);
 }
