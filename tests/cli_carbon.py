@@ -169,10 +169,10 @@ def test_faults():
         ("cut", 69, "no whole answer", True), ("hang", 69, "did not answer within", True),
         ("moved", 65, "has moved", False), ("204", 66, "no data", False), ({}, 65, "'data'", False),
         ([], 65, "'data'", False), ({"data": {}}, 65, "'data'", False), ({"data": []}, 66, "no data", False),
-        ({"data": [{}]}, 65, "'from, to'", False), ({"data": [None]}, 65, "'from, to'", False),
+        ({"data": [{}]}, 65, "'from, to'", False), ({"data": [None]}, 65, "'data[0]'", False),
         ({"data": [{"from": "2026-01-01T00:00Z", "to": "2026-01-01T00:30Z"}]}, 65, "'intensity'", False),
         ({"data": [{"from": "2026-01-01T00:00Z", "to": "2026-01-01T00:30Z", "intensity": {"actual": "9"}}]}, 65,
-         "'intensity'", False),
+         "'data[0].intensity.actual'", False),
         ({"data": [{"from": "2026-01-01T00:30Z", "to": "2026-01-01T00:00Z",
                     "intensity": {"actual": 9, "forecast": None}}]}, 65, "not after its start", False),
     )

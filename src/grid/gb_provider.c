@@ -79,15 +79,18 @@ static const struct shape_field intensity_rows[] = {
 };
 static const struct shape intensity_shape = {SHAPE_OF(gb_intensity, intensity_rows)};
 
+static const char intensities[] = "numbers or null for 'actual' and 'forecast'";
+
 struct gb_row {
     const char *from, *to;
     struct gb_intensity intensity;
+    bool has_intensity;
 };
 static const struct shape_field row_rows[] = {
     {SHAPE_AT(gb_row, from), ONLINE_TEXT},
     {SHAPE_AT(gb_row, to), ONLINE_TEXT},
-    {SHAPE_AT(gb_row, intensity), SHAPE_IS_STRUCT(&intensity_shape),
-     .expected = "numbers or null for 'actual' and 'forecast'"},
+    {SHAPE_AT(gb_row, intensity), SHAPE_IS_STRUCT(&intensity_shape), SHAPE_IF(gb_row, has_intensity),
+     .expected = intensities},
 };
 static const struct shape row_shape = {SHAPE_OF(gb_row, row_rows)};
 
@@ -128,6 +131,8 @@ static int add_row(const struct online_question *question, const struct gb_row *
 
     if (!online_time(row->from, &period.start_s) || !online_time(row->to, &period.end_s))
         return online_refuse("from, to", "times as 2018-01-20T12:00Z", out_error);
+    if (!row->has_intensity)
+        return online_refuse("intensity", intensities, out_error);
     /* What is yet to come has no actual value, whatever it says; a region never has. */
     if (is_national(question->place) && period.start_s <= question->now_s)
         code = grid_series_add(&answer->actual, &period, out_error);
