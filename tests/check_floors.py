@@ -53,7 +53,6 @@ WALKS_JSON = [
     "src/http/server_request.c",
     "src/job/decide/decision_text.c",
     "src/job/decide/state_snapshot.c",
-    "src/meter/tally/run_reports.c",
     "src/serve/v1.c",
     "src/serve/v1_document.c",
     "src/serve/zeus_body.c",

@@ -14,6 +14,17 @@ const char *device_kind_name(enum device_kind kind)
     return kind_names[kind];
 }
 
+bool device_kind_find(const char *name, enum device_kind *out_kind)
+{
+    for (enum device_kind kind = 0; kind < DEVICE_KIND_COUNT; kind++) {
+        if (strcmp(name, device_kind_name(kind)) == 0) {
+            *out_kind = kind;
+            return true;
+        }
+    }
+    return false;
+}
+
 const struct clock *device_clock(const struct device_options *options)
 {
     return options->clock != NULL ? options->clock : &clock_real;

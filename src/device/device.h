@@ -44,6 +44,9 @@ enum device_kind { DEVICE_GPU, DEVICE_CPU, DEVICE_DRAM, DEVICE_KIND_COUNT };
 /* "GPU", "CPU", "DRAM". */
 const char *device_kind_name(enum device_kind kind);
 
+/* The kind of that name; false, and the out-parameter untouched, where there is none. */
+bool device_kind_find(const char *name, enum device_kind *out_kind);
+
 /* How the figures of a device come about, which bounds how certain an energy can be. 0: not known. */
 struct sensor_facts {
     double counter_period_s; /* between two updates of the energy counter */

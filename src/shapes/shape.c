@@ -11,7 +11,7 @@
 #include "base/buffer.h"
 #include "shapes/json_words.h"
 
-enum { NAME_SHOWN = 60, PATH_BYTES_MAX = 4096, TOLD_MAX = 320 };
+enum { NAME_SHOWN = 60, PATH_BYTES_MAX = 4096, TOLD_MAX = 320, FOUND_BYTES_MAX = 1 << 16 };
 
 static const struct shape_bounds bounds[] = {
     [SHAPE_ANY] = {"a number", -INFINITY, INFINITY, false},
@@ -263,7 +263,8 @@ void shape_fault_fill(struct shape_fault *fault, const struct shape_path *path,
     else
         expect(&words, field, entry);
     snprintf(fault->expected, sizeof fault->expected, "%s", words.data != NULL ? words.data : "");
-    buffer_clear(&words);
+    buffer_deinit(&words);
+    buffer_init(&words, FOUND_BYTES_MAX);
     if (found != NULL)
         json_words_put(&words, found);
     snprintf(fault->found, sizeof fault->found, "%s",

@@ -171,9 +171,11 @@ struct shape_fault {
 int shape_parse_as(const char *text, size_t length, enum shape_manners manners, json_t **out_json,
                    struct shape_fault *out_fault, struct fly_error *out_error);
 
-/* As shape_read; the fault has no line. */
+/* As shape_read; the fault has no line, until shape_fault_locate looks for it in the text. */
 int shape_read_as(const struct shape *shape, json_t *json, enum shape_manners manners, struct arena *arena,
                   void *out_struct, struct shape_fault *out_fault, struct fly_error *out_error);
+
+void shape_fault_locate(struct shape_fault *fault, const char *text, size_t length);
 
 /* Both, of a text that is not kept; not with SHAPE_BORROWING. */
 int shape_read_text(const struct shape *shape, const char *text, size_t length, enum shape_manners manners,

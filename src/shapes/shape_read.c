@@ -434,16 +434,17 @@ int shape_read(const struct shape *shape, json_t *json, enum shape_manners manne
     return shape_read_as(shape, json, manners, arena, out_struct, NULL, out_error);
 }
 
-/* Of a member "devices[1].energy_j"; json_place.h says "/devices/1/energy_j". */
-static size_t line_of(const char *text, size_t length, const char *path)
+/* json_place.h says "/devices/1/energy_j" for "devices[1].energy_j". */
+void shape_fault_locate(struct shape_fault *fault, const char *text, size_t length)
 {
     char place[SHAPE_PATH_SHOWN + 1] = "";
     char *copy = strndup(text, length);
-    size_t line = 1, used = 0;
+    size_t used = 0;
 
+    fault->line = 1;
     if (copy == NULL)
-        return line;
-    for (const char *at = path; *at != '\0' && used + 1 < sizeof place; at++) {
+        return;
+    for (const char *at = fault->path; *at != '\0' && used + 1 < sizeof place; at++) {
         if (used == 0 && *at != '[')
             place[used++] = '/';
         if (*at == '.' || *at == '[')
@@ -452,9 +453,8 @@ static size_t line_of(const char *text, size_t length, const char *path)
             place[used++] = *at;
     }
     place[used] = '\0';
-    line = json_place_line(copy, place);
+    fault->line = json_place_line(copy, place);
     free(copy);
-    return line;
 }
 
 int shape_read_text(const struct shape *shape, const char *text, size_t length, enum shape_manners manners,
@@ -468,7 +468,7 @@ int shape_read_text(const struct shape *shape, const char *text, size_t length, 
         return code;
     code = shape_read_as(shape, json, manners, arena, out_struct, out_fault, out_error);
     if (code < 0 && out_fault != NULL)
-        out_fault->line = line_of(text, length, out_fault->path);
+        shape_fault_locate(out_fault, text, length);
     json_decref(json);
     return code;
 }

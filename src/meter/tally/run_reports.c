@@ -3,8 +3,6 @@
 
 #include <dirent.h>
 #include <errno.h>
-#include <math.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,22 +11,90 @@
 #include "base/buffer.h"
 #include "base/error.h"
 #include "base/patient_file.h"
-#include "shapes/json_place.h"
-#include "shapes/json_words.h"
+#include "shapes/shape_rows.h"
 
-enum { PATH_SIZE = 96, PARENT_SIZE = 40, READ_BYTES = 1 << 16, SHOWN_MAX = 40, DEPTH_MAX = 64 };
+enum { READ_BYTES = 1 << 16, ARENA_MAX = 256 << 20 };
 
-/* Beyond any energy, time and date; so that sums and differences stay finite. */
-static const double number_max = 1e15;
+/* ---- what a report says ---- */
 
-static const char schema[] = "flyball.run/1";
+/* No energy, time or date is larger; so that sums and differences stay finite. */
+#define IS_AMOUNT SHAPE_IS_NUMBER(SHAPE_FROM_0), .highest = 1e15
+#define IS_NAME SHAPE_IS_TEXT(SIZE_MAX), .least = 1
+
+static bool read_kind(const char *text, void *out_kind)
+{
+    return device_kind_find(text, out_kind);
+}
+
+static void write_kind(const void *kind, char text[SHAPE_CODED_MAX])
+{
+    snprintf(text, SHAPE_CODED_MAX, "%s", device_kind_name(*(const enum device_kind *)kind));
+}
+
+static const struct shape_coding kind_coding = {
+    .expected = "GPU, CPU or DRAM", .size = sizeof(enum device_kind), .read = read_kind, .write = write_kind};
+
+struct device_row {
+    struct tally_window window;
+    bool emulated;
+};
+static const struct shape_field device_rows[] = {
+    {SHAPE_AT_AS("kind", device_row, window.kind), .kind = SHAPE_CODED, .coding = &kind_coding},
+    {SHAPE_AT_AS("uuid", device_row, window.uuid), IS_NAME},
+    {SHAPE_AT_AS("time_s", device_row, window.time_s), IS_AMOUNT},
+    {SHAPE_AT_AS("energy_j", device_row, window.energy_j), IS_AMOUNT, .null = SHAPE_UNKNOWN},
+    {SHAPE_AT_AS("uncertainty_j", device_row, window.uncertainty_j), IS_AMOUNT, .null = SHAPE_UNKNOWN},
+    {SHAPE_AT_AS("counted", device_row, window.counted), SHAPE_IS_BOOL},
+    {SHAPE_AT(device_row, emulated), SHAPE_IS_BOOL},
+};
+static const struct shape device_shape = {SHAPE_OF(device_row, device_rows)};
+
+struct about {
+    const char *id, *node;
+};
+static const struct shape_field about_rows[] = {
+    {SHAPE_AT(about, id), IS_NAME},
+    {SHAPE_AT(about, node), IS_NAME},
+};
+static const struct shape about_shape = {SHAPE_OF(about, about_rows)};
+
+struct report {
+    uint32_t schema;
+    double start_unix_s;
+    struct about job;
+    json_t *any_devices; /* borrowed */
+    const struct device_row *devices;
+    size_t device_count;
+};
+static const char *const schemas[] = {"flyball.run/1"};
+#define SCHEMA_EXPECTED "\"flyball.run/1\""
+#define HEAD_ROWS                                                                       \
+    {SHAPE_AT(report, schema), SHAPE_IS_WORD(schemas, 1), .expected = SCHEMA_EXPECTED}, \
+        {SHAPE_AT(report, start_unix_s), IS_AMOUNT},                                    \
+    {                                                                                   \
+        SHAPE_AT(report, job), SHAPE_IS_STRUCT(&about_shape)                            \
+    }
+/* Of another job's report the devices are not looked at. */
+static const struct shape_field head_rows[] = {
+    HEAD_ROWS,
+    {SHAPE_AT_AS("devices", report, any_devices), .kind = SHAPE_JSON, .expected = "a list of devices"},
+};
+static const struct shape_field report_rows[] = {
+    HEAD_ROWS,
+    {SHAPE_AT(report, devices), SHAPE_IS_STRUCTS(&device_shape, SIZE_MAX, report, device_count),
+     .expected = "a list of devices"},
+};
+static const struct shape head_shape = {SHAPE_OF(report, head_rows)};
+static const struct shape report_shape = {SHAPE_OF(report, report_rows)};
 
 /* A report that is being read. */
 struct reading_of {
     const char *name;
     const char *text;
+    size_t length;
+    json_t *document;
+    struct arena *arena;
     struct fly_error *out_error;
-    int code; /* the first failure */
 };
 
 void run_reports_init(struct run_reports *reports)
@@ -45,103 +111,37 @@ void run_reports_deinit(struct run_reports *reports)
     run_reports_init(reports);
 }
 
-static void refuse(struct reading_of *reading, const char *path, const json_t *found, const char *expected)
+/* "run.json:17: field 'devices.1.energy_j': expected ..., found -3; ..." */
+static int refuse(const struct reading_of *reading, struct shape_fault *fault)
 {
-    char *shown = found != NULL ? json_words(found, READ_BYTES) : NULL;
-    char field[PATH_SIZE];
+    size_t length = 0;
 
-    if (reading->code < 0) {
-        free(shown);
-        return;
+    if (fault->path[0] == '\0') /* what is no object has not even that */
+        *fault = (struct shape_fault){.path = "schema", .expected = SCHEMA_EXPECTED, .found = "nothing"};
+    shape_fault_locate(fault, reading->text, reading->length);
+    for (const char *at = fault->path; *at != '\0'; at++) {
+        if (*at != ']')
+            fault->path[length++] = *at;
+        if (*at == '[')
+            fault->path[length - 1] = '.';
     }
-    snprintf(field, sizeof field, "%s", path + 1);
-    for (char *at = strchr(field, '/'); at != NULL; at = strchr(at, '/'))
-        *at = '.';
-    reading->code = error_set(
-        reading->out_error, FLY_EDATA,
-        "%s:%zu: field '%s': expected %s, found %.*s; give a report of 'flyball run --output'", reading->name,
-        json_place_line(reading->text, path), field, expected, SHOWN_MAX, shown != NULL ? shown : "nothing");
-    free(shown);
+    fault->path[length] = '\0';
+    return error_set(reading->out_error, FLY_EDATA,
+                     "%s:%zu: field '%s': expected %s, found %s; give a report of 'flyball run --output'",
+                     reading->name, fault->line, fault->path, fault->expected, fault->found);
 }
 
-/* The member of an object, with its path; NULL, and refused, where `object` is none. */
-static const json_t *member(const json_t *object, const char *parent, const char *key, char path[PATH_SIZE])
+/* The texts are the document's. */
+static int read_shape(const struct reading_of *reading, const struct shape *shape, struct report *report)
 {
-    snprintf(path, PATH_SIZE, "%s/%s", parent, key);
-    return json_object_get(object, key);
-}
+    struct shape_fault fault;
+    int code = shape_read_as(shape, reading->document, SHAPE_BORROWING, reading->arena, report, &fault, NULL);
 
-static const char *text_of(struct reading_of *reading, const json_t *object, const char *parent,
-                           const char *key)
-{
-    char path[PATH_SIZE];
-    const json_t *found = member(object, parent, key, path);
-    const char *text = json_string_value(found);
-
-    if (text == NULL || text[0] == '\0')
-        refuse(reading, path, found, "a text");
-    return text != NULL ? text : "";
-}
-
-/* A number of at least `minimum`; NAN for null where that is allowed. */
-static double number_of(struct reading_of *reading, const json_t *object, const char *parent, const char *key,
-                        double minimum, bool may_be_null)
-{
-    char path[PATH_SIZE];
-    char expected[PATH_SIZE];
-    const json_t *found = member(object, parent, key, path);
-    double number = json_number_value(found);
-
-    if (json_is_null(found) && may_be_null)
-        return NAN;
-    if (!json_is_number(found) || number < minimum || number > number_max) {
-        snprintf(expected, sizeof expected, "a number from %g to %g%s", minimum, number_max,
-                 may_be_null ? ", or null" : "");
-        refuse(reading, path, found, expected);
-    }
-    return number;
-}
-
-static bool flag_of(struct reading_of *reading, const json_t *object, const char *parent, const char *key)
-{
-    char path[PATH_SIZE];
-    const json_t *found = member(object, parent, key, path);
-
-    if (!json_is_boolean(found))
-        refuse(reading, path, found, "true or false");
-    return json_is_true(found);
-}
-
-static enum device_kind kind_of(struct reading_of *reading, const json_t *object, const char *parent)
-{
-    const char *text = text_of(reading, object, parent, "kind");
-    char path[PATH_SIZE];
-    const json_t *found = member(object, parent, "kind", path);
-
-    for (enum device_kind kind = 0; kind < DEVICE_KIND_COUNT; kind++) {
-        if (strcmp(text, device_kind_name(kind)) == 0)
-            return kind;
-    }
-    refuse(reading, path, found, "GPU, CPU or DRAM");
-    return DEVICE_GPU;
-}
-
-static void read_device(struct reading_of *reading, const json_t *device, size_t index, const char *node,
-                        double start_unix_s, struct run_reports *reports)
-{
-    char path[PARENT_SIZE];
-
-    snprintf(path, sizeof path, "/devices/%zu", index);
-    reports->windows[reports->window_count++] =
-        (struct tally_window){.node = node,
-                              .kind = kind_of(reading, device, path),
-                              .uuid = text_of(reading, device, path, "uuid"),
-                              .start_unix_s = start_unix_s,
-                              .time_s = number_of(reading, device, path, "time_s", 0, false),
-                              .energy_j = number_of(reading, device, path, "energy_j", 0, true),
-                              .uncertainty_j = number_of(reading, device, path, "uncertainty_j", 0, true),
-                              .counted = flag_of(reading, device, path, "counted")};
-    reports->emulated += flag_of(reading, device, path, "emulated");
+    if (code == FLY_ENOMEM)
+        return error_no_memory(reading->out_error);
+    if (code == 0 && shape == &head_shape && !json_is_array(report->any_devices))
+        return read_shape(reading, &report_shape, report);
+    return code < 0 ? refuse(reading, &fault) : 0;
 }
 
 /* Makes room for one more report with that many windows. */
@@ -171,63 +171,59 @@ static void note_job(struct run_reports *reports, const char *job)
         reports->jobs[reports->job_count++] = job;
 }
 
-/* Takes the report in; `document` becomes the reports' when it is theirs. */
-static int take_document(struct reading_of *reading, struct run_reports *reports, json_t *document,
-                         const char *wanted)
+/* Adds its windows and keeps the document. */
+static int take_report(const struct reading_of *reading, struct run_reports *reports,
+                       const struct report *report)
 {
-    const json_t *devices = json_object_get(document, "devices");
-    const json_t *about = json_object_get(document, "job");
-    const char *found_schema = json_string_value(json_object_get(document, "schema"));
-    size_t before = reports->window_count;
-    size_t emulated = reports->emulated;
-    const char *job, *node;
-    double start_unix_s;
+    if (!grow(reports, report->device_count))
+        return error_no_memory(reading->out_error);
+    for (size_t i = 0; i < report->device_count; i++) {
+        struct tally_window *window = &reports->windows[reports->window_count++];
 
-    if (found_schema == NULL || strcmp(found_schema, schema) != 0)
-        refuse(reading, "/schema", json_object_get(document, "schema"), "\"flyball.run/1\"");
-    start_unix_s = number_of(reading, document, "", "start_unix_s", 0, false);
-    job = text_of(reading, about, "/job", "id");
-    node = text_of(reading, about, "/job", "node");
-    if (!json_is_array(devices))
-        refuse(reading, "/devices", devices, "a list of devices");
-    if (reading->code < 0)
-        return reading->code;
-    if (wanted != NULL && strcmp(job, wanted) != 0) {
+        *window = report->devices[i].window;
+        window->node = report->job.node;
+        window->start_unix_s = report->start_unix_s;
+        reports->emulated += report->devices[i].emulated;
+    }
+    note_job(reports, report->job.id);
+    reports->documents[reports->count++] = json_incref(reading->document);
+    return 0;
+}
+
+static int read_report(const struct reading_of *reading, struct run_reports *reports, const char *wanted)
+{
+    struct report report;
+    int code = read_shape(reading, &head_shape, &report);
+
+    if (code < 0)
+        return code;
+    if (wanted != NULL && strcmp(report.job.id, wanted) != 0) {
         reports->passed_over++;
-        json_decref(document);
         return 0;
     }
-    if (!grow(reports, json_array_size(devices)))
-        return error_no_memory(reading->out_error);
-    for (size_t i = 0; i < json_array_size(devices); i++)
-        read_device(reading, json_array_get(devices, i), i, node, start_unix_s, reports);
-    if (reading->code < 0) {
-        reports->window_count = before;
-        reports->emulated = emulated;
-        return reading->code;
-    }
-    note_job(reports, job);
-    reports->documents[reports->count++] = document;
-    return 0;
+    code = read_shape(reading, &report_shape, &report);
+    return code == 0 ? take_report(reading, reports, &report) : code;
 }
 
 int run_reports_read_text(struct run_reports *reports, const char *name, const char *text, size_t length,
                           const char *job, struct fly_error *out_error)
 {
-    struct reading_of reading = {.name = name, .text = text, .out_error = out_error};
-    json_error_t fault;
-    json_t *document = json_loadb(text, length, JSON_REJECT_DUPLICATES, &fault);
-    int code;
+    struct shape_fault fault;
+    struct arena arena;
+    struct reading_of reading = {
+        .name = name, .text = text, .length = length, .arena = &arena, .out_error = out_error};
+    int code = shape_parse_as(text, length, SHAPE_LENIENT, &reading.document, &fault, NULL);
 
-    if (document == NULL && json_error_code(&fault) == json_error_out_of_memory)
+    if (code == FLY_ENOMEM)
         return error_no_memory(out_error);
-    if (document == NULL)
-        return error_set(out_error, FLY_EDATA,
-                         "%s:%d: not a JSON document: %.120s; give a report of 'flyball run --output'", name,
-                         fault.line > 0 ? fault.line : 1, fault.text);
-    code = take_document(&reading, reports, document, job);
     if (code < 0)
-        json_decref(document);
+        return error_set(out_error, FLY_EDATA,
+                         "%s:%zu: not a JSON document: %.120s; give a report of 'flyball run --output'", name,
+                         fault.line, fault.expected);
+    arena_init(&arena, ARENA_MAX);
+    code = read_report(&reading, reports, job);
+    arena_deinit(&arena);
+    json_decref(reading.document);
     return code;
 }
 
