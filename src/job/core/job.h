@@ -59,7 +59,7 @@ enum job_target {
  * grams or its money are counted. What trials are compared by is their energy at one and the
  * same reference, that of the log: which figure it is makes no difference to a choice, so it is
  * 1, and costs are in joules as ever, also where a reference is not known. With each trial's
- * own, a batch size would look dear because it ran in a dirty week (docs/jobs.md has the figures).
+ * own, a batch size would look expensive because it ran in a dirty week (docs/decisions.md has the figures).
  */
 
 /*
