@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "base/fork_guard.h"
+#include "base/thread/fork_guard.h"
 #include "knob/gpu_lock.h"
 #include "knob/knob_defaults.h"
 #include "knob/knob_private.h"

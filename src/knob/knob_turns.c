@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "base/fork_guard.h"
+#include "base/thread/fork_guard.h"
 #include "knob/knob_private.h"
 
 int knob_check_fork(const struct knob *knob, struct fly_error *out_error)

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "base/fork_guard.h"
+#include "base/thread/fork_guard.h"
 #include "meter/meter_handle.h"
 #include "meter/verdict.h"
 

@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
-#include "base/fork_guard.h"
+#include "base/thread/fork_guard.h"
 #include "base/user_directory.h"
 
 static const char standard_name[] = "store.sqlite";

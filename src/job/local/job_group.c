@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/fork_guard.h"
+#include "base/thread/fork_guard.h"
 #include "store/store_address.h"
 
 /* Of what the group before took, to wait for those who were in it. */

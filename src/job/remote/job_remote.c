@@ -8,7 +8,7 @@
 #include <string.h>
 #include <sys/random.h>
 
-#include "base/fork_guard.h"
+#include "base/thread/fork_guard.h"
 #include "job/core/call_check.h"
 #include "job/core/definition.h"
 #include "job/remote/remote_ask.h"

@@ -9,7 +9,7 @@
 #include <time.h>
 
 #include "base/clock.h"
-#include "base/fork_guard.h"
+#include "base/thread/fork_guard.h"
 #include "job/remote/remote_credentials.h"
 
 enum { TRIES_MAX = 20, UNAUTHORISED = 401, FORBIDDEN = 403 };

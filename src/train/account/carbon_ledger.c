@@ -13,8 +13,8 @@
 #include <unistd.h>
 
 #include "base/error.h"
-#include "base/fork_guard.h"
 #include "base/text/iso_time.h"
+#include "base/thread/fork_guard.h"
 #include "base/user_directory.h"
 #include "train/account/carbon_ledger_text.h"
 

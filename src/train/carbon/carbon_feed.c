@@ -13,9 +13,9 @@
 #include <unistd.h>
 
 #include "base/error.h"
-#include "base/fork_guard.h"
-#include "base/mono_wait.h"
-#include "base/quiet_thread.h"
+#include "base/thread/fork_guard.h"
+#include "base/thread/mono_wait.h"
+#include "base/thread/quiet_thread.h"
 #include "grid/forecast.h"
 #include "grid/providers.h"
 

@@ -8,8 +8,8 @@
 #include <unistd.h>
 
 #include "base/error.h"
-#include "base/fork_guard.h"
-#include "base/mono_wait.h"
+#include "base/thread/fork_guard.h"
+#include "base/thread/mono_wait.h"
 #include "train/carbon/carbon_keeper_private.h"
 
 enum { NS_PER_S = 1000000000 };

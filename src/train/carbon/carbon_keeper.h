@@ -80,7 +80,7 @@ struct carbon_keeper_summary {
 struct carbon_keeper_summary carbon_keeper_look(struct carbon_keeper *keeper);
 
 /* Writes the last slice. A disk that does not answer is waited for half a second, and the thread is then left
- * to itself (base/left_threads.h). Accepts NULL. */
+ * to itself (base/thread/left_threads.h). Accepts NULL. */
 void carbon_keeper_close(struct carbon_keeper *keeper, struct carbon_keeper_summary *out_summary);
 
 #endif

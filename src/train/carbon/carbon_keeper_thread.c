@@ -9,9 +9,9 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "base/left_threads.h"
-#include "base/mono_wait.h"
-#include "base/quiet_thread.h"
+#include "base/thread/left_threads.h"
+#include "base/thread/mono_wait.h"
+#include "base/thread/quiet_thread.h"
 #include "train/carbon/carbon_keeper_private.h"
 
 /* So often at least the two clocks are compared, and what could not be written is tried again. */

@@ -9,9 +9,9 @@
 #include <sys/eventfd.h>
 
 #include "base/error.h"
-#include "base/left_threads.h"
-#include "base/mono_wait.h"
-#include "base/quiet_thread.h"
+#include "base/thread/left_threads.h"
+#include "base/thread/mono_wait.h"
+#include "base/thread/quiet_thread.h"
 
 /* ---- the begin ---- */
 

@@ -99,8 +99,8 @@ struct post_status post_look(struct post *post);
 
 /*
  * Ends the post: within `most_s` what can be delivered is, the rest is on the disk where that answers. A
- * thread that is held up longer is left to itself (base/left_threads.h). `out_status` may be NULL. Accepts
- * NULL.
+ * thread that is held up longer is left to itself (base/thread/left_threads.h). `out_status` may be NULL.
+ * Accepts NULL.
  */
 void post_close(struct post *post, double most_s, struct post_status *out_status);
 

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "base/left_threads.h"
+#include "base/thread/left_threads.h"
 
 enum { PIECE_MAX = 1 << 20 };
 

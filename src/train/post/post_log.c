@@ -9,7 +9,7 @@
 #include <sys/eventfd.h>
 
 #include "base/error.h"
-#include "base/left_threads.h"
+#include "base/thread/left_threads.h"
 #include "job/jobs.h"
 
 enum { CALLS_MAX = 2 }; /* of a call that may or may not have come through */

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "base/mono_wait.h"
+#include "base/thread/mono_wait.h"
 
 static void free_post(struct post *post)
 {

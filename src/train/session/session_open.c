@@ -8,7 +8,7 @@
 
 #include "base/disabled.h"
 #include "base/error.h"
-#include "base/fork_guard.h"
+#include "base/thread/fork_guard.h"
 #include "job/core/definition.h"
 #include "job/core/policy_choice.h"
 #include "job/core/policy_plugins.h"

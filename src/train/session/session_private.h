@@ -2,7 +2,7 @@
 #ifndef FLYBALL_TRAIN_SESSION_SESSION_PRIVATE_H
 #define FLYBALL_TRAIN_SESSION_SESSION_PRIVATE_H
 
-#include "base/fork_guard.h"
+#include "base/thread/fork_guard.h"
 #include "train/session/session.h"
 
 /*

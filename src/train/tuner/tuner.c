@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/fork_guard.h"
+#include "base/thread/fork_guard.h"
 #include "train/tuner/tuner_choice.h"
 #include "train/tuner/tuner_private.h"
 

@@ -8,7 +8,7 @@
 #include <math.h>
 
 #include "base/error.h"
-#include "base/fork_guard.h"
+#include "base/thread/fork_guard.h"
 #include "train/carbon/carbon_governor.h"
 #include "train/carbon/carbon_head.h"
 #include "train/tuner/tuner_private.h"

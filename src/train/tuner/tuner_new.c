@@ -6,7 +6,7 @@
 
 #include "base/disabled.h"
 #include "base/error.h"
-#include "base/fork_guard.h"
+#include "base/thread/fork_guard.h"
 #include "train/program/step_place.h"
 #include "train/program/step_writer.h"
 #include "train/tuner/own_knobs.h"

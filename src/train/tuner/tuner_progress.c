@@ -2,7 +2,7 @@
 /* How far the training is, for whoever follows the grid; and for how long the hook has nothing to do. */
 #include <math.h>
 
-#include "base/fork_guard.h"
+#include "base/thread/fork_guard.h"
 #include "train/carbon/carbon_governor.h"
 #include "train/tuner/tuner_private.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef FLYBALL_BASE_FORK_GUARD_H
-#define FLYBALL_BASE_FORK_GUARD_H
+#ifndef FLYBALL_BASE_THREAD_FORK_GUARD_H
+#define FLYBALL_BASE_THREAD_FORK_GUARD_H
 
 #include <stdint.h>
 

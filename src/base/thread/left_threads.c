@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/left_threads.h"
+#include "base/thread/left_threads.h"
 
 #include <stdatomic.h>
 

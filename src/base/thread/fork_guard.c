@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/fork_guard.h"
+#include "base/thread/fork_guard.h"
 
 #include <pthread.h>
 #include <stdatomic.h>

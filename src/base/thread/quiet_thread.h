@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef FLYBALL_BASE_QUIET_THREAD_H
-#define FLYBALL_BASE_QUIET_THREAD_H
+#ifndef FLYBALL_BASE_THREAD_QUIET_THREAD_H
+#define FLYBALL_BASE_THREAD_QUIET_THREAD_H
 
 #include <pthread.h>
 #include <stdbool.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/mono_wait.h"
+#include "base/thread/mono_wait.h"
 
 #include <time.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/quiet_thread.h"
+#include "base/thread/quiet_thread.h"
 
 #include <signal.h>
 

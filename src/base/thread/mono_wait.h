@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef FLYBALL_BASE_MONO_WAIT_H
-#define FLYBALL_BASE_MONO_WAIT_H
+#ifndef FLYBALL_BASE_THREAD_MONO_WAIT_H
+#define FLYBALL_BASE_THREAD_MONO_WAIT_H
 
 #include <pthread.h>
 #include <stdbool.h>

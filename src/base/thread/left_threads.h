@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef FLYBALL_BASE_LEFT_THREADS_H
-#define FLYBALL_BASE_LEFT_THREADS_H
+#ifndef FLYBALL_BASE_THREAD_LEFT_THREADS_H
+#define FLYBALL_BASE_THREAD_LEFT_THREADS_H
 
 #include <stdbool.h>
 
