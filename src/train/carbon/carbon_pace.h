@@ -22,6 +22,8 @@
  * until the next profile, whose ratios tell. Where they take less, the fastest limit would have
  * been faster too. The time of measuring profiles is time like any other. Pure.
  */
+
+/* How far the training is, as a tuner or a session has counted it (train/program/step_count.h). */
 struct carbon_progress {
     double steps_done, steps_left; /* left: NAN: not known */
     double step_time_s;            /* spent in steps so far, evaluation excluded */

@@ -3,7 +3,6 @@
 #include "train/post/post_private.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>

@@ -13,10 +13,9 @@
 #include "train/tuner/knob_turner.h"
 
 /*
- * A session as `flyball run --job` has it, on behalf of its program, beyond <flyball/session.h>: with
- * parts of its own, an eye on all that the session knows, and words for what a program does by itself.
- * Only the session's own files change what stands in the struct, but for `answer` and `stop` of a
- * program that ended before its session did.
+ * What `flyball run --job`, which has a session on behalf of its program, asks of it beyond
+ * <flyball/session.h>. It reads what stands in the struct. Only the session's own files change that, but
+ * for `answer` and `stop` of a program that ended before its session did.
  */
 
 /* What tests and programs put in the place of the usual. NULL and 0: the usual. */

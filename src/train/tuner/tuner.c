@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The hooks, and the way from one state to the next: search, check, settled. */
 #include <math.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "base/thread/fork_guard.h"
 #include "train/tuner/tuner_choice.h"

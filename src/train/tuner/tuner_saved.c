@@ -2,8 +2,6 @@
 /* What was measured before, in a saved profile or by a job's log, and what is saved for the next time. */
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/adler32.h"
 #include "train/tuner/tuner_private.h"

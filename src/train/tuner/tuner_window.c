@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The window of the limit on trial: opened, looked at over all ranks, and ended. */
 #include <math.h>
-#include <string.h>
 
 #include "train/tuner/tuner_private.h"
 
