@@ -60,7 +60,6 @@ WALKS_JSON = [
     "src/serve/zeus_job.c",
     "src/serve/zeus_jobs.c",
     "src/serve/zeus_trials.c",
-    "src/sim/carbon/profile_source.c",
 ]
 SPDX = "SPDX-License-Identifier: Apache-2.0"
 

@@ -2,7 +2,6 @@
 #include "sim/carbon/profile_source.h"
 
 #include <errno.h>
-#include <jansson.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,10 +12,11 @@
 #include "base/patient_file.h"
 #include "base/text/csv.h"
 #include "model/objective_check.h"
+#include "shapes/shape_rows.h"
 #include "sim/world/job_description.h"
 #include "sim/world/trace.h"
 
-enum { PATH_BYTES = 4096, JSON_BYTES_MAX = 1 << 20 };
+enum { PATH_BYTES = 4096, JSON_BYTES_MAX = 1 << 20, GPUS_MOST = (1 << 20) - 1, ARENA_MAX = 64 << 20 };
 
 static int add_point(struct profile_source *profile, const char *name, struct fly_power_point point,
                      struct fly_error *out_error)
@@ -203,52 +203,98 @@ static int read_csv(const char *path, struct profile_source *profile, struct fly
     return code == 0 ? more : code;
 }
 
+/* ---- JSON ---- */
+
 /* Of the saved form "points" with "time_s", of the printed one "rows" with "step_time_s" and a mark. */
-static int take_entry(const char *name, const json_t *entry, struct profile_source *profile,
+struct entry {
+    double limit_w, power_w, time_s, step_time_s; /* NAN: null; 0: it does not say */
+    bool has_time;
+    const char *mark; /* NULL: it has none */
+};
+static const struct entry entry_usual = {.limit_w = 0.0};
+#define IS_FIGURE SHAPE_IS_NUMBER(SHAPE_ANY), .null = SHAPE_UNKNOWN, .loose = true
+static const struct shape_field entry_rows[] = {
+    {SHAPE_AT(entry, limit_w), IS_FIGURE, .need = SHAPE_OPTIONAL},
+    {SHAPE_AT(entry, power_w), IS_FIGURE, .need = SHAPE_OPTIONAL},
+    {SHAPE_AT(entry, time_s), IS_FIGURE, SHAPE_IF(entry, has_time)},
+    {SHAPE_AT(entry, step_time_s), IS_FIGURE, .need = SHAPE_OPTIONAL},
+    {SHAPE_AT(entry, mark), SHAPE_IS_TEXT(SIZE_MAX), .need = SHAPE_OPTIONAL, .null = SHAPE_OR_NULL,
+     .loose = true},
+};
+static const struct shape entry_shape = {SHAPE_OF(entry, entry_rows), .defaults = &entry_usual};
+
+struct entries {
+    const struct entry *all;
+    size_t count;
+};
+static const struct shape_field entries_rows[] = {
+    {SHAPE_AT(entries, all), SHAPE_IS_STRUCTS(&entry_shape, SIZE_MAX, entries, count), .loose = true}};
+static const struct shape entries_shape = {SHAPE_OF(entries, entries_rows), .bare = true};
+
+struct document {
+    json_t *points, *rows; /* borrowed; NULL: it has none */
+    uint32_t gpu_count;
+};
+static const struct document document_usual = {.gpu_count = 1};
+static const struct shape_field document_rows[] = {
+    {SHAPE_AT(document, points), .kind = SHAPE_JSON, .need = SHAPE_OPTIONAL},
+    {SHAPE_AT(document, rows), .kind = SHAPE_JSON, .need = SHAPE_OPTIONAL},
+    {SHAPE_AT(document, gpu_count), SHAPE_IS_U32(1, GPUS_MOST), .need = SHAPE_OPTIONAL, .loose = true},
+};
+static const struct shape document_shape = {SHAPE_OF(document, document_rows), .defaults = &document_usual};
+
+static double zero_for_null(double figure)
+{
+    return isnan(figure) ? 0.0 : figure;
+}
+
+static int take_entry(const char *name, const struct entry *entry, struct profile_source *profile,
                       struct fly_error *out_error)
 {
-    const json_t *time_s = json_object_get(entry, "time_s");
-    const char *mark = json_string_value(json_object_get(entry, "mark"));
-    struct fly_power_point point = {
-        .limit_w = json_number_value(json_object_get(entry, "limit_w")),
-        .power_w = json_number_value(json_object_get(entry, "power_w")),
-    };
+    double time_s = entry->has_time ? entry->time_s : entry->step_time_s;
+    struct fly_power_point point = {zero_for_null(entry->limit_w), zero_for_null(entry->power_w),
+                                    zero_for_null(time_s)};
 
-    if (time_s == NULL)
-        time_s = json_object_get(entry, "step_time_s");
-    point.time_s = json_number_value(time_s);
     /* A limit without a valid point has null there, and says why. */
-    if (mark != NULL && (json_is_null(time_s) || json_is_null(json_object_get(entry, "power_w"))))
+    if (entry->mark != NULL && (isnan(time_s) || isnan(entry->power_w)))
         return 0;
     return add_point(profile, name, point, out_error);
+}
+
+static int take_document(const char *name, json_t *json, struct arena *arena, struct profile_source *profile,
+                         struct fly_error *out_error)
+{
+    struct document document = document_usual;
+    struct entries entries = {.count = 0};
+    int code = shape_read_as(&document_shape, json, SHAPE_BORROWING, arena, &document, NULL, NULL);
+
+    if (code == 0)
+        code = shape_read_as(&entries_shape, document.points != NULL ? document.points : document.rows,
+                             SHAPE_BORROWING, arena, &entries, NULL, NULL);
+    if (code == FLY_ENOMEM)
+        return error_no_memory(out_error);
+    if (code < 0)
+        return error_set(out_error, FLY_EDATA,
+                         "%s: expected JSON with 'points' or 'rows', as 'flyball profile' writes it", name);
+    profile->gpus = document.gpu_count;
+    for (size_t i = 0; i < entries.count && code == 0; i++)
+        code = take_entry(name, &entries.all[i], profile, out_error);
+    return code;
 }
 
 int profile_source_parse(const char *name, const char *text, size_t length,
                          struct profile_source *out_profile, struct fly_error *out_error)
 {
-    json_t *document = json_loadb(text, length, JSON_REJECT_DUPLICATES, NULL);
-    const json_t *entries = json_object_get(document, "points"), *gpus, *entry;
     struct profile_source profile = {.gpus = 1};
-    size_t index;
-    int code = 0;
+    struct arena arena;
+    json_t *json = NULL;
+    int code;
 
-    if (entries == NULL)
-        entries = json_object_get(document, "rows");
-    gpus = json_object_get(document, "gpu_count");
-    if (json_is_integer(gpus) && json_integer_value(gpus) > 0 && json_integer_value(gpus) < 1 << 20)
-        profile.gpus = (size_t)json_integer_value(gpus);
-    if (!json_is_array(entries))
-        code = error_set(out_error, FLY_EDATA,
-                         "%s: expected JSON with 'points' or 'rows', as 'flyball profile' writes it", name);
-    if (code == 0) {
-        json_array_foreach(entries, index, entry)
-        {
-            code = take_entry(name, entry, &profile, out_error);
-            if (code < 0)
-                break;
-        }
-    }
-    json_decref(document);
+    (void)shape_parse_as(text, length, SHAPE_LENIENT, &json, NULL, NULL);
+    arena_init(&arena, ARENA_MAX);
+    code = take_document(name, json, &arena, &profile, out_error);
+    arena_deinit(&arena);
+    json_decref(json);
     if (code == 0)
         code = finish(&profile, name, out_error);
     if (code == 0)
