@@ -75,10 +75,6 @@ int shape_write_member(const struct shape *shape, const char *name, const void *
     return code;
 }
 
-/* ---- for programs, and one member alone ---- */
-
-/* ---- comparing ---- */
-
 /* ---- comparing ---- */
 
 int shape_differences(const struct shape *shape, const void *before, const void *now, shape_difference *visit,
