@@ -19,8 +19,6 @@
  * What is not the policy's own runs without a cap.
  */
 
-enum { DECISION_NUMBERS_MAX = 64 }; /* batch sizes of which the numbers tell */
-
 struct decision {
     struct proposed_record record; /* texts are the question's, the state's or `why` */
     size_t batch;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Why a trial was chosen, for people and for programs. */
+/* Why a trial was chosen, for people. */
 #include "job/decide/decision_text.h"
 
 #include <inttypes.h>
@@ -270,49 +270,4 @@ void decision_explain(const struct job_state *state, struct decision *decision)
 
     tellings[decision->record.reason](&telling);
     tell_given_up(&telling);
-}
-
-static json_t *number(double value)
-{
-    return isfinite(value) ? json_real(value) : json_null();
-}
-
-static json_t *mean(double sum, uint64_t count)
-{
-    return count > 0 ? number(sum / (double)count) : json_null();
-}
-
-json_t *decision_numbers(const struct job_state *state, const struct job_line *line)
-{
-    json_t *sizes = json_array(), *numbers;
-    size_t told = 0;
-
-    for (size_t i = 0; i < line->spec->batch_count && told < DECISION_NUMBERS_MAX; i++) {
-        const struct batch_facts *facts = &line->facts[i];
-
-        if (facts->observed == 0 && facts->crashed == 0)
-            continue;
-        told++;
-        json_array_append_new(sizes,
-                              json_pack("{s:I, s:I, s:I, s:o, s:o, s:o, s:I, s:b}", "batch_size",
-                                        (json_int_t)line->spec->batches[i].size, "trials",
-                                        (json_int_t)facts->observed, "reached", (json_int_t)facts->reached,
-                                        "mean_cost_j", mean(facts->cost_j, facts->priced), "mean_energy_j",
-                                        mean(facts->reached_energy_j, facts->priced), "mean_time_s",
-                                        mean(facts->reached_time_s, facts->reached), "crashed",
-                                        (json_int_t)facts->crashed, "given_up",
-                                        (int)decider_gave_up(&line->decider, i)));
-    }
-    numbers = json_pack(
-        "{s:o, s:I, s:o, s:o, s:I, s:o}", "known", sizes, "best_batch_size",
-        (json_int_t)line->spec->batches[job_line_best(line)].size, "reference_time_s",
-        number(job_line_reference_s(line)), "max_slowdown", number(state->objective.max_slowdown),
-        "baseline_runs", (json_int_t)line->baseline_runs, "does_not_fit_from",
-        line->excluded < line->spec->batch_count ? json_integer(line->spec->batches[line->excluded].size)
-                                                 : json_null());
-    if (numbers != NULL && !isnan(state->reference_per_kwh))
-        json_object_set_new(
-            numbers, job_counts_money(&state->definition) ? "reference_money_per_kwh" : "reference_g_per_kwh",
-            json_real(state->reference_per_kwh));
-    return numbers;
 }

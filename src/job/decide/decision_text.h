@@ -4,8 +4,7 @@
 
 #include "job/decide/decide.h"
 
-/* Why, in a sentence and in numbers; the numbers are a new reference or NULL. */
+/* Why, in a sentence; the numbers stand in decision_numbers.h. */
 void decision_explain(const struct job_state *state, struct decision *decision);
-json_t *decision_numbers(const struct job_state *state, const struct job_line *line);
 
 #endif

@@ -13,6 +13,7 @@
 #include "job/core/definition.h"
 #include "job/core/definition_json.h"
 #include "job/decide/line.h"
+#include "shapes/shape.h"
 
 enum { DEFINITION_TEXT_MAX = 1 << 16 };
 
@@ -298,13 +299,13 @@ static int load_definition(struct job_state *state, struct bytes_reader *bytes,
 {
     char *text = malloc(DEFINITION_TEXT_MAX), policy[JOB_TEXT_MAX];
     struct job_definition definition = {0};
-    json_t *json;
+    json_t *json = NULL;
     int code;
 
     if (text == NULL)
         return error_no_memory(out_error);
     bytes_text(bytes, text, DEFINITION_TEXT_MAX);
-    json = json_loads(text, 0, NULL);
+    (void)shape_parse(text, strlen(text), &json, NULL); /* what is none is refused below */
     free(text);
     code = definition_from_json(json, &state->arena, &definition, NULL);
     json_decref(json);

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef FLYBALL_JOB_DECIDE_DECISION_NUMBERS_H
+#define FLYBALL_JOB_DECIDE_DECISION_NUMBERS_H
+
+#include "job/decide/state.h"
+#include "shapes/shape.h"
+
+enum { DECISION_NUMBERS_MAX = 64 }; /* batch sizes of which the numbers tell */
+
+/* What was known of a batch size when a trial was chosen; means that are not known are NAN. */
+struct decision_known {
+    uint32_t batch_size;
+    uint64_t trials, reached;
+    double mean_cost_j;                /* of those whose energy is known, as the next */
+    double mean_energy_j, mean_time_s; /* of those that reached the target */
+    bool counts_crashes;               /* logs of before do not */
+    uint64_t crashed;
+    bool given_up;
+};
+
+/* Why a trial was chosen, in numbers, as they stand in the log with it. */
+struct decision_numbers {
+    struct decision_known known[DECISION_NUMBERS_MAX];
+    size_t known_count;
+    uint32_t best_batch_size;
+    double reference_time_s; /* of the default at its highest limit; NAN */
+    double max_slowdown;     /* NAN: no bound */
+    uint64_t baseline_runs;
+    uint32_t does_not_fit_from;     /* 0: all fit */
+    double reference_money_per_kwh; /* what the last trials counted with, one of the two at most; NAN */
+    double reference_g_per_kwh;
+};
+
+extern const struct shape shape_decision_numbers;
+
+/* A new reference, or NULL when memory is exhausted. */
+json_t *decision_numbers_write(const struct job_state *state, const struct job_line *line);
+
+#endif
