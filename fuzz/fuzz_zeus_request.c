@@ -27,7 +27,8 @@ static int fuzz_define(void *self, const struct job_definition *definition,
 {
     struct zeus_job before, after;
     struct arena arena;
-    json_t *object, *differences;
+    struct zeus_differences differences;
+    json_t *object;
     char text[JOB_CLIENT_MAX + 1];
     struct job_definition again;
 
@@ -37,9 +38,9 @@ static int fuzz_define(void *self, const struct job_definition *definition,
     FUZZ_CHECK(zeus_job_recall(definition, &arena, &before));
     FUZZ_CHECK(zeus_job_define(&before, definition->name, text, &again) == 0);
     FUZZ_CHECK(zeus_job_recall(&again, &arena, &after));
-    differences = zeus_job_differences(&before, &after);
-    FUZZ_CHECK(json_object_size(differences) == 0 && strcmp(text, definition->client) == 0);
-    json_decref(differences);
+    zeus_job_differences(&before, &after, &differences);
+    FUZZ_CHECK(differences.count == 0 && strcmp(text, definition->client) == 0);
+    zeus_differences_deinit(&differences);
     object = zeus_job_write(&after, definition->name);
     FUZZ_CHECK(object != NULL);
     json_decref(object);

@@ -48,18 +48,8 @@ WALKS_JSON = [
     "src/cli/views/pareto_members.c",
     "src/device/recording/recording_read.c",
     "src/device/recording/recording_write.c",
-    "src/http/exchange.c",
-    "src/http/readiness.c",
-    "src/http/server_request.c",
-    "src/job/decide/decision_text.c",
-    "src/job/decide/state_snapshot.c",
-    "src/serve/v1.c",
     "src/serve/v1_document.c",
     "src/serve/zeus_body.c",
-    "src/serve/zeus_call.c",
-    "src/serve/zeus_job.c",
-    "src/serve/zeus_jobs.c",
-    "src/serve/zeus_trials.c",
 ]
 SPDX = "SPDX-License-Identifier: Apache-2.0"
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "shapes/json_words.h"
+#include "shapes/shape_rows.h"
 
 enum { RETRY_S = 1 };
 
@@ -32,11 +33,32 @@ void serve_answer_json(struct serve_answer *answer, int status, json_t *json)
     json_decref(json);
 }
 
+void serve_answer_struct(struct serve_answer *answer, int status, const struct shape *shape, const void *from)
+{
+    serve_answer_json(answer, status, shape_tell(shape, from));
+}
+
+/* ---- errors ---- */
+
+static const struct shape_field failure_rows[] = {
+    {SHAPE_AT(serve_failure, code), SHAPE_IS_TEXT(SIZE_MAX)},
+    {SHAPE_AT(serve_failure, message), SHAPE_IS_TEXT(SIZE_MAX)},
+};
+const struct shape shape_serve_failure = {SHAPE_OF(serve_failure, failure_rows)};
+
+struct failed {
+    struct serve_failure error;
+};
+
+static const struct shape_field failed_rows[] = {
+    {SHAPE_AT(failed, error), SHAPE_IS_STRUCT(&shape_serve_failure)}};
+static const struct shape shape_failed = {SHAPE_OF(failed, failed_rows)};
+
 void serve_answer_error(struct serve_answer *answer, int status, const char *code_word, const char *message)
 {
-    json_t *json = json_pack("{s:{s:s, s:s}}", "error", "code", code_word, "message", message);
+    const struct failed failed = {.error = {code_word, message}};
 
-    serve_answer_json(answer, status, json);
+    serve_answer_struct(answer, status, &shape_failed, &failed);
     if (answer->status == 503)
         answer->retry_after_s = RETRY_S;
 }

@@ -10,6 +10,7 @@
 #include <flyball/error.h>
 
 #include "base/buffer.h"
+#include "shapes/shape.h"
 
 /*
  * One request to a server and its answer, without a word of how they travel: what
@@ -59,6 +60,17 @@ struct serve_answer {
  * does not fit: 503 and null.
  */
 void serve_answer_json(struct serve_answer *answer, int status, json_t *json);
+
+/* The same of a struct; 503 and null where it cannot be written. */
+void serve_answer_struct(struct serve_answer *answer, int status, const struct shape *shape,
+                         const void *from);
+
+/* What went wrong, for programs and for people. */
+struct serve_failure {
+    const char *code; /* "FLY_EBUSY" */
+    const char *message;
+};
+extern const struct shape shape_serve_failure;
 
 /* Makes the answer an error: {"error": {"code": "FLY_EBUSY", "message": "..."}}. */
 void serve_answer_error(struct serve_answer *answer, int status, const char *code_word, const char *message);

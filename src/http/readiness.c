@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "shapes/shape_rows.h"
 
 enum { ANSWER_MAX = 1 << 20, STACK_BYTES = 2 << 20, NS_PER_S = 1000000000 };
 static const double look_every_s = 5.0;
@@ -50,28 +51,53 @@ static const char *reason(const struct readiness_part *part, int code)
     return at->text;
 }
 
+/* What is answered: how each part is, and what the first that fails has. */
+struct told_part {
+    const char *name;
+    const char *state; /* "ok", or why it is not; NULL: there is nothing to look at */
+};
+
+struct told {
+    struct told_part parts[READINESS_PARTS_MAX];
+    size_t part_count;
+    const char *status;
+    bool failed;
+    struct serve_failure error;
+};
+
+static const struct shape_field part_rows[] = {
+    {SHAPE_AT(told_part, name), SHAPE_IS_TEXT(SIZE_MAX)},
+    {SHAPE_AT(told_part, state), SHAPE_IS_TEXT(SIZE_MAX), .null = SHAPE_OR_NULL},
+};
+static const struct shape shape_part = {SHAPE_OF(told_part, part_rows)};
+
+static const struct shape_field told_rows[] = {
+    {SHAPE_AT(told, parts), .kind = SHAPE_REST, .shape = &shape_part, .longest = READINESS_PARTS_MAX,
+     .beside = offsetof(struct told, part_count)},
+    {SHAPE_AT(told, status), SHAPE_IS_TEXT(SIZE_MAX)},
+    {SHAPE_AT(told, error), SHAPE_IS_STRUCT(&shape_serve_failure), SHAPE_IF(told, failed)},
+};
+static const struct shape shape_told = {SHAPE_OF(told, told_rows)};
+
 static void answer(const struct readiness *readiness, struct task *task, const struct found *found)
 {
-    size_t parts = readiness->part_count, first = parts;
-    json_t *json = json_object();
+    struct told told = {.part_count = readiness->part_count, .status = "ready"};
 
-    for (size_t i = 0; i < parts; i++) {
+    for (size_t i = 0; i < told.part_count; i++) {
         const struct readiness_part *part = &readiness->parts[i];
         int code = found->why[i].code;
 
-        if (code != 0 && first == parts)
-            first = i;
-        json_object_set_new(json, part->name,
-                            found->absent[i] ? json_null()
-                                             : json_string(code == 0 ? "ok" : reason(part, code)));
+        told.parts[i] = (struct told_part){part->name, code == 0 ? "ok" : reason(part, code)};
+        if (found->absent[i])
+            told.parts[i].state = NULL;
+        if (code == 0 || told.failed)
+            continue;
+        told.failed = true;
+        told.status = "not ready";
+        told.error = (struct serve_failure){fly_error_name(code), reason(part, code)};
     }
-    json_object_set_new(json, "status", json_string(first == parts ? "ready" : "not ready"));
-    if (first < parts)
-        json_object_set_new(json, "error",
-                            json_pack("{s:s, s:s}", "code", fly_error_name(found->why[first].code), "message",
-                                      reason(&readiness->parts[first], found->why[first].code)));
-    serve_answer_json(&task->answer, first == parts ? 200 : 503, json);
-    task->answer.retry_after_s = first == parts ? 0 : 1;
+    serve_answer_struct(&task->answer, told.failed ? 503 : 200, &shape_told, &told);
+    task->answer.retry_after_s = told.failed ? 1 : 0;
 }
 
 static void *look_after(void *data)

@@ -15,6 +15,7 @@
 #include "http/process_metrics.h"
 #include "http/prometheus.h"
 #include "http/server_private.h"
+#include "shapes/shape_rows.h"
 
 enum { ANSWER_MAX = 256 << 20, NUMBER_TEXT = 16 };
 static char nothing[1] = "";
@@ -161,10 +162,19 @@ static enum MHD_Result send_metrics(struct visit *visit)
     return send_answer(visit);
 }
 
+struct health {
+    const char *status;
+};
+
+static const struct shape_field health_rows[] = {{SHAPE_AT(health, status), SHAPE_IS_TEXT(SIZE_MAX)}};
+static const struct shape shape_health = {SHAPE_OF(health, health_rows)};
+
 /* That there is an answer is the answer. */
 static enum MHD_Result send_health(struct visit *visit)
 {
-    serve_answer_json(&visit->task.answer, 200, json_pack("{s:s}", "status", "ok"));
+    const struct health health = {.status = "ok"};
+
+    serve_answer_struct(&visit->task.answer, 200, &shape_health, &health);
     return send_answer(visit);
 }
 

@@ -39,8 +39,9 @@ static void fail(struct serve_answer *answer, int status, const struct fly_error
 
     /* A text that was cut within a character is no UTF-8. */
     if (shape_write(&shape_failure, &failure, &json, NULL) < 0)
-        json = json_pack("{s:{s:s, s:s}}", "error", "code", failure.error.code, "message",
-                         fly_error_sentence(error->code));
+        json = shape_tell(&shape_failure,
+                          &(struct job_failure){.error = {.code = failure.error.code,
+                                                          .message = fly_error_sentence(error->code)}});
     serve_answer_json(answer, status, json);
     if (answer->status == UNAVAILABLE)
         answer->retry_after_s = RETRY_S;

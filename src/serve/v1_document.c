@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The OpenAPI document, from the tables of routes and shapes. */
+/*
+ * The OpenAPI document, from the tables of routes and shapes. It is put together by hand: what it says of
+ * bodies are the schemas that the shapes make, and the rest has no struct.
+ */
 #include <stdio.h>
 #include <string.h>
 

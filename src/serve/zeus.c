@@ -46,7 +46,7 @@ static void take(struct zeus_call *call, size_t route)
         return;
     }
     if (routes[route].body)
-        call->body = zeus_parse(request->body, request->body_length, call->detail);
+        call->body = zeus_parse(request->body, request->body_length, &call->detail);
     if (routes[route].body && call->body == NULL)
         zeus_complained(call);
     else
@@ -72,7 +72,6 @@ static bool zeus_answer(const struct jobs *jobs, const struct serve_request *req
         return false;
     out_answer->allow = NULL;
     out_answer->retry_after_s = 0;
-    call.detail = json_array();
     arena_init(&call.arena, MEMORY_MAX);
     if (route == ROUTES) {
         out_answer->allow = allow;
@@ -82,7 +81,6 @@ static bool zeus_answer(const struct jobs *jobs, const struct serve_request *req
     }
     arena_deinit(&call.arena);
     json_decref(call.body);
-    json_decref(call.detail);
     return true;
 }
 

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The bodies are in another server's dialect: numbers that JSON has no words for, 32.0 for a whole number,
+ * and every complaint at once in the words of its framework. So they are read by a table of their own.
+ */
 #include "serve/zeus_body.h"
 
 #include <math.h>
@@ -7,17 +11,35 @@
 
 #include "base/buffer.h"
 #include "base/number.h"
+#include "shapes/shape_rows.h"
 
-enum { MESSAGE_MAX = 160 };
+enum { NAME_MAX_BYTES = 64 /* of a field, and more than there are */ };
 
-void zeus_complain(json_t *detail, const char *place, const char *name, const char *type, const char *message)
+static const struct shape_field complaint_rows[] = {
+    {SHAPE_AT(zeus_complaint, loc), .kind = SHAPE_TEXTS, .longest = NAME_MAX_BYTES,
+     .beside = offsetof(struct zeus_complaint, depth)},
+    {SHAPE_AT(zeus_complaint, msg), .kind = SHAPE_CHARS, .longest = ZEUS_COMPLAINT_MAX - 1},
+    {SHAPE_AT(zeus_complaint, type), SHAPE_IS_TEXT(SIZE_MAX)},
+};
+static const struct shape shape_complaint = {SHAPE_OF(zeus_complaint, complaint_rows)};
+
+static const struct shape_field complaints_rows[] = {
+    {SHAPE_AT_AS("detail", zeus_complaints, list),
+     SHAPE_IS_STRUCTS_HERE(&shape_complaint, zeus_complaints, list, count)},
+};
+const struct shape shape_zeus_complaints = {SHAPE_OF(zeus_complaints, complaints_rows)};
+
+void zeus_complain(struct zeus_complaints *detail, const char *place, const char *name, const char *type,
+                   const char *message)
 {
-    json_t *loc = json_array();
+    struct zeus_complaint *complaint = &detail->list[detail->count];
 
-    json_array_append_new(loc, json_string(place));
-    if (name != NULL)
-        json_array_append_new(loc, json_string(name));
-    json_array_append_new(detail, json_pack("{s:o, s:s, s:s}", "loc", loc, "msg", message, "type", type));
+    if (detail->count == ZEUS_COMPLAINTS_MAX)
+        return;
+    detail->count++;
+    *complaint = (struct zeus_complaint){
+        .loc = complaint->place, .depth = name != NULL ? 2 : 1, .type = type, .place = {place, name}};
+    snprintf(complaint->msg, sizeof complaint->msg, "%s", message);
 }
 
 /* ---- parsing ---- */
@@ -80,9 +102,9 @@ static const char *parse_trouble(const json_error_t *error)
     }
 }
 
-json_t *zeus_parse(const char *body, size_t length, json_t *detail)
+json_t *zeus_parse(const char *body, size_t length, struct zeus_complaints *detail)
 {
-    char message[MESSAGE_MAX];
+    char message[ZEUS_COMPLAINT_MAX];
     struct buffer quoted;
     json_error_t error;
     json_t *json;
@@ -122,9 +144,9 @@ static const struct {
     [ZEUS_FLAG] = {"type_error.bool", "true or false"},
 };
 
-static void complain_kind(json_t *detail, const struct zeus_field *field, const char *name)
+static void complain_kind(struct zeus_complaints *detail, const struct zeus_field *field, const char *name)
 {
-    char message[MESSAGE_MAX];
+    char message[ZEUS_COMPLAINT_MAX];
 
     snprintf(message, sizeof message, "expected %s%s", kinds[field->kind].expected,
              field->nullable ? ", or null" : "");
@@ -137,10 +159,10 @@ static bool too_small(const struct zeus_field *field, double value)
 }
 
 /* Whether the value keeps the range, with a complaint when it does not. */
-static bool in_range(json_t *detail, const struct zeus_field *field, double value)
+static bool in_range(struct zeus_complaints *detail, const struct zeus_field *field, double value)
 {
     bool small = too_small(field, value), text = field->kind == ZEUS_TEXT;
-    char message[MESSAGE_MAX], most[48] = "";
+    char message[ZEUS_COMPLAINT_MAX], most[48] = "";
 
     if (!small && value <= field->most)
         return true;
@@ -184,7 +206,8 @@ static bool number_value(const json_t *value, double *out_number)
     return json_is_number(value);
 }
 
-static void read_text(const json_t *value, const struct zeus_field *field, const char **out, json_t *detail)
+static void read_text(const json_t *value, const struct zeus_field *field, const char **out,
+                      struct zeus_complaints *detail)
 {
     const char *text = json_string_value(value);
 
@@ -194,7 +217,8 @@ static void read_text(const json_t *value, const struct zeus_field *field, const
         *out = text;
 }
 
-static void read_whole(const json_t *value, const struct zeus_field *field, int64_t *out, json_t *detail)
+static void read_whole(const json_t *value, const struct zeus_field *field, int64_t *out,
+                       struct zeus_complaints *detail)
 {
     int64_t whole;
 
@@ -204,7 +228,8 @@ static void read_whole(const json_t *value, const struct zeus_field *field, int6
         *out = whole;
 }
 
-static void read_number(const json_t *value, const struct zeus_field *field, double *out, json_t *detail)
+static void read_number(const json_t *value, const struct zeus_field *field, double *out,
+                        struct zeus_complaints *detail)
 {
     double number;
 
@@ -217,10 +242,10 @@ static void read_number(const json_t *value, const struct zeus_field *field, dou
 }
 
 static void read_wholes(const json_t *value, const struct zeus_field *field, struct zeus_wholes *out,
-                        json_t *detail)
+                        struct zeus_complaints *detail)
 {
     size_t count = json_array_size(value);
-    char message[MESSAGE_MAX];
+    char message[ZEUS_COMPLAINT_MAX];
 
     if (!json_is_array(value)) {
         complain_kind(detail, field, field->name);
@@ -245,7 +270,7 @@ static void read_wholes(const json_t *value, const struct zeus_field *field, str
     out->count = count;
 }
 
-static void read_null(const struct zeus_field *field, void *out, json_t *detail)
+static void read_null(const struct zeus_field *field, void *out, struct zeus_complaints *detail)
 {
     if (!field->nullable)
         zeus_complain(detail, "body", field->name, "type_error.none.not_allowed", "null is not allowed");
@@ -257,7 +282,8 @@ static void read_null(const struct zeus_field *field, void *out, json_t *detail)
         *(double *)out = INFINITY;
 }
 
-static void read_field(const json_t *value, const struct zeus_field *field, void *out, json_t *detail)
+static void read_field(const json_t *value, const struct zeus_field *field, void *out,
+                       struct zeus_complaints *detail)
 {
     switch (field->kind) {
     case ZEUS_TEXT:
@@ -282,7 +308,8 @@ static void read_field(const json_t *value, const struct zeus_field *field, void
     }
 }
 
-void zeus_read(const json_t *object, const struct zeus_field *fields, size_t count, void *out, json_t *detail)
+void zeus_read(const json_t *object, const struct zeus_field *fields, size_t count, void *out,
+               struct zeus_complaints *detail)
 {
     for (size_t i = 0; i < count; i++) {
         const json_t *value = json_object_get(object, fields[i].name);

@@ -39,6 +39,24 @@ struct zeus_wholes {
     size_t count;
 };
 
+enum { ZEUS_COMPLAINTS_MAX = 32, ZEUS_COMPLAINT_MAX = 160 /* bytes */ };
+
+/* What is wrong with a request. Each stays where it is, since it points into itself. */
+struct zeus_complaint {
+    const char *const *loc; /* "body" or "query", and the field's name */
+    size_t depth;
+    char msg[ZEUS_COMPLAINT_MAX];
+    const char *type;
+    const char *place[2];
+};
+
+struct zeus_complaints {
+    struct zeus_complaint list[ZEUS_COMPLAINTS_MAX];
+    size_t count;
+};
+
+extern const struct shape shape_zeus_complaints; /* {"detail": [...]} */
+
 struct zeus_field {
     const char *name;
     enum zeus_kind kind;
@@ -50,18 +68,17 @@ struct zeus_field {
 };
 
 /*
- * The body's JSON object, to be released by the caller, or NULL with the complaint in
- * `detail`, an array. Takes NaN, Infinity and -Infinity for numbers, which the clients'
- * language writes.
+ * The body's JSON object, to be released by the caller, or NULL with the complaint in `detail`. Takes NaN,
+ * Infinity and -Infinity for numbers, which the clients' language writes.
  */
-json_t *zeus_parse(const char *body, size_t length, json_t *detail);
+json_t *zeus_parse(const char *body, size_t length, struct zeus_complaints *detail);
 
 /* Fills `out` by the table; what is wrong is left alone and complained of. */
 void zeus_read(const json_t *object, const struct zeus_field *fields, size_t count, void *out,
-               json_t *detail);
+               struct zeus_complaints *detail);
 
 /* Adds a complaint about `name` (NULL: the whole) in "body" or "query". */
-void zeus_complain(json_t *detail, const char *place, const char *name, const char *type,
+void zeus_complain(struct zeus_complaints *detail, const char *place, const char *name, const char *type,
                    const char *message);
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the routes of the public batch-size server share: answers, and the job that a request is about. */
 #include "serve/zeus_call.h"
+#include "shapes/shape_rows.h"
 
 #include <stdio.h>
 #include <sys/random.h>
@@ -9,18 +10,28 @@ enum { RETRY_AFTER_S = 1 /* what was busy or gone may be back */ };
 
 /* ---- answers ---- */
 
+struct said {
+    const char *message;
+};
+
+static const struct shape_field said_rows[] = {{SHAPE_AT(said, message), SHAPE_IS_TEXT(SIZE_MAX)}};
+static const struct shape shape_said = {SHAPE_OF(said, said_rows)};
+
 void zeus_say(struct zeus_call *call, int status, const char *message)
 {
-    json_t *text = json_string(message); /* NULL: it was cut within a character */
+    struct said said = {.message = message};
+    json_t *json = shape_tell(&shape_said, &said);
 
-    serve_answer_json(call->answer, status,
-                      json_pack("{s:o}", "message",
-                                text != NULL ? text : json_string("it does not fit what is on record")));
+    if (json == NULL) { /* it was cut within a character */
+        said.message = "it does not fit what is on record";
+        json = shape_tell(&shape_said, &said);
+    }
+    serve_answer_json(call->answer, status, json);
 }
 
 void zeus_complained(struct zeus_call *call)
 {
-    serve_answer_json(call->answer, ZEUS_UNPROCESSABLE, json_pack("{s:O}", "detail", call->detail));
+    serve_answer_struct(call->answer, ZEUS_UNPROCESSABLE, &shape_zeus_complaints, &call->detail);
 }
 
 /* The status of an error; what is missing has another one on each route, as on the public server. */
@@ -55,7 +66,7 @@ bool zeus_named_in_query(struct zeus_call *call)
     call->job_id = serve_query(call->request, "job_id");
     if (call->job_id != NULL)
         return true;
-    zeus_complain(call->detail, "query", "job_id", "value_error.missing", "it is missing");
+    zeus_complain(&call->detail, "query", "job_id", "value_error.missing", "it is missing");
     zeus_complained(call);
     return false;
 }

@@ -18,8 +18,8 @@ struct zeus_call {
     struct serve_note *note;
     const char *job_id; /* that it is about */
     struct arena arena;
-    json_t *body;   /* an object, or NULL where the route takes none */
-    json_t *detail; /* complaints */
+    json_t *body; /* an object, or NULL where the route takes none */
+    struct zeus_complaints detail;
     struct fly_error error;
 };
 

@@ -9,7 +9,7 @@
 #include "base/buffer.h"
 #include "job/core/definition.h"
 #include "policy/batch_policy.h"
-#include "shapes/members.h"
+#include "shapes/shape_rows.h"
 
 enum { ROUNDS_MAX = 1000 };
 #define POWER_MOST_W 1e9 /* beyond it a client has mistaken its unit */
@@ -61,7 +61,7 @@ static int compare_sizes(const void *a, const void *b)
     return (*left > *right) - (*left < *right);
 }
 
-static void check_sizes(struct zeus_job *job, json_t *detail)
+static void check_sizes(struct zeus_job *job, struct zeus_complaints *detail)
 {
     struct zeus_wholes *sizes = &job->batch_sizes;
     bool has_default = false;
@@ -79,7 +79,7 @@ static void check_sizes(struct zeus_job *job, json_t *detail)
                       "default_batch_size is not one of batch_sizes; add it there");
 }
 
-static void check_texts(const struct zeus_job *job, json_t *detail)
+static void check_texts(const struct zeus_job *job, struct zeus_complaints *detail)
 {
     char name[JOB_NAME_MAX + 1];
 
@@ -98,81 +98,97 @@ static void check_texts(const struct zeus_job *job, json_t *detail)
     }
 }
 
-bool zeus_job_read(const json_t *object, struct zeus_job *out_job, json_t *detail)
+bool zeus_job_read(const json_t *object, struct zeus_job *out_job, struct zeus_complaints *detail)
 {
     *out_job = defaults;
     zeus_read(object, fields, FIELDS, out_job, detail);
-    if (json_array_size(detail) > 0)
+    if (detail->count > 0)
         return false;
     check_sizes(out_job, detail);
     check_texts(out_job, detail);
-    return json_array_size(detail) == 0;
+    return detail->count == 0;
 }
 
 /* ---- writing ---- */
 
-static json_t *write_sizes(const struct zeus_wholes *sizes)
+/* What is answered of a job: its members in the order of the public server. */
+struct told {
+    struct zeus_job job;
+    const uint32_t *sizes;
+};
+
+#define TOLD(title, place) SHAPE_AT_AS(title, told, place)
+#define TEXT SHAPE_IS_TEXT(SIZE_MAX)
+#define WHOLE .kind = SHAPE_I64, .most = INT64_MAX
+#define NUMBER SHAPE_IS_NUMBER(SHAPE_ANY), .null = SHAPE_NOT_FINITE
+static const struct shape_field told_rows[] = {
+    {TOLD("job_id", job.job_id), TEXT},
+    {TOLD("job_id_prefix", job.job_id_prefix), TEXT},
+    {TOLD("batch_sizes", sizes), .kind = SHAPE_U32S, .most = UINT32_MAX, .longest = JOB_BATCHES_MAX,
+     .beside = offsetof(struct told, job.batch_sizes.count)},
+    {TOLD("default_batch_size", job.default_batch_size), WHOLE},
+    {TOLD("eta_knob", job.eta_knob), NUMBER},
+    {TOLD("beta_knob", job.beta_knob), NUMBER},
+    {TOLD("target_metric", job.target_metric), NUMBER},
+    {TOLD("higher_is_better_metric", job.higher_is_better_metric), SHAPE_IS_BOOL},
+    {TOLD("max_epochs", job.max_epochs), WHOLE},
+    {TOLD("num_pruning_rounds", job.num_pruning_rounds), WHOLE},
+    {TOLD("window_size", job.window_size), WHOLE},
+    {TOLD("mab_prior_mean", job.mab_prior_mean), NUMBER},
+    {TOLD("mab_prior_precision", job.mab_prior_precision), NUMBER},
+    {TOLD("mab_num_explorations", job.mab_num_explorations), WHOLE},
+    {TOLD("mab_seed", job.mab_seed), WHOLE, .null = SHAPE_BELOW_0},
+    {TOLD("max_power", job.max_power), NUMBER},
+    {TOLD("number_of_gpus", job.number_of_gpus), WHOLE},
+    {TOLD("gpu_model", job.gpu_model), TEXT},
+};
+static const struct shape shape_told = {SHAPE_OF(told, told_rows)};
+
+/* Sizes are the job's own. */
+static void tell(struct told *told, const struct zeus_job *job, const char *job_id)
 {
-    json_t *list = json_array();
-
-    for (size_t i = 0; i < sizes->count; i++)
-        json_array_append_new(list, json_integer(sizes->values[i]));
-    return list;
-}
-
-static json_t *write_field(const struct zeus_job *job, const struct zeus_field *field)
-{
-    const void *at = (const char *)job + field->offset;
-
-    switch (field->kind) {
-    case ZEUS_TEXT:
-        return json_string(*(const char *const *)at);
-    case ZEUS_WHOLE:
-        return *(const int64_t *)at == ZEUS_NULL && field->nullable ? json_null()
-                                                                    : json_integer(*(const int64_t *)at);
-    case ZEUS_WHOLES:
-        return write_sizes(at);
-    case ZEUS_NUMBER:
-    case ZEUS_METRIC:
-        return isfinite(*(const double *)at) ? json_real(*(const double *)at) : json_null();
-    case ZEUS_FLAG:
-        break;
-    }
-    return json_boolean(*(const bool *)at);
+    told->job = *job;
+    told->job.job_id = job_id;
+    told->sizes = told->job.batch_sizes.values;
 }
 
 json_t *zeus_job_write(const struct zeus_job *job, const char *job_id)
 {
-    struct zeus_job named = *job;
-    json_t *object = json_object();
-    bool whole = true;
+    struct told told;
 
-    named.job_id = job_id;
-    for (size_t i = 0; i < FIELDS; i++)
-        whole &= json_object_set_new(object, fields[i].name, write_field(&named, &fields[i])) == 0;
-    if (!whole) {
-        json_decref(object);
-        return NULL;
-    }
-    return object;
+    tell(&told, job, job_id);
+    return shape_tell(&shape_told, &told);
 }
 
-json_t *zeus_job_differences(const struct zeus_job *registered, const struct zeus_job *now)
+/* ---- comparing ---- */
+
+void zeus_differences_deinit(struct zeus_differences *differences)
 {
-    json_t *before = zeus_job_write(registered, ""), *after = zeus_job_write(now, "");
-    json_t *differences = json_object(), *value;
-    const char *name;
-
-    json_object_foreach(before, name, value)
-    {
-        json_t *other = json_object_get(after, name);
-
-        if (!json_equal(value, other))
-            json_object_set_new(differences, name, json_pack("[O, O]", value, other));
+    for (size_t i = 0; i < differences->count; i++) {
+        json_decref(differences->list[i].values.before);
+        json_decref(differences->list[i].values.now);
     }
-    json_decref(before);
-    json_decref(after);
-    return differences;
+    differences->count = 0;
+}
+
+static void note_difference(void *context, const char *name, const json_t *before, const json_t *now)
+{
+    struct zeus_differences *differences = context;
+
+    if (before != NULL && now != NULL && differences->count < ZEUS_DIFFERENCES_MAX)
+        differences->list[differences->count++] =
+            (struct zeus_difference){.name = name, .values = {json_deep_copy(before), json_deep_copy(now)}};
+}
+
+void zeus_job_differences(const struct zeus_job *registered, const struct zeus_job *now,
+                          struct zeus_differences *out_differences)
+{
+    struct told before, after;
+
+    *out_differences = (struct zeus_differences){.count = 0};
+    tell(&before, registered, "");
+    tell(&after, now, "");
+    (void)shape_differences(&shape_told, &before, &after, note_difference, out_differences, NULL);
 }
 
 /* ---- names ---- */
@@ -203,18 +219,27 @@ bool zeus_job_name(const char *job_id, char out_name[JOB_NAME_MAX + 1])
 
 /* ---- definitions ---- */
 
+/* What of it stands in a definition's `client`, with its members in the order of their names. */
+static const struct shape_field client_rows[] = {
+    {SHAPE_AT(zeus_job, gpu_model), SHAPE_IS_TEXT(JOB_TEXT_MAX - 1)},
+    {SHAPE_AT(zeus_job, job_id_prefix), SHAPE_IS_TEXT(JOB_NAME_MAX)},
+    {SHAPE_AT(zeus_job, max_power), SHAPE_IS_NUMBER(SHAPE_ANY)},
+    {SHAPE_AT(zeus_job, number_of_gpus), .kind = SHAPE_I64, .least = 1, .most = UINT32_MAX},
+};
+static const struct shape shape_client = {SHAPE_OF(zeus_job, client_rows)};
+
 static int write_client(const struct zeus_job *job, char client[JOB_CLIENT_MAX + 1])
 {
-    json_t *object =
-        json_pack("{s:s, s:f, s:I, s:s}", "gpu_model", job->gpu_model, "max_power", job->max_power,
-                  "number_of_gpus", (json_int_t)job->number_of_gpus, "job_id_prefix", job->job_id_prefix);
-    size_t length = json_dumpb(object, client, JOB_CLIENT_MAX, JSON_COMPACT | JSON_SORT_KEYS);
+    char *text;
+    size_t length;
 
-    json_decref(object);
-    if (length == 0 || length > JOB_CLIENT_MAX)
+    if (shape_write_text(&shape_client, job, &text, NULL) < 0)
         return FLY_ENOMEM;
-    client[length] = '\0';
-    return 0;
+    length = strlen(text);
+    if (length <= JOB_CLIENT_MAX)
+        memcpy(client, text, length + 1);
+    free(text);
+    return length <= JOB_CLIENT_MAX ? 0 : FLY_ENOMEM;
 }
 
 int zeus_job_define(const struct zeus_job *job, const char *name, char client[JOB_CLIENT_MAX + 1],
@@ -246,15 +271,16 @@ int zeus_job_define(const struct zeus_job *job, const char *name, char client[JO
 
 static bool recall_client(const char *text, struct arena *arena, struct zeus_job *job)
 {
-    json_t *object = text != NULL && text[0] != '\0' ? json_loads(text, 0, NULL) : NULL;
-    struct members members = members_of(object);
+    struct zeus_job told;
 
-    job->gpu_model = arena_strdup(arena, members_text(&members, "gpu_model", JOB_TEXT_MAX - 1));
-    job->job_id_prefix = arena_strdup(arena, members_text(&members, "job_id_prefix", JOB_NAME_MAX));
-    job->max_power = members_number(&members, "max_power");
-    job->number_of_gpus = (int64_t)members_u64(&members, "number_of_gpus", 1, UINT32_MAX);
-    json_decref(object);
-    return members.wrong == NULL && job->gpu_model != NULL && job->job_id_prefix != NULL;
+    if (text == NULL ||
+        shape_read_text(&shape_client, text, strlen(text), SHAPE_LENIENT, arena, &told, NULL, NULL) < 0)
+        return false;
+    job->gpu_model = told.gpu_model;
+    job->job_id_prefix = told.job_id_prefix;
+    job->max_power = told.max_power;
+    job->number_of_gpus = told.number_of_gpus;
+    return true;
 }
 
 bool zeus_job_recall(const struct job_definition *definition, struct arena *arena, struct zeus_job *out_job)

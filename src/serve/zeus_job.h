@@ -33,7 +33,7 @@ struct zeus_job {
 };
 
 /* Reads a request's object. Texts are borrowed from it. Whether nothing was complained of. */
-bool zeus_job_read(const json_t *object, struct zeus_job *out_job, json_t *detail);
+bool zeus_job_read(const json_t *object, struct zeus_job *out_job, struct zeus_complaints *detail);
 
 /* As the public server answers it, `job_id` as given. */
 json_t *zeus_job_write(const struct zeus_job *job, const char *job_id);
@@ -57,6 +57,22 @@ int zeus_job_define(const struct zeus_job *job, const char *name, char client[JO
 bool zeus_job_recall(const struct job_definition *definition, struct arena *arena, struct zeus_job *out_job);
 
 /* The fields in which two jobs differ: {"eta_knob": [0.5, 0.7]}. */
-json_t *zeus_job_differences(const struct zeus_job *registered, const struct zeus_job *now);
+enum { ZEUS_DIFFERENCES_MAX = 18 };
+
+struct zeus_difference {
+    const char *name; /* static */
+    struct zeus_values {
+        json_t *before, *now; /* owned */
+    } values;
+};
+
+struct zeus_differences {
+    struct zeus_difference list[ZEUS_DIFFERENCES_MAX];
+    size_t count;
+};
+
+void zeus_job_differences(const struct zeus_job *registered, const struct zeus_job *now,
+                          struct zeus_differences *out_differences);
+void zeus_differences_deinit(struct zeus_differences *differences);
 
 #endif

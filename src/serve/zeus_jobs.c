@@ -4,17 +4,42 @@
 #include <string.h>
 
 #include "serve/zeus_call.h"
+#include "shapes/shape_rows.h"
 
 enum { NAMING_TRIES = 16 /* until a made id is nobody's */ };
+
+static const struct shape_field values_rows[] = {
+    {SHAPE_AT(zeus_values, before), .kind = SHAPE_JSON},
+    {SHAPE_AT(zeus_values, now), .kind = SHAPE_JSON},
+};
+static const struct shape shape_values = {SHAPE_OF(zeus_values, values_rows), .as_list = true};
+
+static const struct shape_field difference_rows[] = {
+    {SHAPE_AT(zeus_difference, name), SHAPE_IS_TEXT(SIZE_MAX)},
+    {SHAPE_AT(zeus_difference, values), SHAPE_IS_STRUCT(&shape_values)},
+};
+static const struct shape shape_difference_of_jobs = {SHAPE_OF(zeus_difference, difference_rows)};
+
+struct conflict {
+    const char *message;
+    const struct zeus_difference *list;
+    size_t count;
+};
+
+static const struct shape_field conflict_rows[] = {
+    {SHAPE_AT(conflict, message), SHAPE_IS_TEXT(SIZE_MAX)},
+    {SHAPE_AT_AS("differences", conflict, list), .kind = SHAPE_MAP, .shape = &shape_difference_of_jobs,
+     .longest = ZEUS_DIFFERENCES_MAX, .beside = offsetof(struct conflict, count)},
+};
+static const struct shape shape_conflict = {SHAPE_OF(conflict, conflict_rows)};
 
 /* On record with another definition: which fields. */
 static void answer_conflict(struct zeus_call *call, const struct zeus_job *now)
 {
     char name[JOB_NAME_MAX + 1], message[ZEUS_MESSAGE_MAX];
-    struct buffer fields;
+    struct zeus_differences differences;
     struct zeus_job registered;
-    json_t *differences, *value;
-    const char *field;
+    struct buffer fields;
     int code = zeus_find_job(call, name, &registered);
 
     if (code < 0) {
@@ -22,16 +47,15 @@ static void answer_conflict(struct zeus_call *call, const struct zeus_job *now)
         return;
     }
     buffer_init(&fields, ZEUS_MESSAGE_MAX / 2);
-    differences = zeus_job_differences(&registered, now);
-    json_object_foreach(differences, field, value)
-    {
-        buffer_printf(&fields, "%s%s", fields.length > 0 ? ", " : "", field);
-    }
+    zeus_job_differences(&registered, now, &differences);
+    for (size_t i = 0; i < differences.count; i++)
+        buffer_printf(&fields, "%s%s", i > 0 ? ", " : "", differences.list[i].name);
     snprintf(message, sizeof message, "job '%.100s' is registered with another %s; use another job_id",
              call->job_id, fields.length > 0 ? fields.data : "definition");
     buffer_deinit(&fields);
-    serve_answer_json(call->answer, ZEUS_CONFLICT,
-                      json_pack("{s:s, s:o}", "message", message, "differences", differences));
+    serve_answer_struct(call->answer, ZEUS_CONFLICT, &shape_conflict,
+                        &(struct conflict){message, differences.list, differences.count});
+    zeus_differences_deinit(&differences);
 }
 
 /* Registers the job as `call->job_id`. */
@@ -78,7 +102,7 @@ void zeus_register(struct zeus_call *call)
     struct zeus_job job;
     int code;
 
-    if (!zeus_job_read(call->body, &job, call->detail)) {
+    if (!zeus_job_read(call->body, &job, &call->detail)) {
         zeus_complained(call);
         return;
     }

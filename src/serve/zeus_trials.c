@@ -7,6 +7,7 @@
 
 #include "job/core/job_record.h"
 #include "serve/zeus_call.h"
+#include "shapes/shape_rows.h"
 
 /* A trial's number and what a report says of it. */
 struct zeus_trial {
@@ -34,17 +35,23 @@ static const struct zeus_field trial_fields[] = {
 };
 enum { TRIAL_ID_FIELDS = 3, TRIAL_FIELDS = sizeof trial_fields / sizeof trial_fields[0] };
 
+/* Of a proposal what is asked for here. */
+struct sized {
+    uint32_t batch_size;
+};
+
+static const struct shape_field sized_rows[] = {{SHAPE_AT(sized, batch_size), SHAPE_IS_U32(1, UINT32_MAX)}};
+static const struct shape shape_sized = {SHAPE_OF(sized, sized_rows)};
+
 static int take_batch_size(void *state, const struct store_event *event, struct fly_error *out_error)
 {
-    struct proposed_record record;
-    struct arena arena;
+    struct sized sized;
     json_t *body = NULL;
 
     (void)out_error;
-    arena_init(&arena, RECORD_ARENA_MAX);
-    if (record_parse(event, &body, NULL) == 0 && record_read_proposed(body, &arena, &record, NULL) == 0)
-        *(uint64_t *)state = record.batch_size;
-    arena_deinit(&arena);
+    if (record_parse(event, &body, NULL) == 0 &&
+        shape_read(&shape_sized, body, SHAPE_LENIENT, NULL, &sized, NULL) == 0)
+        *(uint64_t *)state = sized.batch_size;
     json_decref(body);
     return 1; /* its first event is enough */
 }
@@ -88,6 +95,19 @@ static int propose(struct zeus_call *call, struct job_proposal *out_proposal)
     return call->jobs->backend->propose(call->jobs->self, &question, out_proposal, &call->error);
 }
 
+struct predicted {
+    const char *job_id;
+    uint32_t batch_size;
+    uint64_t trial;
+};
+
+static const struct shape_field predicted_rows[] = {
+    {SHAPE_AT(predicted, job_id), SHAPE_IS_TEXT(SIZE_MAX)},
+    {SHAPE_AT(predicted, batch_size), SHAPE_IS_U32(0, UINT32_MAX)},
+    {SHAPE_AT_AS("trial_number", predicted, trial), SHAPE_IS_U64(0, INT64_MAX)},
+};
+static const struct shape shape_predicted = {SHAPE_OF(predicted, predicted_rows)};
+
 void zeus_predict(struct zeus_call *call)
 {
     struct job_proposal proposal;
@@ -101,9 +121,8 @@ void zeus_predict(struct zeus_call *call)
         return;
     }
     call->note->decided = !proposal.repeated;
-    serve_answer_json(call->answer, ZEUS_OK,
-                      json_pack("{s:s, s:I, s:I}", "job_id", call->job_id, "batch_size",
-                                (json_int_t)proposal.batch_size, "trial_number", (json_int_t)proposal.trial));
+    serve_answer_struct(call->answer, ZEUS_OK, &shape_predicted,
+                        &(struct predicted){call->job_id, proposal.batch_size, proposal.trial});
 }
 
 /* The trial in the body, by its first `count` fields, and its job's name. FLY_ENOTFOUND; 1: complained of. */
@@ -112,8 +131,8 @@ static int read_trial(struct zeus_call *call, size_t count, struct zeus_trial *o
 {
     int code;
 
-    zeus_read(call->body, trial_fields, count, out_trial, call->detail);
-    if (json_array_size(call->detail) > 0) {
+    zeus_read(call->body, trial_fields, count, out_trial, &call->detail);
+    if (call->detail.count > 0) {
         zeus_complained(call);
         return 1;
     }
@@ -253,6 +272,18 @@ static int report(struct zeus_call *call, struct job_epoch *epoch, struct job_an
     return code == FLY_ECONFLICT ? report_as_recorded(call, epoch, out_answered) : code;
 }
 
+struct reported {
+    bool stop_train, converged;
+    const char *message;
+};
+
+static const struct shape_field reported_rows[] = {
+    {SHAPE_AT(reported, stop_train), SHAPE_IS_BOOL},
+    {SHAPE_AT(reported, converged), SHAPE_IS_BOOL},
+    {SHAPE_AT(reported, message), SHAPE_IS_TEXT(SIZE_MAX)},
+};
+static const struct shape shape_reported = {SHAPE_OF(reported, reported_rows)};
+
 void zeus_report(struct zeus_call *call)
 {
     char name[JOB_NAME_MAX + 1], message[ZEUS_MESSAGE_MAX];
@@ -283,10 +314,9 @@ void zeus_report(struct zeus_call *call)
     note_report(call->note, &answered);
     stop = answered.ended || answered.answer == JOB_STOP;
     tell_answer(&answered, stop, &trial, &job, message);
-    serve_answer_json(call->answer, ZEUS_OK,
-                      json_pack("{s:b, s:b, s:s}", "stop_train", (int)stop, "converged",
-                                (int)(answered.ended && answered.outcome == TRIAL_REACHED), "message",
-                                message));
+    serve_answer_struct(
+        call->answer, ZEUS_OK, &shape_reported,
+        &(struct reported){stop, answered.ended && answered.outcome == TRIAL_REACHED, message});
 }
 
 void zeus_end(struct zeus_call *call)

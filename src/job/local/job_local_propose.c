@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "job/decide/decision_numbers.h"
-#include "job/decide/decision_text.h"
 #include "job/decide/line.h"
 #include "job/local/job_local.h"
 
