@@ -196,8 +196,8 @@ def test_nothing_is_measured_on_facts():
 def test_broken_files_are_refused():
     _, facts = record("sound.facts")
     text = (HOME / "sound.facts").read_text()
-    for broken, piece in ((text[:len(text) // 2], "is no JSON"), (text.replace('"kind": "GPU"', '"kind": "TPU"'), "expected one of 'GPU'"),
-                          (text.replace("facts/1", "facts/7"), "bad.facts:2: member 'schema': expected 'flyball.facts/1'")):
+    for broken, piece in ((text[:len(text) // 2], "expected a JSON document"), (text.replace('"kind": "GPU"', '"kind": "TPU"'), "expected one of 'GPU'"),
+                          (text.replace("facts/1", "facts/7"), "bad.facts:2: member 'schema': expected \"flyball.facts/1\"")):
         (HOME / "bad.facts").write_text(broken)
         for command in (("devices",), ("doctor",), ("power", "get")):
             result = flyball(*command, "--replay", "bad.facts")

@@ -84,10 +84,11 @@ static void test_files_are_written_as_they_were_read(void **state)
 static const struct {
     const char *from, *to, *expected;
 } refusals[] = {
-    {"flyball.facts/1", "flyball.facts/2", "a.facts:2: member 'schema': expected 'flyball.facts/1'"},
+    {"flyball.facts/1", "flyball.facts/2", "a.facts:2: member 'schema': expected \"flyball.facts/1\""},
     {"\"cgroups\": \"2\"", "\"cgroups\": \"3\"",
      "a.facts:8: member 'machine.cgroups': expected one of 'none', '1'"},
-    {"\"container\": false,", "", "a.facts:5: member 'machine.container' is missing"},
+    {"\"container\": false,", "",
+     "a.facts:5: member 'machine.container': expected true or false, found nothing"},
     {"\"container\": false", "\"container\": 0", "member 'machine.container': expected true or false"},
     {"\"backend\": \"nvml\"", "\"backend\": \"nvm\"",
      "member 'devices[0].backend': expected the name of one of the back ends"},
@@ -97,9 +98,9 @@ static const struct {
     {"\"quantity\": \"power_mw\"", "\"quantity\": \"energy_uj\"", "expected each quantity once"},
     {"\"state\": \"ok\"", "\"state\": \"failed\"",
      "expected a number up to 2^53 with the state 'ok', else null"},
-    {"\"domains\": [", "\"domains\": [{},", "a.facts:39: member 'domains[0].through' is missing"},
-    {"\"kind\": \"GPU\"", "\"kind\": \"GPU", "is no JSON"},
-    {"{", "[{", "is no JSON"},
+    {"\"domains\": [", "\"domains\": [{},", "a.facts:39: member 'domains[0].through': expected"},
+    {"\"kind\": \"GPU\"", "\"kind\": \"GPU", "expected a JSON document"},
+    {"{", "[{", "expected a JSON document"},
 };
 
 /* The text with the first place of `from` changed; the caller frees it. */

@@ -58,7 +58,6 @@ static void put_heading(struct facts_maker *maker)
     clock_gettime(CLOCK_REALTIME, &now);
     if (gmtime_r(&now.tv_sec, &utc) != NULL)
         strftime(date, sizeof date, "%Y-%m-%d", &utc);
-    maker->facts->schema = FACTS_SCHEMA;
     maker->facts->flyball = fly_version();
     maker->facts->date = facts_keep(maker, date);
 }

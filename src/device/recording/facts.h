@@ -144,7 +144,7 @@ struct facts_machine {
 };
 
 struct facts {
-    const char *schema;
+    unsigned schema;     /* 0: FACTS_SCHEMA, the only one */
     const char *flyball; /* the version that wrote it */
     const char *date;    /* "2026-11-22" */
     struct facts_machine machine;
@@ -170,7 +170,7 @@ void facts_free(struct facts *facts);
 int facts_load_stream(const char *name, const char *head, size_t head_length, FILE *stream,
                       struct facts **out_facts, struct fly_error *out_error);
 
-/* The same from a text that ends with a NUL. */
+/* The same from a text. */
 int facts_parse(const char *name, const char *text, size_t length, struct facts **out_facts,
                 struct fly_error *out_error);
 

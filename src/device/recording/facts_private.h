@@ -7,7 +7,5 @@
 
 /* The members of the document. */
 extern const struct shape facts_shape;
-/* Its member `schema` alone. */
-extern const struct shape facts_head_shape;
 
 #endif

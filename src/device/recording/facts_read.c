@@ -2,6 +2,7 @@
 /* Facts from a file and as a document, and what has to hold beyond what the shapes say. */
 #include <errno.h>
 #include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,9 +11,8 @@
 #include "base/error.h"
 #include "base/patient_file.h"
 #include "device/recording/facts_private.h"
-#include "shapes/json_place.h"
 
-enum { ARENA_BYTES_MAX = 1 << 25, PATH_MAX_BYTES = 256, PIECE = 4096 };
+enum { ARENA_BYTES_MAX = 1 << 25, PIECE = 4096 };
 
 /* Beyond this a value in a double is no whole number any more. */
 static const double value_max = 9007199254740992.0;
@@ -39,42 +39,32 @@ bool facts_begin(const char *text, size_t length)
     return memmem(text, length, "\"flyball.facts/", strlen("\"flyball.facts/")) != NULL;
 }
 
-/* "devices[1].kind" as "/devices/1/kind". */
-static void as_pointer(const char *path, size_t length, char pointer[PATH_MAX_BYTES])
+/* "a.facts:17: member 'devices[0].kind': expected ..., found 7; ..." */
+static int refuse(const char *name, int code, const struct shape_fault *fault, struct fly_error *out_error)
 {
-    size_t written = 0;
+    static const char next[] = "name a file that 'flyball record --facts' wrote";
 
-    pointer[written++] = '/';
-    for (size_t i = 0; i < length && written < PATH_MAX_BYTES - 1; i++) {
-        if (path[i] != ']')
-            pointer[written++] = (char)(path[i] == '.' || path[i] == '[' ? '/' : path[i]);
-    }
-    pointer[written] = '\0';
-}
-
-/* The line that an error of the shapes is about: its own number, or that of the member it names. */
-static size_t line_of(const char *text, const char *message)
-{
-    static const char before[] = "member '", line[] = "line ";
-    char pointer[PATH_MAX_BYTES];
-
-    if (strncmp(message, line, strlen(line)) == 0)
-        return strtoul(message + strlen(line), NULL, 10);
-    if (strncmp(message, before, strlen(before)) != 0)
-        return 1;
-    message += strlen(before);
-    as_pointer(message, strcspn(message, "'"), pointer);
-    return json_place_line(text, pointer);
-}
-
-static int refuse(const char *name, const char *text, const struct fly_error *why,
-                  struct fly_error *out_error)
-{
-    if (why->code == FLY_ENOMEM)
+    if (code == FLY_ENOMEM)
         return error_no_memory(out_error);
-    return error_set(out_error, why->code == FLY_ELIMIT ? FLY_ELIMIT : FLY_EDATA,
-                     "%.120s:%zu: %.240s; name a file that 'flyball record --facts' wrote", name,
-                     line_of(text, why->text), why->text);
+    if (fault->no_json)
+        return error_set(out_error, FLY_EDATA, "%.120s:%zu:%zu: expected a JSON document: %.120s; %s", name,
+                         fault->line, fault->column, fault->expected, next);
+    return error_set(out_error, code, "%.120s:%zu: member '%.120s': expected %.160s%s%s; %s", name,
+                     fault->line > 0 ? fault->line : 1, fault->path, fault->expected,
+                     fault->found[0] != '\0' ? ", found " : "", fault->found, next);
+}
+
+/* FLY_EDATA, with what has to be at the path. */
+__attribute__((format(printf, 3, 4))) static int wrong(struct shape_fault *out_fault, const char *expected,
+                                                       const char *path, ...)
+{
+    va_list values;
+
+    va_start(values, path);
+    vsnprintf(out_fault->path, sizeof out_fault->path, path, values);
+    va_end(values);
+    snprintf(out_fault->expected, sizeof out_fault->expected, "%s", expected);
+    return FLY_EDATA;
 }
 
 static bool names_backend(const struct facts *facts, const char *name)
@@ -87,7 +77,7 @@ static bool names_backend(const struct facts *facts, const char *name)
 }
 
 /* An answer has a value when it was read, and stands there once. */
-static int check_answers(const struct facts_device *device, size_t place, struct fly_error *out_error)
+static int check_answers(const struct facts_device *device, size_t place, struct shape_fault *out_fault)
 {
     quantity_set seen = 0;
 
@@ -95,75 +85,61 @@ static int check_answers(const struct facts_device *device, size_t place, struct
         const struct facts_answer *answer = &device->answers[i];
 
         if ((seen & QUANTITY_BIT(answer->quantity)) != 0)
-            return error_set(out_error, FLY_EDATA,
-                             "member 'devices[%zu].answers[%zu].quantity': expected each quantity once",
-                             place, i);
+            return wrong(out_fault, "each quantity once", "devices[%zu].answers[%zu].quantity", place, i);
         if ((answer->state == READING_OK) != !isnan(answer->value) || fabs(answer->value) > value_max)
-            return error_set(out_error, FLY_EDATA,
-                             "member 'devices[%zu].answers[%zu].value': expected a number up to 2^53 with "
-                             "the state 'ok', else null",
-                             place, i);
+            return wrong(out_fault, "a number up to 2^53 with the state 'ok', else null",
+                         "devices[%zu].answers[%zu].value", place, i);
         seen |= QUANTITY_BIT(answer->quantity);
     }
     return 0;
 }
 
-static int check_device(const struct facts *facts, size_t place, struct fly_error *out_error)
+static int check_device(const struct facts *facts, size_t place, struct shape_fault *out_fault)
 {
     const struct facts_device *device = &facts->devices[place];
 
     if (!names_backend(facts, device->backend))
-        return error_set(out_error, FLY_EDATA,
-                         "member 'devices[%zu].backend': expected the name of one of the back ends", place);
+        return wrong(out_fault, "the name of one of the back ends", "devices[%zu].backend", place);
     if (device->pseudonym[0] == '\0')
-        return error_set(out_error, FLY_EDATA,
-                         "member 'devices[%zu].pseudonym': expected what tells the device from others",
-                         place);
+        return wrong(out_fault, "what tells the device from others", "devices[%zu].pseudonym", place);
     for (size_t i = 0; i < place; i++) {
         if (strcmp(facts->devices[i].pseudonym, device->pseudonym) == 0)
-            return error_set(out_error, FLY_EDATA,
-                             "member 'devices[%zu].pseudonym': expected one that no other device has", place);
+            return wrong(out_fault, "one that no other device has", "devices[%zu].pseudonym", place);
     }
-    return check_answers(device, place, out_error);
+    return check_answers(device, place, out_fault);
 }
 
-static int read_facts(json_t *json, struct facts *facts, struct fly_error *out_error)
+static int read_facts(const char *text, size_t length, struct facts *facts, struct shape_fault *out_fault)
 {
     struct arena arena = facts->arena;
-    struct facts head;
-    int code = shape_read(&facts_head_shape, json, SHAPE_LENIENT, &arena, &head, out_error);
+    int code = shape_read_text(&facts_shape, text, length, SHAPE_LENIENT, &arena, facts, out_fault, NULL);
 
-    if (code == 0 && strcmp(head.schema, FACTS_SCHEMA) != 0)
-        code = error_set(out_error, FLY_EDATA, "member 'schema': expected '" FACTS_SCHEMA "'");
-    if (code == 0)
-        code = shape_read(&facts_shape, json, SHAPE_LENIENT, &arena, facts, out_error);
     facts->arena = arena;
+    if (code < 0)
+        return code;
     for (size_t i = 0; code == 0 && i < facts->device_count; i++)
-        code = check_device(facts, i, out_error);
+        code = check_device(facts, i, out_fault);
+    if (code < 0)
+        shape_fault_locate(out_fault, text, length);
     return code;
 }
 
 int facts_parse(const char *name, const char *text, size_t length, struct facts **out_facts,
                 struct fly_error *out_error)
 {
+    struct shape_fault fault = {.line = 0};
     struct facts *facts = facts_new();
-    struct fly_error why;
-    json_t *json = NULL;
     int code;
 
     if (facts == NULL)
         return error_no_memory(out_error);
-    code = shape_parse(text, length, &json, &why);
-    if (code == 0)
-        code = read_facts(json, facts, &why);
-    if (code < 0)
-        code = refuse(name, text, &why, out_error);
-    json_decref(json);
-    if (code < 0)
+    code = read_facts(text, length, facts, &fault);
+    if (code < 0) {
         facts_free(facts);
-    else
-        *out_facts = facts;
-    return code;
+        return refuse(name, code, &fault, out_error);
+    }
+    *out_facts = facts;
+    return 0;
 }
 
 int facts_load_stream(const char *name, const char *head, size_t head_length, FILE *stream,

@@ -78,6 +78,8 @@ static const char *const directory_words[] = {[DIRECTORY_NONE] = "none",
                                               [DIRECTORY_TMP] = "/tmp/flyball-knobs",
                                               [DIRECTORY_NAMED] = "named by a variable"};
 
+static const char *const schema_words[] = {FACTS_SCHEMA};
+
 static const struct shape_field machine_rows[] = {
     OR_NULL(facts_machine, kernel, SHORT, "its release"),
     OR_NULL(facts_machine, architecture, SHORT, "of the processor"),
@@ -201,7 +203,8 @@ static const struct shape device_shape = {
     SHAPE(facts_device, "Device", "What a device says of itself", device_rows)};
 
 static const struct shape_field facts_rows[] = {
-    TEXT(facts, schema, SHORT, "of this document"),
+    {AT(facts, schema), .kind = SHAPE_WORD, .words = schema_words, .word_count = 1,
+     .expected = "\"" FACTS_SCHEMA "\"", .about = "of this document"},
     TEXT(facts, flyball, SHORT, "the version that wrote it"),
     TEXT(facts, date, DATE, "on which it was written"),
     INSIDE(facts, machine, &machine_shape, "what there is beside devices"),
@@ -211,8 +214,3 @@ static const struct shape_field facts_rows[] = {
     LIST(facts, devices, device_count, &device_shape, DEVICES_MAX, "what each says of itself"),
 };
 const struct shape facts_shape = {SHAPE(facts, "Facts", "What a machine says of itself", facts_rows)};
-const struct shape facts_head_shape = {.name = "FactsHead",
-                                       .about = "What the document is",
-                                       .size = sizeof(struct facts),
-                                       .fields = facts_rows,
-                                       .count = 1};
