@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Puts back what a session turned, and notices who else turned it. */
-#include <stdio.h>
-#include <string.h>
-
 #include "base/error.h"
 #include "knob/ceiling.h"
 #include "knob/knob_private.h"
