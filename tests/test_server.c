@@ -2,6 +2,7 @@
 /* A server with something behind it that knows no jobs. */
 #include "test.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -86,7 +87,14 @@ static void end(void *self)
     ((struct behind *)self)->ended++;
 }
 
+static const char *const header_only[] = {"/own", NULL};
+
 static const struct server_back back = {
+    .tokens = {.command = "behind token",
+               .path_clients = "clients of another server",
+               .path_setting = "address",
+               .path_option = "--others",
+               .header_only = header_only},
     .note_bytes = sizeof(struct note),
     .start = start,
     .put = put,
@@ -98,22 +106,30 @@ static const struct server_back back = {
 };
 
 static char directory[] = "/tmp/flyball-server-XXXXXX";
-static char address[64];
+static char address[64], tokens[64];
 
-static int open_server(struct behind *behind, struct server **out_server, struct fly_error *out_error)
+static int open_with(struct behind *behind, struct server_options options, struct server **out_server,
+                     struct fly_error *out_error)
 {
     const char *const listen[] = {address};
 
     behind->trouble = (struct trouble){.name = "engine", .meaning = "nothing moves", .over = "it runs"};
-    return server_open(&(struct server_options){.listen = listen,
-                                                .listen_count = 1,
-                                                .back = &back,
-                                                .back_self = behind,
-                                                .connections = 8,
-                                                .connections_per_ip = 8,
-                                                .body_max = 1024,
-                                                .request_timeout_s = 10},
-                       out_server, out_error);
+    if (options.listen == NULL)
+        options.listen = listen;
+    if (options.back == NULL)
+        options.back = &back;
+    options.listen_count = 1;
+    options.back_self = behind;
+    options.connections = 8;
+    options.connections_per_ip = 8;
+    options.body_max = 1024;
+    options.request_timeout_s = 10;
+    return server_open(&options, out_server, out_error);
+}
+
+static int open_server(struct behind *behind, struct server **out_server, struct fly_error *out_error)
+{
+    return open_with(behind, (struct server_options){0}, out_server, out_error);
 }
 
 static void close_server(struct server *server)
@@ -180,6 +196,77 @@ static void test_not_ready(void **state)
     close_server(server);
 }
 
+/* Who is refused reads the words of the program behind the server. */
+static void check_refusals(struct server_options options, const char *stranger, const char *in_path,
+                           int status, const char *own_path)
+{
+    struct behind behind = {0};
+    struct fly_error error = {.text = ""};
+    struct server *server;
+
+    options.tokens = tokens;
+    if (open_with(&behind, options, &server, &error) < 0)
+        fail_msg("%s", error.text);
+    check_answer("/any/path", 401, stranger);
+    check_answer("/token/any/path", status, in_path);
+    check_answer("/token/any/own/path", own_path != NULL ? 403 : 404, own_path != NULL ? own_path : in_path);
+    close_server(server);
+}
+
+static void test_words_of_refusals(void **state)
+{
+    static const struct server_token_words plain = {.command = "behind token", .header_only = header_only};
+    struct server_back without = back;
+
+    (void)state;
+    check_refusals(
+        (struct server_options){.tokens_in_path = true},
+        "\"this service wants a token: 'Authorization: Bearer ...', or for clients of another server "
+        "the address https://HOST:PORT/token/TOKEN as address; who runs it makes one with 'behind "
+        "token'\"",
+        "not one of this service's", 401,
+        "\"a token in the path is for clients of another server; send it as 'Authorization: Bearer "
+        "...' here\"");
+    check_refusals(
+        (struct server_options){0},
+        "\"this service wants a token: 'Authorization: Bearer ...'; who runs it makes one with "
+        "'behind token'\"",
+        "\"this service takes tokens as 'Authorization: Bearer ...' alone; who runs it allows them "
+        "in the path with --others\"",
+        404, NULL);
+    without.tokens = plain;
+    check_refusals((struct server_options){.back = &without}, "makes one with 'behind token'\"",
+                   "\"this service takes tokens as 'Authorization: Bearer ...' alone\"", 404, NULL);
+}
+
+static void check_outside(bool tokens_in_path, const char *text)
+{
+    static const char *const outside[] = {"0.0.0.0:0"};
+    struct behind behind = {0};
+    struct fly_error error = {.text = ""};
+    struct server *server;
+
+    assert_int_equal(open_with(&behind,
+                               (struct server_options){.listen = outside, .tokens_in_path = tokens_in_path},
+                               &server, &error),
+                     FLY_EUSAGE);
+    assert_string_equal(error.text, text);
+    assert_int_equal(behind.ended, 1);
+}
+
+static void test_words_without_tokens(void **state)
+{
+    (void)state;
+    check_outside(false, "'0.0.0.0:0' can be reached from other machines, so that it takes tokens: make one "
+                         "with 'behind token NAME --tokens FILE' and start with --tokens FILE, or listen on "
+                         "127.0.0.1, [::1] or unix:PATH");
+    check_outside(true,
+                  "'0.0.0.0:0' can be reached from other machines, so that it takes tokens: make one "
+                  "with 'behind token NAME --tokens FILE' and start with --tokens FILE and TLS; clients "
+                  "of another server then get https://HOST:PORT/token/TOKEN as their address, or listen "
+                  "on 127.0.0.1, [::1] or unix:PATH");
+}
+
 /* What cannot be opened ends what stands behind it all the same, and stops only what was started. */
 static void test_not_opened(void **state)
 {
@@ -205,7 +292,8 @@ static int make_directory(void **state)
     if (mkdtemp(directory) == NULL)
         return -1;
     snprintf(address, sizeof address, "unix:%s/socket", directory);
-    return 0;
+    snprintf(tokens, sizeof tokens, "%s/tokens", directory);
+    return close(open(tokens, O_WRONLY | O_CREAT | O_EXCL, 0600));
 }
 
 static int remove_directory(void **state)
@@ -215,14 +303,15 @@ static int remove_directory(void **state)
     (void)state;
     snprintf(lock, sizeof lock, "%s.lock", address + strlen("unix:"));
     unlink(lock);
+    unlink(tokens);
     return rmdir(directory);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_answers),
-        cmocka_unit_test(test_not_ready),
+        cmocka_unit_test(test_answers),           cmocka_unit_test(test_not_ready),
+        cmocka_unit_test(test_words_of_refusals), cmocka_unit_test(test_words_without_tokens),
         cmocka_unit_test(test_not_opened),
     };
 

@@ -143,34 +143,55 @@ static void take_path_secret(struct visit *visit)
     visit->path_secret = kept;
 }
 
+static const struct server_token_words *token_words(const struct visit *visit)
+{
+    return &visit->door->server->options.back->tokens;
+}
+
+static bool takes_header_only(const struct server_token_words *words, const char *path)
+{
+    for (const char *const *front = words->header_only; *front != NULL; front++)
+        if (strncmp(path, *front, strlen(*front)) == 0)
+            return true;
+    return strcmp(path, "/metrics") == 0;
+}
+
 /* A token in a path is written down by much that stands in between: only where clients can do no better. */
 static bool path_secret_may(struct visit *visit)
 {
-    const char *path = visit->task.request.path;
+    const struct server_token_words *words = token_words(visit);
+    char message[MESSAGE_MAX];
 
-    if (!visit->door->server->options.tokens_in_path)
-        return refuse(
-            visit, 404, FLY_EUNSUPPORTED,
-            "this service takes tokens as 'Authorization: Bearer ...' alone; who runs it allows them in "
-            "the path with --compat-zeus");
-    if (strncmp(path, "/v1", 3) == 0 || strcmp(path, "/metrics") == 0)
-        return refuse(visit, 403, FLY_EPERM,
-                      "a token in the path is for clients of the public batch-size server; send it as "
-                      "'Authorization: Bearer ...' here");
+    if (!visit->door->server->options.tokens_in_path) {
+        snprintf(message, sizeof message,
+                 "this service takes tokens as 'Authorization: Bearer ...' alone%s%s",
+                 words->path_clients != NULL ? "; who runs it allows them in the path with " : "",
+                 words->path_clients != NULL ? words->path_option : "");
+        return refuse(visit, 404, FLY_EUNSUPPORTED, message);
+    }
+    if (takes_header_only(words, visit->task.request.path)) {
+        snprintf(message, sizeof message,
+                 "a token in the path is for %s; send it as 'Authorization: Bearer ...' here",
+                 words->path_clients);
+        return refuse(visit, 403, FLY_EPERM, message);
+    }
     return true;
 }
 
 static bool refuse_stranger(struct visit *visit)
 {
+    const struct server_token_words *words = token_words(visit);
+    char path_way[MESSAGE_MAX] = "", message[2 * MESSAGE_MAX];
+
+    if (visit->door->server->options.tokens_in_path)
+        snprintf(path_way, sizeof path_way,
+                 ", or for %s the address https://HOST:PORT" SERVE_TOKEN_PATH "TOKEN as %s",
+                 words->path_clients, words->path_setting);
+    snprintf(message, sizeof message,
+             "this service wants a token: 'Authorization: Bearer ...'%s; who runs it makes one with '%s'",
+             path_way, words->command);
     visit->challenge = "Bearer";
-    return refuse(
-        visit, 401, FLY_EPERM,
-        visit->door->server->options.tokens_in_path
-            ? "this service wants a token: 'Authorization: Bearer ...', or for clients of the public "
-              "batch-size server the address https://HOST:PORT" SERVE_TOKEN_PATH
-              "TOKEN as server_url; who runs it makes one with 'flyball token'"
-            : "this service wants a token: 'Authorization: Bearer ...'; who runs it makes one with "
-              "'flyball token'");
+    return refuse(visit, 401, FLY_EPERM, message);
 }
 
 static bool has_token(struct visit *visit)

@@ -89,6 +89,23 @@ static int start_daemon(struct door *door, struct fly_error *out_error)
     return 0;
 }
 
+static int refuse_without_tokens(const struct server_options *options, const char *text,
+                                 struct fly_error *out_error)
+{
+    const struct server_token_words *words = &options->back->tokens;
+    char path_way[FLY_ERROR_TEXT_MAX] = "";
+
+    if (options->tokens_in_path)
+        snprintf(path_way, sizeof path_way,
+                 " and TLS; %s then get https://HOST:PORT" SERVE_TOKEN_PATH "TOKEN as their %s",
+                 words->path_clients, words->path_setting);
+    return error_set(
+        out_error, FLY_EUSAGE,
+        "'%.100s' can be reached from other machines, so that it takes tokens: make one with "
+        "'%s NAME --tokens FILE' and start with --tokens FILE%s, or listen on 127.0.0.1, [::1] or unix:PATH",
+        text, words->command, path_way);
+}
+
 /* Who can be let in at an address, and how. */
 static int check_address(const struct server_options *options, const struct listen_address *address,
                          const char *text, struct fly_error *out_error)
@@ -96,15 +113,7 @@ static int check_address(const struct server_options *options, const struct list
     if (address->here)
         return 0;
     if (options->tokens == NULL)
-        return error_set(
-            out_error, FLY_EUSAGE,
-            "'%.100s' can be reached from other machines, so that it takes tokens: make one with "
-            "'flyball token NAME --tokens FILE' and start with --tokens FILE%s, or listen on "
-            "127.0.0.1, [::1] or unix:PATH",
-            text,
-            options->tokens_in_path ? " and TLS; clients of the public batch-size server then get "
-                                      "https://HOST:PORT" SERVE_TOKEN_PATH "TOKEN as their server_url"
-                                    : "");
+        return refuse_without_tokens(options, text, out_error);
     if (options->certificate == NULL && !options->insecure_plain_http)
         return error_set(
             out_error, FLY_EUSAGE,

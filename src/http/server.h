@@ -36,8 +36,7 @@ struct server_options {
     const char *tokens;       /* path of their file; NULL: none are wanted, and only this machine may ask */
     const char *certificate, *key; /* paths; NULL: no TLS */
     bool insecure_plain_http; /* tokens come without TLS from other machines: something in front does it */
-    bool tokens_in_path; /* of a family of routes whose clients can send them nowhere else (SERVE_TOKEN_PATH)
-                          */
+    bool tokens_in_path;      /* the back's path_clients may send them there (SERVE_TOKEN_PATH) */
     const struct server_back *back; /* borrowed */
     void *back_self;      /* taken: `end` gets it in the end, also where the server cannot be opened */
     unsigned connections; /* at once, of each address */
@@ -58,8 +57,8 @@ struct server_options {
 enum { SERVER_ADDRESSES_MAX = 16 };
 
 /*
- * "/token/SECRET/report" is "/report" by the bearer of that token, for clients of the public
- * batch-size server, which put paths behind whatever address they are given.
+ * "/token/SECRET/report" is "/report" by the bearer of that token, for clients that put paths behind
+ * whatever address they are given, and can send no header.
  */
 #define SERVE_TOKEN_PATH "/token/"
 

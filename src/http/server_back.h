@@ -12,11 +12,29 @@
 #include "http/task.h"
 
 /*
+ * How the callers of one program get tokens and send them: what the server says to a caller that it
+ * refuses. Texts are static.
+ */
+struct server_token_words {
+    const char *command; /* makes tokens: "flyball token" */
+
+    /* For clients that can send a token only in the path (SERVE_TOKEN_PATH): */
+    const char *path_clients; /* who they are: "clients of some server"; NULL: this program has none */
+    const char *path_setting; /* their setting that holds the server's address: "server_url" */
+    const char *path_option;  /* the program's option that lets them in: "--some-clients" */
+
+    /* Paths that begin with one of these, and /metrics, take tokens in the header alone. Ended by NULL. */
+    const char *const *header_only;
+};
+
+/*
  * What stands behind a server: who answers the requests that it lets in, and keeps figures of what they
  * were about. Each function gets the `back_self` of the server's options. Unless said otherwise they are
  * called by the thread that opens, ticks and closes the server.
  */
 struct server_back {
+    struct server_token_words tokens;
+
     size_t note_bytes; /* of a task's note, all of it 0 at first */
 
     /*

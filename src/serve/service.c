@@ -82,7 +82,14 @@ static void end(void *self)
     free(service);
 }
 
+static const char *const header_only[] = {"/v1", NULL};
+
 static const struct server_back service_back = {
+    .tokens = {.command = "flyball token",
+               .path_clients = "clients of the public batch-size server",
+               .path_setting = "server_url",
+               .path_option = "--compat-zeus",
+               .header_only = header_only},
     .note_bytes = sizeof(struct serve_note),
     .start = start,
     .put = put,
