@@ -24,7 +24,7 @@ TIED = []
 # What of jansson builds or picks apart an object or a list by hand; in src/shapes alone there is a need to.
 JSON_BY_HAND = re.compile(
     r"\bjson_(object_(get|set|foreach|iter|del|update)|array_(get|set|append|insert|foreach|extend)"
-    r"|v?(un)?pack|load)|\bmembers_of\b")
+    r"|v?(un)?pack|load)")
 # Which files still do. This list only shrinks.
 WALKS_JSON = [
     "src/cli/carbon/carbon_view_table.c",

@@ -28,7 +28,7 @@
 #include "base/error.h"
 #include "job/core/definition.h"
 #include "job/jobs.h"
-#include "shapes/members.h"
+#include "shapes/shape_rows.h"
 
 enum { LINE_BYTES = 1 << 20 };
 
@@ -41,78 +41,124 @@ static json_t *number_or_null(double value)
     return isfinite(value) ? json_real(value) : json_null();
 }
 
-static const char *text_of(struct members *call, const char *name)
-{
-    return members_has(call, name) ? members_text(call, name, LINE_BYTES) : "";
-}
+/* What any of the calls says. */
+struct call {
+    const char *call, *job, *request, *run, *submission, *gpu_model, *outcome, *text;
+    uint32_t seed, control_every, max_epochs, tries, attempt, epoch;
+    uint64_t trial;
+    bool target, partial;
+    double beta, eta, metric, energy_j, time_s;
+    const double *limits_w;
+    size_t limit_count;
+    const struct fly_power_point *points;
+    size_t point_count;
+};
 
-static uint32_t count_of(struct members *call, const char *name)
-{
-    return members_has(call, name) ? (uint32_t)members_u64(call, name, 0, UINT32_MAX) : 0;
-}
+static const struct shape_field point_rows[] = {
+    {SHAPE_AT(fly_power_point, limit_w), SHAPE_IS_NUMBER(SHAPE_ANY)},
+    {SHAPE_AT(fly_power_point, power_w), SHAPE_IS_NUMBER(SHAPE_ANY)},
+    {SHAPE_AT(fly_power_point, time_s), SHAPE_IS_NUMBER(SHAPE_ANY)},
+};
+static const struct shape shape_triple = {SHAPE_OF(fly_power_point, point_rows), .as_list = true};
 
-static double number_of(struct members *call, const char *name)
-{
-    return members_has(call, name) ? members_number(call, name) : NAN;
-}
+#define OR_NONE .need = SHAPE_OPTIONAL, .null = SHAPE_AS_MISSING
+#define TEXT(member)                                               \
+    {                                                              \
+        SHAPE_AT(call, member), SHAPE_IS_TEXT(LINE_BYTES), OR_NONE \
+    }
+#define COUNT_OF(member)                                             \
+    {                                                                \
+        SHAPE_AT(call, member), SHAPE_IS_U32(0, UINT32_MAX), OR_NONE \
+    }
+#define TRUTH(member)                                  \
+    {                                                  \
+        SHAPE_AT(call, member), SHAPE_IS_BOOL, OR_NONE \
+    }
+#define NUMBER(member)                                                                                    \
+    {                                                                                                     \
+        SHAPE_AT(call, member), SHAPE_IS_NUMBER(SHAPE_ANY), .need = SHAPE_OPTIONAL, .null = SHAPE_UNKNOWN \
+    }
+static const struct shape_field call_rows[] = {
+    TEXT(call),
+    TEXT(job),
+    TEXT(request),
+    TEXT(run),
+    TEXT(submission),
+    TEXT(gpu_model),
+    TEXT(outcome),
+    TEXT(text),
+    COUNT_OF(seed),
+    COUNT_OF(control_every),
+    COUNT_OF(max_epochs),
+    COUNT_OF(tries),
+    COUNT_OF(attempt),
+    COUNT_OF(epoch),
+    {SHAPE_AT(call, trial), SHAPE_IS_U64(0, INT64_MAX), OR_NONE},
+    TRUTH(target),
+    TRUTH(partial),
+    NUMBER(beta),
+    NUMBER(eta),
+    NUMBER(metric),
+    NUMBER(energy_j),
+    NUMBER(time_s),
+    {SHAPE_AT(call, limits_w), SHAPE_IS_NUMBERS(SHAPE_ANY, JOB_LIMITS_MAX, call, limit_count), OR_NONE},
+    {SHAPE_AT(call, points), SHAPE_IS_STRUCTS(&shape_triple, JOB_LIMITS_MAX, call, point_count), OR_NONE},
+};
+static const struct shape shape_call = {SHAPE_OF(call, call_rows)};
 
-static int do_define(struct members *call, json_t **out_answer)
+static int do_define(const struct call *call, json_t **out_answer)
 {
     struct job_definition definition = job_definition_default;
     struct job_registered registered;
     int code;
 
-    definition.name = text_of(call, "job");
+    definition.name = call->job;
     definition.batch_sizes = sizes;
     definition.batch_count = sizeof sizes / sizeof sizes[0];
     definition.default_batch_size = 32;
     definition.objective = (struct fly_objective){FLY_OBJECTIVE_COST, 0.5, INFINITY};
-    definition.beta = number_of(call, "beta");
-    definition.target = members_bool(call, "target") ? JOB_AT_LEAST : JOB_NO_TARGET;
+    definition.beta = call->beta;
+    definition.target = call->target ? JOB_AT_LEAST : JOB_NO_TARGET;
     definition.target_metric = definition.target == JOB_NO_TARGET ? 0.0 : 0.9;
-    definition.max_epochs = count_of(call, "max_epochs");
-    definition.control_every = count_of(call, "control_every");
-    definition.seed = count_of(call, "seed");
+    definition.max_epochs = call->max_epochs;
+    definition.control_every = call->control_every;
+    definition.seed = call->seed;
     code = jobs.backend->define(jobs.self, &definition, &registered, &error);
     if (code == 0)
         *out_answer = json_pack("{s:b}", "known", (int)registered.known);
     return code;
 }
 
-static int do_set(struct members *call, json_t **out_answer)
+static int do_set(const struct call *call, json_t **out_answer)
 {
     const struct job_setting setting = {
-        .job = text_of(call, "job"),
+        .job = call->job,
         .set_objective = true,
-        .objective = {FLY_OBJECTIVE_COST, number_of(call, "eta"), INFINITY},
+        .objective = {FLY_OBJECTIVE_COST, call->eta, INFINITY},
     };
 
     *out_answer = json_object();
     return jobs.backend->set(jobs.self, &setting, &error);
 }
 
-static int do_propose(struct members *call, json_t **out_answer)
+static int do_propose(const struct call *call, json_t **out_answer)
 {
-    const json_t *limits = members_array(call, "limits_w", JOB_LIMITS_MAX);
-    double limits_w[JOB_LIMITS_MAX];
     struct job_proposal proposal;
     struct job_question question = {
-        .job = text_of(call, "job"),
-        .request = text_of(call, "request"),
-        .run = text_of(call, "run"),
-        .submission = text_of(call, "submission"),
-        .tries = count_of(call, "tries"),
-        .hardware = {.gpu_model = text_of(call, "gpu_model"),
+        .job = call->job,
+        .request = call->request,
+        .run = call->run,
+        .submission = call->submission,
+        .tries = call->tries,
+        .hardware = {.gpu_model = call->gpu_model,
                      .gpu_count = 1,
                      .gpu_memory_bytes = UINT64_C(16) << 30,
                      .world_size = 1,
-                     .limits_w = limits_w,
-                     .limit_count = json_array_size(limits)},
+                     .limits_w = call->limits_w,
+                     .limit_count = call->limit_count},
     };
     int code;
 
-    for (size_t i = 0; i < question.hardware.limit_count; i++)
-        limits_w[i] = json_number_value(json_array_get(limits, i));
     code = jobs.backend->propose(jobs.self, &question, &proposal, &error);
     if (code < 0)
         return code;
@@ -126,54 +172,44 @@ static int do_propose(struct members *call, json_t **out_answer)
     return 0;
 }
 
-static int do_profile(struct members *call, json_t **out_answer)
+static int do_profile(const struct call *call, json_t **out_answer)
 {
-    const json_t *list = members_array(call, "points", JOB_LIMITS_MAX);
-    struct fly_power_point points[JOB_LIMITS_MAX];
-    struct job_profile profile = {.job = text_of(call, "job"),
-                                  .trial = members_u64(call, "trial", 0, INT64_MAX),
-                                  .points = points,
-                                  .point_count = json_array_size(list),
+    struct job_profile profile = {.job = call->job,
+                                  .trial = call->trial,
+                                  .points = call->points,
+                                  .point_count = call->point_count,
                                   .units_per_epoch = 1.0,
-                                  .partial = members_has(call, "partial")};
+                                  .partial = call->partial};
     struct job_choice choice;
-    int code;
+    int code = jobs.backend->profile(jobs.self, &profile, &choice, &error);
 
-    for (size_t i = 0; i < profile.point_count; i++) {
-        const json_t *point = json_array_get(list, i);
-
-        points[i] = (struct fly_power_point){json_number_value(json_array_get(point, 0)),
-                                             json_number_value(json_array_get(point, 1)),
-                                             json_number_value(json_array_get(point, 2))};
-    }
-    code = jobs.backend->profile(jobs.self, &profile, &choice, &error);
     if (code == 0)
         *out_answer = json_pack("{s:o, s:I, s:b}", "limit_w", number_or_null(choice.limit_w), "epochs",
                                 (json_int_t)choice.epochs, "repeated", (int)choice.repeated);
     return code;
 }
 
-static int do_heartbeat(struct members *call, json_t **out_answer)
+static int do_heartbeat(const struct call *call, json_t **out_answer)
 {
-    const struct job_beat beat = {.job = text_of(call, "job"),
-                                  .trial = members_u64(call, "trial", 0, INT64_MAX),
-                                  .attempt = count_of(call, "attempt"),
-                                  .energy_j = number_of(call, "energy_j"),
-                                  .time_s = number_of(call, "time_s")};
+    const struct job_beat beat = {.job = call->job,
+                                  .trial = call->trial,
+                                  .attempt = call->attempt,
+                                  .energy_j = call->energy_j,
+                                  .time_s = call->time_s};
 
     *out_answer = json_object();
     return jobs.backend->heartbeat(jobs.self, &beat, &error);
 }
 
-static int do_report(struct members *call, json_t **out_answer)
+static int do_report(const struct call *call, json_t **out_answer)
 {
-    const struct job_epoch epoch = {.job = text_of(call, "job"),
-                                    .trial = members_u64(call, "trial", 0, INT64_MAX),
-                                    .attempt = count_of(call, "attempt"),
-                                    .epoch = count_of(call, "epoch"),
-                                    .metric = number_of(call, "metric"),
-                                    .energy_j = number_of(call, "energy_j"),
-                                    .time_s = number_of(call, "time_s")};
+    const struct job_epoch epoch = {.job = call->job,
+                                    .trial = call->trial,
+                                    .attempt = call->attempt,
+                                    .epoch = call->epoch,
+                                    .metric = call->metric,
+                                    .energy_j = call->energy_j,
+                                    .time_s = call->time_s};
     struct job_answered answered;
     int code = jobs.backend->report(jobs.self, &epoch, &answered, &error);
 
@@ -185,18 +221,18 @@ static int do_report(struct members *call, json_t **out_answer)
     return code;
 }
 
-static int do_end(struct members *call, json_t **out_answer)
+static int do_end(const struct call *call, json_t **out_answer)
 {
-    struct job_end end = {.job = text_of(call, "job"),
-                          .trial = members_u64(call, "trial", 0, INT64_MAX),
-                          .attempt = count_of(call, "attempt"),
-                          .energy_j = number_of(call, "energy_j"),
-                          .time_s = number_of(call, "time_s"),
-                          .text = text_of(call, "text")};
+    struct job_end end = {.job = call->job,
+                          .trial = call->trial,
+                          .attempt = call->attempt,
+                          .energy_j = call->energy_j,
+                          .time_s = call->time_s,
+                          .text = call->text};
     struct job_ended ended;
     int code;
 
-    if (!job_outcome_parse(text_of(call, "outcome"), &end.outcome))
+    if (!job_outcome_parse(call->outcome, &end.outcome))
         return error_set(&error, FLY_EUSAGE, "no such outcome");
     code = jobs.backend->end(jobs.self, &end, &ended, &error);
     if (code == 0)
@@ -206,33 +242,32 @@ static int do_end(struct members *call, json_t **out_answer)
     return code;
 }
 
-static int do_import(struct members *call, json_t **out_answer)
+static int do_import(const struct call *call, json_t **out_answer)
 {
-    const char *text = text_of(call, "text");
+    const char *text = call->text;
 
     *out_answer = json_object();
-    return jobs.backend->import(jobs.self, text_of(call, "job"), text, strlen(text), &error);
+    return jobs.backend->import(jobs.self, call->job, text, strlen(text), &error);
 }
 
-static int do_remove(struct members *call, json_t **out_answer)
+static int do_remove(const struct call *call, json_t **out_answer)
 {
     *out_answer = json_object();
-    return jobs.backend->remove(jobs.self, text_of(call, "job"), &error);
+    return jobs.backend->remove(jobs.self, call->job, &error);
 }
 
 static const struct {
     const char *name;
-    int (*run)(struct members *call, json_t **out_answer);
+    int (*run)(const struct call *call, json_t **out_answer);
 } calls[] = {
     {"define", do_define},       {"set", do_set},       {"propose", do_propose}, {"profile", do_profile},
     {"heartbeat", do_heartbeat}, {"report", do_report}, {"end", do_end},         {"import", do_import},
     {"remove", do_remove},
 };
 
-static int answer_call(char **words, struct members *call, json_t **out_answer)
+static int answer_call(char **words, const struct call *call, json_t **out_answer)
 {
     const struct job_options options = {.wait_s = strtod(words[2], NULL)};
-    const char *name = text_of(call, "call");
     int code = FLY_EUSAGE;
 
     snprintf(error.text, sizeof error.text, "no such call");
@@ -242,10 +277,10 @@ static int answer_call(char **words, struct members *call, json_t **out_answer)
             return code;
     }
     for (size_t i = 0; i < sizeof calls / sizeof calls[0]; i++) {
-        if (strcmp(calls[i].name, name) == 0)
+        if (strcmp(calls[i].name, call->call) == 0)
             code = calls[i].run(call, out_answer);
     }
-    return call->wrong == NULL ? code : error_set(&error, FLY_EUSAGE, "member '%s'", call->wrong);
+    return code;
 }
 
 int main(int count, char **words)
@@ -255,10 +290,16 @@ int main(int count, char **words)
     if (count != 3)
         return 2;
     while (fgets(line, sizeof line, stdin) != NULL) {
-        json_t *json = json_loads(line, 0, NULL), *answer = NULL;
-        struct members call = members_of(json);
-        int code = answer_call(words, &call, &answer);
+        json_t *json, *answer = NULL;
+        struct arena arena;
+        struct call call;
         char *text;
+        int code;
+
+        arena_init(&arena, 4 * LINE_BYTES);
+        code = shape_read_text(&shape_call, line, strlen(line), SHAPE_LENIENT, &arena, &call, NULL, &error);
+        if (code == 0)
+            code = answer_call(words, &call, &answer);
 
         json = code == 0 ? json_pack("{s:O}", "answer", answer)
                          : json_pack("{s:s, s:s}", "error", fly_error_name(code), "text", error.text);
@@ -268,7 +309,7 @@ int main(int count, char **words)
         free(text);
         json_decref(json);
         json_decref(answer);
-        json_decref(call.object);
+        arena_deinit(&arena);
     }
     jobs_close(&jobs);
     return 0;
