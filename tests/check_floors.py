@@ -37,7 +37,6 @@ WALKS_JSON = [
     "src/cli/kit/table_json.c",
     "src/cli/machine/selftest_json.c",
     "src/cli/report/report_view.c",
-    "src/cli/run/cmd_tally.c",
     "src/cli/run/profile_report.c",
     "src/cli/run/run_carbon_report.c",
     "src/cli/run/run_job_report.c",

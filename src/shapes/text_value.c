@@ -20,3 +20,8 @@ json_t *text_value(const char *text)
     free(copy);
     return value;
 }
+
+json_t *text_or_null(const char *text)
+{
+    return text != NULL && text[0] != '\0' ? text_value(text) : json_null();
+}

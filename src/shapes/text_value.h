@@ -9,4 +9,7 @@
  */
 json_t *text_value(const char *text);
 
+/* The same, and null for none and for an empty one. */
+json_t *text_or_null(const char *text);
+
 #endif

@@ -113,11 +113,6 @@ static int emit_text(const struct cli_call *call, const struct statement_view *v
     return code;
 }
 
-static json_t *text_or_null(const char *text)
-{
-    return text != NULL && text[0] != '\0' ? text_value(text) : json_null();
-}
-
 static void add_members(struct table *table, const struct statement_view *view,
                         const struct carbon_accounts *accounts)
 {

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "shapes/json_number.h"
 
 enum { TEXT_MAX = 1 << 16, PLACE_MAX = 32, INTERVAL_MAX = 80 };
 
@@ -68,17 +69,6 @@ static void add_figure(struct table *table, const char *job, const struct findin
     table_add_text(table, findings_claims(findings, measure, span) ? "yes" : "no");
 }
 
-static void set_known(json_t *object, const char *key, double value, const char *reason)
-{
-    char because[64];
-
-    json_object_set_new(object, key, isfinite(value) ? json_real(value) : json_null());
-    if (isfinite(value))
-        return;
-    snprintf(because, sizeof because, "%s_unavailable", key);
-    json_object_set_new(object, because, json_string(reason));
-}
-
 static void set_choice(json_t *object, const struct demo_job *job, const char *prefix, size_t batch,
                        size_t limit)
 {
@@ -103,8 +93,9 @@ static json_t *describe_job(const struct demo_job *job, const struct findings *f
                         job->chosen.ended < 0 ? json_string(job->chosen.end.text) : json_null());
     if (job->chosen.ended == 0)
         json_object_set_new(object, "error_unavailable", json_string("the job went to its end"));
-    set_known(object, "paid_off_after_recurrences", findings->paid_off > 0 ? (double)findings->paid_off : NAN,
-              "the total cost did not come to stay below the default's");
+    json_known_set(object, "paid_off_after_recurrences",
+                   findings->paid_off > 0 ? (double)findings->paid_off : NAN,
+                   "the total cost did not come to stay below the default's");
     if (findings->completed == 0)
         return object;
     set_choice(object, job, "chosen", findings->ours.batch, findings->ours.limit);
@@ -113,9 +104,9 @@ static json_t *describe_job(const struct demo_job *job, const struct findings *f
     json_object_set_new(object, "rank", json_integer((json_int_t)findings->rank));
     json_object_set_new(object, "rank_shared_with", json_integer((json_int_t)findings->sharing));
     set_choice(object, job, "best", findings->best.batch, findings->best.limit);
-    set_known(object, "above_best_percent", 100.0 * findings->above.change, "a training failed");
-    set_known(object, "above_best_low_percent", 100.0 * findings->above.low, "a training failed");
-    set_known(object, "above_best_high_percent", 100.0 * findings->above.high, "a training failed");
+    json_known_set(object, "above_best_percent", 100.0 * findings->above.change, "a training failed");
+    json_known_set(object, "above_best_low_percent", 100.0 * findings->above.low, "a training failed");
+    json_known_set(object, "above_best_high_percent", 100.0 * findings->above.high, "a training failed");
     return object;
 }
 

@@ -3,36 +3,24 @@
 #include "cli/machine/selftest_report.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <sys/utsname.h>
 #include <time.h>
 
 #include <flyball/version.h>
 
-enum { KEY_MAX = 64, DATE_MAX = 32, SECOND_NS = 1000000000 };
+#include "shapes/json_number.h"
+#include "shapes/text_value.h"
+
+enum { DATE_MAX = 32, SECOND_NS = 1000000000 };
 
 static void set(json_t *object, const char *key, json_t *value)
 {
     json_object_set_new(object, key, value);
 }
 
-/* `reason` is a clause. */
-static void set_number(json_t *object, const char *key, double value, const char *reason)
-{
-    char name[KEY_MAX];
-
-    set(object, key, isfinite(value) ? json_real(value) : json_null());
-    if (isfinite(value))
-        return;
-    snprintf(name, sizeof name, "%s_unavailable", key);
-    set(object, name, json_string(reason));
-}
-
 static void set_text(json_t *object, const char *key, const char *text)
 {
-    json_t *value = text != NULL && text[0] != '\0' ? json_string(text) : NULL;
-
-    set(object, key, value != NULL ? value : json_null());
+    set(object, key, text_or_null(text));
 }
 
 static json_t *sensor_json(const struct sensor_facts *sensor)
@@ -40,12 +28,14 @@ static json_t *sensor_json(const struct sensor_facts *sensor)
     static const char reason[] = "the table does not know it";
     json_t *object = json_object();
 
-    set_number(object, "counter_period_s", sensor->counter_period_s > 0 ? sensor->counter_period_s : NAN,
-               reason);
-    set_number(object, "power_period_s", sensor->power_period_s > 0 ? sensor->power_period_s : NAN, reason);
-    set_number(object, "power_window_s", sensor->power_window_s > 0 ? sensor->power_window_s : NAN, reason);
+    json_known_set(object, "counter_period_s", sensor->counter_period_s > 0 ? sensor->counter_period_s : NAN,
+                   reason);
+    json_known_set(object, "power_period_s", sensor->power_period_s > 0 ? sensor->power_period_s : NAN,
+                   reason);
+    json_known_set(object, "power_window_s", sensor->power_window_s > 0 ? sensor->power_window_s : NAN,
+                   reason);
     set(object, "counter_from_power", json_boolean(sensor->counter_from_power));
-    set_number(object, "gain_error", sensor->gain_error > 0 ? sensor->gain_error : NAN, reason);
+    json_known_set(object, "gain_error", sensor->gain_error > 0 ? sensor->gain_error : NAN, reason);
     set_text(object, "source", sensor->source);
     return object;
 }
@@ -59,10 +49,10 @@ static json_t *latency_json(enum quantity quantity, const struct selftest_latenc
     set(object, "state", json_string(reading_state_word(latency->reading.state)));
     set(object, "code", json_integer(latency->reading.code));
     set(object, "calls", json_integer((json_int_t)latency->seconds.count));
-    set_number(object, "lowest_us", 1e6 * latency->seconds.lowest, reason);
-    set_number(object, "median_us", 1e6 * latency->seconds.median, reason);
-    set_number(object, "p99_us", 1e6 * latency->seconds.p99, reason);
-    set_number(object, "highest_us", 1e6 * latency->seconds.highest, reason);
+    json_known_set(object, "lowest_us", 1e6 * latency->seconds.lowest, reason);
+    json_known_set(object, "median_us", 1e6 * latency->seconds.median, reason);
+    json_known_set(object, "p99_us", 1e6 * latency->seconds.p99, reason);
+    json_known_set(object, "highest_us", 1e6 * latency->seconds.highest, reason);
     return object;
 }
 
@@ -81,11 +71,11 @@ static json_t *updates_json(const struct update_finding *updates)
 
     set(object, "polls", json_integer((json_int_t)updates->polls));
     set(object, "changes", json_integer((json_int_t)updates->changes));
-    set_number(object, "poll_s", updates->poll_s, reason);
-    set_number(object, "period_s", updates->period_s.median, reason);
-    set_number(object, "shortest_s", updates->period_s.lowest, reason);
-    set_number(object, "p99_s", updates->period_s.p99, reason);
-    set_number(object, "longest_s", updates->period_s.highest, reason);
+    json_known_set(object, "poll_s", updates->poll_s, reason);
+    json_known_set(object, "period_s", updates->period_s.median, reason);
+    json_known_set(object, "shortest_s", updates->period_s.lowest, reason);
+    json_known_set(object, "p99_s", updates->period_s.p99, reason);
+    json_known_set(object, "longest_s", updates->period_s.highest, reason);
     set(object, "at_most", json_boolean(updates->at_most));
     return object;
 }
@@ -100,14 +90,14 @@ static json_t *window_json(enum selftest_stage stage, const struct selftest_wind
     set(object, "stage", json_string(selftest_stage_name(stage)));
     set(object, "under", json_string(ours ? "cuda_kernel" : "whatever_ran"));
     set_text(object, "load_note", stage == SELFTEST_LOADED ? load->text : NULL);
-    set_number(object, "time_s", window->time_s, reason);
-    set_number(object, "counter_j", window->counter_j, reason);
-    set_number(object, "counter_uncertainty_j", window->counter_uncertainty_j, reason);
-    set_number(object, "integral_j", window->integral_j, "the device does not offer power readings");
-    set_number(object, "integral_excess", window->integral_excess, "one of the two is not known");
-    set_number(object, "mean_power_w", window->mean_power_w, reason);
-    set_number(object, "utilization", window->utilization, "the device does not offer it");
-    set_number(object, "temperature_max_c", window->temperature_max_c, "the device does not offer it");
+    json_known_set(object, "time_s", window->time_s, reason);
+    json_known_set(object, "counter_j", window->counter_j, reason);
+    json_known_set(object, "counter_uncertainty_j", window->counter_uncertainty_j, reason);
+    json_known_set(object, "integral_j", window->integral_j, "the device does not offer power readings");
+    json_known_set(object, "integral_excess", window->integral_excess, "one of the two is not known");
+    json_known_set(object, "mean_power_w", window->mean_power_w, reason);
+    json_known_set(object, "utilization", window->utilization, "the device does not offer it");
+    json_known_set(object, "temperature_max_c", window->temperature_max_c, "the device does not offer it");
     set_text(object, "note", window->note);
     for (int i = 0; i < SELFTEST_WATCHED; i++)
         set(updates, quantity_facts[selftest_watched[i]].key, updates_json(&window->updates[i]));
@@ -119,14 +109,16 @@ static json_t *level_json(const struct selftest_level *level)
 {
     json_t *object = json_object();
 
-    set_number(object, "power_limit_w", level->limit_w, "the driver does not say what it set");
-    set_number(object, "mean_power_w", level->mean_power_w, "the device's energy is not known");
-    set_number(object, "mean_power_uncertainty_w", level->uncertainty_w, "the device's energy is not known");
-    set_number(object, "mean_reading_w", level->mean_reading_w, "the device does not offer power readings");
-    set_number(object, "settled_s", level->settled_s, "the readings did not stay under the limit");
-    set_number(object, "clock_gpu_mhz", level->clock_mhz, "the device does not offer it");
-    set_number(object, "work_per_s", level->work_per_s, "no load of the test's own ran throughout");
-    set_number(object, "capped_share", level->capped_share, "the device does not offer it");
+    json_known_set(object, "power_limit_w", level->limit_w, "the driver does not say what it set");
+    json_known_set(object, "mean_power_w", level->mean_power_w, "the device's energy is not known");
+    json_known_set(object, "mean_power_uncertainty_w", level->uncertainty_w,
+                   "the device's energy is not known");
+    json_known_set(object, "mean_reading_w", level->mean_reading_w,
+                   "the device does not offer power readings");
+    json_known_set(object, "settled_s", level->settled_s, "the readings did not stay under the limit");
+    json_known_set(object, "clock_gpu_mhz", level->clock_mhz, "the device does not offer it");
+    json_known_set(object, "work_per_s", level->work_per_s, "no load of the test's own ran throughout");
+    json_known_set(object, "capped_share", level->capped_share, "the device does not offer it");
     return object;
 }
 
@@ -142,11 +134,11 @@ static json_t *turning_json(const struct selftest_turning *turning)
     for (int i = 0; i < SELFTEST_LEVELS && turning->tried; i++)
         json_array_append_new(levels, level_json(&turning->levels[i]));
     set(object, "levels", levels);
-    set_number(object, "killed_at_limit_w", turning->killed ? turning->killed_limit_w : NAN, not_killed);
-    set_number(object, "back_s", turning->killed ? turning->back_s : NAN,
-               turning->killed ? "the limit did not come back" : not_killed);
-    set_number(object, "power_limit_before_w", turning->before_w, "the driver does not say");
-    set_number(object, "power_limit_after_w", turning->after_w, "the driver does not say");
+    json_known_set(object, "killed_at_limit_w", turning->killed ? turning->killed_limit_w : NAN, not_killed);
+    json_known_set(object, "back_s", turning->killed ? turning->back_s : NAN,
+                   turning->killed ? "the limit did not come back" : not_killed);
+    json_known_set(object, "power_limit_before_w", turning->before_w, "the driver does not say");
+    json_known_set(object, "power_limit_after_w", turning->after_w, "the driver does not say");
     return object;
 }
 

@@ -7,6 +7,7 @@
 
 #include "cli/kit/amount.h"
 #include "shapes/json_number.h"
+#include "shapes/text_value.h"
 
 /* A negative remainder of less than this part of what was counted is one of rounding. */
 static const double rounding = 1e-9;
@@ -24,11 +25,6 @@ static json_t *total_value(const struct usage_sums *sums)
     for (size_t i = 0; report_count_key(i) != NULL; i++)
         json_object_set_new(value, report_count_key(i), json_integer((json_int_t)report_count_in(sums, i)));
     return value;
-}
-
-static json_t *text_or_null(const char *text)
-{
-    return text[0] != '\0' ? json_string(text) : json_null();
 }
 
 static json_t *meters_value(const struct report *report)

@@ -9,6 +9,7 @@
 #include "cli/run/run_commands.h"
 #include "device/device_meanings.h"
 #include "meter/tally/run_reports.h"
+#include "shapes/shape_told.h"
 
 static const struct cli_option options[] = {
     {.name = "job",
@@ -36,6 +37,8 @@ struct total {
     double energy_j, uncertainty_j;
     size_t devices, without_bound, unavailable;
 };
+
+static const char no_figure[] = "no report has a figure";
 
 static void add_row(struct table *table, const struct tally_device *device)
 {
@@ -71,23 +74,22 @@ static void add_to_total(const struct tally_device *device, struct total *total)
     total->without_bound += device->without_bound;
 }
 
+static const struct shape_field total_rows[] = {
+    {SHAPE_AT(total, energy_j), TOLD_NUMBER, TOLD_ELSE(no_figure)},
+    {SHAPE_AT(total, uncertainty_j), TOLD_NUMBER, TOLD_ELSE(no_figure)},
+    {SHAPE_AT(total, devices), TOLD_SIZE},
+    {SHAPE_AT_AS("devices_without_bound", total, without_bound), TOLD_SIZE},
+    {SHAPE_AT_AS("devices_unavailable", total, unavailable), TOLD_SIZE},
+};
+static const struct shape total_shape = {SHAPE_OF(total, total_rows)};
+
 static json_t *total_value(const struct total *total)
 {
-    json_t *value = json_object();
+    struct total told = *total;
 
-    if (total->devices > 0) {
-        json_object_set_new(value, "energy_j", json_real(total->energy_j));
-        json_object_set_new(value, "uncertainty_j", json_real(total->uncertainty_j));
-    } else {
-        json_object_set_new(value, "energy_j", json_null());
-        json_object_set_new(value, "energy_j_unavailable", json_string("no report has a figure"));
-        json_object_set_new(value, "uncertainty_j", json_null());
-        json_object_set_new(value, "uncertainty_j_unavailable", json_string("no report has a figure"));
-    }
-    json_object_set_new(value, "devices", json_integer((json_int_t)total->devices));
-    json_object_set_new(value, "devices_without_bound", json_integer((json_int_t)total->without_bound));
-    json_object_set_new(value, "devices_unavailable", json_integer((json_int_t)total->unavailable));
-    return value;
+    if (total->devices == 0)
+        told.energy_j = told.uncertainty_j = NAN;
+    return shape_tell(&total_shape, &told);
 }
 
 static int emit_total(const struct cli_call *call, const struct run_reports *reports,
@@ -134,17 +136,14 @@ static int emit(const struct cli_call *call, const struct run_reports *reports, 
 {
     struct table *table = table_new("flyball.tally/1", columns, quantities.count);
     struct total total = {0};
-    json_t *jobs = json_array();
     int result;
 
     for (size_t i = 0; i < tally->count; i++) {
         add_row(table, &tally->devices[i]);
         add_to_total(&tally->devices[i], &total);
     }
-    for (size_t i = 0; i < reports->job_count; i++)
-        json_array_append_new(jobs, json_string(reports->jobs[i]));
     table_member(table, "reports", json_integer((json_int_t)reports->count));
-    table_member(table, "jobs", jobs);
+    table_member(table, "jobs", shape_tell_texts((const char *const *)reports->jobs, reports->job_count));
     table_member(table, "total", total_value(&total));
     result = cli_emit_table(call, table, out_error);
     if (result == 0)

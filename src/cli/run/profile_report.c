@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "cli/kit/amount.h"
 #include "cli/run/profile_result.h"
+#include "shapes/json_number.h"
 #include "shapes/text_value.h"
 
 enum { TEXT_MAX = 1 << 18, WORD_MAX = 128 };
@@ -214,17 +215,6 @@ static void add_row(struct table *table, const struct profile_result *result,
 
 /* -- For programs -- */
 
-static void set_real(json_t *object, const char *key, double value, const char *reason)
-{
-    char reason_key[WORD_MAX];
-
-    json_object_set_new(object, key, isfinite(value) ? json_real(value) : json_null());
-    if (isfinite(value))
-        return;
-    snprintf(reason_key, sizeof reason_key, "%s_unavailable", key);
-    json_object_set_new(object, reason_key, json_string(reason));
-}
-
 static json_t *choices_value(const struct profile_result *result)
 {
     static const char *const keys[PROFILE_SELECTOR_COUNT] = {
@@ -240,16 +230,17 @@ static json_t *choices_value(const struct profile_result *result)
         json_t *row = json_object();
 
         json_object_set_new(row, "name", json_string(choice->name));
-        set_real(row, "max_slowdown", choice->objective.max_slowdown, "there is no bound");
-        set_real(row, "limit_w", point != NULL ? point->limit_w : NAN, reason);
-        set_real(row, "tied_limit_w", choice->tied != NULL ? choice->tied->limit_w : NAN,
-                 "no limit ties with the highest");
-        set_real(row, "time_change_percent", point != NULL ? time_change(result, point) : NAN, reason);
-        set_real(row, "time_change_uncertainty_percent",
-                 point != NULL ? time_change_error(result, point) : NAN, reason);
-        set_real(row, "energy_change_uncertainty_percent",
-                 point != NULL ? energy_change_error(result, point) : NAN, reason);
-        set_real(row, "energy_change_percent", point != NULL ? energy_change(result, point) : NAN, reason);
+        json_known_set(row, "max_slowdown", choice->objective.max_slowdown, "there is no bound");
+        json_known_set(row, "limit_w", point != NULL ? point->limit_w : NAN, reason);
+        json_known_set(row, "tied_limit_w", choice->tied != NULL ? choice->tied->limit_w : NAN,
+                       "no limit ties with the highest");
+        json_known_set(row, "time_change_percent", point != NULL ? time_change(result, point) : NAN, reason);
+        json_known_set(row, "time_change_uncertainty_percent",
+                       point != NULL ? time_change_error(result, point) : NAN, reason);
+        json_known_set(row, "energy_change_uncertainty_percent",
+                       point != NULL ? energy_change_error(result, point) : NAN, reason);
+        json_known_set(row, "energy_change_percent", point != NULL ? energy_change(result, point) : NAN,
+                       reason);
         json_object_set_new(choices, keys[i], row);
     }
     return choices;
@@ -290,10 +281,10 @@ static void add_members(struct table *table, const struct profile_result *result
                  result->max_power_w > 0 ? json_real(result->max_power_w) : json_null());
     table_member(table, "optimum", choices_value(result));
     json_object_set_new(cost, "steps", json_integer((json_int_t)tune->report.search_steps));
-    set_real(cost, "time_s", result->complete ? tune->report.search_time_s : NAN,
-             "the profile is not complete");
-    set_real(cost, "energy_j", result->complete ? tune->report.search_energy_j : NAN,
-             "the profile is not complete");
+    json_known_set(cost, "time_s", result->complete ? tune->report.search_time_s : NAN,
+                   "the profile is not complete");
+    json_known_set(cost, "energy_j", result->complete ? tune->report.search_energy_j : NAN,
+                   "the profile is not complete");
     table_member(table, "cost", cost);
 }
 

@@ -4,21 +4,13 @@
 
 #include "cli/run/run_carbon.h"
 #include "cli/views/statement_lines.h"
+#include "shapes/json_number.h"
+#include "shapes/shape_told.h"
 #include "shapes/text_value.h"
 
 static const char indent[] = "    ";
 static const char *const remark_keys[CARBON_SIGNALS] = {
     [CARBON_INTENSITY] = "intensity_note", [CARBON_PRICE] = "price_note"};
-
-static json_t *number(double value)
-{
-    return isfinite(value) ? json_real(value) : json_null();
-}
-
-static json_t *text_or_null(const char *text)
-{
-    return text[0] != '\0' ? text_value(text) : json_null();
-}
 
 static void put_following(const struct run_carbon *carbon, struct buffer *out)
 {
@@ -73,22 +65,21 @@ void run_carbon_text(const struct run_carbon *carbon, struct buffer *out)
                   carbon->kept.path);
 }
 
+static const struct shape_field following_rows[] = {
+    {SHAPE_AT(fly_carbon_report, limit_w), TOLD_NUMBER},
+    {SHAPE_AT(fly_carbon_report, intensity_g_per_kwh), TOLD_NUMBER},
+    {SHAPE_AT(fly_carbon_report, decisions), TOLD_U32},
+    {SHAPE_AT(fly_carbon_report, changes), TOLD_U32},
+    {SHAPE_AT(fly_carbon_report, finish_s), TOLD_NUMBER},
+    {SHAPE_AT(fly_carbon_report, reason), TOLD_CHARS(fly_carbon_report, reason)},
+    {SHAPE_AT_AS("note", fly_carbon_report, text), TOLD_CHARS(fly_carbon_report, text)},
+};
+static const struct shape following_shape = {SHAPE_OF(fly_carbon_report, following_rows)};
+
 static json_t *following_json(const struct run_carbon *carbon)
 {
-    const struct fly_carbon_report *report = &carbon->report;
-    json_t *object;
-
-    if (!carbon->followed || report->size == 0)
-        return json_null();
-    object = json_object();
-    json_object_set_new(object, "limit_w", number(report->limit_w));
-    json_object_set_new(object, "intensity_g_per_kwh", number(report->intensity_g_per_kwh));
-    json_object_set_new(object, "decisions", json_integer(report->decisions));
-    json_object_set_new(object, "changes", json_integer(report->changes));
-    json_object_set_new(object, "finish_s", number(report->finish_s));
-    json_object_set_new(object, "reason", text_or_null(report->reason));
-    json_object_set_new(object, "note", text_or_null(report->text));
-    return object;
+    return carbon->followed && carbon->report.size > 0 ? shape_tell(&following_shape, &carbon->report)
+                                                       : json_null();
 }
 
 json_t *run_carbon_json(const struct run_carbon *carbon)
@@ -102,7 +93,8 @@ json_t *run_carbon_json(const struct run_carbon *carbon)
     if (!kept)
         json_object_set_new(object, "account_unavailable", text_value(carbon->off));
     json_object_set_new(object, "slices", json_integer((json_int_t)carbon->kept.slices));
-    json_object_set_new(object, "gpu_energy_j", kept ? number(carbon->kept.energy_j) : json_null());
+    json_object_set_new(object, "gpu_energy_j",
+                        kept ? json_number_or_null(carbon->kept.energy_j) : json_null());
     json_object_set_new(object, "note", text_or_null(carbon->kept.text));
     json_object_set_new(object, "followed", json_boolean(carbon->followed));
     json_object_set_new(object, "following", following_json(carbon));

@@ -5,6 +5,8 @@
 
 #include "cli/kit/amount.h"
 #include "cli/run/run_job.h"
+#include "shapes/json_number.h"
+#include "shapes/text_value.h"
 
 /* For people, and for programs. */
 static const struct {
@@ -122,16 +124,6 @@ static void set(json_t *object, const char *key, json_t *value)
     json_object_set_new(object, key, value);
 }
 
-static json_t *number(double value)
-{
-    return isfinite(value) ? json_real(value) : json_null();
-}
-
-static json_t *text_or_null(const char *text)
-{
-    return text[0] != '\0' ? json_string(text) : json_null();
-}
-
 static json_t *try_json(const struct run_job_try *attempt)
 {
     const struct fly_session_status *status = &attempt->status;
@@ -141,12 +133,12 @@ static json_t *try_json(const struct run_job_try *attempt)
     set(object, "attempt", status->trial > 0 ? json_integer(status->attempt) : json_null());
     set(object, "batch_size", json_integer(status->batch_size));
     set(object, "local_batch_size", json_integer(status->local_batch_size));
-    set(object, "limit_w", number(status->limit_w));
+    set(object, "limit_w", json_number_or_null(status->limit_w));
     set(object, "last_try", json_boolean(status->last_try));
     set(object, "epochs", json_integer(status->epoch));
-    set(object, "metric", number(attempt->metric));
-    set(object, "energy_j", number(status->energy_j));
-    set(object, "time_s", number(status->time_s));
+    set(object, "metric", json_number_or_null(attempt->metric));
+    set(object, "energy_j", json_number_or_null(status->energy_j));
+    set(object, "time_s", json_number_or_null(status->time_s));
     set(object, "end", json_string(ends[attempt->end].word));
     set(object, "cause", text_or_null(attempt->cause));
     set(object, "ended_by_flyball", json_boolean(attempt->ended_by_us));

@@ -5,9 +5,10 @@
 
 #include "cli/kit/amount.h"
 #include "cli/run/run_tune.h"
+#include "shapes/json_number.h"
 #include "shapes/text_value.h"
 
-enum { KEY_MAX = 64, WISH_MAX = 96 };
+enum { WISH_MAX = 96 };
 
 static const double ms_per_s = 1e3, percent = 100, w_per_mw = 1e-3;
 
@@ -249,20 +250,6 @@ void run_tune_text(const struct run_tune *tune, struct buffer *out)
     run_tune_put_back_text(tune, out);
 }
 
-/* A number, or null and "<key>_unavailable" with the reason. */
-static void set_real(json_t *object, const char *key, double value, const char *reason)
-{
-    char reason_key[KEY_MAX];
-
-    if (isfinite(value)) {
-        json_object_set_new(object, key, json_real(value));
-        return;
-    }
-    snprintf(reason_key, sizeof reason_key, "%s_unavailable", key);
-    json_object_set_new(object, key, json_null());
-    json_object_set_new(object, reason_key, json_string(reason));
-}
-
 static json_t *points_value(const struct run_tune *tune)
 {
     static const char unmeasured[] = "it was not measured";
@@ -276,14 +263,14 @@ static json_t *points_value(const struct run_tune *tune)
         json_object_set_new(row, is_clock(tune) ? "ceiling_mhz" : "limit_w", json_real(setting_of(point)));
         json_object_set_new(row, "mark", json_string(fly_tuner_mark_name(point->mark)));
         json_object_set_new(row, "bound", json_string(bound_names[point->bound]));
-        set_real(row, "power_w", valid ? point->power_w : NAN, unmeasured);
-        set_real(row, "step_time_s", valid ? point->time_s : NAN, unmeasured);
-        set_real(row, "step_time_standard_error_s", valid ? point->time_s * point->time_error : NAN,
-                 unmeasured);
-        set_real(row, "step_energy_j", valid ? point->power_w * point->time_s : NAN, unmeasured);
-        set_real(row, "step_energy_uncertainty_j",
-                 valid ? point->power_w * point->time_s * point->energy_error : NAN,
-                 valid ? "the meter does not say" : unmeasured);
+        json_known_set(row, "power_w", valid ? point->power_w : NAN, unmeasured);
+        json_known_set(row, "step_time_s", valid ? point->time_s : NAN, unmeasured);
+        json_known_set(row, "step_time_standard_error_s", valid ? point->time_s * point->time_error : NAN,
+                       unmeasured);
+        json_known_set(row, "step_energy_j", valid ? point->power_w * point->time_s : NAN, unmeasured);
+        json_known_set(row, "step_energy_uncertainty_j",
+                       valid ? point->power_w * point->time_s * point->energy_error : NAN,
+                       valid ? "the meter does not say" : unmeasured);
         json_array_append_new(list, row);
     }
     return list;
@@ -299,9 +286,9 @@ static json_t *gpus_value(const struct run_tune *tune)
 
         json_object_set_new(row, "index", json_integer(tune->gpus[i]->info.index));
         json_object_set_new(row, "end", json_string(back_names[report->state]));
-        set_real(row, "limit_before_w",
-                 report->previous_mw > 0 ? (double)report->previous_mw * w_per_mw : NAN,
-                 "the driver does not say");
+        json_known_set(row, "limit_before_w",
+                       report->previous_mw > 0 ? (double)report->previous_mw * w_per_mw : NAN,
+                       "the driver does not say");
         json_array_append_new(list, row);
     }
     return list;
@@ -313,10 +300,10 @@ static void set_cost(json_t *tune_value, const struct fly_tuner_report *report)
     json_t *cost = json_object();
 
     json_object_set_new(cost, "steps", json_integer((json_int_t)report->search_steps));
-    set_real(cost, "time_s", report->search_time_s, unknown);
-    set_real(cost, "energy_j", report->search_energy_j, unknown);
-    set_real(cost, "extra_time_s", report->extra_time_s, unknown);
-    set_real(cost, "extra_energy_j", report->extra_energy_j, unknown);
+    json_known_set(cost, "time_s", report->search_time_s, unknown);
+    json_known_set(cost, "energy_j", report->search_energy_j, unknown);
+    json_known_set(cost, "extra_time_s", report->extra_time_s, unknown);
+    json_known_set(cost, "extra_energy_j", report->extra_energy_j, unknown);
     json_object_set_new(tune_value, "search", cost);
 }
 
@@ -330,28 +317,30 @@ json_t *run_tune_json(const struct run_tune *tune)
     json_object_set_new(
         value, "state",
         json_string(!tune->reported || tune->off[0] != '\0' ? "off" : state_names[report->state]));
-    json_object_set_new(value, "off", tune->off[0] != '\0' ? text_value(tune->off) : json_null());
+    json_object_set_new(value, "off", text_or_null(tune->off));
     json_object_set_new(value, "reason",
                         tune->reported ? json_string(fly_tuner_reason_name(report->reason)) : json_null());
     json_object_set_new(value, "reason_text",
                         tune->reported && report->text[0] != '\0' ? text_value(report->text) : json_null());
     json_object_set_new(value, "objective", json_string(run_tune_objective_name(tune->objective.kind)));
     json_object_set_new(value, "eta", json_real(tune->objective.eta));
-    set_real(value, "max_slowdown", tune->objective.max_slowdown, "there is no bound");
+    json_known_set(value, "max_slowdown", tune->objective.max_slowdown, "there is no bound");
     json_object_set_new(value, "steps", json_integer((json_int_t)tune->lines.events[STEP_BEGIN]));
     json_object_set_new(value, "malformed_lines",
                         json_integer((json_int_t)tune->lines.events[STEP_MALFORMED]));
     json_object_set_new(value, "knob", json_string(fly_tuner_knob_name(tune->turned)));
     if (is_clock(tune)) {
-        set_real(value, "start_ceiling_mhz", tune->reported ? report->start_ceiling_mhz : NAN, not_begun);
-        set_real(value, "chosen_ceiling_mhz", chosen != NULL ? chosen->ceiling_mhz : NAN, no_choice);
+        json_known_set(value, "start_ceiling_mhz", tune->reported ? report->start_ceiling_mhz : NAN,
+                       not_begun);
+        json_known_set(value, "chosen_ceiling_mhz", chosen != NULL ? chosen->ceiling_mhz : NAN, no_choice);
     } else {
-        set_real(value, "start_limit_w", tune->reported ? report->start_limit_w : NAN, not_begun);
-        set_real(value, "chosen_limit_w", chosen != NULL ? chosen->limit_w : NAN, no_choice);
+        json_known_set(value, "start_limit_w", tune->reported ? report->start_limit_w : NAN, not_begun);
+        json_known_set(value, "chosen_limit_w", chosen != NULL ? chosen->limit_w : NAN, no_choice);
     }
-    set_real(value, "promised_slowdown", promised(tune, chosen), no_choice);
-    set_real(value, "measured_slowdown", chosen != NULL && report->slowdown > 0 ? report->slowdown : NAN,
-             "the chosen limit was not checked");
+    json_known_set(value, "promised_slowdown", promised(tune, chosen), no_choice);
+    json_known_set(value, "measured_slowdown",
+                   chosen != NULL && report->slowdown > 0 ? report->slowdown : NAN,
+                   "the chosen limit was not checked");
     json_object_set_new(value, "searches", json_integer(tune->reported ? report->searches : 0));
     json_object_set_new(value, "ties", chosen != NULL ? json_integer(report->ties) : json_null());
     if (chosen == NULL)

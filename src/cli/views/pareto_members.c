@@ -52,12 +52,7 @@ static json_t *objective_document(const struct pareto_result *result)
 
     json_number_set(document, "eta", objective->eta, not_known);
     json_number_set(document, "max_power_w", result->workload->spec.max_power_w, not_known);
-    if (isfinite(objective->max_slowdown))
-        json_object_set_new(document, "max_slowdown_factor", json_real(objective->max_slowdown));
-    else {
-        json_object_set_new(document, "max_slowdown_factor", json_null());
-        json_object_set_new(document, "max_slowdown_factor_unavailable", json_string("no bound was given"));
-    }
+    json_known_set(document, "max_slowdown_factor", objective->max_slowdown, "no bound was given");
     return document;
 }
 
