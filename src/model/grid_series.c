@@ -55,7 +55,7 @@ bool grid_kind_equal(const struct grid_kind *a, const struct grid_kind *b)
            strcmp(a->currency, b->currency) == 0;
 }
 
-/* Puts a NaN for what cannot be, and remembers why. */
+/* Returns NaN for an impossible value, and counts it in the remarks. */
 static double checked_value(struct grid_series *series, double value)
 {
     bool carbon = series->kind.quantity == GRID_CARBON;

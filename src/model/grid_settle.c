@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Makes a series of periods out of what providers send. Goes through the periods by their
- * start, with those that are still running in a heap, the one that counts on top: O(n log n)
- * however they overlap.
+ * Makes an ordered series out of the periods that providers send. The sweep visits the periods by
+ * their start and keeps those that are still running in a heap, with the one that counts on top:
+ * O(n log n) however they overlap.
  */
 #include "model/grid_settle.h"
 
@@ -18,9 +18,9 @@ struct candidate {
 };
 
 struct settling {
-    struct candidate *candidates; /* by start */
+    struct candidate *candidates; /* sorted by start */
     size_t count;
-    struct candidate **heap; /* those that have begun, the one that counts on top */
+    struct candidate **heap; /* those that have begun; the one that counts is on top */
     size_t heap_count;
     struct grid_series *out;
 };
@@ -34,7 +34,7 @@ static int compare_starts(const void *left, const void *right)
     return (a->number > b->number) - (a->number < b->number);
 }
 
-/* Whether `a` counts where both say something. */
+/* Returns whether `a` counts rather than `b` where they overlap. */
 static bool is_above(const struct candidate *a, const struct candidate *b)
 {
     int64_t a_s = a->period.end_s - a->period.start_s, b_s = b->period.end_s - b->period.start_s;
@@ -75,7 +75,7 @@ static void pop(struct settling *settling)
         settling->heap[at] = moved;
 }
 
-/* A piece of a period; goes on with the last one where that is the same period. */
+/* Puts out a piece of a period; extends the last piece if that is of the same period. */
 static int put_out(struct settling *settling, const struct candidate *from, int64_t start_s, int64_t end_s,
                    const struct candidate **last, struct fly_error *out_error)
 {
@@ -94,7 +94,7 @@ static int put_out(struct settling *settling, const struct candidate *from, int6
     return code;
 }
 
-/* The time up to `until_s`, from where the last piece ended. */
+/* Fills the time from the end of the last piece up to `until_s`. */
 static int sweep(struct settling *settling, int64_t *time_s, int64_t until_s, const struct candidate **last,
                  struct fly_error *out_error)
 {
@@ -132,7 +132,7 @@ static int sweep_all(struct settling *settling, struct fly_error *out_error)
     return code;
 }
 
-/* By start: neighbours that say something of the same time. */
+/* Counts overlaps between neighbours by start. */
 static void count_overlaps(const struct settling *settling, struct grid_remarks *remarks)
 {
     int64_t end_s = INT64_MIN;

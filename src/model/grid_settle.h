@@ -6,7 +6,10 @@
 
 int grid_series_settle(struct grid_series *series, struct fly_error *out_error);
 
-/* Counts periods that a settled series lacks between its others as missing: as many as fit into the gap. */
+/*
+ * Counts as missing the periods that a settled series lacks between its others: as many as fit
+ * into each gap.
+ */
 void grid_series_count_absent(struct grid_series *series);
 
 #endif

@@ -9,8 +9,8 @@
 #include <flyball/objective.h>
 
 /*
- * What a recurring job is, as far as decisions need to know it. Registered once
- * and never changed; plain data that whoever made it owns.
+ * Describes a recurring job as far as decisions need it. It is registered once and never changed:
+ * plain data, owned by whoever made it.
  */
 struct batch_choice {
     uint32_t size;          /* global batch size, > 0 */
@@ -19,26 +19,26 @@ struct batch_choice {
 };
 
 struct job_spec {
-    const char *name;                      /* keys the job's random streams */
+    const char *name;                      /* also seeds the job's random numbers */
     const struct batch_choice *batches;    /* the batch sizes to choose from, ascending */
     size_t batch_count;                    /* 1 .. JOB_BATCHES_MAX */
     size_t default_batch;                  /* index into batches */
     uint32_t max_epochs;                   /* a try that has not reached its target by then has failed */
     double max_power_w;                    /* as in flyball/cost.h */
-    double eta;                            /* 0 .. 1; of an objective: objective_eta */
-    const struct fly_objective *objective; /* power limits are chosen by it; NULL: by cost with eta */
-    uint32_t gpu_count;                    /* that share a limit; 0: 1 */
+    double eta;                            /* 0 .. 1; with an objective: objective_eta */
+    const struct fly_objective *objective; /* chooses power limits; NULL: the cost with eta does */
+    uint32_t gpu_count;                    /* GPUs that share a limit; 0: 1 */
 };
 
 enum { JOB_BATCHES_MAX = 1024, JOB_LIMITS_MAX = 1024 };
 
-/* The highest power limit of a batch size. */
+/* Returns the highest power limit of a batch size. */
 static inline double batch_highest_limit_w(const struct batch_choice *batch)
 {
     return batch->limits_w[batch->limit_count - 1];
 }
 
-/* The eta of the cost that an objective is. */
+/* Returns the eta with which the cost stands for an objective. */
 static inline double objective_eta(const struct fly_objective *objective)
 {
     switch (objective->kind) {
@@ -55,7 +55,7 @@ static inline double objective_eta(const struct fly_objective *objective)
     return 1.0;
 }
 
-/* Whether it is measured in what a kWh of some grid is worth. */
+/* Returns whether an objective is measured in what a kWh of some grid costs: carbon or money. */
 static inline bool objective_of_grid(const struct fly_objective *objective)
 {
     return objective->kind == FLY_OBJECTIVE_CARBON || objective->kind == FLY_OBJECTIVE_MONEY;

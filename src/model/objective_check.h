@@ -7,12 +7,12 @@
 
 #include <flyball/objective.h>
 
-/* What all who choose by an objective refuse, in the same words. Pure; thread-safe. */
+/* What everything that chooses by an objective refuses, in the same words. Pure; thread-safe. */
 
-/* FLY_EUSAGE for an unknown kind, a bound below 1, and, for a cost, a bad eta or max_power_w. */
+/* Returns FLY_EUSAGE for an unknown kind, a bound below 1, and, for a cost, a bad eta or max_power_w. */
 int objective_check(const struct fly_objective *objective, double max_power_w, struct fly_error *out_error);
 
-/* Whether a measured quantity is known: finite and above 0. */
+/* Returns whether a measured quantity is usable: finite and above 0. */
 static inline bool objective_positive(double value)
 {
     return isfinite(value) && value > 0.0;

@@ -14,7 +14,7 @@ static int compare_doubles(double a, double b)
     return (a > b) - (a < b);
 }
 
-/* Fastest first; among equals the point that should stay comes first. */
+/* Orders points fastest first; among equally fast ones, the one to keep comes first. */
 static int compare_points(const void *left, const void *right)
 {
     const struct fly_operating_point *a = left, *b = right;
@@ -68,7 +68,7 @@ static double score_of(const struct fly_operating_point *point, const struct fly
 {
     switch (objective->kind) {
     case FLY_OBJECTIVE_ENERGY:
-    case FLY_OBJECTIVE_CARBON: /* of one grid, at once */
+    case FLY_OBJECTIVE_CARBON: /* all at one time on one grid, so carbon follows energy */
     case FLY_OBJECTIVE_MONEY:
         return point->energy_j;
     case FLY_OBJECTIVE_TIME:

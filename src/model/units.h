@@ -5,9 +5,9 @@
 #include <stdint.h>
 
 /*
- * Conversions at the borders: drivers speak integers in mW and mJ, Flyball W
- * and J in doubles, people kWh and grams. Exact up to the rounding of one
- * double operation each. Pure.
+ * Unit conversions at the borders: drivers use integers in mW and mJ, Flyball uses W and J in
+ * doubles, people read kWh and grams. Exact up to the rounding of one double operation each.
+ * Pure.
  */
 enum { JOULES_PER_KWH = 3600000 };
 
@@ -37,7 +37,7 @@ static inline double units_j_from_kwh(double energy_kwh)
     return energy_kwh * JOULES_PER_KWH;
 }
 
-/* Grams of CO2 equivalent for an energy at a carbon intensity. */
+/* Returns grams of CO2 equivalent for an energy at a carbon intensity. */
 static inline double units_g_from_j(double energy_j, double intensity_g_per_kwh)
 {
     return units_kwh_from_j(energy_j) * intensity_g_per_kwh;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Every batch-size policy stands here and nowhere else. */
+/* The list of all batch-size policies. */
 #include "policy/batch_policies.h"
 
 #include <string.h>

@@ -7,7 +7,7 @@
 /* All batch-size policies, ended by NULL. */
 extern const struct batch_policy *const batch_policies[];
 
-/* The policy of that name, or NULL. */
+/* Returns the policy of that name, or NULL. */
 const struct batch_policy *batch_policy_find(const char *name);
 
 #endif

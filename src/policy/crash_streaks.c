@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "policy/crash_streaks.h"
 
-/* How rare a streak has to be by chance. */
+/* A streak must be rarer than this by chance. */
 static const double rare = 0.05;
 
-/* Whether so many crashes in a row tell that this batch size is another case than the others. */
+/* Returns whether so many crashes in a row show that this batch size differs from the others. */
 static bool stands_out(const struct crash_streak *streak)
 {
     double rate = ((double)streak->others_crashed + 1.0) /

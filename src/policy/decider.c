@@ -30,13 +30,13 @@ void decider_deinit(struct decider *decider)
         decider->policy->destroy(decider->policy_state);
 }
 
-/* A limit of one GPU, as the power of all that share it. */
+/* Converts a limit of one GPU into the power of all GPUs that share it. */
 static double of_all_gpus(const struct decider *decider, double limit_w)
 {
     return decider->spec->gpu_count > 1 ? limit_w * decider->spec->gpu_count : limit_w;
 }
 
-/* The built-in choice follows the job's objective where it has one; any other policy knows eta alone. */
+/* The built-in policy follows the job's objective if it has one; any other policy knows only eta. */
 static int choose_point(const struct decider *decider, const struct profile_measured *measured,
                         double highest_limit_w, size_t *out_best, struct fly_error *out_error)
 {
@@ -88,7 +88,7 @@ static void tell_policy(struct decider *decider, const struct event *event)
         decider->policy->fold(decider->policy_state, event);
 }
 
-/* After the policy has taken the end in. */
+/* Call it after the policy has folded the end. */
 static void watch_crashes(struct decider *decider, const struct trial_ended *ended)
 {
     bool trained = !ended->crashed && (outcome_observed(ended->outcome) || ended->outcome == TRIAL_CRASHED);

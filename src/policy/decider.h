@@ -14,8 +14,8 @@
 #include "policy/event.h"
 
 /*
- * The decision core of one recurring job: a policy, what all policies need to
- * know (the power profiles), and the fold that keeps both up to date.
+ * The decision core of one recurring job: a policy, the power profiles, which all policies need,
+ * and the fold that updates both from events.
  *
  *     decider_fold(&decider, &(struct event){.kind = EVENT_RECURRENCE_BEGUN});
  *     decider_propose(&decider, recurrence, try_number, &proposal, out_error);
@@ -24,21 +24,20 @@
  *         ... measure, and fold EVENT_PROFILE_MEASURED
  *     limit_w = decider_limit_w(&decider, &proposal);
  *     decider_epoch_cap(&decider, proposal.batch, epoch_energy_j, epoch_time_s, &epochs, out_error);
- *     ... train, ask decider_judge after each epoch where that is not clear before, and fold
+ *     ... train; after each epoch ask decider_judge, unless its answer is already clear; and fold
  *     EVENT_TRIAL_ENDED
  *
  * A batch size whose trials crash again and again while others do not is given up
- * (crash_streaks.h): the policy is told and looks for others; should it propose that one all the
- * same, its driver runs another.
+ * (crash_streaks.h): the policy is told and looks for others. If it proposes that batch size all
+ * the same, the caller must run another.
  *
- * Live sessions, services and the simulator all drive it this way; it cannot
- * tell them apart. Pure but for the arena: the same events give the same
- * answers. One thread at a time.
+ * Live sessions, services and the simulator all drive it in this way, and it cannot tell them
+ * apart. Pure except for the arena: the same events give the same answers. One thread at a time.
  */
 struct decider_profile {
     struct fly_power_point *points; /* NULL until measured */
     size_t count;
-    size_t best; /* the point chosen by the power policy */
+    size_t best; /* index of the point that the power policy chose */
     double highest_limit_w;
 };
 
@@ -51,14 +50,14 @@ struct decider {
     struct decider_profile *profiles; /* one per batch size */
     struct crash_streak *streaks;     /* one per batch size */
     uint64_t trials;                  /* proposed */
-    uint64_t ended;                   /* trials that have */
+    uint64_t ended;                   /* trials that have ended */
 };
 
-enum { DECIDER_STATE_VERSION = 2 }; /* of decider_save's form, beside the policy's */
+enum { DECIDER_STATE_VERSION = 2 }; /* version of decider_save's format, besides the policy's own */
 
 /*
- * Borrows spec, policies and arena for the decider's life. Needs decider_deinit,
- * before the arena's end, only after success.
+ * Borrows spec, policies and arena for the lifetime of the decider. Call decider_deinit, before
+ * the arena ends, only after success.
  */
 int decider_init(struct decider *decider, const struct job_spec *spec, const struct batch_policy *policy,
                  const struct policy_parameters *parameters, struct arena *arena,
@@ -67,48 +66,52 @@ int decider_init(struct decider *decider, const struct job_spec *spec, const str
 void decider_deinit(struct decider *decider);
 
 /*
- * Takes one event in. FLY_ENOMEM, FLY_EUSAGE for an unusable profile, or
- * FLY_EDATA for a power policy that gave no usable answer; the state is then as
- * before.
+ * Updates the state with one event. FLY_ENOMEM, FLY_EUSAGE for an unusable profile, or FLY_EDATA
+ * for a power policy that gave no usable answer; the state is then unchanged.
  */
 int decider_fold(struct decider *decider, const struct event *event, struct fly_error *out_error);
 
-/* What to run next, for this try of this recurrence; errors as batch_policy.propose. */
+/* Proposes what to run next, for this try of this recurrence; errors as batch_policy.propose. */
 int decider_propose(const struct decider *decider, uint64_t recurrence, uint32_t try_number,
                     struct proposal *out_proposal, struct fly_error *out_error);
 
-/* Whether a batch size is given up. */
+/* Returns whether a batch size is given up. */
 bool decider_gave_up(const struct decider *decider, size_t batch);
 
-/* Whether its trials crash in a row, and no other batch size has trained since (crash_streaks.h). */
+/* Returns whether its trials crash in a row and no other batch size has trained since (crash_streaks.h). */
 bool decider_keeps_crashing(const struct decider *decider, size_t batch);
 
-/* Whether the trial must begin by measuring its batch size's power profile. */
+/* Returns whether the trial must begin by measuring its batch size's power profile. */
 bool decider_wants_profile(const struct decider *decider, const struct proposal *proposal);
 
-/* The trial's power limit; with LIMIT_PROFILED the profile must be known. */
+/* Returns the trial's power limit; with LIMIT_PROFILED the profile must be known. */
 double decider_limit_w(const struct decider *decider, const struct proposal *proposal);
 
-/* The epochs the trial may run, given what one takes at its limit; errors as batch_policy.epoch_cap. */
+/*
+ * Gives the epochs that the trial may run; energy and time are those of one epoch at its limit.
+ * Errors as batch_policy.epoch_cap.
+ */
 int decider_epoch_cap(const struct decider *decider, size_t batch, double epoch_energy_j, double epoch_time_s,
                       uint32_t *out_epochs, struct fly_error *out_error);
 
-/* The point that folding this profile would choose; errors as decider_fold. */
+/* Gives the point that folding this profile would choose; errors as decider_fold. */
 int decider_choose(const struct decider *decider, const struct profile_measured *measured, size_t *out_best,
                    struct fly_error *out_error);
 
-/* The epochs a trial may run once this profile was folded, at its point `best`, when an epoch takes
- * `units_per_epoch` of the profile's units. */
+/*
+ * Gives the epochs that a trial may run after this profile is folded, at its point `best`, if an
+ * epoch takes `units_per_epoch` of the profile's units.
+ */
 int decider_measured_cap(const struct decider *decider, const struct profile_measured *measured, size_t best,
                          double units_per_epoch, uint32_t *out_epochs, struct fly_error *out_error);
 
-/* Whether a trial goes on after an epoch. */
+/* Returns whether a trial goes on after an epoch. */
 enum verdict decider_judge(const struct decider *decider, const struct progress_question *question);
 
 /*
- * The whole fold as bytes, and back into a decider just initialised with the same
+ * Write the whole fold as bytes, and read it back into a decider just initialised with the same
  * spec, policy and parameters. Load returns 0; 1 for bytes that are no such state, after which
- * only decider_deinit may follow; or FLY_ENOMEM. Only where decider_saves.
+ * you may only call decider_deinit; or FLY_ENOMEM. Use them only if decider_saves returns true.
  */
 bool decider_saves(const struct decider *decider);
 void decider_save(const struct decider *decider, struct buffer *bytes);

@@ -5,9 +5,9 @@
 
 #include "policy/power_score.h"
 
-/* Above what the noise of a window, a few percent at most, could make of a better score. */
+/* The noise of a window, a few percent at most, cannot make a better score this much worse. */
 static const double clearly_worse = 1.05;
-/* Less than that needs a second limit to say so too. */
+/* Anything less needs a second limit that says so too. */
 static const double worse_at_once = 1.10;
 
 static bool is_worse(double last, double above)
@@ -15,7 +15,7 @@ static bool is_worse(double last, double above)
     return last > clearly_worse && (last > worse_at_once || above > clearly_worse);
 }
 
-/* NAN where lower limits are always better. */
+/* Returns NAN if lower limits are always better. */
 static double score(const struct fly_power_point *point, const struct fly_objective *objective,
                     double max_power_w)
 {

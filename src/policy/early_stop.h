@@ -8,23 +8,26 @@
 #include <flyball/objective.h>
 #include <flyball/power_profile.h>
 
-/* A measured limit, and whether it held the GPUs down. */
+/* A measured limit, and whether it slowed the GPUs down. */
 struct early_stop_point {
     struct fly_power_point point;
     bool binds;
-    double error; /* how far its score may be off, as a fraction; NAN: not known, and nothing is concluded */
+    double error; /* how far its score may be off, as a fraction; NAN: unknown, and nothing is concluded */
 };
 
 /*
- * Whether no limit below the measured ones can be the choice any more.
+ * Returns true when no limit below the measured ones can be the choice any more.
  *
- * Where limits bind, time rises ever faster as they fall, and so do, once past
- * their least, energy and cost: then, and only then, what got clearly worse gets
- * worse still. So the two lowest limits must bind, and the lowest be worse than
- * the one above it and by more than 10 %, and more than both may be off, worse than
- * the best, or take by more than 10 % longer than the bound allows; or both by more
- * than 5 %, since one alone may be chance. Above the power that is drawn scores
- * wander with chance, and nothing is concluded.
+ * Where limits bind, time rises ever faster as limits fall. So do energy and cost once they are
+ * past their minimum. Then, and only then, what became clearly worse becomes worse still. So both
+ * lowest limits must bind, and the lowest must be worse than the one above it and clearly bad, by
+ * its score or by its time:
+ * - its score is worse than the best by more than 10 %, or the scores of both are by more than
+ *   5 %, since one alone may be chance; and it is worse than the best by more than both may be
+ *   off;
+ * - it takes over 10 % longer than the bound allows, or both take over 5 % longer.
+ *
+ * Above the power that the GPUs draw, scores vary by chance, and nothing is concluded.
  *
  * points       highest limit first; the first is the bound's reference
  * max_power_w  as in cost.h

@@ -11,39 +11,39 @@
 #include "base/math/numpy_random.h"
 
 /*
- * What happened to a recurring job, as plain data. A job's whole state is the
- * fold of its events (decider.h).
+ * What happens to a recurring job, as plain data. A job's whole state is the fold of its events
+ * (decider.h).
  */
 
 /* How the power limit of a trial follows from its proposal. */
 enum limit_rule {
-    LIMIT_PROFILED, /* the best of the batch size's profile, measured first if there is none */
-    LIMIT_FIXED,    /* the proposal's own */
+    LIMIT_PROFILED, /* the best of the batch size's profile, which is measured first if there is none */
+    LIMIT_FIXED,    /* the one that the proposal states */
 };
 
 /* Why a trial was proposed. */
 enum reason {
     REASON_FIXED,     /* the policy knows no other choice */
     REASON_EXPLORE,   /* to learn about this batch size or limit */
-    REASON_SAMPLED,   /* the best of one draw from what is believed of each batch size */
+    REASON_SAMPLED,   /* the best of one draw from the beliefs about each batch size */
     REASON_BEST_SEEN, /* least cost so far */
-    REASON_PLUGIN,    /* a plug-in's own */
-    /* Of job/, which has the last word on a live job. */
+    REASON_PLUGIN,    /* a reason of the plug-in */
+    /* Set by job/, which decides last about a live job: */
     REASON_NO_TARGET, /* a job without a target: only its power limit is tuned */
-    REASON_CONTROL,   /* the default at its highest limit, as a baseline */
-    REASON_LAST_TRY,  /* nobody tries again: the best known choice */
-    REASON_DEADLINE,  /* the best known choice, since exploring could miss the time given */
+    REASON_CONTROL,   /* the default batch size at its highest limit, as a baseline */
+    REASON_LAST_TRY,  /* the best known choice, since nobody tries again */
+    REASON_DEADLINE,  /* the best known choice, since exploring could miss the deadline */
     REASON_BOUND,     /* the policy's choice is known to be slower than allowed */
     REASON_MEMORY,    /* the policy's choice does not fit into the GPUs */
     REASON_NO_CHOICE, /* the policy had none left */
-    REASON_PINNED,    /* the user's */
-    REASON_UNASKED,   /* it was run while the job's log was out of reach */
+    REASON_PINNED,    /* chosen by the user */
+    REASON_UNASKED,   /* run while the job's log was out of reach */
     REASON_COUNT
 };
 
 /*
- * A trial proposed: what to run, by whom and why. Once in a log it is a fact; a
- * replay compares with it and never computes it anew.
+ * A proposed trial: what to run, which policy chose it, and why. Once logged it is a fact: a
+ * replay compares with it and never computes it again.
  */
 struct proposal {
     size_t batch; /* index into job_spec.batches */
@@ -51,28 +51,28 @@ struct proposal {
     double limit_w; /* with LIMIT_FIXED */
     enum reason reason;
     uint32_t policy_version;
-    struct numpy_random random_after; /* where the published generator stands now, if it is in use */
+    struct numpy_random random_after; /* state of the published generator, if it is used */
 };
 
 /* The power profile of one batch size, per epoch. */
 struct profile_measured {
     size_t batch;
-    const struct fly_power_point *points; /* borrowed; the fold copies */
+    const struct fly_power_point *points; /* borrowed; the fold makes a copy */
     size_t count;                         /* 1 .. JOB_LIMITS_MAX */
 };
 
 enum trial_outcome {
-    TRIAL_REACHED,       /* its target; without one: its epochs are done */
-    TRIAL_NOT_REACHED,   /* within its epochs */
-    TRIAL_REFUSED,       /* not one epoch fitted below its bound; nothing ran */
+    TRIAL_REACHED,       /* its target; a trial without a target did all its epochs */
+    TRIAL_NOT_REACHED,   /* did all its epochs without reaching its target */
+    TRIAL_REFUSED,       /* not one epoch fits below its bound; nothing ran */
     TRIAL_STOPPED,       /* at its bound */
     TRIAL_OUT_OF_MEMORY, /* the batch size does not fit */
-    TRIAL_CRASHED,       /* says nothing about the batch size */
-    TRIAL_EXPIRED,       /* silent for too long; what becomes known later comes as `late` */
+    TRIAL_CRASHED,       /* tells nothing about the batch size */
+    TRIAL_EXPIRED,       /* silent for too long; a later report comes with `late` */
     TRIAL_OUTCOME_COUNT
 };
 
-/* Whether the end tells what the batch size costs, be it in vain. */
+/* Returns whether the outcome tells what the batch size costs, even if the target was missed. */
 static inline bool outcome_observed(enum trial_outcome outcome)
 {
     return outcome == TRIAL_REACHED || outcome == TRIAL_NOT_REACHED || outcome == TRIAL_STOPPED;
@@ -91,26 +91,26 @@ struct epoch_reported {
 
 /* A trial has ended. */
 struct trial_ended {
-    uint64_t trial;      /* proposals before its own: batch_question.trial when it was made */
-    bool late;           /* it ended as expired before; this is what it came to */
+    uint64_t trial;      /* its number: batch_question.trial when it was proposed */
+    bool late;           /* it had ended as expired before; this is its real outcome */
     uint64_t recurrence; /* from 0 */
     uint32_t try_number; /* within the recurrence, from 0 */
     size_t batch;
     double limit_w;
     enum trial_outcome outcome;
-    bool crashed;    /* by itself: TRIAL_CRASHED is also the end that tells no cost */
+    bool crashed;    /* the program crashed; TRIAL_CRASHED is also used for other ends that tell no cost */
     double energy_j; /* of this trial alone, profiling included */
     double time_s;
 };
 
 enum event_kind {
-    EVENT_RECURRENCE_BEGUN, /* the job was submitted once more */
+    EVENT_RECURRENCE_BEGUN, /* the job was submitted again */
     EVENT_TRIAL_PROPOSED,
     EVENT_PROFILE_MEASURED,
     EVENT_EPOCH_REPORTED,
     EVENT_TRIAL_ENDED,
     EVENT_BATCHES_EXCLUDED, /* the larger ones do not fit into the GPUs */
-    EVENT_BATCH_GIVEN_UP,   /* its trials crash again and again; of the decider's own making */
+    EVENT_BATCH_GIVEN_UP,   /* its trials crash again and again; the decider itself makes this event */
 };
 
 struct event {
@@ -120,8 +120,8 @@ struct event {
         const struct profile_measured *measured;
         const struct epoch_reported *reported;
         const struct trial_ended *ended;
-        size_t first_excluded; /* index of the smallest batch size that does not fit; only ever falls */
-        size_t given_up;       /* index of the batch size; may be told twice */
+        size_t first_excluded; /* index of the smallest batch size that does not fit; it never rises */
+        size_t given_up;       /* index of the batch size; may be reported twice */
     };
 };
 

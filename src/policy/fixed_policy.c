@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The policies that never change their mind: `default`, and `fixed` for a known choice. */
+/* The policies whose choice never changes: `default`, and `fixed` for a known choice. */
 #include "policy/batch_policy.h"
 
 struct fixed_state {
@@ -67,7 +67,7 @@ static int fixed_propose(const void *state, const struct batch_question *questio
     return 0;
 }
 
-/* All there is to know stands in the parameters. */
+/* The parameters say everything. */
 static void fixed_save(const void *state, struct buffer *bytes)
 {
     (void)state, (void)bytes;

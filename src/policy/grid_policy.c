@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `grid`: every (batch size, power limit) once, in ascending order of batch size
- * and then of limit; a batch size is dropped at its first failure. Then the
- * choice of least cost seen, for ever; before anything was seen, and while
- * another recurrence runs, the best seen or the default. No trial is stopped
- * early: the grid is the patient, expensive baseline of the Zeus paper.
+ * `grid`: tries every (batch size, power limit) once, in ascending order of batch size and then
+ * of limit, and drops a batch size at its first failure. Then it always takes the choice of least
+ * cost seen. Before anything was seen, and while another recurrence runs, it takes the best seen
+ * or the default. No trial is stopped early: the grid is the patient, expensive baseline of the
+ * Zeus paper.
  */
 #include <math.h>
 #include <stdbool.h>
@@ -15,13 +15,13 @@
 
 struct grid_batch {
     bool dropped;
-    double least_cost_j; /* infinity until something was seen */
+    double least_cost_j; /* infinity until a cost was seen */
     double best_limit_w;
 };
 
 struct grid_state {
     const struct job_spec *spec;
-    size_t next_batch; /* the next unseen cell; batch_count when all were seen */
+    size_t next_batch; /* the next cell to try; batch_count when all were tried */
     size_t next_limit;
     struct grid_batch batches[];
 };
@@ -44,7 +44,7 @@ static int grid_create(const struct batch_policy *self, const struct job_spec *s
     return 0;
 }
 
-/* Moves to the next cell whose batch size still stands. */
+/* Moves to the next cell whose batch size has not been dropped. */
 static void grid_advance(struct grid_state *state)
 {
     const struct job_spec *spec = state->spec;

@@ -23,7 +23,7 @@ void (*plugin_before_open)(void);
 BEGINS_WITH_HEAD(struct fly_batch_policy);
 BEGINS_WITH_HEAD(struct fly_power_policy);
 
-/* Volatile: what is written here is for a signal handler. */
+/* Volatile, since a signal handler reads it. */
 static _Thread_local struct {
     const char *volatile path;
     const char *volatile function;
@@ -45,7 +45,7 @@ struct plugin_call plugin_current(void)
     return (struct plugin_call){current.path, current.function};
 }
 
-/* Where the open ones lie; a free place has no path. */
+/* The addresses of open plug-ins; a free place has no path. */
 static struct {
     _Atomic(const char *) path;
     _Atomic uintptr_t low, high;
@@ -60,7 +60,7 @@ static void know(const struct plugin *plugin)
     for (size_t i = 0; i < PLUGINS_KNOWN_MAX; i++) {
         const char *none = NULL;
 
-        /* A place that is taken holds nothing yet. */
+        /* The place is taken first; until the plug-in is loaded it holds nothing. */
         if (!atomic_compare_exchange_strong(&known[i].path, &none, ""))
             continue;
         atomic_store(&known[i].low, low);
@@ -91,7 +91,7 @@ const char *plugin_at(uintptr_t address)
     return NULL;
 }
 
-/* Names go into CSV and command lines as they are. */
+/* Names go into CSV and command lines unchanged. */
 static bool name_fits(const char *name)
 {
     static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
@@ -157,7 +157,7 @@ int plugin_open(const char *path, const char *symbol, size_t size, struct plugin
     if (code == 0) {
         know(&plugin);
         head = shared_object_find(&plugin.object, symbol);
-        /* It points wherever it likes. */
+        /* The table's pointers may point anywhere, so reading through them may crash. */
         plugin_enter(&plugin, "its table");
         code = check_head(&plugin, symbol, head, size, out_error);
         plugin.name = code == 0 ? strdup(head->name) : NULL;

@@ -9,13 +9,13 @@
 #include "base/shared_object.h"
 
 /*
- * What plug-ins of either kind (flyball/plugin.h) have in common: opening,
- * checking, and the mark that says which of their functions a thread is in.
- * Every error names the plug-in by the path that the user wrote.
+ * What plug-ins of both kinds (flyball/plugin.h) have in common: opening, checking, and the mark
+ * that says which of their functions a thread is in. Every error names the plug-in by the path
+ * that the user wrote.
  */
 struct plugin {
     char *path;    /* owned */
-    char *name;    /* owned: the plug-in's own may be anything, at any time */
+    char *name;    /* owned copy, since the plug-in may change its own at any time */
     char *content; /* owned: SHA-256 of the file, in hexadecimal */
     struct shared_object object;
 };
@@ -28,18 +28,19 @@ struct plugin_head {
     uint32_t version;
 };
 
-/* So many are known by their addresses (plugin_at); more work as well. */
+/* plugin_at knows up to so many plug-ins; more can be open. */
 enum { PLUGINS_KNOWN_MAX = 64 };
 
 /*
- * Called right before each plug-in is loaded; NULL for nothing. A program's own, set while it has one thread.
+ * Called right before each plug-in is loaded; NULL: nothing is. A program may set it while it has
+ * one thread.
  */
 extern void (*plugin_before_open)(void);
 
 /*
- * Loads the file and finds the table `symbol` of `size` bytes, which lives as
- * long as the plug-in. Errors as shared_object_open; FLY_EDATA without the
- * symbol or with an unusable name, FLY_EUNSUPPORTED for another interface.
+ * Loads the file and finds the table `symbol` of `size` bytes, which lives as long as the
+ * plug-in. Errors as shared_object_open; FLY_EDATA if the symbol is missing or the name unusable,
+ * FLY_EUNSUPPORTED for another interface version.
  */
 int plugin_open(const char *path, const char *symbol, size_t size, struct plugin *out_plugin,
                 const struct plugin_head **out_head, struct fly_error *out_error);
@@ -47,13 +48,13 @@ int plugin_open(const char *path, const char *symbol, size_t size, struct plugin
 /* Harmless on a zeroed struct. */
 void plugin_close(struct plugin *plugin);
 
-/* FLY_EDATA: the plug-in leaves out a function that it must have. */
+/* Returns FLY_EDATA: the plug-in lacks a function that it must have. */
 int plugin_lacks(const struct plugin *plugin, const char *function, struct fly_error *out_error);
 
 /*
- * The call of a plug-in that the calling thread is in; `function` is NULL
- * outside of any. Written around every call and read by nobody but a program's
- * signal handlers, which may: it is async-signal-safe.
+ * The plug-in call that the calling thread is in; `function` is NULL outside of any call. It is
+ * written around every call. Only a program's signal handlers read it, which is
+ * async-signal-safe.
  */
 struct plugin_call {
     const char *path;
@@ -65,8 +66,8 @@ void plugin_leave(void);
 struct plugin_call plugin_current(void);
 
 /*
- * The path of the open plug-in whose code or data lies there, or NULL: for threads of its own.
- * Async-signal-safe, on any thread.
+ * Returns the path of the open plug-in whose code or data lies at the address, or NULL. It serves
+ * for threads that a plug-in started. Async-signal-safe, on any thread.
  */
 const char *plugin_at(uintptr_t address);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The policy table of the floors, answered by the public table of a plug-in. */
+/* Implements the internal policy table with the public table of a plug-in. */
 #include "policy/plugin_batch_policy.h"
 
 #include <math.h>
@@ -10,20 +10,20 @@
 #include "base/math/philox.h"
 #include "base/math/ziggurat.h"
 
-/* Each draw of a plug-in has room for the blocks that rejections cost. */
+/* Each draw of a plug-in gets room for the random blocks that rejections use up. */
 enum { POLICY_STREAM = 0, DRAW_SHIFT = 16, REASON_MAX = 101 };
 
 struct plugin_state {
     const struct plugin_batch_policy *self;
     const struct job_spec *spec;
     struct fly_batch_job job;
-    void *state; /* the plug-in's */
+    void *state; /* of the plug-in */
     struct philox_key key;
 };
 
 /* The random numbers of one trial. */
 struct trial_random {
-    struct fly_random face; /* first */
+    struct fly_random face; /* first member */
     struct philox_key key;
     uint64_t trial;
 };
@@ -49,7 +49,7 @@ static double random_normal(const struct fly_random *random, uint16_t draw)
     return ziggurat_normal(ziggurat_tables(), philox_u64(&philox), philox_source, &philox);
 }
 
-/* The job in the words of the public header. */
+/* Describes the job with the types of the public header. */
 static int describe_job(const struct job_spec *spec, const struct policy_parameters *parameters,
                         struct arena *arena, struct fly_batch_job *out_job)
 {
@@ -164,7 +164,7 @@ static void plugin_fold(void *opaque, const struct event *event)
     case EVENT_TRIAL_PROPOSED:
     case EVENT_EPOCH_REPORTED:
     case EVENT_BATCH_GIVEN_UP:
-    case EVENT_BATCHES_EXCLUDED: /* the job sees to it that they are not run */
+    case EVENT_BATCHES_EXCLUDED: /* the job makes sure that these are not run */
         break;
     case EVENT_PROFILE_MEASURED:
         fold_profile(state, event->measured);
@@ -175,7 +175,7 @@ static void plugin_fold(void *opaque, const struct event *event)
     }
 }
 
-/* Asks once; the answer is the plug-in's own and not checked. */
+/* Asks once; the answer is the plug-in's own and unchecked. */
 static int ask(const struct plugin_state *state, const struct batch_question *question,
                struct fly_batch_decision *out_decision)
 {
@@ -205,7 +205,7 @@ static bool has_limit(const struct batch_choice *batch, double limit_w)
     return false;
 }
 
-/* Where a question stands, for messages: people count from 1. */
+/* Which question it was, for messages; users count from 1. */
 #define QUESTION_FORMAT "plug-in '%.200s': 'propose' in recurrence %llu, try %u, "
 #define QUESTION_ARGUMENTS(state, question) \
     (state)->self->plugin.path, (unsigned long long)(question)->recurrence + 1, (question)->try_number + 1

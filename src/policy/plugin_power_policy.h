@@ -7,18 +7,18 @@
 #include "policy/plugin.h"
 #include "policy/power_policy.h"
 
-/* A power-limit policy of the user's, from a shared object. Its choices are checked. */
+/* A user's power-limit policy from a shared object. Its choices are checked. */
 struct plugin_power_policy {
-    struct power_policy policy; /* first, so that its functions find the rest */
+    struct power_policy policy; /* first member, so that its functions find the rest */
     struct plugin plugin;
-    const struct fly_power_policy *table; /* the plug-in's */
+    const struct fly_power_policy *table; /* of the plug-in */
 };
 
 /* Errors as plugin_open. Needs plugin_power_policy_close only after success. */
 int plugin_power_policy_open(const char *path, struct plugin_power_policy *out_policy,
                              struct fly_error *out_error);
 
-/* Nothing may use the policy any more. Harmless on a zeroed struct. */
+/* Call it only when nothing uses the policy any more. Harmless on a zeroed struct. */
 void plugin_power_policy_close(struct plugin_power_policy *policy);
 
 #endif

@@ -5,7 +5,7 @@
 #include <flyball/objective.h>
 #include <flyball/power_profile.h>
 
-/* What an objective makes of a measured power limit; the least is the best. Pure. */
+/* Returns the score of a measured power limit under an objective; the least is the best. Pure. */
 double power_score(const struct fly_power_point *point, const struct fly_objective *objective,
                    double max_power_w);
 

@@ -17,7 +17,7 @@ struct limit {
     enum limit_state state;
     struct fly_power_point point; /* per step, with LIMIT_MEASURED */
     unsigned failures;            /* windows that could not be measured */
-    double energy_j;              /* of the closed part of its window */
+    double energy_j;              /* of the part of its window that was closed */
     double time_s;
     uint32_t steps;
     uint32_t wanted_steps;
@@ -29,13 +29,13 @@ struct fly_power_search {
     double max_power_w;
     uint32_t warmup_steps;
     uint32_t countdown;    /* steps until READY or WARMUP ends */
-    uint32_t window_steps; /* begun since the window was opened */
+    uint32_t window_steps; /* begun since the window opened */
     bool window_open;
-    bool owed;      /* a measurement was asked for and not yet given */
-    bool in_step;   /* it was asked for at a step's begin, not at an epoch's end */
-    bool resume;    /* the window is to be opened at the next step */
-    size_t at;      /* the limit on trial */
-    double limit_w; /* asked of the GPUs */
+    bool owed;      /* a measurement was requested and has not come yet */
+    bool in_step;   /* it was requested at the begin of a step, not at the end of an epoch */
+    bool resume;    /* open the window at the next step */
+    size_t at;      /* index of the limit on trial */
+    double limit_w; /* requested of the GPUs */
     size_t limit_count;
     struct limit limits[]; /* highest first */
 };
@@ -119,7 +119,7 @@ static int take_profile(struct fly_power_search *search, const struct fly_power_
     return 0;
 }
 
-/* Moves to the next limit that is still to be measured; returns whether there is one. */
+/* Moves to the next limit that still has to be measured; returns whether there is one. */
 static bool next_open_limit(struct fly_power_search *search)
 {
     while (search->at < search->limit_count && search->limits[search->at].state != LIMIT_OPEN)
@@ -142,7 +142,7 @@ size_t fly_power_search_profile(const struct fly_power_search *search, struct fl
     return count;
 }
 
-/* Every limit is measured or left out: choose. */
+/* Makes the choice, once every limit is measured or left out. */
 static void settle(struct fly_power_search *search)
 {
     struct fly_power_point points[FLY_POWER_SEARCH_LIMITS_MAX];
@@ -156,7 +156,7 @@ static void settle(struct fly_power_search *search)
         search->limit_w = points[best].limit_w;
 }
 
-/* Refuses an objective that could never choose, before any knob is turned. */
+/* Refuses an objective that could never choose, before any limit is set. */
 static int check_objective(const struct fly_power_search_options *options, struct fly_error *out_error)
 {
     const struct fly_power_point any = {1.0, 1.0, 1.0};
@@ -209,7 +209,7 @@ static void open_window(struct fly_power_search *search, struct fly_power_search
     action->open_window = true;
 }
 
-/* Puts the limit at search->at on trial. */
+/* Starts to try the limit at search->at. */
 static void try_limit(struct fly_power_search *search, struct fly_power_search_action *action)
 {
     search->state = FLY_POWER_SEARCH_WARMUP;
@@ -227,7 +227,7 @@ static void close_window(struct fly_power_search *search, bool in_step,
     action->close_window = true;
 }
 
-/* A saved profile settles before the first step; its limit is still to be set. */
+/* A saved profile gives the choice before the first step; the limit still has to be set then. */
 static void announce_choice(struct fly_power_search *search, struct fly_power_search_action *action)
 {
     action->set_limit = true;
@@ -287,7 +287,7 @@ int fly_power_search_epoch_end(struct fly_power_search *search, struct fly_power
     return 0;
 }
 
-/* Adds a window to what its limit has so far, or throws both away when it is unknown. */
+/* Adds a window to what was measured of its limit so far, or drops both if the window is unknown. */
 static void take_window(struct fly_power_search *search, double energy_j, double time_s)
 {
     struct limit *limit = &search->limits[search->at];
@@ -309,7 +309,7 @@ static void take_window(struct fly_power_search *search, double energy_j, double
     limit->state = LIMIT_MEASURED;
 }
 
-/* The limit on trial is dealt with: on to the next one, or to the choice. */
+/* Leaves the limit on trial and goes on to the next one, or to the choice. */
 static void leave_limit(struct fly_power_search *search, struct fly_power_search_action *action)
 {
     if (!next_open_limit(search)) {

@@ -12,7 +12,7 @@ double power_score(const struct fly_power_point *point, const struct fly_objecti
 {
     switch (objective->kind) {
     case FLY_OBJECTIVE_ENERGY:
-    case FLY_OBJECTIVE_CARBON: /* of one grid, at once */
+    case FLY_OBJECTIVE_CARBON: /* all at one time on one grid, so carbon follows energy */
     case FLY_OBJECTIVE_MONEY:
         return point->power_w * point->time_s;
     case FLY_OBJECTIVE_TIME:

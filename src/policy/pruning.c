@@ -35,7 +35,7 @@ static void round_end(struct pruning *pruning)
     round_begin(pruning, pruning->best);
 }
 
-/* The nearest candidate below or above; `count` when there is none. */
+/* Returns the nearest candidate below or above; `count` if there is none. */
 static size_t neighbour(const struct pruning *pruning, size_t from, bool upwards)
 {
     if (upwards) {
@@ -50,7 +50,7 @@ static size_t neighbour(const struct pruning *pruning, size_t from, bool upwards
     return pruning->count;
 }
 
-/* Goes on with `next` in this direction, or up from the start, or with the next round. */
+/* Goes on with `next` in this direction; or upwards from the start; or with the next round. */
 static void move_on(struct pruning *pruning, size_t next)
 {
     if (next == pruning->count && !pruning->upwards) {
@@ -82,8 +82,10 @@ void pruning_exclude(struct pruning *pruning, size_t first)
 {
     for (size_t i = first; i < pruning->count; i++)
         pruning->candidate[i] = pruning->good[i] = false;
-    /* A round may end thereby, and the next begin with a size that reached its target before and is excluded
-     * now. */
+    /*
+     * This may end a round, and the next round may begin with a size that reached its target before
+     * and is now excluded.
+     */
     while (!pruning_over(pruning) && pruning->awaited >= first)
         move_on(pruning, pruning->upwards ? pruning->count : neighbour(pruning, pruning->awaited, false));
 }

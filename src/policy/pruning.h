@@ -9,11 +9,11 @@
 #include "base/bytes.h"
 
 /*
- * Exploration by pruning (You et al., NSDI '23, section 4.4): in each of two
- * rounds the batch sizes are tried from the default downwards and then upwards;
- * a size that does not reach its target ends its direction. Sizes that reached
- * it are the next round's candidates, the cheapest of them its default; those
- * left after the last round are the survivors.
+ * Exploration by pruning (You et al., NSDI '23, section 4.4). In each of two rounds the batch
+ * sizes are tried from the default downwards and then upwards; a size that does not reach its
+ * target ends its direction. Sizes that reached their target are the candidates of the next
+ * round, and the cheapest of them is its default. Those left after the last round are the
+ * survivors.
  *
  * A plain value over indices of batch sizes; deterministic.
  */
@@ -23,13 +23,13 @@ struct pruning {
     size_t count; /* batch sizes */
     unsigned rounds;
     bool *candidate;
-    bool *good;     /* reached its target in this round */
+    bool *good;     /* those that reached their target in this round */
     unsigned round; /* `rounds` when exploration is over */
     bool upwards;
-    bool exhausted; /* a round ended without one good size */
+    bool exhausted; /* a round ended without any good size */
     size_t start;   /* the round's default */
-    size_t awaited; /* the size to try, until `round` is `rounds` or `exhausted` */
-    size_t best;    /* cheapest good size of this round */
+    size_t awaited; /* the size to try next, until `round` is `rounds` or `exhausted` is set */
+    size_t best;    /* the cheapest good size of this round */
     double best_cost_j;
 };
 
@@ -41,16 +41,19 @@ static inline bool pruning_over(const struct pruning *pruning)
     return pruning->round == pruning->rounds || pruning->exhausted;
 }
 
-/* The awaited size was tried: it reached its target at this cost, or did not. */
+/* Records that the awaited size reached its target at this cost, or did not reach it. */
 void pruning_observe(struct pruning *pruning, bool reached, double cost_j);
 
-/* The sizes from `first` on are no candidates any more; unlike a failure, that does not end the way down. */
+/* Removes the sizes from `first` on from the candidates; unlike a failure, that does not end the way down. */
 void pruning_exclude(struct pruning *pruning, size_t first);
 
-/* That size is no candidate any more; the way goes on behind it. */
+/* Removes that size from the candidates; the search goes on with the size behind it. */
 void pruning_drop(struct pruning *pruning, size_t batch);
 
-/* As bytes, and back into one just initialised alike; false for what cannot be. */
+/*
+ * Write the state as bytes, and read it back into one initialised in the same way; false for
+ * impossible bytes.
+ */
 void pruning_save(const struct pruning *pruning, struct buffer *bytes);
 bool pruning_load(struct pruning *pruning, struct bytes_reader *bytes);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The upper half of each number's bits is sorted digit by digit, carrying the index in
- * the lower half of a word. What agrees in 20 bits of its fraction is then put right by
- * insertion; where that is too much work, by merging.
+ * Sorts the upper half of each number's bits digit by digit, with the index in the lower half of
+ * a word. Numbers whose fractions agree in 20 bits are then put in order by insertion or, if that
+ * is too much work, by merging.
  */
 #include "policy/radix_order.h"
 
@@ -24,7 +24,7 @@ static uint64_t word_of(double size, size_t index)
     return (bits & upper) | index;
 }
 
-/* False, with nothing moved, when all have the same digit. */
+/* Returns false, and moves nothing, when all have the same digit. */
 static int move_by_digit(const uint64_t *words, size_t count, int bit, uint64_t *to)
 {
     size_t places[VALUES] = {0}, sum = 0;
@@ -51,7 +51,7 @@ static int is_before(const double *sizes, uint32_t left, uint32_t right)
     return left < right;
 }
 
-/* False when it gave up half-way. */
+/* Returns false if it gave up half-way. */
 static int insert_all(const double *sizes, uint32_t *order, size_t count)
 {
     size_t moves = 0;

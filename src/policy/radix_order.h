@@ -6,9 +6,9 @@
 #include <stdint.h>
 
 /*
- * Writes the numbers of `count` sizes, finite and from 0 on, in the ascending order of
- * what they count, equal ones as they come. `memory` holds 2 * count. In time linear
- * in count as a rule, which is what a year of five-minute periods needs. Pure.
+ * Writes to out_order the indices of `count` sizes in ascending order of size; equal ones keep
+ * their order. Sizes must be finite and not negative. `memory` must hold 2 * count. It usually
+ * takes time linear in count, which a year of five-minute periods needs. Pure.
  */
 void radix_order(const double *sizes, size_t count, uint32_t *out_order, uint64_t *memory);
 

@@ -9,7 +9,10 @@ uint32_t stopping_epochs(double bound_j, double epoch_j, uint32_t max_epochs)
 
     if (bound_j / epoch_j >= (double)max_epochs + 1.0)
         return max_epochs;
-    /* fmod is exact, so this is floor(bound / epoch) of the real numbers, up to one rounding near a whole. */
+    /*
+     * fmod is exact, so this is floor(bound / epoch) of the real numbers, up to one rounding near a
+     * whole number.
+     */
     epochs = (bound_j - fmod(bound_j, epoch_j)) / epoch_j;
     epochs = floor(epochs + 0.5);
     return epochs < max_epochs ? (uint32_t)epochs : max_epochs;

@@ -1,27 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `zeus`: the batch-size search of You et al., "Zeus: Understanding and
- * Optimizing GPU Energy Consumption of DNN Training", NSDI '23, as its published
- * simulator carries it out: two rounds of pruning, then Gaussian Thompson
- * sampling over the survivors, each trial stopped at beta times the least cost
- * a recurrence has had.
+ * `zeus`: the batch-size search of You et al., "Zeus: Understanding and Optimizing GPU Energy
+ * Consumption of DNN Training", NSDI '23, as its published simulator carries it out: two rounds
+ * of pruning, then Gaussian Thompson sampling over the survivors. Each trial is stopped at beta
+ * times the least cost that a recurrence has had.
  *
- * Faithful to the last draw, so that published runs can be repeated. Hence some
- * habits that other policies should not take over:
- *  - a failed trial enters the beliefs with the cost at which it was stopped,
- *    which is less than what it would have cost;
- *  - a trial refused before its first epoch enters with 100 times its bound;
- *  - the first trial of a size includes its power profile, and stays in the mean;
- *  - least cost counts a recurrence's failed tries too;
- *  - the power limit and the stopping rule weigh time with the highest limit of
- *    the batch size, the cost with that of the GPU;
- *  - when the very first recurrence fails once, the search ends;
- *  - a window of 1 leaves too few observations to build the bandit.
+ * It matches the simulator to the last random draw, so that published runs can be repeated. Hence
+ * it has some habits that other policies should not copy:
+ * - a failed trial enters the beliefs with the cost at which it was stopped, which is less than
+ *   what it would have cost;
+ * - a trial refused before its first epoch enters with 100 times its bound;
+ * - the first trial of a size includes its power profile, and stays in the mean;
+ * - the least cost includes a recurrence's failed tries;
+ * - the power limit and the stopping rule weigh time with the highest limit of the batch size,
+ *   the cost with that of the GPU;
+ * - when the very first recurrence fails once, the search ends;
+ * - a window of 1 leaves too few observations to build the bandit.
  *
- * With overlapping recurrences (policy_parameters.overlapping) it is the
- * published group simulator's: while a trial runs, others take the cheapest
- * batch size so far; least cost is that of a single trial; and a refused trial
- * enters as if it had cost nothing, the best there is.
+ * With overlapping recurrences (policy_parameters.overlapping) it is the published group
+ * simulator's policy: while a trial runs, others take the cheapest batch size so far; the least
+ * cost is that of a single trial; and a refused trial enters as if it had cost nothing, so as the
+ * best there is.
  */
 #include <math.h>
 #include <stdbool.h>
@@ -50,22 +49,22 @@ struct zeus_state {
     const struct job_spec *spec;
     double beta;
     bool overlapping;
-    double least_cost_j;      /* of a recurrence that reached its target; infinity before */
-    size_t cheapest;          /* the batch size that had it; the default before */
+    double least_cost_j;      /* of a recurrence that reached its target; infinity until there is one */
+    size_t cheapest;          /* the batch size of that recurrence; until then the default */
     double recurrence_cost_j; /* of the running recurrence so far */
-    uint32_t window;          /* observations of a size that count; 0 for all */
+    uint32_t window;          /* how many observations of a size count; 0: all */
     struct pruning pruning;
-    bool exploring;          /* the awaited size was proposed and not yet observed */
-    size_t excluded;         /* the first batch size that does not fit; their number when all do */
+    bool exploring;          /* the awaited size was proposed and its outcome is not known yet */
+    size_t excluded;         /* the first batch size that does not fit; batch_count if all fit */
     bool *given_up;          /* per batch size: its trials crash again and again */
     struct rewards *rewards; /* per batch size */
-    struct arm *arms;        /* the survivors, ascending; filled when exploration is over */
+    struct arm *arms;        /* the survivors, ascending; filled when exploration ends */
     size_t *arm_batches;     /* arm -> batch size */
     size_t *batch_arms;      /* batch size -> arm, or NO_ARM */
     size_t arm_count;
     enum generator generator;
     struct philox_key key;
-    struct numpy_random random; /* with GENERATOR_NUMPY: where the sequence stands */
+    struct numpy_random random; /* with GENERATOR_NUMPY: the state of the sequence */
     const struct ziggurat *ziggurat;
 };
 
@@ -116,8 +115,8 @@ static int zeus_create(const struct batch_policy *self, const struct job_spec *s
 }
 
 /*
- * The posterior of the mean reward from a flat prior: normal with the mean of
- * the rewards and their variance divided by their number.
+ * Computes the posterior of the mean reward from a flat prior: normal, with the mean of the
+ * rewards and their variance divided by their number.
  */
 static void arm_fit(struct zeus_state *state, size_t arm)
 {
@@ -155,7 +154,7 @@ static void observe(struct zeus_state *state, size_t batch, bool reached, double
         arms_build(state);
 }
 
-/* An end that says nothing of the batch size's cost: what was explored is to be tried again. */
+/* Folds an end that tells nothing about the batch size's cost: if it was explored, it is tried again. */
 static void fold_in_vain(struct zeus_state *state, size_t batch)
 {
     if (!pruning_over(&state->pruning) && batch == state->pruning.awaited)
@@ -241,7 +240,7 @@ static bool can_run(const struct zeus_state *state, size_t arm)
     return state->arm_batches[arm] < state->excluded && !state->given_up[state->arm_batches[arm]];
 }
 
-/* One normal number for each arm, from the numbers that belong to this trial. */
+/* Draws one normal number for each arm, from the random numbers of this trial. */
 static size_t sample_philox(const struct zeus_state *state, uint64_t trial)
 {
     struct philox philox = philox_open(state->key, POLICY_STREAM, trial, 0);
@@ -267,7 +266,7 @@ static size_t sample_philox(const struct zeus_state *state, uint64_t trial)
     return best;
 }
 
-/* The same from the published generator, with the permutation that its code draws and does not use. */
+/* Draws them from the published generator, with the permutation that its code draws and does not use. */
 static size_t sample_numpy(const struct zeus_state *state, struct numpy_random *random)
 {
     double highest_j = -INFINITY;
@@ -380,7 +379,7 @@ static bool zeus_load(void *opaque, struct bytes_reader *bytes)
     for (size_t i = 0; fits && i < count; i++)
         fits = rewards_load(&state->rewards[i], bytes);
     if (fits && state->pruning.round == PRUNING_ROUNDS)
-        arms_build(state); /* an arm is what its rewards say */
+        arms_build(state); /* an arm follows from its rewards */
     return fits;
 }
 

@@ -1,25 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `zeus-server`: the batch-size search of Zeus as its published server carries it
- * out, for clients of that server. It differs from the policy `zeus`, which is the
- * published simulator:
- *  - a trial is stopped after the epoch that crossed the bound, and has then failed,
- *    even if it reached its target in that epoch;
- *  - the bound refers to the cheapest single trial;
- *  - only the trial that explores moves the exploration; trials beside it take the
- *    cheapest batch size so far, and do not count when the bandit begins, but from the
- *    next report of their size on;
- *  - an exploration that crashed or expired is made again.
+ * `zeus-server`: the batch-size search of Zeus as its published server carries it out, for
+ * clients of that server. It differs from the policy `zeus`, which is the published simulator:
+ * - a trial is stopped after the epoch that crossed the bound, and has then failed, even if it
+ *   reached its target in that epoch;
+ * - the bound refers to the cheapest single trial;
+ * - only the trial that explores advances the exploration. Trials beside it take the cheapest
+ *   batch size so far. They do not count when the bandit begins, but do from the next report of
+ *   their size on;
+ * - an exploration that crashed or expired is repeated.
  *
- * Where the published server is at fault, this is not:
- *  - without a seed each arm of a draw has a random number of its own (there, all arms
- *    share one that changes with the second);
- *  - a trial beside the exploration may report after that has ended, and counts (there
- *    it is refused and lost);
- *  - the bound and the batch size of trials beside the exploration come from trials
- *    that reached their target (there, from failed ones too);
- *  - with no round of pruning all batch sizes are sampled (there, an error);
- *  - arms stand in the order of their sizes (there, in that of the database).
+ * It does not copy these faults of the published server:
+ * - without a seed each arm of a draw has a random number of its own (there, all arms share one
+ *   that changes with the second);
+ * - a trial beside the exploration may report after that has ended, and counts (there it is
+ *   refused and lost);
+ * - the bound and the batch size of trials beside the exploration come from trials that reached
+ *   their target (there, from failed ones too);
+ * - with no round of pruning all batch sizes are sampled (there, an error);
+ * - arms are in the order of their sizes (there, in that of the database).
  */
 #include <math.h>
 #include <stdbool.h>
@@ -36,7 +35,7 @@
 
 enum { POLICY_STREAM = 0 };
 
-/* Beliefs about the mean reward of one batch size; no arm until the bandit begins. */
+/* Beliefs about the mean reward of one batch size; there are no arms until the bandit begins. */
 struct server_arm {
     bool exists;
     double mean_j;
@@ -48,15 +47,15 @@ struct server_state {
     const struct job_spec *spec;
     struct policy_parameters parameters;
     struct pruning pruning;
-    bool exploring;           /* the awaited size is being tried */
-    uint64_t explorer;        /* by this trial */
-    uint64_t proposed;        /* trials */
-    bool bandit;              /* a trial was drawn: from now on reports change beliefs */
-    double least_cost_j;      /* of a trial that reached its target; infinity before */
-    size_t cheapest;          /* its batch size; the default before */
+    bool exploring;           /* a trial of the awaited size is running */
+    uint64_t explorer;        /* number of that trial */
+    uint64_t proposed;        /* number of trials proposed */
+    bool bandit;              /* a trial was drawn: from now on reports change the beliefs */
+    double least_cost_j;      /* of a trial that reached its target; infinity until there is one */
+    size_t cheapest;          /* the batch size of that trial; until then the default */
     size_t excluded;          /* the first batch size that does not fit */
-    struct rewards *all;      /* per batch size: of every trial that ended in order */
-    struct rewards *explored; /* of explorations alone, without a window */
+    struct rewards *all;      /* per batch size: of every trial that ended normally */
+    struct rewards *explored; /* per batch size: of explorations alone, without a window */
     struct server_arm *arms;  /* per batch size */
     struct philox_key key;
     struct numpy_random random;
@@ -102,7 +101,7 @@ static int server_create(const struct batch_policy *self, const struct job_spec 
 
 /* ---- beliefs ---- */
 
-/* The posterior of a mean with a known variance, from the prior of the parameters. */
+/* Computes the posterior of a mean with known variance, from the prior of the parameters. */
 static void arm_fit(const struct server_state *state, struct server_arm *arm, const struct rewards *rewards)
 {
     double prior_mean_j = state->parameters.prior_mean, prior_precision = state->parameters.prior_precision;
@@ -222,7 +221,7 @@ static void server_fold(void *opaque, const struct event *event)
 
 /* ---- proposing ---- */
 
-/* The arms as they stand, or as they will when the bandit begins with this very draw. */
+/* Lists the arms as they are, or as they will be if the bandit begins with this draw. */
 static size_t list_arms(const struct server_state *state, size_t *out_batches, struct server_arm *out_arms)
 {
     size_t count = 0;
@@ -271,7 +270,7 @@ static double draw_normal(struct draw *draw)
                : ziggurat_normal(ziggurat_tables(), philox_u64(&draw->philox), philox_source, &draw->philox);
 }
 
-/* The first arm, in a random order, that was seen too seldom; else the one of the best draw. */
+/* Chooses the first arm, in a random order, that was seen too seldom; if none, the one of the best draw. */
 static size_t choose_arm(const struct server_state *state, struct draw *draw, const struct server_arm *arms,
                          size_t count)
 {
@@ -346,7 +345,7 @@ static int server_propose(const void *opaque, const struct batch_question *quest
     return code;
 }
 
-/* After the epoch: too expensive comes before reached, and reached before used up. */
+/* Judges after the epoch: too expensive comes before reached, and reached before out of epochs. */
 static enum verdict server_judge(const void *opaque, const struct progress_question *question)
 {
     const struct server_state *state = opaque;
