@@ -14,7 +14,7 @@ static const struct meaning columns[] = {
     {"end", "end", MEANING_DATE, 0, NULL, MEANING_FACT, "When it ends."},
     {"intensity_g_per_kwh", "g/kWh", MEANING_REAL, 1, "g/kWh", MEANING_GAUGE, "CO2 of a kWh in that period."},
     {"quality", "quality", MEANING_TEXT, 0, NULL, MEANING_FACT,
-     "How good that figure is: measured, estimated, forecast or not known."},
+     "What that figure is: 'measured', 'estimated', 'forecast', 'own forecast', 'fall-back' or 'unknown'."},
     {"forecast_g_per_kwh", "forecast", MEANING_REAL, 1, "g/kWh", MEANING_GAUGE,
      "What the provider had forecast for it."},
     /* For programs alone. */
@@ -22,9 +22,9 @@ static const struct meaning columns[] = {
     {"provider", "provider", MEANING_TEXT, 0, NULL, MEANING_FACT, "Who says it."},
     {"zone", "zone", MEANING_TEXT, 0, NULL, MEANING_FACT, "Zone of the grid."},
     {"signal", "signal", MEANING_TEXT, 0, NULL, MEANING_FACT,
-     "Whether it is the mean of the grid's plants or of those at the margin."},
+     "'average' of all plants, 'marginal' of those that answer to more demand, or 'unknown'."},
     {"scope", "scope", MEANING_TEXT, 0, NULL, MEANING_FACT,
-     "Which emissions are counted: those of burning alone, or of the whole life cycle."},
+     "'direct' for burning alone, 'life cycle' for plants and fuel too, or 'unknown'."},
 };
 const struct quantities carbon_view_quantities = {"a period of the grid's figures", QUANTITIES(columns)};
 enum { COLUMN_COUNT = sizeof columns / sizeof columns[0], SHARED_COUNT = 5 };

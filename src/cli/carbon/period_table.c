@@ -34,7 +34,7 @@ static const struct shown all[] = {
      no_figure,
      WITH_INTENSITY},
     {{"intensity_quality", "based on", MEANING_TEXT, 0, NULL, MEANING_FACT,
-      "How good that figure is: measured, estimated, forecast or not known."},
+      "What that figure is: 'measured', 'estimated', 'forecast', 'own forecast', 'fall-back' or 'unknown'."},
      QUALITY,
      AT(quality[0]),
      "",

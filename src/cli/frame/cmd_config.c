@@ -19,7 +19,7 @@ static const struct meaning columns[] = {
     {"origin", "origin", MEANING_TEXT, 0, NULL, MEANING_FACT,
      "The file and line, or the variable, that the value stands in."},
     {"lock", "lock", MEANING_TEXT, 0, NULL, MEANING_FACT,
-     "The file that locks the key, so that nothing after it may set it."},
+     "The file that locks the key, so that nothing after it may set it, or 'none'."},
 };
 static const struct quantities quantities = {"a setting", QUANTITIES(columns)};
 enum { COLUMNS_ALL = sizeof columns / sizeof columns[0], COLUMNS_SHORT = COLUMNS_ALL - 2 };

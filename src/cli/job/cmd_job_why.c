@@ -26,15 +26,16 @@ static const struct cli_option options[] = {
 
 static const struct meaning columns[] = {
     {"batch_size", "batch", MEANING_WHOLE, 0, NULL, MEANING_FACT, "Global batch size."},
-    {"trials", "trials", MEANING_WHOLE, 0, NULL, MEANING_COUNTER, "Trials with this batch size."},
+    {"trials", "trials", MEANING_WHOLE, 0, NULL, MEANING_COUNTER,
+     "Trials with this batch size that were known when it was decided."},
     {"reached", "reached", MEANING_WHOLE, 0, NULL, MEANING_COUNTER, "Those that reached the target."},
     {"crashed", "crashed", MEANING_WHOLE, 0, NULL, MEANING_COUNTER, "Those that crashed."},
     {"mean_cost_j", "mean cost (J)", MEANING_REAL, MEANING_DIGITS(3), "J", MEANING_GAUGE,
-     "Mean cost of those whose cost is known."},
+     "Mean cost of those that reached the target."},
     {"mean_energy_j", "mean energy (J)", MEANING_REAL, MEANING_DIGITS(3), "J", MEANING_GAUGE,
-     "Mean energy of those whose energy is known."},
+     "Mean energy of those that reached the target."},
     {"mean_time_s", "mean time (s)", MEANING_REAL, MEANING_DIGITS(3), "s", MEANING_GAUGE,
-     "Mean time of them."},
+     "Mean time of those that reached the target."},
 };
 static const struct quantities quantities = {"a batch size of the job", QUANTITIES(columns)};
 

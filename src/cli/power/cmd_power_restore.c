@@ -21,7 +21,8 @@ static const struct cli_option options[] = {
 static const struct meaning columns[] = {
     DEVICE_INDEX("GPU"),
     DEVICE_UUID,
-    {"kept", "set to stay", MEANING_TEXT, 0, NULL, MEANING_FACT, "Whether the limit was set to stay."},
+    {"kept", "set to stay", MEANING_TEXT, 0, NULL, MEANING_FACT,
+     "Whether it was set to stay: 'yes' or 'no'."},
     {"power_limit_before_w", "before (W)", MEANING_REAL, 1, "W", MEANING_GAUGE,
      "Power limit that stood before it was turned."},
     {"power_limit_set_w", "set (W)", MEANING_REAL, 1, "W", MEANING_GAUGE,

@@ -170,7 +170,7 @@ static const struct meaning columns[] = {
      "Power limit that stood before."},
     {"power_limit_w", "now (W)", MEANING_REAL, 1, "W", MEANING_GAUGE, "Power limit that stands now."},
     {"persistence_mode", "persistence", MEANING_TEXT, 0, NULL, MEANING_FACT,
-     "What became of the persistence mode."},
+     "Whether persistence mode was 'turned on' for the limit to hold, or is 'unchanged'."},
 };
 const struct quantities power_turning_quantities = {"a GPU", QUANTITIES(columns)};
 

@@ -113,7 +113,8 @@ static const char no_highest[] = "the highest limit has no valid point", no_reas
 static const struct meaning ends[] = {
     {"limit_w", "limit (W)", MEANING_REAL, 0, "W", MEANING_GAUGE, "Power limit of each GPU."},
     {"mark", "", MEANING_TEXT, 0, NULL, MEANING_FACT, "What became of the limit's measurement."},
-    {"bound", "bound", MEANING_TEXT, 0, NULL, MEANING_FACT, "Whether the limit held the GPUs down."},
+    {"bound", "bound", MEANING_TEXT, 0, NULL, MEANING_FACT,
+     "Whether the limit held the GPUs down: 'yes', 'no' or 'unknown'."},
 };
 enum { END_LIMIT, END_MARK, END_BOUND };
 const struct quantities profile_ends_quantities = {"a power limit", QUANTITIES(ends)};
@@ -153,7 +154,7 @@ static const struct field fields[] = {
      energy_change,
      no_highest},
     {{"capped_share", "", MEANING_REAL, 0, NULL, MEANING_GAUGE,
-      "Share of the time for which the limit held the clock down, from 0 to 1."},
+      "Share of the time for which the limit held the GPU down that it held least, from 0 to 1."},
      PART_PROGRAMS,
      capped_share,
      "the driver does not say"},

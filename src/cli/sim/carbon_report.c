@@ -22,7 +22,7 @@ static const double percent = 100.0;
 static const struct meaning columns[] = {
     {"policy", "policy", MEANING_TEXT, 0, NULL, MEANING_FACT, "Policy that chooses what to run."},
     {"jobs", "jobs", MEANING_WHOLE, 0, NULL, MEANING_COUNTER, "Simulated jobs, one for each start."},
-    {"late_jobs", "late", MEANING_WHOLE, 0, NULL, MEANING_COUNTER, "Jobs that ended after their deadline."},
+    {"late_jobs", "late", MEANING_WHOLE, 0, NULL, MEANING_COUNTER, "Jobs that took longer than they may."},
     FIGURE_COLUMNS("time_s", "time (s)", 0, "s", "its time"),
     FIGURE_COLUMNS("energy_j", "energy (J)", 0, "J", "its energy"),
     FIGURE_COLUMNS("carbon_g", "carbon (g)", 1, "g", "its carbon"),
@@ -33,16 +33,16 @@ static const struct meaning columns[] = {
     FIGURE_COLUMNS("carbon_saving_percent", "carbon saved %", 2, "%",
                    "the carbon that it saves against 'max'"),
     {"carbon_saving_against_static_percent", "of static %", MEANING_REAL, 2, "%", MEANING_GAUGE,
-     "Mean share of the carbon of 'static' that it saves."},
+     "Percentage points that it saves more carbon than 'static', on average."},
     {"carbon_saving_against_mix_percent", "of mix %", MEANING_REAL, 2, "%", MEANING_GAUGE,
-     "Mean share of the carbon of 'mix' that it saves."},
+     "Percentage points that it saves more carbon than 'mix', on average."},
     {"gpu_energy_j_mean", "GPUs (J)", MEANING_REAL, 0, "J", MEANING_GAUGE, "Mean energy of a job's GPUs."},
     {"paused_s_mean", "paused (s)", MEANING_REAL, 0, "s", MEANING_GAUGE,
      "Mean time for which a job was paused."},
     {"limit_changes_mean", "changes", MEANING_REAL, 1, NULL, MEANING_GAUGE,
      "Mean number of changes of a job's limit."},
     {"actual_intensity_percent", "actual %", MEANING_REAL, 1, "%", MEANING_GAUGE,
-     "Share of the time for which the grid's figure was measured."},
+     "Share of the energy whose intensity is an actual value."},
 };
 const struct quantities carbon_report_quantities = {"a policy", QUANTITIES(columns)};
 enum { COLUMN_COUNT = sizeof columns / sizeof columns[0] };

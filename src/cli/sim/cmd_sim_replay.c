@@ -24,7 +24,8 @@ static const struct meaning columns[] = {
     {"batch_size", "batch", MEANING_WHOLE, 0, NULL, MEANING_FACT, "Global batch size."},
     {"power_limit_w", "limit (W)", MEANING_REAL, 0, "W", MEANING_GAUGE, "Power limit of each GPU."},
     {"reason", "reason", MEANING_TEXT, 0, NULL, MEANING_FACT, "Why, by the log."},
-    {"same", "same", MEANING_TEXT, 0, NULL, MEANING_FACT, "Whether the decision comes out the same again."},
+    {"same", "same", MEANING_TEXT, 0, NULL, MEANING_FACT,
+     "Whether the decision comes out the same again: 'yes', 'no', or 'not told' by the log."},
     {"difference", "difference", MEANING_TEXT, 0, NULL, MEANING_FACT, "What came out instead."},
 };
 static const struct quantities quantities = {"a decision", QUANTITIES(columns)};
