@@ -32,7 +32,6 @@ WALKS_JSON = [
     "src/cli/carbon/cmd_carbon_report.c",
     "src/cli/demo/demo_report.c",
     "src/cli/job/cmd_job_show.c",
-    "src/cli/job/cmd_job_why.c",
     "src/cli/kit/table.c",
     "src/cli/kit/table_json.c",
     "src/cli/machine/selftest_json.c",

@@ -10,6 +10,7 @@
 #include "cli/kit/amount.h"
 #include "cli/kit/table.h"
 #include "cli/options/store_option.h"
+#include "job/core/decision_numbers.h"
 #include "job/core/trial_past.h"
 
 enum { TEXT_MAX = 1 << 16 };
@@ -43,6 +44,7 @@ struct why {
     const char *job;
     uint64_t trial;
     struct trial_past past;
+    struct decision_numbers numbers;
 };
 
 static int read_trial(const struct cli_call *call, const struct jobs *jobs, struct why *why,
@@ -73,37 +75,26 @@ static int read_trial(const struct cli_call *call, const struct jobs *jobs, stru
     return code < 0 ? code : 0;
 }
 
-static void add_number(struct table *table, const json_t *row, const char *key)
+static void add_mean(struct table *table, double mean)
 {
-    const json_t *value = json_object_get(row, key);
-
-    table_add_known(table, json_is_number(value) ? json_number_value(value) : NAN,
-                    "no trial of it reached the target");
+    table_add_known(table, mean, "no trial of it reached the target");
 }
 
-/* Choices of before do not tell. */
-static void add_crashed(struct table *table, const json_t *crashed)
+static void add_known(struct table *table, const struct decision_numbers *numbers)
 {
-    if (json_is_integer(crashed))
-        table_add_integer(table, json_integer_value(crashed));
-    else
-        table_add_unavailable(table, "-", "it was not written down then");
-}
+    for (size_t i = 0; i < numbers->known_count; i++) {
+        const struct decision_known *known = &numbers->known[i];
 
-static void add_known(struct table *table, const json_t *numbers)
-{
-    const json_t *row;
-    size_t i;
-
-    json_array_foreach(json_object_get(numbers, "known"), i, row)
-    {
-        table_add_integer(table, json_integer_value(json_object_get(row, "batch_size")));
-        table_add_integer(table, json_integer_value(json_object_get(row, "trials")));
-        table_add_integer(table, json_integer_value(json_object_get(row, "reached")));
-        add_crashed(table, json_object_get(row, "crashed"));
-        add_number(table, row, "mean_cost_j");
-        add_number(table, row, "mean_energy_j");
-        add_number(table, row, "mean_time_s");
+        table_add_integer(table, known->batch_size);
+        table_add_integer(table, (int64_t)known->trials);
+        table_add_integer(table, (int64_t)known->reached);
+        if (known->counts_crashes)
+            table_add_integer(table, (int64_t)known->crashed);
+        else /* choices of before do not tell */
+            table_add_unavailable(table, "-", "it was not written down then");
+        add_mean(table, known->mean_cost_j);
+        add_mean(table, known->mean_energy_j);
+        add_mean(table, known->mean_time_s);
     }
 }
 
@@ -138,29 +129,23 @@ static void put_epochs(struct buffer *text, const struct why *why)
         buffer_puts(text, "How many epochs it may run follows from what they take.\n");
 }
 
-static void put_bound(struct buffer *text, const json_t *numbers)
+static void put_bound(struct buffer *text, const struct decision_numbers *numbers)
 {
-    const json_t *reference = json_object_get(numbers, "reference_time_s"),
-                 *slowdown = json_object_get(numbers, "max_slowdown"),
-                 *unfit = json_object_get(numbers, "does_not_fit_from"),
-                 *intensity = json_object_get(numbers, "reference_g_per_kwh"),
-                 *price = json_object_get(numbers, "reference_money_per_kwh");
-
-    if (json_is_number(slowdown) && json_is_number(reference))
-        buffer_printf(text, "At most %g times the default's %.4g s are allowed.\n",
-                      json_number_value(slowdown), json_number_value(reference));
-    else if (json_is_number(slowdown))
+    if (!isnan(numbers->max_slowdown) && !isnan(numbers->reference_time_s))
+        buffer_printf(text, "At most %g times the default's %.4g s are allowed.\n", numbers->max_slowdown,
+                      numbers->reference_time_s);
+    else if (!isnan(numbers->max_slowdown))
         buffer_printf(text, "At most %g times the default's time are allowed, which was not known yet.\n",
-                      json_number_value(slowdown));
-    if (json_is_number(intensity))
+                      numbers->max_slowdown);
+    if (!isnan(numbers->reference_g_per_kwh))
         buffer_printf(text, "A kWh came to %.4g g of CO2 then, as was frozen last.\n",
-                      json_number_value(intensity));
-    else if (json_is_number(price))
+                      numbers->reference_g_per_kwh);
+    else if (!isnan(numbers->reference_money_per_kwh))
         buffer_printf(text, "A kWh came to %.4g in money then, as was frozen last.\n",
-                      json_number_value(price));
-    if (json_is_integer(unfit))
-        buffer_printf(text, "Batch sizes from %" JSON_INTEGER_FORMAT " on do not fit into the memory.\n",
-                      json_integer_value(unfit));
+                      numbers->reference_money_per_kwh);
+    if (numbers->does_not_fit_from > 0)
+        buffer_printf(text, "Batch sizes from %u on do not fit into the memory.\n",
+                      numbers->does_not_fit_from);
 }
 
 static int emit_text(const struct cli_call *call, const struct why *why, struct fly_error *out_error)
@@ -176,8 +161,8 @@ static int emit_text(const struct cli_call *call, const struct why *why, struct 
                   amount_date(past->proposed_us, date), past->record.why);
     put_limit(&text, why);
     put_epochs(&text, why);
-    put_bound(&text, past->record.numbers);
-    if (json_array_size(json_object_get(past->record.numbers, "known")) > 0)
+    put_bound(&text, &why->numbers);
+    if (why->numbers.known_count > 0)
         buffer_puts(&text,
                     "\nWhat was known of each batch size then; failed tries count in the mean cost:\n\n");
     code = text.error < 0 ? error_no_memory(out_error) : cli_emit_text(call, text.data, out_error);
@@ -221,7 +206,7 @@ static int emit(const struct cli_call *call, const struct why *why, struct fly_e
     struct table *table = table_new("flyball.job.why/2", columns, quantities.count);
     int code = for_people ? emit_text(call, why, out_error) : 0;
 
-    add_known(table, why->past.record.numbers);
+    add_known(table, &why->numbers);
     add_members(table, why);
     if (code == 0 && (!for_people || table_row_count(table) > 0))
         code = cli_emit_table(call, table, out_error);
@@ -242,6 +227,7 @@ static int job_why_run(const struct cli_call *call, struct fly_error *out_error)
     job_view_deliver(call, &jobs);
     code = read_trial(call, &jobs, &why, out_error);
     if (code == 0) {
+        decision_numbers_read(why.past.record.numbers, &why.numbers);
         code = emit(call, &why, out_error);
         trial_past_deinit(&why.past);
     }

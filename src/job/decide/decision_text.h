@@ -4,7 +4,7 @@
 
 #include "job/decide/decide.h"
 
-/* Why, in a sentence; the numbers stand in decision_numbers.h. */
+/* Why, in a sentence; the numbers stand in decision_reasons.h. */
 void decision_explain(const struct job_state *state, struct decision *decision);
 
 #endif

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "job/decide/decision_numbers.h"
+#include "job/decide/decision_reasons.h"
 #include "job/decide/line.h"
 #include "job/local/job_local.h"
 
@@ -146,7 +146,7 @@ static int propose_new(struct local_change *change, const struct job_question *q
         *out_trial = change->state->trials + 1;
         decision.record.why = decision.why;
         decision.record.numbers =
-            decision_numbers_write(change->state, &change->state->lines[decision.record.line]);
+            decision_reasons(change->state, &change->state->lines[decision.record.line]);
         code = local_append(change, RECORD_PROPOSED, *out_trial, "", record_write_proposed(&decision.record),
                             out_error);
         json_decref(decision.record.numbers);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef FLYBALL_JOB_DECIDE_DECISION_NUMBERS_H
-#define FLYBALL_JOB_DECIDE_DECISION_NUMBERS_H
+#ifndef FLYBALL_JOB_CORE_DECISION_NUMBERS_H
+#define FLYBALL_JOB_CORE_DECISION_NUMBERS_H
 
-#include "job/decide/state.h"
 #include "shapes/shape.h"
 
 enum { DECISION_NUMBERS_MAX = 64 }; /* batch sizes of which the numbers tell */
@@ -33,7 +32,7 @@ struct decision_numbers {
 
 extern const struct shape shape_decision_numbers;
 
-/* A new reference, or NULL when memory is exhausted. */
-json_t *decision_numbers_write(const struct job_state *state, const struct job_line *line);
+/* What can be read of it; the rest is not known. `json` may be NULL. */
+void decision_numbers_read(json_t *json, struct decision_numbers *out_numbers);
 
 #endif

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "job/core/decision_numbers.h"
+
+#include <math.h>
+
+#include "shapes/shape_rows.h"
+
+/* Whoever reads them may have a log of before: what is missing is not known. */
+#define COUNT SHAPE_IS_U64(0, INT64_MAX), .need = SHAPE_OPTIONAL
+#define SIZE SHAPE_IS_U32(0, UINT32_MAX), .need = SHAPE_OPTIONAL
+#define NUMBER SHAPE_IS_NUMBER(SHAPE_ANY), .null = SHAPE_NOT_FINITE, .need = SHAPE_OPTIONAL
+#define REFERENCE SHAPE_IS_NUMBER(SHAPE_ANY), .null = SHAPE_NOT_FINITE, .need = SHAPE_SPARING
+
+static const struct shape_field known_rows[] = {
+    {SHAPE_AT(decision_known, batch_size), SIZE},
+    {SHAPE_AT(decision_known, trials), COUNT},
+    {SHAPE_AT(decision_known, reached), COUNT},
+    {SHAPE_AT(decision_known, mean_cost_j), NUMBER},
+    {SHAPE_AT(decision_known, mean_energy_j), NUMBER},
+    {SHAPE_AT(decision_known, mean_time_s), NUMBER},
+    {SHAPE_AT(decision_known, crashed), SHAPE_IS_U64(0, INT64_MAX), SHAPE_IF(decision_known, counts_crashes)},
+    {SHAPE_AT(decision_known, given_up), SHAPE_IS_BOOL, .need = SHAPE_OPTIONAL},
+};
+static const struct shape known = {SHAPE_OF(decision_known, known_rows)};
+
+static const struct shape_field rows[] = {
+    {SHAPE_AT(decision_numbers, known), SHAPE_IS_STRUCTS_HERE(&known, decision_numbers, known, known_count),
+     .need = SHAPE_OPTIONAL},
+    {SHAPE_AT(decision_numbers, best_batch_size), SIZE},
+    {SHAPE_AT(decision_numbers, reference_time_s), NUMBER},
+    {SHAPE_AT(decision_numbers, max_slowdown), NUMBER},
+    {SHAPE_AT(decision_numbers, baseline_runs), COUNT},
+    {SHAPE_AT(decision_numbers, does_not_fit_from), SIZE, .null = SHAPE_ZERO},
+    {SHAPE_AT(decision_numbers, reference_money_per_kwh), REFERENCE},
+    {SHAPE_AT(decision_numbers, reference_g_per_kwh), REFERENCE},
+};
+const struct shape shape_decision_numbers = {SHAPE_OF(decision_numbers, rows)};
+
+void decision_numbers_read(json_t *json, struct decision_numbers *out_numbers)
+{
+    *out_numbers = (struct decision_numbers){.reference_time_s = NAN,
+                                             .max_slowdown = NAN,
+                                             .reference_money_per_kwh = NAN,
+                                             .reference_g_per_kwh = NAN};
+    (void)shape_read(&shape_decision_numbers, json, SHAPE_BORROWING, NULL, out_numbers, NULL);
+}

@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef FLYBALL_JOB_DECIDE_DECISION_REASONS_H
+#define FLYBALL_JOB_DECIDE_DECISION_REASONS_H
+
+#include <jansson.h>
+
+#include "job/decide/state.h"
+
+/* Why a choice is made, in numbers (job/core/decision_numbers.h): a new reference, NULL without memory. */
+json_t *decision_reasons(const struct job_state *state, const struct job_line *line);
+
+#endif
