@@ -42,7 +42,7 @@ static int read_pem(const char *path, bool secret, struct buffer *text, struct f
     return code;
 }
 
-/* libmicrohttpd would only say that it does not start. */
+/* Checks here, since libmicrohttpd would only say that it does not start. */
 static int check(const struct certificate *certificate, const char *chain_path, const char *key_path,
                  struct fly_error *out_error)
 {
@@ -62,7 +62,7 @@ static int check(const struct certificate *certificate, const char *chain_path, 
     return 0;
 }
 
-/* From when to when the first of the chain holds. */
+/* Reads from when to when the chain's first certificate is valid. */
 static int read_dates(struct certificate *certificate, const char *path, struct fly_error *out_error)
 {
     const gnutls_datum_t chain = datum_of(&certificate->chain);
@@ -135,7 +135,7 @@ int certificate_check(const struct certificate *certificate, const char *path, i
     return 0;
 }
 
-/* ---- the one in use ---- */
+/* ---- the certificate in use ---- */
 
 int certificate_shelf_open(struct certificate_shelf *shelf, const char *chain_path, const char *key_path,
                            struct fly_error *out_error)

@@ -8,14 +8,13 @@
 #include "base/clock.h"
 
 /*
- * The open connections, each with the moment by which its client has to have done
- * what is up to it: to send a whole request since it connected or got its last answer,
- * or to take an answer. A client that sends a byte now and then keeps within any limit
- * on silence; this one it does not. Thread-safe.
+ * The open connections, each with a deadline for its client: to send a whole request after it
+ * connected or got its last answer, or to take an answer. A client that sends one byte now and
+ * then never reaches a limit on silence, but it does reach this deadline. Thread-safe.
  */
 struct connection {
     int fd;
-    struct mono_time deadline; /* INT64_MAX: it is not the client that is waited for */
+    struct mono_time deadline; /* INT64_MAX: the server does not wait for the client now */
     void *owner;               /* the caller's */
     struct connection *previous, *next;
 };
@@ -29,8 +28,10 @@ struct connections {
 void connections_init(struct connections *connections);
 void connections_deinit(struct connections *connections);
 
-/* One that was made; NULL without memory. It stays the list's until it is removed, before its socket is
- * closed. */
+/*
+ * Adds a new connection. Returns NULL without memory. The list owns it until it is removed;
+ * remove it before its socket is closed.
+ */
 struct connection *connections_add(struct connections *connections, int fd, struct mono_time deadline,
                                    void *owner);
 void connections_remove(struct connections *connections, struct connection *connection);
@@ -40,7 +41,7 @@ void connections_set(struct connections *connections, struct connection *connect
 
 size_t connections_count(struct connections *connections);
 
-/* Shuts down those that are late; who reads or writes them closes them then. */
+/* Shuts down connections past their deadline. Whoever reads or writes them then closes them. */
 void connections_reap(struct connections *connections, struct mono_time now);
 
 #endif

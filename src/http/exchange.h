@@ -13,13 +13,13 @@
 #include "shapes/shape.h"
 
 /*
- * One request to a server and its answer, without a word of how they travel: what
- * answers is tested and fuzzed without a socket.
+ * One request to a server and its answer, without any transport: code that answers requests is
+ * tested and fuzzed without a socket.
  */
 
-/* What a caller may do; each holds those before it. */
+/* What a caller may do. Each scope includes those before it. */
 enum serve_scope {
-    SERVE_NOBODY, /* /healthz needs no more */
+    SERVE_NOBODY, /* is enough for /healthz */
     SERVE_READ,   /* look at jobs, read metrics */
     SERVE_TRAIN,  /* define jobs, ask what to run, report */
     SERVE_MANAGE, /* change, import and remove them */
@@ -31,33 +31,33 @@ struct serve_parameter {
     const char *name, *value; /* decoded */
 };
 
-/* All texts are borrowed, and UTF-8 without control characters but for the body. */
+/* All texts are borrowed. All but the body are UTF-8 without control characters. */
 struct serve_request {
     const char *method; /* "GET" */
     const char *path;   /* "/v1/jobs/digits", not decoded, without the query */
     struct serve_parameter query[SERVE_QUERY_MAX];
     size_t query_count;
-    const char *body;        /* ended by a 0 byte that does not count; "" without one */
-    size_t body_length;      /* within the service's limit */
+    const char *body;        /* ended by a 0 byte that is not counted; "" without a body */
+    size_t body_length;      /* never above the service's limit */
     enum serve_scope scope;  /* of the caller */
-    const char *caller_name; /* of the token; "" without one */
+    const char *caller_name; /* the token's name; "" without a token */
 };
 
-/* The parameter's value, or NULL. */
+/* Returns the parameter's value, or NULL. */
 const char *serve_query(const struct serve_request *request, const char *name);
 
 struct serve_answer {
     int status;
     const char *type;        /* static; "application/json" */
-    const char *allow;       /* with 405: the methods, static; or NULL */
-    unsigned retry_after_s;  /* with 503; 0: not said */
-    struct buffer body;      /* initialised by the caller of a route */
-    struct fly_error untold; /* what the body keeps to itself, for the service's own log; code 0: nothing */
+    const char *allow;       /* with 405: the methods that are allowed, static; or NULL */
+    unsigned retry_after_s;  /* with 503; 0: not sent */
+    struct buffer body;      /* the caller of a route initialises it */
+    struct fly_error untold; /* what the body must not say, for the service's own log; code 0: nothing */
 };
 
 /*
- * Makes the answer of a status and a JSON value, which is taken. NULL, or a body that
- * does not fit: 503 and null.
+ * Sets the answer to a status and a JSON value, which it takes. With NULL, or a body that does
+ * not fit, the answer is 503 and null.
  */
 void serve_answer_json(struct serve_answer *answer, int status, json_t *json);
 
@@ -72,7 +72,7 @@ struct serve_failure {
 };
 extern const struct shape shape_serve_failure;
 
-/* Makes the answer an error: {"error": {"code": "FLY_EBUSY", "message": "..."}}. */
+/* Sets the answer to an error: {"error": {"code": "FLY_EBUSY", "message": "..."}}. */
 void serve_answer_error(struct serve_answer *answer, int status, const char *code_word, const char *message);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a request has to be before anything of its body is read. */
+/* Checks a request before anything of its body is read. */
 #include <stdio.h>
 #include <string.h>
 
@@ -11,7 +11,7 @@
 #include "http/server_private.h"
 #include "http/target.h"
 
-/* Bodies of all requests together, in shares of what one may have. */
+/* All requests' bodies together may take this many times the limit of one. */
 enum { BODIES_AT_ONCE = 16, MESSAGE_MAX = 300 };
 
 static bool refuse(struct visit *visit, int status, int code, const char *message)
@@ -33,7 +33,9 @@ static enum MHD_Result check_header(void *data, enum MHD_ValueKind kind, const c
     return MHD_YES;
 }
 
-/* Before 1.0 the library leaves a head in place, with 0 bytes between its pieces; later it is strict itself.
+/*
+ * Before 1.0 the library leaves a head in place, with 0 bytes between its pieces; later versions
+ * are strict themselves.
  */
 bool gate_sees_heads(void)
 {
@@ -61,8 +63,8 @@ static bool head_is_good(struct visit *visit, const char *method, const char *ve
 }
 
 /*
- * A body comes with its length, so that one that is too long is refused before it is sent.
- * Who showed no token has no share in what all bodies may take.
+ * A body must announce its length, so that one that is too long is refused before it is sent.
+ * Callers without a token get no share of the memory for bodies.
  */
 static bool body_is_small(struct visit *visit)
 {
@@ -92,8 +94,9 @@ static bool body_is_small(struct visit *visit)
 }
 
 /*
- * Without tokens anybody on this machine may ask, but not a web page that a browser on
- * it shows: that says where it comes from, or asks a name that only leads here.
+ * Without tokens anybody on this machine may ask, but not a web page in a browser on this
+ * machine. Such a request says which site it comes from, or uses a host name that only resolves
+ * to this machine.
  */
 static bool is_no_web_page(struct visit *visit)
 {
@@ -101,7 +104,10 @@ static bool is_no_web_page(struct visit *visit)
 
     const char *site = header(visit, "Sec-Fetch-Site");
 
-    /* Without Origin come a page's links, pictures and forms that only read; "none": somebody typed it. */
+    /*
+     * A page's links, pictures and plain forms come without Origin. Sec-Fetch-Site "none": somebody
+     * typed the address.
+     */
     if (header(visit, MHD_HTTP_HEADER_ORIGIN) != NULL || (site != NULL && strcmp(site, "none") != 0))
         return refuse(visit, 403, FLY_EPERM, "a service without tokens answers no web pages");
     if (visit->door->listener.bound.at.ss_family != AF_UNIX && host != NULL && !listen_host_is_here(host))
@@ -111,7 +117,7 @@ static bool is_no_web_page(struct visit *visit)
     return true;
 }
 
-/* What the client sent behind "Authorization: Bearer", or NULL. */
+/* Returns what the client sent behind "Authorization: Bearer", or NULL. */
 static const char *find_bearer(const struct visit *visit)
 {
     static const char scheme[] = "Bearer ";
@@ -124,8 +130,8 @@ static const char *find_bearer(const struct visit *visit)
 }
 
 /*
- * Takes a token out of the path, so that nothing behind this sees or logs it. Where the address that clients
- * were given ends with a slash, and they add theirs, there are two.
+ * Takes a token out of the path, so that no later code sees or logs it. If the address that
+ * clients were given ends with a slash, and they add their own, there are two.
  */
 static void take_path_secret(struct visit *visit)
 {
@@ -137,7 +143,7 @@ static void take_path_secret(struct visit *visit)
         return;
     length = strcspn(secret, "/");
     request->path = secret[length] == '\0' ? "/" : secret + length + (secret[length + 1] == '/');
-    /* One byte to the front, there is room for its end and the path keeps its slash. */
+    /* Moved forward by one byte: that makes room for the ending 0, and the path keeps its slash. */
     memmove(kept, secret, length);
     kept[length] = '\0';
     visit->path_secret = kept;
@@ -156,7 +162,10 @@ static bool takes_header_only(const struct server_token_words *words, const char
     return strcmp(path, "/metrics") == 0;
 }
 
-/* A token in a path is written down by much that stands in between: only where clients can do no better. */
+/*
+ * Proxies and logs record paths, so a token in the path is accepted only from clients that can do
+ * no better.
+ */
 static bool path_secret_may(struct visit *visit)
 {
     const struct server_token_words *words = token_words(visit);
@@ -218,7 +227,7 @@ static bool has_token(struct visit *visit)
     return true;
 }
 
-/* Who only watches the service needs no token, and is told no more than whether it works. */
+/* Monitoring needs no token for these paths, which say only whether the service works. */
 static bool is_for_anybody(const char *path)
 {
     return strcmp(path, "/healthz") == 0 || strcmp(path, "/readyz") == 0;

@@ -30,7 +30,7 @@ static bool is_name(const char *text, size_t length)
     return length > 0;
 }
 
-/* Whether no byte is a control character; blanks and tabs only where they may be. */
+/* Returns whether no byte is a control character; blanks and tabs are accepted with `blanks`. */
 static bool is_clean(const char *text, size_t length, bool blanks)
 {
     for (size_t i = 0; i < length; i++) {
@@ -44,7 +44,7 @@ static bool is_clean(const char *text, size_t length, bool blanks)
 
 static const char line_fault[] = "the request's head has a line that does not end with CR LF, or a NUL";
 
-/* The piece has to stand where the last one ended; `gap` bytes follow it. */
+/* Checks that the piece begins where the last one ended; `gap` bytes follow the piece. */
 static void expect(struct head_check *check, const char *piece, size_t length, size_t gap)
 {
     if (!check->in_place)
@@ -101,7 +101,7 @@ void head_check_line(struct head_check *check, const char *name, size_t name_len
         check_value(check, name, value, value_length);
     expect(check, name, name_length, 1);
     if (check->in_place && check->fault == NULL) {
-        /* Between a colon and its value, blanks and tabs may stand. */
+        /* Blanks and tabs may stand between a colon and its value. */
         while (check->at < value && (*check->at == ' ' || *check->at == '\t'))
             check->at++;
         expect(check, value, value_length, LINE_END);
@@ -116,7 +116,7 @@ const char *head_check_end(struct head_check *check, size_t head_bytes)
         fail(check, "the request has two headers Host");
     if (check->hosts == 0 && check->wants_host)
         fail(check, "the request has no header Host");
-    /* Something in front of the service might believe the other one. */
+    /* A proxy in front of the service might use the other one. */
     if (check->lengths > 1)
         fail(check, "the request has two headers Content-Length");
     if (check->tokens > 1)
@@ -125,7 +125,7 @@ const char *head_check_end(struct head_check *check, size_t head_bytes)
         expect(check, check->at, 0, LINE_END);
         expect(check, check->begin + head_bytes, 0, 0);
     }
-    /* A NUL hides the rest of its line, and one that begins with it ends the head as an empty one does. */
+    /* A NUL hides the rest of its line. A line that begins with NUL ends the head, as an empty line does. */
     if (check->in_place && check->fault == NULL &&
         memcmp(check->at - sizeof last_ends, last_ends, sizeof last_ends) != 0)
         fail(check, line_fault);

@@ -32,7 +32,7 @@ static int parse_unix(const char *path, struct listen_address *address, struct f
     return 0;
 }
 
-/* Splits "HOST:PORT" and "[HOST]:PORT"; whether it was such a thing. */
+/* Splits "HOST:PORT" and "[HOST]:PORT". Returns whether the text has that form. */
 static bool split(const char *text, char host[HOST_MAX], bool *out_bracketed, const char **out_port)
 {
     const char *colon = strrchr(text, ':');

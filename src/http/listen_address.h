@@ -9,21 +9,24 @@
 
 #include <flyball/error.h>
 
-/* Where a service is told to listen, as text alone: nothing is looked up. Pure; thread-safe. */
+/* An address to listen at, read from text alone: no name is looked up. Pure; thread-safe. */
 struct listen_address {
     struct sockaddr_storage at; /* AF_INET, AF_INET6 or AF_UNIX */
     socklen_t length;
-    bool here; /* only this machine can reach it: loopback, or a Unix socket */
+    bool here; /* only this machine can reach it: loopback or a Unix socket */
 };
 
 /*
- * "127.0.0.1:7470", "[::1]:7470", "localhost:7470" (which is 127.0.0.1) or
- * "unix:/run/flyball-serve/serve.sock". Port 0 has the kernel choose. FLY_EUSAGE for anything
- * else, names of hosts among it; FLY_ELIMIT for a path too long for a socket.
+ * Reads "127.0.0.1:7470", "[::1]:7470", "localhost:7470" (which is 127.0.0.1) or
+ * "unix:/run/flyball-serve/serve.sock". With port 0 the kernel chooses one. FLY_EUSAGE for
+ * anything else, host names included; FLY_ELIMIT for a path too long for a socket.
  */
 int listen_address_parse(const char *text, struct listen_address *out_address, struct fly_error *out_error);
 
-/* "127.0.0.1:7470", "[::1]:7470", "unix:/run/flyball-serve/serve.sock". */
+/*
+ * Writes the address as text and returns it: "127.0.0.1:7470", "[::1]:7470",
+ * "unix:/run/flyball-serve/serve.sock".
+ */
 enum { LISTEN_TEXT_MAX = sizeof((struct sockaddr_un *)0)->sun_path + 8 };
 char *listen_address_show(const struct listen_address *address, char text[LISTEN_TEXT_MAX]);
 

@@ -49,8 +49,8 @@ static int refuse(const struct listen_address *address, int number, struct fly_e
 }
 
 /*
- * The lock of a Unix socket's path. Its file is removed by who holds it, so that the one
- * that was locked may not be the one at the path any more: then look again.
+ * Takes the lock of a Unix socket's path. Its holder removes the lock's file, so the file that
+ * was locked may no longer be the one at the path: then it tries again.
  */
 static int take_lock(const struct listen_address *address, struct listener *listener,
                      struct fly_error *out_error)
@@ -84,7 +84,7 @@ static void drop_lock(struct listener *listener)
     listener->lock_fd = -1;
 }
 
-/* Removes a socket at the path on which nobody listens; who dies leaves one behind. */
+/* Removes a socket at the path on which nobody listens. A process that dies leaves one behind. */
 static int clear_path(const struct listen_address *address, struct fly_error *out_error)
 {
     const char *path = ((const struct sockaddr_un *)&address->at)->sun_path;
@@ -127,7 +127,7 @@ static int find_group(const char *name, gid_t *out_group, struct fly_error *out_
     return 0;
 }
 
-/* Nobody can connect before listen, so that the mode comes in time. */
+/* Nobody can connect before listen, so the mode is set in time. */
 static int set_mode(const struct listen_address *address, const char *group, struct fly_error *out_error)
 {
     const char *path = ((const struct sockaddr_un *)&address->at)->sun_path;
@@ -202,7 +202,7 @@ void listener_refuse(struct listener *listener)
         shutdown(listener->fd, SHUT_RDWR);
     if (listener->lock_fd < 0)
         return;
-    /* While the lock is held, the path is this one's. */
+    /* While the lock is held, the path belongs to this listener. */
     unlink(((struct sockaddr_un *)&listener->bound.at)->sun_path);
     drop_lock(listener);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The figures under the names that Prometheus' own clients give them. */
+/* The names of the figures are those of Prometheus' own clients. */
 #include "http/process_metrics.h"
 
 #include <dirent.h>
@@ -18,7 +18,7 @@
 #include "http/prometheus.h"
 
 enum { STAT_BYTES = 1024, LINE_BYTES = 256 };
-/* Fields of /proc/PID/stat behind the name's parenthesis, from 0. */
+/* Fields of /proc/PID/stat after the parenthesised name, from 0. */
 enum {
     FIELD_USER = 11,
     FIELD_SYSTEM = 12,
@@ -80,7 +80,7 @@ static bool read_fields(double fields[FIELDS])
     return true;
 }
 
-/* When the machine booted, in seconds since 1970; negative: not known. */
+/* Returns when the machine booted, in seconds since 1970; negative: not known. */
 static double boot_time_s(void)
 {
     FILE *file = fopen("/proc/stat", "re");
@@ -97,7 +97,7 @@ static double boot_time_s(void)
     return found;
 }
 
-/* Open descriptors without the one that counts them; negative: not known. */
+/* Counts the open descriptors without the one used for counting; negative: not known. */
 static double open_descriptors(void)
 {
     DIR *directory = opendir("/proc/self/fd");
@@ -109,7 +109,7 @@ static double open_descriptors(void)
     while (readdir(directory) != NULL)
         count++;
     closedir(directory);
-    return count - 2.0; /* "." and ".."; its own is the one that the count began with */
+    return count - 2.0; /* "." and ".."; the count began at -1 for its own descriptor */
 }
 
 void process_metrics_write_version(struct buffer *text)

@@ -10,7 +10,10 @@ extern const struct quantities process_quantities;
 /* Appends flyball_build_info{version}. */
 void process_metrics_write_version(struct buffer *text);
 
-/* Appends what any process says of itself, process_cpu_seconds_total and its like, as far as /proc tells. */
+/*
+ * Appends the figures that any process has of itself, such as process_cpu_seconds_total, as far
+ * as /proc gives them.
+ */
 void process_metrics_write(struct buffer *text);
 
 #endif

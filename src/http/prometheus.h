@@ -6,7 +6,7 @@
 #include "shapes/meaning.h"
 
 /*
- * Pieces of Prometheus' text format. Each appends to `text`, and cannot fail but for the buffer.
+ * Writers of Prometheus' text format. Each appends to `text`; only the buffer can fail.
  *
  *     static const struct meaning open = {"flyball_http_connections", "", MEANING_WHOLE, 0, NULL,
  *                                         MEANING_GAUGE, "Connections that are open."};
@@ -15,10 +15,10 @@
  */
 #define PROMETHEUS_TYPE "text/plain; version=0.0.4; charset=utf-8"
 
-/* The two lines in front of a metric's values: its help and its type. */
+/* Appends the two lines before a metric's values: its help and its type. */
 void prometheus_head(struct buffer *text, const struct meaning *family);
 
-/* What stands between a label's quotes. */
+/* Appends a label's value, escaped, without the quotes around it. */
 void prometheus_label(struct buffer *text, const char *value);
 
 #endif

@@ -10,7 +10,7 @@
 enum { ANSWER_MAX = 1 << 20, STACK_BYTES = 2 << 20, NS_PER_S = 1000000000 };
 static const double look_every_s = 5.0;
 
-/* What a look found, by part. */
+/* What a check found, by part. */
 struct found {
     struct fly_error why[READINESS_PARTS_MAX]; /* code 0: well */
     bool absent[READINESS_PARTS_MAX];          /* there is nothing to look at */
@@ -51,7 +51,7 @@ static const char *reason(const struct readiness_part *part, int code)
     return at->text;
 }
 
-/* What is answered: how each part is, and what the first that fails has. */
+/* What is answered: the state of each part, and the error of the first that fails. */
 struct told_part {
     const char *name;
     const char *state; /* "ok", or why it is not; NULL: there is nothing to look at */
@@ -162,7 +162,7 @@ static void wake(struct readiness *readiness)
     task_line_put(&readiness->line, &readiness->own);
 }
 
-/* The part that is to blame where a look takes too long; NULL: none. */
+/* Returns the part that is to blame if a check takes too long; NULL: none. */
 static const struct readiness_part *slow_part(const struct readiness *readiness)
 {
     for (size_t i = 0; i < readiness->part_count; i++) {

@@ -11,16 +11,20 @@
 #include "http/server_private.h"
 
 /*
- * TLS 1.2 and 1.3, without the exchanges of keys by which whoever gets the certificate's key later
- * reads what was recorded today. libmicrohttpd takes texts as if it would write to them.
+ * TLS 1.2 and 1.3, without key exchanges that lack forward secrecy: with those, somebody who gets
+ * the certificate's key later can read traffic recorded today. Not const, since libmicrohttpd
+ * takes a char *.
  */
 static char priorities[] =
     "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2:-KX-ALL:+ECDHE-ECDSA:+ECDHE-RSA:+DHE-RSA";
 
-/* MHD_OPTION_CLIENT_DISCIPLINE_LVL, which headers before 1.0 lack: 1 is what RFC 9112 wants and no more. */
+/* MHD_OPTION_CLIENT_DISCIPLINE_LVL, which headers before 1.0 lack. 1 is exactly what RFC 9112 demands. */
 enum { OPTION_DISCIPLINE = 38, DISCIPLINE = 1 };
 
-/* A connection's memory holds its request's head, so that a somewhat longer one is refused in words. */
+/*
+ * A connection's memory holds its request's head, with room to refuse a somewhat longer one with
+ * an answer.
+ */
 enum { CONNECTION_BYTES = 65536 };
 
 static void ignore_line(void *data, const char *format, va_list arguments)
@@ -30,7 +34,7 @@ static void ignore_line(void *data, const char *format, va_list arguments)
     (void)arguments;
 }
 
-/* Paths and parameters are decoded by what reads them. */
+/* Keeps paths and parameters encoded; their readers decode them. */
 static size_t leave_escaped(void *data, struct MHD_Connection *connection, char *text)
 {
     (void)data;
@@ -38,7 +42,10 @@ static size_t leave_escaped(void *data, struct MHD_Connection *connection, char 
     return strlen(text);
 }
 
-/* For one handshake. The library keeps the connection with the session, and our row of it with that. */
+/*
+ * Called in each handshake. The library stores the connection with the session, and our row with
+ * the connection.
+ */
 static int show_certificate(gnutls_session_t session, const struct gnutls_cert_retr_st *asked,
                             gnutls_pcert_st **chain, unsigned *count, gnutls_ocsp_data_st **ocsp,
                             unsigned *ocsp_count, gnutls_privkey_t *key, unsigned *flags)
@@ -85,7 +92,7 @@ static int start_daemon(struct door *door, struct fly_error *out_error)
         MHD_OPTION_ARRAY, gate_sees_heads() ? none : strict, MHD_OPTION_END);
     if (door->daemon == NULL)
         return error_set(out_error, FLY_EUNSUPPORTED, "cannot serve at '%s': %s", door->url, strerror(errno));
-    door->listener.fd = -1; /* the daemon's now */
+    door->listener.fd = -1; /* the daemon owns it now */
     return 0;
 }
 
@@ -106,7 +113,7 @@ static int refuse_without_tokens(const struct server_options *options, const cha
         text, words->command, path_way);
 }
 
-/* Who can be let in at an address, and how. */
+/* Refuses an address at which the options would let strangers in, or send tokens in the clear. */
 static int check_address(const struct server_options *options, const struct listen_address *address,
                          const char *text, struct fly_error *out_error)
 {
@@ -229,7 +236,7 @@ static void add_tokens(struct server *server)
     readiness_add(&server->readiness, &part);
 }
 
-/* What may block has threads of its own. */
+/* Work that may block runs in threads of its own. */
 static int start_threads(struct server *server, struct fly_error *out_error)
 {
     const struct server_back *back = server->options.back;
@@ -321,7 +328,7 @@ void server_tick(struct server *server)
     connections_reap(&server->connections, now);
 }
 
-/* Both at once, so that neither keeps the other from being read. */
+/* Reads both, even if one of them fails. */
 void server_reload(struct server *server)
 {
     char line[FLY_ERROR_TEXT_MAX + 64];
@@ -337,7 +344,9 @@ void server_reload(struct server *server)
     if (server->with_tokens) {
         if (token_file_check(&server->tokens, true, NULL) == 0)
             troubles_tell(&server->troubles, "reload: the file of tokens was read");
-        /* Who looks always says what is wrong, so that of two who find something else the later one is right.
+        /*
+         * Only the check reports what is wrong with the file: of two threads with different results, the
+         * later one is right.
          */
         readiness_doubt(&server->readiness);
     }
@@ -352,7 +361,10 @@ void server_quiesce(struct server *server)
     for (size_t i = 0; i < server->door_count; i++) {
         struct door *door = &server->doors[i];
 
-        /* Its thread polls the socket until it ends. What cannot be had back, closing the daemon closes. */
+        /*
+         * The daemon's thread polls the socket until it ends. If the socket cannot be taken back, closing
+         * the daemon closes it.
+         */
         if (door->daemon != NULL && door->listener.fd < 0)
             door->listener.fd = MHD_quiesce_daemon(door->daemon);
         listener_refuse(&door->listener);
@@ -368,7 +380,7 @@ void server_close(struct server *server)
 {
     server->options.back->stop(server->options.back_self);
     readiness_stop(&server->readiness);
-    /* Only now does nobody hand in requests any more. */
+    /* Nobody submits requests from here on. */
     close_doors(server);
     readiness_deinit(&server->readiness);
     server_free(server);

@@ -28,38 +28,38 @@ struct server_token_words {
 };
 
 /*
- * What stands behind a server: who answers the requests that it lets in, and keeps figures of what they
- * were about. Each function gets the `back_self` of the server's options. Unless said otherwise they are
- * called by the thread that opens, ticks and closes the server.
+ * The back of a server: it answers the requests that the server accepts, and keeps figures about
+ * them. Each function gets the `back_self` of the server's options. Unless said otherwise, the
+ * thread that opens, ticks and closes the server calls them.
  */
 struct server_back {
     struct server_token_words tokens;
 
-    size_t note_bytes; /* of a task's note, all of it 0 at first */
+    size_t note_bytes; /* size of a task's note, which is all 0 at first */
 
     /*
-     * Once, before the first request: adds its parts to the readiness and gets ready to answer. Both are
-     * there until `end`.
+     * Called once, before the first request: adds the back's parts to the readiness and prepares to
+     * answer. Both arguments live until `end`.
      */
     int (*start)(void *self, struct readiness *readiness, struct troubles *troubles,
                  struct fly_error *out_error);
 
-    /* Has the task answered by its deadline, and finishes it; after `stop` refuses it. Any thread. */
+    /* Answers the task by its deadline, and finishes it; refuses it after `stop`. Any thread. */
     void (*put)(void *self, struct task *task);
 
-    /* The task's answer goes out now; its note is all 0 where `put` did not get it. Any thread. */
+    /* Counts a task whose answer is sent now. Its note is all 0 if `put` did not get the task. Any thread. */
     void (*count)(void *self, const struct task *task);
 
     /* Appends figures in Prometheus' text format. Any thread. */
     void (*write_figures)(void *self, struct buffer *text);
 
-    /* A few times a second. */
+    /* Does periodic work; called a few times a second. */
     void (*tick)(void *self, struct mono_time now);
 
-    /* After a start that went well: finishes what was put, and ends its threads. */
+    /* Finishes all tasks that were put, and ends the back's threads. Called only after a successful start. */
     void (*stop)(void *self);
 
-    /* The last of all; also where `start` failed or was never called. */
+    /* Frees everything. Called last, also if `start` failed or was never called. */
     void (*end)(void *self);
 };
 

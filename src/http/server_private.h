@@ -36,46 +36,49 @@ struct server {
     struct token_file tokens;
     bool with_certificate, with_tokens;
     struct connections connections;
-    atomic_uint under_way;    /* requests whose head was read and whose answer is not written */
-    atomic_size_t body_bytes; /* that those may hold */
+    atomic_uint under_way;    /* requests whose head was read and whose answer is not written yet */
+    atomic_size_t body_bytes; /* held by those requests */
     atomic_bool stopping;
 };
 
-/* What a request is waiting for. */
+/* How far a request has come. */
 enum visit_stage {
     VISIT_NEW,      /* its head was read */
-    VISIT_READING,  /* its body */
-    VISIT_WAITING,  /* whoever answers it */
+    VISIT_READING,  /* its body is being read */
+    VISIT_WAITING,  /* waits for whoever answers it */
     VISIT_ANSWERED, /* the answer is made */
-    VISIT_SENDING,  /* and handed over to be sent */
+    VISIT_SENDING,  /* the answer was handed over to be sent */
 };
 
 /* One request on its way through the server. */
 struct visit {
-    struct task task; /* first: the task is the visit */
+    struct task task; /* first, so that a pointer to the task points to the visit */
     struct door *door;
     struct MHD_Connection *connection;
-    struct connection *row; /* of the list of connections */
-    bool under_way;         /* counted among the server's */
-    bool broken;            /* its head was none: where the next request begins is not known */
+    struct connection *row; /* its row in the list of connections */
+    bool under_way;         /* counted in the server's under_way */
+    bool broken;            /* its head was malformed: nobody knows where the next request begins */
     enum visit_stage stage;
-    char *target; /* owned; the request's texts stand in it */
+    char *target; /* owned; the request's texts point into it */
     struct buffer body;
-    size_t body_length; /* as announced */
+    size_t body_length; /* as the client announced it */
     struct mono_time began;
-    char caller[TOKEN_NAME_MAX]; /* whose token it is */
+    char caller[TOKEN_NAME_MAX]; /* name of the caller's token */
     const char *challenge;       /* with 401; static */
-    const char *path_secret;     /* the token in the path, which stands in front of the request's; or NULL */
+    const char *path_secret;     /* the token from the path, stored in front of the request's path; or NULL */
     max_align_t note[];          /* the task's */
 };
 
 /*
- * Whether the request may come in, before its body is read: its size, its address, who
- * asks. If not, its answer is made.
+ * Decides by size, address and caller whether to accept a request before its body is read. If
+ * not, makes the answer.
  */
 bool gate_lets_in(struct visit *visit, const char *version);
 
-/* Whether the library leaves heads where they can be looked at; else it has to be told to be strict. */
+/*
+ * Returns whether this version of the library leaves heads where they can be checked. Otherwise
+ * the library must be told to be strict.
+ */
 bool gate_sees_heads(void);
 
 /* Callbacks of libmicrohttpd; `data` is the door. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A request's way, as libmicrohttpd calls: its address, its head, its body piece by
- * piece, and once more when the answer is there. In between its connection is
- * suspended, and costs nothing.
+ * A request's way through libmicrohttpd's callbacks: its target, its head, its body piece by
+ * piece, and once more when the answer is there. Meanwhile its connection is suspended and costs
+ * nothing.
  */
 #include <stdint.h>
 #include <stdio.h>
@@ -27,7 +27,7 @@ static struct mono_time in_time(const struct server *server)
     return mono_after_s(mono_now(), server->options.request_timeout_s);
 }
 
-/* The answer is made: whoever reads the connections sends it. */
+/* The answer is made; the thread that reads the connections sends it. */
 static void answered(struct task *task)
 {
     struct visit *visit = (struct visit *)task;
@@ -62,7 +62,9 @@ static void add_header(struct MHD_Response *response, const char *name, const ch
         MHD_add_response_header(response, name, value);
 }
 
-/* Texts of clients come back in answers; whoever shows those may not expect commands to his terminal in them.
+/*
+ * Answers repeat texts of clients. They must not carry control sequences to the terminal of
+ * whoever shows them.
  */
 static void make_harmless(struct serve_answer *answer)
 {
@@ -109,7 +111,7 @@ static struct MHD_Response *make_response(struct visit *visit)
         snprintf(seconds, sizeof seconds, "%u", answer->retry_after_s);
         add_header(response, MHD_HTTP_HEADER_RETRY_AFTER, seconds);
     }
-    /* What was not read of a refused request must not be taken for the next one. */
+    /* The unread rest of a refused request must not be taken for the next request. */
     if (visit->broken || visit->body.length < visit->body_length || answer->status == 411 ||
         answer->status == 413 || atomic_load(&visit->door->server->stopping))
         add_header(response, MHD_HTTP_HEADER_CONNECTION, "close");
@@ -142,7 +144,7 @@ static enum MHD_Result refuse_method(struct visit *visit)
     return send_answer(visit);
 }
 
-/* Made here and now: nobody who may block is asked. */
+/* Made at once: it asks nothing that may block. */
 static enum MHD_Result send_metrics(struct visit *visit)
 {
     struct server *server = visit->door->server;
@@ -169,7 +171,7 @@ struct health {
 static const struct shape_field health_rows[] = {{SHAPE_AT(health, status), SHAPE_IS_TEXT(SIZE_MAX)}};
 static const struct shape shape_health = {SHAPE_OF(health, health_rows)};
 
-/* That there is an answer is the answer. */
+/* Any answer at all says that the server lives. */
 static enum MHD_Result send_health(struct visit *visit)
 {
     const struct health health = {.status = "ok"};
@@ -178,7 +180,7 @@ static enum MHD_Result send_health(struct visit *visit)
     return send_answer(visit);
 }
 
-/* Has the request answered by somebody who may block. */
+/* Passes the request to a thread that may block. */
 static enum MHD_Result wait_for_answer(struct visit *visit, bool ready)
 {
     struct server *server = visit->door->server;
@@ -203,7 +205,7 @@ static enum MHD_Result wait_for_readiness(struct visit *visit)
     return wait_for_answer(visit, true);
 }
 
-/* What the service says of itself; all of it is only read. */
+/* What the server answers itself; all of it is read only. */
 static const struct {
     const char *path, *family;
     enum MHD_Result (*answer)(struct visit *visit);
@@ -213,7 +215,7 @@ static const struct {
     {"/metrics", "metrics", send_metrics},
 };
 
-/* Hands the request on to who answers it. */
+/* Passes the request on to whoever answers it. */
 static enum MHD_Result submit(struct visit *visit)
 {
     struct task *task = &visit->task;
@@ -236,7 +238,7 @@ static enum MHD_Result begin(struct visit *visit, const char *method, const char
 
     visit->row = info != NULL ? info->socket_context : NULL;
     visit->task.request.method = method;
-    /* Not before: who has sent only half a head must not hold up the server's end. */
+    /* Not earlier: a client that has sent half a head must not delay the server's end. */
     visit->under_way = true;
     atomic_fetch_add(&visit->door->server->under_way, 1);
     if (visit->row == NULL || visit->target == NULL)
@@ -253,7 +255,7 @@ static enum MHD_Result take_body(struct visit *visit, const char *upload, size_t
     *upload_size = 0;
     if (visit->body.error == 0)
         return MHD_YES;
-    /* Too long for what was announced, or no memory; too late for an answer. */
+    /* Longer than announced, or no memory: it is too late for an answer. */
     return MHD_NO;
 }
 

@@ -19,7 +19,7 @@ static int hex_digit(char c)
     return -1;
 }
 
-/* Decodes in place, or, where `keep` says so, only looks whether that could be done. */
+/* Decodes in place; with `keep` it only checks whether the text could be decoded. */
 static int decode(char *text, bool keep, struct fly_error *out_error)
 {
     static const char wrong[] = "the request's address has a '%' without two hexadecimal digits, or a "

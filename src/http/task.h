@@ -9,20 +9,19 @@
 #include "http/exchange.h"
 
 /*
- * A request that waits for somebody who may block, and the line it waits in.
- *
- * Who puts it in gets it back through `finish`, once, from another thread, with its
- * answer made; the task is not the line's any more then.
+ * A request that waits for a thread that may block, and the line in which it waits. `finish`
+ * gives the task back to whoever put it in: once, from another thread, with the answer made. From
+ * then on the line does not touch the task.
  */
 struct task {
-    struct serve_request request; /* texts borrowed from its owner */
+    struct serve_request request; /* its owner owns the texts */
     struct serve_answer answer;
-    void *note;                /* what its answer was about, for who answers (server_back.h); borrowed */
-    const char *family;        /* that answered; "none" */
-    double busy_s;             /* it took to make the answer */
-    struct mono_time deadline; /* to be taken up by then */
+    void *note;         /* what the answer was about, written by whoever answers (server_back.h); borrowed */
+    const char *family; /* the family that answered; "none" */
+    double busy_s;      /* time that making the answer took */
+    struct mono_time deadline; /* somebody must take it up by then */
     void (*finish)(struct task *task);
-    struct task *next; /* of the line */
+    struct task *next; /* in the line */
 };
 
 struct task_line {
@@ -33,24 +32,24 @@ struct task_line {
 };
 
 void task_line_init(struct task_line *line);
-void task_line_deinit(struct task_line *line); /* an empty one */
+void task_line_deinit(struct task_line *line); /* the line must be empty */
 
-/* Puts the task at the end; in a closed line it is refused at once (503). */
+/* Puts the task at the end. A closed line refuses it at once (503). */
 void task_line_put(struct task_line *line, struct task *task);
 
 /* Waits for the first task and takes it; NULL once the line is closed and empty. */
 struct task *task_line_take(struct task_line *line);
 
-/* Waits until there is a task, and leaves it there: who answers all of them takes them later. */
+/* Waits until there is a task and leaves it in the line, for a caller that takes all tasks later. */
 bool task_line_wait(struct task_line *line);
 
 /* Takes all tasks, linked by `next`. */
 struct task *task_line_take_all(struct task_line *line);
 
-/* Answers (503) those that nobody took up in time. */
+/* Answers (503) tasks that nobody took up in time. */
 void task_line_expire(struct task_line *line, struct mono_time now, const char *why);
 
-/* No more tasks: those in the line are still taken. */
+/* Accepts no more tasks. Those in the line can still be taken. */
 void task_line_close(struct task_line *line);
 
 #endif

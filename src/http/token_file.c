@@ -37,7 +37,7 @@ static int check_owner(const struct stat *status, const char *path, struct fly_e
     return 0;
 }
 
-/* The whole content of an open file. */
+/* Reads an open file to its end. */
 static int read_content(int fd, const char *path, struct buffer *text, struct fly_error *out_error)
 {
     char chunk[CHUNK_BYTES];
@@ -79,8 +79,8 @@ static bool is_same(const struct stat *a, const struct stat *b)
 }
 
 /*
- * Whether the file may have changed since it was read. Its times move in steps: of a file
- * that was written just now they do not tell two writes apart.
+ * Returns whether the file may have changed since it was read. File times move in steps, so two
+ * writes within a step, just now, look like one.
  */
 static bool may_have_changed(const struct token_file *file)
 {
@@ -139,7 +139,7 @@ int token_file_ask(struct token_file *file, const char *secret, int64_t now_s, s
     look(file);
     found = token_list_find(&file->list, secret);
     if (file->why.code != 0) {
-        /* Where it lies, and what is wrong with it, is for who runs the service. */
+        /* Only the operator is told where the file lies and what is wrong with it. */
         code = error_set(out_error, FLY_ECONFIG, "the service's file of tokens cannot be read now");
     } else if (found == NULL) {
         code = error_set(out_error, FLY_EPERM, "the token is not one of this service's");
@@ -167,7 +167,7 @@ int token_file_check(struct token_file *file, bool anew, struct fly_error *out_e
     return code;
 }
 
-/* One write, at the end; a part of it is taken back. */
+/* Appends with one write; a partial write is undone. */
 static int append(int fd, const char *path, const struct token *token, struct fly_error *out_error)
 {
     off_t end = lseek(fd, 0, SEEK_END);

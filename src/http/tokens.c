@@ -38,7 +38,7 @@ bool token_name_is_good(const char *name)
     return length > 0 && length < TOKEN_NAME_MAX && strspn(name, letters) == length;
 }
 
-/* A date that exists, written in the one way that sorts. */
+/* Parses an existing date in the one form that sorts as text. */
 static bool parse_date(const char *text, int64_t *out_s)
 {
     struct tm time = {.tm_isdst = 0};
@@ -105,7 +105,10 @@ static bool parse_hash(const char *text, unsigned char hash[TOKEN_HASH_BYTES])
     return true;
 }
 
-/* One line without its end; false: it is none. A line of blanks or comment alone leaves the name "". */
+/*
+ * Parses one line without its end. Returns false if it is invalid. A line of only blanks or a
+ * comment gives the name "".
+ */
 static bool parse_line(char *line, struct token *out_token)
 {
     struct token token = {.scope = SERVE_NOBODY};
@@ -151,7 +154,7 @@ static int add(struct token_list *list, const struct token *token, const char *p
         return error_set(out_error, FLY_ELIMIT, "%s has more than %d tokens", path, TOKENS_MAX);
     if (has_name(list, token->name))
         return error_set(out_error, FLY_ECONFIG, "%s:%zu: a token of that name stands above", path, number);
-    /* Room for a power of two of them. */
+    /* The list's room grows in powers of two. */
     if ((list->count & (list->count - 1)) == 0)
         grown = realloc(list->tokens, (list->count == 0 ? 1 : 2 * list->count) * sizeof *grown);
     if (grown == NULL)

@@ -12,13 +12,13 @@
 #include "http/exchange.h"
 
 /*
- * Tokens as lines of text: a name, what its bearer may do, until when, and the
- * SHA-256 of the token, which itself stands nowhere. '#' begins a comment.
+ * Tokens as lines of text: a name, what the bearer may do, until when, and the SHA-256 of the
+ * token. The token itself is written nowhere. '#' begins a comment.
  *
- *     night-runs  train  2027-02-19T23:00:00Z
- * 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08 grafana     read   never ...
+ *     night-runs  train  2027-02-19T23:00:00Z  9f86d081884c7d65...
+ *     grafana     read   never                 ...
  *
- * Who reads the file can ask for nothing with it.
+ * Somebody who can read the file cannot send requests with what it holds.
  */
 enum { TOKEN_NAME_MAX = 64, TOKEN_HASH_BYTES = 32, TOKEN_RANDOM_BYTES = 32, TOKENS_MAX = 1000 };
 enum { TOKEN_TEXT_MAX = 64, TOKEN_DATE_MAX = 32, TOKEN_FILE_MAX = 4 << 20 };
@@ -36,30 +36,32 @@ struct token_list {
 };
 
 /*
- * FLY_ECONFIG with the line that is none, or that repeats a name; FLY_ELIMIT. `path`
- * stands in the texts, which repeat nothing of the lines. `out_list` needs
- * token_list_deinit only after success. Pure.
+ * Parses the file's text. FLY_ECONFIG names the line that is invalid or repeats a name;
+ * FLY_ELIMIT. `path` is for the error texts, which repeat nothing of the lines. Call
+ * token_list_deinit on `out_list` only after success. Pure.
  */
 int token_list_parse(const char *text, const char *path, struct token_list *out_list,
                      struct fly_error *out_error);
 void token_list_deinit(struct token_list *list);
 
-/* The token's line, or NULL. Takes as long whichever it is, and whether it is any. */
+/* Returns the token's entry, or NULL. Takes the same time for every token, known or not. */
 const struct token *token_list_find(const struct token_list *list, const char *secret);
 
-/* Appends the token's line, with its end. */
+/* Appends the token's line with its line end. */
 void token_line_put(const struct token *token, struct buffer *text);
 
-/* "read", "train", "manage"; whether the word is one of them. */
+/* Parses "read", "train" or "manage". Returns whether the word is one of them. */
 bool token_scope_parse(const char *word, enum serve_scope *out_scope);
 bool token_name_is_good(const char *name);
 
-/* "never", "90d", "12h", or "2027-02-19T23:00:00Z", whatever stands before it on the clock. Whether it is
- * one. */
+/*
+ * Parses "never", "90d", "12h" or "2027-02-19T23:00:00Z". A date may lie in the past. Returns
+ * whether the text is one of these.
+ */
 bool token_expiry_parse(const char *text, int64_t now_s, int64_t *out_s);
 char *token_date(int64_t expires_s, char text[TOKEN_DATE_MAX]);
 
-/* Draws a new token, "fly_" and 43 letters, digits, '-' and '_', and its hash. */
+/* Draws a new random token, "fly_" and 43 letters, digits, '-' and '_', and computes its hash. */
 int token_draw(char out_secret[TOKEN_TEXT_MAX], unsigned char out_hash[TOKEN_HASH_BYTES],
                struct fly_error *out_error);
 

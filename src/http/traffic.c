@@ -27,7 +27,7 @@ void traffic_deinit(struct traffic *traffic)
     pthread_mutex_destroy(&traffic->lock);
 }
 
-/* The place of a family and a status, made when it is new; NULL: there are too many. */
+/* Returns the place of a family and a status, which is made if it is new; NULL: there are too many. */
 static struct traffic_answers *find(struct traffic *traffic, const char *family, int status)
 {
     struct traffic_answers *at = traffic->answers, *end = at + traffic->answers_count;

@@ -9,8 +9,8 @@
 #include "shapes/meaning.h"
 
 /*
- * The requests that a server has answered since it started, for Prometheus, by family of routes and
- * status. Thread-safe.
+ * Counts the requests that a server has answered since its start, by family of routes and status,
+ * for Prometheus. Thread-safe.
  */
 enum { TRAFFIC_ANSWERS_MAX = 256 /* pairs of a family and a status; others are not counted */ };
 
@@ -31,10 +31,10 @@ struct traffic {
 void traffic_init(struct traffic *traffic);
 void traffic_deinit(struct traffic *traffic);
 
-/* An answer was sent: by which family of routes (static), with which status. */
+/* Counts an answer that was sent. `family` is static. */
 void traffic_count(struct traffic *traffic, const char *family, int status);
 
-/* Appends what was counted, and the two that are not counted but seen now. */
+/* Appends what was counted, and the two figures of this moment. */
 void traffic_write(struct traffic *traffic, size_t connections, size_t requests, struct buffer *text);
 
 #endif

@@ -8,33 +8,33 @@
 #include <flyball/error.h>
 
 /*
- * What keeps a server from its work, for whoever runs it: each is said once when it
- * begins, and once when it is over, however many requests meet it. Thread-safe.
+ * Reports to the operator what keeps a server from its work: each trouble once when it begins and
+ * once when it is over, however many requests meet it. Thread-safe.
  */
 struct trouble {
     const char *name;    /* "store" */
-    const char *meaning; /* what it means while it is: "requests are answered with 503 until it is back" */
+    const char *meaning; /* its effect while it lasts: "requests are answered with 503 until it is back" */
     const char *over;    /* "it answers again" */
-    bool is;             /* with the lock of the troubles */
+    bool is;             /* it lasts now; guarded by the troubles' lock */
 };
 
 struct troubles {
     pthread_mutex_t lock;
-    char untold[FLY_ERROR_TEXT_MAX];             /* that was said last; "": none since all was well */
-    void (*tell)(void *state, const char *line); /* NULL: nobody wants to know; called with the lock held */
+    char untold[FLY_ERROR_TEXT_MAX]; /* the last text that was reported so; "": none since all was well */
+    void (*tell)(void *state, const char *line); /* NULL: no reports; called with the lock held */
     void *state;
 };
 
 void troubles_init(struct troubles *troubles, void (*tell)(void *state, const char *line), void *state);
 void troubles_deinit(struct troubles *troubles);
 
-/* How it is with one now: NULL, or code 0: well; else why not. */
+/* Sets a trouble's state: NULL or code 0 means well, else `why` says what is wrong. */
 void troubles_set(struct troubles *troubles, struct trouble *trouble, const struct fly_error *why);
 
-/* Says what an answer kept to itself, once until something else is said so; code 0: nothing. */
+/* Reports what an answer did not tell its client, once until the text changes; code 0: nothing. */
 void troubles_untold(struct troubles *troubles, const struct fly_error *untold);
 
-/* Says a line that is neither. */
+/* Reports any other line. */
 void troubles_tell(struct troubles *troubles, const char *line);
 
 #endif

@@ -19,8 +19,7 @@
 
 enum { ROOM_BYTES = 1 << 20 };
 
-/* Where files without a name, or room taken in advance, are not known: what the file system says of itself.
- */
+/* Asks the file system's own figures, if it knows neither files without a name nor reserving room. */
 static int ask_file_system(const char *directory)
 {
     struct statvfs status;
@@ -32,7 +31,7 @@ static int ask_file_system(const char *directory)
     return (uint64_t)status.f_bavail * status.f_frsize < ROOM_BYTES ? ENOSPC : 0;
 }
 
-/* 0 or errno. */
+/* Returns 0 or errno. */
 static int take_room(const char *directory)
 {
     int fd = open(directory, O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600);
@@ -45,7 +44,7 @@ static int take_room(const char *directory)
     return cause == EOPNOTSUPP || cause == EISDIR || cause == EINVAL ? ask_file_system(directory) : cause;
 }
 
-/* Where the store's file lies, or should. */
+/* Finds where the store's file lies, or would lie. */
 static int find_path(const char *store, char path[PATH_MAX], struct fly_error *out_error)
 {
     struct store_address address;

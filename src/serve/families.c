@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "serve/families.h"
 
-/* One family a line, so that lists merge. */
+/* One family a line, so that merges stay simple. */
 /* clang-format off */
 static const struct serve_routes *const own[] = {
     &serve_v1,

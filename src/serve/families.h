@@ -7,9 +7,9 @@
 #include "serve/routes.h"
 
 /*
- * Every family of routes that the service has, ended by NULL, in the order in which
- * they are asked; with `compat_zeus` that of the public batch-size server too, which
- * stands at the root. Static storage.
+ * Returns all families of routes of the service, ended by NULL, in the order in which they are
+ * asked. With `compat_zeus` they include that of the public batch-size server, whose paths start
+ * at the root. Static storage.
  */
 const struct serve_routes *const *serve_families(bool compat_zeus);
 

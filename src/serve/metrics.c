@@ -15,7 +15,7 @@
 
 static const char other[] = "(other)";
 
-/* Upper ends of the histogram's buckets; a decision takes milliseconds, and a lock may be waited for. */
+/* Upper ends of the histogram's buckets. A decision takes milliseconds, but it may wait for a lock. */
 static const double bounds_s[] = {0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10};
 enum { BOUNDS = sizeof bounds_s / sizeof bounds_s[0] };
 
@@ -34,16 +34,16 @@ struct series {
     char job[JOB_NAME_MAX + 1];
     char gpu_model[JOB_TEXT_MAX];
     uint64_t trials[TRIAL_OUTCOME_COUNT];
-    uint64_t left; /* of the trials that the log has as crashed for want of a better word */
+    uint64_t left; /* trials that the log records as crashed because it has no better word */
     bool energy_known;
     double energy_j;
 };
 
 struct metrics {
     pthread_mutex_t lock;
-    struct series series[METRICS_SERIES_MAX + 1]; /* the last one: all others */
+    struct series series[METRICS_SERIES_MAX + 1]; /* the last one counts all others */
     size_t series_count;
-    uint64_t within[BOUNDS]; /* decisions within this bound and above the one before */
+    uint64_t within[BOUNDS]; /* decisions within this bound and above the one before it */
     uint64_t decisions;
     double decision_s;
 };
@@ -67,7 +67,7 @@ void metrics_free(struct metrics *metrics)
     free(metrics);
 }
 
-/* By the name of the GPU as it may be shown: two that look the same there are one series. */
+/* Compares the GPU's name as it is shown: two names that look the same share a series. */
 static struct series *find_series(struct metrics *metrics, const char *job, const char *told_model)
 {
     char gpu_model[JOB_TEXT_MAX];
@@ -92,13 +92,13 @@ static struct series *find_series(struct metrics *metrics, const char *job, cons
     return made;
 }
 
-/* Sums over attempts begin at 0, and stay there where nobody told an energy: no training takes none. */
+/* A sum over attempts begins at 0 and stays there if no energy is known, since no training takes none. */
 static bool is_known(double energy_j)
 {
     return isfinite(energy_j) && energy_j > 0.0;
 }
 
-/* A trial's end; or energy that it took after that. */
+/* Counts a trial's end, or energy that it took after its end. */
 static void count_trial(struct metrics *metrics, const struct serve_note *note)
 {
     struct series *series = find_series(metrics, note->job, note->gpu_model);
@@ -113,7 +113,7 @@ static void count_trial(struct metrics *metrics, const struct serve_note *note)
     series->energy_j += note->energy_j;
 }
 
-/* Their energy is not counted: what is heard of them later is the whole of it. */
+/* Their energy is not counted here: what is reported of them later holds all of it. */
 static void count_expired(struct metrics *metrics, const struct serve_note *note)
 {
     for (size_t i = 0; i < note->expired.count; i++)

@@ -42,7 +42,7 @@ static int open_jobs(const struct served_store *store, double wait_s, bool exist
     return code;
 }
 
-/* With the lock held. */
+/* The lock must be held. */
 static int open_first(struct served_store *store, double wait_s, struct jobs *out_jobs,
                       struct fly_error *out_error)
 {

@@ -19,7 +19,7 @@ static const struct readiness_reason disk_reasons[] = {
     {0, "a MiB cannot be written where the store lies"},
 };
 
-/* A job that cannot exist is looked for: the store's answer that there is none is an answer. */
+/* Looks for a job that cannot exist: the answer that there is none shows that the store works. */
 static int look_at_store(void *self, struct fly_error *out_error)
 {
     struct store_readiness *looking = self;
@@ -42,7 +42,7 @@ static int look_at_store(void *self, struct fly_error *out_error)
     return code;
 }
 
-/* At most once a second, since anybody may ask and it costs the disk something. */
+/* Checks at most once a second, since anybody may ask and a check costs the disk something. */
 static int look_at_disk(void *self, struct fly_error *out_error)
 {
     struct store_readiness *looking = self;
@@ -56,7 +56,7 @@ static int look_at_disk(void *self, struct fly_error *out_error)
     return looking->disk.code == FLY_EUNSUPPORTED ? READINESS_ABSENT : looking->disk.code;
 }
 
-/* Whether a store that fails so at the start may still come to serve. */
+/* Returns whether a store that fails with this code at the start may become usable later. */
 static bool may_come(int code)
 {
     return code == FLY_EUNREACHABLE || code == FLY_EBUSY || code == FLY_EUNSURE;

@@ -7,27 +7,27 @@
 #include "serve/served_store.h"
 
 /*
- * The parts of readiness.h that are the service's: its store answers, and the disk that it lies on takes
- * data. Used by the thread that looks, once it is started.
+ * The service's own parts of readiness.h: whether its store answers, and whether the store's disk
+ * accepts data. Once started, only the readiness thread uses this.
  */
 struct store_readiness {
     struct served_store *store; /* borrowed */
     struct jobs jobs;
     struct trouble store_trouble, disk_trouble;
-    struct fly_error disk; /* what was found of it, which holds until then */
+    struct fly_error disk; /* the last result for the disk, valid until `disk_until` */
     struct mono_time disk_until;
 };
 
 void store_readiness_init(struct store_readiness *looking, struct served_store *store);
 
 /*
- * Opens the store once, to refuse an address that can never be served; one that cannot be
+ * Opens the store once, to refuse an address that can never be served; a store that cannot be
  * reached now may be later, and is a trouble. Then adds both parts.
  */
 int store_readiness_open(struct store_readiness *looking, struct readiness *readiness,
                          struct troubles *troubles, struct fly_error *out_error);
 
-/* Once nobody looks any more; also one that was not opened. */
+/* Call it when no check runs any more, also if it was never opened. */
 void store_readiness_deinit(struct store_readiness *looking);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The service's own interface: finds the route, reads the body by its shape, asks the
- * job's table, and writes the answer. What the routes are stands in job/core/api.h.
+ * The service's own interface: finds the route, reads the body by its shape, calls the job's
+ * table, and writes the answer. job/core/api.h lists the routes.
  */
 #include <math.h>
 #include <stdio.h>
@@ -37,7 +37,7 @@ static void fail(struct serve_answer *answer, int status, const struct fly_error
                   .message = serve_error_text(answer, status, error->code, error->text)}};
     json_t *json = NULL;
 
-    /* A text that was cut within a character is no UTF-8. */
+    /* A text that was cut within a character is not valid UTF-8. */
     if (shape_write(&shape_failure, &failure, &json, NULL) < 0)
         json = shape_tell(&shape_failure,
                           &(struct job_failure){.error = {.code = failure.error.code,
@@ -47,7 +47,7 @@ static void fail(struct serve_answer *answer, int status, const struct fly_error
         answer->retry_after_s = RETRY_S;
 }
 
-/* Whether the caller may; else it is told what it lacks. */
+/* Returns whether the caller may; otherwise answers what it lacks. */
 static bool allowed(const struct serve_request *request, enum api_right right, struct serve_answer *answer)
 {
     struct fly_error error;

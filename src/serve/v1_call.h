@@ -5,7 +5,7 @@
 #include "job/core/api.h"
 #include "serve/routes.h"
 
-/* One request to the service's own interface, between its body and its answer. */
+/* One request to the service's own interface, between parsing its body and writing its answer. */
 struct v1_call {
     const struct jobs *jobs;
     const struct serve_request *request;
@@ -35,12 +35,15 @@ struct v1_call {
     struct fly_error error;
 };
 
-/* What a route does: from `asked` to `result`, or from one body to the other. 0 or a code with its error. */
+/*
+ * What a route does: it turns `asked` into `result`, or reads and writes the bodies itself.
+ * Returns 0, or a code with its error.
+ */
 typedef int v1_operation(struct v1_call *call);
 
 extern v1_operation *const v1_operations[API_OPERATIONS];
 
-/* The OpenAPI document; a new reference, NULL when memory is exhausted. */
+/* Returns the OpenAPI document, a new reference; NULL without memory. */
 json_t *v1_document(void);
 
 #endif

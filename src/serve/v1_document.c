@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The OpenAPI document, from the tables of routes and shapes. It is put together by hand: what it says of
- * bodies are the schemas that the shapes make, and the rest has no struct.
+ * Builds the OpenAPI document from the tables of routes and shapes. The schemas of bodies come
+ * from the shapes; the rest has no struct and is put together by hand.
  */
 #include <stdio.h>
 #include <string.h>
@@ -23,7 +23,7 @@ static void add_shape(json_t *schemas, const struct shape *shape, bool closed)
     }
 }
 
-/* What is asked has no other members; answers may get some later. */
+/* Requests take no other members; answers may get new ones later. */
 static json_t *make_schemas(void)
 {
     json_t *schemas = json_object();

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What each route of the service's own interface does: one call of the job's table. */
+/* What each route of the service's own interface does: one call into the job's table. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

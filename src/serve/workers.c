@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 
-/* A store that is away or cannot be opened is nobody's mistake who asks, whatever is wrong with it. */
+/* A store that is away or cannot be opened is never the caller's mistake, whatever the cause. */
 static void answer_failure(struct task *task, const struct fly_error *error)
 {
     int status = fly_error_http_status(error->code);
@@ -31,7 +31,7 @@ static void answer_by_family(const struct worker *worker, struct task *task)
                        "the service has nothing at this path");
 }
 
-/* Over a handle of its own; what failed inside the store may have left that of no more use. */
+/* Answers with the worker's own handle. A failure within the store may have made that handle useless. */
 static void answer_by_store(struct worker *worker, struct task *task)
 {
     const struct workers_options *options = &worker->of->options;
@@ -51,7 +51,10 @@ static void answer_by_store(struct worker *worker, struct task *task)
         jobs_close(&worker->jobs);
 }
 
-/* A file that is taken away still answers whoever has it open: that is no answer. Its handle stays good. */
+/*
+ * A file that was removed still answers through an open handle, but such an answer does not
+ * count. The handle stays good.
+ */
 static void answer(struct worker *worker, struct task *task)
 {
     struct served_store *store = worker->of->options.store;
@@ -72,8 +75,10 @@ static void *work(void *data)
     const struct workers_options *options = &worker->of->options;
     struct task *task;
 
-    /* Handles of a file share its log, which may be removed while the file is away: one that is opened
-     * after that does not go with those from before. */
+    /*
+     * All handles of a file share its log, which may be removed while the file is away. A handle that
+     * is opened after that does not work together with older ones.
+     */
     if (served_store_in_file(options->store))
         (void)served_store_open(options->store, options->wait_s, &worker->jobs, NULL);
     while ((task = task_line_take(&worker->of->line)) != NULL) {

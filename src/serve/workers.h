@@ -13,17 +13,17 @@
 #include "serve/served_store.h"
 
 /*
- * Threads that answer over a store, which may block for as long as another holds a
- * job's lock. Each has a handle of its own, opened at its start or when it is first needed and opened
- * anew after an answer that says that the store failed. While the store is away (served_store.h),
- * everything is answered with 503.
+ * Threads that answer requests from a store. They may block for as long as somebody else holds a
+ * job's lock. Each has its own handle of the store, opened at its start or when it is first
+ * needed, and opened again after an answer that shows that the store failed. While the store is
+ * away (served_store.h), every request is answered with 503.
  */
 enum { WORKERS_MAX = 64, WORKERS_STACK_BYTES = 2 << 20 };
 
 struct workers_options {
     struct served_store *store;                 /* borrowed */
-    struct troubles *troubles;                  /* for what no client is told; borrowed */
-    double wait_s;                              /* for a lock, or an answer of the store */
+    struct troubles *troubles;                  /* told what no client is told; borrowed */
+    double wait_s;                              /* how long to wait for a lock or an answer of the store */
     unsigned count;                             /* 1 .. WORKERS_MAX */
     const struct serve_routes *const *families; /* ended by NULL; borrowed */
 };
@@ -36,7 +36,7 @@ struct worker {
 
 struct workers {
     struct workers_options options;
-    struct task_line line; /* to be answered by a family of routes */
+    struct task_line line; /* tasks for the families of routes */
     struct worker worker[WORKERS_MAX];
     unsigned running;
 };
@@ -45,16 +45,16 @@ struct workers {
 int workers_start(struct workers *workers, const struct workers_options *options,
                   struct fly_error *out_error);
 
-/* Has the task answered; its note is a struct serve_note. */
+/* Queues the task to be answered. Its note is a struct serve_note. */
 void workers_put(struct workers *workers, struct task *task);
 
-/* Refuses what nobody took up in time. */
+/* Refuses tasks that nobody took up in time. */
 void workers_tick(struct workers *workers, struct mono_time now);
 
-/* Finishes what is in the lines, and ends the threads; what is put there later is refused. */
+/* Finishes all queued tasks and ends the threads. Tasks put in later are refused. */
 void workers_stop(struct workers *workers);
 
-/* Once they were stopped, and nobody puts anything into the lines any more. */
+/* Call it after the stop, when nobody puts tasks in any more. */
 void workers_deinit(struct workers *workers);
 
 #endif

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The routes of the public batch-size server, so that its clients work unchanged over
- * the jobs of a store. docs/zeus_server.md says what they answer and where that server
- * is at fault and this is not.
+ * The routes of the public batch-size server, so that its clients work unchanged with the jobs of
+ * a store. docs/zeus_server.md says what they answer, and where they differ because that server
+ * is at fault.
  *
- * Only jobs that were registered here can be reached from here: clients of that server
+ * These routes reach only jobs that were registered through them, since clients of that server
  * have no tokens.
  */
 #include <math.h>
@@ -18,7 +18,7 @@ enum { MEMORY_MAX = 1 << 20 /* of one request's texts and lists */ };
 
 static const struct {
     const char *path, *method;
-    const char *allow; /* all methods of the path */
+    const char *allow; /* all methods that the path takes */
     enum serve_scope scope;
     bool body;
     void (*answer)(struct zeus_call *call);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The bodies are in another server's dialect: numbers that JSON has no words for, 32.0 for a whole number,
- * and every complaint at once in the words of its framework. So they are read by a table of their own.
+ * The bodies use another server's dialect: numbers that JSON cannot write, 32.0 for a whole
+ * number, and all complaints at once in the words of its framework. So a table of their own reads
+ * them.
  */
 #include "serve/zeus_body.h"
 
@@ -13,7 +14,7 @@
 #include "base/number.h"
 #include "shapes/shape_rows.h"
 
-enum { NAME_MAX_BYTES = 64 /* of a field, and more than there are */ };
+enum { NAME_MAX_BYTES = 64 /* bytes of a field's name, with room to spare */ };
 
 static const struct shape_field complaint_rows[] = {
     {SHAPE_AT(zeus_complaint, loc), .kind = SHAPE_TEXTS, .longest = NAME_MAX_BYTES,
@@ -47,7 +48,7 @@ void zeus_complain(struct zeus_complaints *detail, const char *place, const char
 static const char *const not_finite[] = {"NaN", "Infinity", "-Infinity"};
 enum { NOT_FINITE = 3 };
 
-/* The length of such a word at the text's begin, 0 for none. */
+/* Returns the length of such a word at the beginning of the text, or 0. */
 static size_t not_finite_at(const char *text, size_t length)
 {
     for (size_t i = 0; i < NOT_FINITE; i++) {
@@ -59,10 +60,10 @@ static size_t not_finite_at(const char *text, size_t length)
     return 0;
 }
 
-/* What is not JSON, but a number to the clients' language, put in quotes. */
+/* Puts quotes around numbers of the clients' language that are not JSON. */
 static void quote_not_finite(const char *body, size_t length, struct buffer *out)
 {
-    bool inside = false; /* of a text */
+    bool inside = false; /* within a text */
     size_t from = 0, at = 0, word;
 
     while (at < length) {
@@ -158,7 +159,7 @@ static bool too_small(const struct zeus_field *field, double value)
     return field->above ? !(value > field->least) : !(value >= field->least);
 }
 
-/* Whether the value keeps the range, with a complaint when it does not. */
+/* Returns whether the value keeps the range; otherwise adds a complaint. */
 static bool in_range(struct zeus_complaints *detail, const struct zeus_field *field, double value)
 {
     bool small = too_small(field, value), text = field->kind == ZEUS_TEXT;
@@ -179,7 +180,7 @@ static bool in_range(struct zeus_complaints *detail, const struct zeus_field *fi
     return false;
 }
 
-/* Whether it is a whole number, also one that is written as 32.0. */
+/* Returns whether the value is a whole number, also if it is written as 32.0. */
 static bool whole_value(const json_t *value, int64_t *out_whole)
 {
     double number = json_number_value(value);
@@ -190,7 +191,7 @@ static bool whole_value(const json_t *value, int64_t *out_whole)
     return true;
 }
 
-/* Also the words that are no JSON. */
+/* Also accepts the words that JSON lacks. */
 static bool number_value(const json_t *value, double *out_number)
 {
     static const double numbers[NOT_FINITE] = {NAN, INFINITY, -INFINITY};

@@ -11,16 +11,15 @@
 #include "model/job_spec.h"
 
 /*
- * The bodies of the public batch-size server's requests: a table of fields read into a
- * struct, with every field that is wrong named at once, in the shape that server's
- * framework gives it:
+ * Reads the bodies of requests to the public batch-size server: a table of fields is read into a
+ * struct, and every wrong field is reported at once, in the form that server's framework uses:
  *
  *     {"detail": [{"loc": ["body", "max_epochs"], "msg": "expected ...",
  *                  "type": "value_error.number.not_gt"}]}
  *
- * The words of `loc` and `type` are that framework's; `msg` is for people. Members that
- * no field asks for are ignored, as there. A number is a number and a text a text: what
- * the framework would make of "16" or true for a whole number is refused.
+ * `loc` and `type` use that framework's words; `msg` is for people. Members that no field names
+ * are ignored, as that server does. Types are strict: the framework would accept "16" or true as
+ * a whole number, and here they are refused.
  */
 
 enum zeus_kind {
@@ -28,7 +27,7 @@ enum zeus_kind {
     ZEUS_WHOLE,  /* int64_t; null: ZEUS_NULL */
     ZEUS_WHOLES, /* struct zeus_wholes; the range holds for each */
     ZEUS_NUMBER, /* double; null: INFINITY */
-    ZEUS_METRIC, /* double; NaN or infinite: NAN, a training that has diverged says so */
+    ZEUS_METRIC, /* double; NaN or infinite: NAN, which a diverged training reports */
     ZEUS_FLAG,   /* bool */
 };
 
@@ -41,7 +40,7 @@ struct zeus_wholes {
 
 enum { ZEUS_COMPLAINTS_MAX = 32, ZEUS_COMPLAINT_MAX = 160 /* bytes */ };
 
-/* What is wrong with a request. Each stays where it is, since it points into itself. */
+/* What is wrong with a request. A complaint must not be moved, since it points into itself. */
 struct zeus_complaint {
     const char *const *loc; /* "body" or "query", and the field's name */
     size_t depth;
@@ -60,20 +59,21 @@ extern const struct shape shape_zeus_complaints; /* {"detail": [...]} */
 struct zeus_field {
     const char *name;
     enum zeus_kind kind;
-    bool needed;   /* else what the struct holds already stays */
-    bool nullable; /* null is fine */
-    bool above;    /* `least` itself is too little */
+    bool needed;   /* if not, a missing field leaves the struct's value as it is */
+    bool nullable; /* null is accepted */
+    bool above;    /* the value must be above `least` */
     double least, most;
     size_t offset;
 };
 
 /*
- * The body's JSON object, to be released by the caller, or NULL with the complaint in `detail`. Takes NaN,
- * Infinity and -Infinity for numbers, which the clients' language writes.
+ * Returns the body's JSON object, which the caller releases, or NULL with the complaint in
+ * `detail`. Accepts NaN, Infinity and -Infinity as numbers, since the clients' language writes
+ * them.
  */
 json_t *zeus_parse(const char *body, size_t length, struct zeus_complaints *detail);
 
-/* Fills `out` by the table; what is wrong is left alone and complained of. */
+/* Fills `out` by the table. A wrong field leaves its value alone and adds a complaint. */
 void zeus_read(const json_t *object, const struct zeus_field *fields, size_t count, void *out,
                struct zeus_complaints *detail);
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the routes of the public batch-size server share: answers, and the job that a request is about. */
+/* What the routes of the public batch-size server share: answers, and finding the job of a request. */
 #include "serve/zeus_call.h"
 #include "shapes/shape_rows.h"
 
 #include <stdio.h>
 #include <sys/random.h>
 
-enum { RETRY_AFTER_S = 1 /* what was busy or gone may be back */ };
+enum { RETRY_AFTER_S = 1 /* what was busy or away may be back by then */ };
 
 /* ---- answers ---- */
 
@@ -34,7 +34,10 @@ void zeus_complained(struct zeus_call *call)
     serve_answer_struct(call->answer, ZEUS_UNPROCESSABLE, &shape_zeus_complaints, &call->detail);
 }
 
-/* The status of an error; what is missing has another one on each route, as on the public server. */
+/*
+ * Returns the status of an error. If something is missing, the status differs by route, as on the
+ * public server.
+ */
 static int status_of(int code, int if_missing)
 {
     switch (code) {

@@ -8,15 +8,15 @@
 #include "serve/zeus_job.h"
 
 /*
- * One request to the public batch-size server's routes on its way: what the routes
- * share. A route fills the answer by one of the functions here, once.
+ * A request to the public batch-size server's routes while it is handled: what the routes share.
+ * Each route fills the answer once, with one of the functions here.
  */
 struct zeus_call {
     const struct jobs *jobs;
     const struct serve_request *request;
     struct serve_answer *answer;
     struct serve_note *note;
-    const char *job_id; /* that it is about */
+    const char *job_id; /* the job that it is about */
     struct arena arena;
     json_t *body; /* an object, or NULL where the route takes none */
     struct zeus_complaints detail;
@@ -24,13 +24,13 @@ struct zeus_call {
 };
 
 enum {
-    ZEUS_MESSAGE_MAX = 600, /* bytes */
-    ZEUS_BODY_MAX =
-        1 << 16, /* bytes: a job of JOB_BATCHES_MAX sizes with room; parsed, it may take a hundredfold */
-    ZEUS_RANDOM_TEXT = 17, /* sixteen digits */
+    ZEUS_MESSAGE_MAX = 600,  /* bytes */
+    ZEUS_BODY_MAX = 1 << 16, /* bytes: a job of JOB_BATCHES_MAX sizes with room to spare; parsed, it may take
+                                a hundred times as much */
+    ZEUS_RANDOM_TEXT = 17,   /* sixteen digits */
 };
 
-/* The statuses that are used here. */
+/* The statuses used here. */
 enum {
     ZEUS_OK = 200,
     ZEUS_CREATED = 201,
@@ -46,25 +46,28 @@ enum {
     ZEUS_UNAVAILABLE = 503,
 };
 
-/* {"message": ...} */
+/* Answers {"message": ...}. */
 void zeus_say(struct zeus_call *call, int status, const char *message);
 
-/* The complaints, with 422. */
+/* Answers 422 with the complaints. */
 void zeus_complained(struct zeus_call *call);
 
-/* The error; what is missing has another status on each route, as on the public server. */
+/*
+ * Answers with the error. If something is missing, the status is `if_missing`: on the public
+ * server it differs by route.
+ */
 void zeus_fail(struct zeus_call *call, int code, int if_missing);
 
-/* Takes the job of the query; false: it is missing, and that was answered. */
+/* Takes the job from the query. Returns false if it is missing; then it has answered. */
 bool zeus_named_in_query(struct zeus_call *call);
 
 /*
- * The name of `call->job_id` in the store, and what was registered. FLY_ENOTFOUND also
+ * Finds the store's name of `call->job_id`, and the job as it was registered. FLY_ENOTFOUND also
  * for a job that was not registered through these routes.
  */
 int zeus_find_job(struct zeus_call *call, char name[JOB_NAME_MAX + 1], struct zeus_job *out_job);
 
-/* Digits that nobody guesses. */
+/* Draws random digits that nobody can guess. */
 int zeus_random_text(char text[ZEUS_RANDOM_TEXT], struct fly_error *out_error);
 
 /* The routes. */

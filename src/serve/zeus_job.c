@@ -12,11 +12,11 @@
 #include "shapes/shape_rows.h"
 
 enum { ROUNDS_MAX = 1000 };
-#define POWER_MOST_W 1e9 /* beyond it a client has mistaken its unit */
+#define POWER_MOST_W 1e9 /* beyond it a client must have mistaken the unit */
 
 #define AT(member) offsetof(struct zeus_job, member)
 
-/* Names, defaults and ranges are the public server's, but for the upper ends, which are this store's. */
+/* Names, defaults and ranges are the public server's; the upper ends are this store's. */
 static const struct zeus_field fields[] = {
     {"job_id", ZEUS_TEXT, .nullable = true, .least = 1, .most = JOB_NAME_MAX, .offset = AT(job_id)},
     {"job_id_prefix", ZEUS_TEXT, .needed = true, .most = JOB_NAME_MAX, .offset = AT(job_id_prefix)},

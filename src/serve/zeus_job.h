@@ -7,17 +7,17 @@
 #include "serve/zeus_body.h"
 
 /*
- * A job as a client of the public batch-size server states it, as a job's definition,
- * and back. What a definition has no place for, the GPUs and the prefix, stands in its
- * `client`, so that all of it is compared when the job is registered again.
+ * A job as a client of the public batch-size server states it, and its conversion to a job's
+ * definition and back. A definition has no place for the GPUs and the prefix; its `client` holds
+ * them, so that all fields are compared when the job is registered again.
  */
 struct zeus_job {
-    const char *job_id; /* NULL: one is to be made */
+    const char *job_id; /* NULL: the service makes one */
     const char *job_id_prefix;
     struct zeus_wholes batch_sizes; /* ascending */
     int64_t default_batch_size;
     double eta_knob;
-    double beta_knob; /* INFINITY: null, never stopped for its cost */
+    double beta_knob; /* INFINITY: null, never stopped because of its cost */
     double target_metric;
     bool higher_is_better_metric;
     int64_t max_epochs;
@@ -27,33 +27,36 @@ struct zeus_job {
     double mab_prior_precision;
     int64_t mab_num_explorations;
     int64_t mab_seed; /* ZEUS_NULL: none */
-    double max_power; /* W, of all GPUs */
+    double max_power; /* W, all GPUs together */
     int64_t number_of_gpus;
     const char *gpu_model;
 };
 
-/* Reads a request's object. Texts are borrowed from it. Whether nothing was complained of. */
+/* Reads a request's object; texts are borrowed from it. Returns whether nothing was wrong. */
 bool zeus_job_read(const json_t *object, struct zeus_job *out_job, struct zeus_complaints *detail);
 
 /* As the public server answers it, `job_id` as given. */
 json_t *zeus_job_write(const struct zeus_job *job, const char *job_id);
 
 /*
- * The name that a job of that id has in the store: the id itself where it may be a
- * job's name. Each byte that may not, a dot in front, and an underscore before a dot
- * are written "_.2F", so that no two ids have the same name. false: the name would be
- * longer than JOB_NAME_MAX.
+ * Makes the store's name of a job from its id: the id itself if it is a valid name of a job. A
+ * byte that is not allowed, a leading dot, and an underscore before a dot are written as "_.2F",
+ * so that no two ids get the same name. Returns false if the name would be longer than
+ * JOB_NAME_MAX.
  */
 bool zeus_job_name(const char *job_id, char out_name[JOB_NAME_MAX + 1]);
 
 /*
- * The job's definition under that name. `client` holds a text of it, and the job its
- * batch sizes. Returns 0 or FLY_ENOMEM.
+ * Makes the job's definition under that name. The definition borrows a text from `client` and the
+ * batch sizes from the job. Returns 0 or FLY_ENOMEM.
  */
 int zeus_job_define(const struct zeus_job *job, const char *name, char client[JOB_CLIENT_MAX + 1],
                     struct job_definition *out_definition);
 
-/* Back again, without the id; texts go into the arena. false: it was not defined by such a client. */
+/*
+ * Turns a definition back into the job, without the id; texts go into the arena. Returns false if
+ * no such client defined it.
+ */
 bool zeus_job_recall(const struct job_definition *definition, struct arena *arena, struct zeus_job *out_job);
 
 /* The fields in which two jobs differ: {"eta_knob": [0.5, 0.7]}. */

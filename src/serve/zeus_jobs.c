@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Jobs of the public batch-size server's clients: registered and removed. */
+/* Registers and removes jobs of the public batch-size server's clients. */
 #include <stdio.h>
 #include <string.h>
 
 #include "serve/zeus_call.h"
 #include "shapes/shape_rows.h"
 
-enum { NAMING_TRIES = 16 /* until a made id is nobody's */ };
+enum { NAMING_TRIES = 16 /* until a made id is free */ };
 
 static const struct shape_field values_rows[] = {
     {SHAPE_AT(zeus_values, before), .kind = SHAPE_JSON},
@@ -33,7 +33,7 @@ static const struct shape_field conflict_rows[] = {
 };
 static const struct shape shape_conflict = {SHAPE_OF(conflict, conflict_rows)};
 
-/* On record with another definition: which fields. */
+/* The job is on record with another definition: answers which fields differ. */
 static void answer_conflict(struct zeus_call *call, const struct zeus_job *now)
 {
     char name[JOB_NAME_MAX + 1], message[ZEUS_MESSAGE_MAX];
@@ -75,7 +75,7 @@ static int define(struct zeus_call *call, const struct zeus_job *job, struct job
     return call->jobs->backend->define(call->jobs->self, &definition, out_registered, &call->error);
 }
 
-/* Registers it under an id that nobody has, made from the prefix. `text` holds it. */
+/* Registers it under a new id, made from the prefix. `text` holds the id. */
 static int define_anew(struct zeus_call *call, const struct zeus_job *job, char text[ZEUS_MESSAGE_MAX],
                        struct job_registered *out_registered)
 {

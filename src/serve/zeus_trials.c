@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Trials of the public batch-size server's clients: what to run, and what became of it. */
+/* Trials of the public batch-size server's clients: what to run, and what came of it. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -14,7 +14,7 @@ struct zeus_trial {
     const char *job_id;
     int64_t batch_size;
     int64_t trial_number;
-    double time_s; /* since the trial's start, as the energy */
+    double time_s; /* since the trial's start, as is the energy */
     double energy_j;
     double metric; /* NAN: not a number */
     int64_t current_epoch;
@@ -35,7 +35,7 @@ static const struct zeus_field trial_fields[] = {
 };
 enum { TRIAL_ID_FIELDS = 3, TRIAL_FIELDS = sizeof trial_fields / sizeof trial_fields[0] };
 
-/* Of a proposal what is asked for here. */
+/* The fields of a proposal that are used here. */
 struct sized {
     uint32_t batch_size;
 };
@@ -56,7 +56,7 @@ static int take_batch_size(void *state, const struct store_event *event, struct 
     return 1; /* its first event is enough */
 }
 
-/* Whether the trial is one of the job, with that batch size. FLY_ENOTFOUND. */
+/* Checks that the trial belongs to the job and has that batch size. FLY_ENOTFOUND. */
 static int find_trial(struct zeus_call *call, const char *name, const struct zeus_trial *trial)
 {
     const struct store_query query = {.trial = (uint64_t)trial->trial_number, .limit = 1};
@@ -81,7 +81,7 @@ static int propose(struct zeus_call *call, struct job_proposal *out_proposal)
     struct zeus_job job;
     int code = zeus_find_job(call, name, &job);
 
-    /* The request's own mark lets the store do it again after a commit of which nothing is known. */
+    /* The request's own key lets the store repeat it after a commit whose outcome is unknown. */
     if (code == 0)
         code = zeus_random_text(request, &call->error);
     if (code < 0)
@@ -125,7 +125,10 @@ void zeus_predict(struct zeus_call *call)
                         &(struct predicted){call->job_id, proposal.batch_size, proposal.trial});
 }
 
-/* The trial in the body, by its first `count` fields, and its job's name. FLY_ENOTFOUND; 1: complained of. */
+/*
+ * Reads the trial in the body, by its first `count` fields, and its job's name. FLY_ENOTFOUND; 1:
+ * wrong fields were complained of.
+ */
 static int read_trial(struct zeus_call *call, size_t count, struct zeus_trial *out_trial,
                       char name[JOB_NAME_MAX + 1], struct zeus_job *out_job)
 {
@@ -141,8 +144,10 @@ static int read_trial(struct zeus_call *call, size_t count, struct zeus_trial *o
     return code < 0 ? code : find_trial(call, name, out_trial);
 }
 
-/* Why a client is to stop, or goes on: what was answered to an epoch says so, unless its trial has ended
- * since. */
+/*
+ * Says why a client must stop or may go on: the answer to the epoch says so, unless its trial has
+ * ended since.
+ */
 static void tell_answer(const struct job_answered *answered, bool stops, const struct zeus_trial *trial,
                         const struct zeus_job *job, char message[ZEUS_MESSAGE_MAX])
 {
@@ -175,8 +180,10 @@ static void note_report(struct serve_note *note, const struct job_answered *answ
 static void note_end(struct serve_note *note, const struct job_ended *ended)
 {
     note->ended = ended->ends;
-    /* Clients say so at their exit, whether it was a good one or not; before an epoch it is none of a
-     * training. */
+    /*
+     * Clients report their exit whether it was good or not. An exit before the first epoch is not the
+     * end of a training.
+     */
     note->left = ended->ends && !(ended->time_s > 0.0);
     note->outcome = ended->outcome;
     if (ended->ends)
@@ -186,9 +193,9 @@ static void note_end(struct serve_note *note, const struct job_ended *ended)
 /* ---- several ranks of one training ---- */
 
 /*
- * Clients do not say which rank they are, and each of a data-parallel training reports its own joules,
- * seconds and metric of every epoch. The first report of an epoch is the one that counts, and what was
- * decided by it is what all are told.
+ * Clients do not say which rank they are, and each rank of a data-parallel training reports its
+ * own joules, seconds and metric for every epoch. The first report of an epoch counts, and every
+ * rank is told what was decided from it.
  */
 
 /* The newest epoch that a trial has on record, or the one with a key. */
@@ -223,7 +230,7 @@ static int find_epoch(struct zeus_call *call, const struct job_epoch *epoch, con
     return code < 0 ? code : 0;
 }
 
-/* Another report of that epoch is on record: what it was answered. */
+/* Another report of that epoch is on record: gives the same answer. */
 static int report_as_recorded(struct zeus_call *call, struct job_epoch *epoch,
                               struct job_answered *out_answered)
 {
@@ -243,7 +250,10 @@ static int report_as_recorded(struct zeus_call *call, struct job_epoch *epoch,
     return call->jobs->backend->report(call->jobs->self, epoch, out_answered, &call->error);
 }
 
-/* Its sums lie below those of the last epoch, which another rank reported: nothing was spent less by now. */
+/*
+ * Its sums are below those of the last epoch, which another rank reported. What was spent cannot
+ * shrink, so the larger sums count.
+ */
 static int report_no_less(struct zeus_call *call, struct job_epoch *epoch, struct job_answered *out_answered)
 {
     struct fly_error why = call->error;
@@ -268,7 +278,7 @@ static int report(struct zeus_call *call, struct job_epoch *epoch, struct job_an
 
     if (code == FLY_EDATA)
         code = report_no_less(call, epoch, out_answered);
-    /* Also where another rank came first in between. */
+    /* Also if another rank was faster in the meantime. */
     return code == FLY_ECONFLICT ? report_as_recorded(call, epoch, out_answered) : code;
 }
 
@@ -330,7 +340,9 @@ void zeus_end(struct zeus_call *call)
     if (code == 1)
         return;
     if (code == 0) {
-        /* Clients say so at their exit, whatever became of the trial; what has ended before stays as it is.
+        /*
+         * Clients report their exit whatever came of the trial. A trial that has already ended stays as
+         * it is.
          */
         const struct job_end end = {.job = name,
                                     .trial = (uint64_t)trial.trial_number,
