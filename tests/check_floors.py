@@ -44,8 +44,6 @@ WALKS_JSON = [
     "src/cli/sim/cmd_sim_replay.c",
     "src/cli/sim/sim_report.c",
     "src/cli/views/pareto_members.c",
-    "src/device/recording/recording_read.c",
-    "src/device/recording/recording_write.c",
     "src/serve/v1_document.c",
     "src/serve/zeus_body.c",
 ]

@@ -255,6 +255,8 @@ void shape_fault_fill(struct shape_fault *fault, const struct shape_path *path,
 {
     struct buffer words;
 
+    fault->no_json = false;
+    fault->line = fault->column = 0;
     tell_path(path, fault->path);
     buffer_init(&words, SHAPE_EXPECTED_MAX);
     if (code == FLY_ELIMIT && field->expected == NULL)

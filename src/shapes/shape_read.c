@@ -416,7 +416,7 @@ int shape_read_as(const struct shape *shape, json_t *json, enum shape_manners ma
     if (read == NULL)
         return error_no_memory(out_error);
     if (out_fault != NULL)
-        *out_fault = (struct shape_fault){.line = 0};
+        out_fault->expected[0] = '\0';
     if (shape_is_form(shape, json))
         code = read_inside(&reading, shape, json, read);
     else

@@ -3,32 +3,52 @@
 #define FLYBALL_DEVICE_RECORDING_RECORDING_PRIVATE_H
 
 #include "device/recording/recording.h"
+#include "shapes/shape.h"
 
-/* What writing, reading and asking share. */
-
-/*
- * The facts of a device as members of its line: one table for writing and for
- * reading. Sensor facts stand in an object of their own.
- */
-enum fact_kind {
-    FACT_TEXT,     /* an array of characters; empty is null */
-    FACT_POSITIVE, /* a double above 0; 0 is null */
-    FACT_FLAG,     /* a bool */
-};
-
-struct recording_fact {
-    const char *key;
-    enum fact_kind kind;
-    size_t offset, size; /* in struct device_info, or in struct sensor_facts */
-    double maximum;      /* of FACT_POSITIVE */
-};
-
-/* Each ended by a NULL key. */
-extern const struct recording_fact recording_device_facts[];
-extern const struct recording_fact recording_sensor_facts[];
+/* What writing, reading and asking share: first the lines of a file (recording_shapes.c). */
 
 /* Bytes of sensor_facts.source that a recording keeps, with the NUL. */
 enum { RECORDING_SOURCE_MAX = 160 };
+
+/* What the file is. */
+struct recording_header {
+    uint32_t schema;
+    const char *flyball; /* which version wrote it */
+    struct wall_time date;
+    int64_t unix_us; /* the date, to the microsecond; INT64_MIN: it does not say */
+    double interval_s;
+    size_t devices;
+};
+
+/* A device with its facts; minor -1, modulus 0, numbers 0 and empty texts are null. */
+struct recording_sensor {
+    struct sensor_facts facts; /* but for its source */
+    char source[RECORDING_SOURCE_MAX];
+};
+struct recording_device_line {
+    size_t device; /* counted from 0 */
+    const char *backend;
+    struct device_info info; /* but for its sensor */
+    struct recording_sensor sensor;
+};
+
+/* A reading, or the end in good order. Readings are written by hand: that allocates nothing. */
+struct recording_said {
+    int quantity;
+    struct reading reading;
+};
+struct recording_line {
+    int64_t t_ns;
+    int64_t device; /* -1: it does not say */
+    bool end, has_end;
+    struct recording_said said[QUANTITY_COUNT];
+    size_t count;
+};
+
+extern const struct shape recording_header_shape;
+extern const struct shape recording_device_shape;
+extern const struct shape recording_line_shape;
+extern const struct shape recording_end_shape; /* the end alone, with whatever else */
 
 /* The file to read; NULL with the code and the error. */
 FILE *recording_open(const char *path, int *out_code, struct fly_error *out_error);
