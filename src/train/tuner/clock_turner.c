@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ceilings on the clock of all GPUs of a knob. The highest clock stands for no ceiling. */
+/* Sets ceilings on the clock of all GPUs of a knob. The highest clock stands for no ceiling. */
 #include <math.h>
 
 #include "base/error.h"
@@ -9,7 +9,7 @@
 static const double lowest_tried_fraction = 0.4;
 enum { TRIED_MAX = 16, LEAST_STEP_MHZ = 60 };
 
-/* The clocks of one GPU: the highest, the lowest, and by how much they step up there. */
+/* The clocks of one GPU: lowest, highest, and the step between clocks near the highest. */
 struct clocks {
     int64_t lowest_mhz, highest_mhz, step_mhz;
 };
@@ -39,7 +39,7 @@ static double highest_power_w(const struct device *gpu)
     return highest->state == READING_OK ? (double)highest->value * 1e-3 : 0.0;
 }
 
-/* A multiple of the GPU's own step, so that what is tried are clocks that it has. */
+/* Chooses a multiple of the GPU's own step, so that the GPU has every clock that is tried. */
 static double choose_step(const struct clocks *clocks)
 {
     double span = (1.0 - lowest_tried_fraction) * (double)clocks->highest_mhz;
@@ -99,7 +99,7 @@ static int set(void *data, double ceiling_mhz, struct fly_error *out_error)
     return code;
 }
 
-/* What was set, unless a GPU shows that it does not hold. */
+/* The ceiling that was set, unless a GPU shows that it does not hold. */
 static int standing(void *data, double *out_ceiling_mhz, struct fly_error *out_error)
 {
     const struct knob_turner *turner = data;

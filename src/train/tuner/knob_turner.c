@@ -22,7 +22,7 @@ static int read_w(const struct device *gpu, enum quantity quantity, double *out_
     return 0;
 }
 
-/* What all of them take. */
+/* The range of limits that all GPUs accept. */
 static int range(void *data, struct fly_turner_range *out_range, struct fly_error *out_error)
 {
     const struct knob_turner *turner = data;

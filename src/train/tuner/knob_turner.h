@@ -8,22 +8,22 @@
 #include "knob/knob.h"
 
 /*
- * One limit, or one ceiling on the clock, for all GPUs of a knob, as the tuner turns it.
+ * Turns a power limit, or a ceiling on the clock, on all GPUs of a knob for the tuner.
  *
  *     struct knob_turner data = {.knob = knob, .devices = devices, .count = count};
  *     struct fly_tuner_options options = {.turner = &knob_turner, .turner_data = &data, ...};
  *
- * clock_turner is for FLY_TUNER_CLOCK. It offers clocks that the GPUs have, from the highest
- * of all of them, with which it lifts its ceiling, down to two fifths of that, at most 16:
- * below, what a GPU draws at any clock outweighs what a lower one saves.
+ * Use clock_turner with FLY_TUNER_CLOCK. It offers at most 16 clocks that the GPUs have: from the highest
+ * clock that all of them reach, which stands for no ceiling, down to two fifths of that. Below, what a GPU
+ * draws at any clock outweighs what a lower clock saves.
  */
 struct knob_turner {
-    struct knob *knob;                   /* borrowed, as are */
-    const struct device *const *devices; /* those it was opened with */
+    struct knob *knob;                   /* borrowed */
+    const struct device *const *devices; /* borrowed: those that the knob was opened with */
     size_t count;
-    unsigned turns;      /* calls that set */
-    int fault;           /* the code of the first call that could not set; 0: none */
-    int64_t highest_mhz; /* clock_turner: that all have, once the range was asked for */
+    unsigned turns;      /* how many calls set something */
+    int fault;           /* error code of the first call that could not set; 0: none */
+    int64_t highest_mhz; /* clock_turner: highest clock that all GPUs reach, known after range() */
 };
 
 extern const struct fly_turner knob_turner;

@@ -24,7 +24,10 @@ static int range(void *data, struct fly_turner_range *out_range, struct fly_erro
     return knobs->calls->range(&knobs->turner, out_range, out_error);
 }
 
-/* A driver's refusal has one remedy, unless the site offers ways of its own, which have said why. */
+/*
+ * When the driver refuses, there is one remedy to name, unless the site offers ways of its own: those have
+ * said why they failed.
+ */
 static int set(void *data, double setting, struct fly_error *out_error)
 {
     struct own_knobs *knobs = data;
@@ -37,7 +40,10 @@ static int set(void *data, double setting, struct fly_error *out_error)
     return code;
 }
 
-/* When the guard ends all has to go back at once: there is nobody left to do so if this program is killed. */
+/*
+ * When the guard has ended, everything must be put back at once: nobody would do it if this program were
+ * killed.
+ */
 static int standing(void *data, double *out_setting, struct fly_error *out_error)
 {
     struct own_knobs *knobs = data;

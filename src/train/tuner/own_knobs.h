@@ -5,8 +5,8 @@
 #include <flyball/tuner.h>
 
 /*
- * The tuner's knobs where the caller brings none: the limits of the meter's GPUs, or their clocks, with
- * lock, guard and journal, and never on somebody else's GPU (knob/knob.h).
+ * The tuner's own knobs, for callers that bring none: they turn the power limits or the clocks of the meter's
+ * GPUs, with lock, guard and journal, and never turn a GPU that somebody else controls (knob/knob.h).
  *
  *     struct own_knobs *knobs;
  *
@@ -16,19 +16,20 @@
  *     ...
  *     own_knobs_close(knobs);
  *
- * The meter has to outlive them. After fork the child's copy is inert.
+ * The meter must outlive the knobs. After a fork the child's copy does nothing.
  */
 struct own_knobs;
 extern const struct fly_turner own_knobs_turner;
 
 /*
- * FLY_EUNSUPPORTED without a GPU to turn, and the codes of knob_open and knob_may_turn: one GPU
- * that is not ours is enough, for all run at one limit. The text says what would help.
+ * Opens the knobs of all GPUs. Returns FLY_EUNSUPPORTED when there is no GPU to turn, and the codes of
+ * knob_open and knob_may_turn: one GPU that may not be turned is enough to fail, since all GPUs run at one
+ * limit. The error text says what would help.
  */
 int own_knobs_open(struct fly_meter *meter, enum fly_tuner_knob knob, struct own_knobs **out_knobs,
                    struct fly_error *out_error);
 
-/* What was turned is turned back. Accepts NULL. */
+/* Puts back what was turned. Accepts NULL. */
 void own_knobs_close(struct own_knobs *knobs);
 
 #endif

@@ -20,14 +20,14 @@ enum { ARENA_MAX = 32 << 20, PROFILE_TEXT_BYTES_MAX = 16 << 20 };
 
 static const char format_name[] = "flyball power profile 1";
 
-/* ---- what a file says ---- */
+/* ---- the file's format ---- */
 
 struct document {
     const char *format;
-    const char *knob; /* profiles of limits need not say so: there was no other */
+    const char *knob; /* profiles of limits may leave it out: older files have no other knob */
     bool has_knob;
     const char *gpu_model, *driver, *job_name;
-    uint64_t batch_size, gpu_count; /* UINT64_MAX: it does not say */
+    uint64_t batch_size, gpu_count; /* UINT64_MAX: not in the file */
     const struct fly_tuner_point *points;
     size_t point_count;
 };
@@ -52,7 +52,7 @@ static const struct shape_field clock_rows[] = {POINT_ROWS("ceiling_mhz")};
 static const struct shape limit_shape = {SHAPE_OF(fly_tuner_point, limit_rows), .defaults = &point_usual};
 static const struct shape clock_shape = {SHAPE_OF(fly_tuner_point, clock_rows), .defaults = &point_usual};
 
-/* What the points are of comes first: of another's points nothing is said. */
+/* The key is checked first: errors in the points of another key's profile are not reported. */
 #define IS_KEY .need = SHAPE_OPTIONAL, .loose = true
 #define KEY_ROWS                                                                                          \
     {SHAPE_AT(document, format), SHAPE_IS_TEXT(SIZE_MAX), IS_KEY},                                        \
@@ -78,9 +78,9 @@ static const struct shape document_shapes[] = {
     [FLY_TUNER_CLOCK] = {SHAPE_OF(document, clock_document_rows), .defaults = &document_usual},
 };
 
-/* ---- its name ---- */
+/* ---- the file's name ---- */
 
-/* The part of a file's name that a person reads. */
+/* Appends the readable part of the name. */
 static void append_readable(char *name, size_t capacity, const char *text)
 {
     size_t at = strlen(name);
@@ -102,10 +102,10 @@ int profile_path(const char *directory, const struct profile_key *key, char path
     char name[160] = "", whole[4 * PROFILE_TEXT_MAX];
     int length;
 
-    /* That of a limit is as it was before there was another knob. */
+    /* Profiles of limits keep the name that they had before there was another knob. */
     snprintf(whole, sizeof whole, "%s\n%s\n%s\n%" PRIu64 "\n%" PRIu64 "%s", key->gpu_model, key->driver,
              key->job_name, key->batch_size, key->gpu_count, key->knob == FLY_TUNER_CLOCK ? "\nclock" : "");
-    /* Two keys may read alike; the sum tells them apart, and the content is checked besides. */
+    /* Two keys may read alike. The checksum tells them apart, and the content is checked as well. */
     append_readable(name, 50, key->job_name);
     append_readable(name, 100, key->gpu_model);
     length = snprintf(path, PROFILE_PATH_MAX, "%s/flyball-%s%" PRIu64 "-%08" PRIx32 ".json", directory, name,
@@ -130,7 +130,7 @@ static struct fly_tuner_point *find(struct fly_tuner_point *points, size_t count
     return NULL;
 }
 
-/* Why the point cannot be taken, or NULL. */
+/* Returns why the point cannot be taken, or NULL. */
 static const char *take_point(const struct fly_tuner_point *read, struct fly_tuner_point *points,
                               size_t count)
 {
@@ -146,7 +146,7 @@ static const char *take_point(const struct fly_tuner_point *read, struct fly_tun
     return NULL;
 }
 
-/* Why it is not what is looked for, or NULL. */
+/* Returns how the document differs from the key, or NULL. */
 static const char *check_key(const struct document *document, const struct profile_key *key)
 {
     if (strcmp(document->format, format_name) != 0)
@@ -232,7 +232,7 @@ int profile_read_text(const char *name, const char *text, size_t length, const s
     return code;
 }
 
-/* A regular file's bytes into `text`; its length, or a negative code. */
+/* Reads a regular file into `text`; returns 0 or a negative code. */
 static int read_bytes(const char *path, char *text, size_t capacity, size_t *out_length,
                       struct fly_error *out_error)
 {
@@ -284,7 +284,7 @@ static bool is_sound(const struct fly_tuner_point *point)
            point->time_s > 0.0 && isfinite(point->time_error) && point->time_error >= 0.0;
 }
 
-/* The text of a file with those of the points that are valid; `valid` has room for all. */
+/* Writes the file's text with the valid points; `valid` has room for all. */
 static int put_document(const char *path, const struct profile_key *key, const struct fly_tuner_point *points,
                         size_t count, struct fly_tuner_point *valid, struct buffer *out,
                         struct fly_error *out_error)

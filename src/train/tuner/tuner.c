@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The hooks, and the way from one state to the next: search, check, settled. */
+/* The hooks, and the changes of state: search, check, settled. */
 #include <math.h>
 
 #include "base/thread/fork_guard.h"
@@ -70,7 +70,7 @@ static void close_cost(struct fly_tuner *tuner)
     report->extra_time_s += maxima[0] - steps * chosen->time_s;
 }
 
-/* Every limit is measured or left out: choose, and see whether it keeps what it promises. */
+/* Every limit is measured or left out: chooses one, and checks whether it keeps its promise. */
 static void finish_search(struct fly_tuner *tuner)
 {
     bool measured = false;
@@ -96,7 +96,7 @@ static void finish_search(struct fly_tuner *tuner)
     tuner->report.ties = tuner_ties(tuner, tuner->chosen);
     tuner_turn(tuner, tuner->points[tuner->chosen].limit_w);
     close_cost(tuner);
-    /* A saved profile may be as old as it likes: what does not fit is measured at once. */
+    /* A saved profile may be of any age: if it does not fit, measuring begins at once. */
     tuner->remeasure_from = tuner->count.begun + (measured ? tuner->options.remeasure_distance_steps : 0);
     if (tuner->reason != FLY_TUNER_GOES_ON)
         return;
@@ -109,7 +109,7 @@ static void finish_search(struct fly_tuner *tuner)
     tuner_begin_check(tuner);
 }
 
-/* The step time under the chosen limit is known, or could not be. */
+/* The step time under the chosen limit is known, or cannot be known. */
 static void finish_check(struct fly_tuner *tuner)
 {
     struct fly_power_point checked;
@@ -132,12 +132,12 @@ static void finish_check(struct fly_tuner *tuner)
     if (tuner_has_drifted(tuner, checked.time_s) && tuner_carbon_may_search(tuner, checked.time_s)) {
         begin_search(tuner);
     } else if (tuner->carbon.governor != NULL) {
-        settle(tuner); /* the bound is the plan's */
+        settle(tuner); /* the plan takes care of the bound */
     } else if (tuner_is_promise_kept(tuner, checked.time_s) || tuner->chosen == 0) {
         tuner->broken_checks = 0;
         settle(tuner);
     } else if (++tuner->broken_checks < 2) {
-        tuner_begin_check(tuner); /* once may be chance */
+        tuner_begin_check(tuner); /* once may be chance: check again */
     } else {
         tuner_back_off(tuner);
     }
@@ -170,7 +170,7 @@ static bool is_decided(struct fly_tuner *tuner, struct fly_power_search_action *
            tuner_may_finish(tuner) && fly_power_search_finish(tuner->search, action) == 0;
 }
 
-/* A call of its own, for whose registers the quiet hook does not pay. */
+/* A separate call, so that the quiet hook need not save the registers that this uses. */
 __attribute__((noinline)) static int step(struct fly_tuner *tuner)
 {
     struct fly_power_search_action action = {0};

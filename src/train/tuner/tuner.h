@@ -9,45 +9,51 @@
 #include "train/tuner/saved_profile.h"
 
 /*
- * What sessions, `flyball run --tune` and tests ask of a tuner beyond <flyball/tuner.h>: a clock of
- * their own, an account that somebody keeps, and what is known before the first step. A tuner is of one
- * thread, and inert in a fork.
+ * What sessions, `flyball run --tune` and tests need of a tuner beyond <flyball/tuner.h>: a clock of their
+ * own, an account of energy that somebody else keeps, and points that are known before the first step. One
+ * thread may use a tuner; after a fork the child's copy does nothing.
  */
 struct carbon_keeper;
 
-/* With a clock of the caller's for the time of single steps; NULL: clock_real. */
+/* Makes a tuner that times single steps with the caller's clock; NULL: clock_real. */
 int tuner_new(const struct fly_tuner_options *options, const struct clock *clock,
               struct fly_tuner **out_tuner, struct fly_error *out_error);
 
-/* The same with an account that somebody keeps; NULL: one of its own, where the grid is followed. */
+/*
+ * Like tuner_new, with an account that somebody else keeps; NULL: the tuner keeps its own when it follows the
+ * grid.
+ */
 int tuner_new_in(const struct fly_tuner_options *options, const struct clock *clock,
                  struct carbon_keeper *keeper, struct fly_tuner **out_tuner, struct fly_error *out_error);
 
-/* As fly_tuner_new, with an account that is kept from before the first step, and outlives the tuner. */
+/* Like fly_tuner_new, with an account that is kept from before the first step and outlives the tuner. */
 int tuner_new_kept(const struct fly_tuner_options *options, struct carbon_keeper *keeper,
                    struct fly_tuner **out_tuner, struct fly_error *out_error);
 
-/* How many steps the whole training has, where that becomes known later than options.carbon; 0: it is not. */
+/* Tells how many steps the whole training has, when this becomes known after options.carbon; 0: not known. */
 void tuner_expect_steps(struct fly_tuner *tuner, uint64_t steps);
 
-/* Before the first step: no limit is left out because it could not win, so that the profile is whole. */
+/*
+ * Makes the search measure every limit, even one that can no longer win, so that the profile is whole. Call
+ * it before the first step.
+ */
 void tuner_measure_every_limit(struct fly_tuner *tuner);
 
 /*
- * Before the first step: takes what an earlier search measured, so that this one goes on
- * where that ended. Limits that are not to be tried are left out; the same on all ranks.
+ * Takes the points of an earlier search, so that this one goes on where that one ended. Points at limits that
+ * are not to be tried are left out. Call it before the first step, with the same points on all ranks.
  */
 int tuner_know(struct fly_tuner *tuner, const struct fly_power_point *points, size_t count,
                struct fly_error *out_error);
 
-/* Whether every limit is measured or left out, and only some are looked at again. */
+/* Whether every limit is measured or left out, and the tuner only measures some of them again. */
 bool tuner_only_looks(const struct fly_tuner *tuner);
 
-/* The limits that are measured, highest first, in the knob's unit; how many. */
+/* Stores the measured limits, highest first, in the knob's unit; returns how many. */
 size_t tuner_measured_points(const struct fly_tuner *tuner,
                              struct fly_power_point out_points[FLY_POWER_SEARCH_LIMITS_MAX]);
 
-/* What its profile belongs to; valid as long as the tuner. */
+/* What the tuner's profile was measured on; valid as long as the tuner. */
 const struct profile_key *tuner_key(const struct fly_tuner *tuner);
 
 #endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A tuner that follows the grid: its search measures every limit that the bound leaves time for, and
- * then the limit is the governor's, who is asked every few seconds. Rank 0's answer counts
- * for all, and all learn it at the same step.
+ * Follows the grid. The search measures every limit that the bound leaves time for. Then the governor, asked
+ * every few seconds, sets the limit. Rank 0's answer counts for all ranks, and all learn it at the same step.
  */
 #include <errno.h>
 #include <math.h>
@@ -13,7 +12,7 @@
 #include "train/carbon/carbon_head.h"
 #include "train/tuner/tuner_private.h"
 
-/* Of the time that a bound leaves over, for measuring. */
+/* The share of the time left by the bound that measuring may take. */
 static const double search_share = 0.3;
 
 static struct carbon_governor_options governor_options(const struct fly_tuner_options *options)
@@ -116,7 +115,7 @@ void tuner_carbon_settle(struct fly_tuner *tuner)
     tuner_rest(tuner, carbon->governor != NULL ? 0 : tuner->options.check_every_steps);
 }
 
-/* Sets the governor's limit; a check under way begins anew. */
+/* Sets the governor's limit; begins a check under way anew. */
 static void turn_to(struct fly_tuner *tuner, double limit_w)
 {
     char text[TUNER_SETTING_MAX];
@@ -133,7 +132,7 @@ static void turn_to(struct fly_tuner *tuner, double limit_w)
         tuner_check_anew(tuner);
 }
 
-/* Asks the governor, and joins the ranks. */
+/* Asks the governor, and tells all ranks. */
 static void ask(struct fly_tuner *tuner)
 {
     struct tuner_carbon *carbon = &tuner->carbon;
@@ -177,10 +176,10 @@ void tuner_carbon_epoch_end(struct fly_tuner *tuner)
     step_count_epoch_end(&tuner->count, tuner->clock);
     carbon_governor_count(tuner->carbon.governor, (double)step_count_done(&tuner->count));
     if (tuner->state != FLY_TUNER_STOPPED)
-        tuner_rest(tuner, 0); /* the next step is the first of another stretch */
+        tuner_rest(tuner, 0); /* the next step begins a new stretch */
 }
 
-/* Whether rank 0 says so. */
+/* Rank 0's verdict, for all ranks. */
 static bool do_all(struct fly_tuner *tuner, bool verdict)
 {
     double says = verdict && tuner->options.rank == 0, nothing = 0.0;
@@ -188,7 +187,7 @@ static bool do_all(struct fly_tuner *tuner, bool verdict)
     return tuner_exchange(tuner, &nothing, 0, &says, 1) && says > 0.0;
 }
 
-/* What a limit's window, and the warm-up before it, take longer than at the highest limit. */
+/* The extra time of a limit's warm-up and window against the highest limit. */
 static double window_extra_s(const struct fly_tuner *tuner, double time_s)
 {
     double steps = (double)tuner->options.warmup_steps + (double)tuner->options.profile_steps;
@@ -204,7 +203,7 @@ bool tuner_carbon_has_enough(struct fly_tuner *tuner)
 
     if (tuner->points[0].mark != FLY_TUNER_VALID || point->mark != FLY_TUNER_VALID)
         return do_all(tuner, false);
-    /* The next limit is slower by what this one is, at least. */
+    /* The next limit is at least as slow as this one. */
     if (tuner->at > 0 && tuner->points[tuner->at - 1].mark == FLY_TUNER_VALID)
         next_s *= fmax(point->time_s / tuner->points[tuner->at - 1].time_s, 1.0);
     spent_s = tuner->spent_s - (double)tuner->spent_steps * step_s;

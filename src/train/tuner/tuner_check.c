@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The check of the chosen limit: measured now and then, held against what it promised, and given up for a
- * higher one.
+ * Checks the chosen limit: measures it now and then, compares it with its promise, and gives it up for a
+ * higher one when it breaks that.
  */
 #include <math.h>
 
 #include "train/tuner/tuner_choice.h"
 #include "train/tuner/tuner_private.h"
 
-/* A step time that far from the profile's is another workload. */
+/* A step time this far from the profile's means another workload. */
 static const double drift_fraction = 0.05;
 
 void tuner_begin_check(struct fly_tuner *tuner)
@@ -41,16 +41,16 @@ void tuner_back_off(struct fly_tuner *tuner)
     tuner->report.backoffs++;
     if (tuner->noise.time > 0.0)
         (void)tuner_choose(tuner, tuner->chosen, &next);
-    /* Rather none at all than a fourth that does not keep it either. */
+    /* Use no limit at all rather than a fourth that breaks the promise too. */
     tuner->chosen = tuner->report.backoffs > FLY_TUNER_BACKOFFS_MAX ? 0 : next;
     tuner_begin_check(tuner);
 }
 
 /*
- * Whether the chosen limit keeps its promise. The first check is one more window of
- * it; where windows differ by more than their steps explain, all that there are of it count, and
- * the bound is to be kept with what is uncertain to spare. A check later on only sees
- * whether it is clearly broken, which once may be chance.
+ * Whether the chosen limit keeps its promise. The first check is one more window of that limit: where windows
+ * differ by more than their steps explain, all windows of the limit count, and the bound must be kept with
+ * the uncertainty to spare. A later check only notices whether the promise is clearly broken; once may be
+ * chance.
  */
 bool tuner_is_promise_kept(struct fly_tuner *tuner, double time_s)
 {

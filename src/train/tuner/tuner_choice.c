@@ -14,7 +14,7 @@ static struct fly_power_point plain(const struct fly_tuner_point *point)
     return (struct fly_power_point){point->limit_w, point->power_w, point->time_s};
 }
 
-/* Windows that it was measured in; what is from a file counts as one. */
+/* In how many windows the limit was measured; a point from a file counts as one. */
 static double windows_of(const struct fly_tuner *tuner, size_t place)
 {
     return fmax(tuner->visits[place].count, 1.0);
@@ -67,8 +67,8 @@ bool tuner_may_finish(const struct fly_tuner *tuner)
 }
 
 /*
- * How far the ratio of a time to that of the highest limit may be off, as a fraction: by the spread of steps,
- * and by what windows differ beyond that, which few of them tell only roughly.
+ * How far the ratio of a time to that of the highest limit may be off, as a fraction. Two things contribute:
+ * the spread of steps, and the difference between windows beyond that, which a few windows show only roughly.
  */
 static double ratio_error(const struct fly_tuner *tuner, double time_error, double windows)
 {
@@ -78,7 +78,7 @@ static double ratio_error(const struct fly_tuner *tuner, double time_error, doub
     return hypot(two_standard_errors * steps, tuner_noise_factor(&tuner->noise) * whole);
 }
 
-/* Whether the limit keeps the bound with so many times its error added. */
+/* Whether the limit keeps the bound with its error added `times` times. */
 static bool is_within_bound(const struct fly_tuner *tuner, size_t place, double times)
 {
     const struct fly_tuner_point *highest = &tuner->points[0], *point = &tuner->points[place];
@@ -119,7 +119,7 @@ bool tuner_choose(const struct fly_tuner *tuner, size_t count, size_t *out_chose
 
     if (isfinite(tuner->options.objective.max_slowdown) && tuner->points[0].mark != FLY_TUNER_VALID)
         return false;
-    /* Of equal ones the highest. */
+    /* Of equal limits the highest wins. */
     for (size_t i = 0; i < count; i++) {
         if (tuner->points[i].mark != FLY_TUNER_VALID || !tuner_keeps_bound(tuner, i) ||
             (found && tuner_point_score(tuner, i) >= tuner_point_score(tuner, *out_chosen)))

@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * For how long a limit is measured. A counter that moves ten times a second says
- * little of 40 steps of 15 ms: what its two edges miss is 14 % of them. The meter
- * says so, and the window goes on until the interval is narrow enough. Pure: ranks
- * that see the same window decide alike.
+ * Decides for how long a limit is measured. A counter that moves ten times a second says little about 40
+ * steps of 15 ms: its two edges miss 14 % of them. The meter reports this uncertainty, and the window goes on
+ * until the interval is narrow enough. Pure: ranks that see the same window decide alike.
  */
 #include <math.h>
 
 #include "train/tuner/tuner_private.h"
 
-/* A window without a figure may have been too short for one; beyond that time it was not. */
+/* A window without an energy may have been too short for one; a window longer than this was not. */
 static const double telling_s = 2.0;
-/* What edges miss goes with 1 / time; a little more, for the next look to be the last. */
+/* The error of the edges falls as 1 / time. A little more makes the next look the last. */
 static const double surplus = 1.02;
 
 double tuner_energy_error(const struct fly_tuner *tuner, const struct tuner_window *window)
@@ -20,7 +19,9 @@ double tuner_energy_error(const struct fly_tuner *tuner, const struct tuner_wind
            (tuner->parts.energy_j + window->energy_j);
 }
 
-/* Whether the choice may hang on the energy of the limit on trial: for time alone 40 steps are enough. */
+/*
+ * Whether the choice may depend on the energy of the limit on trial; for the time alone 40 steps are enough.
+ */
 static bool needs_energy(const struct fly_tuner *tuner, double time_s)
 {
     const struct fly_tuner_point *highest = &tuner->points[0];
@@ -29,12 +30,12 @@ static bool needs_energy(const struct fly_tuner *tuner, double time_s)
     if (tuner->state != FLY_TUNER_SEARCHING || tuner->looking || objective->kind == FLY_OBJECTIVE_TIME ||
         objective->kind == FLY_OBJECTIVE_LOWEST_LIMIT)
         return false;
-    /* The plan uses limits beyond the bound too, for a time. */
+    /* The plan uses limits beyond the bound too, for some of the time. */
     return tuner->carbon.governor != NULL || highest->mark != FLY_TUNER_VALID ||
            time_s <= objective->max_slowdown * highest->time_s;
 }
 
-/* How many times as long the measurement has to be; 1 for long enough. */
+/* By which factor the measurement must become longer; 1: long enough. */
 static double growth(const struct fly_tuner *tuner, const struct tuner_window *window, double time_s)
 {
     double error = tuner_energy_error(tuner, window);
@@ -52,7 +53,7 @@ uint32_t tuner_steps_missing(const struct fly_tuner *tuner, const struct tuner_w
     double steps = (double)tuner->times.count, time_s = tuner->parts.time_s + window->time_s, wanted;
 
     if (tuner->times.count < (uint64_t)tuner->window_steps + tuner->parts.extra_steps || !(time_s > 0.0))
-        return 0; /* an epoch's end: steps follow anyway */
+        return 0; /* at an epoch's end more steps follow anyway */
     wanted = fmin(floor(steps * growth(tuner, window, time_s)), (double)(UINT32_MAX / 2));
     return wanted > steps ? (uint32_t)(wanted - steps) : 0;
 }

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Second looks. One window for each limit cannot say how much windows differ, so the
- * highest limit is looked at again, and then what could still turn out better than
- * the best, or beyond the bound, for as long as the search has cost less than trying
- * every limit would have. All of it comes from what the ranks have joined: they
- * decide alike.
+ * Second looks. One window per limit cannot tell how much windows differ. So the highest limit is measured
+ * again, and then each limit that could still turn out better than the best, or beyond the bound, as long as
+ * the search has cost less than trying every limit would have. Decided from figures that the ranks have
+ * joined, so all decide alike.
  */
 #include <math.h>
 
@@ -12,12 +11,12 @@
 #include "train/tuner/tuner_choice.h"
 
 enum { LOOKS_MAX = 16 };
-/* What could be better by less than that is left as it is. */
+/* A limit that could be better by less than this is not measured again. */
 static const double worth_looking = 0.99;
-/* Of what trying every limit costs. */
+/* The share of the cost of trying every limit that the search may cost. */
 static const double affordable_share = 0.97;
 
-/* Of the nearest limit that was measured, from the place upwards; NULL for none. */
+/* The nearest measured limit at this place or above; NULL for none. */
 static const struct fly_tuner_point *measured_above(const struct fly_tuner *tuner, size_t place)
 {
     for (size_t i = place + 1; i-- > 0;) {
@@ -27,8 +26,10 @@ static const struct fly_tuner_point *measured_above(const struct fly_tuner *tune
     return NULL;
 }
 
-/* At least what warm-up and window of every limit take: lower limits are no faster, and draw no less than in
- * proportion. */
+/*
+ * The least that warm-up and window of every limit cost: lower limits are no faster, and their power falls at
+ * most in proportion to the limit.
+ */
 static void add_up_all(const struct fly_tuner *tuner, double *out_time_s, double *out_energy_j)
 {
     double steps = (double)tuner->options.warmup_steps + (double)tuner->options.profile_steps;
@@ -54,7 +55,10 @@ static bool is_affordable(const struct fly_tuner *tuner, size_t place)
            tuner->spent_j + look_s * point->power_w <= affordable_share * energy_j;
 }
 
-/* The limit that could be best of all, if that is another than the chosen, or worth more than it seems. */
+/*
+ * Finds the limit that could still turn out the best of all: the chosen one too, when it could be clearly
+ * better than it seems. False for none.
+ */
 static bool find_contender(const struct fly_tuner *tuner, size_t chosen, size_t *out_place)
 {
     double least = worth_looking * tuner_point_score(tuner, chosen);
@@ -90,7 +94,7 @@ bool tuner_next_look(const struct fly_tuner *tuner, size_t *out_place)
         return false;
     if (tuner->noise.degrees > 0 && !find_contender(tuner, chosen, &place))
         return false;
-    /* The bound is relative to the highest limit. And a limit that stands already makes no new window. */
+    /* The bound is relative to the highest limit. A limit that already stands gives no new window. */
     if ((bounded && tuner->visits[0].count <= tuner->visits[place].count) || place == tuner->at)
         place = 0;
     if (place == tuner->at || !is_affordable(tuner, place))
@@ -99,7 +103,7 @@ bool tuner_next_look(const struct fly_tuner *tuner, size_t *out_place)
     return true;
 }
 
-/* Makes the point of a limit anew from all its visits. */
+/* Computes a limit's point anew from all its visits. */
 static void refresh(struct fly_tuner *tuner, size_t place)
 {
     const struct tuner_visits *visits = &tuner->visits[place];
@@ -109,7 +113,7 @@ static void refresh(struct fly_tuner *tuner, size_t place)
         return;
     point->time_s = visits->time_s / visits->steps;
     point->power_w = visits->energy_j / visits->energy_s;
-    /* What a visit has of its own does not shrink with its steps: all count the same. */
+    /* A visit's own deviation does not shrink with its steps, so all visits count the same. */
     if (tuner->noise.time > 0.0)
         point->time_s = visits->step_s / visits->count;
     if (tuner->noise.power > 0.0)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the meter says of this rank: the window of a limit, and the cost of the search. */
+/* What the meter measures on this rank: the window of a limit, and the cost of the search. */
 #include <math.h>
 #include <string.h>
 
@@ -39,7 +39,7 @@ bool tuner_has_energy(const struct fly_device_energy *energy)
            isfinite(energy->energy_j);
 }
 
-/* The GPUs' energies in the meter's answer; NAN unless all are known. */
+/* The GPUs' energy in the meter's answer; NAN unless all are known. */
 double tuner_gpu_energy_j(struct fly_tuner *tuner, double *out_half_j)
 {
     double sum_j = 0.0;

@@ -70,7 +70,7 @@ static int join_ranks(struct fly_tuner *tuner, struct fly_error *out_error)
     return 0;
 }
 
-/* What this rank can say for itself. */
+/* Sets up all that needs no other rank. */
 static int set_up_alone(struct fly_tuner *tuner, const struct fly_tuner_options *options,
                         struct fly_error *out_error)
 {
@@ -89,8 +89,9 @@ static int set_up_alone(struct fly_tuner *tuner, const struct fly_tuner_options 
     return 0;
 }
 
-/* The knobs of this rank's GPUs, where the caller brings none; what is against it is no fault of the
- * caller's.
+/*
+ * Opens the knobs of this rank's GPUs when the caller brings none. When that fails, the tuner still works:
+ * the caller did nothing wrong.
  */
 static void take_knobs(struct fly_tuner *tuner)
 {
@@ -121,11 +122,11 @@ static int set_up(struct fly_tuner *tuner, const struct fly_tuner_options *optio
         return 0;
     }
     code = set_up_alone(tuner, options, out_error);
-    /* The others wait for this rank, also where it cannot go on. */
+    /* The other ranks wait for this one, so join them even when this rank cannot go on. */
     if (code < 0)
         tuner_fault(tuner, FLY_TUNER_UNREADABLE, "%s", out_error != NULL ? out_error->text : "");
     joined = join_ranks(tuner, code < 0 ? NULL : out_error);
-    /* Another rank's GPUs are not ours to turn: its report says so. */
+    /* Another rank may not turn its GPUs; its report says why. */
     if (code == 0 && options->turner == NULL && tuner->reason == FLY_TUNER_OTHER_RANK)
         return 0;
     if (code < 0 || joined < 0)
@@ -163,7 +164,7 @@ static void leave_alone(struct fly_tuner *tuner, enum fly_tuner_reason reason, c
     snprintf(tuner->report.text, sizeof tuner->report.text, "%s", text);
 }
 
-/* One that only reports: the command around this program has the GPUs, and sets their limit. */
+/* A tuner that only reports: the command around this program controls the GPUs and sets their limit. */
 static int new_steered(const struct fly_tuner_options *options, enum step_way way, struct step_writer *steps,
                        struct fly_tuner **out_tuner, struct fly_error *out_error)
 {
@@ -255,7 +256,7 @@ void fly_tuner_free(struct fly_tuner *tuner)
         const struct fly_measurement nothing = {.size = sizeof nothing};
         struct fly_measurement measured = nothing;
 
-        tuner_carbon_epoch_end(tuner); /* all steps that began are behind */
+        tuner_carbon_epoch_end(tuner); /* all steps that began are done */
         tuner_turn_back(tuner);
         tuner_window_drop(tuner);
         if (tuner->cost.open)

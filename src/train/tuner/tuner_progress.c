@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How far the training is, for whoever follows the grid; and for how long the hook has nothing to do. */
+/* Counts the training's progress for the governor, and for how long the hook has nothing to do. */
 #include <math.h>
 
 #include "base/thread/fork_guard.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a tuner says of itself. */
+/* What a tuner reports. */
 #include <math.h>
 
 #include "train/tuner/tuner_private.h"
@@ -35,7 +35,7 @@ bool tuner_only_looks(const struct fly_tuner *tuner)
     return tuner->state == FLY_TUNER_SEARCHING && tuner->looking;
 }
 
-/* A setting's two names; the one that is not meant is not known. */
+/* Stores a setting under its name, limit or ceiling; the other one is NAN. */
 static void say(const struct fly_tuner *tuner, double limit_w, double *out_limit_w, double *out_ceiling_mhz)
 {
     bool clock = tuner->options.knob == FLY_TUNER_CLOCK;

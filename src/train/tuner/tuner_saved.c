@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What was measured before, in a saved profile or by a job's log, and what is saved for the next time. */
+/*
+ * Takes points measured before, from a saved profile or a job's log, and saves the new ones for the next
+ * time.
+ */
 #include <math.h>
 #include <stdio.h>
 
 #include "base/adler32.h"
 #include "train/tuner/tuner_private.h"
 
-/* Of the mean of a window's steps. */
+/* The assumed relative error of a window's mean step time. */
 static const double known_time_error = 0.01;
 
 static void copy_text(char *to, size_t capacity, const char *from)
@@ -29,7 +32,7 @@ void tuner_take_key(struct fly_tuner *tuner, const struct fly_tuner_options *opt
     tuner->key.knob = options->knob;
 }
 
-/* A number that is the same on ranks with the same limits and points. */
+/* A number that is the same on all ranks with the same limits and points. */
 static double fingerprint(const struct fly_tuner *tuner)
 {
     uint32_t sum = (uint32_t)tuner->limit_count * 4 + (uint32_t)tuner->options.knob * 2 +
@@ -60,7 +63,10 @@ static void forget_points(struct fly_tuner *tuner)
         tuner->points[i].mark = FLY_TUNER_NOT_MEASURED;
 }
 
-/* Points measured where energy did not matter may be too coarse where it does; how many. */
+/*
+ * Discards points that were measured when energy did not matter, where they may be too coarse now; returns
+ * how many.
+ */
 static size_t forget_coarse(struct fly_tuner *tuner)
 {
     enum fly_objective_kind kind = tuner->options.objective.kind;
@@ -78,7 +84,7 @@ static size_t forget_coarse(struct fly_tuner *tuner)
     return count;
 }
 
-/* FLY_ENOTFOUND where none was asked for. */
+/* Returns FLY_ENOTFOUND when no profile was asked for. */
 static int saved_path(const struct fly_tuner *tuner, char path[PROFILE_PATH_MAX], struct fly_error *out_error)
 {
     if (tuner->file[0] != '\0')
@@ -90,7 +96,7 @@ static int saved_path(const struct fly_tuner *tuner, char path[PROFILE_PATH_MAX]
     return 0;
 }
 
-/* Reads a saved profile, and lets it count where every rank has the same. */
+/* Reads a saved profile, and uses it if every rank has the same. */
 void tuner_take_saved(struct fly_tuner *tuner)
 {
     char path[PROFILE_PATH_MAX];
@@ -120,7 +126,7 @@ void tuner_take_saved(struct fly_tuner *tuner)
                  "reused %zu of %zu limits from '%.200s'", read, tuner->limit_count, path);
 }
 
-/* Points come without their errors: as much as windows are made to have. */
+/* Takes a point that comes without errors: assumes those that windows are made to have. */
 static void know(struct fly_tuner *tuner, struct fly_tuner_point *point, const struct fly_power_point *known)
 {
     point->mark = FLY_TUNER_VALID;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The pure search that a tuner carries out: over all limits, or over one of them alone. */
+/* Begins the pure search that a tuner carries out: over all limits, or over one alone. */
 #include <math.h>
 
 #include "train/tuner/tuner_private.h"
@@ -26,7 +26,7 @@ int tuner_search_all(struct fly_tuner *tuner, struct fly_error *out_error)
     return fly_power_search_new(&options, &tuner->search, out_error);
 }
 
-/* A search over one limit alone: it warms up, and measures across epochs' ends. */
+/* Begins a search over one limit alone, with warm-up; it measures across ends of epochs. */
 void tuner_search_one(struct fly_tuner *tuner, size_t place, uint32_t steps)
 {
     const struct fly_power_search_options options = {

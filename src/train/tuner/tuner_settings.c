@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Settings of the knob: which are tried, and how they are said. What is in W inside may be in MHz outside. */
+/* The knob's settings: which ones are tried, and how texts name them. `limit_w` inside may be MHz outside. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 static const struct knob_facts {
     const char *name, *noun, *unit;
     double usual_step;
-    double same; /* nearer than this, a driver makes the same of two */
+    double same; /* a driver makes no difference between settings nearer than this */
 } facts[] = {
     [FLY_TUNER_POWER_LIMIT] = {"power", "limit", "W", 25.0, 0.5},
     [FLY_TUNER_CLOCK] = {"clock", "ceiling", "MHz", 60.0, 0.5},
@@ -88,7 +88,7 @@ static int take_range(struct fly_tuner *tuner, const struct fly_tuner_options *o
     return 0;
 }
 
-/* Those of the options; of the other knob there must be none. */
+/* Takes the options' settings; there must be none of the other knob. */
 static int take_given(struct fly_tuner *tuner, const struct fly_tuner_options *options,
                       const struct fly_turner_range *range, struct fly_error *out_error)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the window of a limit on trial says: whether it counts, goes on, or spares others. */
+/* Judges the window of the limit on trial: whether it counts, goes on, or makes other windows unnecessary. */
 #include <math.h>
 
 #include "train/tuner/tuner_choice.h"
@@ -7,10 +7,12 @@
 
 /* Shares of a window beyond which heat or an outside brake spoils it. */
 static const double spoiled_share = 0.02;
-/* A limit holds a GPU down when it is named as the cause for that share, or nearly all of it is drawn; a
- * ceiling, when the clock is next to it. */
+/*
+ * A limit holds a GPU down when the driver names it as the cause for this share of the time, or the GPU draws
+ * nearly all of it. A ceiling does when the clock is close to it.
+ */
 static const double bound_share = 0.5, bound_fraction = 0.9;
-/* Below that fraction of a limit no GPU feels it. */
+/* No GPU that draws less than this fraction of a limit is affected by it. */
 static const double unfelt_fraction = 0.8;
 
 static enum fly_tuner_mark mark_of(const struct tuner_window *window)
@@ -40,7 +42,7 @@ static struct fly_tuner_point *find_point(struct fly_tuner *tuner, double limit_
     return &tuner->points[0];
 }
 
-/* What the limit on trial was measured to be, with this window; false when that is not complete. */
+/* What the limit on trial was measured to be, with this window; false when the window lacks a figure. */
 static bool take_visit(const struct fly_tuner *tuner, const struct tuner_window *window,
                        struct tuner_visit *out_visit)
 {
@@ -63,7 +65,7 @@ static bool take_visit(const struct fly_tuner *tuner, const struct tuner_window 
     return false;
 }
 
-/* The steps since the last visit were its own, and its warm-up. */
+/* Notes the cost of a visit: the steps since the last visit were its own and its warm-up. */
 static void note_cost(struct fly_tuner *tuner, const struct tuner_visit *visit)
 {
     double steps = (double)(tuner->cost.steps - tuner->spent_steps);
@@ -73,7 +75,7 @@ static void note_cost(struct fly_tuner *tuner, const struct tuner_visit *visit)
     tuner->spent_steps = tuner->cost.steps;
 }
 
-/* After a window of the search: what else can be spared? */
+/* After a window of the search: decides what else need not be measured. */
 static void spare(struct fly_tuner *tuner, struct fly_power_search_action *action)
 {
     bool enough = tuner->carbon.governor != NULL ? tuner_carbon_has_enough(tuner) : tuner_may_finish(tuner);
@@ -85,7 +87,7 @@ static void spare(struct fly_tuner *tuner, struct fly_power_search_action *actio
         (void)fly_power_search_skip_warmup(tuner->search);
 }
 
-/* A GPU that stays hot or braked is no GPU to find a limit on; all ranks see the same window. */
+/* Stops when a GPU stays hot or braked: no limit can be found on it. All ranks see the same window. */
 static bool is_hopeless(struct fly_tuner *tuner, enum fly_tuner_mark mark)
 {
     enum { SPOILED_MAX = 2 * FLY_POWER_SEARCH_TRIES };
@@ -100,7 +102,10 @@ static bool is_hopeless(struct fly_tuner *tuner, enum fly_tuner_mark mark)
     return true;
 }
 
-/* Lets a window go on that says too little yet; whether it does. At an epoch's end the next one goes on. */
+/*
+ * Lets a window go on that says too little yet; returns whether it does. After an epoch's end the next window
+ * goes on.
+ */
 static bool grows(struct fly_tuner *tuner, const struct tuner_window *window,
                   struct fly_power_search_action *action)
 {
@@ -134,7 +139,7 @@ static void take_window(struct fly_tuner *tuner, const struct tuner_window *wind
     tuner->parts.time_s += window->time_s;
 }
 
-/* Looks at the window, tells the search, and takes its next action. */
+/* Takes the window's figures, tells the search, and gets its next action. */
 void tuner_measured(struct fly_tuner *tuner, struct fly_power_search_action *action)
 {
     bool searching = tuner->state == FLY_TUNER_SEARCHING;

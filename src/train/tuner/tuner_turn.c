@@ -18,7 +18,7 @@ static void stop(struct fly_tuner *tuner)
         report->search_steps += tuner->cost.steps;
         report->search_time_s += tuner->cost.time_s;
         report->search_energy_j += tuner->cost.known ? tuner->cost.energy_j : NAN;
-        report->extra_time_s = report->extra_energy_j = NAN; /* beyond what? nothing was chosen */
+        report->extra_time_s = report->extra_energy_j = NAN; /* nothing was chosen to compare with */
     }
     tuner->state = FLY_TUNER_STOPPED;
     tuner_rest(tuner, UINT64_MAX);
@@ -26,7 +26,7 @@ static void stop(struct fly_tuner *tuner)
     tuner_carbon_stands(tuner, NAN);
 }
 
-/* Whether a limit that another program put there stands; where it cannot be read, ours is assumed. */
+/* Whether another program's limit stands; if the limit cannot be read, assume that ours does. */
 static bool is_foreign(struct fly_tuner *tuner)
 {
     double standing_w;
@@ -73,7 +73,7 @@ void tuner_turn(struct fly_tuner *tuner, double limit_w)
         return;
     if (!tuner->turned && turner->standing(tuner->options.turner_data, &standing_w, NULL) == 0)
         tuner->start_limit_w = standing_w;
-    /* Also where it fails: of several GPUs some may have taken it, and are to be turned back. */
+    /* Also when it fails: some of several GPUs may have taken the limit and must be put back. */
     tuner->turned = true;
     if (turner->set(tuner->options.turner_data, limit_w, &error) < 0) {
         tuner->standing_w = limit_w;

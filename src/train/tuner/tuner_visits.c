@@ -6,14 +6,14 @@
 
 const double tuner_half_width = 1.96;
 
-/* 99th percentile of chi squared over its degrees of freedom: above it, chance is no explanation. */
+/* 99th percentile of chi squared over its degrees of freedom: chance does not explain a larger value. */
 static const double chance[] = {6.63, 4.61, 3.78, 3.32, 3.02, 2.80, 2.64, 2.51, 2.41, 2.32};
-/* 95th percentile of Student's t, where that is below 3. */
+/* 95th percentile of Student's t; 3 where it is larger. */
 static const double student[] = {3.0, 2.92, 2.35, 2.13, 2.02, 1.94, 1.89, 1.86, 1.83, 1.81};
 enum { KNOWN_DEGREES = sizeof chance / sizeof chance[0] };
 _Static_assert(sizeof student == sizeof chance, "a value for each");
 
-/* An energy so coarse that the sum would be less certain than without it is left out. */
+/* Leaves out an energy so coarse that it would make the sum less certain. */
 static void add_energy(struct tuner_visits *visits, const struct tuner_visit *visit)
 {
     double energy_j = visits->energy_j + visit->energy_j;
@@ -26,7 +26,7 @@ static void add_energy(struct tuner_visits *visits, const struct tuner_visit *vi
     visits->half_j2 = half_j2;
 }
 
-/* For that many degrees of freedom, at least 1; beyond the table its last value. */
+/* The table's value for that many degrees of freedom, at least 1; beyond its end the last one. */
 static double of_degrees(const double *table, unsigned degrees)
 {
     size_t place = degrees < KNOWN_DEGREES ? degrees : KNOWN_DEGREES;
@@ -53,7 +53,7 @@ void tuner_visits_add(struct tuner_visits *visits, const struct tuner_visit *vis
     visits->known_power2 += power_error * power_error;
 }
 
-/* Sum of squared relative deviations from the mean of `count` values. */
+/* Sum of squared relative deviations of `count` values from their mean. */
 static double deviations(double sum, double squares, double count)
 {
     double mean = sum / count;
@@ -65,7 +65,7 @@ static double beyond_chance(double deviation2, double known2, unsigned degrees)
 {
     double limit = of_degrees(chance, degrees);
 
-    /* Sums of squares of equal numbers leave a remainder. */
+    /* Rounding leaves a remainder even when all values are equal. */
     if (deviation2 <= limit * known2 || deviation2 < 1e-12)
         return 0.0;
     return sqrt((deviation2 - known2) / degrees);

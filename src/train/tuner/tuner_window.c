@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The window of the limit on trial: opened, looked at over all ranks, and ended. */
+/* The window of the limit on trial: opens it, measures it over all ranks, and ends it. */
 #include <math.h>
 
 #include "train/tuner/tuner_private.h"
 
-/* Why the last answer has no energy. */
+/* Why the last measurement has no energy. */
 static const char *missing_note(const struct fly_tuner *tuner)
 {
     const char *note = "this rank has no GPU";
@@ -58,7 +58,7 @@ static double standard_error(const struct step_times *times)
     return sqrt(times->squares / (double)(times->count - 1) / (double)times->count) / times->mean_s;
 }
 
-/* What this rank's GPUs did, from the meter's answer. */
+/* What the GPUs of this rank did, from the meter's answer. */
 static void take_shares(struct fly_tuner *tuner, struct tuner_window *window)
 {
     bool clock = tuner->options.knob == FLY_TUNER_CLOCK;
@@ -146,7 +146,7 @@ bool tuner_window_end(struct fly_tuner *tuner, const struct tuner_window *window
     double nothing = 0.0;
 
     tuner_window_drop(tuner);
-    /* All ranks see the same windows, and count alike. */
+    /* All ranks see the same windows, so their counts agree. */
     tuner->unknown_windows = isnan(window->energy_j) ? tuner->unknown_windows + 1 : 0;
     if (tuner->unknown_windows < UNKNOWN_MAX)
         return true;
