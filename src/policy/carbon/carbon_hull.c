@@ -9,7 +9,7 @@
 #include "base/error.h"
 #include "model/objective_check.h"
 
-/* A bound of 3 % that a limit keeps to the last bit but one is kept. */
+/* Slack for rounding: a limit that meets a bound of 3 % except for the last bit counts as meeting it. */
 static const double time_slack = 1e-12;
 
 static int compare_limits(const void *left, const void *right)
@@ -19,7 +19,7 @@ static int compare_limits(const void *left, const void *right)
     return (a->limit_w > b->limit_w) - (a->limit_w < b->limit_w);
 }
 
-/* Ascending rates; of equal ones the lower power first. */
+/* Orders by ascending rate; among equal rates by ascending power. */
 static int compare_rates(const void *left, const void *right)
 {
     const struct carbon_point *a = left, *b = right;
@@ -55,7 +55,7 @@ static int check(const struct fly_power_point *points, size_t count,
     return 0;
 }
 
-/* Whether `b` lies on or beyond the line from `a` to `c`, seen from the hull's inside. */
+/* Returns whether `b` lies on or beyond the line from `a` to `c`, seen from inside the hull. */
 static bool is_needless(const struct carbon_point *a, const struct carbon_point *b,
                         const struct carbon_point *c, double sign)
 {
@@ -64,7 +64,7 @@ static bool is_needless(const struct carbon_point *a, const struct carbon_point 
            0.0;
 }
 
-/* The hull of points with ascending rates; `sign` is 1 for the lower one and -1 for the upper one. */
+/* Builds the hull of points with ascending rates; `sign` is 1 for the lower hull and -1 for the upper one. */
 static void build(const struct carbon_point *points, size_t count, double sign, struct carbon_hull *out_hull)
 {
     size_t kept = 0;

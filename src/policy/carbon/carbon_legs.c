@@ -5,7 +5,7 @@
 
 #include "model/units.h"
 
-/* What rounding may make of a work that fills the time exactly; and legs of nothing. */
+/* Rounding may change a work that fills the time exactly; legs shorter than this are left out. */
 static const double slack = 1e-9, least_leg_s = 1e-6;
 
 double carbon_legs_work(const struct carbon_legs *legs)
@@ -17,7 +17,7 @@ double carbon_legs_work(const struct carbon_legs *legs)
     return work_s;
 }
 
-/* One leg more; of the same limit it makes the last one longer. */
+/* Adds a leg; if it has the limit of the last leg, makes that one longer. */
 static void add_leg(struct carbon_legs *legs, const struct carbon_point *point, double duration_s)
 {
     if (duration_s < least_leg_s)
@@ -32,10 +32,10 @@ static void add_leg(struct carbon_legs *legs, const struct carbon_point *point, 
 struct pair {
     const struct carbon_legs *first, *then;
     size_t a, b;
-    double a_s, b_s; /* what is left of their legs */
+    double a_s, b_s; /* what is left of the current legs */
 };
 
-/* Takes a piece of both away; false at the end of either. */
+/* Removes a piece from both; returns false at the end of either. */
 static bool advance(struct pair *pair, double piece_s)
 {
     pair->a_s -= piece_s;
@@ -53,7 +53,7 @@ static bool advance(struct pair *pair, double piece_s)
     return true;
 }
 
-/* The earliest moment for which `first` up to it and `then` from there on do just the work. */
+/* Returns the earliest moment for which `first` up to it and `then` after it do exactly the work. */
 static double split_at(const struct carbon_legs *first, const struct carbon_legs *then, double work_s)
 {
     struct pair pair = {first, then, 0, 0, first->legs[0].duration_s, then->legs[0].duration_s};
@@ -73,7 +73,7 @@ static double split_at(const struct carbon_legs *first, const struct carbon_legs
     }
 }
 
-/* What lies between two moments. */
+/* Adds what lies between two moments. */
 static void add_part(struct carbon_legs *to, const struct carbon_legs *from, double begin_s, double end_s)
 {
     double at_s = 0.0;

@@ -4,20 +4,21 @@
 
 #include "policy/carbon/carbon_schedule.h"
 
-/* The legs of a schedule by themselves (carbon_schedule.h). Pure. */
+/* Computes with the legs of a schedule alone (carbon_schedule.h). Pure. */
 
-/* The work that they do, in seconds at the fastest limit. */
+/* Returns the work that the legs do, in seconds at the fastest limit. */
 double carbon_legs_work(const struct carbon_legs *legs);
 
 /*
- * `first` up to a moment and `then` from there on, so that both together do just the work: the earliest such
- * moment. The two are of the same length, neither is empty, and one does less than the work and one no less;
- * `out_joined` has room for the legs of both.
+ * Joins `first` up to a moment with `then` from there on. It picks the earliest moment for which
+ * both together do exactly the work. The two have the same length, neither is empty, one does
+ * less than the work and the other at least the work. `out_joined` needs room for the legs of
+ * both.
  */
 void carbon_legs_join(const struct carbon_legs *first, const struct carbon_legs *then, double work_s,
                       struct carbon_legs *out_joined);
 
-/* What would come of any legs; at least one. */
+/* Computes what any legs would cost, and when they would finish; at least one leg. */
 struct carbon_legs_sum carbon_schedule_sum(const struct carbon_schedule_request *request,
                                            const struct carbon_legs *legs);
 

@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-/* The optimum without pauses, or with such as cost nothing. */
+/* Finds the optimum without pauses, or with pauses that cost nothing. */
 static int plan_rates(struct carbon_plan *plan, struct carbon_problem *problem,
                       struct carbon_optimum *optimum, struct fly_error *out_error)
 {
@@ -24,7 +24,7 @@ static int plan_rates(struct carbon_plan *plan, struct carbon_problem *problem,
     return 0;
 }
 
-/* The spans before the first pause, and the work in them. */
+/* Takes the spans before the first pause, and the work in them. */
 static void take_first_run(const struct carbon_problem *whole, const struct carbon_pattern *best,
                            struct carbon_optimum *optimum)
 {
@@ -52,7 +52,7 @@ static void take_first_run(const struct carbon_problem *whole, const struct carb
     problem->work_s = work_s;
 }
 
-/* The same with pauses; a mixture of nothing is one. */
+/* Finds the optimum with pauses; a mixture with rate 0 means that the job pauses. */
 static int plan_pauses(struct carbon_plan *plan, const struct carbon_question *question,
                        struct carbon_problem *problem, struct carbon_optimum *optimum,
                        struct fly_error *out_error)

@@ -18,8 +18,8 @@ struct program {
     const struct carbon_problem *problem;
     const struct carbon_pause *pause;
     double *sums[SUM_COUNT];
-    size_t *on_until;  /* where a run that begins at a border ends; past the count: with the job */
-    size_t *off_until; /* where a pause does */
+    size_t *on_until;  /* for each border, where a run that begins there ends; past the count: with the job */
+    size_t *off_until; /* the same for a pause */
 };
 
 int carbon_pauser_init(struct carbon_pauser *pauser, size_t capacity, struct fly_error *out_error)
@@ -72,7 +72,7 @@ static const struct carbon_point *fastest_of(const struct carbon_problem *proble
     return &problem->profile->points[problem->profile->fastest];
 }
 
-/* Least cost of running for a second at a price of work, both in weight * W. */
+/* Returns the least cost of running for a second at a price of work, both in weight * W. */
 static double running_cost(const struct carbon_problem *problem, double weight, double price)
 {
     const struct carbon_hull *hull = weight < 0.0 ? &problem->profile->upper : &problem->profile->lower;
@@ -101,7 +101,7 @@ static void fill_sums(const struct program *program, double price)
     }
 }
 
-/* A sum at any time, between the borders along the line. */
+/* Returns a sum at any time, interpolated linearly between the borders. */
 static double sum_at(const struct program *program, int sum, size_t from, double time_s)
 {
     const double *times = program->sums[TIME], *sums = program->sums[sum];
@@ -115,7 +115,7 @@ static double sum_at(const struct program *program, int sum, size_t from, double
            (sums[from + 1] - sums[from]) * (time_s - times[from]) / (times[from + 1] - times[from]);
 }
 
-/* What restoring at a border costs instead of running. */
+/* Returns what restoring at a border costs more than running. */
 static double restoring_cost(const struct program *program, size_t at)
 {
     double until_s = program->sums[TIME][at] + program->pause->checkpoint_s;
@@ -124,7 +124,7 @@ static double restoring_cost(const struct program *program, size_t at)
            (sum_at(program, ON_COST, at, until_s) - program->sums[ON_COST][at]);
 }
 
-/* The first border that is at least so long after `at`; past the count when none is. */
+/* Returns the first border that is at least so long after `at`; past the count if there is none. */
 static size_t border_after(const struct program *program, size_t at, double duration_s)
 {
     size_t border = at + 1, count = program->problem->span_count;
@@ -136,9 +136,9 @@ static size_t border_after(const struct program *program, size_t at, double dura
 }
 
 /*
- * From the last border to the first: what running from there, or pausing from there, costs until
- * the end. Later choices are minima over all borders from the least time on, which are
- * kept as they are met.
+ * Goes from the last border to the first and computes what running from there, or pausing from
+ * there, costs until the end. Later choices are minima over all borders from the least time on;
+ * these minima are updated along the way.
  */
 static void work_back(const struct program *program)
 {
@@ -148,7 +148,7 @@ static void work_back(const struct program *program)
     size_t *on_until = program->on_until, *off_until = program->off_until;
 
     from_on[count] = 0.0;
-    from_off[count] = INFINITY; /* a job does not end with a pause */
+    from_off[count] = INFINITY; /* a job must not end with a pause */
     on_until[count] = off_until[count] = count;
     for (size_t i = count; i-- > 0;) {
         from_on[i] = INFINITY;
@@ -176,7 +176,7 @@ static void work_back(const struct program *program)
     }
 }
 
-/* The first border at which it may change what it does now. */
+/* Returns the first border at which the job may change what it does now. */
 static size_t first_change(const struct program *program, const struct carbon_pause_now *now)
 {
     double least_s = now->paused ? program->pause->least_off_s : program->pause->least_on_s;
@@ -184,7 +184,10 @@ static size_t first_change(const struct program *program, const struct carbon_pa
     return now->held_s >= least_s ? 0 : border_after(program, 0, least_s - now->held_s);
 }
 
-/* The least cost from now on, and until when it goes on with what it does now; past the count: to its end. */
+/*
+ * Returns the least cost from now on, and until when the job goes on with what it does now; past
+ * the count: to its end.
+ */
 static double choose_first(const struct program *program, const struct carbon_pause_now *now,
                            size_t *out_until)
 {
@@ -210,7 +213,7 @@ static double choose_first(const struct program *program, const struct carbon_pa
     return least;
 }
 
-/* The least cost from now on, and the pattern that has it. */
+/* Returns the least cost from now on, and the pattern that has it. */
 static double choose(const struct program *program, const struct carbon_pause_now *now, bool *pattern)
 {
     size_t count = program->problem->span_count, at = 0, until = count + 1;
@@ -231,7 +234,7 @@ static double choose(const struct program *program, const struct carbon_pause_no
     return cost;
 }
 
-/* The spans in which a pattern runs, and what its pauses cost up to each. */
+/* Lists the spans in which a pattern runs, and what its pauses cost up to each. */
 static void lay_out(const struct carbon_problem *problem, const struct carbon_pause *pause, bool paused,
                     struct carbon_pattern *pattern)
 {
@@ -278,7 +281,9 @@ static struct carbon_problem problem_of(const struct carbon_problem *problem,
                                    .idle_w = NAN};
 }
 
-/* Solves the rates of the pattern that is tried, and keeps it where it is the best. Whether it is feasible.
+/*
+ * Solves the rates of the pattern on trial, and keeps it if it is the best. Returns whether it is
+ * feasible.
  */
 static bool try_pattern(struct carbon_pauser *pauser, struct carbon_workspace *workspace,
                         const struct carbon_problem *problem, const struct carbon_pause *pause, bool paused)
@@ -300,7 +305,7 @@ static bool try_pattern(struct carbon_pauser *pauser, struct carbon_workspace *w
     return true;
 }
 
-/* Whether all times of the pattern that is tried are long enough. What it ends with may be shorter. */
+/* Returns whether the pattern on trial keeps all least times. Its last run may be shorter. */
 static bool is_allowed(const struct program *program, const struct carbon_pause_now *now, const bool *on)
 {
     size_t count = program->problem->span_count, at = 0;
@@ -329,8 +334,8 @@ static void turn_over(bool *on, size_t from, size_t to)
 }
 
 /*
- * What is near the best pattern: pauses and runs of many lengths put in, taken out, made longer and
- * shorter, as long as that makes it better, and for so many tries.
+ * Tries patterns near the best one: adds, removes, lengthens and shortens pauses and runs of many
+ * lengths, as long as that improves the result, up to a number of tries.
  */
 static void improve(const struct program *program, struct carbon_pauser *pauser,
                     struct carbon_workspace *workspace, const struct carbon_pause_now *now)
@@ -354,7 +359,7 @@ static void improve(const struct program *program, struct carbon_pauser *pauser,
     }
 }
 
-/* The price from which on even the least bit of work is worth any limit. */
+/* Returns a price so high that even the least bit of work is worth any limit. */
 static double greatest_price(const struct carbon_problem *problem)
 {
     double most = 1.0, weight = 0.0;
@@ -363,7 +368,7 @@ static double greatest_price(const struct carbon_problem *problem)
         most = fmax(most, problem->profile->points[i].power_w / problem->profile->points[i].rate);
     for (size_t i = 0; i < problem->span_count; i++)
         weight = fmax(weight, fabs(problem->spans[i].weight));
-    /* A restoring has to pay for itself within one span, too. */
+    /* Restoring, too, has to pay for itself within one span. */
     return 1e4 * most * fmax(weight, 1e-9);
 }
 

@@ -10,16 +10,16 @@
 #include "policy/carbon/carbon_legs.h"
 #include "policy/carbon/carbon_optimum.h"
 
-/* Weights that differ by less are one. */
+/* Weights that differ by less than this share count as equal. */
 static const double flat_spread = 1e-3;
 
-/* What rounding may make of a work that fills the time exactly. */
+/* Rounding may change a work that fills the time exactly. */
 static const double slack = 1e-9;
 
-/* Leaving a limit before its dwell is over has to gain that much of what a dwell takes. */
+/* Leaving a limit before its dwell is over has to gain this share of what a dwell takes. */
 static const double haste = 0.01;
 
-/* So much more doubt, as a share, goes with half a day. */
+/* In jobs of up to half a day, doubt is greater by this share. */
 static const double half_day_s = 43200.0, more_doubt = 2.0 / 3.0;
 
 static const char *const reason_texts[] = {
@@ -37,11 +37,11 @@ static const char *const reason_texts[] = {
 };
 _Static_assert(sizeof reason_texts / sizeof reason_texts[0] == CARBON_REASON_COUNT, "a text for each");
 
-/* A question with the spans cut at the deadline and without gaps. */
+/* A question, with its spans cut at the deadline and without gaps. */
 struct outlook {
     const struct carbon_question *question;
     struct carbon_problem problem;
-    bool known; /* at least one weight */
+    bool known; /* at least one weight is known */
     bool flat;
 };
 
@@ -105,7 +105,7 @@ void carbon_plan_restart(struct carbon_plan *plan)
     plan->whole_s = 0.0;
 }
 
-/* A day and more is what errors of a forecast average out over; half a day and less is not. */
+/* Over a day and more the errors of a forecast average out; over half a day and less they do not. */
 static double doubt_of(const struct carbon_plan *plan)
 {
     double shortness = fmin(fmax(2.0 - plan->whole_s / half_day_s, 0.0), 1.0);
@@ -113,7 +113,7 @@ static double doubt_of(const struct carbon_plan *plan)
     return fmin(plan->settings.doubt * (1.0 + shortness * more_doubt), 1.0);
 }
 
-/* Spans up to the deadline; what is not known there gets the mean of what is. */
+/* Takes the spans up to the deadline; unknown weights get the mean of the known ones. */
 static struct outlook look(struct carbon_plan *plan, const struct carbon_question *question)
 {
     struct outlook outlook = {.question = question, .flat = true};
@@ -155,7 +155,7 @@ static struct outlook look(struct carbon_plan *plan, const struct carbon_questio
     return outlook;
 }
 
-/* Why what is known of the grid is not followed. */
+/* Returns why the plan does not follow what is known of the grid. */
 static enum carbon_reason distrust(const struct outlook *outlook)
 {
     if (!outlook->known)
@@ -172,7 +172,7 @@ static const struct carbon_point *find_limit(const struct carbon_profile *profil
     return NULL;
 }
 
-/* Weight of running at one point until the work is done. */
+/* Returns the weight of running at one point until the work is done. */
 static double cost_alone(const struct carbon_problem *problem, const struct carbon_point *point)
 {
     double left_s = problem->work_s / point->rate, cost = 0.0;
@@ -192,7 +192,7 @@ static void run_alone(struct carbon_decision *decision, const struct carbon_poin
     decision->first_s = decision->valid_s = duration_s;
 }
 
-/* The static limit for the rest; the one that was taken before as long as it is in time. */
+/* Returns the static limit for the rest: the one taken before as long as it is in time. */
 static const struct carbon_point *static_limit(const struct carbon_plan *plan,
                                                const struct carbon_question *question)
 {
@@ -204,7 +204,7 @@ static const struct carbon_point *static_limit(const struct carbon_plan *plan,
     return &profile->points[carbon_profile_static(profile, question->work_s, question->time_s)];
 }
 
-/* How a static limit answers. */
+/* Answers with a static limit. */
 static void stay(struct carbon_plan *plan, const struct outlook *outlook, const struct carbon_point *point,
                  enum carbon_reason reason, struct carbon_decision *decision)
 {
@@ -216,7 +216,10 @@ static void stay(struct carbon_plan *plan, const struct outlook *outlook, const 
     decision->finish_s = outlook->question->work_s / point->rate;
 }
 
-/* What stands now, and what changes of it are worth: shares of what a dwell takes at the fastest limit. */
+/*
+ * Returns the limit in force and what changing it costs: shares of what a dwell takes at the
+ * fastest limit.
+ */
 static struct carbon_standing standing_of(const struct carbon_plan *plan, const struct outlook *outlook,
                                           struct carbon_point *room)
 {
@@ -242,7 +245,7 @@ static struct carbon_standing standing_of(const struct carbon_plan *plan, const 
                                     .haste_cost = haste * dwell_cost};
 }
 
-/* What is left of the schedule that was decided on. */
+/* Keeps what is left of the schedule that was decided on. */
 static void move_held(struct carbon_plan *plan, const struct carbon_question *question)
 {
     double passed_s = fmax(plan->held_time_s - question->time_s, 0.0);
@@ -267,7 +270,7 @@ static void hold(struct carbon_plan *plan, const struct carbon_legs *legs, doubl
     plan->held_static_w = 0.0;
 }
 
-/* By the plan's weights and by those of the outlook, which it doubts. */
+/* Compares by the plan's weights and by the outlook's weights, to which no doubt was applied. */
 static bool is_better(const struct carbon_legs_sum *sum, double cost, double raw_cost)
 {
     return sum->feasible && sum->cost < cost && sum->raw_cost <= raw_cost + fabs(raw_cost) * slack;
@@ -289,7 +292,7 @@ static enum carbon_reason reason_of(const struct carbon_plan *plan, const struct
     return question->held_s < plan->settings.dwell_s ? CARBON_DWELLS : CARBON_KEPT;
 }
 
-/* The part of a schedule that comes first: up to the end of the span, or of its second leg. */
+/* Answers with the first part of a schedule: up to the end of the span, or of its second leg. */
 static void answer(const struct carbon_legs *legs, double span_s, double lost_s,
                    struct carbon_decision *decision)
 {
@@ -306,8 +309,9 @@ static void answer(const struct carbon_legs *legs, double span_s, double lost_s,
 }
 
 /*
- * The best of three: the schedule that was decided on, a new one, and the static limit. Another one is taken
- * only where it is no worse by what is known now, so what was decided first bounds what comes of it.
+ * Chooses the best of three: the schedule that was decided on, a new one, and the static limit.
+ * It takes another one only if that is no worse by what is known now, so the first decision
+ * bounds the result.
  */
 static void choose(struct carbon_plan *plan, const struct outlook *outlook,
                    const struct carbon_optimum *optimum, const struct carbon_point *held,
@@ -344,7 +348,7 @@ static void choose(struct carbon_plan *plan, const struct outlook *outlook,
     answer(best, plan->spans[0].duration_s, 0.0, decision);
 }
 
-/* A run between pauses. */
+/* Schedules a run between two pauses. */
 static void run_between(struct carbon_plan *plan, const struct outlook *outlook,
                         const struct carbon_optimum *optimum, struct carbon_decision *decision)
 {
@@ -371,7 +375,7 @@ static void run_between(struct carbon_plan *plan, const struct outlook *outlook,
     answer(best, span_s, optimum->lost_s, decision);
 }
 
-/* Follows the optimum, or stays where that gains too little. */
+/* Follows the optimum, or stays if that gains too little. */
 static int follow_optimum(struct carbon_plan *plan, struct outlook *outlook, const struct carbon_point *held,
                           struct carbon_decision *decision, struct fly_error *out_error)
 {

@@ -13,22 +13,25 @@ enum { PASSES = 40, POINTS_MAX = 2 * CARBON_POINTS_MAX + 2 };
 
 /* Rounding may keep the last bit of work out of reach. */
 static const double work_slack = 1e-12, slack = 1e-9;
-/* The price is close enough. */
+/* The price is close enough when it is known to this share. */
 static const double price_near = 1e-6;
 
-/* The dynamic program's view of a request: borders, and points that are worth a look. */
+/*
+ * A request in the form that the dynamic program needs: borders, and the points that are worth
+ * considering.
+ */
 struct program {
     struct carbon_scheduler *scheduler;
     const struct carbon_schedule_request *request;
     struct carbon_point points[POINTS_MAX];
-    size_t point_count, standing; /* the latter past the count where none stands */
-    size_t borders;               /* that follow the first */
+    size_t point_count, standing; /* `standing` is past the count if no limit is in force */
+    size_t borders;               /* number of borders after the first */
     double change, haste;         /* in weight * W * s */
 };
 
-/* The best beginnings of a leg at one point, less what it would have cost up to there. */
+/* The best borders at which a leg at one point could have begun, less what it would have cost up to there. */
 struct beginnings {
-    double least, ripe; /* of all, and of those that have stood for long enough */
+    double least, ripe; /* least of all, and of those that have lasted the dwell time */
     uint32_t from, ripe_from;
 };
 
@@ -80,7 +83,7 @@ static void add_hull(struct program *program, const struct carbon_hull *hull)
         (void)add_point(program, &hull->points[i]);
 }
 
-/* A border at which what stands may be left without haste lies within a span as a rule. */
+/* Adds the border at which the limit in force may be left without haste; it usually lies within a span. */
 static void lay_borders(struct program *program)
 {
     const struct carbon_schedule_request *request = program->request;
@@ -128,7 +131,7 @@ static void prepare(struct program *program)
     lay_borders(program);
 }
 
-/* What a point costs from the start up to a border at a price of work. */
+/* Returns what a point costs from the start up to a border at a price of work. */
 static double cost_until(const struct program *program, size_t point, double price, size_t border)
 {
     const struct carbon_point *at = &program->points[point];
@@ -145,7 +148,7 @@ static void begin_at(struct beginnings *beginnings, double least, uint32_t borde
     }
 }
 
-/* Beginnings at `border` have stood for long enough by now. */
+/* Legs that began at `border` have now lasted the dwell time. */
 static void ripen(const struct program *program, double price, size_t border, struct beginnings *all)
 {
     double begun = program->scheduler->reached[border] + program->change;
@@ -165,7 +168,10 @@ static bool free_of_charge(const struct program *program, size_t point)
     return program->standing == SIZE_MAX || point == program->standing;
 }
 
-/* The start: what stands goes on, anything else is a change; or nothing stands, and all are free. */
+/*
+ * Begins at the start: going on with the limit in force is free and any other limit is a change;
+ * if no limit is in force, all are free.
+ */
 static void begin(const struct program *program, struct beginnings *all)
 {
     const struct carbon_standing *standing = &program->request->standing;
@@ -197,7 +203,7 @@ static void ripen_first(const struct program *program, double now_s, struct begi
     }
 }
 
-/* How to come to a border at the least cost, and be free to change there. */
+/* Finds how to reach a border at the least cost and be free to change there. */
 static void reach(const struct program *program, double price, size_t border, const struct beginnings *all)
 {
     struct carbon_scheduler *scheduler = program->scheduler;
@@ -217,7 +223,7 @@ static void reach(const struct program *program, double price, size_t border, co
     scheduler->reached[border] = least;
 }
 
-/* Legs from the last border back to the first. */
+/* Follows the legs from the last border back to the first. */
 static void trace_back(const struct program *program, size_t point, uint32_t from, struct carbon_legs *legs)
 {
     const struct carbon_scheduler *scheduler = program->scheduler;
@@ -241,7 +247,7 @@ static void trace_back(const struct program *program, size_t point, uint32_t fro
     }
 }
 
-/* The legs of least cost at a price; returns the work that they do. */
+/* Makes the legs of least cost at a price; returns the work that they do. */
 static double solve_at(const struct program *program, double price, struct carbon_legs *legs)
 {
     struct beginnings all[POINTS_MAX] = {{0}};
@@ -283,7 +289,7 @@ static void swap_legs(struct carbon_legs *a, struct carbon_legs *b)
     *b = kept;
 }
 
-/* A price at which too little is done (`slow`) and one at which there is enough (`fast`), close together. */
+/* Finds two prices close together: at one too little work is done (`slow`), at the other enough (`fast`). */
 static void close_in(const struct program *program)
 {
     struct carbon_scheduler *scheduler = program->scheduler;
@@ -331,7 +337,7 @@ struct carbon_legs_sum carbon_schedule_make(struct carbon_scheduler *scheduler,
     if (scheduler->fast.count == 0)
         return best;
     if (scheduler->slow.count > 0) {
-        /* The faster first, of equals: the deadline is safer then. */
+        /* Among equals the faster legs come first, since that makes the deadline safer. */
         carbon_legs_join(&scheduler->fast, &scheduler->slow, work_s, &scheduler->joined);
         keep_better(scheduler, request, &scheduler->joined, &best);
         carbon_legs_join(&scheduler->slow, &scheduler->fast, work_s, &scheduler->joined);

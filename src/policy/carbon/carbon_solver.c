@@ -11,27 +11,27 @@
 #include "model/units.h"
 #include "policy/radix_order.h"
 
-/* Which of a solution's hulls belongs to a span. */
+/* Which of a solution's hulls a span uses. */
 enum { HULL_POSITIVE, HULL_NEGATIVE, HULL_LAST };
 
 /*
- * Sides with even numbers are of weights from 0 on, those with odd ones of negative weights.
- * The first two are of the spans that stand before every possible end, where those are many.
+ * Sides with even numbers hold weights from 0 on, those with odd numbers negative weights. The
+ * first two hold the spans before every possible end, if those are many.
  */
 enum { SIDE_CORE, SIDE_REST = 2, SIDE_COUNT = 4, CORE_LEAST = 4096 };
 
 /* Rounding may keep the last bit of work out of reach. */
 static const double work_slack = 1e-12;
 
-/* The spans before the end whose weights have one sign, by ascending size of their weight. */
+/* The spans before the end whose weights have one sign, by ascending size of their weights. */
 struct carbon_side {
     size_t count;
-    double *weights;    /* their sizes */
+    double *weights;    /* sizes of the weights */
     double *duration_s; /* sum of the first i of them */
     double *weighted_s; /* sum of weight * duration, with its sign */
 };
 
-/* The problem for one span of the end. */
+/* The problem for one given span of the end. */
 struct end_problem {
     const struct carbon_hull *hulls;
     const struct carbon_side *sides;
@@ -41,7 +41,7 @@ struct end_problem {
 
 struct amount {
     double work_s;
-    double cost; /* in weight * W * s, until it is put out */
+    double cost; /* in weight * W * s, until it is returned */
 };
 
 int carbon_workspace_init(struct carbon_workspace *workspace, size_t capacity, struct fly_error *out_error)
@@ -81,7 +81,7 @@ void carbon_workspace_deinit(struct carbon_workspace *workspace)
     *workspace = (struct carbon_workspace){0};
 }
 
-/* The price of an item, by its size; the same product decides everywhere. */
+/* Returns the size of an item's price; every comparison uses this same product. */
 static double key_size(double weight_size, double slope)
 {
     return weight_size * fabs(slope);
@@ -92,7 +92,7 @@ static double item_price(double weight, double slope)
     return (weight < 0.0) == (slope < 0.0) ? key_size(fabs(weight), slope) : -key_size(fabs(weight), slope);
 }
 
-/* How many of a side's weights have items of a size below `size`, or, `with` it, up to it. */
+/* Counts a side's weights whose items have a size below `size` or, if `with` is set, up to it. */
 static size_t count_below(const struct carbon_side *side, double slope, double size, bool with)
 {
     size_t low = 0, high = side->count;
@@ -118,8 +118,10 @@ static void add_segment(const struct carbon_hull *hull, size_t segment, double d
     amount->cost += (point[1].power_w - point[0].power_w) * weighted_s;
 }
 
-/* The items of one segment up to a price: the smallest weights, or, where more weight makes them cheaper,
- * the largest. */
+/*
+ * Adds the items of one segment up to a price: those with the smallest weights or, if a greater
+ * weight makes them cheaper, with the largest.
+ */
 static void add_side_segment(const struct carbon_side *side, const struct carbon_hull *hull, size_t segment,
                              bool negative, double price, struct amount *amount)
 {
@@ -137,7 +139,7 @@ static void add_side_segment(const struct carbon_side *side, const struct carbon
     }
 }
 
-/* Work and cost with all items up to a price. */
+/* Returns work and cost with all items up to a price. */
 static struct amount taken_at(const struct end_problem *problem, double price)
 {
     const struct carbon_hull *last = &problem->hulls[HULL_LAST];
@@ -163,7 +165,7 @@ static struct amount taken_at(const struct end_problem *problem, double price)
     return amount;
 }
 
-/* Doubles by their order: the smallest has the smallest number. */
+/* Maps ranks to doubles in order: the smallest double has the smallest rank. */
 static double price_of(uint64_t rank)
 {
     uint64_t top = UINT64_C(1) << 63, bits = rank & top ? rank ^ top : ~rank;
@@ -181,7 +183,7 @@ static uint64_t rank_of(double price)
     return bits & top ? ~bits : bits | top;
 }
 
-/* The rank of the least price at which there is work enough; the caller knows that there is one. */
+/* Returns the rank of the least price at which enough work is done; the caller knows that there is one. */
 static uint64_t find_price(const struct end_problem *problem, double work_s)
 {
     uint64_t low = rank_of(-DBL_MAX), high = rank_of(DBL_MAX);
@@ -197,7 +199,7 @@ static uint64_t find_price(const struct end_problem *problem, double work_s)
     return high;
 }
 
-/* Sums over some of the sorted spans: those of one sign that stand before `last`. */
+/* Computes the sums over some of the sorted spans: those of one sign that lie before `last`. */
 static void fill_side(struct carbon_workspace *workspace, int number, size_t from, size_t to, size_t last)
 {
     struct carbon_side *side = &workspace->sides[number];
@@ -220,7 +222,7 @@ static void fill_side(struct carbon_workspace *workspace, int number, size_t fro
     side->count = n;
 }
 
-/* The part of the last span in which the job still runs. */
+/* Returns the part of the last span in which the job still runs. */
 static double running_share(const struct carbon_problem *problem, const struct carbon_solution *solution)
 {
     struct carbon_mix mix = carbon_solution_mix(problem, solution, solution->last);
@@ -253,7 +255,10 @@ static void solve_end(struct carbon_workspace *workspace, const struct carbon_pr
     solution->finish_s = before_s + span->duration_s * running_share(problem, solution);
 }
 
-/* Where the end can be: first and last span, and the time before each. False when nowhere. */
+/*
+ * Finds the spans in which the end may be, first and last, and the time before each. False if
+ * there are none.
+ */
 static bool find_ends(const struct carbon_problem *problem, const struct carbon_hull *hulls,
                       size_t *out_first, size_t *out_last)
 {
@@ -279,11 +284,11 @@ static bool find_ends(const struct carbon_problem *problem, const struct carbon_
     return found;
 }
 
-/* By the size of their weights; the core first. */
+/* Sorts the spans by the size of their weights; the core comes first. */
 static void sort_spans(struct carbon_workspace *workspace, const struct carbon_problem *problem,
                        size_t first_end)
 {
-    double *sizes = workspace->sides[SIDE_REST].weights; /* free until the sums are filled in */
+    double *sizes = workspace->sides[SIDE_REST].weights; /* unused until the sums are computed */
     size_t core = 0, rest;
 
     workspace->core_count = rest = first_end >= CORE_LEAST ? first_end : 0;
@@ -337,7 +342,7 @@ int carbon_solve(struct carbon_workspace *workspace, const struct carbon_problem
             before_s += problem->spans[span].duration_s;
         solve_end(workspace, problem, end, before_s, &tried);
         tried.cost += problem->fixed != NULL ? problem->fixed[end] : 0.0;
-        /* Of equals the one that ends first. */
+        /* Among equals the one that ends first is kept. */
         if (tried.cost < best.cost)
             best = tried;
     }
