@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "shapes/shape_private.h"
+#include "shapes/text_value.h"
 
 enum { NAME_MAX_BYTES = 96 };
 
@@ -88,21 +89,6 @@ static int write_word(struct writing *writing, const struct shape_field *field, 
     return 0;
 }
 
-/* What is not UTF-8 without its bytes above ASCII; NULL without memory. */
-static json_t *ascii(const char *text)
-{
-    char *copy = strdup(text);
-    json_t *json;
-
-    for (char *at = copy; at != NULL && *at != '\0'; at++) {
-        if ((unsigned char)*at >= 0x80)
-            *at = '?';
-    }
-    json = copy != NULL ? json_string(copy) : NULL;
-    free(copy);
-    return json;
-}
-
 static int write_text(struct writing *writing, const struct shape_field *field, const char *text,
                       json_t **out_json)
 {
@@ -119,7 +105,7 @@ static int write_text(struct writing *writing, const struct shape_field *field, 
         return code;
     *out_json = json_string(text);
     if (*out_json == NULL && field->any_bytes)
-        *out_json = ascii(text);
+        *out_json = text_value(text);
     return *out_json != NULL
                ? 0
                : shape_complain(writing->path, FLY_EDATA, writing->out_error, " is not UTF-8; correct it");
@@ -348,7 +334,7 @@ static int write_reason(struct writing *writing, const struct shape_field *field
         return 0;
     text = json_string(reason);
     if (text == NULL)
-        text = ascii(reason);
+        text = text_value(reason);
     snprintf(name, sizeof name, "%s_unavailable", field->name);
     return json_object_set_new(object, name, text) < 0 ? error_no_memory(writing->out_error) : 0;
 }

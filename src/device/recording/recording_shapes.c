@@ -4,6 +4,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "device/device_coding.h"
 #include "device/recording/recording_private.h"
 #include "shapes/shape_rows.h"
 
@@ -31,16 +32,6 @@ static void write_date(const void *date, char text[SHAPE_CODED_MAX])
     text[0] = '\0';
     if (gmtime_r(&seconds, &utc) != NULL)
         strftime(text, SHAPE_CODED_MAX, "%Y-%m-%dT%H:%M:%SZ", &utc);
-}
-
-static bool read_kind(const char *text, void *out_kind)
-{
-    return device_kind_find(text, out_kind);
-}
-
-static void write_kind(const void *kind, char text[SHAPE_CODED_MAX])
-{
-    snprintf(text, SHAPE_CODED_MAX, "%s", device_kind_name(*(const enum device_kind *)kind));
 }
 
 static bool read_quantity(const char *text, void *out_quantity)
@@ -77,10 +68,6 @@ static const struct shape_coding date_coding = {.expected = "a date such as \"20
                                                 .size = sizeof(struct wall_time),
                                                 .read = read_date,
                                                 .write = write_date};
-static const struct shape_coding kind_coding = {.expected = "\"GPU\", \"CPU\" or \"DRAM\"",
-                                                .size = sizeof(enum device_kind),
-                                                .read = read_kind,
-                                                .write = write_kind};
 static const struct shape_coding quantity_coding = {.expected = "a quantity that this version knows",
                                                     .size = sizeof(int),
                                                     .read = read_quantity,
@@ -143,7 +130,8 @@ static const struct recording_device_line device_usual = {.info = {.minor = -1}}
 static const struct shape_field device_rows[] = {
     {SHAPE_AT(recording_device_line, device), SHAPE_IS_SIZE(INT64_MAX),
      .expected = "the next device, counted from 0"},
-    {SHAPE_AT_AS("kind", recording_device_line, info.kind), .kind = SHAPE_CODED, .coding = &kind_coding},
+    {SHAPE_AT_AS("kind", recording_device_line, info.kind), .kind = SHAPE_CODED,
+     .coding = &device_kind_coding, .expected = "\"GPU\", \"CPU\" or \"DRAM\""},
     {SHAPE_AT(recording_device_line, backend), SHAPE_IS_TEXT(SIZE_MAX), .need = SHAPE_OPTIONAL,
      .loose = true},
     FACT_TEXT(recording_device_line, "name", info.name),

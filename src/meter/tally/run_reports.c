@@ -11,6 +11,7 @@
 #include "base/buffer.h"
 #include "base/error.h"
 #include "base/patient_file.h"
+#include "device/device_coding.h"
 #include "shapes/shape_rows.h"
 
 enum { READ_BYTES = 1 << 16, ARENA_MAX = 256 << 20 };
@@ -21,25 +22,12 @@ enum { READ_BYTES = 1 << 16, ARENA_MAX = 256 << 20 };
 #define IS_AMOUNT SHAPE_IS_NUMBER(SHAPE_FROM_0), .highest = 1e15
 #define IS_NAME SHAPE_IS_TEXT(SIZE_MAX), .least = 1
 
-static bool read_kind(const char *text, void *out_kind)
-{
-    return device_kind_find(text, out_kind);
-}
-
-static void write_kind(const void *kind, char text[SHAPE_CODED_MAX])
-{
-    snprintf(text, SHAPE_CODED_MAX, "%s", device_kind_name(*(const enum device_kind *)kind));
-}
-
-static const struct shape_coding kind_coding = {
-    .expected = "GPU, CPU or DRAM", .size = sizeof(enum device_kind), .read = read_kind, .write = write_kind};
-
 struct device_row {
     struct tally_window window;
     bool emulated;
 };
 static const struct shape_field device_rows[] = {
-    {SHAPE_AT_AS("kind", device_row, window.kind), .kind = SHAPE_CODED, .coding = &kind_coding},
+    {SHAPE_AT_AS("kind", device_row, window.kind), .kind = SHAPE_CODED, .coding = &device_kind_coding},
     {SHAPE_AT_AS("uuid", device_row, window.uuid), IS_NAME},
     {SHAPE_AT_AS("time_s", device_row, window.time_s), IS_AMOUNT},
     {SHAPE_AT_AS("energy_j", device_row, window.energy_j), IS_AMOUNT, .null = SHAPE_UNKNOWN},
