@@ -7,7 +7,7 @@
 
 #include "cli/kit/amount.h"
 #include "shapes/json_number.h"
-#include "shapes/text_value.h"
+#include "shapes/shape_told.h"
 
 /* A negative remainder of less than this part of what was counted is one of rounding. */
 static const double rounding = 1e-9;
@@ -27,35 +27,36 @@ static json_t *total_value(const struct usage_sums *sums)
     return value;
 }
 
+static const struct shape_field gpu_rows[] = {
+    {SHAPE_AT(usage_meter, uuid), TOLD_ANY_TEXT},
+    {SHAPE_AT(usage_meter, host), TOLD_TEXT},
+    {SHAPE_AT(usage_meter, energy_j), TOLD_NUMBER, TOLD_ELSE(not_known)},
+    {SHAPE_AT(usage_meter, time_s), TOLD_NUMBER, TOLD_ELSE(not_known)},
+};
+static const struct shape gpu_shape = {SHAPE_OF(usage_meter, gpu_rows)};
+
 static json_t *meters_value(const struct report *report)
 {
     const struct report_meters *meters = report->meters;
-    json_t *devices = json_array(), *value;
-
-    for (size_t i = 0; i < meters->count; i++) {
-        json_t *device =
-            json_pack("{s:s, s:o}", "uuid", meters->gpus[i].uuid, "host", text_or_null(meters->gpus[i].host));
-
-        json_number_set(device, "energy_j", meters->gpus[i].energy_j, not_known);
-        json_number_set(device, "time_s", meters->gpus[i].time_s, not_known);
-        json_array_append_new(devices, device);
-    }
-    value = json_pack("{s:I, s:I, s:o}", "gpus_without_figure", (json_int_t)meters->without_figure,
-                      "other_devices", (json_int_t)meters->others, "gpus", devices);
+    json_t *value = json_pack("{s:I, s:I, s:o}", "gpus_without_figure", (json_int_t)meters->without_figure,
+                              "other_devices", (json_int_t)meters->others, "gpus",
+                              shape_tell_list(&gpu_shape, meters->gpus, meters->count));
     json_number_set(value, "energy_j", report->balance.metered_j, not_known);
     json_number_set(value, "time_s", report->balance.metered_s, not_known);
     json_number_set(value, "other_devices_j", meters->others_j, not_known);
     return value;
 }
 
+static const struct shape_field trouble_rows[] = {
+    {SHAPE_AT(report_trouble, job), TOLD_ANY_TEXT},
+    {SHAPE_AT_AS("reason", report_trouble, text), TOLD_ANY_TEXT},
+};
+static const struct shape trouble_shape = {SHAPE_OF(report_trouble, trouble_rows)};
+
 static void add_members(struct table *table, const struct report *report)
 {
     char date[AMOUNT_DATE_MAX];
-    json_t *left_out = json_array();
 
-    for (size_t i = 0; i < report->trouble_count; i++)
-        json_array_append_new(left_out, json_pack("{s:s, s:s}", "job", report->troubles[i].job, "reason",
-                                                  report->troubles[i].text));
     table_member(table, "by", json_string(report_keys[report->key]));
     table_member(table, "since", json_string(amount_date(report->since_us, date)));
     table_member(table, "until", json_string(amount_date(report->until_us, date)));
@@ -66,7 +67,8 @@ static void add_members(struct table *table, const struct report *report)
         table_member(table, "meters", json_null());
         table_member(table, "meters_unavailable", json_string(report_no_meters));
     }
-    table_member(table, "jobs_left_out", left_out);
+    table_member(table, "jobs_left_out",
+                 shape_tell_list(&trouble_shape, report->troubles, report->trouble_count));
 }
 
 /* ---- all of it ---- */
