@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a training calls. Nothing here waits for the log or the disk but with a moment at which it stops to.
- */
+/* What a training calls. Every wait here for the log or the disk ends at a moment known beforehand. */
 #include "train/post/post_private.h"
 
 #include <stdio.h>
@@ -103,7 +102,7 @@ static void append(struct post *post, struct letter *letter)
     post->bytes += letter->length;
 }
 
-/* Goes before what the disk gets of that run. */
+/* Notes the run's line, which must come before the run's reports on the disk. */
 static void note_run(struct post *post, const struct letter *letter)
 {
     free(post->run_line);
@@ -213,7 +212,7 @@ void post_beat_end(struct post *post)
 
 /* ---- the end ---- */
 
-/* Whether it is no use to wait for the log now. */
+/* Whether waiting for the log is pointless now. */
 static bool is_late(const struct post *post)
 {
     return post->late || (post->pause_s > 0.0 && !post->urgent && !post->busy);
@@ -236,7 +235,7 @@ static bool have_ended(const struct post *post)
     return post->log_ended && post->disk_ended;
 }
 
-/* With the lock held: lets the threads end, in time. */
+/* Lets the threads end in time. Call it with the lock held. */
 static void end_threads(struct post *post, double most_s)
 {
     struct mono_time now = mono_now(), half = mono_after_s(now, most_s / 2.0),

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What to run: the one thing that a training has to wait for, and not for ever. */
+/* Asks what to run: the only thing that a training must wait for, and not for ever. */
 #include "train/post/post_private.h"
 
 #include <stdio.h>
@@ -10,7 +10,7 @@
 
 enum { ASK_MEMORY_MAX = 1 << 20 };
 
-/* Beyond wait_s, so that a log that gives up by itself can say why. */
+/* Added to wait_s, so that a log that gives up by itself can say why. */
 static const double ask_grace_s = 0.5;
 
 static const char *copy_text(struct post_ask *ask, const char *text)
@@ -73,7 +73,7 @@ static struct post_ask *new_ask(const struct job_definition *definition, const s
     return NULL;
 }
 
-/* With the lock held: the question's answer is still to come, and nobody waits for it any more. */
+/* Nobody waits any longer for the answer, which is still to come. Call it with the lock held. */
 static int give_up(struct post *post, struct post_ask *ask)
 {
     snprintf(post->text, sizeof post->text,

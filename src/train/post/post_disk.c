@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The thread that writes the spool, and may be held up by a home that does not answer. */
+/* The thread that writes the spool. A home directory that does not answer holds up only this thread. */
 #include "train/post/post_private.h"
 
 #include <string.h>
@@ -9,12 +9,12 @@
 
 enum { PIECE_MAX = 1 << 20 };
 
-/* What the log has not taken by then goes to the disk. */
+/* A letter that the log has not taken after this time goes to the disk. */
 static const double keep_after_s = 0.2;
-/* So soon is tried again what the disk refused; and at the end. */
+/* How long until what the disk refused is tried again; and at the end. */
 static const double again_s = 30.0, again_at_end_s = 0.1;
 
-/* Whether letters are to go to the disk now. */
+/* Whether letters must go to the disk now. */
 static bool is_wanted(const struct post *post)
 {
     const struct letter *letter = post->unkept;
@@ -25,8 +25,10 @@ static bool is_wanted(const struct post *post)
            mono_elapsed_s(letter->since, mono_now()) > keep_after_s;
 }
 
-/* Lines from that letter on, at most so many bytes, into `out`; the number of the last. A file begins with
- * the run that its reports are of. */
+/*
+ * Appends lines from that letter on to `out`, at most `most` bytes; returns the number of the last. A file
+ * begins with the run that its reports belong to.
+ */
 static uint64_t gather(const struct post *post, const struct letter *letter, size_t most, bool begins,
                        struct buffer *out)
 {
@@ -59,7 +61,7 @@ static void note_failure(struct post *post, const struct fly_error *error)
     memcpy(post->disk_text, error->text, sizeof post->disk_text);
 }
 
-/* A file that is full of what was delivered long ago is written anew without. */
+/* Writes a file anew that is full of letters delivered long ago, without these. */
 static int keep_anew(struct spool *spool, const struct buffer *lines, struct fly_error *out_error)
 {
     struct spool before = *spool;
@@ -85,7 +87,7 @@ static void forget_kept(struct post *post)
     post->kept = post->kept_all = 0;
 }
 
-/* The lock is given back meanwhile; false when the disk did not take it. */
+/* Unlocks while it writes; false when the disk did not take it. */
 static bool keep(struct post *post)
 {
     bool full = spool_is_full(&post->spool);
@@ -116,7 +118,7 @@ static bool keep(struct post *post)
     return code == 0;
 }
 
-/* Nothing in the file is to be delivered any more. */
+/* Empties the file: none of its letters needs delivery any more. */
 static void clear(struct post *post)
 {
     enum spool_rest rest = post->refused ? SPOOL_REFUSED : SPOOL_DELIVERED;
@@ -137,7 +139,7 @@ void post_disk_turn(struct post *post)
         spool_end(&post->spool, SPOOL_LEFT);
 }
 
-/* Until there may be something to do. */
+/* Waits until there may be something to do. */
 static void rest(struct post *post)
 {
     if (post->unkept == NULL) {
@@ -160,7 +162,7 @@ static void look_for_left(struct post *post)
     post_wake(post);
 }
 
-/* Nobody will say or deliver anything more. */
+/* Whether nobody will hand in or deliver anything more. */
 static bool is_over(const struct post *post)
 {
     return post->log_ended && (post->unkept == NULL || post->disk_fails);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The thread that speaks to the log, and may be held up by it for as long as that likes. */
+/* The thread that talks to the log. A log that does not answer holds up only this thread. */
 #include "train/post/post_private.h"
 
 #include <math.h>
@@ -11,15 +11,21 @@
 #include "base/thread/left_threads.h"
 #include "job/jobs.h"
 
-enum { CALLS_MAX = 2 }; /* of a call that may or may not have come through */
+enum { CALLS_MAX = 2 }; /* for a call that may or may not have arrived */
 
-/* How long the log is left alone after it did not answer: as long at first, doubled each time up to that. */
+/*
+ * How long the log is left alone after it did not answer: the least time at first, doubled each time up to
+ * the most.
+ */
 static const double pause_least_s = 30.0, pause_most_s = 600.0;
-/* An answer that takes longer is not waited for the next time. */
+/* When an answer takes longer than this, the next call does not wait. */
 static const double late_s = 0.2;
-/* Of the time for a proposal goes into what others left at most; and at a time when nobody waits. */
+/*
+ * How much time may go into delivering what others left: a share of that for a proposal, or seconds when
+ * nobody waits.
+ */
 static const double left_share = 0.5, left_slice_s = 0.5;
-/* For the look whether others left anything. */
+/* How long to wait to learn whether others left anything. */
 static const double look_most_s = 0.5;
 
 /* ---- calls, without the lock ---- */
@@ -36,7 +42,7 @@ static int open_log(struct post *post, struct fly_error *out_error)
     return code;
 }
 
-/* A change that may or may not be in the log is made again: the log knows what it has seen. */
+/* Repeats a change that may or may not be in the log: the log recognizes what it has seen. */
 static int call(struct post *post, struct spool_parsed *parsed, union spool_answer *out_answer,
                 struct fly_error *out_error)
 {
@@ -56,7 +62,7 @@ static int tell(struct post *post, const struct letter *letter, bool afterwards,
     struct spool_parsed *parsed = calloc(1, sizeof *parsed);
     int code = parsed != NULL ? open_log(post, out_error) : error_no_memory(out_error);
 
-    /* Whatever is wrong with a log that cannot be opened may be right later. */
+    /* What is wrong with a log that cannot be opened may be right later. */
     if (code < 0) {
         free(parsed);
         return spool_passing(code) ? code : FLY_EUNREACHABLE;
@@ -133,7 +139,7 @@ static bool is_afterwards(const struct letter *letter)
     return later;
 }
 
-/* What ends the trial is not pushed out by what came after that. */
+/* Keeps an answer that ends the trial: later answers do not replace it. */
 static void take_answer(struct post *post, const struct letter *letter, const union spool_answer *answer)
 {
     struct post_answer *place = &post->answers[letter->kind];
@@ -165,7 +171,7 @@ static void drop_first(struct post *post)
     free(letter);
 }
 
-/* Sends the oldest; whether the log dealt with it. The lock is given back meanwhile. */
+/* Sends the oldest letter; returns whether the log dealt with it. Unlocks meanwhile. */
 static bool send_first(struct post *post)
 {
     struct letter *letter = post->first;
@@ -200,7 +206,10 @@ static bool may_send(const struct post *post)
 
 /* ---- what to run ---- */
 
-/* The disk may not answer: then nobody knows what earlier sessions left, and it is not waited for. */
+/*
+ * Waits to learn what earlier sessions left. If the disk does not answer, this is not known, and nobody waits
+ * for it.
+ */
 static bool wait_for_look(struct post *post)
 {
     struct mono_time until = mono_after_s(mono_now(), fmin(look_most_s, left_share * post->wait_s));
@@ -227,7 +236,7 @@ static void answer_ask(struct post *post)
     struct mono_time since;
     int code;
 
-    if (ask == NULL) /* it was given up meanwhile */
+    if (ask == NULL) /* the training gave it up meanwhile */
         return;
     post->ask = NULL;
     since = begin_call(post);
@@ -289,7 +298,7 @@ static void deliver_more(struct post *post)
     post->late = false;
 }
 
-/* Does one thing, and says whether there was any. */
+/* Does one thing; returns whether there was any. */
 static bool do_next(struct post *post)
 {
     if (may_send(post))
@@ -324,7 +333,7 @@ void post_log_turn(struct post *post)
         close_log(post);
 }
 
-/* Until there may be something to do. */
+/* Waits until there may be something to do. */
 static void rest(struct post *post)
 {
     struct mono_time until = {INT64_MAX};

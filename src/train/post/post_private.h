@@ -8,22 +8,22 @@
 #include "train/post/post.h"
 
 /*
- * The inside of post.h: post.c is what the training calls, post_log.c the thread that speaks to
- * the log, post_disk.c the one that writes the spool; post_ask.c is the question what to run, and
- * post_shared.c what all of them do. All that stands here is under `lock`, but
- * for what is named as one thread's own; no lock is held while the log or the disk are waited for.
+ * The inside of post.h: post.c is what the training calls, post_log.c the thread that talks to the log,
+ * post_disk.c the thread that writes the spool; post_ask.c asks what to run, and post_shared.c has what all
+ * of them need. `lock` guards every field here, except those named as one thread's own. No thread holds the
+ * lock while it waits for the log or the disk.
  */
 
-/* A line of the spool, which is also how a letter is kept in memory. */
+/* A letter, kept in memory as the line that the spool would have. */
 struct letter {
     struct letter *next;
     uint64_t number, round;
     enum spool_kind kind;
     bool kept;   /* on the disk */
-    bool failed; /* the log did not take it once */
+    bool failed; /* the log failed to take it once */
     struct mono_time since;
     size_t length;
-    char line[]; /* with its end */
+    char line[]; /* with its newline */
 };
 
 /* A question what to run, with copies of all that it points to. */
@@ -35,13 +35,13 @@ struct post_ask {
     struct job_proposal proposal;
     int code;
     char text[FLY_ERROR_TEXT_MAX];
-    bool pressed;        /* letters before it were sent, in any case */
-    bool done, given_up; /* whoever comes second frees it */
+    bool pressed;        /* the letters before it were sent, whether or not the log had answered */
+    bool done, given_up; /* the thread that comes second frees it */
 };
 
 /* The answer to the newest letter of a kind. */
 struct post_answer {
-    bool fresh; /* nobody was told */
+    bool fresh; /* no call has returned it yet */
     union spool_answer answer;
 };
 
@@ -52,33 +52,33 @@ struct post {
     bool threaded;
 
     pthread_mutex_t lock;
-    pthread_cond_t changed; /* whatever changes */
-    unsigned holders;       /* whoever lets it go last frees it */
-    bool begun, unable;     /* the threads; there are none */
-    bool closing;           /* nothing more will be said */
+    pthread_cond_t changed; /* signalled at every change */
+    unsigned holders;       /* threads that use this; the last one to leave frees it */
+    bool begun, unable;     /* the threads have begun; none could be started */
+    bool closing;           /* no more letters will come */
     bool given_up;          /* nobody waits for the threads any more */
     bool log_ended, disk_ended;
     int news; /* an eventfd; -1: none */
 
-    /* Letters that are not delivered, the oldest first; `unkept` is the first that is not on the disk. */
+    /* Letters that are not delivered, oldest first; `unkept` is the first that is not on the disk. */
     struct letter *first, *last, *unkept;
     size_t bytes;
     uint64_t numbers, done, lost;
-    uint64_t kept;     /* on the disk, but for those of a run */
-    uint64_t kept_all; /* and these */
-    uint64_t round;    /* how often was asked what to run: answers to earlier letters are no news */
-    char *run_line;    /* owned: of the run that the log was not asked about; NULL: it was */
+    uint64_t kept;     /* letters on the disk, without those of a run */
+    uint64_t kept_all; /* letters on the disk, with those */
+    uint64_t round;    /* how often the log was asked what to run; answers of earlier rounds are no news */
+    char *run_line;    /* owned: of the run that the log was not asked about; NULL: it was asked */
     struct post_answer answers[SPOOL_RUN + 1];
-    struct post_ask *ask; /* that waits; NULL: none */
+    struct post_ask *ask; /* the question that waits; NULL: none */
 
-    /* The log. `jobs`, `ran` and `open` are of the log's thread alone. */
+    /* The log. Only the log's thread uses `jobs`, `ran` and `open`. */
     struct jobs jobs;
     bool open, borrowed;
-    struct job_proposal ran; /* that a run in the books was given; trial 0: none */
-    bool urgent;             /* to be asked once in any case */
+    struct job_proposal ran; /* what a run that the books have was given; trial 0: none */
+    bool urgent;             /* ask the log once in any case */
     bool connected, busy;
-    bool late;              /* it took too long for anybody to wait */
-    struct mono_time again; /* not asked before */
+    bool late;              /* it took too long to wait for it again */
+    struct mono_time again; /* when to ask it again */
     double pause_s;         /* 0: it answers */
     char text[FLY_ERROR_TEXT_MAX];
     struct job_beat beat;
@@ -86,24 +86,24 @@ struct post {
     double beat_s; /* 0: none */
     struct mono_time beat_due;
 
-    /* The disk. `spool` is of the disk's thread alone. */
+    /* The disk. Only the disk's thread uses `spool`. */
     struct spool spool;
-    bool looked, left; /* for what earlier sessions left; there is some */
+    bool looked, left; /* it looked for what earlier sessions left; there is some */
     bool more_left;    /* not all of it could be delivered in time */
-    bool keep_all;     /* everything that is not delivered goes to the disk */
-    bool refused;      /* of what is on the disk the log refused some */
+    bool keep_all;     /* write everything that is not delivered to the disk */
+    bool refused;      /* the log refused some of the letters on the disk */
     bool disk_fails, disk_late;
     struct mono_time disk_again;
     char disk_text[FLY_ERROR_TEXT_MAX];
 };
 
-/* The threads, with the first word. False where there are none, and nobody speaks to the log. */
+/* Starts the threads. False when there can be none, and nobody talks to the log. */
 bool post_begin(struct post *post);
-/* Until something changes, or that moment; false when it has come. */
+/* Waits until something changes or that moment comes; false when it has come. */
 bool post_wait(struct post *post, struct mono_time until);
-/* Tells all who wait. */
+/* Wakes all that wait. */
 void post_wake(struct post *post);
-/* Lets go of it, with the lock held, which is given back. */
+/* Lets go of the post. Call it with the lock held; it unlocks. */
 void post_release(struct post *post);
 void post_free_ask(struct post_ask *ask);
 
@@ -111,7 +111,7 @@ void post_free_ask(struct post_ask *ask);
 void *post_log_run(void *state);
 void *post_disk_run(void *state);
 
-/* Without threads: what they would do now. */
+/* What the threads would do now, for a post without threads. */
 void post_log_turn(struct post *post);
 void post_disk_turn(struct post *post);
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the training's thread, the log's and the disk's do alike: wait, wake each other, and let go. */
+/*
+ * What all three threads do alike (the training's, the log's and the disk's): wait, wake each other, and let
+ * go.
+ */
 #include "train/post/post_private.h"
 
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a training calls on its session; but for reports (session_report.c) and ends (session_end.c). */
+/* What a training calls on its session, except reports (session_report.c) and ends (session_end.c). */
 #include <math.h>
 #include <stdio.h>
 
@@ -73,7 +73,7 @@ void fly_session_evaluation_begin(struct fly_session *session)
     session_limit_epoch_end(session);
 }
 
-/* What follows needs no window of its own: energy and time count on until the report. */
+/* Evaluation opens no window of its own: energy and time count on until the report. */
 void fly_session_evaluation_end(struct fly_session *session)
 {
     fly_session_evaluation_begin(session);

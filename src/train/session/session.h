@@ -13,20 +13,20 @@
 #include "train/tuner/knob_turner.h"
 
 /*
- * What `flyball run --job`, which has a session on behalf of its program, asks of it beyond
- * <flyball/session.h>. It reads what stands in the struct. Only the session's own files change that, but
- * for `answer` and `stop` of a program that ended before its session did.
+ * What `flyball run --job`, which runs a session for its program, needs beyond <flyball/session.h>. It reads
+ * the struct's fields. Only the session's own files change them, except `answer` and `stop` when the program
+ * ended before its session did.
  */
 
-/* What tests and programs put in the place of the usual. NULL and 0: the usual. */
+/* What tests and programs replace. NULL and 0 stand for the usual parts. */
 struct session_parts {
     const struct jobs *jobs;          /* borrowed */
     const struct clock *clock;        /* borrowed */
     const char *spool_directory;      /* copied */
     const struct knob_options *knobs; /* borrowed */
-    double beat_s;                    /* between signs of life before the first report */
-    struct carbon_keeper *keeper;     /* borrowed: of the account, also where no grid is followed */
-    bool heeds;                       /* session_heed is called for late answers: none is waited for */
+    double beat_s;                    /* between signs of life, before the first report */
+    struct carbon_keeper *keeper;     /* borrowed: of the account, also when the grid is not followed */
+    bool heeds; /* the caller fetches late answers with session_heed, so calls wait for none */
 };
 
 int session_new(const struct fly_session_options *options, const struct session_parts *parts,
@@ -34,9 +34,9 @@ int session_new(const struct fly_session_options *options, const struct session_
 
 /* The power limit of this rank's GPUs. */
 struct session_limit {
-    const struct fly_turner *turner; /* NULL: none is turned */
+    const struct fly_turner *turner; /* NULL: no limit is turned */
     void *data;
-    struct knob *knob; /* behind it, or NULL for the caller's own */
+    struct knob *knob; /* behind the turner; NULL for the caller's own turner */
     struct knob_turner knob_turner;
     const struct device *gpus[DEVICES_MAX];
     size_t gpu_count;
@@ -46,30 +46,30 @@ struct session_limit {
     size_t limit_count;
     struct fly_tuner *tuner; /* while the profile is measured, and until the log has chosen */
     bool measured;           /* the tuner is done with the profile */
-    bool goes_on;            /* with what earlier trainings measured of it */
-    size_t told;             /* points of it that the log has, or will have */
-    bool refused;            /* the log says that no epoch fits */
-    bool asked;              /* the log may still say what it chooses */
-    double choice_w;         /* of the profile, by the log or the tuner; NAN: none */
-    double start_w;          /* what stood before */
-    double held_w;           /* what stands by us; NAN: nothing */
+    bool goes_on;            /* it continues a profile that earlier trainings began */
+    size_t told;             /* how many of its points the log has or will have */
+    bool refused;            /* the log says that no epoch fits in the bound */
+    bool asked;              /* the log may still send its choice */
+    double choice_w;         /* chosen from the profile by the log or the tuner; NAN: none */
+    double start_w;          /* the limit that stood before */
+    double held_w;           /* the limit that this session set; NAN: none */
     char text[FLY_SESSION_TEXT_MAX];
 };
 
-/* The account of each training, and its limit where that follows the grid. */
+/* The account of each training, and its limit when that follows the grid. */
 struct session_carbon {
-    bool wanted;                       /* it is to follow, as far as it may */
+    bool wanted;                       /* following the grid is asked for, as far as possible */
     struct fly_carbon_options options; /* texts are the session's own */
     struct carbon_keeper *keeper;      /* somebody else's, of the account; NULL: none */
-    uint64_t steps_told;               /* to that */
+    uint64_t steps_told;               /* to the keeper */
     struct carbon_governor *governor;  /* of the training under way; NULL: none */
-    bool steers;                       /* rank 0's governor, on all ranks; the same on each */
-    uint64_t countdown;                /* steps until it is asked again */
-    double usual_step_s;               /* of the limit that the log chose, as measured; NAN: not known */
-    double told_w;                     /* to stand, to the governor */
-    const char *note;                  /* why it does not steer */
-    char text[FLY_ERROR_TEXT_MAX];     /* why there is no governor, or it has no profile */
-    struct fly_carbon_report last;     /* of the training that ended; size 0: none */
+    bool steers;                   /* rank 0's governor sets the limit of all ranks; the same value on each */
+    uint64_t countdown;            /* steps until it is asked again */
+    double usual_step_s;           /* under the limit that the log chose, as measured; NAN: not known */
+    double told_w;                 /* the limit that the governor was told stands */
+    const char *note;              /* why it does not steer */
+    char text[FLY_ERROR_TEXT_MAX]; /* why there is no governor, or it has no profile */
+    struct fly_carbon_report last; /* of the training that ended; size 0: none */
 };
 
 struct fly_session {
@@ -82,7 +82,7 @@ struct fly_session {
     struct job_definition definition;
     const struct clock *clock;
     double beat_s;
-    bool heeds; /* as of the parts */
+    bool heeds; /* as in session_parts */
     const struct knob_options *knobs;
 
     struct fly_meter *meter; /* NULL: nothing is measured */
@@ -90,73 +90,75 @@ struct fly_session {
     struct fly_device_energy *energies; /* for the meter; owned */
     struct session_limit limit;
     struct session_carbon carbon;
-    struct post *post; /* to the log; owned. Of rank 0; others use it for a word on memory */
-    const char *note;  /* why it is not used, beside what the post says; NULL: nothing */
-    bool apart;        /* the all-reduce failed: each rank answers by itself */
+    struct post *post; /* to the log; owned. Rank 0's; other ranks report only lack of memory */
+    const char *note;  /* why the log is not used, beside what the post says; NULL: no reason */
+    bool apart;        /* the all-reduce failed: each rank decides by itself */
 
     char run[JOB_TEXT_MAX], submission[JOB_TEXT_MAX], request[JOB_TEXT_MAX];
     char user[JOB_TEXT_MAX], account[JOB_TEXT_MAX], host[JOB_TEXT_MAX];
-    char gpus[JOB_GPUS_MAX]; /* of this rank, as job_origin has them */
-    unsigned asked;          /* what to run, so many times */
-    bool inside;             /* a try of `flyball run --job` surrounds it */
+    char gpus[JOB_GPUS_MAX]; /* of this rank, in the format of job_origin */
+    unsigned asked;          /* how many times the log was asked what to run */
+    bool inside;             /* this is a try of `flyball run --job` */
 
-    bool known;   /* there is a trial in the log */
-    int code;     /* of the last question what to run */
-    bool unasked; /* the log could not be reached: what is reported is kept for it */
+    bool known;   /* the log has a trial */
+    int code;     /* result of the last question what to run */
+    bool unasked; /* the log could not be reached: reports are kept for it */
     bool run_kept;
     uint32_t gpu_count;           /* of all ranks */
     struct job_question question; /* of rank 0 */
     struct job_proposal proposal;
-    struct mono_time begin;  /* of this attempt, */
-    struct step_count count; /* and its steps */
+    struct mono_time begin;  /* when this attempt began */
+    struct step_count count; /* steps of this attempt */
     fly_window window;
     bool window_open;
     bool resumed;          /* the program said how far its checkpoint is */
     bool reported;         /* an epoch of this attempt */
-    uint32_t epoch;        /* the last that counts: what comes behind the trial's end is for the log alone */
-    uint32_t epoch_newest; /* that was reported */
-    uint32_t epochs;       /* it may run */
+    uint32_t epoch;        /* the last that counts; later ones, after the trial's end, only go to the log */
+    uint32_t epoch_newest; /* the newest reported */
+    uint32_t epochs;       /* the trial may run */
     enum fly_answer answer;
     enum job_stop stop;
-    bool over; /* the log knows the trial's end */
+    bool over; /* the log knows that the trial has ended */
     bool reached;
-    bool failed;             /* out of memory, or crashed: that was written down */
-    bool released;           /* the program speaks for itself */
+    bool failed;             /* out of memory or crashed, and reported as such */
+    bool released;           /* the program reports by itself */
     double energy_j, time_s; /* of all attempts and ranks, at the last report */
-    bool stopped;            /* the program has ended: these are of that moment */
+    bool stopped;            /* the program has ended: the two below are of that moment */
     double stopped_energy_j, stopped_time_s;
 };
 
-/* For `flyball run --job`, which has a session on behalf of a program. */
+/* For `flyball run --job`, which runs a session for its program. */
 
-/* What the log answered since: takes what ends the training, and its choice of a limit. Not for several
- * ranks. */
+/*
+ * Takes the log's answers that have come since: the end of the training, and its choice of a limit. Not for
+ * several ranks.
+ */
 void session_heed(struct fly_session *session);
 /* Joules of this rank's GPUs in this attempt so far; NAN: not known. */
 double session_energy_j(struct fly_session *session);
-/* Since this attempt began. */
+/* Seconds since this attempt began. */
 double session_time_s(const struct fly_session *session);
-/* The program has ended now: what is reported from here on is of this moment. */
+/* Tells that the program has ended now: later reports are of this moment. */
 void session_stop(struct fly_session *session);
-/* Sets the power limit that stood before, and ends a profile that is being measured. */
+/* Puts back the power limit that stood before, and ends measuring a profile. */
 void session_limit_end(struct fly_session *session);
-/* Waits for answers that are still to come, as long as they are worth it; then heeds them. */
+/* Waits for the answers that are still due, as long as they are useful; then takes them. */
 void session_settle(struct fly_session *session);
-/* As fly_session_close; what became of the reports goes to `out_status`, which may be NULL. */
+/* Like fly_session_close; stores what became of the reports in `out_status`, which may be NULL. */
 void session_close(struct fly_session *session, enum fly_session_end end, struct post_status *out_status);
 
-/* Writes down how the trial ended. */
+/* Reports how the trial ended. */
 void session_say_end(struct fly_session *session, enum trial_outcome outcome, const char *text);
-/* The next report is of that epoch; false for one that is not behind the last. */
+/* Sets the epoch of the next report; false unless it is after the last. */
 bool session_set_epoch(struct fly_session *session, uint32_t epoch);
-/* The program failed in this way, TRIAL_OUT_OF_MEMORY or TRIAL_CRASHED; at once in the log. */
+/* Reports at once that the program failed: TRIAL_OUT_OF_MEMORY or TRIAL_CRASHED. */
 void session_fail(struct fly_session *session, enum trial_outcome outcome, const char *text);
-/* The program has a session of its own: lets the GPUs go, and says nothing more of this try. */
+/* The program has a session of its own: lets go of the GPUs, and reports nothing more of this try. */
 void session_release(struct fly_session *session);
-/* Whether there is no model yet, and another try could make one; whether one is left. */
+/* Whether there is no model yet and another try could make one; whether a try is left. */
 bool session_wants_again(const struct fly_session *session);
 bool session_tries_left(const struct fly_session *session);
-/* The next try, whatever became of this one. */
+/* Begins the next try, however this one ended. */
 void session_next_try(struct fly_session *session);
 
 #endif

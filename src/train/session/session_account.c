@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The account of each training: what stands at its head, and the steps and limits that it is told. */
+/* The account of each training: writes its head, and tells it steps and limits. */
 #include <math.h>
 #include <stdio.h>
 
@@ -7,7 +7,7 @@
 #include "train/carbon/carbon_head.h"
 #include "train/session/session_private.h"
 
-/* A bound that is a moment is for the last try alone: one before has to leave time for another. */
+/* A moment to finish by bounds only the last try: an earlier one must leave time for another. */
 int64_t session_finish_by_s(const struct fly_session *session)
 {
     return session->proposal.last_try ? session->carbon.options.finish_by_unix_s : 0;
@@ -24,7 +24,7 @@ static struct fly_carbon_options options_now(const struct fly_session *session)
     return options;
 }
 
-/* What a step takes under that limit; NAN: it was not measured. */
+/* The time of a step under that limit; NAN: not measured. */
 double session_time_at_s(const struct fly_power_point *points, size_t count, double limit_w)
 {
     for (size_t i = 0; i < count; i++) {
@@ -35,8 +35,8 @@ double session_time_at_s(const struct fly_power_point *points, size_t count, dou
 }
 
 /*
- * The objective's bound. Where it has none, the log's choice may be slower than the usual one, and
- * was accepted so: following the grid then takes as long, and no more. INFINITY: not known yet.
+ * Returns the objective's bound. Without one, the log's choice may be slower than the usual limit and was
+ * accepted as such: following the grid may then take as long, but no longer. INFINITY: not known yet.
  */
 double session_bound_of(const struct fly_session *session, const struct fly_power_point *points, size_t count,
                         double choice_w)
@@ -50,7 +50,7 @@ double session_bound_of(const struct fly_session *session, const struct fly_powe
     return fmax(carbon_usual_slowdown, choice_s / fastest_s);
 }
 
-/* With what is known before the training begins. */
+/* The governor's options, as far as known before the training begins. */
 static struct carbon_governor_options governor_options(const struct fly_session *session)
 {
     const struct job_proposal *proposal = &session->proposal;
@@ -85,7 +85,7 @@ int session_account_check(const struct fly_session *session, struct fly_error *o
     return carbon_governor_head(&options, &head, out_error);
 }
 
-/* Collective: what the ranks' machines draw beside their GPUs is summed. */
+/* Collective: sums what the ranks' machines draw beside their GPUs. */
 void session_account_open(struct fly_session *session)
 {
     struct session_carbon *carbon = &session->carbon;
@@ -112,7 +112,7 @@ void session_account_stands(struct fly_session *session, double limit_w)
         carbon_keeper_limit(carbon->keeper, limit_w);
 }
 
-/* Those that nobody counts while the limit is asked for. */
+/* Tells the steps that nobody counts while the session asks for the limit. */
 void session_account_steps(struct fly_session *session)
 {
     struct session_carbon *carbon = &session->carbon;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A session that follows the grid: a limit that is the plan's, where the log's choice need not stand. */
+/* Follows the grid with a session: the plan sets the limit, and the log's choice need not stand. */
 #include <math.h>
 #include <stdio.h>
 
 #include "train/session/session_private.h"
 
-/* A board that rounds a limit has honoured it. */
+/* A board that rounds a limit by less than this has honoured it. */
 static const double rounding_w = 0.5;
 
 static const char not_whole[] = "the power profile of this batch size is not whole yet";
@@ -52,7 +52,7 @@ void session_carbon_end(struct fly_session *session)
     carbon->steers = false;
 }
 
-/* Why the log's choice is to stand as it is; NULL: it need not. */
+/* Why the log's choice must stand as it is; NULL: it need not. */
 static const char *reason_to_stay(const struct fly_session *session)
 {
     const struct session_limit *limit = &session->limit;
@@ -64,7 +64,7 @@ static const char *reason_to_stay(const struct fly_session *session)
         return one_limit;
     if (proposal->reason == REASON_PINNED)
         return pinned;
-    /* Also where that is what the profile says: the log counts it among its baseline. */
+    /* Also when the profile would choose the same: the log counts this trial in its baseline. */
     if (proposal->reason == REASON_CONTROL ||
         (!proposal->wants_profile && proposal->batch_size == session->definition.default_batch_size &&
          limit->choice_w == highest_w))
@@ -72,7 +72,9 @@ static const char *reason_to_stay(const struct fly_session *session)
     return NULL;
 }
 
-/* A log may have points of an epoch in place of a step; NAN: it has, and how many steps that is is not known.
+/*
+ * How many steps each point of the log's profile is of: it may have points of an epoch. NAN: it has, and the
+ * steps in an epoch are not known.
  */
 static double steps_of_point(const struct fly_session *session)
 {
@@ -82,7 +84,7 @@ static double steps_of_point(const struct fly_session *session)
     return !of_epochs ? 1.0 : told > 0.0 ? told : NAN;
 }
 
-/* Of the points, those that can be set, each of a step; returns how many. */
+/* Takes the points that can be set, converted to one step each; returns how many. */
 static size_t take_settable(const struct fly_session *session, const struct fly_power_point *points,
                             size_t count, struct fly_power_point *out_points)
 {
@@ -105,7 +107,7 @@ static size_t take_settable(const struct fly_session *session, const struct fly_
     return taken;
 }
 
-/* Tells the governor of this rank; whether it could steer. */
+/* Gives this rank's governor the profile; returns whether it can steer. */
 static bool tell_profile(struct fly_session *session, const struct fly_power_point *points, size_t count)
 {
     struct session_carbon *carbon = &session->carbon;
@@ -141,7 +143,7 @@ void session_carbon_profiled(struct fly_session *session, const struct fly_power
     }
     told = settable_count > 0 && tell_profile(session, settable, settable_count);
     carbon->note = told ? reason_to_stay(session) : carbon->governor != NULL ? not_known : not_opened;
-    /* Where only setting it failed, the session's limit_text says why. */
+    /* When only setting the limit failed, the session's limit_text says why. */
     if (carbon->note == NULL && isnan(session->limit.held_w))
         carbon->note = not_turned;
     steers[0] = told && carbon->note == NULL;
@@ -153,8 +155,8 @@ void session_carbon_profiled(struct fly_session *session, const struct fly_power
 }
 
 /*
- * Where nothing is known of the grid the log's choice stands, if it is fast enough for what is left. It
- * knows of no moment to finish by.
+ * When nothing is known of the grid, the log's choice stands if it is fast enough for what is left. Not so
+ * with a moment to finish by, which the log does not know.
  */
 static double choice_or(const struct fly_session *session, double wanted_w)
 {
@@ -198,7 +200,7 @@ void session_carbon_let_go(struct fly_session *session, const char *note)
     session->carbon.note = note;
 }
 
-/* Of a training that has no governor. */
+/* The report of a training without a governor. */
 static struct fly_carbon_report report_alone(const struct session_carbon *carbon)
 {
     if (carbon->last.size > 0)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How a try ends, and whether another follows. */
+/* Decides how a try ends, and whether another follows. */
 #include <math.h>
 
 #include "train/session/session_private.h"
@@ -8,7 +8,7 @@ void session_fail(struct fly_session *session, enum trial_outcome outcome, const
 {
     if (session->disabled || session_is_copy(session) || session->failed || session->released)
         return;
-    /* Without the log there is but one batch size, and what did not fit would not again. */
+    /* Without the log there is only one batch size: what did not fit once will not fit again. */
     session->failed = session->known || outcome != TRIAL_OUT_OF_MEMORY;
     if (session->known || session->run_kept)
         session_say_end(session, outcome, text);
@@ -31,7 +31,7 @@ void session_release(struct fly_session *session)
     session->limit.turner = NULL;
 }
 
-/* How the trial ended as far as this side knows; false: it has not. */
+/* Finds how the trial ended, as far as this side knows; false: it has not. */
 static bool find_outcome(const struct fly_session *session, enum fly_session_end end,
                          enum trial_outcome *out_outcome)
 {

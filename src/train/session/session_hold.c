@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sets the power limit of a session, sees whether it stands, and lets it go when it is another's. */
+/*
+ * Sets a session's power limit, checks whether it stands, and lets go of it when another program has set one.
+ */
 #include <math.h>
 #include <stdio.h>
 
@@ -12,7 +14,7 @@ void session_limit_explain(struct session_limit *limit, const char *text)
         snprintf(limit->text, sizeof limit->text, "%s", text);
 }
 
-/* Sets a limit, and what the GPUs made of it is what has to stand from now on. */
+/* Sets a limit. The limit that the GPUs report afterwards is the one that must stand from now on. */
 static void hold(struct fly_session *session, double limit_w)
 {
     struct session_limit *limit = &session->limit;
@@ -27,7 +29,7 @@ static void hold(struct fly_session *session, double limit_w)
     limit->held_w = NAN;
 }
 
-/* Nothing is put back over another program's limit. */
+/* Lets go of the limit without putting anything back, as another program has set one. */
 static void let_go(struct session_limit *limit, const char *text)
 {
     session_limit_explain(limit, text);
@@ -61,7 +63,7 @@ void session_limit_change(struct fly_session *session, double limit_w)
         hold(session, limit_w);
 }
 
-/* The log's choice, or the tuner's where that could not be asked. */
+/* Sets the limit that the log chose, or the tuner when the log could not be asked. */
 void session_limit_hold_choice(struct fly_session *session, double limit_w)
 {
     session->limit.choice_w = limit_w;

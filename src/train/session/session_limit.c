@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The power limit of a session: what may be turned, and what becomes of it from hook to hook. */
+/* The power limit of a session: finds what may be turned, and what each hook does with it. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -10,7 +10,7 @@
 
 static const double usual_step_w = 25.0;
 
-/* Flyball's own knobs, where all GPUs of this rank may be turned. */
+/* Opens Flyball's own knobs, if all GPUs of this rank may be turned. */
 static int open_knob(struct fly_session *session, struct fly_error *out_error)
 {
     static const struct knob_options usual = {.program = "a flyball session"};
@@ -24,7 +24,7 @@ static int open_knob(struct fly_session *session, struct fly_error *out_error)
     return result;
 }
 
-/* What there is to turn; the range is worth knowing also where nothing may be. */
+/* Finds what to turn. The range is useful even when nothing may be turned. */
 static int find_turner(struct fly_session *session, struct fly_turner_range *out_range,
                        struct fly_error *out_error)
 {
@@ -77,7 +77,7 @@ static int take_limits(struct fly_session *session, const struct fly_turner_rang
     return limit->turner->standing(limit->data, &limit->start_w, out_error);
 }
 
-/* Whether all ranks may turn, and the same limits. */
+/* Whether all ranks may turn, and have the same limits. */
 static bool ranks_agree(struct fly_session *session, bool may)
 {
     const struct session_limit *limit = &session->limit;
@@ -118,7 +118,7 @@ void session_limit_open(struct fly_session *session)
         limit->turner = NULL;
 }
 
-/* Whether the log knows the batch size: the limit of its choice, and the profile that it was chosen from. */
+/* Whether the log's profile of this batch size is settled: it has its choice and the points behind it. */
 static bool is_chosen(const struct fly_session *session)
 {
     return session->limit.turner != NULL && !session->proposal.wants_profile &&

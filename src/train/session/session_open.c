@@ -19,7 +19,10 @@
 
 static const double wait_usual_s = 5.0, beat_usual_s = 60.0;
 
-/* A training is held up by a report for as long at most, half as long again for the disk; its end by that. */
+/*
+ * A report delays the training by at most this time, and half of it more for the disk; the end by at most
+ * that.
+ */
 static const double answer_most_s = 0.2, end_most_s = 0.5;
 
 static int check(const struct fly_session_options *options, struct fly_error *out_error)
@@ -47,7 +50,7 @@ static int check(const struct fly_session_options *options, struct fly_error *ou
     return 0;
 }
 
-/* The options' own copies of what they point at; false without memory. */
+/* Copies all that the options point to; false without memory. */
 static bool copy_options(struct fly_session *session, const struct fly_session_options *options)
 {
     struct fly_session_options *own = &session->options;
@@ -115,7 +118,7 @@ static void define(struct fly_session *session)
         job->policy = options->policy;
 }
 
-/* A launcher's name for the job is another after a requeue, a scheduler's is not. */
+/* Names the run. A launcher gives the job another name after a requeue, a scheduler does not. */
 static void name_run(struct fly_session *session)
 {
     const char *given = session->options.run != NULL ? session->options.run : run_variable(RUN_VARIABLE_RUN);
@@ -131,7 +134,7 @@ static void name_run(struct fly_session *session)
     memcpy(session->submission, session->run, sizeof session->submission);
 }
 
-/* Who is to be told what it took. */
+/* Names who should be told what the job took. */
 static void name_origin(struct fly_session *session)
 {
     static const char *const users[] = {"SLURM_JOB_USER", "USER", "LOGNAME"};
@@ -147,7 +150,7 @@ static void name_origin(struct fly_session *session)
     snprintf(session->account, sizeof session->account, "%s", value != NULL ? value : "");
 }
 
-/* On which of the machine's GPUs. What does not fit is left out. */
+/* Names the GPUs of this rank. Those that do not fit are left out. */
 static void name_gpus(struct fly_session *session)
 {
     size_t length = 0;
@@ -174,7 +177,7 @@ static void open_meter(struct fly_session *session)
         session->meter = NULL;
 }
 
-/* Says to `flyball run --job` around it that a session reports, so that nobody does twice. */
+/* Tells a `flyball run --job` around this program that a session reports, so that it does not report too. */
 static void announce(const struct fly_session *session)
 {
     struct step_writer steps;
@@ -266,7 +269,7 @@ int fly_session_open(const struct fly_session_options *options, struct fly_sessi
 {
     int code = check(options, out_error);
 
-    /* Plug-ins of the variable are loaded with the log. */
+    /* Opening the log loads the plug-ins that the variable names. */
     if (code == 0 && options->policy != NULL && getenv(POLICY_PLUGINS_VARIABLE) == NULL)
         code = job_policy_check(options->job_name, options->policy, NULL, out_error);
     return code < 0 ? code

@@ -6,42 +6,42 @@
 #include "train/session/session.h"
 
 /*
- * What the session's files ask of each other, each only of those below it:
+ * What the session's files ask of each other. Each uses only those below it:
  *
- *     session_open.c       makes a session, and closes it
- *     session.c            what a training calls; session_report.c an epoch reported; session_end.c how
- *                          a try ends, and whether another follows
- *     session_try.c        asks what to run, and begins and ends the try
- *     session_limit.c      what may be turned, and the hooks
- *     session_profile.c    a power profile that is measured
- *     session_carbon.c     follows the grid
- *     session_account.c    the account of each training
- *     session_hold.c       sets a limit, and sees whether it stands
- *     session_progress.c   how far the training is
- *     session_ranks.c      joins the ranks
+ *    session_open.c       makes a session, and closes it
+ *    session.c            what a training calls; session_report.c reports an epoch; session_end.c decides
+ *                         how a try ends, and whether another follows
+ *    session_try.c        asks what to run, and begins and ends the try
+ *    session_limit.c      finds what may be turned; the hooks
+ *    session_profile.c    measures a power profile
+ *    session_carbon.c     follows the grid
+ *    session_account.c    keeps the account of each training
+ *    session_hold.c       sets a limit, and checks whether it stands
+ *    session_progress.c   how far the training is
+ *    session_ranks.c      joins the ranks
  *
- * post.h is the way to the log.
+ * post.h is the way to the log. "Collective" functions must be called on all ranks.
  */
 
-/* After a fork the child's copy does nothing. */
+/* Whether this is a child's copy after a fork, which does nothing. */
 static inline bool session_is_copy(const struct fly_session *session)
 {
     return session->forks != fork_generation();
 }
 
-/* session_ranks.c: rank 0's values for all. */
+/* session_ranks.c: gives rank 0's values to all ranks. */
 void session_share(struct fly_session *session, double *values, size_t count);
-/* Over all ranks, in place: sums, and maxima. */
+/* Joins values over all ranks, in place: sums, and maxima. */
 void session_join(struct fly_session *session, double *sums, size_t sum_count, double *maxima,
                   size_t max_count);
-/* So many ranks. */
+/* How many ranks there are. */
 uint32_t session_ranks(const struct fly_session *session);
 
-/* session_limit.c: what may be turned, and the hooks */
+/* session_limit.c: finds what may be turned; the hooks */
 
-/* Finds what may be turned. */
+/* Finds which GPUs and limits may be turned. */
 void session_limit_open(struct fly_session *session);
-/* As the proposal says: sets the limit, or begins to measure. Collective. */
+/* Follows the proposal: sets the limit, or begins to measure. Collective. */
 void session_limit_begin(struct fly_session *session);
 /* The hooks. */
 void session_limit_epoch_begin(struct fly_session *session);
@@ -51,82 +51,86 @@ void session_limit_close(struct fly_session *session);
 
 /* session_profile.c */
 
-/* Begins to measure, as the proposal says. Collective. */
+/* Begins to measure a profile, as the proposal says. Collective. */
 void session_profile_begin(struct fly_session *session);
-/* What earlier trainings measured, for all ranks. Collective. */
+/* Gives all ranks what earlier trainings measured. Collective. */
 void session_profile_share(struct fly_session *session);
-/* The hooks while it is measured. Collective. */
+/* The hooks while a profile is measured. Collective. */
 void session_profile_step(struct fly_session *session);
 void session_profile_epoch_end(struct fly_session *session);
-/* The log's choice, which came late. */
+/* Takes the log's choice, which came late. */
 void session_profile_hear(struct fly_session *session, const struct job_choice *choice);
-/* Tells the log what is measured so far of a profile that is not whole: a training may end any time. */
+/* Tells the log the points measured so far of an unfinished profile: a training may end any time. */
 void session_profile_tell_part(struct fly_session *session);
 
 /* session_hold.c */
 
-/* Notes why no limit is turned, once. */
+/* Notes why no limit is turned; the first reason stays. */
 void session_limit_explain(struct session_limit *limit, const char *text);
-/* Sets the log's choice, or the tuner's where that could not be asked. */
+/* Sets the limit that the log chose, or the tuner when the log could not be asked. */
 void session_limit_hold_choice(struct fly_session *session, double limit_w);
-/* Whether what was set stands; if not it is let go. */
+/* Checks whether the limit that was set still stands; if not, the session lets go of it. */
 void session_limit_check(struct fly_session *session);
-/* Another limit in place of the one that is held, if that still stands. */
+/* Sets another limit in place of the one that this session holds, if that still stands. */
 void session_limit_change(struct fly_session *session, double limit_w);
 
 /* session_carbon.c */
 
-/* A training begins. */
+/* Begins a training. */
 void session_carbon_begin(struct fly_session *session);
-/* The whole power profile, of which the choice is held: from now on the limit follows the grid, if it
- * may. Times are of a step. Collective. */
+/*
+ * Takes the whole power profile, from which the log chose the limit that is held: from now on the limit
+ * follows the grid, if it may. Times are of one step. Collective.
+ */
 void session_carbon_profiled(struct fly_session *session, const struct fly_power_point *points, size_t count);
-/* Asks for the limit that is right now. Collective. */
+/* Asks the governor for the right limit now, and sets it. Collective. */
 void session_carbon_follow(struct fly_session *session);
-/* The limit is somebody else's from now on. */
+/* The session no longer controls the limit; `note` says why. */
 void session_carbon_let_go(struct fly_session *session, const char *note);
-/* Ends the account. */
+/* Ends the training's account. */
 void session_carbon_end(struct fly_session *session);
 
 /* session_account.c */
 
-/* FLY_EUSAGE for options out of range. */
+/* Checks the options; returns FLY_EUSAGE for one out of range. */
 int session_account_check(const struct fly_session *session, struct fly_error *out_error);
-/* Opens the governor, which keeps the account where nobody else does. Collective. */
+/* Opens the governor, which keeps the account when nobody else does. Collective. */
 void session_account_open(struct fly_session *session);
-/* Tells the steps that have begun. */
+/* Tells the account how many steps have begun. */
 void session_account_steps(struct fly_session *session);
-/* That limit stands; NAN: not known. */
+/* Tells the account which limit stands; NAN: not known. */
 void session_account_stands(struct fly_session *session, double limit_w);
-/* The reference of the job's objective for the log; NAN. */
+/* The reference of the job's objective, for the log; NAN: none. */
 double session_account_reference_per_kwh(const struct fly_session *session);
-/* The moment to finish by, since 1970; 0: none. */
+/* The moment to finish by, in seconds since 1970; 0: none. */
 int64_t session_finish_by_s(const struct fly_session *session);
-/* What a step takes under that limit; NAN: it was not measured. */
+/* The time of a step under that limit; NAN: not measured. */
 double session_time_at_s(const struct fly_power_point *points, size_t count, double limit_w);
-/* The bound with that choice of a limit; INFINITY: not known yet. */
+/* The bound that holds with that choice of a limit; INFINITY: not known yet. */
 double session_bound_of(const struct fly_session *session, const struct fly_power_point *points, size_t count,
                         double choice_w);
 
 /* session_progress.c */
 
-/* In an epoch, as the program told; 0: it did not. */
+/* Steps in an epoch, as the program told; 0: it did not. */
 double session_told_steps(const struct fly_session *session);
-/* What a step takes; NAN: not known. */
+/* The time of a step; NAN: not known. */
 double session_step_s(const struct fly_session *session);
-/* False where nobody knows how long an epoch is. */
+/* Stores how far the training is; false when the length of an epoch is not known. */
 bool session_progress(const struct fly_session *session, struct carbon_progress *out_progress);
 
 /* session_try.c */
 
 /* Asks what to run, and begins to measure. Collective. */
 void session_begin_try(struct fly_session *session);
-/* Hands a letter to the post; of a trial without a number with the run before it. Its number. */
+/*
+ * Hands a letter to the post, and before it the run if the log has no trial yet. Returns the letter's number.
+ */
 uint64_t session_say(struct fly_session *session, const struct spool_entry *entry, enum post_haste haste);
-/* Puts limits back and ends the window. */
+/* Puts limits back, and ends the meter's window. */
 void session_end_try(struct fly_session *session);
 
-/* session_end.c: writes down how this try ended, where it has. */
+/* session_end.c: reports how this try ended, if it has. */
 void session_finish(struct fly_session *session, enum fly_session_end end);
 
 #endif

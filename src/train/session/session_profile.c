@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The power profile of a batch size: measured in the first trainings with it, told to the job's log, and
- * settled by its choice.
+ * The power profile of a batch size: the first trainings with it measure it, tell the log, and take its
+ * choice.
  */
 #include <math.h>
 
 #include "train/session/session_private.h"
 #include "train/tuner/tuner.h"
 
-/* What earlier trainings measured, for all ranks. */
+/* Gives all ranks what earlier trainings measured. */
 void session_profile_share(struct fly_session *session)
 {
     struct job_proposal *proposal = &session->proposal;
@@ -48,7 +48,8 @@ void session_profile_begin(struct fly_session *session)
 
     session_profile_share(session);
     limit->goes_on = session->proposal.known_count > 0;
-    /* The bound is on the whole training, which the log judges; but for the lowest limit there is no other.
+    /*
+     * The bound is on the whole training, and the log judges that; only the lowest limit has no other bound.
      */
     if (options.objective.kind != FLY_OBJECTIVE_LOWEST_LIMIT)
         options.objective.max_slowdown = INFINITY;
@@ -60,7 +61,7 @@ void session_profile_begin(struct fly_session *session)
     limit->told = limit->tuner != NULL ? tuner_measured_points(limit->tuner, points) : 0;
 }
 
-/* The log's choice; false where it could not be asked. */
+/* Gets the log's choice; false when the log could not be asked. */
 static bool ask_log(struct fly_session *session, double units, struct job_choice *out_choice)
 {
     struct fly_power_point points[FLY_POWER_SEARCH_LIMITS_MAX];
@@ -85,7 +86,7 @@ static bool ask_log(struct fly_session *session, double units, struct job_choice
     return shared[0] == 1.0;
 }
 
-/* Lets the tuner go; what it measured, and where its choice is. */
+/* Closes the tuner; stores its points and its choice, and returns how many points. */
 static size_t end_tuner(struct session_limit *limit, struct fly_power_point *out_points, double *out_choice_w)
 {
     struct fly_tuner_report report = {.size = sizeof report};
@@ -97,7 +98,7 @@ static size_t end_tuner(struct session_limit *limit, struct fly_power_point *out
     return count;
 }
 
-/* `choice` NULL: the log has not told it. */
+/* Settles the choice; `choice` NULL: the log has not told one. */
 static void settle_choice(struct fly_session *session, const struct job_choice *choice)
 {
     struct session_limit *limit = &session->limit;
@@ -116,9 +117,12 @@ static void settle_choice(struct fly_session *session, const struct job_choice *
         session_carbon_profiled(session, points, count);
 }
 
-/* Tells the log what was measured, and holds what it chooses. An answer that comes later is heard, where no
- * other rank has to hear it at the same step; until then the tuner's own choice stands. Where none can
- * come for now and the limit is to follow the grid, the session goes on with the tuner's. */
+/*
+ * Tells the log the profile, and holds the limit that the log chooses. An answer that comes later is still
+ * heard, unless other ranks would have to hear it at the same step; until then the tuner's own choice stands.
+ * When no answer can come for now and the limit is to follow the grid, the session goes on with the tuner's
+ * choice.
+ */
 static void choose(struct fly_session *session, double units)
 {
     struct job_choice choice;
@@ -142,7 +146,7 @@ void session_profile_hear(struct fly_session *session, const struct job_choice *
     session->limit.asked = false;
 }
 
-/* Whether the profile is measured and not told yet; a tuner that has stopped says why. */
+/* Whether the profile is measured and the log does not have it yet; notes why when the tuner has stopped. */
 static bool is_ready(struct session_limit *limit)
 {
     struct fly_tuner_report report = {.size = sizeof report};
@@ -157,7 +161,7 @@ static bool is_ready(struct session_limit *limit)
     return false;
 }
 
-/* The account tells the limits that were tried apart. */
+/* Tells the account each limit that the tuner tries. */
 static void watch_tuner(struct fly_session *session)
 {
     struct fly_tuner_report report = {.size = sizeof report};
@@ -167,7 +171,7 @@ static void watch_tuner(struct fly_session *session)
         session_account_stands(session, report.limit_w);
 }
 
-/* Whoever does not call session_heed hears of a late choice here. */
+/* Takes a late choice, for callers that do not call session_heed. */
 static void listen_for_choice(struct fly_session *session)
 {
     union spool_answer answer;
@@ -192,7 +196,7 @@ void session_profile_epoch_end(struct fly_session *session)
     struct session_limit *limit = &session->limit;
 
     (void)fly_tuner_epoch_end(limit->tuner);
-    /* A search that no training was long enough for does without second looks. */
+    /* When no training was long enough for the whole search, do without second looks. */
     if (is_ready(limit) || (limit->goes_on && tuner_only_looks(limit->tuner)))
         choose(session, (double)step_count_in_epoch(&session->count));
 }

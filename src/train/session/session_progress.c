@@ -4,7 +4,7 @@
 
 #include "train/session/session_private.h"
 
-/* Of what a step takes usually, it takes. */
+/* A step takes at least this share of what it usually takes. */
 static const double least_share = 0.1;
 
 double session_time_s(const struct fly_session *session)
@@ -21,7 +21,10 @@ double session_told_steps(const struct fly_session *session)
     return (double)steps;
 }
 
-/* Of a whole epoch: as told, as in the trainings before, or as seen; NAN: not known yet. Stays the same. */
+/*
+ * Steps of a whole epoch: as the program told, as in earlier trainings, or as counted; NAN: not known yet.
+ * Once known, it stays the same.
+ */
 static double steps_per_epoch(const struct fly_session *session)
 {
     double told = session_told_steps(session);
@@ -41,12 +44,15 @@ double session_step_s(const struct fly_session *session)
 
     if (steps < 2 || !(time_s > 0.0))
         return usual_s;
-    /* The first ones of a program may only be handed to the GPU. */
+    /* The first steps may only have been queued on the GPU. */
     return isnan(usual_s) ? time_s / (double)(steps - 1)
                           : fmax(time_s / (double)(steps - 1), least_share * usual_s);
 }
 
-/* Until the program says or shows how far its checkpoint was, what the log saw of earlier attempts. */
+/*
+ * How many epochs have ended. Until the program says or shows how far its checkpoint was, the log's count of
+ * earlier attempts holds.
+ */
 static double epochs_ended(const struct fly_session *session)
 {
     return session->reported || session->resumed ? (double)session->epoch
@@ -54,8 +60,8 @@ static double epochs_ended(const struct fly_session *session)
 }
 
 /*
- * What earlier attempts spent in steps. The log tells their whole time, evaluation and all;
- * of it the same share as of this one's, and until that is seen no more than the chosen limit takes.
+ * The time that earlier attempts spent in steps. The log has their whole time, with evaluation. The same
+ * share of it counts as in this attempt; until that share is known, at most what the chosen limit takes.
  */
 static double earlier_step_time_s(const struct fly_session *session)
 {
@@ -70,7 +76,10 @@ static double earlier_step_time_s(const struct fly_session *session)
     return usual_s < all_s ? usual_s : all_s;
 }
 
-/* Of the whole training; NAN: not known. At the target's first sight it ends with an epoch. */
+/*
+ * How many epochs the whole training is expected to have; NAN: not known. A training that stops at its target
+ * ends with an epoch.
+ */
 static double epochs_expected(const struct fly_session *session)
 {
     double most = (double)session->definition.max_epochs;
@@ -89,7 +98,7 @@ bool session_progress(const struct fly_session *session, struct carbon_progress 
     double done = epochs_ended(session) * per_epoch + in_epoch;
     double all = session->carbon.options.steps > 0 ? (double)session->carbon.options.steps
                                                    : epochs_expected(session) * per_epoch;
-    /* Past what was expected, the epoch under way is all that is known of. */
+    /* Beyond what was expected, only the rest of this epoch is known. */
     double least = fmax(per_epoch - in_epoch, 1.0);
 
     if (isnan(per_epoch))

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Joins the ranks of a data-parallel training. Where that fails each goes on by itself. */
+/* Joins the ranks of a data-parallel training. When that fails, each rank goes on by itself. */
 #include <string.h>
 
 #include "train/session/session_private.h"
@@ -27,7 +27,7 @@ void session_share(struct fly_session *session, double *values, size_t count)
     if (session->options.rank == 0)
         memcpy(shared, values, count * sizeof shared[0]);
     session_join(session, shared, count, nothing, 1);
-    /* What could not be shared stays each rank's own. */
+    /* When values could not be shared, each rank keeps its own. */
     if (session_ranks(session) > 1 && !session->apart)
         memcpy(values, shared, count * sizeof shared[0]);
 }

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An epoch reported: measured, said to the log, and answered by it or without it. */
+/* Reports an epoch: measures it, tells the log, and answers by the log's answer or without it. */
 #include <math.h>
 
 #include "train/session/session_private.h"
 
-/* How long a training is too young for an energy, and how often it is looked for then. */
+/* How long a training is too young to have an energy, and how often the meter is asked in that time. */
 static const double young_s = 2.0, look_s = 0.02;
 enum { LOOKS = 15 };
 
-/* For answers that decide what becomes of a try, when its program has ended. */
+/* How long to wait for answers that decide what becomes of a try whose program has ended. */
 static const double settle_most_s = 0.3;
 
 static const char no_energy[] =
@@ -28,7 +28,7 @@ static bool meets_target(const struct job_definition *job, double metric)
     return false;
 }
 
-/* By the target and what was known before, where the log does not say. */
+/* Answers by the target and by what was known before, when the log gives no answer. */
 static enum fly_answer answer_alone(struct fly_session *session, double metric)
 {
     session->reached |= meets_target(&session->definition, metric);
@@ -44,8 +44,8 @@ static enum fly_answer answer_alone(struct fly_session *session, double metric)
 }
 
 /*
- * Joules up to now. A training that just began may be too short for a figure; a report
- * without one is worth nothing, so it waits, for as long as a board's counter takes.
+ * Returns the joules used so far. A training that just began may be too short for a figure. A report without
+ * one is worth nothing, so this waits, as long as a board's counter takes.
  */
 static double wait_for_energy_j(struct fly_session *session)
 {
@@ -61,7 +61,7 @@ static double wait_for_energy_j(struct fly_session *session)
     return energy_j;
 }
 
-/* What the ranks took up to the newest epoch. */
+/* Measures what the ranks took up to the newest epoch. */
 static struct job_epoch measure(struct fly_session *session, double metric)
 {
     double time_s[] = {session_time_s(session)},
@@ -78,7 +78,7 @@ static struct job_epoch measure(struct fly_session *session, double metric)
                               .reference_per_kwh = session_account_reference_per_kwh(session)};
 }
 
-/* The log's answer takes the place of the own one. */
+/* Replaces the session's own answer by the log's. */
 static void take_end(struct fly_session *session, const struct job_answered *answered)
 {
     static const enum fly_answer answers[] = {
@@ -101,7 +101,7 @@ static void take(struct fly_session *session, const struct job_answered *answere
     session->time_s = answered->time_s;
 }
 
-/* It came late: training has gone on, and may have ended by itself. */
+/* Takes an answer that came late: the training has gone on, and may have ended by itself. */
 static void hear(struct fly_session *session, const struct job_answered *answered)
 {
     if (session->reached || session->answer == FLY_STOP)
@@ -159,8 +159,10 @@ static bool says(const struct fly_session *session)
     return (session->known || session->unasked) && session->options.rank == 0;
 }
 
-/* What a program did beyond its end: on record as well, and neither an answer nor what the trial took
- * changes. */
+/*
+ * Reports an epoch after the trial's end. The log records it, but neither the answer nor what the trial took
+ * changes.
+ */
 static void report_beyond(struct fly_session *session, double metric)
 {
     struct job_epoch epoch;
@@ -179,7 +181,7 @@ enum fly_answer fly_session_report(struct fly_session *session, double metric)
     if (session_is_copy(session))
         return FLY_GO_ON;
     fly_session_evaluation_begin(session);
-    /* What ended stays so. */
+    /* A trial that has ended stays ended. */
     if (has_ended(session)) {
         if (session->heeds)
             report_beyond(session, metric);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One try of a session: what to run, what it takes, how it ended. */
+/* One try of a session: asks what to run, measures what it takes, and reports how it ended. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -14,7 +14,7 @@ static const char not_asked[] =
     "it did not answer when this training began: the default was run, and goes on record "
     "when it answers";
 
-/* Unique to this question: a repeated one is known by it. */
+/* Makes a name that is unique to this question, so that the log recognizes a repetition. */
 static void name_request(struct fly_session *session)
 {
     session->asked++;
@@ -57,7 +57,7 @@ static struct job_question question_of(const struct fly_session *session, uint32
     };
 }
 
-/* What is run where the log cannot say: the default, or what `flyball run --job` was told. */
+/* Chooses what to run when the log cannot say: the default, or what `flyball run --job` was told. */
 static void propose_default(struct fly_session *session)
 {
     struct job_proposal *proposal = &session->proposal;
@@ -76,7 +76,7 @@ static void propose_default(struct fly_session *session)
     }
 }
 
-/* Of the smallest GPU; 0 where that of one is not known. */
+/* Memory of the smallest GPU; 0 when that of one is not known. */
 static uint64_t least_memory_bytes(const struct session_limit *limit)
 {
     uint64_t least = limit->gpu_count > 0 ? UINT64_MAX : 0;
@@ -89,7 +89,7 @@ static uint64_t least_memory_bytes(const struct session_limit *limit)
     return least;
 }
 
-/* The GPUs of all ranks, and the memory of the smallest. */
+/* Counts the GPUs of all ranks, and finds the memory of the smallest. */
 static uint32_t count_gpus(struct fly_session *session)
 {
     double gpus[] = {(double)session->limit.gpu_count},
@@ -100,7 +100,7 @@ static uint32_t count_gpus(struct fly_session *session)
     return (uint32_t)gpus[0];
 }
 
-/* What rank 0 was answered, told to all ranks: a number each. */
+/* Gives all ranks the answer that rank 0 got, as numbers. */
 static void share_proposal(struct fly_session *session)
 {
     struct job_proposal *proposal = &session->proposal;
@@ -140,7 +140,7 @@ static void share_proposal(struct fly_session *session)
     proposal->known_units_per_epoch = shared[15];
 }
 
-/* Rank 0 asks, or says why it does not. */
+/* Rank 0 asks, or notes why it does not. */
 static void ask_for_proposal(struct fly_session *session)
 {
     int code;
@@ -159,7 +159,7 @@ static void ask_for_proposal(struct fly_session *session)
     session->note = session->unasked ? not_asked : NULL;
 }
 
-/* Rank 0 asks, and all have its answer. */
+/* Rank 0 asks, and all ranks get its answer. */
 static void propose(struct fly_session *session)
 {
     propose_default(session);
@@ -233,8 +233,10 @@ void session_stop(struct fly_session *session)
     session->stopped = true;
 }
 
-/* With what the log would have been asked, under a name of its own: that of the question may be the name of
- * a proposal that came too late. */
+/*
+ * Sends what was run, with the question that the log would have been asked. It has a name of its own: a
+ * proposal that came too late may have the question's name.
+ */
 static void say_run(struct fly_session *session)
 {
     struct spool_entry run = {.kind = SPOOL_RUN,
@@ -260,7 +262,7 @@ uint64_t session_say(struct fly_session *session, const struct spool_entry *entr
 void session_say_end(struct fly_session *session, enum trial_outcome outcome, const char *text)
 {
     double energy_j = session_ranks(session) == 1 ? session_energy_j(session) : NAN;
-    /* Without an energy of its own the end keeps the last report's, and then its time as well. */
+    /* Without an energy of its own, the end keeps that of the last report, and therefore its time as well. */
     bool as_reported = isnan(energy_j) && session->reported;
     const struct spool_entry entry = {
         .kind = SPOOL_END,
