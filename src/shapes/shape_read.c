@@ -194,10 +194,13 @@ static int read_map(struct shape_reading *reading, const struct shape_field *fie
     return code;
 }
 
+/* Recordings ask for each value of each line: most names differ in their first letter. */
 static bool is_known(const struct shape *shape, const char *name)
 {
     for (size_t i = 0; i < shape->count; i++) {
-        if (shape->fields[i].kind != SHAPE_REST && strcmp(shape->fields[i].name, name) == 0)
+        const char *known = shape->fields[i].name;
+
+        if (known[0] == name[0] && shape->fields[i].kind != SHAPE_REST && strcmp(known, name) == 0)
             return true;
     }
     return false;
