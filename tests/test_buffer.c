@@ -1,7 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The growing buffer: what fits its maximum is kept, what does not is remembered as an error. */
+/*
+ * The growing buffer: what fits its maximum is kept, what does not is remembered as an error. Arrays that
+ * grow keep their items, and double.
+ */
 #include "test.h"
 
+#include <stdlib.h>
+
+#include "base/array.h"
 #include "base/buffer.h"
 #include "base/error.h"
 
@@ -104,6 +110,32 @@ static void test_keeps_zero_bytes(void **state)
     buffer_deinit(&buffer);
 }
 
+static void test_arrays_grow(void **state)
+{
+    size_t capacity = 0, moves = 0;
+    int *items = NULL;
+
+    (void)state;
+    for (size_t i = 0; i < 1000; i++) {
+        size_t before = capacity;
+
+        items = array_grow(items, i, &capacity, sizeof items[0]);
+        assert_non_null(items);
+        assert_true(capacity > i);
+        moves += capacity != before;
+        items[i] = (int)i;
+    }
+    assert_true(moves <= 10);
+    items = array_grow(items, 5000, &capacity, sizeof items[0]);
+    assert_non_null(items);
+    assert_true(capacity > 5000);
+    for (int i = 0; i < 1000; i++)
+        assert_int_equal(items[i], i);
+    assert_null(array_grow(items, SIZE_MAX / 64, &capacity, sizeof items[0] * 64));
+    assert_true(capacity < SIZE_MAX / 64);
+    free(items);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -112,6 +144,7 @@ int main(void)
         cmocka_unit_test(test_clear_forgets_the_error),
         cmocka_unit_test(test_grows_byte_by_byte),
         cmocka_unit_test(test_keeps_zero_bytes),
+        cmocka_unit_test(test_arrays_grow),
     };
 
     return cmocka_run_group_tests_name("buffer", tests, NULL, NULL);

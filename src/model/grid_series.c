@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/error.h"
 #include "base/math/order.h"
 
@@ -72,37 +73,23 @@ static double checked_value(struct grid_series *series, double value)
     return NAN;
 }
 
-static int grow(struct grid_series *series, struct fly_error *out_error)
-{
-    size_t capacity = series->capacity == 0 ? 256 : 2 * series->capacity;
-    struct grid_period *periods;
-
-    if (series->count >= series->maximum)
-        return error_set(out_error, FLY_ELIMIT,
-                         "a series of the grid's figures has more than %zu periods; take a part of it",
-                         series->maximum);
-    periods = realloc(series->periods, capacity * sizeof *periods);
-    if (periods == NULL)
-        return error_no_memory(out_error);
-    series->periods = periods;
-    series->capacity = capacity;
-    return 0;
-}
-
 int grid_series_add(struct grid_series *series, const struct grid_period *period, struct fly_error *out_error)
 {
     struct grid_period added = *period;
-    int code;
+    struct grid_period *periods;
 
     if (period->end_s <= period->start_s)
         return error_set(out_error, FLY_EDATA,
                          "a period of the grid's figures ends at second %lld, which is not after its start",
                          (long long)period->end_s);
-    if (series->count == series->capacity) {
-        code = grow(series, out_error);
-        if (code < 0)
-            return code;
-    }
+    if (series->count >= series->maximum)
+        return error_set(out_error, FLY_ELIMIT,
+                         "a series of the grid's figures has more than %zu periods; take a part of it",
+                         series->maximum);
+    periods = array_grow(series->periods, series->count, &series->capacity, sizeof periods[0]);
+    if (periods == NULL)
+        return error_no_memory(out_error);
+    series->periods = periods;
     added.value = checked_value(series, period->value);
     if (isnan(added.value))
         added.quality = GRID_UNKNOWN;

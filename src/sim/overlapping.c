@@ -4,13 +4,14 @@
  * converges for ever; OVERLAPPING_TRIES_MAX ends that.
  */
 #include "sim/overlapping.h"
+#include "base/array.h"
 
 #include <math.h>
 #include <stdlib.h>
 
 #include <flyball/cost.h>
 
-enum { STATE_MAX = 512 << 20, FIRST_FLIGHTS = 16 };
+enum { STATE_MAX = 512 << 20 };
 
 struct flight {
     struct submission submission;
@@ -55,16 +56,11 @@ static bool ends_before(const struct flight *a, const struct flight *b)
 static int push_flight(struct overlapping *job, const struct flight *flight, struct fly_error *out_error)
 {
     size_t at = job->flight_count;
+    struct flight *flights = array_grow(job->flights, at, &job->flight_capacity, sizeof flights[0]);
 
-    if (at == job->flight_capacity) {
-        size_t capacity = at > 0 ? 2 * at : FIRST_FLIGHTS;
-        struct flight *flights = realloc(job->flights, capacity * sizeof flights[0]);
-
-        if (flights == NULL)
-            return error_no_memory(out_error);
-        job->flights = flights;
-        job->flight_capacity = capacity;
-    }
+    if (flights == NULL)
+        return error_no_memory(out_error);
+    job->flights = flights;
     job->flight_count++;
     for (; at > 0 && ends_before(flight, &job->flights[(at - 1) / 2]); at = (at - 1) / 2)
         job->flights[at] = job->flights[(at - 1) / 2];

@@ -6,10 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/error.h"
 #include "cli/kit/table_private.h"
-
-enum { FIRST_CELLS = 64 };
 
 struct table *table_new(const char *schema, const struct meaning *columns, size_t count)
 {
@@ -50,19 +49,16 @@ void table_free(struct table *table)
 /* Room for one more cell, or NULL; also when an earlier append failed. */
 static struct table_cell *next_cell(struct table *table)
 {
+    struct table_cell *cells;
+
     if (table == NULL || table->error.code < 0)
         return NULL;
-    if (table->cell_count == table->cell_capacity) {
-        size_t capacity = table->cell_capacity > 0 ? 2 * table->cell_capacity : FIRST_CELLS;
-        struct table_cell *cells = reallocarray(table->cells, capacity, sizeof *cells);
-
-        if (cells == NULL) {
-            error_no_memory(&table->error);
-            return NULL;
-        }
-        table->cells = cells;
-        table->cell_capacity = capacity;
+    cells = array_grow(table->cells, table->cell_count, &table->cell_capacity, sizeof cells[0]);
+    if (cells == NULL) {
+        error_no_memory(&table->error);
+        return NULL;
     }
+    table->cells = cells;
     return &table->cells[table->cell_count];
 }
 

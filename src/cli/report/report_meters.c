@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/error.h"
 #include "device/recording/recording.h"
 
@@ -128,19 +129,16 @@ static bool cut(const struct report_meters *meters, struct tally_window *window)
 static int note_place(struct report_meters *meters, const struct tally_window *window,
                       struct fly_error *out_error)
 {
+    const char **nodes;
     size_t number;
     int code = name_index_take(&meters->places, window->uuid, "", &number, out_error);
 
     if (code < 0)
         return code;
-    if (number >= meters->node_capacity) {
-        const char **nodes = realloc(meters->nodes, meters->places.capacity * sizeof nodes[0]);
-
-        if (nodes == NULL)
-            return error_no_memory(out_error);
-        meters->nodes = nodes;
-        meters->node_capacity = meters->places.capacity;
-    }
+    nodes = array_grow(meters->nodes, number, &meters->node_capacity, sizeof nodes[0]);
+    if (nodes == NULL)
+        return error_no_memory(out_error);
+    meters->nodes = nodes;
     meters->nodes[number] = window->node;
     return 0;
 }

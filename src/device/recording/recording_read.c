@@ -9,12 +9,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/error.h"
 #include "base/number.h"
 #include "base/patient_file.h"
 #include "device/recording/recording_private.h"
 
-enum { FIRST_CAPACITY = 64, SECOND_NS = 1000000000, SECOND_US = 1000000 };
+enum { SECOND_NS = 1000000000, SECOND_US = 1000000 };
 
 /* Where the reader stands in the file. */
 struct reader {
@@ -168,21 +169,18 @@ static int read_device(struct reader *reader, json_t *json, struct fly_error *ou
 static int append(const struct reader *reader, struct series *series, const struct change *change,
                   struct fly_error *out_error)
 {
+    struct change *changes;
+
     if (reader->recording->change_count == RECORDING_CHANGES_MAX)
         return error_set(
             out_error, FLY_ELIMIT,
             "%s:%zu: more than %d values; keep the lines before it with 'head -n %zu', or record "
             "with a longer interval",
             reader->name, reader->line, RECORDING_CHANGES_MAX, reader->line - 1);
-    if (series->count == series->capacity) {
-        size_t capacity = series->capacity > 0 ? series->capacity * 2 : FIRST_CAPACITY;
-        struct change *changes = realloc(series->changes, capacity * sizeof *changes);
-
-        if (changes == NULL)
-            return error_no_memory(out_error);
-        series->changes = changes;
-        series->capacity = capacity;
-    }
+    changes = array_grow(series->changes, series->count, &series->capacity, sizeof changes[0]);
+    if (changes == NULL)
+        return error_no_memory(out_error);
+    series->changes = changes;
     series->changes[series->count++] = *change;
     reader->recording->change_count++;
     return 0;

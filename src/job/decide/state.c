@@ -6,12 +6,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "job/core/job_record.h"
 #include "job/core/policy_choice.h"
 #include "job/decide/line.h"
 #include "model/objective_check.h"
 
-enum { DEFINITION_BYTES = 1 << 20, FIRST_OPEN = 16 };
+enum { DEFINITION_BYTES = 1 << 20 };
 
 void job_state_init(struct job_state *state)
 {
@@ -82,18 +83,15 @@ struct job_trial *job_state_trial(const struct job_state *state, uint64_t number
 
 int job_state_open(struct job_state *state, const struct job_trial *trial, struct fly_error *out_error)
 {
+    struct job_trial *open;
+
     if (state->open_count == JOB_OPEN_MAX)
         return error_set(out_error, FLY_ELIMIT, "job '%s': %d trials run at once, and no more may; end some",
                          state->definition.name, JOB_OPEN_MAX);
-    if (state->open_count == state->open_capacity) {
-        size_t capacity = state->open_capacity > 0 ? 2 * state->open_capacity : FIRST_OPEN;
-        struct job_trial *open = realloc(state->open, capacity * sizeof open[0]);
-
-        if (open == NULL)
-            return error_no_memory(out_error);
-        state->open = open;
-        state->open_capacity = capacity;
-    }
+    open = array_grow(state->open, state->open_count, &state->open_capacity, sizeof open[0]);
+    if (open == NULL)
+        return error_no_memory(out_error);
+    state->open = open;
     state->open[state->open_count++] = *trial;
     return 0;
 }

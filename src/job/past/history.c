@@ -8,12 +8,13 @@
 
 #include <flyball/cost.h>
 
+#include "base/array.h"
 #include "job/core/definition_json.h"
 #include "job/core/grid_amount.h"
 #include "job/core/job_words.h"
 #include "job/core/trial_past.h"
 
-enum { TRIALS_MAX = 10000000, FIRST_TRIALS = 64 };
+enum { TRIALS_MAX = 10000000 };
 
 /* The log on its way to rows. */
 struct reading {
@@ -117,21 +118,18 @@ static int read_machine(struct reading *reading, const struct store_event *event
 static int place(struct reading *reading, uint64_t trial, struct trial_past **out_past,
                  struct fly_error *out_error)
 {
+    struct trial_past *pasts;
+
     if (trial > reading->count + 1 || trial > TRIALS_MAX)
         return error_set(out_error, FLY_EDATA, "trial %" PRIu64 " comes after trial %zu", trial,
                          reading->count);
-    if (reading->count == reading->capacity) {
-        size_t capacity = reading->capacity > 0 ? 2 * reading->capacity : FIRST_TRIALS;
-        struct trial_past *pasts = realloc(reading->pasts, capacity * sizeof pasts[0]);
-
-        if (pasts == NULL)
-            return error_no_memory(out_error);
-        reading->pasts = pasts;
-        reading->capacity = capacity;
-    }
+    pasts = array_grow(reading->pasts, reading->count, &reading->capacity, sizeof pasts[0]);
+    if (pasts == NULL)
+        return error_no_memory(out_error);
     if (trial == reading->count + 1)
-        reading->pasts[reading->count++] = trial_past_empty;
-    *out_past = &reading->pasts[trial - 1];
+        pasts[reading->count++] = trial_past_empty;
+    reading->pasts = pasts;
+    *out_past = &pasts[trial - 1];
     return 0;
 }
 
@@ -167,7 +165,7 @@ static int read_event(void *context, const struct store_event *event, struct fly
     if (code < 0 || event->trial == 0)
         return code;
     code = place(reading, event->trial, &past, out_error);
-    if (code < 0)
+    if (past == NULL)
         return code;
     code = trial_past_visit(past, event, out_error);
     if (code == 0 && (kind == RECORD_ENDED || kind == RECORD_CLOSED) && !isnan(past->run_reference_per_kwh))

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "job/past/usage_private.h"
 
 int usage_new(const struct usage_options *options, struct usage **out_usage, struct fly_error *out_error)
@@ -173,6 +174,7 @@ static int take_place(struct usage *usage, const char *uuid, const char *model, 
                       struct fly_error *out_error)
 {
     const char *kept = "";
+    struct place *places;
     size_t number;
     int code = name_index_take(&usage->gpus, uuid, "", &number, out_error);
 
@@ -180,14 +182,10 @@ static int take_place(struct usage *usage, const char *uuid, const char *model, 
         code = usage_take_text(usage, host, &kept, out_error);
     if (code < 0)
         return code;
-    if (number >= usage->place_capacity) {
-        struct place *places = realloc(usage->places, usage->gpus.capacity * sizeof places[0]);
-
-        if (places == NULL)
-            return error_no_memory(out_error);
-        usage->places = places;
-        usage->place_capacity = usage->gpus.capacity;
-    }
+    places = array_grow(usage->places, number, &usage->place_capacity, sizeof places[0]);
+    if (places == NULL)
+        return error_no_memory(out_error);
+    usage->places = places;
     usage->places[number] = (struct place){kept, model};
     return 0;
 }

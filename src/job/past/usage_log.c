@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/array.h"
 #include "job/core/job_words.h"
 #include "job/past/usage_private.h"
 
@@ -162,20 +163,17 @@ static int miss(struct pass *pass, const struct store_event *event, struct fly_e
 {
     size_t before = pass->missed.count, number;
     char name[NUMBER_SIZE];
+    uint64_t *from;
     int code;
 
     snprintf(name, sizeof name, "%" PRIu64, event->trial);
     code = name_index_take(&pass->missed, name, "", &number, out_error);
     if (code < 0 || number < before)
         return code;
-    if (number >= pass->missed_capacity) {
-        uint64_t *from = realloc(pass->missed_from, pass->missed.capacity * sizeof from[0]);
-
-        if (from == NULL)
-            return error_no_memory(out_error);
-        pass->missed_from = from;
-        pass->missed_capacity = pass->missed.capacity;
-    }
+    from = array_grow(pass->missed_from, number, &pass->missed_capacity, sizeof from[0]);
+    if (from == NULL)
+        return error_no_memory(out_error);
+    pass->missed_from = from;
     pass->missed_from[number] = event->number;
     return 0;
 }

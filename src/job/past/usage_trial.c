@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "job/past/usage_trial.h"
+#include "base/array.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -120,20 +121,17 @@ double usage_piece_within(const struct usage_piece *piece, int64_t since_us, int
 
 bool usage_trial_touch(struct usage_trial *trial, size_t row)
 {
+    size_t *touched;
+
     trial->inside = true;
     for (size_t i = 0; i < trial->touched_count; i++) {
         if (trial->touched[i] == row)
             return true;
     }
-    if (trial->touched_count == trial->touched_capacity) {
-        size_t capacity = trial->touched_capacity > 0 ? 2 * trial->touched_capacity : 2;
-        size_t *touched = realloc(trial->touched, capacity * sizeof touched[0]);
-
-        if (touched == NULL)
-            return false;
-        trial->touched = touched;
-        trial->touched_capacity = capacity;
-    }
+    touched = array_grow(trial->touched, trial->touched_count, &trial->touched_capacity, sizeof touched[0]);
+    if (touched == NULL)
+        return false;
+    trial->touched = touched;
     trial->touched[trial->touched_count++] = row;
     return true;
 }

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/error.h"
 #include "device/recording/recording.h"
 #include "meter/counter.h"
@@ -47,18 +48,15 @@ void recorded_deinit(struct recorded *recorded)
 
 static int end_window(struct recorded *recorded, struct course *course, struct fly_error *out_error)
 {
+    struct tally_window *windows;
+
     if (!course->open)
         return 0;
     course->open = false;
-    if (recorded->count == recorded->capacity) {
-        size_t capacity = recorded->capacity > 0 ? 2 * recorded->capacity : DEVICES_MAX;
-        struct tally_window *windows = realloc(recorded->windows, capacity * sizeof windows[0]);
-
-        if (windows == NULL)
-            return error_no_memory(out_error);
-        recorded->windows = windows;
-        recorded->capacity = capacity;
-    }
+    windows = array_grow(recorded->windows, recorded->count, &recorded->capacity, sizeof windows[0]);
+    if (windows == NULL)
+        return error_no_memory(out_error);
+    recorded->windows = windows;
     recorded->windows[recorded->count++] = course->window;
     return 0;
 }

@@ -4,10 +4,11 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/array.h"
 #include "base/error.h"
 #include "model/grid_settle.h"
 
-enum { SLICES_FIRST = 256, SLICES_MAX = 4 * GRID_PERIODS_MAX };
+enum { SLICES_MAX = 4 * GRID_PERIODS_MAX };
 
 static const double work_slack = 1e-9;
 
@@ -27,7 +28,7 @@ static int add_slice(struct walker *walker, double length_s, double gpu_j, doubl
 {
     struct carbon_course *course = walker->course;
     double from_s = (double)walker->request->start_s + walker->at_s;
-    struct energy_slice *last = NULL;
+    struct energy_slice *last = NULL, *grown;
 
     walker->at_s += length_s;
     if (course->slices != NULL && course->count > 0)
@@ -38,19 +39,13 @@ static int add_slice(struct walker *walker, double length_s, double gpu_j, doubl
         last->steps += work_s;
         return 0;
     }
-    if (course->slices == NULL || course->count == course->capacity) {
-        size_t capacity = course->capacity > 0 ? 2 * course->capacity : SLICES_FIRST;
-        struct energy_slice *grown;
-
-        if (capacity > SLICES_MAX)
-            return error_set(out_error, FLY_ELIMIT, "the plan has more than %d stretches; plan less far",
-                             SLICES_MAX);
-        grown = realloc(course->slices, capacity * sizeof grown[0]);
-        if (grown == NULL)
-            return error_no_memory(out_error);
-        course->slices = grown;
-        course->capacity = capacity;
-    }
+    if (course->count == SLICES_MAX)
+        return error_set(out_error, FLY_ELIMIT, "the plan has more than %d stretches; plan less far",
+                         SLICES_MAX);
+    grown = array_grow(course->slices, course->count, &course->capacity, sizeof grown[0]);
+    if (grown == NULL)
+        return error_no_memory(out_error);
+    course->slices = grown;
     course->slices[course->count++] = (struct energy_slice){.start_s = from_s,
                                                             .end_s = from_s + length_s,
                                                             .gpu_j = gpu_j,

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/array.h"
 #include "base/error.h"
 
 enum { DAY_S = 86400, PERIODS_MAX = 1 << 21 };
@@ -19,20 +20,14 @@ static int add(struct filling *filling, int64_t start_s, int64_t end_s, double v
                struct fly_error *out_error)
 {
     struct grid_truth *truth = &filling->truth;
+    struct truth_period *periods;
 
-    if (truth->count == filling->capacity) {
-        size_t capacity = filling->capacity == 0 ? 1024 : 2 * filling->capacity;
-        struct truth_period *periods;
-
-        if (capacity > PERIODS_MAX)
-            return error_set(out_error, FLY_ELIMIT, "the grid's record is longer than %d periods",
-                             PERIODS_MAX);
-        periods = realloc(truth->periods, capacity * sizeof *periods);
-        if (periods == NULL)
-            return error_no_memory(out_error);
-        truth->periods = periods;
-        filling->capacity = capacity;
-    }
+    if (truth->count == PERIODS_MAX)
+        return error_set(out_error, FLY_ELIMIT, "the grid's record is longer than %d periods", PERIODS_MAX);
+    periods = array_grow(truth->periods, truth->count, &filling->capacity, sizeof periods[0]);
+    if (periods == NULL)
+        return error_no_memory(out_error);
+    truth->periods = periods;
     truth->periods[truth->count++] = (struct truth_period){start_s, end_s, value, !isnan(value)};
     return 0;
 }

@@ -4,11 +4,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/error.h"
 #include "model/units.h"
 #include "train/account/statement_private.h"
 
-enum { HOUR_S = 3600, ROWS_FIRST = 256 };
+enum { HOUR_S = 3600 };
 
 /* The span between two borders that holds a moment. */
 static struct statement_period period_at(const struct statement_maker *maker, double time_s)
@@ -76,18 +77,14 @@ static struct statement_period *find_row(struct rows *rows, const struct stateme
                                          double time_s)
 {
     size_t place = find_place(rows, time_s);
+    struct statement_period *grown;
 
     if (place < rows->count && (double)rows->list[place].start_s <= time_s)
         return &rows->list[place];
-    if (rows->count == rows->capacity) {
-        size_t capacity = rows->capacity > 0 ? 2 * rows->capacity : ROWS_FIRST;
-        struct statement_period *grown = realloc(rows->list, capacity * sizeof grown[0]);
-
-        if (grown == NULL)
-            return NULL;
-        rows->list = grown;
-        rows->capacity = capacity;
-    }
+    grown = array_grow(rows->list, rows->count, &rows->capacity, sizeof grown[0]);
+    if (grown == NULL)
+        return NULL;
+    rows->list = grown;
     memmove(&rows->list[place + 1], &rows->list[place], (rows->count - place) * sizeof rows->list[0]);
     rows->list[place] = period_at(maker, time_s);
     rows->count++;
