@@ -32,11 +32,9 @@
 #define TOLD_ANY_CHARS(type, member) \
     .kind = SHAPE_CHARS, .free_text = true, .any_bytes = true, .longest = sizeof((struct type *)0)->member - 1
 
-#define TOLD_JSON .kind = SHAPE_JSON, .null = SHAPE_OR_NULL
 #define TOLD_MADE(function) .kind = SHAPE_MADE, .make = (function)
 #define TOLD_MERGED(what) .kind = SHAPE_MERGED, .shape = (what)
 #define TOLD_POINTED(what) .kind = SHAPE_POINTED, .shape = (what)
-#define TOLD_STRUCTS(what, type, count) SHAPE_IS_STRUCTS(what, SIZE_MAX, type, count)
 
 /* Why it is null: always the same, or as a member of the struct says, which is not its first. */
 #define TOLD_ELSE(reason) .unavailable = (reason)

@@ -10,6 +10,7 @@
 #include "cli/options/store_option.h"
 #include "job/core/definition_json.h"
 #include "job/core/grid_amount.h"
+#include "shapes/json_number.h"
 
 enum { TEXT_MAX = 1 << 20 };
 
@@ -187,18 +188,13 @@ static json_t *failures(const struct job_savings *savings, size_t machines)
     return list;
 }
 
-static json_t *known(double value)
-{
-    return isfinite(value) ? json_real(value) : json_null();
-}
-
 static void add_grid_members(struct table *table, const struct job_history *history)
 {
     struct job_grid_sum sum = job_history_grid_sum(history);
     bool money = job_counts_money(&history->definition);
 
-    table_member(table, "reference_per_kwh", known(history->reference_per_kwh));
-    table_member(table, money ? "money" : "carbon_g", known(sum.amount));
+    table_member(table, "reference_per_kwh", json_number_or_null(history->reference_per_kwh));
+    table_member(table, money ? "money" : "carbon_g", json_number_or_null(sum.amount));
     table_member(table, "trials_with_reference", json_integer((json_int_t)sum.known));
     table_member(table, "trials_without_reference", json_integer((json_int_t)sum.unknown));
 }
@@ -233,7 +229,7 @@ static void add_members(struct table *table, const struct showing *showing)
     else
         table_member(table, "pin",
                      json_pack("{s:I, s:o}", "batch_size", (json_int_t)shown->pin_batch_size, "power_limit_w",
-                               isnan(shown->pin_limit_w) ? json_null() : json_real(shown->pin_limit_w)));
+                               json_number_or_null(shown->pin_limit_w)));
 }
 
 static int emit_text(const struct cli_call *call, const struct showing *showing, struct fly_error *out_error)
