@@ -13,12 +13,11 @@
 #include "sim/world/workload.h"
 
 /*
- * The demo: recurring jobs whose every training is a real one, on an emulated
- * GPU.
+ * The demo: recurring jobs with real trainings on an emulated GPU.
  *
- * Real: the network, its data, the accuracy and the epochs each training takes
- * (digits_network.h). Emulated: the seconds and watts of an epoch (gpu_model.h),
- * for a load far heavier than this network.
+ * Real: the network, its data, the accuracy and the epochs that each training takes
+ * (digits_network.h). Emulated: the seconds and watts of an epoch (gpu_model.h), for a load far
+ * heavier than this network.
  *
  * Two jobs train the same network to the same target:
  *
@@ -26,16 +25,16 @@
  *     digits-tuned   on a load that the clock bounds, so that no lower limit pays;
  *                    its default is the best choice there is
  *
- * Each is run by the policy and by the default, with the same luck in the same
- * recurrence and try; every recurrence is a session over the store (demo_history.h), on
- * a machine in virtual time (demo_machine.h). Then every batch size is trained with DEMO_CHECK_SEEDS
- * fresh seeds; since a power limit changes no arithmetic, these trainings price
- * every (batch size, limit). The results do not depend on the number of threads.
+ * Each runs under the policy and under the default, with the same luck in the same recurrence and
+ * try. Every recurrence is a session over the store (demo_history.h), on a machine in virtual
+ * time (demo_machine.h). Then every batch size is trained with DEMO_CHECK_SEEDS fresh seeds. A
+ * power limit changes no arithmetic, so these trainings give the cost of every (batch size,
+ * limit). The results do not depend on the number of threads.
  */
 /* One training and what it took. */
 struct demo_try {
-    uint64_t recurrence; /* from 0; of a check: its seed */
-    uint64_t number;     /* through the whole job, from 0 */
+    uint64_t recurrence; /* from 0; in a check: its seed */
+    uint64_t number;     /* counts the tries of the whole job, from 0 */
     uint32_t batch_size;
     double power_limit_w;
     bool reached;
@@ -43,7 +42,7 @@ struct demo_try {
     double time_s;
     double cost_j;
     uint32_t epochs;
-    uint32_t correct; /* of DIGITS_HELD_OUT, in the end */
+    uint32_t correct; /* of DIGITS_HELD_OUT, at the end */
 };
 
 /* A policy's history of one job. */
@@ -58,20 +57,23 @@ struct demo_run {
 struct demo_job {
     const char *name;
     struct gpu_load load;
-    struct workload workload; /* its points hold what an epoch takes */
+    struct workload workload; /* its points hold the time and energy of an epoch */
     struct demo_run chosen;   /* by the policy */
     struct demo_run baseline; /* the same luck with the default */
     struct demo_try *checks;  /* owned: [batch][limit][seed] */
 };
 
 struct demo_plan {
-    const char *policy;          /* by name, as a job has it */
-    const char *store;           /* address of the jobs' logs, which has none of their names yet */
+    const char *policy;          /* its name, as a job gives it */
+    const char *store;           /* address for the jobs' logs, where none of their names may exist yet */
     const char *spool_directory; /* of the sessions */
     uint64_t recurrences;        /* 1 .. DEMO_RECURRENCES_MAX */
     uint32_t seed;
     unsigned threads; /* 1 .. CREW_THREADS_MAX */
-    /* Trainings are done; by any thread. Then, by the caller's, ten times a second. NULL: neither. */
+    /*
+     * `advance`: some trainings are done; called from any thread. `tick`: called by the caller's
+     * thread, ten times a second. NULL: not called.
+     */
     void (*advance)(void *context);
     void (*tick)(void *context);
     void *progress_context;
@@ -80,22 +82,25 @@ struct demo_plan {
 struct demo {
     struct demo_plan plan;
     struct demo_job jobs[DEMO_JOBS];
-    struct digits_result trained[DEMO_BATCHES][DEMO_CHECK_SEEDS]; /* for the check */
+    struct digits_result trained[DEMO_BATCHES][DEMO_CHECK_SEEDS]; /* by the check */
 };
 
-/* How often `advance` is called at most. */
+/* Returns how often `advance` is called at most. */
 uint64_t demo_advances(const struct demo_plan *plan);
 
-/* The power limits of a choice, and its trainings in the check. */
+/* How many power limits a job's choices have, and a choice's trainings in the check. */
 size_t demo_limit_count(const struct demo_job *job);
 const struct demo_try *demo_checks(const struct demo_job *job, size_t batch, size_t limit);
 
-/* The cost of a recurrence at a choice: of all its checks, by how many reached; infinite where none did. */
+/*
+ * Returns the cost of a recurrence at a choice: the cost of all its checks divided by how many
+ * reached the target; infinite if none did.
+ */
 double demo_check_cost_j(const struct demo_job *job, size_t batch, size_t limit);
 
 /*
- * Runs the demo. FLY_ENOMEM, FLY_ECONFLICT for a store that has its jobs, and what keeps
- * sessions from it; a recurrence without a model is a result. Needs demo_free also after failure.
+ * Runs the demo. FLY_ENOMEM; FLY_ECONFLICT if the store already has its jobs; and errors that
+ * prevent a session. A recurrence without a model is a result. Call demo_free also after failure.
  */
 int demo_run(const struct demo_plan *plan, struct demo *out_demo, struct fly_error *out_error);
 

@@ -2,7 +2,7 @@
 #ifndef FLYBALL_DEMO_DEMO_FACTS_H
 #define FLYBALL_DEMO_DEMO_FACTS_H
 
-/* What is fixed about the demo: its jobs, their target, and the GPU that is emulated. */
+/* The demo's constants: its jobs, their target, and the emulated GPU. */
 enum {
     DEMO_JOBS = 2,
     DEMO_BATCHES = 8, /* 4, 8, ..., 512 */
@@ -15,7 +15,7 @@ enum {
 };
 
 extern const double demo_eta;
-extern const double demo_beta; /* 3 in the place of 2: equal trainings differ by a fifth from seed to seed */
+extern const double demo_beta; /* 3 instead of 2, since equal trainings differ by a fifth from seed to seed */
 extern const char demo_gpu[];  /* name of the GPU's shape */
 
 #endif

@@ -5,10 +5,10 @@
 #include <stdint.h>
 
 /*
- * Images of handwritten digits, 8 by 8 pixels of 0 .. 16: the test set of "Optical
- * Recognition of Handwritten Digits" by E. Alpaydin and C. Kaynak, UCI Machine
- * Learning Repository, CC BY 4.0, https://doi.org/10.24432/C50P49. The build
- * makes the arrays from data/digits.txt; data/README.md tells where that is from.
+ * Images of handwritten digits, 8 by 8 pixels of 0 .. 16: the test set of "Optical Recognition of
+ * Handwritten Digits" by E. Alpaydin and C. Kaynak, UCI Machine Learning Repository, CC BY 4.0,
+ * https://doi.org/10.24432/C50P49. The build makes the arrays from data/digits.txt;
+ * data/README.md says where that file comes from.
  */
 enum { DIGITS_COUNT = 1797, DIGITS_PIXELS = 64, DIGITS_CLASSES = 10, DIGITS_PIXEL_MAX = 16 };
 

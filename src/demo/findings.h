@@ -6,11 +6,10 @@
 #include "demo/paired.h"
 
 /*
- * What a demo says of one job: every figure that is printed, from the tries
- * alone, so that a reader can recompute it from the tries file. docs/demo.md
- * defines each.
+ * The demo's findings for one job: every figure that is printed. They come from the tries alone,
+ * so that a reader can recompute them from the tries file. docs/demo.md defines each.
  */
-enum { FINDINGS_TAIL = 10 }; /* the last recurrences, when most exploring is over */
+enum { FINDINGS_TAIL = 10 }; /* the last recurrences, when most of the exploring is over */
 
 enum demo_measure { DEMO_ENERGY, DEMO_TIME, DEMO_COST, DEMO_ACCURACY, DEMO_MEASURES };
 enum demo_span { DEMO_LAST, DEMO_WHOLE, DEMO_SPANS };
@@ -22,29 +21,29 @@ struct demo_choice {
 };
 
 struct findings {
-    size_t completed; /* recurrences that both sides completed; without any, nothing below holds */
+    size_t completed; /* recurrences that both sides completed; if 0, nothing below is valid */
     /* Ours against the default, by recurrence; an accuracy is a percentage. */
     struct paired figures[DEMO_MEASURES][DEMO_SPANS];
     size_t paid_off;         /* recurrences after which our total cost stayed below the default's; 0: never */
-    struct demo_choice ours; /* the most common of the last recurrences, the newer one of equals */
+    struct demo_choice ours; /* the most common of the last recurrences; the newer of equals */
     /* From the check. */
     size_t choices;          /* measured */
     size_t rank;             /* of ours by cost, from 1 */
     size_t sharing;          /* other choices of exactly our cost */
-    struct demo_choice best; /* smallest batch size, then highest limit, of those of least cost */
+    struct demo_choice best; /* the least cost; of equals, the smallest batch size, then the highest limit */
     struct paired above;     /* cost of ours against the best, by seed; interval unknown if one failed */
 };
 
 void findings_of(const struct demo_job *job, struct findings *out_findings);
 
 /*
- * Whether the figure may be claimed as saved: it is energy, time or cost, its
- * interval lies wholly below 0, and so does that of cost, which is what was asked
- * for: less energy bought with more time than it is worth is no saving.
+ * Returns whether the figure may be claimed as saved: it is energy, time or cost, its interval
+ * lies wholly below 0, and so does that of cost, which is what was asked for. Less energy bought
+ * with more time than it is worth is no saving.
  */
 bool findings_claims(const struct findings *findings, enum demo_measure measure, enum demo_span span);
 
-/* Whether anything may be claimed. */
+/* Returns whether anything may be claimed. */
 bool findings_claim_any(const struct findings *findings);
 
 #endif

@@ -6,17 +6,16 @@
 #include <stddef.h>
 
 /*
- * By how much a figure has changed, from pairs of runs that share their luck.
+ * How much a figure changed, from pairs of runs that share their luck.
  *
- * The change is that of the sums, R - 1 with R = sum(ours) / sum(theirs), and its
- * 95 % interval that of a ratio estimator (Cochran, "Sampling Techniques", 3rd
- * ed., 1977, section 6.4):
+ * The change is that of the sums, R - 1 with R = sum(ours) / sum(theirs). Its 95 % interval is
+ * that of a ratio estimator (Cochran, "Sampling Techniques", 3rd ed., 1977, section 6.4):
  *
  *     R - 1 +- t * sd(ours_i - R * theirs_i) / (sqrt(n) * mean(theirs))
  *
- * with t the 97.5 % quantile of Student's distribution with n - 1 degrees of
- * freedom and sd the sample deviation. Pairing pays: luck that both share leaves
- * the differences.
+ * with t the 97.5 % quantile of Student's distribution with n - 1 degrees of freedom, and sd the
+ * sample deviation. Pairing narrows the interval, since luck that both share drops out of the
+ * differences.
  */
 struct paired {
     size_t count;
@@ -25,13 +24,16 @@ struct paired {
     double low, high;    /* the interval; NaN for fewer than two pairs */
 };
 
-/* Over `count` >= 1 pairs; theirs above 0. */
+/* Computes it from `count` >= 1 pairs; theirs must be above 0. */
 struct paired paired_of(const double *ours, const double *theirs, size_t count);
 
-/* Whether less was needed, beyond chance: the interval lies wholly below 0. False when it is unknown. */
+/*
+ * Returns whether ours needed less beyond chance: the interval lies wholly below 0. False if it
+ * is unknown.
+ */
 bool paired_saves(const struct paired *paired);
 
-/* The 97.5 % quantile of Student's distribution, for degrees of freedom from 1; within 1e-5. */
+/* Returns the 97.5 % quantile of Student's distribution, for degrees of freedom from 1; within 1e-5. */
 double paired_student(size_t degrees);
 
 #endif

@@ -33,8 +33,7 @@ struct server_options {
     const char *const *listen; /* listen_address.h; 1 .. SERVER_ADDRESSES_MAX */
     size_t listen_count;
     const char *socket_group; /* group of Unix sockets; or NULL */
-    const char
-        *tokens; /* path of the file of tokens; NULL: no tokens are needed, and only this machine may ask */
+    const char *tokens;       /* path of the file of tokens; NULL: no tokens, and only this machine may ask */
     const char *certificate, *key; /* paths; NULL: no TLS */
     bool insecure_plain_http; /* allows tokens from other machines without TLS, because something in front
                                  does TLS */
@@ -43,9 +42,8 @@ struct server_options {
     void *back_self;                /* taken: `end` gets it last, also if the server cannot be opened */
     unsigned connections;           /* open at once, of each address */
     unsigned connections_per_ip;
-    size_t body_max; /* most bytes of a request's body */
-    double
-        request_timeout_s; /* to send a request, to wait until somebody answers it, and to take the answer */
+    size_t body_max;          /* most bytes of a request's body */
+    double request_timeout_s; /* to send a request, to wait for who answers it, to take the answer */
 
     /* Gets a line about each request; called from several threads. NULL: no such lines. */
     void (*log)(void *state, const char *line);

@@ -28,17 +28,17 @@ struct campaign_plan {
     size_t policy_count;
     const uint32_t *seeds;
     size_t seed_count;
-    uint64_t recurrences; /* of each job; 0 for the published number of its workload */
-    bool in_order;        /* of the recorded runs; else they are drawn */
+    uint64_t recurrences; /* of each job; 0: the number published for its workload */
+    bool in_order;        /* uses the recorded runs in order; otherwise they are drawn */
     enum drift_kind drift;
-    struct policy_parameters parameters; /* the seed is filled in */
+    struct policy_parameters parameters; /* the campaign fills in the seed */
     unsigned threads;                    /* as in crew.h */
     void (*thread_begun)(void);          /* as in crew.h */
     ordered_sink *tries;                 /* takes the tries as CSV text, or NULL */
     void *tries_context;
     bool curves; /* every run leaves a curve */
     void (*progress)(void *context, uint64_t done,
-                     uint64_t total); /* by the caller's thread, ten times a second */
+                     uint64_t total); /* called by the caller's thread, ten times a second */
     void *progress_context;
 };
 

@@ -45,7 +45,7 @@ struct comparison_plan {
     recurring_observer *observer; /* of the policy's tries, or NULL */
     void *observer_context;
     struct curve *curve; /* takes samples of the run, or NULL */
-    /* Asked before every 1024th recurrence; true gives the run up. NULL: never. */
+    /* Asked before every 1024th recurrence; true stops the run. NULL: never. */
     bool (*cancelled)(void *context);
     void *cancelled_context;
 };
@@ -59,8 +59,8 @@ struct comparison {
 };
 
 /*
- * Runs it. An early end of the policy's job is a result (`ended`); an error is
- * returned for what keeps it from running at all, or FLY_ESTATE when given up.
+ * Runs the comparison. If the policy's job ends early, that is a result (`ended`). Returns an
+ * error if it cannot run at all, or FLY_ESTATE if it was cancelled.
  */
 int comparison_run(const struct comparison_plan *plan, struct comparison *out_comparison,
                    struct fly_error *out_error);

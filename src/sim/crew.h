@@ -9,9 +9,8 @@
 #include "sim/ordered_output.h"
 
 /*
- * Worker threads over numbered units of work, with output in the order of the
- * units. Everything a unit touches is its own or constant, so the number of
- * threads changes nothing but the time.
+ * Worker threads for numbered units of work, with output in the order of the units. What a unit
+ * uses is its own or constant, so the number of threads changes only the time.
  */
 enum { CREW_THREADS_MAX = 256 };
 
@@ -31,19 +30,21 @@ struct crew_plan {
     ordered_sink *sink;         /* takes what the units write, or NULL */
     void *sink_context;
     void (*progress)(void *context, uint64_t done,
-                     uint64_t total); /* by the caller's thread, ten times a second */
+                     uint64_t total); /* called by the caller's thread, ten times a second */
     void *progress_context;
 };
 
 /*
- * Works until every unit is done, or one has failed: its error, or the sink's,
- * is returned once the running units have ended. Worker threads have all
- * signals blocked but those that tell of a fault of their own, for which a
- * program may have handlers. FLY_ELIMIT for too many threads.
+ * Works until every unit is done or one has failed. Returns the first error of a unit or the
+ * sink, after the running units have ended. Worker threads block all signals except those of
+ * their own faults, for which a program may have handlers. FLY_ELIMIT for too many threads.
  */
 int crew_run(const struct crew_plan *plan, struct fly_error *out_error);
 
-/* Whether the crew has failed, so that a long unit may give up. `unit` is a struct crew_unit. Thread-safe. */
+/*
+ * Returns whether the crew has failed, so that a long unit can stop early. `unit` is a struct
+ * crew_unit. Thread-safe.
+ */
 bool crew_given_up(void *unit);
 
 #endif

@@ -10,34 +10,37 @@
 #include "sim/recurring.h"
 
 /*
- * How a run went, at a bounded number of recurrences: what a figure of the run
- * needs, whatever the run's length.
+ * The course of a run at a bounded number of recurrences: what a figure of the run needs, however
+ * long it is.
  *
- * Samples are taken after the same recurrences in all runs of a job, so that
- * they can be averaged: after every one where there are few enough, otherwise
- * after each of the first half (where a search explores) and from there in
- * equal ratios to the last, as a logarithmic axis shows them.
+ * All runs of a job have samples after the same recurrences, so that they can be averaged. If
+ * there are few recurrences, there is a sample after each one. Otherwise there is one after each
+ * in the first half of the samples (where a search explores), and from there on in equal ratios
+ * to the last, as a logarithmic axis shows them.
  */
 enum { CURVE_SAMPLES_MAX = 512 };
 
-/* Positions (recurrences done, from 1) for at most `most` >= 4 samples; returns how many, ascending. */
+/*
+ * Computes the positions (recurrences done, from 1) of at most `most` >= 4 samples, ascending;
+ * returns how many.
+ */
 size_t curve_positions(uint64_t recurrences, size_t most, uint64_t *positions);
 
 /* The samples of one run; all lists are borrowed and have `count` places. */
 struct curve {
     const uint64_t *positions;
     size_t count;
-    size_t taken;    /* samples so far: fewer than `count` when the run ended early */
+    size_t taken;    /* samples so far: fewer than `count` if the run ended early */
     double *regret;  /* so far, as FIGURE_REGRET; NaN without an optimum */
-    uint32_t *batch; /* index of the batch size at that recurrence; NULL: not wanted */
+    uint32_t *batch; /* index of the batch size at that recurrence; NULL: not recorded */
     double *limit_w; /* with `batch` */
 };
 
-/* Gets a curve its lists from `arena`; false without memory. */
+/* Allocates the curve's lists in `arena`; returns false without memory. */
 bool curve_init(struct curve *curve, struct arena *arena, const uint64_t *positions, size_t count,
                 bool with_knobs);
 
-/* Takes a sample when one is due after `completed` recurrences. */
+/* Takes a sample if one is due after `completed` recurrences. */
 void curve_take(struct curve *curve, uint64_t completed, double regret, const struct recurrence *recurrence);
 
 #endif

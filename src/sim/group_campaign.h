@@ -11,19 +11,19 @@
 #include "sim/world/workload.h"
 
 /*
- * Every group of a file with every policy and every seed, on several threads.
- * The results do not depend on the number of threads.
+ * Runs every group of a file with every policy and every seed, on several threads. The results do
+ * not depend on the number of threads.
  */
 struct group_plan {
     const struct group_file *file; /* borrowed, as everything here */
     const struct workload *workloads;
-    const size_t *group_workloads; /* group -> its workload */
+    const size_t *group_workloads; /* the workload of each group, by index */
     const struct campaign_policy *policies;
     size_t policy_count;
     const uint32_t *seeds;
     size_t seed_count;
     bool seed_from_name; /* each group's seed is the Adler-32 of its name; seed_count is then 1 */
-    struct policy_parameters parameters; /* the seed is filled in */
+    struct policy_parameters parameters; /* the campaign fills in the seed */
     unsigned threads;
     void (*thread_begun)(void); /* as in crew.h */
     ordered_sink *tries;        /* takes the tries as CSV text, or NULL */
@@ -50,8 +50,8 @@ enum { GROUP_UNITS_MAX = 16 << 20 };
 uint32_t group_seed(const struct group_plan *plan, size_t group, size_t seed);
 
 /*
- * Runs the plan; `out_results` [group][policy][seed] is the caller's to free.
- * Errors as campaign_run, and what reading the file says.
+ * Runs the plan. The caller frees `out_results` [group][policy][seed]. Errors as campaign_run,
+ * and those of reading the file.
  */
 int group_campaign_run(const struct group_plan *plan, struct group_result **out_results,
                        struct fly_error *out_error);

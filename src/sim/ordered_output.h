@@ -11,14 +11,13 @@
 #include "base/error.h"
 
 /*
- * One stream written by many threads in a fixed order, whoever is first: each
- * unit of work writes a part, and the parts come out in the order of the units.
+ * One stream written by many threads in a fixed order: each unit of work writes a part, and the
+ * parts come out in the order of the units, whichever thread is first.
  *
- * The unit whose turn it is passes its bytes on; the others keep theirs, and
- * wait once they hold ORDERED_PART_MAX bytes. A unit that ends before its turn
- * leaves its bytes behind for whoever has the turn before it, up to
- * ORDERED_PARKED_MAX bytes in all, so that its thread need not wait. Units must
- * be begun in order, so that the one whose turn it is always runs. Thread-safe.
+ * The unit whose turn it is writes through to the stream. The others keep their bytes, and wait
+ * once they hold ORDERED_PART_MAX of them. A unit that ends before its turn leaves its bytes for
+ * the unit before it to write, up to ORDERED_PARKED_MAX bytes in all, so that its thread need not
+ * wait. Begin units in order, so that the one whose turn it is always runs. Thread-safe.
  */
 enum { ORDERED_PART_MAX = 1 << 20, ORDERED_PARKED_MAX = 16 << 20 };
 
@@ -29,15 +28,15 @@ struct ordered_output {
     pthread_mutex_t lock;
     pthread_cond_t turned;
     uint64_t turn;               /* the unit whose turn it is */
-    struct ordered_part *parked; /* ended before their turn, by unit ascending */
-    size_t parked_bytes;         /* of those, with what each takes itself */
+    struct ordered_part *parked; /* parts of units that ended before their turn, by unit ascending */
+    size_t parked_bytes;         /* of those parts, their own structs included */
     ordered_sink *sink;
     void *context;
     int code; /* the sink's first failure */
     struct fly_error error;
 };
 
-/* What one unit has written and not passed on. Used by its thread alone. */
+/* What one unit has written and not yet passed on. Only its own thread uses it. */
 struct ordered_part {
     struct ordered_output *output;
     uint64_t unit;
@@ -53,10 +52,13 @@ void ordered_part_begin(struct ordered_part *part, struct ordered_output *output
 /* Appends `count` bytes; they are lost once the sink has failed. */
 void ordered_part_write(struct ordered_part *part, const char *bytes, size_t count);
 
-/* Passes the rest on, or parks it until the unit's turn; waits where neither can be. Always call it. */
+/*
+ * Passes the rest on, or leaves it until the unit's turn; waits if it can do neither. Call it in
+ * every case.
+ */
 void ordered_part_end(struct ordered_part *part);
 
-/* Whether the sink has failed, so that further work is in vain. */
+/* Returns whether the sink has failed, so that further work is useless. */
 bool ordered_output_failed(struct ordered_output *output);
 
 #endif

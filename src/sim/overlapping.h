@@ -23,14 +23,12 @@
  *     overlapping_finish(&job, out_error);
  *     overlapping_deinit(&job);
  *
- * A submission's trial is decided and drawn when it starts, and known to the
- * policy when it ends. Start and end are the trace's; the simulated time of a
- * trial orders nothing. A trial that does not reach its target is submitted
- * again at its end, for as long as it took. Energy and time of a record are
- * those of the trial times the submission's runtime_ratio; what the policy
- * learns is not scaled. Records come in the order in which trials end.
- *
- * Memory grows with the trials in flight, not with the submissions.
+ * A submission's trial is decided and drawn when the submission starts; the policy learns of it
+ * when the submission ends. Start and end come from the trace; a trial's simulated time has no
+ * effect on the order. A trial that does not reach its target is submitted again at its end, for
+ * the same length of time. A record's energy and time are those of the trial times the
+ * submission's runtime_ratio; what the policy learns is not scaled. Records come in the order in
+ * which trials end. Memory grows with the trials in flight, not with the submissions.
  */
 enum { OVERLAPPING_TRIES_MAX = 1000 };
 
@@ -42,7 +40,7 @@ struct overlapping {
     struct arena arena;
     struct decider decider;
     struct environment environment;
-    struct flight *flights; /* owned: a heap, the first to end on top */
+    struct flight *flights; /* owned: a heap, ordered by end */
     size_t flight_count, flight_capacity;
     uint64_t submissions;
     uint64_t launches;
@@ -59,14 +57,14 @@ int overlapping_init(struct overlapping *job, const struct workload *workload, c
 void overlapping_deinit(struct overlapping *job);
 
 /*
- * Lets end what ends until the submission's start, then starts it. Submissions
- * come by start ascending. FLY_EEXHAUSTED when the policy has no choice left or
- * a submission failed OVERLAPPING_TRIES_MAX times: the job ends, as a result.
+ * Ends all trials that end before the submission starts, then starts it. Give submissions by
+ * start, ascending. FLY_EEXHAUSTED if the policy has no choice left or a submission failed
+ * OVERLAPPING_TRIES_MAX times: the job has ended, which is a result.
  */
 int overlapping_submit(struct overlapping *job, const struct submission *submission,
                        struct fly_error *out_error);
 
-/* Lets everything end; errors as above. */
+/* Ends all trials in flight. Errors as above. */
 int overlapping_finish(struct overlapping *job, struct fly_error *out_error);
 
 #endif

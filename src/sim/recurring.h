@@ -13,28 +13,28 @@
 #include "sim/world/workload.h"
 
 /*
- * One recurring job in the simulated world: the decision core decides, the
- * trace answers, and what happened goes back as events.
+ * One recurring job in the simulated world: the decision core decides, the trace answers, and
+ * what happened goes back to the core as events.
  *
  *     struct recurring job;
+ *
  *     recurring_init(&job, &workload, policy, &parameters, out_error);
  *     while (...)
  *         recurring_run(&job, &recurrence, out_error);
  *     recurring_deinit(&job);
  *
- * A recurrence is over when a try reaches its target. After RECURRING_TRIES_MAX
- * tries that did not, or when the policy has no choice left, the job ends, as
- * it does in the published code.
+ * A recurrence is over when a try reaches its target. The job ends after RECURRING_TRIES_MAX
+ * tries that did not, or when the policy has no choice left, as in the published code.
  */
 enum { RECURRING_TRIES_MAX = 20 };
 
 /* One training, as it goes into the tries file. */
 struct try_record {
     uint64_t recurrence; /* from 0 */
-    uint64_t number;     /* of this try through the whole job, from 0 */
+    uint64_t number;     /* counts the tries of the whole job, from 0 */
     uint32_t batch_size;
     double power_limit_w;
-    uint32_t path; /* of the batch size's recorded runs */
+    uint32_t path; /* index among the batch size's recorded runs */
     bool reached;
     double energy_j;
     double time_s;
@@ -58,7 +58,7 @@ struct recurring {
     struct arena arena;              /* the decider's */
     struct decider decider;
     struct environment environment;
-    uint64_t recurrences;         /* completed or begun */
+    uint64_t recurrences;         /* completed ones and one that has begun */
     uint64_t tries;               /* that trained */
     uint64_t refused;             /* tries that did not train */
     recurring_observer *observer; /* NULL: none */
@@ -71,13 +71,15 @@ int recurring_init(struct recurring *job, const struct workload *workload, const
 
 void recurring_deinit(struct recurring *job);
 
-/* Trainings are the recorded runs in the file's order, not drawn. Before the first recurrence. FLY_ENOMEM. */
+/*
+ * Takes the recorded runs in the file's order instead of drawing them. Call it before the first
+ * recurrence. FLY_ENOMEM.
+ */
 int recurring_in_order(struct recurring *job, struct fly_error *out_error);
 
 /*
- * Runs one recurrence. FLY_EEXHAUSTED when the job ends before its target was
- * reached: a result, not a fault; its tries were observed, and the sums are
- * given all the same.
+ * Runs one recurrence. FLY_EEXHAUSTED if the job ends before the target was reached. That is a
+ * result, not a fault: its tries were observed, and the sums are filled in.
  */
 int recurring_run(struct recurring *job, struct recurrence *out_recurrence, struct fly_error *out_error);
 

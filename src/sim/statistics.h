@@ -7,9 +7,9 @@
 /*
  * A figure over independent runs (seeds).
  *
- * p10 and p90 are quantiles with linear interpolation between order statistics
- * (type 7 of Hyndman and Fan, 1996). What is not known is NaN: the mean of no
- * value, the standard error of fewer than two.
+ * p10 and p90 are quantiles with linear interpolation between order statistics (type 7 of Hyndman
+ * and Fan, 1996). An unknown figure is NaN: the mean of no value, the standard error of fewer
+ * than two.
  */
 struct statistics {
     size_t count;
@@ -19,7 +19,7 @@ struct statistics {
     double p90;
 };
 
-/* Over the finite ones of `count` values, which are sorted in place, unknown ones last. */
+/* Computes them from the finite ones of `count` values. Sorts the values in place, unknown ones last. */
 struct statistics statistics_of(double *values, size_t count);
 
 #endif

@@ -9,16 +9,16 @@
 #include "sim/world/environment.h"
 
 /*
- * One trial in the simulated world: the decision core proposes, its profile is
- * measured where it must be, a recorded run is drawn, and the trace says how
- * the trial ends. That it ended is still to be told to the decider.
+ * One trial in the simulated world: the decision core proposes it, its profile is measured if
+ * needed, a recorded run is drawn, and the trace says how the trial ends. The caller must then
+ * tell the decider of the end.
  */
 struct trial {
     struct trial_ended ended;
-    uint32_t path; /* of the batch size's recorded runs */
+    uint32_t path; /* index among the batch size's recorded runs */
 };
 
-/* `recurrence` and `try_number` key the draw. Errors as decider_propose and decider_fold. */
+/* Runs it. `recurrence` and `try_number` key the draw. Errors as decider_propose and decider_fold. */
 int trial_run(struct decider *decider, struct environment *environment, uint64_t recurrence,
               uint32_t try_number, struct trial *out_trial, struct fly_error *out_error);
 

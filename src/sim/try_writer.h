@@ -9,8 +9,8 @@
 #include "sim/recurring.h"
 
 /*
- * Writes tries as lines of CSV into a unit's part: what they have in common
- * first, then what each has. 17 significant digits read back exactly.
+ * Writes tries as lines of CSV into a unit's part: first the columns that all of them share, then
+ * each try's own. 17 significant digits read back exactly.
  */
 struct try_writer {
     struct buffer prefix; /* with its final comma */
@@ -22,7 +22,7 @@ void try_writer_init(struct try_writer *writer, struct crew_unit *unit, const ch
                      const char *dataset, const char *policy, uint32_t seed);
 void try_writer_deinit(struct try_writer *writer);
 
-/* A recurring_observer over a struct try_writer. */
+/* A recurring_observer; `context` is a struct try_writer. */
 void try_writer_observe(void *context, const struct try_record *record);
 
 /* The headers of the two tries files, with line end. */

@@ -15,10 +15,10 @@
 /*
  * What a command's run function gets: checked values, operands, output.
  *
- * Values are asked for by option name ("traces", also for what came from a
- * variable, a file or the default). Asking for a name that the command does not
- * have, or by the wrong type, is a defect and aborts. Texts live as long as the
- * call. Getters may be used from any thread, the rest from the main one.
+ * Ask for values by option name, "traces"; it does not matter whether the value came from the
+ * command line, a variable, a file or the default. To ask for a name that the command does not
+ * have, or by the wrong type, is a defect and aborts. Texts live as long as the call. Getters may
+ * be used from any thread, the rest only from the main thread.
  *
  *     const char *traces = cli_text(call, "traces");
  *
@@ -36,27 +36,30 @@ enum { CLI_LIST_MAX = 64 };
 struct cli_list {
     size_t count;
     const char *words[CLI_LIST_MAX];
-    int choices[CLI_LIST_MAX]; /* index of each word in the option's choices, -1 for a path or without those
+    int choices[CLI_LIST_MAX]; /* index of each word in the option's choices; -1 for a path or without choices
                                 */
 };
 
-/* As the user wrote it; NULL when unset and without default. For every type. */
+/* The value as the user wrote it; NULL if unset and without default. For every type. */
 const char *cli_text(const struct cli_call *call, const char *name);
 
-/* Of types CLI_INTEGER, CLI_REAL: the number; the option must have a default or be `cli_set`. */
+/* For types CLI_INTEGER and CLI_REAL: the number. The option must have a default or be `cli_set`. */
 int64_t cli_integer(const struct cli_call *call, const char *name);
 double cli_real(const struct cli_call *call, const char *name);
 
-/* Of type CLI_FLAG; false when unset. */
+/* For type CLI_FLAG; false if unset. */
 bool cli_flag(const struct cli_call *call, const char *name);
 
-/* Of type CLI_CHOICE: the index in its choices, -1 when unset. */
+/* For type CLI_CHOICE: the index in its choices, -1 if unset. */
 int cli_choice(const struct cli_call *call, const char *name);
 
-/* Of type CLI_LIST: its words; count 0 when unset. Never NULL. */
+/* For type CLI_LIST: its words; count 0 if unset. Never NULL. */
 const struct cli_list *cli_list(const struct cli_call *call, const char *name);
 
-/* Whether there is a value at all; whether somebody gave one, other than the default. */
+/*
+ * cli_set: whether there is a value at all. cli_given: whether the user gave one, so that it is
+ * not the default.
+ */
 bool cli_set(const struct cli_call *call, const char *name);
 bool cli_given(const struct cli_call *call, const char *name);
 
@@ -67,25 +70,27 @@ enum cli_source cli_source(const struct cli_call *call, const char *name);
 size_t cli_operand_count(const struct cli_call *call);
 const char *cli_operand(const struct cli_call *call, size_t index);
 
-/* The program's words, of a command that has operands too: what stands behind "--". */
+/* The words behind "--": the program's command line, for a command that has operands too. */
 size_t cli_program_count(const struct cli_call *call);
 const char *cli_program_word(const struct cli_call *call, size_t index);
 
 /* The words by which the user called the command, "power set". */
 const char *cli_words(const struct cli_call *call);
 
-/* The status, 0 to 255, with which the program ends when the command's run returns 0; without this, 0. */
+/*
+ * Sets the status, 0 to 255, with which the program ends if the command's run returns 0; without
+ * this it is 0.
+ */
 void cli_exit_with(const struct cli_call *call, int status);
 
-/* The common options --format, and --color joined with what stdout is. */
+/* The common options --format and --color; cli_color also considers what stdout is. */
 enum table_format cli_format(const struct cli_call *call);
 bool cli_color(const struct cli_call *call);
 
 /*
- * Fills `out_error` with FLY_EUSAGE, the message, and a pointer to the help of
- * the command; `cli_value_error` does so for the value of an option that passed
- * the table but not the command, and says where it came from (FLY_ECONFIG for
- * variables and files):
+ * Fills `out_error` with FLY_EUSAGE, the message, and a pointer to the command's help. Use
+ * `cli_value_error` for the value of an option that passed the table but not the command's own
+ * check; it says where the value came from (FLY_ECONFIG for variables and files):
  *
  *     bad value 'gtx' for option '--gpu': expected a GPU of the traces; ...
  */
@@ -95,36 +100,41 @@ int cli_value_error(const struct cli_call *call, const char *name, const char *v
                     struct fly_error *out_error);
 
 /*
- * Output on stdout; each may be called several times in the format `table`,
- * once otherwise. A failure (disk full, closed) is FLY_EWRITE.
+ * Output on stdout. Each may be called several times in the format `table`, otherwise once. A
+ * failure (disk full, closed) is FLY_EWRITE.
  *
- * cli_emit_table   in the format of the call
- * cli_emit_json    a document of the command's own; takes `document`, whose
- *                  first member "schema" must be a text; NULL is FLY_ENOMEM
- * cli_emit_text    a text, of which what a terminal would take for a command is
- *                  replaced (harmless.h)
+ *     cli_emit_table   in the format of the call
+ *     cli_emit_json    a document of the command's own; takes `document`, whose
+ *                      first member "schema" must be a text; NULL is FLY_ENOMEM
+ *     cli_emit_text    a text; replaces what a terminal would take as a command
+ *                      (harmless.h)
  */
 int cli_emit_table(const struct cli_call *call, const struct table *table, struct fly_error *out_error);
 int cli_emit_json(const struct cli_call *call, json_t *document, struct fly_error *out_error);
 int cli_emit_text(const struct cli_call *call, const char *text, struct fly_error *out_error);
 
-/* The streams themselves, for what none of these can do: output that goes on for as long as the command. */
+/*
+ * The streams themselves, for output that none of these can do: output that goes on as long as
+ * the command runs.
+ */
 FILE *cli_out(const struct cli_call *call);
 FILE *cli_err(const struct cli_call *call);
 bool cli_out_is_terminal(const struct cli_call *call);
 
-/* "flyball: note: ..." on stderr, unless --quiet; "flyball: warning: ..." always. */
+/* Writes "flyball: note: ..." to stderr, unless --quiet; "flyball: warning: ..." always. */
 __attribute__((format(printf, 2, 3))) void cli_note(const struct cli_call *call, const char *format, ...);
 __attribute__((format(printf, 2, 3))) void cli_warn(const struct cli_call *call, const char *format, ...);
 
-/* "flyball: <text>" on stderr, without control characters: an error that does not end the call. */
+/* Writes "flyball: <text>" to stderr, without control characters: an error that does not end the call. */
 void cli_say(const struct cli_call *call, const char *text);
 
-/* Where a line that says how it goes may be drawn (status_line.h): standard error, or -1 where that is no
- * terminal or a dumb one, with NO_COLOR, and with --quiet. */
+/*
+ * Returns where a status line may be drawn (status_line.h): standard error, or -1 if that is no
+ * terminal or a dumb one, with NO_COLOR, and with --quiet.
+ */
 int cli_status_line_fd(const struct cli_call *call);
 
-/* Starts a progress line of `total` units on stderr where that is wanted; ends with progress_end. */
+/* Starts a progress line of `total` units on stderr if one is wanted; end it with progress_end. */
 void cli_progress_begin(const struct cli_call *call, struct progress *progress, const char *unit,
                         uint64_t total);
 

@@ -5,8 +5,8 @@
 #include "cli/frame/call_private.h"
 
 /*
- * The program from its arguments to its exit status, with everything outside
- * handed in, so that tests can.
+ * The program from its arguments to its exit status. Tests can replace everything outside, since
+ * it is passed in.
  */
 struct cli_world {
     const struct cli_program *program;
@@ -17,7 +17,7 @@ struct cli_world {
     struct cli_console console;
 };
 
-/* Parses, reads the settings, runs the command; returns the exit status. */
+/* Parses the arguments, reads the settings, runs the command; returns the exit status. */
 int cli_main(const struct cli_world *world);
 
 #endif

@@ -12,10 +12,9 @@
 /*
  * Commands and options of the program as tables.
  *
- * One loop parses, checks, explains and documents what stands here: the command
- * line, the environment variables, the configuration files, `flyball help`, the
- * Markdown reference and the manual pages. A command is one file `cmd_*.c` with
- * one constant, named in the array of commands.c:
+ * One loop parses, checks, explains and documents these tables: the command line, the environment
+ * variables, the configuration files, `flyball help`, the Markdown reference and the manual
+ * pages. A command is one file `cmd_*.c` with one constant, named in the array of commands.c:
  *
  *     static const char *const generators[] = {"philox", "numpy", NULL};
  *     static const struct cli_option options[] = {
@@ -42,7 +41,7 @@ struct cli_call;
 enum cli_type {
     CLI_TEXT,    /* any text that is not empty */
     CLI_CHOICE,  /* one of `choices` */
-    CLI_LIST,    /* words separated by commas, each once; of `choices` where those are given, or `paths` */
+    CLI_LIST,    /* words separated by commas, each once; from `choices` if given, or `paths` */
     CLI_INTEGER, /* a whole number from minimum to maximum, both within 2^53 */
     CLI_REAL,    /* a finite number from minimum to maximum */
     CLI_FLAG,    /* present or absent; "yes" or "no" in variables and files */
@@ -57,14 +56,14 @@ struct cli_option {
     double minimum;             /* of CLI_INTEGER and CLI_REAL: the range, always given; */
     double maximum;             /* -INFINITY and INFINITY leave a side of CLI_REAL open */
     bool above_minimum;         /* the minimum itself is outside the range */
-    bool infinite;              /* of CLI_REAL: the word "inf" is allowed too, and read as INFINITY */
+    bool infinite;              /* CLI_REAL also accepts the word "inf" as INFINITY */
     const char *const *choices; /* of CLI_CHOICE and CLI_LIST, ends with NULL */
-    bool paths;                 /* of CLI_LIST: paths of shared objects too: with a '/' or ending in .so */
-    const char *default_text;   /* what holds when nothing else is said, or NULL for unset */
-    const char *key;            /* in configuration files, "sim.gpu"; NULL: command line only */
-    bool sensitive;             /* names code, an address, a token file or what is written, or gives up a
-                                   protection: never taken from the working directory's file */
-    const char *help;           /* one sentence, with its full stop, without the default */
+    bool paths;               /* CLI_LIST also accepts paths of shared objects: with a '/' or ending in .so */
+    const char *default_text; /* the value if nothing else is given; NULL: unset */
+    const char *key;          /* in configuration files, "sim.gpu"; NULL: command line only */
+    bool sensitive; /* names code, an address, a token file or a file to write, or removes a protection: never
+                       taken from the working directory's file */
+    const char *help; /* one sentence, with its full stop, without the default */
 };
 
 struct cli_example {
@@ -82,44 +81,43 @@ struct cli_command {
     size_t option_count;
     const char *operands; /* in the synopsis, "[COMMAND...]"; NULL: takes none */
     size_t operand_maximum;
-    bool runs_program; /* the first operand, with all behind it, is a program's command line: options end
-                          there, and there may be any number of operands. Where operand_maximum is not 0, the
-                          program is what stands behind "--", and may be missing. With FLYBALL_DISABLE=1 no
-                          variable and no file is read for it, so that nothing wrong with them keeps it from
+    bool runs_program; /* the first operand and all behind it are a program's command line: options end there,
+                          and there may be any number of operands. If operand_maximum is not 0, the program is
+                          what stands behind "--", and may be missing. With FLYBALL_DISABLE=1 no variable and
+                          no file is read for the command, so that no fault in them keeps the program from
                           running */
     const char *exit_status; /* a paragraph on statuses of its own, or NULL */
     struct cli_example examples[CLI_EXAMPLES_MAX];
     const struct quantities *outputs[CLI_OUTPUTS_MAX]; /* what its figures mean, for docs/quantities.md */
-    bool ignores_settings; /* reads no variable and no file, to work when those are broken */
+    bool ignores_settings; /* reads no variable and no file, so that it works if those are broken */
 
     /*
-     * Does the work; the getters of cli/frame/call.h read options and operands, which
-     * are all valid by now. Returns 0, or a negative FLY_E code and the text
-     * that goes to stderr after "flyball: ".
+     * Does the work. Reads options and operands by the getters of cli/frame/call.h; all are valid by
+     * now. Returns 0, or a negative FLY_E code and the text that goes to stderr after "flyball: ".
      */
     int (*run)(const struct cli_call *call, struct fly_error *out_error);
 };
 
-/* Words before a command, "sim": a line of their own in help. */
+/* The first word of several commands, "sim": has a line of its own in help. */
 struct cli_group {
     const char *words;
     const char *summary;
 };
 
-/* A row of the front page: what a beginner looks for, and the commands that do it. */
+/* A row of the front page: what a beginner looks for, and the commands for it. */
 struct cli_section {
-    const char *title; /* "train"; "" where the one above goes on */
+    const char *title; /* "train"; "" if it continues the row above */
     const char *words; /* of a command or a group */
     const char *summary;
 };
 
-/* A variable of the environment that is not the spelling of a key. */
+/* An environment variable that does not stand for a key. */
 struct cli_variable {
     const char *name;
     const char *help; /* one sentence */
 };
 
-/* Everything the program knows, each list with its end mark. */
+/* The tables of the program, each list with its end mark. */
 struct cli_program {
     const struct cli_command *const *commands; /* end with NULL */
     const struct cli_group *groups;            /* end with words NULL */
@@ -127,32 +125,34 @@ struct cli_program {
     const struct cli_variable *variables;      /* end with name NULL */
 };
 
-/* Options of every command, behind its own. */
+/* Options that every command has, after its own. */
 extern const struct cli_option cli_common_options[];
 extern const size_t cli_common_option_count;
 
-/* The options of a command: its own first, then the common ones, but for those that its own replace by name.
+/*
+ * The options of a command: its own first, then the common ones, except those that its own
+ * replace by name.
  */
 size_t command_option_count(const struct cli_command *command);
 const struct cli_option *command_option(const struct cli_command *command, size_t index);
 
-/* The index of the option with that name or alias of `length` bytes, or with that letter; or -1. */
+/* Return the index of the option with that name or alias of `length` bytes, or with that letter; or -1. */
 int command_option_index(const struct cli_command *command, const char *name, size_t length);
 int command_letter_index(const struct cli_command *command, char letter);
 
 /*
- * The command or the group that the first words of `words` name, or NULL;
- * `out_used` is the number of words it takes, untouched without one.
+ * Return the command or the group that the first words of `words` name, or NULL. `out_used` is
+ * how many words it took; untouched if NULL.
  */
 const struct cli_command *command_find(const struct cli_program *program, const char *const *words,
                                        size_t count, size_t *out_used);
 const struct cli_group *group_find(const struct cli_program *program, const char *const *words, size_t count,
                                    size_t *out_used);
 
-/* Whether the command stands in the group. */
+/* Returns whether the command belongs to the group. */
 bool command_in_group(const struct cli_command *command, const struct cli_group *group);
 
-/* Fills in FLY_EUSAGE for words that are no command, with the command nearest to them; count > 0. */
+/* Fills in FLY_EUSAGE for words that are no command, with the nearest command; count > 0. */
 int command_unknown(const struct cli_program *program, const char *const *words, size_t count,
                     struct fly_error *out_error);
 

@@ -10,16 +10,15 @@
 #include <flyball/error.h>
 
 /*
- * The form of a configuration file; what keys mean is for cli/frame/settings.h.
+ * The syntax of a configuration file; cli/frame/settings.h knows what keys mean.
  *
  *     # a comment; "key : value" works too
  *     eta = 0.5
  *     [sim]
  *     traces = /srv/traces     ; a comment behind a blank
  *
- * Keys before the first section and in [flyball] have no prefix, those of
- * [sim] are "sim.traces". Blanks around keys and values do not count. Not
- * thread-safe.
+ * Keys before the first section and in [flyball] have no prefix, those in [sim] are "sim.traces".
+ * Blanks around keys and values are ignored. Not thread-safe.
  */
 enum { CONFIG_FILE_MAX = 1 << 20 };
 
@@ -30,23 +29,21 @@ struct config_entry {
     size_t line;         /* from 1 */
 };
 
-/* Takes an entry, borrowed for the call; a negative result ends the parsing and is its result. */
+/* Receives an entry, borrowed for the call. A negative result ends the parsing and becomes its result. */
 typedef int config_entry_fn(void *data, const struct config_entry *entry, struct fly_error *out_error);
 
 /*
- * Gives every entry of a text to `take`, in order. `name` is for messages. What
- * is not of the form, holds a NUL byte or a longer line than the parser takes
- * is FLY_ECONFIG with "name:line: ...".
+ * Passes every entry of a text to `take`, in order. `name` is for messages. FLY_ECONFIG with
+ * "name:line: ..." for a syntax error, a NUL byte or a line that is too long for the parser.
  */
 int config_text_parse(const char *name, const char *text, size_t length, config_entry_fn *take, void *data,
                       struct fly_error *out_error);
 
 /*
- * Appends the content of a file to `text`. A file that does not exist is
- * `out_exists` false; one that is no file, too big or cannot be read is
- * FLY_ECONFIG. With `out_refusal` a file that somebody else may have written
- * (cli/frame/config_trust.h) is not read: it is `out_exists` false, and
- * `*out_refusal` says why, constant; otherwise `*out_refusal` is NULL.
+ * Appends the content of a file to `text`. If the file does not exist, `out_exists` is false.
+ * FLY_ECONFIG if it is no file, is too big or cannot be read. With `out_refusal`, a file that
+ * somebody else may have written (cli/frame/config_trust.h) is not read: then `out_exists` is
+ * false, and `*out_refusal` says why, constant; otherwise `*out_refusal` is NULL.
  */
 int config_file_read(const char *path, struct buffer *text, bool *out_exists, const char **out_refusal,
                      struct fly_error *out_error);

@@ -6,14 +6,14 @@
 #include "cli/frame/command.h"
 
 /*
- * What the tables of commands say, in three forms. All append to `out`; ask its
- * `error` at the end.
+ * Writes what the tables of commands say, in three forms. All functions append to `out`; check
+ * its `error` at the end.
  */
 enum { HELP_TEXT_MAX = 1 << 22 };
 
 /*
- * For the terminal: the command or group of these words, or with none the front
- * page, which fits a screen, where the program has one. FLY_EUSAGE for other words.
+ * For the terminal: the command or group of these words; without words the front page, which fits
+ * on a screen, if the program has one. FLY_EUSAGE for other words.
  */
 int help_show(const struct cli_program *program, const char *const *words, size_t count, bool color,
               struct buffer *out, struct fly_error *out_error);
@@ -25,13 +25,12 @@ int help_show_all(const struct cli_program *program, bool color, struct buffer *
 /* The whole reference as Markdown. */
 void help_markdown(const struct cli_program *program, struct buffer *out);
 
-/* What every figure that the commands put out means, as Markdown: docs/quantities.md. */
+/* The meaning of every figure that the commands print, as Markdown: docs/quantities.md. */
 void help_quantities(const struct cli_program *program, struct buffer *out);
 
 /*
- * A manual page in mdoc: "flyball.1", "flyball-sim-job.1" for every command,
- * "flyball.ini.5". `system_path` is where this build looks for the system's
- * file. FLY_ENOTFOUND for other pages.
+ * A manual page in mdoc: "flyball.1", "flyball-sim-job.1" for every command, "flyball.ini.5".
+ * `system_path` is where this build looks for the system's file. FLY_ENOTFOUND for other pages.
  */
 int help_man(const struct cli_program *program, const char *page, const char *system_path, struct buffer *out,
              struct fly_error *out_error);

@@ -7,7 +7,7 @@
 
 /* Sentences that help, Markdown and manual pages share. */
 
-/* Where the configuration comes from, strongest first; ends with NULL. */
+/* The sources of the configuration, strongest first; ends with NULL. */
 extern const char *const help_precedence[];
 
 /* About configuration files, locks and variables; each ends with NULL. */
@@ -16,16 +16,16 @@ extern const char *const help_lock_paragraphs[];
 extern const char *const help_lock_example;
 extern const char *const help_variable_paragraphs[];
 
-/* Of a key that the working directory's file may not set, a sentence. */
+/* A sentence about a key that the working directory's file may not set. */
 extern const char *const help_sensitive;
 
-/* What a value has to be and what it is without one: "A number from 0 to 1. Default: 0.5." */
+/* Writes what a value must be and its default: "A number from 0 to 1. Default: 0.5." */
 void help_option_facts(const struct cli_option *option, struct buffer *out);
 
-/* The option as it is written: "-i, --gpus GPUS", with its alias. */
+/* Writes the option as users type it, with its alias: "-i, --gpus GPUS". */
 void help_option_term(const struct cli_option *option, struct buffer *out);
 
-/* Why a program ends with this status, "a; or b"; appends nothing when none does. */
+/* Writes why a program ends with this status, "a; or b"; appends nothing if no program does. */
 void help_exit_reasons(int status, struct buffer *out);
 enum { HELP_EXIT_MAX = 255 };
 

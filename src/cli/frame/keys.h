@@ -7,8 +7,8 @@
 #include "cli/frame/command.h"
 
 /*
- * The configuration keys: every option that has one, of whatever command. A key
- * that several commands use means the same in each; the first describes it.
+ * The configuration keys: all options of all commands that have one. A key that several commands
+ * use means the same in each; the first one describes it.
  */
 enum { KEYS_MAX = 128, KEY_VARIABLE_MAX = 64 };
 
@@ -20,14 +20,17 @@ struct key_table {
 /* Common options first, then in the order of the commands. */
 void keys_collect(const struct cli_program *program, struct key_table *out_keys);
 
-/* The index of a key ("sim.traces"), or of the key that has this variable; -1 for none. */
+/* Return the index of a key ("sim.traces"), or of the key that has this variable; -1 for none. */
 int keys_find(const struct key_table *keys, const char *key);
 int keys_find_variable(const struct key_table *keys, const char *variable);
 
-/* The known key nearest to `key`, or NULL. */
+/* Returns the known key nearest to `key`, or NULL. */
 const char *keys_nearest(const struct key_table *keys, const char *key);
 
-/* "sim.traces" is FLYBALL_SIM_TRACES. Returns `variable`, which has KEY_VARIABLE_MAX bytes. */
+/*
+ * Writes the key's variable, FLYBALL_SIM_TRACES for "sim.traces". Returns `variable`, of
+ * KEY_VARIABLE_MAX bytes.
+ */
 char *key_variable(const char *key, char *variable);
 
 #endif

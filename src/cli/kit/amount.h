@@ -7,12 +7,12 @@
 #include <stdint.h>
 
 /*
- * Quantities for people, in the unit that suits their size. What is not finite
- * reads "unknown". Each returns `text`, of AMOUNT_MAX bytes.
+ * Writes quantities for people, in a unit that suits their size. A value that is not finite reads
+ * "unknown". Each function returns `text`, of AMOUNT_MAX bytes.
  */
 enum { AMOUNT_MAX = 64 };
 
-/* "1402 kJ ± 2 kJ", with as many decimals as the uncertainty leaves; "1402 kJ" when that is not finite. */
+/* "1402 kJ ± 2 kJ", with as many decimals as the uncertainty justifies; "1402 kJ" if that is not finite. */
 char *amount_energy(double energy_j, double uncertainty_j, const char *plus_minus, char text[AMOUNT_MAX]);
 
 /* "324 W", "32.4 W". */
@@ -28,10 +28,10 @@ char *amount_share(double share, char text[AMOUNT_MAX]);
 enum { AMOUNT_DATE_MAX = 32 };
 char *amount_date(int64_t time_us, char text[AMOUNT_DATE_MAX]);
 
-/* "±" where the environment's locale is of UTF-8, else "+/-". */
+/* "±" if the environment's locale uses UTF-8, else "+/-". */
 const char *amount_plus_minus(void);
 
-/* Whether the environment's locale is of UTF-8. */
+/* Returns whether the environment's locale uses UTF-8. */
 bool amount_utf8(void);
 
 #endif

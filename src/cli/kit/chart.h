@@ -13,8 +13,8 @@
 #include "cli/kit/svg.h"
 
 /*
- * Charts as SVG pictures (svg.h): panels one below the other, each with two
- * axes, series and labels. All is borrowed for the call.
+ * Charts as SVG pictures (svg.h): panels one below the other, each with two axes, series and
+ * labels. All is borrowed for the call.
  *
  *     const double time_h[] = {1.2, 1.5, 2.1}, energy_mj[] = {3.9, 3.1, 2.8};
  *     const struct chart_series series[] = {
@@ -31,10 +31,9 @@
  *     buffer_init(&picture, CHART_BYTES_MAX);
  *     result = chart_draw(&chart, &picture, out_error);
  *
- * A value that an axis cannot show (NaN, infinite, not above 0 on a logarithmic
- * axis) is left out and breaks its line: what is unknown is not drawn. A panel
- * without any value says so. Later series cover earlier ones. The same input
- * gives the same bytes everywhere. Pure; thread-safe.
+ * A value that an axis cannot show (NaN, infinite, not above 0 on a logarithmic axis) is left out
+ * and breaks its line: unknown values are not drawn. A panel without any value says so. Later
+ * series cover earlier ones. The same input gives the same bytes everywhere. Pure; thread-safe.
  */
 
 enum chart_kind {
@@ -57,7 +56,7 @@ struct chart_series {
     size_t count;
 };
 
-/* A text beside a point, with a line to it; placed where it covers least. */
+/* A text beside a point, with a line to it; placed where it covers the least. */
 struct chart_note {
     double x, y;
     const char *text;
@@ -77,23 +76,23 @@ struct chart_panel {
 
 struct chart {
     const char *title;
-    const char *description; /* in words, for those who cannot see the picture */
+    const char *description; /* in words, for people who cannot see the picture */
     double width;            /* px; 0: 720 */
     const struct chart_panel *panels;
     size_t panel_count;
 };
 
-/* Appends the picture. FLY_ELIMIT when the buffer's maximum or CHART_NOTES_MAX is exceeded, FLY_ENOMEM. */
+/* Appends the picture. FLY_ELIMIT if the buffer's maximum or CHART_NOTES_MAX is exceeded, FLY_ENOMEM. */
 int chart_draw(const struct chart *chart, struct buffer *out, struct fly_error *out_error);
 
-/* Draws it into a file that was opened and commits that, or discards it on failure. */
+/* Draws the chart into an open file and commits the file, or discards it on failure. */
 int chart_commit(const struct chart *chart, struct atomic_file *file, struct fly_error *out_error);
 
-/* Says what to draw; what the chart borrows stands in the arena or the context. */
+/* Says what to draw. What the chart borrows must live in the arena or the context. */
 typedef int chart_composer(void *context, struct arena *arena, struct chart *out_chart,
                            struct fly_error *out_error);
 
-/* Composes a chart with that much memory at most, then as chart_commit. */
+/* Composes a chart with at most `memory_max` bytes, then does what chart_commit does. */
 int chart_compose_commit(chart_composer *compose, void *context, size_t memory_max, struct atomic_file *file,
                          struct fly_error *out_error);
 

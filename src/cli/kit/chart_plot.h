@@ -4,7 +4,7 @@
 
 #include "cli/kit/chart.h"
 
-/* Parts of chart.c: the inside of a panel, once it is known where that stands. */
+/* Parts of chart.c: draws the inside of a panel once its place is known. */
 struct plot {
     const struct chart_panel *panel;
     double left, top, right, bottom; /* px */
@@ -12,12 +12,12 @@ struct plot {
     struct axis_range x, y;
 };
 
-/* Whether point `i` of a series can be shown in the panel. */
+/* Returns whether point `i` of a series can be shown in the panel. */
 bool plot_shows(const struct chart_panel *panel, const struct chart_series *series, size_t i);
 
 void plot_draw_series(const struct plot *plot, struct buffer *out);
 
-/* Labels beside their points, each where it covers the fewest points and no other label. */
+/* Draws labels beside their points, each where it covers the fewest points and no other label. */
 void plot_draw_notes(const struct plot *plot, struct buffer *out);
 
 #endif

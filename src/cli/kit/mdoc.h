@@ -5,24 +5,24 @@
 #include "base/buffer.h"
 
 /*
- * Pieces of a manual page in the mdoc language. Texts are literal: whatever
- * means something to roff is escaped.
+ * Pieces of a manual page in the mdoc language. Texts are literal: characters with a meaning in
+ * roff are escaped.
  */
 
-/* A page's head up to and with its NAME. `title` is "flyball-sim-job". */
+/* Writes a page's head up to and including its NAME. `title` is for example "flyball-sim-job". */
 void mdoc_begin(const char *title, int section, const char *summary, struct buffer *out);
 
-/* ".Sh HEADING" */
+/* Writes ".Sh HEADING". */
 void mdoc_section(const char *heading, struct buffer *out);
 
-/* A line of text; a paragraph break before it. */
+/* Write a line of text; mdoc_paragraph puts a paragraph break before it. */
 void mdoc_text(const char *text, struct buffer *out);
 void mdoc_paragraph(const char *text, struct buffer *out);
 
-/* A text as the argument of a macro: in quotes. */
+/* Writes a text as the argument of a macro: in quotes. */
 void mdoc_argument(const char *text, struct buffer *out);
 
-/* Lines as they are, in a display of their own. */
+/* Writes lines as they are, in a display of their own. */
 void mdoc_literal(const char *text, struct buffer *out);
 
 #endif

@@ -10,11 +10,11 @@
 #include "base/clock.h"
 
 /*
- * A line on stderr that says how far a long computation has come.
+ * A line on stderr that shows how far a long computation has come.
  *
- * Workers call `progress_add` from any thread; the main thread, while it waits,
- * calls `progress_tick` as often as it likes. The line appears after one
- * second, is redrawn at most ten times per second, and is cleared at the end.
+ * Workers call `progress_add` from any thread. The main thread calls `progress_tick` while it
+ * waits, as often as it likes. The line appears after one second, is redrawn at most ten times
+ * per second, and is cleared at the end.
  *
  *     cli_progress_begin(call, &progress, "tries", total);
  *     while (!workers_wait(&workers, PROGRESS_INTERVAL_MS))
@@ -29,7 +29,7 @@ struct progress {
     const char *unit; /* borrowed, "tries" */
     FILE *stream;     /* NULL: count only */
     struct mono_time start;
-    struct mono_time drawn; /* of the last drawing */
+    struct mono_time drawn; /* when it was last drawn */
     bool visible;           /* a line stands on the terminal */
 };
 
@@ -41,7 +41,7 @@ void progress_add(struct progress *progress, uint64_t count);
 
 void progress_tick(struct progress *progress);
 
-/* The same at a given monotonic time; the clock's edge, for tests. */
+/* Does the same for a given monotonic time. For tests. */
 void progress_tick_at(struct progress *progress, struct mono_time now);
 
 /* Clears the line. */

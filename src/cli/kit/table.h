@@ -11,28 +11,27 @@
 #include "shapes/meaning.h"
 
 /*
- * A table for people and for programs, described once by what its columns mean.
- *
- * As text: headings and aligned columns, numbers to the right and rounded to
- * the column's decimals. As CSV: a column `schema`, then the keys; quoted by
- * RFC 4180 with "\n" line ends; reals in full precision. As JSON:
+ * A table for people and for programs; the meanings of its columns describe it once for all
+ * forms. As text: headings and aligned columns, numbers to the right and rounded to the column's
+ * decimals. As CSV: a column `schema`, then the keys; quoted by RFC 4180 with "\n" line ends;
+ * reals in full precision. As JSON:
  *
  *     {"schema": "flyball.config.show/1", <members by table_member>,
  *      "rows": [{"key": "eta", "value": null, "value_unavailable": "is not set"}]}
  *
- * A cell that is not known is never 0 and never blank to a reader: a word with
- * the number of a footnote that gives the reason, null and "<key>_unavailable"
- * in JSON, an empty field in CSV (an empty text is "" there). A real that is
- * not finite counts as unavailable.
+ * An unknown cell never shows 0 and is never blank to a reader: in text it has a word and the
+ * number of a footnote with the reason; in JSON null and "<key>_unavailable"; in CSV an empty
+ * field (an empty text is "" there). A real that is not finite counts as unavailable.
  *
- * Cells are appended in column order; a row ends by itself. A failed append is
- * remembered, and what prints the table (table_print.h) reports it:
+ * Append cells in column order; a full row ends by itself. The table remembers a failed append,
+ * and printing it (table_print.h) reports the failure:
  *
  *     static const struct meaning columns[] = {
  *         {"workload", "workload", MEANING_TEXT, 0, NULL, MEANING_FACT, "Workload that is simulated."},
  *         {"energy_j", "energy (J)", MEANING_REAL, 1, "J", MEANING_COUNTER, "Energy of all tries."},
  *     };
  *     struct table *table = table_new("flyball.sim.job/2", columns, 2);
+ *
  *     table_add_text(table, "shufflenet");
  *     table_add_unavailable(table, NULL, "no power reading in the traces");
  *     result = cli_emit_table(call, table, out_error);
@@ -41,13 +40,13 @@
  * Not thread-safe.
  */
 
-/* A column that people alone are shown, and whose title says all of it. */
+/* A column that only people see, and whose title says all of it. */
 #define TABLE_SHOWN(title, type, decimals)                \
     {                                                     \
         "", title, type, decimals, NULL, MEANING_FACT, "" \
     }
 
-/* The decimals that this takes: MEANING_DIGITS(3) for 0.25 gives 3; none for what is 0 or infinite. */
+/* Returns how many decimals to show: MEANING_DIGITS(3) gives 3 for 0.25, and none for 0 or infinity. */
 int table_decimals(int decimals, double least);
 
 enum table_format { TABLE_FORMAT_TABLE, TABLE_FORMAT_JSON, TABLE_FORMAT_CSV };
@@ -58,15 +57,18 @@ struct table;
 struct table *table_new(const char *schema, const struct meaning *columns, size_t count);
 void table_free(struct table *table);
 
-/* Appends a cell; all accept a NULL table. Copies the text; text in a column of numbers is a defect. */
+/* Appends a cell. All accept a NULL table. The text is copied. A text in a column of numbers is a defect. */
 void table_add_text(struct table *table, const char *text);
 void table_add_integer(struct table *table, int64_t value);
 void table_add_real(struct table *table, double value);
 
-/* `word` stands in the text form, NULL for "unavailable"; `reason` is a clause without a full stop. */
+/*
+ * Appends an unknown cell. `word` appears in the text form, NULL for "unavailable"; `reason` is a
+ * clause without a full stop.
+ */
 void table_add_unavailable(struct table *table, const char *word, const char *reason);
 
-/* A number where it is finite, else the word and the reason; "-" is the word of table_add_known. */
+/* Appends a finite number, else the word and the reason; table_add_known uses the word "-". */
 void table_add_real_or(struct table *table, double value, const char *word, const char *reason);
 void table_add_known(struct table *table, double value, const char *reason);
 

@@ -4,7 +4,7 @@
 
 #include <stdbool.h>
 
-/* Whether the kind of terminal that the variable TERM names is known, so that it can be drawn on. */
+/* Returns whether the terminal type in the variable TERM is known, so that the program can draw on it. */
 bool terminal_is_known(int fd);
 
 #endif

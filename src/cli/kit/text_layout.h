@@ -6,14 +6,14 @@
 
 #include "base/buffer.h"
 
-/* Text for a terminal. Pure. */
+/* Layout of text for a terminal. Pure. */
 
-/* Columns that it takes: UTF-8 continuation bytes take none. Wide characters count as one. */
+/* Returns how many columns a text takes. UTF-8 continuation bytes take none. Wide characters count as one. */
 size_t text_width(const char *text);
 
 /*
- * Appends `text` and a line's end, from column `column` on, broken at blanks so that lines have at most
- * `line_width` columns, the next lines indented by `indent`.
+ * Appends `text` and a line end. It starts at column `column` and breaks at blanks so that lines
+ * have at most `line_width` columns; continuation lines are indented by `indent`.
  */
 void text_wrap(struct buffer *out, const char *text, size_t column, size_t indent, size_t line_width);
 

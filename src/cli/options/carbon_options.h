@@ -10,22 +10,22 @@
 #include "sim/carbon/profile_source.h"
 
 /*
- * What options about carbon say, as people write it. The parsers are pure and leave their
- * out-parameters untouched when they return false.
+ * Parses options about carbon. The parsers are pure, and leave their out-parameters untouched if
+ * they return false.
  */
 
-/* "96h", "1h30min", "90s", "4d", or as ISO 8601 has it: "PT96H". Above 0, at most a year, in s. */
+/* "96h", "1h30min", "90s", "4d", or ISO 8601: "PT96H". Above 0, at most a year, in s. */
 bool carbon_parse_duration(const char *text, double *out_s);
 
-/* "carbon", "money", "energy", or weights: "carbon=0.001,money=1,energy=0". Not all of them 0. */
+/* "carbon", "money", "energy", or weights: "carbon=0.001,money=1,energy=0". At least one must not be 0. */
 bool carbon_parse_objective(const char *text, struct carbon_objective *out_objective);
 
-/* "idle=25,checkpoint=2min,on=1h,off=30min": what is left out is 0, but `idle` has to be there. */
+/* "idle=25,checkpoint=2min,on=1h,off=30min". `idle` is required; any other that is left out is 0. */
 bool carbon_parse_pause(const char *text, struct carbon_pause *out_pause);
 
 /* clang-format off */
 
-/* Rows that the option tables of plans on paper share, each with what reads it below. */
+/* Rows that the option tables of plans on paper share; the functions below read them. */
 #define CARBON_OPTION_PROFILE \
     {.name = "profile", .type = CLI_TEXT, .placeholder = "PROFILE", \
      .help = "Power and speed under each limit: a file of 'flyball profile', a CSV file of windows or " \
@@ -49,22 +49,25 @@ bool carbon_parse_pause(const char *text, struct carbon_pause *out_pause);
 /* clang-format on */
 
 /*
- * What options of a call say; one that is not set leaves its out-parameter as it is. FLY_EUSAGE, with
- * what the value has to be.
+ * Each reads options of a call. If an option is not set, its out-parameter stays as it is.
+ * FLY_EUSAGE says what the value must be.
  */
 
 /* "work", "deadline": a time. */
 int carbon_read_duration(const struct cli_call *call, const char *option, double *out_s,
                          struct fly_error *out_error);
 
-/* "objective", which says `text`: not the option's own where the command chooses for it. */
+/* Reads `text` as the option "objective". It is not the option's own value if the command chooses for it. */
 int carbon_read_objective(const struct cli_call *call, const char *text,
                           struct carbon_objective *out_objective, struct fly_error *out_error);
 
 int carbon_read_pause(const struct cli_call *call, struct carbon_pause *out_pause,
                       struct fly_error *out_error);
 
-/* "profile", which has to be set, within what "host-power" and "pue" say; also what reading it may be. */
+/*
+ * "profile", which must be set, together with "host-power" and "pue". Also returns errors of
+ * reading the profile.
+ */
 int carbon_read_profile(const struct cli_call *call, struct profile_source *source,
                         struct carbon_profile *profile, struct carbon_surroundings *out_surroundings,
                         struct fly_error *out_error);

@@ -6,7 +6,7 @@
 
 /*
  * Options that commands on real devices share, as rows of their tables;
- * cli/options/open_devices.h takes them.
+ * cli/options/open_devices.h reads them.
  *
  *     static const struct cli_option options[] = {
  *         DEVICE_OPTION_GPUS("GPUs to list; if not given, all of this node."),
@@ -17,7 +17,7 @@
 
 /* clang-format off */
 
-/* Which GPUs; `without` says what holds when the option is not given. */
+/* Selects GPUs; `without` says what applies if the option is not given. */
 #define DEVICE_OPTION_GPUS(without) \
     {.name = "gpus", .letter = 'i', .type = CLI_TEXT, .placeholder = "GPUS", \
      .help = "GPUs by index as 'flyball devices' counts them, UUID or unique beginning of one, separated by " \
@@ -25,7 +25,7 @@
 
 /* Where devices are found. */
 #define DEVICE_OPTIONS DEVICE_OPTIONS_WITH("Play back this recording in place of all devices.")
-/* The same of a command that only shows: cli_open_devices_or_facts takes them. */
+/* The same for a command that only shows devices: cli_open_devices_or_facts reads them. */
 #define DEVICE_OPTIONS_OR_FACTS \
     DEVICE_OPTIONS_WITH("Play back this recording in place of all devices, or show what the facts of this file say of " \
                         "a machine.")

@@ -8,10 +8,10 @@
 enum { CLI_READONLY_MAX = 512 };
 
 /*
- * What knob_open and knob_repair take, for any command with DEVICE_OPTIONS: the driver's
- * library, and the operator's lock, which lies where --sysfs-root says that this machine
- * is, or where it always lies. `program` is how others call this one. Borrows it, the
- * call and `readonly_path`.
+ * Returns the options of knob_open and knob_repair for any command with DEVICE_OPTIONS: the
+ * driver's library, and the path of the operator's lock: under --sysfs-root if it exists there,
+ * else at its usual place. `program` is the name that others see for this program. Borrows it,
+ * the call and `readonly_path`.
  */
 struct knob_options cli_knob_options(const struct cli_call *call, const char *program,
                                      char readonly_path[CLI_READONLY_MAX]);

@@ -6,17 +6,17 @@
 #include "device/device.h"
 
 /*
- * Puts back what sessions left on GPUs that were killed together with their guards: at
- * the start of every command that opens GPUs (cli_open_devices calls this), and when the
- * program of `flyball run` has ended.
+ * Restores what sessions left on GPUs when they were killed together with their guards.
+ * cli_open_devices calls this, so it runs at the start of every command that opens GPUs; `flyball
+ * run` calls it again when its program has ended.
  *
- * Without an entry in the journal this looks at one directory and is done. What was put
- * back is said in a line each, and what could not be in one line for all of them. What
- * was set to stay is left, and so is everything while the operator's lock is there.
+ * If the journal has no entry, this looks at one directory and returns. It prints a line for each
+ * setting that it restored, and one line for all that it could not. It leaves settings that are
+ * meant to stay, and it leaves everything while the operator's lock is there.
  */
 enum leftovers_wait {
-    LEFTOVERS_AT_ONCE,    /* GPUs on which somebody is at work are left to him */
-    LEFTOVERS_AFTER_GUARD /* of sessions that died, guards at work are waited for, two seconds at most */
+    LEFTOVERS_AT_ONCE,    /* leaves GPUs that somebody is using */
+    LEFTOVERS_AFTER_GUARD /* waits up to two seconds for guards at work, of sessions that died */
 };
 
 void leftovers_repair(const struct cli_call *call, const struct device_list *list, enum leftovers_wait wait);

@@ -7,7 +7,8 @@
 #include "knob/knob.h"
 
 /*
- * Whether this user may set a GPU's power limit here, as far as one knows without setting it:
+ * Whether this user may set a GPU's power limit here, as far as that can be known without setting
+ * it:
  *
  *     struct limit_outlook outlook;
  *
@@ -16,13 +17,13 @@
  */
 struct limit_outlook {
     enum facts_may may;
-    struct fly_error why_not; /* code 0: nothing speaks against it */
-    int held;                 /* somebody holds its knobs: 1, 0, or the code of `lock` */
+    struct fly_error why_not; /* code 0: no reason is known */
+    int held;                 /* whether somebody holds its knobs: 1, 0, or the code of `lock` */
     char holder[GPU_LOCK_HOLDER_MAX];
     struct fly_error lock;
 };
 
-/* `directory` has the locks; code 0 of `missing`, or why there is none. */
+/* Finds it. `directory` has the locks; `missing` says why there is none, with code 0 if there is one. */
 void limit_outlook_find(const struct knob_options *options, const char *directory,
                         const struct fly_error *missing, const struct device *gpu,
                         struct limit_outlook *out_outlook);

@@ -4,7 +4,10 @@
 
 #include "cli/frame/call.h"
 
-/* --max-slowdown as a factor, 1.03 for 3%; one that is not set leaves it as it is. FLY_EUSAGE. */
+/*
+ * Reads --max-slowdown as a factor, 1.03 for 3%. If it is not set, `out_factor` stays as it is.
+ * FLY_EUSAGE.
+ */
 int slowdown_option_read(const struct cli_call *call, double *out_factor, struct fly_error *out_error);
 
 #endif

@@ -5,7 +5,7 @@
 #include "cli/frame/call.h"
 #include "job/jobs.h"
 
-/* Where jobs are kept: --store, and what it opens. */
+/* The option --store, which says where jobs are kept, and opening that store. */
 
 /* clang-format off */
 #define OPTION_STORE \
@@ -14,12 +14,13 @@
              "the user's own."}
 /* clang-format on */
 
-/* Opens the store of --store, to be read: where there is none, none is made (FLY_ENOTFOUND). */
+/* Opens the store of --store for reading. If it does not exist, it is not created (FLY_ENOTFOUND). */
 int store_option_open(const struct cli_call *call, struct jobs *out_jobs, struct fly_error *out_error);
 
 /*
- * The same for what looks at all jobs: where no store was named, and the user's own is not there
- * yet, it has no jobs; `out_jobs` is zero then, and a note says so. store_option_list knows.
+ * Does the same for commands that look at all jobs: if no store was named and the user's own does
+ * not exist yet, it counts as having no jobs; `out_jobs` is then zero, and a note says so.
+ * store_option_list accepts that.
  */
 int store_option_open_any(const struct cli_call *call, struct jobs *out_jobs, struct fly_error *out_error);
 int store_option_list(const struct jobs *jobs, struct arena *arena, struct job_list *out_list,

@@ -11,7 +11,7 @@
      .key = "sim.threads", .help = "Worker threads; if not given, one for each processor."}
 /* clang-format on */
 
-/* --threads, or one for each processor. */
+/* Returns --threads, or one for each processor. */
 unsigned thread_option(const struct cli_call *call);
 
 #endif

@@ -7,16 +7,16 @@
 #include <sys/types.h>
 
 /*
- * A process with all that it started, as far as those are its descendants now: what has
- * to end when a program does. Guards (knob/guard.h) are never among them: they end by themselves when they
- * have put back.
+ * A process and all processes that it started, as far as they are its descendants now: these must
+ * end when a program ends. Guards (knob/guard.h) are never included: they end by themselves after
+ * they have restored the settings.
  *
  *     struct process_tree tree;
  *
  *     process_tree_find(pid, &tree);
  *     process_tree_signal(&tree, SIGTERM);
  *     ...
- *     process_tree_signal(&tree, SIGKILL);       whoever of them is still there
+ *     process_tree_signal(&tree, SIGKILL);       those that are still there
  */
 enum { PROCESS_TREE_MAX = 4096 };
 
@@ -24,21 +24,25 @@ struct process_tree {
     size_t count;
     struct {
         pid_t pid;
-        unsigned long long start; /* of the process, so that its number is not taken for another's */
+        unsigned long long
+            start; /* start time of the process, so that a reused number is not mistaken for it */
     } processes[PROCESS_TREE_MAX];
 };
 
-/* Adds those that are not in it yet, the first one first; `tree` is empty or of an earlier look. */
+/*
+ * Adds the processes that are not in the tree yet, the root first. `tree` is empty or comes from
+ * an earlier call.
+ */
 void process_tree_find(pid_t root, struct process_tree *tree);
 
 /*
- * The same for children of this process that began at `since` or later (process_stat.h), those that it
- * inherited as a subreaper among them.
+ * Does the same for children of this process that began at `since` or later (process_stat.h),
+ * including those that it inherited as a subreaper.
  */
 void process_tree_find_adopted(unsigned long long since, struct process_tree *tree);
 
 void process_tree_signal(const struct process_tree *tree, int signal);
-/* Whether one of them is still there; one that has ended and waits for its parent is not. */
+/* Returns whether one of them still exists; one that has ended and waits for its parent does not count. */
 bool process_tree_lives(const struct process_tree *tree);
 
 #endif

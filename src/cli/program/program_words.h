@@ -8,19 +8,19 @@
 
 #include "cli/frame/call.h"
 
-/* What commands that run a program share, beside cli/program/child.h. */
+/* What commands that run a program share, besides cli/program/child.h. */
 
 /*
- * The words of a program as exec wants them, ended with NULL; the list is the caller's,
- * the words stay borrowed. NULL without memory.
+ * Returns the words of a program's command line as exec needs them, ended by NULL, or NULL
+ * without memory. The caller owns the list; the words are borrowed.
  */
 char **program_words(const struct cli_call *call, size_t count,
                      const char *(*word)(const struct cli_call *call, size_t index));
 
-/* Says of a program that cannot be run what a shell would, by errno; the status is the command's. */
+/* Says by errno why a program cannot be run, as a shell would. `status` is the command's exit status. */
 void program_say_not_run(const struct cli_call *call, const char *program, int error, int status);
 
-/* Puts the program in this process's place; returns 0, with its status, only where that fails. */
+/* Replaces this process by the program. Returns 0 only if that fails; the call then has the exit status. */
 int program_replace(const struct cli_call *call, char *const *words);
 
 #endif

@@ -5,9 +5,9 @@
 #include "sim/carbon/carbon_job.h"
 
 /*
- * The same job at many starts under several policies. Starts are evenly spaced over the
- * record, from eight days after its beginning (what a forecast looks back) to the last from
- * which the bound still ends within it; with a seed they are drawn from that time instead.
+ * The same job at many starts under several policies. Starts are spaced evenly over the record:
+ * from eight days after its beginning (a forecast looks back that far) to the last one whose
+ * bound still ends within it. With a seed they are drawn from that time instead.
  */
 enum { CARBON_STARTS_MAX = 100000, CARBON_SKIP_S = 8 * 86400 };
 
@@ -23,11 +23,11 @@ struct carbon_campaign {
     void *progress_context;
 };
 
-/* The moment of a start. FLY_EDATA when the record is too short for the job. */
+/* Returns the moment of a start. FLY_EDATA if the record is too short for the job. */
 int carbon_campaign_start(const struct carbon_campaign *campaign, size_t start, int64_t *out_start_s,
                           struct fly_error *out_error);
 
-/* Outcomes by policy, then by start; the same for any number of threads. */
+/* Runs the campaign. Outcomes are by policy, then by start; the same for any number of threads. */
 int carbon_campaign_run(const struct carbon_campaign *campaign, struct carbon_outcome *outcomes,
                         struct fly_error *out_error);
 

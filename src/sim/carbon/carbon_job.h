@@ -12,15 +12,15 @@
 #include "sim/carbon/grid_truth.h"
 
 /*
- * One job in virtual time under a policy that follows the grid: it starts at a moment of
- * a recorded series, runs at what its profile says, and is asked again at every border of
- * a period, as it would be live.
+ * One job in virtual time under a policy that follows the grid. It starts at a moment of a
+ * recorded series, runs as its profile says, and the policy is asked again at every border of a
+ * period, as in a live run.
  *
  *     max         the fastest limit
- *     static      the best single limit within the bound, by what it draws
- *     mix         the best constant speed within the bound, of two limits that take turns all the time
+ *     static      the best single limit within the bound, by the power it draws
+ *     mix         the best constant speed within the bound, from two limits that alternate all the time
  *     published   the published rule, which knows no bound
- *     plan        the carbon plan on actual values of periods that have ended, the forecast
+ *     plan        the carbon plan with actual values of periods that have ended, the forecast
  *                 made from them, and the published forecast of the current period
  *     foresight   the exact solution with all actual values known: no policy does better
  */
@@ -38,25 +38,25 @@ extern const char *const carbon_policy_names[CARBON_POLICY_COUNT + 1];
 
 struct carbon_world {
     const struct carbon_profile *profile;              /* with host and PUE */
-    const struct carbon_profile *bare;                 /* the GPUs alone, for the published rule */
-    const struct grid_answer *answers[CARBON_SIGNALS]; /* NULL where there is none */
+    const struct carbon_profile *bare;                 /* the GPUs alone, which the published rule uses */
+    const struct grid_answer *answers[CARBON_SIGNALS]; /* NULL if there is none */
     const struct grid_truth *truths[CARBON_SIGNALS];   /* likewise */
     struct carbon_objective objective;
     struct carbon_rule rule;
-    bool rule_is_scaled; /* max_carbon is the most of the past eight days instead */
+    bool rule_is_scaled; /* uses the maximum of the past eight days as max_carbon */
     double work_s;       /* at the fastest limit */
-    double bound_s;      /* time that it may take */
+    double bound_s;      /* the time that the job may take */
     struct carbon_plan_settings plan;
     double host_w, pue;
 };
 
 struct carbon_outcome {
     double time_s;
-    double energy_j; /* of everything that is counted: (GPUs + host) * PUE */
+    double energy_j; /* all that is counted: (GPUs + host) * PUE */
     double gpu_energy_j;
     double grams;       /* NaN without intensities */
     double money;       /* NaN without prices */
-    double known_share; /* of the energy whose intensity is an actual value */
+    double known_share; /* share of the energy whose intensity is an actual value */
     double paused_s;
     uint32_t changes; /* of the limit */
     uint32_t pauses;

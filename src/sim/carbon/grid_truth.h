@@ -9,12 +9,10 @@
 #include "grid/grid_answer.h"
 
 /*
- * What a simulation accounts with: the actual figures of the grid, without gaps.
- *
- * Where the record has none, the published forecast of that period stands in, else the
- * line between the neighbours, and after its end the value a day before; `known` says
- * that a value is none of these. Decisions never see it, except those of `foresight`.
- * Immutable once made.
+ * The grid's actual figures without gaps, which a simulation accounts with. Where the record has
+ * no value, it takes the published forecast of that period, else the line between the neighbours;
+ * after the record's end, the value a day before. `known` says that a value is none of these.
+ * Only the decisions of `foresight` use it. Immutable once made.
  */
 struct truth_period {
     int64_t start_s, end_s;
@@ -27,12 +25,15 @@ struct grid_truth {
     size_t count;
 };
 
-/* From the first actual period to `beyond_s` after the last. FLY_EDATA without two values, FLY_ENOMEM. */
+/*
+ * Covers the first actual period up to `beyond_s` after the last. FLY_EDATA with fewer than two
+ * values, FLY_ENOMEM.
+ */
 int grid_truth_init(struct grid_truth *truth, const struct grid_answer *answer, int64_t beyond_s,
                     const char *name, struct fly_error *out_error);
 void grid_truth_deinit(struct grid_truth *truth);
 
-/* The index of the period that holds a moment; the last one after the end. */
+/* Returns the index of the period that holds a moment; after the end, the last one. */
 size_t grid_truth_find(const struct grid_truth *truth, double time_s);
 
 #endif

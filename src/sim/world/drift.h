@@ -11,9 +11,8 @@
 #include "sim/world/workload.h"
 
 /*
- * Made-up drift over a recorded trace: how the epochs a job needs change from
- * its first recurrence to its last, so that policies can be judged by how they
- * follow. Nothing of it was measured.
+ * Made-up drift on top of a recorded trace: the epochs that a job needs change from its first
+ * recurrence to its last, to test how policies follow. Nothing of it was measured.
  *
  *     shift   the best batch size moves by 4 octaves, evenly over the run
  *     jump    it moves by 3 octaves at half time
@@ -21,12 +20,11 @@
  *     level   every batch size needs 1.8 times the epochs from half time on;
  *             whoever asks for it raises the job's max_epochs to allow for that
  *
- * Moved by s octaves, a batch size b needs the epochs that b / 2^s needs in the
- * trace (geometrically between its neighbours, constant beyond the ends), times
- * one factor for all that keeps the cost of the best choice. The move is towards
- * the side of the trace's best batch size where there is more room. Batch sizes
- * of which a recorded run fails stay as they are: whether a run fails cannot be
- * moved.
+ * Moved by s octaves, a batch size b needs the epochs that b / 2^s needs in the trace (geometric
+ * interpolation between its neighbours, constant beyond the ends), times one factor for all that
+ * keeps the cost of the best choice. The best batch size moves towards the side of the trace that
+ * has more room. Batch sizes with a failed recorded run stay as they are, since a failure cannot
+ * be moved.
  */
 enum drift_kind { DRIFT_NONE, DRIFT_SHIFT, DRIFT_JUMP, DRIFT_SINE, DRIFT_LEVEL, DRIFT_COUNT };
 
@@ -38,22 +36,23 @@ struct drift {
     uint64_t recurrences;
     double direction;          /* 1: towards larger batch sizes; -1: smaller */
     const double *octaves;     /* log2 of each batch size that moves, ascending */
-    const double *log_epochs;  /* natural logarithm of its expected epochs */
-    const double *log_cost;    /* of one epoch at its best limit */
-    const size_t *batches;     /* which it is */
-    const size_t *best_points; /* that limit's index */
+    const double *log_epochs;  /* natural logarithms of their expected epochs */
+    const double *log_cost;    /* natural logarithms of the cost of one epoch at the best limit */
+    const size_t *batches;     /* their indices */
+    const size_t *best_points; /* indices of those limits */
     size_t count;
-    struct optimum unmoved; /* the best of those that do not move; infinite cost where there is none */
+    struct optimum
+        unmoved; /* the best batch size among those that do not move; infinite cost if there is none */
 };
 
 /* FLY_ENOMEM. Borrows the workload, whose eta must be set. */
 int drift_init(struct drift *drift, enum drift_kind kind, const struct workload *workload,
                uint64_t recurrences, struct arena *arena, struct fly_error *out_error);
 
-/* By how much the epochs of a batch size are multiplied in a recurrence; 1 without drift. Pure. */
+/* Returns the factor for the epochs of a batch size in a recurrence; 1 without drift. Pure. */
 double drift_factor(const struct drift *drift, uint64_t recurrence, size_t batch);
 
-/* The best choice in a recurrence. Pure. */
+/* Returns the best choice in a recurrence. Pure. */
 struct optimum drift_optimum(const struct drift *drift, uint64_t recurrence);
 
 #endif

@@ -13,12 +13,11 @@
 #include "sim/world/workload.h"
 
 /*
- * The simulated world: which recorded run a training turns out to be.
+ * The simulated world: it decides which recorded run a training becomes.
  *
- * With the product's generator the run depends on (seed, job, recurrence, try,
- * batch size) alone, so policies that are compared share their luck. With the
- * published generator the runs come from one sequence in the order in which
- * they are drawn, as in the published code.
+ * With the product's generator the run depends only on (seed, job, recurrence, try, batch size),
+ * so compared policies have the same luck. With the published generator the runs come from one
+ * sequence in the order in which they are drawn, as in the published code.
  */
 struct training_order {
     uint64_t recurrence;
@@ -33,30 +32,36 @@ struct environment {
     struct philox_key key;
     struct numpy_random random;
     const struct drift *drift; /* NULL: none */
-    uint32_t *taken;           /* [batch] recorded runs used up: each training is the next one, in the file's
-                                  order, and after the last the first; NULL: drawn */
+    uint32_t *taken; /* [batch] recorded runs used up: each training takes the next one in the file's order,
+                        and after the last the first; NULL: runs are drawn */
 };
 
 /* What happened in one training. */
 struct training {
-    bool ran;      /* false: refused before its first epoch */
+    bool ran;      /* false: it was refused before its first epoch */
     bool reached;  /* its target */
     double epochs; /* trained */
     double energy_j;
     double time_s;
 };
 
-/* `job` keys the product's generator: the job's name, or that of a group of its recurrences. */
+/*
+ * Initialises it. `job` keys the product's generator: the job's name, or the name of a group of
+ * its recurrences.
+ */
 void environment_init(struct environment *environment, const struct workload *workload, const char *job,
                       uint32_t seed, enum generator generator);
 
-/* The recorded run of this training, drawn or the next: an index below its batch size's path_count. */
+/*
+ * Returns the recorded run of this training, drawn or the next one: an index below its batch
+ * size's path_count.
+ */
 uint32_t environment_draw_path(struct environment *environment, uint64_t recurrence, uint32_t try_number,
                                size_t batch);
 
 /*
- * The epoch, from 1, in which a training would reach its target, or NaN for
- * never. `out_path` is the recorded run it turned out to be.
+ * Returns the epoch, from 1, in which a training would reach its target, or NaN for never.
+ * `out_path` is the recorded run that it takes.
  */
 double environment_target_epoch(struct environment *environment, const struct training_order *order,
                                 uint32_t *out_path);

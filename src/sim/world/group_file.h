@@ -10,19 +10,17 @@
 #include "base/text/csv.h"
 
 /*
- * Groups of overlapping submissions of recurring jobs, in the columns of the
- * Alibaba group trace:
+ * Groups of overlapping submissions of recurring jobs, in the columns of the Alibaba group trace:
  *
  *     group,start_time,end_time,dataset,runtime_ratio
  *
- * Rows of a group stand together, by start_time ascending; times in s, end_time
- * not before start_time; all rows of a group name one dataset; runtime_ratio,
- * above 0, scales the energy and time of a submission. Other columns are
- * ignored.
+ * The rows of a group are together, by start_time ascending; times are in s, and end_time is not
+ * before start_time; all rows of a group name one dataset; runtime_ratio, above 0, scales a
+ * submission's energy and time. Other columns are ignored.
  *
- * Opening reads the file once, checks every row and keeps where each group
- * stands; a group's rows are read again as it is simulated. So memory grows
- * with the number of groups, not with that of submissions.
+ * Opening reads the file once, checks every row and records where each group begins. A group's
+ * rows are read again when it is simulated, so memory grows with the number of groups, not of
+ * submissions.
  */
 struct group {
     const char *name;
@@ -51,25 +49,27 @@ struct submission {
 };
 
 /*
- * Indexes a file. `path` is what is opened, now and for each group; `name`
- * stands for it in messages. FLY_EDATA with file, line and column for a bad
- * row, and errors as csv_open. Needs group_file_close only after success.
+ * Indexes a file. `path` is opened now and for each group; `name` stands for it in messages.
+ * FLY_EDATA with file, line and column for a bad row, and errors as csv_open. Call
+ * group_file_close only after success.
  */
 int group_file_open(struct group_file *file, const char *path, const char *name, struct fly_error *out_error);
 void group_file_close(struct group_file *file);
 
-/* Reads one group's submissions, one after the other. */
+/* Reads one group's submissions, one after another. */
 struct group_reader {
     struct csv csv;
     uint64_t left;
 };
 
-/* Any number of readers may be open at a time. Needs group_reader_close only after success. */
+/* Any number of readers may be open at a time. Call group_reader_close only after success. */
 int group_reader_open(struct group_reader *reader, const struct group_file *file, const struct group *group,
                       struct fly_error *out_error);
 void group_reader_close(struct group_reader *reader);
 
-/* 1 with the next submission, 0 behind the last, or an error when the file has changed since it was indexed.
+/*
+ * Returns 1 with the next submission, 0 after the last, or an error if the file changed since it
+ * was indexed.
  */
 int group_reader_next(struct group_reader *reader, struct submission *out_submission,
                       struct fly_error *out_error);

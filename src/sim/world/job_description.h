@@ -6,10 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/*
- * A recurring job as its user describes it: which rows of a trace are its
- * trainings, and what it does by default.
- */
+/* A recurring job as its user describes it: which rows of a trace are its trainings, and its defaults. */
 struct job_description {
     const char *name;
     const char *dataset;
@@ -19,19 +16,18 @@ struct job_description {
     uint32_t max_epochs;
     uint32_t default_batch_size;
     /*
-     * The default batch size is lowered to the largest one that the GPU's power
-     * trace has for the dataset, as the published experiments do where a GPU's
-     * memory is too small for it.
+     * Lowers the default batch size to the largest one that the GPU's power trace has for the
+     * dataset, as the published experiments do if a GPU's memory is too small.
      */
     bool default_fits_gpu;
-    /* What happened to it that a trace has no words for, "2 bounds"; NULL: nothing, or not known. */
+    /* What happened to the job that a trace cannot express, "2 bounds"; NULL: nothing, or not known. */
     const char *untold;
     /* The batch sizes to choose from, ascending; NULL for all that the trace has. */
     const uint32_t *batch_sizes;
     size_t batch_count;
 };
 
-/* The six jobs of You et al., NSDI '23, known by their dataset's name. */
+/* The six jobs of You et al., NSDI '23, named by their datasets. */
 extern const struct job_description known_jobs[];
 extern const size_t known_job_count;
 

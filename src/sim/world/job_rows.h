@@ -12,8 +12,8 @@
 #include "sim/world/trace.h"
 
 /*
- * The rows of a trace that belong to one job: same dataset, network and
- * optimizer. Borrows the trace; the lists live in the arena.
+ * The rows of a trace that belong to one job: same dataset, network and optimizer. Borrows the
+ * trace; the lists live in the arena.
  */
 struct job_rows {
     const struct trace *trace;
@@ -23,7 +23,7 @@ struct job_rows {
     size_t power_count;
 };
 
-/* FLY_ENOMEM; no rows at all are no error. */
+/* Selects the rows. FLY_ENOMEM; finding no rows is no error. */
 int job_rows_cut(const struct trace *trace, const struct job_description *job, struct arena *arena,
                  struct job_rows *out_rows, struct fly_error *out_error);
 
@@ -31,15 +31,15 @@ int job_rows_cut(const struct trace *trace, const struct job_description *job, s
 bool job_rows_trained(const struct job_rows *rows, uint32_t batch_size);
 bool job_rows_powered(const struct job_rows *rows, uint32_t batch_size);
 
-/* Whether some batch size has both. */
+/* Whether some batch size was both trained and has recorded power. */
 bool job_rows_joined(const struct job_rows *rows);
 
 /* The batch sizes the job was trained with, ascending, each once; NULL without memory. */
 uint32_t *job_rows_batch_sizes(const struct job_rows *rows, struct arena *arena, size_t *out_count);
 
 /*
- * The target metric nearest to `target` among the job's runs, the lower one of
- * two as near; NaN without runs.
+ * Returns the target metric nearest to `target` among the job's runs, the lower one of two that
+ * are equally near; NaN without runs.
  */
 double job_rows_nearest_target(const struct job_rows *rows, double target);
 

@@ -25,7 +25,7 @@ struct made_groups {
     uint32_t seed;
 };
 
-/* Writes the file; the same bytes for the same figures. The stream keeps any error. */
+/* Writes the file; equal figures give equal bytes. Errors stay in the stream. */
 void made_groups_write(FILE *stream, const struct made_groups *made);
 
 #endif

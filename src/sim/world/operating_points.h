@@ -13,12 +13,11 @@
 #include "sim/world/workload.h"
 
 /*
- * Every (batch size, power limit) of a workload with the time and energy that
- * training to the target is expected to take: the expected epochs of oracle.h
- * times the figures of one epoch. Expectations over the recorded runs, from one
- * measurement of time and power for each point.
+ * Every (batch size, power limit) of a workload with the expected time and energy of training to
+ * the target: the expected epochs of oracle.h times the figures of one epoch. These are
+ * expectations over the recorded runs, with one measurement of time and power for each point.
  *
- * What cannot be known is no point: its batch size is listed apart.
+ * A batch size whose figures cannot be known has no points and is listed in `left_out`.
  */
 enum left_out_reason {
     LEFT_OUT_UNPOWERED, /* the power file has no row of it */
@@ -33,11 +32,12 @@ struct left_out {
 };
 
 struct operating_points {
-    struct fly_operating_point *points; /* fastest first; then least energy, lowest limit, smallest batch */
-    bool *on_frontier;                  /* of each point */
-    size_t count;                       /* may be 0 */
-    size_t default_point;               /* default batch size, highest limit; `count` when not known */
-    const struct left_out *left_out;    /* ascending batch sizes */
+    struct fly_operating_point
+        *points;          /* fastest first; equal ones by least energy, lowest limit, smallest batch */
+    bool *on_frontier;    /* of each point */
+    size_t count;         /* may be 0 */
+    size_t default_point; /* default batch size, highest limit; `count` when not known */
+    const struct left_out *left_out; /* ascending batch sizes */
     size_t left_out_count;
 };
 

@@ -8,12 +8,12 @@
 #include "sim/world/workload.h"
 
 /*
- * The best choice there is, for one who sees the traces: the (batch size, power
- * limit) of least expected cost of a recurrence. What regret is measured by.
+ * The best choice, for one who can see the traces: the (batch size, power limit) with the least
+ * expected cost of a recurrence. Regret is measured against it.
  *
- * A recurrence trains until a run reaches its target; runs are drawn evenly.
- * With r of n runs reaching it, in m epochs on average, and E the most a run
- * may take, the expected epochs are m + (n - r) / r * E.
+ * A recurrence trains until a run reaches its target; runs are drawn evenly. If r of n runs reach
+ * it, in m epochs on average, and a run may take at most E epochs, the expected epochs are m + (n
+ * - r) / r * E.
  */
 struct optimum {
     size_t batch;
@@ -22,12 +22,12 @@ struct optimum {
 };
 
 /*
- * FLY_EEXHAUSTED when no batch size ever reaches the target. Ties go to the
- * smaller batch, then to the higher limit, as in power-limit selection.
+ * Finds it. FLY_EEXHAUSTED if no batch size ever reaches the target. Among equals it takes the
+ * smaller batch, then the higher limit, as power-limit selection does.
  */
 int oracle_find(const struct workload *workload, struct optimum *out_optimum, struct fly_error *out_error);
 
-/* Expected epochs of a recurrence at one batch size; infinite when no run reaches the target. */
+/* Returns the expected epochs of a recurrence at one batch size; infinite if no run reaches the target. */
 double oracle_expected_epochs(const struct workload *workload, size_t batch);
 
 #endif

@@ -10,18 +10,18 @@
 #include "base/error.h"
 
 /*
- * Recorded trainings in the public trace format: one file says in which epoch
- * each recorded run reached each target, the other how long an epoch takes and
- * what power it draws under each power limit of one kind of GPU.
+ * Recorded trainings in the public trace format: one file says in which epoch each recorded run
+ * reached each target, the other how long an epoch takes and what power it draws under each power
+ * limit of one kind of GPU.
  *
- *     summary_train.csv dataset,network,batch_size,optimizer,learning_rate,run,target_metric,target_epoch
+ *     summary_train.csv        dataset,network,batch_size,optimizer,learning_rate,run,target_metric,
+ *                              target_epoch
  *     summary_power_GPU.csv    dataset,network,batch_size,optimizer,power_limit,time_per_epoch,average_power
  *
- * Columns are found by name; others are ignored. batch_size is a whole number
- * from 1; power_limit in W, time_per_epoch in s and average_power in W are
- * above 0 and at most TRACE_VALUE_MAX; target_epoch is from 1 to that, or `nan`
- * or empty for a run that never reached the target. Everything else is refused
- * with file, line and column, and so is a file without rows.
+ * Columns are found by name; others are ignored. batch_size is a whole number from 1; power_limit
+ * in W, time_per_epoch in s and average_power in W are above 0 and at most TRACE_VALUE_MAX;
+ * target_epoch is from 1 to TRACE_VALUE_MAX, or `nan` or empty for a run that never reached the
+ * target. Everything else, and a file without rows, is refused with file, line and column.
  */
 #define TRACE_VALUE_MAX 1e12 /* keeps every sum of products of them finite */
 
@@ -57,18 +57,18 @@ struct trace {
 enum { TRACE_ROWS_MAX = 4 << 20, TRACE_WORDS_MAX = 4096 };
 
 /*
- * Reads `directory`/summary_train.csv and `directory`/summary_power_`gpu`.csv.
- * Errors as csv_open and csv_next, and FLY_EDATA for a bad value or a power
- * row that stands there twice. `trace` needs trace_close only after success.
+ * Reads `directory`/summary_train.csv and `directory`/summary_power_`gpu`.csv. Errors as csv_open
+ * and csv_next, and FLY_EDATA for a bad value or a power row that occurs twice. Call trace_close
+ * only after success.
  */
 int trace_open(struct trace *trace, const char *directory, const char *gpu, struct fly_error *out_error);
 
 void trace_close(struct trace *trace);
 
-/* The interned text equal to `text`, or NULL when no row has it. */
+/* Returns the interned text equal to `text`, or NULL if no row has it. */
 const char *trace_word(const struct trace *trace, const char *text);
 
-/* Whether the train file has a row of a power row's dataset, network, optimizer and batch size. */
+/* Returns whether the train file has a row with a power row's dataset, network, optimizer and batch size. */
 bool trace_trained(const struct trace *trace, const struct power_row *power);
 
 #endif

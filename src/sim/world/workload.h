@@ -15,12 +15,11 @@
 #include "sim/world/trace.h"
 
 /*
- * One recurring job on one kind of GPU, cut out of a trace: what the simulated
- * world answers when a batch size is trained under a power limit.
+ * One recurring job on one kind of GPU, selected from a trace: what the simulated world answers
+ * when a batch size is trained under a power limit.
  *
- * A batch size belongs to the job when both files have it (an inner join); the
- * others are listed in left_out. Immutable once made, so any number of threads
- * may read it.
+ * A batch size belongs to the job if both files have it (an inner join); the others are listed in
+ * left_out. Immutable once made, so any number of threads may read it.
  */
 struct workload_batch {
     const struct fly_power_point *points; /* per epoch, ascending limits */
@@ -35,7 +34,7 @@ struct workload {
     struct arena arena; /* owns all below */
     const char *gpu;
     struct job_description job;     /* its texts are the caller's */
-    struct job_spec spec;           /* eta is set by whoever simulates */
+    struct job_spec spec;           /* whoever simulates sets eta */
     struct workload_batch *batches; /* as spec.batches */
     size_t limit_count;             /* different power limits over all batch sizes */
     const uint32_t *left_out;       /* batch sizes of the train file without power rows, ascending */
@@ -43,10 +42,10 @@ struct workload {
 };
 
 /*
- * Cuts `job` out of `trace`; both may be freed afterwards but for the job's
- * texts. FLY_ENOTFOUND when the trace does not have the job, its target or its
- * default batch size, FLY_EDATA when a batch size that was asked for has no
- * power rows or no run for the target. Needs workload_close only after success.
+ * Selects `job` from `trace`. Both may be freed afterwards, except the job's texts. FLY_ENOTFOUND
+ * if the trace does not have the job, its target or its default batch size; FLY_EDATA if a batch
+ * size that was asked for has no power rows or no run for the target. Call workload_close only
+ * after success.
  */
 int workload_open(struct workload *workload, const struct trace *trace, const struct job_description *job,
                   struct fly_error *out_error);
@@ -59,7 +58,7 @@ bool workload_in_trace(const struct trace *trace, const struct job_description *
 /* The published number of recurrences: twice the batch sizes times the power limits. */
 uint64_t workload_recurrences(const struct workload *workload);
 
-/* Where a limit stands among a batch's points; point_count when it does not. */
+/* Returns the index of a limit among a batch's points; point_count if it is not there. */
 size_t workload_find_limit(const struct workload_batch *batch, double limit_w);
 
 #endif
