@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Readings of one device, in whatever order threads bring them, added up. */
+/* Adds up the readings of one device, in whatever order threads bring them. */
 #include "meter/account.h"
 
 #include <math.h>
 #include <stdlib.h>
 
-/* What is not known of the sensor is taken up with the first sample. */
+/* Facts about the sensor that are unknown are settled by the first sample. */
 static void know_sensor(struct account *account, bool average)
 {
     account->sensing = sensing_of(&account->device->info, account->sensing.sample_s, average);
@@ -46,7 +46,7 @@ static bool is_offered(const struct reading *reading)
            reading->state != READING_MISSING;
 }
 
-/* The reading of power to be integrated: the instant one, which says most, where there is one. */
+/* Returns the power reading to integrate: the instant one if there is one, since it tells most. */
 static const struct reading *power_of(const struct reading *values)
 {
     const struct reading *instant = &values[QUANTITY_POWER_INSTANT],
@@ -97,7 +97,7 @@ static void take_power(struct account *account, struct mono_time at, double powe
     }
 }
 
-/* Power first: the integral is what fills the gap of a counter that was reset. */
+/* Power comes first: the integral fills the gap of a counter that was reset. */
 static struct account_edge take(struct account *account, const struct device_reading *reading)
 {
     const struct reading *energy = &reading->values[QUANTITY_ENERGY], *power = power_of(reading->values);
@@ -137,7 +137,7 @@ quantity_set account_wanted(struct account *account)
     return wanted;
 }
 
-/* The energy since the last sample, by the counter or else by the integral. */
+/* Returns the energy since the last sample, from the counter if there is one, else from the integral. */
 static double since_sample_j(const struct account *account, const struct account_edge *edge)
 {
     if (edge->counter.known && account->sampled_counter.known &&
@@ -160,8 +160,8 @@ static void note_temperature(struct account *account, const struct reading *temp
 }
 
 /*
- * Without a sensor of power, that of the counter between two samples takes its
- * place. A counter that is fast enough also shows what a sensor averages away.
+ * Without a power sensor, the power that the counter shows between two samples takes its place. A
+ * counter that is fast enough also shows what a sensor averages away.
  */
 static void note_power(struct account *account, const struct account_edge *edge, const struct reading *power,
                        double energy_j)
@@ -177,7 +177,7 @@ static void note_power(struct account *account, const struct account_edge *edge,
         power_w = counter_w;
     if (sensing->counter_from_power || elapsed_s < 4.0 * sensing->counter_period_s)
         counter_w = NAN;
-    /* A reading that is read again says nothing new of how power varies. */
+    /* The same reading, read again, tells nothing new about how power varies. */
     if (account->variation.known && mono_elapsed_s(account->variation.at, edge->at) < 0.9 * sensing->apart_s)
         return;
     if (isfinite(power_w))
@@ -259,7 +259,7 @@ static void unlink_mark(struct account *account, const struct account_mark *clos
         account->uncentred--;
 }
 
-/* All that is known of the window from the mark to the reading. */
+/* Gives everything known of the window from the mark to the reading. */
 static void tell_window(struct account *account, uint32_t mark, const struct device_reading *reading,
                         struct account_window *out_window)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * flock(2) rather than a file's existence, because the kernel lets go of it
- * however a process ends. A lock file is removed by who holds it; whoever then
- * gets a lock on the removed file notices and begins again.
+ * Uses flock(2) rather than a file's existence, because the kernel releases the lock however a
+ * process ends. The process that holds a lock file removes it. A process that then gets a lock on
+ * the removed file notices that and begins again.
  */
 #include "meter/claim.h"
 
@@ -26,7 +26,7 @@ enum {
     MILLISECOND_NS = 1000000
 };
 
-/* In place of an open file. */
+/* Returned in place of a file descriptor. */
 enum { LOCK_HELD = -1, LOCK_FAILED = -2 };
 
 bool claim_entry_next(const char **rest, struct claim_entry *out_entry)
@@ -62,13 +62,13 @@ static bool part_equals(const char *part, int length, const char *text)
     return strlen(text) == (size_t)length && memcmp(part, text, (size_t)length) == 0;
 }
 
-/* Whether it can be the name of a job, and a part of a file's name. */
+/* Returns whether the text can be the name of a job, and so a part of a file's name. */
 static bool is_name(const char *part, int length)
 {
     return length > 0 && length < IDENTITY_TEXT_MAX && strspn(part, identity_alphabet) == (size_t)length;
 }
 
-/* "GPU.GPU-8f3a...": what tells a device from all others of its node. */
+/* Writes "GPU.GPU-8f3a...", which distinguishes a device from all others of its node. */
 static const char *key_of(const struct device_info *info, char key[IDENTITY_TEXT_MAX])
 {
     char prefix[16];
@@ -77,7 +77,7 @@ static const char *key_of(const struct device_info *info, char key[IDENTITY_TEXT
     return identity_name(prefix, info->uuid, key);
 }
 
-/* Whether the list "key,key" has the key. */
+/* Returns whether the list "key,key" contains the key. */
 static bool list_has(const char *list, int length, const char *key)
 {
     const char *end = list + length;
@@ -92,7 +92,7 @@ static bool list_has(const char *list, int length, const char *key)
     return false;
 }
 
-/* The next entry that speaks of our job on our node. */
+/* Gives the next entry about this process's job and node. */
 static bool next_of_ours(const struct claims *claims, const char **rest, struct claim_entry *out_entry)
 {
     while (*rest != NULL) {
@@ -105,8 +105,8 @@ static bool next_of_ours(const struct claims *claims, const char **rest, struct 
 }
 
 /*
- * The job that the wrapper around us counts for, on whatever node, where no
- * scheduler names one: the last entry's.
+ * If no scheduler names a job, takes the job for which the wrapper around this process counts, on
+ * whatever node: that of the last entry.
  */
 static void adopt_job(struct claims *claims)
 {
@@ -138,7 +138,7 @@ static void name_ourselves(const struct claim_options *options, struct claims *c
                  identity->node);
 }
 
-/* Makes the directory, or accepts one that only its owner, us, can write to. */
+/* Makes the directory, or accepts one that belongs to this user and that nobody else can write to. */
 static bool usable(const char *path, uid_t uid)
 {
     struct stat status;
@@ -169,7 +169,7 @@ static void find_directory(const struct claim_options *options, struct claims *c
              (unsigned long long)status.st_dev, (unsigned long long)status.st_ino);
 }
 
-/* What others wrote of themselves, as it may be shown: in some words, without control characters. */
+/* Makes what another process wrote about itself fit for display: short, and without control characters. */
 static void tidy_by(struct claim *claim)
 {
     for (char *at = claim->by; *at != '\0'; at++) {
@@ -180,7 +180,7 @@ static void tidy_by(struct claim *claim)
         snprintf(claim->by, sizeof claim->by, "another process");
 }
 
-/* Whether a wrapper around us that we cannot see the locks of counts the device. */
+/* Returns whether the device is counted by a wrapper around this process whose locks are out of sight. */
 static bool counted_around(const struct claims *claims, const char *key, struct claim *claim)
 {
     const char *rest = claims->inherited;
@@ -198,7 +198,7 @@ static bool counted_around(const struct claims *claims, const char *key, struct 
     return false;
 }
 
-/* Whether the locked file is still the one of that name. */
+/* Returns whether the path still names the locked file. */
 static bool still_there(int lock, const char *path)
 {
     struct stat held;
@@ -208,7 +208,7 @@ static bool still_there(int lock, const char *path)
            held.st_ino == named.st_ino;
 }
 
-/* Reads who holds the lock; who took it this moment has yet to write it. */
+/* Reads who holds the lock; a process that just took it may not have written that yet. */
 static void read_holder(int lock, struct claim *claim)
 {
     const struct timespec pause = {.tv_nsec = MILLISECOND_NS};
@@ -223,11 +223,14 @@ static void read_holder(int lock, struct claim *claim)
     tidy_by(claim);
 }
 
-/* The lock as an open file, LOCK_HELD when another holds it (then `by` says who), LOCK_FAILED. */
+/*
+ * Returns the lock as an open file; LOCK_HELD if another process holds it (then `by` says which);
+ * LOCK_FAILED.
+ */
 static int take_lock(const struct claims *claims, struct claim *claim)
 {
     const struct timespec pause = {.tv_nsec = MILLISECOND_NS / 5};
-    int patience = SWEEP_ATTEMPTS; /* for who sweeps, and holds a lock that he finds free for a moment */
+    int patience = SWEEP_ATTEMPTS; /* for a sweep, which briefly locks the files that it finds free */
 
     for (int attempt = 0; attempt < LOCK_ATTEMPTS; attempt++) {
         int lock = open(claim->path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, S_IRUSR | S_IWUSR);
@@ -249,7 +252,7 @@ static int take_lock(const struct claims *claims, struct claim *claim)
             return held ? LOCK_HELD : LOCK_FAILED;
         }
         if (still_there(lock, claim->path)) {
-            /* Only to be read by people: a failure leaves a claim without a name. */
+            /* Only people read this: after a failure the claim has no name. */
             if (ftruncate(lock, 0) == 0)
                 (void)!pwrite(lock, claims->self, strlen(claims->self), 0);
             return lock;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tidies the directory of claims after runs that were killed. */
+/* Cleans the directory of claims after runs that were killed. */
 #include "meter/claim_sweep.h"
 
 #include <dirent.h>
@@ -17,7 +17,7 @@
 enum { LOOKS_MAX = 512, FRESH_S = 10, KEY_MAX = 32 };
 static const char suffix[] = ".lock";
 
-/* "JOB.GPU.GPU-8f3a.lock", of another job. */
+/* Returns whether the name is "JOB.GPU.GPU-8f3a.lock" of another job. */
 static bool is_anothers(const char *name, const char *job)
 {
     size_t length = strlen(name), own = strlen(job);

@@ -5,11 +5,13 @@
 
 #include "device/device.h"
 
-/* One that stood for longer had stopped, which says nothing of its period; what was once seen is not for
- * ever. */
+/*
+ * A value that stayed for longer shows that the counter had stopped, and tells nothing about its
+ * period. What was seen once does not count for ever.
+ */
 static const double held_most_s = 2.0, held_fade_s = 60.0;
 
-/* Microjoules from one reading to a later one; false for a counter that was reset in between. */
+/* Gives the microjoules from one reading to a later one; false if the counter was reset in between. */
 static bool advance(const struct counter *counter, uint64_t before_uj, uint64_t after_uj, double elapsed_s,
                     uint64_t *out_uj)
 {
@@ -17,7 +19,7 @@ static bool advance(const struct counter *counter, uint64_t before_uj, uint64_t 
 
     if (!counter_delta_uj(counter->modulus_uj, before_uj, after_uj, &delta_uj))
         return false;
-    /* A wrap that nothing could have filled so fast; a plain rise is believed. */
+    /* No device could have caused this wrap in so short a time. A plain rise is always believed. */
     if (after_uj < before_uj && (double)delta_uj * 1e-6 > COUNTER_POWER_MAX_W * fmax(elapsed_s, 1e-3))
         return false;
     *out_uj = delta_uj;
@@ -65,7 +67,10 @@ static struct counter_edge edge_here(const struct counter *counter)
     };
 }
 
-/* From the last reading to one of about the same time, which may lie on either side of it. */
+/*
+ * Returns the difference from the last reading to one of about the same time, which may be lower
+ * or higher.
+ */
 static int64_t signed_delta_uj(const struct counter *counter, uint64_t value_uj)
 {
     uint64_t modulus_uj = counter->modulus_uj;
@@ -79,8 +84,8 @@ static int64_t signed_delta_uj(const struct counter *counter, uint64_t value_uj)
 }
 
 /*
- * A reading stamped earlier than the last: the total as it was then. It may even
- * be the higher one, since a stamp is only the middle of what a reading took.
+ * Handles a reading stamped earlier than the last, and returns the total as it was then. That may
+ * even be the higher one, since a stamp is only the middle of the time that a reading took.
  */
 static struct counter_edge edge_before(const struct counter *counter, struct mono_time at, uint64_t value_uj)
 {
@@ -102,7 +107,7 @@ struct counter_edge counter_take(struct counter *counter, struct mono_time at, u
         counter->known = true;
         counter->value_uj = value_uj;
         counter->at = counter->same_since = counter->other_until = at;
-        /* Room for readings that are older than the first and come after it. */
+        /* Leaves room for readings that are older than the first and come after it. */
         counter->total_uj = UINT64_C(1) << 40;
         return edge_here(counter);
     }

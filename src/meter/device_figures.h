@@ -6,11 +6,14 @@
 
 #include "shapes/shape_told.h"
 
-/* The figures of struct fly_device_energy as members, named with their unit, for what writes all of them. */
+/*
+ * The figures of struct fly_device_energy as members named with their unit, for code that writes
+ * all of them.
+ */
 enum { DEVICE_FIGURES = 13 };
 extern const struct shape_field device_figures[DEVICE_FIGURES];
 
-/* NAN where it is not known. */
+/* Returns NAN if the figure is unknown. */
 double device_figure_of(const struct fly_device_energy *energy, const struct shape_field *figure);
 
 #endif

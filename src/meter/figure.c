@@ -5,22 +5,22 @@
 
 #include "meter/uncertainty.h"
 
-/* Of the energy in one averaging window, what swings within it are taken to hide at the edges, */
-/* A last sample that is older than so many samples are apart was the last of all. */
+/* The share of the energy in one averaging window that fast swings are assumed to hide at the edges, */
+/* If the last sample is older than this many sampling periods, it was the last of all. */
 static const double usual_samples = 2.5;
 
 static const double hidden_share = 0.06;
-/* and of the power at an edge. */
+/* and the share of the power at an edge. */
 static const double hidden_power_share = 0.15;
 
-/* Readings are whole milliwatts and millijoules; half of one is lost. */
+/* Readings are whole milliwatts and millijoules; rounding loses up to half of one. */
 static const double rounding_w = 0.5e-3, rounding_j = 0.5e-3;
 
 static struct uncertainty_edge edge_of(const struct account_edge *edge, double period_s, double power_w)
 {
     double low_s = fmin(edge->counter.age_low_s, period_s), high_s = fmin(edge->counter.age_high_s, period_s);
 
-    /* The driver looked at some moment of the reading. */
+    /* The driver read the counter at some moment during the reading. */
     return (struct uncertainty_edge){.power_w = power_w,
                                      .age_low_s = low_s - 0.5 * edge->read_s,
                                      .age_high_s = fmax(low_s, high_s) + 0.5 * edge->read_s};
@@ -36,7 +36,10 @@ static struct uncertainty_sensor sensor_of(const struct account_window *window, 
                                        .noise_w2 = window->variation.noise_w2};
 }
 
-/* What a counter that sums power readings misses besides: what the sensor does not see, and its lag. */
+/*
+ * Returns the further error of a counter that sums power readings: what the sensor does not see,
+ * and its lag.
+ */
 static double summed_half_j(const struct account_window *window, double length_s)
 {
     const struct sensing *sensing = &window->sensing;
@@ -48,13 +51,15 @@ static double summed_half_j(const struct account_window *window, double length_s
     return lag_j + hypot(uncertainty_unseen_j(&sensor, length_s), M_SQRT2 * window->counter_held_j);
 }
 
-/* What two edges miss whose counter was last updated at random moments of its period, under the load of late.
+/*
+ * Returns the error at two edges if the counter was last updated at random moments of its period,
+ * under the recent load.
  */
 static double edges_half_j(const struct account_window *window)
 {
     double half_j = window->edges_w * window->counter_period_s;
 
-    /* Powers of late are those of the readings, which may average over more than that period. */
+    /* Recent powers are those of the readings, which may average over more than that period. */
     if (window->sensing.power_window_s > 2.0 * window->counter_period_s)
         half_j *= 1.0 + hidden_power_share;
     return half_j;
@@ -71,23 +76,23 @@ struct figure figure_by_counter(const struct account_window *window, double leng
     if (!figure.known)
         return figure;
     figure.energy_j = (double)(int64_t)(end->counter.total_uj - begin->counter.total_uj) * 1e-6;
-    /* What was counted may have come in a period less than the window. */
+    /* The counted energy may have come in a window that is shorter by one period. */
     mean_w = figure.energy_j / fmax(length_s - period_s, 0.5 * length_s);
     from = edge_of(begin, period_s, begin->integral.known ? begin->integral.power_w : mean_w);
     to = edge_of(end, period_s, end->integral.known ? fmax(end->integral.power_w, mean_w) : mean_w);
     figure.half_j = fmax(uncertainty_ages_j(&from, &to), edges_half_j(window));
     if (window->sensing.counter_from_power)
         figure.half_j = hypot(figure.half_j, summed_half_j(window, length_s));
-    /* A gap that was filled is off by less than what it was filled with. */
+    /* The error of a gap that was filled is less than what filled it. */
     filled_j = (double)(end->counter.filled_uj - begin->counter.filled_uj) * 1e-6;
     figure.half_j = hypot(figure.half_j, filled_j) + rounding_j;
     return figure;
 }
 
 /*
- * A window often begins where work does. When within two samples that was is not
- * known, and an average over w blurs it by w / 8 at most; of which change, when
- * the lag has passed, readings show half.
+ * A window often begins when work begins. The moment of that is known only to within two samples,
+ * and an average over w blurs it by w / 8 at most. Readings show half of that change once the lag
+ * has passed.
  */
 static double jump_half_j(const struct account_window *window)
 {
@@ -120,20 +125,20 @@ struct figure figure_by_integral(const struct account_window *window, double len
         figure.half_j = hypot(M_SQRT2 * window->held_j, uncertainty_unseen_j(&sensor, length_s));
         figure.half_j = hypot(figure.half_j, jump_half_j(window));
     } else {
-        /* Every reading so far speaks of the time before the window, the last one least. */
+        /* Every reading so far describes the time before the window; the last one does so least. */
         figure.energy_j = end->power_w * length_s;
         figure.half_j = window->held_j;
     }
-    /* Swings that come again within the time that a reading averages over do not show in it. */
+    /* Swings that repeat within the time over which a reading averages do not show in it. */
     if (sensing->power_window_s > sensing->power_period_s)
         figure.half_j = hypot(figure.half_j, hidden_share * sensing->power_window_s * end->power_w);
-    /* Where nothing was sampled, twice what was filled in may be true, or nothing. */
+    /* Where nothing was sampled, the truth may be anything from nothing to twice what was filled in. */
     holes_j = end->holes_j - mark->begin.integral.holes_j + figure_tail_s(window) * end->power_w;
     figure.half_j = hypot(figure.half_j, holes_j) + rounding_w * length_s;
     return figure;
 }
 
-/* A reading that averages over more than the window says little of it. */
+/* A reading that averages over more than the window says little about the window. */
 bool figure_is_averaged_away(const struct sensing *sensing, double length_s)
 {
     return sensing->power_window_s > sensing->power_period_s && length_s < sensing->power_window_s;

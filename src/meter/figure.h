@@ -12,15 +12,17 @@ struct figure {
     double energy_j, half_j;
 };
 
-/* As the counter has it, and as sampled power has it. docs/metering.md derives both. Pure. */
+/* Compute the energy from the counter, and from sampled power. docs/metering.md derives both. Pure. */
 struct figure figure_by_counter(const struct account_window *window, double length_s);
 struct figure figure_by_integral(const struct account_window *window, double length_s);
 
-/* Seconds at the window's end of which no sample tells: the last one is held; 0 for a sampler that goes on.
+/*
+ * Returns the seconds at the window's end that no sample covers, where the last one is held; 0
+ * for a sampler that goes on.
  */
 double figure_tail_s(const struct account_window *window);
 
-/* Whether a power reading averages over more than the window, and so says little of it. */
+/* Returns whether a power reading averages over more than the window, and so says little of it. */
 bool figure_is_averaged_away(const struct sensing *sensing, double length_s);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Two tables: who names a job, and who numbers its processes. Order decides
- * where several do: schedulers before launchers for the job, the innermost first
- * for the rank, since an outer one numbers the launcher and not its children.
+ * Two tables: one of variables that name a job, one of variables that number its processes. The
+ * order decides if several are set. For the job, schedulers come before launchers. For the rank,
+ * the innermost comes first, since an outer one numbers the launcher and not its children.
  */
 #include "meter/identity.h"
 
@@ -19,7 +19,7 @@ struct job_row {
     const char *variable;
     const char *prefix;
     const char *meaningless; /* a value that many jobs share, or NULL */
-    const char *second;      /* a variable that must be there too, and is a part of the name; or NULL */
+    const char *second;      /* a variable that must be set too and becomes part of the name, or NULL */
     bool launcher;
 };
 
@@ -31,16 +31,16 @@ static const struct job_row job_rows[] = {
     {"Cray PALS", "PALS_APID", "pals-", NULL, NULL, false},
     {"AWS Batch", "AWS_BATCH_JOB_ID", "aws-", NULL, NULL, false},
     {"torchrun", "TORCHELASTIC_RUN_ID", "torchrun-", "none", NULL, true},
-    /* Where its processes meet; no two jobs meet there at a time. */
+    /* The address where its processes meet; no two jobs use it at the same time. */
     {"PyTorch", "MASTER_ADDR", "pytorch-", NULL, "MASTER_PORT", true},
     {"PMIx", "PMIX_NAMESPACE", "pmix-", NULL, NULL, true},
     {"Open MPI", "OMPI_MCA_ess_base_jobid", "ompi-", NULL, NULL, true},
 };
 
-/* Variables with the numbers of a process; NULL where a launcher sets none. */
+/* Variables with the numbers of a process; NULL if a launcher sets none. */
 struct rank_row {
     const char *source;
-    const char *needs; /* a variable without which the others mean nothing, or NULL */
+    const char *needs; /* a variable without which the others have no meaning, or NULL */
     const char *rank, *world_size, *local_rank, *local_size;
 };
 
@@ -54,7 +54,7 @@ static const struct rank_row rank_rows[] = {
     {"Flux", NULL, "FLUX_TASK_RANK", "FLUX_JOB_SIZE", "FLUX_TASK_LOCAL_ID", NULL},
     {"Hydra", NULL, "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS"},
     {"PMIx", NULL, "PMIX_RANK", NULL, NULL, NULL},
-    /* A batch script has a process number too, but it is no task; only steps have a number. */
+    /* A batch script has a process number too, but it is not a task; only steps have a number. */
     {"Slurm", "SLURM_STEP_ID", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID", NULL},
     {"PyTorch", "WORLD_SIZE", "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE"},
 };
@@ -84,7 +84,7 @@ const char *identity_variable(const char *const *environment, const char *name)
     return NULL;
 }
 
-/* As identity_variable, but an empty one counts as not set, and so does no name. */
+/* Like identity_variable, but an empty value counts as not set, and name may be NULL. */
 static const char *value_of(const char *const *environment, const char *name)
 {
     const char *value = name != NULL ? identity_variable(environment, name) : NULL;
@@ -155,7 +155,10 @@ static void fill(int *known, int number)
         *known = number;
 }
 
-/* The first launcher that says a rank is believed; others that say the same one fill in what it does not. */
+/*
+ * The first launcher that states a rank is believed; others that state the same rank add what it
+ * leaves out.
+ */
 static void find_rank(const char *const *environment, struct identity *identity)
 {
     for (size_t i = 0; i < sizeof rank_rows / sizeof rank_rows[0]; i++) {

@@ -6,8 +6,8 @@
 #include <stddef.h>
 
 /*
- * Which job this process belongs to, and which of its ranks it is: read from the
- * variables that schedulers and launchers set.
+ * Finds which job this process belongs to, and which of the job's ranks it is, from the variables
+ * that schedulers and launchers set.
  *
  *     struct identity identity;
  *     char host[256];
@@ -17,38 +17,41 @@
  *     if (identity.rank >= 0)
  *         printf("rank %d of %d, says %s\n", identity.rank, identity.world_size, identity.rank_source);
  *
- * A pure function of the variables. The innermost launcher knows the rank
- * (torchrun inside Slurm), the outermost scheduler the job. A variable that is
- * not what its launcher would set counts as not set.
+ * A pure function of the variables. The innermost launcher knows the rank (torchrun inside
+ * Slurm), the outermost scheduler knows the job. A variable with a value that its launcher would
+ * never set counts as not set.
  */
 enum { IDENTITY_TEXT_MAX = 96 };
 
 struct identity {
-    char job[IDENTITY_TEXT_MAX]; /* "slurm-4711"; letters, digits and ._@:+- only; "" not known */
-    const char *job_source;      /* "Slurm"; NULL not known */
-    bool job_of_launcher; /* and not of a scheduler: a wrapper around the launcher knows the job better */
-    char step[IDENTITY_TEXT_MAX]; /* of the job, "0"; "" none */
-    char node[IDENTITY_TEXT_MAX]; /* the scheduler's name for this machine, else the host's */
-    const char *rank_source;      /* "torchrun"; NULL not known */
-    int rank, world_size;       /* of the process among all of the job's or step's; -1 not known, as below */
-    int local_rank, local_size; /* among those of this node */
+    char job[IDENTITY_TEXT_MAX]; /* "slurm-4711"; letters, digits and ._@:+- only; "": unknown */
+    const char *job_source;      /* "Slurm"; NULL: unknown */
+    bool job_of_launcher; /* not from a scheduler: a wrapper around the launcher knows the job better */
+    char step[IDENTITY_TEXT_MAX]; /* of the job, "0"; "": none */
+    char node[IDENTITY_TEXT_MAX]; /* the scheduler's name for this machine, else the host's name */
+    const char *rank_source;      /* "torchrun"; NULL: unknown */
+    int rank, world_size;         /* among all processes of the job or step; -1: unknown, also below */
+    int local_rank, local_size;   /* among the processes on this node */
     int node_rank, node_count;
 };
 
-/* `environment` holds "NAME=value" and ends with NULL, or is NULL; `host` is borrowed for the call. */
+/*
+ * Fills in the identity. `environment` holds "NAME=value" and ends with NULL, or is NULL; `host`
+ * is borrowed for the call.
+ */
 void identity_find(const char *const *environment, const char *host, struct identity *out_identity);
 
-/* The value of a variable, or NULL. */
+/* Returns the value of a variable, or NULL. */
 const char *identity_variable(const char *const *environment, const char *name);
 
 /*
- * Appends `text` to a job's or node's name: what may not stand there becomes '_',
- * and a text that had to be changed or cut ends in a number that tells it from
- * others. Returns `name`.
+ * Appends `text` to a job's or node's name. Characters that are not allowed become '_'. A text
+ * that had to be changed or cut gets a number at its end, so that it stays distinct from others.
+ * Returns `name`.
  */
 char *identity_name(const char *prefix, const char *text, char name[IDENTITY_TEXT_MAX]);
 
-/* The characters of such names. */
+/* The characters allowed in such names. */
 extern const char identity_alphabet[];
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A meter over devices that are open: its making, and the begin and end of windows. */
+/* A meter over open devices: how it is made, and how windows begin and end. */
 #include "meter/meter.h"
 
 #include <math.h>
@@ -28,7 +28,7 @@ const char *fly_energy_source_name(enum fly_energy_source source)
     return index < sizeof source_names / sizeof source_names[0] ? source_names[index] : source_names[0];
 }
 
-/* The period of the sampler: as asked for, else ten a second, or as slow as the slowest sensor is. */
+/* Returns the sampling period: as requested, else ten samples a second, or as slow as the slowest sensor. */
 static double sample_period_s(const struct meter_parts *parts)
 {
     double least_s = INFINITY;
@@ -192,7 +192,7 @@ int fly_meter_begin(struct fly_meter *meter, const char *name, fly_window *out_w
     return meter_begin_at_once(meter, name, out_window, out_error);
 }
 
-/* Up to now, of a window that was claimed; at its end the marks are free again. */
+/* Measures a claimed window up to now; at its end, frees its marks. */
 static void tell_window(struct fly_meter *meter, uint32_t slot, bool ends,
                         struct fly_measurement *out_measurement)
 {

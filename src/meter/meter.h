@@ -8,14 +8,14 @@
 #include "meter/claim.h"
 
 /*
- * The inside of <flyball/meter.h>: a meter over devices that the caller opened,
- * with a clock of the caller's.
+ * The inside of <flyball/meter.h>: a meter over devices that the caller opened, with a clock of
+ * the caller.
  *
- * In virtual time there is no thread: whoever moves the clock calls
- * `meter_sample` at each moment that `meter_next_sample` names.
+ * In virtual time there is no thread: whoever moves the clock calls `meter_sample` at each moment
+ * that `meter_next_sample` names.
  */
 struct meter_parts {
-    struct device_list *devices; /* borrowed; selected already */
+    struct device_list *devices; /* borrowed; already selected */
     const struct clock *clock;   /* NULL: clock_real */
     bool threadless;
     double sample_hz;
@@ -26,13 +26,16 @@ struct meter_parts {
 
 int meter_new(const struct meter_parts *parts, struct fly_meter **out_meter, struct fly_error *out_error);
 
-/* Who counts the devices, for fly_meter_device_counted_by; borrows. NULL, as at first: all are counted here.
+/*
+ * Sets which process counts each device, for fly_meter_device_counted_by; borrowed. NULL, as at
+ * first: this process counts all.
  */
 void meter_set_claims(struct fly_meter *meter, const struct claims *claims);
 
 /*
- * As fly_meter_begin, _peek and _end, without the caller's `synchronize`: for threads other than
- * the one that trains, where what it waits for may wait for that one.
+ * Like fly_meter_begin, _peek and _end, but without the caller's `synchronize`. They are for
+ * threads other than the training thread: what `synchronize` waits for may in turn wait for that
+ * thread.
  */
 int meter_begin_at_once(struct fly_meter *meter, const char *name, fly_window *out_window,
                         struct fly_error *out_error);
@@ -41,20 +44,23 @@ int meter_peek_at_once(struct fly_meter *meter, fly_window window, struct fly_me
 int meter_end_at_once(struct fly_meter *meter, fly_window window, struct fly_measurement *out_measurement,
                       struct fly_error *out_error);
 
-/* Takes one sample of every device, as the thread does; the moment at which the next is due. */
+/*
+ * meter_sample takes one sample of every device, as the thread does; meter_next_sample returns
+ * the moment at which the next is due.
+ */
 void meter_sample(struct fly_meter *meter);
 struct mono_time meter_next_sample(const struct fly_meter *meter);
 
-/* The devices, in the order of the measurement's. */
+/* Returns the devices, in the order of the measurement. */
 const struct device_list *meter_devices(const struct fly_meter *meter);
 
-/* As in fly_meter_options; NULL: searched for. */
+/* Returns the path as in fly_meter_options; NULL: searched for. */
 const char *meter_nvml_path(const struct fly_meter *meter);
 
-/* Processor seconds that the sampling thread has used. */
+/* Returns the processor seconds that the sampling thread has used. */
 double meter_own_cpu_s(const struct fly_meter *meter);
 
-/* The newest sample of a device, for showing; false before the first. Thread-safe. */
+/* Gives the newest sample of a device, for display; false before the first. Thread-safe. */
 bool meter_latest(const struct fly_meter *meter, size_t device, struct device_reading *out_reading);
 
 #endif

@@ -7,13 +7,13 @@
 #include "meter/sampler.h"
 #include "meter/windows.h"
 
-/* What a meter is made of; for the files of the meter alone. */
+/* The parts of a meter; only for the files of the meter. */
 struct fly_meter {
-    uint64_t forks; /* the process that made it */
+    uint64_t forks; /* identifies the process that made it */
     struct device_list *devices;
-    struct device_list *owned;   /* NULL, or to be closed and freed with the meter */
-    struct claims *owned_claims; /* NULL, or to be released and freed with the meter */
-    const struct claims *claims; /* who counts; NULL: all are counted here */
+    struct device_list *owned;   /* NULL, or closed and freed with the meter */
+    struct claims *owned_claims; /* NULL, or released and freed with the meter */
+    const struct claims *claims; /* which process counts; NULL: this one counts all */
     char *nvml_path;             /* NULL, or owned */
     const struct clock *clock;
     void (*synchronize)(void *data);

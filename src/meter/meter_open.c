@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The public way to a meter: devices opened and chosen by what the caller and the environment say. */
+/*
+ * The public functions that make a meter: they open and choose devices by what the caller and the
+ * environment say.
+ */
 #include <stdlib.h>
 #include <string.h>
 
@@ -44,7 +47,7 @@ static int open_devices(const struct fly_meter_options *options, struct device_l
     return code;
 }
 
-/* Without memory for it every device is counted, as without anybody to share with. */
+/* Without memory for claims this process counts every device, as if it shared them with nobody. */
 static void claim(struct fly_meter *meter)
 {
     struct identity identity;
@@ -89,7 +92,7 @@ int fly_meter_open(const struct fly_meter_options *options, struct fly_meter **o
         return code;
     }
     (*out_meter)->owned = list;
-    /* Without memory it is searched for. */
+    /* Without memory for the path, the library is searched for. */
     (*out_meter)->nvml_path = options->nvml_path != NULL ? strdup(options->nvml_path) : NULL;
     claim(*out_meter);
     return 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a meter says of itself and of its devices. */
+/* What a meter tells about itself and its devices. */
 #include "meter/meter_handle.h"
 
 size_t fly_meter_device_count(const struct fly_meter *meter)

@@ -7,7 +7,7 @@
 
 enum { HOST_MAX = 256 };
 
-/* When this process first claimed: with its number it names a job that nobody names. */
+/* When this process first claimed devices; with its pid it names a job that has no name. */
 static double first_unix_s;
 static pthread_once_t first = PTHREAD_ONCE_INIT;
 

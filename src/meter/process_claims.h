@@ -5,9 +5,9 @@
 #include "meter/claim.h"
 
 /*
- * Claims the devices for this process: who it is, and where locks are, from its
- * environment. All claims of a process are of one job. What `out_claims` borrows of that stays valid while
- * nobody changes the environment.
+ * Claims the devices for this process. Its identity and the place of the locks come from its
+ * environment. All claims of a process belong to one job. `out_claims` borrows from the
+ * environment, so it stays valid only while nobody changes the environment.
  */
 void process_claims_take(const struct device_list *list, struct identity *out_identity,
                          struct claims *out_claims);

@@ -24,7 +24,7 @@ static void put_number(double value, struct buffer *out)
         buffer_puts(out, number_format(value, text));
 }
 
-/* The length of the character of UTF-8, of several bytes, that begins here; 0 when none does. */
+/* Returns the length of the multi-byte UTF-8 character that begins here; 0 if there is none. */
 static size_t character_length(const char *text)
 {
     const unsigned char *at = (const unsigned char *)text;
@@ -44,7 +44,7 @@ static size_t character_length(const char *text)
     return length;
 }
 
-/* A JSON string; a byte that is not of UTF-8 becomes '?'. */
+/* Puts a JSON string; bytes that are not UTF-8 become '?'. */
 static void put_string(const char *text, struct buffer *out)
 {
     buffer_puts(out, "\"");
@@ -70,7 +70,7 @@ static bool is_gpu(const struct fly_meter *meter, size_t device)
     return strcmp(fly_meter_device_kind(meter, device), "GPU") == 0;
 }
 
-/* How many devices the measurement has figures of. */
+/* Returns how many devices the measurement has figures of. */
 static size_t measured_count(const struct fly_measurement *measured)
 {
     if (measured->devices == NULL)
@@ -214,7 +214,7 @@ static const struct form forms[] = {
     [FLY_RECORD_JSON] = {json_header, json_window},
 };
 
-/* NULL for a number that is no form. */
+/* Returns NULL for a number that is not a form. */
 static const struct form *form_of(enum fly_record_form form)
 {
     size_t index = (size_t)form;
@@ -222,7 +222,7 @@ static const struct form *form_of(enum fly_record_form form)
     return index < sizeof forms / sizeof forms[0] ? &forms[index] : NULL;
 }
 
-/* Gives the text to the caller, and its length or the error. */
+/* Copies the text to the caller; returns its length or the error. */
 static int give(struct buffer *from, char *text, size_t capacity)
 {
     size_t kept = from->length < capacity ? from->length : capacity - 1;

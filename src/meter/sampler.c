@@ -7,9 +7,9 @@
 #include "base/thread/quiet_thread.h"
 
 enum {
-    /* Rounds between two readings of what changes slowly. */
+    /* Rounds between two readings of slow quantities. */
     SLOW_ROUNDS = 10,
-    /* Read by itself, so that its stamp is sharp. */
+    /* Read in a call of its own, so that its stamp is precise. */
     ENERGY = QUANTITY_BIT(QUANTITY_ENERGY) | QUANTITY_BIT(QUANTITY_POWER_INSTANT) |
              QUANTITY_BIT(QUANTITY_POWER_AVERAGE),
     FAST = QUANTITY_BIT(QUANTITY_UTILIZATION) | QUANTITY_BIT(QUANTITY_THROTTLE),
@@ -55,7 +55,7 @@ void sampler_init(struct sampler *sampler, struct account *accounts, size_t coun
     sampler_take(sampler);
 }
 
-/* Waits until the deadline; true when it is time to end. */
+/* Waits until the deadline; returns true if the thread has to end. */
 static bool wait_for_deadline(struct sampler *sampler)
 {
     bool stopping;

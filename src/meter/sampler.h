@@ -11,19 +11,18 @@
 #include "meter/account.h"
 
 /*
- * Reads all devices at a steady rate into their accounts, on a thread of its
- * own with all signals blocked, or step by step where time is virtual. Deadlines
- * are absolute, so that the rate holds however long reading takes; deadlines
- * that were missed are left out, not made up for. Allocates nothing but the
- * thread.
+ * Reads all devices at a steady rate into their accounts: on a thread of its own with all signals
+ * blocked, or step by step in virtual time. Deadlines are absolute, so the rate does not depend
+ * on how long reading takes. Missed deadlines are skipped, not made up for. Allocates nothing but
+ * the thread.
  */
 struct sampler {
     struct account *accounts; /* borrowed */
     size_t count;
     const struct clock *clock;
     double period_s;
-    uint64_t taken;        /* rounds */
-    struct mono_time next; /* deadline; read by others in virtual time only */
+    uint64_t taken;        /* number of rounds */
+    struct mono_time next; /* deadline; other threads read it only in virtual time */
     pthread_t thread;
     pthread_mutex_t lock;
     pthread_cond_t wake;
@@ -35,12 +34,12 @@ struct sampler {
 void sampler_init(struct sampler *sampler, struct account *accounts, size_t count, const struct clock *clock,
                   double period_s);
 
-/* Starts the thread; false where none can be had. */
+/* Starts the thread; returns false if that fails. */
 bool sampler_start(struct sampler *sampler);
-/* Ends the thread, if it runs. */
+/* Stops the thread if it runs. */
 void sampler_stop(struct sampler *sampler);
 
-/* One round now; the next is due a period after the last one was. */
+/* Takes one round now; the next is due a period after the last one was due. */
 void sampler_take(struct sampler *sampler);
 
 #endif

@@ -3,11 +3,17 @@
 
 #include <math.h>
 
-/* Where nothing is known of a counter: what GPUs were seen to have at most, and what RAPL documents. */
+/*
+ * For counters of which nothing is known: the longest period observed on GPUs, and the one
+ * documented for RAPL.
+ */
 static const double counter_period_s[DEVICE_KIND_COUNT] = {
     [DEVICE_GPU] = 0.1, [DEVICE_CPU] = 0.001, [DEVICE_DRAM] = 0.001};
 
-/* Of a power reading: A100 and H100, which see least of all boards that were measured. */
+/*
+ * For power readings of which nothing is known: as on A100 and H100, which see least of all
+ * boards measured.
+ */
 static const double power_period_s = 0.1, power_window_s = 0.025, average_window_s = 1.0;
 
 static double known_or(double value, double otherwise)
@@ -28,7 +34,7 @@ struct sensing sensing_of(const struct device_info *info, double sample_s, bool 
     if (average)
         sensing.power_window_s = fmax(sensing.power_window_s, average_window_s);
     sensing.apart_s = fmax(sample_s, sensing.power_period_s);
-    /* A reading is half a period old in the mean, and speaks of the middle of its window. */
+    /* A reading is half a period old on average, and describes the middle of its window. */
     sensing.lag_s = 0.5 * (sensing.power_period_s + sensing.power_window_s);
     sensing.counter_window_s = fmin(sensing.power_window_s, sensing.power_period_s);
     sensing.counter_lag_s = 0.5 * (sensing.power_period_s + sensing.counter_window_s);

@@ -8,20 +8,20 @@
 #include "device/device.h"
 
 /*
- * How long a device was idle, capped by its limit, hot, braked, held by a clock setting: totals since the
- * first sample, each beside the time for which the answer was known. Plain
- * values, no locks.
+ * How long a device was idle, capped by its limit, hot, braked, or held by a clock setting:
+ * totals since the first sample, each with the time for which the answer was known. Plain values,
+ * no locks.
  */
 struct shares {
     double idle_s, idle_known_s;
     double idle_j, idle_known_j;
     double capped_s, heat_s, brake_s, held_s, throttle_known_s;
-    double clocks_mhz; /* sum of the clocks that were read, not every time */
+    double clocks_mhz; /* sum of the clocks that were read; not every sample reads one */
     uint64_t clock_samples;
     uint64_t samples;
 };
 
-/* Counts what a sample says for the `elapsed_s` before it, in which `energy_j` (NAN: unknown) was drawn. */
+/* Counts a sample for the `elapsed_s` before it, in which `energy_j` (NAN: unknown) was drawn. */
 void shares_take(struct shares *shares, const struct reading *values, double elapsed_s, double energy_j);
 
 #endif

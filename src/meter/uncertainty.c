@@ -4,9 +4,9 @@
 #include <math.h>
 
 /*
- * What two edges miss, a U - b V with U and V uniform in 0 .. 1, is spread widest
- * for one of them alone: 0.95 of it, and down to 0.78 where they are alike. A
- * window may begin or end with work, so that is not relied on.
+ * The error at two edges, a U - b V with U and V uniform in 0 .. 1, spreads widest if one edge
+ * dominates: then it is 0.95 of that edge; if both are alike it is down to 0.78. A window may
+ * begin or end with work, so the formula assumes the worst case.
  */
 double uncertainty_ages_j(const struct uncertainty_edge *begin, const struct uncertainty_edge *end)
 {
@@ -17,20 +17,19 @@ double uncertainty_ages_j(const struct uncertainty_edge *begin, const struct unc
 }
 
 /*
- * The unseen u of a period is taken to be as the seen part is. It is off by u
- * times the difference of two means, whose variance is that among readings, and
- * a third of it more where the load changes many times in u; less where it
- * changes rarely. Errors of neighbouring periods may go together for a while, as
- * where the load nearly keeps step with the sensor: in a long window that
- * averages out, in one of few periods it does not. Where the sensor sees all,
- * noise is left. 1.96 standard deviations make 95 %.
+ * The unseen part u of a period is assumed to be like the seen part. The error is u times the
+ * difference of two means. Its variance is that among readings, and a third more if the load
+ * changes many times in u; less if it changes rarely. Errors of neighbouring periods may be
+ * correlated for a while, for example if the load runs nearly in step with the sensor: in a long
+ * window that averages out, in one of few periods it does not. If the sensor sees everything,
+ * only noise is left. 1.96 standard deviations make 95 %.
  */
 static const double alone = 0.85, together = 3.0;
 
 double uncertainty_unseen_j(const struct uncertainty_sensor *sensor, double length_s)
 {
     double seen_s = fmin(sensor->window_s, sensor->period_s), unseen_s = sensor->period_s - seen_s;
-    /* Periods within one sample of ours are as one. */
+    /* Periods within one sample of the meter count as one. */
     double periods = length_s / fmax(sensor->period_s, sensor->apart_s);
     double variance_j2 =
         (alone * periods + fmin(together, periods)) * unseen_s * unseen_s * sensor->local_w2 +

@@ -4,19 +4,19 @@
 #include <math.h>
 #include <string.h>
 
-/* How fast the past fades. */
+/* Time constant with which old samples fade. */
 static const double fade_s = 60.0;
 /*
- * A device that was watched for a moment only may do anything: as if it had
- * changed by all its power for so long. What was seen soon outweighs that.
+ * A device that was watched only for a moment may do anything: it is treated as if it had changed
+ * by all its power for this long. Later samples soon outweigh that.
  */
 static const double doubt_s = 0.2;
-/* A window's own samples weigh like this much of the past. */
+/* A window's own samples weigh as much as this many seconds of the past. */
 static const double prior_s = 3.0;
-/* The smallest change that is told apart from none, and how many bins double it. */
+/* The smallest change that is distinguished from none, and how many bins double it. */
 static const double least_w = 1e-3;
 enum { BINS_PER_OCTAVE = 4 };
-/* Samples further apart than this, or so many horizons, say nothing of neighbours. */
+/* Samples further apart than this, or than this many horizons, do not count as neighbours. */
 static const double gap_s = 5.0, gap_horizons = 4.0;
 
 void variation_init(struct variation *variation, double horizon_s)
@@ -48,7 +48,7 @@ static void scale_sizes(struct variation_sizes *sizes, double scale)
         sizes->bins[i] *= scale;
 }
 
-/* Weights grow instead of the past fading; once in a long while all are made small again. */
+/* Weights grow because the past does not fade; from time to time all of them are scaled down. */
 static void keep_finite(struct variation *variation)
 {
     const double scale = 1.0 / variation->growth;
@@ -62,7 +62,7 @@ static void keep_finite(struct variation *variation)
     variation->noise_w2s *= scale;
 }
 
-/* The power a horizon ago, or the oldest one that is left. */
+/* Returns the power a horizon ago, or the oldest one that is kept. */
 static double power_before_w(const struct variation *variation, struct mono_time at)
 {
     uint32_t kept = variation->ring_count < VARIATION_RING ? variation->ring_count : VARIATION_RING;
@@ -91,7 +91,7 @@ static void remember(struct variation *variation, struct mono_time at, double po
     variation->ring_count++;
 }
 
-/* The variance among a sample and the few before it, by their differences. */
+/* Returns the variance among a sample and the few before it, from their differences. */
 static double local_w2(const struct variation *variation, double power_w)
 {
     double sum_w2 = 0.0;
@@ -183,12 +183,12 @@ struct variation_mean variation_between(const struct variation *variation, const
 }
 
 /*
- * Where sizes d with weights w are each missed by d min(U scale, most), with U
- * uniform in 0 .. 1, the error that is exceeded in a share `beyond`: above x lies
+ * Returns the error that is exceeded in a share `beyond`, if sizes d with weights w are each
+ * missed by d min(U scale, most), with U uniform in 0 .. 1. Above x lies
  *
  *     sum over sizes with d min(scale, most) > x of  w (1 - x / (d scale))
  *
- * which falls with x and is linear between the sizes' largest errors.
+ * which falls with x and is linear between the largest errors of the sizes.
  */
 static double percentile(const struct variation *variation, const struct variation_sizes *sizes, double scale,
                          double most, double beyond)
@@ -215,7 +215,7 @@ double variation_held_j(const struct variation *variation, double lag_s, double 
     return percentile(variation, &variation->changes, lag_s, length_s, 0.05);
 }
 
-/* The difference of two is beyond x only where one of them is, whatever binds them. */
+/* The difference of two errors exceeds x only if one of them does, however they depend on each other. */
 double variation_edges_w(const struct variation *variation)
 {
     return percentile(variation, &variation->levels, 1.0, 1.0, 0.025);

@@ -7,10 +7,13 @@
 
 #include "meter/figure.h"
 
-/* A counter that did not advance in so many of its periods is no matter of the window's length. */
+/*
+ * If a counter does not advance in this many of its periods, the window is not too short: the
+ * counter stopped.
+ */
 static const double still_periods = 20.0;
 
-/* Fewer samples than this are no check of a counter. */
+/* Fewer samples than this cannot check a counter. */
 enum { compared_samples = 10 };
 
 void verdict_unknown(struct fly_device_energy *out_energy, const char *note)
@@ -56,7 +59,7 @@ static void tell_shares(const struct shares *begin, const struct shares *end, st
         share(end->clocks_mhz - begin->clocks_mhz, (double)(end->clock_samples - begin->clock_samples));
 }
 
-/* Adds a clause to the note; clauses are kept apart, and what does not fit is left out whole. */
+/* Adds a clause to the note, with a separator; a clause that does not fit is left out completely. */
 static void note(struct fly_device_energy *out, const char *text)
 {
     size_t used = strlen(out->note);
@@ -113,7 +116,7 @@ static void tell_integrated(const struct account_window *window, const struct fi
     out->uncertainty_j = figure->half_j;
 }
 
-/* A counter and an integral that differ by more than both may be off. */
+/* Notes if a counter and an integral differ by more than both may be off. */
 static void compare(const struct figure *counter, const struct figure *integral, uint64_t samples,
                     struct fly_device_energy *out)
 {
@@ -127,7 +130,7 @@ static void compare(const struct figure *counter, const struct figure *integral,
     note(out, text);
 }
 
-/* The clause of a state, behind what it is about. */
+/* Notes a state, after the name of what it is about. */
 static void note_state(struct fly_device_energy *out, const char *what, enum reading_state state)
 {
     char text[FLY_METER_TEXT_MAX];

@@ -5,14 +5,13 @@
 #include "meter/account.h"
 
 /*
- * What is to be said of one device in one window, from all that is known of it:
- * the source, the energy, how certain it is, and in the note what stands against
- * it. Pure.
+ * States the result for one device in one window, from everything known of it: the source, the
+ * energy, how certain it is, and in the note what speaks against it. Pure.
  */
 void verdict_give(const struct device_info *info, const struct account_window *window,
                   struct fly_device_energy *out_energy);
 
-/* Nothing is known of a device. */
+/* States that nothing is known of a device. */
 void verdict_unknown(struct fly_device_energy *out_energy, const char *note);
 
 #endif

@@ -12,19 +12,19 @@
 #include "base/clock.h"
 
 /*
- * The open windows of a meter: a table of fixed size. A handle is a slot and
- * the number of windows that the slot has held, so that the handle of a window
- * that has ended is never taken for the one that now has its slot.
+ * The open windows of a meter: a table of fixed size. A handle consists of a slot and the number
+ * of windows that the slot has held. So the handle of a window that has ended is never taken for
+ * the one that now has its slot.
  *
- * A window is taken, opened once all its begin stamps are made, claimed by the
- * one end that gets it, and given back. What stands in a slot belongs to the
- * thread that took or claimed it; the lock is held for the bookkeeping alone.
+ * A window is taken; opened once all its begin stamps are made; claimed by the one end that gets
+ * it; and given back. The content of a slot belongs to the thread that took or claimed it. The
+ * lock is held only for the bookkeeping.
  */
 struct window {
     char name[sizeof((struct fly_measurement *)NULL)->name];
     struct mono_time begin;
     struct wall_time begin_date;
-    uint32_t turn; /* windows that this slot has held */
+    uint32_t turn; /* how many windows this slot has held */
     uint32_t next_free;
     bool open;
 };
@@ -40,16 +40,16 @@ struct windows {
 bool windows_init(struct windows *windows, uint32_t count);
 void windows_deinit(struct windows *windows);
 
-/* Takes a free slot for a window of that name (NULL: none), which is cut where too long; false when full. */
+/* Takes a free slot for a window of that name (NULL: none); cuts a name that is too long; false when full. */
 bool windows_take(struct windows *windows, const char *name, uint32_t *out_slot);
 
-/* From now on the window can be ended by the returned handle, which is never 0. */
+/* Opens the window: from now on the returned handle, which is never 0, can end it. */
 fly_window windows_open(struct windows *windows, uint32_t slot);
 
 /* Claims the window for its end; false for a handle that is not open. */
 bool windows_claim(struct windows *windows, fly_window window, uint32_t *out_slot);
 
-/* What was claimed is open again, under the same handle. */
+/* Opens a claimed window again, under the same handle. */
 void windows_reopen(struct windows *windows, uint32_t slot);
 
 /* Frees a slot that was taken or claimed. */

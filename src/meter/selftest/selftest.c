@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Times, polls and measures; what it means is said in selftest_findings.c. */
+/* Times, polls and measures; selftest_findings.c says what the figures mean. */
 #include "meter/selftest/selftest.h"
 
 #include <math.h>
@@ -44,7 +44,7 @@ void selftest_latencies(const struct device *device, const struct clock *clock,
     }
 }
 
-/* Of one device in one stage. */
+/* State of one device in one stage. */
 struct watch {
     struct updates updates[SELFTEST_WATCHED];
     double periods_s[SELFTEST_WATCHED][PERIODS_MAX];
@@ -65,7 +65,7 @@ static void watch_init(struct watch *watch)
         updates_init(&watch->updates[i], watch->periods_s[i], PERIODS_MAX);
 }
 
-/* Each quantity by a call of its own, so that its moment is known as well as can be. */
+/* Reads each quantity in a call of its own, so that its moment is known as exactly as possible. */
 static void poll_device(const struct stage *stage, size_t device)
 {
     const struct device *polled = &stage->options->devices->devices[device];
@@ -99,7 +99,7 @@ static void sample(const struct stage *stage)
         note_sample(stage, i);
 }
 
-/* Polls until the end, and has the meter sample whenever it wants to. */
+/* Polls until the end, and lets the meter sample whenever a sample is due. */
 static int poll_until(const struct stage *stage, struct mono_time end, struct fly_error *out_error)
 {
     const struct selftest_options *options = stage->options;
@@ -148,7 +148,7 @@ static struct selftest_window window_of(const struct fly_device_energy *energy, 
 static int measure(const struct stage *stage, enum selftest_stage which, struct selftest_result *results,
                    struct fly_error *out_error)
 {
-    static struct fly_device_energy energies[DEVICES_MAX]; /* large */
+    static struct fly_device_energy energies[DEVICES_MAX]; /* static, because it is large */
     struct fly_measurement measurement = {
         .size = sizeof measurement, .devices = energies, .device_capacity = DEVICES_MAX};
     fly_window window;

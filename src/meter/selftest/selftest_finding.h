@@ -2,7 +2,7 @@
 #ifndef FLYBALL_METER_SELFTEST_SELFTEST_FINDING_H
 #define FLYBALL_METER_SELFTEST_SELFTEST_FINDING_H
 
-/* What a self-test has found of one thing that a board claims. */
+/* What a self-test found about one thing that a board claims. */
 enum selftest_outcome { SELFTEST_AS_EXPECTED, SELFTEST_DIFFERS, SELFTEST_NOT_KNOWN, SELFTEST_OUTCOME_COUNT };
 
 enum { SELFTEST_FINDINGS_MAX = 16, SELFTEST_TEXT_MAX = 400 };
@@ -12,7 +12,7 @@ struct selftest_finding {
     char text[SELFTEST_TEXT_MAX];
 };
 
-/* "as_expected", "differs", "not_known". */
+/* Returns "as_expected", "differs" or "not_known". */
 const char *selftest_outcome_word(enum selftest_outcome outcome);
 
 /* Fills in the outcome and its sentence. */

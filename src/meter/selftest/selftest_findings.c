@@ -4,18 +4,18 @@
 
 #include "meter/selftest/selftest_turning_findings.h"
 
-/* A period this much longer than the table's makes stated uncertainties too small. */
+/* A period longer than the stated one by this factor makes stated uncertainties too small. */
 static const double period_tolerance = 1.25;
-/* Fewer periods than this are no measurement. */
+/* Fewer periods than this are not a measurement. */
 enum { PERIODS_MIN = 5 };
-/* The counter and the integral of one board differ by no more than this where both are sound. */
+/* The counter and the integral of one board differ by no more than this if both are sound. */
 static const double excess_tolerance = 0.05;
-/* A load raises the power by at least this share, or there was none. */
+/* A load raises the power by at least this share; otherwise there was no load. */
 static const double load_tolerance = 0.1;
 /* A device that was busier than this was not idle. */
 static const double idle_tolerance = 0.05;
 
-/* The stage that says more: the loaded one, where there was one. */
+/* Returns the stage that tells more: the loaded one if there was one. */
 static const struct selftest_window *best_window(const struct selftest_result *result)
 {
     const struct selftest_window *loaded = &result->windows[SELFTEST_LOADED];
@@ -61,7 +61,7 @@ static void check_loaded(const struct device_info *info, const struct selftest_r
         check_excess(&result->windows[SELFTEST_LOADED], "loaded", finding);
 }
 
-/* A measured period against the table's, which bounds what is stated as uncertain. */
+/* Compares a measured period with the stated one, on which stated uncertainties depend. */
 static void compare_period(const struct update_finding *updates, const char *what, double assumed_s,
                            struct selftest_finding *finding)
 {

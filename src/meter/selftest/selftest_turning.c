@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Measures level after level; what it means is said in selftest_turning_findings.c. */
+/* Measures level after level; selftest_turning_findings.c says what the figures mean. */
 #include "meter/selftest/selftest_turning.h"
 
 #include <math.h>
@@ -12,16 +12,16 @@ double selftest_kept_w(double limit_w)
     return limit_w + fmax(0.03 * limit_w, 5);
 }
 
-/* Of one device at one level. */
+/* State of one device at one level. */
 struct watch {
-    bool seen, above;       /* a reading was made; the last one was above the limit */
-    struct mono_time under; /* when the first was made of those that are under it up to now */
-    double power_sum_w;     /* of the window, as the clock */
+    bool seen, above;       /* a reading was made; the last reading was above the limit */
+    struct mono_time under; /* when the first of the latest readings under the limit was made */
+    double power_sum_w;     /* sum in the window */
     size_t power_count;
-    double clock_sum; /* of the window */
+    double clock_sum; /* sum in the window */
     size_t clock_count;
     bool work_known;
-    double work; /* at the window's begin */
+    double work; /* at the begin of the window */
 };
 
 struct level {
@@ -49,7 +49,7 @@ static double read_limit_w(const struct level *level, size_t device)
     return limit->state == READING_OK ? (double)limit->value * 1e-3 : NAN;
 }
 
-/* One look at the power against the limit, and at the clock. */
+/* Compares the power with the limit once, and reads the clock. */
 static void poll_device(struct level *level, size_t device, bool in_window)
 {
     static const quantity_set wanted = QUANTITY_BIT(QUANTITY_POWER_INSTANT) |
@@ -149,7 +149,7 @@ static void conclude(const struct level *level, size_t device, const struct fly_
 
 static int measure_level(struct level *level, struct fly_error *out_error)
 {
-    static struct fly_device_energy energies[DEVICES_MAX]; /* large */
+    static struct fly_device_energy energies[DEVICES_MAX]; /* static, because it is large */
     const struct selftest_turning_options *options = level->options;
     struct fly_measurement measurement = {
         .size = sizeof measurement, .devices = energies, .device_capacity = DEVICES_MAX};
@@ -176,7 +176,7 @@ static int measure_level(struct level *level, struct fly_error *out_error)
 int selftest_turn(const struct selftest_turning_options *options, struct selftest_turning *turnings,
                   struct fly_error *out_error)
 {
-    static struct level level; /* large */
+    static struct level level; /* static, because it is large */
     struct meter_parts parts = {.devices = options->devices, .clock = options->clock, .threadless = true};
     int code;
 

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the figures of limits that were turned mean, as a table of checks. */
+/* What the figures of the tested limits mean, as a table of checks. */
 #include "meter/selftest/selftest_turning_findings.h"
 
 #include <math.h>
 #include <stdio.h>
 
-/* The mean of readings may be this share above a limit that holds. */
+/* The mean of readings may exceed a limit that holds by this share. */
 static const double reading_tolerance = 0.01;
-/* At a limit that binds the work goes down by more than this, or the load never felt it. */
+/* At a limit that binds the work decreases by more than this; otherwise the load was not affected. */
 static const double work_tolerance = 0.02;
-/* Within which what a killed process held down stands again. */
+/* The limit that was in force before must be back this soon after its holder was killed. */
 static const double back_promised_s = 1.0;
-/* Limits in whole milliwatts that were read differ by less when they are the same. */
+/* Two limits, read in whole milliwatts, are the same if they differ by less. */
 static const double same_w = 0.0005;
 
-/* Whether the load would have drawn more than this limit allows, as far as it was seen to. */
+/* Returns whether the load would have drawn more than this limit allows, as far as was observed. */
 static bool binds(const struct selftest_turning *turning, int level)
 {
     const struct selftest_level *highest = &turning->levels[0], *at = &turning->levels[level];
@@ -33,7 +33,7 @@ static int count_binding(const struct selftest_turning *turning)
     return count;
 }
 
-/* "300 W: 298.1 ± 4.0 W; 200 W: ..." of the limits that bind. */
+/* Writes "300 W: 298.1 ± 4.0 W; 200 W: ..." for the limits that bind. */
 static void put_powers(const struct selftest_turning *turning, char *text, size_t capacity)
 {
     const char *between = "";
@@ -51,7 +51,7 @@ static void put_powers(const struct selftest_turning *turning, char *text, size_
     }
 }
 
-/* Says so where no limit was below what the load draws: then nothing is known of any. */
+/* Reports if no limit was below what the load draws: then the test tells nothing about any limit. */
 static bool none_binds(const struct selftest_turning *turning, struct selftest_finding *finding)
 {
     const struct selftest_level *levels = turning->levels;
@@ -72,8 +72,9 @@ static bool none_binds(const struct selftest_turning *turning, struct selftest_f
 }
 
 /*
- * Whether the mean is above the limit by more than it is uncertain, and the readings say so too: an
- * interval that holds 95 of 100 means would be left by one of a few levels on a sound board.
+ * Returns whether the mean is above the limit by more than its uncertainty, and the readings are
+ * too. Without the second condition sound boards would fail: the interval holds only 95 of 100
+ * means, so one of a few levels may lie outside.
  */
 static bool is_over(const struct selftest_level *level)
 {

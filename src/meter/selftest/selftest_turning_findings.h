@@ -4,7 +4,7 @@
 
 #include "meter/selftest/selftest.h"
 
-/* Of limits that were turned; at most `maximum`, returns how many. */
+/* Says what the figures of the tested limits mean; returns the number of findings, at most `maximum`. */
 size_t selftest_turning_findings(const struct selftest_result *result, struct selftest_finding *findings,
                                  size_t maximum);
 

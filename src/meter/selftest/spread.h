@@ -5,16 +5,16 @@
 #include <stddef.h>
 
 /*
- * How values spread, in the unit of the values. The quantile of share q is the
- * smallest value that at least q of all values do not exceed. Without values,
- * everything but the count is NAN.
+ * How values spread, in the unit of the values. The quantile of share q is the smallest value
+ * that at least a share q of all values does not exceed. Without values, everything but the count
+ * is NAN.
  */
 struct spread {
     size_t count;
     double lowest, median, p99, highest;
 };
 
-/* Sorts `values`, which are numbers. */
+/* Sorts `values`, none of which may be NAN. */
 struct spread spread_of(double *values, size_t count);
 
 #endif

@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-/* From this share of polls with a change on, the updates may have been faster than the polls. */
+/* If at least this share of polls shows a change, the updates may have been faster than the polls. */
 static const double share_of_polls = 0.5;
 
 void updates_init(struct updates *updates, double *periods_s, size_t capacity)
@@ -16,7 +16,7 @@ void updates_add(struct updates *updates, struct mono_time when, int64_t value)
     if (updates->polls++ == 0)
         updates->first = when;
     else if (value != updates->value) {
-        /* The first change ends a period of which the start was not seen. */
+        /* The first change ends a period whose start was not seen. */
         if (updates->changes++ > 0 && updates->count < updates->capacity)
             updates->periods_s[updates->count++] = mono_elapsed_s(updates->changed, when);
         updates->changed = when;

@@ -10,14 +10,13 @@
 #include "meter/selftest/spread.h"
 
 /*
- * How often a driver updates a reading, from outside: the reading is polled
- * faster than it is updated, and the moments at which it changes are noted.
+ * How often a driver updates a reading, seen from outside: the reading is polled faster than it
+ * is updated, and the moments at which it changes are noted.
  *
- * An update that leaves the value as it was cannot be seen, so a value that
- * never changes says nothing of its period: that is unknown, never 0. Values
- * that seldom change show periods that are too long; their shortest one is then
- * the better guess. A value that changes from nearly every poll to the next is
- * updated at least as often as it was polled: its period is only an upper bound.
+ * An update that leaves the value as it was cannot be seen. So a value that never changes tells
+ * nothing about its period: that is unknown, never 0. Values that seldom change show periods that
+ * are too long; their shortest one is then the better guess. A value that changes at nearly every
+ * poll is updated at least as often as it was polled: its period is only an upper bound.
  *
  *     updates_init(&watch, periods, COUNT(periods));
  *     while (...)
@@ -25,11 +24,11 @@
  *     finding = updates_find(&watch);
  */
 struct updates {
-    double *periods_s; /* borrowed: between two changes each */
+    double *periods_s; /* borrowed: times between two changes */
     size_t capacity, count;
     size_t polls, changes;
     int64_t value;
-    struct mono_time first, last, changed; /* polls: first and last; the last change */
+    struct mono_time first, last, changed; /* of the first poll, the last poll and the last change */
 };
 
 struct update_finding {
@@ -39,13 +38,13 @@ struct update_finding {
     bool at_most;           /* the reading may well be updated more often than it was polled */
 };
 
-/* Keeps at most `capacity` periods, the first ones. */
+/* Starts without readings; keeps at most the first `capacity` periods. */
 void updates_init(struct updates *updates, double *periods_s, size_t capacity);
 
-/* A value read at `when`, which never goes back. */
+/* Adds a value read at `when`, which must not go back. */
 void updates_add(struct updates *updates, struct mono_time when, int64_t value);
 
-/* What was seen so far. Sorts the periods. */
+/* Returns what was seen so far. Sorts the periods. */
 struct update_finding updates_find(struct updates *updates);
 
 #endif

@@ -13,15 +13,15 @@
 enum { TEXT_BYTES = 64 << 20 };
 
 static const double ns_per_s = 1e9;
-/* Power readings further apart say nothing of the time between. */
+/* Power readings further apart tell nothing about the time between them. */
 static const double gap_most_s = 30.0, gap_intervals = 5.0;
 
-/* A device on its way through a recording. */
+/* The state of a device while a recording is read. */
 struct course {
-    bool known;  /* a reading was made, */
-    double at_s; /* then */
+    bool known;  /* a reading was made, at at_s */
+    double at_s; /* of that reading */
     struct reading energy, power;
-    bool open; /* a window */
+    bool open; /* a window is open */
     struct tally_window window;
 };
 
@@ -77,7 +77,7 @@ static int begin_window(struct courses *courses, const struct device_info *info,
     return course->window.node != NULL && course->window.uuid != NULL ? 0 : error_no_memory(out_error);
 }
 
-/* What the counter rose by, in joules; NAN for a reset. */
+/* Returns the counter's rise in joules; NAN after a reset. */
 static double counted_j(const struct device_info *info, const struct reading *before,
                         const struct reading *after, double elapsed_s)
 {
@@ -90,7 +90,7 @@ static double counted_j(const struct device_info *info, const struct reading *be
     return (double)delta_uj * 1e-6;
 }
 
-/* Since the reading before; NAN: not known. */
+/* Returns the energy since the previous reading; NAN: unknown. */
 static double energy_since(const struct recording *recording, const struct device_info *info,
                            const struct course *course, const struct reading *energy,
                            const struct reading *power, double elapsed_s)
@@ -104,7 +104,7 @@ static double energy_since(const struct recording *recording, const struct devic
     return NAN;
 }
 
-/* The part of it that lies within the period. */
+/* Adds the part of the stretch that lies within the period. */
 static int add(struct courses *courses, const struct device_info *info, struct course *course, double to_s,
                double energy_j, struct fly_error *out_error)
 {

@@ -10,8 +10,8 @@
 #include "meter/tally/tally.h"
 
 /*
- * What recordings (device/recording/recording.h) say that devices took within a period, as
- * windows of meter/tally/tally.h:
+ * Turns recordings (device/recording/recording.h) into windows of meter/tally/tally.h: the energy
+ * that devices used within a period.
  *
  *     struct recorded recorded;
  *
@@ -20,17 +20,16 @@
  *     tally_make(recorded.windows, recorded.count, ...);
  *     recorded_deinit(&recorded);
  *
- * Between two readings of a device the difference of its energy counter counts, and
- * where it has none the mean of its power; a border of the period between them cuts it
- * in proportion. A counter that was reset, or a device that did not answer, ends a
- * window; what is between two windows is not known. Readings are dated by the
- * recording's begin and its monotonic clock: a wall clock that is set meanwhile has no
- * part in it.
+ * Between two readings of a device the difference of its energy counter counts or, without a
+ * counter, the mean of its power. If a border of the period lies between two readings, it divides
+ * that energy in proportion. A window ends when a counter was reset or a device did not answer;
+ * what happened between two windows is unknown. Readings are dated by the recording's begin and
+ * its monotonic clock, so setting the wall clock meanwhile has no effect.
  *
  * A file is read once, whatever its length; memory grows with the windows.
  */
 struct recorded {
-    struct tally_window *windows; /* owned; their texts stand in the arena */
+    struct tally_window *windows; /* owned; their texts are in the arena */
     size_t count, capacity;
     size_t emulated; /* windows on emulated devices */
     struct arena arena;
@@ -39,8 +38,10 @@ struct recorded {
 void recorded_init(struct recorded *recorded);
 void recorded_deinit(struct recorded *recorded);
 
-/* `node`: where the file was recorded, for it does not say so. Errors as of recording_load, but for its
- * limit. */
+/*
+ * Adds a recording. `node` says where it was recorded, since the file does not. Errors are those
+ * of recording_load, except for its limit.
+ */
 int recorded_read(struct recorded *recorded, const char *path, const char *node, double since_unix_s,
                   double until_unix_s, struct fly_error *out_error);
 

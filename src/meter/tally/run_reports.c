@@ -18,7 +18,7 @@ enum { READ_BYTES = 1 << 16, ARENA_MAX = 256 << 20 };
 
 /* ---- what a report says ---- */
 
-/* No energy, time or date is larger; so that sums and differences stay finite. */
+/* No energy, time or date is larger, so that sums and differences stay finite. */
 #define IS_AMOUNT SHAPE_IS_NUMBER(SHAPE_FROM_0), .highest = 1e15
 #define IS_NAME SHAPE_IS_TEXT(SIZE_MAX), .least = 1
 
@@ -62,7 +62,7 @@ static const char *const schemas[] = {"flyball.run/1"};
     {                                                                                   \
         SHAPE_AT(report, job), SHAPE_IS_STRUCT(&about_shape)                            \
     }
-/* Of another job's report the devices are not looked at. */
+/* The devices in a report of another job are not read. */
 static const struct shape_field head_rows[] = {
     HEAD_ROWS,
     {SHAPE_AT_AS("devices", report, any_devices), .kind = SHAPE_JSON, .expected = "a list of devices"},
@@ -75,7 +75,7 @@ static const struct shape_field report_rows[] = {
 static const struct shape head_shape = {SHAPE_OF(report, head_rows)};
 static const struct shape report_shape = {SHAPE_OF(report, report_rows)};
 
-/* A report that is being read. */
+/* A report while it is read. */
 struct reading_of {
     const char *name;
     const char *text;
@@ -99,12 +99,12 @@ void run_reports_deinit(struct run_reports *reports)
     run_reports_init(reports);
 }
 
-/* "run.json:17: field 'devices.1.energy_j': expected ..., found -3; ..." */
+/* Fails with "run.json:17: field 'devices.1.energy_j': expected ..., found -3; ..." */
 static int refuse(const struct reading_of *reading, struct shape_fault *fault)
 {
     size_t length = 0;
 
-    if (fault->path[0] == '\0') /* what is no object has not even that */
+    if (fault->path[0] == '\0') /* a text that is not an object has no path */
         *fault = (struct shape_fault){.path = "schema", .expected = SCHEMA_EXPECTED, .found = "nothing"};
     shape_fault_locate(fault, reading->text, reading->length);
     for (const char *at = fault->path; *at != '\0'; at++) {
@@ -119,7 +119,7 @@ static int refuse(const struct reading_of *reading, struct shape_fault *fault)
                      reading->name, fault->line, fault->path, fault->expected, fault->found);
 }
 
-/* The texts are the document's. */
+/* The texts belong to the document. */
 static int read_shape(const struct reading_of *reading, const struct shape *shape, struct report *report)
 {
     struct shape_fault fault;
@@ -159,7 +159,7 @@ static void note_job(struct run_reports *reports, const char *job)
         reports->jobs[reports->job_count++] = job;
 }
 
-/* Adds its windows and keeps the document. */
+/* Adds the report's windows and keeps the document. */
 static int take_report(const struct reading_of *reading, struct run_reports *reports,
                        const struct report *report)
 {

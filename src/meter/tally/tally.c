@@ -7,10 +7,13 @@
 
 #include "base/error.h"
 
-/* Windows that meet by less than this, or this part of the shorter, only meet at their edges. */
+/*
+ * Windows that overlap by less than this, or by less than this part of the shorter one, only meet
+ * at their edges.
+ */
 static const double edge_s = 0.5, edge_part = 0.1;
 
-/* Stretches of time, apart from each other and in order. */
+/* Separate stretches of time, in order. */
 struct coverage {
     struct stretch {
         double begin, end;
@@ -37,7 +40,7 @@ static double length_of(const struct coverage *coverage)
     return length_within(coverage, -INFINITY, INFINITY);
 }
 
-/* Adds a stretch; those that it meets become one with it. There is room for one more. */
+/* Adds a stretch and merges it with those that it meets. There must be room for one more. */
 static void cover(struct coverage *coverage, double begin, double end)
 {
     size_t kept = 0;
@@ -64,7 +67,7 @@ static int compare_numbers(double left, double right)
     return (left > right) - (left < right);
 }
 
-/* By device. */
+/* Orders by device. */
 static int compare_devices(const struct tally_window *left, const struct tally_window *right)
 {
     int order = strcmp(left->node, right->node);
@@ -74,7 +77,7 @@ static int compare_devices(const struct tally_window *left, const struct tally_w
     return order != 0 ? order : strcmp(left->uuid, right->uuid);
 }
 
-/* By device, and then in the order in which windows are taken; complete, so that sorting has one result. */
+/* Orders by device, and then as windows are taken. The order is total, so that sorting has one result. */
 static int compare_windows(const void *left, const void *right)
 {
     const struct tally_window *a = *(const struct tally_window *const *)left;
@@ -129,7 +132,7 @@ static void take_window(const struct tally_window *window, struct coverage *cove
     cover(covered, begin, end);
 }
 
-/* Takes the windows of one device, of which there is at least one. */
+/* Sums the windows of one device; there must be at least one. */
 static void take_device(const struct tally_window *const *windows, size_t count, struct stretch *stretches,
                         struct tally_device *device)
 {
