@@ -252,7 +252,7 @@ def check_refused(saved, key):
         ({**whole, "batch_size": 128}, "is another job's"),
         ({**whole, "points": [{**whole["points"][0], "limit_w": 90.0}]}, "a limit is not one to try here"),
         ({**whole, "points": [{**whole["points"][0], "limit_w": 4000.0}]}, "a limit is not one to try here"),
-        ({**whole, "points": [{**whole["points"][0], "power_w": -1}]}, "lacks a number above 0"),
+        ({**whole, "points": [{**whole["points"][0], "power_w": -1}]}, "member 'points[0].power_w': expected a number above 0, found -1"),
         ({**whole, "points": []}, "has no points"),
         ([], "is no profile of this version"),
         (None, "is not JSON"),
