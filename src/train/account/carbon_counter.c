@@ -5,7 +5,7 @@
 
 enum { CLOCK_TRIES = 3, CLOCK_APART_NS = 1000000 };
 
-/* The time is that of the middle, where the date was read. */
+/* The monotonic time is that of the middle, when the date was read. */
 void counter_clocks(const struct clock *clock, struct mono_time *out_now, struct wall_time *out_date)
 {
     for (int i = 0; i < CLOCK_TRIES; i++) {
@@ -43,7 +43,7 @@ static void cut_now(struct carbon_counter *counter, enum slicer_cut_kind kind)
     cut_at(counter, kind, &moment);
 }
 
-/* Where the last program ended. An energy that was not known then is that of now. */
+/* Cuts where the last program ended. If the energy was not known then, the one of now is used. */
 static void cut_rest(struct carbon_counter *counter, enum slicer_cut_kind kind)
 {
     if (!counter->begun)
@@ -58,7 +58,7 @@ static bool is_other_limit(double limit_w, double other_w)
     return limit_w != other_w && !(isnan(limit_w) && isnan(other_w));
 }
 
-/* Nothing was used yet. */
+/* Begins: nothing was used yet. */
 static void begin(struct carbon_counter *counter)
 {
     struct wall_time date;

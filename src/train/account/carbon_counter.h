@@ -9,8 +9,8 @@
 #include "train/account/carbon_slicer.h"
 
 /*
- * What of a meter's energy counts for an account, cut into slices (carbon_slicer.h): from the start of a
- * program to its end, and where another one follows to the end of that.
+ * Counts the part of a meter's energy that belongs to an account, cut into slices (carbon_slicer.h): from the
+ * start of a program to its end, or to the end of a program that follows it.
  *
  *     counter_init(&counter, clock, meter, true);      it rests: nothing counts
  *     counter_go(&counter);                            a program starts
@@ -18,11 +18,12 @@
  *     counter_rest(&counter);                          it has ended
  *     counter_cut(&counter, CUT_LAST);
  *
- * Energy that is used while it rests counts where it goes on, and not after the last end. Steps and limits
- * that are told meanwhile are those of before and of afterwards. The caller locks, but for `steps`.
+ * Energy used while the counter rests counts once it goes on; energy used after the last end does not. Steps
+ * told while it rests belong to the program before, limits to the one that follows. The caller locks, except
+ * for `steps`.
  */
 
-/* What was used by a moment. */
+/* What was used up to a moment. */
 struct counter_moment {
     struct mono_time now;
     struct wall_time date;
@@ -34,24 +35,24 @@ struct carbon_counter {
     _Atomic uint64_t steps;    /* not yet in the slicer */
     struct carbon_slicer slicer;
     struct carbon_energy energy; /* the caller deinits it */
-    bool begun, rests;           /* a program started; none runs */
-    struct counter_moment rest;  /* when that began */
-    double rest_limit_w;         /* that stands by now; NAN: not known */
+    bool begun, rests;           /* a program has started; none is running */
+    struct counter_moment rest;  /* when the rest began */
+    double rest_limit_w;         /* which stands by now; NAN: not known */
 };
 
-/* Of one that is all 0; false without memory. `rests`: until counter_go. */
+/* Initializes a counter that is all zeros; false without memory. `rests`: nothing counts until counter_go. */
 bool counter_init(struct carbon_counter *out_counter, const struct clock *clock, struct fly_meter *meter,
                   bool rests);
 
-/* Both are harmless where it does so already. */
+/* Calls that change nothing are harmless. */
 void counter_go(struct carbon_counter *counter);
 void counter_rest(struct carbon_counter *counter);
 
 void counter_cut(struct carbon_counter *counter, enum slicer_cut_kind kind);
-/* Whether it is another one, at which a slice ended; NAN: not known. */
+/* Whether the limit changed, which ended a slice; NAN: not known. */
 bool counter_limit(struct carbon_counter *counter, double limit_w);
 
-/* Both clocks at one moment, or nearly so where the thread is held up in between. */
+/* Reads both clocks at one moment, or nearly so if the thread is held up in between. */
 void counter_clocks(const struct clock *clock, struct mono_time *out_now, struct wall_time *out_date);
 
 #endif

@@ -8,13 +8,13 @@
 
 /* How much of a device's energy was taken. */
 struct carbon_taken {
-    bool known; /* else it is not known how much */
-    bool first; /* nothing was: any source will do */
+    bool known; /* false: the amount is not known */
+    bool first; /* nothing was taken yet: any source will do */
     enum fly_energy_source source;
-    double energy_j, integral_j; /* as the device tells both */
-    /* Of the last look. */
-    double used_j; /* since; NAN: not known; never below 0 */
-    bool same;     /* told by the same source */
+    double energy_j, integral_j; /* in the device's two figures */
+    /* At the last look. */
+    double used_j; /* used since; NAN: not known; never below 0 */
+    bool same;     /* from the same source */
 };
 
 static void begin(struct carbon_energy *energy)
@@ -63,7 +63,7 @@ void carbon_energy_deinit(struct carbon_energy *energy)
     energy->count = 0;
 }
 
-/* What a device used since what was taken of it. */
+/* Finds what a device used since energy was last taken from it. */
 static void compare(const struct fly_device_energy *now, struct carbon_taken *taken)
 {
     double used_j = NAN;
@@ -71,7 +71,7 @@ static void compare(const struct fly_device_energy *now, struct carbon_taken *ta
     taken->same = taken->first || now->source == taken->source;
     if (taken->known && now->source != FLY_ENERGY_UNAVAILABLE)
         used_j = taken->same ? now->energy_j - taken->energy_j : now->integral_j - taken->integral_j;
-    /* A moment's look may tell a little less than the one before; the next one makes up for it. */
+    /* A reading may be a little lower than the one before; the next one makes up for it. */
     taken->used_j = used_j < 0.0 ? 0.0 : used_j;
 }
 
@@ -101,7 +101,7 @@ struct slicer_energy carbon_energy_look(struct carbon_energy *energy)
     return sum;
 }
 
-/* What is not taken stays with the next look; where it is not known now, it counts for nothing then. */
+/* The part that is not taken stays for the next look; if it is not known now, it counts as nothing then. */
 static void take(const struct fly_device_energy *now, struct carbon_taken *taken, double share)
 {
     double integral_j = now->integral_j - taken->integral_j;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Files of accounts: made, written line by line, read and listed. */
+/* Files of accounts: creates them, writes line by line, reads and lists them. */
 #include "train/account/carbon_ledger.h"
 
 #include <dirent.h>
@@ -45,7 +45,7 @@ static int failed(const char *path, int cause, struct fly_error *out_error)
                                                         : "name another place with XDG_STATE_HOME");
 }
 
-/* "20261122T073000Z-n17-4711": files in order of their names are in order of their starts. */
+/* "20261122T073000Z-n17-4711": sorted by name, files are sorted by start. */
 static void write_stem(const struct ledger_head *head, char *stem, size_t capacity)
 {
     char time[ISO_TIME_TEXT_MAX], host[HOST_PART_MAX];
@@ -87,7 +87,7 @@ static int open_new(struct carbon_ledger *ledger, const char *directory, const c
     return failed(path, EEXIST, out_error);
 }
 
-/* All of the line is on disk, or none of it is in the file. */
+/* Writes the whole line to disk, or leaves none of it in the file. */
 static int write_line(struct carbon_ledger *ledger, const struct buffer *line, struct fly_error *out_error)
 {
     off_t before = lseek(ledger->file, 0, SEEK_END);
@@ -99,7 +99,7 @@ static int write_line(struct carbon_ledger *ledger, const struct buffer *line, s
             return 0;
         cause = errno;
     }
-    /* Half a line must not lead the next one astray. */
+    /* Half a line must not spoil the next one. */
     if (before >= 0 && ftruncate(ledger->file, before) < 0)
         carbon_ledger_close(ledger);
     return failed(ledger->path, cause, out_error);
@@ -128,7 +128,7 @@ int carbon_ledger_create(struct carbon_ledger *ledger, const char *directory, co
     if (code == 0)
         code = find_directory(directory, place, out_error);
     if (code == 0) {
-        /* What does not work shows when a file is made there. */
+        /* A failure shows when a file is made there. */
         (void)user_directory_make(place);
         write_stem(head, stem, sizeof stem);
         code = open_new(&made, place, stem, out_error);
@@ -203,7 +203,7 @@ static int cannot_read(const char *path, int cause, struct fly_error *out_error)
                      path, strerror(cause));
 }
 
-/* A regular file's bytes. */
+/* Reads a regular file's bytes. */
 static int read_bytes(const char *path, struct buffer *out, struct fly_error *out_error)
 {
     int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK), cause = 0;

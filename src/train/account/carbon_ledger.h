@@ -14,26 +14,26 @@
 #include "policy/carbon/carbon_hull.h"
 
 /*
- * The energy of one run over time, on disk as it is used: a file for each run in
- * $XDG_STATE_HOME/flyball/carbon, else ~/.local/state/flyball/carbon, of lines of JSON.
- * The first says what ran and where the grid's figures come from, then come slices
- * (model/energy_slice.h) and power profiles, in the order in which they came. Nothing in it is
- * ever changed, and no gram stands in it: those are computed from it whenever they are asked for.
+ * The energy of one run over time, written to disk while it runs: one file per run in
+ * $XDG_STATE_HOME/flyball/carbon, else ~/.local/state/flyball/carbon, with lines of JSON. The first line says
+ * what ran and where the grid's figures come from. Then come slices (model/energy_slice.h) and power
+ * profiles, in the order in which they were made. Nothing in the file is ever changed. It holds no grams:
+ * those are computed from it each time.
  *
  *     carbon_ledger_create(&ledger, NULL, &head, out_error);
  *     carbon_ledger_slice(&ledger, &slice, out_error);      on disk when it returns 0
  *     carbon_ledger_close(&ledger);
  *
- * What a crash leaves of a last line is not read. Names of files begin with the start in UTC.
- * One thread at a time.
+ * An incomplete last line, left by a crash, is not read. File names begin with the start in UTC. One thread
+ * at a time.
  */
 enum { LEDGER_TEXT_MAX = 256, LEDGER_PATH_MAX = 512, LEDGER_FILE_MAX = 256 << 20 };
 
-/* The bound of whoever states neither one nor a time to finish by, as <flyball/carbon.h> says. */
+/* The bound when neither a bound nor a time to finish by is stated, as <flyball/carbon.h> says. */
 extern const double carbon_usual_slowdown;
 
 struct ledger_head {
-    char run[LEDGER_TEXT_MAX]; /* "" where it has no name */
+    char run[LEDGER_TEXT_MAX]; /* "" when it has no name */
     char job[LEDGER_TEXT_MAX];
     char host[LEDGER_TEXT_MAX];
     char program[LEDGER_TEXT_MAX];                 /* "flyball run", "session", or the program's own */
@@ -55,39 +55,42 @@ struct carbon_ledger {
 };
 
 /*
- * Makes the directory and the file, whose name is new. `directory` NULL: the user's own; a pue below 1
- * is written as 1. FLY_EWRITE, FLY_EPERM, FLY_ENOTFOUND, FLY_ELIMIT, FLY_ENOMEM, FLY_EUSAGE for numbers out
- * of range. Of the two below also FLY_ESTATE, where it is not open or after a fork; after another
- * error nothing of the line stands in the file, and it may be tried again.
+ * Makes the directory and a new file. `directory` NULL: the user's own; a pue below 1 is written as 1.
+ * Returns FLY_EWRITE, FLY_EPERM, FLY_ENOTFOUND, FLY_ELIMIT, FLY_ENOMEM, or FLY_EUSAGE for numbers out of
+ * range. The two functions below also return FLY_ESTATE when the ledger is not open or after a fork. After
+ * another error nothing of the line is in the file, and you may try again.
  */
 int carbon_ledger_create(struct carbon_ledger *ledger, const char *directory, const struct ledger_head *head,
                          struct fly_error *out_error);
 int carbon_ledger_slice(struct carbon_ledger *ledger, const struct energy_slice *slice,
                         struct fly_error *out_error);
-/* Time of a point is that of one step. */
+/* The time of a point is that of one step. */
 int carbon_ledger_profile(struct carbon_ledger *ledger, const struct fly_power_point *points, size_t count,
                           struct fly_error *out_error);
-/* Harmless on one that was not made, and after a fork. */
+/* Harmless on a ledger that was not made, and after a fork. */
 void carbon_ledger_close(struct carbon_ledger *ledger);
 
-/* All that a file says; arrays stand in the arena. */
+/* The content of a file; arrays are in the arena. */
 struct ledger_content {
     struct ledger_head head;
     struct energy_slice *slices; /* in the order in which they were written */
     size_t slice_count;
     struct fly_power_point *points; /* the newest profile */
     size_t point_count;
-    bool torn; /* its last line is not whole: the run ended without warning, or goes on */
+    bool torn; /* the last line is incomplete: the run ended without warning, or goes on */
 };
 
-/* FLY_ENOTFOUND, FLY_EREAD, FLY_EDATA with the line and what was expected, FLY_ELIMIT, FLY_ENOMEM. */
+/*
+ * Reads a file. Returns FLY_ENOTFOUND, FLY_EREAD, FLY_EDATA with the line and what was expected, FLY_ELIMIT,
+ * FLY_ENOMEM.
+ */
 int carbon_ledger_read(const char *path, struct arena *arena, struct ledger_content *out_content,
                        struct fly_error *out_error);
-/* The same of a text; `name` is for errors. */
+/* Like carbon_ledger_read, from a text; error texts call it `name`. */
 int carbon_ledger_parse(const char *name, const char *text, size_t length, struct arena *arena,
                         struct ledger_content *out_content, struct fly_error *out_error);
 
-/* Paths of the accounts in a directory (NULL: the user's own), newest first, in the arena. */
+/* Lists the paths of the accounts in a directory (NULL: the user's own), newest first, in the arena. */
 int carbon_ledger_list(const char *directory, struct arena *arena, char ***out_paths, size_t *out_count,
                        struct fly_error *out_error);
 

@@ -10,7 +10,7 @@
 enum { VERSION = 1 };
 static const double latest_s = 253402300800.0; /* the year 10000 */
 
-/* ---- what a line says ---- */
+/* ---- the format of a line ---- */
 
 #define IS_NAME .kind = SHAPE_CHARS, .longest = LEDGER_TEXT_MAX - 1, .free_text = true, .any_bytes = true
 #define IS_DATE .kind = SHAPE_I64, .most = (uint64_t)INT64_C(253402300800)
@@ -55,7 +55,7 @@ static const struct shape_field slice_rows[] = {
 static const struct shape slice_shape = {SHAPE_OF(energy_slice, slice_rows)};
 struct slice_line {
     struct energy_slice slice;
-    bool there; /* else it is a profile's line */
+    bool there; /* false: it is a profile's line */
 };
 static const struct shape_field slice_line_rows[] = {
     {SHAPE_AT(slice_line, slice), SHAPE_IS_STRUCT(&slice_shape), SHAPE_IF(slice_line, there),

@@ -6,14 +6,14 @@
 #include "train/account/carbon_ledger.h"
 
 /*
- * The lines of an account of energy (carbon_ledger.h), each with its end:
+ * Writes the lines of an account of energy (carbon_ledger.h), each with its newline:
  *
  *     {"flyball_carbon":1,"run":"night","job":"","host":"n17",...}
  *     {"slice":{"start_s":1764000000,"end_s":1764000300,"gpu_j":90000,"host_j":null,...}}
  *     {"profile":[[300,280.5,0.31],[250,241,0.33]]}
  *
- * Numbers are written so that they read back as the same double; what is not known is null.
- * FLY_EUSAGE for what no account may say: a length that is not above 0, energy below 0.
+ * Numbers read back as the same double; unknown ones are null. Returns FLY_EUSAGE for what an account cannot
+ * hold: a length that is not above 0, energy below 0.
  */
 enum { LEDGER_LINE_MAX = 1 << 16 };
 

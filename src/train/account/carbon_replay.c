@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-/* A limit that is set may differ a little from the one that was asked for. */
+/* The limit that was set may differ this much from the one asked for. */
 static const double limit_near_w = 0.5;
 
 /* Steps are counted in lots of some seconds. */
@@ -58,8 +58,10 @@ bool carbon_replay_covers(const struct carbon_replay *replay, const struct energ
 {
     if (!carbon_replay_point(replay, slice->limit_w, out_point))
         return false;
-    /* No step in a slice that has room for two, and in which they would have been told of: evaluating,
-     * waiting. */
+    /*
+     * No step began in a slice that has room for two and in which they would have been told: evaluating or
+     * waiting.
+     */
     return !counted || slice->steps > 0.0 ||
            slice->end_s - slice->start_s < fmax(told_within_s, 2.0 * replay->step_s / out_point->rate);
 }
@@ -112,7 +114,7 @@ size_t carbon_replay_static(const struct carbon_replay *replay, const struct led
         steps += slice->steps;
     }
     if (head->finish_by_s > 0 && ledger->slice_count > 0 && work_s > 0.0) {
-        /* All of the training has to be done by then, not only what is done so far. */
+        /* All of the training must be done by then, not only what is done so far. */
         double whole = steps > 0.0 && (double)head->steps > steps ? (double)head->steps / steps : 1.0;
 
         given_s = (double)head->finish_by_s - ledger->slices[0].start_s - other_s * whole;

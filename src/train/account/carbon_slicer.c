@@ -7,7 +7,7 @@
 static const int64_t border_ns = ENERGY_SLICE_BORDER_S * INT64_C(1000000000);
 static const int64_t jump_ns = (int64_t)(SLICER_JUMP_S * 1e9);
 
-/* Shorter ones are not worth a line, or have no length as doubles. */
+/* Slices shorter than these are not worth a line, or have no length as doubles. */
 static const int64_t short_ns = 1000000, nothing_ns = 2000;
 
 /* The first border after a moment. */
@@ -57,14 +57,14 @@ static void push(struct carbon_slicer *slicer, const struct energy_slice *slice)
         slicer->awaiting = slicer->end - slicer->first;
 }
 
-/* One cut while it is made. */
+/* A cut while it is made. */
 struct cutting {
-    int64_t from_ns, to_ns; /* what is to be cut, up to now */
-    uint64_t steps;         /* in all of it */
+    int64_t from_ns, to_ns; /* the time to be cut, up to now */
+    uint64_t steps;         /* in all of that time */
     bool jumped;
 };
 
-/* Steps that began before a moment, as if they had come evenly. */
+/* Steps that began before a moment, if they came evenly. */
 static uint64_t steps_before(const struct cutting *cutting, int64_t time_ns)
 {
     double share = (double)(time_ns - cutting->from_ns) / (double)(cutting->to_ns - cutting->from_ns);
@@ -72,7 +72,7 @@ static uint64_t steps_before(const struct cutting *cutting, int64_t time_ns)
     return time_ns >= cutting->to_ns ? cutting->steps : (uint64_t)((double)cutting->steps * share + 0.5);
 }
 
-/* Ends the open slice at a moment; the next one begins there. */
+/* Ends the open slice at a moment, where the next one begins. */
 static void end_slice(struct carbon_slicer *slicer, const struct cutting *cutting, int64_t end_ns)
 {
     uint64_t given = cutting->steps - slicer->steps, before = steps_before(cutting, end_ns);
@@ -128,7 +128,7 @@ struct slicer_result slicer_cut(struct carbon_slicer *slicer, enum slicer_cut_ki
     if (!known && !result.anew)
         return result;
     if (slicer->awaiting > 0) {
-        /* By the slices' own lengths, so that they add up. */
+        /* Uses the slices' own lengths, so that they add up. */
         time_s = slicer->awaiting_s + (double)(cutting.to_ns - slicer->from_ns) * 1e-9;
         spread(slicer, energy, time_s);
         result.share = slicer->awaiting_s / time_s;

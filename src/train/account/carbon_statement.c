@@ -9,7 +9,7 @@
 
 enum { MEMORY_MAX = 1 << 30 };
 
-/* Before that a machine's clock was not set yet. */
+/* Earlier dates mean that the machine's clock was not set yet. */
 static const double clock_from_s = 946684800.0; /* 2000-01-01 */
 static const double span_most_s = 10.0 * 366 * 86400;
 static const double share_slack = 1e-9;
@@ -28,7 +28,7 @@ const char *statement_part_name(enum statement_part part)
     return names[part];
 }
 
-/* What the ledger's host takes within a slice, as run. */
+/* The energy of the ledger's host within a slice, as run. */
 static double host_of(const struct ledger_head *head, const struct energy_slice *slice)
 {
     if (head->surroundings.host_w > 0.0)
@@ -41,7 +41,7 @@ static double pue_of(const struct ledger_head *head)
     return head->surroundings.pue > 1.0 ? head->surroundings.pue : 1.0;
 }
 
-/* As a part of a sum. */
+/* The value as part of a sum. */
 static double known(double energy_j)
 {
     return isnan(energy_j) ? 0.0 : energy_j;
@@ -62,7 +62,7 @@ static struct statement_stretch stretch_of(const struct ledger_head *head, const
     return made;
 }
 
-/* The profile is the first that a ledger has. */
+/* Finds the first profile that a ledger has. */
 static int find_profile(struct statement_maker *maker, struct fly_error *out_error)
 {
     const struct statement_request *request = maker->request;
@@ -93,7 +93,7 @@ static int find_profile(struct statement_maker *maker, struct fly_error *out_err
     return 0;
 }
 
-/* One way to run, slice by slice. */
+/* Runs one way, slice by slice. */
 static int run_way(struct statement_maker *maker, enum statement_way way, struct fly_error *out_error)
 {
     const struct statement_request *request = maker->request;
@@ -132,7 +132,7 @@ static int run_way(struct statement_maker *maker, enum statement_way way, struct
     return 0;
 }
 
-/* What of it the profile speaks of, and by how much the run differed from it. */
+/* Finds the share that the profile covers, and how much the run differed from it. */
 static void find_share(struct statement_maker *maker)
 {
     const struct statement_request *request = maker->request;
@@ -217,7 +217,7 @@ static void find_span(struct statement_maker *maker)
     maker->to_s = isfinite(from_s) ? (int64_t)ceil(to_s) : 0;
 }
 
-/* All that needs no grid. */
+/* Prepares all that needs no figures of the grid. */
 static int prepare(struct statement_maker *maker, struct fly_error *out_error)
 {
     int code;

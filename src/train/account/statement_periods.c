@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A run cut at the borders of the grid's periods, as a table and a picture show it. */
+/* Cuts a run at the borders of the grid's periods, as tables and pictures show it. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +11,7 @@
 
 enum { HOUR_S = 3600 };
 
-/* The span between two borders that holds a moment. */
+/* The period between two borders that contains a moment. */
 static struct statement_period period_at(const struct statement_maker *maker, double time_s)
 {
     const struct statement_figures *run = &maker->statement->ways[STATEMENT_AS_RUN];
@@ -42,7 +42,7 @@ static struct statement_period period_at(const struct statement_maker *maker, do
         made.start_s = at_s - (at_s % HOUR_S + HOUR_S) % HOUR_S;
         made.end_s = made.start_s + HOUR_S;
     }
-    /* What is known of the grid reaches further, as the other ways to run do. */
+    /* The grid's figures reach further than the run, as the other ways to run do. */
     if ((double)made.start_s < run->start_s)
         made.start_s = (int64_t)floor(run->start_s);
     if ((double)made.end_s > run->end_s)
@@ -50,7 +50,7 @@ static struct statement_period period_at(const struct statement_maker *maker, do
     return made;
 }
 
-/* Ordered, and none overlaps another. */
+/* Ordered rows that do not overlap. */
 struct rows {
     struct statement_period *list;
     size_t count, capacity;
@@ -72,7 +72,7 @@ static size_t find_place(const struct rows *rows, double time_s)
     return low;
 }
 
-/* The row that holds a moment, made where there is none; NULL without memory. */
+/* The row that contains a moment, made if there is none; NULL without memory. */
 static struct statement_period *find_row(struct rows *rows, const struct statement_maker *maker,
                                          double time_s)
 {
@@ -97,7 +97,7 @@ static void add_known(double *sum, double value)
         *sum = isnan(*sum) ? value : *sum + value;
 }
 
-/* What a slice leaves in one row; `share` of it lies there. Parts that are known make up the sums. */
+/* Adds a slice's part to one row; `share` of the slice lies there. Known parts make up the sums. */
 static void add_piece(struct statement_period *row, const struct statement_stretch *stretch, double share,
                       double length_s, bool sums)
 {
@@ -110,7 +110,7 @@ static void add_piece(struct statement_period *row, const struct statement_stret
         add_known(&all_j, part_j);
     }
     row->time_s += length_s;
-    /* As the totals are: without the GPUs' energy anywhere there is no sum. */
+    /* As in the totals: when the GPUs' energy is not known anywhere there is no sum. */
     if (isnan(all_j) || !sums)
         return;
     add_known(&row->energy_j[STATEMENT_ALL], all_j);
@@ -129,7 +129,7 @@ static void add_limit(struct statement_period *row, double limit_w, double lengt
     row->last_limit_w = limit_w;
 }
 
-/* One slice; limits are those of the first rank alone. */
+/* Adds one slice; limits are those of the first rank alone. */
 static int add_slice(struct rows *rows, const struct statement_maker *maker, size_t index,
                      const struct energy_slice *slice, bool first_rank)
 {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Energy, grams and money of one way to run. */
+/* Sums energy, grams and money of one way to run. */
 #include <math.h>
 #include <string.h>
 
 #include "train/account/statement_private.h"
 
-/* Sums one part of a way; a host that is not counted is no part. */
+/* Sums one part of a way; a host that is not counted is left out. */
 static void sum_part(const struct statement_maker *maker, enum statement_way way, enum statement_part part,
                      struct grid_account accounts[CARBON_SIGNALS])
 {
@@ -38,7 +38,7 @@ static void sum_part(const struct statement_maker *maker, enum statement_way way
     }
 }
 
-/* What is not counted adds nothing, but the GPUs are always in it. */
+/* Parts that are not counted add nothing; the GPUs are always in the sum. */
 static double sum_of_parts(const double parts[STATEMENT_PARTS])
 {
     double sum = parts[STATEMENT_GPUS];

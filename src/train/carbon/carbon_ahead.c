@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-/* Beyond that no figure of the grid is of use. */
+/* Figures of the grid further ahead than this are of no use. */
 static const double farthest_s = 60.0 * 86400.0;
 
 enum { DAY_S = 86400, WEEK_S = 7 * DAY_S, FORECAST_LOOKS_BACK_S = (GRID_FORECAST_DAYS + 2) * DAY_S };
@@ -73,7 +73,7 @@ void carbon_ahead_look(struct carbon_ahead *ahead, const struct carbon_objective
     if (capacity > ahead->outlook.capacity) {
         grid_outlook_deinit(&ahead->outlook);
         if (grid_outlook_init(&ahead->outlook, capacity, NULL) < 0)
-            return; /* nothing is known of the grid, then */
+            return; /* nothing is known of the grid */
     }
     grid_outlook_foretell(&ahead->outlook, &request);
     for (size_t i = 0; i < ahead->outlook.count; i++)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the thread and its owner share is counted: whoever leaves last frees it, so that the owner
- * need not wait for a thread that something holds.
+ * The thread and its owner share a state with a count of users: the last one to leave frees it, so the owner
+ * need not wait for a thread that is held up.
  */
 #include "train/carbon/carbon_feed.h"
 
@@ -24,7 +24,9 @@ enum {
     BORDER_S = 300,
     DAY_S = 86400,
     AHEAD_S = 31 * DAY_S,
-    /* Behind a border, when the figures of a new period are out; machines and processes do not come at once.
+    /*
+     * After a border, when the figures of a new period are out; machines and processes should not ask all at
+     * once.
      */
     LATE_S = 15,
     SPREAD_S = 30,
@@ -33,10 +35,10 @@ enum {
 static const double goodbye_s = 1.0;
 
 struct feed_state {
-    struct carbon_feed_options options; /* constant once it is open */
+    struct carbon_feed_options options; /* constant once the feed is open */
     atomic_bool abandon;
-    pthread_mutex_t lock; /* over what follows */
-    pthread_cond_t wake;  /* to end, and that it has ended */
+    pthread_mutex_t lock; /* guards what follows */
+    pthread_cond_t wake;  /* signals the end, and that the thread has ended */
     int holders;
     bool ended;
     struct grid_answer fresh[CARBON_SIGNALS];
@@ -60,18 +62,18 @@ static int64_t date_s(const struct feed_state *state)
     return state->options.clock->date(state->options.clock->state).ns / NS_PER_S;
 }
 
-/* What the reading's remark or error is to a reader. */
+/* Turns a reading's remark or error into a text for the reader. */
 static void note(const char *source, bool network_is_next, int code, const char *text,
                  char out[FLY_ERROR_TEXT_MAX])
 {
-    /* That the cache alone does not do is no news before the network was asked. */
+    /* It is no news that the cache alone does not suffice, before the network was asked. */
     if (network_is_next && text[0] != '\0' && (code == 0 || code == FLY_EUNREACHABLE))
         snprintf(out, FLY_ERROR_TEXT_MAX, "'%.200s' has not answered yet", source);
     else
         snprintf(out, FLY_ERROR_TEXT_MAX, "%s", text);
 }
 
-/* One figure's source; a fault of an earlier reading is forgotten. */
+/* Reads one figure's source; forgets a fault of an earlier reading. */
 static int read_one(struct feed_state *state, int signal, bool cached_only, struct fly_error *out_error)
 {
     int64_t now_s = date_s(state);
@@ -99,7 +101,7 @@ static int read_one(struct feed_state *state, int signal, bool cached_only, stru
         state->fresh[signal] = answer;
         state->is_fresh[signal] = true;
     }
-    /* What was given up because nobody waits any more is none either. */
+    /* What was given up because nobody waits any more is no fault either. */
     if (!atomic_load(&state->abandon))
         memcpy(state->texts[signal], text, sizeof text);
     pthread_mutex_unlock(&state->lock);
@@ -107,7 +109,7 @@ static int read_one(struct feed_state *state, int signal, bool cached_only, stru
     return code;
 }
 
-/* Whether all is well with all that there is. */
+/* Reads all sources; returns whether all is well. */
 static bool read_all(struct feed_state *state, bool cached_only)
 {
     bool well = true;
@@ -118,7 +120,7 @@ static bool read_all(struct feed_state *state, bool cached_only)
         if (state->options.sources[i][0] == '\0' || atomic_load(&state->abandon))
             continue;
         (void)read_one(state, i, cached_only, &error);
-        well &= state->texts[i][0] == '\0'; /* nobody else writes it */
+        well &= state->texts[i][0] == '\0'; /* no other thread writes it */
     }
     return well;
 }
@@ -147,7 +149,9 @@ static void let_go(struct feed_state *state)
     free(state);
 }
 
-/* False when it is time to end. Waits on the monotonic clock: a jump of the other delays by a period at most.
+/*
+ * Waits; false when it is time to end. Uses the monotonic clock: a jump of the date delays by a period at
+ * most.
  */
 static bool wait_for(struct feed_state *state, double wait_s)
 {
@@ -176,7 +180,7 @@ static void *run(void *data)
     return NULL;
 }
 
-/* A source that is no service answers at once, and as it always will. */
+/* Whether the source is no service: then it answers at once, and always the same. */
 static bool is_local(const char *source)
 {
     size_t length = strcspn(source, ":");
@@ -190,7 +194,7 @@ static bool is_local(const char *source)
     return true;
 }
 
-/* The first reading, which shows whether the sources can be some. */
+/* The first reading, which shows whether the sources are possible. */
 static int read_first(struct feed_state *state, struct fly_error *out_error)
 {
     for (int i = 0; i < CARBON_SIGNALS; i++) {
@@ -306,7 +310,7 @@ void carbon_feed_abandon(struct carbon_feed *feed)
     pthread_mutex_unlock(&feed->state->lock);
 }
 
-/* Joins the thread, or lets go of one that is held. */
+/* Joins the thread, or leaves it running when it is held up. */
 static void end_thread(struct carbon_feed *feed)
 {
     struct feed_state *state = feed->state;
@@ -329,7 +333,7 @@ void carbon_feed_close(struct carbon_feed *feed)
 {
     if (feed == NULL)
         return;
-    /* A child's copy of what is shared may be in the middle of a change that nobody ends. */
+    /* A child's copy of the shared state may be in the middle of a change that nobody completes. */
     if (feed->forks == fork_generation()) {
         if (feed->threaded)
             end_thread(feed);

@@ -8,19 +8,19 @@
 #include "grid/outlook.h"
 
 /*
- * The grid's figures as they come: read at once from the cache and from files, then by a
- * thread of its own from the network too, after each border of five minutes and, where something
- * failed, every two minutes; how often a service is really asked the cache decides (grid/ask_rule.h).
- * Each answer reaches from GRID_FORECAST_DAYS ago as far ahead as there is something.
+ * Brings the grid's figures as they come: reads them at once from the cache and from files. Then a thread
+ * reads them from the network too, after each border of five minutes and, when something failed, every two
+ * minutes; the cache decides how often it really asks a service (grid/ask_rule.h). Each answer reaches from
+ * GRID_FORECAST_DAYS ago as far ahead as there are figures.
  *
  *     carbon_feed_open(&options, &feed, out_error);
  *     if (carbon_feed_take(feed, answers)) ...
  *     carbon_feed_close(feed);
  *
- * What was read once stays where a later reading fails. Close waits for no answer: it
- * tells the thread to give up, which takes it a twentieth of a second, and lets go of it where it does not
- * within one second, because a name server or a network's file system holds it; it then ends by itself.
- * In a child after fork only close may be called.
+ * Figures that were read once stay when a later reading fails. Closing waits for no answer: it tells the
+ * thread to give up, which takes a twentieth of a second. If a name server or a network file system holds the
+ * thread for more than one second, close leaves it running, and it ends by itself. In a child after a fork,
+ * call nothing but close.
  */
 struct carbon_feed;
 
@@ -28,28 +28,30 @@ enum { CARBON_SOURCE_MAX = 256 };
 
 struct carbon_feed_options {
     char sources[CARBON_SIGNALS][CARBON_SOURCE_MAX]; /* "" for none */
-    const struct clock *clock;                       /* real where there is a thread */
-    bool threadless;                                 /* carbon_feed_turn is called instead */
+    const struct clock *clock;                       /* a real clock when there is a thread */
+    bool threadless;                                 /* no thread: the caller calls carbon_feed_turn */
     bool cached_only;                                /* never asks the network */
 };
 
 /*
- * FLY_EUSAGE for a source that cannot be one: a file that cannot be read, a number that is none, a
- * provider that does not have such figures. FLY_ENOMEM.
+ * Opens the feed. Returns FLY_EUSAGE for an impossible source (an unreadable file, a number that is none, a
+ * provider without such figures), or FLY_ENOMEM.
  */
 int carbon_feed_open(const struct carbon_feed_options *options, struct carbon_feed **out_feed,
                      struct fly_error *out_error);
 
-/* Whether anything came since the last call; answers stay until the next one. Waits for nothing. */
+/*
+ * Whether anything came since the last call; stores the answers, which stay until the next call. Never waits.
+ */
 bool carbon_feed_take(struct carbon_feed *feed, const struct grid_answer *out_answers[CARBON_SIGNALS]);
 
-/* Why figures are missing or old; "" for nothing. */
+/* Writes why figures are missing or old; "" when there is nothing to say. */
 void carbon_feed_text(struct carbon_feed *feed, char text[FLY_ERROR_TEXT_MAX]);
 
-/* Reads what is due by now, waiting for the network. Without a thread only. */
+/* Reads what is due by now, and waits for the network. Only for a feed without a thread. */
 void carbon_feed_turn(struct carbon_feed *feed);
 
-/* What is under way is to be given up, and nothing more begun. */
+/* Gives up what is under way, and begins nothing more. */
 void carbon_feed_abandon(struct carbon_feed *feed);
 void carbon_feed_close(struct carbon_feed *feed); /* accepts NULL */
 

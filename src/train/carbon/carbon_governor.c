@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a tuner or a session asks of the governor and tells it; sets nothing by itself. */
+/* What a tuner or a session asks and tells the governor; sets no limit itself. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,7 +16,7 @@ static int open_keeper(struct carbon_governor *governor, const struct carbon_gov
         .meter = options->meter,
         .directory = options->carbon.directory,
         .head = governor->head,
-        /* Other ranks' figures come from rank 0. */
+        /* Rank 0 alone asks the network. */
         .cached_only = options->cached_only || options->rank != 0,
     };
     int code = carbon_keeper_open(&wanted, &governor->keeper, out_error);

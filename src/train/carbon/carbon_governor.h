@@ -11,10 +11,9 @@
 #include "train/carbon/carbon_pace.h"
 
 /*
- * Says which power limit a running training should have now, of those that were measured:
- * the carbon plan (policy/carbon/carbon_plan.h) over the grid's figures as they come
- * (carbon_keeper.h), with what is left of the work as it was measured. It turns nothing
- * itself; a tuner or a session does, and tells it what stands.
+ * Decides which of the measured power limits a running training should have now. It uses the carbon plan
+ * (policy/carbon/carbon_plan.h), the grid's figures as they come (carbon_keeper.h), and the measured amount
+ * of work left. It sets no limit itself; a tuner or a session does, and tells it which limit stands.
  *
  *     carbon_governor_open(&options, &governor, out_error);
  *     carbon_governor_profile(governor, points, count, out_error);    once it is measured, and again
@@ -25,16 +24,16 @@
  *     carbon_governor_stands(governor, limit_w);                      after each change, whoever made it
  *     carbon_governor_close(governor);
  *
- * Time up to the deadline is the clock's on the wall, with what evaluation took so far for each step
- * left over for the rest of it. Of a bound as a slowdown only time in steps counts
- * (carbon_pace.h). Both hold from the first step on: searching is part of it. A little is kept
- * in reserve, since it is asked only every few seconds.
+ * The time up to a deadline is wall-clock time; for each step left, the time that evaluation took per step so
+ * far is set aside. A bound given as a slowdown counts only time in steps (carbon_pace.h). Both hold from the
+ * first step on, so searching is included. A little time is kept in reserve, since the governor is asked only
+ * every few seconds.
  *
- * What a change of the limit has to gain is part of the plan, and so is how long one stands; nothing here
- * holds back what the plan says.
+ * The plan itself decides what a change of the limit must gain and how long a limit stands; the governor
+ * holds back nothing that the plan says.
  *
- * Each rank has one; that of rank 0 decides, and the others, which keep their rank's account,
- * follow what it says. After fork the child's copy is inert. One thread.
+ * Each rank has a governor. That of rank 0 decides; the others keep their rank's account and follow. After a
+ * fork the child's copy does nothing. One thread.
  */
 struct carbon_governor;
 
@@ -42,53 +41,56 @@ struct carbon_governor_options {
     struct fly_carbon_options carbon; /* texts are copied */
     const struct clock *clock;        /* NULL: clock_real */
     struct fly_meter *meter;          /* borrowed */
-    /* Borrowed: somebody keeps the account already, and counts its steps; NULL: one of its own. */
+    /* Borrowed: somebody else keeps the account and counts its steps; NULL: the governor keeps its own. */
     struct carbon_keeper *keeper;
-    double max_slowdown;             /* the objective's; INFINITY: none, so 3 % */
+    double max_slowdown;             /* the objective's; INFINITY: none, and 3 % are used */
     const char *job, *run, *program; /* for the account; NULL: "" */
     uint32_t gpus, rank;             /* of this rank */
-    uint32_t all_gpus;               /* of all ranks, whose power the profile has; 0: gpus */
-    double all_host_w;               /* likewise, what their machines draw; 0: carbon.host_w */
+    uint32_t all_gpus;               /* of all ranks: the profile has their power; 0: gpus */
+    double all_host_w;               /* what the machines of all ranks draw; 0: carbon.host_w */
     bool cached_only;
 };
 
-/* FLY_EUSAGE for options out of range, FLY_ENOMEM. */
+/* Opens a governor. Returns FLY_EUSAGE for options out of range, FLY_ENOMEM. */
 int carbon_governor_open(const struct carbon_governor_options *options, struct carbon_governor **out_governor,
                          struct fly_error *out_error);
 
-/* Times of points are of one step. FLY_EUSAGE, FLY_ELIMIT. */
+/* Takes a measured profile; times of points are of one step. Returns FLY_EUSAGE, FLY_ELIMIT. */
 int carbon_governor_profile(struct carbon_governor *governor, const struct fly_power_point *points,
                             size_t count, struct fly_error *out_error);
 
 /*
- * Another bound holds from now on, for all of the work: a job's log accepts the slowdown of the limit that it
- * chose. For a session; nothing where `finish_by_unix_s` is the bound, or for a factor below 1.
+ * Sets another bound for all of the work from now on: a job's log accepts the slowdown of the limit that it
+ * chose. For a session. Does nothing when `finish_by_unix_s` is the bound, or for a factor below 1.
  */
 void carbon_governor_bound(struct carbon_governor *governor, double max_slowdown);
 
-/* After so many steps of that length it is to be asked again: some seconds, at least one step. */
+/* After how many steps of that length to ask again: some seconds, at least one step. */
 uint64_t carbon_governor_every(double step_time_s);
 
-/* The limit that should stand now; NAN: what stands is to stay. Sets nothing; waits for nothing. */
+/* The limit that should stand now; NAN: keep the one that stands. Sets nothing, never waits. */
 double carbon_governor_decide(struct carbon_governor *governor, const struct carbon_progress *progress);
 
-/* Why the newest decision was so; CARBON_UNKNOWN_GRID before the first. */
+/* The reason of the newest decision; CARBON_UNKNOWN_GRID before the first. */
 enum carbon_reason carbon_governor_reason(const struct carbon_governor *governor);
-/* So many steps are done by now: for the account, where it is not asked. */
+/* Tells how many steps are done, for the account, when the governor is not asked. */
 void carbon_governor_count(struct carbon_governor *governor, double steps_done);
 
-/* That limit stands now; NAN: not known, or not ours. */
+/* Tells which limit stands now; NAN: not known, or not ours. */
 void carbon_governor_stands(struct carbon_governor *governor, double limit_w);
 
 /*
- * By how much time the bound exceeds what the rest takes at the fastest limit, where a step takes `step_s`
- * there from now on; below 0: it falls short; INFINITY where the work is not known. With or
- * without a profile: so much may be spent on measuring one.
+ * By how many seconds the bound exceeds the time for the rest at the fastest limit, if each step takes
+ * `step_s` there from now on. Below 0: the bound cannot be kept; INFINITY when the amount of work is not
+ * known. With or without a profile: this much time may be spent on measuring one.
  */
 double carbon_governor_spare_s(const struct carbon_governor *governor, const struct carbon_progress *progress,
                                double step_s);
 
-/* The mean intensity (objective carbon) or price of the last week, to be frozen with a trial; NAN. */
+/*
+ * The last week's mean intensity (objective carbon) or price, which a trial keeps as its reference; NAN: not
+ * known.
+ */
 double carbon_governor_reference(struct carbon_governor *governor, int signal);
 
 void carbon_governor_report(const struct carbon_governor *governor, struct fly_carbon_report *out_report);

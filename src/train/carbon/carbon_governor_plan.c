@@ -1,16 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The governor's plan: when another is made, what is asked of it, and what is taken of its answer. */
+/* The governor's plan: when to make another, what to ask of it, and what to take from its answer. */
 #include <math.h>
 
 #include "train/carbon/carbon_governor_private.h"
 
-/* How often it is to be asked, and for how long an answer that hangs on no period is good at most. */
+/*
+ * How often the governor should be asked, and how long an answer that depends on no period stays valid at
+ * most.
+ */
 static const double every_s = 5.0, static_s = 300.0;
-/* Steps that take another time than when the plan was made, by that share, ask for another. */
+/* A new plan is made when the time of steps has changed by this share. */
 static const double pace_change = 0.01;
-/* Of the work that is left, for what its profile may be wrong by, where a deadline is a moment. */
+/* The share of the remaining work that is reserved for errors of its profile, when the bound is a moment. */
 static const double deadline_reserve = 0.002;
-/* A clock on the wall that moves by more than that beside the monotonic one was set. */
+/* A wall clock that moves by more than this against the monotonic one was set. */
 static const double jump_s = 2.0;
 static const struct carbon_plan_settings settings = {
     .least_gain = 0.002, .dwell_s = 300.0, .doubt = CARBON_USUAL_DOUBT};
@@ -32,7 +35,7 @@ uint64_t carbon_governor_every(double step_time_s)
     return steps >= 1.0 ? (uint64_t)fmin(steps, 1e6) : 1;
 }
 
-/* A plan for so many spans; what it held stays held. */
+/* Makes room for a plan of so many spans; a held limit stays held. */
 static int make_plan(struct carbon_governor *governor, size_t capacity)
 {
     double held_w = governor->plan_capacity > 0 ? governor->plan.held_static_w : 0.0;
@@ -51,7 +54,7 @@ static int make_plan(struct carbon_governor *governor, size_t capacity)
     return 0;
 }
 
-/* How much of the time on the wall is spent in steps. */
+/* The share of wall-clock time that is spent in steps. */
 static double step_share(const struct carbon_governor *governor)
 {
     double other_s = carbon_pace_other_s(&governor->pace);
@@ -69,7 +72,7 @@ static double lowest_rate(const struct carbon_profile *profile)
     return rate;
 }
 
-/* What may be lost until the next answer, of which there is one every few steps. */
+/* What may be lost until the next answer, which comes after a few steps. */
 static double reserve_s(const struct carbon_governor *governor)
 {
     const struct carbon_pace *pace = &governor->pace;
@@ -81,7 +84,7 @@ static double reserve_s(const struct carbon_governor *governor)
     return reserve;
 }
 
-/* Time in steps up to the deadline; NAN where no work is known. */
+/* Time in steps up to the deadline; NAN when the amount of work is not known. */
 static double time_left_s(const struct carbon_governor *governor)
 {
     const struct carbon_pace *pace = &governor->pace;
@@ -103,7 +106,7 @@ double carbon_governor_spare_s(const struct carbon_governor *governor, const str
     return carbon_pace_spare_s(&governor->pace, governor->head.max_slowdown, progress, step_s);
 }
 
-/* The question where nobody knows how much is left: a share of the time for the same share of the work. */
+/* The question when nobody knows how much is left: do a share of the work in the same share of the time. */
 static void ask_without_end(const struct carbon_governor *governor, struct carbon_question *question)
 {
     const struct carbon_pace *pace = &governor->pace;
@@ -149,7 +152,7 @@ static void take(struct carbon_governor *governor, const struct carbon_decision 
     governor->decisions++;
 }
 
-/* Makes a plan. Where that fails, what stands is to stay until it is tried again. */
+/* Makes a plan. If that fails, what stands stays until the next attempt. */
 static void decide(struct carbon_governor *governor, double now_s)
 {
     struct carbon_question question = {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a caller wants of following the grid: checked, with defaults filled in. */
+/* Checks the options for following the grid, and fills in defaults. */
 #include "train/carbon/carbon_head.h"
 
 #include <math.h>

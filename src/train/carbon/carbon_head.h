@@ -4,7 +4,10 @@
 
 #include "train/carbon/carbon_governor.h"
 
-/* What stands at the head of the account, with defaults filled in. FLY_EUSAGE for options out of range. */
+/*
+ * Makes the head of the account from the options, with defaults filled in. Returns FLY_EUSAGE for options out
+ * of range.
+ */
 int carbon_governor_head(const struct carbon_governor_options *options, struct ledger_head *out_head,
                          struct fly_error *out_error);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the training's thread asks of the keeper and tells it. */
+/* What the training's thread asks and tells the keeper. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -92,7 +92,7 @@ int carbon_keeper_open(const struct carbon_keeper_options *options, struct carbo
     return code;
 }
 
-/* What was queued is for the thread, or for now where there is none. */
+/* Lets the thread write what is queued, or writes it now when there is no thread. */
 static void let_write(struct carbon_keeper *keeper)
 {
     if (!keeper->threaded) {
@@ -176,7 +176,7 @@ void carbon_keeper_turn(struct carbon_keeper *keeper)
     carbon_feed_turn(keeper->feed);
 }
 
-/* Under the lock. */
+/* Call it with the lock held. */
 static void tell_trouble(const struct carbon_keeper *keeper, char text[FLY_ERROR_TEXT_MAX])
 {
     uint64_t missing = keeper->count.slicer.lost + keeper->refused;
@@ -209,7 +209,7 @@ struct carbon_keeper_summary carbon_keeper_look(struct carbon_keeper *keeper)
     return summary;
 }
 
-/* What was used up to now is written down, as far as it can be; false as above. */
+/* Writes down what was used up to now, as far as possible; returns false like keeper_end_thread. */
 static bool end_account(struct carbon_keeper *keeper, struct carbon_keeper_summary *out_summary)
 {
     if (keeper->count.energy.taken == NULL) /* it was never begun */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The keeper's own thread, which alone writes to the disk: it cuts the energy at borders, and writes what was
- * queued. Without a thread its turns are the owner's.
+ * The keeper's own thread, the only one that writes to the disk: it cuts the energy at borders, and writes
+ * what is queued. Without a thread the owner does this.
  */
 #include <math.h>
 #include <stdio.h>
@@ -14,12 +14,12 @@
 #include "base/thread/quiet_thread.h"
 #include "train/carbon/carbon_keeper_private.h"
 
-/* So often at least the two clocks are compared, and what could not be written is tried again. */
+/* At least this often the two clocks are compared, and what could not be written is tried again. */
 static const double look_s = 10.0;
-/* For the last line of the account: a disk that takes longer is not waited for. */
+/* For the last line of the account: nobody waits for a disk that takes longer. */
 static const double goodbye_s = 0.5;
 
-/* A line that will never do is dropped, any other trouble passes perhaps. */
+/* Whether to drop a line: one that can never be written. Any other trouble may pass. */
 static bool is_hopeless(const struct carbon_keeper *keeper, int code)
 {
     return code == FLY_EUSAGE || keeper->ledger.file < 0;
@@ -79,7 +79,7 @@ static void write_profile(struct carbon_keeper *keeper)
     pthread_mutex_unlock(&keeper->lock);
 }
 
-/* All that can be written; where something cannot, the rest waits. */
+/* Writes all that can be written; the rest waits. */
 void keeper_write_all(struct carbon_keeper *keeper)
 {
     while (write_slice(keeper))
@@ -96,7 +96,7 @@ void keeper_turn(struct carbon_keeper *keeper)
     keeper_write_all(keeper);
 }
 
-/* Until the next border, or until there is something to write; false when it is time to end. */
+/* Waits until the next border, or until there is something to write; false when it is time to end. */
 static bool wait_for_work(struct carbon_keeper *keeper)
 {
     struct mono_time now = mono_now(), border, until = mono_after_s(now, look_s);
@@ -114,7 +114,7 @@ static bool wait_for_work(struct carbon_keeper *keeper)
     return !stopping;
 }
 
-/* Without the feed. */
+/* Frees all but the feed. */
 void keeper_free(struct carbon_keeper *keeper)
 {
     carbon_ledger_close(&keeper->ledger);
@@ -148,8 +148,10 @@ bool keeper_start_thread(struct carbon_keeper *keeper)
     return keeper->threaded;
 }
 
-/* With the lock held, which is given back: lets the thread write the last line. False where the disk holds it
- * up: then it is left to itself, and the keeper is its own. */
+/*
+ * Lets the thread write the last line. Call it with the lock held; it unlocks. False when the disk holds the
+ * thread up: then the thread is left running, and owns the keeper.
+ */
 bool keeper_end_thread(struct carbon_keeper *keeper, struct carbon_keeper_summary *out_summary)
 {
     struct mono_time until = mono_after_s(mono_now(), goodbye_s);

@@ -4,18 +4,18 @@
 #include <math.h>
 #include <string.h>
 
-/* What the next steps take is told by those of the last minute; what is usual, by ten. */
+/* The last minute tells how long the next steps take, the last ten what is usual. */
 static const double soon_s = 60.0, usually_s = 600.0;
-/* Where both differ by that share it is no chance: the machine has changed. */
+/* When both differ by this share it is no chance: the machine has changed. */
 static const double changed = 0.02;
-/* A stretch that takes so many times as long was held up; but not one after as many as these. */
+/* A stretch that takes this many times as long was held up, unless this many before it were. */
 static const double held_up = 2.0;
 enum { STALLS_MAX = 3 };
-/* Less may pass between two steps without being anything else. */
+/* A shorter pause between two steps is not counted as a piece of anything else. */
 static const double piece_least_s = 1.0;
-/* A piece that is so many times as late as the last one was does not come any more. */
+/* A piece that is this many times as late as the last one does not come any more. */
 static const double overdue = 1.5;
-/* Steps are counted in lots: a piece that would come that much after the end, as a share of a gap, comes. */
+/* Steps are counted in lots: a piece that would come this share of a gap after the end still comes. */
 static const double due_within = 0.1;
 /* The clock is read twice for one moment. */
 static const double rounding = 0.01;
@@ -34,7 +34,7 @@ static size_t find(const struct carbon_profile *profile, double limit_w)
     return at;
 }
 
-/* What was done under this profile, by the ratios of the next one. */
+/* The time at the fastest limit of what was done under this profile, by the ratios of the next one. */
 static double judge(const struct carbon_pace *pace, const struct carbon_profile *next)
 {
     double sum_s = pace->steps_mixed * pace->fastest_s;
@@ -67,7 +67,7 @@ void carbon_pace_stands(struct carbon_pace *pace, double limit_w, bool at_once)
     pace->at = at;
 }
 
-/* The lesser of both: a block is long enough for single steps not to make it less by chance. */
+/* The lesser of both: a block is so long that single steps do not make it less by chance. */
 static double block_s(const struct carbon_pace *pace)
 {
     return fmin(pace->block_told_s, pace->block_real_s);
@@ -79,7 +79,7 @@ static void close_block(struct carbon_pace *pace)
     pace->block_told_s = pace->block_real_s = 0.0;
 }
 
-/* Steps that began and ended under one known limit. */
+/* Learns from steps that began and ended under one known limit. */
 static void learn(struct carbon_pace *pace, double steps, double time_s)
 {
     double told_s = steps * pace->fastest_s / pace->profile.points[pace->at].rate, factor;
@@ -112,7 +112,7 @@ static double other_sum_s(const struct carbon_pace *pace)
     return pace->now_s - pace->first_s - step_time_s;
 }
 
-/* Evaluation comes in pieces, after as many steps as a rule. */
+/* Notices the pieces in which evaluation comes, usually after the same number of steps. */
 static void see_other(struct carbon_pace *pace)
 {
     double other_s = other_sum_s(pace), steps = pace->seen.steps_done - pace->first_steps;
@@ -129,11 +129,11 @@ void carbon_pace_progress(struct carbon_pace *pace, const struct carbon_progress
 {
     double steps = progress->steps_done - pace->seen.steps_done;
     double time_s = progress->step_time_s - pace->seen.step_time_s;
-    /* What is only learnt now of steps long ago says nothing of the newest ones. */
+    /* Steps of long ago that become known only now say nothing of the newest ones. */
     bool lived = time_s <= (now_s - pace->now_s) * (1.0 + rounding);
 
     if (pace->profile.count == 0)
-        return; /* they are counted with the first profile */
+        return; /* they count with the first profile */
     if (steps > 0.0 && time_s > 0.0) {
         if (pace->pure && lived) {
             learn(pace, steps, time_s);
@@ -184,7 +184,7 @@ double carbon_pace_other_s(const struct carbon_pace *pace)
     return steps > 0.0 && other_s > 0.0 ? other_s / steps : 0.0;
 }
 
-/* Pieces up to the end, the one after the last step with them. */
+/* The pieces up to the end, with the one after the last step. */
 static double pieces_left(const struct carbon_pace *pace)
 {
     double steps = pace->seen.steps_done - pace->first_steps, since = steps - pace->piece_steps;
@@ -200,6 +200,6 @@ double carbon_pace_other_left_s(const struct carbon_pace *pace)
 
     if (isnan(even_s))
         return NAN;
-    /* Even time would leave nothing over for the last one. */
+    /* Spread evenly, the time would leave nothing for the last piece. */
     return fmax(even_s, fmin(pieces_left(pace) * pace->piece_s, even_s + pace->piece_s));
 }

@@ -16,13 +16,13 @@
  * The training thread hands in letters, and waits at most the times below, whatever the log, the network or
  * the disk do. No call here fails the training.
  *
- *    post_new(&options, &post, out_error);
- *    code = post_ask(post, &definition, &question, &proposal);       waits for wait_s
- *    post_beat(post, &beat, 60);
- *    number = post_send(post, &entry, POST_RARELY);
- *    if (post_settle(post, number, SPOOL_REPORT, &answer))           waits for answer_s, if at all
- *        ...
- *    post_close(post, 0.5, &summary);
+ *     post_new(&options, &post, out_error);
+ *     code = post_ask(post, &definition, &question, &proposal);       waits for wait_s
+ *     post_beat(post, &beat, 60);
+ *     number = post_send(post, &entry, POST_RARELY);
+ *     if (post_settle(post, number, SPOOL_REPORT, &answer))           waits for answer_s, if at all
+ *         ...
+ *     post_close(post, 0.5, &summary);
  *
  * Letters go to the log in order. A letter that the log does not take for now is kept, goes to the spool as
  * well, and is sent again later, rarely while the log does not answer. A letter that the log refuses for good

@@ -13,7 +13,10 @@
 
 enum { MOUNTS_MAX = 4 << 20, EVENTS_MAX = 1 << 12, NAME_MAX_BYTES = 64 };
 
-/* A line of /proc/PID/cgroup, "4:memory:/path" or "0::/path": its path, if it is of that controller. */
+/*
+ * Reads a line of /proc/PID/cgroup, "4:memory:/path" or "0::/path"; stores its path if it is of that
+ * controller.
+ */
 static bool read_cgroup(const char *line, const char *controller, char out_path[HOST_MEMORY_PATH_MAX])
 {
     size_t wanted = strlen(controller), length = strcspn(line, "\n");
@@ -47,7 +50,7 @@ static bool find_cgroup(const char *cgroups, const char *controller, char out_pa
     return false;
 }
 
-/* A mount of cgroups. */
+/* A mount of a cgroup file system. */
 struct cgroup_mount {
     char root[HOST_MEMORY_PATH_MAX], point[HOST_MEMORY_PATH_MAX];
     char type[NAME_MAX_BYTES], options[HOST_MEMORY_PATH_MAX];
@@ -79,7 +82,7 @@ static bool has_option(const char *options, const char *wanted)
     return false;
 }
 
-/* What is left of the path beneath the part of the tree that is mounted; NULL for one outside. */
+/* The rest of the path beneath the mounted part of the tree; NULL for a path outside it. */
 static const char *beneath(const char *path, const char *root)
 {
     size_t length = strlen(root);
@@ -117,7 +120,7 @@ bool host_memory_find(const char *cgroups, const char *mounts, char out_file[HOS
     return false;
 }
 
-/* A whole file as text, at most so much of it; "" where it cannot be read. */
+/* Reads a file as text, up to the buffer's maximum; "" when it cannot be read. */
 static void read_text(const char *root, const char *path, struct buffer *out)
 {
     char whole[PATH_MAX], piece[4096];
@@ -144,7 +147,7 @@ static bool read_count(const char *line, uint64_t *out_count)
     return *end == '\n' || *end == '\0';
 }
 
-/* The number behind "oom_kill" at a line's begin. */
+/* Reads the number after "oom_kill" at the begin of a line. */
 static bool read_kills(const char *root, const char *path, uint64_t *out_kills)
 {
     struct buffer text;
@@ -158,7 +161,7 @@ static bool read_kills(const char *root, const char *path, uint64_t *out_kills)
     return found;
 }
 
-/* Its file, where that of its cgroups is another text than before; "" where it is not. */
+/* Finds the file of the process if its cgroups have changed; "" if not. */
 static void find_file(struct host_memory *memory, pid_t pid, char out_file[HOST_MEMORY_PATH_MAX])
 {
     struct buffer cgroups, mounts;
@@ -186,7 +189,7 @@ void host_memory_look(struct host_memory *memory, pid_t pid)
 
     find_file(memory, pid, file);
     (void)host_memory_kills(memory);
-    /* A process that has ended is in none, and what counts is the one that it was in. */
+    /* A process that has ended is in no cgroup: the one that it was in still counts. */
     if (file[0] == '\0' || strcmp(file, memory->file) == 0 || !read_kills(memory->root, file, &kills))
         return;
     memory->elsewhere += memory->newest - memory->before;

@@ -7,10 +7,10 @@
 #include <sys/types.h>
 
 /*
- * How many processes the kernel has killed for want of memory in the cgroup of a process:
- * `oom_kill` in memory.events (version 2) or memory.oom_control (version 1). Where its number rises
- * while a program runs, one of its cgroup was killed: of the program's own, or of whatever else
- * shares the cgroup. A status of 137 alone says less, since anybody may send SIGKILL.
+ * Counts how many processes the kernel has killed for lack of memory in a process's cgroup: `oom_kill` in
+ * memory.events (version 2) or memory.oom_control (version 1). When this number rises while a program runs, a
+ * process in its cgroup was killed: one of the program's own, or another that shares the cgroup. An exit
+ * status of 137 alone says less, since anybody may send SIGKILL.
  *
  *     struct host_memory memory = {.root = ""};
  *
@@ -18,27 +18,27 @@
  *     ...
  *     if (host_memory_kills(&memory) > 0)   after its end
  *
- * Reads files alone; what is not there counts nothing.
+ * It only reads files; a missing file counts nothing.
  */
 enum { HOST_MEMORY_PATH_MAX = 4096 };
 
 struct host_memory {
-    const char *root; /* before /proc and the mount points, "" for the machine's; borrowed */
-    char cgroups[HOST_MEMORY_PATH_MAX]; /* of the process, as the kernel tells them */
+    const char *root; /* prefix of /proc and the mount points, "" for the machine's own; borrowed */
+    char cgroups[HOST_MEMORY_PATH_MAX]; /* of the process, in the kernel's text */
     char file[HOST_MEMORY_PATH_MAX];    /* "": none known */
-    uint64_t before, newest;            /* in this cgroup */
-    uint64_t elsewhere;                 /* in those that it left */
+    uint64_t before, newest;            /* kills in this cgroup, at the first look and at the newest */
+    uint64_t elsewhere;                 /* kills in the cgroups that the process left */
 };
 
 void host_memory_look(struct host_memory *memory, pid_t pid);
 
-/* Since the first look, in all cgroups that it was in. */
+/* Returns the kills since the first look, in all cgroups that the process was in. */
 uint64_t host_memory_kills(struct host_memory *memory);
 
 /*
- * For tests: the file that counts for a process, from the texts of its /proc/PID/cgroup and of
- * /proc/self/mountinfo; false where there is none. Version 2 goes before version 1 where both
- * have a place for it, unless memory is version 1's. Pure.
+ * For tests: finds the file that counts for a process, from the texts of its /proc/PID/cgroup and of
+ * /proc/self/mountinfo; false when there is none. When both versions have a place for the process, version 2
+ * is used, unless memory belongs to version 1. Pure.
  */
 bool host_memory_find(const char *cgroups, const char *mounts, char out_file[HOST_MEMORY_PATH_MAX]);
 

@@ -8,8 +8,8 @@
 enum { ALSO_MAX = 8 };
 
 /*
- * The first row that fits decides. `words` have to be there, with one of `also` where there
- * are any, and none of `unless`. `starts`: they begin the line, or stand behind a dot or ": ".
+ * The first row that fits decides. A line fits when it has `words`, one of `also` if there are any, and none
+ * of `unless`. `starts`: the words must begin the line, or follow a dot or ": ".
  */
 static const struct row {
     enum memory_kind kind;
@@ -17,7 +17,7 @@ static const struct row {
     const char *also[ALSO_MAX], *unless[ALSO_MAX];
     bool starts;
 } rows[] = {
-    /* Host memory, by words that the GPU's rows would fit too. */
+    /* Host memory: words that would also fit the GPU's rows. */
     {MEMORY_HOST, "java.lang.OutOfMemoryError", {0}, {0}, false},
     {MEMORY_HOST, "HOST_ALLOCATION_FAILED", {0}, {0}, false},
     {MEMORY_HOST, "DefaultCPUAllocator", {"memory"}, {0}, false},
@@ -26,7 +26,7 @@ static const struct row {
      {"device:CPU", "by allocator cpu", "by allocator mklcpu"},
      {0},
      false},
-    /* PyTorch, CuPy, and what they pass on of CUDA and ROCm. */
+    /* PyTorch and CuPy, and what they pass on from CUDA and ROCm. */
     {MEMORY_GPU, "CUDA out of memory", {0}, {0}, false},
     {MEMORY_GPU, "OutOfMemoryError", {0}, {0}, false},
     {MEMORY_GPU,
@@ -40,13 +40,13 @@ static const struct row {
     {MEMORY_GPU, "hipErrorMemoryAllocation", {0}, {0}, false},
     {MEMORY_GPU, "out_of_memory: CUDA", {0}, {0}, false},
     {MEMORY_GPU, "OUT_OF_DEVICE_MEMORY", {0}, {0}, false},
-    /* CUDNN_, CUBLAS_, CUSOLVER_, CUSPARSE_, HIPBLAS_; then those with names of their own. */
+    /* CUDNN_, CUBLAS_, CUSOLVER_, CUSPARSE_, HIPBLAS_; then libraries with their own names for it. */
     {MEMORY_GPU, "STATUS_ALLOC_FAILED", {0}, {0}, false},
     {MEMORY_GPU, "DEVICE_ALLOCATION_FAILED", {0}, {0}, false},
     {MEMORY_GPU, "CUFFT_ALLOC_FAILED", {0}, {0}, false},
     {MEMORY_GPU, "miopenStatusAllocFailed", {0}, {0}, false},
     {MEMORY_GPU, "rocblas_status_memory_error", {0}, {0}, false},
-    /* JAX, XLA and TensorFlow; the word is also an answer of remote calls. */
+    /* JAX, XLA and TensorFlow; remote calls also answer with this word. */
     {MEMORY_GPU,
      "RESOURCE_EXHAUSTED",
      {0},
@@ -70,7 +70,7 @@ static const struct row {
     {MEMORY_HOST, "job memory limit", {"xceeded"}, {0}, false},
 };
 
-/* Pieces of which each row's words have one: most lines have none. */
+/* Each row's words contain one of these pieces; most lines contain none. */
 static const char *const hints[] = {"emory",    "EMORY",    "LLOC",     "llocFail",  "bad_alloc", "OOM",
                                     "oom_kill", "XHAUSTED", "xhausted", "LLOCATION", "DataLoader"};
 
@@ -88,16 +88,17 @@ static bool begins(const char *line, const char *at)
     return at == line || at[-1] == '.' || (at - line >= 2 && at[-1] == ' ' && at[-2] == ':');
 }
 
-/* What stands before the words of a hint: "lower the batch size if you see ...". */
+/* What precedes the words in advice: "lower the batch size if you see ...". */
 static const char *const advice[] = {"f you ", "you see", "n case ", "void ", "revent", "uch as "};
 
-/* What stands before the words of a message in plain English. */
+/* What precedes the words in a message in plain English. */
 static const char *const failures[] = {"rror",    "ERROR",  "xception", "ailure", "ailed",
                                        "FAILURE", "FAILED", "atal",     "FATAL",  "caught"};
 
 /*
- * Whether the words at `at` are an error's and no talk of one. A name of an error needs no more than
- * not to be advice; plain English begins the line or its last part, or follows a failure's name.
+ * Whether the words at `at` are an error, and not text about errors. The name of an error counts unless it is
+ * in advice. Plain English counts when it begins the line or the line's last part, or follows the name of a
+ * failure.
  */
 static bool is_error(const struct row *row, const char *line, const char *at)
 {
@@ -140,7 +141,10 @@ enum memory_kind memory_words_in(const char *line, const char **out_words)
     return MEMORY_NONE;
 }
 
-/* Another exception came after those words: they were no failure. Those of another rank stay. */
+/*
+ * Withdraws what the newest line counted: another exception came after it, so it was no failure. Lines of
+ * other ranks stay.
+ */
 static void withdraw(const struct memory_words *words, struct memory_seen *seen)
 {
     const struct traceback *traceback = &words->traceback;

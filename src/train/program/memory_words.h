@@ -9,12 +9,12 @@
 #include "train/program/traceback.h"
 
 /*
- * Words in a program's output that say that memory ran out: the messages and exception names of
- * PyTorch, JAX and XLA, TensorFlow, CuPy, CUDA's and ROCm's libraries, Python, NumPy, C++ and
- * Slurm. What they mean depends on how the program ends: one that recovers prints them too. So
- * they are counted here, and whoever watches compares. Words of advice ("if you see CUDA out of
- * memory, ...") and the code in a Python traceback are not counted, and what was counted is withdrawn
- * when a later traceback ends with another exception that does not follow from it.
+ * Finds words in a program's output that say that memory ran out: messages and exception names of PyTorch,
+ * JAX and XLA, TensorFlow, CuPy, the libraries of CUDA and ROCm, Python, NumPy, C++ and Slurm. What such
+ * words mean depends on how the program ends, since a program that recovers prints them too. So this only
+ * counts them, and the caller compares. It does not count advice ("if you see CUDA out of memory, ...") or
+ * the code in a Python traceback, and it withdraws what it counted when a later traceback ends with another
+ * exception that does not follow from it.
  *
  *     struct memory_words words = {.told = regex or NULL};
  *
@@ -22,12 +22,12 @@
  *     memory_words_end(&words, &seen);                    the last line may lack its end
  *     if (memory_seen_since(&seen, MEMORY_GPU, before) > 0) ...
  *
- * Lines end with a newline or a carriage return. Of a line longer than MEMORY_LINE_MAX each piece
- * is looked at, with an overlap that no words are longer than. Pure; memory is that of the struct.
+ * Lines end with a newline or a carriage return. A line longer than MEMORY_LINE_MAX is searched piece by
+ * piece; the pieces overlap by more than the longest words. Pure; uses no memory but the struct's.
  */
 enum memory_kind {
     MEMORY_NONE,
-    MEMORY_TOLD, /* a pattern of the user's own matches */
+    MEMORY_TOLD, /* a pattern that the user gave matches */
     MEMORY_GPU,
     MEMORY_HOST,
     MEMORY_KINDS
@@ -35,17 +35,17 @@ enum memory_kind {
 
 enum { MEMORY_LINE_MAX = 4096, MEMORY_OVERLAP = 256 };
 
-/* How many lines said so, and what the newest of them said: texts that live for ever. */
+/* How many lines said so, and the words of the newest one: static texts. */
 struct memory_seen {
     uint64_t count[MEMORY_KINDS];
     const char *words[MEMORY_KINDS];
-    uint64_t withdrawn[MEMORY_KINDS]; /* so many of them were no failure */
+    uint64_t withdrawn[MEMORY_KINDS]; /* how many of the lines were no failure */
 };
 
 struct memory_words {
     const regex_t *told; /* borrowed; NULL: none */
     struct traceback traceback;
-    char said_by[TRACEBACK_PREFIX_MAX + 1]; /* how the newest line that counted began */
+    char said_by[TRACEBACK_PREFIX_MAX + 1]; /* how the newest counted line began */
     size_t length;
     char line[MEMORY_LINE_MAX + 1];
 };
@@ -53,13 +53,13 @@ struct memory_words {
 void memory_words_take(struct memory_words *words, const char *bytes, size_t count, struct memory_seen *seen);
 void memory_words_end(struct memory_words *words, struct memory_seen *seen);
 
-/* A whole line of a stream whose lines come one by one. */
+/* Takes a whole line of a stream that comes line by line. */
 void memory_words_line(struct memory_words *words, const char *line, struct memory_seen *seen);
 
-/* How many count, since there were `before`. */
+/* How many lines count beyond `before`. */
 uint64_t memory_seen_since(const struct memory_seen *seen, enum memory_kind kind, uint64_t before);
 
-/* Of one line, MEMORY_NONE for no such words; `out_words` are those that were found. */
+/* The kind of words in one line, MEMORY_NONE for none; `out_words` are the words found. */
 enum memory_kind memory_words_in(const char *line, const char **out_words);
 
 #endif

@@ -5,9 +5,9 @@
 #include <stdbool.h>
 
 /*
- * What `flyball run --job` tells the program that it starts, a try of a recurring job.
- * A program that knows nothing of the library reads what it needs; a session of the same
- * job asks the log again under the same request, and so takes up the same trial.
+ * What `flyball run --job` tells the program that it starts as a try of a recurring job. A program that does
+ * not use the library reads what it needs. A session of the same job asks the log again under the same
+ * request, and so gets the same trial.
  *
  *     X(name, variable, what it holds)
  */
@@ -36,13 +36,13 @@ struct run_variable_facts {
 
 extern const struct run_variable_facts run_variables[RUN_VARIABLE_COUNT];
 
-/* The value in this process's environment; NULL where it is not set, or empty. */
+/* The variable's value in this process's environment; NULL when it is not set or empty. */
 const char *run_variable(enum run_variable variable);
 
-/* The value as a whole number from 1 to UINT32_MAX; 0 where it is none. */
+/* The value as a whole number from 1 to UINT32_MAX; 0 when it is none. */
 unsigned run_variable_number(enum run_variable variable);
 
-/* Whether a try of that job surrounds this process. */
+/* Whether this process runs within a try of that job. */
 bool run_variables_of(const char *job);
 
 #endif

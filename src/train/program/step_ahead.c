@@ -5,7 +5,7 @@
 
 enum { AHEAD_MAX = 1 << 20, PIECE_MAX = 4096, SENDER_TEXT_MAX = 64 };
 
-/* The beginning of a line is enough to know who says it. */
+/* The begin of a line, which names its sender. */
 struct beginning {
     char text[SENDER_TEXT_MAX];
     size_t length;

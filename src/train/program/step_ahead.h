@@ -8,9 +8,8 @@
 #include "train/program/step_words.h"
 
 /*
- * Looks at the lines that stand in a file of steps and were not read yet: who says them.
- * `go_on` is called for each line's sender and ends the look with false. Returns whether
- * all were looked at, of a MiB at most.
+ * Reads the lines of a file of steps that were not taken yet, to find who wrote them: at most one MiB. Calls
+ * `go_on` with each line's sender; `go_on` returns false to stop. Returns false when it was stopped.
  */
 typedef bool step_ahead_look(void *state, const struct step_sender *sender);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Steps are counted one by one, and time by epochs: nobody looks at a clock in each step. */
+/* Counts steps one by one, but time by epochs, so that no step reads a clock. */
 #include "train/program/step_count.h"
 
 void step_count_epoch_begin(struct step_count *count, const struct clock *clock)

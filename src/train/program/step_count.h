@@ -8,8 +8,8 @@
 #include "base/clock.h"
 
 /*
- * How many steps a training has begun, in which epochs, and how long they took. The tuner and the session
- * keep one each, as they are told of steps, and tell the governor how far the training is by it
+ * Counts the steps that a training has begun, its epochs, and the time that they took. The tuner and the
+ * session keep one each as they hear of steps, and tell the governor with it how far the training is
  * (carbon_pace.h).
  *
  *     step_count_epoch_begin(&count, clock);
@@ -17,17 +17,17 @@
  *     ...
  *     step_count_epoch_end(&count, clock);     all steps that began are done; evaluation follows
  *
- * An epoch here is a stretch of steps without anything else between them; its time runs from begin to end.
- * Of one that begins anew before it ended nothing counts. One that has ended may be ended again. All zeros
- * is the beginning.
+ * An epoch is a stretch of steps with nothing else in between; its time runs from begin to end. If an epoch
+ * begins again before it ended, nothing of the first counts. An epoch that has ended may be ended again.
+ * Start with all zeros.
  */
 struct step_count {
-    uint64_t begun;         /* steps, with the one under way */
-    uint64_t before;        /* of these, before the newest epoch */
+    uint64_t begun;         /* steps, including the one under way */
+    uint64_t before;        /* of these, those before the newest epoch */
     uint64_t longest;       /* steps of the longest epoch that has ended; 0: none has */
-    bool open;              /* an epoch is under way, */
-    struct mono_time since; /* from then on */
-    double ended_s;         /* that epochs took which have ended */
+    bool open;              /* an epoch is under way */
+    struct mono_time since; /* when it began */
+    double ended_s;         /* time of the epochs that have ended */
 };
 
 static inline void step_count_step(struct step_count *count)
@@ -38,13 +38,13 @@ static inline void step_count_step(struct step_count *count)
 void step_count_epoch_begin(struct step_count *count, const struct clock *clock);
 void step_count_epoch_end(struct step_count *count, const struct clock *clock);
 
-/* Steps of the newest epoch, under way or ended. */
+/* Steps of the newest epoch, whether under way or ended. */
 uint64_t step_count_in_epoch(const struct step_count *count);
 
-/* Steps that are done: in an epoch all but the newest. */
+/* Steps that are done: within an epoch all but the newest. */
 uint64_t step_count_done(const struct step_count *count);
 
-/* Spent in epochs up to now. */
+/* Time spent in epochs up to now. */
 double step_count_time_s(const struct step_count *count, const struct clock *clock);
 
 #endif

@@ -22,7 +22,7 @@
 
 enum { DESCRIPTOR_PATH_MAX = 64, NUMBER_MAX = 16, ROOM_BYTES = 1 << 16, SWEPT_MAX = 1000 };
 
-/* The first free one from 3 on: shells take descriptors of one digit only. */
+/* The program's end gets the first free descriptor from 3 on: shells accept only one digit. */
 enum { LOWEST_PROGRAM_END = 3, LOWEST_OWN = 10 };
 
 static const char *const variables[STEP_VARIABLES] = {STEP_VARIABLE, STEP_PLACE_VARIABLE};
@@ -33,7 +33,7 @@ static char *path_of(int file, char path[DESCRIPTOR_PATH_MAX])
     return path;
 }
 
-/* The file again, by its own open: what the flags of the program's end are is its own matter. */
+/* Opens the file again, so that the flags of the program's descriptor do not affect the reader's. */
 static int open_again(const struct step_file *file)
 {
     char path[DESCRIPTOR_PATH_MAX];
@@ -41,7 +41,7 @@ static int open_again(const struct step_file *file)
     return open(file->named ? file->place.path : path_of(file->file, path), O_WRONLY | O_APPEND);
 }
 
-/* Out of the way of low numbers; -1 stays -1. */
+/* Moves a descriptor away from low numbers; -1 stays -1. */
 static int move_up(int low)
 {
     int file = low >= 0 ? fcntl(low, F_DUPFD_CLOEXEC, LOWEST_OWN) : -1;
@@ -51,7 +51,7 @@ static int move_up(int low)
     return file;
 }
 
-/* A disk may be slow, and hang. */
+/* Whether the file is in memory: a disk may be slow, and hang. */
 static bool is_in_memory(int file)
 {
     struct statfs facts;
@@ -64,7 +64,7 @@ static bool take_room(int file, long long offset)
     return fallocate(file, FALLOC_FL_KEEP_SIZE, offset, ROOM_BYTES) == 0;
 }
 
-/* Nobody who reads it is left: whoever does holds its lock. */
+/* Removes a file whose reader is gone: a reader holds a lock on it. */
 static void sweep_one(const char *path)
 {
     int file = open(path, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
@@ -78,7 +78,7 @@ static void sweep_one(const char *path)
     close(file);
 }
 
-/* Removes what killed processes of this user left. */
+/* Removes the files that killed processes of this user left. */
 static void sweep(const char *directory)
 {
     DIR *entries = opendir(directory);
@@ -100,7 +100,7 @@ static void sweep(const char *directory)
         closedir(entries);
 }
 
-/* It is locked before it has a name, so that nobody sweeps it. */
+/* Names the file. It is locked before it has a name, so that no other process removes it. */
 static bool give_name(struct step_file *file, const char *directory)
 {
     char path[DESCRIPTOR_PATH_MAX];

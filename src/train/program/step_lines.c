@@ -18,7 +18,7 @@ enum { PATH_BYTES_MAX = 64, FREE_EVERY = 1 << 15, LINE_COST = 16 };
 
 static const double budget_most_bytes = 1 << 24, budget_bytes_per_s = 1 << 21;
 
-/* For a lower rank; between two looks where the system does not tell; and at a flood. */
+/* For a lower rank; between two looks when the system cannot tell of writes; and during a flood. */
 static const double hold_s = 0.5, ask_s = 0.005, discard_s = 0.02;
 
 const char step_lines_flood[] =
@@ -80,14 +80,14 @@ void step_lines_noticed(struct step_lines *lines)
         ;
 }
 
-/* Empties the file. A line that is written meanwhile is lost. */
+/* Empties the file. A line written at the same moment is lost. */
 static void cut(struct step_lines *lines)
 {
     (void)!ftruncate(lines->file.file, 0);
     lines->read_to = lines->freed_to = 0;
 }
 
-/* Nothing of it is read any more; its memory is given back again and again. */
+/* Reads no more of the file, and gives back its memory again and again. */
 static void discard(struct step_lines *lines)
 {
     if (lines->notice >= 0 && lines->watched >= 0)
@@ -99,7 +99,7 @@ static void discard(struct step_lines *lines)
     cut(lines);
 }
 
-/* More is let through as time goes on, but no more at once where all has been read. */
+/* Accepts more as time passes, but no more at once when everything has been read. */
 static void budget(struct step_lines *lines, bool all_read)
 {
     struct mono_time now = mono_now();
@@ -110,7 +110,7 @@ static void budget(struct step_lines *lines, bool all_read)
         lines->budget_bytes = fmin(lines->budget_bytes, budget_most_bytes);
 }
 
-/* A user's limit on the size of files (ulimit -f) would end a program that writes beyond it. */
+/* Stays below the user's limit on file sizes (ulimit -f): it would end a program that writes beyond it. */
 static void heed_limit(struct step_lines *lines, off_t size)
 {
     struct rlimit limit;
@@ -130,7 +130,7 @@ static void give_back(struct step_lines *lines)
     step_file_reserve(&lines->file, lines->read_to);
 }
 
-/* Reads on; false when nothing is there. A program that cut the file short has begun anew. */
+/* Reads on; false when nothing is there. When the program cut the file short, starts from its begin. */
 static bool fill(struct step_lines *lines)
 {
     off_t size = step_lines_end(lines);
@@ -156,7 +156,7 @@ static bool fill(struct step_lines *lines)
     return true;
 }
 
-/* A whole line in `line`; false: there is none yet. */
+/* Completes a whole line in `line`; false when there is none yet. */
 static bool complete_line(struct step_lines *lines)
 {
     while (!lines->complete) {
@@ -172,7 +172,7 @@ static bool complete_line(struct step_lines *lines)
     return true;
 }
 
-/* Among lines that have come: of the lowest rank. */
+/* Finds the lowest rank among the lines that have come. */
 static bool find_lowest(void *state, const struct step_sender *sender)
 {
     struct step_sender *lowest = state;
@@ -182,7 +182,7 @@ static bool find_lowest(void *state, const struct step_sender *sender)
     return lowest->rank > 0;
 }
 
-/* Whether to wait for a lower rank than the first that was heard of; where not, the lowest counts. */
+/* Whether to wait for a lower rank than the first that reported. When not, the lowest so far counts. */
 static bool is_held(struct step_lines *lines, const struct step_sender *sender)
 {
     struct step_sender lowest = *sender;
@@ -200,7 +200,7 @@ static bool is_held(struct step_lines *lines, const struct step_sender *sender)
     return false;
 }
 
-/* Goes on until there is a line of that process. */
+/* Goes on until a line of that process comes. */
 static bool is_other(void *state, const struct step_sender *sender)
 {
     const struct step_sender *wanted = state;
@@ -208,7 +208,7 @@ static bool is_other(void *state, const struct step_sender *sender)
     return sender->rank != wanted->rank || sender->pid != wanted->pid;
 }
 
-/* Whether nothing more will come of the process that counts. */
+/* Whether no more lines can come from the process that counts. */
 static bool is_over(struct step_lines *lines)
 {
     struct step_sender counted = lines->streams.counted;

@@ -15,11 +15,11 @@
 #include "train/program/step_words.h"
 
 /*
- * Steps that a program reports, read from a file in memory that it appends lines to (step_file.h;
- * step_words.h has what a line says, step_streams.h whose lines count, step_writer.h the other end).
+ * Reads the steps that a program reports, from a file in memory to which it appends lines (step_file.h).
+ * step_words.h has the meaning of a line, step_streams.h whose lines count, step_writer.h the writing end.
  *
- * Whatever becomes of the reader, writing never waits, fails or raises a signal, as it would on a
- * pipe that is full or that nobody reads. What was read is given back to the system.
+ * Whatever becomes of the reader, writing never waits, fails or raises a signal, unlike on a pipe that is
+ * full or that nobody reads. Memory of lines already read goes back to the system.
  *
  *     step_lines_open(&lines, out_error);
  *     ... fork the program ...
@@ -31,12 +31,12 @@
  *     ... all that is left ...
  *     step_lines_close(&lines);
  *
- * A line that begins with a rank above 0, where no other rank was heard of, waits for half a second: rank 0
- * may come a little later.
+ * When the first line comes from a rank above 0, and no other rank has reported, the line is held for half a
+ * second: rank 0 may come a little later.
  *
- * A program may write faster than this can be read, and than any training makes steps: 16 MiB at once and
- * 2 MiB a second are let through, each line counted as 16 bytes more than it has. Beyond that `flooded` is
- * true, no line comes any more, and what the program writes is thrown away.
+ * A program may write faster than this can read, and faster than any training makes steps. 16 MiB at once and
+ * 2 MiB a second are accepted, where each line counts 16 bytes more than it has. Beyond that `flooded` is
+ * true, no more lines come, and what the program writes is thrown away.
  */
 enum { STEP_BYTES_MAX = 4096 };
 
@@ -45,18 +45,18 @@ struct step_lines {
     int notice, watched; /* -1: none */
     off_t read_to, freed_to;
     char line[STEP_LINE_MAX + 1];
-    size_t length; /* of the line that is not complete, or not taken; beyond STEP_LINE_MAX: too long */
-    bool complete; /* it is not taken yet */
+    size_t length; /* of the line that is incomplete or not taken; above STEP_LINE_MAX: too long */
+    bool complete; /* but not taken yet */
     char bytes[STEP_BYTES_MAX];
     size_t at, count;
     struct step_streams streams;
     bool held, last;
     struct mono_time held_until;
-    double budget_bytes; /* that may be read */
+    double budget_bytes; /* how many may be read now */
     struct mono_time budgeted;
     bool flooded;
-    struct step_report report;           /* of the newest STEP_REPORT */
-    uint64_t events[STEP_MALFORMED + 1]; /* so far, of each kind */
+    struct step_report report;           /* of the newest STEP_REPORT event */
+    uint64_t events[STEP_MALFORMED + 1]; /* how many of each kind so far */
 };
 
 #define STEP_LINES_NONE                                     \
@@ -64,31 +64,31 @@ struct step_lines {
         .file = STEP_FILE_NONE, .notice = -1, .watched = -1 \
     }
 
-/* What is said of a program that floods. */
+/* What users are told about a program that floods. */
 extern const char step_lines_flood[];
 
-/* Makes the file, and sets the variables for a program that is forked now. FLY_ELIMIT. */
+/* Makes the file, and sets the variables for a program that is forked next. Returns FLY_ELIMIT. */
 int step_lines_open(struct step_lines *out_lines, struct fly_error *out_error);
 
-/* The program has its end: closes ours, and puts the variables back. */
+/* The program has its end of the file: closes this process's copy, and puts the variables back. */
 void step_lines_passed(struct step_lines *lines);
 
-/* Readable when something was written; -1 where the system does not tell. */
+/* A descriptor that is readable when something was written; -1 when the system cannot tell. */
 int step_lines_fd(const struct step_lines *lines);
 
-/* How long to wait for that at most: `usual_s`, or less. */
+/* How long to wait for it at most: `usual_s` or less. */
 double step_lines_wait_s(const struct step_lines *lines, double usual_s);
 
-/* To be called when that is readable, before step_lines_next. */
+/* Call this when the descriptor is readable, before step_lines_next. */
 void step_lines_noticed(struct step_lines *lines);
 
-/* The next event that has come; false when there is none. */
+/* Stores the next event that has come; false when there is none. */
 bool step_lines_next(struct step_lines *lines, enum step_event *out_event);
 
-/* The program has ended: nothing is waited for any more. */
+/* The program has ended: nothing is held back any more. */
 void step_lines_last(struct step_lines *lines);
 
-/* Where the lines begin that have not been taken, and where what was written so far ends; in bytes. */
+/* Offsets in bytes: where the lines that have not been taken begin, and where the file ends for now. */
 off_t step_lines_at(const struct step_lines *lines);
 off_t step_lines_end(const struct step_lines *lines);
 

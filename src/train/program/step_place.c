@@ -10,7 +10,7 @@
 
 #include "base/number.h"
 
-/* Out of the way of descriptors that programs give numbers to. */
+/* Above the descriptors to which programs give fixed numbers. */
 enum { LOWEST = 10 };
 
 char *step_place_write(const struct step_place *place, char text[STEP_PLACE_MAX])
@@ -20,7 +20,7 @@ char *step_place_write(const struct step_place *place, char text[STEP_PLACE_MAX]
     return text;
 }
 
-/* Cuts the number behind the last colon off the text. */
+/* Cuts the number after the last colon off the text. */
 static bool cut_number(char *text, uint64_t *out_number)
 {
     char *colon = strrchr(text, ':');
@@ -64,7 +64,7 @@ int step_place_open(const struct step_place *place)
     struct stat status;
     int low, file = -1;
 
-    /* Opening another one may have effects: a device, a FIFO that somebody waits at. */
+    /* Opening another file may have effects: a device, or a FIFO at which a process waits. */
     if (stat(place->path, &status) < 0 || !is_it(place, &status))
         return -1;
     low = open(place->path, O_WRONLY | O_APPEND | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);

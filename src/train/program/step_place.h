@@ -10,8 +10,8 @@
  *
  *     /dev/shm/flyball-steps-4711-0badcafe:27:3921
  *
- * the path of a file, then its device and its inode as fstat(2) has them, so that another file
- * that has come to stand there is not taken for it. Colons in the path are its own.
+ * This is the path of a file, then its device and its inode as fstat(2) reports them, so that another file
+ * that has taken the path later is not mistaken for it. The path may contain colons.
  */
 #define STEP_PLACE_VARIABLE "FLYBALL_STEPS"
 enum { STEP_PATH_MAX = 512, STEP_PLACE_MAX = STEP_PATH_MAX + 48 };
@@ -21,16 +21,18 @@ struct step_place {
     uint64_t device, inode;
 };
 
-/* Returns `text`. */
+/* Writes the place as text; returns `text`. */
 char *step_place_write(const struct step_place *place, char text[STEP_PLACE_MAX]);
 
-/* Whether the text is such a place, with an absolute path. */
+/* Reads a place; false unless the text is one with an absolute path. */
 bool step_place_read(const char *text, struct step_place *out_place);
 
-/* Whether an open descriptor is that file, and a regular one. */
+/* Whether an open descriptor is that file, and a regular file. */
 bool step_place_is(const struct step_place *place, int fd);
 
-/* The file, opened to be appended to; -1 where it cannot be reached, or another one is there. Never waits. */
+/*
+ * Opens the file for appending; returns -1 when it cannot be reached, or another file is there. Never waits.
+ */
 int step_place_open(const struct step_place *place);
 
 #endif

@@ -8,7 +8,7 @@ static bool names_nobody(const struct step_sender *sender)
     return sender->rank < 0 && sender->pid < 0;
 }
 
-/* One that says none comes behind all others. */
+/* The order of ranks; a sender without a rank comes last. */
 static int order_of(const struct step_sender *sender)
 {
     return sender->rank >= 0 ? sender->rank : INT_MAX;
@@ -61,7 +61,7 @@ void step_streams_ignore(struct step_streams *streams, const struct step_sender 
     streams->ignored[streams->ignored_count++ % STEP_IGNORED_MAX] = sender->pid;
 }
 
-/* One less to be left out; whether it is. */
+/* Leaves out one more line if any is left to leave out; returns whether it did. */
 static bool skip(uint64_t *left)
 {
     if (*left == 0)
@@ -70,7 +70,7 @@ static bool skip(uint64_t *left)
     return true;
 }
 
-/* Of the process that counts. */
+/* Whether an event of the counted process is new. */
 static bool is_new(struct step_streams *streams, enum step_event event)
 {
     switch (event) {

@@ -9,15 +9,14 @@
 #include "train/program/step_words.h"
 
 /*
- * Whose lines count where several processes of one training report the same steps.
+ * Decides whose lines count when several processes of one training report the same steps.
  *
- * One process's do: that of the lowest rank, which goes before those that say no rank;
- * of equal ones the first to report. A process that reports while that one lives never
- * counts. When it has ended, the next of its rank takes its place: it was started again,
- * and its steps are new ones. When a lower rank comes later, what had been counted of the higher
- * one is left out of its lines, so that together they are counted once. Lines
- * that name nobody always count, and so does, from anybody, what no step is: that memory did
- * not suffice, that there is a session, that a line is malformed.
+ * Only one process counts: that of the lowest rank. A process that names its rank comes before those that
+ * name none; among equal ones the first to report counts. Another process that reports while that one lives
+ * never counts. When it has ended, the next process of its rank takes its place: the rank was started again,
+ * and its steps are new. When a lower rank comes later, as many of its lines are left out as were counted of
+ * the higher rank, so that no step counts twice. Lines that name nobody always count. So do, from any
+ * process, the events that are no steps: memory ran out, there is a session, a line is malformed.
  *
  *     relation = step_streams_relation(&streams, &sender);
  *     if (relation == STEP_NEXT_PROCESS)
@@ -26,12 +25,12 @@
  *     if (step_streams_counts(&streams, &sender, event))
  *         ...
  *
- * Pure; all zeros is the beginning.
+ * Pure. Start with all zeros.
  */
 enum { STEP_IGNORED_MAX = 256 };
 
 enum step_relation {
-    STEP_COUNTED, /* it is the one, or becomes it */
+    STEP_COUNTED, /* it is the process that counts, or becomes it */
     STEP_NEXT_PROCESS,
     STEP_OTHER /* never counts */
 };
@@ -39,23 +38,23 @@ enum step_relation {
 struct step_streams {
     bool any;
     struct step_sender counted;
-    int ignored[STEP_IGNORED_MAX]; /* processes of its rank that reported beside it, the newest of them */
+    int ignored[STEP_IGNORED_MAX]; /* the newest processes of its rank that reported while it lived */
     size_t ignored_count;
     uint64_t steps, reports;           /* counted since the rank began, or began again */
-    uint64_t skip_steps, skip_reports; /* of the lines to come: a higher rank's were counted */
+    uint64_t skip_steps, skip_reports; /* to leave out: a higher rank's were counted */
 };
 
-/* Whether the sender would go before the one that counts, or there is none yet. */
+/* Whether the sender comes before the process that counts, or none counts yet. */
 bool step_streams_is_lower(const struct step_streams *streams, const struct step_sender *sender);
 
-/* What a sender is to the one that counts; makes it that where it goes before. */
+/* How a sender relates to the process that counts. A sender that comes before that takes its place. */
 enum step_relation step_streams_relation(struct step_streams *streams, const struct step_sender *sender);
 
-/* A STEP_NEXT_PROCESS takes the place of one that has ended, or is one beside it. */
+/* A STEP_NEXT_PROCESS takes the place of a process that has ended, or is ignored because that one lives. */
 void step_streams_follow(struct step_streams *streams, const struct step_sender *sender);
 void step_streams_ignore(struct step_streams *streams, const struct step_sender *sender);
 
-/* Whether a line of the sender counts; to be asked once for each. */
+/* Whether a line of the sender counts. Call it once for each line. */
 bool step_streams_counts(struct step_streams *streams, const struct step_sender *sender,
                          enum step_event event);
 

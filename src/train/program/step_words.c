@@ -18,7 +18,7 @@ static bool is_text(const char *line, size_t length)
     return true;
 }
 
-/* " metric 0.61" behind an epoch's number; `rest` ends with NUL. */
+/* Reads " metric 0.61" after an epoch's number; `rest` ends with NUL. */
 static bool read_metric(const char *rest, double *out_metric)
 {
     static const char word[] = " metric ";
@@ -33,7 +33,7 @@ static bool read_metric(const char *rest, double *out_metric)
     return number_parse_double(rest, out_metric);
 }
 
-/* What follows "epoch". */
+/* The event of what follows "epoch". */
 static enum step_event epoch_event(const char *rest, struct step_report *out_report)
 {
     size_t digits = strspn(rest[0] == ' ' ? rest + 1 : rest, "0123456789");
@@ -55,7 +55,10 @@ static enum step_event epoch_event(const char *rest, struct step_report *out_rep
     return STEP_REPORT;
 }
 
-/* "WORD NUMBER" at `text`, and the blank behind it; returns what follows, or `text` where it is not that. */
+/*
+ * Reads "WORD NUMBER" and the blank after it at `text`; returns what follows, or `text` when that is not
+ * there.
+ */
 static const char *read_part(const char *text, const char *word, int *out_number)
 {
     size_t length = strlen(word), digits;

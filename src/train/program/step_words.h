@@ -6,16 +6,16 @@
 #include <stdint.h>
 
 /*
- * What a line of a program's steps says.
+ * Reads a line of a program's steps.
  *
  *     epoch 1        an epoch begins; optional
  *     step 17        any other line, also an empty one: a step begins
  *     epoch end      evaluation follows; optional
- *     epoch 1 metric 0.61    what came of an epoch; for `flyball run --job`, as are
+ *     epoch 1 metric 0.61    an epoch's result; for `flyball run --job`, as are
  *     out of memory          the batch size does not fit
  *     session                the program has a session of its own, which reports (session.h)
  *
- * Before it may stand who says so, each part optional:
+ * A line may begin with its sender, each part optional:
  *
  *     rank 0 pid 4711 step 17
  *     pid 4711 epoch 1
@@ -34,24 +34,25 @@ enum step_event {
     STEP_MALFORMED
 };
 
-/* What a STEP_REPORT says. */
+/* The content of a STEP_REPORT. */
 struct step_report {
     uint32_t epoch;
     double metric; /* NAN: "nan" */
 };
 
 struct step_sender {
-    int rank, pid; /* -1: not said */
+    int rank, pid; /* -1: not in the line */
 };
 
-/* Who says a line that is closed by NUL; returns where the rest begins, which is the line where nobody is
- * named. */
+/*
+ * Reads the sender of a line that ends with NUL; returns where the rest begins, which is the line itself when
+ * it names nobody.
+ */
 const char *step_line_sender(const char *line, struct step_sender *out_sender);
 
 /*
- * What a line of text without its end says, whoever says it. Malformed: too long, control
- * characters, or another line that begins with "epoch". `out_report` is filled by a
- * STEP_REPORT alone.
+ * The event of a line without its newline, whoever wrote it. Malformed lines are too long, contain control
+ * characters, or begin with "epoch" in another way. Only a STEP_REPORT fills `out_report`.
  */
 enum step_event step_line_event(const char *line, size_t length, struct step_sender *out_sender,
                                 struct step_report *out_report);

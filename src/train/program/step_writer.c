@@ -18,7 +18,7 @@
 
 enum { LOWEST = 10, LINK_MAX = 64 };
 
-/* The descriptor that FLYBALL_STEP_FD names, whatever it is; -1 for none. */
+/* The descriptor that FLYBALL_STEP_FD names, whatever kind of file it is; -1 for none. */
 static int inherited(void)
 {
     const char *value = getenv(STEP_VARIABLE);
@@ -34,7 +34,9 @@ static bool may_be_written(int fd)
     return flags >= 0 && (flags & O_ACCMODE) != O_RDONLY;
 }
 
-/* One of its own: the program may close the one that it inherited, and open something else there. */
+/*
+ * Copies the descriptor: the program may close the inherited one, and open something else under its number.
+ */
 static int copy_of(int fd)
 {
     return may_be_written(fd) ? fcntl(fd, F_DUPFD_CLOEXEC, LOWEST) : -1;
@@ -55,7 +57,7 @@ static void open_place(const struct step_place *place, struct step_writer *write
 {
     int fd = inherited();
 
-    /* An inherited one also leads out of a container. */
+    /* An inherited descriptor also works inside a container. */
     if (step_place_is(place, fd))
         writer->fd = copy_of(fd);
     if (writer->fd < 0)
@@ -87,7 +89,7 @@ enum step_way step_writer_open(struct step_writer *out_writer)
     return out_writer->fd >= 0 ? STEPS_OPEN : STEPS_NOT_WANTED;
 }
 
-/* "rank 0 pid 4711 ", or less; the length. */
+/* Writes "rank 0 pid 4711 ", or the known part; returns the length. */
 static int write_sender(const struct step_writer *writer, char *text, size_t size)
 {
     if (writer->plain)

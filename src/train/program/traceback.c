@@ -9,7 +9,7 @@ static const char header[] = "Traceback (most recent call last):";
 static const char *const chains[] = {"During handling of the above exception",
                                      "The above exception was the direct cause"};
 
-/* What a launcher or another rank raises when a process has failed. */
+/* What a launcher or another rank raises after a process has failed. */
 static const char *const relays[] = {"ChildFailedError",
                                      "CalledProcessError",
                                      "ProcessRaisedException",
@@ -40,7 +40,10 @@ static bool has_one(const char *line, const char *const *pieces, size_t count)
     return false;
 }
 
-/* "torch.OutOfMemoryError: ..." or "KeyError": letters of both cases, so that "INFO: ..." is none. */
+/*
+ * Whether the line begins with an exception's name: "torch.OutOfMemoryError: ..." or "KeyError". A name has
+ * letters of both cases, so "INFO: ..." is none.
+ */
 static bool names_exception(const char *line)
 {
     bool upper = false, lower = false;

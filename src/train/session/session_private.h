@@ -8,17 +8,17 @@
 /*
  * What the session's files ask of each other. Each uses only those below it:
  *
- *    session_open.c       makes a session, and closes it
- *    session.c            what a training calls; session_report.c reports an epoch; session_end.c decides
- *                         how a try ends, and whether another follows
- *    session_try.c        asks what to run, and begins and ends the try
- *    session_limit.c      finds what may be turned; the hooks
- *    session_profile.c    measures a power profile
- *    session_carbon.c     follows the grid
- *    session_account.c    keeps the account of each training
- *    session_hold.c       sets a limit, and checks whether it stands
- *    session_progress.c   how far the training is
- *    session_ranks.c      joins the ranks
+ *     session_open.c       makes a session, and closes it
+ *     session.c            what a training calls; session_report.c reports an epoch; session_end.c decides
+ *                          how a try ends, and whether another follows
+ *     session_try.c        asks what to run, and begins and ends the try
+ *     session_limit.c      finds what may be turned; the hooks
+ *     session_profile.c    measures a power profile
+ *     session_carbon.c     follows the grid
+ *     session_account.c    keeps the account of each training
+ *     session_hold.c       sets a limit, and checks whether it stands
+ *     session_progress.c   how far the training is
+ *     session_ranks.c      joins the ranks
  *
  * post.h is the way to the log. "Collective" functions must be called on all ranks.
  */
