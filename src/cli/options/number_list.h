@@ -7,6 +7,7 @@
 
 #include "base/arena.h"
 #include "base/error.h"
+#include "cli/frame/call.h"
 
 /*
  * Parses whole numbers as people list them: "7", "1-20", "1-5,8,10-12".
@@ -18,5 +19,13 @@
  */
 int number_list_parse(const char *text, uint32_t minimum, size_t most, struct arena *arena,
                       uint32_t **out_numbers, size_t *out_count, struct fly_error *out_error);
+
+/*
+ * Reads the value of an option of the call. Without one it returns 0 and leaves the out-parameters untouched.
+ * FLY_EUSAGE with a sentence that names the option, FLY_ENOMEM.
+ */
+int number_list_option(const struct cli_call *call, const char *name, uint32_t minimum, size_t most,
+                       struct arena *arena, uint32_t **out_numbers, size_t *out_count,
+                       struct fly_error *out_error);
 
 #endif

@@ -80,20 +80,17 @@ static int read_patterns(const struct cli_call *call, struct run_job *job, struc
 static int read_batch_sizes(const struct cli_call *call, struct run_job *job, struct fly_error *out_error)
 {
     struct fly_session_options *options = &job->options;
-    const char *text = cli_text(call, "batch-sizes");
-    struct fly_error error;
-    uint32_t *sizes;
-    int code = text != NULL ? number_list_parse(text, 1, JOB_BATCHES_MAX, &job->arena, &sizes,
-                                                &options->batch_count, &error)
-                            : 0;
+    uint32_t *sizes = NULL;
+    int code = number_list_option(call, "batch-sizes", 1, JOB_BATCHES_MAX, &job->arena, &sizes,
+                                  &options->batch_count, out_error);
 
     if (code < 0)
-        return cli_value_error(call, "batch-sizes", text, error.text, out_error);
-    if (text != NULL)
+        return code;
+    if (sizes != NULL)
         options->batch_sizes = sizes;
     if (cli_set(call, "default-batch-size"))
         options->default_batch_size = (uint32_t)cli_integer(call, "default-batch-size");
-    if (text == NULL && cli_set(call, "default-batch-size")) {
+    if (sizes == NULL && cli_set(call, "default-batch-size")) {
         options->batch_sizes = &options->default_batch_size;
         options->batch_count = 1;
     }
@@ -212,15 +209,12 @@ static int look_up(const struct cli_call *call, struct run_job *job, struct fly_
 
 static int read_limits(const struct cli_call *call, struct run_job *job, struct fly_error *out_error)
 {
-    const char *text = cli_text(call, "power-limits");
-    struct fly_error error;
     uint32_t *limits = NULL;
-    int code = text != NULL ? number_list_parse(text, 1, FLY_POWER_SEARCH_LIMITS_MAX, &job->arena, &limits,
-                                                &job->options.limit_count, &error)
-                            : 0;
+    int code = number_list_option(call, "power-limits", 1, FLY_POWER_SEARCH_LIMITS_MAX, &job->arena, &limits,
+                                  &job->options.limit_count, out_error);
 
     if (code < 0)
-        return cli_value_error(call, "power-limits", text, error.text, out_error);
+        return code;
     for (size_t i = 0; limits != NULL && i < job->options.limit_count; i++)
         job->limits_w[i] = limits[i];
     job->options.limits_w = job->limits_w;

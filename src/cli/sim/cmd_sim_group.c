@@ -97,14 +97,11 @@ static int open_workloads(struct sim_group *sim, const struct cli_call *call, st
 
 static int read_seeds(struct sim_group *sim, const struct cli_call *call, struct fly_error *out_error)
 {
-    const char *text = cli_text(call, "seeds");
-    struct fly_error error;
-    int code = number_list_parse(text, 0, SEEDS_MAX, &sim->arena, &sim->seeds, &sim->seed_count, &error);
+    int code = number_list_option(call, "seeds", 0, SEEDS_MAX, &sim->arena, &sim->seeds, &sim->seed_count,
+                                  out_error);
 
-    if (code == FLY_EUSAGE)
-        return cli_value_error(call, "seeds", text, error.text, out_error);
     if (code < 0)
-        return error_no_memory(out_error);
+        return code;
     if (cli_choice(call, "generator") == GENERATOR_NUMPY && cli_given(call, "seeds"))
         return cli_usage(
             call, out_error,

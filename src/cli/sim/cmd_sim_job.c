@@ -173,24 +173,14 @@ static int simulate(struct sim_job *sim, const struct cli_call *call, struct fly
     return code;
 }
 
-static int read_seeds(struct sim_job *sim, const struct cli_call *call, struct fly_error *out_error)
-{
-    const char *text = cli_text(call, "seeds");
-    struct fly_error error;
-    int code = number_list_parse(text, 0, SEEDS_MAX, &sim->arena, &sim->seeds, &sim->seed_count, &error);
-
-    if (code == FLY_EUSAGE)
-        return cli_value_error(call, "seeds", text, error.text, out_error);
-    return code < 0 ? error_no_memory(out_error) : 0;
-}
-
 static int sim_job_run(const struct cli_call *call, struct fly_error *out_error)
 {
     static struct sim_job sim; /* large; the program runs one command */
     int code;
 
     arena_init(&sim.arena, MEMORY_MAX);
-    code = read_seeds(&sim, call, out_error);
+    code =
+        number_list_option(call, "seeds", 0, SEEDS_MAX, &sim.arena, &sim.seeds, &sim.seed_count, out_error);
     if (code == 0)
         code = sim_workloads_open(&sim.workloads, call, out_error);
     if (code == 0) {
