@@ -3,9 +3,10 @@
 
 #include <pthread.h>
 #include <signal.h>
-#include <time.h>
 
-enum { PROGRESS_NS = 100000000 };
+#include "base/thread/mono_wait.h"
+
+static const double progress_s = 0.1;
 
 struct crew {
     const struct crew_plan *plan;
@@ -102,19 +103,14 @@ static void wait_workers(struct crew *crew)
 {
     pthread_mutex_lock(&crew->lock);
     while (crew->working > 0) {
-        struct timespec until;
         uint64_t done = crew->done;
 
         pthread_mutex_unlock(&crew->lock);
         if (crew->plan->progress != NULL)
             crew->plan->progress(crew->plan->progress_context, done, crew->plan->units);
-        clock_gettime(CLOCK_REALTIME, &until);
-        until.tv_nsec += PROGRESS_NS;
-        until.tv_sec += until.tv_nsec / 1000000000;
-        until.tv_nsec %= 1000000000;
         pthread_mutex_lock(&crew->lock);
         if (crew->working > 0)
-            pthread_cond_timedwait(&crew->changed, &crew->lock, &until);
+            mono_wait(&crew->changed, &crew->lock, mono_after_s(mono_now(), progress_s));
     }
     pthread_mutex_unlock(&crew->lock);
 }
@@ -139,7 +135,7 @@ int crew_run(const struct crew_plan *plan, struct fly_error *out_error)
                          CREW_THREADS_MAX);
     ordered_output_init(&crew.output, plan->sink != NULL ? plan->sink : discard, plan->sink_context);
     pthread_mutex_init(&crew.lock, NULL);
-    pthread_cond_init(&crew.changed, NULL);
+    mono_cond_init(&crew.changed);
     count = start_workers(&crew, threads);
     if (count == 0) {
         crew.working = 1;

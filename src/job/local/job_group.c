@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/thread/fork_guard.h"
+#include "base/thread/mono_wait.h"
 #include "store/store_address.h"
 
 /* Of what the group before took, to wait for those who were in it. */
@@ -77,14 +78,9 @@ static bool fits(const struct job_group *group, const char *address, const struc
 
 static void init_lane(struct lane *lane, struct job_group *group)
 {
-    pthread_condattr_t monotonic;
-
     lane->group = group;
     pthread_mutex_init(&lane->lock, NULL);
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    pthread_cond_init(&lane->gathered, &monotonic);
-    pthread_condattr_destroy(&monotonic);
+    mono_cond_init(&lane->gathered);
 }
 
 static struct job_group *make_group(const char *address, size_t lanes, const struct job_options *options)
@@ -267,9 +263,8 @@ static size_t take_line(struct lane *lane, struct waiting **calls, size_t count)
 static void gather(struct lane *lane)
 {
     struct mono_time until = mono_after_s(mono_now(), fmin(lane->took_s * gather_share, 1e-6 * GATHER_US));
-    struct timespec when = {until.ns / 1000000000, until.ns % 1000000000};
 
-    while (lane->in_line < lane->expected && pthread_cond_timedwait(&lane->gathered, &lane->lock, &when) == 0)
+    while (lane->in_line < lane->expected && mono_wait(&lane->gathered, &lane->lock, until))
         ;
 }
 
