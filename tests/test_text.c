@@ -374,6 +374,17 @@ static void test_csv_quote(void **state)
     buffer_deinit(&buffer);
 }
 
+static void test_single_bytes_are_replaced(void **state)
+{
+    char controls[] = "a\tb\x1b\x7f\xc3\xa9 \n", ascii[] = "a\tb\x1b\x7f\xc3\xa9 ~\n";
+
+    (void)state;
+    harmless_hide_controls(controls);
+    assert_string_equal(controls, "a?b??\xc3\xa9 ?");
+    harmless_make_ascii(ascii);
+    assert_string_equal(ascii, "a?b???? ~?");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -388,6 +399,7 @@ int main(void)
         cmocka_unit_test(test_csv_values),
         cmocka_unit_test(test_csv_windows),
         cmocka_unit_test(test_csv_quote),
+        cmocka_unit_test(test_single_bytes_are_replaced),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

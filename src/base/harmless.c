@@ -118,6 +118,22 @@ size_t harmless_make(char *text, size_t length, bool lines)
     return to;
 }
 
+void harmless_hide_controls(char *text)
+{
+    for (; *text != '\0'; text++) {
+        if ((unsigned char)*text < ' ' || *text == 0x7F)
+            *text = '?';
+    }
+}
+
+void harmless_make_ascii(char *text)
+{
+    for (; *text != '\0'; text++) {
+        if ((unsigned char)*text < ' ' || (unsigned char)*text >= 0x7F)
+            *text = '?';
+    }
+}
+
 void harmless_put(struct buffer *out, const char *text, bool lines)
 {
     size_t length = strlen(text), behind;

@@ -37,6 +37,12 @@ bool harmless_all(const char *text, size_t length, bool lines);
 /* Replaces in place, which makes a text no longer; the length. The text is ended by a 0 byte again. */
 size_t harmless_make(char *text, size_t length, bool lines);
 
+/* Replaces C0 and DEL in place, for one line of a text whose reader replaces the rest. */
+void harmless_hide_controls(char *text);
+
+/* Replaces in place all that is not printable ASCII. */
+void harmless_make_ascii(char *text);
+
 /* Appends the text; with `lines` its '\n' and '\t' stay. */
 void harmless_put(struct buffer *out, const char *text, bool lines);
 

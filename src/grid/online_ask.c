@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/harmless.h"
 #include "base/http_client.h"
 #include "grid/online_rows.h"
 
@@ -68,10 +69,7 @@ void online_reason(const char *text, size_t length, char out_reason[ONLINE_REASO
     arena_init(&arena, ONLINE_ARENA_MAX);
     (void)shape_read_text(&refusal_shape, text, length, SHAPE_FOREIGN, &arena, &refusal, NULL, NULL);
     snprintf(out_reason, ONLINE_REASON_MAX, "%s", find_reason(&refusal));
-    for (char *at = out_reason; *at != '\0'; at++) {
-        if ((unsigned char)*at < ' ' || (unsigned char)*at > '~')
-            *at = '?';
-    }
+    harmless_make_ascii(out_reason);
     arena_deinit(&arena);
 }
 

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/harmless.h"
 #include "base/number.h"
 #include "knob/guard.h"
 #include "knob/guard_private.h"
@@ -34,10 +35,7 @@ static const char emulator_variable[] = "FLYBALL_EMULATOR_STATE";
 static void tidy(char *text)
 {
     text[strcspn(text, "\n")] = '\0';
-    for (char *at = text; *at != '\0'; at++) {
-        if (*at < ' ' || *at >= 0x7F)
-            *at = '?';
-    }
+    harmless_make_ascii(text);
 }
 
 /* The code whose exit status that is; statuses are shared, and the permission is the one that matters. */

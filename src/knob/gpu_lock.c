@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/harmless.h"
 #include "base/number.h"
 #include "knob/fork_close.h"
 #include "knob/journal.h"
@@ -44,10 +45,7 @@ static void read_holder(int lock, char holder[HOLDER_MAX])
         length = pread(lock, holder, HOLDER_MAX - 1, 0);
     }
     holder[length > 0 ? length : 0] = '\0';
-    for (char *at = holder; *at != '\0'; at++) {
-        if ((unsigned char)*at < ' ' || (unsigned char)*at >= 0x7F)
-            *at = '?';
-    }
+    harmless_make_ascii(holder);
     if (holder[0] == '\0')
         snprintf(holder, HOLDER_MAX, "another program");
 }

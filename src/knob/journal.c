@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/harmless.h"
 #include "knob/runtime_directory.h"
 
 static const char *const suffixes[] = {[JOURNAL_TURNED] = ".turned", [JOURNAL_KEPT] = ".kept"};
@@ -82,10 +83,7 @@ void journal_begin(const char *uuid, const char *program, struct journal_entry *
         .pid = getpid(), .start_ticks = start_of(getpid()), .date_s = (int64_t)time(NULL)};
     snprintf(out_entry->uuid, sizeof out_entry->uuid, "%s", uuid);
     snprintf(out_entry->program, sizeof out_entry->program, "%s", program);
-    for (char *at = out_entry->program; *at != '\0'; at++) {
-        if ((unsigned char)*at < ' ' || *at == 0x7F)
-            *at = '?';
-    }
+    harmless_hide_controls(out_entry->program);
     read_boot(out_entry->boot);
 }
 

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/harmless.h"
 
 enum { PROCESSES_MAX = 256, DEPTH_MAX = 256, PROC_PATH_MAX = 300, PROC_TEXT_MAX = 512 };
 
@@ -88,10 +89,7 @@ static void read_name(const char *proc_root, long long pid, char text[PROC_TEXT_
     if (!read_proc(proc_root, pid, "comm", text))
         snprintf(text, PROC_TEXT_MAX, "an unknown program");
     text[strcspn(text, "\n")] = '\0';
-    for (char *at = text; *at != '\0'; at++) {
-        if ((unsigned char)*at < ' ' || *at == 0x7F)
-            *at = '?';
-    }
+    harmless_hide_controls(text);
 }
 
 /* The parent of a process; 0: it has none, or is gone. */

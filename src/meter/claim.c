@@ -16,6 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/harmless.h"
 #include "meter/claim_sweep.h"
 
 enum {
@@ -172,10 +173,7 @@ static void find_directory(const struct claim_options *options, struct claims *c
 /* Makes what another process wrote about itself fit for display: short, and without control characters. */
 static void tidy_by(struct claim *claim)
 {
-    for (char *at = claim->by; *at != '\0'; at++) {
-        if ((unsigned char)*at < ' ' || (unsigned char)*at >= 0x7F)
-            *at = '?';
-    }
+    harmless_make_ascii(claim->by);
     if (claim->by[0] == '\0')
         snprintf(claim->by, sizeof claim->by, "another process");
 }

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/buffer.h"
+#include "base/harmless.h"
 #include "shapes/json_words.h"
 
 enum { NAME_SHOWN = 60, PATH_BYTES_MAX = 4096, TOLD_MAX = 320, FOUND_BYTES_MAX = 1 << 16 };
@@ -71,10 +72,7 @@ static void tell_path(const struct shape_path *path, char text[SHAPE_PATH_SHOWN]
         put_path(&whole, path);
     snprintf(text, SHAPE_PATH_SHOWN, "%s", whole.data != NULL ? whole.data : "");
     buffer_deinit(&whole);
-    for (char *at = text; *at != '\0'; at++) {
-        if ((unsigned char)*at < 0x20 || *at == 0x7f)
-            *at = '?';
-    }
+    harmless_hide_controls(text);
 }
 
 /* ---- errors ---- */

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/harmless.h"
 #include "base/text/toml.h"
 #include "knob/way/command_words.h"
 
@@ -29,12 +30,10 @@ __attribute__((format(printf, 3, 4))) static int wrong(const struct toml_place *
     va_list arguments;
 
     va_start(arguments, format);
+    /* NOLINTNEXTLINE(clang-analyzer-valist.Uninitialized): it loses sight of va_start in what it inlines */
     vsnprintf(cause, sizeof cause, format, arguments);
     va_end(arguments);
-    for (char *at = cause; *at != '\0'; at++) {
-        if ((unsigned char)*at < ' ' || *at == 0x7F)
-            *at = '?';
-    }
+    harmless_hide_controls(cause);
     return error_set(out_error, FLY_ECONFIG, "%.150s:%zu: %.340s", place->file, place->line, cause);
 }
 
