@@ -5,10 +5,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The Adler-32 checksum (RFC 1950, section 8.2) of a text, which published runs use as a group's seed. */
+/*
+ * Returns the Adler-32 checksum (RFC 1950, section 8.2) of a text; published runs use it as a
+ * group's seed.
+ */
 uint32_t adler32(const char *text);
 
-/* The same of bytes. */
+/* Returns the checksum of bytes. */
 uint32_t adler32_of(const void *bytes, size_t count);
 
 #endif

@@ -5,9 +5,9 @@
 #include <stddef.h>
 
 /*
- * Memory with one lifetime: pieces are handed out one after the other and freed
- * all at once. What belongs together (a trace, the state of a run) lives in one
- * arena, so nothing is freed piece by piece and nothing leaks.
+ * Memory with one lifetime: an arena hands out pieces one after the other and frees them all at
+ * once. Data that belongs together (a trace, the state of a run) lives in one arena, so nothing
+ * is freed piece by piece and nothing leaks.
  *
  *     struct arena arena;
  *     arena_init(&arena, 64 << 20);
@@ -29,12 +29,12 @@ void arena_init(struct arena *arena, size_t maximum);
 void arena_deinit(struct arena *arena);
 
 /*
- * `count` zeroed elements of `size` bytes, aligned for any type; NULL when
- * memory or the maximum is exhausted or count * size overflows.
+ * Returns `count` zeroed elements of `size` bytes, aligned for any type; NULL if memory or the
+ * maximum is exhausted or count * size overflows.
  */
 void *arena_alloc(struct arena *arena, size_t count, size_t size);
 
-/* A copy of a string, or NULL. */
+/* Returns a copy of a string, or NULL. */
 char *arena_strdup(struct arena *arena, const char *text);
 
 #endif

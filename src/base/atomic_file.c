@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Files that appear whole: written without a name, linked and renamed at the
- * end. The stream has its own write function because stdio forgets the errno of
- * a failed write, and the user needs it: "disk full" and "quota exceeded" have
- * different remedies.
+ * Files that appear whole: written without a name, linked and renamed at the end. The stream has
+ * its own write function because stdio loses the errno of a failed write, and the user needs it:
+ * "disk full" and "quota exceeded" have different remedies.
  */
 #include "base/atomic_file.h"
 
@@ -82,7 +81,7 @@ static int sink_close(void *cookie)
     return close(fd);
 }
 
-/* The directory part of a path, as a prefix that ends with a slash; "" is the working directory. */
+/* Returns the length of the directory part of a path, up to its slash; "" is the working directory. */
 static int directory_length(const char *path)
 {
     const char *slash = strrchr(path, '/');
@@ -90,7 +89,7 @@ static int directory_length(const char *path)
     return slash == NULL ? 0 : (int)(slash - path) + 1;
 }
 
-/* The next candidate of a temporary name beside `target`; NULL without memory. */
+/* Returns the next candidate for a temporary name beside `target`; NULL without memory. */
 static char *temporary_name(const char *target)
 {
     static unsigned counter;
@@ -102,7 +101,7 @@ static char *temporary_name(const char *target)
     return name;
 }
 
-/* A file without a name, or -1 where the file system or a missing /proc does not allow one. */
+/* Opens a file without a name; -1 if the file system or a missing /proc does not allow one. */
 static int open_nameless(const char *target)
 {
     char link[64];
@@ -141,7 +140,7 @@ static int open_named(struct atomic_file *file)
     return -1;
 }
 
-/* Whether `status` is the file that stdout writes to: replacing that would lose what stdout writes. */
+/* Returns whether `status` is the file that stdout writes to: replacing it would lose what stdout writes. */
 static int is_stdout(const struct stat *status)
 {
     struct stat out;
@@ -149,7 +148,7 @@ static int is_stdout(const struct stat *status)
     return fstat(STDOUT_FILENO, &out) == 0 && out.st_dev == status->st_dev && out.st_ino == status->st_ino;
 }
 
-/* Opens what stands at the path already, where it is to be written in place; -1 with errno. */
+/* Opens what exists at the path, if it has to be written in place; -1 with errno. */
 static int open_direct(const char *path, const struct stat *status)
 {
     if (is_stdout(status))
@@ -178,7 +177,7 @@ static int open_replacement(struct atomic_file *file, const struct stat *status)
     return fd;
 }
 
-/* The descriptor to write to, or -1 with errno. */
+/* Returns the descriptor to write to, or -1 with errno. */
 static int open_sink(struct atomic_file *file)
 {
     struct stat status;
@@ -187,7 +186,7 @@ static int open_sink(struct atomic_file *file)
         if (errno != ENOENT || file->path[0] == '\0')
             return -1;
         if (lstat(file->path, &status) == 0) {
-            errno = ENOENT; /* a symbolic link to nothing: the place it means is not there */
+            errno = ENOENT; /* a symbolic link whose target is missing */
             return -1;
         }
         return open_replacement(file, NULL);
@@ -256,7 +255,7 @@ static int link_temporary(struct atomic_file *file)
     return -1;
 }
 
-/* All of commit but the cleaning up; 0 or the errno of what failed. */
+/* Does all of commit except cleaning up; returns 0 or the errno of what failed. */
 static int bring_to_target(struct atomic_file *file)
 {
     if (fflush(file->stream) != 0 || ferror(file->stream))

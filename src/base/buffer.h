@@ -5,8 +5,8 @@
 #include <stddef.h>
 
 /*
- * A growing byte buffer with a maximum, always terminated by a NUL that does
- * not count. A failed append is remembered: append freely, ask once at the end.
+ * A growing byte buffer with a maximum, always terminated by a NUL that does not count. It
+ * remembers a failed append, so you can append freely and check once at the end.
  *
  *     struct buffer text;
  *     buffer_init(&text, 1 << 20);
@@ -25,7 +25,7 @@ struct buffer {
 void buffer_init(struct buffer *buffer, size_t maximum);
 void buffer_deinit(struct buffer *buffer);
 
-/* Forgets the content, keeps the memory, clears the error. */
+/* Empties the buffer, keeps its memory, clears the error. */
 void buffer_clear(struct buffer *buffer);
 
 void buffer_append(struct buffer *buffer, const void *bytes, size_t count);

@@ -30,7 +30,7 @@ void bytes_put_text(struct buffer *bytes, const char *text)
     buffer_append(bytes, text, length);
 }
 
-/* The next `count` bytes, or NULL. */
+/* Returns the next `count` bytes, or NULL. */
 static const unsigned char *take(struct bytes_reader *reader, uint64_t count)
 {
     const unsigned char *taken = reader->at;

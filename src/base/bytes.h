@@ -9,8 +9,8 @@
 #include "base/buffer.h"
 
 /*
- * Plain values as bytes, the same on every machine, and back. For caches: whoever
- * reads knows what was written, and treats anything else as if there were nothing.
+ * Writes plain values as bytes, the same on every machine, and reads them back. Meant for caches:
+ * the reader knows what was written, and treats anything else as if nothing were there.
  *
  *     bytes_put_u64(&bytes, count);
  *     ...
@@ -18,8 +18,8 @@
  *     uint64_t count = bytes_u64(&reader);
  *     if (!bytes_whole(&reader)) ...
  *
- * A reader that ran out, or read what cannot be, is `failed` and gives zeros from
- * then on. Writers' errors are the buffer's.
+ * A reader that reached the end too early, or read an impossible value, is `failed` and gives
+ * zeros from then on. Errors of writing are in the buffer.
  */
 struct bytes_reader {
     const unsigned char *at;
@@ -41,10 +41,10 @@ uint64_t bytes_up_to(struct bytes_reader *reader, uint64_t maximum); /* fails ab
 bool bytes_bool(struct bytes_reader *reader);
 double bytes_double(struct bytes_reader *reader);
 
-/* At most `capacity` - 1 bytes and a NUL. */
+/* Reads at most `capacity` - 1 bytes, and adds a NUL. */
 void bytes_text(struct bytes_reader *reader, char *text, size_t capacity);
 
-/* Whether everything was read, and nothing failed. */
+/* Returns whether everything was read and nothing failed. */
 static inline bool bytes_whole(const struct bytes_reader *reader)
 {
     return !reader->failed && reader->left == 0;

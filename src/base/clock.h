@@ -5,8 +5,8 @@
 #include <stdint.h>
 
 /*
- * Monotonic time: for durations, meaningless between machines and boots. A type
- * of its own, so that it cannot be mistaken for a date.
+ * Monotonic time: for durations, meaningless between machines and boots. It is a type of its own,
+ * so that it cannot be mistaken for a date.
  */
 struct mono_time {
     int64_t ns;
@@ -18,8 +18,8 @@ struct wall_time {
 };
 
 /*
- * Where time comes from, as a table, so that what measures and what is measured
- * can both live in virtual time. `state` belongs to the clock.
+ * A source of time, as a table, so that measuring code and what it measures can both run in
+ * virtual time. `state` belongs to the clock.
  *
  *     struct mono_time start = clock->now(clock->state);
  */
@@ -35,16 +35,16 @@ struct clock {
 /* CLOCK_MONOTONIC and CLOCK_REALTIME. Thread-safe. */
 extern const struct clock clock_real;
 
-/* The time of `clock_real`. Thread-safe. */
+/* Returns the time of `clock_real`. Thread-safe. */
 struct mono_time mono_now(void);
 
-/* Seconds from `start` to `end`. */
+/* Returns the seconds from `start` to `end`. */
 double mono_elapsed_s(struct mono_time start, struct mono_time end);
 
-/* The moment halfway between two. */
+/* Returns the moment halfway between two. */
 struct mono_time mono_middle(struct mono_time before, struct mono_time after);
 
-/* The moment `duration_s` seconds after `start`; |duration_s| up to 1e9. */
+/* Returns the moment `duration_s` seconds after `start`; |duration_s| up to 1e9. */
 struct mono_time mono_after_s(struct mono_time start, double duration_s);
 
 #endif

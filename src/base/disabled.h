@@ -4,7 +4,7 @@
 
 #include <stdbool.h>
 
-/* Whether FLYBALL_DISABLE=1 asks for training to run as if Flyball were not there. */
+/* Returns whether FLYBALL_DISABLE=1 asks for training to run as if Flyball were not there. */
 bool disabled_by_user(void);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The error table's readers, and the one way to fill a struct fly_error. */
+/* Functions that read the error table, and the one that fills a struct fly_error. */
 #include "base/error.h"
 
 #include <stdio.h>
@@ -22,7 +22,7 @@ static const struct error_row error_rows[] = {{0, 0, 200, "FLY_OK", "success"}, 
 
 #define ERROR_ROW_COUNT (sizeof error_rows / sizeof error_rows[0])
 
-/* The codes run from 0 downwards without a gap, so the code is the row. */
+/* The codes go down from 0 without a gap, so the code is the row. */
 #define ERROR_COUNT(name, code, exit_status, http_status, sentence) +1
 _Static_assert(ERROR_ROW_COUNT == 1 + (0 FLY_ERROR_MAP(ERROR_COUNT)), "one row for every code");
 _Static_assert(-FLY_ECONFLICT == ERROR_ROW_COUNT - 1, "codes are contiguous");
@@ -63,7 +63,7 @@ int error_set(struct fly_error *out_error, int code, const char *format, ...)
     va_start(arguments, format);
     vsnprintf(out_error->text, sizeof out_error->text, format, arguments);
     va_end(arguments);
-    /* It quotes what others wrote, and may have been cut within a character. */
+    /* The text may quote others' text, and may have been cut within a character. */
     harmless_make(out_error->text, strlen(out_error->text), true);
     out_error->code = code;
     return code;

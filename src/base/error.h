@@ -15,7 +15,7 @@
 __attribute__((format(printf, 3, 4))) int error_set(struct fly_error *out_error, int code, const char *format,
                                                     ...);
 
-/* The same for memory that could not be had: FLY_ENOMEM. */
+/* Does the same for memory that could not be allocated: FLY_ENOMEM. */
 static inline int error_no_memory(struct fly_error *out_error)
 {
     error_set(out_error, FLY_ENOMEM, "out of memory; free some, or ask for fewer seeds, threads or rows");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tells local file systems from those of a network, by statfs(2) and the list of mounts. */
+/* Distinguishes local file systems from network ones by statfs(2) and the list of mounts. */
 #include "base/file_system.h"
 
 #include <errno.h>
@@ -68,7 +68,7 @@ static bool holds(const char *mount, const char *path)
     return mount[length - 1] == '/' || path[length] == '/' || path[length] == '\0';
 }
 
-/* A line: "36 35 98:0 /root /mount/point options [optional ...] - type source options". */
+/* Reads a line: "36 35 98:0 /root /mount/point options [optional ...] - type source options". */
 static void read_mount(const char *line, char mount[PATH_MAX], char type[FILE_SYSTEM_NAME_MAX])
 {
     char field[PATH_MAX];
@@ -108,7 +108,7 @@ static int failed(const char *path, int cause, struct fly_error *out_error)
                      strerror(cause));
 }
 
-/* What the list of mounts says of a path; "" where it says nothing. */
+/* Finds the type of the mount that holds a path in the list of mounts; "" if none does. */
 static void find_mount_type(const char *path, const char *mountinfo, char out_type[FILE_SYSTEM_NAME_MAX])
 {
     char *whole = realpath(path, NULL), piece[4096];

@@ -6,7 +6,7 @@
 enum { FIRST_OF_TWO = 0x80, FIRST_OF_THREE = 0x800, FIRST_OF_FOUR = 0x10000, LAST = 0x10FFFF };
 enum { SURROGATES = 0xD800, SURROGATES_END = 0xE000, HALF_BITS = 10, HIGH_HALF = 0xD800, LOW_HALF = 0xDC00 };
 
-/* Unicode 15: Cc, Cf, Zl and Zp but for U+200C and U+200D; ascending. */
+/* Unicode 15: Cc, Cf, Zl and Zp except U+200C and U+200D; ascending. */
 static const struct range {
     uint32_t first, last;
 } harmful[] = {
@@ -65,7 +65,10 @@ static bool may_stand(uint32_t character, bool lines)
     return harmless_is(character) || (lines && (character == '\n' || character == '\t'));
 }
 
-/* The next run of characters that may stand, and the bytes of the one behind it, 0 at the end. */
+/*
+ * Returns the length of the next run of characters that may be shown; gives the bytes of the
+ * character after it, 0 at the end.
+ */
 static size_t read_run(const char *text, size_t length, bool lines, size_t *out_behind,
                        uint32_t *out_character)
 {
@@ -75,7 +78,7 @@ static size_t read_run(const char *text, size_t length, bool lines, size_t *out_
     for (;;) {
         size_t bytes;
 
-        /* Most of all text. */
+        /* A shortcut for most text. */
         while (run < length && text[run] >= ' ' && text[run] < 0x7F)
             run++;
         if (run == length)
@@ -173,7 +176,7 @@ void harmless_put_json(struct buffer *out, const char *json, size_t length)
 
         buffer_append(out, json + at, run);
         at += run;
-        /* Between values a CR is a blank; in texts it comes escaped. */
+        /* Between values CR is white space; within strings it is escaped. */
         if (behind > 0 && character == '\r')
             buffer_puts(out, "\r");
         else if (behind > 0)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Requests through libcurl, which is loaded when it is wanted. */
+/* Sends requests through libcurl, which is loaded at first use. */
 #include "base/http_client.h"
 
 #include <errno.h>
@@ -16,7 +16,7 @@
 #include "base/error.h"
 #include "base/shared_object.h"
 
-/* Numbers of libcurl's interface, which it never changes. */
+/* Numbers of libcurl's interface, which are stable. */
 enum {
     CURL_GLOBAL_DEFAULT = 3,
     CURL_ERROR_BYTES = 256,
@@ -42,7 +42,7 @@ enum {
     OPTION_TIMEOUT_MS = 155,
     OPTION_CONNECT_TIMEOUT_MS = 156,
     OPTION_PROTOCOLS = 181,  /* before that */
-    OPTION_QUICK_EXIT = 322, /* since 7.87: an end does not wait for the answer of a name server */
+    OPTION_QUICK_EXIT = 322, /* since 7.87: ending does not wait for a name server to answer */
 };
 enum {
     CURL_OK = 0,
@@ -60,10 +60,10 @@ enum {
     CURL_BAD_AUTHORITY_FILE = 77,
 };
 
-/* As distributions name it: over OpenSSL, GnuTLS, NSS. */
+/* The names in distributions: over OpenSSL, GnuTLS, NSS. */
 static const char *const library_names[] = {"libcurl.so.4", "libcurl-gnutls.so.4", "libcurl-nss.so.4"};
 
-/* X(slot, result, parameters, name). The variadic ones are so in libcurl. */
+/* X(slot, result, parameters, name). Variadic functions here are variadic in libcurl too. */
 #define CURL_CALLS(X)                                                                                    \
     X(global_init, int, (long flags), "curl_global_init")                                                \
     X(easy_init, void *, (void), "curl_easy_init")                                                       \
@@ -84,7 +84,7 @@ static const char *const library_names[] = {"libcurl.so.4", "libcurl-gnutls.so.4
     X(list_append, void *, (void *list, const char *text), "curl_slist_append")                          \
     X(list_free, void, (void *list), "curl_slist_free_all")
 
-/* As libcurl lays it out. */
+/* The layout is libcurl's. */
 struct multi_message {
     int kind;
     void *easy;
@@ -107,9 +107,9 @@ struct call_row {
 static const struct call_row call_rows[] = {CURL_CALLS(CURL_ROW)};
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
-static struct fly_error load_error; /* of the only attempt; code 0: it is there */
+static struct fly_error load_error; /* of the only attempt; code 0: it succeeded */
 
-/* It stays until the process ends: what it leaves to run at exit must not be unloaded. */
+/* The library stays loaded until the process ends: it registers exit handlers, so it must not be unloaded. */
 static void load(void)
 {
     struct shared_object object;
@@ -138,7 +138,7 @@ static void load(void)
         error_set(&load_error, FLY_EUNSUPPORTED, "libcurl does not start; see whether 'curl' works");
 }
 
-/* libcurl keeps the connections of a handle, also through its reset. */
+/* libcurl keeps the connections of a handle even when the handle is reset. */
 struct http_line {
     void *easy;
     pid_t owner;
@@ -174,13 +174,16 @@ void http_line_free(struct http_line *line)
 {
     if (line == NULL)
         return;
-    /* In a child the connection is the parent's, and a farewell would be said in its name. */
+    /*
+     * In a child the connection belongs to the parent, and closing it would say goodbye in the
+     * parent's name.
+     */
     if (line->owner == getpid())
         call.easy_cleanup(line->easy);
     free(line);
 }
 
-/* What a request needs while it is under way. */
+/* The state of a request while it runs. */
 struct transfer {
     void *easy, *headers;
     struct http_answer answer;
@@ -195,13 +198,13 @@ static size_t take_body(char *bytes, size_t size, size_t count, void *data)
     return body->error == 0 ? size * count : 0;
 }
 
-/* In whole milliseconds; 0 would mean for ever. */
+/* Converts to whole milliseconds, at least 1, since 0 would mean for ever. */
 static long milliseconds(double time_s)
 {
     return time_s < 1e-3 ? 1 : time_s > 1e6 ? 1000000000 : (long)(time_s * 1e3);
 }
 
-/* The first code that is not fine stays. */
+/* Keeps the first error code. */
 #define SET(option, value)                                              \
     do {                                                                \
         if (code == CURL_OK)                                            \
@@ -326,7 +329,7 @@ static int result_of(void *multi)
     return code;
 }
 
-/* As easy_perform, with a look at the flag twenty times a second. */
+/* Does what easy_perform does, and checks the flag twenty times a second. */
 static int perform_until(void *easy, const atomic_bool *abandon)
 {
     enum { LOOK_MS = 50 };
@@ -339,7 +342,7 @@ static int perform_until(void *easy, const atomic_bool *abandon)
         if (failure != 0 || running == 0)
             break;
         failure = call.multi_wait(multi, NULL, 0, LOOK_MS, &ready_count);
-        /* While a name is looked up there may be nothing to wait for. */
+        /* While a name is looked up there may be no descriptor to wait for. */
         if (ready_count == 0)
             nanosleep(&pause, NULL);
     }
@@ -354,7 +357,7 @@ static int perform_until(void *easy, const atomic_bool *abandon)
     return failure;
 }
 
-/* A server that closes early must not raise a signal, which libcurl leaves to its caller over TLS. */
+/* A server that closes early must not raise a signal; over TLS, libcurl leaves that to its caller. */
 static int perform(void *easy, const atomic_bool *abandon)
 {
     const struct timespec at_once = {0};
@@ -374,7 +377,7 @@ static int perform(void *easy, const atomic_bool *abandon)
     return code;
 }
 
-/* In whole seconds; libcurl reads dates as well. */
+/* Returns whole seconds; libcurl understands dates as well. */
 static double retry_after(void *easy)
 {
     int64_t seconds = 0;

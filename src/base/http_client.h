@@ -10,7 +10,7 @@
 #include "base/buffer.h"
 
 /*
- * One request over HTTP, and its answer.
+ * Sends one request over HTTP and receives its answer.
  *
  *     const struct http_request request = {
  *         .url = "http://localhost/discover",
@@ -27,47 +27,48 @@
  *         ... answer.body.data, answer.body.length ...
  *     http_answer_deinit(&answer);
  *
- * libcurl does it, loaded at the first request and kept; its absence is an error that
- * says what to install. Only http and https are spoken, no redirection is followed, no signal is
- * used, and nothing is stored between requests. Certificates are checked. Thread-safe.
+ * It uses libcurl, which is loaded at the first request and kept. If libcurl is missing, the
+ * error says what to install. Only http and https are supported, no redirection is followed, no
+ * signal is used, and nothing is stored between requests. Certificates are checked. Thread-safe.
  *
- * Requests of one `line` share its connection while the server keeps it open, and spare
- * the handshakes. A line is for one thread at a time, and for the process that made it:
- * a child lets it be, and http_line_free closes nothing there.
+ * Requests of one `line` share its connection while the server keeps it open, which saves
+ * handshakes. A line is for one thread at a time, and for the process that made it. A forked
+ * child must not use it; there http_line_free closes nothing.
  */
 struct http_line;
 
-/* FLY_ENOMEM, or FLY_EUNSUPPORTED as below. */
+/* Makes a line. FLY_ENOMEM, or FLY_EUNSUPPORTED as below. */
 int http_line_new(struct http_line **out_line, struct fly_error *out_error);
 void http_line_free(struct http_line *line); /* accepts NULL */
 
 struct http_request {
     const char *method;         /* NULL: "GET", or "POST" with a body */
-    const char *url;            /* its host is only a name where there is a socket */
+    const char *url;            /* with a socket, its host is only a name */
     const char *unix_socket;    /* its path; NULL: TCP */
-    const char *const *headers; /* "Name: value", ended by NULL, or NULL; no error's text has them */
+    const char *const *headers; /* "Name: value", ended by NULL, or NULL; they never appear in error texts */
     const char *body;           /* sent as it is; NULL: none */
     size_t answer_maximum;      /* bytes of the answer's body, > 0 */
     double connect_timeout_s, total_timeout_s; /* > 0 */
-    bool past_proxies;                         /* whatever http_proxy and its like say */
-    const char *authority_file; /* certificates of who vouches for the server; NULL: the system's */
+    bool past_proxies;                         /* ignore http_proxy and similar settings */
+    const char *authority_file; /* certificates of the authorities to trust; NULL: the system's */
     struct http_line *line;     /* NULL: a connection of its own */
-    /* Once another thread sets it the request is given up at once, with FLY_EREAD; NULL: it is waited for. */
+    /* Once another thread sets it, the request is abandoned at once, with FLY_EREAD; NULL: never. */
     const atomic_bool *abandon;
 };
 
 struct http_answer {
     int status;           /* 200, 404, ... */
     struct buffer body;   /* owned */
-    double retry_after_s; /* that the server asks to wait; 0: not said */
+    double retry_after_s; /* the wait that the server asks for; 0: none stated */
 };
 
 /*
- * 0 for an answer of any status. What is certain not to have reached the server: FLY_EUNSUPPORTED (no
- * libcurl, or no such scheme), FLY_EUSAGE (the request), FLY_ENOTFOUND (nobody listens, no such host),
- * FLY_EPERM (the socket, or a certificate that nobody vouches for), FLY_ENOMEM. What may have reached it:
- * FLY_EREAD (no answer in time, or none that is whole) and FLY_ELIMIT (a longer one). `out_answer` needs
- * http_answer_deinit only after success.
+ * Sends a request; returns 0 for an answer of any status. Errors of requests that certainly did
+ * not reach the server: FLY_EUNSUPPORTED (no libcurl, or no such scheme), FLY_EUSAGE (the
+ * request), FLY_ENOTFOUND (nobody listens, no such host), FLY_EPERM (the socket, or a certificate
+ * that no authority vouches for), FLY_ENOMEM. Errors of requests that may have reached it:
+ * FLY_EREAD (no answer in time, or an incomplete one) and FLY_ELIMIT (an answer that is too
+ * long). `out_answer` needs http_answer_deinit only after success.
  */
 int http_ask(const struct http_request *request, struct http_answer *out_answer, struct fly_error *out_error);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * strtod and printf follow LC_NUMERIC of the program that loaded the library,
- * where a decimal comma turns 1.5 into 1. The readers below use the C locale
- * explicitly, and the writer replaces whatever stands for the point.
+ * strtod and printf follow LC_NUMERIC of the program that loaded the library. With a decimal
+ * comma they turn 1.5 into 1. The readers below use the C locale explicitly, and the writer
+ * replaces the locale's decimal separator.
  */
 #include "base/number.h"
 
@@ -65,7 +65,10 @@ char *number_format(double value, char *text)
         snprintf(text, NUMBER_TEXT_MAX, "%s", isnan(value) ? "nan" : value > 0 ? "inf" : "-inf");
         return text;
     }
-    /* All decimals of up to 15 digits read back but near 0, where doubles have fewer. */
+    /*
+     * Every decimal of up to 15 digits survives the round trip, except near 0, where doubles have
+     * fewer digits.
+     */
     for (int digits = fabs(value) < DBL_MIN ? 1 : 15; digits <= 17; digits++) {
         char *comma;
 

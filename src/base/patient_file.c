@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Pipes are opened without blocking. A reader learns from end-of-file that no
- * writer has come yet, and from EAGAIN that one is there; a writer learns from
- * ENXIO that there is no reader.
+ * Opens pipes without blocking. Then end-of-file tells a reader that no writer has come yet, and
+ * EAGAIN that there is one; ENXIO tells a writer that there is no reader.
  */
 #include "base/patient_file.h"
 
@@ -62,7 +61,7 @@ int patient_file_wait(int fd)
 
 struct pipe {
     int fd;
-    ssize_t held; /* bytes that came while the writer was waited for: one or none */
+    ssize_t held; /* bytes that came during the wait for a writer: one or none */
     char byte;
 };
 
@@ -92,7 +91,7 @@ static int pipe_close(void *cookie)
     return result;
 }
 
-/* Whether a pipe has, or had, a writer; keeps the byte that may come of asking. */
+/* Returns whether a pipe has, or had, a writer; keeps the byte that this check may read. */
 static bool has_writer(struct pipe *pipe)
 {
     struct pollfd source = {.fd = pipe->fd, .events = POLLIN};
@@ -103,7 +102,7 @@ static bool has_writer(struct pipe *pipe)
     return pipe->held != 0;
 }
 
-/* Takes the descriptor only where it succeeds; else NULL with errno. */
+/* Takes the descriptor only on success; else returns NULL with errno. */
 static FILE *open_pipe(int fd)
 {
     static const cookie_io_functions_t functions = {.read = pipe_read, .close = pipe_close};
@@ -133,7 +132,7 @@ static FILE *open_plain(int fd)
     return fdopen(fd, "r");
 }
 
-/* 0 for what can be read to an end, else an errno. */
+/* Returns 0 for a file that can be read to its end, else an errno. */
 static int refusal(int fd, const struct stat *status)
 {
     bool null = S_ISCHR(status->st_mode) && status->st_rdev == makedev(NULL_MAJOR, NULL_MINOR);

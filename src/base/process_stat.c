@@ -9,7 +9,7 @@
 
 enum { STAT_MAX = 1024, PATH_BYTES_MAX = 64 };
 
-/* As proc(5) counts them. */
+/* Numbered as in proc(5). */
 enum { FIELD_PARENT = 4, FIELD_START = 22 };
 
 bool process_stat_read(pid_t pid, struct process_stat *out_stat)
@@ -27,7 +27,7 @@ bool process_stat_read(pid_t pid, struct process_stat *out_stat)
     length = read(file, text, sizeof text - 1);
     close(file);
     text[length > 0 ? length : 0] = '\0';
-    /* A program's name may hold anything, a parenthesis too. */
+    /* A program's name may contain anything, even a parenthesis. */
     at = strrchr(text, ')');
     name = strchr(text, '(');
     if (at == NULL || name == NULL || name > at || at[1] != ' ' || at[2] == '\0')

@@ -6,7 +6,7 @@
 #include <sys/types.h>
 
 /*
- * What /proc/PID/stat says of a process, as proc(5) has it. Thread-safe.
+ * What /proc/PID/stat says about a process, as proc(5) documents it. Thread-safe.
  *
  *     struct process_stat stat;
  *
@@ -16,16 +16,17 @@
 enum { PROCESS_NAME_MAX = 32 };
 
 struct process_stat {
-    char name[PROCESS_NAME_MAX]; /* of its program, at most 15 bytes of it unless the kernel made it */
+    char name[PROCESS_NAME_MAX]; /* of its program, cut to 15 bytes except for those of the kernel */
     pid_t parent;
     char state;               /* 'R', 'S', 'Z' and so on */
-    unsigned long long start; /* in ticks since the boot; tells it from a later process with its number */
+    unsigned long long start; /* in ticks since the boot; distinguishes it from a later process with the
+                               * same number */
 };
 
-/* Whether there is such a process, one that waits for its parent included. */
+/* Returns whether the process exists, even if it has ended and its parent has not yet waited for it. */
 bool process_stat_read(pid_t pid, struct process_stat *out_stat);
 
-/* Whether it has ended and only its parent does not know yet. */
+/* Returns whether the process has ended and its parent has not yet waited for it. */
 bool process_stat_is_over(const struct process_stat *stat);
 
 #endif

@@ -8,7 +8,7 @@
 #include <flyball/error.h>
 
 /*
- * SHA-256 (FIPS 180-4): the name of a content.
+ * SHA-256 (FIPS 180-4), used as the name of a content.
  *
  *     sha256_init(&sum);
  *     sha256_add(&sum, bytes, count);      any number of times
@@ -26,7 +26,7 @@ void sha256_init(struct sha256 *sum);
 void sha256_add(struct sha256 *sum, const void *bytes, size_t count);
 void sha256_text(struct sha256 *sum, char text[SHA256_TEXT_MAX]);
 
-/* Of a whole file. FLY_ENOTFOUND, FLY_EPERM or FLY_EREAD. */
+/* Computes the sum of a whole file. FLY_ENOTFOUND, FLY_EPERM or FLY_EREAD. */
 int sha256_file(const char *path, char text[SHA256_TEXT_MAX], struct fly_error *out_error);
 
 #endif

@@ -12,7 +12,7 @@
 
 #include "base/error.h"
 
-/* Says what a loader would say in many words, or not at all. */
+/* Checks for what a loader reports at length, or not at all. */
 static int check_file(const char *path, struct fly_error *out_error)
 {
     struct stat status;
@@ -29,7 +29,7 @@ static int check_file(const char *path, struct fly_error *out_error)
     return 0;
 }
 
-/* The loader's words without the path that most of them begin with. */
+/* Returns the loader's message without the path with which most of them begin. */
 static const char *cause(const char *path)
 {
     const char *text = dlerror();
@@ -41,7 +41,7 @@ static const char *cause(const char *path)
                                                                                     : text;
 }
 
-/* What an object does to the floating-point environment while it is loaded is undone. */
+/* Loads, and undoes changes that the object makes to the floating-point environment while it is loaded. */
 static void *load(const char *file)
 {
     fenv_t environment;
@@ -61,7 +61,7 @@ int shared_object_open(const char *path, struct shared_object *out_object, struc
 
     if (code < 0)
         return code;
-    /* The loader searches for names without a slash. */
+    /* The loader would search for a name without a slash. */
     if (asprintf(&file, "%s%s", strchr(path, '/') == NULL ? "./" : "", path) < 0)
         return error_no_memory(out_error);
     handle = load(file);

@@ -8,7 +8,7 @@
 #include <flyball/error.h>
 
 /*
- * Code and data loaded from a file that the user named, or from an installed library.
+ * Loads code and data from a file that the user named, or from an installed library.
  *
  *     struct shared_object object;
  *
@@ -17,24 +17,22 @@
  *     table = shared_object_find(&object, "table");
  *     shared_object_close(&object);
  *
- * A path is a path: "mine.so" is the file of the working directory, and no
- * library of the search path. Everything that the file refers to is resolved
- * when it is opened, and none of its symbols is visible to others. What it does
- * to the floating-point environment while it is loaded is undone, so that an
- * object linked with -ffast-math changes nobody's rounding but its own. Closing
- * ends the life of all that was found in it.
+ * A name without a slash is a path too: "mine.so" is the file in the working directory, not a
+ * library of the search path. All references of the file are resolved when it is opened, and none
+ * of its symbols is visible to others. Changes that it makes to the floating-point environment
+ * while it is loaded are undone, so that an object linked with -ffast-math changes only its own
+ * rounding. After closing, nothing that was found in it may be used.
  */
 struct shared_object {
     void *handle;
 };
 
-/* FLY_ENOTFOUND, FLY_EPERM, or FLY_EDATA for what cannot be loaded. */
+/* Opens a file. FLY_ENOTFOUND, FLY_EPERM, or FLY_EDATA if it cannot be loaded. */
 int shared_object_open(const char *path, struct shared_object *out_object, struct fly_error *out_error);
 
 /*
- * The same for a library by its name, "libnvidia-ml.so.1", which the loader looks
- * for where libraries are installed. FLY_ENOTFOUND with the loader's words; what
- * to do about it is for the caller to say.
+ * Opens a library by its name, "libnvidia-ml.so.1", which the loader searches for where libraries
+ * are installed. FLY_ENOTFOUND with the loader's words; the caller adds what to do about it.
  */
 int shared_object_open_library(const char *name, struct shared_object *out_object,
                                struct fly_error *out_error);
@@ -42,10 +40,13 @@ int shared_object_open_library(const char *name, struct shared_object *out_objec
 /* Harmless on a zeroed struct. */
 void shared_object_close(struct shared_object *object);
 
-/* Where its code and data lie: from `out_low` to before `out_high`; false where the loader does not say. */
+/*
+ * Gives where its code and data lie: from `out_low` to before `out_high`; false if the loader
+ * does not say.
+ */
 bool shared_object_range(const struct shared_object *object, uintptr_t *out_low, uintptr_t *out_high);
 
-/* The address of a symbol that it exports, or NULL. */
+/* Returns the address of a symbol that it exports, or NULL. */
 const void *shared_object_find(const struct shared_object *object, const char *symbol);
 
 #endif

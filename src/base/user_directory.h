@@ -7,24 +7,24 @@
 #include <flyball/error.h>
 
 /*
- * Where a user's own files lie, as the XDG base directories are meant: $XDG_STATE_HOME/flyball,
- * else ~/.local/state/flyball, and $XDG_CACHE_HOME/flyball, else ~/.cache/flyball. A
- * variable that does not begin with '/' does not count. Home is what HOME says, else what the
- * system knows of the user.
+ * Finds where a user's own files lie, according to the XDG base directories:
+ * $XDG_STATE_HOME/flyball, else ~/.local/state/flyball, and $XDG_CACHE_HOME/flyball, else
+ * ~/.cache/flyball. A variable that does not begin with '/' is ignored. The home directory is
+ * HOME, else the one that the system has on record for the user.
  */
 enum user_directory { USER_STATE, USER_CACHE };
 
 /*
- * The path of `below` there, into `out`; `what` it is for stands in errors. Makes nothing.
- * FLY_ENOTFOUND without a home, FLY_ELIMIT. Reads the environment.
+ * Writes the path of `below` there into `out`; errors use `what` to say what it is for. Makes no
+ * directory. FLY_ENOTFOUND without a home, FLY_ELIMIT. Reads the environment.
  */
 int user_directory_find(enum user_directory kind, const char *below, const char *what, char *out,
                         size_t capacity, struct fly_error *out_error);
 
-/* Makes the directories above a path that are missing, for the user alone; 0 or errno. */
+/* Makes the missing directories above a path, accessible only to the user; returns 0 or errno. */
 int user_directory_make_above(const char *path);
 
-/* The directory too. */
+/* Makes the directory as well. */
 int user_directory_make(const char *path);
 
 #endif

@@ -5,17 +5,16 @@
 #include <stddef.h>
 
 /*
- * Words a user typed: which known one was meant.
+ * Finds which known word a user meant.
  *
- * `word_nearest` returns the index of the known word closest to `word` by
- * Damerau-Levenshtein distance (insert, delete, replace, swap neighbours), or
- * -1 when none is within a third of the longer word's length (1 from two letters on).
- * Ties go to the first. A NULL in `known` is skipped. O(count * length^2);
- * words beyond 63 bytes are never near anything.
+ * `word_nearest` returns the index of the known word closest to `word` by Damerau-Levenshtein
+ * distance (insert, delete, replace, swap neighbours), or -1 when none is within a third of the
+ * longer word's length (1 from two letters on). Ties go to the first. A NULL in `known` is
+ * skipped. O(count * length^2); words longer than 63 bytes never match.
  */
 int word_nearest(const char *word, const char *const *known, size_t count);
 
-/* The index of the equal word, or -1. */
+/* Returns the index of the equal word, or -1. */
 int word_index(const char *word, const char *const *known, size_t count);
 
 #endif

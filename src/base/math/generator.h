@@ -2,10 +2,10 @@
 #ifndef FLYBALL_BASE_MATH_GENERATOR_H
 #define FLYBALL_BASE_MATH_GENERATOR_H
 
-/* Where random numbers come from: the product's own, or the published code's. */
+/* Which generator random numbers come from: Flyball's own, or that of the published code. */
 enum generator {
-    GENERATOR_PHILOX, /* philox.h: keyed by what happens, nothing to remember */
-    GENERATOR_NUMPY,  /* numpy_random.h: one sequence, spent in order */
+    GENERATOR_PHILOX, /* philox.h: keyed by what happens; no state */
+    GENERATOR_NUMPY,  /* numpy_random.h: one sequence, used up in order */
 };
 
 #endif

@@ -46,7 +46,7 @@ static void pcg_step(struct numpy_random *random)
     random->state = random->state * multiplier + random->increment;
 }
 
-/* 128 bits from four words: two little-endian 64-bit words, the upper one first. */
+/* Makes 128 bits from four words: two little-endian 64-bit words, the upper one first. */
 static numpy_u128 join_words(const uint32_t words[4])
 {
     uint64_t high = (uint64_t)words[1] << 32 | words[0];

@@ -8,11 +8,10 @@
 #include "base/bytes.h"
 
 /*
- * numpy's default_rng, bit for bit, as far as the published research code uses
- * it: SeedSequence (O'Neill's seed_seq_fe, pool of four words), PCG64 (XSL-RR
- * 128/64, O'Neill 2014), bounded integers, choice without replacement, normals.
- * Exists so that published runs can be repeated decision by decision; new code
- * uses philox.h.
+ * numpy's default_rng, bit for bit, as far as the published research code uses it: SeedSequence
+ * (O'Neill's seed_seq_fe, pool of four words), PCG64 (XSL-RR 128/64, O'Neill 2014), bounded
+ * integers, choice without replacement, normals. It exists so that published runs can be repeated
+ * decision by decision; new code uses philox.h.
  *
  * A plain value: copy it to keep a position in its sequence.
  */
@@ -36,13 +35,13 @@ uint32_t numpy_random_up_to(struct numpy_random *random, uint32_t maximum);
 /* choice(count, size=1, replace=False): one index below count; 1 <= count <= 10000. */
 uint32_t numpy_random_choice(struct numpy_random *random, uint32_t count);
 
-/* Spends the draws of choice(count, size=count, replace=False) and forgets its result. */
+/* Uses up the draws of choice(count, size=count, replace=False) and drops its result. */
 void numpy_random_skip_permutation(struct numpy_random *random, uint32_t count);
 
-/* choice(count, size=count, replace=False) itself. */
+/* Gives the result of choice(count, size=count, replace=False). */
 void numpy_random_permutation(struct numpy_random *random, uint32_t count, uint32_t *out_order);
 
-/* As bytes, and back; false for what cannot be. */
+/* Write the generator as bytes, and read it back; false for impossible bytes. */
 void numpy_random_save(const struct numpy_random *random, struct buffer *bytes);
 bool numpy_random_load(struct numpy_random *random, struct bytes_reader *bytes);
 

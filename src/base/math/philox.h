@@ -7,12 +7,12 @@
 #include <stdint.h>
 
 /*
- * Counter-based random streams: Philox4x32-10 (Salmon et al., "Parallel Random
- * Numbers: As Easy as 1, 2, 3", SC '11).
+ * Counter-based random streams: Philox4x32-10 (Salmon et al., "Parallel Random Numbers: As Easy
+ * as 1, 2, 3", SC '11).
  *
- * A number is a pure function of where it stands: key (seed, hash of the job's
- * name) and counter (stream, index, draw). Nothing has to be remembered between
- * two decisions, and asking twice gives the same answer:
+ * A number is a pure function of its place: key (seed, hash of the job's name) and counter
+ * (stream, index, draw). Nothing has to be remembered between two decisions, and asking twice
+ * gives the same answer:
  *
  *     struct philox stream = philox_open(philox_key(seed, "nightly"), POLICY_STREAM, trial, 0);
  *     double z = ziggurat_normal(ziggurat_tables(), philox_u64(&stream), philox_source, &stream);
@@ -31,25 +31,25 @@ struct philox {
     bool has_spare;
 };
 
-/* One block: four words for one key and one counter. */
+/* Computes one block: four words for one key and one counter. */
 void philox_block(const uint32_t key[2], const uint32_t counter[4], uint32_t out_words[4]);
 
-/* `job` enters by its 32-bit FNV-1a hash. */
+/* Makes a key; `job` enters by its 32-bit FNV-1a hash. */
 struct philox_key philox_key(uint32_t seed, const char *job);
 
-/* The stream at (stream, index), from block `draw` on. */
+/* Opens the stream at (stream, index), from block `draw` on. */
 struct philox philox_open(struct philox_key key, uint32_t stream, uint64_t index, uint32_t draw);
 
-/* The next 64 random bits; two of them come from one block. */
+/* Returns the next 64 random bits; one block gives two such numbers. */
 uint64_t philox_u64(struct philox *philox);
 
 /* `count` times philox_u64, faster. */
 void philox_fill(struct philox *philox, uint64_t *out_words, size_t count);
 
-/* Uniform in 0 .. bound - 1, unbiased; bound >= 1. */
+/* Returns a number uniform in 0 .. bound - 1, unbiased; bound >= 1. */
 uint32_t philox_below(struct philox *philox, uint32_t bound);
 
-/* philox_u64 as a ziggurat_source; `philox` is a struct philox. */
+/* philox_u64 as a ziggurat_source; `philox` must be a struct philox. */
 uint64_t philox_source(void *philox);
 
 #endif

@@ -42,7 +42,7 @@ double portable_exp(double x)
     r = (x - k * ln2_high) - k * ln2_low;
     for (int n = 13; n >= 1; n--)
         sum = 1.0 + r / n * sum;
-    /* In two steps, since 2^k alone may be outside the range of a double. */
+    /* In two steps, since 2^k alone may exceed the range of a double. */
     halves = (int)k / 2;
     return sum * power_of_two(halves) * power_of_two((int)k - halves);
 }

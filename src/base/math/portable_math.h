@@ -5,10 +5,10 @@
 /*
  * exp and log for decisions: the same bits on every machine.
  *
- * C libraries differ in the last bit of exp and log, and one bit can tip a
- * comparison. These use only +, -, *, / in a fixed order, which IEEE 754 rounds
- * the same everywhere (with floating-point contraction off). Within 1.5 units
- * in the last place of the exact value. Pure; thread-safe.
+ * C libraries differ in the last bit of exp and log, and one bit can change the result of a
+ * comparison. These functions use only +, -, *, / in a fixed order, which IEEE 754 rounds the
+ * same everywhere (with floating-point contraction off). Within 1.5 units in the last place of
+ * the exact value. Pure; thread-safe.
  */
 
 /* e^x; 0 below -745.2, infinity above 709.8, NaN for NaN. */

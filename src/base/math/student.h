@@ -3,9 +3,9 @@
 #define FLYBALL_BASE_MATH_STUDENT_H
 
 /*
- * The 97.5 % quantile of Student's distribution: half the width of a 95 % interval in
- * standard errors. `degrees` of freedom from 1; within 1e-5 for whole numbers, between
- * them interpolated. Pure; thread-safe.
+ * Returns the 97.5 % quantile of Student's distribution: half the width of a 95 % interval in
+ * standard errors. `degrees` of freedom from 1; within 1e-5 for whole numbers, interpolated
+ * between them. Pure; thread-safe.
  */
 double student_975(double degrees);
 

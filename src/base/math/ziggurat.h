@@ -5,12 +5,12 @@
 #include <stdint.h>
 
 /*
- * Standard normal numbers from 64 random bits by the ziggurat method with 256
- * layers (Marsaglia and Tsang, "The Ziggurat Method for Generating Random
- * Variables", 2000), bit for bit in the order in which numpy spends its bits.
+ * Makes standard normal numbers from 64 random bits by the ziggurat method with 256 layers
+ * (Marsaglia and Tsang, "The Ziggurat Method for Generating Random Variables", 2000), bit for bit
+ * in the order in which numpy uses its bits.
  *
- * Layer i is the strip under the density between the heights f(x[i]) and
- * f(x[i - 1]); layer 0 is the base with the tail beyond x[255].
+ * Layer i is the strip under the density between the heights f(x[i]) and f(x[i - 1]); layer 0 is
+ * the base with the tail beyond x[255].
  */
 struct ziggurat {
     uint64_t inside[256]; /* a 52-bit position below this lies under the density */
@@ -18,17 +18,17 @@ struct ziggurat {
     double height[256];   /* density at x[i], 1 at the centre */
 };
 
-/* The tables, computed at first use. Thread-safe; static storage. */
+/* Returns the tables, computed at first use. Thread-safe; static storage. */
 const struct ziggurat *ziggurat_tables(void);
 
 typedef uint64_t ziggurat_source(void *generator);
 
-/* The rare rest of ziggurat_normal: wedges and tail. */
+/* Handles the rare cases of ziggurat_normal: wedges and tail. */
 double ziggurat_edge(const struct ziggurat *tables, uint64_t bits, ziggurat_source *source, void *generator);
 
 /*
- * A standard normal number from `bits`, the generator's next 64 bits; about one
- * in eighty asks `source` for more.
+ * Returns a standard normal number from `bits`, the generator's next 64 bits; about one call in
+ * eighty asks `source` for more.
  */
 static inline double ziggurat_normal(const struct ziggurat *tables, uint64_t bits, ziggurat_source *source,
                                      void *generator)

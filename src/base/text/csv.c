@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A window of the file is kept in memory, grown to hold at least one whole row,
- * and cut into fields in place.
+ * Keeps a window of the file in memory, grown to hold at least one whole row, and cuts it into
+ * fields in place.
  */
 #include "base/text/csv.h"
 
@@ -15,7 +15,7 @@
 
 enum { FIRST_WINDOW = 1 << 16 };
 
-/* Behind the quoted field at `at`, or the window's end. */
+/* Returns the place after the quoted field at `at`, or the window's end. */
 static const char *quoted_end(const struct csv *csv, const char *at)
 {
     for (at++; at < csv->end; at++) {
@@ -30,8 +30,8 @@ static const char *quoted_end(const struct csv *csv, const char *at)
 }
 
 /*
- * Where the row at csv->next ends: behind its line end, at a NUL in it, or NULL
- * when the window does not hold it whole.
+ * Returns where the row at csv->next ends: after its line end, or at a NUL in it. NULL if the
+ * window does not hold the whole row.
  */
 static const char *row_end(const struct csv *csv)
 {
@@ -49,7 +49,7 @@ static const char *row_end(const struct csv *csv)
     }
 }
 
-/* Moves the rest of the window to its front, makes room behind it, and reads on. */
+/* Moves the rest of the window to its front, makes room after it, and reads more. */
 static int read_on(struct csv *csv, struct fly_error *out_error)
 {
     size_t kept = (size_t)(csv->end - csv->next), got;
@@ -83,7 +83,7 @@ static int read_on(struct csv *csv, struct fly_error *out_error)
     return 0;
 }
 
-/* Has the window hold the whole next row, or the rest of the file. */
+/* Makes the window hold the whole next row, or the rest of the file. */
 static int hold_row(struct csv *csv, struct fly_error *out_error)
 {
     int code = 0;
@@ -120,8 +120,8 @@ static int refuse_row(const struct csv *csv, const char *what, struct fly_error 
 }
 
 /*
- * Cuts the field at csv->next and moves behind its separator. Returns 1 when
- * another field of the row follows, 0 when the row ends, or an error.
+ * Cuts the field at csv->next and moves past its separator. Returns 1 when another field of the
+ * row follows, 0 when the row ends, or an error.
  */
 static int cut_field(struct csv *csv, char **out_field, struct fly_error *out_error)
 {

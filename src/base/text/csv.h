@@ -10,9 +10,9 @@
 #include "base/error.h"
 
 /*
- * Reads a CSV file with a header (RFC 4180: commas, optional double quotes,
- * LF or CRLF; a byte-order mark and blank lines are skipped) whose columns are
- * known by name and may stand in any order, among others.
+ * Reads a CSV file with a header (RFC 4180: commas, optional double quotes, LF or CRLF; a
+ * byte-order mark and blank lines are skipped). The wanted columns are found by name; they may be
+ * in any order, among others.
  *
  *     static const char *const columns[] = {"batch_size", "time_per_epoch"};
  *     struct csv csv;
@@ -21,8 +21,8 @@
  *         ... csv_field(&csv, 0) ...
  *     csv_close(&csv);
  *
- * Every message names file, line and column, what was expected, and the next
- * step. Not thread-safe.
+ * Every message names file, line and column, what was expected, and the next step. Not
+ * thread-safe.
  */
 enum { CSV_COLUMNS_MAX = 64, CSV_ROW_MAX = 1 << 20 };
 
@@ -45,40 +45,41 @@ struct csv {
 };
 
 /*
- * Opens `path` and reads the header. Fails with FLY_ENOTFOUND, FLY_EPERM or
- * FLY_EREAD when the file cannot be read, FLY_ELIMIT beyond CSV_COLUMNS_MAX
- * columns, and FLY_EDATA when a wanted column is missing or any column stands
- * there twice. `csv` needs csv_close only after success.
+ * Opens `path` and reads the header. Fails with FLY_ENOTFOUND, FLY_EPERM or FLY_EREAD if the file
+ * cannot be read, FLY_ELIMIT beyond CSV_COLUMNS_MAX columns, and FLY_EDATA if a wanted column is
+ * missing or any column occurs twice. `csv` needs csv_close only after success.
  *
  * Memory does not grow with the file, only with its longest row.
  */
 int csv_open(struct csv *csv, const char *path, const char *const *columns, size_t column_count,
              struct fly_error *out_error);
 
-/* The error for a file that could not be opened; `cause` is an errno of patient_file_read(). */
+/* Returns the error for a file that could not be opened; `cause` is an errno of patient_file_read(). */
 int csv_open_failed(const char *name, int cause, struct fly_error *out_error);
 
-/* The same over a stream that stands at its start; takes it. `name` stands for the path in messages. */
+/* Does the same over a stream at its start, and takes the stream. `name` replaces the path in messages. */
 int csv_open_stream(struct csv *csv, const char *name, FILE *stream, const char *const *columns,
                     size_t column_count, struct fly_error *out_error);
 
-/* The same over text in memory; copies it. */
+/* Does the same over text in memory, and copies it. */
 int csv_open_text(struct csv *csv, const char *name, const char *text, size_t length,
                   const char *const *columns, size_t column_count, struct fly_error *out_error);
 
-/* Goes on with the row that begins at byte `offset`, which is line `line`; both as csv->next_offset and
- * next_line said. */
+/*
+ * Goes on with the row that begins at byte `offset`, in line `line`; both as csv->next_offset and
+ * next_line gave them.
+ */
 int csv_seek(struct csv *csv, uint64_t offset, size_t line, struct fly_error *out_error);
 
 void csv_close(struct csv *csv);
 
 /*
- * 1 with the next row, 0 at the end, or an error: FLY_EDATA for a row of another
- * length or form, FLY_ELIMIT for one beyond CSV_ROW_MAX bytes, FLY_EREAD.
+ * Reads the next row. Returns 1, 0 at the end, or an error: FLY_EDATA for a row of another length
+ * or form, FLY_ELIMIT for one beyond CSV_ROW_MAX bytes, FLY_EREAD.
  */
 int csv_next(struct csv *csv, struct fly_error *out_error);
 
-/* The wanted column `column` of the current row. Valid until the next row is read. */
+/* Returns the wanted column `column` of the current row. Valid until the next row is read. */
 const char *csv_field(const struct csv *csv, size_t column);
 
 /*
@@ -90,8 +91,8 @@ int csv_refuse(const struct csv *csv, size_t column, const char *expected, const
                struct fly_error *out_error);
 
 /*
- * A finite number in `column`, which must lie in (above, maximum]; `expected`
- * says so in words.
+ * Reads a finite number in `column`, which must lie in (above, maximum]; `expected` describes
+ * that for messages.
  */
 int csv_number(const struct csv *csv, size_t column, double above, double maximum, const char *expected,
                double *out_value, struct fly_error *out_error);

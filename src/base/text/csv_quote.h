@@ -5,8 +5,8 @@
 #include "base/buffer.h"
 
 /*
- * Appends one CSV field: as it is, or in double quotes where commas, quotes or
- * line ends in it demand them (RFC 4180). What may not be shown is replaced (harmless.h).
+ * Appends one CSV field: as it is, or in double quotes if commas, quotes or line ends in it
+ * require them (RFC 4180). Replaces what may not be shown (harmless.h).
  */
 void csv_quote(struct buffer *buffer, const char *text);
 

@@ -15,7 +15,7 @@ enum {
     FRACTION_DIGITS = 9,
 };
 
-/* The civil calendar repeats every 400 years, which have so many days. */
+/* The civil calendar repeats every 400 years, which have this many days. */
 static const int64_t era_days = 146097, epoch_days = 719468;
 static const double duration_most_s = 1e10;
 
@@ -24,7 +24,7 @@ static bool is_digit(char c)
     return c >= '0' && c <= '9';
 }
 
-/* Exactly so many digits; moves on. -1 for anything else. */
+/* Reads exactly this many digits and moves on; -1 for anything else. */
 static int take(const char **text, int digits)
 {
     int value = 0;
@@ -66,7 +66,7 @@ bool iso_day_number(int year, int month, int day, int64_t *out_days)
     if (year < YEAR_LEAST || year > YEAR_MOST || month < 1 || month > 12 || day < 1 ||
         day > month_days(year, month))
         return false;
-    /* Years that begin in March have their leap day at the end. */
+    /* In years that begin in March the leap day is the last day. */
     shifted = year - (month <= 2);
     era = shifted / 400;
     year_of_era = shifted - 400 * era;
@@ -82,7 +82,7 @@ static int weekday_of(int64_t days)
     return (int)(((days + 3) % 7 + 7) % 7);
 }
 
-/* The Monday of week 1, which holds the 4th of January. */
+/* Returns the Monday of week 1, which contains the 4th of January. */
 static int64_t first_week(int year)
 {
     int64_t days = 0;
@@ -91,7 +91,10 @@ static int64_t first_week(int year)
     return days - weekday_of(days);
 }
 
-/* After the year: "W47-7" or "W477"; the day may be missing, as in those below: then it is not whole. */
+/*
+ * Reads, after the year, "W47-7" or "W477". Here and below the day may be missing: then the date
+ * is not whole.
+ */
 static bool take_week(const char **text, int year, bool extended, int64_t *out_days, bool *out_whole)
 {
     int week, day = 1;
@@ -110,7 +113,7 @@ static bool take_week(const char **text, int year, bool extended, int64_t *out_d
     return day >= 1 && day <= 7;
 }
 
-/* After the year, `digits` of them: a month and a day, a day of the year, or a month alone. */
+/* Reads, after a year of `digits` digits: a month and a day, a day of the year, or a month alone. */
 static bool take_rest(const char **text, int year, bool extended, int digits, int64_t *out_days,
                       bool *out_whole)
 {
@@ -150,7 +153,7 @@ static bool take_date(const char **text, int64_t *out_days, bool *out_whole)
     return take_rest(text, year, extended, count_digits(*text), out_days, out_whole);
 }
 
-/* A fraction of `unit_s`, in nanoseconds. */
+/* Reads a fraction of `unit_s`, and returns nanoseconds. */
 static int64_t take_fraction(const char **text, int64_t unit_s)
 {
     int64_t fraction = 0, scale = 1;
@@ -165,7 +168,7 @@ static int64_t take_fraction(const char **text, int64_t unit_s)
     return digits == 0 ? -1 : fraction * unit_s * (NANOSECONDS / scale);
 }
 
-/* Hours, then minutes, then seconds, each only after the one before; the last may have a fraction. */
+/* Reads hours, then minutes, then seconds, each only after the one before; the last may have a fraction. */
 static bool take_clock(const char **text, int64_t *out_ns)
 {
     static const int units_s[] = {HOUR_S, MINUTE_S, 1}, most[] = {24, 59, 60};
@@ -194,11 +197,11 @@ static bool take_clock(const char **text, int64_t *out_ns)
         ns += fraction;
     }
     *out_ns = ns;
-    /* 24:00 is the end of the day, and nothing is after it but a leap second. */
+    /* 24:00 is the end of the day; only a leap second may come after it. */
     return ns <= (int64_t)DAY_S * NANOSECONDS;
 }
 
-/* "Z", "+01", "+0130" or "+01:30"; nothing at all leaves `out_zoned` false. */
+/* Reads "Z", "+01", "+0130" or "+01:30"; if there is nothing, `out_zoned` stays false. */
 static bool take_zone(const char **text, int64_t *out_offset_s, bool *out_zoned)
 {
     int sign = **text == '-' ? -1 : 1, hours, minutes = 0;
@@ -255,7 +258,7 @@ bool iso_time_parse_utc(const char *text, bool assume_utc, int64_t *out_s)
     return true;
 }
 
-/* Digits with or without a fraction. */
+/* Reads digits with or without a fraction. */
 static bool take_number(const char **text, double *out_value)
 {
     double value = 0.0, scale = 1.0;
@@ -275,7 +278,7 @@ static bool take_number(const char **text, double *out_value)
     return true;
 }
 
-/* "01:30:00", "1.02:30:00". */
+/* Parses "01:30:00" or "1.02:30:00". */
 static bool parse_clock_duration(const char *text, double *out_s)
 {
     double days = 0.0, seconds = 0.0;

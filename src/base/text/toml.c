@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads a subset of TOML in place: no decoded string is longer than it was written. */
+/* Reads a subset of TOML in place: no decoded string is longer than its written form. */
 #include "base/text/toml.h"
 
 #include <stdarg.h>
@@ -19,7 +19,7 @@ struct reader {
     const char *table;
     const char *tables[TOML_KEYS_MAX];
     size_t table_count;
-    const char *keys[TOML_KEYS_MAX]; /* of the table at hand */
+    const char *keys[TOML_KEYS_MAX]; /* of the current table */
     size_t key_count;
 };
 
@@ -45,7 +45,7 @@ __attribute__((format(printf, 2, 3))) static int wrong(struct reader *reader, co
                      cause);
 }
 
-/* "\n" or "\r\n" here: passes it. */
+/* Skips "\n" or "\r\n", if it is here. */
 static bool pass_line_end(struct reader *reader)
 {
     if (reader->at[0] == '\r' && reader->at[1] == '\n')
@@ -75,7 +75,7 @@ static int pass_comment(struct reader *reader)
     return 0;
 }
 
-/* Blanks, comments and ends of lines. */
+/* Skips blanks, comments and ends of lines. */
 static int pass_space(struct reader *reader)
 {
     int code;
@@ -118,7 +118,7 @@ static char *put_utf8(char *to, uint32_t point)
     return to;
 }
 
-/* Behind "\u" or "\U". */
+/* Decodes the digits after "\u" or "\U". */
 static int take_point(struct reader *reader, int digits, char **to)
 {
     static const char hexadecimal[] = "0123456789abcdef0123456789ABCDEF";
@@ -138,7 +138,7 @@ static int take_point(struct reader *reader, int digits, char **to)
     return 0;
 }
 
-/* At the character behind a backslash. */
+/* Decodes the character after a backslash. */
 static int take_escape(struct reader *reader, bool several_lines, char **to)
 {
     static const char letters[] = "btnfr\"\\", meant[] = "\b\t\n\f\r\"\\";
@@ -165,7 +165,7 @@ static int take_escape(struct reader *reader, bool several_lines, char **to)
         reader, "unknown escape '\\%.1s' in a string; write \\\\ for a backslash, or '...' around it", begin);
 }
 
-/* Whether the string ends here; of the five quotes that may end a long one the first two belong to it. */
+/* Returns whether the string ends here. If five quotes end a long string, the first two belong to it. */
 static bool is_end(const char *at, char quote, bool several_lines)
 {
     return *at == quote && (!several_lines || (at[1] == quote && at[2] == quote && at[3] != quote));
@@ -233,7 +233,7 @@ static int take_items(struct reader *reader, struct toml_value *value)
     return 0;
 }
 
-/* An integer or a boolean. */
+/* Reads an integer or a boolean. */
 static int take_word(struct reader *reader, struct toml_value *value)
 {
     static const char ends[] = " \t\r\n#";
@@ -272,7 +272,7 @@ static int take_value(struct reader *reader, struct toml_value *value)
     return take_string(reader, &value->text);
 }
 
-/* A name with nothing behind it yet: the caller ends it once it has looked at what follows. */
+/* Reads a name and puts no NUL after it: the caller does that once it has looked at what follows. */
 static int take_name(struct reader *reader, char **out_name, char **out_end)
 {
     static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-";

@@ -9,7 +9,7 @@
 #include <flyball/error.h>
 
 /*
- * A strict subset of TOML 1.0 (toml.io), which no library of Debian's reads from C:
+ * Reads a strict subset of TOML 1.0 (toml.io), for which Debian has no C library:
  *
  *     # a comment
  *     [set_power_limit]
@@ -17,10 +17,10 @@
  *     error_pattern = "(?i)failed"
  *     timeout_s = 30
  *
- * Tables of one name, each once; keys of one name, each once in its table; strings of all
- * four kinds, decimal integers, booleans, and arrays of strings over several lines. What
- * else there is in TOML (dotted keys, tables within tables, fractions, dates) is refused with
- * its line. The file's text is UTF-8, of which control characters are refused.
+ * Tables with unique names, and keys with unique names in their table; strings of all four kinds,
+ * decimal integers, booleans, and arrays of strings over several lines. Everything else in TOML
+ * (dotted keys, tables within tables, fractions, dates) is refused with its line. The text must
+ * be UTF-8 without control characters.
  */
 enum toml_kind { TOML_STRING, TOML_INTEGER, TOML_BOOLEAN, TOML_STRINGS };
 
@@ -28,10 +28,10 @@ enum { TOML_ITEMS_MAX = 16, TOML_KEYS_MAX = 64 };
 
 struct toml_value {
     enum toml_kind kind;
-    char *text;                  /* STRING */
-    int64_t integer;             /* INTEGER, and BOOLEAN as 0 or 1 */
-    size_t count;                /* STRINGS: of items */
-    char *items[TOML_ITEMS_MAX]; /* in the text that was read, and to be written to up to their ends */
+    char *text;                  /* of a STRING */
+    int64_t integer;             /* of an INTEGER, or of a BOOLEAN as 0 or 1 */
+    size_t count;                /* number of items of STRINGS */
+    char *items[TOML_ITEMS_MAX]; /* parts of the text that was read; may be written to up to their ends */
 };
 
 struct toml_place {
@@ -39,7 +39,7 @@ struct toml_place {
     size_t line;
 };
 
-/* Is told of each table (`key` and `value` NULL) and of each key in it; a negative code ends the reading. */
+/* Called for each table (`key` and `value` NULL) and for each key in it; a negative code ends the reading. */
 struct toml_taker {
     int (*take)(void *data, const struct toml_place *place, const char *table, const char *key,
                 struct toml_value *value, struct fly_error *out_error);
@@ -48,7 +48,7 @@ struct toml_taker {
 
 /*
  * Reads a whole text, which it changes and whose parts it hands out; `file` is for errors.
- * FLY_ECONFIG with file, line and what is wrong, or what the taker says.
+ * FLY_ECONFIG with file, line and what is wrong, or the code that the taker returns.
  */
 int toml_read(const char *file, char *text, const struct toml_taker *taker, struct fly_error *out_error);
 

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A table of ranges reads UTF-8. */
+/* Reads UTF-8 with a table of ranges. */
 #include "base/text/utf8.h"
 
-/* By the first byte: how many follow, and what the next one may be (Unicode 15, table 3-7). */
+/*
+ * For each range of first bytes: how many bytes follow, and what the next one may be (Unicode 15,
+ * table 3-7).
+ */
 static const struct lead {
     unsigned char first, last, following, next_first, next_last;
 } leads[] = {
@@ -20,7 +23,7 @@ static const struct lead *lead_of(unsigned char byte)
     return NULL;
 }
 
-/* The bytes of one character, or 0. */
+/* Returns how many bytes one character takes, or 0. */
 static size_t character_bytes(const unsigned char *text, size_t length)
 {
     const struct lead *lead = lead_of(text[0]);

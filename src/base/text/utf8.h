@@ -5,7 +5,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Well-formed UTF-8: no overlong form, no surrogate, nothing above U+10FFFF. Pure; thread-safe. */
+/*
+ * Returns whether the text is well-formed UTF-8: no overlong form, no surrogate, nothing above
+ * U+10FFFF. Pure; thread-safe.
+ */
 bool text_is_utf8(const char *text, size_t length);
 
 #endif

@@ -5,10 +5,10 @@
 #include <stdint.h>
 
 /*
- * How many forks lie between this process and the one that first asked. A handle
- * keeps the number it was made under; where it differs, the process is a child
- * whose copy of threads and locks is no longer alive. Cheaper than getpid, and
- * right for process ids that come round again. Thread-safe.
+ * Returns how many forks lie between this process and the one that first asked. A handle stores
+ * the number under which it was made. If the number differs later, the process is a child in
+ * which copied threads and locks no longer work. Cheaper than getpid, and correct even if process
+ * ids are reused. Thread-safe.
  */
 uint64_t fork_generation(void);
 

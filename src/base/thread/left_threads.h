@@ -5,10 +5,10 @@
 #include <stdbool.h>
 
 /*
- * Threads that nobody waits for any more: they are held up by a disk, a server or a driver that
- * does not answer. Whoever gives one up counts it, and the thread says when it has ended
- * after all. A program that still has such a thread ends without its exit handlers, since
- * these would tear down what the thread works with:
+ * Counts threads that nobody waits for any more: they are blocked by a disk, a server or a driver
+ * that does not answer. The code that gives up a thread counts it, and the thread reports if it
+ * ends after all. A program that still has such a thread ends without its exit handlers, since
+ * these would destroy what the thread works with:
  *
  *     if (left_threads_any()) {
  *         fflush(NULL);

@@ -8,8 +8,8 @@
 #include "base/clock.h"
 
 /*
- * Conditions of threads that are waited for until a moment of the monotonic clock (clock.h), so that a
- * date that is set wakes nobody early or late.
+ * Condition variables for waiting until a moment of the monotonic clock (clock.h), so that a
+ * change of the date wakes nobody early or late.
  *
  *     mono_cond_init(&changed);
  *     pthread_mutex_lock(&lock);
@@ -19,7 +19,10 @@
  */
 void mono_cond_init(pthread_cond_t *condition);
 
-/* With the lock held: until somebody signals, or that moment; false when it has come. */
+/*
+ * Waits until somebody signals or the moment comes; returns false if it has come. Call it with
+ * the lock held.
+ */
 bool mono_wait(pthread_cond_t *condition, pthread_mutex_t *lock, struct mono_time until);
 
 #endif

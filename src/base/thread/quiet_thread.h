@@ -6,8 +6,8 @@
 #include <stdbool.h>
 
 /*
- * Starts a thread that blocks all signals: they are for the program's own threads, whose handlers may
- * not expect another. False where the system lets no thread be started.
+ * Starts a thread that blocks all signals, since signals are for the program's own threads: their
+ * handlers may not expect another thread. Returns false if the system cannot start a thread.
  */
 bool quiet_thread_start(pthread_t *out_thread, void *(*run)(void *), void *state);
 
