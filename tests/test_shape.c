@@ -78,7 +78,7 @@ static const char *make_text(struct making *making, const struct shape_field *fi
 static size_t make_list(struct making *making, const struct shape_field *field, char *out)
 {
     size_t count = test_below(&making->random, ENTRIES + 1);
-    size_t size = field->shape != NULL           ? field->shape->size
+    size_t size = shape_inside(field) != NULL    ? field->shape->size
                   : field->kind == SHAPE_NUMBERS ? sizeof(double)
                                                  : sizeof(uint32_t);
     char *entries = out;
@@ -92,7 +92,7 @@ static size_t make_list(struct making *making, const struct shape_field *field, 
         double number = make_number(making, field, true);
         uint32_t whole = (uint32_t)make_whole(making, field);
 
-        if (field->shape != NULL)
+        if (shape_inside(field) != NULL)
             make_struct(making, field->shape, entries + i * size);
         else if (field->kind == SHAPE_NUMBERS)
             memcpy(entries + i * size, &number, sizeof number);

@@ -41,7 +41,7 @@ static const struct shape_field told_rows[] = {
     {SHAPE_AT(told, other), TOLD_POINTED(&shape_place)},
     {SHAPE_AT(told, note), TOLD_TEXT},
     {.name = "half", TOLD_MADE(half), TOLD_ELSE("nothing to halve")},
-    {SHAPE_AT(told, places), SHAPE_IS_STRUCTS(&shape_place, SIZE_MAX, told, count)},
+    {SHAPE_AT(told, places), SHAPE_IS_STRUCTS(&shape_place, UINT32_MAX, told, count)},
 };
 static const struct shape shape_told = {SHAPE_OF(told, told_rows)};
 

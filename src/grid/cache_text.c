@@ -23,7 +23,7 @@ enum { HEAD_MAX = 32, ARENA_MAX = 64 << 20 };
 /* Within the years that a date can be written in. */
 #define TIME_MOST_S INT64_C(300000000000)
 #define IS_TIME .kind = SHAPE_I64, .least = (uint64_t)-TIME_MOST_S, .most = TIME_MOST_S
-#define IS_OWN_TEXT SHAPE_IS_TEXT(SIZE_MAX), .any_bytes = true
+#define IS_OWN_TEXT SHAPE_IS_TEXT(UINT32_MAX), .any_bytes = true
 
 /* ---- what stands there ---- */
 
@@ -58,7 +58,7 @@ struct document {
 };
 static const struct shape_field document_rows[] = {
     {SHAPE_AT(document, source), IS_OWN_TEXT},
-    {SHAPE_AT(document, queries), SHAPE_IS_STRUCTS(&query_shape, SIZE_MAX, document, query_count)},
+    {SHAPE_AT(document, queries), SHAPE_IS_STRUCTS(&query_shape, UINT32_MAX, document, query_count)},
     {SHAPE_AT(document, actual), SHAPE_IS_STRUCTS(&period_shape, CACHE_PERIODS_MAX, document, actual_count)},
     {SHAPE_AT(document, published),
      SHAPE_IS_STRUCTS(&period_shape, CACHE_PERIODS_MAX, document, published_count)},

@@ -71,7 +71,7 @@ static const struct shape_field forecast_rows[] = {
     {SHAPE_AT(aware_forecast, location), ONLINE_TEXT},
     {SHAPE_AT_AS("generatedAt", aware_forecast, issued), ONLINE_TEXT},
     {SHAPE_AT_AS("forecastData", aware_forecast, rows),
-     SHAPE_IS_STRUCTS(&point_shape, SIZE_MAX, aware_forecast, count), .expected = "an array"},
+     SHAPE_IS_STRUCTS(&point_shape, UINT32_MAX, aware_forecast, count), .expected = "an array"},
 };
 static const struct shape forecast_shape = {SHAPE_OF(aware_forecast, forecast_rows)};
 
@@ -83,12 +83,12 @@ struct aware_answer {
 static const struct shape_field answer_rows[] = {
     {.name = "",
      .at = offsetof(struct aware_answer, rows),
-     SHAPE_IS_STRUCTS(&actual_shape, SIZE_MAX, aware_answer, count),
+     SHAPE_IS_STRUCTS(&actual_shape, UINT32_MAX, aware_answer, count),
      .expected = "an array"}};
 static const struct shape_field forecasts_rows[] = {
     {.name = "",
      .at = offsetof(struct aware_answer, forecasts),
-     SHAPE_IS_STRUCTS(&forecast_shape, SIZE_MAX, aware_answer, count),
+     SHAPE_IS_STRUCTS(&forecast_shape, UINT32_MAX, aware_answer, count),
      .expected = "an array"}};
 static const struct shape answer_shape = {SHAPE_OF(aware_answer, answer_rows), .bare = true};
 static const struct shape forecasts_shape = {SHAPE_OF(aware_answer, forecasts_rows), .bare = true};

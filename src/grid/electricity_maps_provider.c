@@ -61,13 +61,13 @@ struct maps_kind {
     bool has_zone, has_factor;
     const char *updated; /* when it was said */
 };
-#define KIND_ROWS(type)                                                                            \
-    {SHAPE_AT_AS("zone", type, kind.zone), SHAPE_IS_TEXT(SIZE_MAX), SHAPE_IF(type, kind.has_zone), \
-     .loose = true},                                                                               \
-        {SHAPE_AT_AS("emissionFactorType", type, kind.factor), SHAPE_IS_TEXT(SIZE_MAX),            \
-         SHAPE_IF(type, kind.has_factor), .loose = true},                                          \
-    {                                                                                              \
-        SHAPE_AT_AS("updatedAt", type, kind.updated), ONLINE_TEXT                                  \
+#define KIND_ROWS(type)                                                                              \
+    {SHAPE_AT_AS("zone", type, kind.zone), SHAPE_IS_TEXT(UINT32_MAX), SHAPE_IF(type, kind.has_zone), \
+     .loose = true},                                                                                 \
+        {SHAPE_AT_AS("emissionFactorType", type, kind.factor), SHAPE_IS_TEXT(UINT32_MAX),            \
+         SHAPE_IF(type, kind.has_factor), .loose = true},                                            \
+    {                                                                                                \
+        SHAPE_AT_AS("updatedAt", type, kind.updated), ONLINE_TEXT                                    \
     }
 
 struct maps_row {
@@ -90,12 +90,12 @@ struct maps_answer {
     struct maps_kind kind;
     const char *granularity;
 };
-#define ANSWER_ROWS(name)                                                                              \
-    {SHAPE_AT_AS(name, maps_answer, rows), SHAPE_IS_STRUCTS(&row_shape, SIZE_MAX, maps_answer, count), \
-     .expected = "an array"},                                                                          \
-        KIND_ROWS(maps_answer),                                                                        \
-    {                                                                                                  \
-        SHAPE_AT_AS("temporalGranularity", maps_answer, granularity), ONLINE_TEXT                      \
+#define ANSWER_ROWS(name)                                                                                \
+    {SHAPE_AT_AS(name, maps_answer, rows), SHAPE_IS_STRUCTS(&row_shape, UINT32_MAX, maps_answer, count), \
+     .expected = "an array"},                                                                            \
+        KIND_ROWS(maps_answer),                                                                          \
+    {                                                                                                    \
+        SHAPE_AT_AS("temporalGranularity", maps_answer, granularity), ONLINE_TEXT                        \
     }
 static const struct shape_field history_rows[] = {ANSWER_ROWS("history")};
 static const struct shape_field range_rows[] = {ANSWER_ROWS("data")};

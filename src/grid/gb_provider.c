@@ -101,7 +101,7 @@ struct gb_region {
     size_t count;
 };
 static const struct shape_field region_rows[] = {
-    {SHAPE_AT(gb_region, data), SHAPE_IS_STRUCTS(&row_shape, SIZE_MAX, gb_region, count),
+    {SHAPE_AT(gb_region, data), SHAPE_IS_STRUCTS(&row_shape, UINT32_MAX, gb_region, count),
      .expected = half_hours},
 };
 /* The whole country, and one region within a regional answer. */
@@ -113,8 +113,8 @@ struct gb_regions {
     size_t count;
 };
 static const struct shape_field regions_rows[] = {
-    {SHAPE_AT(gb_regions, data), SHAPE_IS_STRUCTS(&region_shape, SIZE_MAX, gb_regions, count), .or_one = true,
-     .expected = half_hours},
+    {SHAPE_AT(gb_regions, data), SHAPE_IS_STRUCTS(&region_shape, UINT32_MAX, gb_regions, count),
+     .or_one = true, .expected = half_hours},
 };
 static const struct shape regions_shape = {SHAPE_OF(gb_regions, regions_rows)};
 

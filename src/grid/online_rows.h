@@ -17,7 +17,7 @@ int online_read_body(const struct shape *shape, json_t *body, struct arena *aren
                      struct fly_error *out_error);
 
 /* A text of theirs that need not be there, "" then; and a figure, NAN for null and where there is none. */
-#define ONLINE_TEXT SHAPE_IS_TEXT(SIZE_MAX), .need = SHAPE_OPTIONAL, .loose = true
+#define ONLINE_TEXT SHAPE_IS_TEXT(UINT32_MAX), .need = SHAPE_OPTIONAL, .loose = true
 #define ONLINE_VALUE \
     SHAPE_IS_NUMBER(SHAPE_ANY), .need = SHAPE_OPTIONAL, .null = SHAPE_UNKNOWN, .expected = "a number or null"
 

@@ -79,7 +79,7 @@ struct watttime_answer {
     struct watttime_meta meta;
 };
 static const struct shape_field answer_rows[] = {
-    {SHAPE_AT(watttime_answer, data), SHAPE_IS_STRUCTS(&row_shape, SIZE_MAX, watttime_answer, count),
+    {SHAPE_AT(watttime_answer, data), SHAPE_IS_STRUCTS(&row_shape, UINT32_MAX, watttime_answer, count),
      .expected = "an array"},
     {SHAPE_AT(watttime_answer, meta), SHAPE_IS_STRUCT(&meta_shape), .need = SHAPE_OPTIONAL},
 };

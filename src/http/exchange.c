@@ -41,8 +41,8 @@ void serve_answer_struct(struct serve_answer *answer, int status, const struct s
 /* ---- errors ---- */
 
 static const struct shape_field failure_rows[] = {
-    {SHAPE_AT(serve_failure, code), SHAPE_IS_TEXT(SIZE_MAX)},
-    {SHAPE_AT(serve_failure, message), SHAPE_IS_TEXT(SIZE_MAX)},
+    {SHAPE_AT(serve_failure, code), SHAPE_IS_TEXT(UINT32_MAX)},
+    {SHAPE_AT(serve_failure, message), SHAPE_IS_TEXT(UINT32_MAX)},
 };
 const struct shape shape_serve_failure = {SHAPE_OF(serve_failure, failure_rows)};
 

@@ -66,15 +66,15 @@ struct told {
 };
 
 static const struct shape_field part_rows[] = {
-    {SHAPE_AT(told_part, name), SHAPE_IS_TEXT(SIZE_MAX)},
-    {SHAPE_AT(told_part, state), SHAPE_IS_TEXT(SIZE_MAX), .null = SHAPE_OR_NULL},
+    {SHAPE_AT(told_part, name), SHAPE_IS_TEXT(UINT32_MAX)},
+    {SHAPE_AT(told_part, state), SHAPE_IS_TEXT(UINT32_MAX), .null = SHAPE_OR_NULL},
 };
 static const struct shape shape_part = {SHAPE_OF(told_part, part_rows)};
 
 static const struct shape_field told_rows[] = {
     {SHAPE_AT(told, parts), .kind = SHAPE_REST, .shape = &shape_part, .longest = READINESS_PARTS_MAX,
      .beside = offsetof(struct told, part_count)},
-    {SHAPE_AT(told, status), SHAPE_IS_TEXT(SIZE_MAX)},
+    {SHAPE_AT(told, status), SHAPE_IS_TEXT(UINT32_MAX)},
     {SHAPE_AT(told, error), SHAPE_IS_STRUCT(&shape_serve_failure), SHAPE_IF(told, failed)},
 };
 static const struct shape shape_told = {SHAPE_OF(told, told_rows)};

@@ -168,7 +168,7 @@ struct health {
     const char *status;
 };
 
-static const struct shape_field health_rows[] = {{SHAPE_AT(health, status), SHAPE_IS_TEXT(SIZE_MAX)}};
+static const struct shape_field health_rows[] = {{SHAPE_AT(health, status), SHAPE_IS_TEXT(UINT32_MAX)}};
 static const struct shape shape_health = {SHAPE_OF(health, health_rows)};
 
 /* Any answer at all says that the server lives. */

@@ -18,7 +18,7 @@ static void add_shape(json_t *schemas, const struct shape *shape, bool closed)
         return;
     json_object_set_new(schemas, shape->name, shape_schema(shape, closed));
     for (size_t i = 0; i < shape->count; i++) {
-        if (shape->fields[i].shape != NULL)
+        if (shape_inside(&shape->fields[i]) != NULL)
             add_shape(schemas, shape->fields[i].shape, closed);
     }
 }

@@ -20,7 +20,7 @@ static const struct shape_field complaint_rows[] = {
     {SHAPE_AT(zeus_complaint, loc), .kind = SHAPE_TEXTS, .longest = NAME_MAX_BYTES,
      .beside = offsetof(struct zeus_complaint, depth)},
     {SHAPE_AT(zeus_complaint, msg), .kind = SHAPE_CHARS, .longest = ZEUS_COMPLAINT_MAX - 1},
-    {SHAPE_AT(zeus_complaint, type), SHAPE_IS_TEXT(SIZE_MAX)},
+    {SHAPE_AT(zeus_complaint, type), SHAPE_IS_TEXT(UINT32_MAX)},
 };
 static const struct shape shape_complaint = {SHAPE_OF(zeus_complaint, complaint_rows)};
 

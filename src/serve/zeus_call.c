@@ -14,7 +14,7 @@ struct said {
     const char *message;
 };
 
-static const struct shape_field said_rows[] = {{SHAPE_AT(said, message), SHAPE_IS_TEXT(SIZE_MAX)}};
+static const struct shape_field said_rows[] = {{SHAPE_AT(said, message), SHAPE_IS_TEXT(UINT32_MAX)}};
 static const struct shape shape_said = {SHAPE_OF(said, said_rows)};
 
 void zeus_say(struct zeus_call *call, int status, const char *message)

@@ -118,7 +118,7 @@ struct told {
 };
 
 #define TOLD(title, place) SHAPE_AT_AS(title, told, place)
-#define TEXT SHAPE_IS_TEXT(SIZE_MAX)
+#define TEXT SHAPE_IS_TEXT(UINT32_MAX)
 #define WHOLE .kind = SHAPE_I64, .most = INT64_MAX
 #define NUMBER SHAPE_IS_NUMBER(SHAPE_ANY), .null = SHAPE_NOT_FINITE
 static const struct shape_field told_rows[] = {

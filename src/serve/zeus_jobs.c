@@ -15,7 +15,7 @@ static const struct shape_field values_rows[] = {
 static const struct shape shape_values = {SHAPE_OF(zeus_values, values_rows), .as_list = true};
 
 static const struct shape_field difference_rows[] = {
-    {SHAPE_AT(zeus_difference, name), SHAPE_IS_TEXT(SIZE_MAX)},
+    {SHAPE_AT(zeus_difference, name), SHAPE_IS_TEXT(UINT32_MAX)},
     {SHAPE_AT(zeus_difference, values), SHAPE_IS_STRUCT(&shape_values)},
 };
 static const struct shape shape_difference_of_jobs = {SHAPE_OF(zeus_difference, difference_rows)};
@@ -27,7 +27,7 @@ struct conflict {
 };
 
 static const struct shape_field conflict_rows[] = {
-    {SHAPE_AT(conflict, message), SHAPE_IS_TEXT(SIZE_MAX)},
+    {SHAPE_AT(conflict, message), SHAPE_IS_TEXT(UINT32_MAX)},
     {SHAPE_AT_AS("differences", conflict, list), .kind = SHAPE_MAP, .shape = &shape_difference_of_jobs,
      .longest = ZEUS_DIFFERENCES_MAX, .beside = offsetof(struct conflict, count)},
 };

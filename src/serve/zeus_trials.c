@@ -102,7 +102,7 @@ struct predicted {
 };
 
 static const struct shape_field predicted_rows[] = {
-    {SHAPE_AT(predicted, job_id), SHAPE_IS_TEXT(SIZE_MAX)},
+    {SHAPE_AT(predicted, job_id), SHAPE_IS_TEXT(UINT32_MAX)},
     {SHAPE_AT(predicted, batch_size), SHAPE_IS_U32(0, UINT32_MAX)},
     {SHAPE_AT_AS("trial_number", predicted, trial), SHAPE_IS_U64(0, INT64_MAX)},
 };
@@ -290,7 +290,7 @@ struct reported {
 static const struct shape_field reported_rows[] = {
     {SHAPE_AT(reported, stop_train), SHAPE_IS_BOOL},
     {SHAPE_AT(reported, converged), SHAPE_IS_BOOL},
-    {SHAPE_AT(reported, message), SHAPE_IS_TEXT(SIZE_MAX)},
+    {SHAPE_AT(reported, message), SHAPE_IS_TEXT(UINT32_MAX)},
 };
 static const struct shape shape_reported = {SHAPE_OF(reported, reported_rows)};
 

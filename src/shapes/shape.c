@@ -75,6 +75,22 @@ static void tell_path(const struct shape_path *path, char text[SHAPE_PATH_SHOWN]
     harmless_hide_controls(text);
 }
 
+const struct shape *shape_inside(const struct shape_field *field)
+{
+    switch (field->kind) {
+    case SHAPE_STRUCT:
+    case SHAPE_STRUCTS:
+    case SHAPE_STRUCTS_HERE:
+    case SHAPE_MAP:
+    case SHAPE_REST:
+    case SHAPE_MERGED:
+    case SHAPE_POINTED:
+        return field->shape;
+    default:
+        return NULL;
+    }
+}
+
 /* ---- errors ---- */
 
 static void expect_whole(struct buffer *words, const struct shape_field *field)

@@ -25,7 +25,7 @@
  * Numbers that JSON has no words for are null, where a member says so: unknown ones
  * (NAN) or those without an end (INFINITY). Texts are UTF-8 without control characters.
  */
-enum shape_kind {
+enum __attribute__((packed)) shape_kind {
     SHAPE_U32,
     SHAPE_U64, /* at most INT64_MAX */
     SHAPE_I32, /* an int; of it and SHAPE_I64 `least` may be below 0 */
@@ -56,7 +56,7 @@ enum shape_kind {
     SHAPE_MADE,    /* only written: what `make` makes of the struct, a new reference; NULL is null */
 };
 
-enum shape_need {
+enum __attribute__((packed)) shape_need {
     SHAPE_NEEDED,
     SHAPE_OPTIONAL, /* else it has the shape's default */
     SHAPE_FLAGGED,  /* a bool beside it says whether it is there */
@@ -64,7 +64,7 @@ enum shape_need {
                       so that a service of before the member takes it */
 };
 
-enum shape_null {
+enum __attribute__((packed)) shape_null {
     SHAPE_NOT_NULL,
     SHAPE_UNKNOWN,    /* NAN */
     SHAPE_ENDLESS,    /* INFINITY */
@@ -76,7 +76,13 @@ enum shape_null {
     SHAPE_AS_DEFAULT, /* what the shape's default is, of a whole number, a number, or a text */
 };
 
-enum shape_range { SHAPE_ANY, SHAPE_FROM_0, SHAPE_ABOVE_0, SHAPE_FROM_0_TO_1, SHAPE_FROM_1 };
+enum __attribute__((packed)) shape_range {
+    SHAPE_ANY,
+    SHAPE_FROM_0,
+    SHAPE_ABOVE_0,
+    SHAPE_FROM_0_TO_1,
+    SHAPE_FROM_1
+};
 
 struct shape;
 
@@ -89,6 +95,7 @@ struct shape_coding {
     void (*write)(const void *value, char text[SHAPE_CODED_MAX]);
 };
 
+/* One row. Tables of them are constants of the program, so it is kept small. */
 struct shape_field {
     const char *name;
     const char *about; /* one line */
@@ -96,26 +103,31 @@ struct shape_field {
     enum shape_need need;
     enum shape_null null;
     enum shape_range range; /* of a number, or of a list's */
-    size_t at;              /* its offset */
-    size_t beside;          /* offset of a list's size_t, or of the bool of SHAPE_FLAGGED */
-    uint64_t least, most;   /* of whole numbers, or of a list's; least: also bytes of a text */
-    size_t longest;         /* bytes of a text without its end, entries of a list */
-    double highest;         /* of a number; 0: none but the range's */
     bool free_text;         /* control characters are fine */
-    bool any_bytes;       /* of a text that is written: '?' for each byte above ASCII where it is not UTF-8 */
-    bool loose;           /* what does not fit reads as the default; of a list, an entry that does not */
-    bool or_one;          /* of a list of structs: an object for a list of one */
+    bool any_bytes;   /* of a text that is written: '?' for each byte above ASCII where it is not UTF-8 */
+    bool loose;       /* what does not fit reads as the default; of a list, an entry that does not */
+    bool or_one;      /* of a list of structs: an object for a list of one */
+    uint32_t at;      /* its offset */
+    uint32_t beside;  /* offset of a list's size_t, or of the bool of SHAPE_FLAGGED */
+    uint32_t because; /* offset of a const char *, not the first member, that says why; 0: `unavailable` */
+    uint32_t longest; /* bytes of a text without its end, entries of a list */
+    uint32_t word_count;
+    union {                                /* by the kind: */
+        const char *const *words;          /* SHAPE_WORD */
+        const struct shape_coding *coding; /* SHAPE_CODED */
+        json_t *(*make)(const void *from); /* SHAPE_MADE */
+        const struct shape *shape;         /* of those inside, of all kinds that shape_inside knows */
+    };
+    uint64_t least, most; /* of whole numbers, or of a list's; least: also bytes of a text */
+    double highest;       /* of a number; 0: none but the range's */
+    double times;         /* of a number that is only written: the factor to what is told, 100 for %; 0: 1 */
     const char *expected; /* what errors say that it has to be; NULL: what follows from the rest */
-    const char *const *words;
-    size_t word_count;
-    const struct shape *shape; /* of those inside */
-    const struct shape_coding *coding;
-    json_t *(*make)(const void *from);
-    double times; /* of a number that is only written: the factor to what is told, 100 for %; 0: 1 */
     const char
         *unavailable; /* why it is null: what NAME_unavailable behind it says; NULL: there is no such */
-    size_t because;   /* offset of a const char *, not the first member, that says so; 0: `unavailable` */
 };
+
+/* The shape of the structs inside, or NULL where the row's kind has none. */
+const struct shape *shape_inside(const struct shape_field *field);
 
 struct shape {
     const char *name;  /* "Epoch": of its schema */

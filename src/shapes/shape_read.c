@@ -46,7 +46,7 @@ static int read_struct(struct shape_reading *reading, const struct shape_field *
 
 static size_t entry_size(const struct shape_field *field)
 {
-    return field->shape != NULL         ? field->shape->size
+    return shape_inside(field) != NULL  ? field->shape->size
            : field->kind == SHAPE_U32S  ? sizeof(uint32_t)
            : field->kind == SHAPE_TEXTS ? sizeof(char *)
                                         : sizeof(double);
@@ -59,7 +59,7 @@ static void put_entry_default(const struct shape_field *field, char *out)
     memset(out, 0, entry_size(field));
     if (field->kind == SHAPE_TEXTS)
         memcpy(out, &nothing, sizeof nothing);
-    for (size_t i = 0; field->shape != NULL && i < field->shape->count; i++)
+    for (size_t i = 0; shape_inside(field) != NULL && i < field->shape->count; i++)
         shape_put_default(field->shape, &field->shape->fields[i], out);
 }
 
@@ -76,8 +76,8 @@ static int read_entry(struct shape_reading *reading, const struct shape_field *f
 
     quiet.fault = NULL;
     quiet.out_error = NULL;
-    code = field->shape != NULL ? read_struct(mine, field, true, json, out)
-                                : shape_read_plain(mine, field, true, json, out);
+    code = shape_inside(field) != NULL ? read_struct(mine, field, true, json, out)
+                                       : shape_read_plain(mine, field, true, json, out);
     if (!is_passed_over(field, code))
         return note(reading, field, true, code, json);
     put_entry_default(field, out);

@@ -28,7 +28,7 @@
 /* Empty is null; or it stands as it is. */
 #define TOLD_TEXT TOLD_ANY_TEXT, .null = SHAPE_AS_DEFAULT
 #define TOLD_CHARS(type, member) TOLD_ANY_CHARS(type, member), .null = SHAPE_AS_DEFAULT
-#define TOLD_ANY_TEXT .kind = SHAPE_TEXT, .free_text = true, .any_bytes = true, .longest = SIZE_MAX
+#define TOLD_ANY_TEXT .kind = SHAPE_TEXT, .free_text = true, .any_bytes = true, .longest = UINT32_MAX
 #define TOLD_ANY_CHARS(type, member) \
     .kind = SHAPE_CHARS, .free_text = true, .any_bytes = true, .longest = sizeof((struct type *)0)->member - 1
 

@@ -150,7 +150,7 @@ static int write_any_object(struct writing *writing, const struct shape_field *f
 static int write_entry(struct writing *writing, const struct shape_field *field, const char *entries,
                        size_t i, json_t **out_json)
 {
-    if (field->shape != NULL)
+    if (shape_inside(field) != NULL)
         return write_inside(writing, field->shape, entries + i * field->shape->size, out_json);
     if (field->kind == SHAPE_U32S)
         return write_whole(writing, field, entries + i * sizeof(uint32_t), true, out_json);

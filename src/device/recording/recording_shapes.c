@@ -83,7 +83,7 @@ static const char *const schemas[] = {RECORDING_SCHEMA};
 static const struct recording_header header_usual = {.unix_us = INT64_MIN};
 static const struct shape_field header_rows[] = {
     {SHAPE_AT(recording_header, schema), SHAPE_IS_WORD(schemas, 1), .expected = "\"" RECORDING_SCHEMA "\""},
-    {SHAPE_AT(recording_header, flyball), SHAPE_IS_TEXT(SIZE_MAX), .need = SHAPE_OPTIONAL, .loose = true},
+    {SHAPE_AT(recording_header, flyball), SHAPE_IS_TEXT(UINT32_MAX), .need = SHAPE_OPTIONAL, .loose = true},
     {SHAPE_AT(recording_header, date), .kind = SHAPE_CODED, .coding = &date_coding},
     {SHAPE_AT(recording_header, unix_us), .kind = SHAPE_I64, .least = (uint64_t)INT64_MIN, .most = INT64_MAX,
      .need = SHAPE_OPTIONAL, .loose = true},
@@ -132,7 +132,7 @@ static const struct shape_field device_rows[] = {
      .expected = "the next device, counted from 0"},
     {SHAPE_AT_AS("kind", recording_device_line, info.kind), .kind = SHAPE_CODED,
      .coding = &device_kind_coding, .expected = "\"GPU\", \"CPU\" or \"DRAM\""},
-    {SHAPE_AT(recording_device_line, backend), SHAPE_IS_TEXT(SIZE_MAX), .need = SHAPE_OPTIONAL,
+    {SHAPE_AT(recording_device_line, backend), SHAPE_IS_TEXT(UINT32_MAX), .need = SHAPE_OPTIONAL,
      .loose = true},
     FACT_TEXT(recording_device_line, "name", info.name),
     FACT_TEXT(recording_device_line, "uuid", info.uuid),

@@ -19,8 +19,8 @@ struct gpu_row {
 };
 static const struct gpu_row row_usual = {.id = DEVICES_MAX};
 static const struct shape_field gpu_rows[] = {
-    {SHAPE_AT(gpu_row, name), SHAPE_IS_TEXT(SIZE_MAX), .need = SHAPE_OPTIONAL, .loose = true},
-    {SHAPE_AT_AS("pci_address", gpu_row, pci), SHAPE_IS_TEXT(SIZE_MAX), .need = SHAPE_OPTIONAL,
+    {SHAPE_AT(gpu_row, name), SHAPE_IS_TEXT(UINT32_MAX), .need = SHAPE_OPTIONAL, .loose = true},
+    {SHAPE_AT_AS("pci_address", gpu_row, pci), SHAPE_IS_TEXT(UINT32_MAX), .need = SHAPE_OPTIONAL,
      .loose = true},
     {SHAPE_AT(gpu_row, id), SHAPE_IS_U32(0, DEVICES_MAX - 1), .need = SHAPE_OPTIONAL, .loose = true},
 };
@@ -35,8 +35,9 @@ struct discovery {
     bool wants_token;
 };
 static const struct shape_field discovery_rows[] = {
-    {SHAPE_AT(discovery, gpus), SHAPE_IS_STRUCTS(&gpu_shape, SIZE_MAX, discovery, gpu_count), .loose = true},
-    {SHAPE_AT_AS("enabled_api_groups", discovery, groups), .kind = SHAPE_TEXTS, .longest = SIZE_MAX,
+    {SHAPE_AT(discovery, gpus), SHAPE_IS_STRUCTS(&gpu_shape, UINT32_MAX, discovery, gpu_count),
+     .loose = true},
+    {SHAPE_AT_AS("enabled_api_groups", discovery, groups), .kind = SHAPE_TEXTS, .longest = UINT32_MAX,
      .free_text = true, .beside = offsetof(struct discovery, group_count), .loose = true},
     {SHAPE_AT_AS("auth_required", discovery, wants_token), SHAPE_IS_BOOL, .need = SHAPE_OPTIONAL,
      .loose = true},
@@ -48,8 +49,8 @@ struct gpu_error {
     const char *gpu, *text;
 };
 static const struct shape_field gpu_error_rows[] = {
-    {SHAPE_AT(gpu_error, gpu), SHAPE_IS_TEXT(SIZE_MAX)},
-    {SHAPE_AT(gpu_error, text), SHAPE_IS_TEXT(SIZE_MAX), .null = SHAPE_OR_NULL, .loose = true},
+    {SHAPE_AT(gpu_error, gpu), SHAPE_IS_TEXT(UINT32_MAX)},
+    {SHAPE_AT(gpu_error, text), SHAPE_IS_TEXT(UINT32_MAX), .null = SHAPE_OR_NULL, .loose = true},
 };
 static const struct shape gpu_error_shape = {SHAPE_OF(gpu_error, gpu_error_rows)};
 struct refusal {
@@ -58,9 +59,9 @@ struct refusal {
     size_t error_count;
 };
 static const struct shape_field refusal_rows[] = {
-    {SHAPE_AT_AS("error", refusal, text), SHAPE_IS_TEXT(SIZE_MAX), .need = SHAPE_OPTIONAL,
+    {SHAPE_AT_AS("error", refusal, text), SHAPE_IS_TEXT(UINT32_MAX), .need = SHAPE_OPTIONAL,
      .null = SHAPE_OR_NULL, .loose = true},
-    {SHAPE_AT(refusal, errors), .kind = SHAPE_MAP, .shape = &gpu_error_shape, .longest = SIZE_MAX,
+    {SHAPE_AT(refusal, errors), .kind = SHAPE_MAP, .shape = &gpu_error_shape, .longest = UINT32_MAX,
      .beside = offsetof(struct refusal, error_count), .need = SHAPE_OPTIONAL, .loose = true},
 };
 static const struct shape refusal_shape = {SHAPE_OF(refusal, refusal_rows)};

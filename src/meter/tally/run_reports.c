@@ -20,7 +20,7 @@ enum { READ_BYTES = 1 << 16, ARENA_MAX = 256 << 20 };
 
 /* No energy, time or date is larger, so that sums and differences stay finite. */
 #define IS_AMOUNT SHAPE_IS_NUMBER(SHAPE_FROM_0), .highest = 1e15
-#define IS_NAME SHAPE_IS_TEXT(SIZE_MAX), .least = 1
+#define IS_NAME SHAPE_IS_TEXT(UINT32_MAX), .least = 1
 
 struct device_row {
     struct tally_window window;
@@ -69,7 +69,7 @@ static const struct shape_field head_rows[] = {
 };
 static const struct shape_field report_rows[] = {
     HEAD_ROWS,
-    {SHAPE_AT(report, devices), SHAPE_IS_STRUCTS(&device_shape, SIZE_MAX, report, device_count),
+    {SHAPE_AT(report, devices), SHAPE_IS_STRUCTS(&device_shape, UINT32_MAX, report, device_count),
      .expected = "a list of devices"},
 };
 static const struct shape head_shape = {SHAPE_OF(report, head_rows)};

@@ -218,7 +218,7 @@ static const struct shape_field entry_rows[] = {
     {SHAPE_AT(entry, power_w), IS_FIGURE, .need = SHAPE_OPTIONAL},
     {SHAPE_AT(entry, time_s), IS_FIGURE, SHAPE_IF(entry, has_time)},
     {SHAPE_AT(entry, step_time_s), IS_FIGURE, .need = SHAPE_OPTIONAL},
-    {SHAPE_AT(entry, mark), SHAPE_IS_TEXT(SIZE_MAX), .need = SHAPE_OPTIONAL, .null = SHAPE_OR_NULL,
+    {SHAPE_AT(entry, mark), SHAPE_IS_TEXT(UINT32_MAX), .need = SHAPE_OPTIONAL, .null = SHAPE_OR_NULL,
      .loose = true},
 };
 static const struct shape entry_shape = {SHAPE_OF(entry, entry_rows), .defaults = &entry_usual};
@@ -228,7 +228,7 @@ struct entries {
     size_t count;
 };
 static const struct shape_field entries_rows[] = {
-    {SHAPE_AT(entries, all), SHAPE_IS_STRUCTS(&entry_shape, SIZE_MAX, entries, count), .loose = true}};
+    {SHAPE_AT(entries, all), SHAPE_IS_STRUCTS(&entry_shape, UINT32_MAX, entries, count), .loose = true}};
 static const struct shape entries_shape = {SHAPE_OF(entries, entries_rows), .bare = true};
 
 struct document {

@@ -54,19 +54,19 @@ static const struct shape clock_shape = {SHAPE_OF(fly_tuner_point, clock_rows), 
 
 /* The key is checked first: errors in the points of another key's profile are not reported. */
 #define IS_KEY .need = SHAPE_OPTIONAL, .loose = true
-#define KEY_ROWS                                                                                          \
-    {SHAPE_AT(document, format), SHAPE_IS_TEXT(SIZE_MAX), IS_KEY},                                        \
-        {SHAPE_AT(document, knob), SHAPE_IS_TEXT(SIZE_MAX), SHAPE_IF(document, has_knob), .loose = true}, \
-        {SHAPE_AT(document, gpu_model), SHAPE_IS_TEXT(SIZE_MAX), IS_KEY},                                 \
-        {SHAPE_AT(document, driver), SHAPE_IS_TEXT(SIZE_MAX), IS_KEY},                                    \
-        {SHAPE_AT(document, job_name), SHAPE_IS_TEXT(SIZE_MAX), IS_KEY},                                  \
-        {SHAPE_AT(document, batch_size), SHAPE_IS_U64(0, INT64_MAX), IS_KEY},                             \
-    {                                                                                                     \
-        SHAPE_AT(document, gpu_count), SHAPE_IS_U64(0, INT64_MAX), IS_KEY                                 \
+#define KEY_ROWS                                                                                            \
+    {SHAPE_AT(document, format), SHAPE_IS_TEXT(UINT32_MAX), IS_KEY},                                        \
+        {SHAPE_AT(document, knob), SHAPE_IS_TEXT(UINT32_MAX), SHAPE_IF(document, has_knob), .loose = true}, \
+        {SHAPE_AT(document, gpu_model), SHAPE_IS_TEXT(UINT32_MAX), IS_KEY},                                 \
+        {SHAPE_AT(document, driver), SHAPE_IS_TEXT(UINT32_MAX), IS_KEY},                                    \
+        {SHAPE_AT(document, job_name), SHAPE_IS_TEXT(UINT32_MAX), IS_KEY},                                  \
+        {SHAPE_AT(document, batch_size), SHAPE_IS_U64(0, INT64_MAX), IS_KEY},                               \
+    {                                                                                                       \
+        SHAPE_AT(document, gpu_count), SHAPE_IS_U64(0, INT64_MAX), IS_KEY                                   \
     }
-#define POINTS_ROW(shape)                                                                    \
-    {                                                                                        \
-        SHAPE_AT(document, points), SHAPE_IS_STRUCTS(shape, SIZE_MAX, document, point_count) \
+#define POINTS_ROW(shape)                                                                      \
+    {                                                                                          \
+        SHAPE_AT(document, points), SHAPE_IS_STRUCTS(shape, UINT32_MAX, document, point_count) \
     }
 
 static const struct shape_field key_rows[] = {KEY_ROWS};
