@@ -274,7 +274,7 @@ void shape_fault_fill(struct shape_fault *fault, const struct shape_path *path,
     tell_path(path, fault->path);
     buffer_init(&words, SHAPE_EXPECTED_MAX);
     if (code == FLY_ELIMIT && field->expected == NULL)
-        buffer_printf(&words, "at most %zu %s", field->longest,
+        buffer_printf(&words, "at most %u %s", field->longest,
                       is_text(field->kind, entry) ? "bytes" : "entries");
     else
         expect(&words, field, entry);
