@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "store/store_text.h"
 
 enum {
     EVENTS_AT_ONCE = 64, /* rows of a page: their bodies may be large */
@@ -51,12 +52,6 @@ static int visit_jobs(struct postgres_link *link, const struct pg_result *result
     return visited;
 }
 
-int postgres_no_job(const char *job, struct fly_error *out_error)
-{
-    return error_set(out_error, FLY_ENOTFOUND, "no job '%s' in this store; 'flyball job list' names all",
-                     job);
-}
-
 int postgres_find_job(void *state, const char *job, store_visit_job *visit, void *visitor,
                       struct fly_error *out_error)
 {
@@ -69,7 +64,7 @@ int postgres_find_job(void *state, const char *job, store_visit_job *visit, void
     code = postgres_link_ask_anew(link, &question, "read", &result, out_error);
     if (code < 0)
         return code;
-    code = link->call.row_count(result) == 0 ? postgres_no_job(job, out_error)
+    code = link->call.row_count(result) == 0 ? store_no_job(job, out_error)
                                              : visit_jobs(link, result, visit, visitor, out_error);
     link->call.clear(result);
     return code < 0 ? code : 0;

@@ -35,7 +35,4 @@ int postgres_read_events(struct postgres_link *link, postgres_ask *ask_page, uin
 int postgres_get_snapshot(struct postgres_link *link, postgres_ask *ask_it, uint64_t job, const char *version,
                           uint64_t *out_number, struct buffer *out_bytes, struct fly_error *out_error);
 
-/* FLY_ENOTFOUND, without the store's place: a service passes this on to its clients. */
-int postgres_no_job(const char *job, struct fly_error *out_error);
-
 #endif

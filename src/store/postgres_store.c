@@ -10,6 +10,7 @@
 #include "store/postgres_read.h"
 #include "store/postgres_schema.h"
 #include "store/store_backend.h"
+#include "store/store_text.h"
 
 enum { LOCK_TRIES = 5 }; /* for a job that others make and delete meanwhile */
 
@@ -171,7 +172,7 @@ static int lock_job(struct postgres_link *link, enum store_job_wish wish, struct
             code = lock_row(link, change, &found, out_error);
     }
     if (code == 0 && !found)
-        code = postgres_no_job(change->job, out_error);
+        code = store_no_job(change->job, out_error);
     return code;
 }
 

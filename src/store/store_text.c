@@ -56,3 +56,9 @@ int store_event_check(const struct store_event *event, struct fly_error *out_err
         return error_set(out_error, FLY_ELIMIT, "the trial of an event '%s' is beyond 2^63-1", event->kind);
     return 0;
 }
+
+int store_no_job(const char *job, struct fly_error *out_error)
+{
+    return error_set(out_error, FLY_ENOTFOUND, "no job '%s' in this store; 'flyball job list' names all",
+                     job);
+}

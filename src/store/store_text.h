@@ -10,8 +10,8 @@
 #include "store/store.h"
 
 /*
- * What a text has to be before it goes into a store, the same for every back end:
- * one of them would refuse what another takes. Pure; thread-safe.
+ * What a text has to be before it goes into a store, and what is said of a job that is not there, the same
+ * for every back end: one of them would refuse what another takes. Pure; thread-safe.
  */
 
 /*
@@ -24,5 +24,8 @@ int store_text_check(const char *text, const char *what, size_t maximum, bool ma
 
 /* Everything of an event that is to be appended. */
 int store_event_check(const struct store_event *event, struct fly_error *out_error);
+
+/* FLY_ENOTFOUND, without the store's place: a service passes this on to its clients. */
+int store_no_job(const char *job, struct fly_error *out_error);
 
 #endif
