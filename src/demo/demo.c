@@ -11,13 +11,13 @@
 
 enum { MEMORY_MAX = 1 << 20, RUNS_PER_JOB = 2 };
 
-/* The check's luck is its own: the jobs' begins with their number. */
+/* The check has random numbers of its own: those of the jobs begin with the job's number. */
 static const uint64_t CHECK_LUCK = (uint64_t)DEMO_JOBS << 32;
 
 /*
- * A sample takes 2.5 ms and a step 40 ms besides, a batch of 8 wants half the
- * dynamic power: about what a large convolutional network asks of such a GPU.
- * DeepSpeech2's share of the clock, see gpu_model.h, or all of it.
+ * A sample takes 2.5 ms and a step 40 ms more, and a batch of 8 needs half the dynamic power:
+ * about what a large convolutional network demands of such a GPU. The clock's share is
+ * DeepSpeech2's, see gpu_model.h, or all of it.
  */
 static const struct {
     const char *name;
@@ -33,7 +33,7 @@ static void advance(const struct demo *demo)
         demo->plan.advance(demo->plan.progress_context);
 }
 
-/* The pieces of work: a job's history, then the trainings of the check, if any. */
+/* The units of work: each job's history, then the trainings of the check, if any. */
 struct shift {
     struct demo *demo;
     struct demo_job *job;
@@ -52,7 +52,7 @@ static int run_unit(void *context, struct crew_unit *unit, struct fly_error *out
 
     if (unit->number == 0)
         return demo_history_run(demo, shift->job, goes_on, unit, out_error);
-    /* The longest first, so that no thread is left with one. */
+    /* The longest first, so that no thread starts one at the end. */
     batch = DEMO_BATCHES - 1 - check / DEMO_CHECK_SEEDS;
     seed = check % DEMO_CHECK_SEEDS;
     demo->trained[batch][seed] =
@@ -87,7 +87,7 @@ static int run_shift(struct demo *demo, struct demo_job *job, size_t checks, str
     return crew_run(&crew, out_error);
 }
 
-/* What an epoch of a batch size takes under each power limit. */
+/* Computes what an epoch of a batch size takes under each power limit. */
 static int add_batch(struct demo_job *job, struct workload_batch *batch, struct batch_choice *choice,
                      uint32_t size)
 {
@@ -158,7 +158,7 @@ static int open_job(struct demo *demo, size_t number, struct fly_error *out_erro
     return 0;
 }
 
-/* Prices the trainings of the check at every choice of the job. */
+/* Computes the cost of the check's trainings at every choice of the job. */
 static void price_checks(const struct demo *demo, struct demo_job *job)
 {
     const struct job_spec *spec = &job->workload.spec;

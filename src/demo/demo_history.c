@@ -13,13 +13,13 @@
 #include "train/session/session.h"
 
 /*
- * A training that is known as far as it was followed: a power limit changes no
- * arithmetic, so whoever trains with the same luck and batch size looks here.
+ * A training as far as it was run. A power limit changes no arithmetic, so another training with
+ * the same luck and batch size reads its results here.
  */
 struct lesson {
     struct digits_training training;
     uint32_t epochs;                   /* trained so far */
-    uint32_t correct[DEMO_MAX_EPOCHS]; /* after each */
+    uint32_t correct[DEMO_MAX_EPOCHS]; /* after each epoch */
 };
 
 /* One side of a job: the policy's, or the default's. */
@@ -71,7 +71,7 @@ static void describe(struct history *history, struct side *side, const char *pol
         .leave_limits = as_before,
         .turner = &demo_machine_turner,
         .turner_data = &side->machine,
-        /* A training of a minute, and a counter that is exact: little is enough to know a limit by. */
+        /* A training of one minute with an exact counter: few steps are enough to measure a limit. */
         .warmup_steps = 1,
         .profile_steps = 2,
         .energy_tolerance = 0.1,
@@ -110,7 +110,10 @@ static void begin_lesson(const struct history *history, struct lesson *lesson,
                  status->batch_size);
 }
 
-/* An epoch of the session: each step trains, unless that is known, and lets the machine work. */
+/*
+ * Runs an epoch of the session. Each step trains the network, unless its result is already known,
+ * and lets the machine work.
+ */
 static enum fly_answer live_epoch(struct side *side, struct fly_session *session, uint32_t epoch)
 {
     struct lesson *lesson = &side->lesson;
@@ -160,7 +163,7 @@ static int note_try(const struct history *history, struct side *side, struct fly
     return 0;
 }
 
-/* One submission: what a training program does, from open to close. */
+/* Runs one submission: what a training program does, from open to close. */
 static int live_recurrence(struct history *history, struct side *side, struct fly_error *out_error)
 {
     struct fly_session_status status = {.size = sizeof status};
@@ -233,7 +236,7 @@ int demo_history_run(const struct demo *demo, struct demo_job *job, bool (*go_on
     return code;
 }
 
-/* FLY_ECONFLICT where the store has the job. */
+/* FLY_ECONFLICT if the store has the job. */
 static int check_absent(const struct jobs *jobs, const char *name, struct arena *arena,
                         struct fly_error *out_error)
 {

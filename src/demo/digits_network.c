@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Written in vectors of four, which every compiler at hand has and which add in the
- * order that is written here, so that speed costs no bit. Two of five pixels are
- * white: what is not is listed once for each image, and the rest passed over.
+ * Written with vectors of four, which all supported compilers have and which add in the order
+ * written here, so that speed changes no bit. Two of five pixels are white: the others are listed
+ * once for each image, and white ones are skipped.
  */
 #include "demo/digits_network.h"
 
@@ -13,7 +13,7 @@
 #include "base/math/portable_math.h"
 #include "base/math/ziggurat.h"
 
-/* Streams of a training's luck. */
+/* Random streams of a training. */
 enum { STREAM_SPLIT, STREAM_WEIGHTS, STREAM_ORDER };
 
 typedef float four __attribute__((vector_size(16), may_alias));
@@ -26,7 +26,7 @@ enum {
     WEIGHT_FOURS = sizeof(struct digits_weights) / sizeof(four),
 };
 
-/* Of a batch of 32. */
+/* For a batch of 32. */
 static const float learning_rate_32 = 0.1f;
 
 /* The pixels of an image that are not white. */
@@ -55,7 +55,7 @@ static void find_inks(void)
     }
 }
 
-/* What the network makes of one image. */
+/* The network's values for one image. */
 struct activation {
     four hidden[HIDDEN_FOURS];
     union {
@@ -143,9 +143,9 @@ static int strongest(const float *output)
 }
 
 /*
- * exp of values up to 0, to about 1e-7 of it: 2^n times a polynomial on half an
- * octave, whose coefficients are those of the series up to the sixth power. Adding
- * `magic` leaves n in the last bits.
+ * exp of values up to 0, with a relative error of about 1e-7: 2^n times a polynomial on half an
+ * octave, whose coefficients are those of the series up to the sixth power. Adding `magic` leaves
+ * n in the last bits.
  */
 static four exp_of(four x)
 {
@@ -169,7 +169,10 @@ static four exp_of(four x)
     return sum * (four)bits;
 }
 
-/* Turns outputs into probabilities less the truth, the gradient there; returns the label's probability. */
+/*
+ * Subtracts the truth from the outputs' probabilities, which gives the gradient there; returns
+ * the label's probability.
+ */
 static float compare_with(int label, struct activation *at)
 {
     float *output = at->output.values;
@@ -188,7 +191,7 @@ static float compare_with(int label, struct activation *at)
     return probability;
 }
 
-/* Adds one image's gradient; `at` holds what compare_with left of its activation. */
+/* Adds one image's gradient; `at` is its activation as compare_with left it. */
 static void accumulate(const struct digits_weights *weights, const struct ink *ink,
                        const struct activation *at, struct digits_weights *gradient)
 {
@@ -218,7 +221,7 @@ static void accumulate(const struct digits_weights *weights, const struct ink *i
     }
 }
 
-/* weights += factor * step, all of them. */
+/* weights += factor * step, for all weights. */
 static void add_scaled(struct digits_weights *weights, float factor, const struct digits_weights *step)
 {
     four *to = (four *)weights;
@@ -228,7 +231,9 @@ static void add_scaled(struct digits_weights *weights, float factor, const struc
         to[i] += factor * from[i];
 }
 
-/* Sums over the images, not yet divided by their number; training has no use for the loss, which may be NULL.
+/*
+ * Sums over the images, without dividing by their number. The loss may be NULL, since training
+ * does not use it.
  */
 static void sum_gradient(const struct digits_weights *weights, const uint16_t *images, uint32_t count,
                          struct digits_weights *out_sum, double *loss)

@@ -9,7 +9,7 @@ struct course {
     const struct demo_try *last[DEMO_RECURRENCES_MAX]; /* the try that reached the target */
 };
 
-/* Energy, time and cost are sums over all tries of a recurrence; accuracy is that of its last. */
+/* Energy, time and cost are sums over all tries of a recurrence; the accuracy is that of its last try. */
 static void follow(const struct demo_run *run, struct course *course)
 {
     for (size_t i = 0; i < run->count; i++) {
@@ -52,7 +52,7 @@ static struct demo_choice choice_of(const struct demo_job *job, const struct dem
     return choice;
 }
 
-/* Of recurrences first .. completed - 1, at least one. */
+/* Among recurrences first .. completed - 1, at least one. */
 static struct demo_choice most_common(const struct demo_job *job, const struct course *course, size_t first,
                                       size_t completed)
 {

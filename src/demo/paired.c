@@ -23,7 +23,7 @@ struct paired paired_of(const double *ours, const double *theirs, size_t count)
     paired.change = ratio - 1.0;
     if (count < 2)
         return paired;
-    /* The differences sum to 0, so their mean needs no taking off. */
+    /* The differences sum to 0, so their mean need not be subtracted. */
     for (size_t i = 0; i < count; i++) {
         double difference = ours[i] - ratio * theirs[i];
 

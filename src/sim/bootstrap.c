@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The worlds of all replicates are workloads of one more campaign, with one seed. */
+/* The worlds of all replicates are the workloads of another campaign, with one seed each. */
 #include "sim/bootstrap.h"
 
 #include <math.h>
@@ -11,10 +11,10 @@
 
 enum { MEMORY_MAX = 1 << 30, STREAM = 1, NAME_MAX_BYTES = 256 };
 
-/* Recurrences that all replicates of a workload and policy may take. */
+/* Most recurrences that all replicates of a workload and policy may take together. */
 static const uint64_t recurrences_max = 4000000;
 
-/* Of so many replicates that met an early end what is left would be a choice. */
+/* If more replicates than this ended early, the remaining ones would be a biased choice. */
 static const double usable_least = 0.8;
 
 size_t bootstrap_affordable(const struct campaign_plan *plan, const struct campaign *campaign)
@@ -26,7 +26,7 @@ size_t bootstrap_affordable(const struct campaign_plan *plan, const struct campa
     return plan->in_order ? 0 : BOOTSTRAP_REPLICATES;
 }
 
-/* The workload with its recorded runs drawn anew; shares all else. */
+/* Makes the workload with its recorded runs drawn anew; it shares all the rest. */
 static int resample(const struct workload *workload, uint32_t replicate, struct arena *arena,
                     struct workload *out_workload, struct fly_error *out_error)
 {
@@ -55,7 +55,7 @@ static int resample(const struct workload *workload, uint32_t replicate, struct 
     return 0;
 }
 
-/* Sums over replicates, for the variance of their means and the mean of their variances. */
+/* Sums over replicates, to compute the variance of their means and the mean of their variances. */
 struct spread {
     size_t usable;
     double within; /* sum over replicates of the squared standard error of the mean over seeds */
@@ -76,7 +76,7 @@ static void take_replicate(struct spread *spread, const struct comparison *runs,
     spread->within += statistics.standard_error * statistics.standard_error;
 }
 
-/* What is left of the spread of replicates when that of the seeds is taken off; `means` has room for all. */
+/* Returns the spread of replicates without the part due to the seeds; `means` has room for all replicates. */
 static double standard_error(const struct campaign_plan *replicas, const struct campaign *campaign,
                              size_t policy, int figure, double *means)
 {
@@ -94,7 +94,7 @@ static double standard_error(const struct campaign_plan *replicas, const struct 
     return sqrt(fmax(0.0, between - spread.within / (double)spread.usable));
 }
 
-/* Whether some batch size has recorded runs that differ. */
+/* Returns whether some batch size has recorded runs that differ. */
 static bool runs_differ(const struct workload *workload)
 {
     for (size_t i = 0; i < workload->spec.batch_count; i++) {
@@ -108,7 +108,7 @@ static bool runs_differ(const struct workload *workload)
     return false;
 }
 
-/* One workload's replicates are one campaign, so that each workload keeps its number of recurrences. */
+/* Runs one workload's replicates as one campaign, so that each workload keeps its number of recurrences. */
 static int replicate(const struct campaign_plan *plan, const struct campaign *campaign, size_t workload,
                      size_t count, struct arena *arena, struct workload *worlds,
                      struct campaign_plan *out_plan, struct campaign *out_campaign,
@@ -129,7 +129,7 @@ static int replicate(const struct campaign_plan *plan, const struct campaign *ca
     return code == 0 ? campaign_run(out_plan, out_campaign, out_error) : code;
 }
 
-/* The standard errors of one workload; `means` has room for the replicates. */
+/* Fills in the standard errors of one workload; `means` has room for the replicates. */
 static int fill(const struct campaign_plan *plan, const struct campaign *campaign, size_t workload,
                 size_t count, struct workload *worlds, double *means, double *out_errors,
                 struct fly_error *out_error)

@@ -15,7 +15,7 @@ struct work {
     struct campaign *campaign;
 };
 
-/* The oracle of a job that never reaches its target: ended before it began. */
+/* Fills in the oracle's result for a job that never reaches its target: it ended before it began. */
 static void no_optimum(const struct workload *workload, struct comparison *out_result)
 {
     struct optimum none;
@@ -25,7 +25,7 @@ static void no_optimum(const struct workload *workload, struct comparison *out_r
         out_result->figures[i] = NAN;
 }
 
-/* The oracle knows the drift too. */
+/* Lets the oracle follow the drift too. */
 static void follow_optimum(const void *context, uint64_t recurrence, size_t *out_batch, double *out_limit_w)
 {
     const struct drift *drift = context;
@@ -83,7 +83,7 @@ static int run_unit(void *context, struct crew_unit *unit, struct fly_error *out
     return code;
 }
 
-/* A curve for every unit; those of a workload share their positions. */
+/* Prepares a curve for every unit; those of a workload share their positions. */
 static int prepare_curves(const struct campaign_plan *plan, struct campaign *campaign, uint64_t units,
                           struct fly_error *out_error)
 {

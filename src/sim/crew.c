@@ -11,10 +11,10 @@ static const double progress_s = 0.1;
 struct crew {
     const struct crew_plan *plan;
     struct ordered_output output;
-    pthread_mutex_t lock; /* of all below */
+    pthread_mutex_t lock; /* guards all below */
     pthread_cond_t changed;
-    uint64_t next, done; /* units */
-    unsigned working;    /* threads */
+    uint64_t next, done; /* of units */
+    unsigned working;    /* threads that are working */
     int code;            /* the first error */
     struct fly_error error;
 };

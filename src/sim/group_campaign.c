@@ -41,7 +41,7 @@ uint32_t group_seed(const struct group_plan *plan, size_t group, size_t seed)
     return plan->seed_from_name ? adler32(plan->file->groups[group].name) : plan->seeds[seed];
 }
 
-/* Submits everything and lets it end; FLY_EEXHAUSTED when the job ends before. */
+/* Submits everything and lets it end. FLY_EEXHAUSTED if the job ends earlier. */
 static int run_submissions(struct overlapping *job, struct group_reader *reader, struct crew_unit *unit,
                            struct fly_error *out_error)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Semantics of the published group simulator. It would try a job that never
- * converges for ever; OVERLAPPING_TRIES_MAX ends that.
+ * Works as the published group simulator does, except that OVERLAPPING_TRIES_MAX ends a job that
+ * never converges; the published one would try it for ever.
  */
 #include "sim/overlapping.h"
 #include "base/array.h"
@@ -16,7 +16,7 @@ enum { STATE_MAX = 512 << 20 };
 struct flight {
     struct submission submission;
     uint64_t number;   /* of the submission */
-    uint64_t launched; /* order of launches; decides between equal ends */
+    uint64_t launched; /* order of launches; decides between trials that end at the same time */
     uint32_t tries;    /* of this submission, this one included */
     uint32_t path;
     struct trial_ended ended;
@@ -85,7 +85,7 @@ static struct flight pop_flight(struct overlapping *job)
     return top;
 }
 
-/* Decides, draws and computes a trial of the flight's submission; it is in flight then. */
+/* Decides, draws and computes a trial of the flight's submission, which is then in flight. */
 static int launch(struct overlapping *job, struct flight *flight, struct fly_error *out_error)
 {
     struct trial trial;
@@ -122,7 +122,7 @@ static void record(struct overlapping *job, const struct flight *flight)
         job->observer(job->observer_context, &line);
 }
 
-/* Ends the first trial in flight, and submits it again when it did not reach its target. */
+/* Ends the first trial in flight, and submits it again if it did not reach its target. */
 static int reap(struct overlapping *job, struct fly_error *out_error)
 {
     struct flight flight = pop_flight(job);

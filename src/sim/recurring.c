@@ -65,7 +65,7 @@ static void record_try(struct recurring *job, const struct trial_ended *ended, u
         job->observer(job->observer_context, &record);
 }
 
-/* One try. Returns 1 when it reached the target, 0 when it did not, or an error. */
+/* Runs one try. Returns 1 if it reached the target, 0 if it did not, or an error. */
 static int run_try(struct recurring *job, uint32_t try_number, struct recurrence *sums,
                    struct fly_error *out_error)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sim/trial.h"
 
-/* Measures the power profile of a batch size: in the trace it stands ready and exact. */
+/* Measures the power profile of a batch size. The trace already has it, without errors. */
 static int measure_profile(struct decider *decider, const struct workload *workload, size_t batch,
                            struct fly_error *out_error)
 {

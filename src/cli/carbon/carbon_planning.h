@@ -8,8 +8,8 @@
 #include "train/account/carbon_statement.h"
 
 /*
- * A plan on paper for `flyball carbon plan`: what its options say, the course of the plan, and its
- * statement. Large: for static storage.
+ * A plan on paper for `flyball carbon plan`: its options, the course of the plan, and its
+ * statement. Large: keep it in static storage.
  */
 struct carbon_planning {
     struct profile_source source;
@@ -17,7 +17,7 @@ struct carbon_planning {
     const char *sources[CARBON_SIGNALS];        /* NULL: none */
     struct grid_answer answers[CARBON_SIGNALS]; /* owned */
     bool has[CARBON_SIGNALS];
-    struct grid_answer seen[CARBON_SIGNALS]; /* as the plan sees them: `published` is owned */
+    struct grid_answer seen[CARBON_SIGNALS]; /* as the plan sees them; `published` is owned */
     bool saw[CARBON_SIGNALS];
     struct carbon_course_request request;
     struct carbon_course course; /* owned */
@@ -27,7 +27,7 @@ struct carbon_planning {
     struct progress progress;
 };
 
-/* The options' values and the grid's figures. FLY_EUSAGE and what reading them may be. */
+/* Reads the options' values and the grid's figures. FLY_EUSAGE, and the errors of reading them. */
 int carbon_planning_read(const struct cli_call *call, struct carbon_planning *planning,
                          struct fly_error *out_error);
 

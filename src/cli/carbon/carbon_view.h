@@ -7,8 +7,8 @@
 #include "grid/grid_answer.h"
 
 /*
- * What the commands `flyball carbon ...` share: the source and which of its figures, periods
- * as a table and as a picture.
+ * What the commands `flyball carbon ...` share: the source and which of its figures to use, and
+ * periods as a table and as a picture.
  */
 #define CARBON_OPTIONS                                                                                      \
     {.name = "source",                                                                                      \
@@ -42,44 +42,47 @@
 
 extern const char *const carbon_signal_names[], *const carbon_scope_names[];
 
-/* Figures of one source, and the periods to be shown. */
+/* Figures of one source, and the periods to show. */
 struct carbon_view {
     const char *source;
-    struct grid_request request; /* with the time of now in it */
+    struct grid_request request; /* with the current time in it */
     struct grid_answer answer;   /* owned */
     struct grid_period *rows;    /* owned */
     size_t count;
 };
 
-/* Signal and scope as the options say. */
+/* Sets signal and scope by the options. */
 void carbon_view_choose(const struct cli_call *call, struct grid_request *request);
 
-/* The request as the options say; from and to are the command's to set. */
+/* Makes the request from the options; the command sets `from` and `to`. */
 int carbon_view_begin(const struct cli_call *call, struct carbon_view *view, struct fly_error *out_error);
 
-/* A time of an option, or `otherwise`. */
+/* Reads a time from an option, or takes `otherwise`. */
 int carbon_view_time(const struct cli_call *call, const char *option, int64_t otherwise, int64_t *out_s,
                      struct fly_error *out_error);
 
-/* Reads; warns of what is missing. */
+/* Reads the figures; warns of missing ones. */
 int carbon_view_read(const struct cli_call *call, struct carbon_view *view, struct fly_error *out_error);
 
-/* Whether the source holds all that there is: a file or a constant, which nobody is asked for. */
+/*
+ * Returns whether the source has all its figures at hand, so that no server is asked: a file or a
+ * constant.
+ */
 bool carbon_view_is_local(const struct carbon_view *view);
 
-/* Rows from what is known: actual values, else published ones, else unknown. FLY_ENOMEM, FLY_ELIMIT. */
+/* Makes rows from what is known: actual values, else published ones, else unknown. FLY_ENOMEM, FLY_ELIMIT. */
 int carbon_view_sweep(struct carbon_view *view, int64_t from_s, int64_t to_s, struct fly_error *out_error);
 
-/* Rows from now on, as a plan sees them (grid/forecast.h). */
+/* Makes rows from now on, as a plan sees them (grid/forecast.h). */
 int carbon_view_forecast(struct carbon_view *view, int64_t from_s, int64_t to_s, struct fly_error *out_error);
 
 extern const struct quantities carbon_view_quantities;
 
-/* The table, and the picture where that is wanted. `schema` is static. */
+/* Prints the table, and draws the picture if it is wanted. `schema` is static. */
 int carbon_view_emit(const struct cli_call *call, const struct carbon_view *view, const char *schema,
                      struct fly_error *out_error);
 
-/* Ends the use of `file`. */
+/* Draws the picture. Commits or discards `file`. */
 int carbon_plot_commit(const struct carbon_view *view, struct atomic_file *file, struct fly_error *out_error);
 
 void carbon_view_end(struct carbon_view *view);

@@ -6,15 +6,18 @@
 #include "train/account/carbon_statement.h"
 
 /*
- * A statement's periods as rows of a table: what the grid's figures were and what they are
- * based on, the power limit, energy, grams and money. For people the columns without anything to say
- * are left out.
+ * A statement's periods as rows of a table: the grid's figures and what they are based on, the
+ * power limit, energy, grams and money. Tables for people leave out columns that have nothing to
+ * say.
  */
 enum { PERIOD_COLUMNS_MAX = 20 };
 
 extern const struct quantities period_quantities;
 
-/* NULL without memory; `schema` is static, and `columns` is filled and borrowed for the table's life. */
+/*
+ * Returns NULL without memory. `schema` is static; `columns` is filled in and borrowed for the
+ * table's life.
+ */
 struct table *period_table_new(const char *schema, const struct carbon_statement *statement, bool for_people,
                                struct meaning columns[PERIOD_COLUMNS_MAX]);
 

@@ -6,8 +6,8 @@
 #include "train/account/carbon_statement.h"
 
 /*
- * A run, or a plan, over time as a picture: the grid's figures with what they are based on,
- * the power limit that was chosen, and energy, grams and money of each period, one panel below the other.
+ * A run or a plan over time as a picture, one panel below the other: the grid's figures with what
+ * they are based on, the power limit that was chosen, and energy, grams and money of each period.
  */
 struct statement_plot {
     const struct carbon_statement *statement;
@@ -16,7 +16,7 @@ struct statement_plot {
     const char *title;
 };
 
-/* Ends the use of `file`. FLY_EWRITE, FLY_ENOMEM, FLY_ELIMIT. */
+/* Draws the picture. Commits or discards `file`. FLY_EWRITE, FLY_ENOMEM, FLY_ELIMIT. */
 int statement_plot_commit(const struct statement_plot *plot, struct atomic_file *file,
                           struct fly_error *out_error);
 

@@ -6,7 +6,7 @@
 #include "cli/frame/call.h"
 #include "demo/findings.h"
 
-/* What `flyball demo` says and writes: the same findings in all forms. */
+/* The output of `flyball demo`: the same findings in all forms. */
 struct demo_report {
     const struct demo *demo;
     const struct findings *findings; /* one for every job */
@@ -25,7 +25,7 @@ int demo_report_emit(const struct cli_call *call, const struct demo_report *repo
 /* Appends the header and every try of both jobs: policy, default and check. */
 void demo_tries_write(struct buffer *out, const struct demo_report *report);
 
-/* Appends an SVG picture: all choices of the first job that were measured, the default and ours. */
+/* Appends an SVG picture: all measured choices of the first job, the default and our choice. */
 int demo_picture_draw(struct buffer *out, const struct demo_report *report, struct fly_error *out_error);
 
 #endif

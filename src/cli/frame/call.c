@@ -18,7 +18,7 @@ enum { SAID_AT_ONCE = 4096 };
 
 enum color_choice { COLOR_AUTO, COLOR_ALWAYS, COLOR_NEVER };
 
-/* What holds for an option that the command line does not set. */
+/* Sets the value that applies if the command line does not set the option. */
 static int set_from_settings(struct cli_value *value, const struct cli_option *option,
                              const struct setting *setting, struct fly_error *out_error)
 {
@@ -282,7 +282,7 @@ bool cli_out_is_terminal(const struct cli_call *call)
     return call->console->out_terminal;
 }
 
-/* In one write, so that lines of several processes do not mix. */
+/* Uses one write, so that lines of several processes do not mix. */
 void console_say(const struct cli_console *console, const char *kind, const char *text)
 {
     char line[SAID_AT_ONCE];

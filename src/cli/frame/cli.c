@@ -15,7 +15,7 @@ static int fail(const struct cli_world *world, const struct fly_error *error)
     return fly_error_exit_status(error->code);
 }
 
-/* One warning per line. */
+/* Prints one warning per line. */
 static void say_warnings(const struct cli_world *world, struct buffer *warnings)
 {
     char *rest = warnings->data;
@@ -27,7 +27,7 @@ static void say_warnings(const struct cli_world *world, struct buffer *warnings)
     }
 }
 
-/* Help on what the arguments name, without reading more of them than that. */
+/* Shows help on what the arguments name, and reads no more of them than that. */
 static int show_help(const struct cli_world *world, const struct line_subject *subject)
 {
     const char *const *words = world->arguments + subject->first;
@@ -43,7 +43,7 @@ static int show_help(const struct cli_world *world, const struct line_subject *s
     return result < 0 ? fail(world, &error) : 0;
 }
 
-/* No command: the commands there are, on stderr, for this is not what was asked for. */
+/* Without a command: lists the commands on stderr, since the user did not ask for them. */
 static int need_command(const struct cli_world *world, const struct line_subject *subject)
 {
     const char *group = subject->group != NULL ? subject->group->words : NULL;
@@ -83,7 +83,7 @@ static int run_command(const struct cli_world *world, const struct command_line 
     return fail(world, &error);
 }
 
-/* Whether the user wants everything to be as without this program. */
+/* Returns whether the user wants everything to run as if this program were absent. */
 static bool disabled(const struct cli_world *world)
 {
     for (const char *const *variable = world->environment; variable != NULL && *variable != NULL;

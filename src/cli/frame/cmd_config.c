@@ -10,7 +10,7 @@ static const struct cli_option options[] = {
     {.name = "origin", .type = CLI_FLAG, .help = "Also print where each value stands, and what locks it."},
 };
 
-/* Without --origin the last two columns are left out. */
+/* The last two columns are shown only with --origin. */
 static const struct meaning columns[] = {
     {"key", "key", MEANING_TEXT, 0, NULL, MEANING_FACT, "Key of the setting, as it stands in a file."},
     {"value", "value", MEANING_TEXT, 0, NULL, MEANING_FACT, "What holds now."},
@@ -36,7 +36,7 @@ struct row {
     enum cli_source source;
 };
 
-/* What holds for a key in this call: a common option of this very command line wins. */
+/* Returns the value of a key in this call: a common option on this very command line wins. */
 static struct row row_of(const struct cli_call *call, const struct setting *setting)
 {
     const char *name = setting->option->name;
@@ -51,7 +51,7 @@ static struct row row_of(const struct cli_call *call, const struct setting *sett
     return (struct row){NULL, "unset", CLI_UNSET};
 }
 
-/* The store's address in each of its forms, and other addresses as far as they are URLs. */
+/* True for the store's address in each of its forms, and for other addresses if they are URLs. */
 static bool may_hold_secret(const char *key, const char *text)
 {
     return strcmp(key, "store") == 0 || (strstr(text, "://") != NULL && strlen(text) <= STORE_ADDRESS_MAX);
@@ -62,7 +62,7 @@ static void add_row(struct table *table, const struct cli_call *call, const stru
     struct row row = row_of(call, setting);
     char masked[STORE_ADDRESS_MAX + 1];
 
-    /* A file says it to its owner; this goes into logs and reports of faults. */
+    /* The file itself shows it only to its owner; this output goes into logs and fault reports. */
     if (row.text != NULL && may_hold_secret(setting->option->key, row.text)) {
         store_address_mask(row.text, masked);
         row.text = masked;

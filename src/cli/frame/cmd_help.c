@@ -17,7 +17,7 @@ static const struct cli_option options[] = {
 
 enum { OPERANDS_MAX = 4 };
 
-/* Help has one form; another that the user asked for by name would be ignored in silence. */
+/* Help has one form only; if the user names another, refuse it instead of ignoring it. */
 static int check_call(const struct cli_call *call, struct fly_error *out_error)
 {
     int asked = cli_flag(call, "all") + cli_flag(call, "markdown") + cli_flag(call, "quantities") +
@@ -63,7 +63,7 @@ static int help_run(const struct cli_call *call, struct fly_error *out_error)
     if (result == 0)
         result = help_append(call, &text, out_error);
     if (result == 0)
-        /* With its colours: a text of the program's own. */
+        /* Keeps its colours: the text is the program's own. */
         result = table_put(text.data, text.length, call->console->out, "standard output", out_error);
     buffer_deinit(&text);
     return result;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Looking things up in the tables of command.h. */
+/* Looks things up in the tables of command.h. */
 #include "cli/frame/command.h"
 
 #include <stdio.h>
@@ -10,7 +10,7 @@
 
 enum { COMMANDS_MAX = 64, WORDS_TEXT_MAX = 64 };
 
-/* Whether the command has an option of its own in the place of a common one. */
+/* Returns whether the command has its own option in place of a common one. */
 static bool replaces(const struct cli_command *command, const struct cli_option *common)
 {
     for (size_t i = 0; i < command->option_count; i++) {
@@ -65,7 +65,7 @@ int command_letter_index(const struct cli_command *command, char letter)
     return -1;
 }
 
-/* How many of the typed words spell `known` ("sim job"), or 0 when they do not begin with it. */
+/* Returns how many of the typed words spell `known` ("sim job"), or 0 if they do not begin with it. */
 static size_t words_match(const char *known, const char *const *words, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
@@ -126,7 +126,7 @@ static size_t word_count(const char *words)
     return count;
 }
 
-/* The command of exactly `count` words nearest to the typed ones, or NULL. */
+/* Returns the command of exactly `count` words that is nearest to the typed ones, or NULL. */
 static const char *nearest_of_length(const struct cli_program *program, const char *const *words,
                                      size_t count)
 {

@@ -5,7 +5,7 @@
 static const char *const formats[] = {"table", "json", "csv", NULL};
 static const char *const colors[] = {"auto", "always", "never", NULL};
 
-/* The order of `formats` and `colors` is that of enum table_format and color_choice. */
+/* The order of `formats` and `colors` is that of enum table_format and enum color_choice. */
 const struct cli_option cli_common_options[] = {
     {.name = "format",
      .type = CLI_CHOICE,

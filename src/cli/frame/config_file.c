@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Configuration files through libinih. The library hands out neither line
- * numbers (as distributions build it) nor an error for a line that it cuts, so
- * it reads through a reader of ours that counts lines and measures them. The
- * reader also drops leading blanks, which would otherwise make an indented key
- * the continuation of the value before it.
+ * Reads configuration files through libinih. The library gives neither line numbers (as
+ * distributions build it) nor an error for a line that it cuts, so it reads through our own
+ * reader, which counts lines and measures them. The reader also drops leading blanks, which would
+ * otherwise make an indented key the continuation of the value before it.
  */
 #include "cli/frame/config_file.h"
 
@@ -19,17 +18,17 @@
 #include "base/error.h"
 #include "cli/frame/config_trust.h"
 
-/* Sections and names that inih cuts at 49 bytes are refused one byte earlier. */
+/* inih cuts sections and names at 49 bytes; here they are refused one byte earlier. */
 enum { INI_NAME_MAX = 48 };
 
 struct ini_source {
     const char *name;
     const char *next; /* the rest of the text */
     const char *end;
-    size_t line; /* number of the line handed out last */
+    size_t line; /* number of the line that was read last */
     config_entry_fn *take;
     void *data;
-    int result; /* of the first error that was found here or by `take` */
+    int result; /* of the first error, found here or by `take` */
     struct fly_error error;
 };
 
@@ -40,7 +39,7 @@ static size_t line_length(const char *start, const char *end)
     return (size_t)((newline == NULL ? end : newline) - start);
 }
 
-/* Tells `take` that a section begins, which inih keeps to itself. */
+/* Tells `take` that a section begins, which inih does not report. */
 static void source_take_section(struct ini_source *source, char *line)
 {
     char *end = strchr(line, ']');
@@ -55,7 +54,7 @@ static void source_take_section(struct ini_source *source, char *line)
     *end = ']';
 }
 
-/* The next line without its leading blanks and its end, as fgets would give it; see ini_reader. */
+/* Returns the next line without its leading blanks and its end, as fgets would; see ini_reader. */
 static char *source_read_line(char *out_line, int size, void *data)
 {
     struct ini_source *source = data;
@@ -108,7 +107,7 @@ int config_text_parse(const char *name, const char *text, size_t length, config_
     struct ini_source source = {.name = name, .next = text, .end = text + length, .take = take, .data = data};
     int line = ini_parse_stream(source_read_line, &source, source_take, &source);
 
-    /* inih goes on behind a line that it does not understand, so the earlier complaint counts. */
+    /* inih continues after a line that it does not understand, so the earlier complaint counts. */
     if (line > 0 && (source.result == 0 || (size_t)line < source.line))
         return error_set(out_error, FLY_ECONFIG,
                          "%s:%d: the line is neither '[section]' nor 'key = value'; correct it", name, line);
@@ -123,7 +122,7 @@ static int read_failed(const char *path, const char *cause, struct fly_error *ou
                      path, cause);
 }
 
-/* Appends everything behind a descriptor; 0, or -1 with errno. */
+/* Appends the rest of an open file. Returns 0, or -1 with errno. */
 static int read_all(int fd, struct buffer *text)
 {
     char bytes[4096];
@@ -143,7 +142,10 @@ static int read_all(int fd, struct buffer *text)
     return 0;
 }
 
-/* Why an open file is not to be read, NULL where it may be; a file that tells nothing of itself may not. */
+/*
+ * Returns why an open file must not be read, NULL if it may be. A file whose facts cannot be read
+ * must not be.
+ */
 static const char *refusal_of(const char *path, int fd)
 {
     struct config_trust trust;

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Containers and network mounts show files of owners they do not know as the
- * overflow uid's. Such a file counts where it stands on a read-only mount, as
- * configuration that an orchestrator mounts does; elsewhere its owner may be
- * anybody.
+ * Containers and network mounts show files of unknown owners as the overflow uid's. Such a file
+ * is trusted on a read-only mount, as an orchestrator mounts configuration; elsewhere its owner
+ * may be anybody.
  */
 #include "cli/frame/config_trust.h"
 
@@ -16,7 +15,7 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-/* A group whose entry is longer than this has more than its owner in it. */
+/* A group whose entry is longer than this has members besides its owner. */
 enum { USUAL_OVERFLOW_UID = 65534, ENTRY_MAX = 4096 };
 
 const char *config_trust_refusal(const struct config_trust *trust)
@@ -45,7 +44,10 @@ static uid_t overflow_uid(void)
     return length > 0 ? (uid_t)strtoul(text, NULL, 10) : USUAL_OVERFLOW_UID;
 }
 
-/* Root's group, or a group as adduser makes one for a user: primary, of the same name, nobody else listed. */
+/*
+ * Returns whether it is root's group, or a group as adduser makes one for a user: primary, of the
+ * same name, without other members.
+ */
 static bool is_own_group(uid_t owner, gid_t gid)
 {
     char user_text[ENTRY_MAX], group_text[ENTRY_MAX];

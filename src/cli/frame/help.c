@@ -22,7 +22,7 @@ static void put_heading(const struct page *page, const char *text)
     buffer_printf(page->out, page->color ? "\n\033[1m%s\033[0m\n" : "\n%s\n", text);
 }
 
-/* A term and what it means, side by side, or below when the term is long. */
+/* Writes a term and its meaning side by side, or below each other if the term is long. */
 static void put_term(const struct page *page, const char *term, const char *text)
 {
     int width = OPTION_COLUMN - 2;
@@ -123,7 +123,7 @@ static void put_exit_statuses(const struct page *page)
 
 static const char title[] = "flyball - save energy, time and carbon in training neural networks\n";
 
-/* Rows of a heading, a word and what it does; each fits a line. */
+/* Writes rows of a heading, a word and what it does; each fits on a line. */
 static void put_front(const struct page *page)
 {
     buffer_printf(page->out, "%sUsage: flyball COMMAND [OPTION...]\n\n", title);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The manual pages from the tables. */
+/* Writes the manual pages from the tables. */
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,7 +27,7 @@ static void put_list_end(struct buffer *out)
     buffer_puts(out, ".El\n");
 }
 
-/* ".It Macro text" and a text below. */
+/* Writes ".It Macro text" and a text below it. */
 static void put_item(const char *macro, const char *term, const char *text, struct buffer *out)
 {
     buffer_printf(out, ".It %s", macro);
@@ -136,7 +136,7 @@ static int compare_words(const void *left, const void *right)
     return strcmp((*a)->words, (*b)->words);
 }
 
-/* References to the pages of all commands, in the order of the alphabet. */
+/* Writes references to the pages of all commands, in alphabetical order. */
 static void put_command_references(const struct cli_program *program, struct buffer *out)
 {
     const struct cli_command *commands[COMMANDS_MAX] = {NULL};
@@ -259,7 +259,7 @@ static void put_file_page(const struct cli_program *program, const char *system_
     buffer_puts(out, ".Xr flyball 1\n");
 }
 
-/* The command that has the page "flyball-sim-job.1", or NULL. */
+/* Returns the command whose page is "flyball-sim-job.1", or NULL. */
 static const struct cli_command *command_of_page(const struct cli_program *program, const char *page,
                                                  struct buffer *name)
 {

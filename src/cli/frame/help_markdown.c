@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The reference as Markdown. It is committed as docs/cli.md, so it says nothing
- * that differs between builds: the system's file stands under its usual name.
+ * Writes the reference as Markdown. It is committed as docs/cli.md, so it says nothing that
+ * differs between builds: the system's file has its usual name here.
  */
 #include <string.h>
 
@@ -11,7 +11,7 @@
 
 enum { FACTS_MAX = 4096 };
 
-/* A text in which no character means anything to Markdown. */
+/* Writes a text so that no character has a meaning in Markdown. */
 static void put_plain(const char *text, struct buffer *out)
 {
     for (; *text != '\0'; text++) {
@@ -195,7 +195,7 @@ static void put_meaning(const struct meaning *meaning, struct buffer *out)
     buffer_puts(out, " |\n");
 }
 
-/* Tables of the same things are one. */
+/* Equal tables are written once. */
 static void put_outputs(const struct cli_command *command, struct buffer *out)
 {
     const char *of = "";
@@ -214,7 +214,7 @@ static void put_outputs(const struct cli_command *command, struct buffer *out)
     buffer_puts(out, "\n");
 }
 
-/* The first command that puts out the same, or the command itself. */
+/* Returns the first command with the same output, or the command itself. */
 static const struct cli_command *first_with(const struct cli_program *program,
                                             const struct cli_command *command)
 {

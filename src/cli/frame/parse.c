@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The command line by table. getopt_long would do most of it, but it guesses
- * abbreviations, lets the last of two win, and cannot say which word was
- * probably meant.
+ * Parses the command line by table. getopt_long would do most of it, but it guesses
+ * abbreviations, lets the last of two options win, and cannot say which word was probably meant.
  */
 #include "cli/frame/parse.h"
 
@@ -14,7 +13,7 @@
 
 enum { SUBJECT_WORDS_MAX = 3, LINE_TEXT_MAX = 128 };
 
-/* Walks over the arguments behind the command. */
+/* A walk over the arguments behind the command. */
 struct walk {
     const char *const *arguments;
     size_t count;
@@ -22,7 +21,9 @@ struct walk {
     struct command_line *line;
 };
 
-/* Whether the first operand begins a program's command line; where operands may stand before it, "--" does.
+/*
+ * Returns whether the first operand begins a program's command line; if operands may come before
+ * it, "--" does.
  */
 static bool operand_is_program(const struct cli_command *command)
 {
@@ -41,12 +42,12 @@ static bool looks_like_option(const char *argument)
 
 /* An argument looked up in the table of options. */
 struct spelled {
-    int index;         /* of the command's options, -1 for none of them */
-    size_t length;     /* of the spelling, without a value */
+    int index;         /* index among the command's options; -1: none of them */
+    size_t length;     /* of the spelling, without the value */
     const char *value; /* in the same argument, or NULL */
 };
 
-/* Before the command there are the common options alone. */
+/* Before the command only the common options are known. */
 static const struct cli_command no_command = {.words = ""};
 
 static struct spelled spell_name(const struct cli_command *command, const char *argument)
@@ -58,7 +59,7 @@ static struct spelled spell_name(const struct cli_command *command, const char *
                             .value = argument[length] == '=' ? argument + length + 1 : NULL};
 }
 
-/* "-i0": what follows the letter is its value, and a flag takes none. */
+/* "-i0": the rest behind the letter is its value; a flag takes none. */
 static struct spelled spell_letter(const struct cli_command *command, const char *argument)
 {
     struct spelled spelled = {.index = command_letter_index(command, argument[1]), .length = 2};
@@ -78,14 +79,14 @@ static struct spelled spell(const struct cli_command *command, const char *argum
     return spell_letter(command, argument);
 }
 
-/* Whether the next argument, if there is one, is the value of this one. */
+/* Returns whether the next argument, if there is one, is the value of this one. */
 static bool takes_next(const struct cli_command *command, const struct spelled *spelled)
 {
     return spelled->index >= 0 && spelled->value == NULL &&
            command_option(command, (size_t)spelled->index)->type != CLI_FLAG;
 }
 
-/* Whether an argument can be that value: "--..." is the next option, and the value was forgotten. */
+/* Returns whether an argument can be that value. "--..." is the next option: the value was forgotten. */
 static bool may_be_value(const char *argument)
 {
     return strncmp(argument, "--", 2) != 0;
@@ -100,8 +101,8 @@ static bool is_help(const char *argument)
 }
 
 /*
- * Whether help is asked for, be the rest of the line as it may. What stands
- * behind the first operand of a command that runs a program is not for us.
+ * Returns whether the user asks for help, whatever else the line says. Words behind the first
+ * operand of a command that runs a program are the program's.
  */
 static bool wants_help(const struct line_subject *subject, const char *const *arguments, size_t count)
 {
@@ -151,7 +152,7 @@ static int unknown_option(const struct cli_command *command, const char *argumen
                      name, command != NULL ? " " : "", of->words, command != NULL ? " " : "", of->words);
 }
 
-/* Passes over the common options before the command; `*first` becomes the index of the first word. */
+/* Skips the common options before the command; `*first` becomes the index of the first word. */
 static int skip_common(const char *const *arguments, size_t count, size_t *first, struct fly_error *out_error)
 {
     while (*first < count && looks_like_option(arguments[*first])) {
@@ -228,7 +229,7 @@ static void take_program(struct walk *walk, size_t first)
     walk->next = walk->count;
 }
 
-/* The value of an option, in its own argument or the next; NULL: there is none. */
+/* Returns an option's value from its own argument or the next one; NULL: there is none. */
 static const char *option_value(struct walk *walk, const struct spelled *spelled)
 {
     if (spelled->value != NULL)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Layers are read from the weakest to the strongest, each over the other; the
- * system's file comes first, so that its locks are known to all that follow.
+ * Layers are read from the weakest to the strongest, each replacing values of those before; the
+ * system's file comes first, so that its locks are known to all others.
  */
 #include "cli/frame/settings.h"
 
@@ -69,7 +69,7 @@ const struct setting *settings_find(const struct settings *settings, const char 
     return NULL;
 }
 
-/* Whether the text fits the key; nothing is kept. */
+/* Checks that the text fits the key; keeps nothing. */
 static int check(const struct cli_option *option, enum cli_source source, const char *origin,
                  const char *text, struct fly_error *out_error)
 {
@@ -82,7 +82,7 @@ static int check(const struct cli_option *option, enum cli_source source, const 
     return result;
 }
 
-/* Lets a layer set a key. Whatever locks stand now come from a weaker layer, whose word is final. */
+/* Lets a layer set a key. A lock that exists by now comes from a weaker layer and cannot be overridden. */
 static int assign(struct loader *loader, int key, enum cli_source source, const char *origin,
                   const char *text, struct fly_error *out_error)
 {
@@ -102,7 +102,7 @@ static int assign(struct loader *loader, int key, enum cli_source source, const 
     return setting->text == NULL || setting->origin == NULL ? error_no_memory(out_error) : 0;
 }
 
-/* The key of an entry, "sim.traces", in `out_key`. */
+/* Writes the key of an entry, "sim.traces", to `out_key`. */
 static void entry_key(const struct config_entry *entry, struct buffer *out_key)
 {
     buffer_printf(out_key, "%s%s%s", entry->section, entry->section[0] != '\0' ? "." : "", entry->name);
@@ -139,7 +139,7 @@ static int take_lock(struct loader *loader, int key, const char *origin, const s
     return setting->lock == NULL ? error_no_memory(out_error) : 0;
 }
 
-/* Refuses a key that stands twice in a file: one of the lines would have no effect. */
+/* Refuses a key that occurs twice in a file: one of the lines would have no effect. */
 static int take_once(size_t *lines, int key, const char *origin, const struct config_entry *entry,
                      struct fly_error *out_error)
 {
@@ -150,7 +150,7 @@ static int take_once(size_t *lines, int key, const char *origin, const struct co
     return 0;
 }
 
-/* Says of a sensitive key that it does not count here. */
+/* Warns that a sensitive key is ignored here. */
 static void refuse_sensitive(struct loader *loader, const char *origin, const char *key)
 {
     char variable[KEY_VARIABLE_MAX];
@@ -227,8 +227,8 @@ static int load_file(struct loader *loader, const char *path, struct fly_error *
 }
 
 /*
- * Warns of a variable that nothing reads: probably a key's with a typing error.
- * Names are compared behind the prefix, which would make all of them alike.
+ * Warns of a variable that nothing reads: probably a key's with a typing error. Names are
+ * compared without the prefix, which would make them all look alike.
  */
 static void check_variable_name(const struct loader *loader, const char *name)
 {
@@ -272,7 +272,7 @@ static int load_variable(struct loader *loader, const char *assignment, struct f
     return result;
 }
 
-/* Whether both paths lead to one file that exists. */
+/* Returns whether both paths lead to the same existing file. */
 static bool same_file(const char *one, const char *other)
 {
     struct stat first, second;

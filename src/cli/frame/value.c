@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One reader per type in a table. A value that does not fit is refused with the
- * same sentence whether it was typed, exported or found in a file: only the
- * subject and the next step differ.
+ * A table has one reader per type. A value that does not fit is refused with the same sentence
+ * whether it was typed, exported or found in a file; only the subject and the next step differ.
  */
 #include "cli/frame/value.h"
 
@@ -56,7 +55,7 @@ static bool parse_choice(const struct cli_option *option, const char *text, stru
     return value->choice >= 0;
 }
 
-/* Whether a word that is no choice may stand in the list all the same. */
+/* Returns whether a word that is no choice may still be in the list. */
 static bool is_path(const struct cli_option *option, const char *word)
 {
     size_t length = strlen(word);
@@ -65,7 +64,7 @@ static bool is_path(const struct cli_option *option, const char *word)
            (strchr(word, '/') != NULL || (length > 3 && strcmp(word + length - 3, ".so") == 0));
 }
 
-/* Adds a word to the list, unless it is empty, unknown, there already, or one too many. */
+/* Adds a word to the list, unless it is empty, unknown, a repetition, or one too many. */
 static bool list_add(const struct cli_option *option, const char *word, struct cli_list *list)
 {
     int choice = word_index(word, option->choices, choice_count(option));
@@ -194,7 +193,7 @@ void value_describe(const struct cli_option *option, struct buffer *out_text)
     }
 }
 
-/* The choice that the text, or the first unknown word of a list, may have meant; NULL for none. */
+/* Returns the choice that the text, or the first unknown word of a list, may have meant; NULL for none. */
 static const char *nearest_choice(const struct cli_option *option, const char *text)
 {
     char word[VALUE_TEXT_MAX + 1];
@@ -215,7 +214,7 @@ static const char *nearest_choice(const struct cli_option *option, const char *t
     return NULL;
 }
 
-/* What was wanted, for a message: as described, and the choice that was probably meant. */
+/* Writes what was expected, for a message: the description, and the choice that was probably meant. */
 static void expect(const struct cli_option *option, const char *text, struct buffer *out_text)
 {
     const char *nearest = nearest_choice(option, text);

@@ -5,7 +5,10 @@
 #include "base/buffer.h"
 #include "job/past/savings.h"
 
-/* A job with what it saves on each kind of hardware (`savings`, as the machines), for people. */
+/*
+ * Writes a job, and what it saves on each kind of hardware (`savings`, in the order of the
+ * machines), for people.
+ */
 void job_show_text(const struct job_shown *shown, const struct job_history *history,
                    const struct job_savings *savings, struct buffer *text);
 

@@ -6,8 +6,8 @@
 #include "job/past/history.h"
 
 /*
- * What the commands over recurring jobs share: where jobs are kept, the job that was
- * named, its history, and the hardware that is looked at.
+ * What the commands about recurring jobs share: the store, the job that was named, its history,
+ * and the hardware to look at.
  */
 
 /* clang-format off */
@@ -16,22 +16,22 @@
      .help = "Kind of hardware, as 'flyball job show' numbers them; if not given, that of the newest trial."}
 /* clang-format on */
 
-/* The job's name: the first operand, which has to be there. */
+/* Returns the job's name: the first operand, which must be given. */
 int job_view_name(const struct cli_call *call, const char **out_name, struct fly_error *out_error);
 
 /*
- * Delivers what trainings on this machine could not, so that it is looked at as well: says
- * how much waits, and goes on after two seconds at the latest.
+ * Delivers reports that trainings on this machine could not deliver, so that they are included.
+ * Says how many wait, and goes on after at most two seconds.
  */
 void job_view_deliver(const struct cli_call *call, const struct jobs *jobs);
 
 /*
- * Says of an unknown job which one may have been meant; hands on any other code. For
- * what a function of the table returned on the job of that name.
+ * Explains an unknown job with the one that may have been meant; passes on any other code. `code`
+ * is what a function of the table returned for the job of that name.
  */
 int job_view_explain(const struct jobs *jobs, const char *name, int code, struct fly_error *out_error);
 
-/* Does something to the job that was named, in its store; an unknown one is explained. */
+/* Does something to the job that was named, in its store. An unknown job is explained. */
 typedef int job_view_act(const struct cli_call *call, const struct jobs *jobs, const char *name,
                          struct fly_error *out_error);
 int job_view_run(const struct cli_call *call, job_view_act *act, struct fly_error *out_error);
@@ -47,7 +47,7 @@ struct job_view {
 int job_view_read(const struct cli_call *call, struct job_view *out_view, struct fly_error *out_error);
 void job_view_close(struct job_view *view);
 
-/* The hardware of --hardware, or of the newest trial. FLY_EEXHAUSTED where nothing ran yet. */
+/* Finds the hardware of --hardware, or of the newest trial. FLY_EEXHAUSTED if nothing ran yet. */
 int job_view_machine(const struct cli_call *call, const struct job_history *history, size_t *out_machine,
                      struct fly_error *out_error);
 
@@ -58,7 +58,7 @@ char *job_view_hardware(const struct job_machine *machine, char text[JOB_HARDWAR
 /* "least energy in at most 1.03 times the default's time"; `text` has JOB_HARDWARE_TEXT_MAX bytes. */
 char *job_view_objective(const struct fly_objective *objective, char text[JOB_HARDWARE_TEXT_MAX]);
 
-/* "running", else how it ended. */
+/* Returns "running", or how the trial ended. */
 const char *job_view_outcome(const struct job_row *row);
 
 #endif

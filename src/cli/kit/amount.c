@@ -12,10 +12,10 @@ enum { MINUTE_S = 60, HOUR_S = 3600, DECIMALS_MAX = 6 };
 static const struct {
     const char *name;
     double size_j;
-    double below_j; /* up to where it suits */
+    double below_j; /* the unit is used below this */
 } units[] = {{"J", 1, 1e4}, {"kJ", 1e3, 1e7}, {"MJ", 1e6, 1e10}, {"GJ", 1e9, INFINITY}};
 
-/* Below it all of DECIMALS_MAX are zeros. */
+/* Below it, all DECIMALS_MAX decimals are zeros. */
 static const double least_j = 5e-7;
 
 static char *unknown(char text[AMOUNT_MAX])
@@ -24,7 +24,7 @@ static char *unknown(char text[AMOUNT_MAX])
     return text;
 }
 
-/* Decimals after which a figure of this size says nothing. */
+/* Returns how many decimals are meaningful with steps of this size. */
 static int decimals_of(double step)
 {
     int decimals = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Lays panels out and draws what stands around a plot: title, legend, axes. */
+/* Lays out panels and draws what is around a plot: title, legend, axes. */
 #include "cli/kit/chart.h"
 
 #include <math.h>
@@ -9,7 +9,7 @@
 
 static const double usual_width = 720.0, edge = 12.0, line_height = 18.0, tick_length = 4.0;
 static const double x_ticks_apart = 70.0, y_ticks_apart = 34.0, given_ticks_apart = 14.0;
-static const double sample_width = 24.0; /* of a series in the legend */
+static const double sample_width = 24.0; /* of a series' sample in the legend */
 
 static const struct svg_font chart_title_font = {SVG_START, SVG_INK, 15, 1};
 static const struct svg_font panel_title_font = {SVG_START, SVG_INK, 13, 1};
@@ -17,7 +17,7 @@ static const struct svg_font label_font = {SVG_START, SVG_INK, SVG_FONT_SIZE, 0}
 static const struct svg_font middle_font = {SVG_MIDDLE, SVG_INK, SVG_FONT_SIZE, 0};
 static const struct svg_font end_font = {SVG_END, SVG_INK, SVG_FONT_SIZE, 0};
 
-/* The least and the greatest value along one axis; least > greatest without any. */
+/* The least and the greatest value along one axis; least > greatest means no values. */
 struct extent {
     double least, greatest;
 };
@@ -50,7 +50,7 @@ static double apart(const struct chart_axis *axis, double usual)
     return axis->ticks != NULL ? given_ticks_apart : usual;
 }
 
-/* How wide the labels of the y axis are. */
+/* Returns how wide the labels of the y axis are. */
 static double y_labels_width(const struct chart_panel *panel)
 {
     struct extent x, y;
@@ -70,7 +70,7 @@ static double y_labels_width(const struct chart_panel *panel)
     return width;
 }
 
-/* The plots of all panels begin at the same place. */
+/* Returns where the plots begin: at the same place in all panels. */
 static double plots_left(const struct chart *chart)
 {
     double width = 0.0;
@@ -100,7 +100,7 @@ static void draw_sample(struct buffer *out, const struct chart_series *series, d
     svg_shape(out, series->shape, x + sample_width / 2.0, y, fmin(radius, 6.0), series->color, NULL);
 }
 
-/* The legend in lines of at most the plot's width; returns how high it is. Draws nothing without `out`. */
+/* Draws the legend in lines of at most the plot's width; returns its height. Draws nothing without `out`. */
 static double draw_legend(struct buffer *out, const struct chart_panel *panel, double left, double right,
                           double top)
 {
@@ -129,7 +129,7 @@ static double draw_legend(struct buffer *out, const struct chart_panel *panel, d
     return any ? y + line_height + 4.0 - top : 0.0;
 }
 
-/* From the panel's top to its plot's. */
+/* Returns the height from the panel's top to the top of its plot. */
 static double head_height(const struct chart_panel *panel, double right)
 {
     return (panel->title != NULL ? line_height + 4.0 : 0.0) + draw_legend(NULL, panel, edge, right, 0.0) +
@@ -238,7 +238,7 @@ int chart_commit(const struct chart *chart, struct atomic_file *file, struct fly
     if (code < 0)
         atomic_file_discard(file);
     else {
-        /* Commit reports what a write could not do. */
+        /* The commit reports a failed write. */
         fwrite(picture.data, 1, picture.length, file->stream);
         code = atomic_file_commit(file, out_error);
     }

@@ -6,12 +6,12 @@
 
 #include "base/math/portable_math.h"
 
-/* Beyond these a difference or a quotient could leave the doubles. */
+/* Beyond these a difference or a quotient could exceed the range of doubles. */
 #define MOST 1e150
 #define LEAST 1e-150
 
-static const double margin = 0.05;          /* of the span, on each side */
-static const double distinguishable = 1e-9; /* a relative span below is none */
+static const double margin = 0.05;          /* share of the span, on each side */
+static const double distinguishable = 1e-9; /* a relative span below this counts as none */
 
 enum { MANTISSAS = 3, DECIMALS_MAX = 9, SHORTEST = -1 };
 static const int mantissas[MANTISSAS] = {1, 2, 5};
@@ -23,7 +23,7 @@ bool axis_shows(const struct chart_axis *axis, double value)
     return fabs(value) <= MOST;
 }
 
-/* Room around a single value. */
+/* Makes room around a single value. */
 static void widen(struct axis_range *range)
 {
     double middle = range->low, by = range->logarithmic ? portable_log(2.0) : fabs(middle) / 2.0;
@@ -101,7 +101,7 @@ static void nice_step(double step, int *out_mantissa, int *out_exponent)
 {
     int exponent = 0, m = 0;
 
-    step *= 1.0 - distinguishable; /* a step that is nice but for rounding */
+    step *= 1.0 - distinguishable; /* accept a step that differs from a nice one only by rounding */
     while (multiple(1.0, 1, exponent) > step)
         exponent--;
     while (multiple(1.0, 10, exponent) < step)
@@ -122,10 +122,10 @@ static void linear_ticks(double low, double high, double least_step, struct axis
     ticks->decimals = exponent < 0 ? -exponent : 0;
     first = ceil(low / step - distinguishable);
     for (int i = 0; i < AXIS_TICKS_MAX && first + i <= high / step + distinguishable; i++)
-        add_tick(ticks, multiple(first + i, mantissa, exponent) + 0.0); /* no negative zero */
+        add_tick(ticks, multiple(first + i, mantissa, exponent) + 0.0); /* avoids negative zero */
 }
 
-/* 1, 2, 5 times the powers of ten, or the powers alone, or every n-th of them. */
+/* Ticks at 1, 2, 5 times the powers of ten, or only at the powers, or at every n-th of them. */
 static void logarithmic_ticks(const struct axis_range *range, double apart_px, struct axis_ticks *ticks)
 {
     double ln10 = portable_log(10.0);
@@ -133,7 +133,7 @@ static void logarithmic_ticks(const struct axis_range *range, double apart_px, s
     int first = (int)floor(range->low / ln10 + distinguishable);
     int last = (int)floor(range->high / ln10 + distinguishable);
     int stride = (int)fmax(1.0, ceil(apart_px / per_decade_px));
-    int count = per_decade_px >= 3.4 * apart_px ? MANTISSAS : 1; /* 2 to 1 is the least distance */
+    int count = per_decade_px >= 3.4 * apart_px ? MANTISSAS : 1; /* from 2 to 1 is the least distance */
 
     ticks->decimals = SHORTEST;
     for (int decade = first; decade <= last; decade += stride) {
@@ -146,7 +146,7 @@ static void logarithmic_ticks(const struct axis_range *range, double apart_px, s
     }
 }
 
-/* Those of the given values that fit, the least first. */
+/* Uses those of the given values that fit, the least first. */
 static void given_ticks(const struct chart_axis *axis, const struct axis_range *range, double apart_px,
                         struct axis_ticks *ticks)
 {
@@ -182,7 +182,7 @@ void axis_choose_ticks(const struct chart_axis *axis, const struct axis_range *r
     if (ticks.count < 2 && range->logarithmic && axis->ticks == NULL) {
         double low = portable_exp(range->low), high = portable_exp(range->high);
 
-        ticks = (struct axis_ticks){0}; /* less than a decade: even steps say more */
+        ticks = (struct axis_ticks){0}; /* less than a decade: evenly spaced ticks show more */
         linear_ticks(low, high, (high - low) / room, &ticks);
     }
     *out_ticks = ticks;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Places labels: each tries positions around its point, near ones first, and
- * takes the one that covers least. A small search that always gives the same
- * answer; charts here have a handful of labels and some hundred points.
+ * Places labels: each tries positions around its point, near ones first, and takes the one that
+ * covers least. The search is small and always gives the same answer; charts here have a handful
+ * of labels and some hundred points.
  */
 #include <math.h>
 
@@ -12,7 +12,7 @@ struct box {
     double left, top, right, bottom;
 };
 
-/* Directions from the point, as the box's nearest corner or edge stands to it. */
+/* Directions from the point to the nearest corner or edge of the label's box. */
 static const struct {
     double x, y;
 } directions[] = {{1, -1}, {1, 1}, {-1, -1}, {-1, 1}, {1, 0}, {-1, 0}, {0, -1}, {0, 1}};
@@ -50,7 +50,7 @@ static double clamp(double value, double low, double high)
     return value < low ? low : value > high ? high : value;
 }
 
-/* A place that is tried: the label's box, and the line to it from the point (x, y). */
+/* A place to try: the label's box, and the line to it from the point (x, y). */
 struct trial {
     struct box box;
     double x, y, to_x, to_y;
@@ -61,7 +61,7 @@ static struct trial trial_of(double x, double y, const struct box *box)
     return (struct trial){*box, x, y, clamp(x, box->left, box->right), clamp(y, box->top, box->bottom)};
 }
 
-/* Whether the line to the label runs over a place, but for where it begins. */
+/* Returns whether the line to the label crosses a place, other than where the line begins. */
 static bool leads_over(const struct trial *trial, double x, double y)
 {
     double dx = trial->to_x - trial->x, dy = trial->to_y - trial->y, length = sqrt(dx * dx + dy * dy);
@@ -71,7 +71,7 @@ static bool leads_over(const struct trial *trial, double x, double y)
     return length > 0.0 && along > 1.0 && along < length && aside < point_room;
 }
 
-/* What it costs to cover the points of a series, and the middles of its lines. */
+/* Returns what it costs to cover the points of a series and the middles of its lines. */
 static double cost_of_series(const struct plot *plot, const struct chart_series *series,
                              const struct trial *trial)
 {

@@ -10,7 +10,7 @@ bool plot_shows(const struct chart_panel *panel, const struct chart_series *seri
            (series->kind != CHART_BAND || axis_shows(&panel->y, series->y_high[i]));
 }
 
-/* The end of the stretch of points that can be shown and begins at `first`. */
+/* Returns the end of the stretch of visible points that begins at `first`. */
 static size_t stretch_end(const struct plot *plot, const struct chart_series *series, size_t first)
 {
     while (first < series->count && plot_shows(plot->panel, series, first))
@@ -26,7 +26,7 @@ static void draw_stretch(const struct plot *plot, const struct chart_series *ser
         double x = axis_position(&plot->x, series->x[i]);
 
         if (series->kind == CHART_STEPS && i > first && series->y[i] == series->y[i - 1] && i + 1 < end)
-            continue; /* goes on as it was */
+            continue; /* the value does not change */
         if (series->kind == CHART_STEPS && i > first)
             svg_point(out, x, axis_position(&plot->y, series->y[i - 1]));
         svg_point(out, x, axis_position(&plot->y, series->y[i]));

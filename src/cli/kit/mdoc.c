@@ -4,10 +4,13 @@
 #include <ctype.h>
 #include <string.h>
 
-/* Of the texts of this version; a release changes it. A clock would make every build differ. */
+/* The date of this version's texts; a release changes it. The current date would make every build differ. */
 static const char page_date[] = "November 21, 2026";
 
-/* One character of a text: a backslash would begin an escape, a dash might become a typographic one. */
+/*
+ * Writes one character of a text: a backslash would begin an escape, a dash might become a
+ * typographic one.
+ */
 static void put_character(char character, struct buffer *out)
 {
     if (character == '\\')
@@ -18,14 +21,14 @@ static void put_character(char character, struct buffer *out)
         buffer_append(out, &character, 1);
 }
 
-/* A text within a line that began already. */
+/* Writes a text within a line that has already begun. */
 static void put_escaped(const char *text, size_t length, struct buffer *out)
 {
     for (size_t i = 0; i < length; i++)
         put_character(text[i], out);
 }
 
-/* A line of its own: where it begins with a control character, that must not count. */
+/* Writes a line of its own; a control character at its beginning is escaped. */
 static void put_line(const char *text, size_t length, struct buffer *out)
 {
     if (length > 0 && (text[0] == '.' || text[0] == '\''))
@@ -51,7 +54,7 @@ void mdoc_section(const char *heading, struct buffer *out)
     buffer_printf(out, ".Sh %s\n", heading);
 }
 
-/* A new sentence begins on a new line, so that roff can space it. */
+/* Starts a new line for each sentence, so that roff can space it. */
 void mdoc_text(const char *text, struct buffer *out)
 {
     while (*text != '\0') {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The program's writes cannot be waited for, nor put in order with ours. So it gets a screen of its own, one
- * line shorter, by the margins that every terminal since the VT100 knows.
+ * This process can neither wait for the program's writes nor order its own among them. So the
+ * program gets a screen that is one line shorter, by the scroll margins that every terminal since
+ * the VT100 knows.
  */
 #include "cli/kit/status_line.h"
 
@@ -18,7 +19,10 @@ static const double every_s = 0.2;
 #define SAVE "\0337"
 #define RESTORE "\0338"
 #define ERASE_TO_END "\033[K"
-/* Down, which scrolls where the cursor is on the last line, and up again: it is not there any more. */
+/*
+ * Moves down, which scrolls if the cursor is on the last line, and up again: then the cursor is
+ * not on that line.
+ */
 #define LEAVE_LAST_LINE "\033D\033M"
 #define WHOLE_SCREEN "\033[r"
 
@@ -34,7 +38,10 @@ size_t status_line_draw(int rows, int columns, bool first, const char *text, cha
     return (size_t)length;
 }
 
-/* In one piece, so that nothing of the program's comes in between; whether there was room. */
+/*
+ * Writes in one piece, so that none of the program's output comes in between. Returns whether
+ * there was room.
+ */
 static bool put(const struct status_line *line, const char *text, size_t length)
 {
     struct pollfd terminal = {.fd = line->fd, .events = POLLOUT};

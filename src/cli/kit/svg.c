@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Every element takes its colour from a class and paints with currentColor;
- * that also works in viewers that know no variables of style sheets.
+ * Every element takes its colour from a class and paints with currentColor, which also works in
+ * viewers that do not support variables in style sheets.
  */
 #include "cli/kit/svg.h"
 
@@ -26,8 +26,8 @@ static const char *const dashes[] = {
     [SVG_SOLID] = "", [SVG_DASHED] = "6 3", [SVG_DOTTED] = "2 3", [SVG_DASH_DOT] = "8 3 2 3"};
 _Static_assert(sizeof dashes / sizeof dashes[0] == SVG_DASH_COUNT, "a pattern for every dash");
 
-static const double border = 2.0;    /* px that texts keep free */
-static const double smallest = 0.75; /* of its size, before a text is cut short */
+static const double border = 2.0;    /* px around the picture without text */
+static const double smallest = 0.75; /* share of its size to which a text shrinks before it is cut short */
 static const char ellipsis[] = "\xE2\x80\xA6";
 
 static const char *const anchors[] = {[SVG_START] = "start", [SVG_MIDDLE] = "middle", [SVG_END] = "end"};
@@ -83,9 +83,12 @@ static const struct {
 };
 enum { GLYPHS = sizeof glyphs / sizeof glyphs[0] };
 static const double usual_glyph = 0.9, wide_glyph = 1.05, bold_factor = 1.12;
-static const uint32_t first_wide = 0x1000; /* ideographs, and what else is as wide */
+static const uint32_t first_wide = 0x1000; /* ideographs, and other characters that are as wide */
 
-/* The bytes of the character that begins there, and its width; what is not shown becomes '?'. */
+/*
+ * Returns the length in bytes of the character there, and its width; a character that cannot be
+ * shown becomes '?'.
+ */
 static size_t read_glyph(const char *text, size_t left, double *out_width)
 {
     uint32_t character;
@@ -155,7 +158,7 @@ void svg_end(struct buffer *out)
     buffer_puts(out, "</svg>\n");
 }
 
-/* So many bytes of a text, whole characters, are no wider than that. */
+/* Returns how many bytes of a text, in whole characters, fit into that width. */
 static size_t bytes_within(const char *text, double room, double size)
 {
     size_t left = strlen(text), kept = 0, bytes;
@@ -170,7 +173,7 @@ static size_t bytes_within(const char *text, double room, double size)
     return kept;
 }
 
-/* Where a text of that width begins or ends, moved so that it stays in the picture. */
+/* Returns where a text of that width begins or ends, moved so that it stays within the picture. */
 static double moved(double x, double width, enum svg_anchor anchor, double picture_width)
 {
     static const double shares[] = {[SVG_START] = 0.0, [SVG_MIDDLE] = 0.5, [SVG_END] = 1.0};
@@ -179,7 +182,7 @@ static double moved(double x, double width, enum svg_anchor anchor, double pictu
     return fmax(fmin(x, picture_width - border - (width - before)), border + before);
 }
 
-/* A text that is too wide becomes smaller, as long as it can be read; sizes are tenths. */
+/* Returns a smaller size for a text that is too wide, as long as it stays readable; sizes are tenths. */
 static double fitting_size(const char *text, double size, double factor, double room)
 {
     double fits = floor(room / svg_text_width(text, factor) * 10.0) / 10.0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a table holds. */
+/* Stores what a table holds. */
 #include "cli/kit/table.h"
 
 #include <math.h>
@@ -46,7 +46,7 @@ void table_free(struct table *table)
     free(table);
 }
 
-/* Room for one more cell, or NULL; also when an earlier append failed. */
+/* Returns room for one more cell, or NULL, also if an earlier append failed. */
 static struct table_cell *next_cell(struct table *table)
 {
     struct table_cell *cells;
@@ -62,7 +62,7 @@ static struct table_cell *next_cell(struct table *table)
     return &table->cells[table->cell_count];
 }
 
-/* The column the next cell belongs to takes cells of this kind; otherwise the table is spoilt. */
+/* Checks that the next cell's column takes cells of this kind; otherwise marks the table as failed. */
 static bool column_takes(struct table *table, enum meaning_type type)
 {
     const struct meaning *column;
@@ -118,7 +118,7 @@ void table_add_real(struct table *table, double value)
     table->cell_count++;
 }
 
-/* The number of the footnote with this reason, made when it is new; 0 without memory. */
+/* Returns the number of the footnote with this reason, which is made if it is new; 0 without memory. */
 static size_t footnote(struct table *table, const char *reason)
 {
     char **reasons;

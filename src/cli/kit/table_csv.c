@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A table as CSV. The schema is a column, because readers of CSV know no
- * comment lines, and because rows of several runs can then be told apart when
- * someone joins their files.
+ * Writes a table as CSV. The schema is a column, because readers of CSV know no comment lines,
+ * and because rows of several runs can then be told apart when somebody joins their files.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -12,7 +11,10 @@
 #include "cli/kit/table_print.h"
 #include "cli/kit/table_private.h"
 
-/* Quoted where RFC 4180 wants it, and when empty: an empty field without quotes is "unavailable". */
+/*
+ * Puts quotes where RFC 4180 demands them, and around an empty text: an empty field without
+ * quotes is "unavailable".
+ */
 static void put_text(const char *text, struct buffer *out)
 {
     if (text[0] != '\0' && strpbrk(text, ",\"\r\n") == NULL) {
@@ -28,7 +30,7 @@ static void put_text(const char *text, struct buffer *out)
     buffer_puts(out, "\"");
 }
 
-/* As it may be shown. */
+/* Writes the text without what could harm a terminal. */
 static void put_harmless(const char *text, struct buffer *out)
 {
     struct buffer shown;

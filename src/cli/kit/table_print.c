@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The choice of a table's writer, and the bytes on their way out. */
+/* Chooses a table's writer, and writes the bytes out. */
 #include "cli/kit/table_print.h"
 
 #include <errno.h>
@@ -9,7 +9,7 @@
 #include "base/error.h"
 #include "cli/kit/table_private.h"
 
-/* Whether the table can be written: complete, and every append went well. */
+/* Checks that the table can be written: it is complete, and every append succeeded. */
 static int table_check(const struct table *table, struct fly_error *out_error)
 {
     if (table == NULL)

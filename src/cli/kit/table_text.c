@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A table for people: columns aligned by what a terminal shows, numbers to the
- * right, a footnote for every reason why something is not known. No text from a
- * file reaches the terminal's command language.
+ * Writes a table for people: columns aligned by what a terminal shows, numbers to the right, a
+ * footnote for every reason why something is not known. No text from a file reaches the terminal
+ * as a command.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -82,7 +82,7 @@ static void pad(struct buffer *out, size_t count)
         buffer_puts(out, " ");
 }
 
-/* One field of a line; the last one of a line is not padded behind. */
+/* Writes one field of a line; the line's last field gets no padding behind it. */
 static void put_field(const struct table *table, size_t column, const char *text, size_t width,
                       struct buffer *out)
 {

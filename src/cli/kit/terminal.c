@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Apart from the screen, because term.h makes macros of words such as `lines`.
- * newterm would say so too, but keeps memory that it made before it knew.
+ * Not in the screen's file, because term.h defines macros for words such as `lines`. newterm
+ * could answer this too, but it keeps memory that it allocates before it knows the answer.
  */
 #include "cli/kit/terminal.h"
 

@@ -9,39 +9,39 @@
 #include "device/recording/facts.h"
 
 /*
- * What keeps figures from being read, and what would change it.
+ * What prevents figures from being read, and how to change that.
  *
- * Facts are gathered first, by looking at files, at permissions and at what the
- * devices answer; nothing is set or tried out. A table of ailments, each a
- * question to the facts, then says what is wrong and the command that mends it.
+ * Facts are gathered first, from files, permissions and the devices' answers; nothing is set or
+ * tried out. Then a table of ailments, each a question about the facts, gives what is wrong and
+ * the command that fixes it.
  */
 struct doctor_facts {
     struct facts_machine machine;
     bool nvidia_works;    /* the library answers */
-    bool nvidia_mismatch; /* and says that it is of another version than the kernel's driver */
+    bool nvidia_mismatch; /* and reports another version than the kernel's driver */
     bool amd_works;
     size_t gpus;
     size_t gpus_silent;     /* of those: neither energy nor power can be read */
-    size_t without_counter; /* power alone */
+    size_t without_counter; /* only power can be read */
     size_t without_persistence, with_mig;
-    size_t processes_denied; /* the processes on them may not be seen */
+    size_t processes_denied; /* the processes on them cannot be seen */
     bool emulated;           /* some device is */
     bool cpu_measured, cpu_estimated, dram_measured;
     bool anything; /* some energy or power can be read */
 };
 
-/* Asks the devices of `list`; `machine` is that on which they are. */
+/* Asks the devices of `list`; `machine` is the one that has them. */
 void doctor_look(const struct device_list *list, const struct facts_machine *machine,
                  struct doctor_facts *out_facts);
 
 enum severity { SEVERITY_PROBLEM, SEVERITY_NOTE };
 
 struct ailment {
-    const char *topic; /* of doctor_topics */
+    const char *topic; /* one of doctor_topics */
     enum severity severity;
     bool (*holds)(const struct doctor_facts *facts);
     const char *finding; /* a clause */
-    const char *remedy;  /* a command, or what else to do; NULL: nothing to mend */
+    const char *remedy;  /* a command, or what else to do; NULL: nothing needs fixing */
 };
 
 extern const struct ailment doctor_ailments[]; /* ends with topic NULL */
@@ -49,10 +49,10 @@ extern const struct ailment doctor_ailments[]; /* ends with topic NULL */
 /* "nvidia", "amd", "rapl", ..., ends with NULL. */
 extern const char *const doctor_topics[];
 
-/* The topic to which a device belongs. */
+/* Returns the topic of a device. */
 const char *doctor_topic_of(const struct device *device);
 
-/* Whether somebody may turn the power limit of GPUs: a clause. */
+/* Returns, as a clause, whether somebody may set the GPUs' power limit. */
 const char *doctor_settable(const struct doctor_facts *facts);
 
 #endif

@@ -6,7 +6,7 @@
 #include "device/recording/facts.h"
 
 /*
- * Makes facts of this machine: nothing is set, and devices are watched for about a second.
+ * Collects facts of this machine. Sets nothing, and watches the devices for about a second.
  *
  *     code = facts_make(call, &list, &facts, out_error);
  *     ...

@@ -7,12 +7,12 @@
 #include "device/recording/pseudonyms.h"
 
 /*
- * The parts of which facts_maker.c makes facts, each by a file of its own. Every text goes
- * through facts_keep, which leaves out what names a person or a machine.
+ * The parts of facts_maker.c, each in a file of its own. Every text goes through facts_keep,
+ * which removes what names a person or a machine.
  */
 enum { FACTS_NAME_MAX = 256, FACTS_SECRETS_MAX = 2 * DEVICES_MAX + 8 };
 
-/* Texts that the rows of secrets borrow. */
+/* Texts that the list of secrets borrows. */
 struct facts_names {
     char host[FACTS_NAME_MAX], label[FACTS_NAME_MAX], user[FACTS_NAME_MAX], account[FACTS_NAME_MAX];
     char home[FACTS_NAME_MAX];
@@ -27,28 +27,28 @@ struct facts_maker {
     struct pseudonym secrets[FACTS_SECRETS_MAX];
     size_t secret_count;
     struct facts_names names;
-    bool exhausted; /* of memory: what is missing then does not matter */
+    bool exhausted; /* out of memory: then it does not matter what else is missing */
 };
 
-/* What names this machine, its user and its GPUs; before anything is kept. */
+/* Finds what names this machine, its user and its GPUs. Call it before any text is kept. */
 void facts_find_secrets(struct facts_maker *maker);
 
-/* The text without what names somebody, in the facts' memory; NULL for NULL, and for none. */
+/* Returns the text without identifying parts, in the facts' memory; NULL for NULL, and without memory. */
 const char *facts_keep(struct facts_maker *maker, const char *text);
 
-/* Zeroed entries in the facts' memory; never NULL for a count of 0. */
+/* Returns zeroed entries in the facts' memory; never NULL for a count of 0. */
 void *facts_room(struct facts_maker *maker, size_t count, size_t size);
 
-/* What each device answers and is. */
+/* Collects what each device is and answers. */
 void facts_ask_devices(struct facts_maker *maker);
 
-/* The energy counters of the CPU that the kernel shows. */
+/* Finds the CPU's energy counters that the kernel shows. */
 void facts_find_domains(struct facts_maker *maker);
 
-/* The ways to turn knobs, where locks lie, and whether each device's limit may be set. */
+/* Finds the ways to set limits, where locks lie, and whether each device's limit may be set. */
 void facts_find_knobs(struct facts_maker *maker);
 
-/* Watches how the figures of all devices move. */
+/* Watches how the figures of all devices change. */
 void facts_watch(struct facts_maker *maker);
 
 #endif

@@ -5,14 +5,14 @@
 #include "device/recording/facts.h"
 
 /*
- * What there is beside devices on this machine, from files, permissions and variables;
- * nothing is written or tried out. Of knobs nothing is looked at here.
+ * What this machine has besides devices, read from files, permissions and variables. Nothing is
+ * written or tried out, and nothing here concerns knobs.
  */
 struct machine_texts {
     char kernel[DEVICE_TEXT_MAX], architecture[DEVICE_TEXT_MAX], nvidia_kernel_driver[DEVICE_TEXT_MAX];
 };
 
-/* `root` is where its sys, proc and dev are. What is found borrows `texts`. */
+/* Fills in the machine. `root` is where its sys, proc and dev are. The result borrows `texts`. */
 void machine_look(const char *root, struct machine_texts *texts, struct facts_machine *out_machine);
 
 #endif

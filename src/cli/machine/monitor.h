@@ -5,7 +5,7 @@
 #include "cli/frame/call.h"
 #include "cli/machine/watch.h"
 
-/* What `flyball monitor` looks at, and its two ways of telling. */
+/* The devices that `flyball monitor` watches, and its two forms of output. */
 struct monitor {
     const struct cli_call *call;
     struct device_list *list;
@@ -14,18 +14,21 @@ struct monitor {
     struct mono_time start, now, due;
 };
 
-/* Reads all devices, and sets when the next reading is due. */
+/* Reads all devices, and sets the time of the next reading. */
 void monitor_read(struct monitor *monitor);
 
 extern const struct quantities monitor_quantities;
 
-/* A row for every device, in the format of the call: as a whole, or as lines, the first with a heading. */
+/*
+ * Print a row for every device in the format of the call: as a whole table, or as lines, the
+ * first with a heading.
+ */
 int monitor_put_table(const struct monitor *monitor, struct fly_error *out_error);
 int monitor_put_lines(const struct monitor *monitor, bool heading, struct fly_error *out_error);
 
 /*
- * The screen, until q or a signal to end; gives the terminal back as it was.
- * FLY_EUNSUPPORTED for a terminal that cannot be drawn on.
+ * Shows the screen until q or a signal to end, then restores the terminal. FLY_EUNSUPPORTED for a
+ * terminal that cannot be drawn on.
  */
 int monitor_screen(struct monitor *monitor, struct fly_error *out_error);
 

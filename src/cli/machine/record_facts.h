@@ -4,7 +4,7 @@
 
 #include "cli/frame/call.h"
 
-/* `flyball record --facts FILE`: shows what the machine says of itself, and writes it when told to. */
+/* Runs `flyball record --facts FILE`: shows the machine's facts, and writes them if told to. */
 int record_facts(const struct cli_call *call, const char *path, struct fly_error *out_error);
 
 #endif

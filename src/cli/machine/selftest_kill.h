@@ -7,10 +7,9 @@
 #include "meter/selftest/selftest.h"
 
 /*
- * Starts `flyball power set` on the GPUs whose turnings are `tried`, kills it with SIGKILL
- * when their limits stand, and watches them come back. Fills in what stands in the
- * turnings of that; never fails, and what could not be tried says why. Nobody else may hold
- * their knobs meanwhile.
+ * Starts `flyball power set` on the GPUs whose turnings are `tried`, kills it with SIGKILL when
+ * their limits are set, and watches whether they return. Fills in the results' turnings; never
+ * fails, and says why something could not be tried. Nobody else may hold their knobs meanwhile.
  */
 void selftest_kill(const struct cli_call *call, const struct device_list *devices,
                    struct selftest_result *results, struct stop_signals *stop);

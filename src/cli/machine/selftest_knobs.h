@@ -8,9 +8,10 @@
 #include "meter/selftest/selftest.h"
 
 /*
- * `flyball selftest --turn-knobs`: the power limits of the GPUs that may be turned, under a
- * load, and whether they come back when their holder is killed. Everything is turned back when
- * it returns, however it ends; a process that is killed in it has a guard as any session.
+ * `flyball selftest --turn-knobs`: tests the power limits of the GPUs that may be set, under a
+ * load, and whether they return when their holder is killed. All limits are restored when it
+ * returns, whatever its result; if the process is killed, its guard restores them as for any
+ * session.
  */
 struct selftest_knobs {
     const struct cli_call *call;
@@ -18,11 +19,11 @@ struct selftest_knobs {
     struct selftest_result *results; /* their turnings are filled in */
     struct stop_signals *stop;
     struct selftest_load_options load;
-    double duration_s; /* of a level's window, as of the other stages */
+    double duration_s; /* of the window at each level, as in the other stages */
     double poll_s;
 };
 
-/* GPUs that may not be turned say why. FLY_ENOMEM, and FLY_ESTATE when a signal ended it. */
+/* Runs the test. GPUs that may not be set say why. FLY_ENOMEM; FLY_ESTATE if a signal ended it. */
 int selftest_knobs_run(const struct selftest_knobs *knobs, struct fly_error *out_error);
 
 #endif

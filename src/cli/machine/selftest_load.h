@@ -10,12 +10,12 @@
 #include "device/nvidia/cuda_load.h"
 
 /*
- * The load of `flyball selftest` on each device: a kernel through CUDA's driver
- * on NVIDIA's GPUs, whatever runs on everything else.
+ * The load that `flyball selftest` puts on each device: on NVIDIA's GPUs a kernel through CUDA's
+ * driver; on all others whatever runs there already.
  */
 struct selftest_load {
     bool started;                  /* our own load ran on the device */
-    char text[FLY_ERROR_TEXT_MAX]; /* why it did not, or why it ended early; "" where neither */
+    char text[FLY_ERROR_TEXT_MAX]; /* why it did not run, or why it ended early; "" if neither */
     struct cuda_load load;
 };
 
@@ -26,11 +26,14 @@ struct selftest_load_options {
     const bool *chosen; /* which devices; NULL: all */
 };
 
-/* One for each device of the list; `loads` is zeroed. Never fails: what cannot be loaded says why. */
+/*
+ * Starts a load for each device of the list; `loads` must be zeroed. Never fails: each load says
+ * why it did not start.
+ */
 void selftest_loads_start(const struct selftest_load_options *options, const struct device_list *devices,
                           struct selftest_load *loads);
 
-/* Ends those that run. Harmless twice. */
+/* Ends the loads that run. May be called twice. */
 void selftest_loads_stop(const struct device_list *devices, struct selftest_load *loads);
 
 #endif

@@ -5,9 +5,9 @@
 #include <stdint.h>
 
 /*
- * Why a GPU runs below its highest clock, as words: "power cap, heat". The
- * reasons that say nothing about holding down (idle, clocks that were asked for)
- * are left out. "none" when none is left. Returns `text`.
+ * Writes why a GPU runs below its highest clock: "power cap, heat". Leaves out reasons that do
+ * not hold the GPU down (idle, clocks that were asked for). "none" if no other is left. Returns
+ * `text`.
  */
 enum { THROTTLE_TEXT_MAX = 96 };
 char *throttle_text(int64_t reasons, char text[THROTTLE_TEXT_MAX]);

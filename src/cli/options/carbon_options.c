@@ -36,7 +36,7 @@ bool carbon_parse_duration(const char *text, double *out_s)
     return true;
 }
 
-/* The next of "KEY=VALUE,KEY=VALUE"; moves on. False at a fault. */
+/* Takes the next pair of "KEY=VALUE,KEY=VALUE" and moves on. Returns false at a fault. */
 static bool take_pair(const char **text, char key[WORD_MAX], char value[WORD_MAX])
 {
     size_t key_length = strcspn(*text, "=,"), value_length;

@@ -16,7 +16,7 @@ static int two_digits(const char *text)
     return 10 * (text[0] - '0') + (text[1] - '0');
 }
 
-/* The next moment at which the clock shows "07:30". */
+/* Finds the next moment at which the clock shows "07:30". */
 static bool next_at(const char *text, int64_t now_s, int64_t *out_s)
 {
     int hour = two_digits(text), minute = two_digits(text + 3);
@@ -40,7 +40,7 @@ static bool next_at(const char *text, int64_t now_s, int64_t *out_s)
     return true;
 }
 
-/* What a clock on the wall shows, where this machine's zone has it. */
+/* Converts what a wall clock shows to a time, if that time exists in this machine's zone. */
 static bool local_time(int64_t shown_s, int64_t *out_s)
 {
     time_t shown = (time_t)shown_s, then;

@@ -9,7 +9,7 @@
 
 enum { PROGRAM_MAX = 64, NAMES_MAX = 512 };
 
-/* The GPUs on which something could not be put back, once in the life of this process. */
+/* Prints the GPUs on which something could not be restored, once per process. */
 static void say_failures(const struct cli_call *call, const struct device_list *list,
                          const struct repair *repairs, size_t count)
 {
@@ -43,7 +43,7 @@ static void say_failures(const struct cli_call *call, const struct device_list *
                  names, text);
 }
 
-/* What needed nothing, or is somebody's who lives, is not worth a line. */
+/* Prints nothing about a GPU that needed nothing, or that a live process holds. */
 static void say(const struct cli_call *call, const struct device_list *list, const struct repair *repairs,
                 size_t count)
 {
@@ -56,7 +56,7 @@ static void say(const struct cli_call *call, const struct device_list *list, con
     say_failures(call, list, repairs, count);
 }
 
-/* The GPUs that a recording plays are not those of the journal. */
+/* Returns whether a GPU can be set at all: those that a recording plays are not those of the journal. */
 static bool any_to_set(const struct device_list *list)
 {
     bool found = false;

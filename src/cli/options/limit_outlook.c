@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Asks locks, permissions and the ways of the site; nothing is set. */
+/* Asks locks, permissions and the site's ways of setting limits; sets nothing. */
 #include "cli/options/limit_outlook.h"
 
 #include <stdio.h>
@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "knob/turnable.h"
 
-/* Who is not root needs another way. */
+/* A user who is not root needs another way. */
 static void look_for_way(const struct device *gpu, struct limit_outlook *outlook)
 {
     struct site site;

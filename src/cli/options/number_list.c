@@ -9,7 +9,7 @@
 
 enum { PIECE_MAX = 31 };
 
-/* What is being read, for the parser's steps. */
+/* The text that is being read, for the parser's steps. */
 struct number_list {
     const char *text;
     uint32_t minimum;
@@ -24,7 +24,7 @@ static int refuse(const struct number_list *list, struct fly_error *out_error)
                      list->minimum);
 }
 
-/* The number in the `length` bytes at `text`. */
+/* Reads the number in the `length` bytes at `text`. */
 static int read_number(const struct number_list *list, const char *text, size_t length, uint32_t *out_number,
                        struct fly_error *out_error)
 {
@@ -53,7 +53,7 @@ static int add_range(struct number_list *list, uint32_t first, uint32_t last, st
     return 0;
 }
 
-/* One pass over the text: counts, or fills list->numbers. */
+/* Passes over the text once: counts, or fills list->numbers. */
 static int read_ranges(struct number_list *list, struct fly_error *out_error)
 {
     const char *at = list->text;
@@ -77,7 +77,7 @@ static int read_ranges(struct number_list *list, struct fly_error *out_error)
     }
 }
 
-/* A number listed twice would count twice. */
+/* Refuses a number that is listed twice: it would count twice. */
 static int check_doubled(const struct number_list *list, struct arena *arena, struct fly_error *out_error)
 {
     uint32_t *sorted = arena_alloc(arena, list->count, sizeof sorted[0]);

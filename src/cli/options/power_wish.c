@@ -10,7 +10,10 @@
 
 enum { NUMBER_MAX = 32, YEAR_S = 31536000 };
 
-/* What the text begins with: digits and one point, so that no unit is read as a part of it. */
+/*
+ * Takes the number at the beginning of the text: digits and one point, so that no unit is read as
+ * part of it.
+ */
 static bool take_number(const char **text, double *out_value)
 {
     size_t length = strspn(*text, "0123456789.");
@@ -52,7 +55,10 @@ int64_t power_wish_limit_mw(const struct power_wish *wish, int64_t highest_mw)
     return llround(wish->power_w * 1e3);
 }
 
-/* The unit that the text begins with, in seconds; 0 for none. Of two that fit, the longer one comes first. */
+/*
+ * Takes the unit at the beginning of the text and returns it in seconds; 0 for none. Longer units
+ * are tried first.
+ */
 static double take_unit(const char **text)
 {
     static const struct {
@@ -82,7 +88,7 @@ bool span_parse(const char *text, double *out_time_s)
 
         if (!take_number(&text, &value))
             return false;
-        /* Seconds alone need no unit; behind another unit none is guessed. */
+        /* Only seconds alone may lack a unit; after another unit none is guessed. */
         unit_s = *text == '\0' && total_s <= 0 && isinf(last_s) ? 1 : take_unit(&text);
         if (unit_s <= 0 || unit_s >= last_s)
             return false;

@@ -5,10 +5,10 @@
 #include "cli/power/power_turning.h"
 
 /*
- * Runs the call's program with its limits set, and turns back when it has ended; the
- * exit status is the program's. What keeps the limits from being set is a warning, and
- * the program runs; with --require, and for a limit outside of a GPU's range, it does
- * not, and the code is returned. `turning` is the caller's storage.
+ * Runs the call's program with its limits set, and restores them when it has ended. The exit
+ * status is the program's. If the limits cannot be set, it warns and runs the program anyway.
+ * With --require, or for a limit outside a GPU's range, it does not run the program and returns
+ * the code. `turning` is the caller's storage.
  */
 int power_around(const struct cli_call *call, const struct power_wish *wish, struct power_turning *turning,
                  struct fly_error *out_error);

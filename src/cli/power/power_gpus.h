@@ -9,7 +9,7 @@
 #include "knob/knob.h"
 
 /*
- * The GPUs that a power command is about, and how it speaks of them.
+ * The GPUs of a power command, and how it names them.
  *
  *     static struct power_gpus gpus;
  *
@@ -18,7 +18,7 @@
  *     ... gpus.devices[i], gpus.options for knob_open ...
  *     power_gpus_close(&gpus);
  *
- * Large: for static storage, and not to be copied.
+ * Large: keep it in static storage. Do not copy it.
  */
 enum { POWER_NAMES_MAX = 512, POWER_STATUS_IN_USE = 75 };
 
@@ -31,36 +31,36 @@ struct power_gpus {
     char hidden[SELECTION_NOTE_MAX]; /* what hides GPUs, "" for nothing */
 };
 
-/* FLY_EUNSUPPORTED where there is no GPU, and the errors of cli_open_devices. */
+/* FLY_EUNSUPPORTED if there is no GPU, and the errors of cli_open_devices. */
 int power_gpus_open(const struct cli_call *call, enum gpus_without_choice without, enum leftovers leftovers,
                     struct power_gpus *out_gpus, struct fly_error *out_error);
-/* The same with all GPUs, also those of a file of facts. */
+/* Does the same with all GPUs, including those of a file of facts. */
 int power_gpus_open_or_facts(const struct cli_call *call, struct power_gpus *out_gpus,
                              struct fly_error *out_error);
 void power_gpus_close(struct power_gpus *gpus);
 
-/* "GPU 0, 2" of those of which `chosen` (NULL: all) is true, and "0,2" as --gpus takes it. */
+/* Write the GPUs for which `chosen` is true (NULL: all): "GPU 0, 2", and "0,2" as --gpus takes it. */
 char *power_gpus_names(const struct power_gpus *gpus, const bool *chosen, char text[POWER_NAMES_MAX]);
 char *power_gpus_list(const struct power_gpus *gpus, const bool *chosen, char text[POWER_NAMES_MAX]);
 
 /*
- * Ends a command that was refused: GPUs that are in use or held by others (FLY_ESTATE)
- * are said here, with a status of their own, and 0 is returned; other codes are.
+ * Ends a command that was refused. If GPUs are in use or held by others (FLY_ESTATE), says so,
+ * sets an exit status of its own and returns 0; returns other codes unchanged.
  */
 int power_refused(const struct cli_call *call, int code, const struct fly_error *error);
 
-/* Of commands that set: their exit statuses. */
+/* The exit statuses of commands that set limits. */
 #define POWER_EXIT_STATUS                                                                                 \
     "64 for a limit outside a GPU's range, 66 for a GPU that is not there, 69 where there is no GPU or "  \
     "none "                                                                                               \
     "with a limit to set, 75 for a GPU that somebody else uses or holds (another program, MIG, MPS), 77 " \
     "without permission or with an operator's lock. Nothing is set then."
 
-/* A limit in whole watts where it is one: "150 W", "187.5 W"; "an unknown limit" for 0. */
+/* Writes a limit, in whole watts if it is one: "150 W", "187.5 W"; "an unknown limit" for 0. */
 enum { POWER_LIMIT_TEXT_MAX = 32 };
 char *power_limit_text(int64_t limit_mw, char text[POWER_LIMIT_TEXT_MAX]);
 
-/* Appends a limit to a table, in W; "-" and the reason for one that is 0, which is not known. */
+/* Appends a limit to a table, in W; for 0, which means unknown, "-" and the reason. */
 void power_gpus_add_limit(struct table *table, int64_t limit_mw, const char *reason);
 
 #endif

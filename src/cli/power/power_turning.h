@@ -6,7 +6,7 @@
 #include "cli/power/power_gpus.h"
 
 /*
- * Limits of the chosen GPUs, set for some time, and what is said of it.
+ * Sets limits of the chosen GPUs for some time, and reports them.
  *
  *     static struct power_turning turning;
  *
@@ -16,7 +16,7 @@
  *         ... wait, at most half a second ...
  *     result = power_turning_end(call, &turning, out_error);
  *
- * Large: for static storage, and not to be copied.
+ * Large: keep it in static storage. Do not copy it.
  */
 struct power_turning {
     struct power_gpus gpus;
@@ -28,25 +28,28 @@ struct power_turning {
 extern const double power_check_s;
 
 /*
- * Opens the GPUs, their knobs, and sets each to what was wished for: all or none. Without
- * a wish (NULL) to the driver's default. The codes of power_gpus_open and knob_set; the
- * text names the GPU, and where permission is missing a command that would do it.
+ * Opens the GPUs and their knobs, and sets each GPU to the wish, or to the driver's default
+ * without one (NULL): all GPUs or none. Returns the codes of power_gpus_open and knob_set; the
+ * text names the GPU and, if permission is missing, a command that would do it.
  */
 int power_turning_begin(const struct cli_call *call, const struct power_wish *wish, bool kept,
                         struct power_turning *out_turning, struct fly_error *out_error);
 
-/* Whether a limit of ours stands still. Warns of what others changed. */
+/* Returns whether at least one of our limits is still in force. Warns of limits that others changed. */
 bool power_turning_check(const struct cli_call *call, struct power_turning *turning);
 
-/* Turns back (a kept one stays), and says what stands now. The error of a limit that could not be. */
+/*
+ * Restores the limits (one that is kept stays), and says what is set now. Returns the error of a
+ * limit that could not be restored.
+ */
 int power_turning_end(const struct cli_call *call, struct power_turning *turning,
                       struct fly_error *out_error);
 
 extern const struct quantities power_turning_quantities;
 
 /*
- * What stood and what stands, on standard output; `put_back`, a command line, is for
- * programs, NULL where nothing is to be put back by hand.
+ * Prints the limits before and now on standard output. `put_back` is a command line for programs;
+ * NULL if nothing has to be restored by hand.
  */
 int power_turning_emit(const struct cli_call *call, const struct power_turning *turning, const char *schema,
                        const char *put_back, struct fly_error *out_error);

@@ -23,13 +23,13 @@ enum {
     NS_PER_S = 1000000000
 };
 
-/* A timer of 0 would never ring. */
+/* A timer of 0 would never fire. */
 static const double guard_least_s = 0.01;
 
-/* How long to wait for a signal at a time where input cannot be waited for beside it. */
+/* How long to wait for a signal at a time, on systems where it cannot wait for input as well. */
 static const double blind_s = 0.005;
 
-/* Passed on when somebody sends them here; the realtime signals are too. */
+/* Passed on if somebody sends them to this process; so are the realtime signals. */
 static const int forwarded[] = {
     SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGALRM, SIGCONT, SIGTSTP, SIGPWR, SIGXCPU,
 };
@@ -49,7 +49,7 @@ static int status_of_exec(int error)
     return error == ENOENT ? STATUS_NOT_FOUND : STATUS_NOT_EXECUTABLE;
 }
 
-/* Reads until the other side closes; returns how much came, at most `capacity`. */
+/* Reads until the other side closes; returns how many bytes came, at most `capacity`. */
 static size_t read_all(int fd, char *bytes, size_t capacity)
 {
     size_t length = 0;
@@ -66,7 +66,7 @@ static size_t read_all(int fd, char *bytes, size_t capacity)
     return length;
 }
 
-/* Whether all could be written. */
+/* Returns whether all was written. */
 static bool write_all(int fd, const char *bytes, size_t length)
 {
     while (length > 0) {
@@ -91,12 +91,12 @@ static void wait_at(int fd, double patience_s)
 
     while (left_s > 0 && poll(&source, 1, (int)(fmin(left_s, 3600) * 1e3) + 1) <= 0)
         left_s = mono_elapsed_s(mono_now(), end);
-    /* Nothing came: what is not there yet is not waited for either. */
+    /* Nothing came in time, so it reads no more. */
     if (left_s <= 0)
         fcntl(fd, F_SETFL, O_NONBLOCK);
 }
 
-/* The new process: waits at the gate, then becomes the program. */
+/* Runs in the new process: waits at the gate, then becomes the program. */
 _Noreturn static void become(char *const *arguments, double patience_s, int gate, int outcome,
                              const sigset_t *mask)
 {
@@ -117,7 +117,7 @@ _Noreturn static void become(char *const *arguments, double patience_s, int gate
     _exit(status_of_exec(error));
 }
 
-/* Two pipes whose ends close when a program is started; the ends are -1 or open. */
+/* Opens two pipes whose ends close when a program is started; each end is -1 or open. */
 static int open_pipes(int gate[2], int outcome[2], struct fly_error *out_error)
 {
     if (pipe2(gate, O_CLOEXEC) == 0) {
@@ -133,7 +133,10 @@ static int open_pipes(int gate[2], int outcome[2], struct fly_error *out_error)
 int child_fork(struct child *out_child, char *const *arguments, double patience_s,
                struct fly_error *out_error)
 {
-    /* A child that ends must be heard of, whoever had that turned off; the program gets it as it was. */
+    /*
+     * This process must hear of a child's end, even if its parent turned that off; the program gets
+     * the original setting.
+     */
     struct sigaction standard = {.sa_handler = SIG_DFL};
     struct sigaction inherited;
     int gate[2] = {-1, -1};
@@ -167,7 +170,7 @@ int child_fork(struct child *out_child, char *const *arguments, double patience_
     return result;
 }
 
-/* Takes note of what became of the program; whether it has ended. */
+/* Records what became of the program. Returns whether it has ended. */
 static bool child_ended(struct child *child)
 {
     int status;
@@ -196,8 +199,7 @@ int child_start(struct child *child, const char *variable)
     int error = 0;
     int status;
 
-    /* From here on neither a process that died at the gate nor a reader of stderr that left may end this one.
-     */
+    /* From here on, neither a process that died at the gate nor a closed stderr may kill this process. */
     sigaction(SIGPIPE, &ignore, NULL);
     if (strlen(variable) < VARIABLE_MAX && !write_all(child->gate, variable, strlen(variable)))
         child->early_s = mono_elapsed_s(child->forked, mono_now()) - child->patience_s;
@@ -215,8 +217,8 @@ int child_start(struct child *child, const char *variable)
 }
 
 /*
- * What the kernel sent came from the terminal, to the whole group. SIGCONT goes
- * on in any case: it does no harm twice, and a stopped program needs it.
+ * A signal from the kernel came from the terminal and went to the whole group, so it is not
+ * passed on. SIGCONT always is: it does no harm twice, and a stopped program needs it.
  */
 static void pass_on(struct child *child, int signal, const siginfo_t *info)
 {
@@ -232,7 +234,7 @@ static void pass_on(struct child *child, int signal, const siginfo_t *info)
         kill(child->pid, signal);
 }
 
-/* Those that wait now; safe in a signal handler. */
+/* Passes on signals that are pending now; safe in a signal handler. */
 static void pass_pending(struct child *child)
 {
     const struct timespec at_once = {0};
@@ -245,11 +247,11 @@ static void pass_pending(struct child *child)
     }
 }
 
-/* Of the handler of the guard; it runs in the thread that is held up. */
+/* For the guard's handler, which runs in the blocked thread. */
 static struct child *guarded;
 static const char *guard_words;
 
-/* Calls nothing but what may be called while any other function is interrupted. */
+/* Calls only functions that may be called while any other function is interrupted. */
 static void look_after(int number)
 {
     int saved = errno;
@@ -324,7 +326,7 @@ void child_abandon(struct child *child)
     close(child->outcome);
 }
 
-/* When the program has stopped at a Ctrl-Z. */
+/* Called when the program has stopped at a Ctrl-Z. */
 static void stop_too(struct child *child)
 {
     if (!child->stopped || !child->stop_wanted)

@@ -29,7 +29,7 @@ static void add(struct process_tree *tree, pid_t pid, const struct process_stat 
     tree->processes[tree->count++].start = stat->start;
 }
 
-/* Children of those that are known; whether there were new ones. */
+/* Adds children of processes in the tree. Returns whether there were new ones. */
 static bool add_children(struct process_tree *tree, DIR *processes)
 {
     size_t before = tree->count;

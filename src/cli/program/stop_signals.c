@@ -27,7 +27,7 @@ void stop_signals_hold_for_service(struct stop_signals *stop)
     stop->reloads = true;
     sigaddset(&stop->held, SIGHUP);
     pthread_sigmask(SIG_BLOCK, &stop->held, NULL);
-    signal(SIGHUP, SIG_DFL); /* one that is ignored does not wait */
+    signal(SIGHUP, SIG_DFL); /* an ignored signal does not become pending */
 }
 
 bool stop_signals_take_reload(struct stop_signals *stop)

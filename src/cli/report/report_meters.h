@@ -7,8 +7,8 @@
 #include "meter/tally/run_reports.h"
 
 /*
- * What the meters counted within a period, from recordings and from reports of
- * `flyball run --output`: each GPU at each moment once, as meter/tally/tally.h has it.
+ * What the meters counted within a period, from recordings and from reports of `flyball run
+ * --output`: each GPU at each moment once, as meter/tally/tally.h has it.
  *
  *     report_meters_init(&meters, since_unix_s, until_unix_s);
  *     report_meters_read(&meters, "node1=/var/lib/flyball", out_error);    for each that is named
@@ -21,13 +21,13 @@ struct report_meters {
     struct run_reports reports;
     struct recorded recorded;
     size_t files;             /* recordings */
-    struct usage_meter *gpus; /* owned, once they are summed; those with a figure */
+    struct usage_meter *gpus; /* owned; filled by report_meters_sum with the GPUs that have a figure */
     size_t count;
     size_t without_figure; /* GPUs */
     size_t others;         /* processors and memory, which no job's energy includes */
     double others_j;
-    struct name_index places; /* UUIDs of which a record says the node; */
-    const char **nodes;       /* owned: that node */
+    struct name_index places; /* UUIDs whose node is on record; */
+    const char **nodes;       /* owned: that node for each */
     size_t node_capacity;
 };
 
@@ -35,12 +35,12 @@ void report_meters_init(struct report_meters *meters, double since_unix_s, doubl
 void report_meters_deinit(struct report_meters *meters);
 
 /*
- * A file, or all *.jsonl and *.json in a directory; `HOST=PATH` says where a recording
- * was made. FLY_ENOTFOUND where there is nothing.
+ * Reads a file, or all *.jsonl and *.json in a directory; `HOST=PATH` says on which host a
+ * recording was made. FLY_ENOTFOUND if there is nothing.
  */
 int report_meters_read(struct report_meters *meters, const char *named, struct fly_error *out_error);
 
-/* Sums up; a GPU whose node no record says stands where the usage saw it. */
+/* Sums up. A GPU whose node is not on record is placed where the usage saw it. */
 int report_meters_sum(struct report_meters *meters, const struct usage *usage, struct fly_error *out_error);
 
 #endif

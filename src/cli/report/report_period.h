@@ -6,13 +6,14 @@
 #include <stdint.h>
 
 /*
- * A moment in the past, as people write it:
+ * Parses a moment in the past, as people write it:
  *
  *     30d                    so long before now; also 12h, 90m, 45s, 4w
- *     2026-11-22             the begin of that day, local time
+ *     2026-11-22             the beginning of that day, local time
  *     2026-11-22T07:30       and what else finish_time.h reads as a date
  *
- * Microseconds since 1970. False for anything else; the out-parameter is untouched then.
+ * Gives microseconds since 1970. Returns false for anything else; the out-parameter is then
+ * untouched.
  */
 bool report_moment_parse(const char *text, int64_t now_us, int64_t *out_us);
 

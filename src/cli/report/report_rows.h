@@ -5,15 +5,15 @@
 #include "cli/kit/table.h"
 #include "cli/report/report_meters.h"
 
-/* A log that could not be added up, and why. */
+/* A log that could not be summed up, and why. */
 struct report_trouble {
     const char *job, *text;
 };
 
-/* Everything that `flyball report` has to say. */
+/* All contents of `flyball report`. */
 struct report {
     enum usage_key key;
-    int64_t since_us, until_us; /* until: the time of the report where none was given */
+    int64_t since_us, until_us; /* until: the time of the report if none was given */
     struct usage *usage;
     const struct usage_row *rows;
     size_t row_count;
@@ -30,17 +30,20 @@ extern const struct quantities report_name_quantities, report_amount_quantities,
 
 enum { REPORT_COLUMNS_MAX = 24 };
 
-/* The rows in a new table, which borrows `columns`, filled in by the format. NULL without memory. */
+/*
+ * Makes a table of the rows, for people or for programs. It borrows `columns`, which this fills
+ * in. NULL without memory.
+ */
 struct table *report_rows(const struct report *report, bool for_people,
                           struct meaning columns[REPORT_COLUMNS_MAX]);
 
-/* Said where there are no meters. */
+/* The text shown if there are no meters. */
 extern const char report_no_meters[];
 
-/* Whether what nobody is known to have used stands by its place, a host or a GPU. */
+/* Returns whether unattributed use is listed by place, a host or a GPU. */
 bool report_is_placed(const struct report *report);
 
-/* The counts of trials: the key of each, NULL behind the last, and its number. */
+/* Return the key of the i-th count of trials, NULL behind the last, and its number. */
 const char *report_count_key(size_t i);
 uint64_t report_count_in(const struct usage_sums *sums, size_t i);
 

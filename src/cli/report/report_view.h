@@ -5,10 +5,10 @@
 #include "cli/frame/call.h"
 #include "cli/report/report_rows.h"
 
-/* The table, and a line below it for people. */
+/* Prints the table, and for people a line below it. */
 int report_emit(const struct cli_call *call, const struct report *report, struct fly_error *out_error);
 
-/* What has to be known of the figures. */
+/* Prints notes that readers of the figures must know. */
 void report_put_notes(const struct cli_call *call, const struct report *report);
 
 #endif

@@ -9,8 +9,8 @@
 #include "device/open/selection.h"
 
 /*
- * The devices that a program would see, and a meter over them, for commands that
- * measure around a program. Large: for static storage.
+ * The devices that a program would see, and a meter for them, for commands that measure a
+ * program. Large: keep it in static storage.
  *
  *     static struct metered_devices devices;
  *
@@ -25,11 +25,13 @@ struct metered_devices {
     struct fly_meter *meter; /* NULL: nothing is measured, and `fault` says why */
     struct fly_error fault;
     char selection[SELECTION_NOTE_MAX]; /* what hides GPUs; "" for nothing */
-    bool opened;                        /* the list */
+    bool opened;                        /* the list is open */
 };
 
-/* By the options of cli/options/device_options.h. A fault is kept; an error is only a list of GPUs that is
- * malformed, or that names one that is not there. */
+/*
+ * Opens them by the options of cli/options/device_options.h. A fault is stored. An error is
+ * returned only for a list of GPUs that is malformed or names one that does not exist.
+ */
 int metered_devices_open(const struct cli_call *call, struct metered_devices *out_devices,
                          struct fly_error *out_error);
 

@@ -10,8 +10,8 @@
 #include "train/program/memory_words.h"
 
 /*
- * Looks for words about memory in what a program writes to its standard streams, which stay for
- * the program what they are.
+ * Looks for words about memory in what a program writes to its standard streams, without changing
+ * the streams for the program.
  *
  *     output_watch_begin(&watch, regex or NULL, streams);   once, while this process has no threads
  *     for each program:
@@ -22,15 +22,16 @@
  *         output_watch_end(&watch, &seen);    after it has ended
  *     output_watch_close(&watch);
  *
- * - A stream that is a regular file, which can be read, is left alone and read afterwards: what was
- *   written since the program began or made progress, at most the last OUTPUT_TAIL_MAX bytes.
- * - On a terminal the program gets another one, of the same size, and on all else (a pipe,
- *   a socket, /dev/null) a pipe. A small process passes on what comes, byte by byte as it is, and
- *   looks at it. It outlives this one, so that a program whose `flyball run` was killed goes on writing;
- *   should it be killed itself, this process passes on in its place.
+ * - A stream that is a regular file, which can be read, is left alone and read afterwards: what
+ *   was written since the program began or made progress, at most the last OUTPUT_TAIL_MAX bytes.
+ * - In place of a terminal the program gets another one, of the same size; in place of anything
+ *   else (a pipe, a socket, /dev/null) it gets a pipe. A small helper process passes all bytes on
+ *   unchanged and looks at them. The helper outlives this process, so that a program whose
+ *   `flyball run` was killed can go on writing. If the helper itself is killed, this process
+ *   passes the bytes on.
  * - Two streams that are one file stay one, so that their order stays.
  *
- * Should any of this fail, the stream is left alone and not watched. For one thread.
+ * If any of this fails, the stream is left alone and not watched. For one thread.
  */
 enum { OUTPUT_TAIL_MAX = 64 << 20, OUTPUT_STREAMS = 2 };
 
@@ -41,19 +42,21 @@ struct output_watch {
         enum { OUTPUT_ALONE, OUTPUT_FILE, OUTPUT_PASSED, OUTPUT_WITH_FIRST } how;
         int stream;
         int program_end, saved; /* -1: none */
-        int source;             /* of what is passed on, or the file; -1: none */
+        int source;             /* of the bytes to pass on, or the file; -1: none */
         bool terminal;
-        int life;                     /* of the helper, by pidfd_open; -1: not known, or it is gone */
-        off_t from;                   /* of a file: what has to be looked at */
+        int life;                     /* of the helper, by pidfd_open; -1: not known, or it has ended */
+        off_t from;                   /* of a file: where to start looking */
         struct output_shared *shared; /* with the helper */
-        struct memory_seen before;    /* at the begin, or at the last progress */
+        struct memory_seen before;    /* at the beginning, or at the last progress */
     } streams[OUTPUT_STREAMS];
     const regex_t *told; /* borrowed */
     bool begun;
 };
 
-/* Writes all on; a reader that is slow is waited for. False when nobody reads any more; what else cannot be
- * written is dropped. */
+/*
+ * Writes all bytes and waits for a slow reader. Returns false if nobody reads any more; bytes
+ * that cannot be written for another reason are dropped.
+ */
 bool output_pass_on(int stream, const char *bytes, size_t length);
 
 /* `watched`: standard output and standard error. */
@@ -63,16 +66,16 @@ void output_watch_take_back(struct output_watch *watch);
 
 void output_watch_progress(struct output_watch *watch);
 
-/* To be called now and then: does the work of a helper that is gone. */
+/* Does the work of a helper that has ended. Call it now and then. */
 void output_watch_tend(struct output_watch *watch);
 
 /*
- * Waits, not for long, until all that was written is passed on, and adds what it said of
+ * Waits, not for long, until everything that was written is passed on, and adds what it said of
  * memory since the last progress.
  */
 void output_watch_end(struct output_watch *watch, struct memory_seen *seen);
 
-/* The helpers end when nobody writes any more. Accepts a zeroed struct. */
+/* Closes it; the helpers end when nobody writes any more. Accepts a zeroed struct. */
 void output_watch_close(struct output_watch *watch);
 
 #endif

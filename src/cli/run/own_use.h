@@ -4,7 +4,7 @@
 
 #include "cli/run/run_result.h"
 
-/* Notes what this process itself has used so far: processor time, and the most memory it ever had. */
+/* Records what this process itself has used so far: processor time, and its peak memory. */
 void own_use_count(struct run_result *result);
 
 #endif

@@ -10,11 +10,10 @@
 #include "cli/run/run_tune.h"
 
 /*
- * What `flyball profile` found, for its report, its picture and its file. The
- * optimum of each selector is that of flyball/power_selector.h over the points
- * that are valid; bounds hold against the highest limit, and say nothing where
- * that has no valid point. What is no further from the highest limit than the
- * uncertainty of the two is no choice.
+ * The result of `flyball profile`, for its report, its picture and its file. The optimum of each
+ * selector is that of flyball/power_selector.h over the valid points. Bounds are relative to the
+ * highest limit, and there is no answer if that has no valid point. A point that is no further
+ * from the highest limit than the uncertainty of the two is not chosen.
  *
  *     struct profile_result result;
  *
@@ -37,17 +36,17 @@ struct profile_choice {
     struct fly_objective objective;
     char name[PROFILE_NAME_MAX];         /* "least energy within 3 % more time" */
     const struct fly_tuner_point *point; /* NULL: none can be chosen */
-    const struct fly_tuner_point *tied;  /* then the best one, if the uncertainty of both cannot tell it from
-                                            the  highest limit; else NULL */
+    const struct fly_tuner_point *tied;  /* if `point` is NULL: the best point, if the uncertainty of both
+                                            cannot tell it from the highest limit's; else NULL */
 };
 
 struct profile_result {
     const struct run_tune *tune;           /* borrowed */
     const struct fly_tuner_point *highest; /* the highest limit's point; NULL unless valid */
-    size_t valid, tried;                   /* points; those with any mark but "not measured" */
+    size_t valid, tried;                   /* points; `tried` counts those with any mark but "not measured" */
     bool complete;                         /* every limit was tried */
-    const char *why;                       /* it is not complete, a clause; borrowed; NULL else */
-    double max_power_w;                    /* of the cost */
+    const char *why;                       /* why it is not complete, a clause; borrowed; NULL if complete */
+    double max_power_w;                    /* that the cost uses */
     struct profile_choice choices[PROFILE_SELECTOR_COUNT];
 };
 
@@ -59,11 +58,11 @@ extern const struct quantities profile_quantities, profile_ends_quantities;
 int profile_report_emit(const struct cli_call *call, const struct profile_result *result,
                         struct fly_error *out_error);
 
-/* Draws energy over time of a step; commits or discards the file. */
+/* Draws energy over the time of a step. Commits or discards the file. */
 int profile_plot_commit(const struct profile_result *result, struct atomic_file *file,
                         struct fly_error *out_error);
 
-/* Saves the valid points where 'flyball run --tune' finds them. */
+/* Saves the valid points for 'flyball run --tune'. */
 int profile_result_save(const struct profile_result *result, const char *path, struct fly_error *out_error);
 
 #endif

@@ -9,8 +9,8 @@
 #include <flyball/error.h>
 
 /*
- * A standard stream of a program, read on its way: what the program writes goes on
- * unchanged, and its lines are looked at.
+ * Reads a program's standard stream on its way: what the program writes goes on unchanged, and
+ * its lines are looked at.
  *
  *     capture_open(&capture, STDOUT_FILENO, out_error);
  *     capture_put(&capture);           this process's stream is the program's end
@@ -22,9 +22,8 @@
  *     capture_flush(&capture);
  *     capture_close(&capture);
  *
- * As with step lines the program's end is a file in memory: writing to it never
- * waits nor fails, whatever becomes of this process. A program sees that it is no
- * terminal.
+ * As with step lines, the program's end is a file in memory: writing to it never waits or fails,
+ * whatever becomes of this process. The program can see that it is no terminal.
  */
 enum { CAPTURE_LINE_MAX = 4096, CAPTURE_BYTES_MAX = 1 << 16 };
 
@@ -33,31 +32,36 @@ struct run_capture {
     int file, program_end, notice, saved; /* -1: none */
     off_t read_to, written_to, freed_to;
     char line[CAPTURE_LINE_MAX + 1];
-    size_t length; /* what is beyond the line's maximum is not looked at */
+    size_t length; /* bytes beyond the line's maximum are not looked at */
     bool open;
 };
 
-/* FLY_ELIMIT. Harmless to close after that. */
+/* FLY_ELIMIT. Closing it after that is harmless. */
 int capture_open(struct run_capture *out_capture, int stream, struct fly_error *out_error);
 void capture_put(struct run_capture *capture);
 void capture_take_back(struct run_capture *capture);
 
-/* Readable when something was written; -1 where the system does not tell. */
+/* Returns a descriptor that is readable when something was written; -1 if the system does not offer that. */
 int capture_fd(const struct run_capture *capture);
 
 /* Called with each line, without its end and closed by NUL. */
 typedef void capture_look(void *state, const char *line);
 
-/* Looks at what has come, one piece, and passes on as much as the reader has room for; whether there may be
- * more. Never waits for the reader. */
+/*
+ * Looks at one piece of what has come, and passes on as much as the reader has room for. Returns
+ * whether there may be more. Never waits for the reader.
+ */
 bool capture_pass(struct run_capture *capture, capture_look *look, void *state);
 
-/* Whether something waits for the reader. */
+/* Returns whether bytes wait for the reader. */
 bool capture_waits(const struct run_capture *capture);
 
-/* Looks at all that is left; the last line may lack its end. These accept one that is not open. */
+/*
+ * Looks at all that is left; the last line may lack its end. This and the next two accept one
+ * that is not open.
+ */
 void capture_end(struct run_capture *capture, capture_look *look, void *state);
-/* Passes all of it on, however long the reader takes. */
+/* Passes on all of it, however long the reader takes. */
 void capture_flush(struct run_capture *capture);
 void capture_close(struct run_capture *capture);
 

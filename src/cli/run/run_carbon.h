@@ -14,8 +14,9 @@
 #include "train/carbon/carbon_keeper.h"
 
 /*
- * The account of `flyball run --carbon`: energy as it is used, in a file, and at the end what was
- * emitted and paid for it. With --tune or --job the power limit follows the grid too.
+ * The account of `flyball run --carbon`: writes energy to a file as it is used, and at the end
+ * computes what was emitted and paid for it. With --tune or --job the power limit follows the
+ * grid too.
  *
  *     result = run_carbon_read(call, &carbon, out_error);
  *     ... open devices and meter ...
@@ -25,27 +26,27 @@
  *     run_carbon_text(&carbon, out);
  *     run_carbon_free(&carbon);
  *
- * Nothing waits for the network: grams of what is not known yet follow from `flyball carbon
- * report`. Whatever goes wrong is a sentence in the report. Large: for static storage.
+ * Nothing waits for the network: `flyball carbon report` computes grams that are not known yet.
+ * Every failure becomes a sentence in the report. Large: keep it in static storage.
  */
 enum { RUN_CARBON_TEXT_MAX = 512, RUN_CARBON_SOURCE_MAX = LEDGER_TEXT_MAX };
 
 struct run_carbon {
     bool wanted;                                         /* an account is kept */
     bool followed;                                       /* the limit follows the grid */
-    char sources[CARBON_SIGNALS][RUN_CARBON_SOURCE_MAX]; /* files by their whole path; "" for none */
-    struct fly_carbon_options options;                   /* texts are borrowed of this struct */
+    char sources[CARBON_SIGNALS][RUN_CARBON_SOURCE_MAX]; /* files by their full path; "" for none */
+    struct fly_carbon_options options;                   /* borrows texts from this struct */
     double max_slowdown;                                 /* INFINITY: none was given */
-    uint64_t epochs;                                     /* of the whole training; 0: not told */
+    uint64_t epochs;                                     /* of the whole training; 0: not given */
 
-    /* What became of it. */
+    /* The results. */
     struct carbon_keeper *keeper;       /* while the program runs */
-    char off[RUN_CARBON_TEXT_MAX];      /* why there is no account; "" where there is one */
+    char off[RUN_CARBON_TEXT_MAX];      /* why there is no account; "" if there is one */
     struct carbon_keeper_summary kept;  /* at the end */
-    struct fly_carbon_report report;    /* of following; size 0: it never began */
-    struct statement_view view;         /* where it is opened */
-    bool opened, stated;                /* the view holds a statement; where not, */
-    char unstated[RUN_CARBON_TEXT_MAX]; /* says why */
+    struct fly_carbon_report report;    /* of following the grid; size 0: it never began */
+    struct statement_view view;         /* valid if opened */
+    bool opened, stated;                /* stated: the view holds a statement; if not, */
+    char unstated[RUN_CARBON_TEXT_MAX]; /* this says why */
 };
 
 /* Rows of the option table. */
@@ -75,32 +76,32 @@ struct run_carbon {
 /* clang-format on */
 
 /*
- * The call's options. FLY_EUSAGE for what does not fit together; a source that stands on the command line
- * and cannot be read is an error, one of a file or a variable a warning.
+ * Reads the call's options. FLY_EUSAGE for options that contradict each other. A source on the
+ * command line that cannot be read is an error; one from a file or a variable is a warning.
  */
 int run_carbon_read(const struct cli_call *call, struct run_carbon *out_carbon, struct fly_error *out_error);
 
-/* What is measured, and for whom. */
+/* What is measured, and for which job. */
 struct run_carbon_place {
     struct fly_meter *meter; /* NULL: nothing is measured */
     const struct device_list *list;
     const struct claims *claims;
     const struct identity *identity;
     const char *job; /* or NULL */
-    bool rests;      /* until run_carbon_start */
+    bool rests;      /* the account pauses until run_carbon_start */
 };
 
-/* Begins the account, unless all GPUs here are counted by others. */
+/* Begins the account, unless others count all GPUs here. */
 void run_carbon_begin(struct run_carbon *carbon, const struct run_carbon_place *place);
 
-/* Of programs that run one after the other: one starts now, and has ended now. */
+/* For programs that run one after another: one starts now, or has ended now. */
 void run_carbon_start(struct run_carbon *carbon);
 void run_carbon_note(struct run_carbon *carbon);
 
-/* Ends it, and works out what is known by now. */
+/* Ends the account, and computes what is known by now. */
 void run_carbon_end(struct run_carbon *carbon);
 
-/* Lines of the report for people, and the member "carbon" for programs. */
+/* Write the lines of the report for people, and the member "carbon" for programs. */
 void run_carbon_text(const struct run_carbon *carbon, struct buffer *out);
 json_t *run_carbon_json(const struct run_carbon *carbon);
 

@@ -7,23 +7,25 @@
 /* The files of `flyball run`. Errors name the file: FLY_EWRITE, FLY_EPERM, FLY_ENOTFOUND, FLY_EDATA,
  * FLY_ENOMEM. */
 
-/* Whether a report could be written there now, so that the user hears of it before a long run. */
+/*
+ * Checks whether a report could be written there now, so that the user learns of a problem before
+ * a long run.
+ */
 int run_output_check(const char *path, struct fly_error *out_error);
 
-/* Writes the document; the file appears whole or not at all. */
+/* Writes the document. The file appears as a whole or not at all. */
 int run_output_write(const struct run_result *result, const char *path, struct fly_error *out_error);
 
 /*
- * Whether lines of this meter's GPUs could be added there now; without a meter, any lines. Makes no
- * file. Errors as below.
+ * Checks whether lines of this meter's GPUs could be added there now; without a meter, any lines.
+ * Creates no file. Errors as below.
  */
 int run_csv_check(const struct fly_meter *meter, const char *path, struct fly_error *out_error);
 
 /*
- * Adds the measurement to a file of lines in the layout FLY_RECORD_CSV_GPUS, and
- * makes it with a heading where it is not there. FLY_EDATA where its heading is
- * another: other GPUs, or another layout. Several runs may add to one file at a
- * time.
+ * Appends the measurement to a file of lines in the layout FLY_RECORD_CSV_GPUS. A file that does
+ * not exist is created with a heading. FLY_EDATA if its heading differs: other GPUs, or another
+ * layout. Several runs may append to one file at the same time.
  */
 int run_csv_append(const struct fly_meter *meter, const struct fly_measurement *measured, const char *path,
                    struct fly_error *out_error);

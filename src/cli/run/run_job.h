@@ -23,8 +23,8 @@
 #include "train/session/session.h"
 
 /*
- * The recurring half of `flyball run --job`: a session on behalf of a program, which is
- * started again until there is a model.
+ * The recurring half of `flyball run --job`: a session on behalf of a program, which is started
+ * again until there is a model.
  *
  *     result = run_job_read(call, &job, out_error);
  *     run_job_watch(&job);
@@ -36,20 +36,21 @@
  *
  * run_job_options.c reads the options, run_job_words.c fills in the program's words and
  * variables, run_job_try.c follows one try, run_job_end.c finds out how it ended,
- * run_job_report.c tells. Whatever goes wrong is a sentence in the report. Large: for static storage.
+ * run_job_report.c reports. Every failure becomes a sentence in the report. Large: keep it in
+ * static storage.
  */
 enum { RUN_JOB_TEXT_MAX = 512, RUN_JOB_TRIES_MAX = 1000 };
 
-/* What became of a try. */
+/* How a try ended. */
 enum run_job_end {
-    RUN_JOB_REACHED,     /* the target; without one: its epochs are done */
-    RUN_JOB_NOT_REACHED, /* in all its epochs */
+    RUN_JOB_REACHED,     /* it reached the target, or without one did all its epochs */
+    RUN_JOB_NOT_REACHED, /* it did all its epochs without reaching the target */
     RUN_JOB_STOPPED,
     RUN_JOB_OUT_OF_MEMORY,
     RUN_JOB_CRASHED,
     RUN_JOB_INTERRUPTED,
-    RUN_JOB_SILENT, /* it ended well and had reported nothing */
-    RUN_JOB_SPOKE,  /* by a session of its own */
+    RUN_JOB_SILENT, /* it ended well without any report */
+    RUN_JOB_SPOKE,  /* it used a session of its own */
     RUN_JOB_END_COUNT
 };
 
@@ -71,8 +72,8 @@ struct run_job {
     struct session_parts parts;
     struct knob_options knobs;
     char readonly_path[CLI_READONLY_MAX];
-    struct arena arena;            /* of batch sizes, and of a definition that was looked up */
-    struct policy_plugins plugins; /* with a path as the policy, or those of the variable */
+    struct arena arena;            /* for batch sizes, and for a definition that was looked up */
+    struct policy_plugins plugins; /* the policy that is given as a path, or those of the variable */
     double limits_w[FLY_POWER_SEARCH_LIMITS_MAX];
     double learning_rate; /* that suits the default batch size; NAN: not given */
     enum fly_scaling scaling;
@@ -82,26 +83,26 @@ struct run_job {
     bool has_metric, has_oom;
     regex_t metric, oom;
 
-    /* Of the grid: options.carbon where it is followed, parts.keeper where an account is kept. */
-    struct fly_carbon_options grid; /* of the command, or of a job on record that counts grams or money */
+    /* options.carbon if the grid is followed, parts.keeper if an account is kept. */
+    struct fly_carbon_options grid; /* from the command, or from a job on record that counts grams or money */
 
     struct fly_session *session;
-    int reserved; /* a low number for the program's end of the lines; -1: none */
+    int reserved; /* a low number kept for the program's end of the lines; -1: none */
     struct step_lines lines;
     struct run_capture capture; /* of standard output, with a pattern for metrics */
-    int events;                 /* readable when one of these is, or the log answers; -1: none */
+    int events;                 /* readable if one of these is, or if the log answers; -1: none */
     struct output_watch watch;  /* of the streams that are not captured */
-    const char *root;           /* of the machine's files, for tests; "" */
+    const char *root;           /* path of the machine's files, for tests; "" */
     struct host_memory memory;
-    struct mono_time looked;        /* at these two */
-    run_job_moment *begins, *ended; /* called when a program starts, and when it has ended; NULL: nobody */
+    struct mono_time looked;        /* when these two were last looked at */
+    run_job_moment *begins, *ended; /* called at a program's start and after its end; NULL: not called */
     void *moment_data;
 
     /* The try under way. */
     struct child *child;
-    bool ends, killed; /* it has to end; it was killed */
-    bool all_epochs;   /* it has all its epochs, and is to end by itself */
-    bool oom_seen;     /* the program said so in a line to us */
+    bool ends, killed; /* ends: it must end; killed: it was killed */
+    bool all_epochs;   /* it has done all its epochs, and should end by itself */
+    bool oom_seen;     /* the program reported it in a line to us */
     struct memory_words captured;
     struct memory_seen said; /* in captured output, since the last report */
     bool zero_based;         /* its first report was of epoch 0 */
@@ -114,10 +115,10 @@ struct run_job {
 
     struct run_job_try *tries; /* owned */
     size_t try_count;
-    struct fly_carbon_report carbon_report; /* of the last try; size 0: it followed no grid */
-    struct post_status kept;                /* what became of the reports, in the end */
-    int status;                             /* that the command ends with */
-    char off[RUN_JOB_TEXT_MAX];             /* why it could not be followed; "" for nothing */
+    struct fly_carbon_report carbon_report; /* of the last try; size 0: it did not follow the grid */
+    struct post_status kept;                /* what became of the reports at the end */
+    int status;                             /* the command's exit status */
+    char off[RUN_JOB_TEXT_MAX];             /* why the session could not go on; "" if it could */
 };
 
 /* Rows of the option table. */
@@ -187,66 +188,78 @@ extern const char *const run_job_directions[], *const run_job_scalings[];
     {.name = "leave-limits", .type = CLI_FLAG, .help = "With --job: turn no power limit."}
 /* clang-format on */
 
-/* The call's options; FLY_EUSAGE for what does not fit together, FLY_ENOTFOUND for a job that is not on
- * record. */
+/*
+ * Reads the call's options. FLY_EUSAGE for options that contradict each other, FLY_ENOTFOUND for
+ * a job that is not on record.
+ */
 int run_job_read(const struct cli_call *call, struct run_job *out_job, struct fly_error *out_error);
 
-/* Before run_job_tries: what the account knows, and the grid that is followed. */
+/* Takes what the account knows, and the grid that is followed. Call it before run_job_tries. */
 void run_job_take_grid(struct run_job *job, const struct run_carbon *carbon);
 
-/* While there are no threads: output is watched from now on. */
+/* Watches the output from now on. Call it while there are no threads. */
 void run_job_watch(struct run_job *job);
 
-/* Before devices are opened: keeps a descriptor of one digit free, which is all that some shells take. */
+/*
+ * Keeps a descriptor of one digit free, since some shells accept no others. Call it before
+ * devices are opened.
+ */
 void run_job_reserve(struct run_job *job);
 
 /*
- * Runs the program until there is a model; `variable` is one more for it, "NAME=value".
- * `status` is what the command ends with, `out_child` the last one. FLY_EUSAGE for a job that
- * cannot be, FLY_ELIMIT and FLY_ENOMEM where there is no process.
+ * Runs the program until there is a model. `variable` is one more for it, "NAME=value". `status`
+ * is the command's exit status, `out_child` the last program. FLY_EUSAGE for an impossible job;
+ * FLY_ELIMIT and FLY_ENOMEM if no process can be made.
  */
 int run_job_tries(struct run_job *job, char *const *arguments, const char *variable, struct fly_meter *meter,
                   struct child *out_child, struct fly_error *out_error);
 
-/* With FLYBALL_DISABLE=1: the program's words as they would be without a log. FLY_EUSAGE without a default.
+/*
+ * With FLYBALL_DISABLE=1: makes the program's words as they would be without a log. FLY_EUSAGE
+ * without a default.
  */
 int run_job_plain_words(const struct cli_call *call, char *const *words, char ***out_words,
                         struct fly_error *out_error);
 
 void run_job_free(struct run_job *job);
 
-/* The words with what the session says filled in; NULL without memory. One block for free. */
+/* Returns the words with the session's values filled in; NULL without memory. Free it as one block. */
 char **run_job_words(const struct run_job *job, char *const *words);
-/* Whether there is anything to fill in. */
+/* Returns whether there is anything to fill in. */
 bool run_job_has_marks(char *const *words);
 /* FLY_EUSAGE for {learning_rate} without --learning-rate. */
 int run_job_check_words(const struct run_job *job, char *const *words, struct fly_error *out_error);
-/* Sets the variables for a program that is forked now. */
+/* Sets the variables for a program that is about to be forked. */
 void run_job_set_variables(const struct run_job *job);
 
-/* run_job_rest.c: what a try leaves running. Before the first try, when a program was made, and all the time.
+/*
+ * run_job_rest.c: processes that a try leaves running. Call them before the first try, when a
+ * program was made, and all the time.
  */
 void run_job_adopt(void);
 void run_job_began(struct run_job *job);
 void run_job_reap(const struct run_job *job);
 void run_job_signal_all(struct run_job *job, int signal);
-/* Ends what the program left running, of which nobody was told yet unless job->ends. */
+/*
+ * Ends the processes that the program left running: SIGTERM first, unless job->ends (then they
+ * got it already), later SIGKILL.
+ */
 void run_job_end_rest(struct run_job *job);
 
 /* run_job_try.c: follows the program until it has ended. */
 void run_job_follow(struct run_job *job, struct child *child);
 
 /*
- * run_job_end.c: how the try ended, with its cause in words, "" for none. The session is told of
+ * run_job_end.c: finds how the try ended, with its cause in words, "" for none. Tells the session
  * what it cannot know: a program that failed, or that ended before its session did.
  */
 enum run_job_end run_job_find_end(struct run_job *job, const struct child *child,
                                   struct run_job_try *attempt);
 
-/* Where the try stands now, in a line for a terminal. */
+/* Writes the state of the try in a line for a terminal. */
 void run_job_status(const struct run_job *job, char text[STATUS_TEXT_MAX]);
 
-/* Lines of the report for people, and the member "recurrence" for programs. */
+/* Write the lines of the report for people, and the member "recurrence" for programs. */
 void run_job_text(const struct run_job *job, struct buffer *out);
 json_t *run_job_json(const struct run_job *job);
 

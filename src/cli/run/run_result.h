@@ -15,39 +15,38 @@ struct run_job;
 struct run_tune;
 
 /*
- * All that the report on a program's run says, and its two forms: a text for
- * people, and a document for programs, "flyball.run/1", which `flyball tally`
- * reads. Everything is borrowed.
+ * All contents of the report on a program's run, and its two forms: a text for people, and the
+ * document "flyball.run/1" for programs, which `flyball tally` reads. Everything is borrowed.
  */
 struct run_result {
     char *const *arguments; /* of the program; ends with NULL */
-    int status;             /* as a shell has it */
-    int signal;             /* that ended it, or 0 */
+    int status;             /* as a shell reports it */
+    int signal;             /* the one that ended it, or 0 */
     const struct device_list *list;
     const struct claims *claims;     /* of the list's devices */
     const struct identity *identity; /* of this process */
     struct fly_measurement measured; /* of the list's devices */
-    const char *fault;               /* why nothing was measured, a clause; NULL when something was */
-    double early_s;                  /* the program ran unmeasured before; 0 for not at all */
+    const char *fault;               /* why nothing was measured, a clause; NULL if something was */
+    double early_s;                  /* how long the program ran unmeasured at first; 0: not at all */
     const char *selection;           /* what hides GPUs; "" for nothing */
     double own_cpu_s;                /* of this program's process */
-    int64_t own_memory_bytes;        /* at most; -1 not known */
+    int64_t own_memory_bytes;        /* peak; -1: not known */
     const struct run_tune *tune;     /* NULL: not asked for */
-    const struct run_job *job;       /* NULL: the same */
-    const struct run_carbon *carbon; /* NULL: the same */
+    const struct run_job *job;       /* NULL: not asked for */
+    const struct run_carbon *carbon; /* NULL: not asked for */
     const char *output;              /* where the document goes, or NULL */
 };
 
-/* Sums over the devices that are counted here. */
+/* Sums over the devices that this run counts. */
 struct run_totals {
     double energy_j;
-    double uncertainty_j; /* of those with a bound: the sum of the bounds, since errors may have one cause */
+    double uncertainty_j; /* of those with a bound: the bounds' sum, since their errors may have one cause */
     size_t devices;       /* in the sum */
     size_t without_bound; /* of those */
-    size_t unavailable;   /* without a figure, though they would be counted here */
-    size_t emulated, estimated; /* of those in the sum: nothing was measured */
+    size_t unavailable;   /* without a figure, though this run would count them */
+    size_t emulated, estimated; /* among those in the sum: nothing was measured */
     size_t elsewhere;           /* counted by others */
-    double idle_share;          /* of the GPUs' time, and so on: the mean over GPUs for which it is known */
+    double idle_share;          /* shares of the GPUs' time: means over GPUs for which they are known */
     double idle_energy_share;
     double capped_share;
     double heat_share;
@@ -56,14 +55,14 @@ struct run_totals {
 
 void run_totals(const struct run_result *result, struct run_totals *out_totals);
 
-/* What is never part of the sum, or not of this one: texts for both forms; returns how many. */
+/* Gives texts for both forms about what is never part of the sum, or not of this one; returns how many. */
 enum { NOT_INCLUDED_MAX = 8 };
 size_t run_not_included(const struct run_result *result, const char *texts[NOT_INCLUDED_MAX]);
 
 /* Appends the report for people. */
 void run_report_text(const struct run_result *result, struct buffer *out);
 
-/* The document, owned by the caller; NULL without memory. */
+/* Returns the document, owned by the caller; NULL without memory. */
 json_t *run_report_json(const struct run_result *result);
 
 #endif

@@ -20,8 +20,8 @@
 #include "train/tuner/saved_profile.h"
 
 /*
- * The tuning half of `flyball run --tune`, and of `flyball profile`, which measures
- * every limit and chooses none.
+ * The tuning half of `flyball run --tune`, and of `flyball profile`, which measures every limit
+ * and chooses none.
  *
  *     result = run_tune_read(call, &tune, out_error);    or run_tune_profile
  *     run_tune_prepare(&tune);              before the program is forked
@@ -32,46 +32,46 @@
  *     run_tune_end(&tune);                  turns back
  *     run_tune_text(&tune, out);
  *
- * Nothing is opened or turned before the first step comes. Whatever goes wrong is a
- * sentence in the report. Large: for static storage.
+ * Nothing is opened or set before the first step comes. Every failure becomes a sentence in the
+ * report. Large: keep it in static storage.
  */
 enum { RUN_TUNE_TEXT_MAX = 512 };
 
 struct run_tune {
     bool wanted;
-    bool every_limit;           /* a profile is wanted: none is left out, and with the last one it is over */
-    enum fly_tuner_knob turned; /* what is turned */
+    bool every_limit;           /* measures a profile: leaves out no limit, and ends after the last one */
+    enum fly_tuner_knob turned; /* which knob is turned */
     struct fly_objective objective;
     uint32_t profile_steps;
     double energy_tolerance;
     const char *profile_directory, *profile_file, *job_name; /* borrowed, or NULL */
-    uint64_t batch_size;                                     /* 0: not told */
+    uint64_t batch_size;                                     /* 0: not given */
     struct knob_options knob_options;
     char readonly_path[CLI_READONLY_MAX];
     struct step_lines lines;
     struct status_line status;
 
-    /* To follow the grid. */
-    const struct fly_carbon_options *carbon; /* borrowed; NULL: not */
-    struct carbon_keeper *keeper;            /* borrowed: of the account */
-    uint64_t epochs;                         /* of the whole training; 0: not told */
-    uint64_t epochs_done, steps_done;        /* whole epochs of them so far, and the steps in those */
-    uint64_t steps_told;                     /* to the tuner; the others were missed */
-    uint64_t steps_kept;                     /* told to the account */
+    /* For following the grid. */
+    const struct fly_carbon_options *carbon; /* borrowed; NULL: not followed */
+    struct carbon_keeper *keeper;            /* borrowed: the account's */
+    uint64_t epochs;                         /* of the whole training; 0: not given */
+    uint64_t epochs_done, steps_done;        /* whole epochs so far, and the steps in them */
+    uint64_t steps_told;                     /* passed to the tuner; the others were missed */
+    uint64_t steps_kept;                     /* passed to the account */
 
     const struct device *gpus[DEVICES_MAX]; /* borrowed */
     size_t gpu_count;
     struct fly_meter *meter; /* borrowed */
-    bool tried;              /* to open the knob, at the first step */
+    bool tried;              /* to open the knob; happens at the first step */
     bool epoch_open, epoch_wanted;
     struct knob *knob;
     struct knob_turner turner;
     struct fly_tuner *tuner;
 
-    /* What became of it. */
-    char off[RUN_TUNE_TEXT_MAX]; /* why it never began, or ended early; "" for neither */
+    /* The results. */
+    char off[RUN_TUNE_TEXT_MAX]; /* why tuning never began, or ended early; "" if neither */
     int off_code;
-    bool over;              /* a profile is measured, or given up: what stood before stands again */
+    bool over;              /* a profile is measured or given up: the previous settings are back */
     struct profile_key key; /* of the points */
     bool reported;
     struct fly_tuner_report report;
@@ -112,14 +112,14 @@ extern const char *const run_tune_knobs[];
              "measured."}, \
     RUN_TUNE_OPTION_BATCH_SIZE("With --tune: ")
 
-/* How long a window is, at least. */
+/* The least length of a window. */
 #define RUN_TUNE_OPTION_TOLERANCE(before) \
     {.name = "energy-tolerance", .type = CLI_REAL, .placeholder = "SHARE", .minimum = 0, .above_minimum = true, \
      .maximum = 1, .default_text = "0.04", \
      .help = before "measure on, for ten seconds at most, while the energy may be off by more than this share " \
              "of it; larger is shorter and coarser."}
 
-/* What a saved profile belongs to, beside the GPUs; `flyball run` has a --job that means more. */
+/* What a saved profile belongs to, besides the GPUs; the --job of `flyball run` means more than this. */
 #define RUN_TUNE_OPTION_JOB(before) \
     {.name = "job", .type = CLI_TEXT, .placeholder = "NAME", .help = before "name of the job in saved profiles."}
 #define RUN_TUNE_OPTION_BATCH_SIZE(before) \
@@ -127,31 +127,31 @@ extern const char *const run_tune_knobs[];
      .help = before "its batch size in saved profiles."}
 /* clang-format on */
 
-/* The call's options; FLY_EUSAGE for a bound that is none, and for options of --tune without it. */
+/* Reads the call's options. FLY_EUSAGE for an invalid bound, and for options of --tune without it. */
 int run_tune_read(const struct cli_call *call, struct run_tune *out_tune, struct fly_error *out_error);
 
-/* The options of a profile: its steps, its bound and eta for the selectors, and the key. */
+/* Reads the options of a profile: its steps, its bound and eta for the selectors, and the key. */
 int run_tune_profile(const struct cli_call *call, struct run_tune *out_tune, struct fly_error *out_error);
 
 void run_tune_prepare(struct run_tune *tune);
 void run_tune_forked(struct run_tune *tune);
 
 /*
- * Waits until the program has ended, and tunes. `meter` NULL: nothing is measured, so nothing is tuned.
- * Returns once more before, when a profile is over; to be called again then.
+ * Waits until the program has ended, and tunes meanwhile. `meter` NULL: nothing is measured, so
+ * nothing is tuned. It also returns when a profile is over; then call it again.
  */
 void run_tune_wait(struct run_tune *tune, struct child *child, const struct device_list *list,
                    struct fly_meter *meter);
 
-/* Puts everything back and keeps what the reports say; before the meter is closed. */
+/* Restores everything and stores the reports' figures. Call it before the meter is closed. */
 void run_tune_end(struct run_tune *tune);
 
-/* Where it stands now, in a line of at most STATUS_TEXT_MAX bytes for a terminal. */
+/* Writes the current state in a line of at most STATUS_TEXT_MAX bytes for a terminal. */
 void run_tune_status(const struct run_tune *tune, char text[STATUS_TEXT_MAX]);
 
-/* Lines of the report for people, and the member "tune" for programs. */
+/* Write the lines of the report for people, and the member "tune" for programs. */
 void run_tune_text(const struct run_tune *tune, struct buffer *out);
-/* The part of it about what stands on the GPUs now. */
+/* Writes the part about what is set on the GPUs now. */
 void run_tune_put_back_text(const struct run_tune *tune, struct buffer *out);
 json_t *run_tune_json(const struct run_tune *tune);
 

@@ -13,9 +13,9 @@
  *     ... and when it has ended:  run_window_note(&window);
  *     run_window_end(&window);
  *
- * Without the two in the middle it is measured from the first call to the last. With them from the
- * first start to the last end: what a job's log was waited for before and afterwards is nobody's.
- * The result is written to at each. Borrows everything.
+ * Without the two in the middle, it measures from the first call to the last. With them, it
+ * measures from the first start to the last end: time spent waiting for a job's log before and
+ * after is not counted. Each call updates the result. Borrows everything.
  */
 struct run_window {
     struct metered_devices *devices;
@@ -27,7 +27,7 @@ struct run_window {
     bool started, noted;
 };
 
-/* Where no window can be begun the meter is closed, and the devices' fault says why. */
+/* If no window can be begun, closes the meter; the devices' fault says why. */
 void run_window_begin(struct run_window *out_window, struct metered_devices *devices, const char *name,
                       struct run_result *result);
 void run_window_start(struct run_window *window);

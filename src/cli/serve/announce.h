@@ -5,13 +5,13 @@
 #include <flyball/error.h>
 
 /*
- * Tells whoever started a service how it stands, by the variable NOTIFY_SOCKET that
- * systemd sets for units of Type=notify: a datagram to that socket, "READY=1". Nothing
- * without the variable; what cannot be told is not told.
+ * Reports a service's state to whoever started it, through the variable NOTIFY_SOCKET that
+ * systemd sets for units of Type=notify: it sends a datagram such as "READY=1" to that socket.
+ * Does nothing without the variable; a failure is ignored.
  */
 void announce(const char *state);
 
-/* Writes the text to a file that appears whole. */
+/* Writes the text to a file that appears as a whole. */
 int announce_in_file(const char *path, const char *text, struct fly_error *out_error);
 
 #endif

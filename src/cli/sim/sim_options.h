@@ -8,8 +8,8 @@
 #include "cli/options/thread_option.h"
 
 /*
- * Options that simulation commands share, as rows of their tables. A command
- * with all of these can call sim_workloads_open.
+ * Options that simulation commands share, as rows of their tables. A command that has all of
+ * these can call sim_workloads_open.
  *
  *     static const struct cli_option options[] = {
  *         SIM_OPTIONS_TRACES,
@@ -21,7 +21,7 @@
 
 /* clang-format off */
 
-/* Which traces; sim_workloads_open_traces takes them, with --jobs. */
+/* The traces; sim_workloads_open_traces reads these options and --jobs. */
 #define SIM_OPTIONS_GPU \
     {.name = "traces", .type = CLI_TEXT, .placeholder = "DIR", .key = "sim.traces", \
      .help = "Directory with summary_train.csv and summary_power_GPU.csv."}, \
@@ -32,20 +32,20 @@
      .help = "Job file: a section per job with dataset, network, optimizer, target_metric, max_epochs, " \
              "default_batch_size and, optionally, batch_sizes."}
 
-/* The same, and which of their jobs. */
+/* The traces, and which of their jobs to use. */
 #define SIM_OPTIONS_TRACES \
     SIM_OPTIONS_GPU, \
     {.name = "workload", .type = CLI_LIST, .placeholder = "NAME", .default_text = "all", .key = "sim.workload", \
      .help = "Jobs to simulate, or all that the traces have: the six of the Zeus paper by dataset name, and " \
              "those of --jobs."}
 
-/* How energy weighs against time. */
+/* The weight of energy against time. */
 #define SIM_OPTION_ETA \
     {.name = "eta", .type = CLI_REAL, .placeholder = "WEIGHT", .minimum = 0, .maximum = 1, \
      .default_text = "0.5", .key = "eta", \
      .help = "Weight of energy against time in the cost, from 0 (time) to 1 (energy)."}
 
-/* Which policies; sim_policies_open takes them. */
+/* The policies; sim_policies_open reads these. */
 #define SIM_OPTIONS_POLICY \
     {.name = "policy", .type = CLI_LIST, .placeholder = "NAME", .choices = sim_policy_names, .paths = true, \
      .default_text = "zeus", .key = "sim.policy", \
@@ -54,7 +54,7 @@
      .help = "Shared object whose policy chooses the power limit of each profiled batch size; if not given, " \
              "least cost decides."}
 
-/* How they search; sim_policy_parameters takes them. */
+/* How the policies search; sim_policy_parameters reads these. */
 #define SIM_OPTIONS_SEARCH \
     {.name = "beta", .type = CLI_REAL, .placeholder = "FACTOR", .minimum = 0, .above_minimum = true, \
      .maximum = INFINITY, .infinite = true, .default_text = "2", .key = "beta", \
@@ -67,13 +67,13 @@
      .help = "Random numbers: philox (policies share their luck), or numpy to repeat runs of the published " \
              "code."}
 
-/* How the simulations are run; sim_run_begin and thread_option take them. */
+/* How the simulations run; sim_run_begin and thread_option read these. */
 #define SIM_OPTIONS_RUN \
     OPTION_THREADS, \
     {.name = "tries", .type = CLI_TEXT, .placeholder = "FILE", \
      .help = "Write every try of the policies named by --policy to this CSV file."}
 
-/* A job that is not one of the known ones, or differs from them. */
+/* A job that is not one of the known ones, or differs from one. */
 #define SIM_OPTIONS_JOB \
     SIM_OPTION_JOBS, \
     {.name = "dataset", .type = CLI_TEXT, .placeholder = "NAME", \

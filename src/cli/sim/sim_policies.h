@@ -19,14 +19,14 @@ struct sim_policies {
 };
 
 /*
- * The policies of --policy, plug-ins among them, then default and oracle where
- * they were not asked for. Needs sim_policies_close only after success.
+ * Opens the policies of --policy, including plug-ins, then default and oracle if they were not
+ * asked for. Call sim_policies_close only after success.
  */
 int sim_policies_open(struct sim_policies *policies, const struct cli_call *call,
                       struct fly_error *out_error);
 void sim_policies_close(struct sim_policies *policies);
 
-/* --beta, --window, --generator and --power-policy. */
+/* Returns the parameters from --beta, --window, --generator and --power-policy. */
 struct policy_parameters sim_policy_parameters(const struct sim_policies *policies,
                                                const struct cli_call *call);
 

@@ -9,13 +9,11 @@
 extern const struct quantities sim_report_quantities;
 
 /*
- * What `flyball sim job` says on stdout: for people a few lines for each
- * workload and policy, for programs one row each with every figure's mean,
- * standard error, p10 and p90 over the seeds, and the standard error that the few
- * recorded runs leave (`replicates` of the bootstrap; 0: none were run).
- *
- * Figures are over the runs that went to their end; where one ended early, the
- * report says how many and why.
+ * Prints the result of `flyball sim job`. People get a few lines for each workload and policy.
+ * Programs get one row each, with every figure's mean, standard error, p10 and p90 over the
+ * seeds, and the standard error due to the few recorded runs (`replicates` of the bootstrap; 0:
+ * none were run). Figures cover the runs that completed; if some ended early, the report says how
+ * many and why.
  */
 int sim_report_emit(const struct cli_call *call, const struct campaign_plan *plan,
                     const struct campaign *campaign, const struct bootstrap *bootstrap, unsigned replicates,

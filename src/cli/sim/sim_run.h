@@ -8,8 +8,8 @@
 #include "cli/frame/call.h"
 
 /*
- * What the simulation commands do around their simulations: the tries file of
- * --tries, the progress line, the number of threads.
+ * What simulation commands do around their simulations: the tries file of --tries, the progress
+ * line, the number of threads.
  *
  *     sim_run_begin(&run, call, header, units, out_error);
  *     ... sim_run_sink and sim_run_progress with &run as their context ...
@@ -21,18 +21,23 @@ struct sim_run {
     struct progress progress;
 };
 
-/* Opens the tries file where one is asked for, and writes `header` to it. Needs sim_run_end only after
- * success. */
+/*
+ * Opens the tries file if one is asked for, and writes `header` to it. Call sim_run_end only
+ * after success.
+ */
 int sim_run_begin(struct sim_run *run, const struct cli_call *call, const char *header, uint64_t units,
                   struct fly_error *out_error);
 
-/* An ordered_sink over a struct sim_run; to be used only where there is a tries file. */
+/* An ordered_sink; `context` is a struct sim_run. Use it only if there is a tries file. */
 int sim_run_sink(void *context, const char *bytes, size_t count, struct fly_error *out_error);
 
-/* The progress function of a plan, over a struct sim_run. */
+/* A plan's progress function; `context` is a struct sim_run. */
 void sim_run_progress(void *context, uint64_t done, uint64_t total);
 
-/* Completes the tries file when `code` is 0, else forgets it; returns `code` or what went wrong now. */
+/*
+ * Completes the tries file if `code` is 0, else discards it. Returns `code`, or the error that
+ * happened here.
+ */
 int sim_run_end(struct sim_run *run, int code, struct fly_error *out_error);
 
 #endif

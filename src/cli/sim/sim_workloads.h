@@ -11,9 +11,9 @@
 #include "sim/world/workload.h"
 
 /*
- * The workloads that a simulation command is asked for, cut out of its traces:
- * options --traces, --gpu, --jobs, --workload, and those that describe one job.
- * What the traces do not have for `all` is left out and said in a note.
+ * The workloads that a simulation command is asked for, selected from its traces by the options
+ * --traces, --gpu, --jobs, --workload, and those that describe one job. With `all`, jobs that the
+ * traces do not have are left out with a note.
  */
 struct sim_workloads {
     struct job_list list;
@@ -23,12 +23,12 @@ struct sim_workloads {
     size_t count;
 };
 
-/* Needs sim_workloads_close only after success. */
+/* Call sim_workloads_close only after success. */
 int sim_workloads_open(struct sim_workloads *set, const struct cli_call *call, struct fly_error *out_error);
 
 /*
- * The same in two steps, for commands that name the workloads otherwise: traces
- * and job file first, then one workload after the other by its job.
+ * The same in two steps, for commands that name workloads in another way: first traces and job
+ * file, then one workload after another by its job.
  */
 int sim_workloads_open_traces(struct sim_workloads *set, const struct cli_call *call,
                               struct fly_error *out_error);

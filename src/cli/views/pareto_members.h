@@ -5,7 +5,7 @@
 #include "cli/views/pareto_result.h"
 
 /*
- * Adds to a table of points what stands beside its rows in documents: the job, the objective, the
+ * Adds to a table of points what documents have beside its rows: the job, the objective, the
  * default, the choice, what is left out, and what a live job really saved.
  */
 void pareto_members_add(struct table *table, const struct pareto_result *result);

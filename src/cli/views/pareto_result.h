@@ -15,24 +15,24 @@ struct job_savings; /* job/past/savings.h */
 /* Where the figures of a frontier come from: a recorded job's traces, or a live job's log. */
 struct pareto_source {
     const char *schema;          /* "flyball.sim.pareto/1" */
-    const char *subject_key;     /* of the job's name in documents: "workload" */
-    const char *place_key;       /* of where the figures stand: "traces" */
+    const char *subject_key;     /* key of the job's name in documents: "workload" */
+    const char *place_key;       /* key of where the figures come from: "traces" */
     const char *place;           /* the directory, or the store's address */
     const char *from;            /* "the traces in" */
     const char *basis;           /* what the figures are: a clause */
     const char *picture_from;    /* "the recorded runs" */
-    const char *const *left_out; /* a clause for each reason; NULL: left_out_text */
+    const char *const *left_out; /* a clause for each reason; NULL: those of left_out_text */
 };
 
-/* How sure one knows what a batch size takes, under each of its limits. */
+/* How certain it is what a batch size takes, under each of its limits. */
 struct pareto_spread {
     uint64_t trials;
     struct saving_bounds energy, time;
 };
 
 /*
- * What `flyball sim pareto` or `flyball job pareto` found, and its two forms: the
- * report and the picture. All is borrowed.
+ * The result of `flyball sim pareto` or `flyball job pareto`, and its two forms: the report and
+ * the picture. All is borrowed.
  */
 struct pareto_result {
     const struct workload *workload;
@@ -40,27 +40,30 @@ struct pareto_result {
     struct fly_objective objective;
     const struct pareto_source *source;
     size_t chosen; /* among the points */
-    /* Of a live job alone, else NULL. */
-    const struct pareto_spread *spreads; /* as the workload's batch sizes */
-    const struct job_savings *savings;   /* what was really saved: no change is claimed against it */
+    /* Only for a live job, else NULL. */
+    const struct pareto_spread *spreads; /* in the order of the workload's batch sizes */
+    const struct job_savings *savings;   /* what was really saved; if that is unknown, no change is claimed */
 };
 
-/* Whether the default is one of the points, so that changes against it are known. */
+/* Returns whether the default is one of the points, so that changes against it are known. */
 bool pareto_default_known(const struct pareto_result *result);
 
-/* The default as a point; only where it is known. */
+/* Returns the default as a point. Call it only if it is known. */
 const struct fly_operating_point *pareto_default(const struct pareto_result *result);
 
-/* Whether a change against the default may be told: of a live job only where what it saves is known. */
+/*
+ * Returns whether a change against the default may be stated: for a live job only if its savings
+ * are known.
+ */
 bool pareto_change_known(const struct pareto_result *result);
 
-/* Why the default is no point, a clause: the reason for which its batch size is left out. */
+/* Returns why the default is no point, a clause: the reason why its batch size is left out. */
 const char *pareto_default_unknown(const struct pareto_result *result);
 
-/* Why a batch size is left out, a clause, in the words of where the figures come from. */
+/* Returns why a batch size is left out, a clause, in the words of the figures' source. */
 const char *pareto_left_out_why(const struct pareto_result *result, enum left_out_reason reason);
 
-/* In joules, for the objective's eta. */
+/* Returns the cost in joules, for the objective's eta. */
 double pareto_cost(const struct pareto_result *result, const struct fly_operating_point *point);
 
 /* "energy", "lowest-limit". */
@@ -76,7 +79,7 @@ extern const struct quantities pareto_quantities;
 int pareto_report_emit(const struct cli_call *call, const struct pareto_result *result,
                        struct fly_error *out_error);
 
-/* Draws all points, the frontier, the default and the choice; commits or discards the file. */
+/* Draws all points, the frontier, the default and the choice. Commits or discards the file. */
 int pareto_plot_commit(const struct pareto_result *result, struct atomic_file *file,
                        struct fly_error *out_error);
 

@@ -16,14 +16,14 @@ struct pareto_columns {
 };
 
 /*
- * People get marks in words and figures with few digits; programs get a column for each mark and
- * each bound. How sure a figure is stands there for a live job alone.
+ * People get marks in words and rounded figures; programs get a column for each mark and each
+ * bound. Only a live job has columns that say how certain a figure is.
  */
 struct pareto_columns pareto_columns_for(const struct pareto_result *result, bool for_people);
 
 /*
- * The points on the frontier, or all of them, as rows. Returns owned, for table_free; borrows the
- * columns until then.
+ * Returns the points on the frontier, or all of them, as rows, to be freed by table_free; borrows
+ * the columns until then.
  */
 struct table *pareto_rows_new(const struct pareto_result *result, const struct pareto_columns *chosen,
                               bool all);

@@ -5,23 +5,26 @@
 #include "cli/views/pareto_result.h"
 
 /*
- * How sure the points of a frontier are. Nothing is known of a recorded job (`spreads`
- * is NULL). A change against the default is bounded only where what the job saves is
- * known: else the default may have run at another time, and a drift be taken for a change.
+ * How certain the points of a frontier are. For a recorded job nothing is known (`spreads` is
+ * NULL). A change against the default has bounds only if the job's savings are known: otherwise
+ * the default may have run at another time, and a drift would look like a change.
  */
 
-/* Of the point's batch size; a recorded job has none. */
+/* Returns the spread of the point's batch size; a recorded job has none. */
 const struct pareto_spread *pareto_spread_of(const struct pareto_result *result, size_t point);
 
 struct pareto_range {
-    double low, high; /* of the 95 % interval; NAN where not known, for the reason of pareto_spread_few */
+    double low, high; /* of the 95 % interval; NAN if not known, with the reason pareto_spread_few */
 };
 
 struct pareto_range pareto_spread_time(const struct pareto_result *result, size_t point);
 struct pareto_range pareto_spread_energy(const struct pareto_result *result, size_t point);
 extern const char pareto_spread_few[];
 
-/* Against the default; the bounds are NAN where they are not known, for this reason. */
+/*
+ * Return the change against the default. The bounds are NAN if not known; pareto_spread_doubt
+ * gives the reason.
+ */
 struct saving pareto_time_saving(const struct pareto_result *result, size_t point);
 struct saving pareto_energy_saving(const struct pareto_result *result, size_t point);
 const char *pareto_spread_doubt(const struct pareto_result *result, size_t point);

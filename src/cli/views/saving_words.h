@@ -5,15 +5,15 @@
 #include "base/buffer.h"
 #include "job/past/savings.h"
 
-/* The words in which every command tells a saving to people. */
+/* The words that every command uses to report a saving to people. */
 
-/* "12.3 % less energy (4.5 to 19.8 %)"; without the bounds where they are not known. */
+/* Appends "12.3 % less energy (4.5 to 19.8 %)"; without the bounds if they are not known. */
 void saving_words_change(struct buffer *text, const struct saving *saving, const char *what);
 
-/* "not yet known; it takes four runs ..., and there is 1", of a saving that is not. */
+/* Appends why a saving is not known: "not yet known; it takes four runs ..., and there is 1". */
 void saving_words_unknown(struct buffer *text, const struct job_savings *savings);
 
-/* Whether nothing saved lies within the interval. */
+/* Returns whether the interval includes a saving of zero. */
 bool saving_words_by_chance(const struct saving *saving);
 
 /* "Whether any energy is saved cannot be told from chance." */

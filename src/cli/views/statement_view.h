@@ -5,8 +5,8 @@
 #include "train/account/carbon_statement.h"
 
 /*
- * The statement of a run (train/account/carbon_statement.h) with the ledgers and the grid's figures
- * that it is made of, read for `flyball carbon report`.
+ * The statement of a run (train/account/carbon_statement.h), with the ledgers and the grid's
+ * figures from which it is made, read for `flyball carbon report`.
  *
  *     const struct statement_wish wish = {.paths = paths, .path_count = 1};
  *     struct statement_view view;
@@ -18,16 +18,16 @@
 struct statement_wish {
     const char *const *paths; /* of the ledgers of one run, rank 0 first */
     size_t path_count;
-    const char *sources[CARBON_SIGNALS]; /* in place of those that the ledger names; NULL: none */
+    const char *sources[CARBON_SIGNALS]; /* replace those that the ledger names; NULL: the ledger's */
     bool cached_only;                    /* asks no server for the grid's figures */
     int64_t now_s;                       /* 0: the machine's clock */
 };
 
 struct statement_view {
     struct arena arena;
-    struct ledger_content *ledgers; /* in the arena, as many as paths */
+    struct ledger_content *ledgers; /* in the arena, one for each path */
     size_t ledger_count;
-    const char *sources[CARBON_SIGNALS];        /* that were read; NULL for none */
+    const char *sources[CARBON_SIGNALS];        /* those that were read; NULL for none */
     struct grid_answer answers[CARBON_SIGNALS]; /* owned */
     bool has[CARBON_SIGNALS];
     char remarks[CARBON_SIGNALS][FLY_ERROR_TEXT_MAX]; /* why figures are missing or old; "" */
@@ -35,8 +35,8 @@ struct statement_view {
 };
 
 /*
- * A source that does not answer is no error: its remark says why, and energy without a figure is counted
- * as such. FLY_EDATA, FLY_ENOTFOUND, FLY_EREAD, FLY_ELIMIT, FLY_ENOMEM.
+ * A source that does not answer is no error: its remark says why, and energy without a figure is
+ * counted as such. FLY_EDATA, FLY_ENOTFOUND, FLY_EREAD, FLY_ELIMIT, FLY_ENOMEM.
  */
 int statement_view_open(struct statement_view *view, const struct statement_wish *wish,
                         struct fly_error *out_error);

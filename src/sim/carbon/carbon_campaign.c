@@ -12,7 +12,7 @@ struct shared {
     struct carbon_outcome *outcomes;
 };
 
-/* What all records have in common. */
+/* Finds the time that all records cover. */
 static void find_record(const struct carbon_world *world, int64_t *out_from_s, int64_t *out_to_s)
 {
     *out_from_s = INT64_MIN;
@@ -55,7 +55,7 @@ int carbon_campaign_start(const struct carbon_campaign *campaign, size_t start, 
     return 0;
 }
 
-/* A unit is one start under all policies. */
+/* Runs one unit: one start under all policies. */
 static int run_unit(void *context, struct crew_unit *unit, struct fly_error *out_error)
 {
     const struct shared *shared = context;

@@ -55,7 +55,7 @@ static int add_slice(struct walker *walker, double length_s, double gpu_j, doubl
     return 0;
 }
 
-/* The price of a pause, when it is over: no work is done meanwhile, so it stands as a part of the pause. */
+/* The cost of a pause when it ends. No work is done in that time, so it counts as part of the pause. */
 static int restore(struct walker *walker, double length_s, struct fly_error *out_error)
 {
     const struct carbon_profile *profile = walker->request->profile;
@@ -64,7 +64,7 @@ static int restore(struct walker *walker, double length_s, struct fly_error *out
     return length_s > 0.0 ? add_slice(walker, length_s, power_w * length_s, 0.0, 0.0, out_error) : 0;
 }
 
-/* Runs at a point for so long, or until the work is done. */
+/* Runs at a point for a time, or until the work is done. */
 static int run_at(struct walker *walker, const struct carbon_point *point, double length_s,
                   struct fly_error *out_error)
 {
@@ -91,7 +91,10 @@ static int run_at(struct walker *walker, const struct carbon_point *point, doubl
     return code;
 }
 
-/* Of a forecast that was published before: that of the current period alone counts, as nobody knows when. */
+/*
+ * Returns until when a forecast counts that was published earlier: only for the current period,
+ * since nobody knows when it was published.
+ */
 static int64_t published_until(const struct grid_answer *answer, double from_s)
 {
     const struct grid_series *series[] = {&answer->actual, &answer->published};

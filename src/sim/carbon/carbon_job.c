@@ -29,7 +29,7 @@ struct running {
     struct carbon_outcome outcome;
 };
 
-/* The next border of a period of any figure, since the job's start. */
+/* Returns the next border of any figure's period, from the job's start. */
 static double next_border(const struct running *job)
 {
     double next_s = INFINITY;
@@ -72,7 +72,7 @@ static void count(struct running *job, double power_w, double duration_s)
     job->known_j += known ? energy_j : 0.0;
 }
 
-/* Time at a power, in pieces that lie within periods. */
+/* Spends a time at a power, split at the borders of periods. */
 static void spend(struct running *job, double power_w, double host_w, double duration_s)
 {
     double until_s = job->now_s + duration_s;
@@ -86,7 +86,7 @@ static void spend(struct running *job, double power_w, double host_w, double dur
     }
 }
 
-/* The price of a pause, when it is over. */
+/* Spends the cost of a pause, when it is over. */
 static void restore(struct running *job)
 {
     const struct carbon_profile *profile = job->world->profile;
@@ -95,7 +95,7 @@ static void restore(struct running *job)
           job->world->plan.pause.checkpoint_s);
 }
 
-/* Runs at a point for at most so long; until the work is done, across borders of periods. */
+/* Runs at a point for at most that time or until the work is done, across borders of periods. */
 static void run_at(struct running *job, const struct carbon_point *point, double duration_s)
 {
     double until_s = job->now_s + duration_s;
@@ -129,7 +129,7 @@ static void run_single(struct running *job, size_t point)
     run_at(job, &job->world->profile->points[point], INFINITY);
 }
 
-/* Turns too short to count: one limit between both. */
+/* Runs at one limit between the two, as if they alternated in turns too short to count. */
 static void run_constant(struct running *job)
 {
     const struct carbon_world *world = job->world;
@@ -187,7 +187,7 @@ static int run_plan(struct running *job, struct carbon_worker *worker, struct fl
     return code;
 }
 
-/* Two limits in turns; one without a rate is a pause, or, in the span of the end, nothing. */
+/* Runs at two limits in turns. A limit without a rate means a pause or, in the last span, nothing. */
 static void run_mix(struct running *job, const struct carbon_mix *mix, double duration_s, bool last)
 {
     double high_s = mix->high_share * duration_s;
@@ -217,7 +217,7 @@ static int foresee_pauses(struct running *job, struct carbon_worker *worker,
             continue;
         }
         if (pauser->best.lost_s[i] >= problem->spans[i].duration_s)
-            continue; /* restoring takes the whole of it, and is spent with what follows */
+            continue; /* restoring takes all of the pause, and is spent with what follows */
         mix = carbon_pattern_mix(problem, &pauser->best, i);
         run_mix(job, &mix, problem->spans[i].duration_s - pauser->best.lost_s[i],
                 carbon_pattern_is_over(&pauser->best, i + 1));
@@ -253,7 +253,7 @@ static int run_foresight(struct running *job, struct carbon_worker *worker, stru
         problem.idle_w = pause->idle_w * world->pue;
     code = pause->allowed && !carbon_pause_is_free(pause) ? foresee_pauses(job, worker, &problem, out_error)
                                                           : foresee_rates(job, worker, &problem, out_error);
-    /* What rounding left over. */
+    /* Removes what rounding left over. */
     job->left_s = 0.0;
     job->outcome.decisions = 1;
     return code;

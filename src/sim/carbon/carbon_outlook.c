@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-/* Room for the borders of all figures up to the deadline, from a start within a period. */
+/* Returns room for the borders of all figures up to the deadline, from any start within a period. */
 size_t carbon_outlook_capacity(const struct carbon_world *world)
 {
     size_t capacity = 4;
@@ -12,7 +12,7 @@ size_t carbon_outlook_capacity(const struct carbon_world *world)
         const struct grid_truth *truth = world->truths[i];
         size_t most = 0, first = 0;
 
-        /* The shortest periods stand where most of them fit in. */
+        /* The number of periods is greatest where they are shortest. */
         for (size_t last = 0; truth != NULL && last < truth->count; last++) {
             while ((double)(truth->periods[last].start_s - truth->periods[first].end_s) > world->bound_s)
                 first++;
@@ -28,7 +28,7 @@ size_t carbon_outlook_capacity(const struct carbon_world *world)
     return capacity;
 }
 
-/* Forecasts that were published a period ahead: those of the current one. */
+/* Asks for forecasts that were published one period ahead: that of the current period. */
 static struct grid_outlook_request ask(const struct carbon_world *world, double from_s, double to_s)
 {
     struct grid_outlook_request request = {.objective = world->objective, .from_s = from_s, .to_s = to_s};

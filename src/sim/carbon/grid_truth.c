@@ -32,7 +32,7 @@ static int add(struct filling *filling, int64_t start_s, int64_t end_s, double v
     return 0;
 }
 
-/* A time without record, in steps of the usual length. */
+/* Fills a time without record, in steps of the usual length. */
 static int add_gap(struct filling *filling, int64_t start_s, int64_t end_s, struct fly_error *out_error)
 {
     int code = 0;
@@ -45,7 +45,7 @@ static int add_gap(struct filling *filling, int64_t start_s, int64_t end_s, stru
     return code;
 }
 
-/* The line between the neighbours that are known, or the one of them that there is. */
+/* Returns the value on the line between the known neighbours, or the one neighbour that is known. */
 static double between(const struct grid_truth *truth, size_t at)
 {
     size_t before = at, after = at;

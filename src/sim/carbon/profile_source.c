@@ -54,7 +54,7 @@ static int finish(struct profile_source *profile, const char *name, struct fly_e
     return 0;
 }
 
-/* "DIR,gpu,workload,batch"; the directory may have commas of its own. */
+/* Splits "DIR,gpu,workload,batch"; the directory may contain commas. */
 static int split_trace(char *text, char *parts[4], uint64_t *out_batch)
 {
     for (int i = 3; i > 0; i--) {
@@ -128,7 +128,7 @@ static int read_trace(const char *source, struct profile_source *profile, struct
     return code;
 }
 
-/* Which of gpu0_energy, gpu1_energy ... the file has; their number. */
+/* Finds which of gpu0_energy, gpu1_energy ... the file has; returns how many. */
 static size_t find_gpus(const char *path, char names[PROFILE_SOURCE_GPUS_MAX][24])
 {
     size_t count = 0;
@@ -205,11 +205,11 @@ static int read_csv(const char *path, struct profile_source *profile, struct fly
 
 /* ---- JSON ---- */
 
-/* Of the saved form "points" with "time_s", of the printed one "rows" with "step_time_s" and a mark. */
+/* The saved form has "points" with "time_s"; the printed one has "rows" with "step_time_s" and a mark. */
 struct entry {
-    double limit_w, power_w, time_s, step_time_s; /* NAN: null; 0: it does not say */
+    double limit_w, power_w, time_s, step_time_s; /* NAN: null; 0: absent */
     bool has_time;
-    const char *mark; /* NULL: it has none */
+    const char *mark; /* NULL: absent */
 };
 static const struct entry entry_usual = {.limit_w = 0.0};
 #define IS_FIGURE SHAPE_IS_NUMBER(SHAPE_ANY), .null = SHAPE_UNKNOWN, .loose = true
@@ -232,7 +232,7 @@ static const struct shape_field entries_rows[] = {
 static const struct shape entries_shape = {SHAPE_OF(entries, entries_rows), .bare = true};
 
 struct document {
-    json_t *points, *rows; /* borrowed; NULL: it has none */
+    json_t *points, *rows; /* borrowed; NULL: absent */
     uint32_t gpu_count;
 };
 static const struct document document_usual = {.gpu_count = 1};

@@ -14,7 +14,7 @@ static const double natural_log_of_2 = 0x1.62e42fefa39efp-1;
 const char *const drift_names[] = {[DRIFT_NONE] = "none", [DRIFT_SHIFT] = "shift", [DRIFT_JUMP] = "jump",
                                    [DRIFT_SINE] = "sine", [DRIFT_LEVEL] = "level", [DRIFT_COUNT] = NULL};
 
-/* The best point of a batch size, and the cost of an epoch there. */
+/* Finds the best point of a batch size and the cost of an epoch there. */
 static double best_epoch_cost_j(const struct workload *workload, size_t batch, size_t *out_point)
 {
     const struct job_spec *spec = &workload->spec;
@@ -117,7 +117,7 @@ static double moved_octaves(const struct drift *drift, uint64_t recurrence)
     }
 }
 
-/* The logarithm of the epochs at a point between the recorded batch sizes. */
+/* Returns the logarithm of the epochs at a point between the recorded batch sizes. */
 static double log_epochs_at(const struct drift *drift, double octave)
 {
     size_t i = 1;
@@ -133,7 +133,7 @@ static double log_epochs_at(const struct drift *drift, double octave)
                                           (drift->octaves[i] - drift->octaves[i - 1]);
 }
 
-/* The least log cost of a choice when the optimum has moved, and which batch size has it. */
+/* Returns the least log cost of a choice after the optimum has moved, and which batch size has it. */
 static double least_log_cost(const struct drift *drift, double moved, size_t *out_at)
 {
     double least = INFINITY;

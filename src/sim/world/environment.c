@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-/* The draws of one try leave room for the few that a rejection costs. */
+/* Leaves room for the few extra draws that a rejection in one try costs. */
 enum { DRAWS_PER_TRY = 1 << 16 };
 
 void environment_init(struct environment *environment, const struct workload *workload, const char *job,

@@ -111,7 +111,7 @@ static int order_by_name(const void *left, const void *right)
     return order != 0 ? order : (a->line > b->line) - (a->line < b->line);
 }
 
-/* A group whose rows stand in two places. */
+/* Refuses a group whose rows are in two places. */
 static int check_scattered(const struct group_file *file, struct fly_error *out_error)
 {
     const struct group **sorted = calloc(file->count + 1, sizeof(const struct group *));

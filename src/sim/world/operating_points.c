@@ -42,7 +42,7 @@ static int compare_points(const void *left, const void *right)
     return 0;
 }
 
-/* Adds the points of one batch size; false when one of them is no number. */
+/* Adds the points of one batch size. Returns false if one of them is no number. */
 static bool add_points(const struct workload *workload, size_t batch, double epochs,
                        struct operating_points *points)
 {
@@ -81,7 +81,7 @@ static void add_batches(const struct workload *workload, struct operating_points
     points->left_out = left_out;
 }
 
-/* Marks the points of the frontier, found among a copy of them. */
+/* Marks the points of the frontier, which is computed from a copy of them. */
 static void mark_frontier(struct operating_points *points, struct fly_operating_point *copy)
 {
     size_t length, at = 0;

@@ -35,7 +35,7 @@ const char *trace_word(const struct trace *trace, const char *text)
     return at < 0 ? NULL : trace->words[at];
 }
 
-/* Interns a text of the current row; an empty one is refused. */
+/* Interns a text of the current row; refuses an empty one. */
 static int read_word(struct trace *trace, const struct csv *csv, size_t column, const char **out_word,
                      struct fly_error *out_error)
 {
@@ -139,7 +139,7 @@ static int read_power_row(struct trace *trace, const struct csv *csv, struct fly
     return code;
 }
 
-/* Room for twice the rows; the arena keeps the old ones until the trace is closed. */
+/* Makes room for twice the rows; the arena keeps the old ones until the trace is closed. */
 static bool grow_train(struct trace *trace, size_t capacity)
 {
     struct train_row *rows = arena_alloc(&trace->arena, capacity, sizeof rows[0]);
@@ -227,7 +227,7 @@ static int compare_power_rows(const void *left, const void *right)
     return (a->limit_w > b->limit_w) - (a->limit_w < b->limit_w);
 }
 
-/* Two figures for one (batch size, limit) leave open which of them holds. */
+/* Refuses two figures for one (batch size, limit): nobody could say which of them is right. */
 static int check_doubled(const struct trace *trace, struct fly_error *out_error)
 {
     const struct power_row **sorted = calloc(trace->power_count + 1, sizeof *sorted);
@@ -270,7 +270,7 @@ static int compare_gpus(const void *left, const void *right)
     return strcmp(left, right);
 }
 
-/* Says which GPUs the directory has, when the one asked for is not among them. */
+/* Refuses an unknown GPU and says which ones the directory has. */
 static int refuse_gpu(const char *directory, const char *gpu, struct fly_error *out_error)
 {
     char gpus[GPUS_MAX][64];

@@ -9,7 +9,7 @@
 
 enum { MEMORY_MAX = 1 << 30, LIST_MAX = 256 };
 
-/* A workload in the making. */
+/* A workload that is being made. */
 struct cutting {
     struct workload *workload;
     struct job_rows rows;
@@ -23,7 +23,7 @@ static int compare_points(const void *left, const void *right)
     return order_doubles(&a->limit_w, &b->limit_w);
 }
 
-/* Every batch size that was asked for must be there. */
+/* Checks that every batch size that was asked for is there. */
 static int check_wanted(const struct cutting *cutting, struct fly_error *out_error)
 {
     const struct job_description *job = &cutting->workload->job;
@@ -52,7 +52,7 @@ static bool is_wanted(const struct job_description *job, uint32_t size)
     return job->batch_sizes == NULL;
 }
 
-/* Sorts the batch sizes that were trained into those of the job and those left out. */
+/* Sorts the trained batch sizes into those of the job and those left out. */
 static int choose_batches(struct cutting *cutting, struct fly_error *out_error)
 {
     struct workload *workload = cutting->workload;
@@ -80,7 +80,7 @@ static int choose_batches(struct cutting *cutting, struct fly_error *out_error)
     return 0;
 }
 
-/* The largest batch size of the job's dataset in the power file, of whatever network. */
+/* Returns the largest batch size of the job's dataset in the power file, for any network. */
 static uint32_t largest_power_batch(const struct trace *trace, const char *dataset)
 {
     const char *word = trace_word(trace, dataset);
@@ -130,7 +130,7 @@ static int choose_default(struct cutting *cutting, struct fly_error *out_error)
     return refuse_default(cutting, size, out_error);
 }
 
-/* The power points of one batch size, ascending, and the plain means over them. */
+/* Collects the power points of one batch size, ascending, and the plain means over them. */
 static int cut_points(struct cutting *cutting, uint32_t size, struct workload_batch *batch,
                       struct fly_error *out_error)
 {
@@ -160,7 +160,7 @@ static int cut_points(struct cutting *cutting, uint32_t size, struct workload_ba
     return 0;
 }
 
-/* The recorded runs of one batch size towards the job's target, in file order. */
+/* Collects the recorded runs of one batch size towards the job's target, in file order. */
 static int cut_paths(struct cutting *cutting, uint32_t size, struct workload_batch *batch,
                      struct fly_error *out_error)
 {
@@ -221,7 +221,7 @@ static int cut_batches(struct cutting *cutting, struct fly_error *out_error)
     return code;
 }
 
-/* The highest limit of all jobs that both files have: the published MaxPower, one number per GPU. */
+/* Returns the highest limit of all jobs that both files have: the published MaxPower, one number per GPU. */
 static double highest_joined_limit_w(const struct trace *trace)
 {
     double highest_w = 0.0;
