@@ -6,13 +6,13 @@
 #include "job/decide/decision_text.h"
 #include "job/decide/line.h"
 
-enum { BOUND_EVIDENCE = 2 }; /* trials that have to show a batch size too slow */
+enum { BOUND_EVIDENCE = 2 }; /* trials needed to show that a batch size is too slow */
 
-static const double safety = 1.1; /* how much longer than the longest so far the best choice may take */
+static const double safety = 1.1; /* how much longer than its longest time so far the best choice may take */
 
 /* ---- choosing ---- */
 
-/* What a choice is made from. */
+/* A choice while it is made. */
 struct choosing {
     const struct job_state *state;
     const struct job_question *question;
@@ -21,8 +21,8 @@ struct choosing {
     int64_t now_us;
     struct proposal proposal;
     struct proposed_record *record;
-    uint32_t given_up; /* the batch size that was not to be; 0: none */
-    uint32_t crashing; /* likewise, for its crashes in a row */
+    uint32_t given_up; /* the batch size that must not run; 0: none */
+    uint32_t crashing; /* the same, because it crashed in a row */
 };
 
 static void choose_best(struct choosing *choosing, enum reason reason)
@@ -78,7 +78,7 @@ static bool choose_without_target(struct choosing *choosing)
     return choosing->proposal.batch < choosing->line->excluded;
 }
 
-/* A model has to stand by a given time: what is not the best known choice may run only so long. */
+/* Heeds the time by which a model must be ready: anything but the best known choice may run only so long. */
 static void heed_deadline(struct choosing *choosing)
 {
     const struct job_question *question = choosing->question;
@@ -106,7 +106,7 @@ static int choose_by_policy(struct choosing *choosing, struct fly_error *out_err
                                begun ? recurrence->policy_tries : 0, &choosing->proposal, out_error);
 
     choosing->record->capped = true;
-    if (code == FLY_EEXHAUSTED || code == FLY_EDATA) { /* a search at its end, or a plug-in at fault */
+    if (code == FLY_EEXHAUSTED || code == FLY_EDATA) { /* a search that has ended, or a faulty plug-in */
         choose_best(choosing, REASON_NO_CHOICE);
         return 0;
     }
@@ -126,7 +126,7 @@ static int choose_by_policy(struct choosing *choosing, struct fly_error *out_err
     return 0;
 }
 
-/* What was run already. */
+/* Chooses what has run already. */
 static int choose_ran(struct choosing *choosing, struct fly_error *out_error)
 {
     const struct job_question *question = choosing->question;
@@ -144,8 +144,10 @@ static int choose_ran(struct choosing *choosing, struct fly_error *out_error)
     return 0;
 }
 
-/* One that fits and has not crashed as often in a row: the nearest smaller one, which needs less memory, else
- * the nearest larger one; `batch` itself where there is none. */
+/*
+ * A batch size that fits and has not crashed as often in a row: the nearest smaller one, which needs less
+ * memory, else the nearest larger one; `batch` itself when there is none.
+ */
 static size_t another_to_try(const struct job_line *line, size_t batch)
 {
     for (size_t i = batch; i-- > 0;) {
@@ -168,7 +170,7 @@ static bool others_trained(const struct job_line *line, size_t batch)
     return false;
 }
 
-/* Where one batch size alone is run and crashes, nobody sees whether others do as well. */
+/* Leaves a batch size that crashes: if only that one runs, nobody sees whether others crash as well. */
 static void leave_crashing(struct choosing *choosing)
 {
     const struct batch_policy *policy = choosing->state->policy;
@@ -334,7 +336,7 @@ int decide_profile(const struct job_state *state, const struct job_trial *trial,
     return code;
 }
 
-/* The epochs by what those so far took, where nothing else was known before. */
+/* Sets the epochs by what those so far took, when nothing else was known before. */
 static int epochs_by_average(const struct job_line *line, const struct job_trial *trial,
                              const struct epoch_record *record, uint32_t *out_epochs,
                              struct fly_error *out_error)

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The log is folded line by line. An event that changes the objective has the state ask
- * for the log from its beginning, as in live jobs: those before are then folded again,
- * and not decided again.
+ * Folds the log line by line. When an event changes the objective, the state needs the log from its
+ * beginning, as in live jobs: the earlier events are folded again, but not decided again.
  */
 #include "job/decide/decided_again.h"
 
@@ -45,7 +44,7 @@ static int read_line(const char *line, size_t length, uint64_t number, struct lo
     return code < 0 ? error_no_memory(out_error) : 0;
 }
 
-/* The end of a line, and in `out_next` where the next begins. */
+/* Returns the length of a line, and stores in `out_next` where the next one begins. */
 static size_t line_length(const struct replaying *replaying, const char *line, const char **out_next)
 {
     const char *newline = memchr(line, '\n', (size_t)(replaying->end - line));
@@ -141,7 +140,7 @@ static bool has_hardware(const struct job_state *state, const struct proposed_re
     return record->new_line || record->line < state->line_count;
 }
 
-/* Of a trial's hardware what the log says: all where it was new, else what the job knows of it. */
+/* The trial's hardware as the log tells it: all of it when it was new, else what the job knows of it. */
 static struct job_hardware hardware_of(const struct job_state *state, const struct proposed_record *record)
 {
     const struct job_line *line;
@@ -155,7 +154,7 @@ static struct job_hardware hardware_of(const struct job_state *state, const stru
                                  .gpu_memory_bytes = line->gpu_memory_bytes};
 }
 
-/* Logs of before do not say by when a model had to stand; that shows where it decided. */
+/* Older logs do not tell by when a model had to be ready; it shows only when it decided. */
 static bool is_told(const struct proposed_record *record)
 {
     bool heeded = record->reason == REASON_DEADLINE || record->stop_by_us != 0 ||
@@ -204,7 +203,7 @@ static int replay_proposed(struct replaying *replaying, const struct store_event
 
     arena_init(&arena, RECORD_ARENA_MAX);
     if (record_read_proposed(body, &arena, &recorded, NULL) == 0 &&
-        has_hardware(&replaying->state, &recorded)) /* else the fold says it */
+        has_hardware(&replaying->state, &recorded)) /* otherwise the fold reports it */
         code = propose_again(replaying, event, &recorded, out_error);
     arena_deinit(&arena);
     return code;

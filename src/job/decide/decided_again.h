@@ -6,15 +6,13 @@
 #include "job/decide/state.h"
 
 /*
- * A job's exported log, decided once more. Each event is taken in as it was recorded;
- * before a proposal, a chosen limit or an answer to a report is, the code that decides
- * live is asked the same question in the same state, and its decision is held against
- * the recorded one. What the machines answered is in the log, so nothing is simulated:
- * crashes, bounds, controls, tries that overlap and profiles that are not whole are
- * there as they were.
+ * Decides a job's exported log once more. It folds each event as recorded. Before a proposal, a chosen limit
+ * or an answer to a report, it asks the code that decides live the same question in the same state, and
+ * compares the decision with the recorded one. The machines' answers are in the log, so nothing is simulated:
+ * crashes, bounds, controls, overlapping tries and unfinished profiles are there as they were.
  *
- * Where versions of the software decide differently, the recorded decision stays the
- * fact that the next one rests on.
+ * When versions of the software decide differently, the recorded decision stays the fact on which the next
+ * one builds.
  */
 enum { REPLAY_DIFFERENCE_MAX = 256 };
 
@@ -23,16 +21,16 @@ struct job_replayed {
     enum record_kind kind; /* RECORD_PROPOSED, RECORD_PROFILED or RECORD_EPOCH */
     uint64_t trial;
     uint32_t epoch;                         /* of a report; else 0 */
-    const struct proposed_record *recorded; /* of a proposal, as the next; else NULL */
+    const struct proposed_record *recorded; /* of a proposal, like the next field; else NULL */
     const struct proposed_record *decided;
-    bool told;                              /* the log has the whole question; else nothing was compared */
+    bool told; /* the log has the whole question; otherwise nothing was compared */
     char difference[REPLAY_DIFFERENCE_MAX]; /* "batch_size 64 on record, 128 now"; "": none */
 };
 
-/* Everything is borrowed for the call; a negative result ends the replay and is its own. */
+/* Borrows everything for the call; a negative result ends the replay, which returns it. */
 typedef int job_replay_visit(void *context, const struct job_replayed *replayed, struct fly_error *out_error);
 
-/* How many decisions of a kind were compared, differed, and could not be compared. */
+/* How many decisions of a kind were compared, differed, or could not be compared. */
 struct job_replay_count {
     uint64_t compared, different, untold;
 };
@@ -44,9 +42,9 @@ struct job_replay_sums {
 };
 
 /*
- * Replays a log as `flyball job export` writes it. `plugins` as job_state_fold takes them.
- * FLY_EDATA names the line of what is no such log; FLY_EUNSUPPORTED for a policy that is
- * not there. `visit` may be NULL.
+ * Replays a log in the format of `flyball job export`. `plugins` as for job_state_fold. Returns FLY_EDATA
+ * with the line where the text is no such log, FLY_EUNSUPPORTED for a policy that does not exist here.
+ * `visit` may be NULL.
  */
 int job_replay(const char *log, size_t length, const struct batch_policy *const *plugins,
                job_replay_visit *visit, void *context, struct job_replay_sums *out_sums,

@@ -6,7 +6,7 @@
 
 #include "job/decide/state.h"
 
-/* Why a choice is made, in numbers (job/core/decision_numbers.h): a new reference, NULL without memory. */
+/* Returns the numbers behind a choice (job/core/decision_numbers.h): a new reference, NULL without memory. */
 json_t *decision_reasons(const struct job_state *state, const struct job_line *line);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Why a trial was chosen, for people. */
+/* Explains to people why a trial was chosen. */
 #include "job/decide/decision_text.h"
 
 #include <inttypes.h>
@@ -18,7 +18,7 @@ enum {
     AMOUNT_TEXT_MAX = 2 * GRID_AMOUNT_MAX
 };
 
-/* What the sentences are made of. */
+/* What the sentences are made from. */
 struct telling {
     const struct job_state *state;
     const struct job_line *line;
@@ -32,7 +32,7 @@ static double cost_of(const struct batch_facts *facts)
     return facts->cost_j / (double)facts->priced;
 }
 
-/* ", 0.4503 g of CO2 at 230 g/kWh" of a cost that is energy, where the grid's figure was known once. */
+/* ", 0.4503 g of CO2 at 230 g/kWh" for a cost that is energy, when a figure of the grid is known. */
 static void amount_of(const struct telling *telling, double cost_j, char text[AMOUNT_TEXT_MAX])
 {
     const struct job_state *state = telling->state;
@@ -47,7 +47,7 @@ static void amount_of(const struct telling *telling, double cost_j, char text[AM
         job_grid_reference_text(&state->definition, state->reference_per_kwh, reference));
 }
 
-/* "its 3 trials crashed, the newest by: exit status 1", of those that tell no cost; "" for none. */
+/* "its 3 trials crashed, the newest by: exit status 1", of trials that show no cost; "" for none. */
 static void untold_of(const struct batch_facts *facts, bool alone, char text[UNTOLD_TEXT_MAX])
 {
     size_t length = 0;
@@ -76,7 +76,7 @@ static void reached_of(const struct batch_facts *facts, char text[REACHED_TEXT_M
                  facts->reached, facts->observed);
 }
 
-/* ", at a cost of 1204000 J each", in plain digits, of which four count. */
+/* ", at a cost of 1204000 J each", in plain digits with four significant ones. */
 static void put_cost(const struct telling *telling, double cost_j, bool alone, char *text, size_t size)
 {
     char amount[AMOUNT_TEXT_MAX];
@@ -236,7 +236,7 @@ static void (*const tellings[])(const struct telling *telling) = {
 };
 _Static_assert(sizeof tellings / sizeof tellings[0] == REASON_COUNT, "one sentence for every reason");
 
-/* "; batch size 64 is given up: its last 3 trials crashed, while others trained", as far as there is room. */
+/* "; batch size 64 is given up: its last 3 trials crashed, while others trained", if there is room. */
 static void tell_given_up(const struct telling *telling)
 {
     const struct job_line *line = telling->line;

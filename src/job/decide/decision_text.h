@@ -4,7 +4,7 @@
 
 #include "job/decide/decide.h"
 
-/* Why, in a sentence; the numbers stand in decision_reasons.h. */
+/* Writes the reason of a decision as a sentence; the numbers are in decision_reasons.h. */
 void decision_explain(const struct job_state *state, struct decision *decision);
 
 #endif

@@ -39,7 +39,7 @@ size_t job_line_batch(const struct job_line *line, uint32_t size)
 
 /* ---- making one ---- */
 
-/* The batch sizes that the ranks can share. */
+/* Chooses the batch sizes that the ranks can share. */
 static int choose_batches(const struct job_definition *definition, struct job_line *line,
                           const double *limits_w, size_t limit_count, struct fly_error *out_error)
 {
@@ -66,7 +66,7 @@ static int choose_batches(const struct job_definition *definition, struct job_li
     return 0;
 }
 
-/* Limits that cannot be set are one limit, whose height only weighs time. */
+/* When limits cannot be set there is one limit, whose height only weighs time. */
 static int choose_limits(const struct job_definition *definition, struct job_line *line,
                          const struct job_hardware *hardware, double **out_limits_w, size_t *out_count,
                          struct fly_error *out_error)
@@ -157,7 +157,7 @@ void job_line_deinit(struct job_line *line)
 
 /* ---- what fits ---- */
 
-/* Whether what overflowed on `other` does so on `line` too: the same hardware, or no more memory. */
+/* Whether what did not fit on `other` does not fit on `line` either: the same hardware, or no more memory. */
 static bool no_roomier(const struct job_line *line, const struct job_line *other)
 {
     return line == other || (line->gpu_memory_bytes > 0 && other->gpu_memory_bytes > 0 &&
@@ -229,7 +229,7 @@ bool job_line_runs(const struct job_line *line, size_t batch)
     return batch < line->excluded && !decider_gave_up(&line->decider, batch);
 }
 
-/* Where nothing is known: the default, else the largest that runs, else what fits. */
+/* The best when nothing is known: the default, else the largest that runs, else what fits. */
 static size_t best_unknown(const struct job_line *line)
 {
     size_t best = line->excluded;

@@ -4,58 +4,65 @@
 
 #include "job/decide/state.h"
 
-/* A kind of hardware: found, added to by the fold, and asked by decisions. */
+/*
+ * A line: what a job knows of itself on one kind of hardware. The fold finds and extends lines, decisions ask
+ * them.
+ */
 
-/* The line of that hardware; lines.count when there is none yet. */
+/* The index of the line of that hardware; lines.count when there is none yet. */
 size_t job_state_line(const struct job_state *state, const struct job_hardware *hardware);
 
-/* The place of a batch size on it; spec->batch_count when its ranks do not share that. */
+/* The index of a batch size on the line; spec->batch_count when its ranks cannot share that size. */
 size_t job_line_batch(const struct job_line *line, uint32_t size);
 
-/* Adds one. FLY_EUSAGE when the ranks cannot share the default batch size or nothing says what power costs.
+/*
+ * Adds a line. Returns FLY_EUSAGE when the ranks cannot share the default batch size, or when the price of
+ * power is not known.
  */
 int job_state_add_line(struct job_state *state, const struct job_hardware *hardware,
                        struct fly_error *out_error);
 
 void job_line_deinit(struct job_line *line);
 
-/* Brings what fits up to date on every line, after one of them ran out of memory or was added. */
+/* Updates which batch sizes fit on every line, after one ran out of memory or a line was added. */
 int job_lines_exclude(struct job_state *state, struct fly_error *out_error);
 
-/* A trial that tells what its batch size costs. */
+/* A trial that shows what its batch size costs. */
 struct line_observation {
     size_t batch;
     double limit_w;
-    bool profiled; /* it ran under other limits for a while */
+    bool profiled; /* it ran under other limits for some of the time */
     bool reached;
-    uint32_t epochs; /* until then */
+    uint32_t epochs; /* until it was reached */
     double energy_j;
     double time_s;
 };
 
 void job_line_observe(struct job_line *line, const struct line_observation *observed);
 
-/* ---- for those who decide ---- */
+/* ---- for decisions ---- */
 
-/* The batch size of least cost per reached target that runs and keeps the bound; the default before any, or
- * the largest that runs. */
+/*
+ * The batch size with the least cost per reached target that runs and keeps the bound. When none is known,
+ * the default or the largest that runs.
+ */
 size_t job_line_best(const struct job_line *line);
 
 /* Whether the batch size fits and is not given up. */
 bool job_line_runs(const struct job_line *line, size_t batch);
 
-/* The longest time that `batch` took to its target; NAN when it never reached it. */
+/* The longest time in which `batch` reached its target; NAN when it never did. */
 double job_line_longest_s(const struct job_line *line, size_t batch);
 
-/* The time that the bound refers to: the default's; NAN when it is not known. */
+/* The time to which the bound refers, that of the default; NAN when not known. */
 double job_line_reference_s(const struct job_line *line);
 
-/* Whether the batch size keeps the bound, as far as is known. */
+/* Whether the batch size keeps the bound, as far as known. */
 bool job_line_keeps_bound(const struct job_line *line, size_t batch);
 
 /*
- * The epochs that a trial of `batch` at `limit_w` may run by what is known before it
- * starts; 0 in `out_known` when nothing is.
+ * Stores the epochs that a trial of `batch` at `limit_w` may run, by what is known before it starts. Sets
+ * `out_known` to false when nothing is known.
  */
 int job_line_epochs(const struct job_line *line, size_t batch, double limit_w, bool *out_known,
                     uint32_t *out_epochs, struct fly_error *out_error);

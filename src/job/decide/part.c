@@ -5,7 +5,7 @@
 
 #include "job/core/job.h"
 
-/* The place of a limit, or where it would stand. */
+/* The index of a limit, or where it would be inserted. */
 static size_t find(const struct profile_part *part, double limit_w)
 {
     size_t at = 0;
@@ -20,7 +20,7 @@ static bool is_at(const struct profile_part *part, size_t at, double limit_w)
     return at < part->count && part->points[at].limit_w == limit_w;
 }
 
-/* Doubles, so that what is left behind in the arena stays small. */
+/* Doubles the room, so that little is left unused in the arena. */
 static int make_room(struct profile_part *part, struct arena *arena, struct fly_error *out_error)
 {
     size_t capacity = part->capacity > 0 ? 2 * part->capacity : 16;

@@ -11,20 +11,19 @@
 #include "base/error.h"
 
 /*
- * What trainings that were too short measured so far of a batch size's power profile:
- * at most JOB_KNOWN_MAX points (job.h), one of a limit, of which the newest counts. All
- * zero: none.
+ * The points of a batch size's power profile that trainings too short to finish it have measured: at most
+ * JOB_KNOWN_MAX (job.h), one per limit, the newest of each. All zeros: none.
  */
 struct profile_part {
     struct fly_power_point *points; /* in an arena; ascending limits */
     size_t count, capacity;
 };
 
-/* Takes points in; those beyond the most are left out. FLY_ENOMEM. */
+/* Adds points; leaves out those beyond the maximum. Returns 0 or FLY_ENOMEM. */
 int profile_part_take(struct profile_part *part, struct arena *arena, const struct fly_power_point *points,
                       size_t count, struct fly_error *out_error);
 
-/* Whether it has each of them as it is. */
+/* Whether it holds each of the points unchanged. */
 bool profile_part_has(const struct profile_part *part, const struct fly_power_point *points, size_t count);
 
 #endif

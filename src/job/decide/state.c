@@ -73,7 +73,7 @@ int job_state_define(struct job_state *state, const struct job_definition *defin
 
 struct job_trial *job_state_trial(const struct job_state *state, uint64_t number)
 {
-    /* In the order of their numbers; the newest are asked for most. */
+    /* Ordered by number; the newest are asked for most. */
     for (size_t i = state->open_count; i-- > 0 && state->open[i].number >= number;) {
         if (state->open[i].number == number)
             return &state->open[i];
@@ -104,7 +104,7 @@ void job_state_shut(struct job_state *state, const struct job_trial *trial)
     memmove(&state->open[at], &state->open[at + 1], (state->open_count - at) * sizeof state->open[0]);
 }
 
-/* Forgets the silent trial that is silent for longest, when there are too many. */
+/* When there are too many silent trials, forgets the one that has been silent longest. */
 void job_state_forget_silent(struct job_state *state)
 {
     const struct job_trial *oldest = NULL;

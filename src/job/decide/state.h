@@ -10,9 +10,9 @@
 #include "store/store.h"
 
 /*
- * What a job's log comes to: the fold of its events, and all that a decision needs.
- * It grows with the kinds of hardware, the batch sizes and the trials that run, not
- * with those that have ended. Pure but for memory: equal events give equal states.
+ * What a job's log amounts to: the fold of its events, and all that a decision needs. It grows with the kinds
+ * of hardware, the batch sizes and the trials that run, not with trials that have ended. Pure but for memory:
+ * equal events give equal states.
  *
  * Events (job/core/job_record.h has their bodies):
  *
@@ -29,33 +29,35 @@
  */
 
 enum {
-    JOB_OPEN_MAX = 65536,      /* trials that run at once */
-    JOB_SILENT_MAX = 256,      /* expired trials whose late reports still count, newest first */
-    JOB_UNFINISHED_MAX = 256,  /* recurrences without a model that a new try may still join, newest first */
+    JOB_OPEN_MAX = 65536,     /* trials that run at the same time */
+    JOB_SILENT_MAX = 256,     /* expired trials whose late reports still count, the newest ones */
+    JOB_UNFINISHED_MAX = 256, /* recurrences without a model that a new try may still join, the newest ones */
     JOB_STATE_MAX = 512 << 20, /* bytes of one line */
     JOB_CRASH_TEXT_MAX = 96,
 };
 
-/* What was seen of one batch size on one kind of hardware. Sums over trials that tell what it costs. */
+/*
+ * What was observed of one batch size on one kind of hardware: sums over the trials that show what it costs.
+ */
 struct batch_facts {
     uint64_t observed;
     uint64_t reached;
-    uint64_t priced; /* of the reached, those whose energy is known */
-    double cost_j;   /* of all whose energy is known */
+    uint64_t priced; /* of the reached, how many have a known energy */
+    double cost_j;   /* sum over the trials whose energy is known */
     double energy_j;
     double time_s;
     double reached_energy_j; /* of the priced */
     double reached_time_s;   /* of those that reached the target */
-    double longest_s;        /* of one that did */
-    uint64_t reached_epochs; /* of those, in sum */
+    double longest_s;        /* the longest time of one that did */
+    uint64_t reached_epochs; /* sum over those */
     double units_per_epoch;  /* of the profile; 0: unknown */
-    /* Of those that tell no cost: */
+    /* Of the trials that show no cost: */
     uint64_t crashed;
-    uint64_t silent;                     /* expired, and not heard of since */
-    char crash_text[JOB_CRASH_TEXT_MAX]; /* why the newest crashed; "": nobody said */
+    uint64_t silent;                     /* expired, with no sign of life since */
+    char crash_text[JOB_CRASH_TEXT_MAX]; /* why the newest one crashed; "": not told */
 };
 
-/* A kind of hardware, and what the job knows of itself on it. */
+/* A kind of hardware, and what the job knows of itself there. */
 struct job_line {
     struct arena arena;
     char gpu_model[JOB_TEXT_MAX];
@@ -65,54 +67,54 @@ struct job_line {
     bool limits_known;     /* limits can be set here */
     struct job_spec *spec; /* in the arena; only batch sizes that the ranks can share */
     struct decider decider;
-    struct batch_facts *facts;  /* in the arena, as spec->batches */
+    struct batch_facts *facts;  /* in the arena, one per batch size of `spec` */
     struct profile_part *parts; /* likewise */
     size_t excluded;            /* the first batch size that does not fit; batch_count: all do */
     uint32_t overflowing;       /* smallest batch size per rank that did not fit; 0: none yet */
-    uint64_t recurrences;       /* in which the policy had a say */
+    uint64_t recurrences;       /* those in which the policy decided something */
     uint64_t baseline_runs;     /* trials at the default and the highest limit that reached the target */
     double baseline_time_s;     /* their sum */
 };
 
-/* A trial that runs, or has expired and may still be heard of. */
+/* A trial that runs, or that has expired but may still report. */
 struct job_trial {
     uint64_t number;
     uint64_t index; /* in the line's decider, if `counted` */
     uint64_t recurrence;
     uint32_t try_number;
     size_t line;
-    size_t batch;       /* in the line */
+    size_t batch;       /* index in the line */
     double limit_w;     /* NAN: not known, or not set */
-    bool wants_profile; /* and has none yet */
+    bool wants_profile; /* and it has none yet */
     bool profiles;      /* it wanted one when it was proposed */
     enum reason reason;
     bool counted; /* the policy knows of it */
     bool capped;
     bool last_try;
-    uint32_t epochs;    /* it may run; 0: not known yet */
+    uint32_t epochs;    /* that it may run; 0: not known yet */
     int64_t stop_by_us; /* 0: none */
     double heartbeat_s;
     char run[JOB_TEXT_MAX];
     char submission[JOB_TEXT_MAX];
 
     uint32_t attempt;
-    uint32_t epochs_done;     /* the newest that was reported */
-    double metric;            /* of it */
-    double reference_per_kwh; /* the newest that was reported, of any attempt; NAN */
+    uint32_t epochs_done;     /* the newest reported */
+    double metric;            /* of that epoch */
+    double reference_per_kwh; /* the newest reported, of any attempt; NAN */
     double past_energy_j;     /* of earlier attempts */
     double past_time_s;
     double energy_j; /* of this attempt, as far as known */
     double time_s;
 
-    bool decided; /* reached its target, and trains on */
+    bool decided; /* reached its target, and goes on training */
     double decided_energy_j;
     double decided_time_s;
-    bool lost;   /* expired at least once; what is heard from then on is late */
-    bool silent; /* expired, and not heard of since */
+    bool lost;   /* expired at least once: later reports are late */
+    bool silent; /* expired, with no sign of life since */
 
     int64_t sign_us;  /* last sign of life, by the store's clock */
-    double longest_s; /* between two signs at epochs */
-    bool reported;    /* an epoch in this attempt */
+    double longest_s; /* longest time between two reported epochs */
+    bool reported;    /* an epoch of this attempt was reported */
 };
 
 /* A submission of the job that has no model yet. */
@@ -121,7 +123,7 @@ struct job_recurrence {
     char submission[JOB_TEXT_MAX];
     uint32_t tries;
     size_t line;          /* of the policy's tries */
-    uint64_t line_number; /* of the line's recurrences, once `begun` */
+    uint64_t line_number; /* the recurrence's number on the line, once `begun` */
     uint32_t policy_tries;
     bool begun;
 };
@@ -130,18 +132,18 @@ struct job_state {
     struct arena arena; /* the definition */
     struct job_definition definition;
     bool defined;
-    const struct batch_policy *policy; /* a plug-in's lives longer than the state */
+    const struct batch_policy *policy; /* a plug-in's must outlive the state */
     struct policy_parameters parameters;
-    struct fly_objective objective; /* that holds for the whole fold */
+    struct fly_objective objective; /* the one that holds for the whole fold */
     uint64_t objective_from;        /* the event that set it; 0: the definition */
     uint32_t control_every;
     uint32_t pin_batch_size; /* 0: none */
     double pin_limit_w;
-    double reference_per_kwh; /* that was frozen last; NAN: none yet */
+    double reference_per_kwh; /* the one frozen last; NAN: none yet */
     uint64_t number;          /* of the last event folded */
     int64_t last_us;          /* its time */
     uint64_t trials, recurrences;
-    struct job_line *lines; /* owned, as the two below; never moves */
+    struct job_line *lines; /* owned, like the two below; never moves */
     size_t line_count;
     struct job_trial *open;
     size_t open_count, open_capacity;
@@ -149,32 +151,32 @@ struct job_state {
     size_t unfinished_count;
 };
 
-/* Empty. Needs job_state_deinit. */
+/* Makes an empty state. Needs job_state_deinit. */
 void job_state_init(struct job_state *state);
 void job_state_deinit(struct job_state *state);
 
-/* The open trial of that number, NULL for none. */
+/* The open trial with that number; NULL for none. */
 struct job_trial *job_state_trial(const struct job_state *state, uint64_t number);
 
-/* The unfinished recurrence of a submission or of a number; NULL for none. */
+/* The unfinished recurrence of a submission or with a number; NULL for none. */
 struct job_recurrence *job_state_submission(const struct job_state *state, const char *submission);
 struct job_recurrence *job_state_recurrence(const struct job_state *state, uint64_t number);
 
-/* When the trial will have been silent for too long. */
+/* When the trial expires unless it gives a sign of life. */
 int64_t job_trial_expires_us(const struct job_trial *trial);
 
 /* ---- for the fold and the snapshot ---- */
 
-/* Sets the definition of an empty state. FLY_EUNSUPPORTED for an unknown policy. */
+/* Sets the definition of an empty state. Returns FLY_EUNSUPPORTED for an unknown policy. */
 int job_state_define(struct job_state *state, const struct job_definition *definition,
                      const struct batch_policy *const *plugins, struct fly_error *out_error);
 
-/* Adds an open trial, with the highest number so far. */
+/* Adds an open trial, whose number must be the highest so far. */
 int job_state_open(struct job_state *state, const struct job_trial *trial, struct fly_error *out_error);
 void job_state_shut(struct job_state *state, const struct job_trial *trial);
 void job_state_forget_silent(struct job_state *state);
 
-/* Adds an unfinished recurrence; the oldest makes room. */
+/* Adds an unfinished recurrence; drops the oldest if there are too many. */
 struct job_recurrence *job_state_submit(struct job_state *state, uint64_t number);
 void job_state_finish(struct job_state *state, const struct job_recurrence *recurrence);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A job's events, one function each; those of a trial's begin and end have files of their own. */
+/* Folds a job's events, one function each; those of a trial's begin and end have files of their own. */
 #include "job/decide/state_fold.h"
 
 #include <inttypes.h>
@@ -48,7 +48,7 @@ static int fold_set(struct folding *folding)
     if (objective_check(&setting.objective, 1.0, NULL) < 0 ||
         definition_allows(&state->definition, &setting.objective, NULL) < 0)
         return fold_refuse_member(folding, "objective", "an objective in its range");
-    /* What was observed has other costs now. */
+    /* What was observed has other costs under the new objective. */
     job_state_deinit(state);
     job_state_init(state);
     state->objective = setting.objective;
@@ -161,7 +161,7 @@ int job_state_fold(struct job_state *state, const struct store_event *event,
     json_t *body = NULL;
     int code;
 
-    (void)record_parse(event, &body, NULL); /* what is none is refused like any other body */
+    (void)record_parse(event, &body, NULL); /* a body that is no JSON is refused like any other */
     code = job_state_fold_body(state, event, body, plugins, out_error);
     json_decref(body);
     return code;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A trial begins: what was decided for it, who took it up, and its power profile. */
+/* Folds the begin of a trial: what was decided for it, who took it up, and its power profile. */
 #include "job/decide/state_fold_begin.h"
 
 #include <math.h>
@@ -8,7 +8,7 @@
 
 #include "job/decide/line.h"
 
-/* The policy's share: its recurrence begins with the first try in which it has a say. */
+/* Tells the policy: a recurrence begins for it with the first try in which it decides something. */
 static int tell_policy(struct folding *folding, struct job_recurrence *recurrence,
                        const struct job_trial *trial, const struct proposed_record *record)
 {
@@ -74,7 +74,7 @@ static int begin_trial(struct folding *folding, const struct proposed_record *re
     if (record->recurrence > state->recurrences || record->line > state->line_count ||
         (record->line == state->line_count && !record->new_line))
         return fold_refuse_member(folding, "recurrence, line", "one that is known, or the next");
-    /* The line may stand there already: whoever decided needed it. */
+    /* The line may exist already, when the decision needed it. */
     if (record->line == state->line_count)
         code = job_state_add_line(state, &record->hardware, folding->error);
     if (code < 0)

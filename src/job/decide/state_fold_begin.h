@@ -4,7 +4,7 @@
 
 #include "job/decide/state_folding.h"
 
-/* The events with which a trial begins. */
+/* Folds the events with which a trial begins. */
 int fold_proposed(struct folding *folding);
 int fold_attempt(struct folding *folding);
 int fold_profiled(struct folding *folding);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A trial ends: what its policy learns, and what is known of its batch size from then on. */
+/* Folds the end of a trial: what its policy learns, and what is known of its batch size from then on. */
 #include "job/decide/state_fold_end.h"
 
 #include <math.h>
@@ -7,13 +7,13 @@
 
 #include "job/decide/line.h"
 
-/* A trial that had to make room for another try says nothing of its batch size. */
+/* A trial that had to make room for another try tells nothing about its batch size. */
 static enum trial_outcome learned(const struct ended_record *record)
 {
     return record->stop == JOB_STOP_DEADLINE ? TRIAL_CRASHED : record->outcome;
 }
 
-/* What no policy can put a price on says as little to it. */
+/* Outcomes that no policy can price are told to the policy as such a trial too. */
 static enum trial_outcome told(const struct ended_record *record)
 {
     enum trial_outcome outcome = learned(record);
@@ -76,7 +76,7 @@ static void observe(const struct folding *folding, const struct ended_record *re
                                                     .time_s = record->time_s});
 }
 
-/* Cut between characters: what becomes of it has to be UTF-8 again. */
+/* Cuts between characters, so that the text stays UTF-8. */
 static void copy_text(char *out, size_t size, const char *text)
 {
     size_t length = strlen(text);

@@ -4,7 +4,7 @@
 
 #include "job/decide/state_folding.h"
 
-/* The events with which a trial ends. */
+/* Folds the events with which a trial ends. */
 int fold_ended(struct folding *folding);
 int fold_closed(struct folding *folding);
 

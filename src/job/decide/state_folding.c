@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the events of a job have in common. */
+/* What the functions that fold events share. */
 #include "job/decide/state_folding.h"
 
 #include <inttypes.h>

@@ -6,9 +6,9 @@
 #include "job/decide/state.h"
 
 /*
- * One event on its way into the state. A function for each kind of event stands in state_fold.c,
- * state_fold_begin.c or state_fold_end.c; they return 0, a negative code, or JOB_FOLD_ANEW. An event
- * of a trial that is not open (any more) changes nothing of that trial.
+ * One event while it is folded into the state. Each kind of event has a function, in state_fold.c,
+ * state_fold_begin.c or state_fold_end.c, which returns 0, a negative code, or JOB_FOLD_ANEW. An event of a
+ * trial that is not open (any more) changes nothing of that trial.
  */
 struct folding {
     struct job_state *state;
@@ -19,17 +19,17 @@ struct folding {
     struct fly_error *error;
 };
 
-/* FLY_EDATA with the event and what its body was refused for, or with the member that is wrong. */
+/* Returns FLY_EDATA with the event and why its body was refused, or with the member that is wrong. */
 int fold_refuse(const struct folding *folding, const struct fly_error *why);
 int fold_refuse_member(const struct folding *folding, const char *name, const char *expected);
 
-/* Of the event's trial, which is open. */
+/* The line of the event's trial, which must be open. */
 struct job_line *fold_line(const struct folding *folding);
 
-/* An expired trial that is heard of again has not fallen silent. */
+/* An expired trial that gives a sign of life is no longer silent. */
 void fold_heard_of(const struct folding *folding);
 
-/* Tells it to the decider of that line. */
+/* Tells the event to the decider of that line. */
 int fold_tell(const struct folding *folding, size_t line, const struct event *event);
 
 #endif

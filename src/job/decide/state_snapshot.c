@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A state as bytes. Written and read by one version of the software alone: anything
- * else is folded anew, so nothing here has to be kept readable.
+ * A state as bytes. Only the same version of the software writes and reads them: anything else is folded
+ * anew, so nothing here must stay readable.
  */
 #include "job/decide/state_snapshot.h"
 
@@ -134,7 +134,7 @@ static int load_facts(struct job_line *line, struct bytes_reader *bytes, struct 
     return code;
 }
 
-/* Makes the line anew and puts back what it knew. */
+/* Makes the line anew, and restores what it knew. */
 static int load_line(struct job_state *state, struct bytes_reader *bytes, struct fly_error *out_error)
 {
     char gpu_model[JOB_TEXT_MAX];
@@ -293,7 +293,7 @@ void job_state_save(const struct job_state *state, struct buffer *bytes)
         bytes_put_u64(bytes, adler32_of(bytes->data + from, bytes->length - from));
 }
 
-/* 0, 1 for another version's, or an error. */
+/* Returns 0, 1 for another version's bytes, or an error. */
 static int load_definition(struct job_state *state, struct bytes_reader *bytes,
                            const struct batch_policy *const *plugins, struct fly_error *out_error)
 {
@@ -305,7 +305,7 @@ static int load_definition(struct job_state *state, struct bytes_reader *bytes,
     if (text == NULL)
         return error_no_memory(out_error);
     bytes_text(bytes, text, DEFINITION_TEXT_MAX);
-    (void)shape_parse(text, strlen(text), &json, NULL); /* what is none is refused below */
+    (void)shape_parse(text, strlen(text), &json, NULL); /* what is no JSON is refused below */
     free(text);
     code = definition_from_json(json, &state->arena, &definition, NULL);
     json_decref(json);

@@ -11,7 +11,7 @@
 
 enum { LIMITS_MEASURED_MAX = 256 };
 
-/* A ratio so near to 1 that nothing was measured but rounding. */
+/* A ratio this close to 1 is only rounding. */
 static const double rounding = 1e-9;
 
 /* Which trials of a batch size count. */
@@ -23,14 +23,14 @@ struct gathering {
     uint32_t batch_size;
     enum trials_wanted wanted;
     const struct job_batch_profile *profile; /* NULL: none */
-    double units;                            /* of the profile in an epoch; 1 when that is not known */
+    double units;                            /* units of the profile per epoch; 1 when not known */
     /* Sums over the trials that take part. */
     double energy_j, time_s;
-    /* Over those under one limit of the profile: what they took, and would have by the profile. */
+    /* Over those under one limit of the profile: what they took, and what the profile predicts. */
     double measured_j, measured_s, expected_j, expected_s;
 };
 
-/* All GPUs' highest limits; 1 where nobody knows, and only energy counts then. */
+/* Sum of all GPUs' highest limits; 1 when not known, and then only energy counts. */
 static double max_power_of(const struct job_machine *machine)
 {
     return machine->max_power_w > 0.0 ? machine->max_power_w : 1.0;
@@ -42,14 +42,14 @@ static bool observed(const struct job_row *trial)
            trial->stop != JOB_STOP_DEADLINE;
 }
 
-/* Whether it tells what an epoch takes. */
+/* Whether the trial shows what an epoch takes. */
 static bool tells_epochs(const struct gathering *gathering, const struct job_row *trial)
 {
     return trial->machine == gathering->machine && trial->batch_size == gathering->batch_size &&
            observed(trial);
 }
 
-/* And what a model takes. */
+/* Whether it also shows what a model takes. */
 static bool takes_part(const struct gathering *gathering, const struct job_row *trial)
 {
     return tells_epochs(gathering, trial) &&
@@ -140,7 +140,10 @@ static int by_limit(const void *left, const void *right)
     return (a->limit_w > b->limit_w) - (a->limit_w < b->limit_w);
 }
 
-/* Where limits cannot be set and nobody knows the GPU's own, it is that of `max_power_of`. */
+/*
+ * The trial's limit; when limits cannot be set and the GPU's own is not known, one GPU's share of
+ * `max_power_of`.
+ */
 static double limit_of(const struct job_history *history, const struct job_row *trial)
 {
     const struct job_machine *machine = &history->machines[trial->machine];
@@ -150,7 +153,7 @@ static double limit_of(const struct job_history *history, const struct job_row *
     return unknown ? max_power_of(machine) / machine->gpu_count : limit_w;
 }
 
-/* Without a profile (limits cannot be set, or the policy chooses them itself) trials are all there is. */
+/* Without a profile (limits cannot be set, or the policy chooses them itself) only trials tell. */
 static void add_measured(const struct gathering *gathering, struct epoch_points *points)
 {
     const struct job_history *history = gathering->history;
@@ -195,7 +198,7 @@ static void add_profile(const struct gathering *gathering, struct epoch_points *
         if (cheapest(gathering, power_scale) != cheapest(gathering, 1.0))
             power_scale = 1.0;
     } else if (!units_known && points->epochs > 0) {
-        /* All that is known is what trials took that measured the profile too. */
+        /* Only trials that measured the profile too tell what an epoch takes. */
         time_scale =
             gathering->time_s / (double)points->epochs / profile->points[cheapest(gathering, 1.0)].time_s;
     } else if (!units_known) {
@@ -207,7 +210,7 @@ static void add_profile(const struct gathering *gathering, struct epoch_points *
                                      profile->points[i].time_s * gathering->units * time_scale};
 }
 
-/* Runs of the default ran under the highest limit alone: what they took is what it takes there. */
+/* Runs of the default ran only under the highest limit: what they took is that limit's point. */
 static void set_default(const struct gathering *gathering, struct epoch_points *points)
 {
     double highest_w = gathering->history->machines[gathering->machine].highest_limit_w;
@@ -219,7 +222,7 @@ static void set_default(const struct gathering *gathering, struct epoch_points *
     }
 }
 
-/* What each trial took, in epochs of its limit: those under different limits can be set side by side. */
+/* What each trial took, in epochs at its limit, so that trials under different limits can be compared. */
 static struct saving_sample sample_of(const struct epoch_points *points, const struct job_row *trial,
                                       bool time)
 {

@@ -16,11 +16,11 @@
 
 enum { TRIALS_MAX = 10000000 };
 
-/* The log on its way to rows. */
+/* The log while it becomes rows. */
 struct reading {
     struct arena *arena;
     struct job_history *history;
-    struct trial_past *pasts; /* owned; of trial number - 1 */
+    struct trial_past *pasts; /* owned; index: trial number - 1 */
     size_t count, capacity;
 };
 
@@ -47,7 +47,7 @@ static bool same_objective(const struct fly_objective *one, const struct fly_obj
            one->max_slowdown == other->max_slowdown;
 }
 
-/* What is set as it was is no change. */
+/* Setting a value to what it was is no change. */
 static int read_set(struct reading *reading, const struct store_event *event, json_t *body,
                     struct fly_error *out_error)
 {
@@ -75,7 +75,7 @@ static int read_set(struct reading *reading, const struct store_event *event, js
     return 0;
 }
 
-/* The first trial on its hardware describes it. */
+/* The first trial on a kind of hardware describes it. */
 static void describe_machine(struct reading *reading, const struct job_hardware *hardware)
 {
     struct job_history *history = reading->history;
@@ -114,7 +114,7 @@ static int read_machine(struct reading *reading, const struct store_event *event
                : error_set(out_error, FLY_EDATA, "a trial runs on hardware that is not described");
 }
 
-/* The place of a trial; trials begin in the order of their numbers. */
+/* Finds the place of a trial; trials begin in the order of their numbers. */
 static int place(struct reading *reading, uint64_t trial, struct trial_past **out_past,
                  struct fly_error *out_error)
 {
@@ -133,7 +133,7 @@ static int place(struct reading *reading, uint64_t trial, struct trial_past **ou
     return 0;
 }
 
-/* What an event says of the job; a trial's events are the trial's, too. */
+/* Reads what an event tells about the job; a trial's events also go to the trial. */
 static int read_job(struct reading *reading, const struct store_event *event, enum record_kind kind,
                     struct fly_error *out_error)
 {

@@ -7,9 +7,8 @@
 #include "job/core/job_backend.h"
 
 /*
- * What a job's log tells, read through whichever back end keeps it. Costs a pass over
- * the log, so it is for people and reports; decisions never ask here. Everything that
- * is returned stands in the arena.
+ * Reads what a job's log tells, from any back end. It reads the whole log, so use it for people and reports;
+ * decisions never call it. Everything that is returned is in the arena.
  */
 
 /* One kind of hardware of the job, in the order of first use. */
@@ -18,7 +17,7 @@ struct job_machine {
     uint32_t gpu_count;
     uint32_t world_size;
     uint64_t gpu_memory_bytes;
-    double max_power_w;     /* all GPUs' highest limits; NAN: unknown */
+    double max_power_w;     /* sum of all GPUs' highest limits; NAN: unknown */
     double highest_limit_w; /* of one GPU; NAN: limits cannot be set */
 };
 
@@ -29,40 +28,40 @@ struct job_row {
     uint64_t recurrence;
     uint32_t try_number;
     bool running;
-    bool late;                  /* it had expired, and ended after all */
-    enum trial_outcome outcome; /* unless it runs */
-    enum job_stop stop;         /* that ended it; none: somebody told */
+    bool late;                  /* it had expired, but ended after all */
+    enum trial_outcome outcome; /* unless it is running */
+    enum job_stop stop;         /* what the trial was stopped for; none: the end was reported */
     enum reason reason;
     size_t machine; /* index into job_history.machines */
     uint32_t batch_size;
     double limit_w;  /* NAN: not known, or not set */
-    bool profiled;   /* it measured a power profile or a part of one, so it ran under several limits */
-    bool left_alone; /* it was to, and measured none: it ran at the limit that stood, where a search begins */
+    bool profiled;   /* it measured at least a part of a power profile, so it ran under several limits */
+    bool left_alone; /* it was to measure one, but ran at the limit that stood, where a search begins */
     uint32_t epochs;
     double metric;   /* the last one; NAN: none */
-    double energy_j; /* up to the target, or to the end: what decides; NAN: not known */
+    double energy_j; /* up to the target or to the end, which is what decisions use; NAN: not known */
     double time_s;
-    double cost_j;       /* of these, by the objective that holds now */
-    double run_energy_j; /* of the whole run; the same until it is closed */
+    double cost_j;       /* of these two, by the current objective */
+    double run_energy_j; /* of the whole run; the same as energy_j until the run is closed */
     double run_time_s;
-    double reference_per_kwh; /* frozen with its end, of one that runs the newest reported; NAN: not known */
-    double grid_amount;       /* grams or money (job_counts_money) of energy_j by it; NAN */
+    double reference_per_kwh; /* frozen at its end; while it runs, the newest reported; NAN: not known */
+    double grid_amount;       /* grams or money (job_counts_money) of energy_j at that reference; NAN */
     double run_grid_amount;   /* of run_energy_j */
     int64_t proposed_us;
     int64_t ended_us;                  /* 0 while it runs */
     const char *user, *account, *host; /* of the newest attempt; "": unknown */
-    const char *gpus;                  /* their UUIDs, with commas */
-    const char *text;                  /* of its end; "": none */
+    const char *gpus;                  /* the GPUs' UUIDs, separated by commas */
+    const char *text;                  /* reported with its end; "": none */
 };
 
 struct job_history {
     struct job_definition definition;
-    struct fly_objective objective; /* that holds now */
+    struct fly_objective objective; /* the current one */
     uint32_t pin_batch_size;        /* 0: none */
     double pin_limit_w;             /* NAN: the profile's best */
     int64_t wanted_us;              /* when another objective or pin was set last; 0: never */
-    uint64_t wanted_from;           /* trials from this number on were chosen by what holds now */
-    double reference_per_kwh;       /* that was frozen last; NAN: none was */
+    uint64_t wanted_from;     /* trials from this number on were chosen by the current objective and pin */
+    double reference_per_kwh; /* frozen last; NAN: none was */
     struct job_machine *machines;
     size_t machine_count;
     struct job_row *rows; /* in the order of trials */
@@ -70,8 +69,8 @@ struct job_history {
 };
 
 /*
- * The limit of each GPU that a trial ran under: where nothing set one, the highest, and where limits cannot
- * be set, what the driver says. NAN where that is not known.
+ * The limit of each GPU under which a trial ran. When none was set, it is the highest; when limits cannot be
+ * set, what the driver says. NAN when not known.
  */
 double job_history_limit_w(const struct job_history *history, const struct job_row *trial);
 
@@ -90,9 +89,9 @@ int job_explain(const struct jobs *jobs, const char *job, uint64_t trial, struct
                 struct job_explanation *out_explanation, struct fly_error *out_error);
 
 /*
- * The job's operating points on one machine: for each batch size and power limit the
- * mean time and energy of the trials that reached the target there and measured no
- * profile, with the number of trials in the same order. For fly_pareto_frontier.
+ * The job's operating points on one machine: for each batch size and power limit the mean time and energy of
+ * the trials that reached the target there without measuring a profile, and the number of those trials in the
+ * same order. For fly_pareto_frontier.
  */
 struct job_points {
     struct fly_operating_point *points;
@@ -103,18 +102,18 @@ struct job_points {
 int job_history_points(const struct job_history *history, size_t machine, struct arena *arena,
                        struct job_points *out_points, struct fly_error *out_error);
 
-/* What all trials came to that have ended, each by its own reference. */
+/* The sum over all trials that have ended, each by its own reference. */
 struct job_grid_sum {
-    double amount;           /* of the known; NAN where there is none */
-    uint64_t known, unknown; /* trials; those without energy are none of either */
+    double amount;           /* of the known trials; NAN when there is none */
+    uint64_t known, unknown; /* numbers of trials; trials without an energy are in neither */
 };
 struct job_grid_sum job_history_grid_sum(const struct job_history *history);
 
-/* Where text goes; 0 or a negative code. */
+/* Takes text; returns 0 or a negative code. */
 typedef int job_sink(void *context, const char *bytes, size_t count, struct fly_error *out_error);
 
 /*
- * The log, one JSON object a line, as `import` takes it:
+ * Writes the log, one JSON object per line, in the format that `import` reads:
  *
  *     {"number": 1, "time_us": 1700000000000000, "kind": "defined", "trial": 0, "key": "", "body": {...}}
  */

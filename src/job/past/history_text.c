@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A job's log as text: why a trial was chosen, and the whole of it. */
+/* A job's log as text: why a trial was chosen, and the export of the whole log. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>

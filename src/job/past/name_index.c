@@ -31,7 +31,7 @@ static uint64_t mix(uint64_t hash, const char *text)
     return hash;
 }
 
-/* The slot of the pair, or the empty one where it would stand; there is always one. */
+/* The slot of the pair, or the empty slot where it belongs; there always is one. */
 static size_t slot_of(const struct name_index *index, const char *name, const char *detail)
 {
     uint64_t hash = mix(mix(UINT64_C(14695981039346656037), name), detail);

@@ -9,7 +9,7 @@
 #include "base/error.h"
 
 /*
- * Numbers for names: each pair of texts gets the next number, from 0, and keeps it.
+ * Gives names numbers: each new pair of texts gets the next number, from 0, and keeps it.
  *
  *     struct name_index index;
  *
@@ -19,12 +19,12 @@
  *     name_index_deinit(&index);
  */
 struct name_entry {
-    const char *name, *detail; /* the index's own */
+    const char *name, *detail; /* owned by the index */
 };
 
 struct name_index {
     struct arena arena;
-    struct name_entry *entries; /* owned; in the order of their numbers */
+    struct name_entry *entries; /* owned; ordered by number */
     size_t count, capacity, maximum;
     uint32_t *slots; /* owned; number + 1, or 0 */
     size_t slot_count;
@@ -33,11 +33,11 @@ struct name_index {
 void name_index_init(struct name_index *index, size_t maximum);
 void name_index_deinit(struct name_index *index);
 
-/* Its number, which is a new one for a new pair. FLY_ELIMIT beyond the maximum, FLY_ENOMEM. */
+/* Stores the pair's number, a new one for a new pair. Returns FLY_ELIMIT beyond the maximum, FLY_ENOMEM. */
 int name_index_take(struct name_index *index, const char *name, const char *detail, size_t *out_number,
                     struct fly_error *out_error);
 
-/* Whether it has a number, and which. */
+/* Whether the pair has a number; stores it. */
 bool name_index_find(const struct name_index *index, const char *name, const char *detail,
                      size_t *out_number);
 

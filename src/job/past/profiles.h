@@ -4,11 +4,11 @@
 
 #include "job/past/history.h"
 
-/* The power profiles that decided limits: of each batch size on each machine the first. */
+/* The power profiles that decided limits: the first of each batch size on each machine. */
 struct job_batch_profile {
     size_t machine; /* index into job_history.machines */
     uint32_t batch_size;
-    const struct fly_power_point *points; /* limits of one GPU, power of all */
+    const struct fly_power_point *points; /* limits of one GPU, power of all GPUs */
     size_t count;
     double units_per_epoch; /* as in struct job_profile */
 };
@@ -18,11 +18,11 @@ struct job_profiles {
     size_t count;
 };
 
-/* Of the job that the history is of. Everything stands in the arena. Errors as job_history_read. */
+/* Reads the profiles of the history's job into the arena. Errors as job_history_read. */
 int job_profiles_read(const struct jobs *jobs, const struct job_history *history, struct arena *arena,
                       struct job_profiles *out_profiles, struct fly_error *out_error);
 
-/* NULL when there is none. */
+/* Returns NULL when there is none. */
 const struct job_batch_profile *job_profiles_find(const struct job_profiles *profiles, size_t machine,
                                                   uint32_t batch_size);
 

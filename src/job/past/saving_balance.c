@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whether a job has paid off, and still does: each recurrence against the default's runs around it. */
+/* Whether a job has paid off and still does: compares each recurrence with the default's runs around it. */
 #include "job/past/saving_balance.h"
 
-enum { NEAREST = 3 }; /* runs of the default that a recurrence is held against */
+enum { NEAREST = 3 }; /* runs of the default with which a recurrence is compared */
 
-/* Where the nearest runs of the default stand, as one goes from recurrence to recurrence. */
+/* The nearest runs of the default, while the loop goes from recurrence to recurrence. */
 struct nearest {
     const struct saving_run *runs;
     size_t count;
-    size_t at[NEAREST + 1]; /* runs of the default in their order; the last one is the next to come */
+    size_t at[NEAREST + 1]; /* runs of the default in order; the last one is the next to come */
     size_t held;
-    double model_j; /* where none of those delivered a model */
+    double model_j; /* used when none of those delivered a model */
 };
 
 static bool is_baseline(const struct saving_run *run)
@@ -37,7 +37,7 @@ static void begin(struct nearest *nearest)
     }
 }
 
-/* Moves on as long as the next to come is nearer than the first that is held. */
+/* Moves on while the next to come is nearer than the first that is held. */
 static void move_to(struct nearest *nearest, size_t run)
 {
     while (nearest->held > NEAREST && nearest->at[NEAREST] < run + (run - nearest->at[0]) &&
@@ -49,7 +49,7 @@ static void move_to(struct nearest *nearest, size_t run)
     }
 }
 
-/* What a model of the default took around there. */
+/* The energy of a model of the default around there. */
 static double model_j(const struct nearest *nearest)
 {
     double energy_j = 0.0, models = 0.0;

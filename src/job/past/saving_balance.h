@@ -5,7 +5,9 @@
 #include "job/past/saving_run.h"
 #include "job/past/savings.h"
 
-/* The balance of the savings, whose groups and energies stand, from runs in their order. */
+/*
+ * Computes the balance of the savings, whose groups and energies are already known, from the runs in order.
+ */
 void saving_balance_of(const struct saving_run *runs, size_t count, struct job_savings *savings);
 
 #endif

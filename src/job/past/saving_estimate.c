@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One pass over the samples gathers the blocks, one more what differs within them. */
+/* One pass over the samples gathers the blocks, another the differences within them. */
 #include "job/past/saving_estimate.h"
 
 #include <math.h>
@@ -8,16 +8,18 @@
 
 static const struct saving unknown = {NAN, NAN, NAN};
 
-/* Of the tuned runs, how many may lie beyond the time of the default's. */
+/* The share of the tuned runs that may lie outside the time of the default's. */
 static const double beyond_max = 0.25;
 
-/* By how much wider, times the number of blocks, the interval is towards a greater saving. */
+/* Divided by the number of blocks: how much wider the interval is towards a greater saving. */
 static const double skewed = 5.0;
 
-/* Runs of each outcome that are added to those seen, and how many standard errors go with that. */
+/*
+ * How many runs of each outcome are added to those seen, and the number of standard errors that goes with it.
+ */
 static const double added_runs = 2.0, normal_975 = 1.959963984540054;
 
-/* The tuned runs beside one of the default. */
+/* The tuned runs nearest to one run of the default. */
 struct block {
     double runs, amount, delivered;
 };
@@ -25,16 +27,16 @@ struct block {
 /* Sums over blocks and over the runs in them. */
 struct gathered {
     size_t count;                     /* blocks */
-    double runs;                      /* tuned ones in them */
-    double inverse;                   /* sum of one over the tuned runs of each */
+    double runs;                      /* tuned runs in the blocks */
+    double inverse;                   /* sum over blocks of 1 over their tuned runs */
     double tuned, tuned_models;       /* sums of the blocks' means */
     double baseline, baseline_models; /* sums over the default's runs */
     double tuned_step, baseline_step; /* sums over runs */
     double tuned_failed, baseline_failed;
-    double between, within; /* sums of squares, relative */
+    double between, within; /* sums of relative squares */
 };
 
-/* Where the search for the run of the default before, at or after a place stands. */
+/* Where the search for the run of the default before, at or after a place has got to. */
 struct neighbours {
     bool has_before, has_after;
     size_t before, after;
@@ -45,7 +47,7 @@ static bool is_baseline(const struct saving_sample *samples, size_t i)
     return samples[i].kind == SAVING_BASELINE;
 }
 
-/* The greatest distance between one run of the default and the next. */
+/* The greatest distance between neighbouring runs of the default. */
 static size_t reach_of(const struct saving_sample *samples, size_t count)
 {
     size_t reach = 0, last = count;
@@ -73,7 +75,9 @@ static struct neighbours around(const struct saving_sample *samples, size_t coun
     return found;
 }
 
-/* From where to where, end excluded, samples belong to the run of the default at `at`: half way to the next.
+/*
+ * The range of samples (end excluded) that belongs to the run of the default at `at`: half way to its
+ * neighbours.
  */
 static void range_of(const struct saving_sample *samples, size_t count, size_t at, size_t reach,
                      size_t *out_begin, size_t *out_end)
@@ -125,7 +129,7 @@ static void add_block(struct gathered *gathered, const struct saving_sample *sam
         gathered->tuned_step += samples[i].kind == SAVING_TUNED ? samples[i].step : 0.0;
 }
 
-/* By how much a block is off all of them, and its tuned runs off their mean. */
+/* Adds how far a block is from all of them, and its tuned runs from their mean. */
 static void add_squares(struct gathered *gathered, const struct saving_sample *samples, size_t at,
                         size_t begin, size_t end)
 {
@@ -161,7 +165,7 @@ static void each_block(struct gathered *gathered, const struct saving_sample *sa
     }
 }
 
-/* The variance of a mean to which a run of one step more and one of one step less add. */
+/* The variance that one run of one step more and one of one step less add to a mean. */
 static double step_error(double step_sum, double mean, double runs)
 {
     double relative = step_sum / runs / mean;
@@ -197,7 +201,7 @@ static double half_width(const struct gathered *gathered)
     return fmax(half, sqrt(rare));
 }
 
-/* Towards a greater saving: long tails, and a default that may fail although it did in none of its runs. */
+/* Towards a greater saving: long tails, and a default that may fail although none of its runs did. */
 static double upper_width(const struct gathered *gathered, double half)
 {
     double blocks = (double)gathered->count, wide = half * (1.0 + skewed / blocks);

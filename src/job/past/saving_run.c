@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Trials become runs. */
+/* Turns trials into runs. */
 #include "job/past/saving_run.h"
 
 #include <math.h>
@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 
-/* Two of each recurrence: the runs of the default in it, and the others. */
+/* Each recurrence has two: the runs of the default in it, and the others. */
 enum { RUN_DEFAULT, RUN_CHOSEN, RUNS_OF_ONE };
 
 bool saving_is_default(const struct job_history *history, const struct job_row *row)
@@ -43,7 +43,7 @@ bool saving_run_counts(const struct saving_run *run)
     return run->any && !run->running && run->energy_j > 0.0 && run->time_s > 0.0;
 }
 
-/* What is outdated keeps its place among the samples and says no more than a search does. */
+/* An outdated run keeps its place among the samples, and tells no more than a search. */
 static enum saving_kind kind_of(const struct saving_run *run, size_t part)
 {
     if (part == RUN_DEFAULT)
@@ -51,7 +51,7 @@ static enum saving_kind kind_of(const struct saving_run *run, size_t part)
     return run->searched || run->outdated ? SAVING_SEARCHING : SAVING_TUNED;
 }
 
-/* Gathers the runs in their order and returns how many there are. */
+/* Gathers the runs in order; returns how many there are. */
 static size_t make_runs(const struct job_history *history, size_t machine, struct saving_run *runs,
                         size_t recurrences)
 {

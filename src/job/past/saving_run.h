@@ -5,14 +5,14 @@
 #include "job/past/history.h"
 #include "job/past/saving_estimate.h"
 
-/* What a recurrence did as one run: its control, or all the rest of it. */
+/* A recurrence as one run: its control, or all the rest of it. */
 struct saving_run {
     uint64_t recurrence;
-    bool any;     /* a trial of it ran on the machine */
-    bool running; /* or ran elsewhere */
+    bool any;     /* a trial of it ran on this machine */
+    bool running; /* or it ran on another machine */
     bool delivered;
     bool searched;
-    bool outdated; /* a trial of it was chosen for what is not wanted any more */
+    bool outdated; /* a trial of it was chosen by an objective or pin that does not hold any more */
     uint64_t epochs;
     double energy_j, time_s, cost_j, metric;
     int64_t ended_us;
@@ -20,15 +20,15 @@ struct saving_run {
     enum saving_kind kind;
 };
 
-/* Whether a trial is a run of the default, that took what it takes. */
+/* Whether a trial is a run of the default that was free to take whatever it took. */
 bool saving_is_default(const struct job_history *history, const struct job_row *row);
 
-/* Whether it tells what it took. */
+/* Whether it is known what the run took. */
 bool saving_run_counts(const struct saving_run *run);
 
 /*
- * The runs of a job on one machine in their order, which are the caller's to free: of each
- * recurrence its control and the rest, where there are any. FLY_ENOMEM.
+ * Stores the job's runs on one machine, in order, for the caller to free: of each recurrence the control and
+ * the rest, if there are any. Returns 0 or FLY_ENOMEM.
  */
 int saving_runs_of(const struct job_history *history, size_t machine, struct saving_run **out_runs,
                    size_t *out_count, struct fly_error *out_error);

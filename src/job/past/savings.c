@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Runs become samples; the statistics are in saving_estimate.c. */
+/* Turns runs into samples; the statistics are in saving_estimate.c. */
 #include "job/past/savings.h"
 
 #include <math.h>
@@ -13,7 +13,7 @@ static const struct saving unknown = {NAN, NAN, NAN};
 
 /* ---- groups ---- */
 
-/* What a group is summed up from. */
+/* The sums behind a group. */
 struct sums {
     double energy_j, time_s, metric, squares;
 };

@@ -82,7 +82,7 @@ static void write_power(struct tracing *tracing, uint32_t batch_size, double lim
                   number_format(power_w / gpus, power));
 }
 
-/* A profile, if it counts epochs and was the first of its batch size. */
+/* Writes a profile if it counts epochs and is the first of its batch size. */
 static int take_profile(void *context, const struct store_event *event, struct fly_error *out_error)
 {
     struct tracing *tracing = context;
@@ -108,14 +108,14 @@ static int take_profile(void *context, const struct store_event *event, struct f
     return 0;
 }
 
-/* Whether a trial that ran under one limit alone did so under that of `like`, with its batch size. */
+/* Whether a trial ran under one limit alone, with the batch size and the limit of `like`. */
 static bool is_alike(const struct tracing *tracing, const struct job_row *row, const struct job_row *like)
 {
     return tells(tracing, row) && !row->profiled && row->batch_size == like->batch_size &&
            job_history_limit_w(tracing->history, row) == job_history_limit_w(tracing->history, like);
 }
 
-/* The sums of a batch size's trials at one limit. */
+/* Sums over a batch size's trials at one limit. */
 struct epoch_sums {
     double epochs, energy_j, time_s;
 };
@@ -167,7 +167,7 @@ static void write_means(struct tracing *tracing)
     }
 }
 
-/* The simulator sets everything beside the default. */
+/* The simulator compares everything with the default. */
 static int refuse_untold(const char *job, uint32_t default_size, struct fly_error *out_error)
 {
     return error_set(
@@ -198,7 +198,7 @@ static int write_both(const struct jobs *jobs, const char *job, struct tracing *
     return 0;
 }
 
-/* Batch sizes that a trial was to profile, and none did to the end. */
+/* Counts the batch sizes that a trial was to profile, and none finished. */
 static uint64_t count_unprofiled(const struct tracing *tracing)
 {
     const struct job_definition *definition = &tracing->history->definition;

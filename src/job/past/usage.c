@@ -47,7 +47,7 @@ void usage_free(struct usage *usage)
 
 /* ---- sums ---- */
 
-/* Adds `more` `times` over, which may be negative. */
+/* Adds `more` `times` times; `times` may be negative. */
 static void add_counts(struct usage_sums *sums, const struct usage_sums *more, int times)
 {
     uint64_t *const counts[] = {&sums->trials, &sums->recurrences, &sums->running, &sums->without_energy,
@@ -169,7 +169,7 @@ int usage_take_text(struct usage *usage, const char *text, const char **out_text
     return code;
 }
 
-/* Remembers where a GPU is. */
+/* Notes where a GPU is. */
 static int take_place(struct usage *usage, const char *uuid, const char *model, const char *host,
                       struct fly_error *out_error)
 {
@@ -199,7 +199,7 @@ static size_t count_gpus(const char *gpus)
     return gpu_count;
 }
 
-/* The GPUs that are named have equal parts, and one row of the model has those of the rest. */
+/* Gives the named GPUs equal parts, and the rest one row of the model. */
 static int part_gpus(struct usage *usage, struct usage_trial *trial, const char *model, const char *host,
                      char *gpus, size_t named, struct fly_error *out_error)
 {

@@ -12,7 +12,7 @@ void usage_balance_deinit(struct usage_balance *balance)
     balance->count = 0;
 }
 
-/* The remainder of that name, made where it is new; there is room. */
+/* The remainder with that name, made if it is new; there must be room. */
 static int find(struct usage_balance *balance, const char *name, const char *model,
                 struct usage_remainder **out_remainder, struct fly_error *out_error)
 {

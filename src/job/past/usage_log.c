@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The log of a job, read once from its begin to its end. */
+/* Reads a job's log once, from begin to end. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,7 +12,7 @@ enum { NUMBER_SIZE = 24 };
 
 /* The GPUs of a kind of hardware. */
 struct machine {
-    const char *model; /* of the index of texts */
+    const char *model; /* in the index of texts */
     uint32_t gpu_count;
 };
 
@@ -23,12 +23,12 @@ struct pass {
     struct machine machines[JOB_HARDWARE_MAX];
     size_t machine_count;
     uint64_t newest;          /* trial */
-    struct name_index missed; /* trials whose slot another took: their numbers, and */
-    uint64_t *missed_from;    /* owned; the first event that was passed over */
+    struct name_index missed; /* numbers of the trials whose slot another trial took */
+    uint64_t *missed_from;    /* owned; for each, the first event that was skipped */
     size_t missed_capacity;
     /* While one of these is read once more: */
     uint64_t trial;
-    uint64_t from; /* events before this one have been added */
+    uint64_t from; /* events before this one were added already */
 };
 
 static int take_machine(struct pass *pass, const struct proposed_record *record, struct fly_error *out_error)
@@ -86,7 +86,7 @@ static int take_attempt(struct pass *pass, struct usage_trial *trial, const stru
     return code < 0 ? code : usage_spend(pass->usage, trial, &moment, added, out_error);
 }
 
-/* An event that may tell of a piece: 1 where it does, else 0 or an error. */
+/* Takes an event that may give a piece: returns 1 if it does, else 0 or an error. */
 static int take_figures(struct usage_trial *trial, const struct store_event *event, json_t *body,
                         struct usage_piece *out_piece, struct fly_error *why)
 {
@@ -129,7 +129,7 @@ static int spend_figures(struct pass *pass, struct usage_trial *trial, const str
     return code == 1 ? usage_spend(pass->usage, trial, &piece, added, out_error) : 0;
 }
 
-/* `added`: an earlier pass did. */
+/* `added`: an earlier pass has added the event. */
 static int take_event(struct pass *pass, struct usage_trial *trial, const struct store_event *event,
                       bool added, struct fly_error *out_error)
 {
@@ -158,7 +158,7 @@ static void shut(struct usage *usage, struct usage_trial *trial)
     usage_trial_deinit(trial);
 }
 
-/* An event of a trial whose slot another has: to be read once more. */
+/* Notes an event of a trial whose slot another trial has: the log must be read once more for it. */
 static int miss(struct pass *pass, const struct store_event *event, struct fly_error *out_error)
 {
     size_t before = pass->missed.count, number;

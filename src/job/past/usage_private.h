@@ -6,31 +6,31 @@
 #include "job/past/usage.h"
 #include "job/past/usage_trial.h"
 
-/* What adding up and reading logs share. */
+/* What the summing and the reading of logs share. */
 
-/* A GPU's host and model, as the newest attempt on it says. */
+/* A GPU's host and model, by the newest attempt on it. */
 struct place {
-    const char *host; /* of the index of texts */
+    const char *host; /* in the index of texts */
     const char *model;
 };
 
 struct usage {
     struct usage_options options;
     struct name_index names; /* of the rows */
-    struct usage_sums *done; /* owned; of each row, of the jobs that were added */
-    struct usage_sums *now;  /* owned; of the job under way */
+    struct usage_sums *done; /* owned; per row, over the jobs that were added */
+    struct usage_sums *now;  /* owned; per row, over the current job */
     size_t capacity;
     struct usage_sums total_done, total_now;
-    struct usage_row *rows; /* owned; made when they are asked for */
+    struct usage_row *rows; /* owned; made on demand */
     size_t row_count;
     struct name_index gpus;
-    struct place *places; /* owned; of each GPU */
+    struct place *places; /* owned; per GPU */
     size_t place_capacity;
     struct name_index texts;   /* hosts and models */
-    struct usage_trial *slots; /* owned; of trial modulo their number */
+    struct usage_trial *slots; /* owned; trials by their number modulo the count */
 };
 
-/* A text that lives as long as the usage. */
+/* Stores a text that lives as long as the usage. */
 int usage_take_text(struct usage *usage, const char *text, const char **out_text,
                     struct fly_error *out_error);
 
@@ -38,14 +38,17 @@ int usage_take_text(struct usage *usage, const char *text, const char **out_text
 int usage_part_attempt(struct usage *usage, struct usage_trial *trial, const char *job, const char *model,
                        const struct attempt_record *record, struct fly_error *out_error);
 
-/* What is within the period goes to the attempt's rows; only noted there where `added` says that it was. */
+/*
+ * Adds the part of the piece within the period to the attempt's rows; only notes it when `added`, as an
+ * earlier pass has added it.
+ */
 int usage_spend(struct usage *usage, struct usage_trial *trial, const struct usage_piece *piece, bool added,
                 struct fly_error *out_error);
 
-/* Counts the trial in its rows once (1), or takes that back (-1). */
+/* Counts the trial once in its rows (1), or takes that back (-1). */
 void usage_count(struct usage *usage, const struct usage_trial *trial, int times);
 
-/* Brings what the log of a job said to what is done, or drops it. */
+/* Adds what the log of the current job said to what is done, or drops it. */
 void usage_settle(struct usage *usage, bool taken);
 
 #endif

@@ -15,9 +15,8 @@ void usage_trial_deinit(struct usage_trial *trial)
 }
 
 /*
- * The totals rise to these: the piece since they were last known. Figures of the whole
- * run may also be lower than what was summed up before; they stand. An energy that is
- * not known leaves the total where it is.
+ * Raises the totals to these figures, and makes a piece of what was added. Figures of the whole run may also
+ * be lower than the earlier sums; then the sums stay. An unknown energy leaves the total where it is.
  */
 static bool rise(struct usage_trial *trial, double energy_j, double time_s, int64_t time_us, bool whole,
                  struct usage_piece *out_piece)
@@ -84,7 +83,7 @@ bool usage_trial_epoch(struct usage_trial *trial, const struct epoch_record *rec
                 false, out_piece);
 }
 
-/* An end that somebody told without knowing more than the last report has no figure of its own. */
+/* An end that was reported without knowing more than the last report has no figure of its own. */
 static bool is_told_in_vain(const struct usage_trial *trial, const struct ended_record *record)
 {
     return record->stop == JOB_STOP_NONE &&

@@ -5,11 +5,11 @@
 #include "job/core/job_record.h"
 
 /*
- * One trial on its way through the log, as job/past/usage.h adds it up: what it has taken,
- * where, and up to when that is known.
+ * One trial while the log is read, as job/past/usage.h adds it up: what it has taken, where, and up to when
+ * that is known.
  */
 
-/* A row's part in what an attempt takes. The parts of an attempt add up to 1. */
+/* A row's part in what an attempt takes. An attempt's parts add up to 1. */
 struct usage_part {
     size_t row;
     double share;
@@ -24,26 +24,26 @@ struct usage_trial {
     uint32_t attempt;
     struct usage_part *parts; /* owned; of the attempt */
     size_t part_count;
-    int64_t attempt_us;   /* when it began */
-    int64_t known_us;     /* until when it is known what was taken */
+    int64_t attempt_us;   /* when the attempt began */
+    int64_t known_us;     /* up to when it is known what the trial took */
     double past_energy_j; /* of earlier attempts */
     double past_time_s;
     double energy_j; /* of this attempt */
     double time_s;
-    double total_energy_j; /* as far as given out; of all attempts */
+    double total_energy_j; /* as far as returned in pieces; of all attempts */
     double total_time_s;
 
     bool ended, silent, closed;
     bool cut_off;
-    bool unknown; /* the newest figure of the energy */
+    bool unknown; /* the energy is, in the newest figure */
     enum trial_outcome outcome;
 
     bool inside;     /* some of it lies within the period */
-    size_t *touched; /* owned; rows that have a part in that, each once */
+    size_t *touched; /* owned; the rows that have a part within the period, each once */
     size_t touched_count, touched_capacity;
 };
 
-/* From one moment to another the trial took that much. Its parts say where. */
+/* What the trial took from one moment to another. Its parts tell where. */
 struct usage_piece {
     int64_t from_us, to_us;
     double energy_j, time_s;
@@ -51,10 +51,10 @@ struct usage_piece {
 
 void usage_trial_deinit(struct usage_trial *trial);
 
-/* An attempt begins; the caller sets its parts. */
+/* Begins an attempt; the caller sets its parts. */
 void usage_trial_attempt(struct usage_trial *trial, uint32_t attempt, int64_t time_us);
 
-/* An event of another kind, at `time_us`; whether it tells of a piece. */
+/* Takes an event of another kind, at `time_us`; returns whether it gives a piece. */
 bool usage_trial_heartbeat(struct usage_trial *trial, const struct heartbeat_record *record, int64_t time_us,
                            struct usage_piece *out_piece);
 bool usage_trial_epoch(struct usage_trial *trial, const struct epoch_record *record, int64_t time_us,
@@ -64,7 +64,7 @@ bool usage_trial_ended(struct usage_trial *trial, const struct ended_record *rec
 bool usage_trial_closed(struct usage_trial *trial, const struct closed_record *record, int64_t time_us,
                         struct usage_piece *out_piece);
 
-/* What of the piece lies within the period, from 0 to 1; a moment lies within it or not. */
+/* The share of the piece within the period, from 0 to 1; a moment lies within it or not. */
 double usage_piece_within(const struct usage_piece *piece, int64_t since_us, int64_t until_us);
 
 /* Notes that the row has a part in the trial within the period; false without memory. */
