@@ -11,25 +11,21 @@
 
 #include "base/disabled.h"
 #include "base/error.h"
-#include "base/harmless.h"
-#include "cli/kit/table_print.h"
 #include "cli/options/device_options.h"
 #include "cli/options/leftovers.h"
 #include "cli/program/child.h"
 #include "cli/program/program_words.h"
 #include "cli/run/metered_devices.h"
-#include "cli/run/own_use.h"
 #include "cli/run/run_carbon.h"
 #include "cli/run/run_commands.h"
 #include "cli/run/run_files.h"
 #include "cli/run/run_job.h"
+#include "cli/run/run_report.h"
 #include "cli/run/run_result.h"
 #include "cli/run/run_tune.h"
 #include "cli/run/run_window.h"
 #include "meter/meter.h"
 #include "meter/process_claims.h"
-
-enum { REPORT_MAX = 1 << 22 };
 
 static const struct cli_option options[] = {
     DEVICE_OPTION_GPUS(
@@ -120,60 +116,6 @@ static void end(struct run *run)
     claims_release(&run->claims);
 }
 
-/* The report in the form of --format. */
-static void put_report(const struct cli_call *call, const struct run *run, struct buffer *out)
-{
-    static char lines[REPORT_MAX / 8];
-    json_t *document;
-
-    switch (cli_format(call)) {
-    case TABLE_FORMAT_TABLE:
-        run_report_text(&run->result, out);
-        break;
-    case TABLE_FORMAT_JSON:
-        document = run_report_json(&run->result);
-        table_print_json(document, out, NULL);
-        json_decref(document);
-        break;
-    case TABLE_FORMAT_CSV:
-        if (run->result.fault != NULL)
-            break;
-        if (fly_record_header(run->devices.meter, FLY_RECORD_CSV, lines, sizeof lines) > 0)
-            buffer_puts(out, lines);
-        if (fly_record_window(run->devices.meter, &run->result.measured, FLY_RECORD_CSV, lines,
-                              sizeof lines) > 0)
-            buffer_puts(out, lines);
-        break;
-    }
-}
-
-static void report(const struct cli_call *call, struct run *run)
-{
-    const char *output = cli_text(call, "output");
-    const char *csv = cli_text(call, "csv");
-    struct fly_error error;
-    struct buffer text;
-
-    own_use_count(&run->result);
-    if (output != NULL && run_output_write(&run->result, output, &error) < 0) {
-        cli_warn(call, "no report: %s", error.text);
-        run->result.output = NULL;
-    }
-    if (csv != NULL && run->result.fault != NULL)
-        cli_warn(call, "'%s': no line is added, since nothing was measured", csv);
-    else if (csv != NULL && run_csv_append(run->devices.meter, &run->result.measured, csv, &error) < 0)
-        cli_warn(call, "%s", error.text);
-    if (cli_flag(call, "quiet"))
-        return;
-    buffer_init(&text, REPORT_MAX);
-    put_report(call, run, &text);
-    if (text.length > 0)
-        text.length = harmless_make(text.data, text.length, true);
-    fwrite(text.data, 1, text.length, cli_err(call));
-    fflush(cli_err(call));
-    buffer_deinit(&text);
-}
-
 /* The account begins before the program, and a tuner that follows the grid goes on with it. */
 static void begin_account(struct run *run, const char *job)
 {
@@ -223,7 +165,7 @@ static void measure(const struct cli_call *call, struct child *child, char *cons
     run->result.signal = child->signal;
     run->result.early_s = child->early_s > 0 ? child->early_s : 0;
     cli_exit_with(call, child->status);
-    report(call, run);
+    run_report_emit(call, &run->result, run->devices.meter);
 }
 
 /* Lines that could not be added are said before the program starts; `meter` NULL: as far as that is known. */
@@ -269,7 +211,7 @@ static int run_recurrence(const struct cli_call *call, char *const *arguments, s
     if (result == 0 && child.exec_errno != 0)
         program_say_not_run(call, arguments[0], child.exec_errno, child.status);
     if (result == 0)
-        report(call, run);
+        run_report_emit(call, &run->result, run->devices.meter);
     metered_devices_close(&run->devices);
     if (result == 0)
         child_follow(&child);

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef FLYBALL_CLI_RUN_RUN_REPORT_H
+#define FLYBALL_CLI_RUN_RUN_REPORT_H
+
+#include "cli/frame/call.h"
+#include "cli/run/run_result.h"
+
+/*
+ * Counts this program's own use into the result, writes the files that the options ask for, and shows the
+ * report in the form of --format. `meter` measured the result. A file that cannot be written is a warning.
+ */
+void run_report_emit(const struct cli_call *call, struct run_result *result, const struct fly_meter *meter);
+
+#endif
