@@ -19,8 +19,7 @@ struct process_stat {
     char name[PROCESS_NAME_MAX]; /* of its program, cut to 15 bytes except for those of the kernel */
     pid_t parent;
     char state;               /* 'R', 'S', 'Z' and so on */
-    unsigned long long start; /* in ticks since the boot; distinguishes it from a later process with the
-                               * same number */
+    unsigned long long start; /* in ticks since the boot; identifies the process together with its number */
 };
 
 /* Returns whether the process exists, even if it has ended and its parent has not yet waited for it. */

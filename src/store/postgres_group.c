@@ -16,11 +16,11 @@ enum {
 
 struct group_job {
     char name[STORE_JOB_MAX + 1];
-    uint64_t id, written, head; /* what the server has, and what the group comes to */
+    uint64_t id, written, head; /* what the server has, and the last number including the group */
     int64_t first_us, last_us;
 };
 
-/* Its texts are owned, in one block. */
+/* An event; its texts are owned, in one block. */
 struct group_event {
     uint64_t job;
     struct store_event event;
@@ -32,14 +32,17 @@ struct postgres_group {
     size_t job_count;
     struct group_event events[GROUP_EVENTS];
     size_t event_count;
-    size_t kept; /* of the events: those of changes that were committed */
+    size_t kept; /* number of events of committed changes */
     int64_t now_us;
     bool lost;
 };
 
 /* ---- statements ---- */
 
-/* The server plans them once for a connection. A pooler may leave those of a client before. */
+/*
+ * The server plans the statements once per connection. Behind a pooler, those of an earlier
+ * client may still exist.
+ */
 static const char sql_prepare[] =
     "DEALLOCATE ALL;"
     "PREPARE flyball_group_lock (text[]) AS "
@@ -51,12 +54,12 @@ static const char sql_prepare[] =
     "PREPARE flyball_group_heads (bigint[], bigint[], bigint[], bigint[]) AS "
     "UPDATE flyball_job SET head = new.head, changed_us = new.last_us, made_us = CASE flyball_job.head "
     "WHEN 0 THEN new.first_us ELSE made_us END FROM unnest($1, $2, $3, $4) AS new (id, head, last_us, "
-    "first_us) WHERE flyball_job.id = new.id AND flyball_job.id = ANY ($1)"; /* by index in each size */
+    "first_us) WHERE flyball_job.id = new.id AND flyball_job.id = ANY ($1)"; /* uses the index at any size */
 
 /*
- * A text as an element of an array in E'{...}', which means itself whatever the server's
- * settings: the array takes a backslash before quotes and backslashes, and the literal doubles each
- * backslash, and apostrophes.
+ * Puts a text as an element of an array in E'{...}', which means the same under all settings of
+ * the server. The array needs a backslash before quotes and backslashes; the literal doubles each
+ * backslash and apostrophe.
  */
 static void put_text(struct buffer *sql, const char *text)
 {
@@ -122,7 +125,7 @@ static void take_rows(struct postgres_link *link, struct postgres_group *group,
     }
 }
 
-/* Locks rows, in one order and without waiting, so that two groups cannot wait for each other. */
+/* Locks rows in a fixed order and without waiting, so that two groups cannot wait for each other. */
 static int lock_jobs(struct postgres_link *link, struct postgres_group *group, bool first,
                      const char *const *jobs, size_t count, struct fly_error *out_error)
 {
@@ -208,7 +211,7 @@ int postgres_group_open(struct postgres_link *link, const char *const *jobs, siz
 
     if (group == NULL)
         return error_no_memory(out_error);
-    /* Nothing is written yet, so that a server lost on the way may be asked once more. */
+    /* Nothing is written yet, so if the connection to the server was lost, it is asked once more. */
     for (int i = 0; i < 2 && code == FLY_EUNREACHABLE; i++) {
         code = prepare(link, out_error);
         if (code == 0)
@@ -310,7 +313,7 @@ int postgres_group_begin(struct postgres_link *link, struct postgres_group *grou
     return 0;
 }
 
-/* A copy of the event whose texts live as long as the group. */
+/* Copies an event; the texts of the copy live as long as the group. */
 static bool copy_event(const struct store_event *event, struct group_event *out_copy)
 {
     size_t kind = strlen(event->kind) + 1, key = strlen(event->key) + 1, body = strlen(event->body) + 1;

@@ -32,7 +32,7 @@ static int find_calls(const struct shared_object *object, const char *name, stru
     return 0;
 }
 
-/* Left open: what it registers for the program's end has to stay where it is. */
+/* Left open, because it registers functions for the program's exit, which must stay in memory. */
 int postgres_library_load(const char *path, struct postgres_calls *out_calls, struct fly_error *out_error)
 {
     struct shared_object object;

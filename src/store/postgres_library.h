@@ -5,16 +5,16 @@
 #include <flyball/error.h>
 
 /*
- * PostgreSQL's client library, opened when a server's store is, so that nothing else
- * needs it. Names and numbers are those of its documentation; its binary interface
- * has been stable since version 8.
+ * PostgreSQL's client library. It is loaded when a store on a server is opened, so that nothing
+ * else needs it. Names and numbers are those of its documentation; its binary interface has been
+ * stable since version 8.
  *
  *     X(slot, symbol, result, parameters)
  */
 struct pg_conn;
 struct pg_result;
 
-/* As PQconninfoParse lays it out. */
+/* The layout that PQconninfoParse uses. */
 struct pg_option {
     char *keyword, *variable, *compiled, *value, *label, *display;
     int display_bytes;
@@ -57,7 +57,7 @@ typedef void pg_notice(void *state, const char *message);
 enum pg_connection_status { PG_CONNECTION_OK = 0, PG_CONNECTION_BAD = 1 };
 enum pg_polling { PG_POLLING_FAILED = 0, PG_POLLING_READING = 1, PG_POLLING_WRITING = 2, PG_POLLING_OK = 3 };
 enum pg_result_status { PG_COMMAND_OK = 1, PG_TUPLES_OK = 2 };
-enum { PG_FIELD_STATE = 'C' }; /* the SQLSTATE among the fields of an error */
+enum { PG_FIELD_STATE = 'C' }; /* field of an error that holds the SQLSTATE */
 
 #define POSTGRES_CALL_SLOT(slot, symbol, result, parameters) result(*slot) parameters;
 struct postgres_calls {
@@ -66,9 +66,9 @@ struct postgres_calls {
 #undef POSTGRES_CALL_SLOT
 
 /*
- * The library's functions: of the file at `path`, or of the installed one (NULL),
- * which then stays loaded. FLY_EUNSUPPORTED where there is none, or one that lacks a
- * function, with what to install. Thread-safe.
+ * Gives the library's functions: from the file at `path`, or from the installed library (NULL),
+ * which then stays loaded. FLY_EUNSUPPORTED if it is missing or lacks a function; the error says
+ * what to install. Thread-safe.
  */
 int postgres_library_load(const char *path, struct postgres_calls *out_calls, struct fly_error *out_error);
 

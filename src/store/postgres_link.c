@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Speaks to the server without ever blocking in the client library but for the look-up
- * of its name: every wait is a poll with a deadline.
+ * Speaks to the server without ever blocking in the client library, except for the look-up of its
+ * name: every wait is a poll with a deadline.
  */
 #include "store/postgres_link.h"
 
@@ -20,8 +20,8 @@ enum {
     WORDS_MAX = 300,
     OLDEST_SERVER = 120000,
     RECONNECT_PAUSE_US = 50000,
-    ANSWER_EXTRA_S = 5,       /* beyond what the server itself waits for a lock */
-    IDLE_IN_CHANGE_MIN_S = 60 /* after which the server ends a change whose owner does nothing */
+    ANSWER_EXTRA_S = 5,       /* added to the server's own time limit for locks */
+    IDLE_IN_CHANGE_MIN_S = 60 /* after which the server ends a change whose owner is idle */
 };
 
 static void ignore_notice(void *state, const char *message)
@@ -37,7 +37,7 @@ static void drop(struct postgres_link *link)
     link->prepared = false;
 }
 
-/* Waits until the connection can be read or written; false when the time is up. */
+/* Waits until the connection can be read or written; returns false when the time is up. */
 static bool wait_for(const struct postgres_link *link, short events, struct mono_time deadline)
 {
     struct pollfd polled = {.fd = link->call.socket(link->connection), .events = events};
@@ -90,7 +90,7 @@ static int poll_connection(struct postgres_link *link, struct mono_time deadline
     return 0;
 }
 
-/* What the session is to hold to, and what has to be known of the server. */
+/* Sets what the session needs, and asks what must be known of the server. */
 static int set_up(struct postgres_link *link, struct fly_error *out_error)
 {
     static const char facts[] = "SELECT current_setting('fsync'), current_setting('synchronous_commit'),"
@@ -163,7 +163,7 @@ static int connect_once(struct postgres_link *link, struct fly_error *out_error)
     return code;
 }
 
-/* After a server that was there went away: it may be starting again. */
+/* Connects again after the server went away: it may be restarting. */
 static int reconnect(struct postgres_link *link, struct fly_error *out_error)
 {
     struct mono_time deadline = mono_after_s(mono_now(), link->wait_s);
@@ -218,7 +218,7 @@ static bool send_question(const struct postgres_link *link, const struct postgre
     return false;
 }
 
-/* The last result, or the first that failed; NULL when the time is up or memory is exhausted. */
+/* Returns the last result, or the first that failed; NULL when the time is up or memory is exhausted. */
 static struct pg_result *collect(const struct postgres_link *link, struct mono_time deadline)
 {
     struct pg_result *kept = NULL, *next;
@@ -230,7 +230,7 @@ static struct pg_result *collect(const struct postgres_link *link, struct mono_t
                 link->call.clear(kept);
                 return NULL;
             }
-            /* What fails here stands in the next result. */
+            /* The next result shows this failure. */
             if (link->call.consume(link->connection) == 0)
                 break;
         }
@@ -345,7 +345,7 @@ int64_t postgres_number(const struct postgres_link *link, const struct pg_result
     return strtoll(link->call.value(result, row, column), NULL, 10);
 }
 
-/* Its own words may repeat the address with the password in it, so they are not passed on. */
+/* libpq's own message may repeat the address with its password, so it is not passed on. */
 static int check_address(struct postgres_link *link, struct fly_error *out_error)
 {
     char *why = NULL;

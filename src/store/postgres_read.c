@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a server's tables are asked for: jobs, pages of their logs, snapshots. */
+/* Reads a server's tables: jobs, pages of their logs, snapshots. */
 #include "store/postgres_read.h"
 
 #include <string.h>
@@ -8,7 +8,7 @@
 #include "store/store_text.h"
 
 enum {
-    EVENTS_AT_ONCE = 64, /* rows of a page: their bodies may be large */
+    EVENTS_AT_ONCE = 64, /* rows per page: their bodies may be large */
     JOBS_AT_ONCE = 500,
 };
 

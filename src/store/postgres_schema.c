@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 
-/* As in SQLite, but for the collation: names are ordered by their bytes. */
+/* As in SQLite, except for the collation: names are ordered by their bytes. */
 static const char version_1[] =
     "CREATE TABLE flyball_store (version integer NOT NULL);"
     "INSERT INTO flyball_store VALUES (0);"
@@ -42,10 +42,10 @@ const struct postgres_migration postgres_migrations[] = {
 };
 const size_t postgres_migration_count = sizeof postgres_migrations / sizeof postgres_migrations[0];
 
-/* 0 where there are no tables yet. */
+/* Gives 0 if there are no tables yet. */
 static int read_version(struct postgres_link *link, int64_t *out_version, struct fly_error *out_error)
 {
-    /* By a look into the catalogue: names are cached, and others may be at work. */
+    /* Looks into the catalogue, because names are cached and others may be making tables. */
     static const struct postgres_question is_there = {
         .sql = "SELECT count(*) FROM pg_class WHERE relname = 'flyball_store' AND pg_table_is_visible(oid)"};
     static const struct postgres_question which = {.sql = "SELECT max(version) FROM flyball_store"};

@@ -9,21 +9,21 @@
 #include "store/postgres_link.h"
 
 /*
- * The tables of a store on a server, version by version, in the first schema of the
- * search path. A version once released never changes; a new one is a row at the end.
+ * The tables of a store on a server, version by version, in the first schema of the search path.
+ * A released version never changes; a new version is a new row at the end.
  */
 struct postgres_migration {
-    int version;     /* that it leads to: its index + 1 */
-    const char *sql; /* from the version before; statements separated by ';' */
+    int version;     /* the version it leads to: its index + 1 */
+    const char *sql; /* starts from the version before; statements separated by ';' */
 };
 
 extern const struct postgres_migration postgres_migrations[];
 extern const size_t postgres_migration_count;
 
 /*
- * Brings the tables up to date in one transaction; of several programs that start at
- * once one does it. FLY_EUNSUPPORTED for a newer version, and as postgres_link_ask. With
- * `existing` no tables are made: FLY_ENOTFOUND.
+ * Brings the tables up to date in one transaction; if several programs start at once, one of them
+ * does it. FLY_EUNSUPPORTED for a newer version, and errors as postgres_link_ask. With `existing`
+ * it makes no tables: FLY_ENOTFOUND.
  */
 int postgres_schema_update(struct postgres_link *link, bool existing, struct fly_error *out_error);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Logs on a server, for many machines: how they change. A job's lock is that of its row. */
+/* Logs on a server, for many machines: changes. The lock of a job is the lock of its row. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,10 +12,10 @@
 #include "store/store_backend.h"
 #include "store/store_text.h"
 
-enum { LOCK_TRIES = 5 }; /* for a job that others make and delete meanwhile */
+enum { LOCK_TRIES = 5 }; /* for a job that others make and delete at the same time */
 
 static const char sql_begin[] = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE";
-/* The clock is read once the lock is held, not while it is waited for. */
+/* Reads the clock once the lock is held, not while waiting for it. */
 static const char sql_lock[] =
     "WITH locked AS MATERIALIZED (SELECT id, head FROM flyball_job WHERE name = $1 FOR UPDATE) "
     "SELECT id, head, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint FROM locked";
@@ -26,8 +26,8 @@ static const char sql_append[] = "INSERT INTO flyball_event (job, number, time_u
                                  "ON CONFLICT (job, key) WHERE key <> '' DO NOTHING";
 static const char sql_commit[] = "COMMIT";
 /*
- * The job's row moves once in a change, and on the way of its commit: each update leaves a
- * dead row behind, through which the next one has to go, until the change has ended.
+ * The job's row is updated once per change, together with the commit: each update leaves a dead
+ * row behind, which the next update has to pass until the change has ended.
  */
 static const char sql_move_and_commit[] =
     "UPDATE flyball_job SET head = %" PRIu64 ", changed_us = %" PRId64 ", "
@@ -74,7 +74,7 @@ static void abandon_server(void *state)
     postgres_link_abandon(state);
 }
 
-/* Within a transaction: what fails aborts it, and a group with it. */
+/* Asks within a transaction: a failure aborts the transaction, and its group. */
 static int ask_within(struct postgres_link *link, const struct postgres_question *question, const char *doing,
                       struct pg_result **out_result, struct fly_error *out_error)
 {
@@ -85,7 +85,7 @@ static int ask_within(struct postgres_link *link, const struct postgres_question
     return code;
 }
 
-/* Counts what a visitor is shown, and remembers how it ended. */
+/* Counts what a visitor gets, and remembers how it ended. */
 struct counted_visit {
     store_visit *visit;
     void *visitor;
@@ -102,7 +102,7 @@ static int visit_counted(void *state, const struct store_event *event, struct fl
     return counted->visited;
 }
 
-/* First what the server has, if it can have any of it, then what the group keeps. */
+/* Reads first what the server has, if it can have any of it, then what the group keeps. */
 static int read_grouped(struct postgres_link *link, const struct store_change *change,
                         const struct store_query *query, store_visit *visit, void *visitor,
                         struct fly_error *out_error)
@@ -136,7 +136,7 @@ static int change_get_snapshot(void *state, struct store_change *change, const c
                                  out_error);
 }
 
-/* Locks the job's row and fills the change; whether there is one. */
+/* Locks the job's row and fills the change; tells whether there is such a row. */
 static int lock_row(struct postgres_link *link, struct store_change *change, bool *out_found,
                     struct fly_error *out_error)
 {
@@ -185,7 +185,7 @@ static int begin(void *state, enum store_job_wish wish, struct store_change *cha
 
     if (link->group != NULL)
         return postgres_group_begin(link, link->group, change, out_error);
-    /* Nothing is written yet, so that a server lost on the way may be asked once more. */
+    /* Nothing is written yet, so if the connection to the server was lost, it is asked once more. */
     for (int i = 0; i < 2; i++) {
         code = postgres_link_ask_anew(link, &start, "locked", NULL, out_error);
         if (code < 0)

@@ -8,7 +8,7 @@
 #define TRY_AGAIN "try again"
 #define SEE_SERVER "see the server's log"
 
-/* By the beginning of a SQLSTATE (appendix A of PostgreSQL's manual); the first that fits. */
+/* Looked up by the beginning of a SQLSTATE (appendix A of PostgreSQL's manual); the first match counts. */
 static const struct state_row {
     const char *state;
     struct postgres_meaning meaning;
@@ -35,7 +35,7 @@ static const struct state_row {
     {"22021", {FLY_EUSAGE, "write UTF-8"}},
 };
 
-/* Words of a refusal to connect, as servers say them in English. */
+/* Words with which servers refuse a connection, in English. */
 static const struct connect_row {
     const char *words;
     struct postgres_meaning meaning;

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Makes the file itself, so that it is private from its first moment; SQLite gives
- * its companions (-wal, -shm) the same mode. A descriptor of a file that exists is
- * never opened here: closing it would drop the locks that other handles of this
- * process hold on it.
+ * Makes the file itself, so that it is private from its first moment; SQLite gives its companions
+ * (-wal, -shm) the same mode. This code never opens a descriptor of an existing file: closing
+ * that would drop the locks that other handles of this process hold on the file.
  */
 #include "store/sqlite_file.h"
 
@@ -23,12 +22,12 @@
 
 static const char standard_name[] = "store.sqlite";
 
-/* Files that this process, or one it was forked from, has open. */
+/* Files that this process, or one from which it was forked, has open. */
 struct held {
     struct held *next;
     dev_t device;
     ino_t inode;
-    uint64_t generation; /* of fork_generation */
+    uint64_t generation; /* value of fork_generation */
 };
 static struct held *held_files;
 static pthread_mutex_t held_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -79,7 +78,7 @@ static int find_standard(char path[PATH_MAX], bool existing, struct fly_error *o
     return cause == 0 ? 0 : failed("made", path, cause, out_error);
 }
 
-/* The directory of a path, with symbolic links followed, into `out`. */
+/* Writes the directory of a path, with symbolic links followed, into `out`. */
 static int find_directory(const char *path, char out[PATH_MAX], struct fly_error *out_error)
 {
     const char *slash = strrchr(path, '/');
@@ -110,7 +109,7 @@ static int check_local(const char *directory, const char *path, const struct fil
         path, network, STORE_WAYS_OUT);
 }
 
-/* Its name in full, links followed where it is there; 0 or errno. */
+/* Writes the absolute path, with links followed if the file exists; returns 0 or errno. */
 static int name_in_full(const char *directory, const char *path, char out[PATH_MAX])
 {
     const char *slash = strrchr(path, '/'), *name = slash == NULL ? path : slash + 1;
@@ -124,7 +123,9 @@ static int name_in_full(const char *directory, const char *path, char out[PATH_M
     return 0;
 }
 
-/* The file in full, made where it is missing, unless it has to exist; 0 or errno. The caller holds the lock.
+/*
+ * Gives the file's absolute path, and makes the file if it is missing and may be made; returns 0
+ * or errno. The caller holds the lock.
  */
 static int make_file(const char *directory, const char *path, bool existing, char out[PATH_MAX])
 {
@@ -143,7 +144,7 @@ static int make_file(const char *directory, const char *path, bool existing, cha
     return realpath(whole, out) != NULL ? 0 : errno;
 }
 
-/* Whether a process that this one was forked from holds the file. */
+/* Returns whether a process from which this one was forked holds the file. */
 static bool is_held_by_parent(const struct sqlite_file *file)
 {
     for (const struct held *held = held_files; held != NULL; held = held->next) {
@@ -172,7 +173,7 @@ static int hold(const struct sqlite_file *file, struct fly_error *out_error)
     return 0;
 }
 
-/* With the lock held. */
+/* Call it with the lock held. */
 static int take(const char *path, const char *directory, bool existing, struct sqlite_file *file,
                 struct fly_error *out_error)
 {
@@ -195,7 +196,7 @@ static int take(const char *path, const char *directory, bool existing, struct s
     return hold(file, out_error);
 }
 
-/* The path that was given, or that of the user's own file, and its directory. */
+/* Gives the given path, or that of the user's own file, and its directory. */
 static int find_place(const char **path, bool existing, const struct file_system_source *source,
                       char standard[PATH_MAX], char directory[PATH_MAX], struct fly_error *out_error)
 {

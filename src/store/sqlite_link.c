@@ -11,14 +11,14 @@
 #include "base/error.h"
 #include "store/sqlite_schema.h"
 
-/* Between two tries for a lock. */
+/* The pause between two tries for a lock. */
 enum { PAUSE_FIRST_US = 200, PAUSE_MAX_US = 10000 };
 
 #define STATEMENT_TEXT(name, sql) sql,
 const char *const sqlite_texts[SAY_COUNT] = {SQLITE_STATEMENTS(STATEMENT_TEXT)};
 #undef STATEMENT_TEXT
 
-/* What SQLite's codes mean here, and what to do; an extended code stands before its primary one. */
+/* What SQLite's codes mean here, and what to do; an extended code comes before its primary one. */
 static const struct failure {
     int sqlite;
     int code;
@@ -72,7 +72,10 @@ int sqlite_link_failed(const struct sqlite_link *link, const char *doing, struct
                      link->file.path, doing, sqlite3_errmsg(link->db), extended);
 }
 
-/* Waits for a lock: soon again at first, then every ten milliseconds, never in step with others. */
+/*
+ * Waits for a lock: briefly at first, later ten milliseconds, with jitter so that programs do not
+ * run in step.
+ */
 static int wait_for_lock(void *state, int tries)
 {
     struct sqlite_link *link = state;
@@ -95,7 +98,7 @@ static int take_number(void *state, int count, char **values, char **names)
     return 0;
 }
 
-/* SQL that SQLite refuses to wait for by itself is tried again until the time is up. */
+/* Runs SQL for which SQLite itself does not wait, and tries again until the time is up. */
 static int run_text(struct sqlite_link *link, const char *sql, int *out_number)
 {
     struct mono_time since = mono_now();
@@ -116,7 +119,7 @@ static int ask_number(struct sqlite_link *link, const char *sql, int *out_number
     return run_text(link, sql, out_number) == SQLITE_OK ? 0 : sqlite_link_failed(link, "read", out_error);
 }
 
-/* What the header says, within a transaction; another program's database is not touched. */
+/* Reads the version from the header, within a transaction; leaves another program's database untouched. */
 static int read_version(struct sqlite_link *link, int *out_version, struct fly_error *out_error)
 {
     int owner = 0, version = 0, tables = 0;
@@ -141,7 +144,7 @@ static int read_version(struct sqlite_link *link, int *out_version, struct fly_e
     return 0;
 }
 
-/* The same of one moment: another program may be making the file. */
+/* Reads the version at one moment: another program may be making the file. */
 static int look_at_version(struct sqlite_link *link, int *out_version, struct fly_error *out_error)
 {
     int code = run_text(link, "BEGIN", NULL) == SQLITE_OK ? read_version(link, out_version, out_error)
@@ -175,7 +178,7 @@ static int migrate(struct sqlite_link *link, struct fly_error *out_error)
     return code;
 }
 
-/* Write-ahead log, a sync at every commit; all of it before the first transaction. */
+/* Sets the write-ahead log and a sync at every commit, before the first transaction. */
 static int set_up(struct sqlite_link *link, struct fly_error *out_error)
 {
     static const char settings[] = "PRAGMA synchronous = FULL; PRAGMA journal_size_limit = 67108864;"

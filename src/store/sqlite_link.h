@@ -13,8 +13,8 @@
 #include "store/store.h"
 
 /*
- * One connection to a store's file: how it is opened and closed, what is said in it
- * (each statement prepared once), and what its failures mean.
+ * One connection to a store's file: it is opened and closed here, its statements are prepared
+ * once each, and its failures are translated.
  *
  *     X(name, SQL)
  */
@@ -62,32 +62,32 @@ struct sqlite_link {
     double wait_s;
     struct mono_time waiting_since;
     uint32_t jitter;
-    bool existing;   /* nothing is made */
+    bool existing;   /* make nothing */
     bool grouped;    /* changes are parts of one transaction (store_group_begin) */
-    bool group_lost; /* and SQLite, or we, had to undo all of it */
+    bool group_lost; /* SQLite or Flyball had to undo the whole group */
 };
 
-/* Opens, makes and migrates it; `out_link` is owned. */
+/* Opens, makes and migrates the store; `out_link` is owned. */
 int sqlite_link_open(const char *path, const struct store_options *options, struct sqlite_link **out_link,
                      struct fly_error *out_error);
 void sqlite_link_close(struct sqlite_link *link);
 
-/* The statement, ready to be bound, or NULL with `out_error` filled. */
+/* Returns the statement, ready to be bound, or NULL with `out_error` filled. */
 sqlite3_stmt *sqlite_link_statement(struct sqlite_link *link, enum sqlite_statement which,
                                     struct fly_error *out_error);
 
-/* Runs a statement that answers nothing, and resets it; `doing` stands in the error ("written"). */
+/* Runs a statement without rows, and resets it; `doing` is a word for the error text ("written"). */
 int sqlite_link_run(struct sqlite_link *link, sqlite3_stmt *statement, const char *doing,
                     struct fly_error *out_error);
 
-/* The same for one without parameters. */
+/* Does the same for a statement without parameters. */
 int sqlite_link_say(struct sqlite_link *link, enum sqlite_statement which, const char *doing,
                     struct fly_error *out_error);
 
 /* Undoes an open transaction, if there is one. */
 void sqlite_link_undo(struct sqlite_link *link);
 
-/* Fills `out_error` with what the last call's failure means: its code. */
+/* Fills `out_error` with what the last call's failure means; returns its code. */
 int sqlite_link_failed(const struct sqlite_link *link, const char *doing, struct fly_error *out_error);
 
 #endif

@@ -2,8 +2,8 @@
 #include "store/sqlite_schema.h"
 
 /*
- * Rows of events are found by number, by trial and by key, each through an index, so
- * that a long log costs no more than a short one. Ids of jobs are never used twice.
+ * Events are found by number, by trial and by key, each through an index, so that a long log
+ * costs no more than a short one. Ids of jobs are never reused.
  */
 static const char version_1[] = "CREATE TABLE job ("
                                 " id INTEGER PRIMARY KEY AUTOINCREMENT,"

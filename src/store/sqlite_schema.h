@@ -5,13 +5,13 @@
 #include <stddef.h>
 
 /*
- * The tables of a store in SQLite, version by version. A file says in its header
- * whose it is (application_id) and which version it has (user_version). A version
- * once released never changes; a new one is a row at the end.
+ * The tables of a store in SQLite, version by version. A file's header says that it is a store of
+ * Flyball (application_id) and which version it has (user_version). A released version never
+ * changes; a new version is a new row at the end.
  */
 struct sqlite_migration {
-    int version;     /* that it leads to: its index + 1 */
-    const char *sql; /* from the version before; statements separated by ';' */
+    int version;     /* the version it leads to: its index + 1 */
+    const char *sql; /* starts from the version before; statements separated by ';' */
 };
 
 extern const struct sqlite_migration sqlite_migrations[];

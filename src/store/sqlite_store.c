@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Logs in a file on one machine. One lock for the whole file: BEGIN IMMEDIATE takes it. */
+/* Logs in a file on one machine. The whole file has one lock: BEGIN IMMEDIATE takes it. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -33,7 +33,7 @@ static void close_file(void *state)
     sqlite_link_close(state);
 }
 
-/* What SQLite holds has to leak: closing it would touch the parent's locks. */
+/* SQLite's memory must leak: closing the database would touch the parent's locks. */
 static void abandon_file(void *state)
 {
     free(state);
@@ -93,7 +93,7 @@ static int lost_group(const struct sqlite_link *link, struct fly_error *out_erro
                      link->file.path);
 }
 
-/* The file's lock, or a part of the transaction that has it. */
+/* Takes the file's lock or, in a group, a part of the transaction that holds it. */
 static int take_lock(struct sqlite_link *link, struct fly_error *out_error)
 {
     int code = 0;
@@ -111,7 +111,7 @@ static int take_lock(struct sqlite_link *link, struct fly_error *out_error)
     return code;
 }
 
-/* Undoes the change, and no other one of its group, unless SQLite has undone all already. */
+/* Undoes the change and no other one of its group, unless SQLite has already undone all. */
 static void rollback(void *state)
 {
     struct sqlite_link *link = state;
@@ -174,7 +174,7 @@ static int append(void *state, struct store_change *change, const struct store_e
     sqlite3_bind_text(statement, 6, event->key, -1, SQLITE_STATIC);
     sqlite3_bind_text(statement, 7, event->body, -1, SQLITE_STATIC);
     code = sqlite_link_run(link, statement, "written", out_error);
-    /* The job's lock makes numbers unique, so that it can only be the key. */
+    /* Under the job's lock numbers are unique, so the conflict must be about the key. */
     if (code < 0 && event->key[0] != '\0' && sqlite3_extended_errcode(link->db) == SQLITE_CONSTRAINT_UNIQUE)
         return STORE_KEY_TAKEN;
     return code < 0 ? code : move_head(link, change->job_id, event, out_error);
@@ -213,8 +213,8 @@ static int delete_job(void *state, struct store_change *change, struct fly_error
 }
 
 /*
- * A sync that fails leaves whole frames behind in the write-ahead log: not seen now,
- * but found by the recovery after a crash, unless the next change overwrites them.
+ * A failed sync leaves whole frames in the write-ahead log. They are not visible now, but the
+ * recovery after a crash finds them, unless the next change overwrites them.
  */
 static int commit_all(struct sqlite_link *link, struct fly_error *out_error)
 {
@@ -237,7 +237,7 @@ static int commit(void *state, const struct store_change *change, struct fly_err
     struct sqlite_link *link = state;
     int code;
 
-    (void)change; /* the job's row moves with each event */
+    (void)change; /* each event already updates the job's row */
     if (!link->grouped)
         return commit_all(link, out_error);
     code = sqlite_link_say(link, SAY_KEEP_PART, "written", out_error);
@@ -246,7 +246,7 @@ static int commit(void *state, const struct store_change *change, struct fly_err
     return code;
 }
 
-/* The lock is taken with the first change. */
+/* The first change takes the lock. */
 static int group_begin(void *state, const char *const *jobs, size_t count, struct fly_error *out_error)
 {
     struct sqlite_link *link = state;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What both back ends have in common: arguments are checked, a handle is inert after
- * fork, and a change goes through its states. What is left is the back ends' own.
+ * What both back ends share: it checks arguments, makes a handle inert after fork, and takes a
+ * change through its states. The back ends do the rest.
  */
 #include "store/store.h"
 
@@ -18,8 +18,8 @@ struct store {
     void *state;
     char *shown;
     const struct clock *clock; /* NULL: the back end's */
-    uint64_t generation;       /* of fork_generation when it was opened */
-    bool reading;              /* a visitor is at work */
+    uint64_t generation;       /* value of fork_generation when the store was opened */
+    bool reading;              /* a visitor is running */
     bool grouped;              /* a group is open */
     struct store_change change;
 };
@@ -95,7 +95,7 @@ static int check_usable(const struct store *store, struct fly_error *out_error)
     return 0;
 }
 
-/* For what is done to a job outside of a change. */
+/* Checks before something is done to a job outside of a change. */
 static int check_idle(const struct store *store, const char *job, struct fly_error *out_error)
 {
     int code = check_usable(store, out_error);
@@ -213,7 +213,7 @@ static int check_open(const struct store_change *change, struct fly_error *out_e
     return 0;
 }
 
-/* What fails below leaves the transaction in doubt; nothing more is done in it. */
+/* A failure here leaves the transaction in doubt, so nothing more is done in it. */
 static int ended_badly(struct store_change *change, int code)
 {
     if (code < 0)
@@ -224,7 +224,7 @@ static int ended_badly(struct store_change *change, int code)
 struct visiting {
     store_visit *visit;
     void *state;
-    bool refused; /* the visitor's own failure, which harms no transaction */
+    bool refused; /* the visitor itself failed, which does not harm the transaction */
 };
 
 static int visit_guarded(void *state, const struct store_event *event, struct fly_error *out_error)
@@ -342,7 +342,7 @@ int store_change_commit(struct store_change *change, struct fly_error *out_error
         return code < 0 ? code : check_open(change, out_error);
     }
     change->open = false;
-    /* Without an event there is no job. */
+    /* A job without events does not exist. */
     if (failed || (change->head == 0 && !change->deleted))
         store->backend->rollback(store->state);
     else

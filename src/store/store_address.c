@@ -11,7 +11,7 @@
 
 enum { SCHEME_MAX = 32, HEX = 16 };
 
-/* A scheme, and what is to be said of it; NULL: a server of ours. */
+/* A scheme, and what to say about it; NULL: a server that can hold a store. */
 static const struct scheme {
     const char *name;
     const char *refusal;
@@ -26,7 +26,7 @@ static const struct scheme {
 };
 enum { SCHEME_COUNT = sizeof schemes / sizeof schemes[0] };
 
-/* The text's scheme, or "" for a path: "scheme://", and "unix:". */
+/* Gives the text's scheme, "" for a path; recognises "scheme://" and "unix:". */
 static void read_scheme(const char *text, char out_scheme[SCHEME_MAX])
 {
     size_t length = strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+.-");
@@ -55,7 +55,7 @@ static int refuse_unknown(const char *scheme, struct fly_error *out_error)
                      nearest < 0 ? "" : "'?");
 }
 
-/* "host=db password=x", which libpq reads too, and "postgresql:/..." would make files of such names. */
+/* libpq reads "host=db password=x" and "postgresql:/..." too; here they would become names of files. */
 static bool is_meant_for_server(const char *path)
 {
     static const char *const keys[] = {"host", "hostaddr", "port",    "dbname",
@@ -90,7 +90,7 @@ static int check_path(const char *path, struct fly_error *out_error)
     return 0;
 }
 
-/* Whether each ':' of the hosts is followed by digits alone; those of an IPv6 address stand in brackets. */
+/* Returns whether each ':' of the hosts is followed only by digits; an IPv6 address is in brackets. */
 static bool has_ports(const char *hosts, size_t length)
 {
     bool bracket = false, port = false;
@@ -106,8 +106,8 @@ static bool has_ports(const char *hosts, size_t length)
 }
 
 /*
- * A password with an '@', '/' or '?' in it as it is would be taken apart: libpq would look for a host of
- * half its letters, and say so.
+ * libpq would split a password that contains '@', '/' or '?' unescaped, look for a host named
+ * like a part of it, and repeat that part in its error text.
  */
 static int check_server(const char *text, struct fly_error *out_error)
 {
@@ -163,7 +163,7 @@ void store_address_show(const char *uri, char out_shown[STORE_SHOWN_MAX])
     rest = rest == NULL ? uri : rest + 3;
     at = strrchr(rest, '@');
     query = strpbrk(rest, "?#");
-    /* An '@' behind a '?' stands in a password, or in an option: nothing is certain then. */
+    /* An '@' after a '?' belongs to a password or to an option: it is not clear which. */
     if (at != NULL && query != NULL && query < at) {
         snprintf(out_shown, STORE_SHOWN_MAX, "postgresql://...");
         return;
@@ -204,13 +204,16 @@ static int hex_digit(char digit)
     return found != NULL ? (int)(found - digits) : -1;
 }
 
-/* Names of fields whose values are secret: whole, and anywhere in a name. */
+/* Names of fields whose values are secret: these as a whole name, those below anywhere in a name. */
 static const char *const secret_names[] = {"key", "pass", "pwd", "pw", "sig", "auth", NULL};
 static const char *const secret_parts[] = {"password",  "passwd",     "token",   "secret",
                                            "apikey",    "api_key",    "api-key", "access_key",
                                            "signature", "credential", NULL};
 
-/* Whether the name of a field, of which letters may be written as %70, is that of a password or a token. */
+/*
+ * Returns whether the name of a field, in which letters may be written as %70, is that of a
+ * password or a token.
+ */
 static bool is_secret(const char *name, size_t length)
 {
     char plain[64];
@@ -255,7 +258,7 @@ static void put_options(struct masked *masked, const char *options)
     }
 }
 
-/* What stands behind "://". */
+/* Puts what follows "://". */
 static void put_url(struct masked *masked, const char *rest)
 {
     size_t authority = strcspn(rest, "/?#");
@@ -275,8 +278,7 @@ static void put_url(struct masked *masked, const char *rest)
         put_options(masked, query + 1);
 }
 
-/* The length of a value: a word, or what stands between quotes in which '\\' takes the next letter as it is.
- */
+/* Returns the length of a value: a word, or a quoted text in which '\\' escapes the next character. */
 static size_t value_length(const char *value)
 {
     size_t length = 1;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A copy of a store that may be in use, by SQLite itself, which knows what its log holds. */
+/* Copies a store that may be in use with SQLite's own backup, which includes what its log holds. */
 #include "store/store_backup.h"
 
 #include <errno.h>
@@ -36,7 +36,7 @@ static int sync_path(const char *path, int flags, struct fly_error *out_error)
         cause = errno;
     if (fd >= 0)
         close(fd);
-    /* Some file systems have nothing to sync of a directory. */
+    /* Some file systems cannot sync a directory. */
     return cause == 0 || (cause == EINVAL && (flags & O_DIRECTORY) != 0)
                ? 0
                : copy_failed(path, "synced", cause, out_error);
@@ -55,7 +55,7 @@ static int sync_directory(const char *path, struct fly_error *out_error)
     return sync_path(directory, O_RDONLY | O_DIRECTORY, out_error);
 }
 
-/* Gives the file its name, which nobody has. */
+/* Gives the file its name, which must not exist. */
 static int name_file(const char *temporary, const char *path, struct fly_error *out_error)
 {
     struct stat status;
@@ -66,7 +66,7 @@ static int name_file(const char *temporary, const char *path, struct fly_error *
     }
     if (errno == EEXIST || lstat(path, &status) == 0)
         return copy_there_already(path, out_error);
-    /* A file system without second names. */
+    /* For file systems without hard links. */
     if (rename(temporary, path) < 0)
         return copy_failed(path, "made", errno, out_error);
     return sync_directory(path, out_error);
@@ -95,7 +95,7 @@ static int write_copy(struct sqlite_link *link, const char *path, struct store_c
     struct stat status;
     int code, fd;
 
-    /* Never a word that SQLite could take for a URI. */
+    /* The path begins with '/' or "./", so that SQLite cannot take it for a URI. */
     if (snprintf(temporary, sizeof temporary, "%s%s.%ld-partial", path[0] == '/' ? "" : "./", path,
                  (long)getpid()) >= PATH_MAX)
         return error_set(out_error, FLY_ELIMIT, "'%.100s...': a path that long is not supported", path);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What taking a copy and restoring one have in common. */
+/* What taking a copy and restoring one share. */
 #include "store/store_copy_private.h"
 
 #include <ctype.h>
@@ -12,7 +12,7 @@
 #include "store/sqlite_schema.h"
 #include "store/store_address.h"
 
-/* The path of a file's store; a server's has its own tools. */
+/* Gives the path of a store in a file; a server has its own tools. */
 int copy_find_file(const char *address, const char *doing, const char **out_path, struct fly_error *out_error)
 {
     struct store_address parsed;
@@ -56,7 +56,7 @@ int copy_sqlite_failed(sqlite3 *db, const char *path, const char *doing, struct 
                      db == NULL ? "memory is exhausted" : sqlite3_errmsg(db));
 }
 
-/* What one value of SQL is; "" where there is none. */
+/* Gives one value of an SQL query; "" if there is none. */
 int copy_ask(sqlite3 *db, const char *sql, char *text, size_t size)
 {
     sqlite3_stmt *statement = NULL;
@@ -73,7 +73,7 @@ int copy_ask(sqlite3 *db, const char *sql, char *text, size_t size)
 
 /* ---- a copy, to be read ---- */
 
-/* As SQLite reads names of files with options. */
+/* Makes a file name with options in the form that SQLite reads. */
 static char *make_uri(const char *path, const char *options)
 {
     static const char head[] = "file:", digits[] = "0123456789ABCDEF";
@@ -97,7 +97,7 @@ static char *make_uri(const char *path, const char *options)
     return uri;
 }
 
-/* Nothing beside it is read, and nothing is made there. */
+/* Reads and makes no other file beside it. */
 int copy_open(const char *path, sqlite3 **out_db, struct fly_error *out_error)
 {
     char *uri = make_uri(path, "?immutable=1");

@@ -8,11 +8,11 @@
 #include <flyball/error.h>
 
 /*
- * A copy of a store in a file, and a store made from it. SQLite keeps a part of a store
- * in a log beside the file, and takes a log that it finds there for the file's own:
- * so copying files by hand can mix two stores; store_backup.h and store_restore.h cannot.
+ * A copy of a store in a file, and a store made from such a copy. SQLite keeps a part of a store
+ * in a log beside the file, and treats any log that it finds there as the file's own. So copying
+ * files by hand can mix two stores; store_backup.h and store_restore.h cannot.
  *
- * `address` is that of store_open; a server's is FLY_EUNSUPPORTED with what to do there.
+ * `address` is as in store_open; a server's is FLY_EUNSUPPORTED, with what to do there.
  */
 struct store_copied {
     uint64_t jobs, events; /* in the copy */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A store from its copy: within SQLite's own transaction, alone with the file. */
+/* Restores a store from its copy: in a transaction of SQLite, with the file held exclusively. */
 #include "store/store_restore.h"
 
 #include <errno.h>
@@ -15,7 +15,7 @@
 #include "store/sqlite_schema.h"
 #include "store/store_copy_private.h"
 
-/* Files that SQLite keeps beside its own; what is in the second one is never missed. */
+/* Files that SQLite keeps beside its own. The second one never holds data of its own. */
 static const char *const companions[] = {"-wal", "-shm", "-journal"};
 enum { COMPANIONS = sizeof companions / sizeof companions[0], SHARED_MEMORY = 1 };
 
@@ -28,7 +28,7 @@ static bool has_companion(const char *path, size_t which)
     return stat(name, &status) == 0 && status.st_size > 0;
 }
 
-/* Opens what is to be restored, once it is known to be whole by itself. */
+/* Opens the copy to restore, once it is known to be complete by itself. */
 static int open_source(const char *path, sqlite3 **out_db, struct store_copied *out_copied,
                        struct fly_error *out_error)
 {
@@ -60,7 +60,7 @@ static int in_use(const char *store, struct fly_error *out_error)
         store);
 }
 
-/* Alone with the file, and all of it in the file. 1: it is too damaged for that. */
+/* Gets the file exclusively, with all data in it. Returns 1 if it is too damaged for that. */
 static int take_alone(sqlite3 *db, const char *store, bool fresh, struct fly_error *out_error)
 {
     char owner[32], mode[32];
@@ -85,7 +85,7 @@ static int take_alone(sqlite3 *db, const char *store, bool fresh, struct fly_err
     return 0;
 }
 
-/* All pages in one transaction. */
+/* Copies all pages in one transaction. */
 static int copy_pages(sqlite3 *to, sqlite3 *from, const char *store, struct fly_error *out_error)
 {
     sqlite3_backup *backup = sqlite3_backup_init(to, "main", from, "main");
@@ -100,13 +100,13 @@ static int copy_pages(sqlite3 *to, sqlite3 *from, const char *store, struct fly_
     return 0;
 }
 
-/* 1: too damaged to be written. */
+/* Returns 1 if the store is too damaged to be written. */
 static int restore_into(const char *store, bool fresh, sqlite3 *from, struct fly_error *out_error)
 {
     sqlite3 *to = NULL;
     int code;
 
-    /* It is a whole path, and no URI. */
+    /* The path is absolute, and not a URI. */
     if (sqlite3_open_v2(store, &to, SQLITE_OPEN_READWRITE, NULL) != SQLITE_OK)
         code = copy_sqlite_failed(to, store, "opened", out_error);
     else
@@ -117,7 +117,7 @@ static int restore_into(const char *store, bool fresh, sqlite3 *from, struct fly
     return code;
 }
 
-/* Whether nobody has the file open: by the lock that SQLite's connections share. */
+/* Returns whether nobody has the file open, by the lock that SQLite's connections share. */
 static bool is_alone(const char *store)
 {
     enum { SQLITE_LOCK_BYTES = 512, SQLITE_FIRST_LOCK = 0x40000000 };
@@ -141,7 +141,7 @@ static int set_aside(const char *store, struct fly_error *out_error)
     snprintf(to, sizeof to, "%s.damaged", store);
     if (lstat(to, &status) == 0)
         return copy_there_already(to, out_error);
-    /* The logs first, so that this can be done again wherever it was interrupted. */
+    /* The logs come first, so that this can be repeated wherever it was interrupted. */
     for (size_t i = 0; i < COMPANIONS; i++) {
         snprintf(from, sizeof from, "%s%s", store, companions[i]);
         snprintf(to, sizeof to, "%s.damaged%s", store, companions[i]);
@@ -152,7 +152,7 @@ static int set_aside(const char *store, struct fly_error *out_error)
     return rename(store, to) == 0 ? 0 : copy_failed(store, "moved away", errno, out_error);
 }
 
-/* What an earlier file of that name has left: it belongs to nothing. */
+/* Removes what an earlier file of that name has left: it belongs to nothing. */
 static void remove_leftovers(const char *store)
 {
     char name[COPY_NAME_MAX];

@@ -15,14 +15,14 @@
  */
 
 /*
- * A name, kind, key or version of at most `maximum` bytes, UTF-8 without control
- * characters; `what` stands in the error text ("name of a job"). FLY_EUSAGE, or
- * FLY_ELIMIT where it is too long.
+ * Checks a name, kind, key or version of at most `maximum` bytes: UTF-8 without control
+ * characters; `what` names it in the error text ("name of a job"). FLY_EUSAGE, or FLY_ELIMIT if
+ * it is too long.
  */
 int store_text_check(const char *text, const char *what, size_t maximum, bool may_be_empty,
                      struct fly_error *out_error);
 
-/* Everything of an event that is to be appended. */
+/* Checks everything about an event that is to be appended. */
 int store_event_check(const struct store_event *event, struct fly_error *out_error);
 
 /* FLY_ENOTFOUND, without the store's place: a service passes this on to its clients. */
