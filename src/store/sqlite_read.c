@@ -4,7 +4,7 @@
 #include "base/error.h"
 #include "store/store_text.h"
 
-/* Columns of what finds and lists jobs. */
+/* Columns of the statements that find and list jobs. */
 enum { JOB_NAME, JOB_ID, JOB_HEAD, JOB_MADE, JOB_CHANGED };
 
 static const char *text_at(sqlite3_stmt *statement, int column)
@@ -25,7 +25,7 @@ static void read_job(sqlite3_stmt *statement, struct store_job *job)
     };
 }
 
-/* Steps on; how a statement ended is told apart from how a visitor ended it. */
+/* Steps on, and distinguishes a failure of the statement from one of the visitor. */
 static int end_reading(struct sqlite_link *link, sqlite3_stmt *statement, int stepped, int visited,
                        struct fly_error *out_error)
 {
@@ -89,7 +89,7 @@ int sqlite_list_jobs(void *state, store_visit_job *visit, void *visitor, struct 
     return visit_jobs(link, statement, visit, visitor, &count, out_error);
 }
 
-/* What a change has to know of its job; the name is the caller's. */
+/* Keeps what a change must know of its job; the name belongs to the caller. */
 static int keep_job(void *state, const struct store_job *job, struct fly_error *out_error)
 {
     struct store_change *change = state;

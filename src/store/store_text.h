@@ -10,8 +10,9 @@
 #include "store/store.h"
 
 /*
- * What a text has to be before it goes into a store, and what is said of a job that is not there, the same
- * for every back end: one of them would refuse what another takes. Pure; thread-safe.
+ * Checks texts before they go into a store, and reports a job that does not exist. Both are the
+ * same for every back end, because one back end would refuse what another takes. Pure;
+ * thread-safe.
  */
 
 /*
@@ -25,7 +26,10 @@ int store_text_check(const char *text, const char *what, size_t maximum, bool ma
 /* Checks everything about an event that is to be appended. */
 int store_event_check(const struct store_event *event, struct fly_error *out_error);
 
-/* FLY_ENOTFOUND, without the store's place: a service passes this on to its clients. */
+/*
+ * Returns FLY_ENOTFOUND. The text leaves out where the store is, since a service passes it on to
+ * its clients.
+ */
 int store_no_job(const char *job, struct fly_error *out_error);
 
 #endif
