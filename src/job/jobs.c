@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Every way of keeping jobs stands here and nowhere else. */
+/* The only list of all back ends. */
 #include "job/jobs.h"
 
 #include <string.h>

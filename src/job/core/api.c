@@ -13,7 +13,7 @@ enum { PARTS_MAX = 8 };
 
 static const char root[] = "/v1/";
 
-/* Paths that begin alike stand together, so that the methods of one can be told. */
+/* Routes with the same path are next to each other, so that the methods of a path can be listed. */
 const struct api_route api_routes[API_OPERATIONS] = {
     [API_LIST] = {.name = "list",
                   .method = "GET",
@@ -167,7 +167,7 @@ static int hex_digit(char c)
     return at != NULL ? (int)(at - digits) : -1;
 }
 
-/* Decodes a part of a path; whether it is one that can be, and fits. */
+/* Decodes a part of a path; returns whether it is valid and fits. */
 static bool decode(const char *from, size_t length, char *out, size_t room)
 {
     size_t used = 0;
@@ -192,7 +192,7 @@ static bool decode(const char *from, size_t length, char *out, size_t room)
     return used > 0;
 }
 
-/* What stands between two slashes. */
+/* A part between two slashes. */
 struct part {
     const char *text;
     size_t length;
@@ -216,7 +216,7 @@ static bool is(const struct part *part, const char *text)
     return part->length == strlen(text) && strncmp(part->text, text, part->length) == 0;
 }
 
-/* Whether the parts are those of the route, but for the places to fill in. */
+/* Whether the parts match the route, except for its placeholders. */
 static bool fits(const struct api_route *route, const struct part *parts, size_t count)
 {
     struct part wanted[PARTS_MAX] = {{NULL, 0}};
@@ -256,7 +256,7 @@ static int fill(const struct api_route *route, const struct part *parts, struct 
     return 0;
 }
 
-/* The methods of a path, in the order of the table. */
+/* The methods of a path, in the table's order. */
 static const char *allowed_at(const struct api_route *like)
 {
     static const struct {

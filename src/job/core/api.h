@@ -7,12 +7,12 @@
 #include "store/store.h"
 
 /*
- * The service's own interface: a route for each function of struct job_backend. The
- * service answers by this table, the remote back end asks by it, and the OpenAPI
- * document is written from it, so that none of the three can differ.
+ * The service's own interface: a route for each function of struct job_backend. The service answers by this
+ * table, the remote back end asks by it, and the OpenAPI document is written from it, so the three cannot
+ * differ.
  *
- * A log is read in pages: lines of events (shape_event) with numbers above `after`, until
- * an answer has none. Failures are shape_failure with fly_error_http_status of the code.
+ * A log is read in pages: lines of events (shape_event) with numbers above `after`, until an answer has none.
+ * Failures are shape_failure, with the HTTP status fly_error_http_status of the code.
  */
 enum api_operation {
     API_LIST,
@@ -32,23 +32,23 @@ enum api_operation {
 };
 
 enum {
-    API_PAGE_EVENTS = 1000,    /* in an answer */
-    API_PAGE_BYTES = 1 << 20,  /* after which it has no further event; one may have STORE_BODY_MAX */
+    API_PAGE_EVENTS = 1000,    /* in one answer */
+    API_PAGE_BYTES = 1 << 20,  /* after which no further event is added; one may have STORE_BODY_MAX */
     API_ANSWER_MAX = 64 << 20, /* bytes of any answer */
-    API_PATH_MAX = 512,        /* with the query */
+    API_PATH_MAX = 512,        /* including the query */
     API_JSON_MAX =
         256 << 10, /* bytes of a body that is asked by a shape, of which the longest lists take half */
 };
 
 enum api_content {
     API_NOTHING,
-    API_JSON,  /* by the shape */
-    API_LINES, /* of an exported log: API_LINES_TYPE */
+    API_JSON,  /* in the route's shape */
+    API_LINES, /* lines of an exported log: API_LINES_TYPE */
 };
 #define API_JSON_TYPE "application/json"
 #define API_LINES_TYPE "application/x-ndjson"
 
-/* What a caller has to be allowed. */
+/* What a caller must be allowed to do. */
 enum api_right { API_TO_READ, API_TO_TRAIN, API_TO_MANAGE };
 
 struct api_route {
@@ -64,20 +64,20 @@ struct api_route {
 
 extern const struct api_route api_routes[API_OPERATIONS];
 
-/* The query of API_READ, after struct store_query. */
+/* The query parameters of API_READ, as in struct store_query. */
 struct api_parameter {
     const char *name, *about;
-    bool text;    /* else a whole number */
-    size_t least; /* of it */
+    bool text;    /* false: a whole number */
+    size_t least; /* least value of the number */
 };
 enum { API_PARAMETERS = 4 };
 extern const struct api_parameter api_parameters[API_PARAMETERS];
 
-/* A whole number in decimal, of API_READ's query; FLY_EUSAGE names it. */
+/* Parses a whole decimal number of API_READ's query; FLY_EUSAGE names it. */
 int api_number(const char *name, const char *text, uint64_t least, uint64_t *out_value,
                struct fly_error *out_error);
 
-/* What a path says. */
+/* What a path refers to. */
 struct api_place {
     enum api_operation operation;
     char job[JOB_NAME_MAX + 1]; /* "": none */
@@ -85,9 +85,9 @@ struct api_place {
 };
 
 /*
- * The operation of a path as it came, without the query: 0; FLY_EUSAGE for another
- * method (`out_allowed` is then a list of those that there are, static);
- * FLY_EUNSUPPORTED for no path of these; FLY_ENOTFOUND for a job or trial that cannot be.
+ * Finds the operation of a path as received, without the query. Returns 0; FLY_EUSAGE for another method
+ * (`out_allowed` is then a static list of the path's methods); FLY_EUNSUPPORTED when no route has the path;
+ * FLY_ENOTFOUND for an impossible job or trial.
  */
 int api_find(const char *method, const char *path, struct api_place *out_place, const char **out_allowed,
              struct fly_error *out_error);
@@ -95,12 +95,12 @@ int api_find(const char *method, const char *path, struct api_place *out_place, 
 /* Whether the path is below /v1. */
 bool api_is_below(const char *path);
 
-/* The path of a call, encoded; appended to `out`. */
+/* Appends the path of a call, encoded, to `out`. */
 void api_put_path(const struct api_place *place, struct buffer *out);
 /* "?after=7&key=..." */
 void api_put_query(const struct store_query *query, struct buffer *out);
 
-/* The code of a word such as "FLY_ECONFLICT"; 0 for an unknown one. */
+/* The code of a word such as "FLY_ECONFLICT"; 0 for an unknown word. */
 int api_error_code(const char *word);
 
 #endif

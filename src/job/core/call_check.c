@@ -93,13 +93,13 @@ static int check_amounts(double energy_j, double time_s, struct fly_error *out_e
     return 0;
 }
 
-/* Of what is not reported time is unknown too. */
+/* When nothing was reported, time is unknown too. */
 static int check_known_amounts(double energy_j, double time_s, struct fly_error *out_error)
 {
     return isnan(energy_j) && isnan(time_s) ? 0 : check_amounts(energy_j, time_s, out_error);
 }
 
-/* A mean price may be below zero, and is no reference then; nothing of the grid has no end. */
+/* A mean price may be below zero, and then it is no reference; nothing of the grid is infinite. */
 static int check_reference(double reference_per_kwh, struct fly_error *out_error)
 {
     if (isinf(reference_per_kwh))

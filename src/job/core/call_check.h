@@ -5,9 +5,9 @@
 #include "job/core/job.h"
 
 /*
- * What every back end refuses of a call before it asks anybody, in the same words; see
- * job_definition_check for a definition. FLY_EDATA for amounts and
- * metrics, FLY_EUSAGE for other fields out of range, FLY_ELIMIT for a text too long. Pure.
+ * What every back end refuses in a call before it asks anybody, in the same words; for a definition see
+ * job_definition_check. Returns FLY_EDATA for amounts and metrics, FLY_EUSAGE for other fields out of range,
+ * FLY_ELIMIT for a text that is too long. Pure.
  */
 int call_check_question(const struct job_question *question, struct fly_error *out_error);
 int call_check_profile(const struct job_profile *profile, struct fly_error *out_error);

@@ -5,7 +5,7 @@
 
 #include "shapes/shape_rows.h"
 
-/* Whoever reads them may have a log of before: what is missing is not known. */
+/* The log may be an older one: what is missing is unknown. */
 #define COUNT SHAPE_IS_U64(0, INT64_MAX), .need = SHAPE_OPTIONAL
 #define SIZE SHAPE_IS_U32(0, UINT32_MAX), .need = SHAPE_OPTIONAL
 #define NUMBER SHAPE_IS_NUMBER(SHAPE_ANY), .null = SHAPE_NOT_FINITE, .need = SHAPE_OPTIONAL

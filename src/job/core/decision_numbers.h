@@ -4,20 +4,20 @@
 
 #include "shapes/shape.h"
 
-enum { DECISION_NUMBERS_MAX = 64 }; /* batch sizes of which the numbers tell */
+enum { DECISION_NUMBERS_MAX = 64 }; /* batch sizes that the numbers cover */
 
-/* What was known of a batch size when a trial was chosen; means that are not known are NAN. */
+/* What was known of a batch size when a trial was chosen; unknown means are NAN. */
 struct decision_known {
     uint32_t batch_size;
     uint64_t trials, reached;
-    double mean_cost_j;                /* of those whose energy is known, as the next */
-    double mean_energy_j, mean_time_s; /* of those that reached the target */
-    bool counts_crashes;               /* logs of before do not */
+    double mean_cost_j;                /* of the trials whose energy is known, like the next */
+    double mean_energy_j, mean_time_s; /* of the trials that reached the target */
+    bool counts_crashes;               /* older logs do not */
     uint64_t crashed;
     bool given_up;
 };
 
-/* Why a trial was chosen, in numbers, as they stand in the log with it. */
+/* The numbers behind the choice of a trial, as the log records them with it. */
 struct decision_numbers {
     struct decision_known known[DECISION_NUMBERS_MAX];
     size_t known_count;
@@ -25,14 +25,14 @@ struct decision_numbers {
     double reference_time_s; /* of the default at its highest limit; NAN */
     double max_slowdown;     /* NAN: no bound */
     uint64_t baseline_runs;
-    uint32_t does_not_fit_from;     /* 0: all fit */
-    double reference_money_per_kwh; /* what the last trials counted with, one of the two at most; NAN */
+    uint32_t does_not_fit_from;     /* 0: all batch sizes fit */
+    double reference_money_per_kwh; /* by which the last trials counted; one of the two at most; NAN */
     double reference_g_per_kwh;
 };
 
 extern const struct shape shape_decision_numbers;
 
-/* What can be read of it; the rest is not known. `json` may be NULL. */
+/* Reads what it can; the rest is unknown. `json` may be NULL. */
 void decision_numbers_read(json_t *json, struct decision_numbers *out_numbers);
 
 #endif

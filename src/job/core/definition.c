@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a job may be. */
+/* The default definition, and the checks of definitions. */
 #include "job/core/definition.h"
 
 #include <math.h>

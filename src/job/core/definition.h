@@ -4,20 +4,22 @@
 
 #include "job/core/job.h"
 
-/* The default definition of a job, and the checks of one (struct job_definition of job.h). */
+/* The default definition of a job, and the checks of one (struct job_definition in job.h). */
 
-/* FLY_EUSAGE for an objective that counts what the job's grid does not have. */
+/* Returns FLY_EUSAGE for an objective that needs figures that the job's grid does not have. */
 int definition_allows(const struct job_definition *definition, const struct fly_objective *objective,
                       struct fly_error *out_error);
 
-/* Energy without a bound, beta 2, no target, the policy `zeus`, two rounds and two explorations; the rest is
- * zero. */
+/*
+ * Energy without a bound, beta 2, no target, the policy `zeus`, two rounds and two explorations; the rest is
+ * zero.
+ */
 extern const struct job_definition job_definition_default;
 
 /* Whether a job may have that name. */
 bool job_name_fits(const char *name);
 
-/* FLY_EUSAGE or FLY_ELIMIT with the field. `define` checks so itself. */
+/* Returns FLY_EUSAGE or FLY_ELIMIT with the field. `define` calls it too. */
 int job_definition_check(const struct job_definition *definition, struct fly_error *out_error);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Definitions written, read and compared by their shape. */
+/* Writes, reads and compares definitions by their shape. */
 #include "job/core/definition_json.h"
 
 #include <math.h>
@@ -16,7 +16,7 @@ struct job_definition definition_on_record(const struct job_definition *definiti
     struct job_definition written = *definition;
 
     if (written.target == JOB_NO_TARGET)
-        written.target_metric = NAN; /* whatever stands there, it means nothing */
+        written.target_metric = NAN; /* without a target it means nothing */
     return written;
 }
 

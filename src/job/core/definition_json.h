@@ -8,7 +8,7 @@
 #include "job/core/job.h"
 
 /*
- * A job's definition as JSON (shapes.h), as it stands in the log, and back.
+ * A job's definition as JSON (shapes.h), as in the log, and back.
  *
  *     {"name": "digits", "batch_sizes": [16, 32], "default_batch_size": 32,
  *      "objective": {"kind": "energy", "eta": 0.5, "max_slowdown": 1.03}, "beta": 2.0,
@@ -18,26 +18,29 @@
  *      "explorations": 2, "prior_mean": 0.0, "prior_precision": 0.0, "client": "",
  *      "grid": "gb:national"}
  *
- * `grid` and `policy_sha256` stand there only if there is one. A max_slowdown or beta of null is infinite;
+ * `grid` and `policy_sha256` are present only when there is one. A max_slowdown or beta of null is infinite;
  * target_metric is null without a target.
  */
 
-/* What is written of it: a target's metric without a target means nothing, and is not known. Borrows. */
+/*
+ * The definition as it is written: without a target the target's metric means nothing, and becomes unknown.
+ * Borrows.
+ */
 struct job_definition definition_on_record(const struct job_definition *definition);
 
-/* A new reference, or NULL when memory is exhausted or a text is no UTF-8. */
+/* Returns a new reference, or NULL when memory is exhausted or a text is not UTF-8. */
 json_t *definition_to_json(const struct job_definition *definition);
 
 /*
- * Texts and lists go into `arena`. FLY_EDATA or FLY_ELIMIT for what has another form; the
- * rest is for job_definition_check.
+ * Reads a definition; texts and lists go into `arena`. Returns FLY_EDATA or FLY_ELIMIT for another form;
+ * job_definition_check checks the rest.
  */
 int definition_from_json(json_t *json, struct arena *arena, struct job_definition *out_definition,
                          struct fly_error *out_error);
 
 json_t *objective_to_json(const struct fly_objective *objective);
 
-/* FLY_ECONFLICT with the fields in which the two differ, 0 when they are the same. */
+/* Returns FLY_ECONFLICT with the fields in which the two differ, 0 when they are the same. */
 int definition_compare(const struct job_definition *registered, const struct job_definition *now,
                        struct fly_error *out_error);
 

@@ -7,14 +7,14 @@
 #include "job/core/job.h"
 
 /*
- * What a job's energy is worth in its grid, by a reference (job_epoch.reference_per_kwh):
- * grams of CO2, or money. Unknown where the reference is: never 0.
+ * What a job's energy amounts to in its grid, by a reference (job_epoch.reference_per_kwh): grams of CO2, or
+ * money. Unknown, never 0, when the reference is.
  */
 
-/* Whether the job's grid has prices; else it has intensities. */
+/* Whether the job's grid has prices; otherwise it has intensities. */
 bool job_counts_money(const struct job_definition *definition);
 
-/* Grams or money; NAN where either is not known. */
+/* Grams or money; NAN when either argument is not known. */
 double job_grid_amount(double energy_j, double reference_per_kwh);
 
 /* "0.4503 g of CO2" or "0.0012 in money", and "230 g/kWh" or "0.3 in money per kWh". */

@@ -12,10 +12,10 @@
 #include "store/store.h"
 
 /*
- * Recurring jobs: what to run next, and what became of it. One table of functions
- * (struct job_backend) with plain structs in and out (job.h), in front of whoever keeps the
- * job's log: a store on this machine or a database (local), or a service (remote).
- * Sessions, services and commands go through the table and cannot tell the two apart.
+ * Recurring jobs: asks what to run next, and reports what became of it. struct job_backend is a table of
+ * functions with plain structs as arguments and answers (job.h). Behind it is whatever keeps the job's log: a
+ * store on this machine or a database (local), or a service (remote). Sessions, services and commands call
+ * through the table and cannot tell the two apart.
  *
  *     jobs_open(NULL, NULL, &jobs, out_error);
  *     at = jobs.backend, self = jobs.self;
@@ -32,27 +32,26 @@
  *     at->end(self, &end, &ended, out_error);        closing, out of memory, or a crash that was seen
  *     jobs_close(&jobs);
  *
- * Each call is one transaction under the job's lock: what it answers and what it
- * writes belong together, and what it acknowledges is on disk. Each call may be
- * repeated after a lost answer: it is recognised by `request`, or by (trial,
- * attempt, epoch), and answered as the first time.
+ * Each call is one transaction under the job's lock: it answers from what it writes, and what it acknowledges
+ * is on disk. You may repeat each call after a lost answer: it is recognized by `request`, or by (trial,
+ * attempt, epoch), and answered like the first time.
  *
- * Errors beside the store's:
+ * Errors besides the store's:
  *
  *     FLY_EUSAGE, FLY_EDATA   a field out of its range; the text names it
  *     FLY_ELIMIT              a text or list beyond the limits of job.h
  *     FLY_ENOTFOUND           no such job or trial
- *     FLY_ECONFLICT           it contradicts what is on record: a changed definition, a
+ *     FLY_ECONFLICT           the call contradicts the record: a changed definition, a
  *                             second report of an epoch with other content
  *     FLY_ESTATE              the trial has ended, or that attempt is not its newest
  *
- * A service gives the errors that its store gave it; FLY_EUNREACHABLE is also that of a
- * service that is not there, and FLY_EUNSURE that of one whose answer was lost.
+ * A service passes on the errors of its store. FLY_EUNREACHABLE also means that no service is there,
+ * FLY_EUNSURE that a service's answer was lost.
  *
- * A handle is for one thread at a time, and inert after fork (FLY_ESTATE).
+ * One thread at a time may use a handle; after a fork the child's copy does nothing (FLY_ESTATE).
  */
 
-/* Trials that were written down as expired, by what they ran on. */
+/* How many trials were recorded as expired, by the GPU model that they ran on. */
 enum { JOB_EXPIRIES_MAX = 8 };
 struct job_expiries {
     struct job_expiries_of {
@@ -62,22 +61,24 @@ struct job_expiries {
     size_t count;
 };
 
-/* All zero: the defaults. */
+/* All zeros: the defaults. */
 struct job_options {
-    const struct clock *clock; /* dates events, where the store is local; borrowed; NULL: the store's own */
+    const struct clock *clock; /* dates events when the store is local; borrowed; NULL: the store's own */
     double wait_s;             /* for another's lock or an answer; 0: STORE_WAIT_DEFAULT_S */
-    bool existing;             /* to be read: no store is made where there is none (FLY_ENOTFOUND) */
+    bool existing;             /* for reading: make no store when there is none (FLY_ENOTFOUND) */
     const struct batch_policy *const
         *plugins; /* beside the built-in ones, ended by NULL, or NULL; borrowed */
-    /* Of a service; NULL: FLYBALL_TOKEN, FLYBALL_TOKEN_FILE (which goes before) and FLYBALL_CA_FILE; "":
-     * none. */
+    /*
+     * For a service. NULL: FLYBALL_TOKEN, FLYBALL_TOKEN_FILE (which goes before) and FLYBALL_CA_FILE; "":
+     * none.
+     */
     const char *token, *token_file;
-    const char *authority_file; /* certificates of who vouches for the service */
+    const char *authority_file; /* certificates of the authorities that vouch for the service */
 };
 
 /*
- * What keeps the logs. Functions return 0 or a negative code and leave out-parameters
- * alone then; `self` is what open made. None is NULL.
+ * A way to keep the logs. Functions return 0 or a negative code, and then leave out-parameters alone; `self`
+ * is what open made. No function is NULL.
  */
 struct job_backend {
     const char *name;            /* "local", "remote" */
@@ -87,61 +88,63 @@ struct job_backend {
                 struct fly_error *out_error);
     void (*close)(void *self);
 
-    /* Writes the definition, or compares. */
+    /* Writes the definition, or compares it with the one on record. */
     int (*define)(void *self, const struct job_definition *definition, struct job_registered *out_registered,
                   struct fly_error *out_error);
 
     int (*set)(void *self, const struct job_setting *setting, struct fly_error *out_error);
 
     /*
-     * A new trial, or the next attempt at the one that `run` has open or lost by
-     * expiry. Never fails for want of a choice: then it is the best known one, or the
-     * default.
+     * Proposes a new trial, or the next attempt at the open or expired trial of `run`. Never fails for lack
+     * of a choice: then it proposes the best known one, or the default.
      */
     int (*propose)(void *self, const struct job_question *question, struct job_proposal *out_proposal,
                    struct fly_error *out_error);
 
-    /* FLY_EUSAGE for a profile out of range; the choice is the job's, by its objective. */
+    /* Returns FLY_EUSAGE for a profile out of range; the job chooses by its objective. */
     int (*profile)(void *self, const struct job_profile *profile, struct job_choice *out_choice,
                    struct fly_error *out_error);
 
     int (*heartbeat)(void *self, const struct job_beat *beat, struct fly_error *out_error);
 
-    /* After a trial's end it is kept and answered with JOB_STOP; only a figure of an expired one counts. */
+    /*
+     * Records a report even after the trial's end, and answers it with JOB_STOP; only the figures of an
+     * expired trial still count.
+     */
     int (*report)(void *self, const struct job_epoch *epoch, struct job_answered *out_answered,
                   struct fly_error *out_error);
 
     int (*end)(void *self, const struct job_end *end, struct job_ended *out_ended,
                struct fly_error *out_error);
 
-    /* Writes down which trials have expired; every other change does so first. */
+    /* Records which trials have expired; every other change does so first. */
     int (*expire)(void *self, const char *job, uint64_t *out_expired, struct fly_error *out_error);
 
     int (*list)(void *self, struct arena *arena, struct job_list *out_list, struct fly_error *out_error);
     int (*show)(void *self, const char *job, struct arena *arena, struct job_shown *out_shown,
                 struct fly_error *out_error);
 
-    /* The log itself. history.h, savings.h and trace_export.h say what it means. */
+    /* Reads the log itself. history.h, savings.h and trace_export.h interpret it. */
     int (*read)(void *self, const char *job, const struct store_query *query, store_visit *visit, void *state,
                 struct fly_error *out_error);
 
     /*
-     * Makes `job` from exported lines (export.h). FLY_ECONFLICT when there is one,
+     * Makes `job` from exported lines (history.h). Returns FLY_ECONFLICT when there is one with that name,
      * FLY_EDATA with the line that does not fit.
      */
     int (*import)(void *self, const char *job, const char *text, size_t length, struct fly_error *out_error);
 
-    /* The job with all that was observed of it. FLY_ENOTFOUND. */
+    /* Removes the job with all that was observed of it. Returns FLY_ENOTFOUND. */
     int (*remove)(void *self, const char *job, struct fly_error *out_error);
 
     /*
-     * What the calls of this handle have written down as expired since this was asked last; what
-     * is beyond JOB_EXPIRIES_MAX kinds stands with the last. For figures; a service's are its own.
+     * Stores what the calls of this handle have recorded as expired since the last call; those beyond
+     * JOB_EXPIRIES_MAX models are added to the last entry. For metrics; a service has its own.
      */
     void (*take_expired)(void *self, struct job_expiries *out_expiries);
 };
 
-/* Where jobs are kept. The table's functions are called as jobs.backend->propose(jobs.self, ...). */
+/* A handle of kept jobs. Call the table's functions as jobs.backend->propose(jobs.self, ...). */
 struct jobs {
     const struct job_backend *backend;
     void *self;

@@ -20,7 +20,7 @@ double record_reference(double reference_per_kwh)
 
 /* ---- reading and writing ---- */
 
-/* The texts are the body's own: a long log is folded without a copy of them. */
+/* Borrows the body's texts, so that folding a long log copies none. */
 static int read_body(const struct shape *shape, json_t *body, struct arena *arena, void *out_record,
                      struct fly_error *out_error)
 {
@@ -55,7 +55,7 @@ int record_parse(const struct store_event *event, json_t **out_body, struct fly_
                : record_refuse(event, &why, out_error);
 }
 
-/* Rows. Unknown numbers are null; what was added later is written only where it says something. */
+/* Rows. Unknown numbers are null; members that were added later are written only when they have a value. */
 #define NUMBER SHAPE_IS_NUMBER(SHAPE_ANY)
 #define NUMBER_OR_NULL SHAPE_IS_NUMBER(SHAPE_ANY), .null = SHAPE_NOT_FINITE
 #define ATTEMPT(type)                                        \
@@ -72,7 +72,7 @@ int record_parse(const struct store_event *event, json_t **out_body, struct fly_
 
 /* ---- the published generator ---- */
 
-/* The next `digits` of a text of hexadecimal digits. */
+/* The next `digits` hexadecimal digits of a text. */
 static uint64_t take_hex(const char **text, int digits)
 {
     uint64_t value = 0;
@@ -109,7 +109,7 @@ static void write_random(const void *value, char text[SHAPE_CODED_MAX])
              (uint64_t)random.increment, random.spare, random.has_spare);
 }
 
-/* As text, since JSON's whole numbers end at 63 bits. */
+/* Text, since JSON's integers end at 63 bits. */
 static const struct shape_coding random_coding = {.expected = "where the generator stands",
                                                   .size = sizeof(struct numpy_random),
                                                   .read = read_random,

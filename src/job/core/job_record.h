@@ -7,8 +7,8 @@
 #include "store/store.h"
 
 /*
- * The bodies of a job's events, as structs and as JSON. What is written here is read
- * for ever: members are added, never changed. Unknown numbers are null.
+ * The bodies of a job's events, as structs and as JSON. What is written here will be read for ever: members
+ * may be added, but never changed. Unknown numbers are null.
  */
 enum record_kind {
     RECORD_DEFINED,
@@ -30,11 +30,11 @@ enum { FINISH_UNTOLD = -1 };
 struct proposed_record {
     uint64_t recurrence;
     uint32_t try_number;
-    uint32_t tries; /* allowed; 0: no end */
+    uint32_t tries; /* allowed; 0: no limit */
     const char *submission;
     const char *run;
     size_t line;
-    bool new_line;                /* the first on its hardware, which then stands there */
+    bool new_line;                /* the first trial on its hardware, which is then written with it */
     struct job_hardware hardware; /* with new_line */
     uint32_t batch_size;
     enum limit_rule limit_rule;
@@ -48,9 +48,9 @@ struct proposed_record {
     bool last_try;
     uint32_t epochs; /* 0: not known yet */
     int64_t stop_by_us;
-    int64_t finish_by_us; /* that was asked for; 0: none; FINISH_UNTOLD in logs of before */
+    int64_t finish_by_us; /* that was asked for; 0: none; FINISH_UNTOLD in older logs */
     double heartbeat_s;
-    struct numpy_random random_after; /* where the published generator stands, if `random` */
+    struct numpy_random random_after; /* state of the published generator, if `random` */
     bool random;
     const char *why;
     json_t *numbers; /* an object, or NULL */
@@ -59,7 +59,7 @@ struct proposed_record {
 struct attempt_record {
     uint32_t attempt;
     const char *user, *account, *host;
-    const char *gpus; /* UUIDs, with commas; "": unknown, as in logs of before */
+    const char *gpus; /* UUIDs, separated by commas; "": unknown, as in older logs */
 };
 
 struct profiled_record {
@@ -67,12 +67,12 @@ struct profiled_record {
     size_t count;
     double units_per_epoch;
     double limit_w;  /* chosen */
-    uint32_t epochs; /* 0: not known; else as JOB_EPOCHS_MAX at most */
-    bool refused;    /* not one epoch fits */
-    bool folded;     /* it was the batch size's first */
+    uint32_t epochs; /* at most JOB_EPOCHS_MAX; 0: not known */
+    bool refused;    /* not one epoch fits in the bound */
+    bool folded;     /* it was the first of the batch size, and counts */
 };
 
-/* Says for itself what it belongs to: the trial may have ended. */
+/* Names the line and batch size itself, since the trial may have ended. */
 struct profiled_part_record {
     size_t line;
     uint32_t batch_size;
@@ -89,38 +89,38 @@ struct epoch_record {
     uint32_t attempt;
     uint32_t epoch;
     double metric, energy_j, time_s;
-    /* What was answered: */
+    /* The answer: */
     enum job_answer answer;
     enum job_stop stop;
     uint32_t epochs;
     bool late;
     double total_energy_j, total_time_s;
-    double reference_per_kwh; /* NAN: not known, as in logs of before */
-    bool afterwards;          /* as of struct job_epoch */
+    double reference_per_kwh; /* NAN: not known, as in older logs */
+    bool afterwards;          /* as in struct job_epoch */
 };
 
 struct ended_record {
     enum trial_outcome outcome;
-    enum job_stop stop; /* that brought it about */
+    enum job_stop stop; /* that caused it */
     uint32_t attempt;
     uint32_t epochs;
     double metric;
     double energy_j, time_s; /* of all attempts */
     const char *text;
-    double reference_per_kwh; /* frozen; NAN: not known, as in logs of before */
+    double reference_per_kwh; /* frozen; NAN: not known, as in older logs */
 };
 
 struct closed_record {
     uint32_t attempt;
     double energy_j, time_s; /* of all attempts, the whole run */
     const char *text;
-    double reference_per_kwh; /* where the end had none; NAN */
+    double reference_per_kwh; /* if the end had none; NAN */
 };
 
-/* What is known of a reference: above 0; else NAN. */
+/* The reference if it is known, that is above 0; else NAN. */
 double record_reference(double reference_per_kwh);
 
-/* New references; NULL when memory is exhausted or a text is no UTF-8. */
+/* Return new references; NULL when memory is exhausted or a text is not UTF-8. */
 json_t *record_write_proposed(const struct proposed_record *record);
 json_t *record_write_attempt(const struct attempt_record *record);
 json_t *record_write_profiled(const struct profiled_record *record);
@@ -131,15 +131,15 @@ json_t *record_write_ended(const struct ended_record *record);
 json_t *record_write_closed(const struct closed_record *record);
 json_t *record_write_setting(const struct job_setting *setting);
 
-enum { RECORD_ARENA_MAX = 1 << 14 /* bytes: what one record asks of an arena, and more */ };
+enum { RECORD_ARENA_MAX = 1 << 14 /* bytes: at least what one record needs of an arena */ };
 _Static_assert(RECORD_ARENA_MAX > JOB_LIMITS_MAX * sizeof(double), "as it says");
 
-/* The JSON of an event's body, a new reference. FLY_EDATA, which names the event. */
+/* Parses an event's body; stores a new reference. FLY_EDATA names the event. */
 int record_parse(const struct store_event *event, json_t **out_body, struct fly_error *out_error);
 
 /*
- * FLY_EDATA for what does not fit, naming the member; `out_record` is untouched then. Texts and `numbers`
- * are borrowed from the body, and a proposal's limits go into the arena.
+ * Return FLY_EDATA with the member when the body does not fit; then `out_record` is untouched. Texts and
+ * `numbers` are borrowed from the body; a proposal's limits go into the arena.
  */
 int record_read_proposed(json_t *body, struct arena *arena, struct proposed_record *out_record,
                          struct fly_error *out_error);
@@ -153,7 +153,7 @@ int record_read_ended(json_t *body, struct ended_record *out_record, struct fly_
 int record_read_closed(json_t *body, struct closed_record *out_record, struct fly_error *out_error);
 int record_read_setting(json_t *body, struct job_setting *out_setting, struct fly_error *out_error);
 
-/* What such a reader refused, with the event that it stands in; returns its code. */
+/* Adds the event to the error of such a reader; returns its code. */
 int record_refuse(const struct store_event *event, const struct fly_error *why, struct fly_error *out_error);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The words of the log's and the answers' enumerations. */
+/* The words of the enumerations in logs and answers. */
 #include "job/core/job_words.h"
 #include "base/words.h"
 #include "job/core/job.h"
@@ -67,7 +67,7 @@ const char *record_kind_name(enum record_kind kind)
     return kind_words[kind];
 }
 
-/* The index of a word, or whether there is none. */
+/* Finds the index of a word; false when there is none. */
 static bool find(const char *word, const char *const *words, size_t count, int *out_index)
 {
     int index = word_index(word, words, count);

@@ -4,7 +4,7 @@
 
 #include "job/core/job_record.h"
 
-/* The words of enumerations in logs and on the wire, by their values. */
+/* The words of enumerations in logs and on the wire, indexed by value. */
 enum {
     JOB_ANSWERS = JOB_STOP + 1,
     JOB_STOPS = JOB_STOP_ENDED + 1,
@@ -21,7 +21,7 @@ extern const char *const job_target_words[JOB_TARGETS];
 extern const char *const job_generator_words[JOB_GENERATORS];
 extern const char *const job_objective_words[JOB_OBJECTIVES];
 
-/* "defined", ...; RECORD_KINDS for an unknown word. */
+/* "defined", ...; the reverse returns RECORD_KINDS for an unknown word. */
 const char *record_kind_name(enum record_kind kind);
 enum record_kind record_kind_parse(const char *word);
 

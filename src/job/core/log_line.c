@@ -22,7 +22,7 @@ int log_line_read(const char *line, size_t length, uint64_t number, struct log_l
     json_t *json;
     int code;
 
-    if (length > LOG_LINE_MAX) /* parsed, it takes up to eighty times its length */
+    if (length > LOG_LINE_MAX) /* parsed, a line takes up to eighty times its length */
         return error_set(out_error, FLY_EUSAGE, "is longer than %d bytes", (int)LOG_LINE_MAX);
     code = shape_parse_as(line, length, SHAPE_LENIENT, &json, &fault, out_error);
     if (code == FLY_ENOMEM)

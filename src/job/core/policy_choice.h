@@ -6,16 +6,16 @@
 
 #include "policy/batch_policy.h"
 
-/* Which policies a live job may have. */
+/* Which policies live jobs may have. */
 
-/* A policy of that name among the built-in ones and `plugins` (NULL or ended by NULL); NULL: none. */
+/* The policy of that name among the built-in ones and `plugins` (NULL, or ended by NULL); NULL: none. */
 const struct batch_policy *job_policy_find(const char *name, const struct batch_policy *const *plugins);
 
 /*
- * Whether a job may be defined with that policy: a built-in one, or one of `plugins` (ended by NULL, or
- * NULL). FLY_EUSAGE with the names there are, and the nearest. `define` checks so itself; a
- * program does before it starts a training that would go untuned. A job on record may have a policy that only
- * a newer service knows.
+ * Checks that a job may be defined with that policy: a built-in one, or one of `plugins` (NULL, or ended by
+ * NULL). Returns FLY_EUSAGE with all names and the nearest one. `define` calls it too; a program calls it
+ * before it starts a training that would go untuned. A job on record may have a policy that only a newer
+ * service knows.
  */
 int job_policy_check(const char *job, const char *policy, const struct batch_policy *const *plugins,
                      struct fly_error *out_error);

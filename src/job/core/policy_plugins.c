@@ -26,7 +26,7 @@ static bool is_taken(const struct policy_plugins *plugins, const char *name)
     return batch_policy_find(name) != NULL;
 }
 
-/* The same file twice is one. */
+/* Whether the file is loaded: a file that is named twice is loaded once. */
 static bool is_open(const struct policy_plugins *plugins, const char *path)
 {
     for (size_t i = 0; i < plugins->count; i++) {

@@ -7,10 +7,10 @@
 #include "policy/plugin_batch_policy.h"
 
 /*
- * Batch-size policies of the user's for live jobs: the shared objects whose paths stand in the
- * variable FLYBALL_PLUGINS, with colons between them. Whoever keeps a job's log loads them: a command or a
- * session over a store of its own, or a service, whose operator sets the variable. No
- * client, no job and no configuration file of a directory names code.
+ * The user's own batch-size policies for live jobs: shared objects whose paths are in the variable
+ * FLYBALL_PLUGINS, separated by colons. The process that keeps a job's log loads them: a command or a session
+ * with a store of its own, or a service, whose operator sets the variable. No client, no job and no
+ * configuration file of a directory can name code.
  */
 #define POLICY_PLUGINS_VARIABLE "FLYBALL_PLUGINS"
 
@@ -23,18 +23,18 @@ struct policy_plugins {
 };
 
 /*
- * Errors as plugin_open; FLY_EDATA for a name that is taken, FLY_ELIMIT for too many. Needs
- * policy_plugins_close after success alone; may not be moved until then.
+ * Loads the plug-ins. Errors as plugin_open; FLY_EDATA for a name that is taken, FLY_ELIMIT for too many.
+ * Call policy_plugins_close only after success, and do not move the struct until then.
  */
 int policy_plugins_open(struct policy_plugins *out_plugins, struct fly_error *out_error);
 void policy_plugins_close(struct policy_plugins *plugins);
 
-/* Whether it is one: with a slash, or ending in ".so", as for `flyball sim job`. */
+/* Whether the text is a path: it has a slash, or ends in ".so", as for `flyball sim job`. */
 bool policy_plugins_is_path(const char *policy);
 
 /*
- * For a program with the path on its command line: puts it in front of the variable, whole, for itself
- * and the programs that it starts. `out_name` is that of its policy, until close.
+ * For a program that got the path on its command line: puts the full path in front of the variable, for
+ * itself and the programs that it starts. `out_name` is the name of its policy, valid until close.
  */
 int policy_plugins_add(const char *path, struct policy_plugins *out_plugins, const char **out_name,
                        struct fly_error *out_error);

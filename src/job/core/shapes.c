@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What travels, member by member. */
+/* The structs that are sent, member by member. */
 #include "job/core/shapes.h"
 
 #include <math.h>
@@ -9,7 +9,7 @@
 #include "policy/batch_policy.h"
 #include "store/store.h"
 
-/* Rows. The member of the struct gives its name. */
+/* Rows. Each is named after its member of the struct. */
 #define AT(type, member) .name = #member, .at = offsetof(struct type, member)
 #define WHOLE(type, member, minimum, maximum, text)                                                 \
     {                                                                                               \
@@ -49,7 +49,7 @@
         AT(type, member), .kind = SHAPE_STRUCT, .shape = (what), .about = (text) \
     }
 
-/* Those that may be left out. */
+/* Rows of members that may be left out. */
 #define OR_WHOLE(type, member, maximum, text)                                                           \
     {                                                                                                   \
         AT(type, member), .kind = SHAPE_U32, .need = SHAPE_OPTIONAL, .most = (maximum), .about = (text) \

@@ -6,14 +6,14 @@
 #include "shapes/shape.h"
 
 /*
- * The structs of job.h that travel, as JSON (shape.h). Job and trial stand in a request's
- * path and are no members of what is asked.
+ * The shapes of those structs of job.h that are sent as JSON (shape.h). A request's path names job and trial,
+ * so they are no members of its body.
  */
 
 /* Asked. */
-extern const struct shape shape_definition;       /* with its name: as it is on record */
-extern const struct shape shape_definition_asked; /* without */
-extern const struct shape shape_setting; /* "pin": {"batch_size": 64, "limit_w": 100}, of size 0 for none */
+extern const struct shape shape_definition;       /* with its name: as in the log */
+extern const struct shape shape_definition_asked; /* without its name */
+extern const struct shape shape_setting; /* "pin": {"batch_size": 64, "limit_w": 100}; size 0: no pin */
 extern const struct shape shape_question;
 extern const struct shape shape_profile;
 extern const struct shape shape_beat;
@@ -31,7 +31,7 @@ extern const struct shape shape_list;
 extern const struct shape shape_shown;
 extern const struct shape shape_failure;
 
-/* Parts of these. */
+/* Parts of the shapes above. */
 extern const struct shape shape_objective;
 extern const struct shape shape_hardware;
 extern const struct shape shape_origin;
@@ -45,7 +45,7 @@ struct job_expired {
     uint64_t expired;
 };
 
-/* What a request came to that failed. */
+/* The answer to a request that failed. */
 struct job_failure {
     struct job_failure_error {
         const char *code; /* "FLY_ECONFLICT" */

@@ -8,8 +8,8 @@
 #include "store/store.h"
 
 /*
- * One trial from its own events, whether it runs or ended long ago. Feed it the
- * trial's events in order:
+ * The past of one trial from its own events, whether it runs or ended long ago. Feed it the trial's events in
+ * order:
  *
  *     struct trial_past past = trial_past_empty;
  *     store_read(store, job, &(struct store_query){.trial = 7}, trial_past_visit, &past, out_error);
@@ -17,12 +17,12 @@
  *     trial_past_deinit(&past);
  */
 struct trial_past {
-    json_t *proposed;              /* owned; the texts of `record` stand in it */
+    json_t *proposed;              /* owned; has the texts of `record` */
     struct proposed_record record; /* without hardware */
     int64_t proposed_us;
-    json_t *attempted; /* owned; the texts of `origin` */
+    json_t *attempted; /* owned; has the texts of `origin` */
     struct attempt_record origin;
-    uint32_t until_attempt; /* 0: all; else nothing after this attempt began is read */
+    uint32_t until_attempt; /* 0: all; else events after this attempt began are ignored */
     uint32_t attempt;       /* the newest */
     double past_energy_j;   /* of earlier attempts */
     double past_time_s;
@@ -31,23 +31,23 @@ struct trial_past {
     uint32_t epochs_done;
     double metric;
     bool profiled;
-    bool parted;             /* it measured some limits of a profile, be they not all */
+    bool parted;             /* it measured some or all limits of a profile */
     double limit_w;          /* NAN: unknown */
-    uint32_t epochs;         /* it may run; 0: not known */
+    uint32_t epochs;         /* that it may run; 0: not known */
     bool expired;            /* at least once */
-    bool silent;             /* and nothing was heard since */
-    bool ended;              /* but for expiry */
-    json_t *end;             /* owned; the text of `how` */
-    struct ended_record how; /* the newest end, expiry included */
+    bool silent;             /* and gave no sign of life since */
+    bool ended;              /* other than by expiry */
+    json_t *end;             /* owned; has the text of `how` */
+    struct ended_record how; /* the newest end, also an expiry */
     int64_t ended_us;
-    double reference_per_kwh; /* the newest known of its reports; NAN */
+    double reference_per_kwh; /* the newest known in its reports; NAN */
     bool closed;
     double run_energy_j; /* of the whole run, once closed */
     double run_time_s;
-    double run_reference_per_kwh; /* that counts: frozen with the end, or else with what came after; NAN */
+    double run_reference_per_kwh; /* that counts: frozen with the end, else what came after; NAN */
 };
 
-/* The energy of an attempt by what was told of it so far: unknown, not zero, where nothing was. */
+/* The energy of an attempt from what was reported so far: unknown, not zero, when nothing was. */
 static inline double trial_told_j(double energy_j, double time_s)
 {
     return energy_j == 0.0 && time_s == 0.0 ? NAN : energy_j;
@@ -57,7 +57,7 @@ extern const struct trial_past trial_past_empty;
 
 store_visit trial_past_visit;
 
-/* The same for an event whose body is at hand; borrows `body`. */
+/* Like trial_past_visit, for an event whose body you have; borrows `body`. */
 int trial_past_take(struct trial_past *past, const struct store_event *event, json_t *body,
                     struct fly_error *out_error);
 

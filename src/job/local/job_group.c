@@ -11,39 +11,39 @@
 #include "base/thread/mono_wait.h"
 #include "store/store_address.h"
 
-/* Of what the group before took, to wait for those who were in it. */
+/* The share of the previous group's time that a leader waits for those who were in it. */
 static const double gather_share = 0.25;
 
-/* A call in the line; it stands on its thread's stack. */
+/* A call in the line; it is on its thread's stack. */
 struct waiting {
     struct local_request *request;
     struct waiting *next;
-    pthread_cond_t moved; /* done, or the first */
+    pthread_cond_t moved; /* signals that it is done, or is the first */
     int code;
     bool done, alone;
 };
 
-/* A line of its own, with a writer of its own. */
+/* A line with its own writer. */
 struct lane {
     struct job_group *group;
     pthread_mutex_t lock;
-    pthread_cond_t gathered; /* as many stand in line as are expected */
+    pthread_cond_t gathered; /* signals that as many are in the line as expected */
     struct waiting *first, *last;
     size_t in_line;
     bool led;
-    size_t expected; /* calls of the shared commit before: who was answered soon asks again */
-    double took_s;   /* that commit, with all that was done for it */
+    size_t expected; /* calls of the previous shared commit: a thread that got its answer soon asks again */
+    double took_s;   /* time of that commit, with all that was done for it */
 
-    struct job_local *writer; /* the leader's alone */
+    struct job_local *writer; /* used by the leader alone */
 };
 
 struct job_group {
     struct job_group *next;
-    char *address; /* that opens it again wherever the process stands; owned */
+    char *address; /* opens the store from any working directory; owned */
     struct job_options options;
     uint64_t generation;  /* of fork_generation */
     unsigned members;     /* under the list's lock */
-    atomic_bool together; /* there was more than one member; stays */
+    atomic_bool together; /* there was more than one member; stays true */
     size_t lane_count;
     struct lane lanes[GROUP_LANES];
 };
@@ -158,7 +158,7 @@ void job_group_leave(struct job_group *group)
 {
     bool last;
 
-    /* A parent's stays with the parent: its lock may be held for ever here. */
+    /* A parent's group stays with the parent: its lock may be held for ever here. */
     if (group == NULL || group->generation != fork_generation())
         return;
     lock_groups();
@@ -166,7 +166,7 @@ void job_group_leave(struct job_group *group)
     if (last)
         take_out(group);
     unlock_groups();
-    /* What it closes may wait for a disk; nobody waits for that. */
+    /* Closing may wait for a disk; no other call waits for that. */
     if (last)
         free_group(group);
 }
@@ -179,7 +179,7 @@ static void close_writer(struct lane *lane)
     lane->writer = NULL;
 }
 
-/* Opened when it is first needed; NULL: it cannot be. */
+/* Opens the writer when it is first needed; NULL: it cannot be opened. */
 static struct job_local *open_writer(struct lane *lane)
 {
     struct job_local *made = NULL;
@@ -201,7 +201,7 @@ static bool begin_group(struct lane *lane, struct waiting *const *calls, size_t 
     return store_group_begin(writer->store, jobs, count, NULL) == 0;
 }
 
-/* One call as a change of the group. */
+/* Does one call as a change of the group. */
 static void do_one(struct lane *lane, struct waiting *call)
 {
     struct local_request *request = call->request;
@@ -215,14 +215,14 @@ static void do_one(struct lane *lane, struct waiting *call)
         request->expired = lane->writer->expired;
         lane->writer->expired = (struct job_expiries){0};
     }
-    /* Others need not wait for whoever holds this one's job; nothing of it is in the group. */
+    /* The others need not wait for the process that holds this job; nothing of the call is in the group. */
     if (call->code == FLY_EBUSY && store_group_holds(lane->writer->store)) {
         call->alone = true;
         request->lost = (struct local_mark){0};
     }
 }
 
-/* All were in line while the lock was waited for: what the first one was told holds for all. */
+/* All were in the line while the leader waited for the lock: the first one's error holds for all. */
 static void refuse_all(struct waiting **calls, size_t count, const struct waiting *first)
 {
     for (size_t i = 0; i < count; i++) {
@@ -244,7 +244,7 @@ static void all_alone(struct lane *lane, struct waiting **calls, size_t count, i
         close_writer(lane);
 }
 
-/* The calls that stand in line now, as far as there is room. */
+/* Takes the calls that are in the line now, as far as there is room. */
 static size_t take_line(struct lane *lane, struct waiting **calls, size_t count)
 {
     pthread_mutex_lock(&lane->lock);
@@ -259,7 +259,7 @@ static size_t take_line(struct lane *lane, struct waiting **calls, size_t count)
     return count;
 }
 
-/* Waits for those who were in the group before, for a fraction of what it took. With the lock held. */
+/* Waits for those who were in the previous group, for a share of its time. Call it with the lock held. */
 static void gather(struct lane *lane)
 {
     struct mono_time until = mono_after_s(mono_now(), fmin(lane->took_s * gather_share, 1e-6 * GATHER_US));
@@ -268,7 +268,7 @@ static void gather(struct lane *lane)
         ;
 }
 
-/* Returns how many calls there were, all of them done or to be done alone. */
+/* Returns how many calls there were; all of them are done, or must be done alone. */
 static size_t lead(struct lane *lane, struct waiting **calls)
 {
     struct mono_time begun = mono_now();
@@ -315,7 +315,7 @@ static void let_go(struct lane *lane, struct waiting **calls, size_t count, cons
     lane->led = false;
     for (size_t i = 0; i < count; i++) {
         calls[i]->done = true;
-        /* It may be gone as soon as the lock is. */
+        /* It may be gone as soon as the lock is released. */
         if (calls[i] != own)
             pthread_cond_signal(&calls[i]->moved);
     }
@@ -323,7 +323,7 @@ static void let_go(struct lane *lane, struct waiting **calls, size_t count, cons
         pthread_cond_signal(&lane->first->moved);
 }
 
-/* Calls of one job stand in one line, or their groups would find it locked by each other. */
+/* All calls of one job use one line; otherwise their groups would lock the job for each other. */
 static struct lane *lane_of(struct job_group *group, const char *job)
 {
     size_t hash = 5381;

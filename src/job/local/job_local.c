@@ -199,7 +199,7 @@ static int local_show(void *self, const char *job, struct arena *arena, struct j
     return 0;
 }
 
-/* A list that grows; its texts stand in the arena. */
+/* A list that grows; its texts are in the arena. */
 struct listing {
     struct arena *arena;
     struct job_summary *jobs;
@@ -228,7 +228,10 @@ static int list_one(void *context, const struct store_job *job, struct fly_error
     return listing->jobs[listing->count++].name != NULL ? 0 : error_no_memory(out_error);
 }
 
-/* One job that nobody here understands, a plug-in's or a newer version's, does not hide the others. */
+/*
+ * Sums up a job. A job that cannot be understood here, because of a plug-in or a newer version, does not hide
+ * the others.
+ */
 static int summarize(struct job_summary *summary, int code, const struct job_state *state,
                      const struct fly_error *trouble, struct arena *arena, struct fly_error *out_error)
 {
@@ -281,7 +284,7 @@ static int local_read(void *self, const char *job, const struct store_query *que
 
 /* ---- in and out ---- */
 
-/* Appended and folded as it was; the definition takes the new name. */
+/* Appends and folds an event unchanged, except that the definition takes the new name. */
 static int import_event(struct local_change *change, const struct log_line *line, struct fly_error *out_error)
 {
     const struct job_definition named = {.name = change->job};
@@ -346,7 +349,7 @@ static int import_within(struct local_change *change, void *call, struct fly_err
         const char *newline = memchr(text, '\n', (size_t)(end - text));
         const char *line_end = newline != NULL ? newline : end;
 
-        if (line_end - text > LOG_LINE_MAX) /* parsed, it takes up to eighty times its length */
+        if (line_end - text > LOG_LINE_MAX) /* parsed, a line takes up to eighty times its length */
             return error_set(out_error, FLY_ELIMIT, "line %" PRIu64 ": longer than %d bytes; no event is",
                              number, (int)LOG_LINE_MAX);
         code = import_line(change, text, (size_t)(line_end - text), number, out_error);
@@ -365,8 +368,10 @@ static int local_import(void *self, const char *job, const char *text, size_t le
     return local_call_alone(self, job, true, import_within, &call, out_error);
 }
 
-/* Without its state, which nobody may understand any more. `lost_id`: of the job that an unsure commit
- * removed. */
+/*
+ * Removes the job without its state, which may not be understood here. `lost_id`: the job that an unsure
+ * commit removed.
+ */
 static int remove_once(struct job_local *local, const char *job, uint64_t *lost_id,
                        struct fly_error *out_error)
 {

@@ -11,46 +11,45 @@
 #include "job/decide/state.h"
 
 /*
- * Jobs over a store: each call is a change (store.h). A handle remembers the states
- * of the jobs it dealt with, and brings them up to date with what others appended; a
- * new process begins with the job's snapshot. So a call reads few events however long
- * the log is.
+ * Keeps jobs in a store: each call is a change (store.h). A handle remembers the states of the jobs that it
+ * dealt with, and brings them up to date with what others appended; a new process begins with the job's
+ * snapshot. So a call reads few events, however long the log is.
  */
 enum {
     LOCAL_STATES = 64,         /* remembered by a handle */
     LOCAL_SNAPSHOT_EVERY = 64, /* events between two snapshots of a small state */
-    LOCAL_UNSURE_RETRIES = 3,  /* after a commit of which nothing is known */
+    LOCAL_UNSURE_RETRIES = 3,  /* retries after a commit whose result is not known */
 };
 
 struct job_local {
     struct store *store;
     const struct batch_policy *const *plugins;
-    struct policy_plugins own; /* where nobody else brought some */
+    struct policy_plugins own; /* used when the caller brings none */
     struct local_state {
         char job[JOB_NAME_MAX + 1]; /* "": free */
         uint64_t job_id;
-        uint64_t snapshot_due; /* the number from which on a new one is worth its writing */
+        uint64_t snapshot_due; /* from this number on a new one is worth writing */
         struct job_state *state;
     } states[LOCAL_STATES];
-    size_t next;                 /* of the states, to make room */
-    uint64_t events_read;        /* by all calls: what decisions cost */
-    struct job_expiries expired; /* since they were taken */
-    struct job_group *group;     /* of handles whose calls share commits; NULL: none (job_group.h) */
+    size_t next;                 /* of the states, the next to be replaced */
+    uint64_t events_read;        /* by all calls: the cost of decisions */
+    struct job_expiries expired; /* since they were taken last */
+    struct job_group *group;     /* handles whose calls share commits; NULL: none (job_group.h) */
 };
 
-/* A handle of no group. */
+/* Makes a handle that belongs to no group. */
 int local_make(const char *address, const struct job_options *options, struct job_local **out_local,
                struct fly_error *out_error);
 void local_free(struct job_local *local);
 
-/* An event by which a change is known again: nobody else writes that number at that time. */
+/* An event by which a change is recognized: nobody else writes that number at that time. */
 struct local_mark {
     uint64_t job_id, number, trial;
     int64_t time_us;
     enum record_kind kind;
 };
 
-/* A change with the state that goes with it. */
+/* A change, with the job's state. */
 struct local_change {
     struct job_local *local;
     struct store_change *change;
@@ -60,74 +59,76 @@ struct local_change {
     int64_t now_us;
     uint64_t first_head, first_trials; /* before the change did anything */
     struct job_expiries expired;
-    struct local_mark last; /* that it appended; number 0: none yet */
-    struct local_mark lost; /* of the same call's change before, whose commit is unsure; number 0: none */
+    struct local_mark last; /* the last event that it appended; number 0: none yet */
+    struct local_mark lost; /* of the same call's earlier change, whose commit is unsure; number 0: none */
     uint64_t made;          /* the newest trial that the change has made; 0: none */
-    struct trial_past made_past; /* and what it has appended of it, which need not be read again */
+    struct trial_past made_past; /* what it has appended of that trial, which need not be read again */
 };
 
 /*
- * What a call does within its change; `call` is what it asks and answers. After an unsure
- * commit it is asked again, and first sees whether the lost change is there: by the key
- * of its event, or by local_lost_is_there.
+ * What a call does within its change; `call` has its question and answer. After an unsure commit it is called
+ * again, and must first check whether the lost change was written: by the key of its event, or by
+ * local_lost_is_there.
  */
 typedef int local_within(struct local_change *change, void *call, struct fly_error *out_error);
 
-/* A call as one change, together with others' (job_group.h). FLY_EUNSURE where its commit was lost and nobody
- * can be asked about it. */
+/*
+ * Does a call as one change, together with others' calls (job_group.h). Returns FLY_EUNSURE when its commit
+ * was lost and the store cannot be asked about it.
+ */
 int local_call(struct job_local *local, const char *job, bool make, local_within *within, void *call,
                struct fly_error *out_error);
 
-/* The same for one that takes long: nobody else waits for its commit. */
+/* Like local_call for a call that takes long: no other call waits for its commit. */
 int local_call_alone(struct job_local *local, const char *job, bool make, local_within *within, void *call,
                      struct fly_error *out_error);
 
-/* Counts trials that have expired with the handle's own. */
+/* Adds expired trials to the handle's own. */
 void local_add_expired(struct job_local *local, const struct job_expiries *expired);
 
-/* What a failure is when a commit was lost before: FLY_EUNSURE while the store cannot be asked. */
+/* The code of a failure after an earlier commit was lost: FLY_EUNSURE while the store cannot be asked. */
 int local_unsure(int code, bool lost, struct fly_error *out_error);
 
-/* Whether what the lost change wrote is in the log: 1, 0 or an error. */
+/* Whether the lost change is in the log: 1, 0 or an error. */
 int local_lost_is_there(struct local_change *change, struct fly_error *out_error);
 
 /*
- * Takes the lock and brings the state up to date; unless `make`, FLY_ENOTFOUND for an
- * unknown job. After 0 exactly one of commit and rollback has to follow.
+ * Takes the lock and brings the state up to date. Returns FLY_ENOTFOUND for an unknown job, unless `make`.
+ * After 0 call exactly one of commit and rollback.
  */
 int local_begin(struct job_local *local, const char *job, bool make, struct local_change *out_change,
                 struct fly_error *out_error);
 int local_commit(struct local_change *change, struct fly_error *out_error);
 void local_rollback(struct local_change *change);
 
-/* Ends the change by `code`: commits after 0, else rolls back; returns what became of it. */
+/* Ends the change by `code`: commits after 0, else rolls back. Returns the result. */
 int local_finish(struct local_change *change, int code, struct fly_error *out_error);
 
-/* Appends an event and folds it. Takes `body`; NULL is out of memory or a text without UTF-8. */
+/* Appends an event and folds it. Takes `body`; NULL means that memory is exhausted or a text is not UTF-8. */
 int local_append(struct local_change *change, enum record_kind kind, uint64_t trial, const char *key,
                  json_t *body, struct fly_error *out_error);
 
-/* Folds what the state does not have yet of what the change sees. */
+/* Folds the events that the change sees and the state does not have yet. */
 int local_catch_up(struct local_change *change, struct fly_error *out_error);
 
 /*
- * The body of the event with that key: 1 and a new reference, 0 when there is none.
+ * Finds the event with that key: returns 1 and a new reference to its body, or 0 when there is none.
  * `out_trial` may be NULL.
  */
 int local_find(struct local_change *change, const char *key, uint64_t *out_trial, json_t **out_body,
                struct fly_error *out_error);
 
-/* Writes down what has expired. */
+/* Records the trials that have expired. */
 int local_expire(struct local_change *change, uint64_t *out_expired, struct fly_error *out_error);
 
-/* The state as committed, without a lock; the caller's until the next call on `local`. */
+/* The state as committed, without a lock; valid until the next call on `local`. */
 int local_look(struct job_local *local, const char *job, struct job_state **out_state,
                struct fly_error *out_error);
 
-/* Forgets what was remembered of a job. */
+/* Forgets what the handle remembers of a job. */
 void local_forget(struct job_local *local, const char *job);
 
-/* A trial from its events; FLY_ENOTFOUND. Needs trial_past_deinit only after success. */
+/* Reads a trial from its events; FLY_ENOTFOUND. Call trial_past_deinit only after success. */
 int local_past(struct local_change *change, uint64_t trial, uint32_t until_attempt,
                struct trial_past *out_past, struct fly_error *out_error);
 
@@ -145,7 +146,7 @@ int local_report(void *self, const struct job_epoch *epoch, struct job_answered 
 int local_end(void *self, const struct job_end *end, struct job_ended *out_ended,
               struct fly_error *out_error);
 
-/* Over store/store.h. */
+/* The back end over store/store.h. */
 extern const struct job_backend job_backend_local;
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A call as one change, also when nobody says whether its commit came through. */
+/* Does a call as one change, even when the result of its commit is not known. */
 #include "job/core/job_words.h"
 #include "job/local/job_group.h"
 
@@ -16,7 +16,7 @@ int local_unsure(int code, bool lost, struct fly_error *out_error)
     return error_set(out_error, FLY_EUNSURE, "it may have been written, but since then %s", text);
 }
 
-/* As a change of its own, over the handle's own connection. */
+/* Does the call as a change of its own, over the handle's own connection. */
 static int call_alone(struct job_local *local, struct local_request *request)
 {
     int code = FLY_EUNSURE;
@@ -29,7 +29,7 @@ static int call_alone(struct job_local *local, struct local_request *request)
             return local_unsure(code, request->unsure, request->error);
         change.lost = request->lost;
         code = local_finish(&change, request->within(&change, request->call, request->error), request->error);
-        /* What only looked has its answer, whatever became of its commit. */
+        /* A call that only read has its answer, whatever became of its commit. */
         if (code == FLY_EUNSURE && change.last.number == 0)
             code = 0;
         request->lost = change.last;

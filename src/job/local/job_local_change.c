@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SNAPSHOT_BYTES_PER_EVENT = 1024 }; /* a larger state is written less often */
+enum { SNAPSHOT_BYTES_PER_EVENT = 1024 }; /* larger states are written less often */
 
 static const char snapshot_version[] = "job state 5";
 
@@ -105,7 +105,7 @@ static int fold_one(void *context, const struct store_event *event, struct fly_e
     return code;
 }
 
-/* Folds what came after the state's last event. */
+/* Folds the events after the state's last one. */
 static int catch_up(const struct source *source, struct job_state *state, struct fly_error *out_error)
 {
     struct catching_up catching_up = {.local = source->local, .state = state};
@@ -128,7 +128,7 @@ static uint64_t snapshot_due(uint64_t number, size_t bytes)
     return number + (events > LOCAL_SNAPSHOT_EVERY ? events : LOCAL_SNAPSHOT_EVERY);
 }
 
-/* From the snapshot, if there is one that can be read. */
+/* Loads the state from the snapshot, if there is a readable one. */
 static int load_snapshot(const struct source *source, struct local_state *kept, struct fly_error *out_error)
 {
     struct buffer bytes;
@@ -160,7 +160,7 @@ static int bring_up_to_date(const struct source *source, struct local_state *kep
 {
     int code = 0;
 
-    /* Another job of that name, or a database that was put back. */
+    /* Another job with that name, or a restored database. */
     if (kept->state != NULL && (kept->job_id != job_id || kept->state->number > head)) {
         state_free(kept->state);
         kept->state = NULL;
@@ -301,7 +301,7 @@ void local_rollback(struct local_change *change)
 {
     forget_made(change);
     store_change_rollback(change->change);
-    clear(change->kept); /* it may have folded what is undone now */
+    clear(change->kept); /* it may contain what is undone now */
 }
 
 int local_finish(struct local_change *change, int code, struct fly_error *out_error)
@@ -319,7 +319,7 @@ int local_catch_up(struct local_change *change, struct fly_error *out_error)
     return catch_up(&source, change->state, out_error);
 }
 
-/* A trial's past begins with its proposal. */
+/* Notes a trial's past, which begins with its proposal. */
 static int note_made(struct local_change *change, enum record_kind kind, const struct store_event *event,
                      json_t *body, struct fly_error *out_error)
 {
@@ -397,7 +397,7 @@ int local_expire(struct local_change *change, uint64_t *out_expired, struct fly_
     uint64_t expired = 0, after = 0;
     int code = 0;
 
-    /* Trials leave the table while they expire, but stay in the order of their numbers. */
+    /* Trials leave the table while they expire, but stay ordered by number. */
     for (size_t i = 0; code == 0 && i < change->state->open_count; i++) {
         const struct job_trial *trial = &change->state->open[i];
         struct ended_record record = {.outcome = TRIAL_EXPIRED,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How a trial ends, by the word of whoever ran it; and what the operations on trials share. */
+/* Ends a trial as its runner reports; and what the operations on trials share. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -10,7 +10,7 @@
 int local_past(struct local_change *change, uint64_t trial, uint32_t until_attempt,
                struct trial_past *out_past, struct fly_error *out_error)
 {
-    /* Of a trial that this change has made, nothing is older than the change. */
+    /* A trial that this change made has no events older than the change. */
     const struct store_query query = {.trial = trial,
                                       .after = trial > change->first_trials ? change->first_head : 0};
     int code;
@@ -43,7 +43,7 @@ int local_append_end(struct local_change *change, uint64_t trial, const struct e
 
 /* ---- end ---- */
 
-/* What the whole run took, with what the caller knows of its last attempt. */
+/* Sums up what the whole run took, with what the caller knows of its last attempt. */
 static void sum_up(const struct trial_past *past, const struct job_end *end, struct job_ended *out_ended)
 {
     bool newest = end->attempt == past->attempt;
@@ -60,7 +60,7 @@ static double newest_reference(const struct job_end *end, const struct trial_pas
     return isnan(told) ? past->reference_per_kwh : told;
 }
 
-/* Its end is on record; what the whole run took may not be yet. */
+/* The trial's end is on record; the figures of the whole run may be missing yet. */
 static int close_ended(struct local_change *change, const struct job_end *end, const struct trial_past *past,
                        struct job_ended *out_ended, struct fly_error *out_error)
 {
@@ -69,7 +69,7 @@ static int close_ended(struct local_change *change, const struct job_end *end, c
 
     sum_up(past, end, out_ended);
     out_ended->outcome = past->how.outcome;
-    if (past->closed || past->how.stop == JOB_STOP_NONE) { /* an end that somebody told was whole */
+    if (past->closed || past->how.stop == JOB_STOP_NONE) { /* a reported end was already for the whole run */
         out_ended->repeated = true;
         out_ended->energy_j = past->closed ? past->run_energy_j : past->how.energy_j;
         out_ended->time_s = past->closed ? past->run_time_s : past->how.time_s;
@@ -77,7 +77,7 @@ static int close_ended(struct local_change *change, const struct job_end *end, c
     }
     record.energy_j = out_ended->energy_j;
     record.time_s = out_ended->time_s;
-    if (isnan(past->how.reference_per_kwh)) /* what was frozen stays */
+    if (isnan(past->how.reference_per_kwh)) /* a frozen reference stays */
         record.reference_per_kwh = newest_reference(end, past);
     out_ended->energy_after_j = record.energy_j - past->how.energy_j;
     snprintf(key, sizeof key, "close/%" PRIu64 "/%u", end->trial, end->attempt);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A handle of no group: a store, what it remembers of jobs, and the policies it brings. */
+/* A handle that belongs to no group: a store, the remembered states of jobs, and the policies it brings. */
 #include <stdlib.h>
 
 #include "base/error.h"

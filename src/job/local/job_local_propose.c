@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a trial is to run: its proposal, and the choice from its profile. Each is one change. */
+/* Proposes what a trial is to run, and chooses from its profile. Each is one change. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -11,7 +11,7 @@
 
 /* ---- propose ---- */
 
-/* What a profile need not measure again, or the whole profile. */
+/* Tells the points that need not be measured again, or the whole profile. */
 static void tell_known(const struct job_line *line, size_t batch, struct job_proposal *proposal)
 {
     const struct decider_profile *whole = &line->decider.profiles[batch];
@@ -31,7 +31,7 @@ static void tell_known(const struct job_line *line, size_t batch, struct job_pro
         proposal->known_units_per_epoch = line->facts[batch].units_per_epoch;
 }
 
-/* Epochs that depend on the batch size, and on no hardware. */
+/* The expected epochs, which depend on the batch size but not on the hardware. */
 static double expect_epochs(const struct job_state *state, uint32_t batch_size)
 {
     const struct job_definition *definition = &state->definition;
@@ -51,7 +51,7 @@ static double expect_epochs(const struct job_state *state, uint32_t batch_size)
     return reached > 0.0 ? epochs / reached : NAN;
 }
 
-/* What a trial's attempt is told, from what stands in the log. */
+/* Tells a trial's attempt what the log says. */
 static int tell_proposal(struct local_change *change, uint64_t trial, uint32_t attempt,
                          struct job_proposal *out_proposal, struct fly_error *out_error)
 {
@@ -106,7 +106,7 @@ static int append_attempt(struct local_change *change, uint64_t trial, uint32_t 
     return local_append(change, RECORD_ATTEMPT, trial, key, record_write_attempt(&record), out_error);
 }
 
-/* The open trial of a run, the newest first. What was run unasked goes on with none of another batch size. */
+/* The open trial of a run, newest first. What was run unasked does not continue one of another batch size. */
 static struct job_trial *find_run(const struct job_state *state, const struct job_question *question)
 {
     const char *run = question->run;
@@ -132,7 +132,7 @@ static int append_refusal(struct local_change *change, uint64_t trial, struct fl
     return local_append(change, RECORD_ENDED, trial, key, record_write_ended(&record), out_error);
 }
 
-/* Decides until a trial may run; those that may not are on record all the same. */
+/* Decides until a trial may run; those that may not are recorded too. */
 static int propose_new(struct local_change *change, const struct job_question *question, uint64_t *out_trial,
                        struct fly_error *out_error)
 {
@@ -274,7 +274,7 @@ static int append_profile(struct local_change *change, const struct job_profile 
                         out_error);
 }
 
-/* The trial may have ended: what it had measured is worth as much. */
+/* The trial may have ended: what it measured is worth as much. */
 static int append_part(struct local_change *change, const struct job_profile *profile,
                        struct job_choice *out_choice, struct fly_error *out_error)
 {

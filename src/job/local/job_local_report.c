@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How a trial goes on, and how it ends. Each operation is one change. */
+/* Records how a trial goes on and how it ends. Each operation is one change. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -26,7 +26,7 @@ static int heartbeat_within(struct local_change *change, void *call, struct fly_
     else if (trial->attempt != beat->attempt)
         code = error_set(out_error, FLY_ESTATE, "job '%s': trial %" PRIu64 " is at attempt %u, not %u",
                          beat->job, beat->trial, trial->attempt, beat->attempt);
-    /* Its own sign comes first, or it would expire itself. */
+    /* Its own sign of life comes first, or it would expire itself. */
     if (code == 0)
         code = local_append(change, RECORD_HEARTBEAT, beat->trial, "", record_write_heartbeat(&record),
                             out_error);
@@ -48,7 +48,7 @@ static bool same_number(double a, double b)
     return a == b || (isnan(a) && isnan(b));
 }
 
-/* Whether the trial's end is on record, and which. */
+/* Notes whether the trial's end is on record, and which. */
 static int note_end(struct local_change *change, uint64_t trial, struct job_answered *answered,
                     struct fly_error *out_error)
 {
@@ -70,7 +70,7 @@ static int note_end(struct local_change *change, uint64_t trial, struct job_answ
     return 0;
 }
 
-/* That report is on record: the same again, or a contradiction. */
+/* That report is on record: it is the same again, or contradicts it. */
 static int repeat_report(struct local_change *change, const struct job_epoch *epoch, json_t *body,
                          struct job_answered *out_answered, struct fly_error *out_error)
 {
@@ -121,7 +121,7 @@ static int append_epoch(struct local_change *change, const struct job_epoch *epo
     return local_append(change, RECORD_EPOCH, epoch->trial, key, record_write_epoch(record), out_error);
 }
 
-/* A report of a trial that has ended, or of an attempt that was given up: kept, and that is all. */
+/* A report of a trial that has ended, or of an attempt that was given up: only recorded. */
 static int report_in_vain(struct local_change *change, const struct job_epoch *epoch,
                           struct job_answered *out_answered, struct fly_error *out_error)
 {
@@ -173,7 +173,7 @@ static int check_order(const struct local_change *change, const struct job_trial
     return 0;
 }
 
-/* What the answer brings to its end, if it does. */
+/* The outcome if the answer ends the trial. */
 static bool ends_with(const struct job_definition *definition, enum job_stop stop,
                       enum trial_outcome *out_outcome)
 {
@@ -195,7 +195,7 @@ static bool ends_with(const struct job_definition *definition, enum job_stop sto
     return false;
 }
 
-/* That is frozen, should the trial end with this report. */
+/* The reference to freeze if the trial ends with this report. */
 static double newest_reference(const struct job_epoch *epoch, const struct job_trial *trial)
 {
     double told = record_reference(epoch->reference_per_kwh);
@@ -242,7 +242,7 @@ static int report_open(struct local_change *change, const struct job_trial *tria
     return local_append_end(change, epoch->trial, &end, out_error);
 }
 
-/* Whether the state alone says that this report cannot be on record. */
+/* Whether the state alone shows that this report cannot be on record. */
 static bool is_next(const struct job_trial *trial, const struct job_epoch *epoch)
 {
     return trial != NULL && epoch->attempt == trial->attempt &&
@@ -278,7 +278,7 @@ static int report_within(struct local_change *change, void *call, struct fly_err
         code = report_open(change, trial, epoch, out_answered, out_error);
     else
         code = report_in_vain(change, epoch, out_answered, out_error);
-    /* Its own sign came first, or it would expire itself. */
+    /* Its own sign of life came first, or it would expire itself. */
     return code < 0 ? code : local_expire(change, NULL, out_error);
 }
 

@@ -52,7 +52,7 @@ static int remote_open(const char *address, const struct job_options *options, v
 
 /* ---- calls in general ---- */
 
-/* The place of a call; FLY_ENOTFOUND for a job that cannot be. */
+/* The place of a call; FLY_ENOTFOUND for an impossible job. */
 static int place(enum api_operation operation, const char *job, uint64_t trial, struct api_place *out_place,
                  struct fly_error *out_error)
 {
@@ -66,7 +66,7 @@ static int place(enum api_operation operation, const char *job, uint64_t trial, 
     return 0;
 }
 
-/* A call whose answer has no texts of its own. */
+/* Makes a call whose answer has no texts of its own. */
 static int ask(void *self, enum api_operation operation, const char *job, uint64_t trial, const void *asks,
                void *out_struct, struct fly_error *out_error)
 {
@@ -149,7 +149,7 @@ static int remote_report(void *self, const struct job_epoch *epoch, struct job_a
     if (code < 0)
         return code;
     code = ask(self, API_REPORT, epoch->job, epoch->trial, epoch, out_answered, out_error);
-    /* A service of before that member refuses it, and gets the report without. */
+    /* An older service refuses that member; send the report without it. */
     if (code != FLY_EDATA || !epoch->afterwards)
         return code;
     plain.afterwards = false;
@@ -236,7 +236,7 @@ static int remote_show(void *self, const char *job, struct arena *arena, struct 
     return code < 0 ? code : remote_ask(self, &call, NULL, out_error);
 }
 
-/* One page; `out_count` events of it were told. */
+/* Reads one page; `out_count`: how many of its events were visited. */
 static int read_page(struct job_remote *remote, const struct api_place *place, struct store_query *query,
                      store_visit *visit, void *state, uint64_t *out_count, struct fly_error *out_error)
 {

@@ -11,13 +11,13 @@ enum {
     BAD_GATEWAY = 502,
     UNAVAILABLE = 503,
     GATEWAY_TIMEOUT = 504,
-    FAILURE_MAX = 64 << 10, /* bytes of an error's body that are looked at */
+    FAILURE_MAX = 64 << 10, /* bytes of an error's body that are read */
     LINE_MEMORY_MAX = 8 << 20,
 };
 
 /* ---- errors ---- */
 
-/* A page of something in between, or another program. */
+/* Refuses a page of something in between, or of another program. */
 static int refuse_stranger(const struct remote_reply *reply, enum remote_fate *out_fate,
                            struct fly_error *out_error)
 {
@@ -30,7 +30,7 @@ static int refuse_stranger(const struct remote_reply *reply, enum remote_fate *o
                      reply->from, reply->status);
 }
 
-/* For a code word of a newer service. */
+/* The code for a word that only a newer service knows, by its status. */
 static int code_of_status(int status)
 {
     static const struct {
@@ -78,7 +78,7 @@ static int read_failure(const struct remote_reply *reply, enum remote_fate *out_
 
 /* ---- answers ---- */
 
-/* It was done, but what it came to cannot be understood. */
+/* The call was done, but its result cannot be understood. */
 static int refuse_form(const struct remote_reply *reply, const struct fly_error *why,
                        struct fly_error *out_error)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Requests to a service, until they are answered. */
+/* Sends requests to a service until they are answered. */
 #include "job/remote/remote_ask.h"
 
 #include <errno.h>
@@ -18,7 +18,7 @@ static const double connect_timeout_s = 5.0;
 static const double answer_grace_s = 2.0; /* beyond wait_s, for a service that waits for a lock as long */
 static const double pause_least_s = 0.05, pause_most_s = 1.0;
 
-/* The request's parts that stay the same. */
+/* The parts of the request that stay the same. */
 struct prepared {
     const struct api_route *route;
     struct buffer url;
@@ -50,7 +50,7 @@ static int prepare(const struct job_remote *remote, const struct remote_call *ca
 
 /* ---- one request ---- */
 
-/* What did not even travel, or not back. */
+/* The request was not sent, or its answer did not come back. */
 static int not_answered(const struct job_remote *remote, int code, const struct fly_error *why,
                         enum remote_fate *out_fate, struct fly_error *out_error)
 {
@@ -159,7 +159,7 @@ static int ask_until(struct job_remote *remote, const struct remote_call *call,
             renewed = true;
             continue;
         }
-        /* Nobody there is final, unless somebody was a moment ago. */
+        /* An error that nothing answers is final, unless something answered a moment ago. */
         if (outcome.fate == REMOTE_ANSWERED && !(lost && outcome.status == 0 && code == FLY_EUNREACHABLE))
             break;
         lost |= outcome.fate == REMOTE_LOST;

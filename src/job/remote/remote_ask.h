@@ -4,7 +4,10 @@
 
 #include "job/remote/job_remote.h"
 
-/* Asks until there is an answer, it is too late, or nobody is there. `out_repeated` may be NULL. */
+/*
+ * Sends a request until it is answered, time is up, or nothing answers at the address. `out_repeated` may be
+ * NULL.
+ */
 int remote_ask(struct job_remote *remote, const struct remote_call *call, bool *out_repeated,
                struct fly_error *out_error);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* By what a client is known to a service, and the service to it. A token stands in no text. */
+/* How a client proves itself to a service, and the service to the client. No text ever contains a token. */
 #include "job/remote/remote_credentials.h"
 
 #include <errno.h>
@@ -9,7 +9,7 @@
 
 static const char prefix[] = "Authorization: Bearer ";
 
-/* An option, or the variable where it is NULL; NULL for an empty one. */
+/* The option, or the variable when it is NULL; NULL for an empty one. */
 static const char *given(const char *option, const char *variable)
 {
     const char *text = option != NULL ? option : getenv(variable);
@@ -17,7 +17,7 @@ static const char *given(const char *option, const char *variable)
     return text != NULL && text[0] != '\0' ? text : NULL;
 }
 
-/* Takes a token into its header; blanks around it do not count. */
+/* Puts a token into its header; blanks around it are ignored. */
 static int take_token(struct job_remote *remote, const char *text, const char *from,
                       struct fly_error *out_error)
 {

@@ -4,11 +4,11 @@
 
 #include "job/remote/job_remote.h"
 
-/* Token and authority, from the options or the environment. */
+/* Takes the token and the authority's certificates from the options or the environment. */
 int remote_credentials(struct job_remote *remote, const struct job_options *options,
                        struct fly_error *out_error);
 
-/* Reads the token's file again: whether it has another one now. */
+/* Reads the token's file again; returns whether the token has changed. */
 bool remote_renew_token(struct job_remote *remote);
 
 #endif

@@ -43,7 +43,7 @@ static bool all_of(const char *text, size_t length, const char *allowed)
     return length > 0;
 }
 
-/* The length of a host's name or address in front, with its brackets; 0: it is none. */
+/* The length of a host's name or address at the start, with its brackets; 0: there is none. */
 static size_t host_length(const char *text)
 {
     static const char of_names[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.";
@@ -58,7 +58,7 @@ static size_t host_length(const char *text)
     return all_of(text, length, of_names) ? length : 0;
 }
 
-/* Whether the name can only be of this machine. */
+/* Whether the name always means this machine. */
 static bool is_loopback(const char *host, size_t length)
 {
     static const char *const names[] = {"localhost", "[::1]"};

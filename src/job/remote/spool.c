@@ -22,8 +22,10 @@ enum { HOST_MAX = 64, FULL_BYTES = 2 << 20 };
 
 static const char suffix[] = ".calls";
 
-/* Where FLYBALL_SPOOL says; false where it says nothing. One that is no whole path counts for none at all, or
- * reports would lie wherever a program happened to be. */
+/*
+ * Takes the directory that FLYBALL_SPOOL names; false when it names none. A relative path means no directory
+ * at all: otherwise reports would be wherever a program happened to run.
+ */
 static bool take_named(struct spool *spool)
 {
     const char *named = getenv("FLYBALL_SPOOL");
@@ -47,7 +49,7 @@ void spool_init(struct spool *spool, const char *directory, const char *store)
     snprintf(spool->store, sizeof spool->store, "%s", store != NULL ? store : "");
 }
 
-/* Out of the way, and yet there. */
+/* Puts a file out of the way without removing it. */
 static void put_aside(const char *path)
 {
     char aside[SPOOL_PATH_MAX + 512];
@@ -104,13 +106,13 @@ static int write_all(const struct spool *spool, const char *bytes, size_t length
     if (count >= 0 && count < (ssize_t)length)
         errno = ENOSPC;
     count = failed(spool, "kept", out_error);
-    /* Half a line must not lead the next one astray. */
+    /* Half a line must not spoil the next one. */
     if (before < 0 || ftruncate(spool->file, before) < 0)
         return FLY_EWRITE;
     return (int)count;
 }
 
-/* A name of its own also where machines share the directory: the time, the process and the host. */
+/* Names the file uniquely, also when machines share the directory: by time, process and host. */
 static void name_file(struct spool *spool)
 {
     struct timespec now;
@@ -227,7 +229,7 @@ static bool is_ours(const char *line, size_t length, const char *store)
     return ours;
 }
 
-/* The whole file; false when it cannot be read or is no such file for this log. */
+/* Reads the whole file; false when it cannot be read or is no such file for this log. */
 static bool read_file(int file, const char *store, struct buffer *content)
 {
     char bytes[1 << 12];
@@ -261,7 +263,7 @@ struct delivery {
     const struct jobs *jobs;
     struct mono_time end;
     bool endless;
-    int code; /* why it has come to an end; 0: it has not */
+    int code; /* why delivery has ended; 0: it has not */
 };
 
 static bool is_over(struct delivery *delivery)
@@ -271,7 +273,7 @@ static bool is_over(struct delivery *delivery)
     return delivery->code < 0;
 }
 
-/* One line: whether the log dealt with it. */
+/* Delivers one line; returns whether the log dealt with it. */
 static bool deliver_line(const char *line, size_t length, struct delivery *delivery,
                          struct spool_parsed *parsed, struct job_proposal *run, bool *out_refused)
 {
@@ -281,7 +283,7 @@ static bool deliver_line(const char *line, size_t length, struct delivery *deliv
 
     if (code == 0) {
         spool_give_trial(&parsed->entry, run);
-        /* Whatever that epoch had cost, nobody was told to stop. */
+        /* Whatever that epoch cost, no answer could stop the training any more. */
         if (parsed->entry.kind == SPOOL_REPORT)
             parsed->entry.epoch.afterwards = true;
         code = spool_call(delivery->jobs, &parsed->entry, &answer, &error);
@@ -289,7 +291,7 @@ static bool deliver_line(const char *line, size_t length, struct delivery *deliv
             *run = code == 0 ? answer.proposal : (struct job_proposal){.trial = 0};
         spool_parsed_free(parsed);
     }
-    /* Another may understand the job: one with its plug-in, or a newer one. */
+    /* Another log may understand the job: one with its plug-in, or a newer one. */
     if (spool_passing(code) || code == FLY_EUNSUPPORTED) {
         delivery->code = code;
         return false;
@@ -298,7 +300,7 @@ static bool deliver_line(const char *line, size_t length, struct delivery *deliv
     return true;
 }
 
-/* Each line but the first, and but a last one that its session did not bring to an end. */
+/* Delivers each line but the first, and but an incomplete last one. */
 static void deliver_lines(const char *text, struct delivery *delivery, bool *out_refused)
 {
     const char *line = strchr(text, '\n') + 1, *end;
@@ -314,7 +316,7 @@ static void deliver_lines(const char *text, struct delivery *delivery, bool *out
     free(parsed);
 }
 
-/* Delivers what an open file holds; whether that was all. */
+/* Delivers what an open file holds; returns whether that was all. */
 static bool deliver_file(int file, const char *store, struct delivery *delivery, bool *out_refused)
 {
     struct buffer content;
@@ -334,7 +336,10 @@ static int open_left(const char *path)
     int file = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     struct stat facts;
 
-    /* Its session may live, or somebody else have been faster; and only the own reports are delivered. */
+    /*
+     * Its session may live, or another process may have been faster; and only this user's reports are
+     * delivered.
+     */
     if (file >= 0 && (flock(file, LOCK_EX | LOCK_NB) != 0 || fstat(file, &facts) != 0 ||
                       facts.st_nlink == 0 || !S_ISREG(facts.st_mode) || facts.st_uid != geteuid())) {
         close(file);
@@ -359,7 +364,7 @@ static uint64_t deliver_one(const struct spool *spool, const char *path, struct 
     return done;
 }
 
-/* The lines that are calls. */
+/* Counts the lines that are calls. */
 static uint64_t count_left(const struct spool *spool, const char *path)
 {
     int file = open_left(path);
@@ -387,7 +392,7 @@ static int is_kept(const struct dirent *entry)
     return dot != NULL && strcmp(dot, suffix) == 0;
 }
 
-/* What `each` says of the files, added up, in the order of their beginning. */
+/* Adds up what `each` returns for the files, in order of their begin. */
 typedef uint64_t (*each_file)(const struct spool *spool, const char *path, struct delivery *delivery);
 
 static uint64_t for_each(const struct spool *spool, each_file each, struct delivery *delivery)

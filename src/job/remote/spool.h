@@ -13,25 +13,24 @@
 #include "job/core/job_backend.h"
 
 /*
- * Reports that could not be delivered to a job's log, kept until they can: a file for each
- * session, in the directory that FLYBALL_SPOOL names, else in $XDG_STATE_HOME/flyball/spool, else in
- * ~/.local/state/flyball/spool. The first line says for which log, each further one is a
- * call to it, in JSON; what spool_add_lines returned 0 for is on disk. FLYBALL_SPOOL may be a
- * place that several machines share: then whichever of them reaches the log next delivers.
+ * Keeps reports that could not be delivered to a job's log until they can be. Each session has a file, in the
+ * directory that FLYBALL_SPOOL names, else in $XDG_STATE_HOME/flyball/spool, else in
+ * ~/.local/state/flyball/spool. The first line names the log, each further line is a call to it, in JSON.
+ * When spool_add_lines returns 0, its lines are on disk. FLYBALL_SPOOL may be a directory that several
+ * machines share: then the first of them that reaches the log delivers.
  *
- * The file's session holds a lock on it. Once the session has ended, whoever reaches the
- * same log next delivers it and removes it (spool_deliver_left); a log that knows a
- * call already says so, so a second delivery does no harm. A file with a line that the log
- * refuses for good is renamed NAME.refused when all lines have been tried, for a person. Files of
- * other users are passed over.
+ * The file's session holds a lock on it. After the session has ended, the next process that reaches the same
+ * log delivers the file and removes it (spool_deliver_left). A log recognizes a call that it has seen, so a
+ * second delivery does no harm. When the log refuses a line for good, the file is renamed to NAME.refused
+ * after all lines were tried, for a person to look at. Files of other users are skipped.
  *
- * One thread at a time. Every call may be held up by the disk for as long as that likes.
+ * One thread at a time. The disk may hold up every call for any time.
  */
 enum { SPOOL_PATH_MAX = 512, SPOOL_NAME_MAX = 160, SPOOL_FILE_MAX = 16 << 20, SPOOL_LINE_MAX = 1 << 16 };
 
 enum spool_kind { SPOOL_PROFILE, SPOOL_REPORT, SPOOL_END, SPOOL_RUN };
 
-/* A training that the log was never asked for: reports and an end of trial 0 behind it are of that. */
+/* A training about which the log was never asked: reports and an end of trial 0 after it belong to it. */
 struct spool_run {
     struct job_definition definition;
     struct job_question question; /* with ran_batch_size */
@@ -47,7 +46,7 @@ struct spool_entry {
     };
 };
 
-/* What a call was answered, by its kind. */
+/* The answer to a call, by its kind. */
 union spool_answer {
     struct job_choice choice;
     struct job_answered answered;
@@ -62,52 +61,61 @@ struct spool {
     int file; /* -1: none yet */
 };
 
-/* `directory` NULL: the user's own. Makes nothing yet; a `directory` that cannot be told fails at
- * spool_add_lines. */
+/*
+ * Initializes a spool. `directory` NULL: the user's own. Makes no file yet; when the directory cannot be
+ * determined, spool_add_lines fails.
+ */
 void spool_init(struct spool *spool, const char *directory, const char *store);
 
-/* Appends lines as spool_write makes them; on disk when it returns 0. FLY_EWRITE, FLY_EPERM, FLY_ENOTFOUND,
- * FLY_ENOMEM. */
+/*
+ * Appends lines made by spool_write; they are on disk when it returns 0. Returns FLY_EWRITE, FLY_EPERM,
+ * FLY_ENOTFOUND, FLY_ENOMEM.
+ */
 int spool_add_lines(struct spool *spool, const char *lines, size_t length, struct fly_error *out_error);
 
-/* Whether the file is near the size beyond which nobody would read it. */
+/* Whether the file is near the size above which it would not be read. */
 bool spool_is_full(const struct spool *spool);
 
-/* What becomes of the file. */
+/* What to do with the file. */
 enum spool_rest {
-    SPOOL_LEFT,      /* it is for whoever comes next */
-    SPOOL_DELIVERED, /* it goes */
-    SPOOL_REFUSED,   /* it is put aside */
+    SPOOL_LEFT,      /* leave it for the next process */
+    SPOOL_DELIVERED, /* remove it */
+    SPOOL_REFUSED,   /* put it aside */
 };
 
-/* Lets the file go. Harmless where there is none. */
+/* Lets go of the file. Harmless when there is none. */
 void spool_end(struct spool *spool, enum spool_rest rest);
 
-/* What was run unasked has its trial now: names it in a report or an end that names none. */
+/* After a run that was not asked about got its trial: sets the trial in a report or an end that has none. */
 void spool_give_trial(struct spool_entry *entry, const struct job_proposal *run);
 
 /* Makes one call. */
 int spool_call(const struct jobs *jobs, const struct spool_entry *entry, union spool_answer *out_answer,
                struct fly_error *out_error);
 
-/* Whether a log that answered so may answer otherwise later: it could not be reached, was busy, or broken. */
+/*
+ * Whether a log that answered with this code may answer otherwise later: it could not be reached, was busy,
+ * or was broken.
+ */
 bool spool_passing(int code);
 
 /*
- * Delivers what ended sessions left for this log. After `most_s` no further call is made (INFINITY: all), nor
- * after one that the log did not take for now: what is left stays for the next time. 0 when all is
- * delivered, FLY_EEXHAUSTED when the time was over, else the log's code.
+ * Delivers what ended sessions left for this log. It makes no further call after `most_s` (INFINITY: no
+ * limit), or after a call that the log did not take for now: the rest stays for the next time. Returns 0 when
+ * all is delivered, FLY_EEXHAUSTED when time was up, else the log's code.
  */
 int spool_deliver_left(const struct spool *spool, const struct jobs *jobs, double most_s);
 
 /* Whether there may be anything to deliver. */
 bool spool_any_left(const struct spool *spool);
 
-/* How many lines ended sessions left for this log; that of a run does not count. */
+/* How many lines ended sessions left for this log, without lines of runs. */
 uint64_t spool_count_left(const struct spool *spool);
 
-/* One line, without its end: FLY_EDATA for anything else than a call. Texts and points live until
- * spool_parsed_free. */
+/*
+ * A parsed line, without its newline. FLY_EDATA for anything but a call. Texts and points are valid until
+ * spool_parsed_free.
+ */
 struct spool_parsed {
     struct spool_entry entry;
     struct arena arena; /* of texts and lists */
@@ -116,7 +124,7 @@ int spool_parse(const char *line, size_t length, struct spool_parsed *out_parsed
                 struct fly_error *out_error);
 void spool_parsed_free(struct spool_parsed *parsed);
 
-/* Appends the line with its end. */
+/* Appends the entry as a line, with its newline. */
 int spool_write(const struct spool_entry *entry, struct buffer *out, struct fly_error *out_error);
 
 #endif

@@ -16,7 +16,7 @@ enum { PARSED_MEMORY_MAX = 1 << 20 };
 static const char *const call_words[] = {"profile", "report", "end", "run"};
 _Static_assert(sizeof call_words / sizeof call_words[0] == SPOOL_RUN + 1, "a word for each kind");
 
-/* ---- what is kept: whatever comes of the values, the log judges them ---- */
+/* ---- the format: any values are allowed, the log judges them ---- */
 
 /* Rows of a kept call. */
 #define CALL                                                                             \
