@@ -15,8 +15,8 @@ import time
 
 import reach
 import tap
-from power_machine import (CLEAN, DEFAULT_W, EMULATOR, FLYBALL, HOME, KNOBS, NOBODY, RUNTIME, WHERE, back_within, emulator, ended, gone,
-                           guard_of, kill_program, limits, machine, wait_for)
+from power_machine import (CLEAN, DEFAULT_W, EMULATOR, FLYBALL, HOME, KNOBS, NOBODY, RUNTIME, WHERE, as_other_user, back_within, emulator,
+                           ended, gone, guard_of, kill_program, limits, machine, wait_for)
 
 # Windows are as short as they may be.
 COARSE = ["--energy-tolerance", "1"]
@@ -318,13 +318,7 @@ def test_operators_lock():
 
 
 def test_without_permission():
-    if os.geteuid() == 0:
-        user = {"user": NOBODY, "group": NOBODY, "extra_groups": []}
-        HOME.chmod(0o777)
-        if not os.access(FLYBALL, os.X_OK) or subprocess.run([FLYBALL, "version"], capture_output=True, check=False, **user).returncode:
-            raise tap.Skip("another user cannot run the program from here")
-    else:
-        user = {}
+    user = as_other_user()
     with reach.runtime_of(RUNTIME, NOBODY), machine(gpus=1):
         emulator("stop")
         emulator("start", "--gpus", 1, "--shared=yes", *EXACT)

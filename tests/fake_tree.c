@@ -2,12 +2,12 @@
 #include "fake_tree.h"
 
 #include <dirent.h>
-#include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "own_directory.h"
 #include "test.h"
 
 enum { NOBODY = 65534, TREE_PATH_MAX = 512 };
@@ -26,15 +26,9 @@ const char *fake_tree_root(void)
     return root;
 }
 
-static int remove_entry(const char *path, const struct stat *status, int kind, struct FTW *place)
-{
-    (void)status, (void)kind, (void)place;
-    return remove(path);
-}
-
 void fake_tree_remove_at(const char *directory)
 {
-    assert_int_equal(nftw(directory, remove_entry, 16, FTW_DEPTH | FTW_PHYS), 0);
+    assert_true(own_directory_remove(directory));
 }
 
 void fake_tree_remove(void)

@@ -2,29 +2,20 @@
 /* Figures of the grid as they come to a training, in virtual time. */
 #include "test.h"
 
-#include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "own_directory.h"
 #include "standin_gb.h"
 #include "train/carbon/carbon_feed.h"
 
-static char directory[64], cache[80];
-
-static int remove_one(const char *path, const struct stat *status, int type, struct FTW *walk)
-{
-    (void)status, (void)type, (void)walk;
-    return remove(path);
-}
+static char directory[OWN_DIRECTORY_MAX], cache[80];
 
 static int make_directory(void **state)
 {
     (void)state;
-    /* In memory where that can be: a disk that others keep busy takes seconds for a slice. */
-    snprintf(directory, sizeof directory, "%s/flyball-feed-XXXXXX",
-             access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp");
-    if (mkdtemp(directory) == NULL)
+    if (!own_directory_make("feed", directory))
         return -1;
     snprintf(cache, sizeof cache, "%s/cache", directory);
     return 0;
@@ -33,7 +24,7 @@ static int make_directory(void **state)
 static int remove_directory(void **state)
 {
     (void)state;
-    return nftw(directory, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+    return own_directory_remove(directory) ? 0 : -1;
 }
 
 static struct wall_time date_of(void *state)

@@ -3,7 +3,6 @@
 #include "test.h"
 
 #include <fcntl.h>
-#include <ftw.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,32 +12,24 @@
 #include <unistd.h>
 
 #include "meter_fixture.h"
+#include "own_directory.h"
 #include "train/carbon/carbon_keeper.h"
 
-static char directory[64];
+static char directory[OWN_DIRECTORY_MAX];
 
 /* The date where a scene begins, 90 s before a border. */
 static const double begin_s = 1700000010.0;
 
-static int remove_one(const char *path, const struct stat *status, int type, struct FTW *walk)
-{
-    (void)status, (void)type, (void)walk;
-    return remove(path);
-}
-
 static int make_directory(void **state)
 {
     (void)state;
-    /* In memory where that can be: a disk that others keep busy takes seconds for a slice. */
-    snprintf(directory, sizeof directory, "%s/flyball-keeper-XXXXXX",
-             access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp");
-    return mkdtemp(directory) != NULL ? 0 : -1;
+    return own_directory_make("keeper", directory) ? 0 : -1;
 }
 
 static int remove_directory(void **state)
 {
     (void)state;
-    return nftw(directory, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+    return own_directory_remove(directory) ? 0 : -1;
 }
 
 /* A clock whose date a test may turn. */

@@ -4,7 +4,6 @@
 
 #include <dirent.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,27 +13,19 @@
 #include <unistd.h>
 
 #include "meter_fixture.h"
+#include "own_directory.h"
 #include "standin_gb.h"
 #include "train/carbon/carbon_keeper.h"
 
-static char directory[64], cache[80];
+static char directory[OWN_DIRECTORY_MAX], cache[80];
 
 /* A loaded machine is slow; a request would take its time-out, which is set to a multiple of that. */
 static const double at_once_s = 10.0, patience_s = 60.0;
 
-static int remove_one(const char *path, const struct stat *status, int type, struct FTW *walk)
-{
-    (void)status, (void)type, (void)walk;
-    return remove(path);
-}
-
 static int make_directory(void **state)
 {
     (void)state;
-    /* In memory where that can be: a disk that others keep busy takes seconds for a slice. */
-    snprintf(directory, sizeof directory, "%s/flyball-keeper-XXXXXX",
-             access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp");
-    if (mkdtemp(directory) == NULL)
+    if (!own_directory_make("keeper", directory))
         return -1;
     snprintf(cache, sizeof cache, "%s/cache", directory);
     setenv("FLYBALL_CARBON_TIMEOUT", "55", 1);
@@ -44,7 +35,7 @@ static int make_directory(void **state)
 static int remove_directory(void **state)
 {
     (void)state;
-    return nftw(directory, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+    return own_directory_remove(directory) ? 0 : -1;
 }
 
 static void sleep_s(double time_s)

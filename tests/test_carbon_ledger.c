@@ -2,7 +2,6 @@
 /* Accounts of energy on disk: what is written reads the same, whatever ends the run. */
 #include "test.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -14,34 +13,21 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "own_directory.h"
 #include "train/account/carbon_ledger.h"
 
-static char directory[64];
+static char directory[OWN_DIRECTORY_MAX];
 
 static int make_directory(void **state)
 {
     (void)state;
-    /* In memory where that can be: a disk that others keep busy takes seconds for a slice. */
-    snprintf(directory, sizeof directory, "%s/flyball-ledger-XXXXXX",
-             access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp");
-    return mkdtemp(directory) != NULL ? 0 : -1;
+    return own_directory_make("ledger", directory) ? 0 : -1;
 }
 
 static int remove_directory(void **state)
 {
-    DIR *listing = opendir(directory);
-    const struct dirent *entry;
-    char path[512];
-
     (void)state;
-    while (listing != NULL && (entry = readdir(listing)) != NULL) {
-        snprintf(path, sizeof path, "%s/%s", directory, entry->d_name);
-        if (entry->d_name[0] != '.')
-            unlink(path);
-    }
-    if (listing != NULL)
-        closedir(listing);
-    return rmdir(directory);
+    return own_directory_remove(directory) ? 0 : -1;
 }
 
 static struct ledger_head some_head(int64_t start_s)

@@ -2,6 +2,7 @@
 /* The self-test against a device whose habits are known, in virtual time. */
 #include "test.h"
 
+#include "fake_device.h"
 #include "meter/selftest/selftest.h"
 
 /* What the device does, in nanoseconds and watts. */
@@ -12,27 +13,8 @@ static struct habits {
     bool denied;
 } habits;
 
-static int64_t now_ns;
-
-static struct mono_time virtual_now(void *state)
-{
-    (void)state;
-    return (struct mono_time){now_ns};
-}
-
-static struct wall_time virtual_date(void *state)
-{
-    (void)state;
-    return (struct wall_time){now_ns};
-}
-
-static void virtual_sleep(void *state, struct mono_time when)
-{
-    (void)state;
-    now_ns = when.ns > now_ns ? when.ns : now_ns;
-}
-
-static const struct clock virtual_clock = {"virtual", virtual_now, virtual_date, virtual_sleep, NULL};
+static struct fake_time virtual_time;
+static struct clock virtual_clock;
 
 static struct reading ok(double value)
 {
@@ -41,15 +23,15 @@ static struct reading ok(double value)
 
 static void fake_read(const struct device *device, quantity_set wanted, struct reading *values)
 {
-    int64_t power_update = now_ns / habits.power_ns;
+    int64_t power_update = virtual_time.now_ns / habits.power_ns;
     double power_w = habits.idle_w + (power_update % 2 != 0 ? habits.ripple_w : 0.0);
-    int64_t counted_ns = now_ns - now_ns % habits.counter_ns;
+    int64_t counted_ns = virtual_time.now_ns - virtual_time.now_ns % habits.counter_ns;
 
     (void)device;
     for (int i = 0; i < QUANTITY_COUNT; i++) {
         if ((wanted & QUANTITY_BIT(i)) == 0)
             continue;
-        now_ns += habits.call_ns;
+        virtual_time.now_ns += habits.call_ns;
         values[i] = (struct reading){.state = READING_UNSUPPORTED, .code = 3};
         if (i == QUANTITY_ENERGY)
             values[i] = ok((double)counted_ns / 1e9 * (habits.idle_w + habits.ripple_w / 2) *
@@ -75,7 +57,8 @@ static int set_up(void **state)
 
     (void)state;
     habits = (struct habits){20000000, 100000000, 50000, 100, 10, 1, false};
-    now_ns = 1000000000;
+    virtual_time.now_ns = 1000000000;
+    virtual_clock = fake_clock(&virtual_time);
     memset(&devices, 0, sizeof devices);
     memset(&result, 0, sizeof result);
     return device_list_add(&devices, &fake, &info, NULL, &error);
@@ -207,7 +190,7 @@ static void test_an_estimate_is_no_sensor(void **state)
 static bool stop_soon(void *data)
 {
     (void)data;
-    return now_ns < 3000000000;
+    return virtual_time.now_ns < 3000000000;
 }
 
 static void test_interruption(void **state)
@@ -219,7 +202,7 @@ static void test_interruption(void **state)
     (void)state;
     assert_int_equal(selftest_measure(&options, SELFTEST_IDLE, &result, &error), FLY_ESTATE);
     assert_false(result.windows[SELFTEST_IDLE].measured);
-    assert_true(now_ns < 3100000000);
+    assert_true(virtual_time.now_ns < 3100000000);
 }
 
 static void test_spread(void **state)

@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "base/error.h"
+#include "fake_device.h"
 #include "meter/selftest/selftest.h"
 
 static struct habits {
@@ -17,7 +18,9 @@ static struct habits {
     int fails_at;    /* level at which setting fails; -1: none */
 } habits;
 
-static int64_t now_ns, counted_ns, set_ns;
+static struct fake_time virtual_time;
+static struct clock virtual_clock;
+static int64_t counted_ns, set_ns;
 static double limit_w, before_w, energy_j, work_done;
 
 static double power_at(int64_t at_ns)
@@ -30,31 +33,11 @@ static double power_at(int64_t at_ns)
 /* In steps of a millisecond: exact but for the one in which the power changes. */
 static void count(void)
 {
-    for (; counted_ns + 1000000 <= now_ns; counted_ns += 1000000) {
+    for (; counted_ns + 1000000 <= virtual_time.now_ns; counted_ns += 1000000) {
         energy_j += power_at(counted_ns) * 1e-3;
         work_done += power_at(counted_ns) * 1e3;
     }
 }
-
-static struct mono_time virtual_now(void *state)
-{
-    (void)state;
-    return (struct mono_time){now_ns};
-}
-
-static struct wall_time virtual_date(void *state)
-{
-    (void)state;
-    return (struct wall_time){now_ns};
-}
-
-static void virtual_sleep(void *state, struct mono_time when)
-{
-    (void)state;
-    now_ns = when.ns > now_ns ? when.ns : now_ns;
-}
-
-static const struct clock virtual_clock = {"virtual", virtual_now, virtual_date, virtual_sleep, NULL};
 
 static void put(struct reading *values, quantity_set wanted, enum quantity quantity, double value)
 {
@@ -65,18 +48,18 @@ static void put(struct reading *values, quantity_set wanted, enum quantity quant
 static void fake_read(const struct device *device, quantity_set wanted, struct reading *values)
 {
     (void)device;
-    now_ns += 50000;
+    virtual_time.now_ns += 50000;
     count();
     for (int i = 0; i < QUANTITY_COUNT; i++) {
         if ((wanted & QUANTITY_BIT(i)) != 0)
             values[i] = (struct reading){.state = READING_UNSUPPORTED, .code = 3};
     }
     put(values, wanted, QUANTITY_POWER_LIMIT, limit_w * 1e3);
-    put(values, wanted, QUANTITY_CLOCK_GPU, 1410 * power_at(now_ns) / habits.wanted_w);
+    put(values, wanted, QUANTITY_CLOCK_GPU, 1410 * power_at(virtual_time.now_ns) / habits.wanted_w);
     if (habits.silent)
         return;
     put(values, wanted, QUANTITY_ENERGY, energy_j * 1e6);
-    put(values, wanted, QUANTITY_POWER_INSTANT, power_at(now_ns) * 1e3);
+    put(values, wanted, QUANTITY_POWER_INSTANT, power_at(virtual_time.now_ns) * 1e3);
 }
 
 static const struct device_backend fake = {.name = "fake", .title = "a test's device", .read = fake_read};
@@ -93,7 +76,8 @@ static int set_up(void **state)
 
     (void)state;
     habits = (struct habits){.wanted_w = 330, .lag_s = 0.2, .works = true, .fails_at = -1};
-    now_ns = counted_ns = 1000000000;
+    virtual_time.now_ns = counted_ns = 1000000000;
+    virtual_clock = fake_clock(&virtual_time);
     energy_j = work_done = 0;
     limit_w = before_w = 400;
     memset(&devices, 0, sizeof devices);
@@ -111,7 +95,7 @@ static int set_level(void *data, int level, struct fly_error *out_error)
         return error_set(out_error, FLY_EPERM, "no permission");
     before_w = limit_w;
     limit_w = 400 - 100.0 * level;
-    set_ns = now_ns;
+    set_ns = virtual_time.now_ns;
     return 0;
 }
 
@@ -126,7 +110,7 @@ static bool work_of(void *data, size_t device, double *out_work)
 static bool until_4_s(void *data)
 {
     (void)data;
-    return now_ns < 4000000000;
+    return virtual_time.now_ns < 4000000000;
 }
 
 static int turn(bool (*go_on)(void *data))
@@ -265,7 +249,7 @@ static void test_ends_early(void **state)
 {
     (void)state;
     assert_int_equal(turn(until_4_s), FLY_ESTATE);
-    assert_true(now_ns < 4100000000);
+    assert_true(virtual_time.now_ns < 4100000000);
     habits.fails_at = 1;
     assert_int_equal(turn(NULL), FLY_EPERM);
     check_double(result.turning.levels[0].limit_w, 400);
