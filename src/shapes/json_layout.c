@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Lays documents out: with one value a line a table would take a page. */
+/* Lays documents out: with one value per line a table would take a page. */
 #include "shapes/json_layout.h"
 
 #include <math.h>
@@ -10,10 +10,10 @@
 
 enum { LINE_WIDTH = 120, INDENT = 2 };
 
-/* From here on a double has no digits behind the point. */
+/* From here on doubles have no digits after the point. */
 static const double whole_max = 1e15;
 
-/* A number that is whole without ".0". */
+/* Writes a scalar; a whole number without ".0". */
 static void put_scalar(json_t *value, struct buffer *out)
 {
     double number = json_number_value(value);
@@ -48,7 +48,7 @@ static void put_indent(size_t depth, struct buffer *out)
     buffer_printf(out, "%*s", (int)(depth * INDENT), "");
 }
 
-/* Plain values of a list, as many on a line as fit. */
+/* Writes the plain values of a list, as many on a line as fit. */
 static void put_numbers(json_t *list, size_t depth, struct buffer *out)
 {
     size_t start = out->length;
@@ -63,7 +63,7 @@ static void put_numbers(json_t *list, size_t depth, struct buffer *out)
     }
 }
 
-/* ---- as a file has it ---- */
+/* ---- as a file ---- */
 
 static void put_value(json_t *value, size_t depth, struct buffer *out);
 
@@ -106,7 +106,7 @@ static void put_list(json_t *list, size_t depth, struct buffer *out)
     buffer_puts(out, "]");
 }
 
-/* A short object of plain values stands on one line, which keeps tables readable. */
+/* Writes a short object of plain values on one line, which keeps tables readable. */
 static void put_object(json_t *object, size_t depth, struct buffer *out)
 {
     size_t start = out->length;
@@ -143,7 +143,7 @@ void json_layout_file(json_t *document, struct buffer *out)
     buffer_puts(out, "\n");
 }
 
-/* ---- as it is shown ---- */
+/* ---- for display ---- */
 
 static void show_scalar(json_t *value, struct buffer *out)
 {
@@ -157,14 +157,14 @@ static void show_scalar(json_t *value, struct buffer *out)
         put_scalar(value, out);
 }
 
-/* "clocks_mhz" as "clocks mhz". */
+/* Shows "clocks_mhz" as "clocks mhz". */
 static void show_key(const char *key, struct buffer *out)
 {
     for (; *key != '\0'; key++)
         buffer_append(out, *key == '_' ? " " : key, 1);
 }
 
-/* "quantity energy_uj, state ok, value 5" */
+/* Shows a row as "quantity energy_uj, state ok, value 5". */
 static void show_row(json_t *object, struct buffer *out)
 {
     const char *key, *separator = "";

@@ -7,14 +7,14 @@
 #include "base/buffer.h"
 
 /*
- * A JSON document for people. Both loop over whatever it holds, so that what is shown is
- * all that a file has.
+ * Lays out a JSON document for people. Both functions loop over whatever it contains, so they show all that a
+ * file has.
  */
 
-/* JSON with short objects, and the values of a list, on one line. */
+/* Writes JSON, with short objects and the values of a list on one line. */
 void json_layout_file(json_t *document, struct buffer *out);
 
-/* No JSON: a line for each member of an object, "container: no"; null is "not known". */
+/* Writes text that is no JSON: a line per member of an object, "container: no"; null is "not known". */
 void json_layout_text(json_t *document, struct buffer *out);
 
 #endif

@@ -4,16 +4,16 @@
 
 #include <jansson.h>
 
-/* A number, or null where it is not finite. */
+/* A number as JSON; null when it is not finite. */
 json_t *json_number_or_null(double value);
 
 /*
- * Sets a member to a number; or to null where it is not finite, which "KEY_unavailable" then has the
- * reason for. For figures that are computed; those of a struct are told by a shape (shape_told.h).
+ * Sets a member to a number. When it is not finite, sets it to null, and "KEY_unavailable" to the reason. For
+ * computed figures; a shape writes those of a struct (shape_told.h).
  */
 void json_known_set(json_t *object, const char *key, double value, const char *reason);
 
-/* The same; of an infinite number the reason is that it is out of range. */
+/* Like json_known_set, but for an infinite number the reason is that it is out of range. */
 void json_number_set(json_t *object, const char *key, double value, const char *reason);
 
 #endif

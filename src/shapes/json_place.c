@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The parser of documents keeps no places, so the text is walked again, once there is something to say. */
+/* The JSON parser keeps no positions, so the text is walked again when there is an error to report. */
 #include "shapes/json_place.h"
 
 #include <stdlib.h>
@@ -12,7 +12,7 @@ static const char *skip_blanks(const char *at)
     return at + strspn(at, blanks);
 }
 
-/* Behind a string that begins here. */
+/* The end of a string that begins here. */
 static const char *skip_string(const char *at)
 {
     for (at++; *at != '\0' && *at != '"'; at++) {
@@ -22,7 +22,7 @@ static const char *skip_string(const char *at)
     return *at == '"' ? at + 1 : at;
 }
 
-/* Behind the value that begins here. */
+/* The end of the value that begins here. */
 static const char *skip_value(const char *at)
 {
     size_t depth = 0;
@@ -62,7 +62,7 @@ static const char *find_key(const char *at, const char *key, size_t length)
     return NULL;
 }
 
-/* The element of that number in the array that begins here, or NULL. */
+/* The element with that index in the array that begins here, or NULL. */
 static const char *find_element(const char *at, size_t index)
 {
     at = skip_blanks(at + 1);

@@ -5,10 +5,9 @@
 #include <stddef.h>
 
 /*
- * The line, from 1, on which a member of a JSON text stands, for messages about
- * its value: "devices[1].energy_j" as a path is "/devices/1/energy_j". Where the
- * path leads nowhere, the line of the last value on the way. The text is valid
- * JSON and ends with a NUL; keys with escapes are not found.
+ * Finds the line, counted from 1, of a member in a JSON text, for messages about its value. The path of
+ * "devices[1].energy_j" is "/devices/1/energy_j". When the path leads nowhere, returns the line of the last
+ * value on the way. The text must be valid JSON and end with NUL; keys with escapes are not found.
  */
 size_t json_place_line(const char *text, const char *path);
 

@@ -26,7 +26,7 @@ static void put_real(const struct words *words, double value)
         buffer_puts(words->out, ".0");
 }
 
-/* A text, or what is none of the others. */
+/* Writes a text, or any other kind of value. */
 static void put_plain(const struct words *words, const json_t *value)
 {
     char *text = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT | words->flags);
@@ -71,7 +71,7 @@ static void put_object(const struct words *words, json_t *object)
     buffer_puts(words->out, json_object_size(object) > 0 ? "}" : "{}");
 }
 
-/* As deep as the value, and jansson reads none that is too deep. */
+/* Recurses as deep as the value; jansson reads none that is too deep. */
 static void put_value(const struct words *words, json_t *value)
 {
     if (value == NULL || json_is_null(value))
@@ -100,7 +100,7 @@ void json_words_spare(struct buffer *out, json_t *value, bool ascii)
 
 char *json_words(const json_t *value, size_t maximum)
 {
-    json_t *copy = json_deep_copy(value); /* jansson looks into none that is constant */
+    json_t *copy = json_deep_copy(value); /* jansson's functions take no constant value */
     struct buffer out;
     char *text;
 

@@ -5,10 +5,10 @@
 #include <stddef.h>
 
 /*
- * What a figure means, said once: its name and unit, how it behaves, and a sentence.
+ * What a figure means, in one place: its name and unit, how it behaves, and a sentence.
  *
- * From these rows come the columns of tables and CSV, the members of JSON rows, the families of
- * Prometheus, and docs/quantities.md. A table of rows stands where its figures are made:
+ * These rows define the columns of tables and CSV, the members of JSON rows, the metric families of
+ * Prometheus, and docs/quantities.md. A table of rows is in the file that computes its figures:
  *
  *     static const struct meaning columns[] = {
  *         {"node", "node", MEANING_TEXT, 0, NULL, MEANING_FACT, "Machine of the device."},
@@ -21,41 +21,41 @@
 
 enum meaning_type {
     MEANING_TEXT,
-    MEANING_DATE,  /* a text too: "2024-05-01T12:00:00Z" */
+    MEANING_DATE,  /* also a text: "2024-05-01T12:00:00Z" */
     MEANING_WHOLE, /* a whole number */
     MEANING_REAL,
 };
 
-/* How it behaves. Prometheus has the same words for the last three. */
+/* How the figure behaves. Prometheus has the same words for the last three. */
 enum meaning_course {
-    MEANING_FACT,    /* says what something is: a name, a number that stands for one, a setting */
-    MEANING_GAUGE,   /* of a moment, or a mean, a share, a change: does not add up */
-    MEANING_COUNTER, /* adds up, over time and over what it is of: joules, seconds, trials */
+    MEANING_FACT,    /* says what something is: a name, a number in place of a name, a setting */
+    MEANING_GAUGE,   /* a momentary value, a mean, a share, a change: do not add it up */
+    MEANING_COUNTER, /* may be added up, over time and over what it is of: joules, seconds, trials */
     MEANING_HISTOGRAM,
 };
 
 struct meaning {
-    const char *key;   /* for programs, with the unit: "energy_j"; "" where only people are shown it */
+    const char *key;   /* for programs, with the unit: "energy_j"; "" when only people see it */
     const char *title; /* for people: "energy (J)" */
     enum meaning_type type;
-    int decimals;     /* of a real, for people; or MEANING_DIGITS */
-    const char *unit; /* "J"; NULL: it has none */
+    int decimals;     /* of a real number, for people; or MEANING_DIGITS */
+    const char *unit; /* "J"; NULL: none */
     enum meaning_course course;
     const char *help; /* one sentence, with its full stop */
 };
 
-/* As decimals: so many that the least amount of the column is told by this many digits. */
+/* In place of decimals: enough decimals to show the column's least value with this many digits. */
 #define MEANING_DIGITS(digits) (-(digits))
 
-/* A table of rows, each of which is, or holds, a meaning. */
+/* A table of rows, each of which is or contains a meaning. */
 struct quantities {
     const char *of; /* what a row of figures is of: "a device of a machine" */
     const struct meaning *first;
     size_t count;
-    size_t stride; /* bytes from one to the next */
+    size_t stride; /* bytes from one meaning to the next */
 };
 
-/* The last three members: of an array of meanings, or of rows with one in `member`. */
+/* Initialize the last three members: from an array of meanings, or of rows that have one in `member`. */
 #define QUANTITIES(rows) (rows), sizeof(rows) / sizeof(rows)[0], sizeof(rows)[0]
 #define QUANTITIES_IN(rows, member) &(rows)[0].member, sizeof(rows) / sizeof(rows)[0], sizeof(rows)[0]
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What readers and writers of shapes share: paths, ranges, and the words of errors. */
+/* What reading and writing by shapes share: paths, ranges, and the wording of errors. */
 #include "shapes/shape.h"
 
 #include <inttypes.h>
@@ -62,7 +62,7 @@ static void put_path(struct buffer *text, const struct shape_path *path)
         buffer_printf(text, "%s%.*s", text->length > 0 ? "." : "", (int)NAME_SHOWN, path->name);
 }
 
-/* "hardware.limits_w[3]"; a name comes from a stranger. */
+/* Writes "hardware.limits_w[3]"; names may come from strangers. */
 static void tell_path(const struct shape_path *path, char text[SHAPE_PATH_SHOWN])
 {
     struct buffer whole;
@@ -124,7 +124,7 @@ static void expect_number(struct buffer *words, const struct shape_field *field)
 
 static void expect(struct buffer *words, const struct shape_field *field, bool entry);
 
-/* "an object", or "a list of limit_w, power_w, time_s". */
+/* Appends "an object", or "a list of limit_w, power_w, time_s". */
 static void expect_inside(struct buffer *words, const struct shape *shape)
 {
     if (!shape->as_list) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which members are written: what says nothing may be left out, or null. */
+/* Decides which members are written: those without information may be left out, or null. */
 #include <math.h>
 #include <string.h>
 
@@ -13,7 +13,7 @@ const char *shape_pointer_at(const char *from)
     return text;
 }
 
-/* Whether the member is what its shape's default is. */
+/* Whether the member has its shape's default. */
 bool shape_is_default(const struct shape *shape, const struct shape_field *field, const char *from)
 {
     const char *at = from + field->at, *usual = shape->defaults;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* JSON from a text, structs from that, and the line of a fault. */
+/* Parses JSON, reads structs from texts, and finds the line of a fault. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,7 +39,7 @@ int shape_parse_as(const char *text, size_t length, enum shape_manners manners, 
     return parse(text, length, manners, FLY_EDATA, out_json, out_fault, out_error);
 }
 
-/* json_place.h says "/devices/1/energy_j" for "devices[1].energy_j". */
+/* Finds the line: json_place.h writes "/devices/1/energy_j" for "devices[1].energy_j". */
 void shape_fault_locate(struct shape_fault *fault, const char *text, size_t length)
 {
     char place[SHAPE_PATH_SHOWN + 1] = "";

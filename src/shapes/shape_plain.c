@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Members of structs that are neither structs nor lists: what they are read from, and their defaults. */
+/* Members that are neither structs nor lists: how they are read, and their defaults. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Structs from JSON: objects, lists, and what the two are made of. */
+/* Reads structs from JSON: objects, lists, and their parts. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,7 +14,7 @@ static int read_value(struct shape_reading *reading, const struct shape_field *f
 static int read_there(struct shape_reading *reading, const struct shape *shape,
                       const struct shape_field *field, json_t *value, char *out);
 
-/* The first fault, from the inside, is the one to tell. */
+/* Notes only the first fault, which is the innermost. */
 static int note(const struct shape_reading *reading, const struct shape_field *field, bool entry, int code,
                 json_t *found)
 {
@@ -25,7 +25,7 @@ static int note(const struct shape_reading *reading, const struct shape_field *f
 
 /* ---- structs and lists ---- */
 
-/* `json` is a struct's value: it, or what may stand for it. */
+/* Reads a struct's value from `json`, or from what may stand for it. */
 static int read_struct(struct shape_reading *reading, const struct shape_field *field, bool entry,
                        json_t *json, char *out)
 {
@@ -61,7 +61,7 @@ static void put_entry_default(const struct shape_field *field, char *out)
         shape_put_default(field->shape, &field->shape->fields[i], out);
 }
 
-/* Whether it does not matter that something did not fit. */
+/* Whether a value that did not fit may be ignored. */
 static bool is_passed_over(const struct shape_field *field, int code)
 {
     return field->loose && (code == FLY_EDATA || code == FLY_ELIMIT);
@@ -100,7 +100,7 @@ static int read_entries(struct shape_reading *reading, const struct shape_field 
     return code;
 }
 
-/* The place of a list's entries, and their number beside it; NULL without memory. */
+/* Makes room for a list's entries, and stores their number beside it; NULL without memory. */
 static char *put_list(const struct shape_reading *reading, const struct shape_field *field, size_t count,
                       char *out_struct)
 {
@@ -132,7 +132,7 @@ static int read_list(struct shape_reading *reading, const struct shape_field *fi
 
 /* ---- members of any name ---- */
 
-/* The name of a member, as a text of the kind that the row says. */
+/* Reads a member's name, as the kind of text that the row says. */
 static int read_name(const struct shape_reading *reading, const struct shape_field *field, const char *name,
                      char *out)
 {
@@ -192,7 +192,7 @@ static int read_map(struct shape_reading *reading, const struct shape_field *fie
     return code;
 }
 
-/* Recordings ask for each value of each line: most names differ in their first letter. */
+/* Recordings look up every value of every line: most names differ in their first letter. */
 static bool is_known(const struct shape *shape, const char *name)
 {
     for (size_t i = 0; i < shape->count; i++) {
@@ -253,7 +253,7 @@ static bool is_list(const struct shape_field *field)
            field->kind == SHAPE_STRUCTS || field->kind == SHAPE_STRUCTS_HERE;
 }
 
-/* A value that need not fit. */
+/* Reads a value that need not fit. */
 static int read_loosely(const struct shape_reading *reading, const struct shape *shape,
                         const struct shape_field *field, json_t *value, char *out)
 {
@@ -270,7 +270,7 @@ static int read_loosely(const struct shape_reading *reading, const struct shape 
     return 0;
 }
 
-/* A member, or an entry of a struct that is a list. */
+/* Reads a member, or an entry of a struct that is a list. */
 static int read_there(struct shape_reading *reading, const struct shape *shape,
                       const struct shape_field *field, json_t *value, char *out)
 {

@@ -7,7 +7,7 @@
 #include "shapes/shape.h"
 
 /*
- * Words for the rows of a shape's table (shape.h): where a member lies, and what it is.
+ * Macros for the rows of a shape's table (shape.h): where a member is, and what it is.
  *
  *     static const struct shape_field beat_rows[] = {
  *         {SHAPE_AT(heartbeat, attempt), SHAPE_IS_U32(1, UINT32_MAX)},
@@ -39,7 +39,7 @@
     .longest = sizeof((struct type *)0)->member / sizeof((struct type *)0)->member[0], \
     .beside = offsetof(struct type, count)
 
-/* Only where a bool of the struct says so. */
+/* Present only when a bool of the struct says so. */
 #define SHAPE_IF(type, flag) .need = SHAPE_FLAGGED, .beside = offsetof(struct type, flag)
 
 /* The rest of a shape from its rows. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* JSON Schemas of shapes. */
+/* Makes JSON Schemas of shapes. */
 #include <math.h>
 #include <stdio.h>
 
@@ -33,7 +33,7 @@ static json_t *number(const struct shape_field *field)
     return schema;
 }
 
-/* Bytes are at least as many as characters, so this refuses nothing that would fit. */
+/* A text has at least as many bytes as characters, so this refuses nothing that would fit. */
 static json_t *text(const struct shape_field *field)
 {
     json_t *schema = json_pack("{s:s,s:I}", "type", "string", "maxLength", (json_int_t)field->longest);
@@ -58,7 +58,7 @@ static json_t *list(const struct shape_field *field, json_t *entry)
                      (json_int_t)field->longest);
 }
 
-/* Of any members, whose values the second row of its entries describes. */
+/* An object with any members, whose values the second row of its entries describes. */
 static json_t *map(const struct shape_field *field)
 {
     return json_pack("{s:s,s:o}", "type", "object", "additionalProperties", value(&field->shape->fields[1]));

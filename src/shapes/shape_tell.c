@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is written and never read again. */
+/* Writes what is never read back. */
 #include "shapes/shape_told.h"
 
 json_t *shape_tell(const struct shape *shape, const void *from)

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is written of a struct as text, and what differs in it between two. */
+/* Writes structs as text, and finds the differences between two. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "shapes/json_words.h"
 #include "shapes/shape.h"
 
-/* By jansson, or with fewer digits. */
+/* Writes by jansson, or with fewer digits. */
 static void put_text(struct buffer *out, json_t *json, enum shape_style style)
 {
     static const size_t flags[] = {[SHAPE_COMPACT] = JSON_COMPACT,

@@ -5,9 +5,9 @@
 #include "shapes/shape_rows.h"
 
 /*
- * Words for the rows of what a program tells others (shape_tell) and never reads again. Nothing is
- * refused: a number that is not finite, a text that is empty and a whole number below 0 are null, and
- * a member NAME_unavailable behind it says why.
+ * Macros for the rows of what a program writes (shape_tell) and never reads back. Nothing is refused: a
+ * number that is not finite, an empty text and a whole number below 0 become null, and a member
+ * NAME_unavailable after it says why.
  *
  *     static const struct shape_field sensor_rows[] = {
  *         {SHAPE_AT(sensor_facts, gain_error), TOLD_NUMBER, TOLD_ELSE("the table does not know it")},
@@ -25,7 +25,7 @@
 #define TOLD_I32 .kind = SHAPE_I32, .null = SHAPE_BELOW_0, .most = INT32_MAX
 #define TOLD_I64 .kind = SHAPE_I64, .null = SHAPE_BELOW_0, .most = INT64_MAX
 
-/* Empty is null; or it stands as it is. */
+/* An empty text becomes null; the ANY ones are written as they are. */
 #define TOLD_TEXT TOLD_ANY_TEXT, .null = SHAPE_AS_DEFAULT
 #define TOLD_CHARS(type, member) TOLD_ANY_CHARS(type, member), .null = SHAPE_AS_DEFAULT
 #define TOLD_ANY_TEXT .kind = SHAPE_TEXT, .free_text = true, .any_bytes = true, .longest = UINT32_MAX
@@ -36,7 +36,7 @@
 #define TOLD_MERGED(what) .kind = SHAPE_MERGED, .shape = (what)
 #define TOLD_POINTED(what) .kind = SHAPE_POINTED, .shape = (what)
 
-/* Why it is null: always the same, or as a member of the struct says, which is not its first. */
+/* Why the member is null: a fixed reason, or one that a member of the struct (not its first) contains. */
 #define TOLD_ELSE(reason) .unavailable = (reason)
 #define TOLD_ELSE_AT(type, member) .because = offsetof(struct type, member)
 

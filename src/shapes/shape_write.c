@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* JSON from structs. What could not be read again is refused here already. */
+/* Writes JSON from structs. Refuses what could not be read back. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,8 +11,8 @@
 enum { NAME_MAX_BYTES = 96 };
 
 struct writing {
-    const struct shape_path *path; /* of what is written now */
-    const char *reason; /* why members are null that do not say it themselves; NULL: they need not */
+    const struct shape_path *path; /* of what is being written */
+    const char *reason; /* why members without a reason of their own are null; NULL: they need none */
     struct fly_error *out_error;
 };
 
@@ -199,7 +199,7 @@ static int write_list(struct writing *writing, const struct shape_field *field, 
 
 /* ---- objects ---- */
 
-/* One entry of a map, into the object. */
+/* Adds one entry of a map to the object. */
 static int write_named(struct writing *writing, const struct shape *entry, const char *from, json_t *object)
 {
     json_t *name = NULL, *value = NULL;
@@ -322,7 +322,7 @@ static const char *reason_of(const struct writing *writing, const struct shape_f
     return reason != NULL ? reason : writing->reason;
 }
 
-/* Why the value is not there, behind it. */
+/* Adds the reason why the value is missing, after it. */
 static int write_reason(struct writing *writing, const struct shape_field *field, const char *from,
                         json_t *object)
 {

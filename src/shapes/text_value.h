@@ -4,12 +4,13 @@
 
 #include <jansson.h>
 
-/* A JSON text; what is not UTF-8 (a file name may not be) has its bytes above ASCII replaced. NULL without
- * memory.
+/*
+ * A text as JSON. If it is not UTF-8 (a file name may not be), its bytes above ASCII are replaced. NULL
+ * without memory.
  */
 json_t *text_value(const char *text);
 
-/* The same, and null for none and for an empty one. */
+/* Like text_value, but null for NULL and for an empty text. */
 json_t *text_or_null(const char *text);
 
 #endif
