@@ -13,7 +13,7 @@
 #include "cli/serve/serve_commands.h"
 #include "cli/sim/sim_commands.h"
 
-/* One command a line, so that lists merge. */
+/* One command a line, so that merges stay simple. */
 /* clang-format off */
 static const struct cli_command *const commands[] = {
     &cmd_run,
@@ -71,7 +71,7 @@ static const struct cli_group groups[] = {
     {NULL, NULL},
 };
 
-/* What a beginner looks for, on one screen; what is not here stands below it. */
+/* What a beginner looks for, on one screen; help lists the rest elsewhere. */
 static const struct cli_section sections[] = {
     {"train", "run", "run a program: energy, best power limit, recurring job"},
     {"", "profile", "measure what each power limit does to a program"},

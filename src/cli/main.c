@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The edge of the program: what cli_main is told about the world. */
+/* The edge of the program: passes the outside world to cli_main. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -15,14 +15,14 @@
 #define FLYBALL_SYSCONFDIR "/etc/flyball"
 #endif
 
-/* The user's configuration file, owned; NULL when there is no home. */
+/* Returns the path of the user's configuration file, owned; NULL without a home. */
 static char *user_file(void)
 {
     const char *base = getenv("XDG_CONFIG_HOME");
     const char *home = getenv("HOME");
     char *path = NULL;
 
-    /* The XDG specification has relative paths ignored. */
+    /* The XDG specification says to ignore relative paths. */
     if (base != NULL && base[0] == '/')
         return asprintf(&path, "%s/flyball/flyball.ini", base) < 0 ? NULL : path;
     if (home != NULL && home[0] == '/')

@@ -22,7 +22,7 @@ static const char *file_name(const char *path)
     return slash != NULL ? slash + 1 : path;
 }
 
-/* The first line alone; false for what cannot be read. */
+/* Reads only the first line. Returns false if it cannot be read. */
 static bool read_head(const char *path, struct ledger_head *out_head)
 {
     int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
@@ -58,7 +58,7 @@ static bool is_file_named(const char *path, const char *name)
            (strncmp(file, name, length) == 0 && strcmp(file + length, suffix) == 0);
 }
 
-/* Where the name is of no file, the newest run or job of that name. */
+/* Finds a path; if the name is no file's, that of the newest run or job of that name. */
 static const char *find_path(char **paths, size_t count, const char *name)
 {
     struct ledger_head head;
@@ -86,7 +86,7 @@ static int compare_ranks(const void *left, const void *right)
     return (a->rank > b->rank) - (a->rank < b->rank);
 }
 
-/* Other ranks of the same run, which began at about the same time. */
+/* Returns whether it is another rank of the same run, which began at about the same time. */
 static bool belongs(const struct ledger_head *head, const struct ledger_head *other, const struct rank *ranks,
                     size_t count)
 {

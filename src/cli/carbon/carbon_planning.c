@@ -14,7 +14,7 @@
 
 enum { NS_PER_S = 1000000000, DAY_S = 86400, AHEAD_MOST_S = 366 * DAY_S, MEMORY_MAX = 1 << 30 };
 
-/* As a live training has them. */
+/* The values of a live training. */
 static const double least_gain = 0.002, dwell_s = 300.0;
 static const double hour_s = 3600.0;
 
@@ -26,7 +26,7 @@ static int read_profile(const struct cli_call *call, struct carbon_planning *pla
                                &planning->ledger.head.surroundings, out_error);
 }
 
-/* The work as a time at the fastest limit. */
+/* Reads the work as a time at the fastest limit. */
 static int read_work(const struct cli_call *call, struct carbon_planning *planning,
                      struct fly_error *out_error)
 {

@@ -76,7 +76,7 @@ static bool is_known(const struct grid_period *period)
     return period != NULL && !isnan(period->value);
 }
 
-/* Where the next period begins, if that is after `time_s` and before `end_s`. */
+/* Returns where the next period begins, if that is after `time_s` and before `end_s`. */
 static int64_t next_start(const struct grid_series *series, int64_t time_s, int64_t end_s)
 {
     for (size_t i = grid_series_find(series, time_s); i < series->count; i++) {
@@ -86,7 +86,7 @@ static int64_t next_start(const struct grid_series *series, int64_t time_s, int6
     return end_s;
 }
 
-/* The period that is shown from `time_s` on. */
+/* Returns the period to show from `time_s` on. */
 static struct grid_period row_at(const struct carbon_view *view, int64_t time_s, int64_t to_s)
 {
     const struct grid_period *actual = grid_series_at(&view->answer.actual, time_s);
@@ -136,7 +136,7 @@ int carbon_view_forecast(struct carbon_view *view, int64_t from_s, int64_t to_s,
                                                   .yearly_mean = NAN};
     size_t count, kept = 0;
 
-    /* What holds for all time needs no forecast, and has no periods to make one of. */
+    /* A constant needs no forecast, and has no periods from which to make one. */
     if (strcmp(view->answer.actual.kind.provider, grid_provider_constant.name) == 0)
         return carbon_view_sweep(view, from_s, to_s, out_error);
     count = grid_forecast(&request, NULL, 0);

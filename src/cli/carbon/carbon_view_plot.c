@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The grid's intensity over time as a picture: a line for each quality, broken where it is not known. */
+/* The grid's intensity over time as a picture: a line for each quality, broken where it is unknown. */
 #include <stdio.h>
 
 #include "base/text/iso_time.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Periods of the grid's figures as a table, with how good each is. */
+/* Periods of the grid's figures as a table, with the quality of each. */
 #include <math.h>
 #include <string.h>
 
@@ -17,7 +17,7 @@ static const struct meaning columns[] = {
      "What that figure is: 'measured', 'estimated', 'forecast', 'own forecast', 'fall-back' or 'unknown'."},
     {"forecast_g_per_kwh", "forecast", MEANING_REAL, 1, "g/kWh", MEANING_GAUGE,
      "What the provider had forecast for it."},
-    /* For programs alone. */
+    /* Only for programs. */
     {"issued", "issued", MEANING_DATE, 0, NULL, MEANING_FACT, "When the provider said so."},
     {"provider", "provider", MEANING_TEXT, 0, NULL, MEANING_FACT, "Who says it."},
     {"zone", "zone", MEANING_TEXT, 0, NULL, MEANING_FACT, "Zone of the grid."},
@@ -29,7 +29,7 @@ static const struct meaning columns[] = {
 const struct quantities carbon_view_quantities = {"a period of the grid's figures", QUANTITIES(columns)};
 enum { COLUMN_COUNT = sizeof columns / sizeof columns[0], SHARED_COUNT = 5 };
 
-/* When the provider said so; a plan's view of a published forecast is as old as that. */
+/* Returns when the provider issued it; a plan's view of a published forecast has the forecast's date. */
 static int64_t issued_at(const struct grid_period *row, const struct grid_period *published)
 {
     return row->quality == GRID_FORECAST && published != NULL ? published->issued_s : row->issued_s;
@@ -65,7 +65,7 @@ static void add_row(struct table *table, const struct carbon_view *view, const s
     table_add_text(table, grid_scope_name(kind->scope));
 }
 
-/* How much of the time there is a value of each quality, and the mean of the known part. */
+/* Adds for how much of the time there is a value of each quality, and the mean of the known part. */
 static void add_summary(struct table *table, const struct carbon_view *view)
 {
     double lengths[GRID_QUALITY_COUNT] = {0.0}, all_s = 0.0, known_s = 0.0, sum = 0.0;

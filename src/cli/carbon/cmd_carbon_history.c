@@ -34,7 +34,7 @@ static int read_times(const struct cli_call *call, struct carbon_view *view, str
     return 0;
 }
 
-/* A file is shown whole where nothing else is said. */
+/* Shows a file completely unless the options say otherwise. */
 static void widen(const struct cli_call *call, struct carbon_view *view)
 {
     const struct grid_series *actual = &view->answer.actual;

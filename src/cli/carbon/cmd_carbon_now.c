@@ -10,7 +10,7 @@ enum { DAY_S = 86400, HOUR_S = 3600 };
 
 static const struct cli_option options[] = {CARBON_OPTIONS, CARBON_OPTION_SVG};
 
-/* The value of the running period where there is one, else as a plan would see it. */
+/* Finds the value of the current period if there is one, else the value that a plan would use. */
 static int find(struct carbon_view *view, struct fly_error *out_error)
 {
     int64_t now_s = view->request.now_s;

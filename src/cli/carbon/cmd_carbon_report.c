@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `flyball carbon report`: what a run emitted and cost, from the account it kept. */
+/* `flyball carbon report`: what a run emitted and cost, from the account that it kept. */
 #include <math.h>
 #include <stdio.h>
 
@@ -37,7 +37,7 @@ static const struct cli_option options[] = {
      .help = "Draw intensity, limit, energy and grams over time into this file."},
 };
 
-/* Accounts of one run; several that were named are taken for its ranks. */
+/* Finds the accounts of one run; several that are named count as its ranks. */
 static int find_accounts(const struct cli_call *call, struct arena *arena,
                          struct carbon_accounts *out_accounts, struct fly_error *out_error)
 {
@@ -103,7 +103,7 @@ static int emit_text(const struct cli_call *call, const struct statement_view *v
     statement_lines(&view->statement, "  ", &text);
     for (size_t i = 0; i < accounts->count; i++)
         buffer_printf(&text, "Account: %s\n", accounts->paths[i]);
-    /* Names come from a file: none of them reaches the terminal's command language. */
+    /* Names come from a file: none of them may reach the terminal as a command. */
     for (size_t i = 0; i < text.length; i++) {
         if (((unsigned char)text.data[i] < ' ' && text.data[i] != '\n') || text.data[i] == 0x7F)
             text.data[i] = '?';

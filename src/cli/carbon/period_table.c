@@ -5,7 +5,7 @@
 
 #define AT(member) offsetof(struct statement_period, member)
 
-/* How one fact of a period is shown: a time or a quality as a text, else a number. */
+/* How a fact of a period is shown: a time or a quality as a text, everything else as a number. */
 struct shown {
     struct meaning column;
     enum { NUMBER, MOMENT, QUALITY } kind;

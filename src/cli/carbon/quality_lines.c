@@ -9,7 +9,7 @@ enum { POINTS_OF_PERIOD = 3 };
 
 static const double hour_s = 3600.0;
 
-/* How each quality is drawn, best first; what is unknown is not. */
+/* How each quality is drawn, best first; unknown values are not drawn. */
 static const struct {
     enum svg_color color;
     enum svg_dash dash;
@@ -19,7 +19,10 @@ static const struct {
     [GRID_FALL_BACK] = {SVG_INK, SVG_DOTTED},
 };
 
-/* Two points for each period, and one that breaks the line where the next is of another quality. */
+/*
+ * Takes two points for each period, and one that breaks the line where the next period has
+ * another quality.
+ */
 static size_t take_points(const struct grid_period *periods, size_t period_count, int64_t zero_s,
                           enum grid_quality quality, double *x, double *y)
 {

@@ -13,13 +13,13 @@ enum { MEMORY_MAX = 512 << 20, TEXT_MAX = 400, PANELS_MAX = 6, POINTS_OF_STRETCH
 enum { FIGURE_HEIGHT = 170, LIMIT_HEIGHT = 120, AMOUNT_HEIGHT = 110 };
 
 static const double hour_s = 3600.0;
-static const double gap_h = 1e-5; /* what rounding leaves between two stretches is none */
+static const double gap_h = 1e-5; /* rounding leaves smaller gaps between two stretches, which do not count */
 
 struct picture {
     const struct statement_plot *plot;
     struct arena *arena;
     int64_t zero_s;
-    double zero[2], ends_h[2]; /* a line along the time, so that panels have the same ends */
+    double zero[2], ends_h[2]; /* a line along the time axis, so that all panels have the same ends */
     struct quality_lines lines[CARBON_SIGNALS];
     struct chart_panel panels[PANELS_MAX];
     size_t count;
@@ -41,7 +41,7 @@ static void add_panel(struct picture *picture, const char *label, double height,
                                                              .series_count = count};
 }
 
-/* The grid's figure of each period. */
+/* Adds the grid's figure of each period. */
 static int add_figure(struct picture *picture, int signal, const char *label, struct fly_error *out_error)
 {
     const struct carbon_statement *statement = picture->plot->statement;
@@ -65,7 +65,7 @@ static int add_figure(struct picture *picture, int signal, const char *label, st
     return code;
 }
 
-/* Room for the lines of so many stretches. */
+/* Allocates the lines of so many stretches. */
 static struct chart_series *new_series(struct picture *picture, size_t stretches, double **x, double **y)
 {
     *x = arena_alloc(picture->arena, POINTS_OF_STRETCH * stretches + 1, sizeof **x);
@@ -73,7 +73,7 @@ static struct chart_series *new_series(struct picture *picture, size_t stretches
     return *x == NULL || *y == NULL ? NULL : arena_alloc(picture->arena, 2, sizeof(struct chart_series));
 }
 
-/* A stretch at one height, joined to the one before where that ended here. */
+/* Adds a stretch at one height, joined to the previous one if that ended here. */
 static void add_stretch(double *x, double *y, size_t *count, double from, double to, double value)
 {
     if (*count > 0 && from - x[*count - 1] > gap_h) {
@@ -103,7 +103,7 @@ static int add_limit(struct picture *picture, struct fly_error *out_error)
     return 0;
 }
 
-/* What each period took, as an area. */
+/* Adds what each period took, as an area. */
 static int add_amounts(struct picture *picture, size_t offset, double unit, const char *label,
                        enum svg_color color, struct fly_error *out_error)
 {

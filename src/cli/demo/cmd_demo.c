@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `flyball demo`: a real small network, trained again and again on an emulated GPU. */
+/* `flyball demo`: trains a real small network again and again on an emulated GPU. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -58,7 +58,7 @@ static const struct cli_option options[] = {
      .help = "Worker threads, which change nothing but the time; if not given, one for each processor."},
 };
 
-/* Everything the command holds while it runs. */
+/* The command's data while it runs. */
 struct demo_command {
     struct demo demo;
     struct findings findings[DEMO_JOBS];
@@ -133,7 +133,7 @@ static int make_directory(struct demo_command *command, const char *directory, s
     return code;
 }
 
-/* The log of an earlier demo goes, with the files that SQLite keeps beside it. */
+/* Removes the log of an earlier demo, with the files that SQLite keeps beside it. */
 static int make_anew(const char *store, struct fly_error *out_error)
 {
     static const char *const suffixes[] = {"-wal", "-shm", ""};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The picture of `flyball demo`: what every choice takes, and where the default and ours stand. */
+/* The picture of `flyball demo`: what every choice takes, and where the default and our choice lie. */
 #include <math.h>
 #include <stdio.h>
 
@@ -21,7 +21,10 @@ static void add_point(struct points *points, const struct fly_operating_point *a
     points->energy_kj[points->count++] = at->energy_j / 1e3;
 }
 
-/* What a recurrence takes at a choice: of all its checks, by how many reached the target. */
+/*
+ * Returns what a recurrence takes at a choice: the sum of all its checks divided by how many
+ * reached the target.
+ */
 static struct fly_operating_point mean_of(const struct demo_job *job, size_t batch, size_t limit)
 {
     const struct demo_try *checks = demo_checks(job, batch, limit);

@@ -15,7 +15,7 @@ static const struct {
     const char *name, *unit;
     const char *people_unit;
     double people_scale;
-    const char *gutter; /* what of it is real */
+    const char *gutter; /* which part of it is real */
     const char *basis;
 } measures[DEMO_MEASURES] = {
     [DEMO_ENERGY] = {"energy", "J", "kJ", 1e-3, "BOTH", "real epochs, emulated time and power"},
@@ -149,7 +149,7 @@ static const char *ordinal_end(size_t number)
     return number % 10 == 1 ? "st" : number % 10 == 2 ? "nd" : number % 10 == 3 ? "rd" : "th";
 }
 
-/* In percent with a sign and one decimal; what rounds to nothing is +0.0. */
+/* Writes a percentage with a sign and one decimal; a value that rounds to zero is +0.0. */
 static char *signed_percent(double fraction, char text[PLACE_MAX])
 {
     double percent = 100.0 * fraction;
@@ -226,7 +226,7 @@ static void put_end(struct buffer *text, const struct demo_job *job, const struc
         buffer_puts(text, "      No saving of cost beyond chance: nothing claimed.\n");
 }
 
-/* As a word of a shell's command. */
+/* Writes it as one word of a shell command. */
 static void put_word(struct buffer *text, const char *word)
 {
     static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./+:@%,";
@@ -241,7 +241,10 @@ static void put_word(struct buffer *text, const char *word)
     buffer_puts(text, "'");
 }
 
-/* The program as the user just called it: whether it is installed or not, the command works as it stands. */
+/*
+ * Returns the program as the user just called it, so that the printed command works whether
+ * Flyball is installed or not.
+ */
 static const char *invoked_as(void)
 {
     return strchr(program_invocation_name, '/') != NULL ? program_invocation_name : "flyball";

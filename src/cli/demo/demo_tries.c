@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The tries file of `flyball demo`: the columns of `flyball sim job`, then what only a real training has. */
+/*
+ * The tries file of `flyball demo`: the columns of `flyball sim job`, then those that only a real
+ * training has.
+ */
 #include "cli/demo/demo_report.h"
 
 static void write_try(struct buffer *out, const struct demo_report *report, const struct demo_job *job,

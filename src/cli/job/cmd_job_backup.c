@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A copy of a whole store. */
+/* Copies a whole store. */
 #include <inttypes.h>
 
 #include "cli/job/job_commands.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Takes a job's log along: as it is, or as a trace that the simulator replays. */
+/* Exports a job's log: as it is, or as a trace that the simulator replays. */
 #include <ctype.h>
 #include <errno.h>
 #include <limits.h>
@@ -51,7 +51,7 @@ static int write_bytes(void *context, const char *bytes, size_t count, struct fl
 
     (void)out_error;
     fwrite(bytes, 1, count, stream);
-    return ferror(stream); /* the commit has the cause; there is no point in going on */
+    return ferror(stream); /* the commit reports the cause; going on is pointless */
 }
 
 /* ---- lines ---- */
@@ -95,12 +95,12 @@ static int export_lines(const struct cli_call *call, const char *name, struct fl
 
 /* ---- a trace ---- */
 
-/* The files of a trace, which appear together or not at all as far as that can be. */
+/* The files of a trace. As far as possible, they appear together or not at all. */
 enum { FILE_TRAIN, FILE_POWER, FILE_JOB, FILE_LOG, FILE_COUNT };
 
 struct trace_files {
     char gpu[JOB_TEXT_MAX];
-    bool made; /* the directory, which was not there */
+    bool made; /* the directory, if this command made it */
     struct atomic_file files[FILE_COUNT];
 };
 
@@ -144,16 +144,17 @@ static int open_files(const char *directory, struct trace_files *files, struct f
     return code;
 }
 
-/* What happened that a trace has no words for. */
+/* What happened that a trace cannot express. */
 struct gaps {
-    uint64_t recurrences; /* in which the policy had a say */
+    uint64_t recurrences; /* those that the policy decided */
     uint64_t runs, not_chosen, failed, last_tries, overruled, unprofiled;
 };
 
 static int count_gaps(const struct job_history *history, size_t machine, struct gaps *out_gaps,
                       struct fly_error *out_error)
 {
-    bool *begun = calloc(history->count + 1, sizeof begun[0]); /* recurrences are no more than trials */
+    bool *begun =
+        calloc(history->count + 1, sizeof begun[0]); /* there are at most as many recurrences as trials */
     struct gaps gaps = {0};
 
     if (begun == NULL)
@@ -183,8 +184,10 @@ static int count_gaps(const struct job_history *history, size_t machine, struct 
     return 0;
 }
 
-/* What the simulator cannot know, "1 bound, 2 last tries", which is a line of the job file; whether there is
- * any. */
+/*
+ * Lists what the simulator cannot know, "1 bound, 2 last tries", as a line of the job file.
+ * Returns whether there is anything.
+ */
 static bool list_gaps(const struct job_history *history, const struct gaps *gaps, struct buffer *out)
 {
     const struct {
@@ -232,10 +235,13 @@ static void tell_gaps(const struct cli_call *call, const struct gaps *gaps, cons
                  untold);
 }
 
-/* What stands for the file of a plug-in of which only the name is known, in commands. */
+/* In commands, the file of a plug-in of which only the name is known. */
 static const char unknown_plugin[] = "PLUGIN.so";
 
-/* The word of --policy for the job's: its name, or the path of its plug-in; `path` holds PATH_MAX bytes. */
+/*
+ * Returns the word of --policy for the job's policy: its name, or the path of its plug-in; `path`
+ * holds PATH_MAX bytes.
+ */
 static const char *policy_word(const char *name, char path[PATH_MAX])
 {
     struct policy_plugins plugins;
@@ -252,7 +258,7 @@ static const char *policy_word(const char *name, char path[PATH_MAX])
     return found ? path : unknown_plugin;
 }
 
-/* The commands that replay it, exactly and, for other policies, as a trace. */
+/* Prints the commands that replay it: exactly, and as a trace for other policies. */
 static void tell_commands(const struct cli_call *call, const struct job_history *history, const char *gpu,
                           uint64_t recurrences, bool exact)
 {
@@ -278,7 +284,7 @@ static void tell_commands(const struct cli_call *call, const struct job_history 
              definition->generator == GENERATOR_NUMPY ? "numpy" : "philox");
 }
 
-/* `untold` is filled in with what the trace has no words for. */
+/* Fills in `untold` with what the trace cannot express. */
 static int write_trace(const struct cli_call *call, const struct job_view *view, size_t machine,
                        struct trace_files *files, struct gaps *gaps, struct buffer *untold,
                        struct fly_error *out_error)
@@ -299,7 +305,7 @@ static int write_trace(const struct cli_call *call, const struct job_view *view,
         list_gaps(&view->history, gaps, untold);
         write_job(&view->history.definition, untold->data, all[FILE_JOB].stream);
         code = job_export(&view->jobs, view->name, write_bytes, all[FILE_LOG].stream, out_error);
-        code = code > 0 ? 0 : code; /* the commit says what a stream met */
+        code = code > 0 ? 0 : code; /* the commit reports stream errors */
     }
     for (int i = 0; i < FILE_COUNT; i++) {
         if (code == 0)

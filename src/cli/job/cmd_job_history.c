@@ -38,7 +38,7 @@ static const struct meaning columns[] = {
     {"cost_j", "cost (J)", MEANING_REAL, MEANING_DIGITS(3), "J", MEANING_COUNTER,
      "Cost of that energy and time by the job's objective."},
     {"begun", "begun", MEANING_DATE, 0, NULL, MEANING_FACT, "When it was proposed."},
-    /* For programs alone. */
+    /* Only for programs. */
     {"whole_energy_j", "whole (J)", MEANING_REAL, 0, "J", MEANING_COUNTER,
      "Energy of its GPUs until its end, which may be after the target."},
     {"whole_time_s", "whole (s)", MEANING_REAL, 1, "s", MEANING_COUNTER, "Time until its end."},
@@ -70,7 +70,7 @@ static const struct meaning columns[] = {
 static const struct quantities quantities = {"a trial", QUANTITIES(columns)};
 enum { COLUMN_COUNT = sizeof columns / sizeof columns[0], SHARED_COUNT = 13 };
 
-/* The last one for people, of a job that names a grid: by whether it counts money. */
+/* The last column for people, of a job that names a grid; it depends on whether the job counts money. */
 static const struct meaning amount_columns[] = {
     {"carbon_g", "CO2 (g)", MEANING_REAL, 3, "g", MEANING_COUNTER, "CO2 of its energy, by that mean."},
     {"money", "money", MEANING_REAL, 6, "money", MEANING_COUNTER, "Money for its energy, by that mean."}};
@@ -98,7 +98,7 @@ static void add_shared(struct table *table, const struct job_row *row, bool for_
 
 static const char no_reference[] = "what a kWh came to in its grid was not known";
 
-/* Grams, and money: a grid has one of the two. */
+/* Adds grams, or money: a grid has one of the two. */
 static void add_amount(struct table *table, const struct job_history *history, double amount)
 {
     bool money = job_counts_money(&history->definition);

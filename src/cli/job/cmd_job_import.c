@@ -15,7 +15,8 @@ static int import(const struct cli_call *call, const char *name, const struct bu
                   struct fly_error *out_error)
 {
     struct jobs jobs;
-    int code = jobs_open(cli_text(call, "store"), NULL, &jobs, out_error); /* made where it is missing */
+    int code = jobs_open(cli_text(call, "store"), NULL, &jobs,
+                         out_error); /* creates the store if it does not exist */
 
     if (code != 0)
         return code;

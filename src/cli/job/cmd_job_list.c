@@ -5,7 +5,7 @@
 #include "cli/kit/amount.h"
 #include "cli/options/store_option.h"
 
-enum { MEMORY_MAX = 256 << 20, UNDERSTOOD = 4 /* columns that only a log that is understood has */ };
+enum { MEMORY_MAX = 256 << 20, UNDERSTOOD = 4 /* columns that only an intelligible log has */ };
 
 static const struct cli_option options[] = {OPTION_STORE};
 

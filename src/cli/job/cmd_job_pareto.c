@@ -68,7 +68,10 @@ static int emit(const struct cli_call *call, struct pareto_result *result, struc
     return code == 0 ? pareto_report_emit(call, result, out_error) : code;
 }
 
-/* A database's address may hold a password; a path and a service's address do not. */
+/*
+ * Returns the address to show. A database's address may hold a password; a path and a service's
+ * address do not.
+ */
 static const char *place_of(const char *address)
 {
     if (address == NULL)

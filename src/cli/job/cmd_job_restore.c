@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A store from its copy. */
+/* Restores a store from its copy. */
 #include <inttypes.h>
 
 #include "cli/job/job_commands.h"

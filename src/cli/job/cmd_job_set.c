@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a user wants of a job from now on. */
+/* Changes what a user wants of a job from now on. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

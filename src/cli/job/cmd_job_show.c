@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A job: its definition, what holds now, and what it saves. */
+/* Shows a job: its definition, its current settings, and what it saves. */
 #include <math.h>
 
 #include "cli/job/job_commands.h"
@@ -168,7 +168,7 @@ static void add_savings(struct table *table, const struct job_savings *savings)
     add_searching(table, savings, doubt);
 }
 
-/* Of all hardware: the newest of each. */
+/* For all hardware: the newest failure of each. */
 static json_t *failures(const struct job_savings *savings, size_t machines)
 {
     json_t *list = json_array();
@@ -202,7 +202,7 @@ static void add_grid_members(struct table *table, const struct job_history *hist
 struct showing {
     struct job_view view;
     struct job_shown shown;
-    struct job_savings *savings; /* as the machines */
+    struct job_savings *savings; /* in the order of the machines */
 };
 
 static void add_members(struct table *table, const struct showing *showing)
@@ -262,7 +262,7 @@ static int emit_rows(const struct cli_call *call, const struct showing *showing,
     return code;
 }
 
-/* What holds now, and what each machine's trials say. */
+/* Reads the current settings, and what each machine's trials show. */
 static int look(struct showing *showing, struct fly_error *out_error)
 {
     struct job_view *view = &showing->view;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Why a trial was chosen: the sentence and the numbers that stand in the log since then. */
+/* Says why a trial was chosen: the sentence and the numbers that the log recorded at the time. */
 #include <inttypes.h>
 #include <math.h>
 
@@ -90,7 +90,7 @@ static void add_known(struct table *table, const struct decision_numbers *number
         table_add_integer(table, (int64_t)known->reached);
         if (known->counts_crashes)
             table_add_integer(table, (int64_t)known->crashed);
-        else /* choices of before do not tell */
+        else /* older logs do not say */
             table_add_unavailable(table, "-", "it was not written down then");
         add_mean(table, known->mean_cost_j);
         add_mean(table, known->mean_energy_j);

@@ -56,7 +56,7 @@ static int add_batches(const struct seeing *seeing, struct batch_choice *choices
         if (definition->batch_sizes[i] == definition->default_batch_size)
             workload->spec.default_batch = i;
         code = add_batch(seeing, i, workload, out_error);
-        /* Failed tries can make it more than one may take; nothing is cut off here. */
+        /* Failed tries can make it more than one training may take; nothing is cut off here. */
         if (code == 0 && seeing->batches[i].path_epochs[0] > workload->spec.max_epochs)
             workload->spec.max_epochs = (uint32_t)fmin(ceil(seeing->batches[i].path_epochs[0]), UINT32_MAX);
     }

@@ -31,7 +31,7 @@ static void put_definition(struct buffer *text, const struct job_shown *shown)
                       definition->max_epochs, definition->trains_on ? ", and training goes on after it" : "");
 }
 
-/* A pin goes before them. */
+/* A pin comes first. */
 static void put_controls(struct buffer *text, const struct job_shown *shown)
 {
     if (shown->control_every == 0)
@@ -66,7 +66,7 @@ static void put_wishes(struct buffer *text, const struct job_shown *shown)
     put_controls(text, shown);
 }
 
-/* "12.64 kJ and 1 min 08 s on average", or for each model, where some runs delivered none. */
+/* Writes "12.64 kJ and 1 min 08 s on average", or per model if some runs delivered none. */
 static void put_group(struct buffer *text, const struct saving_group *group)
 {
     char energy[AMOUNT_MAX], time[AMOUNT_MAX];
@@ -132,7 +132,7 @@ static void put_failures(struct buffer *text, const struct job_savings *savings)
                       savings->unknown == 1 ? "" : "s");
 }
 
-/* Since when the saving is counted, where that is not from the beginning. */
+/* Writes since when the saving is counted, if not from the beginning. */
 static void put_outdated(struct buffer *text, const struct job_history *history,
                          const struct job_savings *savings)
 {
@@ -175,7 +175,7 @@ static void put_saving(struct buffer *text, const struct job_shown *shown, const
         buffer_printf(text, "  %s\n", saving_words_chance);
 }
 
-/* "12.3 kJ less" than something. */
+/* Writes "12.3 kJ less" than something. */
 static void put_less(struct buffer *text, double less_j)
 {
     char energy[AMOUNT_MAX];
@@ -238,7 +238,7 @@ static uint64_t count_trials(const struct job_history *history, size_t machine)
     return count;
 }
 
-/* By each trial's own reference, so that it says what they came to, and compares nothing. */
+/* Adds up each trial by its own reference, so it says what they amounted to and compares nothing. */
 static void put_grid_sum(struct buffer *text, const struct job_history *history)
 {
     struct job_grid_sum sum = job_history_grid_sum(history);

@@ -14,7 +14,7 @@
 
 enum { NAMES_BYTES = 64 << 20, HISTORY_BYTES = 1 << 30, GIB_SHIFT = 30 };
 
-/* For what waits on this machine. */
+/* How long to deliver what waits on this machine. */
 static const double delivery_most_s = 2.0;
 
 int job_view_name(const struct cli_call *call, const char **out_name, struct fly_error *out_error)
@@ -47,12 +47,12 @@ void job_view_deliver(const struct cli_call *call, const struct jobs *jobs)
     const char *store = cli_text(call, "store"), *usual = getenv("FLYBALL_STORE");
 
     deliver(call, jobs, store);
-    /* A session that was given no address took that of the environment. */
+    /* A session without an address of its own used that of the environment. */
     if (store != NULL && usual != NULL && strcmp(store, usual) == 0)
         deliver(call, jobs, NULL);
 }
 
-/* The name nearest to `name` among the store's, or NULL; it stands in the arena. */
+/* Returns the store's name nearest to `name`, or NULL; it is in the arena. */
 static const char *find_nearest(const struct jobs *jobs, const char *name, struct arena *arena,
                                 size_t *out_count)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The devices of this machine. A table of fields says what is shown: people get
- * it in two tables, what a device is and what it says, that fit a terminal;
- * programs get all fields in one row.
+ * Shows the devices of this machine. A table of fields says what is shown. People get it in two
+ * tables that fit a terminal: what a device is, and what it reads. Programs get all fields in one
+ * row.
  */
 #include "cli/machine/machine_commands.h"
 #include "cli/options/device_options.h"
@@ -18,13 +18,13 @@ static const struct cli_option options[] = {
     DEVICE_OPTIONS_OR_FACTS,
 };
 
-/* One row: a device and what it just said. */
+/* One row: a device and its current reading. */
 struct row {
     const struct device *device;
     struct device_reading reading;
 };
 
-/* In which of the tables for people a field stands. */
+/* The tables for people in which a field appears. */
 enum part { PART_BOTH, PART_WHAT, PART_SAYS, PART_PROGRAMS };
 
 struct field {
@@ -35,7 +35,7 @@ struct field {
     double divisor;
 };
 
-/* A text that may be unknown. */
+/* Adds a text that may be unknown. */
 static void put_text(struct table *table, const char *text)
 {
     if (text[0] == '\0')
@@ -170,7 +170,7 @@ static void put_row(struct table *table, const struct row *row, enum part part)
     }
 }
 
-/* The table of one part, or of everything. */
+/* Prints the table of one part, or of everything. */
 static int emit(const struct cli_call *call, const struct device_list *list, enum part part,
                 struct fly_error *out_error)
 {
@@ -211,7 +211,7 @@ static int emit_all(const struct cli_call *call, const struct device_list *list,
     return result;
 }
 
-/* Whole sentences on what is broken or denied; of what is just not here the names. */
+/* Prints whole sentences on what is broken or denied, and only the names of what is absent. */
 static void note_backends(const struct cli_call *call, const struct device_list *list)
 {
     struct buffer absent;

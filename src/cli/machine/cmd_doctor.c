@@ -31,7 +31,7 @@ static const struct meaning columns[] = {
 };
 static const struct quantities quantities = {"a finding", QUANTITIES(columns)};
 
-/* Where findings go: rows for programs, or text for people. */
+/* Receives findings: as rows for programs, or as text for people. */
 struct record {
     const struct cli_call *call;
     const char *wanted; /* the topic */
@@ -58,12 +58,12 @@ static void add(struct record *record, const char *topic, const char *state, con
     buffer_printf(&record->text, "%-*s%-*s", TOPIC_WIDTH, topic, STATE_WIDTH, state);
     snprintf(whole, sizeof whole, "%s%s%s", subject, subject[0] != '\0' ? ": " : "", finding);
     text_wrap(&record->text, whole, indent, indent, LINE_WIDTH);
-    /* Not broken, so that it can be copied. */
+    /* Not wrapped, so that the user can copy it. */
     if (remedy != NULL)
         buffer_printf(&record->text, "%*s$ %s\n", (int)indent, "", remedy);
 }
 
-/* Whether the state is that of quantities that are listed together. */
+/* Returns whether the state belongs to quantities that are listed together. */
 static bool is_denied(enum reading_state state)
 {
     return state != READING_OK && state != READING_UNSUPPORTED && state != READING_NOT_READ;
@@ -83,8 +83,10 @@ static void put_titles(const struct device_reading *reading, const char *heading
     }
 }
 
-/* What a device answers to, what it does not have, and what it refuses, with the reason; whether there is
- * any. */
+/*
+ * Describes what a device answers, what it does not have, and what it refuses, with the reason.
+ * Returns whether there is anything to say.
+ */
 static bool describe_reading(const struct device_reading *reading, enum device_kind kind, struct buffer *out)
 {
     char reason[READING_REASON_MAX];
@@ -100,7 +102,7 @@ static bool describe_reading(const struct device_reading *reading, enum device_k
         buffer_printf(out, ". Not %s: %s", quantity_facts[i].title,
                       reading_reason(&reading->values[i], reason));
     }
-    /* Most of the list is of GPUs alone. */
+    /* Most of the list applies only to GPUs. */
     if (kind == DEVICE_GPU)
         put_titles(reading, ". Not offered: ", READING_UNSUPPORTED, out);
     return denied;
@@ -134,13 +136,13 @@ static void add_ailments(struct record *record, const struct doctor_facts *facts
     }
 }
 
-/* "absent" for what is not there, "denied", "broken". */
+/* Returns "absent" for what is not there, "denied" or "broken". */
 static const char *state_of_failure(int code)
 {
     return code == FLY_EUNSUPPORTED ? "absent" : code == FLY_EPERM ? "denied" : "broken";
 }
 
-/* What a back end itself says of why it offers nothing. */
+/* Adds each back end's own reason why it offers nothing. */
 static void add_backends(struct record *record, const struct device_list *list)
 {
     for (size_t i = 0; i < list->report_count; i++) {
@@ -156,7 +158,7 @@ static void add_backends(struct record *record, const struct device_list *list)
     }
 }
 
-/* All that there is to say on the topic that is wanted. */
+/* Adds everything about the topic that is wanted. */
 static void add_topic(struct record *record, const struct device_list *list, const struct doctor_facts *facts)
 {
     for (size_t i = 0; i < list->count; i++)
@@ -166,7 +168,7 @@ static void add_topic(struct record *record, const struct device_list *list, con
     add_ailments(record, facts);
 }
 
-/* For people who have no GPU here: what works all the same. */
+/* For people without a GPU here: writes what works anyway. */
 static void put_what_next(struct buffer *out)
 {
     static const char *const rows[][2] = {

@@ -9,7 +9,7 @@
 #include "cli/options/open_devices.h"
 #include "cli/program/stop_signals.h"
 
-/* Between the two readings of --once: counters of energy alone then give a power. */
+/* Time between the two readings of --once, so that counters which give only energy yield a power. */
 static const double once_s = 0.25;
 
 static const struct cli_option options[] = {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Records what the devices say. Lines go to the file as they come, so that
- * whatever ends the recording takes at most the reading it was about to make.
+ * Records the devices' readings. Lines go to the file as they come, so that an interruption loses
+ * at most the reading that was about to be made.
  */
 #include "cli/machine/machine_commands.h"
 #include "cli/options/device_options.h"
@@ -19,15 +19,15 @@
 #include "cli/program/stop_signals.h"
 #include "device/recording/recording.h"
 
-/* What the moment of a reading is about, asked for first and by itself. */
+/* The figures that belong to the moment of a reading; they are read first and by themselves. */
 static const quantity_set figures = QUANTITY_BIT(QUANTITY_ENERGY) | QUANTITY_BIT(QUANTITY_POWER_INSTANT) |
                                     QUANTITY_BIT(QUANTITY_POWER_AVERAGE);
-/* What follows the load, a little later. */
+/* Figures that follow the load a little later. */
 static const quantity_set circumstances =
     QUANTITY_BIT(QUANTITY_TEMPERATURE) | QUANTITY_BIT(QUANTITY_UTILIZATION) |
     QUANTITY_BIT(QUANTITY_UTILIZATION_MEMORY) | QUANTITY_BIT(QUANTITY_THROTTLE) |
     QUANTITY_BIT(QUANTITY_CLOCK_GPU) | QUANTITY_BIT(QUANTITY_CLOCK_MEMORY);
-/* All else changes when somebody changes it, and is asked for this often. */
+/* Everything else changes only when somebody changes it, and is read at this interval. */
 static const double settings_s = 1.0;
 
 static const struct cli_option options[] = {
@@ -70,7 +70,7 @@ static int write_failed(const struct record *record, struct fly_error *out_error
                      record->path, strerror(errno));
 }
 
-/* Writes the lines that have gathered. */
+/* Writes the lines that have accumulated. */
 static int write_lines(struct record *record, struct fly_error *out_error)
 {
     struct buffer *lines = &record->writer.lines;
@@ -90,7 +90,7 @@ static int write_lines(struct record *record, struct fly_error *out_error)
     return 0;
 }
 
-/* A new file, so that no earlier recording is lost; or a pipe or device that is there. */
+/* Opens a new file, so that no earlier recording is lost; or a pipe or device that already exists. */
 static int open_file(const char *path, int *out_file, struct fly_error *out_error)
 {
     struct stat status;
@@ -136,7 +136,7 @@ static int read_all(struct record *record, struct fly_error *out_error)
     return write_lines(record, out_error);
 }
 
-/* Reads until a signal or the end; a reading that takes longer than the interval is not made up for. */
+/* Reads until a signal or the end. A reading that takes longer than the interval is not made up for. */
 static int read_until(struct record *record, struct stop_signals *stop, struct fly_error *out_error)
 {
     const struct cli_call *call = record->call;
@@ -164,7 +164,7 @@ static int finish(struct record *record, struct fly_error *out_error)
 
     recording_writer_end(&record->writer, mono_now());
     code = write_lines(record, out_error);
-    /* A pipe cannot be brought to the disk, and need not. */
+    /* A pipe cannot be synced to the disk, and need not be. */
     if (code == 0 && fsync(record->file) < 0 && errno != EINVAL && errno != EROFS)
         code = write_failed(record, out_error);
     if (code == 0)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `flyball selftest`: what the devices of the user's own machine are like as instruments. */
+/* `flyball selftest`: checks how well the devices of the user's machine measure. */
 
 #include <stdlib.h>
 
@@ -12,7 +12,7 @@
 #include "cli/options/open_devices.h"
 #include "cli/program/stop_signals.h"
 
-/* After a load began, until the readings that average have forgotten what was before. */
+/* Time after a load begins, until averaging readings have forgotten what was before. */
 static const double settle_s = 1.5;
 static const double poll_s = 0.001;
 enum { INTERRUPTED = 130 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What can be wrong, and what mends it. Adding a row is all it takes to know one more ailment. */
+/* What can be wrong, and how to fix it. To add an ailment, add a row. */
 #include <stdlib.h>
 
 #include "cli/machine/doctor.h"

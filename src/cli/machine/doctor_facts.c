@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Gathers what the ailments ask about; nothing of a device is set. */
+/* Gathers the facts that the ailments use; sets nothing on a device. */
 #include <string.h>
 
 #include "cli/machine/doctor.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What devices say of themselves. */
+/* What devices say about themselves. */
 #include <math.h>
 
 #include "cli/machine/facts_parts.h"
@@ -51,7 +51,7 @@ static void ask_clocks(struct facts_maker *maker, const struct device *device, s
         out->clocks_mhz[out->clock_count++] = (uint32_t)clocks_mhz[i];
 }
 
-/* Whether they can be seen; what is seen is forgotten. */
+/* Returns whether processes can be seen; does not keep which ones. */
 static enum facts_processes ask_processes(const struct device *device)
 {
     struct device_process processes[PROCESSES_MAX];

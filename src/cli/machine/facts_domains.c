@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* All energy counters that the kernel shows, also those that Flyball does not use (psys, core, uncore). */
+/*
+ * All energy counters that the kernel shows, including those that Flyball does not use (psys,
+ * core, uncore).
+ */
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -37,7 +40,7 @@ static void take_zone(struct facts_maker *maker, const char *directory, const ch
         add_domain(maker, THROUGH_POWERCAP, full, range_uj, access(path, R_OK) == 0);
 }
 
-/* The event itself may be read by all; who may open it is said by perf_event_paranoid. */
+/* Everybody may read the event's file; perf_event_paranoid says who may open the event. */
 static void take_event(struct facts_maker *maker, const char *directory, const char *entry)
 {
     const struct facts_machine *machine = &maker->facts->machine;

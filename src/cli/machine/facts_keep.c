@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What names this machine, its user and its GPUs, and texts without it. */
+/* Finds what names this machine, its user and its GPUs, and removes it from texts. */
 #include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,7 +11,10 @@
 
 enum { TEXT_MAX = 2 * FLY_ERROR_TEXT_MAX };
 
-/* No longer than it was, so that it fits where it stood, and without what a file may not hold. */
+/*
+ * Makes the text no longer than it was, so that it still fits, and removes characters that a file
+ * of facts may not hold.
+ */
 static void make_fit(struct buffer *kept, size_t maximum)
 {
     kept->length = kept->length < maximum ? kept->length : maximum;
@@ -51,7 +54,7 @@ static void add_secret(struct facts_maker *maker, const char *secret, const char
     maker->secrets[maker->secret_count++] = (struct pseudonym){secret, instead};
 }
 
-/* The user root is on every machine, and a home at the root is none. */
+/* Skips the user root, who is on every machine, and a home directory "/". */
 static void find_people(struct facts_names *names)
 {
     const char *user = getenv("USER"), *home = getenv("HOME");
@@ -67,7 +70,7 @@ static void find_people(struct facts_names *names)
         snprintf(names->home, sizeof names->home, "%s", home);
 }
 
-/* How many GPUs stand before it on the bus. */
+/* Returns how many GPUs come before it on the bus. */
 static size_t bus_order(const struct device_list *list, const struct device_info *info)
 {
     size_t order = 0;

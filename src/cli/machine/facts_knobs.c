@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What speaks against turning knobs here. Who holds or uses a GPU is not told, only that somebody does. */
+/* Finds what prevents setting knobs here. Says only that somebody holds or uses a GPU, not who. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -20,7 +20,7 @@ static bool any_offers(const struct facts_maker *maker, const struct site *site,
     return offers;
 }
 
-/* Why the file of commands cannot be used; NULL: it can, as far as it can be told. */
+/* Returns why the file of commands cannot be used; NULL: it can, as far as that can be known. */
 static const char *commands_trouble(const char *place)
 {
     struct command_file *file = NULL;
@@ -75,7 +75,7 @@ static enum facts_directory directory_word(const char *path)
     return strncmp(path, "/run/", strlen("/run/")) == 0 ? DIRECTORY_RUN : DIRECTORY_TMP;
 }
 
-/* In words of its own where others come into it. */
+/* Returns a sentence of its own where the usual one would name others. */
 static const char *why_not(struct facts_maker *maker, const struct limit_outlook *outlook)
 {
     if (outlook->may == MAY_LIKELY)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Puts facts together from their parts. */
+/* Assembles facts from their parts. */
 #include "cli/machine/facts_maker.h"
 
 #include <time.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How counters and power sensors move, as far as a short look tells. */
+/* How counters and power sensors change, as far as a short watch shows. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -31,7 +31,7 @@ static uint64_t greatest_common_divisor(uint64_t a, uint64_t b)
     return a;
 }
 
-/* A counter that wrapped or was reset says nothing of its steps. */
+/* A counter that wrapped or was reset does not show the size of its steps. */
 static void note_step(struct watch *watch, bool counts, int64_t value)
 {
     int64_t change = value - watch->last;
@@ -101,7 +101,7 @@ static void keep_looks(struct facts_maker *maker, struct facts_device *device,
     }
 }
 
-/* What is not answered is not watched, and so is not among the looks. */
+/* A figure that is not answered is not watched, and so does not count as a look. */
 static void choose(const struct facts_device *device, struct watch watches[SELFTEST_WATCHED])
 {
     for (size_t i = 0; i < SELFTEST_WATCHED; i++) {

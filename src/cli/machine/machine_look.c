@@ -36,7 +36,7 @@ static bool denied(const char *root, const char *path, int mode)
     return there(root, path) && access(under(root, path, full), mode) < 0 && errno == EACCES;
 }
 
-/* The first line of a file; "" without one. Returns `line`. */
+/* Reads the first line of a file; "" if there is none. Returns `line`. */
 static char *first_line(const char *path, char line[LINE_SIZE])
 {
     FILE *file = fopen(path, "re");
@@ -58,7 +58,7 @@ static char *line_under(const char *root, const char *path, char line[LINE_SIZE]
     return first_line(under(root, path, full), line);
 }
 
-/* Whether a line of a file holds a word. */
+/* Returns whether a line of a file contains a word. */
 static bool file_has(const char *root, const char *path, const char *word)
 {
     char full[PATH_SIZE];
@@ -73,7 +73,7 @@ static bool file_has(const char *root, const char *path, const char *word)
     return found;
 }
 
-/* Calls back with the path of every entry of a directory. */
+/* Calls `take` with the path of every entry of a directory. */
 static void each_entry(const char *root, const char *path, void (*take)(const char *entry, void *data),
                        void *data)
 {
@@ -92,7 +92,7 @@ static void each_entry(const char *root, const char *path, void (*take)(const ch
         closedir(directory);
 }
 
-/* A display controller or accelerator of a vendor that is looked for. */
+/* Takes a display controller or accelerator of one of the vendors in question. */
 static void take_pci(const char *entry, void *data)
 {
     struct facts_machine *machine = data;
@@ -195,7 +195,7 @@ static void look_at_drivers(const char *root, struct facts_machine *machine)
     machine->perf_power = there(root, "/sys/bus/event_source/devices/power/events/energy-pkg");
 }
 
-/* Version 2 beside version 1 is mounted at unified. */
+/* With version 2 beside version 1, version 2 is mounted at unified. */
 static enum facts_cgroups find_cgroups(const char *root)
 {
     if (there(root, "/sys/fs/cgroup/cgroup.controllers"))

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What every device says now, as rows for programs and for people. */
+/* The current reading of every device, as rows for programs and for people. */
 #include <math.h>
 
 #include "cli/kit/table_print.h"
@@ -8,7 +8,7 @@
 #include "cli/views/reading_view.h"
 #include "device/device_meanings.h"
 
-/* The first ones are for programs: a person looking on knows them. */
+/* The first ones are for programs only: people who are looking know them. */
 static const struct meaning columns[] = {
     {"time_unix_s", "time", MEANING_REAL, 0, "s", MEANING_GAUGE,
      "When the row was read, in seconds since 1970."},

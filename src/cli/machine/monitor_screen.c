@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The live screen. Signals come through a descriptor, so that the terminal is
- * given back by the ordinary way out and a handler has nothing to do.
+ * The live screen. Signals come through a descriptor, so that the terminal is restored on the
+ * ordinary way out and no handler has to do it.
  */
 #include <curses.h>
 #include <errno.h>
@@ -28,7 +28,7 @@ enum { COLOR_LOW = 1, COLOR_MIDDLE, COLOR_HIGH, TEXT_MAX = 256, NAME_MAX_BYTES =
 
 static const char quit[] = "q quits";
 
-/* From which part of the limit on a power is coloured. */
+/* A power above these parts of the limit is coloured. */
 static const double middle_part = 0.7, high_part = 0.95;
 
 static const char *const blocks[] = {" ",
@@ -48,10 +48,10 @@ struct screen {
     const struct monitor *monitor;
     const char *const *scale;
     bool color;
-    int signals; /* a descriptor of those that end or resize */
+    int signals; /* a descriptor for signals that end the screen or resize it */
 };
 
-/* The power that fills a bar: the limit, or the highest power seen. */
+/* Returns the power that fills a bar: the limit, or the highest power seen. */
 static double full_power_w(const struct watch *watch)
 {
     const struct reading *limit = reading_limit(&watch->reading);
@@ -78,7 +78,7 @@ static int level_of(double part)
     return (int)lround(fmin(fmax(part, 0), 1) * (LEVELS - 1));
 }
 
-/* The last powers as small bars, the newest to the right. */
+/* Draws the last powers as small bars, the newest at the right. */
 static void draw_history(const struct screen *screen, const struct watch *watch, int line, int column,
                          int width)
 {
@@ -93,7 +93,7 @@ static void draw_history(const struct screen *screen, const struct watch *watch,
     attrset(A_NORMAL);
 }
 
-/* "324 W" or "-" where it is not known. */
+/* Returns "324 W", or "-" if it is not known. */
 static const char *reading_text(const struct reading *reading, double divisor, const char *unit,
                                 char text[TEXT_MAX])
 {
@@ -154,12 +154,12 @@ static void put_throttle(const struct watch *watch, char text[TEXT_MAX])
     snprintf(text, TEXT_MAX, "%s", throttle_of(watch, throttle));
 }
 
-/* The figures of a device, in the order of the screen. */
+/* A device's figures, in the order of the screen. */
 static const struct figure {
     const char *title;
-    int width; /* below 0: from the left */
-    int rank;  /* where the screen is narrow, the highest ranks are left out first */
-    void (*put)(const struct watch *watch, char text[TEXT_MAX]); /* leaves "-" for unknown */
+    int width; /* below 0: aligned to the left */
+    int rank;  /* on a narrow screen, figures with the highest ranks are left out first */
+    void (*put)(const struct watch *watch, char text[TEXT_MAX]); /* leaves "-" if it is unknown */
 } figures[] = {
     {"device", -7, 1, put_device},          {"power", 8, 2, put_power}, {"limit", 7, 4, put_limit},
     {"energy", 10, 3, put_energy},          {"heat", 6, 6, put_heat},   {"use", 5, 7, put_use},
@@ -167,7 +167,7 @@ static const struct figure {
 };
 enum { FIGURES = sizeof figures / sizeof figures[0] };
 
-/* The highest rank whose figures, with all below, fit the screen. */
+/* Returns the highest rank up to which all figures fit the screen. */
 static int rank_that_fits(void)
 {
     for (int rank = FIGURES; rank > 1; rank--) {
@@ -181,7 +181,7 @@ static int rank_that_fits(void)
     return 1;
 }
 
-/* Adds a figure's text, or its title where there is no device; cut to its width and the screen's. */
+/* Draws a figure's text, or its title without a device; cut to its width and the screen's. */
 static void add_figure(const struct figure *figure, const struct watch *watch)
 {
     char text[TEXT_MAX] = "-", cell[TEXT_MAX];
@@ -193,7 +193,7 @@ static void add_figure(const struct figure *figure, const struct watch *watch)
     addnstr(cell, COLS - getcurx(stdscr));
 }
 
-/* The figures of a device on one line, or their titles; where the next column begins. */
+/* Draws a device's figures on one line, or their titles. Returns where the next column begins. */
 static int draw_figures(const struct watch *watch, int line)
 {
     int rank = rank_that_fits();
@@ -203,11 +203,11 @@ static int draw_figures(const struct watch *watch, int line)
         if (figures[i].rank <= rank)
             add_figure(&figures[i], watch);
     }
-    /* A full line leaves the cursor on the next. */
+    /* After a full line the cursor is on the next one. */
     return getcury(stdscr) == line ? getcurx(stdscr) + 1 : COLS;
 }
 
-/* The figures of a device, and its history behind them. */
+/* Draws a device's figures, and its history behind them. */
 static void draw_device(const struct screen *screen, const struct watch *watch, int line)
 {
     int column = draw_figures(watch, line);
@@ -217,7 +217,7 @@ static void draw_device(const struct screen *screen, const struct watch *watch, 
                      COLS - column < WATCH_HISTORY ? COLS - column : WATCH_HISTORY);
 }
 
-/* What the device is, and what to know of its figures. */
+/* Draws what the device is, and notes on its figures. */
 static void draw_name(const struct watch *watch, int line)
 {
     const struct device_info *info = &watch->device->info;
@@ -281,7 +281,7 @@ static void draw(const struct screen *screen)
     refresh();
 }
 
-/* Takes the signals that have come; whether one of them ends. */
+/* Takes the signals that have come. Returns whether one of them ends the screen. */
 static bool take_signals(const struct screen *screen)
 {
     struct signalfd_siginfo info;
@@ -309,7 +309,7 @@ static bool take_keys(const struct screen *screen)
     return false;
 }
 
-/* Waits for the moment, a key or a signal; whether it is time to end. */
+/* Waits for the moment, a key or a signal. Returns whether it is time to end. */
 static bool wait_until(const struct screen *screen, struct mono_time when)
 {
     struct pollfd sources[] = {{.fd = STDIN_FILENO, .events = POLLIN},
@@ -388,7 +388,7 @@ int monitor_screen(struct monitor *monitor, struct fly_error *out_error)
     endwin();
     delscreen(terminal);
     close(screen.signals);
-    /* What came has been answered; it does not strike again. */
+    /* The pending signals were handled, so they are not delivered again. */
     sigprocmask(SIG_SETMASK, &before, NULL);
     return 0;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The file is for others to see, so its user sees it first: all that it holds is shown,
- * and it is written after a yes alone.
+ * The file is meant for other people, so its user sees it first: everything in it is shown, and
+ * it is written only after a yes.
  */
 #include "cli/machine/record_facts.h"
 
@@ -19,7 +19,10 @@
 
 enum { ANSWER_MAX = 64, NOT_WRITTEN = 1 };
 
-/* A file that is there stays as it is; a pipe or a device takes what is written to it. */
+/*
+ * Checks that the file does not exist yet, since an existing file is kept; a pipe or a device may
+ * be written to.
+ */
 static int check_path(const char *path, struct fly_error *out_error)
 {
     struct stat status;
@@ -56,7 +59,7 @@ static bool says_yes(const char *path)
     return strcasecmp(answer, "y") == 0 || strcasecmp(answer, "yes") == 0;
 }
 
-/* Whether it is to be written: 1, 0, or an error where nobody can be asked. */
+/* Asks whether to write it: 1, 0, or an error if nobody can be asked. */
 static int ask(const struct cli_call *call, const char *path, struct fly_error *out_error)
 {
     if (cli_flag(call, "yes"))

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The self-test's report as JSON. A figure that is not known is null, with the reason beside it. */
+/* The self-test's report as JSON. An unknown figure is null, with the reason beside it. */
 #include "cli/machine/selftest_report.h"
 
 #include <math.h>

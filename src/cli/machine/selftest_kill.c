@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The process that is killed is this program again, in a process group of its own, so that
- * it opens the driver anew and no terminal's signal reaches it.
+ * The process to kill is this program again, in a process group of its own, so that it opens the
+ * driver anew and no signal from the terminal reaches it.
  */
 #include "cli/machine/selftest_kill.h"
 
@@ -17,9 +17,9 @@
 
 #include "base/clock.h"
 
-/* Until the process has set what it is to set; until a limit is back. */
+/* The longest wait until the process has set its limits, and until a limit is back. */
 static const double set_max_s = 30, back_max_s = 10, poll_s = 0.002;
-/* The process turns back by itself when nobody kills it. */
+/* The process restores the limits by itself if nobody kills it. */
 #define TIME_FOR_IT "45s"
 enum { WORDS_MAX = 20, WORDS_BYTES = 16384, LIST_MAX = 1024, SHARE_MAX = 16, TALK_MAX = 256, PERCENT = 100 };
 
@@ -30,10 +30,10 @@ struct words {
     char text[WORDS_BYTES];
 };
 
-/* Of a GPU that takes part; all 0 for another device. */
+/* The limits of a GPU that takes part; all 0 for another device. */
 struct limits {
     int64_t before_mw, lowest_mw, highest_mw;
-    int64_t set_mw; /* by the process */
+    int64_t set_mw; /* set by the process */
 };
 
 struct victim {
@@ -42,11 +42,11 @@ struct victim {
     struct selftest_result *results;
     struct stop_signals *stop;
     pid_t pid;
-    int talk; /* its stderr */
+    int talk; /* read end of its stderr */
     struct limits limits[DEVICES_MAX];
 };
 
-/* 0 where it is not known. */
+/* Returns 0 if it is not known. */
 static int64_t read_mw(const struct victim *victim, size_t device, enum quantity quantity)
 {
     struct device_reading reading;
@@ -55,7 +55,7 @@ static int64_t read_mw(const struct victim *victim, size_t device, enum quantity
     return reading.values[quantity].state == READING_OK ? reading.values[quantity].value : 0;
 }
 
-/* Of the GPUs that take part; false where some limit is not known. */
+/* Reads the limits of the GPUs that take part. Returns false if one is not known. */
 static bool read_limits(struct victim *victim)
 {
     for (size_t i = 0; i < victim->devices->count; i++) {
@@ -72,7 +72,7 @@ static bool read_limits(struct victim *victim)
     return true;
 }
 
-/* Whether that share of the highest limit is in the range of every GPU, and moves every limit. */
+/* Returns whether that share of the highest limit is in every GPU's range, and changes every limit. */
 static bool try_share(struct victim *victim, int percent)
 {
     for (size_t i = 0; i < victim->devices->count; i++) {
@@ -87,7 +87,7 @@ static bool try_share(struct victim *victim, int percent)
     return true;
 }
 
-/* A share in the middle of what every GPU can take, in percent; 0: there is none. */
+/* Returns a share in the middle of what every GPU accepts, in percent; 0: there is none. */
 static int find_share(struct victim *victim)
 {
     int lowest = 1, middle;
@@ -111,7 +111,7 @@ static void add_word(struct words *words, const char *word)
     words->used += bytes;
 }
 
-/* "0,2" as --gpus takes it. */
+/* Adds "0,2" as --gpus takes it. */
 static void add_gpus(const struct victim *victim, struct words *words)
 {
     char list[LIST_MAX] = "";
@@ -125,7 +125,7 @@ static void add_gpus(const struct victim *victim, struct words *words)
     add_word(words, list);
 }
 
-/* Where devices are found, as this command was told on its command line. */
+/* Adds the options that say where devices are found, as this command got them. */
 static void add_options(const struct cli_call *call, struct words *words)
 {
     static const struct {
@@ -140,7 +140,10 @@ static void add_options(const struct cli_call *call, struct words *words)
     }
 }
 
-/* A pipe for its stderr, no other stream, no signal blocked, a group of its own; 0 or an errno. */
+/*
+ * Starts it with a pipe as its stderr, no other stream, no blocked signal and a group of its own.
+ * Returns 0 or an errno.
+ */
 static int spawn(struct victim *victim, char *const *words)
 {
     posix_spawn_file_actions_t actions;
@@ -196,7 +199,7 @@ __attribute__((format(printf, 2, 3))) static void say_not_killed(const struct vi
         snprintf(victim->results[i].turning.not_killed, sizeof text, "%s", text);
 }
 
-/* Whether each limit stands where the process sets it. */
+/* Returns whether each limit is at the value that the process sets. */
 static bool all_set(const struct victim *victim)
 {
     for (size_t i = 0; i < victim->devices->count; i++) {
@@ -207,7 +210,7 @@ static bool all_set(const struct victim *victim)
     return true;
 }
 
-/* What it said before it ended, the last line. */
+/* Reads the last line that it wrote before it ended. */
 static void read_talk(const struct victim *victim, char talk[TALK_MAX])
 {
     ssize_t length = read(victim->talk, talk, TALK_MAX - 1);
@@ -240,7 +243,7 @@ static bool wait_until_set(struct victim *victim)
     return true;
 }
 
-/* From now on until every limit is back. */
+/* Watches from now on until every limit is back. */
 static void watch(struct victim *victim)
 {
     struct mono_time start = mono_now(), now = start;

@@ -12,21 +12,21 @@
 
 static const char program_name[] = "flyball selftest";
 
-/* Time for the readings to follow a new limit, and for a mean to be known. */
+/* Time for readings to follow a new limit, and for a mean to be measured. */
 static const double settle_least_s = 0.4, window_least_s = 0.5;
-static const double check_s = 0.4; /* between two looks at the guard and at what others set */
+static const double check_s = 0.4; /* between two checks of the guard and of what others set */
 
-/* Large, and there is one. */
+/* Large; there is only one. */
 static struct turning {
     const struct selftest_knobs *knobs;
     struct knob *knob;
     const struct device *gpus[DEVICES_MAX];
-    size_t places[DEVICES_MAX]; /* of the GPUs, among the devices */
+    size_t places[DEVICES_MAX]; /* places of the GPUs among the devices */
     size_t count;
     bool chosen[DEVICES_MAX]; /* devices that take part */
     struct selftest_load loads[DEVICES_MAX];
     struct mono_time check_due;
-    struct fly_error lost; /* code < 0: the limits are no longer ours */
+    struct fly_error lost; /* code < 0: the limits are no longer under our control */
 } turning;
 
 static double limit_w(const struct device *gpu)
@@ -57,7 +57,7 @@ static void list_gpus(void)
             .wanted = true, .before_w = limit_w(turning.gpus[i]), .after_w = NAN, .back_s = NAN};
 }
 
-/* All that take part are out of it, or just one; without permission the way to it is the same for all. */
+/* Excludes one GPU; refuse_all excludes all that take part. Without permission all need the same remedy. */
 static void refuse(size_t gpu, const struct fly_error *why)
 {
     struct selftest_turning *of = turning_of(gpu);
@@ -79,7 +79,7 @@ static void refuse_all(const struct fly_error *why)
     }
 }
 
-/* Whether any GPU takes part. */
+/* Returns whether any GPU takes part. */
 static bool open_knobs(void)
 {
     char readonly[CLI_READONLY_MAX];
@@ -102,7 +102,7 @@ static bool open_knobs(void)
     return any;
 }
 
-/* From the highest limit down to the lowest in equal steps, in whole watts within. */
+/* Returns a level's limit: equal steps from the highest limit down to the lowest, whole watts in between. */
 static int64_t level_mw(const struct device *gpu, int level)
 {
     struct device_reading reading;
@@ -154,7 +154,7 @@ static bool go_on(void *data)
     return !stop_signals_wait(turning.knobs->stop, now);
 }
 
-/* The levels; what ends them early but a signal is a finding and no error. */
+/* Measures the levels. If anything but a signal ends them early, that is a finding and no error. */
 static int measure_levels(struct fly_error *out_error)
 {
     const struct selftest_knobs *knobs = turning.knobs;
@@ -207,7 +207,7 @@ static bool any_tried(void)
     return any;
 }
 
-/* Limits stand as they stood, or a warning says which do not. */
+/* Restores the limits; a warning names those that could not be restored. */
 static void close_knobs(void)
 {
     static struct knob_report reports[DEVICES_MAX];
@@ -222,7 +222,7 @@ static void close_knobs(void)
     }
 }
 
-/* What a killed process may have left after all is put back here, and how it stands in the end is noted. */
+/* Restores what a killed process may have left in spite of its guard, and records the final limits. */
 static void end(void)
 {
     static struct repair repairs[DEVICES_MAX];

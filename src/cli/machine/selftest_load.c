@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Why no load of ours may run on the device, or NULL. */
+/* Returns why our own load may not run on the device, or NULL. */
 static const char *obstacle(const struct selftest_load_options *options, const struct device_info *info,
                             const char *backend)
 {
@@ -12,7 +12,7 @@ static const char *obstacle(const struct selftest_load_options *options, const s
         return "no load was asked for";
     if (info->kind != DEVICE_GPU || strcmp(backend, "nvml") != 0)
         return "only NVIDIA GPUs are loaded";
-    /* The CUDA driver of this machine could know a real GPU at the same place of the bus. */
+    /* The machine's CUDA driver might know a real GPU at the same place on the bus. */
     if (info->emulated && options->library_path == NULL)
         return "an emulated GPU is loaded only through a library that --cuda names";
     return info->pci[0] == '\0' ? "the GPU's place on the bus is not known" : NULL;

@@ -76,7 +76,7 @@ static void add_call(struct table *table, const struct device_info *info,
     table_add_known(table, 1e6 * latency->seconds.highest, "it was not called");
 }
 
-/* What the device answers to; the rest stands in the report for programs. */
+/* Prints what the device answers; the rest is in the report for programs. */
 static int emit_calls(const struct cli_call *call, const struct selftest_report *report,
                       struct fly_error *out_error)
 {
@@ -119,7 +119,7 @@ static void add_updates(struct table *table, const struct device_info *info, con
     table_add_known(table, assumed_s > 0 ? 1e3 * assumed_s : NAN, "the table does not know it");
 }
 
-/* How often readings change, of those that the device offers. */
+/* Prints how often readings change, for those that the device offers. */
 static int emit_updates(const struct cli_call *call, const struct selftest_report *report,
                         struct fly_error *out_error)
 {
@@ -163,7 +163,7 @@ static void add_level(struct table *table, const struct device_info *info, const
     table_add_known(table, 100 * level->capped_share, "the device does not offer it");
 }
 
-/* The limits that were tried; no table where there are none. */
+/* Prints the limits that were tried; no table if there are none. */
 static int emit_levels(const struct cli_call *call, const struct selftest_report *report,
                        struct fly_error *out_error)
 {

@@ -22,8 +22,8 @@ static void lose_energy(struct watch *watch, const char *reason)
 }
 
 /*
- * Takes the counter; returns the mean power since it last moved, NAN while it
- * stands: a counter that is slower than its readers does not make a device draw nothing.
+ * Takes the counter. Returns the mean power since the counter last changed, NAN while it has not:
+ * a counter that is slower than its reader does not mean that the device draws nothing.
  */
 static double take_counter(struct watch *watch, uint64_t counter_uj, struct mono_time at)
 {
@@ -48,7 +48,7 @@ static double take_counter(struct watch *watch, uint64_t counter_uj, struct mono
     return elapsed_s > 0 ? (double)delta_uj / uj_per_j / elapsed_s : NAN;
 }
 
-/* Sums the power of a device without a counter. */
+/* Integrates the power of a device without a counter. */
 static void take_power(struct watch *watch, const struct reading *power, struct mono_time at)
 {
     double power_w = (double)power->value / mw_per_w;
@@ -79,7 +79,7 @@ static void take_energy(struct watch *watch, const struct device_reading *readin
     if (counter->state == READING_OK) {
         *out_mean_w = take_counter(watch, (uint64_t)counter->value, at);
     } else if (watch->counted) {
-        /* The next reading of the counter makes up for it; until then the energy is not known. */
+        /* The counter's next reading includes what is missing now; until then the energy is not known. */
         if (!watch->broken)
             snprintf(watch->energy_reason, sizeof watch->energy_reason, "%s",
                      reading_reason(counter, reason));

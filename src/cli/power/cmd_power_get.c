@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Power limits, and whether they may be set; nothing is set but what a killed program left. */
+/*
+ * Shows power limits, and whether they may be set. Sets nothing, except to restore what a killed
+ * program left.
+ */
 #include <stdio.h>
 #include <string.h>
 
@@ -20,9 +23,9 @@ static const struct cli_option options[] = {
 
 enum { ENTRY_TEXT_MAX = 256 };
 
-/* An entry of the journal as it was read. */
+/* A journal entry as it was read. */
 struct entry {
-    int code; /* 0, FLY_ENOTFOUND for none, or why it cannot be read */
+    int code; /* 0, FLY_ENOTFOUND for no entry, or why it cannot be read */
     struct journal_entry entry;
     struct fly_error error;
 };
@@ -40,7 +43,7 @@ static void read_entry(const char *directory, enum journal_kind kind, const char
     out->code = journal_read(directory, kind, uuid, &out->entry, &out->error);
 }
 
-/* The entries of a directory; `missing` says why there is none. */
+/* Looks for the entries in a directory; `missing` says why there is no directory. */
 static void look_into(const char *directory, const struct fly_error *missing, struct row *row)
 {
     const char *uuid = row->gpu->info.uuid;
@@ -54,7 +57,7 @@ static void look_into(const char *directory, const struct fly_error *missing, st
     read_entry(directory, JOURNAL_KEPT, uuid, &row->kept);
 }
 
-/* What the file says of the GPU that has the pseudonym. */
+/* Finds what the file says of the GPU with that pseudonym. */
 static void find_in_facts(const struct facts *facts, struct row *row)
 {
     const struct facts_device *device = facts->devices;
@@ -83,7 +86,7 @@ static void find_out(const struct power_gpus *gpus, const char *directory, const
     limit_outlook_find(&gpus->options, directory, missing, row->gpu, &row->outlook);
 }
 
-/* In which forms of the output a column stands. */
+/* The forms of output in which a column appears. */
 enum part { PART_BOTH, PART_PEOPLE, PART_PROGRAMS };
 
 struct field {
@@ -143,7 +146,7 @@ static void put_holder_or_nobody(struct table *table, const struct row *row)
         put_holder(table, row);
 }
 
-/* The turn of a quantity in an entry, or NULL. */
+/* Returns an entry's turn of a quantity, or NULL. */
 static const struct turn *turn_in(const struct entry *entry, enum quantity quantity)
 {
     for (size_t i = 0; entry->code == 0 && i < entry->entry.turn_count; i++) {
@@ -153,7 +156,7 @@ static const struct turn *turn_in(const struct entry *entry, enum quantity quant
     return NULL;
 }
 
-/* The limit that stood before, of an entry. */
+/* Returns the limit before an entry's turn. */
 static int64_t previous_mw(const struct entry *entry)
 {
     const struct turn *limit = turn_in(entry, QUANTITY_POWER_LIMIT);
@@ -195,7 +198,7 @@ static void put_turned_by(struct table *table, const struct row *row)
     table_add_text(table, text);
 }
 
-/* "400 W before, set to stay"; "a ceiling of 1200 MHz on its clock". */
+/* Writes "400 W before, set to stay" or "a ceiling of 1200 MHz on its clock". */
 static void describe_entry(const struct entry *entry, bool kept, char text[ENTRY_TEXT_MAX])
 {
     const struct turn *ceiling = turn_in(entry, QUANTITY_CLOCK_CEILING);

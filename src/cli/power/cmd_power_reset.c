@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Back to what the driver sets by default, whatever stood before. */
+/* Sets the driver's default limits, whatever was set before. */
 #include "base/disabled.h"
 #include "cli/options/device_options.h"
 #include "cli/power/power_commands.h"

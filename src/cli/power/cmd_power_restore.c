@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Plays the journal back: what sessions left that could not turn back themselves. */
+/* Plays the journal back: restores what sessions left that could not restore it themselves. */
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -35,8 +35,8 @@ static const struct meaning columns[] = {
 static const struct quantities quantities = {"a GPU that was turned", QUANTITIES(columns)};
 
 /*
- * What is shown of each end, and the exit status where it leaves something to do, the more
- * serious the further down.
+ * What is shown for each outcome, and the exit status if something is left to do; later rows are
+ * more serious.
  */
 static const struct {
     const char *word;
@@ -75,7 +75,7 @@ static void put_row(struct table *table, const struct power_gpus *gpus, const st
 
 static struct power_gpus gpus_here; /* large */
 
-/* In the order of the GPUs; those that are not here come last. */
+/* Sorts by the order of the GPUs; those that are not here come last. */
 static int by_place(const void *first, const void *second)
 {
     const struct repair *left = first, *right = second;
@@ -87,7 +87,10 @@ static int by_place(const void *first, const void *second)
     return (int)left->kept - (int)right->kept;
 }
 
-/* The entries of the chosen GPUs; with -i those of others look like entries of GPUs that are not here. */
+/*
+ * Prints the entries of the chosen GPUs; with -i other GPUs' entries look like those of GPUs that
+ * are not here.
+ */
 static int emit(const struct cli_call *call, const struct power_gpus *gpus, const struct repair *repairs,
                 size_t count, struct fly_error *out_error)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Sets power limits: to stay, for a time, or around a program. Only in the first case
- * the user turns back himself; otherwise the guard does, whatever becomes of us.
+ * Sets power limits: permanently, for a time, or around a program. Only in the first case the
+ * user restores them; otherwise the guard does, whatever happens to this process.
  */
 #include <stdio.h>
 

@@ -11,7 +11,7 @@
 /* How long the program waits for a driver that does not answer. */
 static const double patience_s = 60;
 
-/* Said when a driver does not come back from a call. */
+/* Printed if a call into the driver does not return. */
 static const char never_set[] =
     "flyball: a driver did not answer while the program ran; see 'flyball doctor', and "
     "'flyball power get' for what the limits are\n";
@@ -31,7 +31,7 @@ static void say_set(const struct cli_call *call, const struct power_turning *tur
     }
 }
 
-/* Until the program has ended; the limits are looked after as long as one stands. */
+/* Waits until the program has ended, and checks the limits as long as one is in force. */
 static void wait_for(const struct cli_call *call, struct child *child, struct power_turning *turning)
 {
     bool stands = turning != NULL;
@@ -44,7 +44,7 @@ static void wait_for(const struct cli_call *call, struct child *child, struct po
     child_wait(child);
 }
 
-/* The program at its gate goes; `turning` is NULL where no limit is set. */
+/* Lets the waiting program start; `turning` is NULL if no limit is set. */
 static void run(const struct cli_call *call, struct child *child, char *const *words,
                 struct power_turning *turning)
 {
@@ -65,13 +65,13 @@ static void run(const struct cli_call *call, struct child *child, char *const *w
     child_follow(child);
 }
 
-/* Whether the program is not to start: what was asked for makes no sense, or it needs the limit. */
+/* Returns whether the program must not start: the limit makes no sense, or the program requires it. */
 static bool keeps_program(const struct cli_call *call, int code)
 {
     return code == FLY_EUSAGE || (code < 0 && cli_flag(call, "require"));
 }
 
-/* Whether the program has lost its patience, and runs. */
+/* Returns whether the program has stopped waiting and runs. */
 static bool has_started(const struct child *child)
 {
     return mono_elapsed_s(child->forked, mono_now()) >= patience_s;
@@ -89,7 +89,7 @@ static int run_words(const struct cli_call *call, const struct power_wish *wish,
         cli_warn(call, "no limit is set: %s", out_error->text);
         return program_replace(call, words);
     }
-    /* A reader of stderr that has left ends neither this process nor the program. */
+    /* If the reader of stderr has left, neither this process nor the program ends because of it. */
     signal(SIGPIPE, SIG_IGN);
     child_guard_begin(&child, never_set);
     result = power_turning_begin(call, wish, false, turning, out_error);

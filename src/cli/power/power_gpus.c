@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "cli/options/knob_options.h"
 
-/* Keeps the GPUs of the list that is open. */
+/* Keeps the GPUs of the open list. */
 static int take(const struct cli_call *call, struct power_gpus *gpus, struct fly_error *out_error)
 {
     gpus->count = 0;

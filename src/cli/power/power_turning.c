@@ -8,7 +8,7 @@
 
 const double power_check_s = 0.4;
 
-/* Each GPU's limit: a share of its own highest, or the watts as they are. */
+/* Finds each GPU's limit: a share of its own highest limit, or the watts as given. */
 static int find_limits(const struct power_wish *wish, struct power_turning *turning,
                        struct fly_error *out_error)
 {
@@ -27,7 +27,7 @@ static int find_limits(const struct power_wish *wish, struct power_turning *turn
     return 0;
 }
 
-/* A driver's refusal is of one GPU; the way out is one command for all of them. */
+/* A driver refuses one GPU; the remedy is one command for all of them. */
 static int without_permission(const struct cli_call *call, const struct power_turning *turning,
                               struct fly_error *out_error)
 {
@@ -55,7 +55,7 @@ static int turn(const struct cli_call *call, const struct power_wish *wish, stru
         return result;
     result = wish != NULL ? knob_set(turning->knob, turning->limits_mw, out_error)
                           : knob_reset(turning->knob, out_error);
-    /* Where the site has ways, what they say is more to the point. */
+    /* If the site has its own ways, their message is more helpful. */
     return result == FLY_EPERM && geteuid() != 0 &&
                    !site_offers_more(knob_site(turning->knob), turning->gpus.devices[0])
                ? without_permission(call, turning, out_error)
@@ -72,7 +72,7 @@ static void say_repairs(const struct cli_call *call, const struct power_turning 
     }
 }
 
-/* By which of the site's ways it was set, where that is not the driver's. */
+/* Says which of the site's ways was used, if it is not the driver. */
 static void say_ways(const struct cli_call *call, const struct power_turning *turning)
 {
     for (size_t i = 0; i < turning->gpus.count; i++) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who used what energy and GPU time in recurring jobs, and what of the meters' sum that leaves. */
+/* Who used what energy and GPU time in recurring jobs, and what remains of the meters' sum. */
 #include <stdlib.h>
 
 #include "cli/frame/parse.h"
@@ -38,15 +38,15 @@ static const struct cli_option options[] = {
     OPTION_STORE,
 };
 
-/* What a run of the command holds. */
+/* The data of a run of the command. */
 struct work {
     const struct cli_call *call;
     struct jobs jobs;
-    struct arena arena; /* of the jobs' names and what is wrong with them */
+    struct arena arena; /* for the jobs' names and their troubles */
     struct report report;
     struct report_meters meters;
     struct report_trouble *troubles; /* in the arena */
-    int64_t end_us;                  /* of the period; where it is now, events of other clocks count too */
+    int64_t end_us;                  /* of the period; if that is now, events of clocks ahead count too */
 };
 
 static int read_period(struct work *work, struct fly_error *out_error)
@@ -71,7 +71,7 @@ static int read_period(struct work *work, struct fly_error *out_error)
     return 0;
 }
 
-/* One job that cannot be added up does not keep the others from it. */
+/* A job that cannot be summed up does not stop the others. */
 static int add_job(struct work *work, const struct job_summary *job, struct fly_error *out_error)
 {
     struct report *report = &work->report;
@@ -81,7 +81,7 @@ static int add_job(struct work *work, const struct job_summary *job, struct fly_
     if (job->changed_us < report->since_us)
         return 0;
     code = usage_add_job(report->usage, &work->jobs, job->name, &trouble);
-    if (code == FLY_ENOTFOUND) /* removed meanwhile */
+    if (code == FLY_ENOTFOUND) /* it was removed meanwhile */
         return 0;
     if (code == FLY_EUNSUPPORTED || code == FLY_EDATA) {
         work->troubles[report->trouble_count++] =

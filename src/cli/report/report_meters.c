@@ -34,7 +34,7 @@ void report_meters_deinit(struct report_meters *meters)
 
 /* ---- files ---- */
 
-/* By its first line. What is no plain file cannot be read twice, so it is taken for a report. */
+/* Decides by the first line. A file that is not regular cannot be read twice, so it counts as a report. */
 static bool is_recording(const char *path)
 {
     char head[HEAD_BYTES + 1];
@@ -112,7 +112,7 @@ int report_meters_read(struct report_meters *meters, const char *named, struct f
 
 /* ---- sums ---- */
 
-/* What of it lies within the period, at its mean power; whether there is any. */
+/* Cuts the window to the period, at its mean power. Returns whether any of it remains. */
 static bool cut(const struct report_meters *meters, struct tally_window *window)
 {
     double begin_s = fmax(window->start_unix_s, meters->since_unix_s);
@@ -143,7 +143,7 @@ static int note_place(struct report_meters *meters, const struct tally_window *w
     return 0;
 }
 
-/* A GPU is the same one whoever recorded it; what is no GPU has its name from its node. */
+/* A GPU is the same one whoever recorded it; other devices get their name from their node. */
 static int take_windows(struct report_meters *meters, const struct tally_window *from, size_t count,
                         struct tally_window *windows, size_t *io_count, struct fly_error *out_error)
 {

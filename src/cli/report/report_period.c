@@ -35,7 +35,7 @@ bool report_moment_parse(const char *text, int64_t now_us, int64_t *out_us)
             *out_us = now_us - strtoll(text, NULL, 10) * seconds * US_PER_S;
         return seconds > 0;
     }
-    if (strchr(text, '-') == NULL) /* a time of day, of which day is not said */
+    if (strchr(text, '-') == NULL) /* a time of day without its day */
         return false;
     snprintf(date, sizeof date, "%.40s%s", text, strlen(text) == DAY_LENGTH ? "T00:00" : "");
     if (!finish_time_parse(date, now_us / US_PER_S, &seconds))

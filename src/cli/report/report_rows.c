@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which columns and rows a report has, in every format. */
+/* Decides which columns and rows a report has, in every format. */
 #include "cli/report/report_rows.h"
 
 #include <stdio.h>
@@ -96,7 +96,7 @@ static const struct meaning names[USAGE_KEYS] = {
     {"host", "host", MEANING_TEXT, 0, NULL, MEANING_FACT, "Machine that they ran on."},
     {"gpu", "GPU", MEANING_TEXT, 0, NULL, MEANING_FACT, "UUID of the GPU that they ran on."},
 };
-/* Around the counts. */
+/* Before and after the counts. */
 static const struct meaning amounts[] = {
     {"row", "row", MEANING_TEXT, 0, NULL, MEANING_FACT,
      "'used' for what trials reported, 'unattributed' for what only the meters counted."},
@@ -175,7 +175,7 @@ bool report_is_placed(const struct report *report)
     return report->key == USAGE_HOST || report->key == USAGE_GPU;
 }
 
-/* `remainder` NULL: there are no meters. */
+/* `remainder` NULL means that there are no meters. */
 static void add_unattributed(struct table *table, const struct report *report,
                              const struct usage_remainder *remainder, bool for_people)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a report says beside its rows: members for programs, a summary and notes for people. */
+/* What a report has besides its rows: members for programs, a summary and notes for people. */
 #include "cli/report/report_view.h"
 
 #include <math.h>
@@ -9,7 +9,7 @@
 #include "shapes/json_number.h"
 #include "shapes/shape_told.h"
 
-/* A negative remainder of less than this part of what was counted is one of rounding. */
+/* A negative remainder below this part of what was counted is due to rounding. */
 static const double rounding = 1e-9;
 
 /* ---- members ---- */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `flyball profile`: what each power limit does to a step of a program. The program is the
- * means here and not the end, so that its standard output goes to standard error and ours
- * holds the profile alone; but it is run as always, and what goes wrong does not stop it.
+ * `flyball profile`: measures what each power limit does to a step of a program. Here the program
+ * only serves the measurement, so its standard output goes to standard error and ours holds only
+ * the profile. Otherwise the program runs as usual, and no failure of measuring stops it.
  */
 #include <fcntl.h>
 #include <stdlib.h>
@@ -20,10 +20,13 @@
 #include "cli/run/run_files.h"
 #include "train/tuner/saved_profile.h"
 
-/* Of the program, at most, until the devices are open; and of this one for a driver at the program's end. */
+/*
+ * The longest time that the program waits until the devices are open, and that this process waits
+ * for a driver after the program's end.
+ */
 static const double patience_s = 60;
 
-/* Of sysexits.h, as `flyball power` has it: the same command may work another time. */
+/* From sysexits.h, as in `flyball power`: the same command may work another time. */
 enum { STATUS_ANOTHER_TIME = 75, LOWEST_SAVED = 3 };
 
 static const char never_opened[] =
@@ -74,7 +77,7 @@ static const struct cli_option options[] = {
     DEVICE_OPTIONS,
 };
 
-/* The program's standard output becomes this one's standard error. */
+/* The program's standard output becomes this process's standard error. */
 static int fork_program(struct child *child, char *const *words, struct fly_error *out_error)
 {
     int saved = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, LOWEST_SAVED);
@@ -90,7 +93,7 @@ static int fork_program(struct child *child, char *const *words, struct fly_erro
     return result;
 }
 
-/* Files that could not be written are said before the steps are spent. */
+/* Reports files that could not be written before the steps are spent. */
 static int check_files(const struct cli_call *call, struct fly_error *out_error)
 {
     static const char *const names[] = {"output", "svg"};
@@ -133,7 +136,10 @@ static int draw(const struct cli_call *call, const struct profile_result *result
     return code == 0 ? profile_plot_commit(result, &file, out_error) : code;
 }
 
-/* All that was asked for, though one of it fails: the steps are spent. The first failure, or 0. */
+/*
+ * Shows all that was asked for, even if one of them fails, since the steps are spent. Returns the
+ * first failure, or 0.
+ */
 static int show(const struct cli_call *call, const struct profile_result *result, struct fly_error *out_error)
 {
     struct fly_error errors[3];
@@ -151,7 +157,7 @@ static int show(const struct cli_call *call, const struct profile_result *result
     return 0;
 }
 
-/* The program's own, where that says that it failed; else whether there is a profile. */
+/* Returns the program's status if it failed; else whether there is a profile. */
 static int status_of(const struct child *child, const struct profile_result *result)
 {
     int code = result->tune->off_code;
@@ -161,7 +167,7 @@ static int status_of(const struct child *child, const struct profile_result *res
     return code == FLY_EPERM || code == FLY_EUNSUPPORTED ? fly_error_exit_status(code) : STATUS_ANOTHER_TIME;
 }
 
-/* The program at its gate goes, and its steps are measured. */
+/* Lets the waiting program start, and measures its steps. */
 static int measure(const struct cli_call *call, struct child *child, char *const *words,
                    struct metered_devices *devices, struct run_tune *tune, struct fly_error *out_error)
 {

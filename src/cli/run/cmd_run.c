@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Runs a program and measures around it. Whatever goes wrong with measuring is a
- * sentence in the report; the program runs as if this one were not there.
+ * Runs a program and measures it. Every failure of measuring becomes a sentence in the report;
+ * the program runs as if Flyball were not there.
  */
 #include <flyball/record.h>
 #include <stdio.h>
@@ -53,13 +53,13 @@ static const struct cli_option options[] = {
     DEVICE_OPTIONS,
 };
 
-/* Said when a driver does not come back from a call. */
+/* Printed if a call into the driver does not return. */
 static const char never_opened[] = "flyball: energy unavailable: the devices could not be opened while the "
                                    "program ran; see 'flyball doctor'\n";
 static const char never_ended[] = "flyball: energy unavailable: a driver did not answer after the program "
                                   "had ended; see 'flyball doctor'\n";
 
-/* Large, and there is one. */
+/* Large; there is only one. */
 struct run {
     struct metered_devices devices;
     struct claims claims;
@@ -93,7 +93,7 @@ static void begin(struct run *run, char *const *arguments)
     run_window_begin(&run->window, &run->devices, slash != NULL ? slash + 1 : arguments[0], &run->result);
 }
 
-/* A program of a recurring job starts, and has ended. */
+/* Called when a program of a recurring job starts, and when it has ended. */
 static void note_begin(void *data)
 {
     struct run *run = data;
@@ -116,7 +116,7 @@ static void end(struct run *run)
     claims_release(&run->claims);
 }
 
-/* The account begins before the program, and a tuner that follows the grid goes on with it. */
+/* The account begins before the program; a tuner that follows the grid then continues it. */
 static void begin_account(struct run *run, const char *job)
 {
     const struct run_carbon_place place = {.meter = run->devices.meter,
@@ -135,7 +135,7 @@ static void begin_account(struct run *run, const char *job)
     run->tune.epochs = run->carbon.epochs;
 }
 
-/* Runs the program that waits at its gate, and reports on it. */
+/* Lets the waiting program start, and reports on it. */
 static void measure(const struct cli_call *call, struct child *child, char *const *arguments, struct run *run)
 {
     child_guard_begin(child, never_opened);
@@ -168,7 +168,10 @@ static void measure(const struct cli_call *call, struct child *child, char *cons
     run_report_emit(call, &run->result, run->devices.meter);
 }
 
-/* Lines that could not be added are said before the program starts; `meter` NULL: as far as that is known. */
+/*
+ * Reports lines that could not be added before the program starts; `meter` NULL: as far as can be
+ * known without it.
+ */
 static int check_csv(const struct cli_call *call, const struct fly_meter *meter, struct fly_error *out_error)
 {
     const char *csv = cli_text(call, "csv");
@@ -176,7 +179,7 @@ static int check_csv(const struct cli_call *call, const struct fly_meter *meter,
     return csv != NULL ? run_csv_check(meter, csv, out_error) : 0;
 }
 
-/* A submission of a recurring job: as many programs as it takes, one report. */
+/* Runs a submission of a recurring job: as many programs as it takes, one report. */
 static int run_recurrence(const struct cli_call *call, char *const *arguments, struct run *run,
                           struct fly_error *out_error)
 {
@@ -288,7 +291,7 @@ static int run_program(const struct cli_call *call, char *const *arguments, stru
     return result;
 }
 
-/* A submission of a job as if this program were not there: what is to be filled in is the default. */
+/* Runs a submission of a job as if Flyball were not there: fills in the default's values. */
 static int replace_plainly(const struct cli_call *call, char *const *arguments, struct fly_error *out_error)
 {
     char **words;

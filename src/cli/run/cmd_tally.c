@@ -109,7 +109,7 @@ static int emit_total(const struct cli_call *call, const struct run_reports *rep
     return cli_emit_text(call, text, out_error);
 }
 
-/* What is not wrong, but to be known of the sum. */
+/* Prints notes on the sum that are no errors. */
 static void put_notes(const struct cli_call *call, const struct run_reports *reports,
                       const struct tally *tally)
 {

@@ -15,7 +15,7 @@ int metered_devices_open(const struct cli_call *call, struct metered_devices *ou
     if (result == FLY_EUSAGE)
         return cli_value_error(call, "gpus", cli_text(call, "gpus"), "indices, UUIDs, all or none, each once",
                                out_error);
-    /* A GPU that was asked for by name, and is not there. */
+    /* The user named a GPU that does not exist. */
     if (result == FLY_ENOTFOUND && cli_text(call, "gpus") != NULL)
         return error_set(out_error, result, "%s", devices->fault.text);
     if (result < 0)

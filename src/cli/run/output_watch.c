@@ -22,14 +22,14 @@
 
 enum { PIECE_MAX = 1 << 16, PATH_BYTES_MAX = 64 };
 
-/* How long the end waits for a reader that is slow, and a terminal's way from one end to the other. */
+/* How long the end waits for a slow reader, and for bytes to cross a terminal. */
 static const double drain_s = 2.0, terminal_s = 0.02;
 
-/* What the helper and this process both see. Texts of `seen` are this program's own. */
+/* Shared by the helper and this process. Texts of `seen` are this program's own. */
 struct output_shared {
     _Atomic pid_t helper;
-    atomic_int hung_up; /* nobody reads what is passed on */
-    atomic_int busy;    /* something may have been taken from the source that is not passed on yet */
+    atomic_int hung_up; /* nobody reads what is passed on any more */
+    atomic_int busy;    /* some bytes may have been taken from the source and not been passed on yet */
     struct memory_seen seen;
     struct memory_words words;
     char piece[PIECE_MAX];
@@ -58,7 +58,7 @@ bool output_pass_on(int stream, const char *bytes, size_t length)
     return true;
 }
 
-/* One piece, if there is one; false at the end. */
+/* Passes on one piece, if there is one. Returns false at the end. */
 static bool pass_piece(struct output_shared *shared, int source, int stream)
 {
     ssize_t count;
@@ -76,7 +76,7 @@ static bool pass_piece(struct output_shared *shared, int source, int stream)
     return goes_on;
 }
 
-/* Of the helper on a terminal: where the sizes go from and to. */
+/* For the helper on a terminal: the terminals from which and to which the size is copied. */
 static int size_from = -1, size_to = -1;
 
 static void follow_size(int number)
@@ -90,7 +90,10 @@ static void follow_size(int number)
     errno = saved;
 }
 
-/* Locks of this process, and pipes by whose end others know of its own, must not live on. */
+/*
+ * Closes all other descriptors: this process's locks, and pipes whose end tells others of its
+ * end, must not stay open in the helper.
+ */
 static void keep_only(int source, int stream)
 {
     if (dup2(stream, STDOUT_FILENO) < 0 || dup2(source, STDIN_FILENO) < 0)
@@ -121,7 +124,10 @@ _Noreturn static void help(struct output_shared *shared, int source, int stream,
     _exit(0);
 }
 
-/* A grandchild: whoever looks after this process's children does not take it for the program's. */
+/*
+ * The helper is a grandchild, so that code which looks after this process's children does not
+ * take it for one of the program's.
+ */
 static bool start_helper(struct output_stream *stream)
 {
     pid_t child;
@@ -151,7 +157,7 @@ static bool start_helper(struct output_stream *stream)
 
 /* ---- making streams ---- */
 
-/* A terminal of the same size that changes nothing on the way: the real one does that. */
+/* Opens a terminal of the same size that does not translate bytes; the real one does. */
 static bool open_terminal(struct output_stream *stream)
 {
     char path[PATH_BYTES_MAX];
@@ -225,7 +231,7 @@ static void begin_passed(struct output_stream *stream, const regex_t *told)
         forget(stream);
 }
 
-/* Where the next byte goes. */
+/* Returns where the next byte goes. */
 static off_t file_end(const struct output_stream *stream)
 {
     struct stat status;
@@ -313,7 +319,7 @@ void output_watch_progress(struct output_watch *watch)
     }
 }
 
-/* Whether something waits that the helper has not taken or not passed on. */
+/* Returns whether bytes wait that the helper has not taken or not passed on. */
 static bool is_waiting(const struct output_stream *stream)
 {
     int count = 0;
@@ -323,7 +329,7 @@ static bool is_waiting(const struct output_stream *stream)
     return atomic_load(&stream->shared->busy) != 0;
 }
 
-/* What it was about to pass on when it went is lost. */
+/* Returns whether the helper has ended. What it was about to pass on then is lost. */
 static bool is_gone(struct output_stream *stream)
 {
     struct pollfd ended = {.fd = stream->life, .events = POLLIN};
@@ -344,7 +350,7 @@ static void tend(struct output_stream *stream)
     while (!atomic_load(&stream->shared->hung_up) && poll(&ready, 1, 0) > 0 &&
            (ready.revents & POLLIN) != 0 && pass_piece(stream->shared, stream->source, stream->stream))
         ;
-    /* As without this: the program hears of it when it writes. */
+    /* As without this watch, the program learns of it when it writes. */
     if (atomic_load(&stream->shared->hung_up))
         shut(&stream->source);
 }
@@ -368,7 +374,7 @@ static void drain(struct output_stream *stream)
     }
 }
 
-/* What was written since; a file that became shorter is another. */
+/* Reads what was written since; a file that became shorter counts as another file. */
 static void read_file(const struct output_stream *stream, const regex_t *told, struct memory_seen *seen)
 {
     static struct memory_words words;

@@ -8,7 +8,7 @@
 
 enum { STATUS_LINE_MAX = 256 };
 
-/* The most memory that this process ever had resident, in bytes; -1 when the kernel does not say. */
+/* Returns this process's peak resident memory in bytes; -1 if the kernel does not say. */
 static int64_t most_memory_bytes(void)
 {
     FILE *status = fopen("/proc/self/status", "re");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A profile as a picture: energy over time of a step, one point for each limit. */
+/* A profile as a picture: energy over the time of a step, one point for each limit. */
 #include <math.h>
 #include <stdio.h>
 
@@ -19,7 +19,7 @@ struct picture {
     const char **tips;
     size_t count;
     double bound_ms[2], bound_j[2]; /* a line as high as the points reach */
-    double start_ms, start_j;       /* the limit that stood; NAN where it is no point */
+    double start_ms, start_j;       /* the limit before the profile; NAN if it is no point */
     struct chart_note notes[PROFILE_SELECTOR_COUNT + 1];
     size_t note_count;
     struct chart_series series[SERIES_MAX];
@@ -55,7 +55,7 @@ static void add_point(struct picture *picture, const struct fly_tuner_point *poi
     }
 }
 
-/* One label for each point that something chose, with the names of all that did. */
+/* Adds one label for each point that a selector chose, with the names of all that did. */
 static void add_notes(struct picture *picture)
 {
     const struct profile_choice *choices = picture->result->choices;
@@ -101,7 +101,7 @@ static int take_points(struct picture *picture, struct fly_error *out_error)
     return 0;
 }
 
-/* Series without points are not there, not in the legend either. */
+/* Leaves out series without points, from the legend too. */
 static size_t make_series(const struct picture *picture, struct chart_series series[SERIES_MAX])
 {
     const struct chart_series all[SERIES_MAX] = {

@@ -19,7 +19,7 @@ static const char schema[] = "flyball.profile/2";
 static const char *const bound_names[] = {
     [FLY_TUNER_BOUND_UNKNOWN] = "unknown", [FLY_TUNER_UNBOUND] = "no", [FLY_TUNER_BOUND] = "yes"};
 
-/* A value of a valid point; NAN where it is not known. */
+/* Returns a value of a valid point; NAN if it is not known. */
 static double power_w(const struct profile_result *result, const struct fly_tuner_point *point)
 {
     (void)result;
@@ -79,7 +79,10 @@ static double energy_change(const struct profile_result *result, const struct fl
     return (energy_j(result, point) / energy_j(result, result->highest) - 1) * percent;
 }
 
-/* Half widths of the changes' 95 % intervals, from both points'; 0 of the highest limit against itself. */
+/*
+ * Return the half widths of the changes' 95 % intervals, from both points'; 0 for the highest
+ * limit against itself.
+ */
 static double time_change_error(const struct profile_result *result, const struct fly_tuner_point *point)
 {
     if (result->highest == NULL || point == result->highest)
@@ -96,7 +99,7 @@ static double energy_change_error(const struct profile_result *result, const str
            hypot(point->energy_error, result->highest->energy_error);
 }
 
-/* In which forms of the output a column stands. */
+/* The forms of output in which a column appears. */
 enum part { PART_BOTH, PART_PEOPLE, PART_PROGRAMS };
 
 struct field {
@@ -109,7 +112,7 @@ struct field {
 static const char not_told[] = "no limit differs from the highest by more than both are uncertain";
 static const char no_highest[] = "the highest limit has no valid point", no_reason[] = "it was not measured";
 
-/* Around them. */
+/* The columns at both ends. */
 static const struct meaning ends[] = {
     {"limit_w", "limit (W)", MEANING_REAL, 0, "W", MEANING_GAUGE, "Power limit of each GPU."},
     {"mark", "", MEANING_TEXT, 0, NULL, MEANING_FACT, "What became of the limit's measurement."},
@@ -119,7 +122,7 @@ static const struct meaning ends[] = {
 enum { END_LIMIT, END_MARK, END_BOUND };
 const struct quantities profile_ends_quantities = {"a power limit", QUANTITIES(ends)};
 
-/* Between the limit and what it is worth. */
+/* The columns between the limit and its word. */
 static const struct field fields[] = {
     {{"power_w", "power (W)", MEANING_REAL, 1, "W", MEANING_GAUGE, "Mean power of all GPUs at this limit."},
      PART_BOTH,
@@ -183,7 +186,7 @@ static size_t make_columns(bool for_people, struct meaning *columns)
     return count;
 }
 
-/* "" for a valid point that bound: nothing is to be said of it. */
+/* Returns "" for a valid point that bound: there is nothing to say of it. */
 static const char *word_of(const struct fly_tuner_point *point)
 {
     if (point->mark != FLY_TUNER_VALID)
@@ -308,7 +311,7 @@ static void put_heading(struct buffer *text, const struct profile_result *result
     buffer_puts(text, result->highest != NULL ? "Changes are against the highest limit.\n\n" : "\n");
 }
 
-/* A change that its uncertainty covers is none. */
+/* A change within its uncertainty counts as none. */
 static void put_change(struct buffer *text, double change, double error, const char *what)
 {
     if (fabs(change) < 0.05)

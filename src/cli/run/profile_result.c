@@ -24,7 +24,7 @@ static const struct {
     [PROFILE_LOWEST_LIMIT_WITHIN] = {FLY_OBJECTIVE_LOWEST_LIMIT, "lowest limit", true},
 };
 
-/* Whether it was a fault that ended it, and not the last limit. */
+/* Returns why it is not complete, if a fault ended it and not the last limit. */
 static const char *why_not_complete(const struct profile_result *result)
 {
     const struct run_tune *tune = result->tune;
@@ -38,7 +38,7 @@ static const char *why_not_complete(const struct profile_result *result)
     return NULL;
 }
 
-/* Energy and time of a step weighed as the objective does, with the half width of its interval. */
+/* Energy and time of a step, weighed by the objective, with the half width of its interval. */
 struct figure {
     double value, half_width;
 };
@@ -53,7 +53,10 @@ static struct figure figure_of(const struct profile_choice *choice, double max_p
                                                     time_j * (eta < 1 ? normal_95 * point->time_error : 0))};
 }
 
-/* Whether a point is better than the highest limit's by more than both are uncertain. Unknown is not. */
+/*
+ * Returns whether a point is better than the highest limit's by more than both are uncertain.
+ * False if unknown.
+ */
 static bool told_from_highest(const struct profile_result *result, const struct profile_choice *choice,
                               const struct fly_tuner_point *point)
 {

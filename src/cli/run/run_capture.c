@@ -74,7 +74,7 @@ static void end_line(struct run_capture *capture, capture_look *look, void *stat
     capture->length = 0;
 }
 
-/* Progress bars end their lines with a carriage return alone. */
+/* Progress bars end their lines with only a carriage return. */
 static void look_at(struct run_capture *capture, const char *bytes, size_t count, capture_look *look,
                     void *state)
 {
@@ -88,8 +88,11 @@ static void look_at(struct run_capture *capture, const char *bytes, size_t count
     }
 }
 
-/* Whether something of what was looked at could be passed on. Without `patience` what the reader has no room
- * for waits: a pipe that is said to be ready takes a page, and nobody is held up. */
+/*
+ * Passes on bytes that were looked at. Returns whether any could be. Without `patience`, bytes
+ * for which the reader has no room wait: a pipe that is reported as ready takes a page, so that
+ * nothing blocks.
+ */
 static bool pass_on(struct run_capture *capture, bool patience)
 {
     struct pollfd ready = {.fd = capture->stream, .events = POLLOUT};
@@ -113,7 +116,7 @@ static bool pass_on(struct run_capture *capture, bool patience)
     return true;
 }
 
-/* Looks at what has come; whether there was any. */
+/* Looks at what has come. Returns whether there was any. */
 static bool look_on(struct run_capture *capture, capture_look *look, void *state)
 {
     static char bytes[CAPTURE_BYTES_MAX];

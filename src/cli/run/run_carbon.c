@@ -13,7 +13,7 @@ static void put_off(struct run_carbon *carbon, const char *text)
         snprintf(carbon->off, sizeof carbon->off, "%s", text);
 }
 
-/* How many GPUs are counted here; where none is though there are some, `out_by` says who does. */
+/* Counts the GPUs that are counted here. If others count all of them, `out_by` says who. */
 static uint32_t count_gpus(const struct run_carbon_place *place, const char **out_by)
 {
     uint32_t counted = 0;
@@ -32,7 +32,7 @@ static uint32_t count_gpus(const struct run_carbon_place *place, const char **ou
     return counted;
 }
 
-/* What the account says of itself. */
+/* Fills in the account's heading. */
 static int fill_head(const struct run_carbon *carbon, const struct run_carbon_place *place, uint32_t gpus,
                      struct ledger_head *out_head, struct fly_error *out_error)
 {
@@ -81,7 +81,7 @@ void run_carbon_note(struct run_carbon *carbon)
         carbon_keeper_rest(carbon->keeper);
 }
 
-/* From what the cache has of the time that counts; the network is not waited for. */
+/* Computes the statement from what the cache has for that time; does not wait for the network. */
 static void state(struct run_carbon *carbon)
 {
     const char *const path = carbon->kept.path;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What --carbon and its like say, and whether the sources can be read. */
+/* Reads --carbon and related options, and checks whether the sources can be read. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,7 +16,7 @@
 #include "cli/run/run_tune.h"
 #include "grid/providers.h"
 
-/* The option of each signal, and what its source has to give. */
+/* The option of each signal, and what its source must give. */
 static const struct {
     const char *name, *what;
     enum grid_quantity quantity;
@@ -30,7 +30,7 @@ static bool is_given(const struct cli_call *call, const char *name)
     return cli_source(call, name) == CLI_OPTION;
 }
 
-/* The provider's name before the colon; NULL: a file without one. */
+/* Returns the provider named before the colon; NULL: a file without a provider. */
 static const struct grid_provider *provider_of(const char *source)
 {
     const char *colon = strchr(source, ':');
@@ -49,7 +49,7 @@ static bool is_online(const struct grid_provider *provider)
     return provider != NULL && provider != &grid_provider_csv && provider != &grid_provider_constant;
 }
 
-/* An account is read from anywhere, so files stand in it by their whole path. */
+/* An account may be read from anywhere, so it names files by their full path. */
 static void take_source(const char *source, const struct grid_provider *provider,
                         char text[RUN_CARBON_SOURCE_MAX])
 {
@@ -63,7 +63,7 @@ static void take_source(const char *source, const struct grid_provider *provider
     free(path);
 }
 
-/* What a source that is there has to have; what a service says will be seen when it has answered. */
+/* Checks what a local source must have; a service's figures are known only when it has answered. */
 static int try_source(const char *source, int signal, struct fly_error *out_error)
 {
     struct grid_request request = {.quantity = signals[signal].quantity, .cached_only = true};
@@ -107,7 +107,7 @@ static int read_source(const struct cli_call *call, int signal, struct run_carbo
     return 0;
 }
 
-/* What is to be small: as told, else what was asked for on the command line. */
+/* Reads what to make small: as given, else by what the command line asked for. */
 static int read_objective(const struct cli_call *call, struct run_carbon *carbon, struct fly_error *out_error)
 {
     const char *text = cli_text(call, "carbon-objective");
@@ -118,7 +118,7 @@ static int read_objective(const struct cli_call *call, struct run_carbon *carbon
     if (text != NULL && !carbon_parse_objective(text, &objective))
         return cli_value_error(call, "carbon-objective", text,
                                "carbon, money, energy, or weights as in carbon=0.0001,money=1", out_error);
-    /* What a job's log counts says it where nothing else does. */
+    /* If nothing else says it, the job's log decides by what it counts. */
     if (!carbon->followed || (text == NULL && !cli_flag(call, "tune")))
         return 0;
     if ((objective.per_g > 0.0 && carbon->sources[CARBON_INTENSITY][0] == '\0') ||
@@ -132,7 +132,7 @@ static int read_objective(const struct cli_call *call, struct run_carbon *carbon
     return 0;
 }
 
-/* Options that are about something that is not there. */
+/* Refuses options about something that is not there. */
 static int refuse_alone(const struct cli_call *call, const struct run_carbon *carbon,
                         struct fly_error *out_error)
 {
@@ -163,13 +163,13 @@ static int refuse_alone(const struct cli_call *call, const struct run_carbon *ca
     return 0;
 }
 
-/* Both bounds say the same thing in other words. */
+/* Both bounds mean the same in different words. */
 static int read_bounds(const struct cli_call *call, struct run_carbon *carbon, struct fly_error *out_error)
 {
     const char *finish = cli_text(call, "finish-by"), *bound = cli_text(call, "max-slowdown");
 
     if (bound != NULL && fly_slowdown_parse(bound, &carbon->max_slowdown, NULL) < 0)
-        carbon->max_slowdown = INFINITY; /* who reads the option says so */
+        carbon->max_slowdown = INFINITY; /* whoever reads the option reports it */
     if (finish == NULL || !carbon->followed)
         return 0;
     if (!finish_time_parse(finish, time(NULL), &carbon->options.finish_by_unix_s))

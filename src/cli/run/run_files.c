@@ -22,7 +22,9 @@ int run_output_check(const char *path, struct fly_error *out_error)
     struct stat status;
     int result;
 
-    /* Who opens a pipe and closes it again ends what reads it, and who waits for that holds the program up.
+    /*
+     * To open a pipe and close it again would end its reader, and to wait for the reader would hold
+     * up the program.
      */
     if (stat(path, &status) == 0 && S_ISFIFO(status.st_mode))
         return 0;
@@ -64,7 +66,7 @@ static int check_heading(int fd, const char *path, const char *heading, bool *ou
                      path, (int)(length - 1), heading);
 }
 
-/* Whether a file could be made in the directory of the path. */
+/* Checks whether a file could be made in the path's directory. */
 static int check_place(const char *path, struct fly_error *out_error)
 {
     const char *slash = strrchr(path, '/');
@@ -81,7 +83,7 @@ static int check_place(const char *path, struct fly_error *out_error)
 int run_csv_check(const struct fly_meter *meter, const char *path, struct fly_error *out_error)
 {
     static char heading[LINE_MAX_BYTES];
-    /* A FIFO would wait for its reader. */
+    /* Without O_NONBLOCK, a FIFO would wait for its reader. */
     int fd = open(path, O_RDWR | O_APPEND | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
     bool empty;
     int code = 0;
@@ -113,7 +115,9 @@ int run_csv_append(const struct fly_meter *meter, const struct fly_measurement *
     fd = open(path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
     if (fd < 0)
         return failed(path, out_error);
-    /* Without the lock, as on some file systems, runs that end at the same moment may both write a heading.
+    /*
+     * If the lock fails, as on some file systems, runs that end at the same moment may both write a
+     * heading.
      */
     flock(fd, LOCK_EX);
     result = check_heading(fd, path, heading, &empty, out_error);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Starts a program until there is a model, or no try is left. */
+/* Starts a program again until there is a model or no try is left. */
 #include "cli/run/run_job.h"
 
 #include <dirent.h>
@@ -13,12 +13,12 @@
 #include "base/error.h"
 #include "policy/batch_policies.h"
 
-/* How long the process waits at its gate; it is let go at once. */
+/* How long the process waits at its gate; it is released at once. */
 static const double patience_s = 60.0;
 
 enum { DESCRIPTORS_MAX = 1024 };
 
-/* What is put as it was before each program starts. */
+/* What is restored before each program starts. */
 struct inheritance {
     sigset_t mask;
     struct sigaction pipe;
@@ -47,7 +47,7 @@ static void note_open(int descriptor, struct inheritance *inheritance)
     inheritance->open[descriptor] = true;
 }
 
-/* Drivers and libraries open files that a program must not find. */
+/* Drivers and libraries open files that a program must not inherit. */
 static void hide(int descriptor, struct inheritance *inheritance)
 {
     if (descriptor > STDERR_FILENO && !inheritance->open[descriptor])
@@ -85,7 +85,7 @@ void run_job_take_grid(struct run_job *job, const struct run_carbon *carbon)
     if (!job->wanted)
         return;
     job->parts.keeper = carbon->keeper;
-    /* A job that counts grams or money needs its grid wherever the source was named. */
+    /* A job that counts grams or money needs its grid, wherever its source was named. */
     if (!carbon->followed && !(carbon->wanted && counts))
         return;
     job->grid = carbon->options;
@@ -128,7 +128,7 @@ static void close_streams(struct run_job *job)
     capture_close(&job->capture);
 }
 
-/* Starts the program and follows it. FLY_ELIMIT, FLY_ENOMEM: there is no process. */
+/* Starts the program and follows it. FLY_ELIMIT, FLY_ENOMEM: no process could be made. */
 static int run_try(struct run_job *job, char *const *words, const char *variable,
                    struct inheritance *inheritance, struct child *child, struct fly_error *out_error)
 {
@@ -158,7 +158,7 @@ static int run_try(struct run_job *job, char *const *words, const char *variable
     return code;
 }
 
-/* Whether the program is to be started again. */
+/* Returns whether to start the program again. */
 static bool is_again(const struct run_job *job, const struct run_job_try *attempt)
 {
     const struct fly_session *session = job->session;
@@ -169,7 +169,10 @@ static bool is_again(const struct run_job *job, const struct run_job_try *attemp
     return wanted && attempt->end != RUN_JOB_INTERRUPTED && attempt->end != RUN_JOB_SILENT;
 }
 
-/* As the program's, but where we ended it: what that was worth. */
+/*
+ * Returns the program's status. If we ended the program: 0 if it had reached the target, else
+ * FLY_SESSION_EXIT_AGAIN.
+ */
 static int status_of(const struct run_job *job, const struct run_job_try *attempt, bool again)
 {
     if (again && job->options.tries == FLY_SESSION_ALWAYS)
@@ -179,7 +182,7 @@ static int status_of(const struct run_job *job, const struct run_job_try *attemp
     return attempt->end == RUN_JOB_REACHED ? 0 : FLY_SESSION_EXIT_AGAIN;
 }
 
-/* Notes the try; whether another follows. */
+/* Records the try. Returns whether another follows. */
 static bool end_try(struct run_job *job, const struct child *child)
 {
     struct run_job_try *attempt = &job->tries[job->try_count++];
@@ -211,7 +214,7 @@ static int run_all(struct run_job *job, char *const *words, const char *variable
         if (code < 0)
             return code;
         again = end_try(job, child);
-        /* The next try has the GPU to itself, and who ends the command ends all of it. */
+        /* The next try needs the GPU for itself, and a user who ends the command ends all of it. */
         if (again || job->tries[job->try_count - 1].end == RUN_JOB_INTERRUPTED)
             run_job_end_rest(job);
         if (!again)
@@ -220,7 +223,7 @@ static int run_all(struct run_job *job, char *const *words, const char *variable
     }
 }
 
-/* A service that does not know the policy has refused the job; what else it refuses is said in the report. */
+/* A service that does not know the policy refuses the job here; other refusals are told in the report. */
 static int check_policy(const struct run_job *job, struct fly_error *out_error)
 {
     const struct fly_session *session = job->session;
@@ -232,7 +235,10 @@ static int check_policy(const struct run_job *job, struct fly_error *out_error)
     return error_set(out_error, FLY_EUSAGE, "%s", status.text);
 }
 
-/* Once, before the program starts: what is missed shows only after many submissions. */
+/*
+ * Says once, before the program starts, what is explored: without it, users would notice only
+ * after many submissions.
+ */
 static void say_what_is_explored(const struct run_job *job)
 {
     const struct fly_session *session = job->session;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How a try ended: by the session, by the program, for want of memory, or because we ended it. */
+/* Finds how a try ended: by the session, by the program, for lack of memory, or because we ended it. */
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -35,7 +35,7 @@ static bool fails(const struct child *child)
     return child->status != 0 && child->status != FLY_SESSION_EXIT_AGAIN;
 }
 
-/* What a program that failed was in want of, and who says so. */
+/* Finds which memory a failed program lacked, and what shows it. */
 static enum memory_kind find_memory(struct run_job *job, const struct child *child, const char **out_words)
 {
     const struct memory_seen *said = &job->said;
@@ -48,7 +48,7 @@ static enum memory_kind find_memory(struct run_job *job, const struct child *chi
 
     if (!fails(child) || told)
         return told && fails(child) ? MEMORY_TOLD : MEMORY_NONE;
-    /* Who was killed did not say why; and what it had said before it had recovered from. */
+    /* A killed program could not say why; and it had recovered from what it had reported earlier. */
     if (kills > 0 && (kind == MEMORY_NONE || child->status == SIGNAL_STATUS + SIGKILL))
         return MEMORY_HOST;
     if (kind != MEMORY_NONE)
@@ -56,7 +56,10 @@ static enum memory_kind find_memory(struct run_job *job, const struct child *chi
     return kind;
 }
 
-/* The failure, with the memory that ran out: "host memory: its output says 'MemoryError', exit status 1". */
+/*
+ * Writes the failure, with the memory that ran out: "host memory: its output says 'MemoryError',
+ * exit status 1".
+ */
 static void explain_memory(const struct child *child, enum memory_kind kind, const char *words,
                            struct run_job_try *attempt)
 {
@@ -74,14 +77,16 @@ static void explain_memory(const struct child *child, enum memory_kind kind, con
               failure);
 }
 
-/* Whether that batch size is too large: the GPUs' memory follows from it, the machine's is shared with
- * others. */
+/*
+ * Returns whether this batch size is too large. The GPUs' memory depends on it; the machine's is
+ * shared with others.
+ */
 static bool excludes(enum memory_kind kind)
 {
     return kind == MEMORY_TOLD || kind == MEMORY_GPU;
 }
 
-/* The end by the program's own session: only what that could not say is said for it. */
+/* The program's own session reported the end; adds only what that session could not say. */
 static enum run_job_end end_of_session(struct run_job *job, const struct child *child,
                                        struct run_job_try *attempt)
 {
@@ -97,7 +102,7 @@ static enum run_job_end end_of_session(struct run_job *job, const struct child *
     return excludes(memory) ? RUN_JOB_OUT_OF_MEMORY : RUN_JOB_CRASHED;
 }
 
-/* The end by what the program did. */
+/* Finds the end from what the program did. */
 static enum run_job_end end_of_program(struct run_job *job, const struct child *child,
                                        struct run_job_try *attempt)
 {
@@ -123,7 +128,7 @@ static enum run_job_end end_of_program(struct run_job *job, const struct child *
         session_fail(session, TRIAL_CRASHED, JOB_END_WITHOUT_EPOCH);
         return RUN_JOB_SILENT;
     }
-    /* It ended by itself, before all epochs that it might have had. */
+    /* It ended by itself before all the epochs that it was allowed. */
     session->answer = FLY_STOP;
     session->stop = JOB_STOP_EPOCHS;
     return session->definition.target != JOB_NO_TARGET ? RUN_JOB_NOT_REACHED : RUN_JOB_REACHED;

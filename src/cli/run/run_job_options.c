@@ -23,14 +23,14 @@ const char *const run_job_directions[] = {"rises", "falls", NULL};
 const char *const run_job_scalings[] = {
     [FLY_SCALE_LINEAR] = "linear", [FLY_SCALE_SQUARE_ROOT] = "square-root", NULL};
 
-/* Options that mean nothing without --job. */
+/* Options that have no meaning without --job. */
 static const char *const own[] = {"tries",  "batch-sizes",   "default-batch-size", "target-metric",
                                   "metric", "max-epochs",    "train-on",           "beta",
                                   "policy", "control-every", "learning-rate",      "scaling",
                                   "seed",   "metric-regex",  "oom-regex",          "oom-status",
                                   "grace",  "leave-limits"};
 
-/* Of those, and with the tuning's, the ones that say what the job is. */
+/* Those of them and of the tuning's options that define the job. */
 static const char *const defining[] = {
     "batch-sizes", "default-batch-size", "target-metric", "metric", "max-epochs",  "train-on", "beta",
     "policy",      "control-every",      "objective",     "eta",    "max-slowdown"};
@@ -125,7 +125,7 @@ static int read_definition(const struct cli_call *call, struct run_job *job, str
     return 0;
 }
 
-/* The user's own code, from the command line or the variable. */
+/* Reads the user's own policy, from the command line or the variable. */
 static int read_policy(const struct cli_call *call, struct run_job *job, struct fly_error *out_error)
 {
     struct fly_session_options *options = &job->options;
@@ -135,13 +135,13 @@ static int read_policy(const struct cli_call *call, struct run_job *job, struct 
     if (policy_plugins_is_path(options->policy) && !remote)
         return policy_plugins_add(options->policy, &job->plugins, &options->policy, out_error);
     if (remote && !policy_plugins_is_path(options->policy))
-        return 0; /* it may have a plug-in of that name, and says if it has not */
+        return 0; /* the service may have such a plug-in, and reports it if not */
     if (!remote && policy_plugins_open(&job->plugins, out_error) < 0)
         return out_error->code;
     return job_policy_check(options->job_name, options->policy, job->plugins.list, out_error);
 }
 
-/* The path of a plug-in says where its code is, and not what the job is. */
+/* The path of a plug-in says where its code is; it does not define the job. */
 static bool defines(const struct cli_call *call)
 {
     for (size_t i = 0; i < sizeof defining / sizeof defining[0]; i++) {
@@ -152,7 +152,7 @@ static bool defines(const struct cli_call *call)
     return false;
 }
 
-/* A job that counts grams or money on record says whose. */
+/* A job on record that counts grams or money names its grid. */
 static void take_grid(struct run_job *job, const struct job_definition *definition)
 {
     bool has_grid = definition->grid != NULL && definition->grid[0] != '\0';
@@ -165,7 +165,7 @@ static void take_grid(struct run_job *job, const struct job_definition *definiti
     job->options.carbon = &job->grid;
 }
 
-/* The definition on record, where the command line has none. */
+/* Reads the definition on record, if the command line has none. */
 static int look_up(const struct cli_call *call, struct run_job *job, struct fly_error *out_error)
 {
     static const enum fly_target targets[] = {FLY_TARGET_NONE, FLY_TARGET_AT_LEAST, FLY_TARGET_AT_MOST};
@@ -297,7 +297,7 @@ int run_job_plain_words(const struct cli_call *call, char *const *words, char **
     code = run_job_read(call, &job, out_error);
     if (code == 0)
         code = run_job_check_words(&job, words, out_error);
-    /* Nothing is asked or counted, so no grid either. */
+    /* Nothing is asked or counted, so there is no grid either. */
     if (job.options.objective.kind == FLY_OBJECTIVE_CARBON ||
         job.options.objective.kind == FLY_OBJECTIVE_MONEY)
         job.options.objective.kind = FLY_OBJECTIVE_ENERGY;

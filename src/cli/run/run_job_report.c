@@ -8,7 +8,7 @@
 #include "shapes/json_number.h"
 #include "shapes/text_value.h"
 
-/* For people, and for programs. */
+/* The words for people, and for programs. */
 static const struct {
     const char *title, *word;
 } ends[] = {
@@ -36,7 +36,7 @@ static void put_try(const struct run_job *job, size_t number, struct buffer *out
     const struct fly_session_status *status = &attempt->status;
     char energy[AMOUNT_MAX], time[AMOUNT_MAX];
 
-    /* Of the recurrence, of which another process may have made the first ones. */
+    /* The number within the recurrence, whose first tries another process may have made. */
     buffer_printf(out, "  try %zu: ", status->trial > 0 ? (size_t)status->try_number + 1 : number + 1);
     if (status->trial > 0)
         buffer_printf(out, "trial %" PRIu64 "%s, ", status->trial, status->attempt > 1 ? " goes on" : "");
@@ -56,7 +56,7 @@ static void put_try(const struct run_job *job, size_t number, struct buffer *out
         buffer_printf(out, "    %s\n", status->why);
 }
 
-/* What kept it from the log, or from a limit: once. */
+/* Writes what kept it from the log, or from a limit, once each. */
 static void put_faults(const struct run_job *job, struct buffer *out)
 {
     const struct fly_session_status *last;
@@ -78,7 +78,7 @@ static void put_faults(const struct run_job *job, struct buffer *out)
         buffer_printf(out, "  power limit left alone: %s\n", last->limit_text);
 }
 
-/* Of a job that counts grams or money on record; an account that was asked for tells of itself. */
+/* For a job on record that counts grams or money; an account that was asked for has lines of its own. */
 static void put_grid(const struct run_job *job, struct buffer *out)
 {
     const struct fly_carbon_report *report = &job->carbon_report;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * All that a try started, however far it went from its program: a daemon has another parent, session
- * and group, and is still on the GPU. This process is the subreaper of what it starts, so that such a process
- * becomes its child when its parent ends.
+ * Finds all processes that a try started, however far they are from its program: a daemon has
+ * another parent, session and group, and still uses the GPU. This process is the subreaper of
+ * what it starts, so such a process becomes its child when the parent ends.
  */
 #include <errno.h>
 #include <signal.h>
@@ -53,7 +53,7 @@ void run_job_reap(const struct run_job *job)
         (void)waitpid(info.si_pid, NULL, WNOHANG);
 }
 
-/* Somebody asks this process to end: what is left is not waited for, and no other try begins. */
+/* Somebody asked this process to end: it does not wait for what is left, and begins no other try. */
 static bool is_hurried(const struct run_job *job)
 {
     int signal = sigtimedwait(&job->child->waited, NULL, &between_looks);
@@ -82,7 +82,7 @@ void run_job_end_rest(struct run_job *job)
     }
     while (any_left(job) && mono_elapsed_s(mono_now(), job->kill_at) > 0 && !is_hurried(job))
         run_job_reap(job);
-    /* They may go on to start others. */
+    /* They may still be starting others. */
     for (int i = 0; i < ROUNDS_MAX && any_left(job); i++) {
         process_tree_signal(&job->tree, SIGKILL);
         nanosleep(&between_looks, NULL);

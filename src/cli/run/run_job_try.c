@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Follows one try: what the program reports, and its end where it has to. */
+/* Follows one try: the program's reports, and ending the program if it must end. */
 #include <errno.h>
 #include <math.h>
 #include <signal.h>
@@ -13,13 +13,12 @@
 #include "base/number.h"
 #include "cli/run/run_job.h"
 
-/* How often the program is looked after, and how often it is asked for what it wrote where the system does
- * not tell. */
+/* How often to check the program; and how often to look for output if the system does not signal it. */
 static const double check_s = 0.4, ask_s = 0.005;
 
 enum { LINES_AT_ONCE = 1000, PIECES_AT_ONCE = 16, NUMBER_TEXT = 64 };
 
-/* Said when a driver does not come back from a call. */
+/* Printed if a call into the driver does not return. */
 static const char never_turned[] =
     "flyball: a driver did not answer; the guard process puts back what stood before, and 'flyball power "
     "restore' does so later\n";
@@ -33,7 +32,10 @@ static void end_program(struct run_job *job)
     run_job_signal_all(job, SIGTERM);
 }
 
-/* A program that has all its epochs may still have its model to save: it ends by itself, or goes on. */
+/*
+ * A program that has done all its epochs may still have to save its model, so it is not ended: it
+ * ends by itself or goes on.
+ */
 static void heed(struct run_job *job, enum fly_answer answer)
 {
     if (answer == FLY_GO_ON || (answer == FLY_REACHED && !job->session->proposal.stops_at_target))
@@ -44,7 +46,7 @@ static void heed(struct run_job *job, enum fly_answer answer)
         end_program(job);
 }
 
-/* What the log answered late. */
+/* Reads late answers of the log. */
 static void hear(struct run_job *job)
 {
     enum fly_answer before = job->session->answer;
@@ -75,7 +77,7 @@ static void report(struct run_job *job, uint32_t epoch, double metric)
     if (!session_set_epoch(session, epoch + (job->zero_based ? 1 : 0)))
         return;
     job->reported = true;
-    /* It goes on: what it said of memory before was no failure. */
+    /* The program goes on, so what it said of memory before was no failure. */
     job->said = (struct memory_seen){.count = {0}};
     output_watch_progress(&job->watch);
     heed(job, fly_session_report(session, metric));
@@ -115,7 +117,7 @@ static void take(struct run_job *job, enum step_event event)
     }
 }
 
-/* The limit of a profile that gets no more steps is put back. */
+/* The profile gets no more steps: its limit is restored. */
 static void heed_flood(struct run_job *job)
 {
     if (!job->lines.flooded || job->off[0] != '\0')
@@ -140,7 +142,7 @@ static bool take_lines(struct run_job *job)
     return true;
 }
 
-/* The number in a group of a match. */
+/* Reads the number in a group of a match. */
 static bool read_group(const char *line, const regmatch_t *match, double *out_value)
 {
     size_t length = (size_t)(match->rm_eo - match->rm_so);
@@ -189,7 +191,10 @@ static bool pass_output(struct run_job *job)
     return again;
 }
 
-/* One descriptor for all that the program may write to; -1 where one of them does not tell. */
+/*
+ * Returns one descriptor for all that the program may write to; -1 if the system does not signal
+ * one of them.
+ */
 static int watch_all(struct run_job *job)
 {
     int answers = job->session->post != NULL ? post_fd(job->session->post) : -1;
@@ -208,7 +213,7 @@ static int watch_all(struct run_job *job)
     return events;
 }
 
-/* Kills what did not end in time; the program itself too, however it is blocked. */
+/* Kills what did not end in time, including the program, whichever signals it blocks. */
 static void look_after_end(struct run_job *job)
 {
     if (!job->ends || mono_elapsed_s(mono_now(), job->kill_at) > 0)
@@ -218,7 +223,7 @@ static void look_after_end(struct run_job *job)
     job->kill_at = mono_after_s(mono_now(), check_s);
 }
 
-/* Not more often than it has to be. */
+/* Does not check more often than needed. */
 static void look_after_output(struct run_job *job)
 {
     if (mono_elapsed_s(job->looked, mono_now()) < check_s)
@@ -236,14 +241,14 @@ static bool take_all(struct run_job *job)
     return lines || output;
 }
 
-/* Before what the other streams said is added. */
+/* Call it before what the other streams said is added. */
 static void keep_what_counts(struct memory_seen *said)
 {
     for (int kind = 0; kind < MEMORY_KINDS; kind++)
         said->count[kind] = memory_seen_since(said, (enum memory_kind)kind, 0);
 }
 
-/* What the program said to its very end is of that moment, and so is what the try took. */
+/* What the program said at its very end belongs to that moment, and so does what the try took. */
 static void take_rest(struct run_job *job)
 {
     session_stop(job->session);

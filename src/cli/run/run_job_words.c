@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the program is told of its try: in its words, and in variables. */
+/* How the program learns of its try: by its words, and by variables. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -22,7 +22,7 @@ static const struct {
     {"{max_epochs}", RUN_VARIABLE_MAX_EPOCHS},
 };
 
-/* "" where there is none. */
+/* Returns "" if there is none. */
 static const char *value_of(const struct run_job *job, enum run_variable variable, char text[VALUE_MAX])
 {
     const struct fly_session *session = job->session;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The report on a run for programs; tables of members, so that what is unknown has its reason everywhere. */
+/*
+ * The report on a run for programs. It uses tables of members, so that every unknown figure has
+ * its reason.
+ */
 #include <math.h>
 
 #include "cli/options/open_devices.h"
@@ -16,12 +19,12 @@ static const char no_gpu[] = "no GPU says it", kernel_silent[] = "the kernel doe
 
 /* ---- devices ---- */
 
-/* What is said of one device. */
+/* The members of one device. */
 struct told_device {
     const struct device_info *info;
     const struct claim *claim;
     const struct fly_device_energy *energy;
-    const char *why; /* figures are not known */
+    const char *why; /* the reason why figures are not known */
 };
 
 static json_t *kind_of(const void *from)

@@ -14,8 +14,8 @@
 
 enum { COLUMNS = 5, NOTE_MAX = 512, COMMAND_WIDTH = 60, DEVICE_NAME_WIDTH = 24 };
 static const double kwh_j = 3.6e6;
-static const double kwh_from = 0.001;      /* from which on the unit helps */
-static const double integral_agrees = 0.1; /* beyond this part the integral is said to differ */
+static const double kwh_from = 0.001;      /* from this value on the unit is useful */
+static const double integral_agrees = 0.1; /* a larger relative difference from the integral is reported */
 
 struct line {
     char cells[COLUMNS][NOTE_MAX];
@@ -137,7 +137,10 @@ static void put_devices(const struct run_result *result, struct buffer *out)
     }
 }
 
-/* The program's words, without what would move a terminal's cursor, and not all of a long line. */
+/*
+ * Writes the program's words, without characters that move a terminal's cursor, and shortened if
+ * the line is long.
+ */
 static void put_command(const struct run_result *result, struct buffer *out)
 {
     size_t begin = out->length;
@@ -165,7 +168,7 @@ static bool same_model(const struct run_result *result, size_t one, size_t other
            (limits[0] == limits[1] || (isnan(limits[0]) && isnan(limits[1])));
 }
 
-/* ", 2 x NAME (GPU 0, 1), limit 400 W" for every model among the GPUs. */
+/* Writes ", 2 x NAME (GPU 0, 1), limit 400 W" for every model among the GPUs. */
 static void put_models(const struct run_result *result, struct buffer *out)
 {
     size_t gpus = device_list_count(result->list, DEVICE_GPU);
@@ -248,7 +251,7 @@ static void put_shares(const struct run_result *result, const struct run_totals 
                   amount_share(totals->brake_share, brake));
 }
 
-/* Drivers that are there and do not work; those that are not there are nobody's fault. */
+/* Writes drivers that are present and do not work; absent ones are no fault. */
 static void put_drivers(const struct run_result *result, struct buffer *out)
 {
     for (size_t i = 0; i < result->list->report_count; i++) {
@@ -269,7 +272,7 @@ static void put_own(const struct run_result *result, struct buffer *out)
     buffer_puts(out, "\n");
 }
 
-/* Whether a figure is missing for another reason than that the run was short. */
+/* Returns whether a figure is missing for another reason than that the run was short. */
 static bool doctor_helps(const struct run_result *result)
 {
     for (size_t i = 0; i < result->list->count; i++) {

@@ -3,7 +3,7 @@
 
 #include "cli/run/run_result.h"
 
-/* A mean over what is known, weighted. */
+/* A weighted mean over what is known. */
 struct mean {
     double sum;
     double weight;
@@ -66,7 +66,7 @@ void run_totals(const struct run_result *result, struct run_totals *out_totals)
     *out_totals = totals;
 }
 
-/* Whether some device of a kind has a figure, counted here or elsewhere. */
+/* Returns whether some device of a kind has a figure, counted here or elsewhere. */
 static bool kind_has_figure(const struct run_result *result, enum device_kind kind)
 {
     for (size_t i = 0; result->fault == NULL && i < result->list->count; i++) {

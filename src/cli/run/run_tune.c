@@ -8,18 +8,18 @@
 #include "base/error.h"
 #include "train/tuner/tuner.h"
 
-/* How often the knob is looked after. */
+/* How often to check the knob. */
 static const double check_s = 0.4;
 
-/* Lines that are taken before signals have their turn. */
+/* How many lines to take before signals are handled. */
 enum { LINES_AT_ONCE = 1000 };
 
-/* Said when a driver does not come back from a call. */
+/* Printed if a call into the driver does not return. */
 static const char never_turned[] =
     "flyball: a driver did not answer when a limit was to be turned; the guard process puts back what stood "
     "before, and 'flyball power restore' does so later\n";
 
-/* The first reason is the one that counts. */
+/* Keeps only the first reason. */
 static void put_off(struct run_tune *tune, int code, const char *text)
 {
     if (tune->off[0] != '\0')
@@ -79,7 +79,7 @@ static int open_tuner(struct run_tune *tune, struct fly_error *out_error)
     return result;
 }
 
-/* At the first step: before, nobody is to be locked out, and no guard is needed. */
+/* Happens at the first step: before it, nobody needs to be locked out, and no guard is needed. */
 static void open_all(struct run_tune *tune)
 {
     struct fly_error error = {.text = ""};
@@ -101,7 +101,7 @@ static void open_all(struct run_tune *tune)
     tune->knob = NULL;
 }
 
-/* Keeps what is known and ends the tuner, which sets the start's limit again. */
+/* Keeps what is known and ends the tuner, which restores the limit of the start. */
 static void close_tuner(struct run_tune *tune)
 {
     if (tune->tuner == NULL)
@@ -117,7 +117,7 @@ static void close_tuner(struct run_tune *tune)
     tune->tuner = NULL;
 }
 
-/* What the driver refuses to this user has one remedy. */
+/* All that the driver refuses to this user has the same remedy. */
 static void say_permission(struct run_tune *tune)
 {
     char text[RUN_TUNE_TEXT_MAX];
@@ -131,7 +131,7 @@ static void say_permission(struct run_tune *tune)
     put_off(tune, FLY_EPERM, text);
 }
 
-/* A profile ends with its last limit; the program goes on at the limit that it began with. */
+/* A profile ends with its last limit; the program goes on at the limit of the start. */
 static void finish_profile(struct run_tune *tune)
 {
     tune->over = true;
@@ -141,7 +141,7 @@ static void finish_profile(struct run_tune *tune)
     tune->knob = NULL;
 }
 
-/* How many steps the tuner will be told of; those that it missed are done too. */
+/* Tells the tuner how many steps to expect; those that it missed are done too. */
 static void expect_steps(struct run_tune *tune)
 {
     uint64_t missed = tune->lines.events[STEP_BEGIN] - tune->steps_told;
@@ -157,7 +157,7 @@ static void expect_steps(struct run_tune *tune)
         tuner_expect_steps(tune->tuner, steps > missed ? steps - missed : 1);
 }
 
-/* An epoch without steps is none. */
+/* An epoch without steps does not count. */
 static void count_epoch(struct run_tune *tune)
 {
     uint64_t steps = tune->lines.events[STEP_BEGIN];
@@ -184,8 +184,8 @@ static void epoch_begin(struct run_tune *tune)
 }
 
 /*
- * Starting a guard or setting a limit takes its time, in which the program's steps went by: they are
- * behind, and would look like steps that take none. No window is open then.
+ * To start a guard or set a limit takes time, and the program's steps of that time are in the
+ * queue. They would look like steps that take no time. No window is open then.
  */
 static void skip_missed(struct run_tune *tune)
 {
@@ -255,8 +255,8 @@ static bool any_turned(const struct run_tune *tune)
 }
 
 /*
- * Another program's limit, or a guard that was killed: all of it goes back, and the program goes on.
- * Where the tuner stopped and could not set back, that is tried again.
+ * If another program set a limit, or a guard was killed, everything is restored and the program
+ * goes on. If the tuner stopped and could not restore, this tries again.
  */
 static void look_after_knob(struct run_tune *tune)
 {
@@ -273,7 +273,7 @@ static void look_after_knob(struct run_tune *tune)
     }
 }
 
-/* As if the program reported no steps at all. */
+/* Acts as if the program reported no steps at all. */
 static void heed_flood(struct run_tune *tune)
 {
     if (!tune->lines.flooded || tune->over || tune->off[0] != '\0')
@@ -288,7 +288,7 @@ static void heed_flood(struct run_tune *tune)
         (void)knob_restore(tune->knob, NULL);
 }
 
-/* All of them, also those that the tuner missed. */
+/* Counts all steps, including those that the tuner missed. */
 static void keep_steps(struct run_tune *tune)
 {
     uint64_t steps = tune->lines.events[STEP_BEGIN];
@@ -298,7 +298,7 @@ static void keep_steps(struct run_tune *tune)
     tune->steps_kept = steps;
 }
 
-/* Takes the lines that have come; whether there may be more. */
+/* Takes the lines that have come. Returns whether there may be more. */
 static bool take_lines(struct run_tune *tune)
 {
     enum step_event event;
@@ -371,7 +371,7 @@ void run_tune_wait(struct run_tune *tune, struct child *child, const struct devi
         child_wait(child);
 }
 
-/* Lines of a program that ended at once are counted; nothing is begun for them. */
+/* Counts the lines of a program that ended at once; begins nothing for them. */
 static void take_late_lines(struct run_tune *tune)
 {
     step_lines_last(&tune->lines);

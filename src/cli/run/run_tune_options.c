@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The options of `flyball run --tune` and of `flyball profile`, read. */
+/* Reads the options of `flyball run --tune` and of `flyball profile`. */
 #include <math.h>
 #include <string.h>
 
@@ -37,7 +37,7 @@ static int read_bound(const struct cli_call *call, struct fly_objective *objecti
     return slowdown_option_read(call, &objective->max_slowdown, out_error);
 }
 
-/* What both uses have in common. */
+/* Reads what both have in common. */
 static int read_common(const struct cli_call *call, const char *program, struct run_tune *out_tune,
                        struct fly_error *out_error)
 {
@@ -61,7 +61,7 @@ int run_tune_read(const struct cli_call *call, struct run_tune *out_tune, struct
 {
     static const struct {
         const char *name;
-        bool of_jobs; /* --job knows it too */
+        bool of_jobs; /* --job accepts it too */
     } options[] = {
         {"knob", false},        {"objective", true},          {"eta", true},
         {"max-slowdown", true}, {"profile-steps", true},      {"energy-tolerance", true},

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What `flyball run --tune` tried, chose and why, in both forms. */
+/* What `flyball run --tune` tried and chose, and why, in both forms. */
 #include <math.h>
 #include <stdio.h>
 
@@ -29,13 +29,13 @@ static bool is_clock(const struct run_tune *tune)
     return tune->turned == FLY_TUNER_CLOCK;
 }
 
-/* A point's setting, in the knob's unit. */
+/* Returns a point's setting, in the knob's unit. */
 static double setting_of(const struct fly_tuner_point *point)
 {
     return isnan(point->limit_w) ? point->ceiling_mhz : point->limit_w;
 }
 
-/* The point that was chosen; NULL while there is none. */
+/* Returns the point that was chosen; NULL while there is none. */
 static const struct fly_tuner_point *chosen_point(const struct run_tune *tune)
 {
     if (!tune->reported || tune->off[0] != '\0' ||
@@ -50,7 +50,7 @@ static const struct fly_tuner_point *chosen_point(const struct run_tune *tune)
     return NULL;
 }
 
-/* What the profile promises, as a factor; NAN where it does not. */
+/* Returns what the profile promises, as a factor; NAN if it promises nothing. */
 static double promised(const struct run_tune *tune, const struct fly_tuner_point *chosen)
 {
     bool known = chosen != NULL && chosen->mark == FLY_TUNER_VALID && tune->points[0].mark == FLY_TUNER_VALID;
@@ -85,7 +85,7 @@ static size_t measured_count(const struct run_tune *tune)
     return count;
 }
 
-/* While a tuner is there. */
+/* For the time while there is a tuner. */
 static void put_status(const struct run_tune *tune, char text[STATUS_TEXT_MAX])
 {
     struct fly_tuner_point points[FLY_POWER_SEARCH_LIMITS_MAX];
@@ -150,7 +150,7 @@ static void put_slowdown(const char *word, double factor, const char *before, st
         buffer_printf(out, "%s%s unknown", before, word);
 }
 
-/* "250 W"; "a ceiling of 1110 MHz", or none where it is the highest. */
+/* Writes "250 W"; "a ceiling of 1110 MHz", or none if it is the highest. */
 static const char *setting_text(const struct run_tune *tune, double setting, char text[WISH_MAX])
 {
     if (!is_clock(tune))

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/run/run_window.h"
 
-/* Of now; false where there is none. */
+/* Begins a window now; without a meter it only takes the time. Returns false if none could be begun. */
 static bool begin(struct run_window *window, struct fly_error *out_error)
 {
     fly_window begun;
@@ -36,7 +36,7 @@ void run_window_begin(struct run_window *out_window, struct metered_devices *dev
 typedef int meter_look(struct fly_meter *meter, fly_window window, struct fly_measurement *out_measurement,
                        struct fly_error *out_error);
 
-/* The result is of this moment. */
+/* Takes the result of this moment. */
 static int take_result(struct run_window *window, meter_look *look)
 {
     struct fly_measurement *measured = &window->result->measured;

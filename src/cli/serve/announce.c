@@ -21,7 +21,7 @@ void announce(const char *state)
     if (length == 0 || length >= sizeof address.sun_path || (path[0] != '/' && path[0] != '@'))
         return;
     memcpy(address.sun_path, path, length);
-    /* An abstract address begins with a 0 byte, and has no end but its length. */
+    /* An abstract address begins with a 0 byte; only its length says where it ends. */
     if (path[0] == '@')
         address.sun_path[0] = '\0';
     fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);

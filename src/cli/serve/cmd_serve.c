@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The service over a store, until a signal ends it. */
+/* Runs the service over a store until a signal ends it. */
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
@@ -86,7 +86,7 @@ static void warn_line(void *state, const char *line)
     cli_warn(logger->call, "%s", line);
 }
 
-/* To whoever waits for it: on standard output, in a file, and to systemd. */
+/* Announces the addresses on standard output, in a file, and to systemd. */
 static int say_addresses(const struct cli_call *call, const struct server *server,
                          struct fly_error *out_error)
 {
@@ -106,7 +106,7 @@ static int say_addresses(const struct cli_call *call, const struct server *serve
     return code;
 }
 
-/* systemd wants to know when it began, and waits for the end. */
+/* systemd wants to know when a reload begins, and waits for its end. */
 static void reload(struct server *server)
 {
     char state[64];
@@ -117,7 +117,7 @@ static void reload(struct server *server)
     announce("READY=1");
 }
 
-/* Serves until a signal comes, and then finishes what is under way. Whether that was done in time. */
+/* Serves until a signal comes, then finishes what is under way. Returns whether that was done in time. */
 static bool serve_until_stopped(struct server *server, struct stop_signals *stop, double grace_s)
 {
     struct mono_time until;
@@ -127,7 +127,7 @@ static bool serve_until_stopped(struct server *server, struct stop_signals *stop
             reload(server);
         server_tick(server);
     }
-    /* From here on a second signal ends the process as it would any other. */
+    /* From here on a second signal ends the process as usual. */
     stop_signals_release(stop);
     announce("STOPPING=1");
     server_quiesce(server);
@@ -139,7 +139,9 @@ static bool serve_until_stopped(struct server *server, struct stop_signals *stop
     return server_is_idle(server);
 }
 
-/* Threads that wait for the store end with the process alone, and run to its very end: nothing is torn down.
+/*
+ * Threads that wait for the store end only with the process and may run to its very end, so
+ * nothing is freed.
  */
 _Noreturn static void leave_it(const struct cli_call *call)
 {
@@ -185,8 +187,9 @@ static struct service_options read_options(const struct cli_call *call, struct l
 }
 
 /*
- * Descriptors for all connections that may be open: if these took the last ones, the store
- * and the file of tokens could not be opened, and nobody would be answered.
+ * Raises the limit to descriptors for all connections that may be open. Otherwise connections
+ * could take the last ones; then the store and the file of tokens could not be opened, and nobody
+ * would get an answer.
  */
 static void allow_descriptors(const struct cli_call *call, const struct service_options *made)
 {
@@ -215,7 +218,7 @@ static int serve_run(const struct cli_call *call, struct fly_error *out_error)
     int code;
 
     signal(SIGPIPE, SIG_IGN);
-    signal(SIGXFSZ, SIG_IGN); /* a file that may not grow is an error of the store */
+    signal(SIGXFSZ, SIG_IGN); /* a file that may not grow becomes an error of the store */
     allow_descriptors(call, &made);
     stop_signals_hold_for_service(&stop);
     code = service_open(&made, &server, out_error);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A new token for the service. */
+/* Makes a new token for the service. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

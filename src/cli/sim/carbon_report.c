@@ -47,7 +47,7 @@ static const struct meaning columns[] = {
 const struct quantities carbon_report_quantities = {"a policy", QUANTITIES(columns)};
 enum { COLUMN_COUNT = sizeof columns / sizeof columns[0] };
 
-/* A figure of one job beside the same job under `max` and `static`. */
+/* A figure of one job, relative to the same job under `max` and `static`. */
 typedef double figure_of(const struct carbon_outcome *outcome, const struct carbon_outcome *max);
 
 static double time_of(const struct carbon_outcome *outcome, const struct carbon_outcome *max)
@@ -115,7 +115,7 @@ static double actual_of(const struct carbon_outcome *outcome, const struct carbo
 
 static const char no_price[] = "there is no --price", no_intensity[] = "there is no --intensity";
 
-/* Those with three columns each, in their order. */
+/* Figures with three columns each, in their order. */
 static const struct {
     figure_of *of;
     const char *missing;
@@ -124,7 +124,7 @@ static const struct {
     {time_change, ""}, {energy_saving, ""}, {carbon_saving, no_intensity},
 };
 
-/* Those with their mean alone, after the one against static. */
+/* Figures with only their mean, after the one against static. */
 static figure_of *const mean_figures[] = {gpu_energy_of, paused_of, changes_of};
 
 static const struct carbon_outcome *outcome_of(const struct carbon_result *result, size_t policy,
@@ -151,7 +151,7 @@ static void add_real(struct table *table, double value, const char *missing)
         table_add_real(table, value);
 }
 
-/* By how many percentage points a policy saves more than another. */
+/* Returns by how many percentage points a policy saves more than another. */
 static double saved_against(const struct carbon_result *result, size_t policy, size_t other, double *values)
 {
     double saved = spread_of(result, policy, carbon_saving, values).mean;
@@ -237,7 +237,7 @@ static void add_members(struct table *table, const struct carbon_result *result)
     table_member(table, "last_start", json_string(iso_time_format(last_s, last)));
 }
 
-/* For people the few columns that answer the question. */
+/* For people: the few columns that answer the question. */
 static const struct meaning short_columns[] = {
     TABLE_SHOWN("policy", MEANING_TEXT, 0),
     TABLE_SHOWN("late", MEANING_WHOLE, 0),

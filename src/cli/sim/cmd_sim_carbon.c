@@ -18,7 +18,7 @@
 
 enum { DAY_S = 86400, POLICIES_MAX = CARBON_POLICY_COUNT };
 
-/* After the record's end, for policies that know no bound. */
+/* Time after the record's end, for policies that know no bound. */
 static const int64_t beyond_s = 366 * (int64_t)DAY_S;
 
 static const char *const scope_names[] = {"direct", "life-cycle", NULL};
@@ -105,7 +105,7 @@ static const struct cli_option options[] = {
      .help = "Worker threads; if not given, one for each processor."},
 };
 
-/* Everything the command holds while it runs. */
+/* The command's data while it runs. */
 struct sim_carbon {
     struct profile_source source;
     struct carbon_profile profile, bare;
@@ -240,7 +240,7 @@ static int read_policies(struct sim_carbon *sim, const struct cli_call *call, st
     }
     sim->campaign.policy_count = list->count;
     sim->result.shown = list->count;
-    /* What the others are compared with is always computed. */
+    /* The policies that others are compared with are always computed. */
     sim->result.max_policy = find_policy(sim, CARBON_POLICY_MAX);
     sim->result.static_policy = find_policy(sim, CARBON_POLICY_STATIC);
     sim->result.mix_policy = find_policy(sim, CARBON_POLICY_MIX);

@@ -43,7 +43,7 @@ static const struct cli_option options[] = {
     SIM_OPTIONS_RUN,
 };
 
-/* Everything the command holds while it runs. */
+/* The command's data while it runs. */
 struct sim_group {
     struct arena arena;
     struct unpacked unpacked;
@@ -56,7 +56,7 @@ struct sim_group {
     struct sim_run run;
 };
 
-/* The workload of a dataset, which is opened when it is met first. */
+/* Returns the workload of a dataset, which is opened when the dataset first occurs. */
 static int find_workload(struct sim_group *sim, const struct cli_call *call, const struct group *group,
                          size_t *out_workload, struct fly_error *out_error)
 {

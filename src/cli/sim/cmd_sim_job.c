@@ -78,7 +78,7 @@ static const struct cli_option options[] = {
     SIM_OPTIONS_JOB,
 };
 
-/* Everything the command holds while it runs. */
+/* The command's data while it runs. */
 struct sim_job {
     struct arena arena;
     struct sim_workloads workloads;
@@ -115,7 +115,7 @@ static struct campaign_plan make_plan(struct sim_job *sim, const struct cli_call
     };
 }
 
-/* A trace repeats a job's order only where it has words for all that happened. */
+/* Checks the order: a trace repeats a job's order only if it can express all that happened. */
 static int check_order(const struct sim_job *sim, const struct cli_call *call, struct fly_error *out_error)
 {
     for (size_t i = 0; i < sim->workloads.count && cli_choice(call, "order") == 1; i++) {
@@ -131,7 +131,7 @@ static int check_order(const struct sim_job *sim, const struct cli_call *call, s
     return 0;
 }
 
-/* A job whose epochs all grow must be given more of them, or none could reach its target. */
+/* If the epochs of all batch sizes grow, the job needs a higher maximum, or no try could reach its target. */
 static void allow_for_drift(struct sim_job *sim, const struct cli_call *call)
 {
     if (cli_choice(call, "drift") != DRIFT_LEVEL)

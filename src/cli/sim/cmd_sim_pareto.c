@@ -14,7 +14,10 @@
 
 enum { MEMORY_MAX = 256 << 20, NAMES_MAX = 300 };
 
-/* The order is that of enum fly_objective_kind; the lowest limit says nothing about a batch size. */
+/*
+ * The order is that of enum fly_objective_kind. The lowest limit is not among them, since it says
+ * nothing about a batch size.
+ */
 static const char *const objective_names[] = {
     [FLY_OBJECTIVE_ENERGY] = "energy", [FLY_OBJECTIVE_TIME] = "time", [FLY_OBJECTIVE_COST] = "cost", NULL};
 
@@ -39,7 +42,7 @@ static const struct cli_option options[] = {
     SIM_OPTIONS_JOB,
 };
 
-/* A frontier is one job's. */
+/* Checks that there is one job: a frontier belongs to one. */
 static int check_one(const struct sim_workloads *workloads, const struct cli_call *call,
                      struct fly_error *out_error)
 {
@@ -96,7 +99,7 @@ static int choose(struct pareto_result *result, struct fly_error *out_error)
                              out_error);
 }
 
-/* The picture first: the report is printed when everything that was asked for is there. */
+/* The picture comes first: the report is printed only when everything that was asked for is there. */
 static int show(const struct cli_call *call, const struct pareto_result *result, struct fly_error *out_error)
 {
     struct atomic_file file;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `flyball sim replay`: a live job's log, decided once more. */
+/* `flyball sim replay`: decides a live job's log again. */
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
@@ -40,7 +40,7 @@ static const char *word_of(enum record_kind kind)
     return kind == RECORD_PROPOSED ? "trial" : kind == RECORD_PROFILED ? "limit" : "report";
 }
 
-/* What was on record of a proposal; the others decide of a trial that stands above. */
+/* Writes the recorded proposal; the other rows are decisions about the trial above them. */
 static void put_recorded(struct table *table, const struct proposed_record *recorded)
 {
     static const char of_proposals[] = "a trial's proposal says it";

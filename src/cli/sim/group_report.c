@@ -7,7 +7,7 @@
 /* Sums over groups and seeds of one workload and policy, beside the default's. */
 struct sums {
     uint64_t groups; /* times seeds */
-    uint64_t ended;  /* before their last submission, with this policy or the default */
+    uint64_t ended;  /* ended before their last submission, with this policy or the default */
     uint64_t submissions, tries, launches, beside;
     double energy_j, time_s, cost_j;
     double default_energy_j, default_time_s, default_cost_j;
@@ -74,7 +74,7 @@ static void add_result(struct sums *sums, const struct group_result *result,
     sums->default_cost_j += standard->cost_j;
 }
 
-/* Sums over the groups of one workload; all of them with SIZE_MAX. */
+/* Sums over the groups of one workload, or over all groups with SIZE_MAX. */
 static struct sums sum_up(const struct group_plan *plan, const struct group_result *results, size_t workload,
                           size_t policy)
 {

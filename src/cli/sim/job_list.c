@@ -172,17 +172,17 @@ int job_list_check(struct job_description *job, const char *where, int code, str
     return 0;
 }
 
-/* Where the loading of a job file stands. */
+/* The state of loading a job file. */
 struct loading {
     struct job_list *list;
     const char *path;
     struct job_description job; /* of the section being read; name NULL before the first */
-    bool read[JOB_LIST_MAX];    /* which jobs of the list this file has given */
+    bool read[JOB_LIST_MAX];    /* which jobs of the list come from this file */
     size_t line;                /* where that section began */
     bool seen[FIELD_COUNT];
 };
 
-/* The section has ended: checks its job and puts it into the list. */
+/* At the end of a section: checks its job and puts it into the list. */
 static int finish_section(struct loading *loading, struct fly_error *out_error)
 {
     struct job_description *known = NULL;

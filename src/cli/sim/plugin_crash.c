@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Handlers run in the thread that crashed, which may hold any lock: they use
- * what is async-signal-safe, and end the process without further ado. What the
- * atomic file has written then has no name and is gone with the process.
+ * Handlers run in the thread that crashed, which may hold any lock: they use only
+ * async-signal-safe functions, and end the process at once. What the atomic file has written by
+ * then has no name and disappears with the process.
  */
 #include "cli/sim/plugin_crash.h"
 
@@ -32,11 +32,11 @@ static const struct {
 enum { CRASH_COUNT = sizeof crashes / sizeof crashes[0] };
 
 static atomic_bool watching;
-static pid_t watched;           /* this process: a plug-in's children end as they like */
-static _Thread_local bool ours; /* this thread calls plug-ins, and is none of theirs */
+static pid_t watched;           /* this process only: children of a plug-in may end as they like */
+static _Thread_local bool ours; /* this thread calls plug-ins; it was not started by one */
 static char leftover[PATH_MAX]; /* to be removed; "" for nothing */
 
-/* A line put together without the C library's streams. */
+/* A line composed without the C library's streams. */
 struct line {
     size_t length;
     char text[TEXT_MAX];
@@ -54,7 +54,7 @@ static void line_add(struct line *line, const char *text)
     }
 }
 
-/* Past our own _exit, which is below. */
+/* Bypasses our own _exit below. */
 _Noreturn static void leave(int status)
 {
     for (;;)
@@ -62,8 +62,8 @@ _Noreturn static void leave(int status)
 }
 
 /*
- * Says what happened and ends the process: "crashed", and the signal's name
- * or NULL. Of several threads only the first does.
+ * Prints what happened and ends the process: "crashed", and the signal's name or NULL. Of several
+ * threads only the first prints.
  */
 _Noreturn static void end(const struct plugin_call *call, const char *what, const char *signal_name)
 {
@@ -105,8 +105,8 @@ static const char *crash_name(int number)
 }
 
 /*
- * The plug-in to which a thread's stack leads, from `frame` on; NULL for none. Read by way of the kernel,
- * which knows where it ends.
+ * Returns the plug-in that a thread's stack leads to, from `frame` on; NULL for none. Reads the
+ * stack through the kernel, which knows where it ends.
  */
 static const char *plugin_on_stack(void *frame)
 {
@@ -127,8 +127,8 @@ static const char *plugin_on_stack(void *frame)
 }
 
 /*
- * Whose doing it is: of the call that this thread is in; else of the code at `address`; else,
- * in a thread that is none of ours, of the code that led here. `path` is NULL for nobody's.
+ * Finds who is responsible: the call that this thread is in; else the code at `address`; else, in
+ * a thread that is not ours, the code that led here. `path` is NULL if no plug-in is.
  */
 static struct plugin_call blame(uintptr_t address, void *frame)
 {
@@ -145,14 +145,14 @@ static struct plugin_call blame(uintptr_t address, void *frame)
 static void on_crash(int number, siginfo_t *info, void *context)
 {
     const struct plugin_call call = blame(0, __builtin_frame_address(0));
-    /* Of the kernel's doing, or the process's own, as abort is. */
+    /* Sent by the kernel, or by the process itself as abort does. */
     bool own_doing = info->si_code > 0 || info->si_pid == getpid();
 
     (void)context;
     if (call.path != NULL && own_doing)
         end(&call, "crashed", crash_name(number));
     signal(number, SIG_DFL);
-    raise(number); /* strikes when this handler returns */
+    raise(number); /* takes effect when this handler returns */
 }
 
 static void on_exit_call(void)
@@ -163,7 +163,7 @@ static void on_exit_call(void)
         end(&call, "called exit", NULL);
 }
 
-/* Nobody hears of these otherwise, since they run no handlers. */
+/* No handler would otherwise run for these. */
 _Noreturn static void leave_from(const void *address, void *frame, const char *what, int status)
 {
     struct plugin_call call = {NULL, NULL};
@@ -175,7 +175,7 @@ _Noreturn static void leave_from(const void *address, void *frame, const char *w
     leave(status);
 }
 
-/* In the place of the C library's, for plug-ins too: a program's own symbols come first. */
+/* Replaces the C library's function, for plug-ins too: a program's own symbols come first. */
 __attribute__((visibility("default"), noreturn)) void _exit(int status)
 {
     leave_from(__builtin_return_address(0), __builtin_frame_address(0), "called _exit", status);
@@ -209,10 +209,10 @@ void plugin_crash_thread(void)
     if (!watching)
         return;
     ours = true;
-    /* Each call of exit uses up a handler, and threads may call it at the same time. */
+    /* Each call of exit uses up one handler, and several threads may call it at the same time. */
     atexit(on_exit_call);
     (void)at_quick_exit(on_exit_call);
-    /* Sanitizers bring their own. */
+    /* Sanitizers set up their own. */
     if (sigaltstack(NULL, &known) == 0 && (known.ss_flags & SS_DISABLE) != 0)
         sigaltstack(&(stack_t){.ss_sp = stack, .ss_size = sizeof stack}, NULL);
 }

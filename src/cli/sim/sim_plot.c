@@ -13,7 +13,7 @@
 enum { MEMORY_MAX = 1 << 30, TEXT_MAX = 256, DESCRIPTION_MAX = 4096 };
 enum { PANELS_EACH = 3, REGRET = 0, BATCH = 1, LIMIT = 2 };
 
-/* What tells policies apart, in the order in which they were asked for. */
+/* What distinguishes policies, in the order in which they were asked for. */
 static const struct {
     enum svg_color color;
     enum svg_dash dash;
@@ -24,14 +24,14 @@ static const struct {
              {SVG_YELLOW, SVG_DASHED}};
 enum { LOOK_COUNT = sizeof looks / sizeof looks[0] };
 
-/* The picture of a campaign in the making. */
+/* The picture of a campaign while it is drawn. */
 struct drawing {
     const struct campaign_plan *plan;
     const struct campaign *campaign;
     struct arena *arena; /* owns every list */
 };
 
-/* The three panels of one workload in the making. */
+/* The three panels of one workload while they are drawn. */
 struct scene {
     struct drawing *drawing;
     size_t workload;
@@ -41,7 +41,7 @@ struct scene {
     size_t series_count[PANELS_EACH];
 };
 
-/* Mean, p10 and p90 of the regret at each sample, over the runs that went to their end. */
+/* Computes mean, p10 and p90 of the regret at each sample, over the completed runs. */
 static int make_means(const struct scene *scene, size_t policy, double *mean, double *p10, double *p90,
                       struct fly_error *out_error)
 {
@@ -97,7 +97,7 @@ static int add_regret(struct scene *scene, size_t policy, enum svg_color color, 
     return 0;
 }
 
-/* The knobs of the first seed's run, as far as that went. */
+/* Adds the knobs of the first seed's run, as far as it went. */
 static int add_path(struct scene *scene, size_t policy, enum svg_color color, enum svg_dash dash,
                     struct fly_error *out_error)
 {
@@ -119,7 +119,7 @@ static int add_path(struct scene *scene, size_t policy, enum svg_color color, en
     return 0;
 }
 
-/* A faint line where the optimum is. */
+/* Adds a faint line at the optimum. */
 static int add_optimum(struct scene *scene, struct fly_error *out_error)
 {
     const struct workload *workload = &scene->drawing->plan->workloads[scene->workload];
@@ -168,7 +168,7 @@ static int add_policies(struct scene *scene, struct fly_error *out_error)
     return code;
 }
 
-/* Batch sizes of the job, the only values worth a tick. */
+/* Uses the job's batch sizes as ticks, since no other values occur. */
 static int batch_ticks(struct drawing *drawing, const struct job_spec *spec, struct chart_axis *axis,
                        struct fly_error *out_error)
 {
@@ -190,7 +190,7 @@ static int make_panels(struct drawing *drawing, size_t workload, struct chart_pa
     const struct workload *job = &plan->workloads[workload];
     const struct curve *curve = campaign_curves(plan, drawing->campaign, workload, 0);
     struct scene scene = {.drawing = drawing, .workload = workload, .count = curve->count};
-    /* Beyond what is sampled one by one, positions are in equal ratios. */
+    /* Beyond the samples taken one by one, positions are in equal ratios. */
     bool logarithmic = drawing->campaign->recurrences[workload] > curve->count;
     char title[TEXT_MAX];
     int code;
@@ -226,7 +226,7 @@ static int make_panels(struct drawing *drawing, size_t workload, struct chart_pa
     return code == 0 ? batch_ticks(drawing, &job->spec, &panels[BATCH].y, out_error) : code;
 }
 
-/* The last values in words. */
+/* Describes the last values in words. */
 static void describe(const struct drawing *drawing, const struct chart_panel *panels, struct buffer *text)
 {
     buffer_puts(text, "Regret after the last recurrence, in optimal runs, mean over the seeds:");

@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "policy/batch_policies.h"
 
-/* Whether a report could not tell the policy from another. */
+/* Returns whether the name is taken, so that a report could not tell the two policies apart. */
 static bool name_taken(const struct sim_plugins *plugins, const char *const *known, const char *name)
 {
     for (; *known != NULL; known++) {

@@ -8,7 +8,7 @@ static const struct batch_policy *const known[POLICY_COUNT] = {
     [POLICY_DEFAULT] = &batch_policy_default,
     [POLICY_GRID] = &batch_policy_grid,
     [POLICY_ZEUS] = &batch_policy_zeus,
-    [POLICY_ORACLE] = NULL, /* told the optimum by the simulator */
+    [POLICY_ORACLE] = NULL, /* the simulator tells it the optimum */
 };
 
 const char *const sim_generator_names[] = {[GENERATOR_PHILOX] = "philox", [GENERATOR_NUMPY] = "numpy", NULL};

@@ -18,13 +18,13 @@ struct cell {
     const char *policy;
     uint64_t recurrences;
     size_t seeds;
-    size_t completed;                     /* runs that went to their end */
-    const struct comparison *first_ended; /* a run that did not, or NULL */
+    size_t completed;                     /* completed runs */
+    const struct comparison *first_ended; /* a run that ended early, or NULL */
     struct statistics figures[FIGURE_COUNT];
-    const double *recordings;   /* the figures' standard errors from few recorded runs; NULL: not asked */
+    const double *recordings; /* the figures' standard errors due to few recorded runs; NULL: not computed */
     uint32_t chosen_batch_size; /* most common at the end of a run */
     double chosen_limit_w;
-    size_t chosen_runs; /* how many runs ended with it; 0: none completed anything */
+    size_t chosen_runs; /* how many runs ended with it; 0: no run completed anything */
 };
 
 #define FIGURE(key, unit, help)                              \
@@ -150,7 +150,7 @@ static const char *unknown_reason(const struct cell *cell, int figure)
 
 static const char no_recordings[] = "the recorded runs are all alike, or were not drawn anew";
 
-/* What few recorded runs leave open of a figure; NAN where that is not known. */
+/* Returns the standard error of a figure due to few recorded runs; NAN if it is not known. */
 static double recordings_error(const struct cell *cell, int figure)
 {
     return cell->recordings != NULL ? cell->recordings[figure] : NAN;
@@ -219,7 +219,7 @@ static void add_row(struct table *table, const struct cell *cell)
         table_add_unavailable(table, NULL, "every run went to its end");
 }
 
-/* Everything that makes the figures repeatable. */
+/* Adds all settings that are needed to repeat the figures. */
 static void add_settings(struct table *table, const struct cli_call *call, const struct campaign_plan *plan)
 {
     json_t *settings = json_object();
@@ -276,7 +276,7 @@ static void put_changes(struct buffer *text, const char *policy, const char *ove
     buffer_puts(text, "\n");
 }
 
-/* Names the changes of the end whose sign so few recorded runs leave open. */
+/* Names the changes at the end whose sign is uncertain because so few runs were recorded. */
 static void put_open_signs(struct buffer *text, const struct cell *cell)
 {
     static const char *const names[] = {"energy", "time", "cost"};
@@ -354,7 +354,7 @@ static const char legend_recordings[] =
     "The second \302\261 is the standard error from the few recorded runs "
     "of each batch size (%u bootstrap replicates).\n";
 
-/* Goes over all cells in order and gives each to the text or the table. */
+/* Passes all cells in order to the text or the table. */
 static int for_each_cell(const struct campaign_plan *plan, const struct campaign *campaign,
                          const struct bootstrap *bootstrap, struct buffer *text, struct table *table,
                          struct fly_error *out_error)

@@ -29,7 +29,7 @@ int sim_run_sink(void *context, const char *bytes, size_t count, struct fly_erro
 
     if (fwrite(bytes, 1, count, run->tries.stream) == count)
         return 0;
-    /* Commit tells the cause; it fails because this write has failed. */
+    /* The commit reports the cause; it fails because this write has failed. */
     return atomic_file_commit(&run->tries, out_error);
 }
 

@@ -8,7 +8,7 @@
 
 enum { NOTE_MAX = 4096 };
 
-/* Options that describe the one workload, and the field of a job file that each stands for. */
+/* Options that describe the one workload, and the matching field of a job file. */
 static const struct {
     const char *option, *field;
 } description_options[] = {
@@ -103,7 +103,7 @@ static int add_named(struct sim_workloads *set, const struct cli_call *call, con
                      nearest != NULL ? "'?" : "");
 }
 
-/* All jobs that the trace has; the others are said. */
+/* Adds all jobs that the trace has; a note names the others. */
 static int add_all(struct sim_workloads *set, const struct cli_call *call, struct fly_error *out_error)
 {
     struct buffer absent;

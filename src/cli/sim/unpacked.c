@@ -15,7 +15,7 @@
 enum { CHUNK = 1 << 16, PATH_BYTES = 4096 };
 static const uint64_t memory_max = 256 << 20;
 
-/* An unpacking under way. */
+/* The state of unpacking. */
 struct unpacking {
     const char *path;
     FILE *from, *to;
@@ -68,7 +68,7 @@ static int refuse_stream(const struct unpacking *unpacking, lzma_ret result, str
                                                  : "the compressed file is damaged");
 }
 
-/* Unpacks all; the stream is initialised. */
+/* Unpacks everything; the stream must be initialised. */
 static int unpack(struct unpacking *unpacking, struct fly_error *out_error)
 {
     lzma_ret result = LZMA_OK;

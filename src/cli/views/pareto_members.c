@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a program is told of a frontier beside its points. */
+/* What programs get of a frontier besides its points. */
 #include "cli/views/pareto_members.h"
 
 #include <math.h>
@@ -68,7 +68,7 @@ static json_t *left_out_document(const struct pareto_result *result)
     return list;
 }
 
-/* What was really saved, as `job show` has it. */
+/* What was really saved, as in `job show`. */
 static json_t *measured_document(const struct job_savings *savings)
 {
     const char *doubt = saving_doubt_text(savings->doubt);

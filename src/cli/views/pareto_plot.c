@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The frontier as a picture. */
+/* Draws the frontier as a picture. */
 #include <math.h>
 #include <stdio.h>
 
@@ -9,7 +9,7 @@
 
 enum { MEMORY_MAX = 64 << 20, TEXT_MAX = 256, NOTE_COUNT = 2, SERIES_MAX = 5 };
 
-/* Beyond this ratio of the largest to the smallest value an axis is logarithmic. */
+/* Above this ratio of the largest to the smallest value an axis is logarithmic. */
 static const double logarithmic_from = 8.0;
 
 struct unit {
@@ -21,7 +21,7 @@ static const struct unit time_units[] = {{"d", 86400.0}, {"h", 3600.0}, {"min", 
 static const struct unit energy_units[] = {{"GJ", 1e9}, {"MJ", 1e6}, {"kJ", 1e3}, {"J", 1.0}};
 enum { UNIT_COUNT = 4 };
 
-/* A series in the making: a list of points by their index. */
+/* A series while it is made: a list of points by their index. */
 struct dots {
     double *x, *y;
     const char **tips;
@@ -39,7 +39,7 @@ struct picture {
     char objective[PARETO_TEXT_MAX], title[TEXT_MAX], description[2 * TEXT_MAX], x[TEXT_MAX], y[TEXT_MAX];
 };
 
-/* The largest unit of which the typical value is at least one. */
+/* Returns the largest unit in which the typical value is at least one. */
 static struct unit unit_for(const struct unit *units, double value)
 {
     int i = 0;
@@ -82,7 +82,7 @@ static const char *tip_of(struct picture *picture, size_t i)
     return arena_strdup(picture->arena, text);
 }
 
-/* The bound on time, as a line as high as the points reach. */
+/* Adds the bound on time, as a line as high as the points reach. */
 static void add_bound(struct picture *picture, double least_j, double greatest_j)
 {
     const struct pareto_result *result = picture->result;
@@ -136,7 +136,7 @@ static struct chart_series series_of(const struct dots *dots, const char *name, 
                                  .count = dots->count};
 }
 
-/* Series without points are not there, not in the legend either. */
+/* Leaves out series without points, from the legend too. */
 static size_t make_series(const struct picture *picture, const char *objective, struct chart_series *series)
 {
     const struct chart_series all[SERIES_MAX] = {
@@ -187,7 +187,7 @@ static size_t make_notes(struct picture *picture, const char *objective, struct 
     return count;
 }
 
-/* Logarithmic where the values lie far apart. */
+/* Returns whether the values lie so far apart that the axis is logarithmic. */
 static bool far_apart(const struct picture *picture, bool time)
 {
     double least = INFINITY, greatest = 0.0;
@@ -201,7 +201,7 @@ static bool far_apart(const struct picture *picture, bool time)
     return greatest / least > logarithmic_from;
 }
 
-/* What the picture says in words. */
+/* Describes the picture in words. */
 static void put_texts(struct picture *picture)
 {
     const struct workload *workload = picture->result->workload;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The frontier as text, around the table of its points. */
+/* The frontier as text, with the table of its points. */
 #include <math.h>
 
 #include "base/buffer.h"
@@ -12,7 +12,7 @@
 
 enum { TEXT_MAX = 1 << 20 };
 
-/* "12.3 % less energy (4.5 to 19.8 %)", without bounds where these are not known. */
+/* Writes "12.3 % less energy (4.5 to 19.8 %)", without bounds if they are not known. */
 static void put_change(struct buffer *text, double ours, double theirs, struct saving saving,
                        const char *what)
 {
@@ -20,10 +20,11 @@ static void put_change(struct buffer *text, double ours, double theirs, struct s
     saving_words_change(text, &saving, what);
 }
 
-/* How sure the change is: in the words of `job show`. */
+/* Writes how certain the change is, in the words of `job show`. */
 static void put_certainty(struct buffer *text, const struct pareto_result *result)
 {
-    const struct job_savings *savings = result->savings; /* known, or there is no change to be sure of */
+    const struct job_savings *savings =
+        result->savings; /* they are known, or there is no change to be certain of */
     struct saving energy = pareto_energy_saving(result, result->chosen);
     bool bounded = isfinite(energy.low);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is asked of a frontier wherever it is shown. */
+/* Answers questions about a frontier for all that display it. */
 #include "cli/views/pareto_result.h"
 
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The points of a frontier as rows: one table says which columns there are, and who gets them. */
+/* The points of a frontier as rows: one table says which columns exist, and who gets them. */
 #include "cli/views/pareto_rows.h"
 
 #include <math.h>
@@ -12,7 +12,7 @@ enum { MARK_MAX = 64 };
 /* Who gets a column. */
 enum reader { READER_ALL, READER_PROGRAM, READER_PEOPLE };
 
-/* A column, what fills it, and whether a recorded job has it as well. */
+/* A column, what fills it, and whether a recorded job has it too. */
 struct pareto_column {
     struct meaning column;
     void (*add)(struct table *table, const struct pareto_result *result, size_t i);
@@ -55,7 +55,7 @@ static void add_cost(struct table *table, const struct pareto_result *result, si
     table_add_real(table, pareto_cost(result, &result->points->points[i]));
 }
 
-/* That of the default itself is no claim. */
+/* The default's own change is no claim. */
 static void add_change(struct table *table, const struct pareto_result *result, size_t i, double ours,
                        double theirs)
 {
@@ -105,7 +105,7 @@ static void add_energy_high(struct table *table, const struct pareto_result *res
     add_bound(table, pareto_spread_energy(result, i).high, pareto_spread_few);
 }
 
-/* A change is a saving the other way round. */
+/* A change is the negative of a saving. */
 static void add_time_change_low(struct table *table, const struct pareto_result *result, size_t i)
 {
     add_bound(table, -100.0 * pareto_time_saving(result, i).high, pareto_spread_doubt(result, i));

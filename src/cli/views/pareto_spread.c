@@ -36,7 +36,7 @@ struct pareto_range pareto_spread_energy(const struct pareto_result *result, siz
     return range_of(result->points->points[point].energy_j, &pareto_spread_of(result, point)->energy);
 }
 
-/* The two differ independently: their distances from the truth add up as squares. */
+/* The errors of the two are independent: they add up as squares. */
 static struct saving saving_of(double ours, const struct saving_bounds *our, double theirs,
                                const struct saving_bounds *their)
 {

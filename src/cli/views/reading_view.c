@@ -46,7 +46,7 @@ void table_add_reading(struct table *table, const struct reading *reading, doubl
         table_add_real(table, (double)reading->value / divisor);
 }
 
-/* The first of two that has a value; the first where none has. */
+/* Returns the first of two readings that has a value; the first one if neither has. */
 static const struct reading *either(const struct reading *first, const struct reading *second)
 {
     return first->state != READING_OK && second->state == READING_OK ? second : first;

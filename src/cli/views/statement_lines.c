@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A statement for people: a line for each fact of the ways, what was saved, and what it rests on. */
+/*
+ * A statement for people: a line for each fact of the ways, for what was saved, and for what that
+ * is based on.
+ */
 #include "cli/views/statement_lines.h"
 
 #include <math.h>
@@ -47,7 +50,7 @@ static const char *own_name(const struct carbon_statement *statement)
     return statement->planned ? "as planned" : statement_way_name(STATEMENT_AS_RUN);
 }
 
-/* What is no part of anything here is left out, and a sum of one part alone. */
+/* Leaves out parts that are absent here, and a sum of only one part. */
 static bool is_shown(const struct carbon_statement *statement, enum statement_part part)
 {
     bool host = statement->host != STATEMENT_HOST_LEFT_OUT, site = statement->pue > 1.0;
@@ -64,7 +67,7 @@ static bool is_shown(const struct carbon_statement *statement, enum statement_pa
     }
 }
 
-/* A line for each fact, in the same order as put_way. */
+/* Writes a line for each fact, in the same order as put_way. */
 static void put_names(const struct carbon_statement *statement, struct grid *grid)
 {
     size_t row = 1;
@@ -141,7 +144,7 @@ static void put_grid(const struct grid *grid, const char *indent, struct buffer 
     }
 }
 
-/* "20 g by the lower limit and 8 g by following the grid"; nothing where nothing is known. */
+/* Writes "20 g by the lower limit and 8 g by following the grid"; nothing if nothing is known. */
 static void put_saving(const struct carbon_statement *statement, int signal, const char *indent,
                        struct buffer *out)
 {
@@ -164,7 +167,7 @@ static void put_saving(const struct carbon_statement *statement, int signal, con
                   statement_amount(signal, statement->by_grid.amount[signal], currency, grid));
 }
 
-/* What the figures of the energy are: "measured 62 %, forecast 38 %". */
+/* Writes what the energy's figures are based on: "measured 62 %, forecast 38 %". */
 static void put_qualities(const struct carbon_statement *statement, int signal, const char *indent,
                           struct buffer *out)
 {
@@ -202,7 +205,7 @@ static void put_energy_saving(const struct carbon_statement *statement, const ch
                   amount_energy(statement->by_grid.energy_j, NAN, amount_plus_minus(), grid));
 }
 
-/* What the other ways rest on. */
+/* Writes what the other ways are based on. */
 static void put_basis(const struct carbon_statement *statement, const char *indent, struct buffer *out)
 {
     if (!statement->planned)

@@ -9,7 +9,7 @@
 #include "grid/forecast.h"
 #include "grid/providers.h"
 
-/* A ledger of the largest size, its slices in each way, and its periods. */
+/* Room for a ledger of the largest size, its slices in each way, and its periods. */
 enum { MEMORY_MAX = 1 << 30, DAY_S = 86400 };
 
 static int read_ledgers(struct statement_view *view, const struct statement_wish *wish,
@@ -36,7 +36,7 @@ static const char *source_of(const struct statement_view *view, const struct sta
     return source != NULL && source[0] != '\0' ? source : NULL;
 }
 
-/* What one source says of the time; its remark where it says nothing. */
+/* Reads what one source says of that time; if it says nothing, sets its remark. */
 static void read_source(struct statement_view *view, const struct statement_wish *wish, int signal,
                         int64_t from_s, int64_t to_s)
 {
