@@ -317,11 +317,9 @@ static struct reading read_energy(const struct event *event)
 
 static void perf_read(const struct device *device, quantity_set wanted, struct reading *values)
 {
-    const quantity_set energy = QUANTITY_BIT(QUANTITY_ENERGY);
-
-    if ((wanted & energy) != 0)
+    readings_fail(values, wanted, READING_UNSUPPORTED, 0);
+    if ((wanted & QUANTITY_BIT(QUANTITY_ENERGY)) != 0)
         values[QUANTITY_ENERGY] = read_energy(device->state);
-    readings_fail(values, wanted & ~energy, READING_UNSUPPORTED, 0);
 }
 
 const struct device_backend device_backend_rapl_perf = {
