@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Both sides of a process that root starts and that becomes another user before it opens the
- * driver, for a driver may remember who opened it. It is started as root, so that it need not be
- * reachable for that user.
+ * driver, because a driver may remember who opened it. Root starts the program before the process
+ * becomes the user, so that user need not be able to reach the program's file.
  */
 #include "knob/behalf.h"
 
@@ -25,20 +25,23 @@
 enum { ARGUMENTS = 6, NUMBER_MAX = 24, JOIN_SESSION_KEYRING = 1, NO_GROUP = 65534, PASSWD_BYTES = 8192 };
 static const double patience_s = 10, short_patience_s = 1;
 
-/* Somebody did not answer in time: nobody keeps root waiting for long again. */
+/* A process did not answer in time: from now on root waits only briefly. */
 static atomic_bool was_silent;
 
-/* What stays of root's environment: where the emulator's GPUs are. */
+/* All that stays of root's environment: where the emulator's GPUs are. */
 static const char emulator_variable[] = "FLYBALL_EMULATOR_STATE";
 
-/* What a process of the user's said, as it may be shown. */
+/* Makes a message of the user's process fit to be shown. */
 static void tidy(char *text)
 {
     text[strcspn(text, "\n")] = '\0';
     harmless_make_ascii(text);
 }
 
-/* The code whose exit status that is; statuses are shared, and the permission is the one that matters. */
+/*
+ * Returns the code with that exit status. Codes share statuses; of those, FLY_EPERM is the one
+ * that matters.
+ */
 static int code_of(int status)
 {
     return status == fly_error_exit_status(FLY_EPERM) ? FLY_EPERM : FLY_EREAD;
@@ -74,7 +77,7 @@ int behalf_run(const struct behalf *behalf, enum behalf_task task, const struct 
                      end.output[0] != '\0' ? end.output : "a process of that user failed without a word");
 }
 
-/* The groups that the user has when logging in; of a user whom nobody knows, none. */
+/* Takes the groups that the user has when logging in; an unknown user has none. */
 static int take_groups(uid_t uid)
 {
     char text[PASSWD_BYTES];
@@ -88,7 +91,7 @@ static int take_groups(uid_t uid)
                : 0;
 }
 
-/* Becomes the user for good, with nothing of who started it. */
+/* Becomes the user for good, and keeps nothing of the user who started it. */
 static int become(uid_t uid, struct fly_error *out_error)
 {
     const char *state = getenv(emulator_variable);
@@ -134,7 +137,7 @@ static int put_back(const struct journal_entry *entry, const struct device *devi
     return code;
 }
 
-/* Sets the limit that stands, by the first way that will have it. */
+/* Sets the limit that is in force, by the first way that accepts it. */
 static int ask(const struct device *device, struct site *site, struct fly_error *out_error)
 {
     struct device_reading reading;
@@ -155,7 +158,7 @@ static int ask(const struct device *device, struct site *site, struct fly_error 
 
 static int act(const char *task, const char *nvml_path, const char *text, struct fly_error *out_error)
 {
-    static struct device_list list; /* large */
+    static struct device_list list; /* static, because it is large */
     struct journal_entry entry;
     struct site site;
     size_t place;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Looks for ceilings on the clock that others set, in what a GPU shows. */
+/* Finds ceilings on the clock that others set, from what a GPU shows. */
 #include "knob/ceiling.h"
 
 #include <time.h>
@@ -10,12 +10,12 @@
 enum { LOOK_NS = 10000000 };
 static const double patience_s = 0.5;
 
-/* What holds the clock down by itself: below a ceiling then nobody has to have set anything. */
+/* Reasons that lower the clock by themselves: below a ceiling, nobody need have set anything then. */
 static const int64_t other_reasons = THROTTLE_IDLE | THROTTLE_POWER_CAP | THROTTLE_HARDWARE |
                                      THROTTLE_SYNC_BOOST | THROTTLE_HEAT_SOFTWARE | THROTTLE_HEAT_HARDWARE |
                                      THROTTLE_POWER_BRAKE | THROTTLE_DISPLAY;
 
-/* The clock that speaks against the ceiling; 0: none does. */
+/* Returns the clock that contradicts the ceiling; 0: none does. */
 static int64_t contradiction(const struct device *device, int64_t ceiling_mhz)
 {
     struct device_reading reading;

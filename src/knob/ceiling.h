@@ -12,32 +12,32 @@
 /*
  * What can be known of a ceiling on the GPU clock.
  *
- * Drivers hold a GPU's clock below a ceiling ("locked clocks") and lift that again, but
- * none says whether there is one. What is known is what we set, and what the GPU shows:
+ * Drivers hold a GPU's clock below a ceiling ("locked clocks") and lift that again, but none says
+ * whether there is one. Flyball knows only what it set, and what the GPU shows:
  *
- *     before a first ceiling   The driver names a clock setting as what holds the GPU
- *                              back: somebody has set clocks, and they stay. A GPU
- *                              that shows nothing is taken to have no ceiling, and
- *                              none is what it is put back to. A lock that does not
- *                              hold it back at that moment is not seen, and is lost.
- *     under our ceiling        The GPU runs above it, or the driver names a clock setting
- *                              that holds it below: another program has set clocks
+ *     before a first ceiling   If the driver names a clock setting as what slows the GPU,
+ *                              somebody has set clocks, and they stay. If the GPU
+ *                              shows nothing, Flyball assumes that it has no ceiling,
+ *                              and puts it back to none. A lock that does not
+ *                              slow the GPU at that moment is not seen, and is lost.
+ *     under our ceiling        If the GPU runs above it, or the driver names a clock setting
+ *                              that holds it below, another program has set clocks
  *                              since, and its setting stays. A lower lock that
- *                              does not show so, on an idle GPU say, is not seen, and is
- *                              lifted with ours.
+ *                              does not show, for example on an idle GPU, is not seen,
+ *                              and is lifted together with ours.
  */
 
-/* Clocks step by some 15 MHz, and a driver may round to either side. */
+/* Clocks have steps of about 15 MHz, and a driver may round to either side. */
 enum { CEILING_TOLERANCE_MHZ = 30 };
 
 /*
- * Whether the GPU shows nothing that speaks against our ceiling; what cannot be read does not.
- * A clock takes its time to follow: what speaks against it has to do so for half a second,
- * which this waits for in that case only. `out_clock_mhz` is the clock that does, 0 without.
+ * Returns whether the GPU shows nothing that contradicts our ceiling; an unreadable value does
+ * not count. A clock takes time to follow, so a contradiction must last for half a second; only
+ * in that case this function waits. `out_clock_mhz` is the clock that contradicts it, 0 without.
  */
 bool ceiling_may_stand(const struct device *device, int64_t ceiling_mhz, int64_t *out_clock_mhz);
 
-/* 0, or FLY_ESTATE where somebody else has set clocks, as far as the GPU shows it. */
+/* Returns 0, or FLY_ESTATE if somebody else has set clocks, as far as the GPU shows that. */
 int ceiling_check_free(const struct device *device, struct fly_error *out_error);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where a hierarchy is mounted stands in mountinfo, and where this process is in it, in cgroup:
- * both by names, which the two files share for v1 ("memory", "name=systemd") and leave out for v2.
+ * mountinfo says where a hierarchy is mounted, and cgroup says where this process is in it. Both
+ * use names, which the two files share for v1 ("memory", "name=systemd") and leave out for v2.
  */
 #include "knob/cgroup_leave.h"
 
@@ -16,7 +16,7 @@
 
 enum { FILE_BYTES = 64 << 10, WORDS_MAX = 24 };
 
-/* A hierarchy's mount: what of it is mounted where. */
+/* A hierarchy's mount: which part of it is mounted where. */
 struct mounted {
     const char *root, *point, *options;
     bool is_v2;
@@ -41,10 +41,12 @@ static void read_file(const char *proc_root, const char *name, char text[FILE_BY
 }
 
 /*
+ * Reads a line of mountinfo:
+ *
  *     35 31 0:29 / /sys/fs/cgroup/memory rw,relatime shared:9 - cgroup cgroup rw,memory
  *
- * Cuts the line into its words; false for another file system's. Escapes are left: no
- * hierarchy is mounted at a name with blanks.
+ * Cuts the line into its words; false for other file systems. Leaves escapes alone: no hierarchy
+ * is mounted at a name with blanks.
  */
 static bool read_mount(char *line, struct mounted *out_mounted)
 {
@@ -64,7 +66,7 @@ static bool read_mount(char *line, struct mounted *out_mounted)
     return true;
 }
 
-/* Whether the list "rw,memory" has that word of `length`. */
+/* Returns whether the list "rw,memory" contains that word of `length`. */
 static bool list_has(const char *list, const char *word, size_t length)
 {
     while (*list != '\0') {
@@ -77,7 +79,7 @@ static bool list_has(const char *list, const char *word, size_t length)
     return false;
 }
 
-/* Whether a line "4:memory:/job" or "0::/job" is of that hierarchy; then its group. */
+/* Returns the group if a line "4:memory:/job" or "0::/job" is about that hierarchy; else NULL. */
 static const char *group_in(const char *line, const struct mounted *mounted)
 {
     const char *names = strchr(line, ':'), *group = names != NULL ? strchr(names + 1, ':') : NULL;
@@ -91,7 +93,7 @@ static const char *group_in(const char *line, const struct mounted *mounted)
     return group + 1;
 }
 
-/* The part of the group below the mount's root, "" or "/a/b"; NULL where it is not there. */
+/* Returns the part of the group below the mount's root, "" or "/a/b"; NULL if it is not below. */
 static const char *below(const char *group, const char *root)
 {
     size_t length = strcmp(root, "/") == 0 ? 0 : strlen(root);
@@ -103,7 +105,7 @@ static const char *below(const char *group, const char *root)
     return strcmp(group, "/") == 0 ? "" : group;
 }
 
-/* Writes this process into a group; 0 or errno. */
+/* Moves this process into a group; returns 0 or errno. */
 static int enter(const char *group)
 {
     char path[PATH_MAX], pid[24];
@@ -125,13 +127,13 @@ static bool enter_or_make(const char *group)
     char own[PATH_MAX];
     int cause = enter(group);
 
-    /* EBUSY: it has groups below, which share its controllers out. */
+    /* EBUSY: the group has groups below, to which it hands its controllers. */
     if (cause != EBUSY || snprintf(own, sizeof own, "%s/" CGROUP_LEAVE_GROUP, group) >= (int)sizeof own)
         return cause == 0;
     return (mkdir(own, 0755) == 0 || errno == EEXIST) && enter(own) == 0;
 }
 
-/* From the top down to the group above ours, the first that will have us. */
+/* Tries the groups from the top down to the one above ours, and enters the first that it may enter. */
 static bool go_up(const struct cgroup_place *place)
 {
     const char *rest = place->below;
@@ -176,7 +178,7 @@ bool cgroup_find(char *mount_line, const char *groups, struct cgroup_place *out_
 
 size_t cgroup_leave(const char *proc_root)
 {
-    static char mounts[FILE_BYTES], groups[FILE_BYTES]; /* large; one thread of one program calls this */
+    static char mounts[FILE_BYTES], groups[FILE_BYTES]; /* large; called by one thread only */
     char *rest = mounts;
     struct cgroup_place place;
     size_t count = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A table without a lock: the child of a fork may not wait for one that another thread held. */
+/* A table without a lock, because the child of a fork must not wait for a lock that another thread held. */
 #include "knob/fork_close.h"
 
 #include <pthread.h>
@@ -8,7 +8,7 @@
 
 enum { NOTED_MAX = 512 };
 
-/* Descriptors plus one; 0 is free. */
+/* Descriptors plus one; 0 marks a free place. */
 static _Atomic int noted[NOTED_MAX];
 static pthread_once_t registered = PTHREAD_ONCE_INIT;
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * flock(2), because it is let go of however its holder ends, and because a duplicate in the
- * guard keeps it. The file is opened for reading by who finds it: a lock needs no more, and
- * the kernel may forbid to write to files of others in a directory that all write to.
+ * Uses flock(2), because the kernel releases it however its holder ends, and because a duplicate
+ * in the guard keeps it. An existing file is opened for reading only: a lock needs no more, and
+ * the kernel may forbid to write to others' files in a directory to which all users can write.
  */
 #include "knob/gpu_lock.h"
 
@@ -33,7 +33,7 @@ static int failed(const char *path, int cause, struct fly_error *out_error)
                      strerror(cause));
 }
 
-/* Who holds it, as written by the holder; who took it this moment has yet to write. */
+/* Reads who holds the lock; a process that just took it may not have written that yet. */
 static void read_holder(int lock, char holder[HOLDER_MAX])
 {
     const struct timespec pause = {.tv_nsec = MILLISECOND_NS};
@@ -50,7 +50,7 @@ static void read_holder(int lock, char holder[HOLDER_MAX])
         snprintf(holder, HOLDER_MAX, "another program");
 }
 
-/* Only to be read by people: a failure leaves a lock without a name. */
+/* Only people read this: after a failure the lock has no name. */
 static void write_holder(const char *path, const char *program)
 {
     int fd = open(path, O_WRONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
@@ -60,7 +60,7 @@ static void write_holder(const char *path, const char *program)
 
     if (fd < 0)
         return;
-    /* One with a second name is a file of somebody's, to be overwritten by us. */
+    /* A file with a second name belongs to somebody, who wants this process to overwrite it. */
     if (fstat(fd, &status) == 0 && S_ISREG(status.st_mode) && status.st_nlink == 1 && ftruncate(fd, 0) == 0)
         (void)!pwrite(fd, text, (size_t)length, 0);
     close(fd);
@@ -74,13 +74,13 @@ static int open_lock(const char *path)
         return fd;
     fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644);
     if (fd >= 0) {
-        (void)fchmod(fd, 0666); /* whatever the umask: others are to learn who holds it, and to say it */
+        (void)fchmod(fd, 0666); /* whatever the umask: others must read who holds it, and write it */
         return fd;
     }
     return errno == EEXIST ? open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK) : -1;
 }
 
-/* Whether the process that the text names is gone, so that only its guard can hold the lock still. */
+/* Returns whether the process that the text names is gone, so that only its guard can still hold the lock. */
 static bool holder_is_gone(const char *holder)
 {
     const char *number = strrchr(holder, ' ');
@@ -91,8 +91,8 @@ static bool holder_is_gone(const char *holder)
 }
 
 /*
- * Takes the lock; where its holder died, waits for the guard to put back. Who merely looks
- * who holds it holds it for a moment too. 0 or an errno.
+ * Takes the lock; if its holder died, waits for the guard to put back. A process that merely
+ * looks who holds the lock also holds it for a moment. Returns 0 or an errno.
  */
 static int take(int lock, char holder[HOLDER_MAX])
 {
@@ -133,7 +133,7 @@ bool gpu_lock_stands(const char *directory, const char *uuid, int lock)
            is_named(lock, path);
 }
 
-/* Opens and takes it, again where root gave the file a successor in between. 0 or an errno. */
+/* Opens and takes the lock, again if root replaced the file in between. Returns 0 or an errno. */
 static int open_and_take(const char *path, char holder[HOLDER_MAX], int *out_lock)
 {
     int cause = EWOULDBLOCK;
@@ -176,7 +176,7 @@ int gpu_lock_take(const char *directory, const char *uuid, const char *program, 
     return 0;
 }
 
-/* A file that root alone may open, and so lock; -1 and errno. */
+/* Opens, and makes if needed, a file that only root may open, and so lock; returns -1 with errno. */
 static int open_roots_own(const char *path)
 {
     for (int attempt = 0; attempt < 2; attempt++) {
@@ -196,7 +196,7 @@ static int open_roots_own(const char *path)
     return -1;
 }
 
-/* A new file under that name, locked before others may open it; -1 and errno. */
+/* Makes a new file of that name, locked before others can open it; returns -1 with errno. */
 static int succeed(const char *path)
 {
     int lock, cause = runtime_directory_make_room(path);

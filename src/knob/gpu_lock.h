@@ -16,43 +16,42 @@
  *         ... measure only ...
  *     gpu_lock_release(lock);
  *
- * flock(2) on "UUID.lock", which the kernel lets go of however its holder ends. The
- * file stays, so that there is ever only one of that name, and says who holds it. Any
- * user may hold it, which keeps others from turning and nobody from measuring.
- * Duplicates of the descriptor hold it too: the guard has one, so that nobody turns
- * before it has put back. A forked child's copies are closed (see fork_close.h).
- * Thread-safe.
+ * It is flock(2) on "UUID.lock", which the kernel releases however its holder ends. The file
+ * stays, so that there is only ever one of that name, and says who holds the lock. Any user may
+ * hold it; that keeps others from turning, and nobody from measuring. Duplicates of the
+ * descriptor hold it too: the guard has one, so that nobody turns before it has put back. A
+ * forked child's copies are closed (see fork_close.h). Thread-safe.
  */
 
 /*
- * FLY_ESTATE with the holder's name and pid when it is held, FLY_EPERM, FLY_EWRITE. Where the
- * holder has died and its guard is at work, waits for that, two seconds at most.
+ * Takes the lock. FLY_ESTATE with the holder's name and pid if it is held, FLY_EPERM, FLY_EWRITE.
+ * If the holder has died and its guard is at work, waits for the guard, two seconds at most.
  */
 int gpu_lock_take(const char *directory, const char *uuid, const char *program, int *out_lock,
                   struct fly_error *out_error);
 
 /*
- * Takes it although a process of another user's holds it: the file gets a successor, whose lock
- * this is, and what that process holds is no lock any more (gpu_lock_stands). For root alone,
- * one at a time. `held` is the file that was found held. FLY_ESTATE where another program of root's was
+ * Takes the lock although a process of another user holds it: it replaces the file, and locks the
+ * new one. What that process holds is then no lock any more (gpu_lock_stands). Only for root, one
+ * at a time. `held` is the file that was found held. FLY_ESTATE if another program of root was
  * faster.
  */
 int gpu_lock_replace(const char *directory, const char *uuid, const char *program, const struct stat *held,
                      int *out_lock, struct fly_error *out_error);
 
-/* Whether what is held is still the lock of that GPU: its file has no successor. */
+/* Returns whether what is held is still the lock of that GPU, that is, whether its file was not replaced. */
 bool gpu_lock_stands(const char *directory, const char *uuid, int lock);
 
 /*
- * Who holds it: 1 with its holder's name, "'flyball power', process 4711", or 0 when nobody
- * does. To find out it is taken for a moment, shared, which gpu_lock_take waits out. FLY_EPERM,
- * FLY_EREAD.
+ * Finds who holds the lock: returns 1 with the holder's name, "'flyball power', process 4711", or
+ * 0 if nobody does. It takes the lock for a moment, shared, to find out; gpu_lock_take waits that
+ * long. FLY_EPERM, FLY_EREAD.
  */
 enum { GPU_LOCK_HOLDER_MAX = 96 };
 int gpu_lock_holder(const char *directory, const char *uuid, char out_holder[GPU_LOCK_HOLDER_MAX],
                     struct fly_error *out_error);
 
-/* Closes it; -1 is no lock. */
+/* Releases the lock; -1 is none. */
 void gpu_lock_release(int lock);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The session's side: starts the guard and tells it. */
+/* The session's side: starts the guard and sends it messages. */
 #include "knob/guard.h"
 
 #include <errno.h>
@@ -62,7 +62,10 @@ static int not_started(const char *path, int cause, struct fly_error *out_error)
         path, strerror(cause));
 }
 
-/* In a session of its own, with the terminal's signals blocked until it ignores them. 0 or errno. */
+/*
+ * Spawns in a new session, with the terminal's signals blocked until the guard ignores them.
+ * Returns 0 or errno.
+ */
 static int spawn_with(const char *path, char *const *arguments, int socket, posix_spawn_file_actions_t *files,
                       posix_spawnattr_t *attributes)
 {
@@ -86,7 +89,10 @@ static int spawn_with(const char *path, char *const *arguments, int socket, posi
     cause = posix_spawn(&pid, path, files, attributes, arguments, environ);
     if (cause != 0)
         return cause;
-    /* It forks and ends at once; who waits for all children may have been faster. */
+    /*
+     * The child forks and ends at once; another thread that waits for all children may have taken its
+     * status.
+     */
     while (waitpid(pid, NULL, 0) < 0 && errno == EINTR) {
     }
     return 0;
@@ -109,7 +115,7 @@ static int spawn(const char *path, char *const *arguments, int socket)
     return cause;
 }
 
-/* Whether the socket can be read, or has ended, within that time. */
+/* Returns whether the socket becomes readable, or ends, within that time. */
 static bool wait_for(int socket, int patience_ms)
 {
     struct mono_time end = mono_after_s(mono_now(), patience_ms * 1e-3);
@@ -126,7 +132,7 @@ static bool wait_for(int socket, int patience_ms)
     }
 }
 
-/* The guard's answer; false when there is none. */
+/* Receives the guard's answer; false if there is none. */
 static bool receive(int socket, int patience_ms, enum guard_word word, struct guard_message *out_message)
 {
     ssize_t length;
@@ -156,7 +162,7 @@ static int await_ready(const char *path, struct guard *guard, struct fly_error *
     return 0;
 }
 
-/* The driver's path, so that it means the same in another directory; a bare name stays one. */
+/* Returns the driver's path so that it means the same in another directory; a bare name stays as it is. */
 static char *absolute(const char *path)
 {
     char *full = path != NULL && strchr(path, '/') != NULL ? realpath(path, NULL) : NULL;
@@ -212,7 +218,7 @@ static int has_ended(struct guard *guard, struct fly_error *out_error)
         (long long)guard->pid);
 }
 
-/* Never raises SIGPIPE; with a lock where that is not -1. */
+/* Sends a message, with a lock unless that is -1. Never raises SIGPIPE. */
 static int send_message(struct guard *guard, struct guard_message *message, int lock,
                         struct fly_error *out_error)
 {
@@ -283,7 +289,7 @@ int guard_forget(struct guard *guard, const char *uuid, enum quantity quantity, 
 
 bool guard_lives(const struct guard *guard)
 {
-    /* It says nothing unasked: what can be read is its end. */
+    /* The guard sends nothing unasked, so a readable socket means that it has ended. */
     return guard->pid == 0 || !wait_for(guard->socket, 0);
 }
 

@@ -7,26 +7,26 @@
 #include "knob/turn.h"
 
 /*
- * What a session and its guard say to each other, one message at a time over a socket
- * that keeps messages whole. Both are of one build: the first word on the guard's command
- * line says of which protocol.
+ * The messages between a session and its guard, one at a time over a socket that keeps messages
+ * whole. Both must be of one build: the first word on the guard's command line names the
+ * protocol.
  */
 #define GUARD_PROTOCOL "3"
 enum { GUARD_SOCKET = 3 }; /* the guard's end */
 enum { GUARD_PATH_MAX = 512 };
 
-/* Where flyball-guard is: as given; else where GUARD_VARIABLE says, beside the program, or installed. */
+/* Finds flyball-guard: as given; else where GUARD_VARIABLE says, beside the program, or installed. */
 void guard_program(const char *given, char path[GUARD_PATH_MAX]);
 
-/* Opens every driver through which something can be set; "": where it is installed. */
+/* Opens every driver through which something can be set; "": the installed one. */
 int guard_open_devices(const char *nvml_path, struct device_list *out_list, struct fly_error *out_error);
 
 enum guard_word {
-    GUARD_READY,  /* of the guard, with its pid, or the error that keeps it from being so */
-    GUARD_HOLD,   /* with a lock; answered by GUARD_HELD */
-    GUARD_HELD,   /* of the guard: 0 or an error */
-    GUARD_TELL,   /* a turn, in place of what was told of that knob before */
-    GUARD_FORGET, /* that knob stands as it should */
+    GUARD_READY,  /* from the guard, with its pid, or with the error that keeps it from being ready */
+    GUARD_HOLD,   /* with a lock; the answer is GUARD_HELD */
+    GUARD_HELD,   /* from the guard: 0 or an error */
+    GUARD_TELL,   /* a turn; replaces what was told of that knob before */
+    GUARD_FORGET, /* that knob is back as it should be */
 };
 
 struct guard_message {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The guard's side: remembers what was turned, and turns it back when its session ends. */
+/* The guard's side: remembers what was turned, and puts it back when its session ends. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -23,28 +23,28 @@
 
 enum { ARGUMENTS = 7, GUARD_TURNS_MAX = DEVICES_MAX * TURNS_MAX };
 enum { LOOK_MS = 100, TRIES = 100, TRY_NS = 100000000, OPEN_LOOKS = 8 };
-static const double patience_s = 10; /* of trying */
+static const double patience_s = 10; /* to keep trying */
 
 struct told {
     char uuid[DEVICE_TEXT_MAX];
     struct turn turn;
-    int looks; /* how often it is still to be looked whether the knob stays where it was put back */
+    int looks; /* how many more times to check whether the knob stays where it was put back */
 };
 
-/* Large, and there is one. */
+/* Large; there is only one. */
 struct guarding {
     struct device_list list;
     struct site site;
     const char *directory;
     pid_t session;
-    int session_fd; /* readable when the session has ended; -1: not to be had */
+    int session_fd; /* readable when the session has ended; -1: unavailable */
     int locks[DEVICES_MAX];
     size_t lock_count;
     struct told told[GUARD_TURNS_MAX]; /* in the order in which the knobs were first turned */
     size_t told_count;
 };
 
-/* Leaves the process that started it: its children are its own business. */
+/* Leaves the process that started it, which must not have the guard among its children. */
 static void detach(void)
 {
     static const int ignored[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE, SIGTSTP, SIGUSR1, SIGUSR2};
@@ -56,10 +56,12 @@ static void detach(void)
     sigprocmask(SIG_SETMASK, &none, NULL);
     syscall(SYS_close_range, GUARD_SOCKET + 1, ~0U, 0);
     if (fork() != 0)
-        _exit(0); /* where there is no child, the session hears nothing and says so */
+        _exit(0); /* without a child, the session gets no answer and reports that */
 }
 
-/* For the kernel out of memory: it spares who has this even where it kills a whole group. Root may have it.
+/*
+ * Asks the kernel to spare this process when memory runs out, even if it kills a whole group.
+ * Root may ask.
  */
 static void resist_oom(void)
 {
@@ -153,7 +155,7 @@ static void forget(struct guarding *guarding, size_t place)
             (guarding->told_count - place) * sizeof guarding->told[0]);
 }
 
-/* The next message; returns false at the session's end, and where `wait` is false when there is none now. */
+/* Takes the next message; false at the session's end and, without `wait`, if there is none now. */
 static bool take_message(struct guarding *guarding, bool wait)
 {
     struct guard_message message = {.word = GUARD_READY};
@@ -195,7 +197,10 @@ static bool session_lives(const struct guarding *guarding)
     return kill(guarding->session, 0) == 0 || errno == EPERM;
 }
 
-/* Until the session ends: its end of the socket, or the process although a child of it has the socket. */
+/*
+ * Works until the session ends: until its end of the socket closes, or until its process ends
+ * although a child still has the socket.
+ */
 static void attend(struct guarding *guarding)
 {
     for (;;) {
@@ -224,8 +229,8 @@ static bool is_told_of(const struct guarding *guarding, const char *uuid)
 }
 
 /*
- * The last turned first. What fails is tried again. A command that the session was
- * waiting for when it ended may still be at work: its knob is looked at again.
+ * Puts back what was turned last first. Tries again what fails. A command that the session was
+ * waiting for when it ended may still be running: its knob is checked again.
  */
 static void put_back(struct guarding *guarding)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* flyball-guard: nothing for people; see guard.h and behalf.h. */
+/* flyball-guard: not for people to run; see guard.h and behalf.h. */
 #include <string.h>
 
 #include "knob/behalf.h"

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Entries on disk. They are not written through base/atomic_file, because that follows
- * links: in a directory that all users write to, a link is how one of them would have
- * root write elsewhere.
+ * Entries on disk. They are not written through base/atomic_file, because that follows links: in
+ * a directory to which all users can write, a user could use a link to make root write elsewhere.
  */
 #include "knob/journal.h"
 
@@ -24,7 +23,7 @@
 static const char *const suffixes[] = {[JOURNAL_TURNED] = ".turned", [JOURNAL_KEPT] = ".kept"};
 _Static_assert(sizeof suffixes / sizeof suffixes[0] == JOURNAL_KIND_COUNT, "a suffix for every kind");
 
-/* Of a file that is being written; one that was left so by kill -9 is never read. */
+/* Suffix of a file that is being written; one that kill -9 left behind is never read. */
 static const char unfinished[] = ".new";
 
 enum { STAT_BYTES = 1024, START_FIELD = 22 };
@@ -42,7 +41,7 @@ int journal_path(const char *directory, const char *uuid, const char *suffix, ch
     return 0;
 }
 
-/* The first bytes of a file of the kernel's, as text; empty where it cannot be read. */
+/* Reads the first bytes of a file of the kernel as text; empty if it cannot be read. */
 static void read_text(const char *path, char *text, size_t bytes)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -61,7 +60,7 @@ static void read_boot(char boot[JOURNAL_BOOT_MAX])
         snprintf(boot, JOURNAL_BOOT_MAX, "unknown");
 }
 
-/* When a process began, in ticks since the boot; 0: there is none, or it is not known. */
+/* Returns when a process began, in ticks since the boot; 0: it does not exist, or that is unknown. */
 static uint64_t start_of(pid_t pid)
 {
     char path[64], text[STAT_BYTES];
@@ -69,7 +68,7 @@ static uint64_t start_of(pid_t pid)
 
     snprintf(path, sizeof path, "/proc/%lld/stat", (long long)pid);
     read_text(path, text, sizeof text);
-    at = strrchr(text, ')'); /* the second field is a name, which may hold anything */
+    at = strrchr(text, ')'); /* the second field is a name, which may contain anything */
     for (int field = 2; at != NULL && field < START_FIELD; field++) {
         at = strchr(at, ' ');
         at = at != NULL ? at + 1 : NULL;
@@ -109,7 +108,7 @@ static int write_failed(const char *path, int cause, struct fly_error *out_error
         path, strerror(cause));
 }
 
-/* Brings the names in the directory to the disk; 0 or errno. */
+/* Brings the names in the directory to the disk; returns 0 or errno. */
 static int sync_directory(const char *directory)
 {
     int fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC), cause = 0;
@@ -122,7 +121,7 @@ static int sync_directory(const char *directory)
     return cause;
 }
 
-/* A new file with that text, on disk; 0 or errno. */
+/* Writes a new file with that text to the disk; returns 0 or errno. */
 static int write_new(const char *path, const char *text, size_t length)
 {
     int fd, cause = runtime_directory_make_room(path);
@@ -143,7 +142,7 @@ static int write_new(const char *path, const char *text, size_t length)
     return cause;
 }
 
-/* Whatever stands there; 0 or errno. */
+/* Renames over whatever is there; returns 0 or errno. */
 static int rename_over(const char *from, const char *to)
 {
     if (rename(from, to) == 0)
@@ -181,7 +180,7 @@ static int read_failed(const char *path, int cause, struct fly_error *out_error)
                      strerror(cause));
 }
 
-/* Root's restore ends what another user left. */
+/* A restore by root removes what another user left. */
 static int not_believed(const char *path, const char *why, struct fly_error *out_error)
 {
     return error_set(
@@ -191,7 +190,10 @@ static int not_believed(const char *path, const char *why, struct fly_error *out
         path, why);
 }
 
-/* The text of the entry, if it is a file whose word counts: everybody's where the owner is asked for. */
+/*
+ * Reads the text of the entry, if it is a file that may be believed: anybody's if the caller asks
+ * for the owner.
+ */
 static int read_entry(const char *path, char text[JOURNAL_TEXT_MAX], uid_t *out_owner,
                       struct fly_error *out_error)
 {
@@ -217,7 +219,7 @@ static int read_entry(const char *path, char text[JOURNAL_TEXT_MAX], uid_t *out_
     if (length < 0)
         return read_failed(path, errno, out_error);
     if (length == JOURNAL_TEXT_MAX || memchr(text, '\0', (size_t)length) != NULL)
-        length = 0; /* nothing that was written here */
+        length = 0; /* not an entry that was written here */
     text[length] = '\0';
     return 0;
 }

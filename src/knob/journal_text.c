@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A journal's entry as text: line by line, in one order, ended by a line that says so. */
+/* A journal's entry as text: line by line, in a fixed order, with a last line that marks its end. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -49,11 +49,11 @@ size_t journal_format(const struct journal_entry *entry, char text[JOURNAL_TEXT_
 struct reader {
     const char *rest;
     unsigned line;
-    char text[LINE_MAX_BYTES]; /* the line at hand */
-    char *words;               /* what is left of it */
+    char text[LINE_MAX_BYTES]; /* the current line */
+    char *words;               /* the rest of it */
 };
 
-/* The next line, which begins with that word; false else. */
+/* Reads the next line if it begins with that word; else returns false. */
 static bool next_line(struct reader *reader, const char *word)
 {
     const char *end = strchr(reader->rest, '\n');
@@ -78,7 +78,7 @@ static bool take_number(struct reader *reader, uint64_t maximum, uint64_t *out_v
     return word != NULL && number_parse_u64(word, maximum, out_value);
 }
 
-/* All that is left, of printable characters and not nothing. */
+/* Takes the rest of the line, which must be printable and not empty. */
 static bool take_rest(struct reader *reader, char *text, size_t bytes)
 {
     size_t length = reader->words != NULL ? strlen(reader->words) : 0;
@@ -103,8 +103,7 @@ static bool take_maker(struct reader *reader, struct journal_entry *entry)
     return take_rest(reader, entry->program, sizeof entry->program);
 }
 
-/* The name of a way at the end of the line; nothing is the driver, as entries were before there were others.
- */
+/* Reads the name of a way at the end of the line; without one it is the driver, as in the first entries. */
 static bool take_way(struct reader *reader, enum way *out_way)
 {
     int way = reader->words != NULL ? way_find(reader->words) : WAY_DRIVER;
@@ -115,7 +114,7 @@ static bool take_way(struct reader *reader, enum way *out_way)
     return true;
 }
 
-/* Where a way is found, if the next line says so. */
+/* Reads the place of a way, if the next line states it. */
 static bool take_place(struct reader *reader, enum way way, char place[SITE_PLACE_MAX])
 {
     const char *name = way_name(way);
@@ -126,7 +125,7 @@ static bool take_place(struct reader *reader, enum way way, char place[SITE_PLAC
     return next_line(reader, name) && take_rest(reader, place, SITE_PLACE_MAX);
 }
 
-/* Driver's values fit 32 bits. */
+/* Values of drivers fit into 32 bits. */
 static bool take_turn(struct reader *reader, struct turn *out_turn)
 {
     const char *key = strsep(&reader->words, " ");
@@ -143,7 +142,7 @@ static bool take_turn(struct reader *reader, struct turn *out_turn)
     return true;
 }
 
-/* A knob is turned once, however often it is set. */
+/* An entry has one turn per knob, however often the knob is set. */
 static bool is_new(const struct journal_entry *entry, enum quantity quantity)
 {
     for (size_t i = 0; i < entry->turn_count; i++) {

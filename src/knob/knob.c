@@ -23,7 +23,7 @@ static void read_previous(struct knob_gpu *gpu)
     gpu->report.previous_mw = limit->state == READING_OK ? limit->value : 0;
 }
 
-/* Takes the lock, repairs, and looks whether others use it; the report says what came of it. */
+/* Takes the lock, repairs, and checks whether others use the GPU; the report says what was found. */
 static int open_gpu(struct knob *knob, struct knob_gpu *gpu, const struct knob_options *options)
 {
     const char *uuid = gpu->device->info.uuid;
@@ -45,7 +45,9 @@ static int open_gpu(struct knob *knob, struct knob_gpu *gpu, const struct knob_o
     return code;
 }
 
-/* An entry that an earlier kept session left, if its setting stands; it knows what stood before all of them.
+/*
+ * Adopts an entry that an earlier kept session left, if its setting is still in force; it knows
+ * what was set before all kept sessions.
  */
 static void adopt_kept(const struct knob *knob, struct knob_gpu *gpu)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Puts back what a session turned, and notices who else turned it. */
+/* Puts back what a session turned, and detects changes by others. */
 #include "base/error.h"
 #include "knob/ceiling.h"
 #include "knob/knob_private.h"
@@ -26,7 +26,7 @@ static void say_foreign_clock(struct knob_gpu *gpu, int64_t ceiling_mhz, int64_t
               gpu->device->info.index, (long long)found_mhz, (long long)ceiling_mhz);
 }
 
-/* One knob; the error is that of a knob that could not be put back, or forgotten. */
+/* Puts one knob back; the error is that of a knob that could not be put back, or could not be forgotten. */
 static int put_back_one(struct knob *knob, struct knob_gpu *gpu, const struct turn *turn,
                         struct fly_error *out_error)
 {
@@ -58,7 +58,7 @@ int knob_put_back(struct knob *knob, struct knob_gpu *gpu, struct fly_error *out
     struct fly_error error = {.code = 0};
     int code = 0;
 
-    /* What is FOREIGN stays so. */
+    /* FOREIGN knobs stay FOREIGN. */
     if (gpu->report.state == KNOB_TURNED || gpu->report.state == KNOB_STUCK)
         gpu->report.state = KNOB_UNTURNED;
     for (size_t i = gpu->entry.turn_count; i > 0; i--) {

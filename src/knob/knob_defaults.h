@@ -5,18 +5,15 @@
 #include "knob/knob.h"
 #include "knob/turnable.h"
 
-/*
- * What a session's options come to, with what holds where they say nothing. Texts are borrowed from the
- * options.
- */
+/* A session's options, with defaults for what they leave out. Texts are borrowed from the options. */
 
-/* What others than the session look at. */
+/* Returns what is needed to find others who use the GPUs. */
 struct turnable_options knob_others(const struct knob_options *options);
 
-/* The places of the site's ways, where the options name any. */
+/* Returns the places of the site's ways, if the options name any. */
 struct site_options knob_ways(const struct knob_options *options);
 
-/* How others call this program. */
+/* Returns the name of this program for others. */
 const char *knob_program(const struct knob_options *options);
 
 #endif

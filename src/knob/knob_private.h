@@ -10,11 +10,11 @@
 #include "knob/runtime_directory.h"
 #include "knob/turnable.h"
 
-/* A session's inside, for the files knob*.c. */
+/* The inside of a session, for the files knob*.c. */
 struct knob_gpu {
     const struct device *device;
     int lock;                   /* -1: not held */
-    struct journal_entry entry; /* its turns are those that are not put back */
+    struct journal_entry entry; /* its turns are those that are not yet put back */
     struct knob_report report;
     bool denied; /* the driver has refused to turn it */
 };
@@ -25,32 +25,35 @@ struct knob {
     enum journal_kind kind;
     struct guard guard;
     struct site site;
-    bool ended; /* the guard did: nothing is turned any more */
+    bool ended; /* the guard has ended: nothing is turned any more */
     uint64_t generation;
     size_t count;
     struct knob_gpu gpus[];
 };
 
-/* FLY_ESTATE in a forked child. */
+/* Returns FLY_ESTATE in a forked child. */
 int knob_check_fork(const struct knob *knob, struct fly_error *out_error);
 
-/* The turn of a quantity that is not put back, or NULL. */
+/* Returns the turn of a quantity that is not yet put back, or NULL. */
 struct turn *knob_turn_of(struct knob_gpu *gpu, enum quantity quantity);
 
-/* Brings the GPU's entry to disk, or away where no turn is left in it. */
+/* Writes the GPU's entry to disk, or removes it if no turn is left in it. */
 int knob_write_entry(const struct knob *knob, const struct knob_gpu *gpu, struct fly_error *out_error);
 
-/* Drops a turn that needs no putting back: from the journal, then from the guard's memory. */
+/* Drops a turn that needs no putting back: first from the journal, then from the guard's memory. */
 int knob_drop_turn(struct knob *knob, struct knob_gpu *gpu, enum quantity quantity,
                    struct fly_error *out_error);
 
-/* Puts a GPU back as far as it stands where we put it, and says in the report what became of it. */
+/* Puts a GPU back unless others have changed it since, and reports what became of it. */
 int knob_put_back(struct knob *knob, struct knob_gpu *gpu, struct fly_error *out_error);
 
-/* Whether another program changed a knob that we turned; if so the GPU is FOREIGN from now on. */
+/*
+ * Returns whether another program changed a knob that this session turned; then the GPU is
+ * FOREIGN from now on.
+ */
 bool knob_find_foreign(struct knob *knob, struct knob_gpu *gpu);
 
-/* 0, or what is to be said of a guard that ended: everything was put back then. */
+/* Returns 0, or the error for a guard that ended: everything was put back then. */
 int knob_check_guard(struct knob *knob, struct fly_error *out_error);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Turns: written down, told to the guard, made, and written down again. */
+/* Turns knobs. Each turn is written down, told to the guard, made, and written down again. */
 #include <stdio.h>
 #include <string.h>
 
@@ -8,16 +8,16 @@
 #include "knob/gpu_lock.h"
 #include "knob/knob_private.h"
 
-/* A value that leaves a GPU alone, or that says so. */
+/* A value that means: leave this GPU as it is, or that says that it was left so. */
 static const int64_t untouched = INT64_MIN;
 
-/* What a call is to set of each GPU, and what stood before it, to go back to should it fail. */
+/* What a call has to set on each GPU, and the values before it, to go back to if the call fails. */
 struct wishes {
     enum quantity quantity;
     int64_t values[DEVICES_MAX], before[DEVICES_MAX];
 };
 
-/* Where a knob stands; a ceiling as far as we know, since no driver tells. */
+/* Reads the value of a knob; for a ceiling what this session knows, since no driver reports it. */
 static int read_now(struct knob_gpu *gpu, enum quantity quantity, int64_t *out_value,
                     struct fly_error *out_error)
 {
@@ -40,7 +40,7 @@ static int read_now(struct knob_gpu *gpu, enum quantity quantity, int64_t *out_v
     return 0;
 }
 
-/* The turn with this intent, told to the guard and on disk before anything is made of it. */
+/* Makes the turn with this intent, and tells it to the guard and the disk before anything is done. */
 static int intend(struct knob *knob, struct knob_gpu *gpu, enum quantity quantity, int64_t now, int64_t value,
                   enum way way, struct fly_error *out_error)
 {
@@ -55,13 +55,15 @@ static int intend(struct knob *knob, struct knob_gpu *gpu, enum quantity quantit
     turn->ours = value;
     turn->way = way;
     memcpy(gpu->entry.places[way], knob->site.places[way], SITE_PLACE_MAX);
-    /* The guard first: it takes away the journal's entry of what it knows, should this be the last thing
-     * done. */
+    /*
+     * The guard first: if this is the last thing done, the guard removes the journal's entry of what
+     * it knows.
+     */
     code = guard_tell(&knob->guard, gpu->device->info.uuid, turn, out_error);
     return code < 0 ? code : knob_write_entry(knob, gpu, out_error);
 }
 
-/* What stands after the attempt; a knob that stands as before is forgotten. */
+/* Records the state after the attempt; a knob that is back at its old value is forgotten. */
 static int settle(struct knob *knob, struct knob_gpu *gpu, enum quantity quantity, int64_t value,
                   struct fly_error *out_error)
 {
@@ -75,7 +77,7 @@ static int settle(struct knob *knob, struct knob_gpu *gpu, enum quantity quantit
     return code < 0 ? code : guard_tell(&knob->guard, gpu->device->info.uuid, turn, out_error);
 }
 
-/* Adds a way's refusal to what is said when all have refused. */
+/* Adds a way's refusal to the error text for the case that all refuse. */
 static void add_refusal(const struct knob_gpu *gpu, enum quantity quantity, enum way way,
                         const struct fly_error *refusal, struct fly_error *all, bool *is_first)
 {
@@ -91,7 +93,7 @@ static void add_refusal(const struct knob_gpu *gpu, enum quantity quantity, enum
     *is_first = way == WAY_DRIVER;
 }
 
-/* Makes the turn by the first way that will have it. */
+/* Turns the knob by the first way that accepts it. */
 static int make_turn(struct knob *knob, struct knob_gpu *gpu, enum quantity quantity, int64_t now,
                      int64_t value, struct way_result *out_result, struct fly_error *out_error)
 {
@@ -134,8 +136,10 @@ static void note(struct knob_gpu *gpu, enum quantity quantity, int64_t value)
             : KNOB_UNTURNED;
 }
 
-/* Whether a knob stands as it stood after a failure: who fails may have set it all the same. A ceiling does
- * where the driver refused, or was not asked. */
+/*
+ * Returns whether a knob is unchanged after a failure, since a failed attempt may have set it all
+ * the same. A ceiling is unchanged if the driver refused, or was not asked.
+ */
 static bool stands_still(struct knob_gpu *gpu, enum quantity quantity, int64_t before, int code)
 {
     int64_t now = 0;
@@ -170,7 +174,7 @@ static int turn_one(struct knob *knob, struct knob_gpu *gpu, enum quantity quant
     return code;
 }
 
-/* A limit that nobody's use of the driver keeps is lost with the last user. */
+/* Without persistence a limit is lost when the last user of the driver ends. */
 static int persist(struct knob *knob, struct knob_gpu *gpu, struct fly_error *out_error)
 {
     int64_t now = 0;
@@ -178,7 +182,7 @@ static int persist(struct knob *knob, struct knob_gpu *gpu, struct fly_error *ou
     if (knob->kind != JOURNAL_KEPT || read_now(gpu, QUANTITY_PERSISTENCE, &now, NULL) < 0 || now != 0)
         return 0;
     if (turn_one(knob, gpu, QUANTITY_PERSISTENCE, 1, out_error) < 0)
-        /* A site may offer limits alone. */
+        /* A site may offer limits only. */
         return out_error->code == FLY_EUNSUPPORTED ||
                        (out_error->code == FLY_EPERM && site_offers_more(&knob->site, gpu->device))
                    ? 0
@@ -187,7 +191,7 @@ static int persist(struct knob *knob, struct knob_gpu *gpu, struct fly_error *ou
     return 0;
 }
 
-/* Looks at everything that can be looked at before anything is turned. */
+/* Checks everything that can be checked before anything is turned. */
 static int check_gpu(struct knob *knob, struct knob_gpu *gpu, enum quantity quantity, int64_t value,
                      struct fly_error *out_error)
 {
@@ -221,14 +225,14 @@ static int set_gpu(struct knob *knob, struct knob_gpu *gpu, enum quantity quanti
     return code < 0 ? code : turn_one(knob, gpu, quantity, value, out_error);
 }
 
-/* Back to where this call found it. */
+/* Puts a knob back to where this call found it. */
 static void undo(struct knob *knob, struct knob_gpu *gpu, enum quantity quantity, int64_t before)
 {
     const struct turn *turn = knob_turn_of(gpu, quantity),
                       *other = knob_turn_of(gpu, quantity == QUANTITY_POWER_LIMIT ? QUANTITY_CLOCK_CEILING
                                                                                   : QUANTITY_POWER_LIMIT);
 
-    /* All the way, persistence mode too, where nothing was turned then. */
+    /* If nothing was turned then, everything goes back, persistence mode too. */
     if (other == NULL && (turn == NULL || turn->previous == before))
         knob_put_back(knob, gpu, NULL);
     else
@@ -290,7 +294,7 @@ int knob_set_ceilings(struct knob *knob, const int64_t *ceilings_mhz, struct fly
     return set_wishes(knob, &wishes, out_error);
 }
 
-/* After a reset nothing that was kept needs to be put back, but the persistence mode. */
+/* After a reset, only persistence mode is left to be put back of what was kept. */
 static int forget_kept(struct knob *knob, struct knob_gpu *gpu, struct fly_error *out_error)
 {
     int code = knob_drop_turn(knob, gpu, QUANTITY_POWER_LIMIT, out_error);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The turns that a session has not put back: its own, the journal's and the guard's memory of them. */
+/* The turns that a session has not put back: its own record, and those of the journal and the guard. */
 #include <string.h>
 
 #include "base/error.h"

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * By /proc: among the files of each process the one that is locked, and whether the lock is its
- * own. The owner of /proc/PID is not asked, since a process may have itself shown as root's.
+ * Searches /proc for the locked file among the files of each process, and checks whether that
+ * process owns the lock. It does not use the owner of /proc/PID, since a process can make itself
+ * appear as root's.
  */
 #include "knob/lock_holder.h"
 
@@ -16,7 +17,7 @@
 
 enum { PATH_BYTES = 64, STATUS_BYTES = 2048 };
 
-/* The beginning of a file of the kernel's; empty where it cannot be read. */
+/* Reads the beginning of a file of the kernel; empty if it cannot be read. */
 static void read_text(const char *path, char text[STATUS_BYTES])
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -40,7 +41,7 @@ bool lock_holder_uid(pid_t pid, uid_t *out_uid)
     return at != NULL;
 }
 
-/* Whether that open file of a process, which is the one, holds a lock. */
+/* Returns whether that open file of a process, known to be the right one, holds a lock. */
 static bool is_locked(long long pid, const char *fd)
 {
     char path[PATH_BYTES], text[STATUS_BYTES];

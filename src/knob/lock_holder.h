@@ -6,22 +6,22 @@
 #include <sys/types.h>
 
 /*
- * Who holds a lock, as the kernel knows it: what a lock's file says of its holder can be
- * written by anybody. For root, who sees the files of all processes.
+ * Finds who holds a lock according to the kernel, since anybody can write what a lock's file says
+ * of its holder. For root, who sees the files of all processes.
  */
 struct lock_holder {
     pid_t pid;
-    uid_t uid; /* the real one: a program that runs as root for a user is that user's */
+    uid_t uid; /* the real user: a program that runs as root for a user belongs to that user */
 };
 
 /*
- * Looks through all processes but this one for one that holds flock(2)'s lock on the open file.
- * With several, one of root's is named. False where none is to be seen: it has ended, or is in a
- * container around this one. Thread-safe.
+ * Looks through all processes except this one for one that holds flock(2)'s lock on the open
+ * file. If there are several, one of root's is named. Returns false if none is visible: it has
+ * ended, or is in a container around this one. Thread-safe.
  */
 bool lock_holder_find(int lock, struct lock_holder *out_holder);
 
-/* The real user of a process; false where it is gone. */
+/* Gives the real user of a process; false if the process is gone. */
 bool lock_holder_uid(pid_t pid, uid_t *out_uid);
 
 #endif

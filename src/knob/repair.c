@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Puts back, from the journal, what sessions that have died left behind. */
+/* Puts back, from the journal, what sessions that died left behind. */
 #include "knob/repair.h"
 
 #include <stdio.h>
@@ -19,7 +19,7 @@ static double watts(int64_t limit_mw)
     return (double)limit_mw * 1e-3;
 }
 
-/* Forgets the entry, with what became of it. */
+/* Removes the entry, and reports the result. */
 static void forget(const char *directory, enum journal_kind kind, struct repair *repair)
 {
     struct fly_error error;
@@ -28,11 +28,11 @@ static void forget(const char *directory, enum journal_kind kind, struct repair 
         repair_end_with(repair, REPAIR_FAILED, "%.300s", error.text);
 }
 
-/* What became of an entry's knobs. */
+/* The result for an entry's knobs. */
 struct put_back {
     bool failed;
-    enum turn_end limit, ceiling; /* UNNEEDED where it had none */
-    int64_t clock_mhz;            /* FOREIGN: the clock that speaks against the ceiling */
+    enum turn_end limit, ceiling; /* UNNEEDED if the entry had none */
+    int64_t clock_mhz;            /* FOREIGN: the clock that contradicts the ceiling */
 };
 
 /* Puts the entry's turns back, the last first. */
@@ -90,7 +90,7 @@ static void say_limit(const struct journal_entry *entry, unsigned index, enum tu
                         entry->program, watts(repair->found_mw));
 }
 
-/* In place of what is said of the limit, where there was none, or after it. */
+/* Reports on the ceiling: after the report on the limit or, without a limit, instead of it. */
 static void say_ceiling(const struct journal_entry *entry, unsigned index, const struct put_back *all,
                         struct repair *repair)
 {
@@ -169,8 +169,8 @@ void repair_gpu(const char *directory, const struct knob_options *options, const
 }
 
 /*
- * Whether an entry is left to who holds its GPU, with who that is: a session that lives, or to
- * the impatient anybody.
+ * Returns whether an entry is left to the process that holds its GPU, and names it: a living
+ * session, or for the impatient any holder.
  */
 static bool is_in_use(const char *directory, const struct knob_options *options,
                       const struct journal_name *name, struct repair *repair)
@@ -192,7 +192,7 @@ static bool is_in_use(const char *directory, const struct knob_options *options,
     return true;
 }
 
-/* One entry, under the lock of its GPU. */
+/* Repairs one entry, under the lock of its GPU. */
 static void repair_named(const char *directory, const struct knob_options *options,
                          const struct device_list *list, const struct journal_name *name,
                          struct repair *out_repair)
@@ -224,8 +224,8 @@ static void repair_named(const char *directory, const struct knob_options *optio
 }
 
 /*
- * The entries of the list's GPUs, each looked for by its name: however many others a user puts
- * beside them, these are found. Returns how many.
+ * Lists the entries of the list's GPUs. It looks for each by its name, so it finds them however
+ * many other files a user puts beside them. Returns how many.
  */
 static size_t list_present(const char *directory, const struct device_list *list, enum journal_kind kind,
                            struct journal_name *names)
@@ -244,7 +244,7 @@ static size_t list_present(const char *directory, const struct device_list *list
     return count;
 }
 
-/* Adds the others of that kind, which are of GPUs that are not here; a stranger's are nothing to root. */
+/* Adds the other entries of that kind, for GPUs that are not here; root ignores those of other users. */
 static size_t list_absent(const char *directory, const struct device_list *list, enum journal_kind kind,
                           struct journal_name *names, size_t count)
 {
@@ -276,7 +276,7 @@ int knob_repair(const struct knob_options *options, const struct device_list *li
     names = calloc(DEVICES_MAX + ENTRIES_MAX, sizeof *names);
     if (names == NULL)
         return error_no_memory(out_error);
-    /* What was turned over a kept setting goes back to that first. */
+    /* Entries of sessions come first: what was turned over a kept setting goes back to that setting. */
     for (int kind = JOURNAL_TURNED; kind <= (kept ? JOURNAL_KEPT : JOURNAL_TURNED); kind++) {
         size_t total = list_present(directory, list, (enum journal_kind)kind, names);
 

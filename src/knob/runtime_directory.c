@@ -18,7 +18,7 @@
 static const char system_directory[] = "/run/flyball", fallback_directory[] = "/tmp/flyball-knobs";
 enum { SHARED_MODE = 01777, ASIDE_MAX = 64, UID_MAP_LINE = 64 };
 
-/* In place of an errno: root would leave his word with somebody who can change it. */
+/* Used in place of an errno: root must not leave entries with somebody who can change them. */
 enum { OF_ANOTHER_USER = -1 };
 
 bool runtime_directory_is_roots(void)
@@ -52,7 +52,10 @@ static int failed(const char *path, int cause, struct fly_error *out_error)
                      path, strerror(cause));
 }
 
-/* Makes it where it is missing, for all users where `mode` says so whatever the umask; 0 or errno. */
+/*
+ * Makes the directory if it is missing; for all users if `mode` says so, whatever the umask.
+ * Returns 0 or errno.
+ */
 static int make(const char *path, mode_t mode)
 {
     struct stat status;
@@ -71,13 +74,13 @@ static int make(const char *path, mode_t mode)
         return ENOTDIR;
     if (runtime_directory_is_roots() && status.st_uid != 0)
         return OF_ANOTHER_USER;
-    /* Where others may remove files that are not theirs, locks are worth nothing. */
+    /* If others may remove files that are not theirs, locks are useless. */
     if ((status.st_mode & (S_IWGRP | S_IWOTH)) != 0 && (status.st_mode & S_ISVTX) == 0)
         return EPERM;
     return access(path, W_OK | X_OK) == 0 ? 0 : errno;
 }
 
-/* A directory with something in it: nothing in it is ours. */
+/* Moves a directory with content aside; nothing in it is Flyball's. */
 static int move_aside(const char *path)
 {
     const char *slash = strrchr(path, '/');
@@ -118,7 +121,7 @@ static int check_local(const char *path, struct fly_error *out_error)
 
     if (statfs(path, &status) < 0)
         return failed(path, errno, out_error);
-    /* FUSE serves local ones too, but who knows which. */
+    /* FUSE serves local file systems too, but they cannot be told apart here. */
     network = file_system_network((long)status.f_type);
     if (network == NULL)
         return 0;
@@ -145,7 +148,7 @@ static int use(const char *path, mode_t mode, char out_path[RUNTIME_PATH_MAX], s
     return code;
 }
 
-/* The one that it is to be, and the mode with which it is made. */
+/* Chooses the directory, and the mode with which it is made. */
 static const char *choose(const char *given, mode_t *out_mode)
 {
     *out_mode = S_IRWXU;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Other users' locks and entries, as root takes them: nothing that they say is turned with root's rights. */
+/*
+ * How root treats other users' locks and entries: root never turns a knob with its own rights
+ * because of what they say.
+ */
 #include "knob/stranger.h"
 
 #include <errno.h>
@@ -13,11 +16,11 @@
 #include "knob/lock_holder.h"
 #include "knob/runtime_directory.h"
 
-/* A stranger's entry at work. */
+/* Another user's entry while it is handled. */
 struct claim_of {
     const struct knob_options *options;
     const struct device *device;
-    struct journal_entry entry; /* with what is to be put back in place of what it says */
+    struct journal_entry entry; /* with the values to put back in place of its own */
     uid_t owner;
     struct repair *repair;
 };
@@ -27,7 +30,7 @@ static struct behalf behalf_of(const struct knob_options *options, uid_t owner)
     return (struct behalf){.uid = owner, .guard_path = options->guard_path, .nvml_path = options->nvml_path};
 }
 
-/* Whether the entry is of a session that lives, by a user who may turn the GPU's knobs. */
+/* Returns whether the entry belongs to a living session, by a user who may turn the GPU's knobs. */
 static bool session_stands(const char *directory, const struct knob_options *options, const char *uuid,
                            const struct lock_holder *holder)
 {
@@ -41,7 +44,7 @@ static bool session_stands(const char *directory, const struct knob_options *opt
            behalf_run(&behalf, BEHALF_ASK, &entry, NULL) == 0;
 }
 
-/* Whether a lock that cannot be had is one that root respects; `out_held` is the file. */
+/* Returns whether root respects a lock that it cannot get; `out_held` is the file. */
 static bool is_respected(const char *directory, const struct knob_options *options, const char *uuid,
                          int code, struct stat *out_held, struct fly_error *out_error)
 {
@@ -53,7 +56,7 @@ static bool is_respected(const char *directory, const struct knob_options *optio
     if (journal_path(directory, uuid, ".lock", path, NULL) < 0 || lstat(path, out_held) < 0)
         return true;
     if (code != FLY_ESTATE)
-        return out_held->st_uid == 0; /* it is none that could be opened */
+        return out_held->st_uid == 0; /* the file could not be opened */
     fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     found = fd >= 0 && fstat(fd, out_held) == 0 && lock_holder_find(fd, &holder);
     if (fd >= 0)
@@ -109,7 +112,7 @@ static int64_t read_now(const struct device *device, enum quantity quantity)
     return reading.values[quantity].state == READING_OK ? reading.values[quantity].value : 0;
 }
 
-/* Where the limit goes: what root has set to stay, or the driver's default; 0: not known. */
+/* Returns where the limit goes: what root has set to stay, or the driver's default; 0: unknown. */
 static int64_t goal_of(const char *directory, const struct device *device, enum journal_kind kind)
 {
     struct journal_entry kept;
@@ -125,7 +128,7 @@ static int64_t goal_of(const char *directory, const struct device *device, enum 
     return read_now(device, QUANTITY_POWER_LIMIT_DEFAULT);
 }
 
-/* Leaves the turns that are to be made, with where they go; says what there is to say of the limit. */
+/* Keeps the turns to be made, with their goals; writes what has to be said about the limit. */
 static void choose(struct claim_of *claim, int64_t goal_mw)
 {
     struct journal_entry *entry = &claim->entry;
@@ -142,7 +145,7 @@ static void choose(struct claim_of *claim, int64_t goal_mw)
         } else if (turn.quantity == QUANTITY_CLOCK_CEILING) {
             turn.previous = 0;
         } else {
-            continue; /* what persistence mode was before, nobody but the entry knows */
+            continue; /* only the entry knows what persistence mode was before */
         }
         entry->turns[kept++] = turn;
     }
@@ -185,7 +188,7 @@ static void say_turned(const struct claim_of *claim)
             claim->entry.turn_count > 1 ? ", and the ceiling on its clock is lifted" : "");
 }
 
-/* By the user's own right; what he may not turn he did not turn. */
+/* Turns with the user's own rights; what the user may not turn, the user did not turn. */
 static bool turn_on_behalf(const struct claim_of *claim)
 {
     struct behalf behalf = behalf_of(claim->options, claim->owner);

@@ -8,7 +8,7 @@
 
 enum { WATT_MW = 1000 };
 
-/* As a driver may have rounded what it was asked for. */
+/* A driver may have rounded the value that it was asked for. */
 static bool is_near(enum quantity quantity, int64_t asked, int64_t value)
 {
     return quantity == QUANTITY_POWER_LIMIT ? value > asked - WATT_MW && value < asked + WATT_MW
@@ -27,7 +27,7 @@ bool turn_is_open(const struct turn *turn)
     return turn->way != WAY_DRIVER && turn->earlier != turn->ours;
 }
 
-/* By the turn's own way, then by the others; the error is that of the first. */
+/* Puts back by the turn's own way, then by the others; the error is that of the first. */
 static int put_back(struct site *site, const struct device *device, const struct turn *turn,
                     struct fly_error *out_error)
 {
@@ -42,7 +42,7 @@ static int put_back(struct site *site, const struct device *device, const struct
     return code < 0 ? first : 0;
 }
 
-/* An intent may not have been carried out yet, so that a higher clock says nothing. */
+/* An intent may not have been carried out yet, so a higher clock proves nothing. */
 static enum turn_end ceiling_back(struct site *site, const struct device *device, const struct turn *turn,
                                   int64_t *out_clock, struct fly_error *out_error)
 {

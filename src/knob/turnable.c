@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who else has to do with a GPU. Each question is a row of one table. */
+/* Finds out who else uses a GPU. Each question is a row of one table. */
 #include "knob/turnable.h"
 
 #include <ctype.h>
@@ -66,7 +66,7 @@ static int check_mig(const struct turnable_options *options, const struct device
                      device->info.index, device->info.uuid);
 }
 
-/* The beginning of a file of a process, as text; false where there is none. */
+/* Reads the beginning of a process's file as text; false if there is none. */
 static bool read_proc(const char *proc_root, long long pid, const char *file, char text[PROC_TEXT_MAX])
 {
     char path[PROC_PATH_MAX];
@@ -83,7 +83,7 @@ static bool read_proc(const char *proc_root, long long pid, const char *file, ch
     return length > 0;
 }
 
-/* The name of a process's program; "an unknown program" where it cannot be seen. */
+/* Reads the name of a process's program; "an unknown program" if it cannot be seen. */
 static void read_name(const char *proc_root, long long pid, char text[PROC_TEXT_MAX])
 {
     if (!read_proc(proc_root, pid, "comm", text))
@@ -92,7 +92,7 @@ static void read_name(const char *proc_root, long long pid, char text[PROC_TEXT_
     harmless_hide_controls(text);
 }
 
-/* The parent of a process; 0: it has none, or is gone. */
+/* Returns the parent of a process; 0: it has none, or the process is gone. */
 static pid_t parent_of(const char *proc_root, pid_t pid)
 {
     char text[PROC_TEXT_MAX];
@@ -100,11 +100,11 @@ static pid_t parent_of(const char *proc_root, pid_t pid)
 
     if (!read_proc(proc_root, pid, "stat", text))
         return 0;
-    at = strrchr(text, ')'); /* behind the name: " S 1234 ..." */
+    at = strrchr(text, ')'); /* after the name: " S 1234 ..." */
     return at != NULL && strlen(at) > 4 ? (pid_t)strtol(at + 4, NULL, 10) : 0;
 }
 
-/* Whether `pid` is `ancestor`, or a child of its children's. */
+/* Returns whether `pid` is `ancestor` or one of its descendants. */
 static bool descends(const char *proc_root, pid_t pid, pid_t ancestor)
 {
     for (int depth = 0; depth < DEPTH_MAX && pid > 1; depth++) {
@@ -157,7 +157,7 @@ static int check_processes(const struct turnable_options *options, const struct 
     return 0;
 }
 
-/* The pid of a process of MPS, or 0. The kernel cuts names: all of them begin like this. */
+/* Returns the pid of a process of MPS, or 0. The kernel cuts names: all of them begin like this. */
 static long long find_mps(const char *proc_root)
 {
     static const char begin[] = "nvidia-cuda-mps";

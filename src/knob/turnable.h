@@ -10,21 +10,21 @@
 #include "device/device.h"
 
 /*
- * Whether a GPU's knobs may be turned, as far as others are concerned. Where it cannot
- * be found out who uses a GPU, nobody turns it.
+ * Decides whether other users' work allows a GPU's knobs to be turned. If it cannot be found out
+ * who uses a GPU, nobody may turn it.
  */
 struct turnable_options {
-    const char *readonly_path;      /* the operator's lock: nobody turns anything while it is there */
+    const char *readonly_path;      /* the operator's lock: while this file exists nobody turns anything */
     const char *proc_root;          /* "/proc" */
-    const char *mps_pipe_directory; /* where MPS is reached */
+    const char *mps_pipe_directory; /* the directory through which MPS is reached */
     const pid_t *allowed;           /* these and their descendants may compute there, */
-    size_t allowed_count;           /* beside this process, its descendants and its ancestors */
+    size_t allowed_count;           /* besides this process, its descendants and its ancestors */
 };
 
 /*
- * 0, or FLY_ESTATE (a process of somebody else, MIG, MPS), FLY_EPERM (the operator's
- * lock), FLY_EUNSUPPORTED (it offers no limit to set), FLY_EREAD (it is not known who uses
- * it); the text says which and what to do. Thread-safe.
+ * Returns 0, or FLY_ESTATE (a process of somebody else, MIG, MPS), FLY_EPERM (the operator's
+ * lock), FLY_EUNSUPPORTED (the GPU offers no limit to set), FLY_EREAD (it is unknown who uses the
+ * GPU); the text says which and what to do. Thread-safe.
  */
 int turnable_check(const struct turnable_options *options, const struct device *device,
                    struct fly_error *out_error);

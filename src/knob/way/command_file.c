@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The file of commands as a whole; words and what is filled in are in command_words.c. */
+/* The file of commands as a whole; command_words.c handles words and their values. */
 #include "knob/way/command_file.h"
 
 #include <errno.h>
@@ -18,8 +18,8 @@
 
 struct parse {
     struct command_file *file;
-    struct operation_commands *table; /* at hand; NULL before the first */
-    struct toml_place begin;          /* of it */
+    struct operation_commands *table; /* the current table; NULL before the first */
+    struct toml_place begin;          /* where the table begins */
     const char *name;
 };
 
@@ -91,7 +91,7 @@ static const struct field {
     {"timeout_s", take_timeout},
 };
 
-/* A table without commands offers nothing, and was not meant so. */
+/* A table without commands offers nothing, which is surely a mistake. */
 static int end_table(const struct parse *parse, struct fly_error *out_error)
 {
     if (parse->table == NULL || parse->table->count > 0)
@@ -186,7 +186,7 @@ static int not_read(const char *path, int cause, struct fly_error *out_error)
                      path, strerror(cause));
 }
 
-/* Its commands may turn into root's: nobody but root and this user may have written them. */
+/* The commands may run as root, so nobody except root and this user may be able to write them. */
 static int check_owner(const char *path, const struct stat *status, struct fly_error *out_error)
 {
     if (!S_ISREG(status->st_mode))

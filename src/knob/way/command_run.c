@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One program, spawned from a process that may be large, and heard to its end. */
+/* Spawns one program, from a process that may be large, and reads its output until it ends. */
 #include "knob/way/command_run.h"
 
 #include <errno.h>
@@ -15,11 +15,11 @@
 #include "base/clock.h"
 
 enum { LOOK_MS = 10, CHUNK = 1024 };
-static const double kill_s = 1; /* for the killed to be gone */
+static const double kill_s = 1; /* time for a killed process to be gone */
 
 struct running {
     pid_t pid;
-    int process; /* readable at its end; -1: not to be had */
+    int process; /* readable when the program ends; -1: unavailable */
     int output;
     struct command_end *end;
     size_t length;
@@ -44,7 +44,7 @@ static int spawn_with(char *const *words, int output, posix_spawn_file_actions_t
     return posix_spawnp(out_pid, words[0], files, attributes, words, environ);
 }
 
-/* 0 or errno. */
+/* Returns 0 or errno. */
 static int spawn(char *const *words, int output, pid_t *out_pid)
 {
     posix_spawn_file_actions_t files;
@@ -62,7 +62,7 @@ static int spawn(char *const *words, int output, pid_t *out_pid)
     return cause;
 }
 
-/* What there is to be read now; what does not fit is dropped. */
+/* Reads what is available now; drops what does not fit. */
 static void take_output(struct running *running)
 {
     char chunk[CHUNK];
@@ -83,7 +83,9 @@ static void take_output(struct running *running)
     running->output = -1;
 }
 
-/* Whether it has ended; a status that somebody else has taken is not known, and the knob is looked at anyway.
+/*
+ * Returns whether it has ended. A status that another part of the process took is unknown; the
+ * caller checks the knob in any case.
  */
 static bool has_ended(struct running *running)
 {
@@ -98,7 +100,7 @@ static bool has_ended(struct running *running)
     return true;
 }
 
-/* Listens until its end, which children that hold its output do not delay. */
+/* Listens until the program ends, without waiting for children that hold its output. */
 static bool attend(struct running *running, double time_s)
 {
     struct mono_time until = mono_after_s(mono_now(), time_s);

@@ -13,16 +13,17 @@
  *     if (end.spawn_errno == 0 && end.ended && end.status == 0)
  *         ...
  *
- * It is looked for in PATH and runs in a session of its own, so that nothing in it asks a terminal,
- * with no input, no file of this process, and its two outputs kept, up to a length. Where another part of
- * this process waits for all children, its status is lost: 0 is assumed then. Who takes longer is killed with
- * its session, which a program that has become another user survives.
+ * The program is searched in PATH. It runs in a session of its own, so that nothing in it asks a
+ * terminal, with no input and no file of this process. Both of its outputs are kept, up to a
+ * length. If another part of this process waits for all children, the status is lost: 0 is
+ * assumed then. A program that takes longer is killed with its session; a program that has become
+ * another user survives that.
  */
 enum { COMMAND_OUTPUT_MAX = 1024 };
 
 struct command_end {
     int spawn_errno; /* it could not be started */
-    bool ended;      /* in time */
+    bool ended;      /* within the time */
     int status;      /* exit status, or 128 plus its signal */
     char output[COMMAND_OUTPUT_MAX];
 };

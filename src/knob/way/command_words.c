@@ -13,18 +13,18 @@ enum { NAME_MAX_BYTES = 32, WORD_BYTES_MAX = 4096, MW_IN_W = 1000 };
 
 static const char blanks[] = " \t\n";
 
-/* Where one word is read and written; what is written is never ahead. */
+/* Where one word is read and written; the writing place is never ahead of the reading place. */
 struct cursor {
     char *from, *to;
 };
 
-/* Within double quotes a backslash keeps only these from their meaning. */
+/* Within double quotes a backslash escapes only these. */
 static bool is_kept(char c)
 {
     return c != '\0' && strchr("$`\"\\", c) != NULL;
 }
 
-/* At the opening quote; false without a closing one. */
+/* Takes a quoted part, at its opening quote; false without a closing one. */
 static bool take_quoted(struct cursor *cursor)
 {
     char quote = *cursor->from++;
@@ -44,7 +44,7 @@ static bool take_quoted(struct cursor *cursor)
     return true;
 }
 
-/* A word up to the next blank, which is passed; false with the cause. */
+/* Takes a word up to the next blank and moves past that; false with the cause. */
 static bool take_word(struct cursor *cursor, const char **out_cause)
 {
     while (*cursor->from != '\0' && strchr(blanks, *cursor->from) == NULL) {
@@ -80,7 +80,7 @@ bool command_words_split(char *line, char *pool[COMMAND_POOL_MAX], size_t *count
 
     for (;;) {
         cursor.from += strspn(cursor.from, blanks);
-        if (*cursor.from == '#') /* a comment, as a shell has them */
+        if (*cursor.from == '#') /* a comment, as in a shell */
             cursor.from += strcspn(cursor.from, "\n");
         else if (*cursor.from == '\0')
             break;
@@ -140,7 +140,7 @@ static int64_t number_max_clock(const struct operation_call *call)
     return call->max_clock_mhz;
 }
 
-/* What can stand in braces: a text or a number. */
+/* What may stand in braces: a text or a number. */
 static const struct placeholder {
     const char *name;
     enum parameter of; /* PARAMETER_NONE: of all operations */
@@ -157,7 +157,7 @@ static const struct placeholder {
     {"max_clock_mhz", PARAMETER_CLOCKS, number_max_clock, NULL},
 };
 
-/* The placeholder whose opening brace stands there, and the place behind it; NULL where there is none. */
+/* Returns the placeholder whose opening brace is there, and the place after it; NULL if there is none. */
 static const struct placeholder *find(const char *at, const char **out_behind)
 {
     const char *end = at + strcspn(at + 1, "{}") + 1;

@@ -8,17 +8,17 @@
 enum { COMMAND_CAUSE_MAX = 160 };
 
 /*
- * Splits a line in place and appends its words to the pool; false with the cause for a quote without
- * an end, no word, or too many.
+ * Splits a line in place and appends its words to the pool; false with the cause for a quote
+ * without an end, no word, or too many.
  */
 bool command_words_split(char *line, char *pool[COMMAND_POOL_MAX], size_t *count,
                          char cause[COMMAND_CAUSE_MAX]);
 
-/* Whether what stands in braces is what the operation knows; false with the cause. */
+/* Checks that the operation knows every name in braces; false with the cause. */
 bool command_words_check(char *const *words, size_t count, enum operation operation,
                          char cause[COMMAND_CAUSE_MAX]);
 
-/* A word with its values filled in; owned by the caller, NULL without memory. */
+/* Returns a word with its values filled in; owned by the caller, NULL without memory. */
 char *command_word_fill(const char *word, const struct operation_call *call);
 
 #endif

@@ -15,7 +15,7 @@ enum { PCI_PARTS = 4, ARENA_MAX = 64 << 20 };
 
 struct gpu_row {
     const char *name, *pci;
-    uint32_t id; /* DEVICES_MAX: none that can be */
+    uint32_t id; /* DEVICES_MAX: an impossible one */
 };
 static const struct gpu_row row_usual = {.id = DEVICES_MAX};
 static const struct shape_field gpu_rows[] = {
@@ -26,7 +26,7 @@ static const struct shape_field gpu_rows[] = {
 };
 static const struct shape gpu_shape = {SHAPE_OF(gpu_row, gpu_rows), .defaults = &row_usual};
 
-/* To /discover. */
+/* The answer to /discover. */
 struct discovery {
     const struct gpu_row *gpus;
     size_t gpu_count;
@@ -44,7 +44,7 @@ static const struct shape_field discovery_rows[] = {
 };
 static const struct shape discovery_shape = {SHAPE_OF(discovery, discovery_rows)};
 
-/* Why it refuses: one reason, or one for each GPU. */
+/* Why the daemon refuses: one reason, or one for each GPU. */
 struct gpu_error {
     const char *gpu, *text;
 };
@@ -68,7 +68,7 @@ static const struct shape refusal_shape = {SHAPE_OF(refusal, refusal_rows)};
 
 /* ---- which GPU ---- */
 
-/* "0000:07:00.0", of as many digits as either side likes; false for another text. */
+/* Reads "0000:07:00.0", with any number of digits per part; false for another text. */
 static bool read_pci(const char *text, unsigned long parts[PCI_PARTS])
 {
     static const char ends[PCI_PARTS] = {':', ':', '.', '\0'};
@@ -102,7 +102,7 @@ static bool is_turned(const struct discovery *found)
     return false;
 }
 
-/* The GPU's row, or NULL. */
+/* Returns the GPU's row, or NULL. */
 static const struct gpu_row *find_row(const struct discovery *found, const struct device_info *gpu)
 {
     for (size_t i = 0; i < found->gpu_count; i++) {
@@ -161,7 +161,7 @@ int daemon_find_gpu(const char *text, size_t length, const struct device_info *g
 
 /* ---- why not ---- */
 
-/* Printable, with one blank for anything else. */
+/* Copies printable characters, and one blank for anything else. */
 static void copy_reason(const char *text, size_t length, char reason[DAEMON_REASON_MAX])
 {
     size_t count = 0;
@@ -188,7 +188,7 @@ void daemon_reason(const char *text, size_t length, char reason[DAEMON_REASON_MA
     arena_init(&arena, ARENA_MAX);
     (void)shape_read_text(&refusal_shape, text, length, SHAPE_FOREIGN, &arena, &refusal, NULL, NULL);
     said = refusal.text;
-    /* Of one GPU that was asked about there is one. */
+    /* Only one GPU was asked about, so there is one. */
     if (said == NULL && refusal.error_count > 0)
         said = refusal.errors[0].text;
     copy_reason(said != NULL ? said : text, said != NULL ? strlen(said) : length, reason);

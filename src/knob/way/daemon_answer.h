@@ -10,18 +10,18 @@
 #include "device/device.h"
 
 /*
- * What the public daemon says, read.
+ * Reads answers of the public daemon.
  *
- * The number by which it knows a GPU, of its answer to /discover: the one at the same place of the PCI
- * bus, since indices differ where one side sees fewer GPUs. An emulated GPU has to have the same
- * name too: at its place a real one may be plugged in. FLY_EDATA for an answer of another
- * form, FLY_EUNSUPPORTED where it has no such GPU or turns none, FLY_EPERM where it wants a
- * token and there is none.
+ * Finds, in its answer to /discover, the number by which the daemon knows a GPU: the one at the
+ * same place of the PCI bus, since indices differ if one side sees fewer GPUs. An emulated GPU
+ * must have the same name too, because a real one may be plugged in at its place. FLY_EDATA for
+ * an answer of another form, FLY_EUNSUPPORTED if the daemon has no such GPU or turns none,
+ * FLY_EPERM if it wants a token and there is none.
  */
 int daemon_find_gpu(const char *text, size_t length, const struct device_info *gpu, bool has_token,
                     unsigned *out_id, struct fly_error *out_error);
 
-/* The reason that it gives for a refusal, on one line; "" for none. */
+/* Gives the daemon's reason for a refusal, on one line; "" for none. */
 enum { DAEMON_REASON_MAX = 160 };
 void daemon_reason(const char *text, size_t length, char reason[DAEMON_REASON_MAX]);
 

@@ -8,7 +8,7 @@
 #define OPERATION_FACTS(name, text, parameter) {text, parameter},
 const struct operation_facts operation_facts[OPERATION_COUNT] = {OPERATION_MAP(OPERATION_FACTS)};
 
-/* A ceiling holds the clock between the lowest there is and itself. */
+/* A ceiling holds the clock between the lowest possible one and itself. */
 static int hold_clock(const struct device *device, int64_t ceiling_mhz, struct operation_call *call,
                       struct fly_error *out_error)
 {

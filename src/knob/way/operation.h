@@ -7,8 +7,8 @@
 #include "device/device.h"
 
 /*
- * What a site's commands and the public daemon can do to a GPU, by the names that both have
- * for it: tables of the file of commands, and ends of the daemon's addresses.
+ * What a site's commands and the public daemon can do to a GPU, by the names that both use for
+ * it: tables of the file of commands, and ends of the daemon's addresses.
  *
  *     X(name, parameters)
  */
@@ -21,7 +21,7 @@
     X(RESET_MEM_LOCKED_CLOCKS, "reset_mem_locked_clocks", PARAMETER_NONE) \
     X(RESET_LOCKED_CLOCKS, "reset_locked_clocks", PARAMETER_NONE)
 
-/* Beside the GPU. */
+/* Parameters besides the GPU. */
 enum parameter { PARAMETER_NONE, PARAMETER_ENABLED, PARAMETER_LIMIT, PARAMETER_CLOCKS };
 
 #define OPERATION_ENUM(name, text, parameters) OPERATION_##name,
@@ -34,7 +34,7 @@ struct operation_facts {
 };
 extern const struct operation_facts operation_facts[OPERATION_COUNT];
 
-/* An operation with its values, those that it has none of 0. */
+/* An operation with its values; those that it does not use are 0. */
 struct operation_call {
     enum operation operation;
     const struct device_info *gpu; /* borrowed */
@@ -43,11 +43,14 @@ struct operation_call {
     int64_t min_clock_mhz, max_clock_mhz;
 };
 
-/* The operation that brings a knob to that value; FLY_EUNSUPPORTED for knobs that only a driver turns. */
+/*
+ * Gives the operation that brings a knob to that value; FLY_EUNSUPPORTED for knobs that only a
+ * driver turns.
+ */
 int operation_for(const struct device *device, enum quantity quantity, int64_t value,
                   struct operation_call *out_call, struct fly_error *out_error);
 
-/* The operation of that name, or -1. */
+/* Returns the operation of that name, or -1. */
 int operation_find(const char *name);
 
 #endif

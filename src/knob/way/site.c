@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Finds the ways of a site, and looks at what they made of a knob. */
+/* Finds the ways of a site, and checks their effect on a knob. */
 #include "knob/way/site.h"
 
 #include <stdio.h>
@@ -22,7 +22,7 @@ static const char *variable(const char *name)
     return value != NULL && value[0] != '\0' ? value : NULL;
 }
 
-/* A place stands on a line of the journal. */
+/* A place is written on a line of the journal. */
 static bool is_printable(const char *text)
 {
     for (; *text != '\0'; text++) {
@@ -32,7 +32,7 @@ static bool is_printable(const char *text)
     return true;
 }
 
-/* With the working directory before it where it is relative. */
+/* Keeps the path; a relative one gets the working directory before it. */
 static void keep_path(const char *path, char place[SITE_PLACE_MAX])
 {
     char full[SITE_PLACE_MAX * 2] = "";
@@ -132,7 +132,7 @@ static void read_one(const struct device *device, enum quantity quantity, struct
     *out_reading = reading.values[quantity];
 }
 
-/* A way that says it has succeeded while the knob stands as before has turned another GPU's, or none. */
+/* If a way reports success but the knob is unchanged, it has turned another GPU's knob, or none. */
 static int check_effect(const struct site *site, enum way way, const struct device *device,
                         enum quantity quantity, int64_t value, const struct reading *before,
                         struct way_result *result, struct fly_error *out_error)

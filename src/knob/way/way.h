@@ -4,13 +4,13 @@
 
 #include "knob/way/site.h"
 
-/* A way of turning knobs, for site.c; all of them stand in the array of ways.c. */
+/* A way of turning knobs, for site.c; ways.c has the array of all ways. */
 struct way_calls {
-    /* Whether it is there to be tried for the GPU. */
+    /* Returns whether the way can be tried for the GPU. */
     bool (*offers)(const struct site *site, const struct device *device);
     /*
-     * Turns the knob, whose value was checked already. Sets `out_uncertain` before a failure that
-     * leaves open what became of the knob. The result is read afterwards by the caller.
+     * Turns the knob; the value was checked already. Sets `out_uncertain` before a failure that
+     * leaves the knob's state unknown. The caller reads the result afterwards.
      */
     int (*set)(struct site *site, const struct device *device, enum quantity quantity, int64_t value,
                bool *out_uncertain, struct fly_error *out_error);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Turns knobs by commands of the site's, such as sudo with a rule for it. */
+/* Turns knobs by commands of the site, such as sudo with a rule for it. */
 #include <errno.h>
 #include <regex.h>
 #include <stdio.h>
@@ -19,7 +19,7 @@ static bool commands_offer(const struct site *site, const struct device *device)
     return site->places[WAY_COMMANDS][0] != '\0' && (!device->info.emulated || site->named[WAY_COMMANDS]);
 }
 
-/* On one line: what is not printable becomes a blank, and blanks are not repeated. */
+/* Copies to one line: unprintable characters become blanks, and blanks are not repeated. */
 static void copy_shown(const char *text, char *shown, size_t bytes)
 {
     size_t length = 0;
@@ -49,8 +49,8 @@ static void show_command(char *const *words, char shown[SHOWN_COMMAND])
 }
 
 /*
- * A pattern as the public daemon's files have them, as far as POSIX knows them: flags in front, and
- * \d within. FLY_ECONFIG for one that does not read so.
+ * Compiles a pattern as in the public daemon's files, as far as POSIX supports it: flags in
+ * front, and \d within. FLY_ECONFIG for a pattern that cannot be read so.
  */
 static int compile(const char *pattern, regex_t *out_regex, struct fly_error *out_error)
 {
@@ -99,7 +99,7 @@ static int check_pattern(const char *pattern, const char *output, bool *out_matc
     return 0;
 }
 
-/* Of a command that did not do what it was run for. */
+/* Reports a command that did not do what it was run for. */
 static int failed(const struct site *site, const struct operation_commands *offer, char *const *words,
                   const struct command_end *end, bool *out_uncertain, struct fly_error *out_error)
 {
@@ -179,7 +179,7 @@ static int commands_set(struct site *site, const struct device *device, enum qua
         return error_set(out_error, FLY_EUNSUPPORTED,
                          "the file of commands '%.200s' has no table '%s'; add one to it",
                          site->places[WAY_COMMANDS], operation_facts[call.operation].name);
-    code = check_pattern(offer->error_pattern, "", &matches, out_error); /* before anything is run */
+    code = check_pattern(offer->error_pattern, "", &matches, out_error); /* before anything runs */
     for (size_t i = 0; i < offer->count && code == 0; i++)
         code = run_one(site, offer, &offer->commands[i], &call, out_uncertain, out_error);
     return code;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Turns knobs through the public daemon (zeusd), which runs as root and is asked over HTTP. */
+/* Turns knobs through the public daemon (zeusd), which runs as root and takes requests over HTTP. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -31,7 +31,7 @@ static int bad_token(const char *subject, const char *cause, struct fly_error *o
                      subject, cause);
 }
 
-/* The token without the blanks around it; "" for none. */
+/* Reads the token without the blanks around it; "" for none. */
 static int read_token_file(const char *path, char token[TOKEN_MAX], struct fly_error *out_error)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK), cause = errno;
@@ -77,7 +77,7 @@ static int read_token(char token[TOKEN_MAX], struct fly_error *out_error)
     return 0;
 }
 
-/* Asks; the token is in the header alone. */
+/* Sends a request; the token is only in its header. */
 static int ask(const struct site *site, const char *method, const char *query, const char *header,
                struct http_answer *out_answer, struct fly_error *out_error)
 {
@@ -106,12 +106,12 @@ static int ask(const struct site *site, const char *method, const char *query, c
     code = http_ask(&request, out_answer, &why);
     if (code == 0)
         return 0;
-    /* An address that is none is no fault of the command line. */
+    /* A bad address is an error of the configuration, not of the command line. */
     code = code == FLY_EUSAGE ? FLY_ECONFIG : code == FLY_ELIMIT ? FLY_EREAD : code;
     return error_set(out_error, code, "the daemon: %.480s", why.text);
 }
 
-/* What an answer other than "done" means. */
+/* Translates an answer other than "done". */
 static int refused(const struct site *site, const struct http_answer *answer, const char *token,
                    struct fly_error *out_error)
 {
@@ -120,7 +120,7 @@ static int refused(const struct site *site, const struct http_answer *answer, co
 
     daemon_reason(answer->body.data, answer->body.length, reason);
     if (token[0] != '\0' && strstr(reason, token) != NULL)
-        reason[0] = '\0'; /* not in logs */
+        reason[0] = '\0'; /* keeps the token out of logs */
     if (answer->status == HTTP_UNAUTHORIZED || answer->status == HTTP_FORBIDDEN)
         return error_set(
             out_error, FLY_EPERM,
@@ -136,7 +136,7 @@ static int refused(const struct site *site, const struct http_answer *answer, co
                      place, answer->status, reason[0] != '\0' ? reason : "it does not say why");
 }
 
-/* The number by which the daemon knows the GPU. */
+/* Gives the number by which the daemon knows the GPU. */
 static int discover(const struct site *site, const struct device *device, const char *token,
                     const char *header, unsigned *out_id, struct fly_error *out_error)
 {
