@@ -91,8 +91,8 @@ struct digits_result digits_train(const struct digits_plan *plan);
 void digits_weights_init(struct digits_weights *weights, const struct digits_seed *seed);
 
 /*
- * The mean cross entropy over `count` images, and its gradient. `images` are
- * indices below DIGITS_COUNT; count is at least 1.
+ * Returns the mean cross entropy over `count` images, and its gradient. `images` are indices
+ * below DIGITS_COUNT; count is at least 1.
  */
 float digits_loss(const struct digits_weights *weights, const uint16_t *images, uint32_t count,
                   struct digits_weights *out_gradient);

@@ -61,7 +61,7 @@ struct serve_answer {
  */
 void serve_answer_json(struct serve_answer *answer, int status, json_t *json);
 
-/* The same of a struct; 503 and null where it cannot be written. */
+/* Does the same with a struct; the answer is 503 and null if it cannot be written. */
 void serve_answer_struct(struct serve_answer *answer, int status, const struct shape *shape,
                          const void *from);
 

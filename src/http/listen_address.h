@@ -30,7 +30,7 @@ int listen_address_parse(const char *text, struct listen_address *out_address, s
 enum { LISTEN_TEXT_MAX = sizeof((struct sockaddr_un *)0)->sun_path + 8 };
 char *listen_address_show(const struct listen_address *address, char text[LISTEN_TEXT_MAX]);
 
-/* Whether a request's Host names this machine's loopback: "localhost", "127.0.0.1:80", "[::1]". */
+/* Returns whether a request's Host names this machine's loopback: "localhost", "127.0.0.1:80", "[::1]". */
 bool listen_host_is_here(const char *host);
 
 #endif

@@ -13,7 +13,7 @@ static const double look_every_s = 5.0;
 /* What a check found, by part. */
 struct found {
     struct fly_error why[READINESS_PARTS_MAX]; /* code 0: well */
-    bool absent[READINESS_PARTS_MAX];          /* there is nothing to look at */
+    bool absent[READINESS_PARTS_MAX];          /* there is nothing to check */
 };
 
 void readiness_init(struct readiness *readiness, struct troubles *troubles)
@@ -54,7 +54,7 @@ static const char *reason(const struct readiness_part *part, int code)
 /* What is answered: the state of each part, and the error of the first that fails. */
 struct told_part {
     const char *name;
-    const char *state; /* "ok", or why it is not; NULL: there is nothing to look at */
+    const char *state; /* "ok", or why it is not ready; NULL: there is nothing to check */
 };
 
 struct told {

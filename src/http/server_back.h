@@ -23,7 +23,7 @@ struct server_token_words {
     const char *path_setting; /* their setting that holds the server's address: "server_url" */
     const char *path_option;  /* the program's option that lets them in: "--some-clients" */
 
-    /* Paths that begin with one of these, and /metrics, take tokens in the header alone. Ended by NULL. */
+    /* Paths that begin with one of these, and /metrics, accept tokens only in the header. Ended by NULL. */
     const char *const *header_only;
 };
 

@@ -17,7 +17,7 @@ enum {
     NOT_FOUND = 404,
     NOT_ALLOWED = 405,
     UNAVAILABLE = 503,
-    ARENA_MAX = 64 << 20, /* bytes of what one request asks and gets */
+    ARENA_MAX = 64 << 20, /* bytes for what one request asks and gets */
     RETRY_S = 1,
 };
 

@@ -18,7 +18,7 @@ struct zeus_call {
     struct serve_note *note;
     const char *job_id; /* the job that it is about */
     struct arena arena;
-    json_t *body; /* an object, or NULL where the route takes none */
+    json_t *body; /* an object, or NULL if the route takes none */
     struct zeus_complaints detail;
     struct fly_error error;
 };

@@ -111,7 +111,7 @@ bool zeus_job_read(const json_t *object, struct zeus_job *out_job, struct zeus_c
 
 /* ---- writing ---- */
 
-/* What is answered of a job: its members in the order of the public server. */
+/* The answer about a job, with its members in the order of the public server. */
 struct told {
     struct zeus_job job;
     const uint32_t *sizes;
@@ -219,7 +219,7 @@ bool zeus_job_name(const char *job_id, char out_name[JOB_NAME_MAX + 1])
 
 /* ---- definitions ---- */
 
-/* What of it stands in a definition's `client`, with its members in the order of their names. */
+/* The fields that a definition's `client` holds, in the order of their names. */
 static const struct shape_field client_rows[] = {
     {SHAPE_AT(zeus_job, gpu_model), SHAPE_IS_TEXT(JOB_TEXT_MAX - 1)},
     {SHAPE_AT(zeus_job, job_id_prefix), SHAPE_IS_TEXT(JOB_NAME_MAX)},

@@ -35,7 +35,7 @@ struct zeus_job {
 /* Reads a request's object; texts are borrowed from it. Returns whether nothing was wrong. */
 bool zeus_job_read(const json_t *object, struct zeus_job *out_job, struct zeus_complaints *detail);
 
-/* As the public server answers it, `job_id` as given. */
+/* Writes the job as the public server answers it, with `job_id` as given. */
 json_t *zeus_job_write(const struct zeus_job *job, const char *job_id);
 
 /*
@@ -59,7 +59,7 @@ int zeus_job_define(const struct zeus_job *job, const char *name, char client[JO
  */
 bool zeus_job_recall(const struct job_definition *definition, struct arena *arena, struct zeus_job *out_job);
 
-/* The fields in which two jobs differ: {"eta_knob": [0.5, 0.7]}. */
+/* The fields in which two jobs differ, for example {"eta_knob": [0.5, 0.7]}. */
 enum { ZEUS_DIFFERENCES_MAX = 18 };
 
 struct zeus_difference {

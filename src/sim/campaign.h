@@ -12,8 +12,8 @@
 #include "sim/world/workload.h"
 
 /*
- * Many comparisons on several threads: every workload with every policy and
- * every seed. The results do not depend on the number of threads.
+ * Runs many comparisons on several threads: every workload with every policy and every seed. The
+ * results do not depend on the number of threads.
  */
 struct campaign_policy {
     const char *name;
@@ -44,33 +44,32 @@ struct campaign_plan {
 
 enum {
     CAMPAIGN_UNITS_MAX = 1 << 18,
-    CAMPAIGN_SAMPLES_MAX = 1 << 23, /* of all curves; with many runs each has fewer */
+    CAMPAIGN_SAMPLES_MAX = 1 << 23, /* of all curves together; with many runs each curve has fewer */
 };
 
 struct campaign {
     struct comparison *comparisons; /* owned: [workload][policy][seed] */
-    struct optimum *optima;         /* owned: [workload]; cost_j is infinite where there is none */
+    struct optimum *optima;         /* owned: [workload]; cost_j is infinite if there is none */
     uint64_t *recurrences;          /* owned: [workload] */
     struct drift *drifts;           /* owned: [workload] */
-    struct curve *curves;           /* as comparisons, or NULL; knobs only of the first seed's */
+    struct curve *curves;           /* like the comparisons, or NULL; only the first seed's have knobs */
     struct arena arena;             /* owns curves and drifts' tables */
 };
 
 /*
- * Runs the plan. FLY_ENOMEM, FLY_ELIMIT beyond CAMPAIGN_UNITS_MAX comparisons,
- * or the first error of a comparison or the tries sink. Needs campaign_free
- * only after success.
+ * Runs the plan. FLY_ENOMEM, FLY_ELIMIT beyond CAMPAIGN_UNITS_MAX comparisons, or the first error
+ * of a comparison or the tries sink. Call campaign_free only after success.
  */
 int campaign_run(const struct campaign_plan *plan, struct campaign *out_campaign,
                  struct fly_error *out_error);
 
 void campaign_free(struct campaign *campaign);
 
-/* The comparisons of one workload and policy: one for every seed. */
+/* Returns the comparisons of one workload and policy: one for every seed. */
 const struct comparison *campaign_cell(const struct campaign_plan *plan, const struct campaign *campaign,
                                        size_t workload, size_t policy);
 
-/* Their curves, in the same order; NULL when the plan asked for none. */
+/* Returns their curves, in the same order; NULL if the plan asked for none. */
 const struct curve *campaign_curves(const struct campaign_plan *plan, const struct campaign *campaign,
                                     size_t workload, size_t policy);
 

@@ -13,14 +13,13 @@
 #include "sim/world/workload.h"
 
 /*
- * One policy on one job with one seed, recurrence by recurrence beside the
- * default (default batch size, highest power limit) in the same world.
- *
- * Memory does not grow with the number of recurrences.
+ * Runs one policy on one job with one seed and compares it, recurrence by recurrence, with the
+ * default (default batch size, highest power limit) in the same world. Memory does not grow with
+ * the number of recurrences.
  */
 enum { COMPARISON_TAIL = 5 }; /* the last recurrences, as in the paper's figures */
 
-/* What is measured; each is a number per run, over which seeds are averaged. */
+/* What is measured. Each figure is a number per run; averages are over seeds. */
 enum comparison_figure {
     FIGURE_TAIL_ENERGY, /* change against the default in percent, over the last recurrences */
     FIGURE_TAIL_TIME,
@@ -36,12 +35,12 @@ enum comparison_figure {
 
 struct comparison_plan {
     const struct workload *workload;
-    const struct optimum *optimum; /* NULL when the job has none; its figures are then unknown */
+    const struct optimum *optimum; /* NULL if the job has none; its figures are then unknown */
     const struct batch_policy *policy;
     struct policy_parameters parameters;
     uint64_t recurrences;         /* >= 1 */
-    bool in_order;                /* of the recorded runs; else they are drawn */
-    const struct drift *drift;    /* NULL: none; the optimum then follows it */
+    bool in_order;                /* uses the recorded runs in order; otherwise they are drawn */
+    const struct drift *drift;    /* NULL: none; otherwise the optimum follows it */
     recurring_observer *observer; /* of the policy's tries, or NULL */
     void *observer_context;
     struct curve *curve; /* takes samples of the run, or NULL */
@@ -52,8 +51,8 @@ struct comparison_plan {
 
 struct comparison {
     uint64_t completed;           /* recurrences that reached their target */
-    double figures[FIGURE_COUNT]; /* NaN: unknown; all of them unless every recurrence completed */
-    struct recurrence last;       /* of the policy: its knobs at the end */
+    double figures[FIGURE_COUNT]; /* NaN: unknown; all are unknown unless every recurrence completed */
+    struct recurrence last;       /* the policy's last one: its knobs at the end */
     int ended;                    /* 0, or the code with which the job ended before its last recurrence */
     struct fly_error end;         /* why */
 };

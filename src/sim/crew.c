@@ -30,7 +30,7 @@ bool crew_given_up(void *unit)
     return failed || ordered_output_failed(&crew->output);
 }
 
-/* Takes the next unit; false when there is none or the crew has failed. */
+/* Takes the next unit. Returns false if there is none or the crew has failed. */
 static bool take_unit(struct crew *crew, uint64_t *out_number)
 {
     bool taken;
@@ -77,7 +77,7 @@ static void *work(void *context)
     return NULL;
 }
 
-/* Starts up to plan->threads workers, with no signals but those of faults; returns how many run. */
+/* Starts up to plan->threads workers that block all signals except those of faults. Returns how many run. */
 static unsigned start_workers(struct crew *crew, pthread_t *threads)
 {
     static const int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};

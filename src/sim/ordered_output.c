@@ -51,7 +51,7 @@ void ordered_part_write(struct ordered_part *part, const char *bytes, size_t cou
     pthread_mutex_unlock(&part->output->lock);
 }
 
-/* Leaves the part for later; returns whether there was room. The lock is held. */
+/* Leaves the part for later. Returns whether there was room. The lock is held. */
 static bool park(struct ordered_part *part)
 {
     struct ordered_output *output = part->output;

@@ -50,7 +50,7 @@ struct overlapping {
     void *observer_context;
 };
 
-/* Borrows workload and name. Errors as the policy's create. Needs overlapping_deinit only after success. */
+/* Borrows workload and name. Errors as the policy's create. Call overlapping_deinit only after success. */
 int overlapping_init(struct overlapping *job, const struct workload *workload, const char *name,
                      const struct batch_policy *policy, const struct policy_parameters *parameters,
                      struct fly_error *out_error);

@@ -65,7 +65,7 @@ struct recurring {
     void *observer_context;
 };
 
-/* Borrows `workload`. Errors as the policy's create. Needs recurring_deinit only after success. */
+/* Borrows `workload`. Errors as the policy's create. Call recurring_deinit only after success. */
 int recurring_init(struct recurring *job, const struct workload *workload, const struct batch_policy *policy,
                    const struct policy_parameters *parameters, struct fly_error *out_error);
 

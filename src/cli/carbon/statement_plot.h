@@ -11,7 +11,7 @@
  */
 struct statement_plot {
     const struct carbon_statement *statement;
-    const struct energy_slice *slices; /* of the first rank, for the limit */
+    const struct energy_slice *slices; /* the first rank's, for the limit */
     size_t slice_count;
     const char *title;
 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Values of a call, and what a command says and emits. */
+/* The values of a call, and its messages and output. */
 #include "cli/frame/call.h"
 
 #include <math.h>

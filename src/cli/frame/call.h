@@ -63,7 +63,10 @@ const struct cli_list *cli_list(const struct cli_call *call, const char *name);
 bool cli_set(const struct cli_call *call, const char *name);
 bool cli_given(const struct cli_call *call, const char *name);
 
-/* Where the value came from, for messages: "--eta", "FLYBALL_ETA", "./flyball.ini:7", "default", "unset". */
+/*
+ * Return where the value came from. cli_origin is for messages: "--eta", "FLYBALL_ETA",
+ * "./flyball.ini:7", "default", "unset".
+ */
 const char *cli_origin(const struct cli_call *call, const char *name);
 enum cli_source cli_source(const struct cli_call *call, const char *name);
 
@@ -74,7 +77,7 @@ const char *cli_operand(const struct cli_call *call, size_t index);
 size_t cli_program_count(const struct cli_call *call);
 const char *cli_program_word(const struct cli_call *call, size_t index);
 
-/* The words by which the user called the command, "power set". */
+/* Returns the words by which the user called the command, "power set". */
 const char *cli_words(const struct cli_call *call);
 
 /*

@@ -18,7 +18,7 @@ enum { HELP_TEXT_MAX = 1 << 22 };
 int help_show(const struct cli_program *program, const char *const *words, size_t count, bool color,
               struct buffer *out, struct fly_error *out_error);
 
-/* For the terminal: every command, common option, variable and exit status. */
+/* For the terminal: all commands, common options, variables and exit statuses. */
 int help_show_all(const struct cli_program *program, bool color, struct buffer *out,
                   struct fly_error *out_error);
 

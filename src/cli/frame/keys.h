@@ -17,7 +17,7 @@ struct key_table {
     const struct cli_option *options[KEYS_MAX];
 };
 
-/* Common options first, then in the order of the commands. */
+/* Collects the keys: common options first, then in the order of the commands. */
 void keys_collect(const struct cli_program *program, struct key_table *out_keys);
 
 /* Return the index of a key ("sim.traces"), or of the key that has this variable; -1 for none. */

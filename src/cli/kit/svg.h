@@ -44,7 +44,7 @@ enum svg_dash { SVG_SOLID, SVG_DASHED, SVG_DOTTED, SVG_DASH_DOT, SVG_DASH_COUNT 
 
 enum svg_anchor { SVG_START, SVG_MIDDLE, SVG_END };
 
-/* How a text is set; y is its base line. */
+/* How to set a text; y is its base line. */
 struct svg_font {
     enum svg_anchor anchor;
     enum svg_color color;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A table as a JSON document, and the one way to print documents. */
+/* Writes a table as a JSON document. All documents are printed here. */
 #include <stdio.h>
 
 #include "base/error.h"

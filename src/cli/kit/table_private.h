@@ -7,15 +7,15 @@
 #include "base/buffer.h"
 #include "cli/kit/table.h"
 
-/* What table.c keeps and the writers, one file per format, read. */
+/* The data of table.c, which the writers read; each format has a writer in its own file. */
 
 enum cell_state { CELL_TEXT, CELL_INTEGER, CELL_REAL, CELL_UNAVAILABLE };
 
 struct table_cell {
     enum cell_state state;
-    size_t footnote; /* of an unavailable cell, from 1 */
+    size_t footnote; /* number of an unavailable cell's footnote, from 1 */
     union {
-        char *text; /* owned; of an unavailable cell its word */
+        char *text; /* owned; for an unavailable cell its word */
         int64_t integer;
         double real;
     };
@@ -34,15 +34,15 @@ struct table {
     struct fly_error error; /* of the first failed append; code 0 for none */
 };
 
-/* Each appends the table to `out`; JSON goes through a document, NULL without memory. */
+/* Each appends the table to `out`; JSON is returned as a document, NULL without memory. */
 void table_render_text(const struct table *table, bool color, struct buffer *out);
 void table_render_csv(const struct table *table, bool heading, struct buffer *out);
 json_t *table_render_json(const struct table *table);
 
-/* The cell of a row and column. */
+/* Returns the cell of a row and column. */
 const struct table_cell *table_cell_at(const struct table *table, size_t row, size_t column);
 
-/* Appends each row as a JSON object on a line of its own; false without memory. */
+/* Appends each row as a JSON object on a line of its own. Returns false without memory. */
 bool table_render_json_lines(const struct table *table, struct buffer *out);
 
 #endif

@@ -8,7 +8,7 @@
 
 /*
  * What the meters counted within a period, from recordings and from reports of `flyball run
- * --output`: each GPU at each moment once, as meter/tally/tally.h has it.
+ * --output`. Each GPU counts once at each moment, as meter/tally/tally.h defines it.
  *
  *     report_meters_init(&meters, since_unix_s, until_unix_s);
  *     report_meters_read(&meters, "node1=/var/lib/flyball", out_error);    for each that is named

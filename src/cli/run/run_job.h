@@ -227,7 +227,7 @@ void run_job_free(struct run_job *job);
 char **run_job_words(const struct run_job *job, char *const *words);
 /* Returns whether there is anything to fill in. */
 bool run_job_has_marks(char *const *words);
-/* FLY_EUSAGE for {learning_rate} without --learning-rate. */
+/* Returns FLY_EUSAGE for {learning_rate} without --learning-rate. */
 int run_job_check_words(const struct run_job *job, char *const *words, struct fly_error *out_error);
 /* Sets the variables for a program that is about to be forked. */
 void run_job_set_variables(const struct run_job *job);

@@ -34,7 +34,7 @@ struct run_result {
     const struct run_tune *tune;     /* NULL: not asked for */
     const struct run_job *job;       /* NULL: not asked for */
     const struct run_carbon *carbon; /* NULL: not asked for */
-    const char *output;              /* where the document goes, or NULL */
+    const char *output;              /* the path to which the document is written, or NULL */
 };
 
 /* Sums over the devices that this run counts. */

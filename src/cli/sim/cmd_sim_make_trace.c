@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `flyball sim make-trace`: a made-up trace to try the simulator with. */
+/* `flyball sim make-trace`: makes up a trace to try the simulator with. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>

@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-/* Sums over groups and seeds of one workload and policy, beside the default's. */
+/* Sums over groups and seeds of one workload and policy, with those of the default. */
 struct sums {
     uint64_t groups; /* times seeds */
     uint64_t ended;  /* ended before their last submission, with this policy or the default */

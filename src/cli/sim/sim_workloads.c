@@ -40,7 +40,7 @@ static int set_from_option(struct sim_workloads *set, struct job_description *jo
     return code < 0 ? error_no_memory(out_error) : 0;
 }
 
-/* Applies --dataset and the like to the one workload, which may be new. */
+/* Applies --dataset and similar options to the one workload, which may be new. */
 static int describe(struct sim_workloads *set, const struct cli_call *call, const char *name,
                     struct fly_error *out_error)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A statement for programs: what is not known is null. */
+/* A statement for programs: unknown figures are null. */
 #include <math.h>
 
 #include "base/text/iso_time.h"
@@ -20,7 +20,7 @@ static const struct shape_field part_rows[] = {
 };
 static const struct shape part_shape = {SHAPE_OF(part_figures, part_rows)};
 
-/* Of the energy, by how good the grid's figure is. */
+/* Shares of the energy by the quality of the grid's figure. */
 struct quality_shares {
     double of[GRID_QUALITY_COUNT];
 };
@@ -35,7 +35,7 @@ static const struct shape_field share_rows[] = {
 };
 static const struct shape share_shape = {SHAPE_OF(quality_shares, share_rows)};
 
-/* What the grid gives no figure for is NULL, here and below. */
+/* NULL for figures that the grid does not give, here and below. */
 struct coverage {
     const double *intensity, *price; /* shares */
 };
@@ -189,7 +189,10 @@ static const struct shape document_shape = {SHAPE_OF(document, document_rows)};
 
 json_t *statement_json(const struct carbon_statement *statement)
 {
-    /* The first one had no best mixture, and what it saves by the lower limit is by the best single one. */
+    /*
+     * Version 1 had no best mixture, and counted what the best single limit saves as saved by the
+     * lower limit.
+     */
     struct document document = {.schema = "flyball.carbon.statement/2", .grid = statement, .rest = statement};
 
     for (int way = 0; way < STATEMENT_WAYS; way++) {

@@ -255,7 +255,7 @@ static int take_entry(const char *name, const struct entry *entry, struct profil
     struct fly_power_point point = {zero_for_null(entry->limit_w), zero_for_null(entry->power_w),
                                     zero_for_null(time_s)};
 
-    /* A limit without a valid point has null there, and says why. */
+    /* A limit without a valid point has null there, and a mark that says why. */
     if (entry->mark != NULL && (isnan(time_s) || isnan(entry->power_w)))
         return 0;
     return add_point(profile, name, point, out_error);

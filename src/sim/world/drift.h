@@ -41,11 +41,10 @@ struct drift {
     const size_t *batches;     /* their indices */
     const size_t *best_points; /* indices of those limits */
     size_t count;
-    struct optimum
-        unmoved; /* the best batch size among those that do not move; infinite cost if there is none */
+    struct optimum unmoved; /* the best of those that do not move; infinite cost if there is none */
 };
 
-/* FLY_ENOMEM. Borrows the workload, whose eta must be set. */
+/* Initialises the drift. Borrows the workload, whose eta must be set. FLY_ENOMEM. */
 int drift_init(struct drift *drift, enum drift_kind kind, const struct workload *workload,
                uint64_t recurrences, struct arena *arena, struct fly_error *out_error);
 

@@ -8,7 +8,10 @@
 int job_rows_cut(const struct trace *trace, const struct job_description *job, struct arena *arena,
                  struct job_rows *out_rows, struct fly_error *out_error)
 {
-    /* Equal texts of a trace are equal pointers; a text it does not have is NULL and equals none. */
+    /*
+     * Equal texts of a trace are equal pointers. A text that the trace does not have becomes NULL and
+     * equals none.
+     */
     const char *dataset = trace_word(trace, job->dataset), *network = trace_word(trace, job->network),
                *optimizer = trace_word(trace, job->optimizer);
     struct job_rows rows = {.trace = trace,

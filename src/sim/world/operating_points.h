@@ -32,12 +32,11 @@ struct left_out {
 };
 
 struct operating_points {
-    struct fly_operating_point
-        *points;          /* fastest first; equal ones by least energy, lowest limit, smallest batch */
-    bool *on_frontier;    /* of each point */
-    size_t count;         /* may be 0 */
-    size_t default_point; /* default batch size, highest limit; `count` when not known */
-    const struct left_out *left_out; /* ascending batch sizes */
+    struct fly_operating_point *points; /* fastest first; then least energy, lowest limit, smallest batch */
+    bool *on_frontier;                  /* of each point */
+    size_t count;                       /* may be 0 */
+    size_t default_point;               /* default batch size, highest limit; `count` if it is not known */
+    const struct left_out *left_out;    /* ascending batch sizes */
     size_t left_out_count;
 };
 
