@@ -2,7 +2,7 @@
 /* The list of mounts, whatever it says, and a path: a type that stands in the list, or none. */
 #include <string.h>
 
-#include "base/file_system.h"
+#include "base/file/file_system.h"
 #include "fuzz.h"
 
 enum { TEXT_MAX = 1 << 14 };

@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/atomic_file.h"
+#include "base/file/atomic_file.h"
 #include "test.h"
 
 static char directory[64];

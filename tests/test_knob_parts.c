@@ -3,7 +3,7 @@
 #include "knob/repair.h"
 #include "knob_support.h"
 
-#include "base/file_system.h"
+#include "base/file/file_system.h"
 #include "knob/gpu_lock.h"
 #include "knob/journal.h"
 #include "knob/runtime_directory.h"

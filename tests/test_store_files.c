@@ -13,7 +13,7 @@
 
 #include <sqlite3.h>
 
-#include "base/file_system.h"
+#include "base/file/file_system.h"
 #include "faulty_vfs.h"
 #include "store/sqlite_link.h"
 #include "store/sqlite_schema.h"

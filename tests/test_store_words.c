@@ -4,7 +4,7 @@
 
 #include <flyball/error.h>
 
-#include "base/file_system.h"
+#include "base/file/file_system.h"
 #include "base/text/utf8.h"
 #include "store/postgres_library.h"
 #include "store/postgres_words.h"

@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/user_directory.h"
+#include "base/file/user_directory.h"
 
 static void put(const char *name, const char *value)
 {

@@ -12,10 +12,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/atomic_file.h"
 #include "base/clock.h"
 #include "base/error.h"
-#include "base/user_directory.h"
+#include "base/file/atomic_file.h"
+#include "base/file/user_directory.h"
 #include "grid/cache_text.h"
 
 enum { FILE_PATH_MAX = CACHE_PATH_MAX + CACHE_NAME_MAX + 16, PAUSE_NS = 20000000 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Entries on disk. They are not written through base/atomic_file, because that follows links: in
+ * Entries on disk. They are not written through base/file/atomic_file, because that follows links: in
  * a directory to which all users can write, a user could use a link to make root write elsewhere.
  */
 #include "knob/journal.h"

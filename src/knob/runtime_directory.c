@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
-#include "base/file_system.h"
+#include "base/file/file_system.h"
 
 static const char system_directory[] = "/run/flyball", fallback_directory[] = "/tmp/flyball-knobs";
 enum { SHARED_MODE = 01777, ASIDE_MAX = 64, UID_MAP_LINE = 64 };

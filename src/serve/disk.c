@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
-#include "base/user_directory.h"
+#include "base/file/user_directory.h"
 #include "store/store_address.h"
 
 enum { ROOM_BYTES = 1 << 20 };

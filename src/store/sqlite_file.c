@@ -17,8 +17,8 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/file/user_directory.h"
 #include "base/thread/fork_guard.h"
-#include "base/user_directory.h"
 
 static const char standard_name[] = "store.sqlite";
 

@@ -8,7 +8,7 @@
 
 #include <flyball/error.h>
 
-#include "base/file_system.h"
+#include "base/file/file_system.h"
 
 /*
  * The file of a store before SQLite opens it: where it lies, that it exists with mode 0600, that

@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/file/patient_file.h"
 #include "base/number.h"
-#include "base/patient_file.h"
 #include "base/words.h"
 
 enum { FIRST_WINDOW = 1 << 16 };

@@ -2,7 +2,7 @@
 #ifndef FLYBALL_CLI_CARBON_CARBON_VIEW_H
 #define FLYBALL_CLI_CARBON_CARBON_VIEW_H
 
-#include "base/atomic_file.h"
+#include "base/file/atomic_file.h"
 #include "cli/frame/call.h"
 #include "grid/grid_answer.h"
 

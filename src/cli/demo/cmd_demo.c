@@ -6,8 +6,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/atomic_file.h"
 #include "base/error.h"
+#include "base/file/atomic_file.h"
 #include "cli/demo/demo_commands.h"
 #include "cli/demo/demo_report.h"
 #include "cli/frame/call.h"

@@ -10,9 +10,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/atomic_file.h"
 #include "base/buffer.h"
 #include "base/error.h"
+#include "base/file/atomic_file.h"
 #include "base/harmless.h"
 #include "base/number.h"
 #include "cli/job/job_commands.h"

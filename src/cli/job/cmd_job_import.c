@@ -2,7 +2,7 @@
 /* Makes a job from exported lines. */
 #include "base/buffer.h"
 #include "base/error.h"
-#include "base/patient_file.h"
+#include "base/file/patient_file.h"
 #include "cli/job/job_commands.h"
 #include "cli/job/job_view.h"
 #include "cli/options/store_option.h"

@@ -7,8 +7,8 @@
 #include <flyball/error.h>
 
 #include "base/arena.h"
-#include "base/atomic_file.h"
 #include "base/buffer.h"
+#include "base/file/atomic_file.h"
 #include "cli/kit/chart_axis.h"
 #include "cli/kit/svg.h"
 

@@ -5,8 +5,8 @@
 #include <errno.h>
 #include <string.h>
 
-#include "base/atomic_file.h"
 #include "base/error.h"
+#include "base/file/atomic_file.h"
 #include "cli/kit/table_private.h"
 
 /* Checks that the table can be written: it is complete, and every append succeeded. */

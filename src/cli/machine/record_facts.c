@@ -11,8 +11,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/atomic_file.h"
 #include "base/error.h"
+#include "base/file/atomic_file.h"
 #include "cli/machine/facts_maker.h"
 #include "cli/options/open_devices.h"
 #include "shapes/json_layout.h"

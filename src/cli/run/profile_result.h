@@ -5,7 +5,7 @@
 #include <flyball/objective.h>
 #include <flyball/tuner.h>
 
-#include "base/atomic_file.h"
+#include "base/file/atomic_file.h"
 #include "cli/frame/call.h"
 #include "cli/run/run_tune.h"
 

@@ -10,8 +10,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/atomic_file.h"
 #include "base/error.h"
+#include "base/file/atomic_file.h"
 #include "cli/kit/table_print.h"
 
 enum { LINE_MAX_BYTES = 1 << 14 };

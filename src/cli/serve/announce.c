@@ -9,7 +9,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "base/atomic_file.h"
+#include "base/file/atomic_file.h"
 
 void announce(const char *state)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* `flyball sim make-groups`: makes up groups of overlapping submissions, for tests of scale. */
-#include "base/atomic_file.h"
+#include "base/file/atomic_file.h"
 #include "cli/frame/call.h"
 #include "cli/sim/sim_commands.h"
 #include "sim/world/job_description.h"

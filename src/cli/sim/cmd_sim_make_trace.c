@@ -5,8 +5,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "base/atomic_file.h"
 #include "base/error.h"
+#include "base/file/atomic_file.h"
 #include "cli/frame/call.h"
 #include "cli/sim/sim_commands.h"
 #include "sim/world/made_trace.h"

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "base/patient_file.h"
+#include "base/file/patient_file.h"
 #include "cli/frame/call.h"
 #include "cli/sim/sim_commands.h"
 #include "job/core/policy_plugins.h"

@@ -2,7 +2,7 @@
 #ifndef FLYBALL_CLI_SIM_SIM_PLOT_H
 #define FLYBALL_CLI_SIM_SIM_PLOT_H
 
-#include "base/atomic_file.h"
+#include "base/file/atomic_file.h"
 #include "sim/campaign.h"
 
 /*

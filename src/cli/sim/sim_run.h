@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-#include "base/atomic_file.h"
+#include "base/file/atomic_file.h"
 #include "cli/frame/call.h"
 
 /*

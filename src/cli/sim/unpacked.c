@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/patient_file.h"
+#include "base/file/patient_file.h"
 
 enum { CHUNK = 1 << 16, PATH_BYTES = 4096 };
 static const uint64_t memory_max = 256 << 20;

@@ -4,7 +4,7 @@
 
 #include <flyball/objective.h>
 
-#include "base/atomic_file.h"
+#include "base/file/atomic_file.h"
 #include "cli/frame/call.h"
 #include "job/past/saving_estimate.h"
 #include "sim/world/operating_points.h"

@@ -9,7 +9,7 @@
 
 #include "base/buffer.h"
 #include "base/error.h"
-#include "base/patient_file.h"
+#include "base/file/patient_file.h"
 #include "device/recording/facts_private.h"
 
 enum { ARENA_BYTES_MAX = 1 << 25, PIECE = 4096 };

@@ -11,8 +11,8 @@
 
 #include "base/array.h"
 #include "base/error.h"
+#include "base/file/patient_file.h"
 #include "base/number.h"
-#include "base/patient_file.h"
 #include "device/recording/recording_private.h"
 
 enum { SECOND_NS = 1000000000, SECOND_US = 1000000 };

@@ -15,7 +15,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "base/user_directory.h"
+#include "base/file/user_directory.h"
 #include "shapes/shape_rows.h"
 
 enum { HOST_MAX = 64, FULL_BYTES = 2 << 20 };

@@ -10,7 +10,7 @@
 
 #include "base/buffer.h"
 #include "base/error.h"
-#include "base/patient_file.h"
+#include "base/file/patient_file.h"
 #include "device/device_coding.h"
 #include "shapes/shape_rows.h"
 

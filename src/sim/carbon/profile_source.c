@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/file/patient_file.h"
 #include "base/math/order.h"
 #include "base/number.h"
-#include "base/patient_file.h"
 #include "base/text/csv.h"
 #include "model/objective_check.h"
 #include "shapes/shape_rows.h"

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/patient_file.h"
+#include "base/file/patient_file.h"
 
 enum { MEMORY_MAX = 1 << 30, FIRST_GROUPS = 64 };
 static const double time_max_s = 1e15, ratio_max = 1e12;

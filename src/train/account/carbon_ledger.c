@@ -13,9 +13,9 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/file/user_directory.h"
 #include "base/text/iso_time.h"
 #include "base/thread/fork_guard.h"
-#include "base/user_directory.h"
 #include "train/account/carbon_ledger_text.h"
 
 enum { SAME_NAMES_MAX = 1000, HOST_PART_MAX = 64, FILES_MAX = 1 << 20 };

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "base/buffer.h"
-#include "base/file_system.h"
+#include "base/file/file_system.h"
 
 enum { MOUNTS_MAX = 4 << 20, EVENTS_MAX = 1 << 12, NAME_MAX_BYTES = 64 };
 

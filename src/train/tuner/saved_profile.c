@@ -12,8 +12,8 @@
 #include <unistd.h>
 
 #include "base/adler32.h"
-#include "base/atomic_file.h"
 #include "base/error.h"
+#include "base/file/atomic_file.h"
 #include "shapes/shape_rows.h"
 
 enum { ARENA_MAX = 32 << 20, PROFILE_TEXT_BYTES_MAX = 16 << 20 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/user_directory.h"
+#include "base/file/user_directory.h"
 
 #include <errno.h>
 #include <limits.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef FLYBALL_BASE_USER_DIRECTORY_H
-#define FLYBALL_BASE_USER_DIRECTORY_H
+#ifndef FLYBALL_BASE_FILE_USER_DIRECTORY_H
+#define FLYBALL_BASE_FILE_USER_DIRECTORY_H
 
 #include <stddef.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef FLYBALL_BASE_PATIENT_FILE_H
-#define FLYBALL_BASE_PATIENT_FILE_H
+#ifndef FLYBALL_BASE_FILE_PATIENT_FILE_H
+#define FLYBALL_BASE_FILE_PATIENT_FILE_H
 
 #include <stdio.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef FLYBALL_BASE_FILE_SYSTEM_H
-#define FLYBALL_BASE_FILE_SYSTEM_H
+#ifndef FLYBALL_BASE_FILE_FILE_SYSTEM_H
+#define FLYBALL_BASE_FILE_FILE_SYSTEM_H
 
 #include <stddef.h>
 

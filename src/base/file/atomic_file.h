@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef FLYBALL_BASE_ATOMIC_FILE_H
-#define FLYBALL_BASE_ATOMIC_FILE_H
+#ifndef FLYBALL_BASE_FILE_ATOMIC_FILE_H
+#define FLYBALL_BASE_FILE_ATOMIC_FILE_H
 
 #include <stdio.h>
 
@@ -15,7 +15,7 @@
  * nothing else is left behind. The target keeps its permissions; a new one gets what the umask
  * allows. A symbolic link is followed. A device, pipe or socket is written directly, and so is
  * the file that stdout writes to; what was written to those cannot be undone. A named pipe that
- * nobody reads is an error after a while (base/patient_file.h).
+ * nobody reads is an error after a while (base/file/patient_file.h).
  *
  *     struct atomic_file file;
  *     int result = atomic_file_open("tries.csv", &file, out_error);

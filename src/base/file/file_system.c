@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Distinguishes local file systems from network ones by statfs(2) and the list of mounts. */
-#include "base/file_system.h"
+#include "base/file/file_system.h"
 
 #include <errno.h>
 #include <limits.h>

@@ -3,7 +3,7 @@
  * Opens pipes without blocking. Then end-of-file tells a reader that no writer has come yet, and
  * EAGAIN that there is one; ENXIO tells a writer that there is no reader.
  */
-#include "base/patient_file.h"
+#include "base/file/patient_file.h"
 
 #include <errno.h>
 #include <fcntl.h>

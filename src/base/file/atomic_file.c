@@ -4,7 +4,7 @@
  * its own write function because stdio loses the errno of a failed write, and the user needs it:
  * "disk full" and "quota exceeded" have different remedies.
  */
-#include "base/atomic_file.h"
+#include "base/file/atomic_file.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
-#include "base/patient_file.h"
+#include "base/file/patient_file.h"
 
 enum { STREAM_BUFFER_SIZE = 1 << 18, NAME_TRIES = 1000 };
 
