@@ -7,9 +7,9 @@
 #include "store/postgres_link.h"
 
 /*
- * The reference for what a log costs: a row of a report's size, brought to the disk alone,
- * in a plain table. It lies in the same server's database, or in a file beside the store's, and is
- * written by the same library with the same settings. Whatever fails ends the program.
+ * The reference for what a log costs: a row of a report's size, brought to the disk alone, in a plain table.
+ * The table is in the same server's database, or in a file next to the store's, and is written by the same
+ * library with the same settings. Any failure ends the program.
  */
 struct bare {
     sqlite3 *db;

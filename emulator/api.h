@@ -5,9 +5,8 @@
 #include "device/nvidia/nvml_abi.h"
 
 /*
- * All functions of the emulator's libnvidia-ml.so.1: those that Flyball uses, by
- * its own list of them, and those that other programs bind (nvtop, gpustat, the
- * Python bindings, hwloc, Slurm).
+ * All functions of the emulator's libnvidia-ml.so.1: those that Flyball uses, from its own list, and those
+ * that other programs bind (nvtop, gpustat, the Python bindings, hwloc, Slurm).
  *
  *     X(type of the result, symbol, parameters)
  */
@@ -72,13 +71,13 @@ NVML_FUNCTIONS(EMULATOR_DECLARE)
 NVML_MORE_FUNCTIONS(EMULATOR_DECLARE)
 #undef EMULATOR_DECLARE
 
-/* Not NVML's: which emulator this is. */
+/* Not part of NVML: the emulator's version. */
 EMULATOR_EXPORT const char *flyball_emulator_version(void);
 
 /*
- * Not NVML's: how the readings of a GPU come about, since settings may have made
- * them other than the board's. Times in seconds; a window below 0 is a reading that
- * does not exist. Returns an NVML code; needs an initialised library.
+ * Not part of NVML: how the readings of a GPU are made, since settings may have changed them from the
+ * board's. Times are in seconds; a window below 0 means that the reading does not exist. Returns an NVML
+ * code; needs an initialised library.
  */
 struct flyball_emulator_sensor {
     double counter_period_s, power_period_s, instant_window_s, average_window_s;

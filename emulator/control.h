@@ -6,8 +6,8 @@
 #include "emulator/state.h"
 
 /*
- * The other side of the emulated GPUs: what tests and programs use to put load on
- * them, to move virtual time and to ask for the truth behind the readings.
+ * The other side of the emulated GPUs: with this, tests and programs put load on them, move virtual time, and
+ * ask for the truth behind the readings.
  *
  *     struct emulator_settings settings = emulator_default_settings;
  *     struct emulator *emulator;
@@ -22,53 +22,58 @@
  *     emulator_close(emulator);
  *     emulator_remove("/tmp/state", &error);
  *
- * The real time of an emulator is that of `clock_real`, so that its moments
- * compare with the stamps of any program of the machine; virtual time begins
- * at 1000 s and stands still until it is moved. Thread-safe but for opening and
- * closing. An index of a GPU that does not exist is a defect and aborts.
+ * The real time of an emulator is that of `clock_real`, so its moments can be compared with the time stamps
+ * of any program on the machine. Virtual time begins at 1000 s and stands still until it is moved.
+ * Thread-safe except for opening and closing. Passing the index of a GPU that does not exist is a bug and
+ * aborts.
  */
 
 unsigned emulator_gpu_count(const struct emulator *emulator);
 const struct emulator_settings *emulator_settings_of(const struct emulator *emulator);
 
-/* Its time as a clock; borrows the emulator. Sleeping in virtual time jumps, and never backwards. */
+/*
+ * The emulator's time as a clock; borrows the emulator. Sleeping in virtual time jumps ahead, and never
+ * backwards.
+ */
 struct clock emulator_clock(struct emulator *emulator);
 struct mono_time emulator_now(const struct emulator *emulator);
 
-/* Moves virtual time on; does nothing in real time. */
+/* Moves virtual time ahead; does nothing in real time. */
 void emulator_advance_s(struct emulator *emulator, double duration_s);
 
 /*
- * A load that wants `wanted_w` from now on, with full utilisation; 0 ends it. `plan`
- * has it begin at a moment to come, and may be called for many moments ahead, in
- * any order: FLY_ELIMIT when EMULATOR_PLANNED_MAX wait already.
+ * Sets a load that wants `wanted_w` from now on, with full utilisation; 0 ends it. `plan` makes it begin at a
+ * later moment; you may call it for many moments ahead, in any order. FLY_ELIMIT when EMULATOR_PLANNED_MAX
+ * loads wait already.
  */
 void emulator_set_load(struct emulator *emulator, unsigned gpu, double wanted_w);
 int emulator_plan_load(struct emulator *emulator, unsigned gpu, struct mono_time at, double wanted_w,
                        struct fly_error *out_error);
 
-/* Turns the limit, without asking who does; FLY_EUSAGE outside the board's range. */
+/* Sets the limit without checking permissions; FLY_EUSAGE outside the board's range. */
 int emulator_set_limit_w(struct emulator *emulator, unsigned gpu, double limit_w,
                          struct fly_error *out_error);
 double emulator_limit_w(struct emulator *emulator, unsigned gpu);
 
-/* Locks the clocks up to a ceiling, or lifts that with 0, without asking who does; FLY_EUSAGE above the
- * board's. */
+/*
+ * Locks the clocks below a ceiling, or unlocks them with 0, without checking permissions; FLY_EUSAGE above
+ * the board's.
+ */
 int emulator_set_ceiling_mhz(struct emulator *emulator, unsigned gpu, unsigned ceiling_mhz,
                              struct fly_error *out_error);
-/* 0: the clocks are free. */
+/* 0: the clocks are not locked. */
 unsigned emulator_ceiling_mhz(struct emulator *emulator, unsigned gpu);
 
 /*
- * The truth. Energy is that since the emulator was made, at any moment up to now,
- * or later as if nothing changed; NAN for a moment that the history (its newest
- * EMULATOR_SEGMENTS changes) no longer reaches back to.
+ * The truth. The energy is counted since the emulator was made. It is exact for any moment up to now; a later
+ * moment is answered as if nothing changed until then. NAN for a moment before the oldest of the newest
+ * EMULATOR_SEGMENTS changes.
  */
 double emulator_truth_energy_j(struct emulator *emulator, unsigned gpu, struct mono_time at);
 double emulator_truth_power_w(struct emulator *emulator, unsigned gpu, struct mono_time at);
 double emulator_truth_temperature_c(struct emulator *emulator, unsigned gpu, struct mono_time at);
 
-/* What the board's sensors say at this moment, in mJ and mW, without latency and faults. */
+/* The readings of the board's sensors now, in mJ and mW, without latency and faults. */
 unsigned long long emulator_counter_mj(struct emulator *emulator, unsigned gpu);
 unsigned emulator_power_mw(struct emulator *emulator, unsigned gpu);
 
@@ -76,18 +81,18 @@ unsigned emulator_power_mw(struct emulator *emulator, unsigned gpu);
 struct emulator_sensor emulator_sensor_of(struct emulator *emulator, unsigned gpu);
 void emulator_set_sensor(struct emulator *emulator, unsigned gpu, const struct emulator_sensor *sensor);
 
-/* Faults by hand: the counter starts at 0, the GPU falls off the bus. */
+/* Faults by hand: sets the counter to 0; makes the GPU fall off the bus. */
 void emulator_reset_counter(struct emulator *emulator, unsigned gpu);
 void emulator_lose(struct emulator *emulator, unsigned gpu);
 bool emulator_is_lost(struct emulator *emulator, unsigned gpu);
 
-/* Takes the faults of a script in place of those there were, with all counts at 0. */
+/* Replaces the faults by those of a script, with all counts at 0. */
 void emulator_set_faults(struct emulator *emulator, const struct fault_list *faults);
 
 /*
- * The work of this process, which nvmlDeviceGetComputeRunningProcesses then names,
- * and which ends when the calling thread does. FLY_EEXHAUSTED when EMULATOR_SLOTS
- * work there already. Changing and ending is for the thread that began.
+ * The work of this process, which nvmlDeviceGetComputeRunningProcesses then lists, and which ends when the
+ * calling thread does. FLY_EEXHAUSTED when EMULATOR_SLOTS works run there already. Only the thread that began
+ * a work may change or end it.
  */
 int emulator_work_begin(struct emulator *emulator, unsigned gpu, const struct emulator_load *load,
                         int *out_slot, struct fly_error *out_error);
@@ -95,7 +100,7 @@ void emulator_work_change(struct emulator *emulator, unsigned gpu, int slot,
                           const struct emulator_load *load);
 void emulator_work_end(struct emulator *emulator, unsigned gpu, int slot);
 
-/* The clock of the GPU's work at this moment, relative to the highest; above 0. */
+/* The clock of the GPU's work now, relative to the highest; above 0. */
 double emulator_speed(struct emulator *emulator, unsigned gpu);
 
 #endif

@@ -9,7 +9,7 @@
 #include <flyball/error.h>
 
 /*
- * The fault script: what goes wrong, one fault a line.
+ * The fault script: what goes wrong, one fault per line.
  *
  *     # comment
  *     count machine                # calls are counted over all processes; otherwise in each by itself
@@ -19,10 +19,9 @@
  *     gpu 2 at 3s lost
  *     missing nvmlDeviceGetTotalEnergyConsumption
  *
- * A line is [gpu N] [call FUNCTION] [nth N | from N | every N | at TIME] ACTION.
- * Without `gpu` it speaks of all GPUs, without `call` of all functions, without a
- * number of every call. `at` counts from when the emulator was started; it makes a
- * fault of moments, not of calls. Numbers count the calls that gpu and call select.
+ * A line is [gpu N] [call FUNCTION] [nth N | from N | every N | at TIME] ACTION. Without `gpu` it applies to
+ * all GPUs, without `call` to all functions, without a number to every call. Numbers count the calls that gpu
+ * and call select. With `at` the fault depends on time, counted from the emulator's start, and not on calls.
  *
  *     return CODE       the call fails with that code: a number, or a name as GPU_IS_LOST
  *     slow TIME         the call takes that much longer: 200ms, 1.5s, 50us
@@ -38,10 +37,10 @@ enum fault_when { FAULT_ALWAYS, FAULT_NTH, FAULT_FROM, FAULT_EVERY, FAULT_AT };
 enum fault_action { FAULT_RETURN, FAULT_SLOW, FAULT_RESET_COUNTER, FAULT_LOST, FAULT_HOT };
 
 struct fault {
-    int gpu;                           /* -1: any, and calls without one */
+    int gpu;                           /* -1: any, and calls without a GPU */
     char function[FAULT_FUNCTION_MAX]; /* "": any */
     enum fault_when when;
-    uint64_t number; /* of nth, from, every: 1 and up */
+    uint64_t number; /* of nth, from, every: 1 or more */
     double at_s;
     enum fault_action action;
     int code;      /* of FAULT_RETURN */
@@ -49,26 +48,28 @@ struct fault {
 };
 
 struct fault_list {
-    bool per_machine; /* who counts calls */
+    bool per_machine; /* calls are counted over all processes */
     size_t count;
     struct fault faults[FAULTS_MAX];
 };
 
 /*
- * Reads a script; `name` stands before the line's number in messages. FLY_EDATA
- * names file, line, the word and what was expected; FLY_ELIMIT beyond FAULTS_MAX.
- * `out_list` is untouched on failure.
+ * Reads a script; messages begin with `name`, then the line's number. Returns FLY_EDATA with file, line, the
+ * word and what was expected; FLY_ELIMIT beyond FAULTS_MAX. `out_list` is untouched on failure.
  */
 int faults_parse(const char *text, const char *name, struct fault_list *out_list,
                  struct fly_error *out_error);
 
-/* The same from a file: FLY_ENOTFOUND, FLY_EREAD, FLY_ELIMIT for one that is too long. */
+/*
+ * Reads a script from a file; also returns FLY_ENOTFOUND, FLY_EREAD, and FLY_ELIMIT for a file that is too
+ * long.
+ */
 int faults_read(const char *path, struct fault_list *out_list, struct fly_error *out_error);
 
-/* Whether the fault speaks of such a call; `gpu` is -1 for calls without one. */
+/* Whether the fault applies to such a call; `gpu` is -1 for calls without one. */
 bool fault_selects(const struct fault *fault, const char *function, int gpu);
 
-/* Whether it strikes: at the `met`-th selected call, `age_s` after the start. */
+/* Whether it occurs: at the `met`-th selected call, `age_s` after the start. */
 bool fault_strikes(const struct fault *fault, uint64_t met, double age_s);
 
 #endif

@@ -7,34 +7,34 @@
 #include "model/gpu_model.h"
 
 /*
- * What an emulated GPU does: its loads, its limit and its clocks give the power
- * that it nears. The caller holds the state's lock.
+ * What an emulated GPU does: its loads, its limit and its clocks determine the power that it approaches. The
+ * caller holds the state's lock.
  *
- * Loads add up above idle, up to what the board can want, D. The clock is that of
- * the model in model/gpu_model.h under the limit, or the locked one where that is
- * lower; at a clock f below the limit's the dynamic power falls with its cube.
+ * Loads add up above idle, up to what the board can want, D. The clock is that of the model in
+ * model/gpu_model.h under the limit, or the locked clock if that is lower; at a clock f below the limit's the
+ * dynamic power falls with its cube.
  */
 
 void gpu_init(struct emulated_gpu *gpu, unsigned index, const struct emulator_settings *settings,
               int64_t now_ns);
 
 /*
- * Brings the history up to `now_ns`: planned loads begin, the work of processes
- * that died ends. Every question about a GPU comes after this. Returns the moment
- * that it stands at: `now_ns`, or where it stood when that is later.
+ * Brings the history up to `now_ns`: planned loads begin, and the work of processes that died ends. Call it
+ * before any question about a GPU. Returns the moment that the GPU is at: `now_ns`, or a later one that it
+ * was at already.
  */
 int64_t gpu_settle(struct emulated_gpu *gpu, int64_t now_ns);
 
-/* Begins a segment with what load, limit and clocks now say; after each change of them. */
+/* Begins a segment with the current load, limit and clocks; call it after each change of them. */
 void gpu_changed(struct emulated_gpu *gpu, int64_t at_ns);
 
 const struct emulated_board *gpu_board(const struct emulated_gpu *gpu);
 const struct gpu_shape *gpu_shape_of(const struct emulated_gpu *gpu);
 
-/* Plans a load of the control interface; false when EMULATOR_PLANNED_MAX wait. */
+/* Plans a load of the control interface; false when EMULATOR_PLANNED_MAX loads wait. */
 bool gpu_plan(struct emulated_gpu *gpu, int64_t at_ns, const struct emulator_load *load);
 
-/* A slot for the calling process's work, -1 when all are taken; the thread that took it has to end it. */
+/* Takes a slot for the calling process's work; -1 when all are taken. The thread that took it must end it. */
 int gpu_work_begin(struct emulated_gpu *gpu, int64_t now_ns, const struct emulator_load *load);
 void gpu_work_change(struct emulated_gpu *gpu, int slot, int64_t now_ns, const struct emulator_load *load);
 void gpu_work_end(struct emulated_gpu *gpu, int slot, int64_t now_ns);
@@ -42,7 +42,7 @@ void gpu_work_end(struct emulated_gpu *gpu, int slot, int64_t now_ns);
 /* Memory that loads use. */
 uint64_t gpu_memory_used(const struct emulated_gpu *gpu);
 
-/* The clock under the present load, limit and locks, relative to the highest: how fast work is. */
+/* The clock under the current load, limit and locks, relative to the highest: the speed of work. */
 double gpu_speed(const struct emulated_gpu *gpu);
 
 #endif

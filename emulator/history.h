@@ -7,45 +7,42 @@
 /*
  * The truth about one emulated GPU: what it drew, moment by moment.
  *
- * Whenever load, limit or clocks change, a segment begins, with a target that
- * the power nears exponentially. From its start at power P0, with target T and
- * settling time s,
+ * Whenever load, limit or clocks change, a segment begins, with a target that the power approaches
+ * exponentially. From its start at power P0, with target T and settling time s,
  *
  *     P(t) = T + (P0 - T) e^(-t/s)
  *     E(t) = T t + (P0 - T) s (1 - e^(-t/s))
  *
- * and the temperature C follows C' = (ambient + heating P - C) / thermal time,
- * solved in closed form too. Nothing is stepped, so that a question about any
- * moment has one exact answer however rarely it is asked.
+ * and the temperature C follows C' = (ambient + heating P - C) / thermal time, also solved in closed form.
+ * Nothing is stepped, so any moment has one exact answer, however rarely it is asked for.
  *
- * The newest EMULATOR_SEGMENTS segments are kept. Before the first one the power
- * was that at its start. Times are nanoseconds of the state's clock. Pure but for
- * the history itself; the caller locks.
+ * The newest EMULATOR_SEGMENTS segments are kept. Before the first one the power was that at its start. Times
+ * are nanoseconds of the state's clock. Pure except for the history itself; the caller locks.
  */
 enum { EMULATOR_SEGMENTS = 4096 };
 
 struct segment {
     int64_t start_ns;
-    double power_w;       /* at the start, */
-    double temperature_c; /* like this, */
-    double energy_j;      /* and drawn until then, since the state was made */
-    double capped_s;      /* time held down by the limit until then, */
-    double hot_s;         /* and by heat, */
-    double busy_s;        /* and at work, by utilisation */
+    double power_w;       /* at the start */
+    double temperature_c; /* at the start */
+    double energy_j;      /* drawn up to the start, since the state was made */
+    double capped_s;      /* time up to the start that the limit held the clock down */
+    double hot_s;         /* and that heat did */
+    double busy_s;        /* and that it was at work, by utilisation */
     double target_w;
     double clock;       /* relative to the highest; 0 without work */
     double utilization; /* 0 .. 1 */
     uint64_t reasons;   /* enum nvml_event_reason */
 };
 
-/* What the physics of a board needs. */
+/* What a board's physics needs. */
 struct inertia {
     double settle_s;
     double thermal_s, ambient_c, heating_c_per_w;
 };
 
 struct history {
-    uint64_t count; /* of all segments ever; the ring holds the newest */
+    uint64_t count; /* of all segments so far; the ring holds the newest */
     struct segment ring[EMULATOR_SEGMENTS];
 };
 
@@ -55,33 +52,36 @@ struct segment_change {
     uint64_t reasons;
 };
 
-/* The history of a GPU that idled at `idle_w` for ever. */
+/* Begins the history of a GPU that has always idled at `idle_w`. */
 void history_start(struct history *history, const struct inertia *inertia, int64_t at_ns, double idle_w,
                    uint64_t reasons);
 
-/* Begins a segment at `at_ns`, or at the newest one's start where that is later. */
+/* Begins a segment at `at_ns`, or at the newest one's start if that is later. */
 void history_append(struct history *history, const struct inertia *inertia, int64_t at_ns,
                     const struct segment_change *change);
 
-/* The newest segment; the one that `at_ns` falls into, the oldest kept one for moments before it. */
+/* The newest segment; the one that contains `at_ns`, or the oldest kept one for earlier moments. */
 const struct segment *history_newest(const struct history *history);
 const struct segment *history_find(const struct history *history, int64_t at_ns);
 
-/* The start of the oldest kept segment, INT64_MIN while nothing was dropped: truth goes back to here. */
+/*
+ * The start of the oldest kept segment, before which the truth is not known; INT64_MIN while none was
+ * dropped.
+ */
 int64_t history_known_ns(const struct history *history);
 
 double history_power_w(const struct history *history, const struct inertia *inertia, int64_t at_ns);
 double history_energy_j(const struct history *history, const struct inertia *inertia, int64_t at_ns);
 double history_temperature_c(const struct history *history, const struct inertia *inertia, int64_t at_ns);
 
-/* Seconds held down by the limit, by heat. */
+/* Seconds that the limit, or heat, held the clock down. */
 double history_capped_s(const struct history *history, int64_t at_ns);
 double history_hot_s(const struct history *history, int64_t at_ns);
 
-/* Mean utilisation over `window_s` before `at_ns`, which is above 0. */
+/* Mean utilisation over `window_s`, above 0, before `at_ns`. */
 double history_mean_utilization(const struct history *history, int64_t at_ns, double window_s);
 
-/* Mean power over `window_s` before `at_ns`; the power at that moment for a window of 0. */
+/* Mean power over `window_s` before `at_ns`; for a window of 0 the power at that moment. */
 double history_mean_w(const struct history *history, const struct inertia *inertia, int64_t at_ns,
                       double window_s);
 

@@ -4,13 +4,15 @@
 
 #include "emulator/state.h"
 
-/* What an emulated GPU is called. The UUID begins with "GPU-f1eba11" and ends with what tells one emulator
- * from another. */
+/*
+ * The names of an emulated GPU. The UUID begins with "GPU-f1eba11" and ends with what distinguishes one
+ * emulator from another.
+ */
 enum { IDENTITY_MAX = 96 };
 
 void identity_model(const struct emulated_gpu *gpu, char out_text[IDENTITY_MAX]);
 void identity_uuid(const struct emulated_gpu *gpu, char out_text[IDENTITY_MAX]);
-/* Of a MIG instance of it: "MIG-f1eba11...", and a name with its profile. */
+/* Of a MIG instance: "MIG-f1eba11...", and a name with its profile. */
 void identity_instance_uuid(const struct emulated_gpu *gpu, unsigned instance, char out_text[IDENTITY_MAX]);
 void identity_instance_name(const struct emulated_gpu *gpu, char out_text[IDENTITY_MAX]);
 

@@ -10,16 +10,16 @@
 #include "emulator/control.h"
 
 /*
- * The program flyball-emulator: one constant for each of its commands, in a file
- * program_NAME.c, all named in the array of program.c. Options are rows of tables;
- * what `start` and `run` take besides are the rows of the emulator's settings.
+ * The program flyball-emulator: a constant for each of its commands, in a file program_NAME.c, all listed in
+ * the array of program.c. Options are rows of tables; `start` and `run` also take the rows of the emulator's
+ * settings.
  */
 enum { PROGRAM_OPTIONS_MAX = 16 };
 
 struct program_option {
     const char *name;        /* "batch-size" is written --batch-size */
     const char *placeholder; /* of its value; NULL for a flag */
-    const char *help;        /* one sentence, the default in it */
+    const char *help;        /* one sentence, with the default */
 };
 
 struct program_call;
@@ -28,9 +28,9 @@ struct program_command {
     const char *name;
     const char *operands; /* in the synopsis, "[--] COMMAND..."; NULL: takes none */
     const char *summary;  /* one line, lower case, without a full stop */
-    const char *text;     /* what else there is to know; NULL for nothing */
+    const char *text;     /* what else to know; NULL for nothing */
     struct program_option options[PROGRAM_OPTIONS_MAX]; /* ended by a NULL name */
-    bool settings;                                      /* takes those of the emulator too */
+    bool settings;                                      /* also takes the emulator's settings */
 
     /* Returns the exit status, or a negative FLY_E code with its text. */
     int (*run)(const struct program_call *call, struct fly_error *out_error);
@@ -45,27 +45,27 @@ struct program_call {
     int operand_count;
 };
 
-/* The value of an option, NULL where it was not given. */
+/* The value of an option; NULL when it was not given. */
 const char *program_value(const struct program_call *call, const char *name);
 
-/* The value as a number from `lowest` to `highest`; `otherwise` where it was not given. FLY_EUSAGE. */
+/* The value as a number from `lowest` to `highest`; `otherwise` when it was not given. Returns FLY_EUSAGE. */
 int program_number(const struct program_call *call, const char *name, double lowest, double highest,
                    double otherwise, double *out_value, struct fly_error *out_error);
 
 /*
- * The GPUs that a value such as "0,2" or "all" names, as bits; `otherwise` where the option was not given.
- * FLY_EUSAGE for what cannot be read, FLY_ENOTFOUND for a GPU that does not exist.
+ * The GPUs that a value such as "0,2" or "all" names, as bits; `otherwise` when the option was not given.
+ * Returns FLY_EUSAGE for a malformed value, FLY_ENOTFOUND for a GPU that does not exist.
  */
 int program_gpus(const struct program_call *call, const struct emulator *emulator, const char *otherwise,
                  unsigned *out_bits, struct fly_error *out_error);
 
-/* The directory with the emulator's libnvidia-ml.so.1: the program's own, or the installed one. */
+/* Finds the directory with the emulator's libnvidia-ml.so.1: the program's own, or the installed one. */
 int program_library_directory(char out_path[EMULATOR_PATH_MAX], struct fly_error *out_error);
 
-/* "flyball-emulator: ..." on standard error. */
+/* Prints "flyball-emulator: ..." on standard error. */
 __attribute__((format(printf, 1, 2))) void program_say(const char *format, ...);
 
-/* The manual page, on standard output. */
+/* Prints the manual page on standard output. */
 int program_print_manual(struct fly_error *out_error);
 
 /* All commands, ended by NULL, and the options of each, ended by a NULL name. */

@@ -8,17 +8,16 @@
 #include <flyball/error.h>
 
 /*
- * How an emulated machine is to be. One table names every setting; the options
- * of `flyball-emulator start` and the variable FLYBALL_EMULATOR
- * ("gpus=8,model=h100,time=virtual") are spelled from it.
+ * The settings of an emulated machine. One table has all of them; the options of `flyball-emulator start` and
+ * the variable FLYBALL_EMULATOR ("gpus=8,model=h100,time=virtual") are made from it.
  */
 enum { EMULATOR_GPUS_MAX = 16, EMULATOR_INSTANCES_MAX = 7, EMULATOR_PATH_MAX = 1024 };
 
 enum emulator_sensor_kind {
-    EMULATOR_SENSOR_BOARD,     /* as the board's */
+    EMULATOR_SENSOR_BOARD,     /* the board's own */
     EMULATOR_SENSOR_PART_TIME, /* every 100 ms the mean of the last 25 ms */
     EMULATOR_SENSOR_SECOND,    /* every 100 ms the mean of the last second */
-    EMULATOR_SENSOR_EXACT,     /* the power at the moment of asking; energy without a period */
+    EMULATOR_SENSOR_EXACT,     /* the power at the moment of asking; energy without an update period */
 };
 
 struct emulator_settings {
@@ -32,11 +31,11 @@ struct emulator_settings {
     double gain;                    /* of power and energy readings: 1.05 reads 5 % too much */
     double noise_w;                 /* standard deviation of a power reading's noise */
     double settle_s;                /* NAN: the board's */
-    double latency_s;               /* that every call takes */
+    double latency_s;               /* duration of every call */
     bool latency_busy;              /* spent on the processor instead of asleep */
-    uint32_t seed;                  /* of the phases of all sensors, and of noise */
-    bool any_user;                  /* may turn limits and clocks; otherwise root alone */
-    bool shared;                    /* users other than the owner may take part */
+    uint32_t seed;                  /* for the phases of all sensors, and for noise */
+    bool any_user;                  /* every user may turn limits and clocks; otherwise only root */
+    bool shared;                    /* other users may use the machine */
     char faults[EMULATOR_PATH_MAX]; /* path of a fault script; "" for none */
 };
 
@@ -51,14 +50,14 @@ struct emulator_setting {
 /* All of them, ended by a NULL key. */
 extern const struct emulator_setting emulator_settings_table[];
 
-/* What holds when nothing is said. */
+/* The settings that hold unless others are given. */
 extern const struct emulator_settings emulator_default_settings;
 
 /* Sets one by its key; FLY_EUSAGE names what is wrong and what was expected. */
 int emulator_settings_set(struct emulator_settings *settings, const char *key, const char *value,
                           struct fly_error *out_error);
 
-/* Sets all of "key=value,key=value"; a key of which the value is "yes" may stand alone. */
+/* Sets all of "key=value,key=value"; a key whose value is "yes" may stand without it. */
 int emulator_settings_parse(struct emulator_settings *settings, const char *text,
                             struct fly_error *out_error);
 

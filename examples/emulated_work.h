@@ -5,17 +5,17 @@
 #include <stdint.h>
 
 /*
- * Work for an emulated GPU, the first of CUDA_VISIBLE_DEVICES, in the place of kernels on a real one: the
- * load, and the time that it takes, follow the batch size and the power limit (model/gpu_model.h). A whole
- * network keeps a GPU busy for longer than this example's would, so the time of a sample is made up;
- * EMULATED_PACE, if it is set, says how many times as fast it is done.
+ * Work for an emulated GPU, the first of CUDA_VISIBLE_DEVICES, in place of kernels on a real one: the load
+ * and its duration follow the batch size and the power limit (model/gpu_model.h). A real network keeps a GPU
+ * busy for longer than this example's would, so the time per sample is made up. EMULATED_PACE, if it is set,
+ * is a factor on the speed.
  */
 struct emulated_work;
 
-/* NULL where no emulator was started; the program then trains without load on a GPU. */
+/* Returns NULL when no emulator was started; the program then trains without load on a GPU. */
 struct emulated_work *emulated_work_begin(void);
 
-/* A step over `samples`; returns when it is done. */
+/* Does a step over `samples`; returns when it is done. */
 void emulated_work_step(struct emulated_work *work, uint32_t samples);
 
 /* Accepts NULL. */

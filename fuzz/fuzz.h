@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* What a fuzz target defines: does with the input what must never go wrong. Returns 0. */
+/* Defined by each fuzz target: does with the input what must never go wrong. Returns 0. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 /* An assertion that no build type removes. */

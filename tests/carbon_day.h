@@ -8,14 +8,14 @@
 
 /* A session that follows the grid, over a day of virtual time. */
 
-/* 2026-03-02T00:00:00Z, and of what the grid's file has before and after. */
+/* 2026-03-02T00:00:00Z, and how many days before and after it the grid's file covers. */
 enum { DAY_S = 86400, BEGIN_S = 1772409600, BEFORE_DAYS = 10, AFTER_DAYS = 4, EPOCH_STEPS = 400 };
 
-/* What a training took, by what the bench did. */
+/* What a training took, as the bench measures it. */
 struct taken {
     double energy_j, time_s, kwh_g;                    /* of steps; J * g/kWh */
     double clean_s, clean_limit, dirty_s, dirty_limit; /* time, and limit * time */
-    unsigned limits;                                   /* that stood */
+    unsigned limits;                                   /* how many limits stood */
     double last_w;
 };
 
@@ -38,7 +38,7 @@ static inline double intensity_at(double date_s)
 
 static char grid[128];
 
-/* As if that many days earlier. */
+/* As if it were that many days earlier. */
 static inline void write_grid(int days)
 {
     FILE *file;
@@ -84,7 +84,7 @@ static inline void day_begin(struct scene *scene)
     scene->options.samples_per_epoch = EPOCH_STEPS * 32;
 }
 
-/* The log knows the batch size. */
+/* The log has a settled profile of the batch size. */
 static inline void know_profile(struct scene *scene, double limit_w)
 {
     struct job_proposal *proposal = &scene->fake.proposals[0];
@@ -100,7 +100,7 @@ static inline void know_profile(struct scene *scene, double limit_w)
     proposal->known_count = scene->profile.count;
 }
 
-/* A step as the bench makes it, and what it took. */
+/* Makes a step on the bench, and counts what it took. */
 static inline bool step(struct scene *scene, struct taken *taken)
 {
     double date_s, limit_w, time_s, energy_j;
@@ -155,7 +155,7 @@ static inline double fastest_s(const struct scene *scene, unsigned steps)
     return tuner_profile_truth(&scene->profile, 0).time_s * scene->bench.slower * steps;
 }
 
-/* A whole training; what it took, by the bench. */
+/* Runs a whole training; returns what it took, as the bench measures it. */
 static inline struct taken train(struct scene *scene, unsigned epochs)
 {
     struct taken taken = {0};

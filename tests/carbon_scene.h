@@ -8,12 +8,12 @@
 #include "tuner_bench.h"
 
 /*
- * A training that follows the grid, in virtual time: a machine with steps of some seconds, so that days are
- * few of them, a date of its own, and a file of the grid's figures.
+ * A training that follows the grid, in virtual time. Its steps take some seconds, so that a day has few of
+ * them; it has its own date and a file of the grid's figures.
  */
 enum { HOUR_S = 3600, DAY_S = 86400 };
 
-/* The date on which it begins: 2022-06-10 00:10 UTC, in the middle of a period. */
+/* The date on which it begins: 2022-06-10 00:10 UTC, within a period. */
 extern const int64_t carbon_scene_begin_s;
 
 struct carbon_scene {
@@ -29,28 +29,32 @@ struct carbon_scene {
     /* What happened. */
     uint64_t steps;
     double step_time_s, looked_s, limit_w, changed_s, shortest_s, grams, joules;
-    unsigned changes; /* since it was settled first, */
-    double first_s;   /* then; NAN: it was not yet */
+    unsigned changes; /* since it was settled first */
+    double first_s;   /* when it was settled first; NAN: not yet */
     double (*intensity)(double unix_s);
 };
 
-/* Intensities: half as much at noon, and days differ; another value every few minutes; one alone. */
+/*
+ * Intensities: half as much at noon, different from day to day; a new value every few minutes; a single one.
+ */
 double carbon_scene_sunny(double unix_s);
 double carbon_scene_restless(double unix_s);
 double carbon_scene_constant(double unix_s);
 
 void carbon_scene_start(struct carbon_scene *scene, double step_s, uint64_t steps, double max_slowdown);
-/* Writes the figures of 16 days before the begin and of some time after it. */
+/* Writes the figures of 16 days before the begin, and of the time after it until `until_s`. */
 void carbon_scene_grid(struct carbon_scene *scene, double (*intensity)(double), int period_s, double until_s);
-/* A tuner, whose account is the test's own, to turn it by hand. */
+/* Opens a tuner with an account that the test turns by hand. */
 void carbon_scene_open(struct carbon_scene *scene);
 void carbon_scene_stop(struct carbon_scene *scene);
 
 double carbon_scene_elapsed_s(struct carbon_scene *scene);
-/* A step; while nothing is measured no sample is wanted either. Figures are read every five minutes. */
+/*
+ * Makes a step; while nothing is measured, no sample is needed either. Figures are read every five minutes.
+ */
 void carbon_scene_step(struct carbon_scene *scene);
 void carbon_scene_run(struct carbon_scene *scene, uint64_t steps);
-/* Up to that step, in epochs of so many with evaluation after each. */
+/* Runs up to that step, in epochs of so many steps with evaluation after each. */
 void carbon_scene_epochs(struct carbon_scene *scene, uint64_t steps, uint64_t epoch_steps,
                          double evaluation_s);
 struct fly_carbon_report carbon_scene_report(const struct carbon_scene *scene);

@@ -10,14 +10,14 @@
 #include "cli/frame/cli.h"
 #include "test.h"
 
-/* For tests that run the program in memory: what goes in, and what came out. */
+/* For tests that run the program in memory: its input and its output. */
 struct cli_run {
     int status;
     char *out; /* owned */
     char *err; /* owned */
 };
 
-/* A case: a command line split at blanks, and what is expected of it. */
+/* A case: a command line, split at blanks, and what is expected. */
 static inline struct cli_run cli_run_line(const struct cli_world *base, const char *line)
 {
     struct cli_run run = {.status = -1};
@@ -49,7 +49,7 @@ static inline void cli_run_free(struct cli_run *run)
     free(run->err);
 }
 
-/* Fails with the whole text when it does not hold the piece. */
+/* Fails, and prints the whole text, unless it contains the piece. */
 static inline void assert_contains(const char *context, const char *text, const char *piece)
 {
     if (strstr(text, piece) == NULL)

@@ -8,9 +8,8 @@
 #include <flyball/meter.h>
 
 /*
- * Whether stated intervals hold the truth, and whether they are any use: windows
- * of random length are collected, told apart by their load and by the decade of
- * their length.
+ * Checks whether stated intervals contain the truth, and whether they are narrow enough to be useful. It
+ * collects windows of random length, grouped by their load and by the decade of their length.
  */
 enum { COVERAGE_LOADS_MAX = 24, COVERAGE_DECADES = 4 };
 
@@ -18,8 +17,8 @@ enum { COVERAGE_LOADS_MAX = 24, COVERAGE_DECADES = 4 };
 struct coverage_window {
     unsigned load;
     double length_s, truth_j;
-    bool figure;   /* an energy was stated, */
-    bool disputed; /* of a counter, and sampled power says otherwise */
+    bool figure;   /* an energy was stated */
+    bool disputed; /* it is a counter's, and sampled power disagrees */
     double energy_j, half_j;
 };
 
@@ -33,17 +32,17 @@ void coverage_add(struct coverage *coverage, unsigned load, double truth_j,
                   const struct fly_device_energy *energy);
 void coverage_deinit(struct coverage *coverage);
 
-/* Windows of some load (-1: all that are not hidden from the sensor) and decade (-1: all). */
+/* The windows of one load (-1: all that the sensor can see) and one decade (-1: all). */
 struct coverage_finding {
     size_t windows, figures, disputed;
-    double covered;  /* share of the figures whose interval holds the truth */
+    double covered;  /* share of the figures whose interval contains the truth */
     double half_j;   /* median */
     double error_j;  /* 95th percentile */
     double energy_j; /* median */
 };
 struct coverage_finding coverage_find(const struct coverage *coverage, int load, int decade);
 
-/* Prints the table, one line for each load, as comments of the test's output. */
+/* Prints the table, a line per load, as comments of the test's output. */
 void coverage_print(const struct coverage *coverage, const char *title);
 
 #endif

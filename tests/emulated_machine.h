@@ -7,7 +7,7 @@
 #include "made_loads.h"
 #include "meter/meter.h"
 
-/* An emulated machine of which every GPU runs another load. */
+/* An emulated machine whose GPUs each run another load. */
 struct machine {
     struct emulator *emulator;
     struct clock clock;
@@ -16,22 +16,25 @@ struct machine {
     char path[64];
     unsigned gpus;
     struct made_sequence loads[MADE_LOADS];
-    double planned_s[MADE_LOADS]; /* until when loads are planned */
+    double planned_s[MADE_LOADS]; /* how far ahead loads are planned */
     uint64_t random;
 };
 
 /*
- * With the emulator's settings ("time=virtual,model=a100,..."), which may have a
- * counter or not, the meter sampling at `sample_hz` (0: its default).
+ * Starts it with the emulator's settings ("time=virtual,model=a100,..."), with a counter or without; the
+ * meter samples at `sample_hz` (0: its default).
  */
 void machine_start(struct machine *machine, const char *settings_text, bool counter, double sample_hz,
                    uint64_t seed);
 void machine_stop(struct machine *machine);
 
-/* Windows of 50 ms to 60 s in virtual time, as many short as long ones, that begin at random and overlap. */
+/*
+ * Measures windows of 50 ms to 60 s in virtual time, as many short as long ones, which begin at random and
+ * overlap.
+ */
 void machine_measure(struct machine *machine, struct coverage *coverage, int windows);
 
-/* Short ones in real time, while the meter's own thread samples. */
+/* Measures short windows in real time, while the meter's own thread samples. */
 void machine_measure_real(struct machine *machine, struct coverage *coverage, int windows);
 
 #endif

@@ -13,7 +13,7 @@
 #include "emulator/api.h"
 #include "emulator/control.h"
 
-/* Every function of the library by its name. */
+/* All functions of the library by name. */
 static struct {
 #define POINTER(result, symbol, parameters) result(*symbol) parameters;
     NVML_FUNCTIONS(POINTER)
@@ -64,7 +64,7 @@ static inline int load_library(void)
     return handle != NULL ? 0 : -1;
 }
 
-/* A machine of its own for a test, with a fault script or NULL; the library finds it. */
+/* Makes a machine for one test, with a fault script or NULL, where the library finds it. */
 static inline struct emulator *start(const char *settings_text, const char *script)
 {
     struct emulator_settings settings = emulator_default_settings;
@@ -98,7 +98,10 @@ static inline struct nvml_device *device(unsigned index)
     return handle;
 }
 
-/* Loads the library and chooses where states are to lie; 0, or the exit status of a test that cannot run. */
+/*
+ * Loads the library and chooses where states are kept; returns 0, or the exit status of a test that cannot
+ * run.
+ */
 static inline int emulator_support_begin(void)
 {
     snprintf(state_path, sizeof state_path, "/tmp/flyball-test-library-%d", (int)getpid());

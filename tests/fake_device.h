@@ -9,12 +9,11 @@
 #include "device/device.h"
 
 /*
- * A device whose true power is known at every moment, seen through a counter
- * and a sensor that are not: for tests of what is made of readings. Time is
- * virtual, or real where `real` is set before the clock is made.
+ * A device whose true power is known at every moment, seen through a counter and a sensor that are less
+ * exact: tests what is made of readings. Time is virtual, or real if `real` is set before the clock is made.
  */
 
-/* Power over time, in steps: energy is exact at every moment. */
+/* Power over time, in steps: the energy is exact at every moment. */
 struct fake_load {
     double *start_s, *power_w, *energy_j; /* owned; energy_j up to start_s */
     size_t count, capacity;
@@ -25,11 +24,11 @@ void fake_load_init(struct fake_load *load);
 void fake_load_deinit(struct fake_load *load);
 /* Appends a step. */
 void fake_load_add(struct fake_load *load, double duration_s, double power_w);
-/* True energy from 0 to `t_s`; the first and the last step go on for ever. */
+/* The true energy from 0 to `t_s`; the first and the last step extend for ever. */
 double fake_load_energy_j(const struct fake_load *load, double t_s);
 double fake_load_power_w(const struct fake_load *load, double t_s);
 
-/* Time of tests. */
+/* The time of tests. */
 struct fake_time {
     int64_t now_ns;
 };
@@ -37,7 +36,7 @@ struct clock fake_clock(struct fake_time *time);
 
 struct fake_device {
     const struct fake_load *load;
-    struct fake_time *time; /* NULL: real, from `epoch` on */
+    struct fake_time *time; /* NULL: real time, from `epoch` on */
     struct mono_time epoch;
     double counter_period_s, counter_phase_s;
     bool counter_from_power;
@@ -45,23 +44,23 @@ struct fake_device {
     int64_t counter_start_uj;
     double latency_s; /* of each reading */
     /* Faults. */
-    enum reading_state energy_state, power_state, other_state; /* READING_NOT_READ: none, all is well */
-    double reset_s;                                            /* > 0: the counter starts again from 0 then */
-    double lost_s;                                             /* > 0: the device is gone from then on */
+    enum reading_state energy_state, power_state, other_state; /* READING_NOT_READ: no fault */
+    double reset_s;                                            /* > 0: when the counter starts again from 0 */
+    double lost_s;                                             /* > 0: when the device is gone for good */
     int64_t utilization, throttle, temperature_c;
-    /* Power readings so far summed up, where the counter is made of them. */
+    /* Sums of the power readings so far, if the counter is made from them. */
     double *sums_j;
     size_t sum_count, sum_capacity;
-    _Atomic unsigned long reads, power_reads; /* calls; power asked for */
+    _Atomic unsigned long reads, power_reads; /* calls; how often power was asked for */
     double counter_gain;                      /* 0: 1 */
 };
 
 extern const struct device_backend fake_backend;
 
-/* A list with one GPU over `fake`, which is borrowed; appends with a further call. */
+/* Makes a list with one GPU over `fake`, which is borrowed; further calls append. */
 void fake_list_add(struct device_list *list, struct fake_device *fake);
 
-/* Now, in the load's seconds. */
+/* The current time in the load's seconds. */
 double fake_now_s(const struct fake_device *fake);
 
 void fake_device_deinit(struct fake_device *fake);

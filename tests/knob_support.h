@@ -2,7 +2,7 @@
 #ifndef FLYBALL_TESTS_KNOB_SUPPORT_H
 #define FLYBALL_TESTS_KNOB_SUPPORT_H
 
-/* Emulated GPUs whose knobs are turned by this process and by others, in a directory of the test's own. */
+/* Emulated GPUs whose knobs this process and others turn, in the test's own directory. */
 #include "test.h"
 
 #include <dirent.h>
@@ -20,19 +20,19 @@
 
 enum { KNOB_GPUS_MAX = 4, KNOB_PATH_MAX = 200 };
 
-/* One at a time; children inherit the paths by these variables. */
+/* One at a time; children inherit the paths in these variables. */
 struct knob_machine {
-    char directory[KNOB_PATH_MAX]; /* of everything */
+    char directory[KNOB_PATH_MAX]; /* of all files */
     char locks[KNOB_PATH_MAX + 16], readonly[KNOB_PATH_MAX + 16], state[KNOB_PATH_MAX + 16];
     char library[KNOB_PATH_MAX * 2], guard[KNOB_PATH_MAX * 2];
-    char reachable[32]; /* "" */
+    char reachable[32]; /* "": none */
     struct emulator *emulator;
     struct device_list list;
     const struct device *devices[KNOB_GPUS_MAX];
     struct knob_options options;
 };
 
-/* The paths, of this process's own machine or of that of the parent. */
+/* Sets the paths, for this process's own machine or for its parent's. */
 static inline void knob_machine_paths(struct knob_machine *machine)
 {
     const char *inherited = getenv("FLYBALL_TEST_KNOB"), *emulator = getenv("FLYBALL_TEST_EMULATOR"),
@@ -42,7 +42,7 @@ static inline void knob_machine_paths(struct knob_machine *machine)
     if (inherited != NULL)
         snprintf(machine->directory, sizeof machine->directory, "%s", inherited);
     else
-        /* In memory where there is some, since each turn is synced. */
+        /* In memory if possible, since each turn is synced. */
         snprintf(machine->directory, sizeof machine->directory, "%s/flyball-test-knob-%d",
                  access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp", (int)getpid());
     snprintf(machine->locks, sizeof machine->locks, "%s/locks", machine->directory);
@@ -82,7 +82,7 @@ static inline void knob_machine_remove(const struct knob_machine *machine)
     assert_int_equal(system(command), 0);
 }
 
-/* From now on these faults; none for "". */
+/* Sets these faults from now on; none for "". */
 static inline void knob_machine_fault(struct knob_machine *machine, const char *script)
 {
     struct fault_list faults = {0};
@@ -105,7 +105,7 @@ static inline void knob_machine_start(struct knob_machine *machine, const char *
     assert_int_equal(mkdir(machine->directory, 0755), 0);
     assert_int_equal(mkdir(machine->locks, 0700), 0);
     assert_int_equal(chmod(machine->locks, 01777), 0);
-    settings.any_user = strstr(settings_text, "shared") == NULL; /* so that root is not needed here */
+    settings.any_user = strstr(settings_text, "shared") == NULL; /* so that the test need not run as root */
     if (emulator_settings_parse(&settings, settings_text, &error) < 0 ||
         emulator_create(machine->state, &settings, &machine->emulator, &error) < 0)
         fail_msg("%s", error.text);
@@ -115,12 +115,12 @@ static inline void knob_machine_start(struct knob_machine *machine, const char *
     setenv("FLYBALL_TEST_KNOB", machine->directory, 1);
 }
 
-/* Guard and driver where another user gets to them: the build may lie where root alone does. */
+/* Copies guard and driver where another user can reach them: the build may be where only root can. */
 static inline void knob_machine_make_reachable(struct knob_machine *machine)
 {
     char command[KNOB_PATH_MAX * 6];
 
-    /* Nothing can be run from memory where that is mounted so. */
+    /* No program can be run from memory that is mounted noexec. */
     snprintf(machine->reachable, sizeof machine->reachable, "/tmp/flyball-test-reach-XXXXXX");
     assert_non_null(mkdtemp(machine->reachable));
     assert_int_equal(chmod(machine->reachable, 0755), 0);
@@ -149,7 +149,7 @@ static inline struct knob *knob_machine_open(struct knob_machine *machine)
     return knob;
 }
 
-/* How many files of the journal there are. */
+/* How many files the journal has. */
 static inline int knob_machine_entries(const struct knob_machine *machine)
 {
     DIR *directory = opendir(machine->locks);
@@ -164,7 +164,7 @@ static inline int knob_machine_entries(const struct knob_machine *machine)
     return count;
 }
 
-/* Whether the clock is free within the time. */
+/* Whether the clock becomes free within the time. */
 static inline bool clock_becomes_free(struct knob_machine *machine, unsigned gpu, double patience_s)
 {
     struct mono_time end = mono_after_s(mono_now(), patience_s);
@@ -177,7 +177,7 @@ static inline bool clock_becomes_free(struct knob_machine *machine, unsigned gpu
     return true;
 }
 
-/* Whether the limit comes to that within the time; waits no longer than it takes. */
+/* Whether the limit reaches that value within the time; waits no longer than needed. */
 static inline bool limit_becomes(struct knob_machine *machine, unsigned gpu, double limit_w,
                                  double patience_s)
 {
@@ -191,7 +191,7 @@ static inline bool limit_becomes(struct knob_machine *machine, unsigned gpu, dou
     return true;
 }
 
-/* This program again, in another role; what it says on its pipe can be read. */
+/* Starts this program again, in another role; its output can be read from a pipe. */
 struct role {
     pid_t pid;
     int out;
@@ -207,7 +207,7 @@ static inline struct role role_start(const char *word, const char *argument)
     assert_true(role.pid >= 0);
     if (role.pid == 0) {
         dup2(ends[1], STDOUT_FILENO);
-        signal(SIGINT, SIG_DFL); /* where the test was started with it ignored */
+        signal(SIGINT, SIG_DFL); /* in case the test was started with it ignored */
         execl("/proc/self/exe", "test_knob", word, argument, NULL);
         _exit(99);
     }
@@ -216,7 +216,7 @@ static inline struct role role_start(const char *word, const char *argument)
     return role;
 }
 
-/* The number that the role says, once it is so far. */
+/* Waits for the number that the role prints when it is ready. */
 static inline long role_says(const struct role *role)
 {
     char text[32];
@@ -227,7 +227,7 @@ static inline long role_says(const struct role *role)
     return strtol(text, NULL, 10);
 }
 
-/* Its exit status, or 128 plus the signal that ended it. */
+/* The exit status, or 128 plus the signal that ended it. */
 static inline int role_end(struct role *role)
 {
     int status;

@@ -6,36 +6,36 @@
 #include <stdint.h>
 
 /*
- * Where a load repeats about as often as a part-time sensor looks, it beats with
- * it, and readings show another load, slow and smooth. Where its period divides
- * the second of an average, readings show a constant one.
+ * Where these sensors fail: when a load repeats about as often as a part-time sensor looks, the two beat, and
+ * readings show another load, slow and smooth. When a load's period divides the second of an average,
+ * readings show a constant load.
  */
 enum made_sensor { MADE_PART_TIME = 1, MADE_SECOND = 2 };
 
 /*
- * Made-up loads of a GPU, step by step: what power is wanted, for how long. Each
- * is a sequence drawn from a seed, without an end.
+ * Made-up loads of a GPU, step by step: how much power is wanted, and for how long. Each is an endless
+ * sequence drawn from a seed.
  */
 struct made_load {
     const char *name;        /* NULL: drawn at random */
-    unsigned hidden_from;    /* bits of enum made_sensor: whose readings cannot show what it does */
-    double period_s, jitter; /* of what repeats; each period is off by at most this share */
-    double duty;             /* of the period, the share at high power */
+    unsigned hidden_from;    /* bits of enum made_sensor: sensors whose readings cannot show what it does */
+    double period_s, jitter; /* of what repeats; each period deviates by at most this share */
+    double duty;             /* share of the period at high power */
     double low_w, high_w;
     double pause_every_s, pause_s, pause_w; /* 0: never; each drawn from an exponential distribution */
 };
 
-extern const struct made_load *made_loads; /* each of a kind of its own, unless others were drawn */
+extern const struct made_load *made_loads; /* one of each kind, unless others were drawn */
 enum { MADE_LOADS = 16 };
 
 /*
- * Puts trainings at random in their place, the same for the same seed: steps of
- * 50 ms to 5 s that are off by 2 to 30 %, half to nearly all of them at work, with
- * pauses or without. Which of them a sensor hides, nobody says.
+ * Replaces the loads by random trainings, the same for the same seed: steps of 50 ms to 5 s that deviate by 2
+ * to 30 %, half to nearly all of them at work, with pauses or without. It is not told which of them a sensor
+ * hides.
  */
 void made_loads_draw(uint64_t seed);
 
-/* Where a sequence stands. */
+/* The position in a sequence. */
 struct made_sequence {
     const struct made_load *load;
     uint64_t random;
@@ -45,7 +45,7 @@ struct made_sequence {
 
 struct made_sequence made_sequence(const struct made_load *load, uint64_t seed);
 
-/* The next step. */
+/* Draws the next step. */
 void made_sequence_next(struct made_sequence *sequence, double *out_duration_s, double *out_power_w);
 
 #endif

@@ -5,7 +5,7 @@
 #include <pthread.h>
 #include <stddef.h>
 
-/* Ranks as processes, joined as an all-reduce joins them: in memory that they share. */
+/* Ranks as processes, joined as by an all-reduce: in memory that they share. */
 enum { RANKS = 3, JOINED_MAX = 32 };
 
 struct rank_join {
@@ -18,12 +18,12 @@ struct rank {
     int number;
 };
 
-/* Zeroed memory of so many bytes that children share. */
+/* Zeroed memory of that many bytes, which children share. */
 void *rank_memory(size_t size);
 void rank_join_init(struct rank_join *join);
 /* For options.all_reduce; `data` is a struct rank. */
 int rank_all_reduce(void *data, double *sums, size_t sum_count, double *maxima, size_t max_count);
-/* A process for each rank that does this and ends; fails the test where one does not end well. */
+/* Starts a process per rank that does this work and ends; fails the test unless all end well. */
 void rank_processes(void (*work)(void *data, int number), void *data);
 
 #endif

@@ -16,7 +16,7 @@
 /* Where this program's sessions keep what they cannot deliver. */
 static char spool[96];
 
-/* How many files there are, whose name ends so. */
+/* How many files have names that end like this. */
 static inline unsigned spool_files(const char *suffix)
 {
     DIR *directory = opendir(spool);

@@ -10,7 +10,7 @@
 
 enum { KINDS_PAIRS = 3 };
 
-/* ---- a struct with a member of each kind that those of jobs have not ---- */
+/* ---- a struct with a member of each kind that the structs of jobs lack ---- */
 
 struct pair {
     uint32_t limit_w;

@@ -7,24 +7,24 @@
 /* The tries of a simulated job, for tests that compare them with others. */
 enum { SIM_TRIES_MAX = 4096 };
 
-/* Large: for the heap. */
+/* Large: allocate it on the heap. */
 struct sim_tries {
     struct try_record records[SIM_TRIES_MAX];
     size_t count;
 };
 
-/* One more; the observer of a recurring job, with a struct sim_tries as its context. */
+/* Keeps one more try: the observer of a recurring job, with a struct sim_tries as its context. */
 void sim_tries_keep(void *context, const struct try_record *record);
 
-/* One of known_jobs on that GPU, at an eta of 0.5; skips the test without the traces. */
+/* Opens one of known_jobs on that GPU, with an eta of 0.5; skips the test without the traces. */
 void sim_tries_workload(const char *gpu, size_t job, struct workload *out_workload);
 
-/* Runs a job, up to its first recurrence that fails; returns 0 or how that one ended. */
+/* Runs a job up to its first recurrence that fails; returns 0 or how that one ended. */
 int sim_tries_run(const struct workload *workload, const struct batch_policy *policy,
                   const struct policy_parameters *parameters, uint64_t recurrences,
                   struct sim_tries *out_tries, struct fly_error *out_error);
 
-/* Each decision and each energy of what was lived is the simulator's. */
+/* Checks that each decision and each energy of the real run is the simulator's. */
 void sim_tries_compare(const char *name, const struct sim_tries *simulated, const struct sim_tries *lived);
 
 #endif

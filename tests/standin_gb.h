@@ -8,9 +8,9 @@
 #include <sys/types.h>
 
 /*
- * A stand-in for the GB Carbon Intensity API, in a process of its own on loopback. It gives
- * half-hours of `value` from an hour before what is asked for up to two days after its begin, whatever the
- * time; those that start after `now_s` have no actual value.
+ * A stand-in for the GB Carbon Intensity API, in its own process on loopback. Whatever the time, it returns
+ * half-hours of `value`, from an hour before the time asked for to two days after its begin; those that start
+ * after `now_s` have no actual value.
  */
 enum gb_mood { GB_WELL, GB_HANGS, GB_SICK /* 503 */ };
 
@@ -27,7 +27,7 @@ struct standin_gb {
     int port;
 };
 
-/* Starts it, and points FLYBALL_GB_URL there and FLYBALL_CARBON_CACHE to `cache`. */
+/* Starts it, and sets FLYBALL_GB_URL to it and FLYBALL_CARBON_CACHE to `cache`. */
 bool standin_gb_start(struct standin_gb *gb, const char *cache);
 void standin_gb_stop(struct standin_gb *gb);
 

@@ -6,11 +6,11 @@
 
 #include "train/account/carbon_statement.h"
 
-/* A carbon statement, and the ledgers and grid values that it is made from: of two ranks at most. */
+/* A carbon statement, and the ledgers and grid values that it is made from, for two ranks at most. */
 
 enum { STATEMENT_HOUR_S = 3600, STATEMENT_SLICES_MAX = 400, STATEMENT_PERIODS_MAX = 400 };
 
-extern const double statement_start_s;  /* 2023-11-14T22:13:20Z, :20 past a border of whole hours */
+extern const double statement_start_s;  /* 2023-11-14T22:13:20Z, 13 min 20 s after a full hour */
 extern const int64_t statement_hours_s; /* 22:00 */
 
 /* Time and energy of a step: 300 J, 220 J, 150 J. */
@@ -26,19 +26,19 @@ struct statement_fixture {
     struct carbon_statement statement;
 };
 
-/* Rank 0 alone is asked about, with the profile; nothing is known of the grid. */
+/* Begins with rank 0 alone, with the profile, and without any figure of the grid. */
 void statement_begin(struct statement_fixture *fixture);
 void statement_end(struct statement_fixture *fixture);
 
-/* A measured value of a signal. */
+/* Adds a measured value of a signal. */
 void statement_add_value(struct statement_fixture *fixture, int signal, int64_t from_s, int64_t to_s,
                          double value);
 
-/* What a rank's GPUs took under a limit, from so long after the start. */
+/* Adds what a rank's GPUs took under a limit, at that time after the start. */
 void statement_add_slice(struct statement_fixture *fixture, int ledger, double from_s, double length_s,
                          double gpu_j, double limit_w);
 
-/* Makes the statement, which must succeed. May be called again after changes. */
+/* Makes the statement, which must succeed. Call it again after changes. */
 void statement_make(struct statement_fixture *fixture);
 
 #endif

@@ -2,7 +2,7 @@
 #ifndef FLYBALL_TESTS_TEST_H
 #define FLYBALL_TESTS_TEST_H
 
-/* What cmocka wants included before it, cmocka, and a few checks that print both sides. */
+/* Includes what cmocka needs before it, cmocka itself, and a few checks that print both sides. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -28,7 +28,7 @@ static inline void check_close_at(double a, double b, double relative, const cha
     _fail(file, line);
 }
 
-/* The same, but what is not known, NaN, has to be so on both sides. */
+/* The same, but NaN (not known) must be on both sides or on none. */
 #define check_same(a, b, relative) check_same_at(a, b, relative, #a, __FILE__, __LINE__)
 
 static inline void check_same_at(double a, double b, double relative, const char *what, const char *file,

@@ -7,21 +7,21 @@
 #include <stdio.h>
 
 /*
- * Recorded data that is not part of the project: under the directory that the
- * variable FLYBALL_TEST_DATA names. A test that needs it skips without it.
+ * Recorded data that is not part of the project, in the directory that the variable FLYBALL_TEST_DATA names.
+ * A test that needs it is skipped without it.
  */
 enum { TEST_PATH_MAX = 4096 };
 
-/* The path of `name` there, into `path`; false (with a word on stdout) when it is absent. */
+/* Writes the path of `name` there to `path`; returns false, and prints why, when it is missing. */
 bool test_data_path(const char *name, char path[TEST_PATH_MAX]);
 
-/* Skips the running cmocka test unless `name` is there. */
+/* Skips the running cmocka test when `name` is missing. */
 void test_data_need(const char *name, char path[TEST_PATH_MAX]);
 
-/* Opens a file for reading, through xz when its name ends so; close with pclose. */
+/* Opens a file for reading, through xz if its name ends so; close it with pclose. */
 FILE *test_data_open(const char *path);
 
-/* Cuts a line at its commas in place, at most `maximum` fields; returns how many. */
+/* Splits a line at its commas in place, into at most `maximum` fields; returns how many. */
 size_t test_data_split(char *line, char **fields, size_t maximum);
 
 #endif

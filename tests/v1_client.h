@@ -28,22 +28,22 @@
 struct v1_answer {
     struct serve_answer answer;
     struct serve_note note;
-    json_t *json; /* of the body, or NULL */
+    json_t *json; /* the parsed body, or NULL */
 };
 
-/* A request with the scope to manage; `target` may have a query, not encoded. Needs v1_answer_free. */
+/* Makes a request with the scope to manage; `target` may have a query, not encoded. Needs v1_answer_free. */
 struct v1_answer v1_ask(const struct jobs *jobs, const char *method, const char *target, const char *body);
 struct v1_answer v1_ask_as(const struct jobs *jobs, enum serve_scope scope, const char *method,
                            const char *target, const char *body);
 
-/* One that has to succeed with that status; and one of which no more is wanted. */
+/* Makes a request that must succeed with that status; and one whose answer is not needed. */
 struct v1_answer v1_well(const struct jobs *jobs, int status, const char *method, const char *target,
                          const char *body);
 void v1_do(const struct jobs *jobs, int status, const char *method, const char *target, const char *body);
 
 void v1_answer_free(struct v1_answer *answer);
 
-/* The message of an answer that is an error. */
+/* The message of an error's answer. */
 const char *v1_message(const struct v1_answer *answer);
 
 /* The members of an answer. */
