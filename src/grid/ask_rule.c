@@ -18,14 +18,17 @@ bool ask_is_due(const struct ask_query *query, int64_t from_s, int64_t to_s, int
         return true;
     if (to_s <= query->asked_s - ASK_REVISED_S)
         return false;
-    /* Any other period than that of the last request: after a clock was turned back too. */
+    /* Any period other than that of the last request counts, also after a clock was turned back. */
     return period_of(now_s, step_s) != period_of(query->asked_s, step_s);
 }
 
 void ask_note_answer(struct ask_query *query, int64_t from_s, int64_t to_s, int64_t now_s)
 {
     bool touches = query->from_s < query->to_s && from_s <= query->to_s && to_s >= query->from_s;
-    /* An older asking of a part that may be revised since does not vouch for the whole. */
+    /*
+     * If a part was asked for earlier and may have been revised since, the record must not cover the
+     * whole.
+     */
     bool old = query->asked_s < now_s && query->to_s > query->asked_s - ASK_REVISED_S && to_s < query->to_s;
 
     if (!touches || old) {
@@ -77,7 +80,7 @@ void ask_failed(struct ask_service *service, double retry_after_s, uint64_t luck
             break;
         wait_s *= 2;
     }
-    /* So that the machines of a site do not come back all at once. */
+    /* So that the machines of a site do not come back all at the same time. */
     wait_s -= (int64_t)(luck % (uint64_t)(wait_s / 2 + 1));
     if (retry_after_s > (double)wait_s)
         wait_s = retry_after_s < (double)ASK_RETRY_AFTER_MOST_S ? (int64_t)retry_after_s + 1

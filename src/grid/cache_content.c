@@ -17,7 +17,7 @@ void cache_content_deinit(struct cache_content *content)
     grid_answer_deinit(&content->answer);
 }
 
-/* Drops the oldest beyond what is kept; who asks for these again has to ask anew. */
+/* Drops the oldest periods beyond the limit; to get them again, the service must be asked again. */
 static void trim(struct cache_content *content, struct grid_series *series)
 {
     size_t beyond = series->count > CACHE_PERIODS_MAX ? series->count - CACHE_PERIODS_MAX : 0;

@@ -6,15 +6,15 @@
 #include "grid/ask_rule.h"
 #include "grid/online.h"
 
-/* What the cache's files (grid_cache.h) hold. Pure but for memory. */
+/* The content of the cache's files (grid_cache.h). Pure except for memory. */
 
 enum {
-    CACHE_PERIODS_MAX = 1 << 16, /* of a series that are kept, the newest: seven months of five minutes */
+    CACHE_PERIODS_MAX = 1 << 16, /* of a series, the newest: seven months of five minutes each */
     CACHE_BYTES_MAX = 16 << 20,  /* of a file */
     CACHE_REASON_MAX = 200,
 };
 
-/* What is kept of a source. */
+/* What is kept of one source. */
 struct cache_content {
     struct grid_answer answer; /* settled; owned */
     struct ask_query queries[ONLINE_QUERY_COUNT];
@@ -23,10 +23,10 @@ struct cache_content {
 
 void cache_content_deinit(struct cache_content *content);
 
-/* Nothing yet, of that kind. */
+/* Makes an empty content of that kind. */
 void cache_content_init(struct cache_content *content, const struct grid_kind *kind);
 
-/* Joins what came; the newer of two that say something of the same time stays. */
+/* Adds an answer; where both have a value for the same time, the newer one stays. */
 int cache_content_add(struct cache_content *content, const struct grid_answer *added,
                       struct fly_error *out_error);
 

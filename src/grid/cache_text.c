@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Text of the cache's files: a line with the version and the checksum of the rest, then
- * JSON:
+ * The text of the cache's files: a line with the version and the checksum of the rest, then JSON:
  *
  *     flyball-carbon 1 9e3b01f2
  *     {"source":"gb https://... national average direct","queries":[[from,to,asked,refused,"why"],...],
@@ -20,7 +19,7 @@
 
 enum { HEAD_MAX = 32, ARENA_MAX = 64 << 20 };
 
-/* Within the years that a date can be written in. */
+/* Within the years of which a date can be written. */
 #define TIME_MOST_S INT64_C(300000000000)
 #define IS_TIME .kind = SHAPE_I64, .least = (uint64_t)-TIME_MOST_S, .most = TIME_MOST_S
 #define IS_OWN_TEXT SHAPE_IS_TEXT(UINT32_MAX), .any_bytes = true
@@ -80,7 +79,7 @@ static const struct shape service_shape = {SHAPE_OF(service_document, service_ro
 
 static const char head_format[] = "flyball-carbon 1 %08" PRIx32 "\n";
 
-/* Puts the line in front of what stands there. */
+/* Puts the first line before the body. */
 static void wrap(const struct buffer *body, struct buffer *out)
 {
     buffer_printf(out, head_format, adler32_of(body->data, body->length));
@@ -89,7 +88,7 @@ static void wrap(const struct buffer *body, struct buffer *out)
         out->error = body->error;
 }
 
-/* Writes the document and the line in front of it. */
+/* Writes the document with its first line. */
 static int write_document(const struct shape *shape, const void *document, struct buffer *out,
                           struct fly_error *out_error)
 {
@@ -105,7 +104,7 @@ static int write_document(const struct shape *shape, const void *document, struc
     return code;
 }
 
-/* Reads the document behind a line that fits; false: there is none. */
+/* Reads the document after a valid first line; false if there is none. */
 static bool read_document(const char *text, size_t length, const struct shape *shape, struct arena *arena,
                           void *out_document)
 {
@@ -125,7 +124,7 @@ static bool read_document(const char *text, size_t length, const struct shape *s
 
 /* ---- of a source ---- */
 
-/* The newest periods. */
+/* Returns the newest periods. */
 static const struct grid_period *newest(const struct grid_series *series, size_t *out_count)
 {
     size_t first = series->count > CACHE_PERIODS_MAX ? series->count - CACHE_PERIODS_MAX : 0;
@@ -158,7 +157,7 @@ static bool take_series(const struct grid_period *periods, size_t count, struct 
     for (size_t i = 0; i < count; i++) {
         const struct grid_period *period = &periods[i];
 
-        /* A value has a quality that a value can have. */
+        /* The quality of a period must fit its value. */
         if (period->end_s <= period->start_s || (!isnan(period->value) && period->quality == GRID_UNKNOWN) ||
             grid_series_add(series, period, NULL) < 0)
             return false;

@@ -4,7 +4,9 @@
 
 #include "grid/cache_content.h"
 
-/* The text of a source's file, and back: false for a text that is none of this source. Pure but for memory.
+/*
+ * Write the text of a source's file, and read it back; false for a text that is not of this
+ * source. Pure except for memory.
  */
 int cache_content_write(const struct cache_content *content, const char *source, struct buffer *out,
                         struct fly_error *out_error);

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The Web API of the Green Software Foundation's Carbon Aware SDK, which a site runs
- * itself over a source of its choice. Only the site knows whether that is average or
- * marginal, direct or of the life cycle: figures are tagged with what the request says, else
- * with neither.
+ * The Web API of the Green Software Foundation's Carbon Aware SDK, which a site runs itself over
+ * a source of its choice. Only the site knows whether that source is average or marginal, direct
+ * or of the life cycle. So figures get the kind that the request states, or none.
  *
  *     carbon-aware:eastus
  *
- * One thing has three spellings there. A forecast's points may be means over a window that
- * is longer than from one to the next; those would count time twice, and are refused.
+ * The API has three spellings for one thing. A forecast's points may be means over a window that
+ * is longer than the distance to the next point; those would count time twice, and are refused.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -44,7 +43,7 @@ static int aware_write_path(const struct online_question *question, struct buffe
 
 /* ---- what it answers ---- */
 
-/* The kinds of a duration's two spellings stand side by side: minutes, or hours as a text. */
+/* The members of a duration's two spellings are next to each other: minutes, or hours as a text. */
 struct aware_row {
     const char *location, *start, *duration;
     double minutes, value;
@@ -95,7 +94,7 @@ static const struct shape forecasts_shape = {SHAPE_OF(aware_answer, forecasts_ro
 
 /* ---- what it means ---- */
 
-/* One row of either spelling. */
+/* Adds a row of either spelling. */
 static int add_row(const struct online_question *question, const struct aware_row *row, int64_t issued_s,
                    struct grid_series *series, struct fly_error *out_error)
 {
@@ -126,7 +125,7 @@ static int compare_starts(const void *left, const void *right)
     return (a->start_s > b->start_s) - (a->start_s < b->start_s);
 }
 
-/* Of one forecast: its windows may not reach over the next one's start. */
+/* Checks one forecast: its windows must not overlap the start of the next one. */
 static int check_windows(struct grid_series *series, struct fly_error *out_error)
 {
     if (series->count > 1)

@@ -5,7 +5,7 @@
 #include "grid/provider.h"
 #include "model/grid_settle.h"
 
-/* From 1970 to 2106: periods of ten years are enough for what never changes. */
+/* From 1970 to 2106, in periods of ten years, since the figure never changes. */
 static const int64_t last_s = INT64_C(4294967296);
 
 static int constant_read(const struct grid_request *request, struct grid_answer *out_answer,

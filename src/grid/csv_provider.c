@@ -12,9 +12,10 @@
  *     forecast_price_per_kwh, forecast_price_per_mwh     the published forecast for that period
  *     quality               measured, estimated, derived, marginal, missing, suspect
  *
- * An empty value is one that is not known. A forecast belongs to the value beside it. One that belongs to
- * none, or whose column begins with "forecast" and is none of these, is refused where it holds a figure.
- * Where a file has a direct intensity, forecast_g_per_kwh is of that.
+ * An empty field is an unknown value. A forecast belongs to the value in its row. A forecast that
+ * belongs to no value, or whose column begins with "forecast" and is none of these, is refused if
+ * it contains a figure. If a file has a direct intensity, forecast_g_per_kwh is a forecast of
+ * that.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -50,7 +51,7 @@ static const struct {
 enum { VALUE_COLUMNS = sizeof value_columns / sizeof value_columns[0] };
 enum { DIRECT_COLUMN = 0 };
 
-/* Forecasts, the preferred one first. One whose scope is not said is of the value that is there. */
+/* Columns of forecasts, the preferred one first. A forecast without a stated scope has that of the value. */
 static const struct {
     const char *name;
     enum grid_unit unit;
@@ -71,15 +72,15 @@ enum { WORD_MARGINAL = 3, WORD_COUNT = 6 };
 static const enum grid_quality qualities[WORD_COUNT] = {GRID_MEASURED, GRID_ESTIMATED, GRID_ESTIMATED,
                                                         GRID_MEASURED, GRID_UNKNOWN,   GRID_UNKNOWN};
 
-/* Which columns the file has; the index of each among those asked for, or -1. */
+/* Which columns the file has, as the index of each among the columns asked for, or -1. */
 struct layout {
     const char *columns[CSV_COLUMNS_MAX];
     size_t count;
-    int value; /* in value_columns */
+    int value; /* index in value_columns */
     int end, forecast, quality;
     enum grid_unit forecast_unit;
-    size_t stray;                   /* forecasts of no value of the file: from there on */
-    char *unknown[CSV_COLUMNS_MAX]; /* names of columns that call themselves forecasts; owned */
+    size_t stray;                   /* from here on: forecasts that belong to no value of the file */
+    char *unknown[CSV_COLUMNS_MAX]; /* names of other columns that begin with "forecast"; owned */
     size_t unknown_count;
 };
 
@@ -87,10 +88,10 @@ struct reading {
     struct csv csv;
     struct layout layout;
     struct grid_answer answer;
-    bool kind_known; /* whether average or marginal */
+    bool kind_known; /* whether the file said average or marginal */
 };
 
-/* Whether the file has a column; 1, 0 or an error of another sort. */
+/* Returns 1 if the file has a column, 0 if not, or another error. */
 static int has_column(const char *path, const char *name, struct fly_error *out_error)
 {
     const char *const columns[] = {time_column, name};
@@ -126,7 +127,7 @@ static bool fits(int column, const struct grid_request *request)
            scope == request->scope;
 }
 
-/* Whether the file has a value of that sort, to which a forecast may belong. */
+/* Returns whether the file has a value of that sort, to which a forecast may belong. */
 static bool has_value(const char *path, bool price, enum grid_scope scope)
 {
     for (int i = 0; i < VALUE_COLUMNS; i++) {
@@ -138,7 +139,7 @@ static bool has_value(const char *path, bool price, enum grid_scope scope)
     return false;
 }
 
-/* Whether a forecast is of the value that is read. */
+/* Returns whether a forecast belongs to the value that is read. */
 static bool belongs(const char *path, int forecast, int value)
 {
     enum grid_scope scope = value_columns[value].scope, said = forecast_columns[forecast].scope;
@@ -150,7 +151,7 @@ static bool belongs(const char *path, int forecast, int value)
     return has_column(path, value_columns[DIRECT_COLUMN].name, NULL) == 0;
 }
 
-/* Every forecast that the file has is used, belongs to another of its values, or is refused. */
+/* Every forecast in the file is used, belongs to another of its values, or is refused. */
 static int find_forecast(const char *path, struct layout *layout, struct fly_error *out_error)
 {
     const char *strays[FORECAST_COLUMNS];
@@ -201,7 +202,7 @@ static bool is_unknown_forecast(const char *name)
     return true;
 }
 
-/* What calls itself a forecast and is of nobody knows what. */
+/* Finds columns that begin with "forecast" and are unknown. */
 static int find_unknown_forecasts(const char *path, struct layout *layout, struct fly_error *out_error)
 {
     const char *const columns[] = {time_column};
@@ -288,7 +289,7 @@ static int read_time(const struct reading *reading, int column, int64_t *out_s, 
                       out_error);
 }
 
-/* Average or marginal is said row by row, and has to be one of them throughout. */
+/* Rows say average or marginal, and all rows must say the same. */
 static int read_quality(struct reading *reading, struct grid_period *period, struct fly_error *out_error)
 {
     const char *text = csv_field(&reading->csv, (size_t)reading->layout.quality);
@@ -303,7 +304,7 @@ static int read_quality(struct reading *reading, struct grid_period *period, str
                           out_error);
     period->quality = qualities[word];
     if (period->quality == GRID_UNKNOWN) {
-        /* A suspect zero is counted as one. */
+        /* A suspect zero is counted as a zero. */
         period->value = period->value == 0.0 ? 0.0 : NAN;
         return 0;
     }
@@ -346,7 +347,7 @@ static int read_row(struct reading *reading, struct fly_error *out_error)
     return code;
 }
 
-/* The median step from one start to the next later one; 0 with fewer than two. */
+/* Returns the median step from one start to the next later one; 0 with fewer than two starts. */
 static int64_t usual_step(const struct grid_series *series)
 {
     int64_t *starts = malloc((series->count + 1) * sizeof *starts), step_s = 0;

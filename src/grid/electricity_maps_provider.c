@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Electricity Maps, version 3 of its API: average intensities of zones, of the whole life
- * cycle unless direct ones are asked for. The last 24 h come with every key; other times
- * and forecasts with some. Values are estimated at first and revised later.
+ * Electricity Maps, version 3 of its API: average intensities of zones, of the whole life cycle
+ * unless direct ones are asked for. Every key gives the last 24 h; only some give other times and
+ * forecasts. Values are estimated at first and revised later.
  *
  *     electricity-maps:DE
  *
- * Trials go through a gateway, which wants the key in a header of its own.
+ * Trials go through a gateway, which needs the key in a header of its own.
  */
 #include <math.h>
 #include <string.h>
@@ -55,11 +55,11 @@ static int maps_write_path(const struct online_question *question, struct buffer
 
 /* ---- what it answers ---- */
 
-/* What a row, or all of them, say of themselves. */
+/* The kind that a row, or the whole answer, states. */
 struct maps_kind {
     const char *zone, *factor;
     bool has_zone, has_factor;
-    const char *updated; /* when it was said */
+    const char *updated; /* when the value was published */
 };
 #define KIND_ROWS(type)                                                                              \
     {SHAPE_AT_AS("zone", type, kind.zone), SHAPE_IS_TEXT(UINT32_MAX), SHAPE_IF(type, kind.has_zone), \
@@ -108,7 +108,7 @@ static const struct shape answer_shapes[ONLINE_QUERY_COUNT] = {
 
 /* ---- what it means ---- */
 
-/* How long a period is; where the answer does not say, an hour. */
+/* Finds the length of a period; an hour if the answer does not state it. */
 static int find_step(const char *word, int64_t *out_step_s, struct fly_error *out_error)
 {
     *out_step_s = 3600;
@@ -123,7 +123,7 @@ static int find_step(const char *word, int64_t *out_step_s, struct fly_error *ou
     return online_refuse("temporalGranularity", "hourly, 15_minutes or 5_minutes", out_error);
 }
 
-/* What a row says of its kind has to be what was asked for. */
+/* The kind that a row states must be the one that was asked for. */
 static int check_kind(const struct online_question *question, const struct maps_kind *kind,
                       struct fly_error *out_error)
 {
@@ -160,7 +160,7 @@ static int take_answer(const struct online_question *question, const struct maps
                        struct grid_answer *answer, struct fly_error *out_error)
 {
     int64_t step_s = 0, issued_s = question->now_s;
-    /* Without a place that it knows it may answer for where the caller seems to be. */
+    /* If the service does not know the place, it may answer for where the caller seems to be. */
     int code = online_same("zone", said->kind.zone, question->place, out_error);
 
     if (code == 0)

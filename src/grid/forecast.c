@@ -11,27 +11,27 @@ enum { DAY_S = 86400, HOUR_S = 3600, LAST_VALUE_S = 2 * HOUR_S, SLOTS_MAX = 288 
 static const double day_decay = 0.8, anomaly_decay_per_hour = 0.94;
 
 /*
- * The course of a day as the past days had it. Days are counted back from `base_s`, the newest is
+ * The usual course of a day in the past days. Days are counted back from `base_s`, the newest is
  * number 0; each is cut into slots of a period's length.
  */
 struct course {
     int64_t base_s, step_s;
     size_t slots;
-    double level; /* mean of the days' means, by their weights; NaN without any */
-    double trust; /* in the shape: 1 where days agree, 0 where they differ as if by chance */
+    double level; /* weighted mean of the days' means; NaN without any */
+    double trust; /* in the course: 1 if the days agree, 0 if they differ as if by chance */
     double shape[SLOTS_MAX];
 };
 
-/* What the whole forecast is made from. */
+/* Everything from which the forecast is made. */
 struct outlook {
     const struct grid_forecast_request *request;
-    const struct grid_period *last; /* the last that has ended and has a value, or NULL */
+    const struct grid_period *last; /* the last period that has ended and has a value, or NULL */
     double anomaly;
     double mean; /* of the past days; NaN without any */
     struct course course;
 };
 
-/* The figures of the past days; a NaN for what is not known. */
+/* The figures of the past days; unknown ones are NaN. */
 struct days {
     double values[GRID_FORECAST_DAYS][SLOTS_MAX];
     double means[GRID_FORECAST_DAYS];
@@ -61,12 +61,12 @@ static void read_days(const struct grid_forecast_request *request, const struct 
             sum += known ? period->value : 0.0;
             count += known;
         }
-        /* The mean of a few hours says little of a day. */
+        /* The mean of a few hours says little about a day. */
         days->means[day] = 2 * count > course->slots ? sum / (double)count : NAN;
     }
 }
 
-/* The mean of one slot's differences from its days' means, from day `first` on; NaN without any. */
+/* Returns the mean of one slot's differences from its days' means, from day `first` on; NaN without any. */
 static double shape_of(const struct days *days, size_t slot, int first, double *out_scatter)
 {
     double sum = 0.0, squares = 0.0, weights = 0.0, weight_squares = 0.0, weight = 1.0, mean;
@@ -85,7 +85,7 @@ static double shape_of(const struct days *days, size_t slot, int first, double *
     if (weights <= 0.0)
         return NAN;
     mean = sum / weights;
-    /* By how much the mean itself would scatter, were the days drawn by chance. */
+    /* The scatter of the mean itself, if the days were drawn by chance. */
     *out_scatter = weights * weights > weight_squares ? (squares / weights - mean * mean) * weight_squares /
                                                             (weights * weights - weight_squares)
                                                       : mean * mean;
@@ -123,7 +123,7 @@ static void find_course(const struct days *days, struct course *course)
     course->trust = squares > scatters ? 1.0 - scatters / squares : 0.0;
 }
 
-/* What is usual at a time of day; NaN when nothing is known of it. */
+/* Returns what is usual at a time of day; NaN if unknown. */
 static double usual_at(const struct course *course, int64_t time_s)
 {
     int64_t second = (time_s - course->base_s) % DAY_S;
@@ -134,14 +134,17 @@ static double usual_at(const struct course *course, int64_t time_s)
     return slot < course->slots ? course->level + course->trust * course->shape[slot] : NAN;
 }
 
-/* The series whose periods a forecast goes on with: the published one where nothing was ever actual. */
+/*
+ * Returns the series whose periods a forecast continues: the published one if there was never an
+ * actual value.
+ */
 static const struct grid_series *model_of(const struct grid_series *actual,
                                           const struct grid_series *published)
 {
     return actual->count > 0 || published == NULL ? actual : published;
 }
 
-/* A border of periods at or before `time_s`, as those of the series go on. */
+/* Returns a border of periods at or before `time_s`, continuing those of the series. */
 static int64_t border_before(const struct grid_series *series, int64_t time_s, int64_t step_s)
 {
     size_t at = grid_series_find(series, time_s);
@@ -152,7 +155,7 @@ static int64_t border_before(const struct grid_series *series, int64_t time_s, i
     return time_s - (behind_s < 0 ? behind_s + step_s : behind_s);
 }
 
-/* How far the last value was from what was usual before it. */
+/* Returns how far the last value was from what was usual then. */
 static double anomaly_of(const struct outlook *outlook, const struct days *days)
 {
     const struct course *course = &outlook->course;
@@ -221,7 +224,7 @@ static void foretell(const struct outlook *outlook, struct grid_period *period)
         double lead_h = (double)(middle_s - outlook->last->start_s) / HOUR_S;
 
         usual += outlook->anomaly * portable_exp(portable_log(anomaly_decay_per_hour) * lead_h);
-        /* An intensity that the day's course and the anomaly make negative is near its least instead. */
+        /* If course and anomaly make an intensity negative, it is near its minimum instead. */
         if (request->actual->kind.quantity == GRID_CARBON)
             usual = fmax(usual, 0.01 * outlook->mean);
         fill(period, usual, GRID_OWN_FORECAST);

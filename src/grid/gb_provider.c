@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The Carbon Intensity API of Great Britain's system operator: average, of what is burnt
- * there, half-hours, forecasts for two days. Actual values are its estimates, and only
- * the whole country has any; its regions have forecasts alone.
+ * The Carbon Intensity API of Great Britain's system operator: average intensities, of what is
+ * burnt there, in half-hours, with forecasts for two days. Actual values are its estimates, and
+ * exist only for the whole country; regions have forecasts only.
  *
  *     gb:national    gb:13 (a region's number)    gb:RG10 (the first part of a postcode)
  *
- * Times lack their seconds, forecasts are overwritten and not kept, and answers may begin
- * with the half-hour that ends at the time asked for.
+ * Times lack their seconds, forecasts are overwritten and not kept, and answers may begin with
+ * the half-hour that ends at the time asked for.
  */
 #include <ctype.h>
 #include <math.h>
@@ -107,7 +107,7 @@ static const struct shape_field region_rows[] = {
 /* The whole country, and one region within a regional answer. */
 static const struct shape region_shape = {SHAPE_OF(gb_region, region_rows)};
 
-/* Regional rows stand in a region, and that in an array or not, depending on the route. */
+/* Depending on the route, the rows of a region are in an object or in an array of one. */
 struct gb_regions {
     const struct gb_region *data;
     size_t count;
@@ -133,7 +133,7 @@ static int add_row(const struct online_question *question, const struct gb_row *
         return online_refuse("from, to", "times as 2018-01-20T12:00Z", out_error);
     if (!row->has_intensity)
         return online_refuse("intensity", intensities, out_error);
-    /* What is yet to come has no actual value, whatever it says; a region never has. */
+    /* The future has no actual value, whatever the answer says; a region never has one. */
     if (is_national(question->place) && period.start_s <= question->now_s)
         code = grid_series_add(&answer->actual, &period, out_error);
     if (code == 0 && !isnan(forecast)) {

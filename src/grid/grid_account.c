@@ -9,10 +9,10 @@
 
 enum { DAY_S = 86400 };
 
-/* Beyond any moment that a clock says; whole seconds up to here are exact in a double. */
+/* Beyond any moment of a real clock; whole seconds up to here are exact in a double. */
 static const double time_most_s = 1e15;
 
-/* A stretch of time that is being filled. */
+/* A stretch of time while it is filled. */
 struct filling {
     const struct grid_answer *answer;
     struct grid_series *out;
@@ -38,7 +38,7 @@ static int put_mean(struct filling *filling, int64_t start_s, int64_t end_s, str
     return put(filling, &mean, start_s, end_s, out_error);
 }
 
-/* Whether any actual value had ended by then that is not too old to foretell from. */
+/* Returns whether some actual value had ended by then and is recent enough to forecast from. */
 static bool has_history(const struct filling *filling, int64_t time_s)
 {
     const struct grid_series *series = &filling->answer->actual;
@@ -55,7 +55,7 @@ static bool has_history(const struct filling *filling, int64_t time_s)
     return false;
 }
 
-/* Neither actual nor published: each period from what had ended before it. */
+/* Fills time without actual or published value: each period from what had ended before it. */
 static int guess(struct filling *filling, int64_t start_s, int64_t end_s, struct fly_error *out_error)
 {
     int code = 0;
@@ -69,7 +69,10 @@ static int guess(struct filling *filling, int64_t start_s, int64_t end_s, struct
         };
         struct grid_period period;
 
-        /* It will never be known from there on: no need to go by periods, over years if it must be. */
+        /*
+         * From here on nothing will be known, so this avoids going period by period, which may be for
+         * years.
+         */
         if (!has_history(filling, start_s) || grid_forecast(&request, &period, 1) == 0)
             return put_mean(filling, start_s, end_s, out_error);
         code = put(filling, &period, start_s, period.end_s, out_error);
@@ -78,7 +81,7 @@ static int guess(struct filling *filling, int64_t start_s, int64_t end_s, struct
     return code;
 }
 
-/* The next moment after `time_s` up to `end_s` where a series begins to say something. */
+/* Returns the next moment after `time_s`, up to `end_s`, at which the series has something again. */
 static int64_t next_known(const struct grid_series *series, size_t at, int64_t end_s)
 {
     while (at < series->count && series->periods[at].start_s < end_s && isnan(series->periods[at].value))
@@ -86,7 +89,7 @@ static int64_t next_known(const struct grid_series *series, size_t at, int64_t e
     return at < series->count && series->periods[at].start_s < end_s ? series->periods[at].start_s : end_s;
 }
 
-/* What a series says of [start_s, end_s), and `otherwise` for each stretch of which it says nothing. */
+/* Fills [start_s, end_s) from a series, and calls `otherwise` for each stretch of which it says nothing. */
 static int walk(struct filling *filling, const struct grid_series *series, enum grid_quality best,
                 int64_t start_s, int64_t end_s,
                 int (*otherwise)(struct filling *, int64_t, int64_t, struct fly_error *),
@@ -143,7 +146,7 @@ int grid_filler_init(struct grid_filler *filler, const struct grid_answer *answe
         grid_series_deinit(&made.filled);
         return code;
     }
-    made.filled.settled = true; /* it was made in order and without overlap */
+    made.filled.settled = true; /* made in order and without overlap */
     *filler = made;
     return 0;
 }
@@ -166,7 +169,7 @@ void grid_account_split(const struct grid_filler *filler, double start_s, double
     double length_s = end_s - start_s, at_s = start_s;
     size_t at;
 
-    /* Without a time, or longer than can be, it belongs nowhere. */
+    /* A slice without a time, or with an impossible one, belongs to no period. */
     if (!(fabs(start_s) <= time_most_s) || !(fabs(end_s) <= time_most_s)) {
         piece(context, &unknown, start_s, end_s, energy_j);
         return;
@@ -195,7 +198,7 @@ void grid_account_split(const struct grid_filler *filler, double start_s, double
     }
 }
 
-/* As of Neumaier: what rounding takes from the smaller of both goes into `lost`. */
+/* Neumaier's sum: `lost` collects what rounding takes from the smaller of the two. */
 static void sum_up(struct grid_account_part *part, double value)
 {
     double sum = part->sum + value;

@@ -9,7 +9,7 @@
 #include "model/energy_slice.h"
 
 /*
- * Grams or money of energy that was used, from what the grid's figures really were.
+ * Computes grams or money for energy that was used, from the grid's actual figures.
  *
  *     grid_filler_init(&filler, &answer, NAN, from_s, to_s, out_error);
  *     grid_account_add(&sum, &filler, slice.start_s, slice.end_s, slice.gpu_j);      for each slice
@@ -17,61 +17,65 @@
  *     ... account.amount, grid_account_share(&account, GRID_MEASURED) ...
  *     grid_filler_deinit(&filler);
  *
- * The energy of a slice is spread evenly over it and goes to the periods it lies in, by time. A
- * moment has the first of: an actual value; the published forecast; our own forecast from
- * what had ended before its period (forecast.h); the last value, for two hours; the mean of the days
- * before; the configured mean; unknown. So a figure does not depend on which stretch of time is
- * asked for. Energy whose figure is unknown is counted apart and adds nothing to the amount, so
- * `amount` is of the known part, and shares say of how much. Slices may overlap or leave gaps, in any
- * order: each one's energy counts once. A revision of a series changes the account when it is
- * computed again; nothing of it is kept.
+ * The energy of a slice is spread evenly over its time and divided among the periods it lies in.
+ * Each moment has the first of these that exists: an actual value; the published forecast; our
+ * own forecast from what had ended before its period (forecast.h); the last value, for two hours;
+ * the mean of the days before; the configured mean; unknown. So a figure does not depend on which
+ * stretch of time is asked for. Energy whose figure is unknown is counted apart and adds nothing
+ * to the amount: `amount` covers the known part, and the shares say how much that is. Slices may
+ * overlap or leave gaps, in any order: the energy of each counts once. If a series is revised,
+ * the account changes when it is computed again; no old figure is kept.
  *
- * Energy that is not known itself (NaN) adds its time to `unmeasured_s` and nothing else. Pure but for
- * memory; sums are compensated, right to a relative 1e-12. A filler may be read by many threads.
+ * Energy that is itself unknown (NaN) adds its time to `unmeasured_s` and nothing else. Pure
+ * except for memory; sums are compensated, with a relative error of 1e-12. Many threads may read
+ * a filler.
  */
 struct grid_account {
-    double all_j;                         /* that is known, of whatever quality of figure */
-    double energy_j[GRID_QUALITY_COUNT];  /* of it, by what its figure is; adds up to all_j */
-    double amount_by[GRID_QUALITY_COUNT]; /* grams or money; of GRID_UNKNOWN 0 */
-    double amount;                        /* of all known; NaN where no energy has a figure */
+    double all_j;                         /* all known energy, whatever the quality of its figure */
+    double energy_j[GRID_QUALITY_COUNT];  /* the same by the quality of its figure; adds up to all_j */
+    double amount_by[GRID_QUALITY_COUNT]; /* grams or money; 0 for GRID_UNKNOWN */
+    double amount;                        /* all that is known; NaN if no energy has a figure */
     double time_s;                        /* of all slices */
-    double unmeasured_s;                  /* of it, without known energy */
+    double unmeasured_s;                  /* the part of it without known energy */
 };
 
-/* A sum and what rounding took from it. */
+/* A sum, and what rounding took from it. */
 struct grid_account_part {
     double sum, lost;
 };
 
-/* All zero at first. Sums of fillers of different kinds, or of currencies, are never one. */
+/* All zero at first. Never add with fillers of different kinds or currencies to one sum. */
 struct grid_account_sum {
     struct grid_account_part energy_j[GRID_QUALITY_COUNT];
     struct grid_account_part amounts[GRID_QUALITY_COUNT];
     struct grid_account_part time_s, unmeasured_s;
-    uint64_t known; /* pieces with energy and a figure */
+    uint64_t known; /* number of pieces with energy and a figure */
 };
 
-/* A settled series whose gaps between two moments are filled. */
+/* A settled series whose gaps between two moments have been filled. */
 struct grid_filler {
-    struct grid_series filled; /* owned; without gaps; what is unknown is a period with a NaN */
+    struct grid_series filled; /* owned; without gaps; an unknown value is a period with a NaN */
 };
 
 /*
- * Fills [from_s, to_s). `answer` NULL: all of it is unknown, or the yearly mean; NaN: there is none.
- * A missing period costs some 10 us, one of five minutes 45 us. FLY_EUSAGE where nothing lies between,
- * FLY_ENOMEM, FLY_ELIMIT for more than GRID_PERIODS_MAX.
+ * Fills [from_s, to_s). `answer` NULL: all of it is unknown, or the yearly mean; NaN: no yearly
+ * mean. A missing period takes about 10 us, one of five minutes 45 us. FLY_EUSAGE for an empty
+ * stretch, FLY_ENOMEM, FLY_ELIMIT for more than GRID_PERIODS_MAX.
  */
 int grid_filler_init(struct grid_filler *filler, const struct grid_answer *answer, double yearly_mean,
                      int64_t from_s, int64_t to_s, struct fly_error *out_error);
 void grid_filler_deinit(struct grid_filler *filler);
 
 /*
- * Energy of [start_s, end_s) since 1970; NaN: not known. What lies outside of what was filled is unknown.
- * Known energy in no time has the figure of that moment.
+ * Adds the energy of [start_s, end_s) since 1970; NaN: unknown. Time outside of what was filled
+ * is unknown. Known energy without a length of time has the figure of that moment.
  */
 void grid_account_add(struct grid_account_sum *sum, const struct grid_filler *filler, double start_s,
                       double end_s, double energy_j);
-/* The same for each piece of it that lies in one period, in order, for who wants more than a sum. */
+/*
+ * Does the same for each piece of it that lies in one period, in order, for callers that need
+ * more than a sum.
+ */
 typedef void grid_account_piece_fn(void *context, const struct grid_period *period, double start_s,
                                    double end_s, double energy_j);
 void grid_account_split(const struct grid_filler *filler, double start_s, double end_s, double energy_j,
@@ -79,10 +83,13 @@ void grid_account_split(const struct grid_filler *filler, double start_s, double
 
 struct grid_account grid_account_read(const struct grid_account_sum *sum);
 
-/* Which share of the energy has a figure of that quality, 0 .. 1; NaN where no energy is known. */
+/* Returns the share of the energy that has a figure of that quality, 0 .. 1; NaN if no energy is known. */
 double grid_account_share(const struct grid_account *account, enum grid_quality quality);
 
-/* The least stretch of whole seconds that holds all slices, to be filled; false where there are none. */
+/*
+ * Gives the shortest stretch of whole seconds that contains all slices, to be filled; false if
+ * there are none.
+ */
 bool grid_account_reach(const struct energy_slice *slices, size_t count, int64_t *out_from_s,
                         int64_t *out_to_s);
 

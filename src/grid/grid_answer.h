@@ -8,28 +8,27 @@
 
 #include "model/grid_series.h"
 
-/* What a provider of figures of the grid is asked, and what it answers. */
+/* The request to a provider of grid figures, and its answer. */
 struct grid_request {
-    const char *place; /* what stands after "PROVIDER:"; borrowed */
-    enum grid_scope
-        scope; /* which of several figures is wanted; GRID_SCOPE_UNKNOWN for the provider's usual one */
+    const char *place;           /* the text after "PROVIDER:"; borrowed */
+    enum grid_scope scope;       /* which of several figures; GRID_SCOPE_UNKNOWN: the provider's usual one */
     enum grid_signal signal;     /* likewise */
-    enum grid_quantity quantity; /* of a constant, which does not say */
-    int64_t from_s, to_s;        /* what is wanted, of those that are asked period by period */
-    int64_t now_s;               /* for these; 0: the machine's clock */
-    bool cached_only;            /* asks no server */
-    const atomic_bool *abandon;  /* once another thread sets it nothing is waited for any more; NULL */
+    enum grid_quantity quantity; /* for a constant, whose source does not state it */
+    int64_t from_s, to_s;        /* the wanted time, for providers that are asked by period */
+    int64_t now_s;               /* for these; 0: from the machine's clock */
+    bool cached_only;            /* ask no server */
+    const atomic_bool *abandon;  /* once another thread sets it, all waiting ends; NULL: never */
 };
 
 struct grid_answer {
     struct grid_series actual;
-    struct grid_series published; /* forecasts; empty where there are none */
+    struct grid_series published; /* forecasts; empty if there are none */
 
-    /* Why a part of what was wanted is missing or old, although there is an answer; "" where nothing is. */
+    /* Why a part of what was wanted is missing or old, although there is an answer; "" if it is complete. */
     char remark[FLY_ERROR_TEXT_MAX];
 };
 
-/* A series has at most so many periods: ten years of five minutes. */
+/* The most periods of a series: ten years of five-minute periods. */
 enum { GRID_PERIODS_MAX = 1 << 20 };
 
 void grid_answer_deinit(struct grid_answer *answer);

@@ -85,7 +85,7 @@ static void path_of(const struct grid_cache *cache, const char *name, const char
     snprintf(path, FILE_PATH_MAX, "%s/%s.%s", cache->directory, name, ending);
 }
 
-/* What there is of a file; nothing where it cannot be read. */
+/* Reads a file; nothing if it cannot be read. */
 static void read_file(const char *path, struct buffer *out)
 {
     int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
@@ -108,7 +108,7 @@ static int write_file(const char *path, const struct buffer *text, struct fly_er
 
     if (code < 0)
         return code;
-    (void)fwrite(text->data, 1, text->length, file.stream); /* commit reports */
+    (void)fwrite(text->data, 1, text->length, file.stream); /* commit reports errors */
     return atomic_file_commit(&file, out_error);
 }
 
@@ -142,7 +142,7 @@ int grid_cache_save(const struct grid_cache *cache, const struct cache_content *
     return code;
 }
 
-/* flock(2): let go of however its holder ends. */
+/* Uses flock(2), which is released however its holder ends. */
 static int take_lock(const char *path, double wait_s, const atomic_bool *abandon, int *out_lock,
                      struct fly_error *out_error)
 {

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What all services have in common: from the cache where that will do, else asked and kept. */
+/*
+ * What all services share: an answer comes from the cache if that suffices; else the service is
+ * asked, and the answer kept.
+ */
 #include "grid/online.h"
 
 #include <stdio.h>
@@ -16,17 +19,17 @@
 
 enum { DAY_S = 86400, NS_PER_S = 1000000000 };
 
-/* One read while it is under way. */
+/* The state of one read. */
 struct reading {
     const struct online_provider *provider;
     const struct grid_request *request;
     struct grid_kind kind;
     int64_t from_s, to_s, now_s;
     struct online_account account;
-    bool unlocked; /* the account's key was looked for */
+    bool unlocked; /* the account's key was searched for */
     struct grid_cache cache;
     struct cache_content content;
-    struct fly_error trouble; /* the first; code 0: there was none */
+    struct fly_error trouble; /* the first error; code 0: there was none */
 };
 
 int online_kind(const struct online_provider *provider, const struct grid_request *request,
@@ -50,7 +53,7 @@ int online_kind(const struct online_provider *provider, const struct grid_reques
     return 0;
 }
 
-/* The first is what the rest follows from. */
+/* Keeps the first error, since the others follow from it. */
 static int remember(struct reading *reading, const struct fly_error *error)
 {
     if (reading->trouble.code == 0)
@@ -84,7 +87,7 @@ static uint64_t luck(void)
     return bits;
 }
 
-/* Whether the service may be asked now; claims the try where it has failed. */
+/* Returns whether the service may be asked now; after a failure of it, claims the try. */
 static int set_out(struct reading *reading, struct fly_error *out_error)
 {
     struct ask_service service;
@@ -108,7 +111,10 @@ static int set_out(struct reading *reading, struct fly_error *out_error)
     return grid_cache_give_service(&reading->cache, &service, lock, out_error);
 }
 
-/* How it went, for all others; that it cannot be written is no reason to throw an answer away. */
+/*
+ * Records how it went, for all other processes; if that cannot be written, the answer is used all
+ * the same.
+ */
 static void come_back(struct reading *reading, enum ask_outcome outcome, double retry_after_s)
 {
     struct ask_service service;
@@ -127,7 +133,7 @@ static void come_back(struct reading *reading, enum ask_outcome outcome, double 
     (void)grid_cache_give_service(&reading->cache, &service, lock, NULL);
 }
 
-/* One request; what it gives joins what there is. 1 where that is nothing at all. */
+/* Makes one request and adds its answer to what is there. Returns 1 if the answer is empty. */
 static int ask_part(struct reading *reading, const struct online_question *question,
                     enum ask_outcome *out_outcome, struct fly_error *out_error)
 {
@@ -156,7 +162,7 @@ static void note_refusal(struct reading *reading, enum online_query query, const
     snprintf(reading->content.reasons[query], CACHE_REASON_MAX, "%.*s", CACHE_REASON_MAX - 1, why->text);
 }
 
-/* All that is due, in as many requests as the service needs, and what is to be remembered of it. */
+/* Asks for all that is due, in as many requests as the service needs, and records that. */
 static int ask_all(struct reading *reading, enum online_query query, int64_t from_s, int64_t to_s,
                    struct fly_error *out_error)
 {
@@ -211,7 +217,7 @@ static bool is_due(const struct reading *reading, enum online_query query, int64
                       reading->now_s);
 }
 
-/* Holds the source's lock, so that of many processes one asks and the others find what it got. */
+/* Holds the source's lock, so that of many processes one asks and the others find its answer. */
 static int refresh_locked(struct reading *reading, enum online_query query, int64_t from_s, int64_t to_s,
                           struct fly_error *out_error)
 {
@@ -232,7 +238,7 @@ static int refresh_locked(struct reading *reading, enum online_query query, int6
 
 static int refresh(struct reading *reading, enum online_query query, int64_t from_s, int64_t to_s)
 {
-    /* Whoever holds the lock waits for two or three answers at most. */
+    /* The lock's holder waits for two or three answers at most. */
     double wait_s = 4.0 * reading->account.timeout_s;
     struct fly_error error = {.code = 0};
     int lock, code;
@@ -260,14 +266,14 @@ static void refresh_all(struct reading *reading)
 
     if (provider->recent_s == 0 || reading->from_s < recent_s)
         code = refresh(reading, ONLINE_RANGE, reading->from_s, actual_to_s);
-    /* Who may not have the past may have the last day of it. */
+    /* A key that gives no history may still give the last day. */
     if (provider->recent_s > 0 && actual_to_s > recent_s && (code < 0 || reading->from_s >= recent_s))
         (void)refresh(reading, ONLINE_RECENT, recent_s, reading->now_s);
     if (provider->forecast_s > 0 && reading->to_s > reading->now_s)
         (void)refresh(reading, ONLINE_FORECAST, reading->now_s, reading->now_s + provider->forecast_s);
 }
 
-/* Periods that touch what is wanted. */
+/* Keeps the periods that touch the wanted time. */
 static void cut(struct grid_series *series, int64_t from_s, int64_t to_s)
 {
     size_t first = grid_series_find(series, from_s), count = 0;
@@ -319,6 +325,6 @@ int online_read(const struct online_provider *provider, const struct grid_reques
         return code;
     reading.account.abandon = reading.cache.abandon = request->abandon;
     grid_cache_load(&reading.cache, &reading.kind, &reading.content);
-    refresh_all(&reading); /* what went wrong is in `trouble` */
+    refresh_all(&reading); /* errors are in `trouble` */
     return give(&reading, out_answer, out_error);
 }

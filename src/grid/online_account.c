@@ -21,17 +21,17 @@ static const char *given(const char *variable)
     return value != NULL && value[0] != '\0' ? value : NULL;
 }
 
-/* Whether an address is one at `host`. */
+/* Returns whether an address is at `host`. */
 static bool is_at(const char *base, const char *host)
 {
     const char *begin = strstr(base, "://");
     size_t length = strlen(host);
 
     return begin != NULL && strncasecmp(begin + 3, host, length) == 0 &&
-           strchr(":/", begin[3 + length]) != NULL; /* its end counts as one of these */
+           strchr(":/", begin[3 + length]) != NULL; /* the end of the text counts too */
 }
 
-/* "http://127.0.0.1:8090/v3": the host is a name of this machine, and nothing else. */
+/* Returns whether the host is a name of this machine, as in "http://127.0.0.1:8090/v3", and nothing else. */
 static bool is_within_machine(const char *base)
 {
     static const char *const hosts[] = {"127.0.0.1", "localhost", "[::1]"};

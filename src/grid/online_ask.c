@@ -12,22 +12,22 @@
 
 enum {
     URL_MAX = 1024,
-    ANSWER_MAX = 2 << 20, /* a month of five minutes takes a third; parsed it takes many times that */
+    ANSWER_MAX = 2 << 20, /* a month of five-minute periods takes a third; parsed it takes many times that */
     HEADER_MAX = ACCOUNT_TOKEN_MAX + 64,
     BASIC_MAX = 2 * ACCOUNT_KEY_MAX + 2,
 };
 
 static const double connect_timeout_s = 5.0;
 
-/* Why it refuses, where it says so: a text, or that of an object's member. */
+/* The reason for a refusal, if the service states one: a text, or that of an object's member. */
 struct inside {
-    const char *message; /* NULL: there is none */
+    const char *message; /* NULL: none */
 };
 static const struct shape_field inside_rows[] = {
     {SHAPE_AT(inside, message), ONLINE_TEXT, .null = SHAPE_OR_NULL}};
 static const struct shape inside_shape = {SHAPE_OF(inside, inside_rows)};
 struct said {
-    const char *text; /* NULL: there is none */
+    const char *text; /* NULL: none */
     struct inside inside;
 };
 
@@ -73,7 +73,7 @@ void online_reason(const char *text, size_t length, char out_reason[ONLINE_REASO
     arena_deinit(&arena);
 }
 
-/* What a status other than 200 means; the first row that fits. */
+/* What a status other than 200 means; the first row that matches counts. */
 static const struct {
     int from, to; /* both included */
     enum ask_outcome outcome;
@@ -100,7 +100,7 @@ static enum ask_outcome judge(const struct online_account *account, const struct
     char reason[ONLINE_REASON_MAX];
 
     online_reason(answer->body.data, answer->body.length, reason);
-    /* What it was told in secret it shall not repeat here. */
+    /* A reason must not repeat a secret that was sent. */
     if ((account->key[0] != '\0' && strstr(reason, account->key) != NULL) ||
         strstr(reason, "Bearer") != NULL || strstr(reason, "Basic") != NULL)
         reason[0] = '\0';
@@ -116,7 +116,7 @@ static enum ask_outcome judge(const struct online_account *account, const struct
     return ASK_FAILED;
 }
 
-/* Over the network: ASK_ANSWERED for any status. */
+/* Sends over the network; ASK_ANSWERED for any status. */
 static enum ask_outcome send(const struct online_account *account, const char *url, const char *header,
                              struct http_answer *out_answer, struct fly_error *out_error)
 {
@@ -135,7 +135,7 @@ static enum ask_outcome send(const struct online_account *account, const char *u
 
     if (code == 0)
         return ASK_ANSWERED;
-    /* That says nothing of the service. */
+    /* Giving up tells nothing about the service. */
     if (account->abandon != NULL && atomic_load(account->abandon)) {
         error_set(out_error, FLY_EUNREACHABLE, "it was not waited for");
         return ASK_UNABLE;
@@ -223,7 +223,7 @@ static const char *secret_header(const struct online_provider *provider, const s
     return header;
 }
 
-/* Logs in where that has to be, and again where the token has run out. */
+/* Logs in if needed, and again if the token has expired. */
 static enum ask_outcome send_known(const struct online_provider *provider, struct online_account *account,
                                    const char *url, struct http_answer *out_answer, double *out_retry_after_s,
                                    struct fly_error *out_error)

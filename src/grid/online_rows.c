@@ -20,7 +20,7 @@ int online_read_body(const struct shape *shape, json_t *body, struct arena *aren
         return error_no_memory(out_error);
     if (fault.path[0] != '\0')
         return online_refuse(fault.path, fault.expected, out_error);
-    /* What is no object has not even the first member. */
+    /* A text that is not an object has no first member. */
     return shape->bare ? error_set(out_error, FLY_EDATA, "expected %s", fault.expected)
                        : online_refuse(shape->fields[0].name, shape->fields[0].expected, out_error);
 }
@@ -50,7 +50,7 @@ int online_same(const char *name, const char *text, const char *word, struct fly
 char *online_minute(int64_t s, char *text)
 {
     iso_time_format(s - ((s % 60) + 60) % 60, text);
-    /* "2026-11-22T07:30:00Z" without its seconds. */
+    /* Removes the seconds of "2026-11-22T07:30:00Z". */
     if (strlen(text) == strlen("2026-11-22T07:30:00Z"))
         memcpy(text + strlen("2026-11-22T07:30"), "Z", 2);
     return text;

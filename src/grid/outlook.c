@@ -99,16 +99,16 @@ static void foretell(struct grid_outlook *outlook, const struct grid_outlook_req
 
 static bool is_stale(const struct grid_outlook *outlook, const struct grid_answer *answer, int signal)
 {
-    /* What never changes does not grow old, though it is a fall-back. */
+    /* A constant does not grow old, although it is a fall-back. */
     if (answer != NULL && strcmp(answer->actual.kind.provider, grid_provider_constant.name) == 0)
         return false;
     return outlook->period_counts[signal] == 0 || outlook->periods[signal][0].quality >= GRID_FALL_BACK;
 }
 
-/* With days enough before it, what comes so long after a value can be foretold. */
+/* After a value with enough days before it, this much time can be forecast. */
 static const double bridged_s = 2 * 86400.0;
 
-/* Whether a value is known that is so new: then it is not age that keeps more from being foretold. */
+/* Returns whether a known value is this recent: then age is not what prevents a longer forecast. */
 static bool is_recent(const struct grid_answer *answer, double now_s)
 {
     for (size_t i = 0; answer != NULL && i < answer->actual.count; i++) {

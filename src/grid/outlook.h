@@ -7,8 +7,8 @@
 #include "policy/carbon/carbon_solver.h"
 
 /*
- * What lies ahead, as the carbon plan takes it (policy/carbon/carbon_plan.h): spans between the
- * borders of all figures that count, each with its weight for a kWh.
+ * The outlook in the form that the carbon plan needs (policy/carbon/carbon_plan.h): spans between
+ * the borders of all figures that count, each with its weight per kWh.
  *
  *     grid_outlook_init(&outlook, grid_outlook_capacity(&request), out_error);
  *     grid_outlook_foretell(&outlook, &request);
@@ -16,54 +16,58 @@
  *     question.outlook_count = outlook.count;
  *     question.stale = outlook.stale;
  *     question.scarce = outlook.scarce;
- *     ... outlook.periods[CARBON_INTENSITY][0].value, with its quality, is what is thought of now ...
+ *     ... outlook.periods[CARBON_INTENSITY][0].value is the figure now, with its quality ...
  *     grid_outlook_deinit(&outlook);
  *
- * The same for a live training, a plan on paper and the simulator. Pure but for memory; one thread's.
+ * Live training, a plan on paper and the simulator use the same code. Pure except for memory; one
+ * thread's.
  */
 
 /* The figures that a kWh may have. */
 enum { CARBON_INTENSITY, CARBON_PRICE, CARBON_SIGNALS };
 
-/* What is to be small: a sum of these, each with its weight. */
+/* What is minimised: a weighted sum of grams, money and energy. */
 struct carbon_objective {
-    double per_g;     /* for each gram */
-    double per_money; /* for each unit of money */
-    double per_kwh;   /* for each kWh */
+    double per_g;     /* weight of a gram */
+    double per_money; /* weight of a unit of money */
+    double per_kwh;   /* weight of a kWh */
 };
 
 struct grid_outlook_request {
-    const struct grid_answer *answers[CARBON_SIGNALS]; /* settled; NULL where there is none */
-    /* Forecasts of periods that start before this count; live all that were published do: INT64_MAX. */
+    const struct grid_answer *answers[CARBON_SIGNALS]; /* settled; NULL if there is none */
+    /*
+     * Only forecasts of periods that start before this count; INT64_MAX, used live: all that were
+     * published.
+     */
     int64_t published_until_s[CARBON_SIGNALS];
     struct carbon_objective objective;
-    double from_s, to_s; /* since 1970; actual values count of periods that end by `from_s` */
+    double from_s, to_s; /* since 1970; only actual values of periods that end by `from_s` count */
 };
 
 struct grid_outlook {
-    size_t capacity;           /* of each of the following */
-    struct carbon_span *spans; /* owned; a weight that is not known is NaN */
+    size_t capacity;           /* of each of the following lists */
+    struct carbon_span *spans; /* owned; an unknown weight is NaN */
     size_t count;
-    struct grid_period *periods[CARBON_SIGNALS]; /* owned: each figure by itself, with what it is based on */
+    struct grid_period *periods[CARBON_SIGNALS]; /* owned: each figure by itself, with its quality */
     size_t period_counts[CARBON_SIGNALS];
-    /* Of a figure that counts nothing better than a fall-back is known now; one constant is never stale. */
+    /* Some figure that counts is now known only from a fall-back; a constant is never stale. */
     bool stale;
-    bool scarce; /* then: each such figure has a value that is new, and too few before it to foretell more */
+    bool scarce; /* if so: each such figure has a recent value, but too few before it to forecast more */
 };
 
-/* FLY_ENOMEM, FLY_ELIMIT for more than GRID_PERIODS_MAX. */
+/* Allocates an outlook. FLY_ENOMEM, FLY_ELIMIT for more than GRID_PERIODS_MAX. */
 int grid_outlook_init(struct grid_outlook *outlook, size_t capacity, struct fly_error *out_error);
-/* Harmless on one that is all zero. */
+/* Harmless on a zeroed struct. */
 void grid_outlook_deinit(struct grid_outlook *outlook);
 
-/* Makes periods by forecast.h, and spans of them; what exceeds the capacity is left out. */
+/* Makes periods with forecast.h, and spans from them; leaves out what exceeds the capacity. */
 void grid_outlook_foretell(struct grid_outlook *outlook, const struct grid_outlook_request *request);
 
-/* Makes the spans alone, of periods that the caller has filled in, without gaps from `from_s` on. */
+/* Makes only the spans, from periods that the caller has filled in, without gaps from `from_s` on. */
 void grid_outlook_merge(struct grid_outlook *outlook, const struct carbon_objective *objective, double from_s,
                         double to_s);
 
-/* So many spans lie between the two moments at most: enough for grid_outlook_init. */
+/* Returns the most spans between the two moments: enough for grid_outlook_init. */
 size_t grid_outlook_capacity(const struct grid_outlook_request *request);
 
 #endif

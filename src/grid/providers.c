@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* All providers, and which one a source means. */
+/* The array of all providers, and which one a source means. */
 #include "grid/providers.h"
 
 #include <stdio.h>
@@ -21,7 +21,7 @@ const struct grid_provider *const grid_providers[] = {
 
 enum { WORD_MAX = 64, PROVIDERS_MAX = sizeof grid_providers / sizeof grid_providers[0] };
 
-/* "foo" of "foo:bar", where that looks like a provider's name; "" where it is a path. */
+/* Gives "foo" of "foo:bar", if that looks like a provider's name; "" if it is a path. */
 static void take_word(const char *source, char word[WORD_MAX])
 {
     size_t length = strspn(source, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_");
@@ -71,7 +71,7 @@ int grid_read(const char *source, struct grid_request *request, struct grid_answ
     take_word(source, word);
     if (word[0] != '\0' && access(source, F_OK) != 0)
         return refuse(source, word, out_error);
-    /* Whatever else it may be, it can be the name of a file. */
+    /* Anything else can be the name of a file. */
     request->place = source;
     return grid_provider_csv.read(request, out_answer, out_error);
 }

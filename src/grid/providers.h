@@ -15,7 +15,7 @@
 /* All of them, ended by NULL. */
 extern const struct grid_provider *const grid_providers[];
 
-/* Reads from a source as it is spelled above; `request->place` is set by it. */
+/* Reads from a source in the form above; sets `request->place`. */
 int grid_read(const char *source, struct grid_request *request, struct grid_answer *out_answer,
               struct fly_error *out_error);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * WattTime, version 3 of its API: marginal intensities of regions in five minutes, from a
- * model, hence estimated; average ones where these are asked for. Pounds per MWh.
+ * WattTime, version 3 of its API: marginal intensities of regions in periods of five minutes,
+ * from a model, hence estimated; average ones if these are asked for. Pounds per MWh.
  *
  *     watttime:CAISO_NORTH
  */
@@ -48,7 +48,7 @@ static int watttime_write_path(const struct online_question *question, struct bu
 
 /* ---- what it answers ---- */
 
-/* What holds for all rows. */
+/* Facts about all rows. */
 struct watttime_meta {
     const char *region, *signal, *units, *issued;
     uint32_t step_s;
@@ -109,7 +109,7 @@ static int take_answer(const struct online_question *question, const struct watt
     enum grid_unit unit;
     int code = check_meta(question, &said->meta, &unit, out_error);
 
-    /* Of historical values it says when the model's last were made, which revises none of them. */
+    /* For historical values it states when the model last made any, which revises none of these. */
     if (forecast)
         (void)online_time(said->meta.issued, &issued_s);
     for (size_t i = 0; i < said->count && code == 0; i++) {

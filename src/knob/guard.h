@@ -50,8 +50,7 @@ struct guard_options {
 };
 
 #define GUARD_PROGRAM "flyball-guard"
-#define GUARD_VARIABLE "FLYBALL_GUARD" /* flyball-guard's path, if neither beside the program nor installed \
-                                        */
+#define GUARD_VARIABLE "FLYBALL_GUARD" /* its path, if neither beside the program nor installed */
 
 /*
  * Starts the guard and returns when it is ready. FLY_ENOTFOUND, FLY_EPERM for the program,
