@@ -176,6 +176,15 @@ void table_member(struct table *table, const char *key, json_t *value)
         error_no_memory(&table->error);
 }
 
+void table_members(struct table *table, const struct shape *shape, const void *from)
+{
+    json_t *members = table != NULL ? shape_tell(shape, from) : NULL;
+
+    if (table != NULL && json_object_update(table->members, members) < 0)
+        error_no_memory(&table->error);
+    json_decref(members);
+}
+
 size_t table_row_count(const struct table *table)
 {
     return table->cell_count / table->column_count;

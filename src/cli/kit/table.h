@@ -9,6 +9,7 @@
 #include <flyball/error.h>
 
 #include "shapes/meaning.h"
+#include "shapes/shape.h"
 
 /*
  * A table for people and for programs; the meanings of its columns describe it once for all
@@ -74,6 +75,9 @@ void table_add_known(struct table *table, double value, const char *reason);
 
 /* A member of the JSON document beside "rows"; takes `value`. */
 void table_member(struct table *table, const char *key, json_t *value);
+
+/* Those that a shape tells of a struct (shapes/shape_told.h). */
+void table_members(struct table *table, const struct shape *shape, const void *from);
 
 size_t table_row_count(const struct table *table);
 

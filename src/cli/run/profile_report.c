@@ -7,8 +7,7 @@
 #include "base/error.h"
 #include "cli/kit/amount.h"
 #include "cli/run/profile_result.h"
-#include "shapes/json_number.h"
-#include "shapes/text_value.h"
+#include "shapes/shape_told.h"
 
 enum { TEXT_MAX = 1 << 18, WORD_MAX = 128 };
 
@@ -219,77 +218,146 @@ static void add_row(struct table *table, const struct profile_result *result,
 
 /* -- For programs -- */
 
-static json_t *choices_value(const struct profile_result *result)
+struct told_choice {
+    const char *name;
+    double max_slowdown, limit_w, tied_limit_w;
+    double time_change_percent, time_change_uncertainty_percent;
+    double energy_change_uncertainty_percent, energy_change_percent;
+    const char *no_choice; /* why there is none */
+};
+
+#define CHOICE(member) SHAPE_AT(told_choice, member), TOLD_NUMBER
+#define OF_CHOSEN(member) CHOICE(member), TOLD_ELSE_AT(told_choice, no_choice)
+static const struct shape_field choice_rows[] = {
+    {SHAPE_AT(told_choice, name), TOLD_ANY_TEXT},
+    {CHOICE(max_slowdown), TOLD_ELSE("there is no bound")},
+    {OF_CHOSEN(limit_w)},
+    {CHOICE(tied_limit_w), TOLD_ELSE("no limit ties with the highest")},
+    {OF_CHOSEN(time_change_percent)},
+    {OF_CHOSEN(time_change_uncertainty_percent)},
+    {OF_CHOSEN(energy_change_uncertainty_percent)},
+    {OF_CHOSEN(energy_change_percent)},
+};
+static const struct shape choice_shape = {SHAPE_OF(told_choice, choice_rows)};
+
+static struct told_choice told_choice(const struct profile_result *result,
+                                      const struct profile_choice *choice)
 {
-    static const char *const keys[PROFILE_SELECTOR_COUNT] = {
-        "energy", "time", "cost", "energy_within", "cost_within", "lowest_limit_within"};
-    json_t *choices = json_object();
+    const struct fly_tuner_point *point = choice->point;
 
-    for (int i = 0; i < PROFILE_SELECTOR_COUNT; i++) {
-        const struct profile_choice *choice = &result->choices[i];
-        const struct fly_tuner_point *point = choice->point;
-        const char *reason = result->valid == 0     ? "no limit has a valid point"
-                             : choice->tied != NULL ? not_told
-                                                    : no_highest;
-        json_t *row = json_object();
-
-        json_object_set_new(row, "name", json_string(choice->name));
-        json_known_set(row, "max_slowdown", choice->objective.max_slowdown, "there is no bound");
-        json_known_set(row, "limit_w", point != NULL ? point->limit_w : NAN, reason);
-        json_known_set(row, "tied_limit_w", choice->tied != NULL ? choice->tied->limit_w : NAN,
-                       "no limit ties with the highest");
-        json_known_set(row, "time_change_percent", point != NULL ? time_change(result, point) : NAN, reason);
-        json_known_set(row, "time_change_uncertainty_percent",
-                       point != NULL ? time_change_error(result, point) : NAN, reason);
-        json_known_set(row, "energy_change_uncertainty_percent",
-                       point != NULL ? energy_change_error(result, point) : NAN, reason);
-        json_known_set(row, "energy_change_percent", point != NULL ? energy_change(result, point) : NAN,
-                       reason);
-        json_object_set_new(choices, keys[i], row);
-    }
-    return choices;
+    return (struct told_choice){
+        .name = choice->name,
+        .max_slowdown = choice->objective.max_slowdown,
+        .limit_w = point != NULL ? point->limit_w : NAN,
+        .tied_limit_w = choice->tied != NULL ? choice->tied->limit_w : NAN,
+        .time_change_percent = point != NULL ? time_change(result, point) : NAN,
+        .time_change_uncertainty_percent = point != NULL ? time_change_error(result, point) : NAN,
+        .energy_change_uncertainty_percent = point != NULL ? energy_change_error(result, point) : NAN,
+        .energy_change_percent = point != NULL ? energy_change(result, point) : NAN,
+        .no_choice = result->valid == 0     ? "no limit has a valid point"
+                     : choice->tied != NULL ? not_told
+                                            : no_highest,
+    };
 }
 
-static json_t *gpus_value(const struct run_tune *tune)
-{
-    json_t *list = json_array();
+struct told_choices {
+    struct told_choice of[PROFILE_SELECTOR_COUNT];
+};
 
-    for (size_t i = 0; i < tune->gpu_count; i++) {
-        const struct device_info *info = &tune->gpus[i]->info;
+#define CHOICE_BY(title, selector) \
+    SHAPE_AT_AS(title, told_choices, of[selector]), SHAPE_IS_STRUCT(&choice_shape)
+static const struct shape_field choices_rows[] = {
+    {CHOICE_BY("energy", PROFILE_LEAST_ENERGY)},
+    {CHOICE_BY("time", PROFILE_LEAST_TIME)},
+    {CHOICE_BY("cost", PROFILE_LEAST_COST)},
+    {CHOICE_BY("energy_within", PROFILE_ENERGY_WITHIN)},
+    {CHOICE_BY("cost_within", PROFILE_COST_WITHIN)},
+    {CHOICE_BY("lowest_limit_within", PROFILE_LOWEST_LIMIT_WITHIN)},
+};
+static const struct shape choices_shape = {SHAPE_OF(told_choices, choices_rows)};
 
-        json_array_append_new(list,
-                              json_pack("{s:i, s:o, s:o, s:o, s:b}", "index", (int)info->index, "name",
-                                        text_value(info->name), "uuid", text_value(info->uuid), "driver",
-                                        text_value(info->driver), "emulated", info->emulated));
-    }
-    return list;
-}
+static const struct shape_field info_rows[] = {
+    {SHAPE_AT(device_info, index), TOLD_U32},
+    {SHAPE_AT(device_info, name), TOLD_ANY_CHARS(device_info, name)},
+    {SHAPE_AT(device_info, uuid), TOLD_ANY_CHARS(device_info, uuid)},
+    {SHAPE_AT(device_info, driver), TOLD_ANY_CHARS(device_info, driver)},
+    {SHAPE_AT(device_info, emulated), TOLD_BOOL},
+};
+static const struct shape info_shape = {SHAPE_OF(device_info, info_rows)};
+
+struct told_gpu {
+    const struct device_info *info;
+};
+
+static const struct shape_field gpu_rows[] = {{SHAPE_AT(told_gpu, info), TOLD_MERGED(&info_shape)}};
+static const struct shape gpu_shape = {SHAPE_OF(told_gpu, gpu_rows)};
+
+struct told_cost {
+    uint64_t steps;
+    double time_s, energy_j;
+};
+
+static const char not_complete[] = "the profile is not complete";
+static const struct shape_field cost_rows[] = {
+    {SHAPE_AT(told_cost, steps), TOLD_U64},
+    {SHAPE_AT(told_cost, time_s), TOLD_NUMBER, TOLD_ELSE(not_complete)},
+    {SHAPE_AT(told_cost, energy_j), TOLD_NUMBER, TOLD_ELSE(not_complete)},
+};
+static const struct shape cost_shape = {SHAPE_OF(told_cost, cost_rows)};
+
+/* What stands beside the points. */
+struct told_profile {
+    bool complete;
+    const char *not_complete_because, *job; /* NULL: there is none */
+    struct told_gpu gpus[DEVICES_MAX];
+    size_t gpu_count;
+    uint64_t batch_size;
+    size_t limits, limits_valid;
+    double start_limit_w, eta, max_power_w;
+    struct told_choices optimum;
+    struct told_cost cost;
+};
+
+static const struct shape_field profile_rows[] = {
+    {SHAPE_AT(told_profile, complete), TOLD_BOOL},
+    {SHAPE_AT(told_profile, not_complete_because), TOLD_TEXT},
+    {SHAPE_AT(told_profile, gpus), SHAPE_IS_STRUCTS_HERE(&gpu_shape, told_profile, gpus, gpu_count)},
+    {SHAPE_AT(told_profile, job), TOLD_ANY_TEXT, .null = SHAPE_OR_NULL},
+    {SHAPE_AT(told_profile, batch_size), TOLD_U64, .null = SHAPE_ZERO},
+    {SHAPE_AT(told_profile, limits), TOLD_SIZE},
+    {SHAPE_AT(told_profile, limits_valid), TOLD_SIZE},
+    {SHAPE_AT(told_profile, start_limit_w), TOLD_NUMBER},
+    {SHAPE_AT(told_profile, eta), TOLD_NUMBER},
+    {SHAPE_AT(told_profile, max_power_w), TOLD_NUMBER},
+    {SHAPE_AT(told_profile, optimum), SHAPE_IS_STRUCT(&choices_shape)},
+    {SHAPE_AT(told_profile, cost), SHAPE_IS_STRUCT(&cost_shape)},
+};
+static const struct shape profile_shape = {SHAPE_OF(told_profile, profile_rows)};
 
 static void add_members(struct table *table, const struct profile_result *result)
 {
     const struct run_tune *tune = result->tune;
-    json_t *cost = json_object();
+    const struct fly_tuner_report *report = &tune->report;
+    struct told_profile told = {
+        .complete = result->complete,
+        .not_complete_because = result->why,
+        .gpu_count = tune->gpu_count,
+        .job = tune->job_name,
+        .batch_size = tune->batch_size,
+        .limits = tune->point_count,
+        .limits_valid = result->valid,
+        .start_limit_w = tune->reported ? report->start_limit_w : NAN,
+        .eta = tune->objective.eta,
+        .max_power_w = result->max_power_w > 0 ? result->max_power_w : NAN,
+        .cost = {report->search_steps, result->complete ? report->search_time_s : NAN,
+                 result->complete ? report->search_energy_j : NAN},
+    };
 
-    table_member(table, "complete", json_boolean(result->complete));
-    table_member(table, "not_complete_because", result->why != NULL ? text_value(result->why) : json_null());
-    table_member(table, "gpus", gpus_value(tune));
-    table_member(table, "job", tune->job_name != NULL ? text_value(tune->job_name) : json_null());
-    table_member(table, "batch_size",
-                 tune->batch_size > 0 ? json_integer((json_int_t)tune->batch_size) : json_null());
-    table_member(table, "limits", json_integer((json_int_t)tune->point_count));
-    table_member(table, "limits_valid", json_integer((json_int_t)result->valid));
-    table_member(table, "start_limit_w",
-                 tune->reported ? json_real(tune->report.start_limit_w) : json_null());
-    table_member(table, "eta", json_real(tune->objective.eta));
-    table_member(table, "max_power_w",
-                 result->max_power_w > 0 ? json_real(result->max_power_w) : json_null());
-    table_member(table, "optimum", choices_value(result));
-    json_object_set_new(cost, "steps", json_integer((json_int_t)tune->report.search_steps));
-    json_known_set(cost, "time_s", result->complete ? tune->report.search_time_s : NAN,
-                   "the profile is not complete");
-    json_known_set(cost, "energy_j", result->complete ? tune->report.search_energy_j : NAN,
-                   "the profile is not complete");
-    table_member(table, "cost", cost);
+    for (size_t i = 0; i < tune->gpu_count; i++)
+        told.gpus[i].info = &tune->gpus[i]->info;
+    for (int i = 0; i < PROFILE_SELECTOR_COUNT; i++)
+        told.optimum.of[i] = told_choice(result, &result->choices[i]);
+    table_members(table, &profile_shape, &told);
 }
 
 /* -- For people -- */

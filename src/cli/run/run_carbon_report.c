@@ -4,13 +4,9 @@
 
 #include "cli/run/run_carbon.h"
 #include "cli/views/statement_lines.h"
-#include "shapes/json_number.h"
 #include "shapes/shape_told.h"
-#include "shapes/text_value.h"
 
 static const char indent[] = "    ";
-static const char *const remark_keys[CARBON_SIGNALS] = {
-    [CARBON_INTENSITY] = "intensity_note", [CARBON_PRICE] = "price_note"};
 
 static void put_following(const struct run_carbon *carbon, struct buffer *out)
 {
@@ -76,35 +72,62 @@ static const struct shape_field following_rows[] = {
 };
 static const struct shape following_shape = {SHAPE_OF(fly_carbon_report, following_rows)};
 
-static json_t *following_json(const struct run_carbon *carbon)
+struct told_account {
+    const char *source, *price, *account, *no_account;
+    uint64_t slices;
+    double gpu_energy_j;
+    const char *note;
+    bool followed;
+    const struct fly_carbon_report *following; /* NULL: it never began */
+    const struct carbon_statement *statement;  /* NULL: there is none, */
+    bool unstated;
+    const char *statement_unavailable; /* for this reason */
+    const char *intensity_note, *price_note;
+};
+
+static json_t *statement_of(const void *from)
 {
-    return carbon->followed && carbon->report.size > 0 ? shape_tell(&following_shape, &carbon->report)
-                                                       : json_null();
+    const struct carbon_statement *statement = ((const struct told_account *)from)->statement;
+
+    return statement != NULL ? statement_json(statement) : NULL;
 }
+
+static const struct shape_field account_rows[] = {
+    {SHAPE_AT(told_account, source), TOLD_TEXT},
+    {SHAPE_AT(told_account, price), TOLD_TEXT},
+    {SHAPE_AT(told_account, account), TOLD_TEXT, TOLD_ELSE_AT(told_account, no_account)},
+    {SHAPE_AT(told_account, slices), TOLD_U64},
+    {SHAPE_AT(told_account, gpu_energy_j), TOLD_NUMBER},
+    {SHAPE_AT(told_account, note), TOLD_TEXT},
+    {SHAPE_AT(told_account, followed), TOLD_BOOL},
+    {SHAPE_AT(told_account, following), TOLD_POINTED(&following_shape)},
+    {SHAPE_AT(told_account, statement), TOLD_MADE(statement_of)},
+    {SHAPE_AT(told_account, intensity_note), TOLD_TEXT},
+    {SHAPE_AT(told_account, price_note), TOLD_TEXT},
+    {SHAPE_AT(told_account, statement_unavailable), TOLD_ANY_TEXT, SHAPE_IF(told_account, unstated)},
+};
+static const struct shape account_shape = {SHAPE_OF(told_account, account_rows)};
 
 json_t *run_carbon_json(const struct run_carbon *carbon)
 {
-    json_t *object = json_object();
     bool kept = carbon->off[0] == '\0';
+    const struct statement_view *view = carbon->stated ? &carbon->view : NULL;
+    const struct told_account told = {
+        .source = carbon->sources[CARBON_INTENSITY],
+        .price = carbon->sources[CARBON_PRICE],
+        .account = kept ? carbon->kept.path : NULL,
+        .no_account = kept ? NULL : carbon->off,
+        .slices = carbon->kept.slices,
+        .gpu_energy_j = kept ? carbon->kept.energy_j : NAN,
+        .note = carbon->kept.text,
+        .followed = carbon->followed,
+        .following = carbon->followed && carbon->report.size > 0 ? &carbon->report : NULL,
+        .statement = view != NULL ? &view->statement : NULL,
+        .unstated = view == NULL,
+        .statement_unavailable = carbon->unstated[0] != '\0' ? carbon->unstated : carbon->off,
+        .intensity_note = view != NULL ? view->remarks[CARBON_INTENSITY] : NULL,
+        .price_note = view != NULL ? view->remarks[CARBON_PRICE] : NULL,
+    };
 
-    json_object_set_new(object, "source", text_or_null(carbon->sources[CARBON_INTENSITY]));
-    json_object_set_new(object, "price", text_or_null(carbon->sources[CARBON_PRICE]));
-    json_object_set_new(object, "account", kept ? text_value(carbon->kept.path) : json_null());
-    if (!kept)
-        json_object_set_new(object, "account_unavailable", text_value(carbon->off));
-    json_object_set_new(object, "slices", json_integer((json_int_t)carbon->kept.slices));
-    json_object_set_new(object, "gpu_energy_j",
-                        kept ? json_number_or_null(carbon->kept.energy_j) : json_null());
-    json_object_set_new(object, "note", text_or_null(carbon->kept.text));
-    json_object_set_new(object, "followed", json_boolean(carbon->followed));
-    json_object_set_new(object, "following", following_json(carbon));
-    json_object_set_new(object, "statement",
-                        carbon->stated ? statement_json(&carbon->view.statement) : json_null());
-    for (int i = 0; i < CARBON_SIGNALS; i++)
-        json_object_set_new(object, remark_keys[i],
-                            carbon->stated ? text_or_null(carbon->view.remarks[i]) : json_null());
-    if (!carbon->stated)
-        json_object_set_new(object, "statement_unavailable",
-                            text_value(carbon->unstated[0] != '\0' ? carbon->unstated : carbon->off));
-    return object;
+    return shape_tell(&account_shape, &told);
 }

@@ -5,29 +5,33 @@
 
 #include "cli/kit/amount.h"
 #include "cli/run/run_job.h"
-#include "shapes/json_number.h"
-#include "shapes/text_value.h"
+#include "shapes/shape_told.h"
 
 /* The words for people, and for programs. */
-static const struct {
-    const char *title, *word;
-} ends[] = {
-    [RUN_JOB_REACHED] = {"target reached", "reached"},
-    [RUN_JOB_NOT_REACHED] = {"target not reached", "not_reached"},
-    [RUN_JOB_STOPPED] = {"stopped", "stopped"},
-    [RUN_JOB_OUT_OF_MEMORY] = {"out of memory", "out_of_memory"},
-    [RUN_JOB_CRASHED] = {"failed", "crashed"},
-    [RUN_JOB_INTERRUPTED] = {"interrupted; the same run may go on with it", "interrupted"},
-    [RUN_JOB_SILENT] = {"nothing learnt", "silent"},
-    [RUN_JOB_SPOKE] = {"reported by the program's own session", "session"},
+static const char *const titles[] = {
+    [RUN_JOB_REACHED] = "target reached",
+    [RUN_JOB_NOT_REACHED] = "target not reached",
+    [RUN_JOB_STOPPED] = "stopped",
+    [RUN_JOB_OUT_OF_MEMORY] = "out of memory",
+    [RUN_JOB_CRASHED] = "failed",
+    [RUN_JOB_INTERRUPTED] = "interrupted; the same run may go on with it",
+    [RUN_JOB_SILENT] = "nothing learnt",
+    [RUN_JOB_SPOKE] = "reported by the program's own session",
 };
-_Static_assert(sizeof ends / sizeof ends[0] == RUN_JOB_END_COUNT, "a title for each end");
+static const char *const words[] = {
+    [RUN_JOB_REACHED] = "reached", [RUN_JOB_NOT_REACHED] = "not_reached",
+    [RUN_JOB_STOPPED] = "stopped", [RUN_JOB_OUT_OF_MEMORY] = "out_of_memory",
+    [RUN_JOB_CRASHED] = "crashed", [RUN_JOB_INTERRUPTED] = "interrupted",
+    [RUN_JOB_SILENT] = "silent",   [RUN_JOB_SPOKE] = "session",
+};
+_Static_assert(sizeof titles / sizeof titles[0] == RUN_JOB_END_COUNT, "a title for each end");
+_Static_assert(sizeof words / sizeof words[0] == RUN_JOB_END_COUNT, "a word for each end");
 
 static const char *title_of(const struct run_job *job, const struct run_job_try *attempt)
 {
     bool has_target = job->options.target != FLY_TARGET_NONE;
 
-    return attempt->end == RUN_JOB_REACHED && !has_target ? "all epochs" : ends[attempt->end].title;
+    return attempt->end == RUN_JOB_REACHED && !has_target ? "all epochs" : titles[attempt->end];
 }
 
 static void put_try(const struct run_job *job, size_t number, struct buffer *out)
@@ -119,49 +123,62 @@ void run_job_text(const struct run_job *job, struct buffer *out)
     put_grid(job, out);
 }
 
-static void set(json_t *object, const char *key, json_t *value)
-{
-    json_object_set_new(object, key, value);
-}
+/* ---- for programs ---- */
 
-static json_t *try_json(const struct run_job_try *attempt)
-{
-    const struct fly_session_status *status = &attempt->status;
-    json_t *object = json_object();
+static const struct shape_field try_rows[] = {
+    {SHAPE_AT_AS("trial", run_job_try, status.trial), TOLD_U64, .null = SHAPE_ZERO},
+    {SHAPE_AT_AS("attempt", run_job_try, status.attempt), TOLD_U32, .null = SHAPE_ZERO},
+    {SHAPE_AT_AS("batch_size", run_job_try, status.batch_size), TOLD_U32},
+    {SHAPE_AT_AS("local_batch_size", run_job_try, status.local_batch_size), TOLD_U32},
+    {SHAPE_AT_AS("limit_w", run_job_try, status.limit_w), TOLD_NUMBER},
+    {SHAPE_AT_AS("last_try", run_job_try, status.last_try), TOLD_BOOL},
+    {SHAPE_AT_AS("epochs", run_job_try, status.epoch), TOLD_U32},
+    {SHAPE_AT(run_job_try, metric), TOLD_NUMBER},
+    {SHAPE_AT_AS("energy_j", run_job_try, status.energy_j), TOLD_NUMBER},
+    {SHAPE_AT_AS("time_s", run_job_try, status.time_s), TOLD_NUMBER},
+    {SHAPE_AT(run_job_try, end), SHAPE_IS_WORD(words, RUN_JOB_END_COUNT)},
+    {SHAPE_AT(run_job_try, cause), TOLD_CHARS(run_job_try, cause)},
+    {SHAPE_AT_AS("ended_by_flyball", run_job_try, ended_by_us), TOLD_BOOL},
+    {SHAPE_AT(run_job_try, exit_status), TOLD_I32},
+    {SHAPE_AT_AS("why", run_job_try, status.why), TOLD_CHARS(run_job_try, status.why)},
+};
+static const struct shape try_shape = {SHAPE_OF(run_job_try, try_rows)};
 
-    set(object, "trial", status->trial > 0 ? json_integer((json_int_t)status->trial) : json_null());
-    set(object, "attempt", status->trial > 0 ? json_integer(status->attempt) : json_null());
-    set(object, "batch_size", json_integer(status->batch_size));
-    set(object, "local_batch_size", json_integer(status->local_batch_size));
-    set(object, "limit_w", json_number_or_null(status->limit_w));
-    set(object, "last_try", json_boolean(status->last_try));
-    set(object, "epochs", json_integer(status->epoch));
-    set(object, "metric", json_number_or_null(attempt->metric));
-    set(object, "energy_j", json_number_or_null(status->energy_j));
-    set(object, "time_s", json_number_or_null(status->time_s));
-    set(object, "end", json_string(ends[attempt->end].word));
-    set(object, "cause", text_or_null(attempt->cause));
-    set(object, "ended_by_flyball", json_boolean(attempt->ended_by_us));
-    set(object, "exit_status", json_integer(attempt->exit_status));
-    set(object, "why", text_or_null(status->why));
-    return object;
-}
+struct told_recurrence {
+    const char *job;
+    int64_t recurrence; /* below 0: not known */
+    const struct run_job_try *tries;
+    size_t try_count;
+    const char *log_unavailable, *limit_unavailable;
+    uint64_t kept_reports;
+    const char *not_followed;
+};
+
+static const struct shape_field recurrence_rows[] = {
+    {SHAPE_AT(told_recurrence, job), TOLD_ANY_TEXT},
+    {SHAPE_AT(told_recurrence, recurrence), TOLD_I64},
+    {SHAPE_AT(told_recurrence, tries), SHAPE_IS_STRUCTS(&try_shape, UINT32_MAX, told_recurrence, try_count)},
+    {SHAPE_AT(told_recurrence, log_unavailable), TOLD_TEXT},
+    {SHAPE_AT(told_recurrence, limit_unavailable), TOLD_TEXT},
+    {SHAPE_AT(told_recurrence, kept_reports), TOLD_U64},
+    {SHAPE_AT(told_recurrence, not_followed), TOLD_TEXT},
+};
+static const struct shape recurrence_shape = {SHAPE_OF(told_recurrence, recurrence_rows)};
 
 json_t *run_job_json(const struct run_job *job)
 {
     const struct fly_session_status *last =
         job->try_count > 0 ? &job->tries[job->try_count - 1].status : NULL;
-    json_t *object = json_object(), *tries = json_array();
+    const struct told_recurrence told = {
+        .job = job->options.job_name,
+        .recurrence = last != NULL && last->trial > 0 ? (int64_t)last->recurrence : -1,
+        .tries = job->tries,
+        .try_count = job->try_count,
+        .log_unavailable = job->kept.text,
+        .limit_unavailable = last != NULL ? last->limit_text : NULL,
+        .kept_reports = job->kept.kept,
+        .not_followed = job->off,
+    };
 
-    for (size_t i = 0; i < job->try_count; i++)
-        json_array_append_new(tries, try_json(&job->tries[i]));
-    set(object, "job", json_string(job->options.job_name));
-    set(object, "recurrence",
-        last != NULL && last->trial > 0 ? json_integer((json_int_t)last->recurrence) : json_null());
-    set(object, "tries", tries);
-    set(object, "log_unavailable", text_or_null(job->kept.text));
-    set(object, "limit_unavailable", last != NULL ? text_or_null(last->limit_text) : json_null());
-    set(object, "kept_reports", json_integer((json_int_t)job->kept.kept));
-    set(object, "not_followed", text_or_null(job->off));
-    return object;
+    return shape_tell(&recurrence_shape, &told);
 }

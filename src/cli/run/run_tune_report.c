@@ -5,8 +5,7 @@
 
 #include "cli/kit/amount.h"
 #include "cli/run/run_tune.h"
-#include "shapes/json_number.h"
-#include "shapes/text_value.h"
+#include "shapes/shape_told.h"
 
 enum { WISH_MAX = 96 };
 
@@ -250,107 +249,161 @@ void run_tune_text(const struct run_tune *tune, struct buffer *out)
     run_tune_put_back_text(tune, out);
 }
 
-static json_t *points_value(const struct run_tune *tune)
+/* ---- for programs ---- */
+
+static const char unmeasured[] = "it was not measured", no_choice[] = "no setting was chosen";
+static const char not_begun[] = "tuning did not begin";
+static const char no_search[] = "no search has ended, or its energy is not known";
+
+/* Of the limit and the ceiling, here and below, the one that is not turned is left out. */
+struct told_point {
+    double ceiling_mhz, limit_w;
+    const char *mark, *bound;
+    double power_w, step_time_s, step_time_standard_error_s, step_energy_j, step_energy_uncertainty_j;
+    const char *no_uncertainty; /* why it is not known */
+};
+
+static const struct shape_field point_rows[] = {
+    {SHAPE_AT(told_point, ceiling_mhz), TOLD_NUMBER, .need = SHAPE_SPARING},
+    {SHAPE_AT(told_point, limit_w), TOLD_NUMBER, .need = SHAPE_SPARING},
+    {SHAPE_AT(told_point, mark), TOLD_ANY_TEXT},
+    {SHAPE_AT(told_point, bound), TOLD_ANY_TEXT},
+    {SHAPE_AT(told_point, power_w), TOLD_NUMBER, TOLD_ELSE(unmeasured)},
+    {SHAPE_AT(told_point, step_time_s), TOLD_NUMBER, TOLD_ELSE(unmeasured)},
+    {SHAPE_AT(told_point, step_time_standard_error_s), TOLD_NUMBER, TOLD_ELSE(unmeasured)},
+    {SHAPE_AT(told_point, step_energy_j), TOLD_NUMBER, TOLD_ELSE(unmeasured)},
+    {SHAPE_AT(told_point, step_energy_uncertainty_j), TOLD_NUMBER, TOLD_ELSE_AT(told_point, no_uncertainty)},
+};
+static const struct shape point_shape = {SHAPE_OF(told_point, point_rows)};
+
+static struct told_point told_point(const struct fly_tuner_point *point)
 {
-    static const char unmeasured[] = "it was not measured";
-    json_t *list = json_array();
+    bool valid = point->mark == FLY_TUNER_VALID;
+    double power_w = valid ? point->power_w : NAN, time_s = valid ? point->time_s : NAN;
 
-    for (size_t i = 0; i < tune->point_count; i++) {
-        const struct fly_tuner_point *point = &tune->points[i];
-        bool valid = point->mark == FLY_TUNER_VALID;
-        json_t *row = json_object();
-
-        json_object_set_new(row, is_clock(tune) ? "ceiling_mhz" : "limit_w", json_real(setting_of(point)));
-        json_object_set_new(row, "mark", json_string(fly_tuner_mark_name(point->mark)));
-        json_object_set_new(row, "bound", json_string(bound_names[point->bound]));
-        json_known_set(row, "power_w", valid ? point->power_w : NAN, unmeasured);
-        json_known_set(row, "step_time_s", valid ? point->time_s : NAN, unmeasured);
-        json_known_set(row, "step_time_standard_error_s", valid ? point->time_s * point->time_error : NAN,
-                       unmeasured);
-        json_known_set(row, "step_energy_j", valid ? point->power_w * point->time_s : NAN, unmeasured);
-        json_known_set(row, "step_energy_uncertainty_j",
-                       valid ? point->power_w * point->time_s * point->energy_error : NAN,
-                       valid ? "the meter does not say" : unmeasured);
-        json_array_append_new(list, row);
-    }
-    return list;
+    return (struct told_point){
+        .ceiling_mhz = point->ceiling_mhz,
+        .limit_w = point->limit_w,
+        .mark = fly_tuner_mark_name(point->mark),
+        .bound = bound_names[point->bound],
+        .power_w = power_w,
+        .step_time_s = time_s,
+        .step_time_standard_error_s = time_s * point->time_error,
+        .step_energy_j = power_w * time_s,
+        .step_energy_uncertainty_j = power_w * time_s * point->energy_error,
+        .no_uncertainty = valid ? "the meter does not say" : unmeasured,
+    };
 }
 
-static json_t *gpus_value(const struct run_tune *tune)
+struct told_gpu {
+    uint32_t index;
+    enum knob_state end;
+    double limit_before_w;
+};
+
+static const struct shape_field gpu_rows[] = {
+    {SHAPE_AT(told_gpu, index), TOLD_U32},
+    {SHAPE_AT(told_gpu, end), SHAPE_IS_WORD(back_names, KNOB_STATE_COUNT)},
+    {SHAPE_AT(told_gpu, limit_before_w), TOLD_NUMBER, TOLD_ELSE("the driver does not say")},
+};
+static const struct shape gpu_shape = {SHAPE_OF(told_gpu, gpu_rows)};
+
+static struct told_gpu told_gpu(const struct device *gpu, const struct knob_report *report)
 {
-    json_t *list = json_array();
-
-    for (size_t i = 0; tune->knob_opened && i < tune->gpu_count; i++) {
-        const struct knob_report *report = &tune->knob_reports[i];
-        json_t *row = json_object();
-
-        json_object_set_new(row, "index", json_integer(tune->gpus[i]->info.index));
-        json_object_set_new(row, "end", json_string(back_names[report->state]));
-        json_known_set(row, "limit_before_w",
-                       report->previous_mw > 0 ? (double)report->previous_mw * w_per_mw : NAN,
-                       "the driver does not say");
-        json_array_append_new(list, row);
-    }
-    return list;
+    return (struct told_gpu){gpu->info.index, report->state,
+                             report->previous_mw > 0 ? (double)report->previous_mw * w_per_mw : NAN};
 }
 
-static void set_cost(json_t *tune_value, const struct fly_tuner_report *report)
-{
-    static const char unknown[] = "no search has ended, or its energy is not known";
-    json_t *cost = json_object();
+static const struct shape_field search_rows[] = {
+    {SHAPE_AT_AS("steps", fly_tuner_report, search_steps), TOLD_U64},
+    {SHAPE_AT_AS("time_s", fly_tuner_report, search_time_s), TOLD_NUMBER, TOLD_ELSE(no_search)},
+    {SHAPE_AT_AS("energy_j", fly_tuner_report, search_energy_j), TOLD_NUMBER, TOLD_ELSE(no_search)},
+    {SHAPE_AT(fly_tuner_report, extra_time_s), TOLD_NUMBER, TOLD_ELSE(no_search)},
+    {SHAPE_AT(fly_tuner_report, extra_energy_j), TOLD_NUMBER, TOLD_ELSE(no_search)},
+};
+static const struct shape search_shape = {SHAPE_OF(fly_tuner_report, search_rows)};
 
-    json_object_set_new(cost, "steps", json_integer((json_int_t)report->search_steps));
-    json_known_set(cost, "time_s", report->search_time_s, unknown);
-    json_known_set(cost, "energy_j", report->search_energy_j, unknown);
-    json_known_set(cost, "extra_time_s", report->extra_time_s, unknown);
-    json_known_set(cost, "extra_energy_j", report->extra_energy_j, unknown);
-    json_object_set_new(tune_value, "search", cost);
-}
+struct told_tune {
+    const char *state, *off, *reason, *reason_text, *objective;
+    double eta, max_slowdown;
+    uint64_t steps, malformed_lines;
+    const char *knob;
+    bool of_clock, of_power;
+    double start_ceiling_mhz, chosen_ceiling_mhz, start_limit_w, chosen_limit_w;
+    double promised_slowdown, measured_slowdown;
+    uint32_t searches, backoffs;
+    int64_t ties; /* below 0: nothing was chosen */
+    const struct fly_tuner_report *search;
+    const char *profile;
+    struct told_point points[FLY_POWER_SEARCH_LIMITS_MAX];
+    struct told_gpu gpus[DEVICES_MAX];
+    size_t point_count, gpu_count;
+};
+
+static const struct shape_field tune_rows[] = {
+    {SHAPE_AT(told_tune, state), TOLD_ANY_TEXT},
+    {SHAPE_AT(told_tune, off), TOLD_TEXT},
+    {SHAPE_AT(told_tune, reason), TOLD_TEXT},
+    {SHAPE_AT(told_tune, reason_text), TOLD_TEXT},
+    {SHAPE_AT(told_tune, objective), TOLD_ANY_TEXT},
+    {SHAPE_AT(told_tune, eta), TOLD_NUMBER},
+    {SHAPE_AT(told_tune, max_slowdown), TOLD_NUMBER, TOLD_ELSE("there is no bound")},
+    {SHAPE_AT(told_tune, steps), TOLD_U64},
+    {SHAPE_AT(told_tune, malformed_lines), TOLD_U64},
+    {SHAPE_AT(told_tune, knob), TOLD_ANY_TEXT},
+    {SHAPE_AT(told_tune, start_ceiling_mhz), TOLD_NUMBER, TOLD_ELSE(not_begun),
+     SHAPE_IF(told_tune, of_clock)},
+    {SHAPE_AT(told_tune, chosen_ceiling_mhz), TOLD_NUMBER, TOLD_ELSE(no_choice),
+     SHAPE_IF(told_tune, of_clock)},
+    {SHAPE_AT(told_tune, start_limit_w), TOLD_NUMBER, TOLD_ELSE(not_begun), SHAPE_IF(told_tune, of_power)},
+    {SHAPE_AT(told_tune, chosen_limit_w), TOLD_NUMBER, TOLD_ELSE(no_choice), SHAPE_IF(told_tune, of_power)},
+    {SHAPE_AT(told_tune, promised_slowdown), TOLD_NUMBER, TOLD_ELSE(no_choice)},
+    {SHAPE_AT(told_tune, measured_slowdown), TOLD_NUMBER, TOLD_ELSE("the chosen limit was not checked")},
+    {SHAPE_AT(told_tune, searches), TOLD_U32},
+    {SHAPE_AT(told_tune, ties), TOLD_I64, TOLD_ELSE(no_choice)},
+    {SHAPE_AT(told_tune, backoffs), TOLD_U32},
+    {SHAPE_AT(told_tune, search), TOLD_POINTED(&search_shape)},
+    {SHAPE_AT(told_tune, profile), TOLD_TEXT},
+    {SHAPE_AT(told_tune, points), SHAPE_IS_STRUCTS_HERE(&point_shape, told_tune, points, point_count)},
+    {SHAPE_AT(told_tune, gpus), SHAPE_IS_STRUCTS_HERE(&gpu_shape, told_tune, gpus, gpu_count)},
+};
+static const struct shape tune_shape = {SHAPE_OF(told_tune, tune_rows)};
 
 json_t *run_tune_json(const struct run_tune *tune)
 {
-    static const char no_choice[] = "no setting was chosen", not_begun[] = "tuning did not begin";
-    const struct fly_tuner_report *report = &tune->report;
+    const struct fly_tuner_report *report = &tune->report; /* zero unless reported */
     const struct fly_tuner_point *chosen = chosen_point(tune);
-    json_t *value = json_object();
+    struct told_tune told = {
+        .state = !tune->reported || tune->off[0] != '\0' ? "off" : state_names[report->state],
+        .off = tune->off,
+        .reason = tune->reported ? fly_tuner_reason_name(report->reason) : NULL,
+        .reason_text = report->text,
+        .objective = run_tune_objective_name(tune->objective.kind),
+        .eta = tune->objective.eta,
+        .max_slowdown = tune->objective.max_slowdown,
+        .steps = tune->lines.events[STEP_BEGIN],
+        .malformed_lines = tune->lines.events[STEP_MALFORMED],
+        .knob = fly_tuner_knob_name(tune->turned),
+        .of_clock = is_clock(tune),
+        .of_power = !is_clock(tune),
+        .start_ceiling_mhz = tune->reported ? report->start_ceiling_mhz : NAN,
+        .chosen_ceiling_mhz = chosen != NULL ? chosen->ceiling_mhz : NAN,
+        .start_limit_w = tune->reported ? report->start_limit_w : NAN,
+        .chosen_limit_w = chosen != NULL ? chosen->limit_w : NAN,
+        .promised_slowdown = promised(tune, chosen),
+        .measured_slowdown = chosen != NULL && report->slowdown > 0 ? report->slowdown : NAN,
+        .searches = report->searches,
+        .backoffs = report->backoffs,
+        .ties = chosen != NULL ? (int64_t)report->ties : -1,
+        .search = report,
+        .profile = report->profile,
+        .point_count = tune->point_count,
+        .gpu_count = tune->knob_opened ? tune->gpu_count : 0,
+    };
 
-    json_object_set_new(
-        value, "state",
-        json_string(!tune->reported || tune->off[0] != '\0' ? "off" : state_names[report->state]));
-    json_object_set_new(value, "off", text_or_null(tune->off));
-    json_object_set_new(value, "reason",
-                        tune->reported ? json_string(fly_tuner_reason_name(report->reason)) : json_null());
-    json_object_set_new(value, "reason_text",
-                        tune->reported && report->text[0] != '\0' ? text_value(report->text) : json_null());
-    json_object_set_new(value, "objective", json_string(run_tune_objective_name(tune->objective.kind)));
-    json_object_set_new(value, "eta", json_real(tune->objective.eta));
-    json_known_set(value, "max_slowdown", tune->objective.max_slowdown, "there is no bound");
-    json_object_set_new(value, "steps", json_integer((json_int_t)tune->lines.events[STEP_BEGIN]));
-    json_object_set_new(value, "malformed_lines",
-                        json_integer((json_int_t)tune->lines.events[STEP_MALFORMED]));
-    json_object_set_new(value, "knob", json_string(fly_tuner_knob_name(tune->turned)));
-    if (is_clock(tune)) {
-        json_known_set(value, "start_ceiling_mhz", tune->reported ? report->start_ceiling_mhz : NAN,
-                       not_begun);
-        json_known_set(value, "chosen_ceiling_mhz", chosen != NULL ? chosen->ceiling_mhz : NAN, no_choice);
-    } else {
-        json_known_set(value, "start_limit_w", tune->reported ? report->start_limit_w : NAN, not_begun);
-        json_known_set(value, "chosen_limit_w", chosen != NULL ? chosen->limit_w : NAN, no_choice);
-    }
-    json_known_set(value, "promised_slowdown", promised(tune, chosen), no_choice);
-    json_known_set(value, "measured_slowdown",
-                   chosen != NULL && report->slowdown > 0 ? report->slowdown : NAN,
-                   "the chosen limit was not checked");
-    json_object_set_new(value, "searches", json_integer(tune->reported ? report->searches : 0));
-    json_object_set_new(value, "ties", chosen != NULL ? json_integer(report->ties) : json_null());
-    if (chosen == NULL)
-        json_object_set_new(value, "ties_unavailable", json_string(no_choice));
-    json_object_set_new(value, "backoffs", json_integer(tune->reported ? report->backoffs : 0));
-    set_cost(value, report);
-    json_object_set_new(value, "profile",
-                        tune->reported && report->profile[0] != '\0' ? text_value(report->profile)
-                                                                     : json_null());
-    json_object_set_new(value, "points", points_value(tune));
-    json_object_set_new(value, "gpus", gpus_value(tune));
-    return value;
+    for (size_t i = 0; i < told.point_count; i++)
+        told.points[i] = told_point(&tune->points[i]);
+    for (size_t i = 0; i < told.gpu_count; i++)
+        told.gpus[i] = told_gpu(tune->gpus[i], &tune->knob_reports[i]);
+    return shape_tell(&tune_shape, &told);
 }
