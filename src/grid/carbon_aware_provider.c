@@ -168,21 +168,17 @@ static int take_rows(const struct online_question *question, const struct aware_
     return code;
 }
 
-static int aware_parse(const struct online_question *question, json_t *body, struct grid_answer *answer,
-                       struct fly_error *out_error)
+static int aware_parse(const struct online_question *question, json_t *body, struct arena *arena,
+                       struct grid_answer *answer, struct fly_error *out_error)
 {
     bool forecast = question->query == ONLINE_FORECAST;
     struct aware_answer said;
-    struct arena arena;
-    int code;
+    int code = online_read_body(forecast ? &forecasts_shape : &answer_shape, body, arena, &said, out_error);
 
-    arena_init(&arena, ONLINE_ARENA_MAX);
-    code = online_read_body(forecast ? &forecasts_shape : &answer_shape, body, &arena, &said, out_error);
-    if (code == 0)
-        code = forecast ? take_forecasts(question, &said, answer, out_error)
-                        : take_rows(question, &said, answer, out_error);
-    arena_deinit(&arena);
-    return code;
+    if (code < 0)
+        return code;
+    return forecast ? take_forecasts(question, &said, answer, out_error)
+                    : take_rows(question, &said, answer, out_error);
 }
 
 const struct online_provider online_carbon_aware = {

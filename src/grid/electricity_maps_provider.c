@@ -173,19 +173,13 @@ static int take_answer(const struct online_question *question, const struct maps
     return code;
 }
 
-static int maps_parse(const struct online_question *question, json_t *body, struct grid_answer *answer,
-                      struct fly_error *out_error)
+static int maps_parse(const struct online_question *question, json_t *body, struct arena *arena,
+                      struct grid_answer *answer, struct fly_error *out_error)
 {
     struct maps_answer said;
-    struct arena arena;
-    int code;
+    int code = online_read_body(&answer_shapes[question->query], body, arena, &said, out_error);
 
-    arena_init(&arena, ONLINE_ARENA_MAX);
-    code = online_read_body(&answer_shapes[question->query], body, &arena, &said, out_error);
-    if (code == 0)
-        code = take_answer(question, &said, answer, out_error);
-    arena_deinit(&arena);
-    return code;
+    return code < 0 ? code : take_answer(question, &said, answer, out_error);
 }
 
 const struct online_provider online_electricity_maps = {

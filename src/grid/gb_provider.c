@@ -161,18 +161,14 @@ static int read_region(const struct online_question *question, json_t *body, str
     return 0;
 }
 
-static int gb_parse(const struct online_question *question, json_t *body, struct grid_answer *answer,
-                    struct fly_error *out_error)
+static int gb_parse(const struct online_question *question, json_t *body, struct arena *arena,
+                    struct grid_answer *answer, struct fly_error *out_error)
 {
     struct gb_region region = {.data = NULL};
-    struct arena arena;
-    int code;
+    int code = read_region(question, body, arena, &region, out_error);
 
-    arena_init(&arena, ONLINE_ARENA_MAX);
-    code = read_region(question, body, &arena, &region, out_error);
     for (size_t i = 0; code == 0 && i < region.count; i++)
         code = add_row(question, &region.data[i], answer, out_error);
-    arena_deinit(&arena);
     return code;
 }
 

@@ -4,6 +4,7 @@
 
 #include <jansson.h>
 
+#include "base/arena.h"
 #include "base/buffer.h"
 #include "grid/grid_answer.h"
 
@@ -65,11 +66,11 @@ struct online_provider {
                       struct fly_error *out_error);
 
     /*
-     * Adds the values of a body with status 200 to the two series, which it does not settle. Pure
-     * except for memory. FLY_EDATA, FLY_ENOTFOUND, FLY_ELIMIT, FLY_ENOMEM.
+     * Adds the values of a body with status 200 to the two series, which it does not settle, with
+     * memory from `arena`. Pure except for memory. FLY_EDATA, FLY_ENOTFOUND, FLY_ELIMIT, FLY_ENOMEM.
      */
-    int (*parse)(const struct online_question *question, json_t *body, struct grid_answer *answer,
-                 struct fly_error *out_error);
+    int (*parse)(const struct online_question *question, json_t *body, struct arena *arena,
+                 struct grid_answer *answer, struct fly_error *out_error);
 };
 
 extern const struct online_provider online_carbon_aware;

@@ -252,11 +252,14 @@ static int read_body(const struct online_provider *provider, const struct online
                      struct fly_error *out_error)
 {
     struct grid_answer answer = {.remark = ""};
+    struct arena arena;
     int code;
 
+    arena_init(&arena, ONLINE_ARENA_MAX);
     grid_series_init(&answer.actual, kind, GRID_PERIODS_MAX);
     grid_series_init(&answer.published, kind, GRID_PERIODS_MAX);
-    code = provider->parse(question, body, &answer, out_error);
+    code = provider->parse(question, body, &arena, &answer, out_error);
+    arena_deinit(&arena);
     if (code == 0)
         *out_answer = answer;
     else
