@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Benchmarks: each line is a figure, its spread, and its ratio to a reference
- * measured in the same run. Nothing here passes or fails.
+ * Benchmarks: each line is a figure, its spread, and its ratio to a reference measured in the same run.
+ * Nothing here passes or fails.
  *
  *     bench FLYBALL TRACES
  *
- * FLYBALL is the program, for whole-process figures; TRACES the directory of
- * the public traces. Without the traces a made-up one is not put in their
- * place: the benchmark says so and ends.
+ * FLYBALL is the program, for figures of whole processes; TRACES is the directory of the public traces.
+ * Without the traces the benchmark says so and ends; it does not replace them by made-up ones.
  */
 #include <fcntl.h>
 #include <math.h>
@@ -29,7 +28,7 @@
 
 enum { ROUNDS = 7, PROCESS_ROUNDS = 31, RECURRENCES = 1000000, PATH_BYTES = 4096 };
 
-/* Keeps the compiler from leaving out work whose result nobody reads. */
+/* Keeps the compiler from removing work whose result is not used. */
 static volatile double sink;
 
 struct spread {
@@ -68,7 +67,7 @@ static struct policy_parameters parameters_of(enum generator generator)
     return (struct policy_parameters){.beta = 2.0, .seed = 1, .generator = generator};
 }
 
-/* Seconds of processor time for `count` recurrences of zeus, beginning where `job` stands. */
+/* Seconds of processor time for `count` recurrences of zeus, from the current state of `job`. */
 static double run_recurrences(struct recurring *job, uint64_t count)
 {
     struct mono_time start = mono_now();
@@ -86,7 +85,7 @@ static double run_recurrences(struct recurring *job, uint64_t count)
     return mono_elapsed_s(start, mono_now());
 }
 
-/* The same number of draws as those recurrences need, and nothing else: `arms` normals and one path each. */
+/* As many draws as those recurrences need, and nothing else: `arms` normals and one path each. */
 static double only_draw(const struct workload *workload, enum generator generator, size_t arms,
                         uint64_t count)
 {
@@ -117,7 +116,7 @@ static double only_draw(const struct workload *workload, enum generator generato
     return mono_elapsed_s(start, mono_now());
 }
 
-/* How many batch sizes the job still draws for: survivors of its exploration, counted by what it tries. */
+/* For how many batch sizes the job still draws: those that survived exploration, counted by what it tries. */
 static size_t count_arms(const struct workload *workload, enum generator generator)
 {
     const struct policy_parameters parameters = parameters_of(generator);
@@ -224,7 +223,7 @@ static void bench_threads(const struct workload *workload)
            ratio.median, ratio.least, ratio.most, sysconf(_SC_NPROCESSORS_ONLN));
 }
 
-/* Seconds for made-up groups of one job through zeus, from the file to the sums. */
+/* Seconds to run made-up groups of one job through zeus, from reading the file to the sums. */
 static double run_groups(const struct workload *workload, const struct group_file *file,
                          const size_t *workloads, unsigned threads)
 {
@@ -292,7 +291,7 @@ static void bench_groups(const struct workload *workload)
            speedup.least, speedup.most);
 }
 
-/* Runs a program with its output thrown away; seconds, and peak memory in bytes. */
+/* Runs a program and discards its output; returns seconds, and peak memory in bytes. */
 static double run_process(char *const *arguments, double *out_peak_bytes)
 {
     posix_spawn_file_actions_t actions;
@@ -317,7 +316,7 @@ static double run_process(char *const *arguments, double *out_peak_bytes)
 
 enum { WORDS_MAX = 16 };
 
-/* The least, median and most milliseconds of a process, and its peak memory. */
+/* The least, median and greatest milliseconds of a process, and its peak memory. */
 static struct spread time_process(const char *const *words, double *out_peak_bytes)
 {
     char *arguments[WORDS_MAX + 1] = {NULL};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The carbon plan: a year of five-minute periods planned at once, and planning anew in
- * each period of a week-long job, beside sorting the same weights with qsort.
+ * The carbon plan: plans a year of five-minute periods at once, and plans anew in each period of a week-long
+ * job, compared with sorting the same weights by qsort.
  *
  *     bench_carbon
  *
@@ -118,7 +118,7 @@ static void bench_year(const struct carbon_profile *profile, const struct carbon
     carbon_workspace_deinit(&workspace);
 }
 
-/* Forecast and plan, as they are made in each period while training. */
+/* Makes forecast and plan, as a training does in each period. */
 static void bench_week(const struct carbon_profile *profile, const struct grid_series *history,
                        double reference_s)
 {

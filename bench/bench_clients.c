@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a store does under load: clients that propose and report, one after the other without a
- * pause, beside bare durable inserts over as many connections to the same database.
+ * A store under load: clients propose and report one after the other without a pause, compared with bare
+ * durable inserts over the same number of connections to the same database.
  *
  *     bench_clients STORE [JOBS]
  *
- * STORE is a path that does not exist yet, or postgresql://...; JOBS is where the clients ask:
- * the store itself unless a service in front of it is named (unix:..., http://...). Each client
- * is a thread with a handle of its own and a job of its own; in the last row all share one job.
- * A pair is two durable requests, an insert is one. Nothing here passes or fails.
+ * STORE is a path that does not exist yet, or postgresql://...; JOBS is the address that the clients use: the
+ * store itself, unless you name a service in front of it (unix:..., http://...). Each client is a thread with
+ * its own handle and its own job; in the last row all share one job. A pair is two durable requests, an
+ * insert is one. Nothing here passes or fails.
  */
 #include <pthread.h>
 #include <stdio.h>
@@ -145,7 +145,7 @@ static struct figures better(struct figures a, struct figures b)
     return a.per_s > b.per_s ? a : b;
 }
 
-/* Both in turns, so that they see the same disk; each by its best turn. */
+/* Measures both in turns, so that they see the same disk; takes the best turn of each. */
 static void compare(const char *store, const char *jobs, unsigned count, bool shared)
 {
     static struct client clients[CLIENTS_MAX];

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What keeping a job costs: proposals and reports against bare durable inserts into a plain
- * table beside it, and a decision after few trials and many. Nothing here passes or fails.
+ * What keeping a job costs: proposals and reports, compared with bare durable inserts into a plain table, and
+ * a decision after few trials and after many. Nothing here passes or fails.
  *
  *     bench_job STORE [TRIALS...]
  *
- * STORE is a path that does not exist yet, or postgresql://...; TRIALS are the lengths of
- * the logs after which a decision is timed (10, 1000 and 100000 unless said otherwise).
+ * STORE is a path that does not exist yet, or postgresql://...; TRIALS are the lengths of the logs after
+ * which a decision is timed (10, 1000 and 100000 unless given).
  */
 #include <inttypes.h>
 #include <math.h>
@@ -34,7 +34,7 @@ __attribute__((noreturn)) static void die(const char *what, const struct fly_err
     exit(1);
 }
 
-/* Median, which is returned, and 99th percentile of `count` durations in s. */
+/* Prints the median, which it returns, and the 99th percentile of `count` durations in s. */
 static double show(const char *what, double *took_s, size_t count, double reference_s)
 {
     double total_s = 0.0;
@@ -82,7 +82,7 @@ static double time_bare(struct bare *bare)
     return mono_elapsed_s(start, mono_now());
 }
 
-/* Bare inserts take turns with what is measured, so that both see the same disk. */
+/* Bare inserts alternate with what is measured, so that both see the same disk. */
 static void time_trials(const char *address, struct bare *bare)
 {
     const struct job_definition definition = define("bench-trials");
@@ -165,7 +165,9 @@ static void make_log(const struct job_definition *definition, uint64_t trials, s
     }
 }
 
-/* A proposal after so many trials, by a process that has just opened the store, and by one that had it open.
+/*
+ * A proposal after so many trials, by a process that has just opened the store and by one that has had it
+ * open.
  */
 static void time_decisions(const char *address, uint64_t trials, struct bare *bare)
 {

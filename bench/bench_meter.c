@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The cost of measuring, on emulated GPUs: a window's begin and end against the
- * bare calls of the driver, and the processor time of the sampling thread. Each
- * line is a figure and its ratio to a reference measured in the same run. Nothing
- * here passes or fails.
+ * The cost of measuring, on emulated GPUs: a window's begin and end, compared with the bare calls of the
+ * driver, and the processor time of the sampling thread. Each line is a figure and its ratio to a reference
+ * measured in the same run. Nothing here passes or fails.
  *
  *     bench_meter LIBRARY [SECONDS]
  *
- * LIBRARY is the emulator's libnvidia-ml.so.1; the sampler is watched for SECONDS
- * (10 unless said otherwise).
+ * LIBRARY is the emulator's libnvidia-ml.so.1; the sampler is watched for SECONDS (10 unless given).
  */
 #include <dlfcn.h>
 #include <stdio.h>
@@ -33,7 +31,7 @@ __attribute__((noreturn)) static void die(const char *text)
     exit(1);
 }
 
-/* The driver as a program without Flyball would call it. */
+/* The driver, as a program without Flyball calls it. */
 struct bare {
     void *library;
     int (*init)(void), (*shutdown)(void);
@@ -101,7 +99,7 @@ static struct fly_meter *open_meter(const char *path, struct device_list *list)
     return meter;
 }
 
-/* Seconds of `windows` times what a begin and an end ask of the driver. */
+/* Seconds for `windows` times what a begin and an end ask of the driver. */
 static double time_bare(const struct bare *bare, unsigned windows)
 {
     struct mono_time begin = mono_now();
@@ -133,7 +131,7 @@ static double time_windows(struct fly_meter *meter, unsigned windows)
     return mono_elapsed_s(begin, mono_now());
 }
 
-/* Sorts. The least is what it takes; the rest is what else the machine did. */
+/* Sorts; returns the least, which is the true cost: the rest is what else the machine did. */
 static double least(double *values)
 {
     qsort(values, ROUNDS, sizeof values[0], order_doubles);
@@ -188,7 +186,7 @@ static void bench_sampler(const char *path, double seconds)
     clock_real.sleep_until(NULL, mono_after_s(begin, seconds));
     passed_s = mono_elapsed_s(begin, mono_now());
     own_s = meter_own_cpu_s(meter) - before_s;
-    /* The same questions without the meter: one sleeps in between, as a sampler does. */
+    /* The same questions without the meter: sleeps in between, as a sampler does. */
     before_s = thread_cpu_s();
     for (int round = 0; round < 20; round++) {
         clock_real.sleep_until(NULL, mono_after_s(mono_now(), 0.1));

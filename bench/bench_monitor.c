@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What `flyball monitor` takes itself, on a terminal with eight emulated GPUs: the
- * most memory it ever had resident, and processor time. Nothing here passes or fails.
+ * What `flyball monitor` uses itself, on a terminal with eight emulated GPUs: its peak resident memory and
+ * its processor time. Nothing here passes or fails.
  *
  *     bench_monitor FLYBALL LIBRARY [SECONDS]
  *
- * LIBRARY is the emulator's libnvidia-ml.so.1; the monitor is watched for SECONDS (5
- * unless said otherwise), at ten readings a second.
+ * LIBRARY is the emulator's libnvidia-ml.so.1; the monitor is watched for SECONDS (5 unless given), at ten
+ * readings a second.
  */
 #include <poll.h>
 #include <pty.h>
@@ -27,7 +27,7 @@ static void die(const char *text)
     exit(1);
 }
 
-/* The number behind a name in /proc/PID/status. */
+/* The number after a name in /proc/PID/status. */
 static long status_of(pid_t pid, const char *name)
 {
     char path[PATH_BYTES];
@@ -70,7 +70,7 @@ static double cpu_s(pid_t pid)
     return (double)ticks / (double)sysconf(_SC_CLK_TCK);
 }
 
-/* Takes what the terminal shows until a moment. */
+/* Reads what the terminal shows until a moment. */
 static void drain(int terminal, struct mono_time until)
 {
     static char bytes[READ_BYTES];

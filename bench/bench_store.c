@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Durable appends to a job's log, per second and at the slowest percent, beside bare
- * durable inserts into a plain table of the same database in turns with them.
+ * Durable appends to a job's log: their rate and their slowest percent, compared in turns with bare durable
+ * inserts into a plain table of the same database.
  *
  *     bench_store ADDRESS
  *
- * A path is made and left behind; a server's database should be an empty one.
+ * A path is created and left behind; a server's database should be empty.
  */
 #include <inttypes.h>
 #include <pthread.h>

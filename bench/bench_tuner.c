@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the tuner's step hook costs when settled, beside an empty function called the same way. */
+/* The cost of the settled tuner's step hook, compared with an empty function called in the same way. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -44,7 +44,7 @@ static int nothing(struct fly_tuner *tuner)
     return 0;
 }
 
-/* Nanoseconds of a call, through a pointer that the compiler cannot see through. */
+/* Nanoseconds of a call through a pointer that the compiler cannot follow. */
 static double time_calls_ns(int (*volatile hook)(struct fly_tuner *), struct fly_tuner *tuner)
 {
     struct mono_time begin = mono_now();

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Our own processor time in an hour of training: a loop whose steps sleep, alone, with
- * a meter and a settled tuner, and with one that searches, each for SECONDS on an
- * emulated GPU. getrusage counts all threads, so the sampling thread is in it, and so is
- * the emulator's work for each call, where a driver has its own. Nothing passes or fails.
+ * Flyball's own processor time in an hour of training: a loop whose steps sleep, alone, with a meter and a
+ * settled tuner, and with a tuner that searches, each for SECONDS on an emulated GPU. getrusage counts all
+ * threads, so it includes the sampling thread and the emulator's work for each call, in place of a driver's.
+ * Nothing passes or fails.
  *
  *     bench_tuner_cpu LIBRARY [SECONDS]
  */
@@ -64,7 +64,7 @@ static double cpu_s(void)
            1e-6 * (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
 }
 
-/* Processor seconds of the loop for each second that it took. */
+/* Processor seconds of the loop per second that it took. */
 static double run_steps(struct fly_tuner *tuner)
 {
     const struct timespec pause = {.tv_nsec = STEP_NS};

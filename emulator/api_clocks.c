@@ -151,7 +151,7 @@ int nvmlDeviceResetGpuLockedClocks(struct nvml_device *device)
     return unlock_clocks(__func__, device);
 }
 
-/* Application clocks are locks by another name here. */
+/* Here application clocks are another name for locks. */
 int nvmlDeviceSetApplicationsClocks(struct nvml_device *device, unsigned memory_mhz, unsigned graphics_mhz)
 {
     (void)memory_mhz;
@@ -239,7 +239,7 @@ int nvmlDeviceGetViolationStatus(struct nvml_device *device, unsigned policy,
     return call_end(&call, NVML_SUCCESS);
 }
 
-/* P0 at work and without; boards of this class hardly ever leave it. */
+/* P0 with work and without; boards of this class hardly ever leave it. */
 /* clang-format off */
 GETTER(nvmlDeviceGetPerformanceState, getter_zero)
 GETTER(nvmlDeviceGetPowerState, getter_zero)

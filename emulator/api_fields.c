@@ -34,7 +34,7 @@ static void answer_energy(const struct call *call, struct nvml_field_value *fiel
     field->code = NVML_SUCCESS;
 }
 
-/* Boards here have no module around them, and no sensor of their memory's power. */
+/* Boards here have no module around them, and no sensor for their memory's power. */
 static bool is_of_gpu(const struct nvml_field_value *field)
 {
     return field->scope_id == NVML_SCOPE_GPU;
@@ -114,7 +114,7 @@ int nvmlDeviceGetFieldValues(struct nvml_device *device, int count, struct nvml_
     return call_end(&call, code);
 }
 
-/* The power readings later than `last_us`, oldest first, as many as the driver's buffer holds. */
+/* Returns the power readings after `last_us`, oldest first, as many as the driver's buffer holds. */
 int nvmlDeviceGetSamples(struct nvml_device *device, unsigned type, unsigned long long last_us,
                          unsigned *value_type, unsigned *count, struct nvml_sample *samples)
 {

@@ -21,7 +21,7 @@ static int text(const char *function, const struct nvml_device *device, char *ou
     return call_end(&call, call_text(out, bytes, "%s", identity));
 }
 
-/* The two that an instance has of its own. */
+/* An instance has these two of its own. */
 int nvmlDeviceGetName(struct nvml_device *device, char *name, unsigned bytes)
 {
     struct call call;
@@ -54,7 +54,7 @@ int nvmlDeviceGetSerial(struct nvml_device *device, char *serial, unsigned bytes
     return text(__func__, device, serial, bytes, identity_serial);
 }
 
-/* There is no firmware and no board; the version says whose they would be. */
+/* There is no firmware and no board; the version tells whose they would be. */
 static void write_version(const struct emulated_gpu *gpu, char out_text[IDENTITY_MAX])
 {
     (void)gpu;
@@ -191,7 +191,7 @@ int nvmlDeviceGetCudaComputeCapability(struct nvml_device *device, int *major, i
     return call_end(&call, code);
 }
 
-/* What can only be said of a link. */
+/* Answers what only a link could tell. */
 static int answer(const char *function, const struct nvml_device *device, int code)
 {
     struct call call;
@@ -228,7 +228,7 @@ int nvmlDeviceGetNvLinkRemotePciInfo_v2(struct nvml_device *device, unsigned lin
     return answer(__func__, device, NVML_NOT_SUPPORTED);
 }
 
-/* All processors of the first 64 are as near as any other. */
+/* All of the first 64 processors are equally near. */
 int nvmlDeviceGetCpuAffinity(struct nvml_device *device, unsigned words, unsigned long *mask)
 {
     struct call call;

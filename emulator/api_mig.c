@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* GPUs divided into MIG instances: their handles. What they draw is known of the whole GPU alone. */
+/* GPUs divided into MIG instances: their handles. Power is known only for the whole GPU. */
 #include "emulator/api.h"
 #include "emulator/call.h"
 #include "emulator/identity.h"
@@ -54,7 +54,7 @@ int nvmlDeviceIsMigDeviceHandle(struct nvml_device *device, unsigned *is_mig)
     return call_end(&call, code);
 }
 
-/* Begins a call that only makes sense of an instance. */
+/* Begins a call that only an instance can answer. */
 static int call_within(struct call *call, const char *function, const struct nvml_device *device, bool given)
 {
     int code = call_instance(call, function, device, given);

@@ -17,7 +17,7 @@ static unsigned at_work(const struct emulated_gpu *gpu, const struct work_slot *
     return count;
 }
 
-/* The count as NVML gives it: all of them on success, and what would be needed otherwise. */
+/* Sets the count as NVML does: all of them on success, and otherwise the number that would be needed. */
 static int fit(unsigned found, unsigned *count, const void *out)
 {
     bool fits = found <= *count && (out != NULL || found == 0);
@@ -70,7 +70,7 @@ int nvmlDeviceGetComputeRunningProcesses_v3(struct nvml_device *device, unsigned
     return compute(__func__, device, count, processes);
 }
 
-/* Nothing draws pictures here, and no server shares a GPU out. */
+/* Nothing renders here, and no server shares a GPU. */
 static int nobody(const char *function, const struct nvml_device *device, unsigned *count)
 {
     struct call call;

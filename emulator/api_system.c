@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The library's life, what it says of itself, and how devices are found. */
+/* The library's life, its versions, and how devices are found. */
 #include <stdio.h>
 #include <string.h>
 
@@ -163,7 +163,7 @@ int nvmlDeviceGetHandleByIndex_v2(unsigned index, struct nvml_device **out)
     return by_index(__func__, index, out);
 }
 
-/* The GPU whose identity, as `write` gives it, is the text. */
+/* Finds the GPU whose identity, as written by `write`, is the text. */
 static int by_text(const char *function, const char *text, struct nvml_device **out,
                    void (*write)(const struct emulated_gpu *gpu, char out_text[IDENTITY_MAX]))
 {
@@ -184,7 +184,7 @@ static int by_text(const char *function, const char *text, struct nvml_device **
     return call_end(&call, code);
 }
 
-/* The instance of that UUID: NVML_SUCCESS or NVML_NOT_FOUND. */
+/* Finds the instance with that UUID: NVML_SUCCESS or NVML_NOT_FOUND. */
 static int find_instance(const struct emulator_state *state, const char *uuid, struct nvml_device **out)
 {
     char identity[IDENTITY_MAX];
@@ -217,7 +217,7 @@ int nvmlDeviceGetHandleByPciBusId(const char *bus_id, struct nvml_device **out)
     return by_text(__func__, bus_id, out, identity_legacy_bus_id);
 }
 
-/* With a domain of four digits or eight. */
+/* Accepts a domain of four digits or eight. */
 int nvmlDeviceGetHandleByPciBusId_v2(const char *bus_id, struct nvml_device **out)
 {
     bool is_short = bus_id != NULL && strlen(bus_id) < sizeof "00000000:00:00.0" - 1;

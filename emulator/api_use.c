@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is going on: temperature, utilisation, memory, processes, persistence. */
+/* Temperature, utilisation, memory, processes and persistence. */
 #include <math.h>
 
 #include "emulator/getter.h"
@@ -7,7 +7,7 @@
 enum { THRESHOLD_SHUTDOWN_C = 92, THRESHOLD_SLOWDOWN_C = 89, THRESHOLD_MEMORY_C = 95, THRESHOLD_GPU_C = 85 };
 enum { UTILIZATION_PERIOD_US = 166000, PERCENT = 100 };
 
-static const double resting_bytes = 0.008; /* of the memory, that a driver takes */
+static const double resting_bytes = 0.008; /* share of the memory that a driver takes */
 
 static unsigned temperature(const struct call *call)
 {

@@ -8,7 +8,7 @@
 
 #include "emulator/sensor.h"
 
-/* A handle is the address of one of these; there is nothing in it. */
+/* A handle is the address of one of these; it has no content. */
 struct nvml_device {
     char unused;
 };
@@ -16,12 +16,12 @@ struct nvml_device {
 static struct nvml_device handles[EMULATOR_GPUS_MAX];
 static struct nvml_device instance_handles[EMULATOR_GPUS_MAX][EMULATOR_INSTANCES_MAX];
 
-/* This process's part. The count of initialisations guards the mapping; it is only closed at 0. */
+/* This process's part. The count of initialisations guards the mapping, which is closed only at 0. */
 static struct {
     pthread_mutex_t mutex;
     unsigned users;
     struct emulator *emulator;
-    int64_t identity; /* of the state that `met` counts calls of */
+    int64_t identity; /* of the state whose calls `met` counts */
     uint64_t met[FAULTS_MAX];
 } library = {.mutex = PTHREAD_MUTEX_INITIALIZER};
 
@@ -47,7 +47,7 @@ struct nvml_device *call_instance_handle(unsigned gpu, unsigned instance)
     return &instance_handles[gpu][instance];
 }
 
-/* The index of the handle's GPU, or -1; that of its instance, or -1 for the whole GPU. */
+/* The index of the handle's GPU, or -1; stores that of its instance, or -1 for the whole GPU. */
 static int index_of(const struct nvml_device *device, const struct emulator_state *state, int *out_instance)
 {
     for (unsigned i = 0; i < state->gpu_count; i++) {
@@ -63,7 +63,7 @@ static int index_of(const struct nvml_device *device, const struct emulator_stat
     return -1;
 }
 
-/* What the faults that strike this call add up to. */
+/* The sum of the faults that apply to this call. */
 struct strike {
     int code;
     double slow_s;
@@ -81,7 +81,7 @@ static void strike_gpu(const struct fault *fault, struct call *call)
     }
 }
 
-/* Under the lock, so that counts over all processes are exact. */
+/* Called under the lock, so that counts over all processes are exact. */
 static struct strike meet_faults(struct call *call, const char *function, int gpu)
 {
     struct emulator_state *state = call->state;
@@ -121,7 +121,7 @@ static void hold(struct call *call, int gpu)
     }
 }
 
-/* The slow part of a call, before it sees anything: what it answers is of its end. */
+/* Takes the call's time before it reads anything: the answer is that of the call's end. */
 static int meet(struct call *call, const char *function, int gpu)
 {
     const struct emulator_settings *settings = &call->state->settings;
@@ -196,7 +196,7 @@ int call_end(struct call *call, int code)
     return code;
 }
 
-/* The library of one state after another counts calls anew, and goes on with one that it opens again. */
+/* Counts calls anew for each other state, and continues for one that the library opens again. */
 static void count_anew(void)
 {
     if (library.identity == library.emulator->state->identity)
@@ -205,7 +205,7 @@ static void count_anew(void)
     memset(library.met, 0, sizeof library.met);
 }
 
-/* The first initialisation opens the state; a fault of the script may still end it. */
+/* The first initialisation opens the state; a fault of the script may still make it fail. */
 int call_library_open(const char *function)
 {
     struct call call = {.state = NULL};

@@ -9,7 +9,7 @@
 #include "emulator/gpu.h"
 #include "emulator/sensor.h"
 
-/* A GPU under the lock, settled at the state's present. */
+/* A GPU under the lock, settled at the state's current time. */
 struct hold {
     struct emulator_state *state;
     struct emulated_gpu *gpu;

@@ -14,12 +14,12 @@
 
 enum { WORD_MAX = FAULT_FUNCTION_MAX };
 
-/* A line being read, word by word. */
+/* A line that is read word by word. */
 struct line {
     const char *name; /* of the script */
     unsigned number;
     const char *rest;
-    char word[WORD_MAX]; /* the current one, "" behind the last */
+    char word[WORD_MAX]; /* the current one, "" after the last */
     struct fly_error *error;
 };
 
@@ -32,7 +32,7 @@ static int complain(const struct line *line, const char *expected)
                      expected);
 }
 
-/* Words that are too long are cut, and then no known one. */
+/* Words that are too long are cut, and are then unknown. */
 static void next_word(struct line *line)
 {
     size_t length;
@@ -110,7 +110,7 @@ static int read_code(struct line *line, int *out_code)
     return 0;
 }
 
-/* A name that the library does not have would never meet a call. */
+/* A name that the library does not have would never match a call. */
 static int read_function(struct line *line, struct fault *fault)
 {
 #define FUNCTION_NAME(result, symbol, parameters) #symbol,
@@ -132,7 +132,7 @@ static int read_function(struct line *line, struct fault *fault)
     return 0;
 }
 
-/* The selection and the moment; leaves the action's word as the current one. */
+/* Reads the selection and the moment; leaves the action's word as the current one. */
 static int read_conditions(struct line *line, struct fault *fault)
 {
     static const struct {

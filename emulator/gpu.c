@@ -9,10 +9,10 @@
 #include "device/nvidia/nvml_abi.h"
 #include "emulator/sensor.h"
 
-/* Of the highest clock, what heat leaves. */
+/* The share of the highest clock that heat leaves. */
 static const double hot_clock = 0.6;
 
-/* What load, limit and clocks amount to. */
+/* What follows from load, limit and clocks. */
 struct demand {
     double wanted_w, utilization;
     bool working;
@@ -51,7 +51,7 @@ static struct demand demand_of(const struct emulated_gpu *gpu)
     return demand;
 }
 
-/* The clock that locks and heat allow. */
+/* The highest clock that locks and heat allow. */
 static double allowed_clock(const struct emulated_gpu *gpu)
 {
     double clock = 1.0;
@@ -110,12 +110,12 @@ void gpu_changed(struct emulated_gpu *gpu, int64_t at_ns)
 {
     struct segment_change change = change_of(gpu);
 
-    /* The ring forgets what is old: what the counter sums must be summed by then. */
+    /* The ring forgets old segments: the counter must sum them before. */
     sensor_sum_up_to(gpu, at_ns);
     history_append(&gpu->history, &gpu->inertia, at_ns, &change);
 }
 
-/* A process that died holds its lock no more; its work ended when it was last heard of, at the earliest. */
+/* A dead process no longer holds its lock; its work ended when it was last heard of, at the earliest. */
 static void bury(struct emulated_gpu *gpu)
 {
     for (int i = 0; i < EMULATOR_SLOTS; i++) {

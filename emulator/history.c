@@ -40,7 +40,7 @@ static double energy_j(const struct segment *segment, const struct inertia *iner
            excess_w * inertia->settle_s * expm1(-after_s / inertia->settle_s);
 }
 
-/* The particular solution decays with the power; what is left decays by itself. */
+/* The particular solution decays with the power, the rest with the thermal time. */
 static double temperature_c(const struct segment *segment, const struct inertia *inertia, double after_s)
 {
     double excess_w = segment->power_w - segment->target_w;
@@ -95,7 +95,7 @@ void history_append(struct history *history, const struct inertia *inertia, int6
     };
     uint64_t index = start_ns == last->start_ns ? history->count - 1 : history->count;
 
-    /* Counted last: whoever dies here leaves a history that is whole. */
+    /* Count it last: a process that dies here leaves a complete history. */
     history->ring[index % EMULATOR_SEGMENTS] = next;
     history->count = index + 1;
 }
@@ -109,7 +109,7 @@ const struct segment *history_find(const struct history *history, int64_t at_ns)
 {
     uint64_t low = oldest(history), high = history->count;
 
-    /* What stands at `high` and behind it begins later; `low` does not, or is the oldest. */
+    /* `high` and all after it begin later; `low` does not, or is the oldest. */
     while (high - low > 1) {
         uint64_t middle = low + (high - low) / 2;
 

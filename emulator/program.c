@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* flyball-emulator: its commands, and the reading of its command line. */
+/* flyball-emulator: its commands, and how its command line is read. */
 #include "emulator/program.h"
 
 #include <stdarg.h>
@@ -123,7 +123,7 @@ static const struct emulator_setting *setting_named(const char *name)
     return NULL;
 }
 
-/* Stores an option's value; a flag and a setting that is yes or no need none. */
+/* Stores an option's value; a flag and a yes-or-no setting need none. */
 static int take_option(struct program_call *call, const char *name, const char *value, char *const *next,
                        int *out_used, struct fly_error *out_error)
 {
@@ -155,7 +155,7 @@ static int take_option(struct program_call *call, const char *name, const char *
     return 0;
 }
 
-/* Options up to the first operand or "--". */
+/* Reads options up to the first operand or "--". */
 static int parse(struct program_call *call, char *const *arguments, bool *out_help,
                  struct fly_error *out_error)
 {
@@ -236,7 +236,7 @@ int program_gpus(const struct program_call *call, const struct emulator *emulato
     return 0;
 }
 
-/* The directory of this program's file, without its name; "" when it cannot be told. */
+/* The directory of this program's file; "" when it cannot be found. */
 static void own_directory(char out_path[EMULATOR_PATH_MAX])
 {
     ssize_t length = readlink("/proc/self/exe", out_path, EMULATOR_PATH_MAX - 1);
@@ -256,7 +256,9 @@ static bool has_library(const char *directory)
     return access(path, R_OK) == 0;
 }
 
-/* Beside the program in a build, as far from it as installed for what was moved, and where it was installed.
+/*
+ * Looks beside the program (in a build), in the installed place relative to the program (if it was moved),
+ * and in the place where it was installed.
  */
 int program_library_directory(char out_path[EMULATOR_PATH_MAX], struct fly_error *out_error)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `flyball-emulator library`: a copy of the driver library that lacks functions.
+ * `flyball-emulator library`: makes a copy of the driver library that lacks functions.
  *
- * What a program looks up by name is found through the table of dynamic strings;
- * a name that is overwritten there cannot be found, as if the driver were older.
+ * A program that looks up a name finds it through the table of dynamic strings. A name that is overwritten
+ * there cannot be found, as if the driver were older.
  */
 #include <elf.h>
 #include <errno.h>
@@ -46,7 +46,7 @@ static int read_image(const char *path, struct image *out, struct fly_error *out
     return code;
 }
 
-/* The section of that type, within the file; NULL otherwise. */
+/* The section of that type, if it lies within the file; else NULL. */
 static const Elf64_Shdr *find_section(const struct image *image, Elf64_Word type)
 {
     const Elf64_Ehdr *header = (const Elf64_Ehdr *)(const void *)image->bytes;
@@ -81,7 +81,7 @@ static bool find_strings(struct image *image)
     return true;
 }
 
-/* Overwrites a name; false when the library has none such. */
+/* Overwrites a name; false when the library does not have it. */
 static bool blank(const struct image *image, const char *name, size_t length)
 {
     for (size_t at = 1; at + length < image->strings_length; at++) {
@@ -121,7 +121,7 @@ static int write_copy(const struct image *image, const char *directory, struct f
     snprintf(link_path, sizeof link_path, "%s/libnvidia-ml.so", directory);
     if ((size_t)snprintf(path, sizeof path, "%s/libnvidia-ml.so.1", directory) >= sizeof path)
         return error_set(out_error, FLY_ELIMIT, "the path is too long; choose a shorter one");
-    /* Never over a library that somebody has loaded. */
+    /* Do not overwrite a library that a process has loaded. */
     unlink(path);
     file = fopen(path, "wb");
     written = file != NULL && fwrite(image->bytes, 1, image->length, file) == image->length;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The manual page flyball-emulator(1), from the tables that the program reads its command line by. */
+/* Prints the manual page flyball-emulator(1), from the tables by which the program reads its command line. */
 #include <stdio.h>
 
 #include "base/error.h"

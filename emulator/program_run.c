@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `flyball-emulator run`: one command on emulated GPUs of its own. */
+/* `flyball-emulator run`: runs one command on emulated GPUs of its own. */
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -21,7 +21,7 @@ static void pass_on(int signal_number)
         kill((pid_t)child_pid, signal_number);
 }
 
-/* What ends a program from outside goes to the command; a terminal's keys reach it by themselves. */
+/* Passes signals that end a program on to the command; a terminal's keys reach it by themselves. */
 static void watch_signals(void)
 {
     static const int passed[] = {SIGTERM, SIGHUP, SIGUSR1, SIGUSR2};
@@ -80,7 +80,7 @@ static int run_child(const struct program_call *call, const struct emulator *emu
     return wait_for(pid);
 }
 
-/* Beside the usual place, under a name of this process. */
+/* Makes the state in the usual directory, under a name of this process. */
 static int create_own(const struct program_call *call, struct emulator **out_emulator,
                       struct fly_error *out_error)
 {

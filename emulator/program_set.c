@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `flyball-emulator set`: loads, limits, faults and virtual time by hand. */
+/* `flyball-emulator set`: sets loads, limits, faults and virtual time by hand. */
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "base/error.h"
 #include "emulator/program.h"
 
-/* What is to be done to each chosen GPU. */
+/* What to do to each chosen GPU. */
 struct wishes {
     double load_w, limit_w, ceiling_mhz, advance_s; /* below 0: nothing */
     bool lost, reset_counter;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `flyball-emulator show`: the truth, and what the sensors say of it. */
+/* `flyball-emulator show`: shows the truth and the sensors' readings. */
 #include <jansson.h>
 #include <math.h>
 #include <stdio.h>

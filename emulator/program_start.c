@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `flyball-emulator start` and `stop`: the machine comes and goes. */
+/* `flyball-emulator start` and `stop`: make and remove the machine. */
 #include <stdio.h>
 
 #include "emulator/boards.h"
 #include "emulator/program.h"
 
-/* So that a shell reads back the same bytes; `rest` is for the shell to expand. */
+/* Prints the value so that a shell reads back the same bytes; the shell expands `rest`. */
 static void print_export(const char *name, const char *value, const char *rest)
 {
     printf("export %s='", name);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `flyball-emulator train`: what a training job does to a GPU, without one. */
+/* `flyball-emulator train`: does to a GPU what a training job would, without one. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,7 +13,7 @@
 
 enum { GIB_BITS = 30 };
 
-static const double evaluation_share = 0.4; /* of a step's time, forward only; and of its dynamic power 0.7 */
+static const double evaluation_share = 0.4; /* of a step's time, forward only; its dynamic power is 0.7 */
 static const double evaluation_power = 0.7;
 
 static volatile sig_atomic_t stopped;
@@ -28,7 +28,7 @@ struct job {
     double batch_size, gap_s;
     unsigned steps, epochs, evaluation_steps;
     uint64_t memory_bytes;
-    struct step_writer report; /* whom steps are told to */
+    struct step_writer report; /* to whom steps are reported */
 };
 
 static void stop(int signal_number)
@@ -47,8 +47,10 @@ static void put_load(struct job *job, double wanted_w, double utilization)
     }
 }
 
-/* Tells whoever asked for it: "step 3", "epoch 2", and "epoch end" for number 0. Nothing hangs on its being
- * heard. */
+/*
+ * Reports "step 3", "epoch 2", and "epoch end" for number 0, to a command that wants it. It does not matter
+ * whether anybody reads it.
+ */
 static void tell(const struct job *job, const char *what, unsigned number)
 {
     if (number > 0)
@@ -57,7 +59,7 @@ static void tell(const struct job *job, const char *what, unsigned number)
         step_writer_write(&job->report, "%s end", what);
 }
 
-/* A program on a GPU that falls off the bus does not get far. */
+/* A program on a GPU that falls off the bus ends soon. */
 static bool is_lost(const struct job *job)
 {
     for (unsigned i = 0; i < EMULATOR_GPUS_MAX; i++) {
@@ -80,7 +82,7 @@ static double pace(const struct job *job)
     return slowest;
 }
 
-/* Works through `steps` steps that take `share` of a training step each; returns the seconds. */
+/* Does `steps` steps that take `share` of a training step each; returns the seconds. */
 static double work(struct job *job, unsigned steps, double wanted_w, double share, bool told)
 {
     double full_clock_s = share * (job->load.sample_s * job->batch_size + job->load.step_s);
@@ -165,7 +167,7 @@ static int read_job(const struct program_call *call, struct job *job, struct fly
     return code;
 }
 
-/* Takes its place on every GPU, or on none. */
+/* Takes a place on every GPU, or on none. */
 static int begin(struct job *job, struct fly_error *out_error)
 {
     struct emulator_load load = {job->shape->idle_w, 0.0, job->memory_bytes};

@@ -27,7 +27,7 @@ static double uniform(struct philox *random)
     return (double)(philox_u64(random) >> 11) * 0x1p-53;
 }
 
-/* Twelve uniform numbers less their mean: a variance of 1, and never beyond 6. */
+/* Twelve uniform numbers minus their mean: a variance of 1, and never beyond 6. */
 static double noise(const struct emulated_gpu *gpu, enum stream stream, int64_t tick)
 {
     struct philox random = random_at(gpu, stream, tick);
@@ -54,7 +54,7 @@ static int64_t tick_ns(int64_t tick, int64_t period_ns, int64_t phase_ns)
     return phase_ns + tick * period_ns;
 }
 
-/* The moment that a value updated every `period_ns` speaks of. */
+/* The moment to which a value that is updated every `period_ns` refers. */
 static int64_t made_ns(int64_t at_ns, int64_t period_ns, int64_t phase_ns)
 {
     if (period_ns == 0)

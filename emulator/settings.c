@@ -20,7 +20,7 @@ static bool set_real(double *out, const char *value, double lowest, double highe
     return true;
 }
 
-/* The index of the value among the words, which end with NULL, or -1. */
+/* The index of the value in the list of words, which ends with NULL, or -1. */
 static int word_of(const char *value, const char *const *words)
 {
     for (int i = 0; words[i] != NULL; i++) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The file of the emulated machine: made whole before anyone can open it, checked when it is opened. */
+/* The file of the emulated machine: completed before anyone can open it, and checked when it is opened. */
 #include "emulator/state.h"
 
 #include <errno.h>
@@ -24,10 +24,10 @@ static const char state_magic[32] = "flyball-emulator-state/2";
 
 enum { NS_PER_S = 1000000000 };
 
-/* The part of a state's identity that stands in the UUIDs of its GPUs. */
+/* The part of a state's identity that the UUIDs of its GPUs contain. */
 static const uint64_t identity_of_gpus = (UINT64_C(1) << 48) - 1;
 
-/* Virtual time begins here, so that no moment in it looks like none. */
+/* Virtual time begins here, so that no moment in it is 0. */
 static const int64_t virtual_start_ns = INT64_C(1000) * NS_PER_S;
 static const int64_t virtual_date_ns = INT64_C(1767225600) * NS_PER_S; /* 2026-01-01 */
 
@@ -80,7 +80,9 @@ static size_t bytes_of(unsigned gpu_count)
     return offsetof(struct emulator_state, gpus) + gpu_count * sizeof(struct emulated_gpu);
 }
 
-/* Random, so that emulators of containers that share nothing differ too; the clock where there is no chance.
+/*
+ * Random, so that emulators in containers that share nothing differ too; the clock when there is no random
+ * number.
  */
 static int64_t fresh_identity(void)
 {
@@ -123,7 +125,7 @@ static int map(int fd, const char *path, size_t bytes, struct emulator_state **o
     return 0;
 }
 
-/* A whole state in `fd`, nobody else's yet. */
+/* Fills `fd` with a whole state that no other process has yet. */
 static int fill(int fd, const char *path, const struct emulator_settings *settings,
                 struct fly_error *out_error)
 {
@@ -136,7 +138,7 @@ static int fill(int fd, const char *path, const struct emulator_settings *settin
         code = error_set(out_error, FLY_ENOMEM, "memory is exhausted");
     else if (settings->faults[0] != '\0')
         code = faults_read(settings->faults, faults, out_error);
-    /* Allocated now: a full file system is an error here, and a bus error later. */
+    /* Allocate now: a full file system is an error here, and would be a bus error later. */
     if (code == 0 && ((errno = posix_fallocate(fd, 0, (off_t)bytes)) != 0 ||
                       fchmod(fd, settings->shared ? 0666 : 0600) < 0))
         code = error_set(out_error, FLY_EWRITE, "emulator state '%s': %s; choose another file", path,
@@ -152,7 +154,7 @@ static int fill(int fd, const char *path, const struct emulator_settings *settin
     return code;
 }
 
-/* Linked under its name when it is whole, so that nobody ever opens half of it. */
+/* Links the file under its name when it is complete, so that nobody opens half of it. */
 static int create_file(const char *path, const struct emulator_settings *settings,
                        struct fly_error *out_error)
 {
@@ -193,7 +195,7 @@ static int not_a_state(const char *path, struct fly_error *out_error)
                      path);
 }
 
-/* What would lead outside the mapping if it were otherwise. `bytes` is the file's size by now. */
+/* Checks what could otherwise lead outside the mapping. `bytes` is the file's current size. */
 static bool is_sound(const struct emulator_state *state)
 {
     if (memcmp(state->magic, state_magic, sizeof state->magic) != 0 || state->faults.count > FAULTS_MAX ||
@@ -267,7 +269,7 @@ int emulator_open(const char *path, struct emulator **out_emulator, struct fly_e
     return code;
 }
 
-/* A file of an earlier boot is in nobody's use. */
+/* No process uses a file of an earlier boot. */
 static void remove_stale(const char *path)
 {
     struct emulator_state *state = NULL;
@@ -306,7 +308,7 @@ int emulator_open_or_create(const char *path, struct emulator **out_emulator, st
     code = text != NULL ? emulator_settings_parse(&settings, text, out_error) : 0;
     if (code == 0)
         code = emulator_create(path, &settings, out_emulator, out_error);
-    /* Somebody else was quicker: that one is as good. */
+    /* Another process was quicker: its machine is as good. */
     return code == FLY_ESTATE ? emulator_open(path, out_emulator, out_error) : code;
 }
 

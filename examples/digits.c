@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A recurring job as a whole program: a small network learns to read handwritten
- * digits, in batches of the size and under the power limit that the session says.
+ * A recurring job as a whole program: a small network learns to read handwritten digits, with the batch size
+ * and under the power limit that the session chooses.
  *
  *     eval "$(flyball-emulator start --gpus 1 --model v100 --any-user)"
  *     for night in 1 2 3 4 5; do build/examples/digits 3; done
  *     flyball-emulator stop
  *
- * The network, its data and its accuracy are real, the GPU is emulated. The argument is
- * how many trainings a submission may take; with one nothing but limits is explored. A
- * second one is the policy: zeus-server goes on exploring while other submissions run.
+ * The network, its data and its accuracy are real, the GPU is emulated. The first argument is how many
+ * trainings a submission may take; with 1 only limits are explored. The second one is the policy: zeus-server
+ * goes on exploring while other submissions run.
  */
 #include <math.h>
 #include <stdio.h>
@@ -24,7 +24,7 @@ static const uint32_t batch_sizes[] = {8, 16, 32, 64, 128, 256};
 enum { DEFAULT_BATCH_SIZE = 128, MAX_EPOCHS = 100, TRIES_MAX = 100 };
 static const double target = 0.95, default_rate = 0.2;
 
-/* The data, split anew for each training. */
+/* The data, divided anew for each training. */
 struct images {
     uint16_t order[DIGITS_COUNT];
     uint64_t random;
@@ -58,7 +58,7 @@ static void learn(struct digits_weights *weights, const uint16_t *images, uint32
         to[i] -= (float)rate * from[i];
 }
 
-/* One training: until the session says that it is over. */
+/* One training, until the session ends it. */
 static enum fly_answer train(struct fly_session *session, struct emulated_work *work, uint64_t luck)
 {
     struct digits_weights weights;
@@ -117,7 +117,7 @@ static void tell(const struct fly_session *session)
 int main(int count, char **arguments)
 {
     unsigned long tries = count > 1 ? strtoul(arguments[1], NULL, 10) : 1;
-    /* Where a source is named, an account is kept, and the power limit follows the grid. */
+    /* When a source is named, an account is kept, and the power limit follows the grid. */
     const char *source = getenv("FLYBALL_CARBON_SOURCE");
     const struct fly_carbon_options carbon = {.size = sizeof carbon, .source = source};
     const struct fly_session_options options = {
@@ -132,7 +132,7 @@ int main(int count, char **arguments)
         .max_epochs = MAX_EPOCHS,
         .policy = count > 2 ? arguments[2] : NULL,
         .beta = 3.0,
-        .control_every = 5, /* what is saved is known from runs of the default */
+        .control_every = 5, /* the saving is measured against runs of the default */
         .tries = tries > 0 && tries <= TRIES_MAX ? (uint32_t)tries : 1,
         .samples_per_epoch = DIGITS_TRAINED,
         /* A training of seconds has no time for the usual certainty. */

@@ -20,7 +20,7 @@ struct emulated_work {
     int slot;
 };
 
-/* The number in a variable, as far as it is one. */
+/* The number in a variable; `otherwise` when it is none. */
 static double number_of(const char *name, double otherwise)
 {
     const char *text = getenv(name);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A batch-size policy of one's own: a hill climb. From the default batch size it
- * looks at the next smaller and the next larger one, moves to whichever is
- * cheaper on average, and stays where neither is.
+ * Your own batch-size policy: a hill climb. From the default batch size it tries the next smaller and the
+ * next larger one, moves to the one that is cheaper on average, and stays when neither is.
  *
  *     cc -shared -fPIC policy_plugin.c $(pkg-config --cflags flyball) -o policy_plugin.so
  *     flyball sim job --traces DIR --gpu v100 --policy zeus,./policy_plugin.so
@@ -13,17 +12,17 @@
 
 #include <flyball/plugin.h>
 
-/* A size is judged by the mean of so many trials: a single one may have been lucky. */
+/* A size is judged by the mean of this many trials: a single one may have been lucky. */
 enum { LOOKS = 2 };
 
 /* What is known of one batch size. */
 struct size {
     double cost_j; /* sum over its trials */
     uint32_t trials;
-    int failed; /* it missed the target once: not worth the risk */
+    int failed; /* it missed the target once: too risky */
 };
 
-/* One of these for each job and seed; all that the policy remembers stands here. */
+/* One for each job and seed; it holds all that the policy remembers. */
 struct climb {
     const struct fly_batch_job *job; /* lives as long as this state */
     double least_cost_j;             /* of a trial that reached its target; 0 before */
@@ -92,7 +91,7 @@ static int climb_propose(const void *state, const struct fly_batch_question *que
     size_t here = summit(climb);
 
     out_decision->batch = here;
-    if (question->try_number > 0) /* this recurrence has failed once already: now play safe */
+    if (question->try_number > 0) /* this recurrence has failed once already: be safe now */
         return 0;
     if (wants_look(climb, here))
         return 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A power-limit policy of one's own: the least energy that costs at most 3 % of
- * time against the highest limit. The profile decides, and eta does not.
+ * Your own power-limit policy: the least energy that costs at most 3 % of time against the highest limit.
+ * Only the profile decides; eta does not matter.
  *
  *     cc -shared -fPIC power_policy_plugin.c $(pkg-config --cflags flyball) -o power_policy_plugin.so
  *     flyball sim job --traces DIR --gpu v100 --power-policy ./power_policy_plugin.so
@@ -21,7 +21,7 @@ static int choose(const struct fly_power_point *points, size_t count, double eta
         if (points[i].limit_w > points[highest].limit_w)
             highest = i;
     }
-    *out_index = highest; /* keeps the bound by itself */
+    *out_index = highest; /* it always keeps the bound */
     for (size_t i = 0; i < count; i++) {
         const struct fly_power_point *best = &points[*out_index];
 

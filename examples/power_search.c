@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Just-in-time power profiling with libflyball, in a training loop over a
- * pretended GPU (no hardware is read or set).
+ * Just-in-time power profiling with libflyball, in a training loop over a simulated GPU (no hardware is read
+ * or set).
  *
  *     cc power_search.c $(pkg-config --cflags --libs flyball) -lm
  */
@@ -10,7 +10,7 @@
 
 #include <flyball/flyball.h>
 
-/* The pretended GPU: what it has used so far, and under which limit it runs. */
+/* The simulated GPU: what it has used so far, and its current limit. */
 static double used_j, used_s, limit_w = 250.0;
 
 static void train_one_step(void)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A training whose power limit is tuned while it runs: all that it needs is a meter.
- * The training here is pretended: a step sleeps. Arguments are the number of steps,
- * their milliseconds, and what is wanted: "energy", "time".
+ * Tunes the power limit of a training while it runs; all that it needs is a meter. The training is simulated:
+ * a step sleeps. Arguments: the number of steps, the milliseconds of a step, and the objective: "energy",
+ * "time".
  *
  *     cc tune.c $(pkg-config --cflags --libs flyball) -lm
  *     sudo -E ./a.out 2000 20
@@ -81,7 +81,7 @@ int main(int argc, char **argv)
             fly_tuner_epoch_end(tuner);
     }
     print_result(tuner);
-    fly_tuner_free(tuner); /* the limit that stood before stands again */
+    fly_tuner_free(tuner); /* sets the limit that stood before */
     fly_meter_close(options.meter);
     return 0;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * An answer to a service's client: "propose 200" and the body in the lines after it. It
- * is either refused with a reason, or could have been written by the service.
+ * An answer to a service's client: "propose 200", and the body in the lines after it. It is either refused
+ * with a reason, or one that the service could have written.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -68,7 +68,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     *status++ = '\0';
     reply.status = (int)strtol(status, NULL, 10);
     reply.length = size - head_length - 1;
-    body = malloc(reply.length + 1); /* of its own, for what reads too far */
+    body = malloc(reply.length + 1); /* in its own block, which shows reads beyond its end */
     if (body == NULL)
         return 0;
     memcpy(body, newline + 1, reply.length);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A request to the service's own interface ("PUT /v1/jobs/a?x=1", and the body in the
- * lines after it) over jobs that answer the same to everything: whatever it says, it is
- * answered in the documented form, and what reaches the jobs could be sent again.
+ * A request to the service's own interface ("PUT /v1/jobs/a?x=1", and the body in the lines after it) over
+ * jobs that answer everything in the same way. Every request is answered in the documented form, and what
+ * reaches the jobs could be sent again.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -17,7 +17,7 @@ enum { HEAD_MAX = 4096, ANSWER_MAX = 4 << 20 };
 
 /* ---- jobs ---- */
 
-/* What was read from a body can be written into one. */
+/* What was read from a body can be written to one. */
 static void check_asked(const struct shape *shape, const void *asked)
 {
     json_t *json = NULL;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Accounts of energy: any bytes are either refused with the line, or say what reads the same
- * when it is written again; and of what reads, every beginning reads or is refused.
+ * Accounts of energy: any bytes are either refused with the line, or read as content that reads the same
+ * after it is written again. Every beginning of a readable account reads or is refused.
  */
 #include <math.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What options about carbon say: whatever is taken is in range, and nothing else is touched. */
+/* Values of options about carbon: whatever is accepted is in range, and nothing else is changed. */
 #include <math.h>
 #include <string.h>
 

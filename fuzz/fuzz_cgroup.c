@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The line of a mount and the groups of a process, as the kernel writes them: what is found is a
- * path below the mount, which never leads out of it.
+ * The line of a mount and the groups of a process, as the kernel writes them: the path found is below the
+ * mount, and never leads out of it.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +17,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     FUZZ_CHECK(text != NULL);
     memcpy(text, data, size);
     text[size] = '\0';
-    groups = strchr(text, '\n'); /* behind the first line */
+    groups = strchr(text, '\n'); /* after the first line */
     if (groups != NULL) {
         *groups++ = '\0';
         if (cgroup_find(text, groups, &place)) {

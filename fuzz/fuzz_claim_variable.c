@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * FLYBALL_COUNTED_BY: whatever stands there, an entry's parts lie within the
- * text, reading ends, and devices are still claimed under a name that can be
- * part of a file's.
+ * FLYBALL_COUNTED_BY: with any value, an entry's parts lie within the text, reading ends, and devices are
+ * still claimed under a name that can be part of a file's name.
  */
 #include <string.h>
 #include <unistd.h>
@@ -38,7 +37,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     static char text[TEXT_MAX];
     static char value[CLAIM_VARIABLE_MAX];
     struct identity identity = {.rank = -1, .node = "n1"};
-    /* Nowhere, so that nothing is written. */
+    /* No directory, so that nothing is written. */
     struct claim_options options = {
         .identity = &identity, .inherited = text, .fallback = "/dev/null", .pid = 1};
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A site's file of commands: what is read has words, and words can be filled in. */
+/* A site's file of commands: a command that is read has words, and its placeholders can be filled in. */
 #include <stdlib.h>
 #include <string.h>
 

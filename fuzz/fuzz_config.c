@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Configuration files: any bytes either parse or are refused with file and
- * line. The text goes through the parser alone, and as the system's file with
- * the keys of the real program.
+ * Configuration files: any bytes either parse or are refused with file and line. The text goes to the parser
+ * alone, and is also read as the system's file with the keys of the real program.
  */
 #include <stdint.h>
 #include <stdio.h>
@@ -23,7 +22,7 @@ static void require(int condition)
         abort();
 }
 
-/* Lines never go backwards, and the texts are terminated and within a line's length. */
+/* Lines never go backwards; texts end with NUL and are no longer than a line may be. */
 static int take(void *data, const struct config_entry *entry, struct fly_error *out_error)
 {
     size_t *line = data;

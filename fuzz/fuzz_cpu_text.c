@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the kernel says of CPUs: the first line of /proc/stat, the description of
- * a perf event, a list of processors, the name and the range of a RAPL zone.
+ * The kernel's texts about CPUs: the first line of /proc/stat, the description of a perf event, a list of
+ * processors, the name and the range of a RAPL zone.
  */
 #include <string.h>
 

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * CSV text: any bytes are either rows of the header's length with terminated
- * fields, or refused with the file's name and a line. The first byte chooses
- * how many columns are wanted; the rest is the text.
+ * CSV text: any bytes either give rows as long as the header, whose fields end with NUL, or are refused with
+ * the file's name and a line. The first byte chooses how many columns are wanted; the rest is the text.
  */
 #include <float.h>
 #include <math.h>
@@ -51,7 +50,7 @@ static void check_row(const struct csv *csv, size_t length)
     }
 }
 
-/* More lines than line ends cannot be; rows never go back. */
+/* There are no more lines than line ends, and rows never go back. */
 static void check_rows(struct csv *csv, size_t length)
 {
     struct fly_error error = {.code = 0};

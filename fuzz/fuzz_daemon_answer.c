@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the public daemon says of its GPUs, and why it refuses. */
+/* The public daemon's answers: its GPUs, and why it refuses. */
 #include <string.h>
 
 #include "fuzz.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Settings of the emulator: what is accepted lies within its ranges, what is not changes nothing. */
+/* Settings of the emulator: accepted ones lie within their ranges, refused ones change nothing. */
 #include <math.h>
 #include <string.h>
 

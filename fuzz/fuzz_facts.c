@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Facts of machines: any bytes either become a list of devices that answer, and facts that
- * are written and read again, or are refused with the file's name and a line.
+ * Facts of machines: any bytes either give a list of devices that answer, and facts that can be written and
+ * read again, or are refused with the file's name and a line.
  */
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Fault scripts of the emulator: whatever is accepted holds only what a fault can be. */
+/* Fault scripts of the emulator: an accepted script contains only possible faults. */
 #include <string.h>
 
 #include "emulator/fault.h"

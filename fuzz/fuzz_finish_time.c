@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Times to finish by: any text is refused, or a time within the range of years, for which more than a date is
- * needed; a time of day is within two days. */
+/*
+ * Times to finish by: any text is refused, or gives a time within the range of years. A date alone is not
+ * enough; a time of day is within two days.
+ */
 #include <stdlib.h>
 #include <string.h>
 

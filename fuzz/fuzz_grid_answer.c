@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What services of the grid's figures answer, and texts of the cache. The first byte says
- * whose reader gets the rest: any bytes are refused with a reason, or give periods in
- * order with values in range.
+ * Answers of services with the grid's figures, and texts of the cache. The first byte chooses whose reader
+ * gets the rest: any bytes are refused with a reason, or give ordered periods with values in range.
  */
 #include <math.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Series of the grid from CSV: any bytes are refused with a reason, or give periods in
- * order, without overlap, with values in range.
+ * Series of the grid from CSV: any bytes are refused with a reason, or give ordered periods that do not
+ * overlap, with values in range.
  */
 #include <math.h>
 #include <sys/mman.h>

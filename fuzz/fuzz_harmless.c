@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Text of others as it is shown: nothing of it is a command, and what was none before stays. */
+/* Text from others as it is shown: nothing in it is a terminal command, and harmless text stays unchanged. */
 #include <stdlib.h>
 #include <string.h>
 

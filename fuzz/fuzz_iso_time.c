@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Times and durations of ISO 8601: what is taken is in range, and is written so that it reads back the same.
- */
+/* Times and durations of ISO 8601: what is accepted is in range, and what is written reads back the same. */
 #include <math.h>
 #include <string.h>
 

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Job files: any bytes either give jobs with all that a job needs, or are
- * refused with file and line.
- */
+/* Job files: any bytes either give jobs with all that a job needs, or are refused with file and line. */
 #include <math.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -31,12 +28,12 @@ static void check_job(struct job_list *list, const struct job_description *job)
     FUZZ_CHECK(job->name != NULL && job->name[0] != '\0');
     FUZZ_CHECK(job->dataset != NULL && job->network != NULL && job->optimizer != NULL);
     FUZZ_CHECK(isfinite(job->target_metric) && job->max_epochs >= 1 && job->default_batch_size >= 1);
-    FUZZ_CHECK(job_list_find(list, job->name) == job); /* each name once */
+    FUZZ_CHECK(job_list_find(list, job->name) == job); /* each name occurs once */
     FUZZ_CHECK(job_list_check(&copy, "f", FLY_ECONFIG, &error) == 0);
     check_sizes(job);
 }
 
-/* Every complaint about the text begins with file and line. */
+/* Every error about the text begins with file and line. */
 static void check_refusal(int code, const struct fly_error *error, const char *path)
 {
     size_t length = strlen(path);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A job's log, as exported: any lines are either refused with a reason, or fold to a
- * state that goes through a snapshot unchanged; and what they decided can be decided again.
+ * A job's exported log: any lines are either refused with a reason, or fold to a state that a snapshot does
+ * not change; and their decisions can be decided again.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +15,7 @@
 
 enum { SNAPSHOT_MAX = 64 << 20, LINES_MAX = 200 };
 
-/* Folds one line; what folding it returned, or an error for what is no event at all. */
+/* Folds one line; returns the result of folding, or an error when the line is no event. */
 static int fold_line(struct job_state *state, const char *line, size_t length)
 {
     struct fly_error error = {.code = 0};
@@ -58,7 +58,7 @@ static void check_snapshot(const struct job_state *state)
     buffer_deinit(&bytes);
 }
 
-/* Whatever the lines decided, deciding it again ends, and a refusal has its reason. */
+/* Whatever the lines decided, deciding it again ends, and a refusal has a reason. */
 static void check_replay(const char *log, size_t length)
 {
     struct fly_error error = {.code = 0};

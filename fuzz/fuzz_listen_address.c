@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An address to listen at: what was read is shown so that it reads as the same again. */
+/* An address to listen at: it is shown in a form that reads as the same address. */
 #include <string.h>
 
 #include "fuzz.h"

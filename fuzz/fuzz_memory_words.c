@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A program's output in two pieces says what it says in one, whatever is in it; and the same bytes
- * as a list of cgroups and one of mounts name a file beneath a mount, or none.
+ * A program's output gives the same result in two pieces as in one, whatever it contains. The same bytes, as
+ * a list of cgroups and one of mounts, name a file below a mount, or none.
  */
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The list of mounts, whatever it says, and a path: a type that stands in the list, or none. */
+/* Any list of mounts, and a path: the result is a type that is in the list, or none. */
 #include <string.h>
 
 #include "base/file/file_system.h"

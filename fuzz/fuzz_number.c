@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Numbers: what is parsed and formatted parses to the same bits again, and
- * every double, read from the input's first bytes, survives the round trip.
+ * Numbers: what is parsed and formatted parses to the same bits again, and every double, read from the
+ * input's first bytes, survives the round trip.
  */
 #include <inttypes.h>
 #include <math.h>

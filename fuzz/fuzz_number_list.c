@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Lists of whole numbers: what is accepted has as many numbers as allowed, none
- * below the minimum, and says the same when it is written out number by number.
- * The first byte chooses minimum and maximum count; the rest is the text.
+ * Lists of whole numbers: what is accepted has an allowed count of numbers, none below the minimum, and is
+ * the same list when it is written out number by number. The first byte chooses minimum and maximum count;
+ * the rest is the text.
  */
 #include <string.h>
 
@@ -25,7 +25,7 @@ static int parse(const char *text, uint32_t minimum, size_t most, struct arena *
     return code;
 }
 
-/* The numbers as "3,1,2" are the same list. */
+/* The numbers written as "3,1,2" are the same list. */
 static void check_written(const uint32_t *numbers, size_t count, uint32_t minimum, struct arena *arena)
 {
     struct buffer text;

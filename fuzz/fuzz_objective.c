@@ -22,7 +22,7 @@ static void check_objective(const char *text)
         FUZZ_CHECK(objective.kind == FLY_OBJECTIVE_COST || strchr(text, ':') == NULL);
     } else {
         FUZZ_CHECK(code == FLY_EUSAGE && error.code == code && error.text[0] != '\0');
-        FUZZ_CHECK(objective.eta == -1.0 && objective.max_slowdown == -1.0); /* untouched */
+        FUZZ_CHECK(objective.eta == -1.0 && objective.max_slowdown == -1.0); /* unchanged */
     }
     FUZZ_CHECK(fly_objective_parse(text, &objective, NULL) == code);
 }

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Profiles as JSON for simulations: refused with a reason, or points with numbers above 0 by ascending
- * limits. */
+/*
+ * Profiles as JSON for simulations: refused with a reason, or points with numbers above 0, ordered by
+ * ascending limits.
+ */
 #include <math.h>
 
 #include "fuzz.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Limits and durations: what is accepted lies within the documented bounds, and
- * as plain watts and plain seconds it says the same.
+ * Limits and durations: what is accepted lies within the documented bounds, and means the same in plain watts
+ * and plain seconds.
  */
 #include <math.h>
 #include <stdio.h>

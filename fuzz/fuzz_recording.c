@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Recordings: any bytes are either a recording whose readings can be asked for
- * at any moment, or refused with the file's name and a line.
+ * Recordings: any bytes are either a recording whose readings can be requested for any moment, or are refused
+ * with the file's name and a line.
  */
 #include <string.h>
 
@@ -40,7 +40,10 @@ static void check_recording(const struct recording *recording)
     check_moment(recording, end_ns);
 }
 
-/* A block of the input's own size; fmemopen takes no empty one, so that gets a byte that is no recording. */
+/*
+ * A block of exactly the input's size. fmemopen accepts no empty one: an empty input gets a byte that is no
+ * recording.
+ */
 static char *copy(const uint8_t *data, size_t size)
 {
     char *bytes = calloc(size > 0 ? size : 1, 1);

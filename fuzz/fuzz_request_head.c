@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A request's head: read here as leniently as the HTTP library does, it is taken only if every line of it
- * ended with CR LF and had a name and a colon. With NULs in it, some of those ends may be other two bytes of
- * CR, LF and NUL, and nothing else may be hidden in it.
+ * The head of a request. This target reads it as leniently as the HTTP library does: a head is accepted only
+ * if every line ended with CR LF and had a name and a colon. With NULs in the head, some of those ends may be
+ * two other bytes of CR, LF and NUL; nothing else may be hidden in it.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +12,10 @@
 
 enum { TEXT_MAX = 4000 };
 
-/* Ends the line at `at` as the library does; where the next one begins, NULL: it has no end. */
+/*
+ * Ends the line at `at` as the library does; returns where the next one begins, or NULL when the line has no
+ * end.
+ */
 static char *end_line(char *at, const char *limit)
 {
     char *end = memchr(at, '\n', (size_t)(limit - at));
@@ -25,13 +28,13 @@ static char *end_line(char *at, const char *limit)
     return end + 1;
 }
 
-/* A CR that no LF follows ends nothing: the library takes such a line for a header. */
+/* A CR without an LF ends nothing: the library takes such a line for a header. */
 static bool is_empty_line(const char *at)
 {
     return at[0] == '\0' || at[0] == '\n' || (at[0] == '\r' && at[1] == '\n');
 }
 
-/* The lines of headers; the length of the head, 0: it has no end. */
+/* Reads the lines of headers; returns the length of the head, or 0 when it has no end. */
 static size_t read_lines(struct head_check *check, char *text, char *at, const char *limit)
 {
     while (!is_empty_line(at)) {
@@ -59,7 +62,7 @@ static bool is_strict(const char *text, size_t length)
     return strncmp(text + length - 4, "\r\n\r\n", 4) == 0;
 }
 
-/* Whether between lines are two bytes that may end one, and four behind the last. */
+/* Whether two bytes that may end a line are between lines, and four after the last. */
 static bool has_gaps_of_two(const char *text, size_t length)
 {
     size_t gap = 0;

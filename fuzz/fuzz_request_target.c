@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A request's address: no control character and nothing but UTF-8 comes out of it. */
+/* A request's address: its decoded form has no control characters and is UTF-8. */
 #include <string.h>
 
 #include "base/text/utf8.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reports: any bytes are either refused, with file and line, or give windows
- * that add up to something finite, of which no device has a negative energy.
+ * Reports: any bytes are either refused with file and line, or give windows with a finite sum, in which no
+ * device has a negative energy.
  */
 #include <math.h>
 #include <string.h>
@@ -49,7 +49,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     memcpy(text, data, size);
     text[size] = '\0';
     run_reports_init(&reports);
-    /* Twice, so that there are windows that overlap. */
+    /* Twice, so that windows overlap. */
     code = run_reports_read_text(&reports, "name", text, size, NULL, &error);
     if (code == 0)
         FUZZ_CHECK(run_reports_read_text(&reports, "name", text, size, NULL, &error) == 0);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Saved profiles: any bytes are either refused, with the file's name and all points
- * as they were, or give points with numbers above 0.
+ * Saved profiles: any bytes are either refused with the file's name, and all points stay unchanged, or give
+ * points with numbers above 0.
  */
 #include <math.h>
 #include <string.h>

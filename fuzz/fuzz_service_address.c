@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A service's address: refused with a reason, or one that can be written down and means the same. */
+/* A service's address: refused with a reason, or one that means the same after it is written down. */
 #include <stdlib.h>
 #include <string.h>
 

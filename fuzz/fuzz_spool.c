@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A kept call: any bytes are either refused, or say a call that reads the same when it is written again. */
+/* A kept call: any bytes are either refused, or are a call that reads the same after it is written again. */
 #include <math.h>
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Lines that a program reports: each is one of the events, and what is taken
- * for a step or an epoch is short and free of control characters.
+ * Lines that a program reports: each is one of the events, and lines that count as a step or an epoch are
+ * short and without control characters.
  */
 #include <math.h>
 #include <string.h>

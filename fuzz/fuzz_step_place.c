@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A place of steps in a variable: what is read is written as the same text, but for zeros before numbers. */
+/*
+ * A place of steps in a variable: what is read is written as the same text, except for leading zeros of
+ * numbers.
+ */
 #include <string.h>
 
 #include "fuzz.h"

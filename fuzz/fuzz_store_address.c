@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A store's address: read or refused in words that repeat nothing of one with a
- * scheme; and shown without what stands before its last '@'.
+ * A store's address: read, or refused in words that repeat nothing of an address with a scheme; and shown
+ * without the part before its last '@'.
  */
 #include <string.h>
 

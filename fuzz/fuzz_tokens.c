@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A file of tokens: what was read is written so that it reads as the same again. */
+/* A file of tokens: what was read reads the same after it is written again. */
 #include <string.h>
 
 #include "fuzz.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Traces: any two files either open with rows in the documented ranges, or are
- * refused by name; every known job that can be cut out of them runs.
+ * Traces: any two files either open with rows in the documented ranges, or are refused by name; every known
+ * job that can be made from them runs.
  *
  * The input is the train file, a line "----", and the power file.
  */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The variables that show and hide GPUs: whatever they say, each GPU is either
- * kept, once, or closed, once; CPUs stay; what a user may write means the same as
- * in a variable. The first byte chooses the variable and the vendor.
+ * The variables that show and hide GPUs: with any value, each GPU is either kept once or closed once, CPUs
+ * stay, and a list that a user may write means the same as in a variable. The first byte chooses the variable
+ * and the vendor.
  */
 #include <string.h>
 
@@ -43,7 +43,7 @@ static void make_list(struct device_list *list, bool is_amd)
     }
 }
 
-/* Each device is in the list once or was closed once; GPUs come first and keep their numbers. */
+/* Each device is in the list once, or was closed once; GPUs come first and keep their numbers. */
 static void check_list(const struct device_list *list)
 {
     size_t gpus = device_list_count(list, DEVICE_GPU);
@@ -81,8 +81,10 @@ static void show(const char *text, unsigned choice, struct device_list *out_list
         FUZZ_CHECK(!out_list->devices[i].info.denied);
 }
 
-/* Whether a variable takes the list as a user's: entries of one kind, no instance, no number behind a denied
- * GPU. */
+/*
+ * Whether a variable reads the list as a user's: entries of one kind, no instance, no number after a denied
+ * GPU.
+ */
 static bool is_plain(const char *text)
 {
     enum visible_kind first = VISIBLE_INVALID;

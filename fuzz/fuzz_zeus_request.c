@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A request of a public batch-size server's client, "METHOD PATH [JOB_ID]" and its body
- * on the lines that follow: whatever is asked, the answer is JSON with a documented
- * status, and what goes on to a job is in the ranges that a job takes.
+ * A request of a public batch-size server's client: "METHOD PATH [JOB_ID]", and its body in the lines after
+ * it. Every request is answered with JSON and a documented status, and what reaches a job is in the ranges
+ * that a job accepts.
  */
 #include <math.h>
 #include <string.h>
@@ -20,7 +20,7 @@ static const uint32_t sizes[] = {8, 16, 32};
 static const char client[] = "{\"gpu_model\":\"V100\",\"job_id_prefix\":\"\",\"max_power\":250.0,"
                              "\"number_of_gpus\":1}";
 
-/* ---- a job's log that knows the job `known`, and takes whatever is in its range ---- */
+/* ---- a job's log that knows the job `known`, and accepts whatever is in range ---- */
 
 static int fuzz_define(void *self, const struct job_definition *definition,
                        struct job_registered *out_registered, struct fly_error *out_error)
@@ -186,7 +186,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         return 0;
     memcpy(head, data, head_length);
     head[head_length] = '\0';
-    text = json_string(head); /* the server hands on UTF-8 alone */
+    text = json_string(head); /* the server passes on only UTF-8 */
     if (text == NULL)
         return 0;
     json_decref(text);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Stands in for libFuzzer in ordinary builds: runs the fuzz target it is linked
- * with over every file of the directories given, and prints TAP, a line for
- * each directory. An empty directory fails, since it would test nothing.
+ * Replaces libFuzzer in ordinary builds: runs the fuzz target that it is linked with over every file of the
+ * given directories, and prints TAP, a line per directory. An empty directory fails, since it would test
+ * nothing.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -12,7 +12,7 @@
 
 enum { INPUT_MAX = 1 << 20, PATH_MAX_BYTES = 4096 };
 
-/* Whether the file could be read; the input stands in a block of its exact size. */
+/* Returns whether the file could be read; the input is in a block of its exact size. */
 static int replay_file(const char *path)
 {
     static uint8_t bytes[INPUT_MAX];
@@ -52,7 +52,7 @@ static int replay_directory(const char *directory)
         char path[PATH_MAX_BYTES];
 
         snprintf(path, sizeof path, "%s/%s", directory, entries[i]->d_name);
-        /* Said before, so that a crash names its input. */
+        /* Printed before, so that a crash names its input. */
         printf("# %s\n", entries[i]->d_name);
         fflush(stdout);
         replayed += replay_file(path);

@@ -123,7 +123,7 @@ struct shape_field {
     double times;         /* of a number that is only written: the factor applied, 100 for %; 0: 1 */
     const char *expected; /* what errors say is expected; NULL: derived from the rest */
     const char
-        *unavailable; /* why it is null: what NAME_unavailable behind it says; NULL: there is no such */
+        *unavailable; /* why it is null, for the member NAME_unavailable after it; NULL: no such member */
 };
 
 /* The shape of the structs inside; NULL when the row's kind has none. */
