@@ -11,7 +11,7 @@
 #include "fuzz.h"
 #include "job/core/api.h"
 #include "job/core/definition.h"
-#include "serve/routes.h"
+#include "serve/route_family.h"
 
 enum { HEAD_MAX = 4096, ANSWER_MAX = 4 << 20 };
 

@@ -11,7 +11,7 @@
 
 #include "fuzz.h"
 #include "job/core/definition.h"
-#include "serve/routes.h"
+#include "serve/route_family.h"
 #include "serve/zeus_job.h"
 
 enum { HEAD_MAX = 512, ANSWER_MAX = 1 << 20 };

@@ -16,7 +16,7 @@ BEGIN, END = "<!-- rooms: made by scripts/draw_rooms.py -->\n", "<!-- end of roo
 
 WIDTH, LEFT, GAP, PAD = 1120, 40, 8, 10
 IN_A_LINE = 5
-NAME_PX, LINE_PX, LETTER_PX = 16, 15, 6.1  # of the name, of a line of text, of a letter at the most
+NAME_PX, LINE_PX, LETTER_PX = 16, 15, 6.6  # of the name, of a line of text, of a letter at the most
 COLOURS = {"base": "#e8e2d4", "shapes": "#e8e2d4", "model": "#dfe8d2", "policy": "#cfe3c4", "device": "#cfe0ea",
            "meter": "#c2d8e8", "knob": "#f0d9c4", "grid": "#d5ead9", "store": "#e4dcec", "job": "#d8cfe8",
            "train": "#f3d9d9", "sim": "#efe6c8", "demo": "#efe6c8", "http": "#d9dde3", "serve": "#cbd2dc",
@@ -59,18 +59,18 @@ def picture(rooms):
             "<title>The rooms of src/, the ground at the bottom</title>\n"
             "<style>.name { font-weight: bold; font-size: 14px } .row { fill: #777 }</style>\n"
             f'<rect width="{WIDTH}" height="{y}" fill="#ffffff"/>\n'
-            f'<text class="row" x="{LEFT}" y="20">A file uses its own room and the rows below it.</text>\n')
+            f'<text class="row" x="{LEFT}" y="20">A file uses its own room, and rooms in the rows below it. One colour is one folder of src/.</text>\n')
     return head + "\n".join(body) + "\n</svg>\n"
 
 
 def listing(rooms):
-    """For each room: what it is for, what it may use, where a change begins."""
+    """For each room: what it is for, where a change begins, what it may use."""
     text = []
     for row in reversed(rows(rooms)):
         for room in row:
             used = [f"`{name}/`" for name in room.get("uses", [])]
             may = "It uses no other room." if not used else "It may use " + join(used) + "."
-            text.append(f"- **`{room['name']}/`** {room['is']} {may} {room['begin']}")
+            text.append(f"- **`{room['name']}/`** {room['is']} {room['begin']} {may}")
     return textwrap_all(text)
 
 

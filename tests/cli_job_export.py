@@ -39,7 +39,7 @@ def test_import_of_what_does_not_fit():
         (["nonsense\n"], "line 1"),
         ([], "there are no events"),
         (lines[1:], "line 1"),
-        (lines[:2] + lines[3:], "line 3: 'number'"),
+        (lines[:2] + lines[3:], "line 3: member 'number'"),
         (lines[:2] + [json.dumps({**third, "kind": "made-up"}) + "\n"], "'made-up' is not known here"),
         (lines[:2] + [lines[2][:-9] + "\n"], "line 3"),
     ]:
@@ -121,7 +121,7 @@ def test_a_log_that_was_tampered_with():
     bare = "".join(json.dumps(line) + "\n" for line in lines)
     for text, piece in (("", "there are no events"), ("nonsense\n", "line 1 is no JSON object"),
                         (bare, f"line {first['number']}: "), (bare, "'recurrence, line'"),
-                        ('{"number": 2}\n', "line 1: 'time_us'")):
+                        ('{"number": 2}\n', "line 1: member 'time_us'")):
         log.write_text(text)
         result = tap.run([FLYBALL, "sim", "replay", str(log)], env=CLEAN)
         tap.equal((result.returncode, result.stdout), (65, ""), result.stderr)

@@ -62,7 +62,7 @@ UNKNOWN_WITHOUT = {
 
 def calls():
     """Slot -> names, newer first, from the table of the back end."""
-    text = (SOURCE / "src" / "device" / "nvml_library.h").read_text(encoding="utf-8")
+    text = (SOURCE / "src" / "device" / "nvidia" / "nvml_library.h").read_text(encoding="utf-8")
     table = text[text.index("#define NVML_CALLS(X)"):].split("\n\n", 1)[0].replace("\\\n", " ")
     found = {}
     for slot, names in re.findall(r"X\((\w+), \w+, \w+,((?:\s*\"\w+\",?)+)\)", table):

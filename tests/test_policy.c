@@ -8,9 +8,9 @@
 
 #include "policy/batch_policies.h"
 #include "policy/decider.h"
+#include "policy/early_stopping.h"
 #include "policy/pruning.h"
 #include "policy/rewards.h"
-#include "policy/stopping.h"
 
 enum { BATCHES = 5, LIMITS = 3 };
 static const double limits_w[LIMITS] = {100.0, 150.0, 200.0};
@@ -294,19 +294,19 @@ static void test_stopping(void **state)
 
     (void)state;
     for (size_t i = 0; i < COUNT(rows); i++) {
-        uint32_t epochs = stopping_epochs(rows[i].bound_j, rows[i].epoch_j, 20);
+        uint32_t epochs = early_stopping_epochs(rows[i].bound_j, rows[i].epoch_j, 20);
 
         if (epochs != rows[i].epochs)
             fail_msg("row %zu: %u epochs, expected %u", i, epochs, rows[i].epochs);
     }
     for (int i = 0; i < 10000; i++) {
         double epoch_j = 1.0 + 1e5 * test_uniform(&random), bound_j = epoch_j * 18.0 * test_uniform(&random);
-        uint32_t epochs = stopping_epochs(bound_j, epoch_j, 20);
+        uint32_t epochs = early_stopping_epochs(bound_j, epoch_j, 20);
 
         assert_true(epochs * epoch_j <= bound_j * (1 + 1e-15));
         assert_true((epochs + 1) * epoch_j > bound_j * (1 - 1e-15));
         /* A whole number of epochs allows that number. */
-        assert_int_equal(stopping_epochs(epoch_j * 8.0, epoch_j, 20), 8);
+        assert_int_equal(early_stopping_epochs(epoch_j * 8.0, epoch_j, 20), 8);
     }
 }
 

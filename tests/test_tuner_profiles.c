@@ -7,7 +7,7 @@
 
 #include <flyball/power_selector.h>
 
-#include "policy/early_stop.h"
+#include "policy/power_search_done.h"
 #include "test_data.h"
 #include "tuner_bench.h"
 
@@ -233,13 +233,13 @@ static double choose(const struct fly_power_point *points, size_t count,
 /* How many limits are measured before the rest is spared. */
 static size_t measured_limits(const struct group *group, const struct fly_objective *objective)
 {
-    struct early_stop_point points[TUNER_LIMITS_MAX];
+    struct power_search_point points[TUNER_LIMITS_MAX];
 
     for (size_t i = 0; i < group->count; i++) {
         points[i].point = group->points[i];
         points[i].error = 0.0;
         points[i].binds = points[i].point.power_w >= 0.9 * points[i].point.limit_w;
-        if (early_stop(points, i + 1, objective, group->points[0].limit_w))
+        if (power_search_done(points, i + 1, objective, group->points[0].limit_w))
             return i + 1;
     }
     return group->count;

@@ -47,7 +47,7 @@ SOME_KINDS = ("return 999", "from 2 return 15", "nth 2 lost")
 
 def calls():
     """Slot -> names, from the table of the back end."""
-    text = (SOURCE / "src" / "device" / "nvml_library.h").read_text(encoding="utf-8")
+    text = (SOURCE / "src" / "device" / "nvidia" / "nvml_library.h").read_text(encoding="utf-8")
     table = text[text.index("#define NVML_CALLS(X)"):].split("\n\n", 1)[0].replace("\\\n", " ")
     return {slot: re.findall(r"\"(\w+)\"", names) for slot, names in re.findall(r"X\((\w+), \w+, \w+,((?:\s*\"\w+\",?)+)\)", table)}
 

@@ -7,7 +7,7 @@
 
 #include <jansson.h>
 
-#include "serve/routes.h"
+#include "serve/route_family.h"
 
 struct zeus_fixture {
     struct job_fixture jobs;

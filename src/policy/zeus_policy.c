@@ -30,9 +30,9 @@
 #include "base/math/philox.h"
 #include "base/math/ziggurat.h"
 #include "policy/batch_policy.h"
+#include "policy/early_stopping.h"
 #include "policy/pruning.h"
 #include "policy/rewards.h"
-#include "policy/stopping.h"
 
 enum { POLICY_STREAM = 0, WORDS_AT_ONCE = 64 };
 
@@ -345,7 +345,7 @@ static int zeus_epoch_cap(const void *opaque, const struct epoch_question *quest
                               question->epoch_time_s);
 
     (void)out_error;
-    *out_epochs = stopping_epochs(state->beta * state->least_cost_j, epoch_j, state->spec->max_epochs);
+    *out_epochs = early_stopping_epochs(state->beta * state->least_cost_j, epoch_j, state->spec->max_epochs);
     return 0;
 }
 

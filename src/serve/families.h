@@ -4,7 +4,7 @@
 
 #include <stdbool.h>
 
-#include "serve/routes.h"
+#include "serve/route_family.h"
 
 /*
  * Returns all families of routes of the service, ended by NULL, in the order in which they are

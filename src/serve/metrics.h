@@ -5,7 +5,7 @@
 #include <flyball/error.h>
 
 #include "base/buffer.h"
-#include "serve/routes.h"
+#include "serve/route_family.h"
 #include "shapes/meaning.h"
 
 /*

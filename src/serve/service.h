@@ -3,7 +3,7 @@
 #define FLYBALL_SERVE_SERVICE_H
 
 #include "http/server.h"
-#include "serve/routes.h"
+#include "serve/route_family.h"
 #include "serve/workers.h"
 
 /*

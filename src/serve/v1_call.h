@@ -3,7 +3,7 @@
 #define FLYBALL_SERVE_V1_CALL_H
 
 #include "job/core/api.h"
-#include "serve/routes.h"
+#include "serve/route_family.h"
 
 /* One request to the service's own interface, between parsing its body and writing its answer. */
 struct v1_call {

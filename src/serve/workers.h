@@ -9,7 +9,7 @@
 
 #include "http/task.h"
 #include "http/troubles.h"
-#include "serve/routes.h"
+#include "serve/route_family.h"
 #include "serve/served_store.h"
 
 /*

@@ -4,7 +4,7 @@
 
 #include "base/arena.h"
 #include "base/error.h"
-#include "serve/routes.h"
+#include "serve/route_family.h"
 #include "serve/zeus_job.h"
 
 /*

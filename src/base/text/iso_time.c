@@ -364,3 +364,8 @@ char *iso_time_format(int64_t s, char *text)
              (int)day % 100, (int)(second / HOUR_S) % 100, (int)(second / MINUTE_S % 60), (int)(second % 60));
     return text;
 }
+
+char *iso_time_format_us(int64_t us, char *text)
+{
+    return iso_time_format(us / 1000000, text);
+}

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/text/iso_time.h"
 #include "cli/job/job_commands.h"
 #include "cli/job/job_view.h"
 #include "cli/kit/amount.h"
@@ -78,7 +79,7 @@ static const struct meaning amount_columns[] = {
 /* People count recurrences and tries from 1, programs from 0. */
 static void add_shared(struct table *table, const struct job_row *row, bool for_people)
 {
-    char date[AMOUNT_DATE_MAX];
+    char date[ISO_TIME_TEXT_MAX];
 
     table_add_integer(table, (int64_t)row->trial);
     table_add_integer(table, (int64_t)row->recurrence + for_people);
@@ -93,7 +94,7 @@ static void add_shared(struct table *table, const struct job_row *row, bool for_
     table_add_real(table, row->time_s);
     table_add_known(table, row->cost_j,
                     isnan(row->energy_j) ? "no energy was reported" : "the GPUs' highest power is not known");
-    table_add_text(table, amount_date(row->proposed_us, date));
+    table_add_text(table, iso_time_format_us(row->proposed_us, date));
 }
 
 static const char no_reference[] = "what a kWh came to in its grid was not known";
@@ -110,12 +111,12 @@ static void add_amount(struct table *table, const struct job_history *history, d
 static void add_rest(struct table *table, const struct job_history *history, const struct job_row *row)
 {
     const struct job_machine *machine = &history->machines[row->machine];
-    char date[AMOUNT_DATE_MAX];
+    char date[ISO_TIME_TEXT_MAX];
 
     table_add_known(table, row->run_energy_j, "no energy was reported");
     table_add_real(table, row->run_time_s);
     if (row->ended_us > 0)
-        table_add_text(table, amount_date(row->ended_us, date));
+        table_add_text(table, iso_time_format_us(row->ended_us, date));
     else
         table_add_unavailable(table, NULL, "it runs");
     table_add_text(table, job_stop_name(row->stop));

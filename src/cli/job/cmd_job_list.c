@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The jobs of a store. */
+#include "base/text/iso_time.h"
 #include "cli/job/job_commands.h"
 #include "cli/job/job_view.h"
-#include "cli/kit/amount.h"
 #include "cli/options/store_option.h"
 
 enum { MEMORY_MAX = 256 << 20, UNDERSTOOD = 4 /* columns that only an intelligible log has */ };
@@ -24,7 +24,7 @@ static const struct quantities quantities = {"a job", QUANTITIES(columns)};
 static int emit(const struct cli_call *call, const struct job_list *list, struct fly_error *out_error)
 {
     struct table *table = table_new("flyball.job.list/1", columns, quantities.count);
-    char date[AMOUNT_DATE_MAX];
+    char date[ISO_TIME_TEXT_MAX];
     int code;
 
     for (size_t i = 0; i < list->count; i++) {
@@ -41,8 +41,8 @@ static int emit(const struct cli_call *call, const struct job_list *list, struct
                 table_add_unavailable(table, "?", job->trouble);
         }
         table_add_integer(table, (int64_t)job->events);
-        table_add_text(table, amount_date(job->made_us, date));
-        table_add_text(table, amount_date(job->changed_us, date));
+        table_add_text(table, iso_time_format_us(job->made_us, date));
+        table_add_text(table, iso_time_format_us(job->changed_us, date));
     }
     if (list->count == 0 && cli_format(call) == TABLE_FORMAT_TABLE) {
         cli_note(call, "there are no jobs in the store");

@@ -2,10 +2,10 @@
 /* Shows a job: its definition, its current settings, and what it saves. */
 #include <math.h>
 
+#include "base/text/iso_time.h"
 #include "cli/job/job_commands.h"
 #include "cli/job/job_show.h"
 #include "cli/job/job_view.h"
-#include "cli/kit/amount.h"
 #include "cli/kit/table.h"
 #include "cli/options/store_option.h"
 #include "job/core/definition_json.h"
@@ -105,7 +105,7 @@ static void add_hardware(struct table *table, const struct job_history *history,
 static void add_group(struct table *table, const struct saving_group *group)
 {
     static const char no_model[] = "there is no such run that delivered a model";
-    char date[AMOUNT_DATE_MAX];
+    char date[ISO_TIME_TEXT_MAX];
 
     table_add_integer(table, (int64_t)group->runs);
     table_add_integer(table, (int64_t)group->failed);
@@ -114,7 +114,7 @@ static void add_group(struct table *table, const struct saving_group *group)
     table_add_known(table, group->model_time_s, no_model);
     table_add_known(table, group->mean_metric, "not every such run has one");
     if (group->newest_us > 0)
-        table_add_text(table, amount_date(group->newest_us, date));
+        table_add_text(table, iso_time_format_us(group->newest_us, date));
     else
         table_add_unavailable(table, NULL, "there is no such run");
 }
@@ -209,7 +209,7 @@ static void add_members(struct table *table, const struct showing *showing)
 {
     const struct job_shown *shown = &showing->shown;
     int64_t wanted_us = showing->view.history.wanted_us;
-    char date[AMOUNT_DATE_MAX];
+    char date[ISO_TIME_TEXT_MAX];
 
     table_member(table, "job", json_string(shown->definition.name));
     table_member(table, "recurrences", json_integer((json_int_t)shown->recurrences));
@@ -223,7 +223,7 @@ static void add_members(struct table *table, const struct showing *showing)
     if (wanted_us == 0)
         table_member(table, "wanted_since", json_null());
     else
-        table_member(table, "wanted_since", json_string(amount_date(wanted_us, date)));
+        table_member(table, "wanted_since", json_string(iso_time_format_us(wanted_us, date)));
     if (shown->pin_batch_size == 0)
         table_member(table, "pin", json_null());
     else

@@ -5,9 +5,9 @@
 
 #include "base/buffer.h"
 #include "base/number.h"
+#include "base/text/iso_time.h"
 #include "cli/job/job_commands.h"
 #include "cli/job/job_view.h"
-#include "cli/kit/amount.h"
 #include "cli/kit/table.h"
 #include "cli/options/store_option.h"
 #include "job/core/decision_numbers.h"
@@ -151,14 +151,14 @@ static void put_bound(struct buffer *text, const struct decision_numbers *number
 static int emit_text(const struct cli_call *call, const struct why *why, struct fly_error *out_error)
 {
     const struct trial_past *past = &why->past;
-    char date[AMOUNT_DATE_MAX];
+    char date[ISO_TIME_TEXT_MAX];
     struct buffer text;
     int code;
 
     buffer_init(&text, TEXT_MAX);
     buffer_printf(&text, "Trial %" PRIu64 " of job '%s' (recurrence %" PRIu64 ", try %u, %s):\n%s.\n",
                   why->trial, why->job, past->record.recurrence + 1, past->record.try_number + 1,
-                  amount_date(past->proposed_us, date), past->record.why);
+                  iso_time_format_us(past->proposed_us, date), past->record.why);
     put_limit(&text, why);
     put_epochs(&text, why);
     put_bound(&text, &why->numbers);
@@ -174,13 +174,13 @@ static void add_members(struct table *table, const struct why *why)
 {
     const struct trial_past *past = &why->past;
     const json_t *numbers = past->record.numbers;
-    char date[AMOUNT_DATE_MAX];
+    char date[ISO_TIME_TEXT_MAX];
 
     table_member(table, "job", json_string(why->job));
     table_member(table, "trial", json_integer((json_int_t)why->trial));
     table_member(table, "recurrence", json_integer((json_int_t)past->record.recurrence));
     table_member(table, "try", json_integer(past->record.try_number));
-    table_member(table, "proposed", json_string(amount_date(past->proposed_us, date)));
+    table_member(table, "proposed", json_string(iso_time_format_us(past->proposed_us, date)));
     table_member(table, "batch_size", json_integer(past->record.batch_size));
     if (isnan(past->limit_w)) {
         table_member(table, "power_limit_w", json_null());

@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "base/number.h"
+#include "base/text/iso_time.h"
 #include "cli/job/job_show.h"
 #include "cli/job/job_view.h"
 #include "cli/kit/amount.h"
@@ -88,7 +89,7 @@ static void put_baseline(struct buffer *text, const struct job_history *history,
 {
     double amount = job_grid_amount(baseline->model_energy_j, history->reference_per_kwh);
     char words[GRID_AMOUNT_MAX];
-    char share[AMOUNT_MAX], date[AMOUNT_DATE_MAX];
+    char share[AMOUNT_MAX], date[ISO_TIME_TEXT_MAX];
 
     if (baseline->runs == 0)
         return;
@@ -99,7 +100,7 @@ static void put_baseline(struct buffer *text, const struct job_history *history,
     if (isfinite(amount))
         buffer_printf(text, "; %s at the newest reference",
                       job_grid_amount_text(&history->definition, amount, words));
-    buffer_printf(text, "; the newest on %s.\n", amount_date(baseline->newest_us, date));
+    buffer_printf(text, "; the newest on %s.\n", iso_time_format_us(baseline->newest_us, date));
 }
 
 static void put_tuned(struct buffer *text, const struct saving_group *tuned)
@@ -136,13 +137,13 @@ static void put_failures(struct buffer *text, const struct job_savings *savings)
 static void put_outdated(struct buffer *text, const struct job_history *history,
                          const struct job_savings *savings)
 {
-    char date[AMOUNT_DATE_MAX];
+    char date[ISO_TIME_TEXT_MAX];
 
     if (savings->outdated > 0)
         buffer_printf(text,
                       "  Since %s another choice is wanted; %zu recurrence%s chosen before that %s not "
                       "counted as saving.\n",
-                      amount_date(history->wanted_us, date), savings->outdated,
+                      iso_time_format_us(history->wanted_us, date), savings->outdated,
                       savings->outdated == 1 ? "" : "s", savings->outdated == 1 ? "is" : "are");
 }
 

@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <strings.h>
-#include <time.h>
 
 enum { MINUTE_S = 60, HOUR_S = 3600, DECIMALS_MAX = 6 };
 
@@ -116,14 +115,4 @@ bool amount_utf8(void)
 const char *amount_plus_minus(void)
 {
     return amount_utf8() ? "\xc2\xb1" : "+/-";
-}
-
-char *amount_date(int64_t time_us, char text[AMOUNT_DATE_MAX])
-{
-    time_t seconds = (time_t)(time_us / 1000000);
-    struct tm utc;
-
-    if (gmtime_r(&seconds, &utc) == NULL || strftime(text, AMOUNT_DATE_MAX, "%Y-%m-%dT%H:%M:%SZ", &utc) == 0)
-        snprintf(text, AMOUNT_DATE_MAX, "unknown");
-    return text;
 }

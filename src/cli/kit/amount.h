@@ -4,7 +4,6 @@
 
 #include <stdbool.h>
 #include <stddef.h>
-#include <stdint.h>
 
 /*
  * Writes quantities for people, in a unit that suits their size. A value that is not finite reads
@@ -23,10 +22,6 @@ char *amount_time(double time_s, char text[AMOUNT_MAX]);
 
 /* "61 %", "0.4 %" of a share from 0 to 1. */
 char *amount_share(double share, char text[AMOUNT_MAX]);
-
-/* "2026-03-01T04:05:06Z"; `text` has AMOUNT_DATE_MAX bytes. */
-enum { AMOUNT_DATE_MAX = 32 };
-char *amount_date(int64_t time_us, char text[AMOUNT_DATE_MAX]);
 
 /* "±" if the environment's locale uses UTF-8, else "+/-". */
 const char *amount_plus_minus(void);

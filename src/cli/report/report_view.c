@@ -5,6 +5,7 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "base/text/iso_time.h"
 #include "cli/kit/amount.h"
 #include "shapes/json_number.h"
 #include "shapes/shape_told.h"
@@ -55,11 +56,11 @@ static const struct shape trouble_shape = {SHAPE_OF(report_trouble, trouble_rows
 
 static void add_members(struct table *table, const struct report *report)
 {
-    char date[AMOUNT_DATE_MAX];
+    char date[ISO_TIME_TEXT_MAX];
 
     table_member(table, "by", json_string(report_keys[report->key]));
-    table_member(table, "since", json_string(amount_date(report->since_us, date)));
-    table_member(table, "until", json_string(amount_date(report->until_us, date)));
+    table_member(table, "since", json_string(iso_time_format_us(report->since_us, date)));
+    table_member(table, "until", json_string(iso_time_format_us(report->until_us, date)));
     table_member(table, "total", total_value(usage_total(report->usage)));
     if (report->meters != NULL) {
         table_member(table, "meters", meters_value(report));
@@ -76,12 +77,13 @@ static void add_members(struct table *table, const struct report *report)
 static int emit_summary(const struct cli_call *call, const struct report *report, struct fly_error *out_error)
 {
     const struct usage_sums *total = usage_total(report->usage);
-    char used[AMOUNT_MAX], metered[AMOUNT_MAX], since[AMOUNT_DATE_MAX], until[AMOUNT_DATE_MAX];
+    char used[AMOUNT_MAX], metered[AMOUNT_MAX], since[ISO_TIME_TEXT_MAX], until[ISO_TIME_TEXT_MAX];
     char text[1024];
     size_t length;
 
     length = (size_t)snprintf(text, sizeof text, "\n%s to %s: %s in %llu trial%s of %llu recurrence%s",
-                              amount_date(report->since_us, since), amount_date(report->until_us, until),
+                              iso_time_format_us(report->since_us, since),
+                              iso_time_format_us(report->until_us, until),
                               amount_energy(total->energy_j, NAN, "", used),
                               (unsigned long long)total->trials, total->trials == 1 ? "" : "s",
                               (unsigned long long)total->recurrences, total->recurrences == 1 ? "" : "s");

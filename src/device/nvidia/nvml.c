@@ -14,8 +14,8 @@
 #include "device/backend.h"
 #include "device/nvidia/nvml_library.h"
 #include "device/nvidia/nvml_processes.h"
+#include "device/nvidia/nvml_quantities.h"
 #include "device/nvidia/nvml_set.h"
-#include "device/nvidia/nvml_ways.h"
 
 struct nvml_state {
     struct nvml_library *library;

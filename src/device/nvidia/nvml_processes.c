@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-#include "device/nvidia/nvml_ways.h"
+#include "device/nvidia/nvml_quantities.h"
 
 /* A count beyond reason is a fault of the driver, not a reason to fill the memory. */
 enum { TRIES = 4, ROOM_TO_SPARE = 8, COUNT_MAX = 1 << 16 };

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 #include "base/error.h"
-#include "device/nvidia/nvml_ways.h"
+#include "device/nvidia/nvml_quantities.h"
 
 enum { MEMORY_CLOCKS_MAX = 64 };
 

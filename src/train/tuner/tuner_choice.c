@@ -4,8 +4,8 @@
 
 #include <math.h>
 
-#include "policy/early_stop.h"
 #include "policy/power_score.h"
+#include "policy/power_search_done.h"
 
 static const double two_standard_errors = 2.0;
 
@@ -51,7 +51,7 @@ double tuner_point_deviation(const struct fly_tuner *tuner, size_t place)
 
 bool tuner_may_finish(const struct fly_tuner *tuner)
 {
-    struct early_stop_point points[FLY_POWER_SEARCH_LIMITS_MAX];
+    struct power_search_point points[FLY_POWER_SEARCH_LIMITS_MAX];
     size_t count = 0;
 
     if (tuner->every_limit || tuner->points[0].mark != FLY_TUNER_VALID)
@@ -60,10 +60,10 @@ bool tuner_may_finish(const struct fly_tuner *tuner)
         const struct fly_tuner_point *point = &tuner->points[i];
 
         if (point->mark == FLY_TUNER_VALID)
-            points[count++] = (struct early_stop_point){plain(point), point->bound == FLY_TUNER_BOUND,
-                                                        tuner_half_width * tuner_point_deviation(tuner, i)};
+            points[count++] = (struct power_search_point){plain(point), point->bound == FLY_TUNER_BOUND,
+                                                          tuner_half_width * tuner_point_deviation(tuner, i)};
     }
-    return early_stop(points, count, &tuner->options.objective, tuner->options.max_power_w);
+    return power_search_done(points, count, &tuner->options.objective, tuner->options.max_power_w);
 }
 
 /*

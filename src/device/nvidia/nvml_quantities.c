@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The table of ways, which of them serve a device, and the readings. */
-#include "device/nvidia/nvml_ways.h"
+#include "device/nvidia/nvml_quantities.h"
 
 #include <math.h>
 #include <stddef.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef FLYBALL_SERVE_ROUTES_H
-#define FLYBALL_SERVE_ROUTES_H
+#ifndef FLYBALL_SERVE_ROUTE_FAMILY_H
+#define FLYBALL_SERVE_ROUTE_FAMILY_H
 
 #include <stdbool.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef FLYBALL_POLICY_EARLY_STOP_H
-#define FLYBALL_POLICY_EARLY_STOP_H
+#ifndef FLYBALL_POLICY_POWER_SEARCH_DONE_H
+#define FLYBALL_POLICY_POWER_SEARCH_DONE_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -9,7 +9,7 @@
 #include <flyball/power_profile.h>
 
 /* A measured limit, and whether it slowed the GPUs down. */
-struct early_stop_point {
+struct power_search_point {
     struct fly_power_point point;
     bool binds;
     double error; /* how far its score may be off, as a fraction; NAN: unknown, and nothing is concluded */
@@ -34,7 +34,7 @@ struct early_stop_point {
  *
  * Pure; thread-safe.
  */
-bool early_stop(const struct early_stop_point *points, size_t count, const struct fly_objective *objective,
-                double max_power_w);
+bool power_search_done(const struct power_search_point *points, size_t count,
+                       const struct fly_objective *objective, double max_power_w);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "serve/routes.h"
+#include "serve/route_family.h"
 
 #include <string.h>
 

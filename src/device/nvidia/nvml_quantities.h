@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef FLYBALL_DEVICE_NVIDIA_NVML_WAYS_H
-#define FLYBALL_DEVICE_NVIDIA_NVML_WAYS_H
+#ifndef FLYBALL_DEVICE_NVIDIA_NVML_QUANTITIES_H
+#define FLYBALL_DEVICE_NVIDIA_NVML_QUANTITIES_H
 
 #include <stdbool.h>
 #include <stdint.h>

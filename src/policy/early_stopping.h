@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef FLYBALL_POLICY_STOPPING_H
-#define FLYBALL_POLICY_STOPPING_H
+#ifndef FLYBALL_POLICY_EARLY_STOPPING_H
+#define FLYBALL_POLICY_EARLY_STOPPING_H
 
 #include <stdint.h>
 
@@ -14,6 +14,6 @@
  * Exact: floor of the true quotient, not of the rounded one, so that a bound of exactly n epochs
  * allows n. Pure.
  */
-uint32_t stopping_epochs(double bound_j, double epoch_j, uint32_t max_epochs);
+uint32_t early_stopping_epochs(double bound_j, double epoch_j, uint32_t max_epochs);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "policy/early_stop.h"
+#include "policy/power_search_done.h"
 
 #include <math.h>
 
@@ -22,8 +22,8 @@ static double score(const struct fly_power_point *point, const struct fly_object
     return objective->kind == FLY_OBJECTIVE_LOWEST_LIMIT ? NAN : power_score(point, objective, max_power_w);
 }
 
-bool early_stop(const struct early_stop_point *points, size_t count, const struct fly_objective *objective,
-                double max_power_w)
+bool power_search_done(const struct power_search_point *points, size_t count,
+                       const struct fly_objective *objective, double max_power_w)
 {
     const struct fly_power_point *last, *above;
     double longest_s, best = INFINITY, best_error = 0.0, apart;

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "test.h"
 
-#include "policy/early_stop.h"
+#include "policy/power_search_done.h"
 
 /* When no lower limit can win; points are (limit, power, time), binds, error. */
-static void test_early_stop(void **state)
+static void test_power_search_done(void **state)
 {
     static const struct {
         struct fly_objective objective;
-        struct early_stop_point points[4];
+        struct power_search_point points[4];
         size_t count;
         bool stops;
     } rows[] = {
@@ -80,14 +80,14 @@ static void test_early_stop(void **state)
 
     (void)state;
     for (size_t i = 0; i < COUNT(rows); i++) {
-        if (early_stop(rows[i].points, rows[i].count, &rows[i].objective, 300.0) != rows[i].stops)
+        if (power_search_done(rows[i].points, rows[i].count, &rows[i].objective, 300.0) != rows[i].stops)
             fail_msg("row %zu", i);
     }
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_early_stop)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_power_search_done)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

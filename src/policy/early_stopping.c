@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "policy/stopping.h"
+#include "policy/early_stopping.h"
 
 #include <math.h>
 
-uint32_t stopping_epochs(double bound_j, double epoch_j, uint32_t max_epochs)
+uint32_t early_stopping_epochs(double bound_j, double epoch_j, uint32_t max_epochs)
 {
     double epochs;
 
