@@ -20,7 +20,7 @@ struct trouble {
 
 struct troubles {
     pthread_mutex_t lock;
-    char untold[FLY_ERROR_TEXT_MAX]; /* the last text that was reported so; "": none since all was well */
+    char untold[FLY_ERROR_TEXT_MAX]; /* last text of troubles_untold; "": none since all was well */
     void (*tell)(void *state, const char *line); /* NULL: no reports; called with the lock held */
     void *state;
 };

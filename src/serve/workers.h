@@ -22,7 +22,7 @@ enum { WORKERS_MAX = 64, WORKERS_STACK_BYTES = 2 << 20 };
 
 struct workers_options {
     struct served_store *store;                 /* borrowed */
-    struct troubles *troubles;                  /* told what no client is told; borrowed */
+    struct troubles *troubles;                  /* gets reports on what clients are not told; borrowed */
     double wait_s;                              /* how long to wait for a lock or an answer of the store */
     unsigned count;                             /* 1 .. WORKERS_MAX */
     const struct serve_routes *const *families; /* ended by NULL; borrowed */

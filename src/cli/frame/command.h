@@ -81,11 +81,15 @@ struct cli_command {
     size_t option_count;
     const char *operands; /* in the synopsis, "[COMMAND...]"; NULL: takes none */
     size_t operand_maximum;
-    bool runs_program; /* the first operand and all behind it are a program's command line: options end there,
-                          and there may be any number of operands. If operand_maximum is not 0, the program is
-                          what stands behind "--", and may be missing. With FLYBALL_DISABLE=1 no variable and
-                          no file is read for the command, so that no fault in them keeps the program from
-                          running */
+
+    /*
+     * The first operand and all behind it are a program's command line: options end there, and there
+     * may be any number of operands. If operand_maximum is not 0, the program is what stands behind
+     * "--", and may be missing. With FLYBALL_DISABLE=1 no variable and no file is read for the
+     * command, so that no fault in them keeps the program from running.
+     */
+    bool runs_program;
+
     const char *exit_status; /* a paragraph on statuses of its own, or NULL */
     struct cli_example examples[CLI_EXAMPLES_MAX];
     const struct quantities *outputs[CLI_OUTPUTS_MAX]; /* what its figures mean, for docs/quantities.md */

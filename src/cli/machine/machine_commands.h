@@ -4,8 +4,10 @@
 
 #include "cli/frame/command.h"
 
-/* The commands devices, doctor, monitor, record and selftest, each in its own file; cli/commands.c lists them
- * all. */
+/*
+ * The commands devices, doctor, monitor, record and selftest, each in its own file;
+ * cli/commands.c lists them all.
+ */
 extern const struct cli_command cmd_devices;
 extern const struct cli_command cmd_doctor;
 extern const struct cli_command cmd_monitor;

@@ -4,8 +4,10 @@
 
 #include "cli/run/run_result.h"
 
-/* The files of `flyball run`. Errors name the file: FLY_EWRITE, FLY_EPERM, FLY_ENOTFOUND, FLY_EDATA,
- * FLY_ENOMEM. */
+/*
+ * The files of `flyball run`. Errors name the file: FLY_EWRITE, FLY_EPERM, FLY_ENOTFOUND,
+ * FLY_EDATA, FLY_ENOMEM.
+ */
 
 /*
  * Checks whether a report could be written there now, so that the user learns of a problem before

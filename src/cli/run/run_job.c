@@ -223,7 +223,7 @@ static int run_all(struct run_job *job, char *const *words, const char *variable
     }
 }
 
-/* A service that does not know the policy refuses the job here; other refusals are told in the report. */
+/* A service that does not know the policy refuses the job here; the report says what else it refuses. */
 static int check_policy(const struct run_job *job, struct fly_error *out_error)
 {
     const struct fly_session *session = job->session;

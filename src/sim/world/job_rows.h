@@ -27,11 +27,11 @@ struct job_rows {
 int job_rows_cut(const struct trace *trace, const struct job_description *job, struct arena *arena,
                  struct job_rows *out_rows, struct fly_error *out_error);
 
-/* Whether the job was trained with a batch size, and whether its power was recorded with it. */
+/* Return whether the job was trained with a batch size, and whether its power was recorded with it. */
 bool job_rows_trained(const struct job_rows *rows, uint32_t batch_size);
 bool job_rows_powered(const struct job_rows *rows, uint32_t batch_size);
 
-/* Whether some batch size was both trained and has recorded power. */
+/* Returns whether some batch size was trained and has its power recorded. */
 bool job_rows_joined(const struct job_rows *rows);
 
 /* The batch sizes the job was trained with, ascending, each once; NULL without memory. */

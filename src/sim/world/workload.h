@@ -52,10 +52,10 @@ int workload_open(struct workload *workload, const struct trace *trace, const st
 
 void workload_close(struct workload *workload);
 
-/* Whether both files have rows of the job's dataset, network and optimizer. */
+/* Returns whether both files have rows of the job's dataset, network and optimizer. */
 bool workload_in_trace(const struct trace *trace, const struct job_description *job);
 
-/* The published number of recurrences: twice the batch sizes times the power limits. */
+/* Returns the published number of recurrences: twice the batch sizes times the power limits. */
 uint64_t workload_recurrences(const struct workload *workload);
 
 /* Returns the index of a limit among a batch's points; point_count if it is not there. */
