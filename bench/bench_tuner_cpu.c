@@ -93,7 +93,7 @@ static double run_tuner(struct fly_meter *meter, struct emulator *emulator, bool
     struct fly_tuner *tuner;
     struct fly_error error;
 
-    /* So many that the search lasts. */
+    /* Enough limits that the search lasts. */
     for (size_t i = 0; i < LIMITS; i++)
         limits_w[i] = 400.0 - (double)i;
     if (fly_tuner_new(&options, &tuner, &error) < 0)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Clocks, their locks, and what holds them down. */
+/* Clocks, their locks, and why they are held down. */
 #include <math.h>
 
 #include "emulator/getter.h"

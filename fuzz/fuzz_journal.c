@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An entry of the journal of knobs: what is read can be written, and reads the same again. */
+/* An entry of the journal of knobs: an entry that was read can be written, and reads the same again. */
 #include <string.h>
 
 #include "fuzz.h"

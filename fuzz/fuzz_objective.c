@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Objectives and bounds on the slowdown: whatever is accepted is in the documented range. */
+/* Objectives and bounds on the slowdown: accepted ones are in the documented range. */
 #include <flyball/objective.h>
 
 #include <math.h>

@@ -36,8 +36,7 @@ enum {
     API_PAGE_BYTES = 1 << 20,  /* after which no further event is added; one may have STORE_BODY_MAX */
     API_ANSWER_MAX = 64 << 20, /* bytes of any answer */
     API_PATH_MAX = 512,        /* including the query */
-    API_JSON_MAX =
-        256 << 10, /* bytes of a body that is asked by a shape, of which the longest lists take half */
+    API_JSON_MAX = 256 << 10,  /* bytes of a body that a shape reads; its longest lists take half */
 };
 
 enum api_content {

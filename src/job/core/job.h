@@ -303,9 +303,8 @@ struct job_ended {
 /* A job in a list. */
 struct job_summary {
     const char *name;
-    const char *
-        trouble; /* why its log cannot be understood here, and all but dates and events is unknown; or NULL */
-    const char *policy; /* "" with a trouble */
+    const char *trouble; /* why its log is not understood here, so only dates and events are known; or NULL */
+    const char *policy;  /* "" with a trouble */
     uint64_t trials, recurrences, running, events;
     int64_t made_us, changed_us;
 };

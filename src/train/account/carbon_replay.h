@@ -18,8 +18,7 @@ struct carbon_replay {
 struct carbon_stretch {
     double start_s, end_s; /* since 1970; equal for a pause that is left out */
     double gpu_j;          /* NAN: not known */
-    double
-        time_share; /* its time, as a share of that of the run's slice; what the host takes grows with it */
+    double time_share;     /* its time over that of the run's slice; the host's energy grows with it */
 };
 
 /*

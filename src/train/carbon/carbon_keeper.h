@@ -34,13 +34,12 @@
 struct carbon_keeper;
 
 struct carbon_keeper_options {
-    const struct clock
-        *clock; /* NULL: clock_real. With a virtual one there are no threads: see carbon_keeper_turn */
-    struct fly_meter *meter; /* borrowed; NULL: energy is not known */
-    const char *directory;   /* of ledgers; NULL: the user's own; copied */
-    struct ledger_head head; /* start_s and host are filled in */
-    bool cached_only;        /* never asks the network */
-    bool rests;              /* counts nothing until carbon_keeper_go */
+    const struct clock *clock; /* NULL: clock_real. Without threads if virtual: see carbon_keeper_turn */
+    struct fly_meter *meter;   /* borrowed; NULL: energy is not known */
+    const char *directory;     /* of ledgers; NULL: the user's own; copied */
+    struct ledger_head head;   /* start_s and host are filled in */
+    bool cached_only;          /* never asks the network */
+    bool rests;                /* counts nothing until carbon_keeper_go */
 };
 
 /* Opens a keeper. Returns FLY_EUSAGE for an impossible source, FLY_ENOMEM; nothing else is an error here. */
@@ -73,8 +72,7 @@ void carbon_keeper_turn(struct carbon_keeper *keeper);
 struct carbon_keeper_summary {
     char path[LEDGER_PATH_MAX];    /* of the ledger; "" for none */
     char text[FLY_ERROR_TEXT_MAX]; /* why there is none, or why figures are missing or old; "" for neither */
-    double
-        energy_j; /* of the GPUs, as written down; NAN: some of it is not known, or nothing is written yet */
+    double energy_j;               /* of the GPUs, as written; NAN: partly unknown, or nothing written yet */
     uint64_t slices;
 };
 struct carbon_keeper_summary carbon_keeper_look(struct carbon_keeper *keeper);

@@ -47,9 +47,8 @@ struct carbon_pace {
     unsigned stalls;                     /* how many stretches in a row were held up */
     /* Time outside of steps: evaluation and anything else. */
     double first_s, first_step_time_s, first_steps, now_s;
-    double other_seen_s; /* as of the newest progress */
-    double piece_s, piece_steps,
-        piece_gap; /* its newest piece, after so many steps, so many after the last */
+    double other_seen_s;                    /* as of the newest progress */
+    double piece_s, piece_steps, piece_gap; /* the newest piece, its step, and steps since the one before */
 };
 
 void carbon_pace_init(struct carbon_pace *pace);

@@ -106,7 +106,7 @@ struct fly_tuner {
     struct tuner_noise noise;
     size_t at; /* the point on trial */
     size_t chosen;
-    double most_felt; /* by a GPU, in the newest window that is not unknown */
+    double most_felt; /* by a GPU, in the newest window that is not unknown; then whether any was held down */
     bool capped;
     unsigned unknown_windows; /* in a row */
     unsigned spoiled_windows; /* by heat or an outside brake, in a row */
