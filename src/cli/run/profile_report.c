@@ -6,12 +6,13 @@
 #include "base/buffer.h"
 #include "base/error.h"
 #include "cli/kit/amount.h"
+#include "cli/run/profile_change.h"
+#include "cli/run/profile_members.h"
 #include "cli/run/profile_result.h"
-#include "shapes/shape_told.h"
 
 enum { TEXT_MAX = 1 << 18, WORD_MAX = 128 };
 
-static const double percent = 100, ms_per_s = 1e3, normal_95 = 1.96;
+static const double percent = 100, ms_per_s = 1e3;
 
 static const char schema[] = "flyball.profile/2";
 
@@ -66,38 +67,6 @@ static double capped_percent(const struct profile_result *result, const struct f
     return point->capped_share * percent;
 }
 
-static double time_change(const struct profile_result *result, const struct fly_tuner_point *point)
-{
-    return result->highest == NULL ? NAN : (point->time_s / result->highest->time_s - 1) * percent;
-}
-
-static double energy_change(const struct profile_result *result, const struct fly_tuner_point *point)
-{
-    if (result->highest == NULL)
-        return NAN;
-    return (energy_j(result, point) / energy_j(result, result->highest) - 1) * percent;
-}
-
-/*
- * Return the half widths of the changes' 95 % intervals, from both points'; 0 for the highest
- * limit against itself.
- */
-static double time_change_error(const struct profile_result *result, const struct fly_tuner_point *point)
-{
-    if (result->highest == NULL || point == result->highest)
-        return result->highest == NULL ? NAN : 0;
-    return normal_95 * percent * point->time_s / result->highest->time_s *
-           hypot(point->time_error, result->highest->time_error);
-}
-
-static double energy_change_error(const struct profile_result *result, const struct fly_tuner_point *point)
-{
-    if (result->highest == NULL || point == result->highest)
-        return result->highest == NULL ? NAN : 0;
-    return percent * energy_j(result, point) / energy_j(result, result->highest) *
-           hypot(point->energy_error, result->highest->energy_error);
-}
-
 /* The forms of output in which a column appears. */
 enum part { PART_BOTH, PART_PEOPLE, PART_PROGRAMS };
 
@@ -108,8 +77,7 @@ struct field {
     const char *missing; /* why a valid point has none */
 };
 
-static const char not_told[] = "no limit differs from the highest by more than both are uncertain";
-static const char no_highest[] = "the highest limit has no valid point", no_reason[] = "it was not measured";
+static const char no_highest[] = PROFILE_NO_HIGHEST, no_reason[] = "it was not measured";
 
 /* The columns at both ends. */
 static const struct meaning ends[] = {
@@ -148,12 +116,12 @@ static const struct field fields[] = {
     {{"time_change_percent", "time %", MEANING_REAL, 1, "%", MEANING_GAUGE,
       "Change of the time against the highest limit."},
      PART_BOTH,
-     time_change,
+     profile_time_change,
      no_highest},
     {{"energy_change_percent", "energy %", MEANING_REAL, 1, "%", MEANING_GAUGE,
       "Change of the energy against the highest limit."},
      PART_BOTH,
-     energy_change,
+     profile_energy_change,
      no_highest},
     {{"capped_share", "", MEANING_REAL, 0, NULL, MEANING_GAUGE,
       "Share of the time for which the limit held the GPU down that it held least, from 0 to 1."},
@@ -216,152 +184,6 @@ static void add_row(struct table *table, const struct profile_result *result,
         table_add_text(table, bound_names[point->bound]);
 }
 
-/* -- For programs -- */
-
-struct told_choice {
-    const char *name;
-    double max_slowdown, limit_w, tied_limit_w;
-    double time_change_percent, time_change_uncertainty_percent;
-    double energy_change_uncertainty_percent, energy_change_percent;
-    const char *no_choice; /* why there is none */
-};
-
-#define CHOICE(member) SHAPE_AT(told_choice, member), TOLD_NUMBER
-#define OF_CHOSEN(member) CHOICE(member), TOLD_ELSE_AT(told_choice, no_choice)
-static const struct shape_field choice_rows[] = {
-    {SHAPE_AT(told_choice, name), TOLD_ANY_TEXT},
-    {CHOICE(max_slowdown), TOLD_ELSE("there is no bound")},
-    {OF_CHOSEN(limit_w)},
-    {CHOICE(tied_limit_w), TOLD_ELSE("no limit ties with the highest")},
-    {OF_CHOSEN(time_change_percent)},
-    {OF_CHOSEN(time_change_uncertainty_percent)},
-    {OF_CHOSEN(energy_change_uncertainty_percent)},
-    {OF_CHOSEN(energy_change_percent)},
-};
-static const struct shape choice_shape = {SHAPE_OF(told_choice, choice_rows)};
-
-static struct told_choice told_choice(const struct profile_result *result,
-                                      const struct profile_choice *choice)
-{
-    const struct fly_tuner_point *point = choice->point;
-
-    return (struct told_choice){
-        .name = choice->name,
-        .max_slowdown = choice->objective.max_slowdown,
-        .limit_w = point != NULL ? point->limit_w : NAN,
-        .tied_limit_w = choice->tied != NULL ? choice->tied->limit_w : NAN,
-        .time_change_percent = point != NULL ? time_change(result, point) : NAN,
-        .time_change_uncertainty_percent = point != NULL ? time_change_error(result, point) : NAN,
-        .energy_change_uncertainty_percent = point != NULL ? energy_change_error(result, point) : NAN,
-        .energy_change_percent = point != NULL ? energy_change(result, point) : NAN,
-        .no_choice = result->valid == 0     ? "no limit has a valid point"
-                     : choice->tied != NULL ? not_told
-                                            : no_highest,
-    };
-}
-
-struct told_choices {
-    struct told_choice of[PROFILE_SELECTOR_COUNT];
-};
-
-#define CHOICE_BY(title, selector) \
-    SHAPE_AT_AS(title, told_choices, of[selector]), SHAPE_IS_STRUCT(&choice_shape)
-static const struct shape_field choices_rows[] = {
-    {CHOICE_BY("energy", PROFILE_LEAST_ENERGY)},
-    {CHOICE_BY("time", PROFILE_LEAST_TIME)},
-    {CHOICE_BY("cost", PROFILE_LEAST_COST)},
-    {CHOICE_BY("energy_within", PROFILE_ENERGY_WITHIN)},
-    {CHOICE_BY("cost_within", PROFILE_COST_WITHIN)},
-    {CHOICE_BY("lowest_limit_within", PROFILE_LOWEST_LIMIT_WITHIN)},
-};
-static const struct shape choices_shape = {SHAPE_OF(told_choices, choices_rows)};
-
-static const struct shape_field info_rows[] = {
-    {SHAPE_AT(device_info, index), TOLD_U32},
-    {SHAPE_AT(device_info, name), TOLD_ANY_CHARS(device_info, name)},
-    {SHAPE_AT(device_info, uuid), TOLD_ANY_CHARS(device_info, uuid)},
-    {SHAPE_AT(device_info, driver), TOLD_ANY_CHARS(device_info, driver)},
-    {SHAPE_AT(device_info, emulated), TOLD_BOOL},
-};
-static const struct shape info_shape = {SHAPE_OF(device_info, info_rows)};
-
-struct told_gpu {
-    const struct device_info *info;
-};
-
-static const struct shape_field gpu_rows[] = {{SHAPE_AT(told_gpu, info), TOLD_MERGED(&info_shape)}};
-static const struct shape gpu_shape = {SHAPE_OF(told_gpu, gpu_rows)};
-
-struct told_cost {
-    uint64_t steps;
-    double time_s, energy_j;
-};
-
-static const char not_complete[] = "the profile is not complete";
-static const struct shape_field cost_rows[] = {
-    {SHAPE_AT(told_cost, steps), TOLD_U64},
-    {SHAPE_AT(told_cost, time_s), TOLD_NUMBER, TOLD_ELSE(not_complete)},
-    {SHAPE_AT(told_cost, energy_j), TOLD_NUMBER, TOLD_ELSE(not_complete)},
-};
-static const struct shape cost_shape = {SHAPE_OF(told_cost, cost_rows)};
-
-/* What stands beside the points. */
-struct told_profile {
-    bool complete;
-    const char *not_complete_because, *job; /* NULL: there is none */
-    struct told_gpu gpus[DEVICES_MAX];
-    size_t gpu_count;
-    uint64_t batch_size;
-    size_t limits, limits_valid;
-    double start_limit_w, eta, max_power_w;
-    struct told_choices optimum;
-    struct told_cost cost;
-};
-
-static const struct shape_field profile_rows[] = {
-    {SHAPE_AT(told_profile, complete), TOLD_BOOL},
-    {SHAPE_AT(told_profile, not_complete_because), TOLD_TEXT},
-    {SHAPE_AT(told_profile, gpus), SHAPE_IS_STRUCTS_HERE(&gpu_shape, told_profile, gpus, gpu_count)},
-    {SHAPE_AT(told_profile, job), TOLD_ANY_TEXT, .null = SHAPE_OR_NULL},
-    {SHAPE_AT(told_profile, batch_size), TOLD_U64, .null = SHAPE_ZERO},
-    {SHAPE_AT(told_profile, limits), TOLD_SIZE},
-    {SHAPE_AT(told_profile, limits_valid), TOLD_SIZE},
-    {SHAPE_AT(told_profile, start_limit_w), TOLD_NUMBER},
-    {SHAPE_AT(told_profile, eta), TOLD_NUMBER},
-    {SHAPE_AT(told_profile, max_power_w), TOLD_NUMBER},
-    {SHAPE_AT(told_profile, optimum), SHAPE_IS_STRUCT(&choices_shape)},
-    {SHAPE_AT(told_profile, cost), SHAPE_IS_STRUCT(&cost_shape)},
-};
-static const struct shape profile_shape = {SHAPE_OF(told_profile, profile_rows)};
-
-static void add_members(struct table *table, const struct profile_result *result)
-{
-    const struct run_tune *tune = result->tune;
-    const struct fly_tuner_report *report = &tune->report;
-    struct told_profile told = {
-        .complete = result->complete,
-        .not_complete_because = result->why,
-        .gpu_count = tune->gpu_count,
-        .job = tune->job_name,
-        .batch_size = tune->batch_size,
-        .limits = tune->point_count,
-        .limits_valid = result->valid,
-        .start_limit_w = tune->reported ? report->start_limit_w : NAN,
-        .eta = tune->objective.eta,
-        .max_power_w = result->max_power_w > 0 ? result->max_power_w : NAN,
-        .cost = {report->search_steps, result->complete ? report->search_time_s : NAN,
-                 result->complete ? report->search_energy_j : NAN},
-    };
-
-    for (size_t i = 0; i < tune->gpu_count; i++)
-        told.gpus[i].info = &tune->gpus[i]->info;
-    for (int i = 0; i < PROFILE_SELECTOR_COUNT; i++)
-        told.optimum.of[i] = told_choice(result, &result->choices[i]);
-    table_members(table, &profile_shape, &told);
-}
-
-/* -- For people -- */
-
 static void put_heading(struct buffer *text, const struct profile_result *result)
 {
     const struct run_tune *tune = result->tune;
@@ -412,11 +234,11 @@ static void put_choices(struct buffer *text, const struct profile_result *result
         buffer_printf(text, "%g W", choice->point->limit_w);
         if (result->highest != NULL) {
             buffer_puts(text, ", ");
-            put_change(text, time_change(result, choice->point), time_change_error(result, choice->point),
-                       "time");
+            put_change(text, profile_time_change(result, choice->point),
+                       profile_time_change_error(result, choice->point), "time");
             buffer_puts(text, ", ");
-            put_change(text, energy_change(result, choice->point), energy_change_error(result, choice->point),
-                       "energy");
+            put_change(text, profile_energy_change(result, choice->point),
+                       profile_energy_change_error(result, choice->point), "energy");
         }
         buffer_puts(text, "\n");
     }
@@ -474,7 +296,7 @@ int profile_report_emit(const struct cli_call *call, const struct profile_result
             add_row(table, result, point, for_people);
     }
     if (!for_people)
-        add_members(table, result);
+        profile_members_add(table, result);
     code = for_people ? emit_text(call, result, table, out_error) : cli_emit_table(call, table, out_error);
     table_free(table);
     return code;

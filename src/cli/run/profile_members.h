@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef FLYBALL_CLI_RUN_PROFILE_MEMBERS_H
+#define FLYBALL_CLI_RUN_PROFILE_MEMBERS_H
+
+#include "cli/kit/table.h"
+#include "cli/run/profile_result.h"
+
+/* Adds the members that "flyball.profile/2" has beside the points. */
+void profile_members_add(struct table *table, const struct profile_result *result);
+
+#endif
