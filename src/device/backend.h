@@ -4,7 +4,7 @@
 
 #include "device/device.h"
 
-/* Each back end in a file of its own, in a room of device/; open/backends.c holds them all. */
+/* The back ends, each in a file of its own in a room of device/; open/backends.c has the array of all. */
 extern const struct device_backend device_backend_amdsmi;
 extern const struct device_backend device_backend_cpu_estimate;
 extern const struct device_backend device_backend_nvml;

@@ -13,11 +13,11 @@
 #include "device/quantity.h"
 
 /*
- * Devices whose energy can be known: GPUs, CPU packages, memory.
+ * Devices whose energy can be measured: GPUs, CPU packages, memory.
  *
- * A back end (NVML, AMD SMI, RAPL, ...) is one constant table of functions; all
- * of them stand in the array of open/backends.c. A list opens what is there, and says
- * of each back end what became of it:
+ * A back end (NVML, AMD SMI, RAPL, ...) is one constant table of functions; the array of
+ * open/backends.c has all of them. Opening a list opens every device that it finds, and reports
+ * for each back end what it found or why not:
  *
  *     struct device_options options = {0};
  *     struct device_list list;
@@ -32,28 +32,29 @@
  *     }
  *     device_list_close(&list);
  *
- * Reading is thread-safe, also of one device by several threads, allocates
- * nothing and never sets anything. What sets is device_set alone, and who may call
- * it is decided in knob/. Opening and closing are for one thread. After
- * fork a list is for the parent alone; `device_list_close` in the child frees
- * memory only if the caller says so by calling it.
+ * Reading is thread-safe, also for several threads on one device; it allocates nothing and never
+ * sets anything. Only device_set sets something, and knob/ decides who may call it. Opening and
+ * closing are for one thread. After fork only the parent may use a list; `device_list_close` in
+ * the child only frees memory, if the child calls it.
  */
 
 enum device_kind { DEVICE_GPU, DEVICE_CPU, DEVICE_DRAM, DEVICE_KIND_COUNT };
 
-/* "GPU", "CPU", "DRAM". */
+/* Returns "GPU", "CPU" or "DRAM". */
 const char *device_kind_name(enum device_kind kind);
 
-/* The kind of that name; false, and the out-parameter untouched, where there is none. */
+/* Gives the kind of that name; false, with the out-parameter untouched, if there is none. */
 bool device_kind_find(const char *name, enum device_kind *out_kind);
 
-/* How the figures of a device come about, which bounds how certain an energy can be. 0: not known. */
+/* How a device makes its figures, which limits how certain an energy can be. 0: unknown. */
 struct sensor_facts {
     double counter_period_s; /* between two updates of the energy counter */
     double power_period_s;   /* between two updates of the power reading */
-    double power_window_s;   /* of each period, what the power reading averages over; may exceed the period */
+    double power_window_s;   /* the part of each period that the power reading averages; may exceed the
+                              * period */
     bool counter_from_power; /* the counter sums the power readings, so it sees only their windows */
-    double gain_error;       /* of the board's sensor, as a fraction: 0.05; literature, no software sees it */
+    double gain_error;       /* of the board's sensor, as a fraction: 0.05; from literature, since no
+                              * software can see it */
     const char *source;      /* of these figures: a paper, a manual, "assumed" */
 };
 
@@ -62,21 +63,21 @@ enum { DEVICE_TEXT_MAX = 96, DEVICE_CLOCKS_MAX = 512 };
 /* Facts that do not change while a list is open. Unknown texts are empty. */
 struct device_info {
     enum device_kind kind;
-    unsigned index;             /* within its kind on this node, all counted: the 1 of "GPU 1" */
-    char name[DEVICE_TEXT_MAX]; /* "NVIDIA A100-SXM4-80GB", "package-0" */
-    char uuid[DEVICE_TEXT_MAX]; /* what identifies the device on its node, never empty: "GPU-...", "cpu-0" */
-    char pci[32];               /* "00000000:07:00.0" */
+    unsigned index;               /* within its kind on this node, counting all: the 1 of "GPU 1" */
+    char name[DEVICE_TEXT_MAX];   /* "NVIDIA A100-SXM4-80GB", "package-0" */
+    char uuid[DEVICE_TEXT_MAX];   /* identifies the device on its node, never empty: "GPU-...", "cpu-0" */
+    char pci[32];                 /* "00000000:07:00.0" */
     char driver[DEVICE_TEXT_MAX]; /* of the driver, "550.54.14" */
-    int minor;                    /* of /dev/nvidiaN, -1 unknown */
-    bool emulated;                /* an emulator answers */
-    bool estimated;               /* ENERGY is computed from use and a stated power, nothing is measured */
-    bool module_power;            /* power and energy are those of the module with the CPU on it */
+    int minor;                    /* of /dev/nvidiaN; -1: unknown */
+    bool emulated;                /* an emulator answers, not hardware */
+    bool estimated;               /* ENERGY is computed from use and a stated power; nothing is measured */
+    bool module_power;            /* power and energy are those of the module, including its CPU */
     bool mig;                     /* shared: a MIG instance is measured as its whole GPU */
-    bool denied;                  /* it may not be opened, so that programs neither see nor count it */
-    uint64_t memory_bytes;        /* of a GPU; 0: not known, as of one that MIG shares */
-    uint64_t energy_modulus_uj;   /* where the counter wraps to 0; 0: it does not wrap */
+    bool denied;                  /* it may not be opened, so programs neither see nor count it */
+    uint64_t memory_bytes;        /* of a GPU; 0: unknown, for example if MIG shares it */
+    uint64_t energy_modulus_uj;   /* where the counter wraps to 0; 0: it never wraps */
     struct sensor_facts sensor;
-    char note[160]; /* what a user should know of figures of this device, a clause; often empty */
+    char note[160]; /* a clause: what a user should know about this device's figures; often empty */
 };
 
 struct device_reading {
@@ -86,7 +87,7 @@ struct device_reading {
 
 struct device_process {
     pid_t pid;
-    uint64_t memory_bytes; /* UINT64_MAX: not known */
+    uint64_t memory_bytes; /* UINT64_MAX: unknown */
 };
 
 struct device_backend;
@@ -97,23 +98,23 @@ struct device {
     void *state; /* of the back end, one for each device or shared by all */
 };
 
-/* What to open. All texts are borrowed while the list is open; NULL stands for the default. */
+/* What to open. All texts are borrowed while the list is open; NULL means the default. */
 struct device_options {
-    const char *nvml_path;     /* of libnvidia-ml; NULL: searched for by its names */
+    const char *nvml_path;     /* of libnvidia-ml; NULL: searched by its names */
     const char *amdsmi_path;   /* of libamd_smi */
-    const char *sysfs_root;    /* where /sys and /proc and /dev begin; NULL: "/" */
-    const char *replay_path;   /* a recording in place of all hardware */
-    bool facts;                /* that may also be a file of facts, in which nothing moves */
+    const char *sysfs_root;    /* the directory that contains /sys, /proc and /dev; NULL: "/" */
+    const char *replay_path;   /* a recording to play in place of all hardware */
+    bool facts;                /* replay_path may also be a file of facts, which never change */
     double cpu_tdp_w;          /* > 0: without a CPU sensor, estimate from CPU time and this power */
     const struct clock *clock; /* NULL: clock_real */
 };
 
 enum { DEVICES_MAX = 128, BACKENDS_MAX = 8 };
 
-/* What became of a back end: code 0, or why it offers nothing, with what to do about it. */
+/* The result of opening a back end: code 0, or why it offers nothing and what to do. */
 struct backend_report {
     const struct device_backend *backend;
-    struct fly_error error; /* code 0: it works, though it may have found no device */
+    struct fly_error error; /* code 0: it works, even if it found no device */
     size_t found;           /* its devices in the list; with FLY_EPERM some cannot be read */
 };
 
@@ -122,70 +123,72 @@ struct device_list {
     struct device devices[DEVICES_MAX]; /* GPUs first, then CPUs, then memory */
     size_t report_count;
     struct backend_report reports[BACKENDS_MAX];
-    void *played; /* owned; what is played in place of all hardware, NULL where devices share nothing */
+    void *played; /* owned; what is played in place of all hardware; NULL if devices share nothing */
     void (*free_played)(void *played);
 };
 
 /*
- * A back end. `open` appends its devices to the list by `device_list_add`; it
- * returns 0, or a negative code with a text that names what is missing and the
- * next step: FLY_EUNSUPPORTED for hardware or a driver that is not there,
- * FLY_EPERM, FLY_EREAD for one that is broken. A device that is there but may not
- * be read is added all the same, its readings READING_DENIED, and the text of
- * FLY_EPERM holds the exact command that would open it: what is out of reach must
- * not look absent. `close` frees what `open` made for one device and is called
- * once per added device; what devices share is counted.
+ * A back end. `open` appends its devices to the list with `device_list_add`. It returns 0, or a
+ * negative code with a text that names what is missing and the next step: FLY_EUNSUPPORTED if
+ * hardware or driver are missing, FLY_EPERM, FLY_EREAD if the driver is broken. A device that
+ * exists but may not be read is added all the same: its readings are READING_DENIED, and the text
+ * of FLY_EPERM has the exact command that would open it. So a device without permission does not
+ * look absent. `close` frees what `open` made for one device and is called once per added device;
+ * shared parts count their users.
  */
 struct device_backend {
     const char *name;  /* "nvml" */
     const char *title; /* "NVIDIA GPUs, through NVML" */
-    bool fallback; /* opened only where no device of its kind answers; it takes the place of those that do not
-                    */
+    bool fallback;     /* opened only if no device of its kind answers; it replaces those that do not */
     enum device_kind kind;
     int (*open)(const struct device_options *options, struct device_list *list, struct fly_error *out_error);
     void (*close)(struct device *device);
-    /* Fills in what is wanted, each with a state; the rest stays as it is. */
+    /* Fills in what is wanted, each value with a state; leaves the rest as it is. */
     void (*read)(const struct device *device, quantity_set wanted, struct reading *values);
-    /* The processes that compute on the device, at most `maximum`; NULL: not supported. Returns a negative
-     * code. */
+    /*
+     * Lists the processes that compute on the device, at most `maximum`; NULL: not supported. Returns
+     * a negative code on failure.
+     */
     int (*processes)(const struct device *device, struct device_process *processes, size_t maximum,
                      size_t *out_count);
-    /* Whether the instance of that name, "MIG-...", is a part of the device; NULL: its devices have no parts.
+    /*
+     * Returns whether the instance of that name, "MIG-...", is a part of the device; NULL: its
+     * devices have no parts.
      */
     bool (*has_instance)(const struct device *device, const char *uuid);
     /* Sets the quantity and reads it back; see device_set, which checks the value first. NULL: not supported.
      */
     int (*set)(const struct device *device, enum quantity quantity, int64_t value, struct reading *out_result,
                struct fly_error *out_error);
-    /* The clocks of device_clocks; NULL: not supported. Returns a negative code. */
+    /* Gives the clocks of device_clocks; NULL: not supported. Returns a negative code on failure. */
     int (*clocks)(const struct device *device, int64_t *clocks_mhz, size_t maximum, size_t *out_count);
 };
 
-/* Of a list that was opened (device/open/backends.h), or filled by hand. */
+/* Closes a list that was opened (device/open/backends.h) or filled by hand. */
 void device_list_close(struct device_list *list);
 
-/* For back ends: appends a device with its index counted; takes `state` on success. FLY_ELIMIT when full. */
+/* For back ends: appends a device and counts its index; takes `state` on success. FLY_ELIMIT when full. */
 int device_list_add(struct device_list *list, const struct device_backend *backend,
                     const struct device_info *info, void *state, struct fly_error *out_error);
 
 /*
- * For back ends that open: closes a device and takes it out of the list; those
- * after it move up, and the indices of its kind are counted anew.
+ * For back ends while they open: closes a device and removes it from the list. Those after it
+ * move up, and the indices of its kind are counted again.
  */
 void device_list_remove(struct device_list *list, size_t place);
 
-/* The place of the device of a kind with that uuid, or list->count. */
+/* Returns the place of the device of a kind with that uuid, or list->count. */
 size_t device_list_find(const struct device_list *list, enum device_kind kind, const char *uuid);
 
-/* How many devices of a kind there are. */
+/* Returns how many devices of a kind there are. */
 size_t device_list_count(const struct device_list *list, enum device_kind kind);
 
-/* The clock of the options. */
+/* Returns the clock of the options. */
 const struct clock *device_clock(const struct device_options *options);
 
 /*
- * Asks the device for the wanted quantities, stamped with `clock` right before
- * and after. Quantities that were not wanted are READING_NOT_READ. Thread-safe.
+ * Reads the wanted quantities from the device, stamped with `clock` right before and after.
+ * Quantities that were not wanted are READING_NOT_READ. Thread-safe.
  */
 void device_read(const struct device *device, const struct clock *clock, quantity_set wanted,
                  struct device_reading *out_reading);
@@ -197,42 +200,40 @@ enum {
 };
 
 /*
- * Sets a power limit (in mW), the persistence mode (0 or 1) or a ceiling on the GPU clock
- * (in MHz; 0: none any more), for everybody who uses
- * the device and until somebody sets it again: call it through knob/, which turns it
- * back. A value outside the device's limits is FLY_EUSAGE, and one whose limits cannot
- * be read FLY_EREAD, both before the driver is asked. FLY_EUNSUPPORTED where the
- * device does not offer it, FLY_EPERM with the way to the permission, FLY_EREAD for
- * a driver that fails; what stands then is for the caller to read. `out_result` is
- * what the device says afterwards, which may have been rounded, and may be not OK
- * although it was set, as always for a ceiling, which no driver tells; untouched on
- * failure. Thread-safe.
+ * Sets a power limit (in mW), the persistence mode (0 or 1) or a ceiling on the GPU clock (in
+ * MHz; 0: no ceiling). It holds for everybody who uses the device, until somebody sets it again:
+ * call it through knob/, which puts it back. Before the driver is asked, a value outside the
+ * device's limits is FLY_EUSAGE, and FLY_EREAD if the limits cannot be read. FLY_EUNSUPPORTED if
+ * the device does not offer it, FLY_EPERM with how to get the permission, FLY_EREAD if the driver
+ * fails; then the caller has to read the value in force. `out_result` is what the device reports
+ * afterwards. That may be rounded, and may be not OK although the value was set; a ceiling is
+ * never OK, since no driver reports it. Untouched on failure. Thread-safe.
  */
 int device_set(const struct device *device, enum quantity quantity, int64_t value, struct reading *out_result,
                struct fly_error *out_error);
 
 /*
- * The clocks that the GPU can be held to, in MHz, highest first, each once; at most
- * `maximum`, DEVICE_CLOCKS_MAX for all. FLY_EUNSUPPORTED where the device does not say,
+ * Gives the clocks to which the GPU can be held, in MHz, highest first, each once; at most
+ * `maximum`, DEVICE_CLOCKS_MAX for all. FLY_EUNSUPPORTED if the device does not report them,
  * FLY_EPERM, FLY_EREAD. Thread-safe.
  */
 int device_clocks(const struct device *device, int64_t *clocks_mhz, size_t maximum, size_t *out_count,
                   struct fly_error *out_error);
 
-/* Whether the device's energy or power can be read now. */
+/* Returns whether the device's energy or power can be read now. */
 bool device_answers(const struct device *device, const struct clock *clock);
 
-/* The check of a value that device_set makes first: FLY_EUSAGE, FLY_EREAD, FLY_EUNSUPPORTED. Thread-safe. */
+/* Checks a value as device_set does first: FLY_EUSAGE, FLY_EREAD, FLY_EUNSUPPORTED. Thread-safe. */
 int device_check_set(const struct device *device, enum quantity quantity, int64_t value,
                      struct fly_error *out_error);
 
-/* What the device answers to now: the quantities that a reading just made was OK for. */
+/* Makes a reading and returns the quantities for which it was OK. */
 quantity_set device_offers(const struct device *device, const struct clock *clock);
 
 /*
- * Microjoules between two readings of a counter with `modulus_uj` as in
- * device_info. Exact over at most one wrap. Returns false, and leaves
- * `out_uj`, when a counter that does not wrap went backwards: it was reset.
+ * Gives the microjoules between two readings of a counter with `modulus_uj` as in device_info.
+ * Exact over at most one wrap. Returns false, and leaves `out_uj` untouched, if a counter that
+ * does not wrap went backwards: it was reset.
  */
 bool counter_delta_uj(uint64_t modulus_uj, uint64_t before_uj, uint64_t after_uj, uint64_t *out_uj);
 

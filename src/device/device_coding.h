@@ -4,7 +4,7 @@
 
 #include "shapes/shape.h"
 
-/* An enum device_kind as the text of a shape's member: "GPU", "CPU", "DRAM". */
+/* Codes an enum device_kind as the text of a shape's member: "GPU", "CPU", "DRAM". */
 extern const struct shape_coding device_kind_coding;
 
 #endif

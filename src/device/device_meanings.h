@@ -6,7 +6,7 @@
 
 /*
  * What the figures of a device mean where they are shown, in the units that people read: one row
- * for each, wherever it is shown. What drivers and recordings say, in mW and uJ, is in quantity.h.
+ * for each figure. quantity.h has what drivers and recordings give, in mW and uJ.
  */
 
 /* Which device it is. */
@@ -54,7 +54,7 @@
         "memory_bytes", "memory (B)", MEANING_WHOLE, 0, "B", MEANING_FACT, "Its memory." \
     }
 
-/* What it says now. */
+/* What it reports now. */
 #define DEVICE_POWER                                                                                \
     {                                                                                               \
         "power_w", "power (W)", MEANING_REAL, 1, "W", MEANING_GAUGE, "Power that the device draws." \

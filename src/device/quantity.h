@@ -7,12 +7,12 @@
 #include "shapes/meaning.h"
 
 /*
- * What a device can be asked for, and what came back.
+ * What can be read from a device, and what a reading gives.
  *
- * One table names every quantity: readers, recordings, `flyball devices`,
- * `doctor` and `monitor` loop over it instead of naming each.
+ * One table names every quantity: readers, recordings, `flyball devices`, `doctor` and `monitor`
+ * loop over it instead of naming each.
  *
- *     X(name, key with unit, what it is for people, unit, course, help)
+ *     X(name, key with unit, name for people, unit, course, help)
  */
 /* clang-format off */
 #define QUANTITY_MAP(X)                                                                                   \
@@ -47,15 +47,15 @@
     X(MIG, "mig_mode", "MIG mode", "0 or 1", MEANING_FACT, "Whether it is divided into MIG instances.")
 
 /*
- * What can be set and never read, since no driver says where it stands: there is no
- * reading of it, so that "not known" cannot be mistaken for a value. 0 is none.
+ * What can be set but never read, since no driver reports it: there is no reading of it, so an
+ * unknown value cannot be mistaken for a real one. 0 means none.
  */
 #define SETTING_MAP(X)                                                                                    \
     X(CLOCK_CEILING, "clock_ceiling_mhz", "ceiling on the GPU clock", "MHz", MEANING_GAUGE,               \
       "Highest clock that it may run at.")
 /* clang-format on */
 
-/* Quantities that can be read come first, QUANTITY_COUNT of them; then the rest. */
+/* Quantities that can be read come first, QUANTITY_COUNT of them; then those that can only be set. */
 #define QUANTITY_ENUM(name, key, title, unit, course, help) QUANTITY_##name,
 enum quantity {
     QUANTITY_MAP(QUANTITY_ENUM) QUANTITY_COUNT,
@@ -70,18 +70,18 @@ typedef uint32_t quantity_set;
 #define QUANTITY_ALL (QUANTITY_BIT(QUANTITY_COUNT) - 1)
 _Static_assert(QUANTITY_NAMED_COUNT < 32, "a set of quantities has 32 bits");
 
-/* Keys are for programs, with the unit, as recordings have them: "power_mw". */
+/* Keys are for programs and include the unit, as in recordings: "power_mw". */
 extern const struct meaning quantity_facts[QUANTITY_NAMED_COUNT];
 
-/* Those that can be read, as one table. */
+/* The quantities that can be read, as one table. */
 extern const struct quantities device_quantities;
 
-/* The quantity of that key, or -1; only what can be read. */
+/* Returns the quantity of that key, or -1; only of those that can be read. */
 int quantity_find(const char *key);
-/* The same with what can only be set. */
+/* Does the same, including those that can only be set. */
 int quantity_find_named(const char *key);
 
-/* Why a GPU runs below its highest clock; the bits of NVML, to which other back ends translate. */
+/* Why a GPU runs below its highest clock; the bits are those of NVML, to which other back ends translate. */
 enum throttle_reason {
     THROTTLE_IDLE = 0x1,
     THROTTLE_APPLICATION_CLOCKS = 0x2,
@@ -95,10 +95,10 @@ enum throttle_reason {
 };
 
 /*
- * The state of a reading. A value counts only with READING_OK; everything else
- * says why there is none, and a zeroed reading says so too.
+ * The state of a reading. A value is valid only with READING_OK; every other state says why there
+ * is no value, and so does a zeroed reading.
  *
- *     X(name, word for programs, clause for people)
+ *     X(state, word for programs, clause for people)
  */
 #define READING_MAP(X)                                                      \
     X(NOT_READ, "not_read", "it was not read")                              \
@@ -114,20 +114,20 @@ enum throttle_reason {
 enum reading_state { READING_MAP(READING_ENUM) READING_STATE_COUNT };
 #undef READING_ENUM
 
-/* "no_permission"; "permission is missing". Static storage. */
+/* Return "no_permission", and "permission is missing". Static storage. */
 const char *reading_state_word(enum reading_state state);
 const char *reading_state_clause(enum reading_state state);
 
-/* The state of that word, or -1. */
+/* Returns the state of that word, or -1. */
 int reading_state_find(const char *word);
 
 struct reading {
-    int64_t value; /* in the quantity's unit; meaningful with READING_OK only */
+    int64_t value; /* in the quantity's unit; valid only with READING_OK */
     enum reading_state state;
-    int code; /* of the driver, errno for files; 0 where there is none */
+    int code; /* of the driver, errno for files; 0 if there is none */
 };
 
-/* Gives each wanted reading that state, for want of a value. */
+/* Sets each wanted reading to that state, without a value. */
 void readings_fail(struct reading *values, quantity_set wanted, enum reading_state state, int code);
 
 #endif

@@ -6,13 +6,13 @@
 #include <stdint.h>
 
 /*
- * The binary interface of AMD's management library, libamd_smi.so, as far as it
- * is used here, so that no SDK is needed to build: versions 24 (ROCm 6.1 to
- * 6.3), 25 (6.4) and 26 (7). On x86-64 and little-endian.
+ * The binary interface of AMD's management library, libamd_smi.so, as far as it is used here, so
+ * that building needs no SDK: versions 24 (ROCm 6.1 to 6.3), 25 (6.4) and 26 (7). On x86-64 and
+ * little-endian.
  *
- * Most structs are alike in all three; what differs stands in amdsmi_layouts, by
- * version. Libraries write their whole struct, which may be longer than what is
- * declared here, so answers are received in a struct amdsmi_space.
+ * Most structs are alike in all three; amdsmi_layouts has the differences by version. A library
+ * writes its whole struct, which may be longer than the one declared here, so answers are
+ * received in a struct amdsmi_space.
  */
 typedef void *amdsmi_socket;
 typedef void *amdsmi_processor;
@@ -23,11 +23,11 @@ enum amdsmi_clock_kind { AMDSMI_CLOCK_GRAPHICS = 0, AMDSMI_CLOCK_MEMORY = 4 };
 enum { AMDSMI_TEMPERATURE_HOTSPOT = 1, AMDSMI_TEMPERATURE_CURRENT = 0, AMDSMI_POWER_SENSOR = 0 };
 enum amdsmi_memory_kind { AMDSMI_MEMORY_VRAM = 0 };
 
-/* What stands where a GPU has no such figure, in 16 and in 32 bits. */
+/* The value that means: this GPU has no such figure, in 16 and in 32 bits. */
 enum { AMDSMI_NOTHING_16 = 0xFFFF };
 #define AMDSMI_NOTHING_32 UINT32_MAX
 
-/* X(name, code, how a reading failed by it, meaning) */
+/* X(name, code, state of a reading that fails with it, meaning) */
 #define AMDSMI_STATUSES(X)                                                               \
     X(SUCCESS, 0, OK, "success")                                                         \
     X(INVALID, 1, FAILED, "a parameter is invalid")                                      \
@@ -58,7 +58,7 @@ enum { AMDSMI_NOTHING_16 = 0xFFFF };
 AMDSMI_STATUSES(AMDSMI_STATUS_CONSTANT)
 #undef AMDSMI_STATUS_CONSTANT
 
-/* Of power limits: microwatts. */
+/* Power limits in microwatts. */
 struct amdsmi_power_cap {
     uint64_t now, standard, dpm_mhz, lowest, highest;
     uint64_t reserved[3];
@@ -79,17 +79,17 @@ struct amdsmi_usage {
 
 struct amdsmi_kfd {
     uint64_t id;
-    uint32_t node; /* in the order in which HSA, and HIP on top of it, number agents */
+    uint32_t node; /* in the order in which HSA numbers agents, and so HIP */
 };
 
 /* Since ROCm 6.4. */
 struct amdsmi_enumeration {
     uint32_t drm_render, drm_card;
     uint32_t hsa, hip;
-    char hip_uuid[256]; /* "GPU-" and 16 hexadecimal digits, what ROCR_VISIBLE_DEVICES names */
+    char hip_uuid[256]; /* "GPU-" and 16 hexadecimal digits, as named in ROCR_VISIBLE_DEVICES */
 };
 
-/* The first number is the interface's version: 24 and 25 begin with a year that happens to be it. */
+/* The first number is the interface's version; versions 24 and 25 begin with a year that equals it. */
 struct amdsmi_version {
     uint32_t numbers[4];
     const char *build;
@@ -106,7 +106,7 @@ struct amdsmi_space {
     _Alignas(8) char bytes[2048];
 };
 
-/* Where watts stand in the answer about power, by version; each is 32 bits. */
+/* By version, where the answer about power has its watts; each is 32 bits. */
 struct amdsmi_layout {
     unsigned version;
     size_t power_bytes;
@@ -116,8 +116,8 @@ struct amdsmi_layout {
 #define AMDSMI_LAYOUTS {24, 68, 0, 4}, {25, 40, 8, 12}, {26, 192, 8, 12},
 
 /*
- * X(symbol, parameters); all return a status. Names and versions are texts at the
- * beginning of their answers.
+ * X(symbol, parameters); all return a status. Names and versions are texts at the beginning of
+ * their answers.
  */
 #define AMDSMI_FUNCTIONS(X)                                                                                \
     X(amdsmi_init, (uint64_t flags))                                                                       \

@@ -5,9 +5,9 @@
 #include "device/amd/amdsmi_gpu.h"
 
 /*
- * The GPUs that AMD SMI shows, with who they are, before any of their figures is
- * looked at. Listed as HIP numbers them, so that indices of ROCR_VISIBLE_DEVICES
- * fit, each with the UUID that this variable names or else with one of its own.
+ * The GPUs that AMD SMI shows and their identities, before any of their figures is read. They are
+ * listed as HIP numbers them, so that indices of ROCR_VISIBLE_DEVICES are valid, each with the
+ * UUID that this variable uses or else with one made here.
  */
 enum amdsmi_sharing {
     AMDSMI_ALONE,
@@ -21,11 +21,11 @@ enum amdsmi_sharing {
 struct amdsmi_candidate {
     struct amdsmi_gpu gpu;
     uint64_t bdf;
-    uint64_t order; /* HIP's number, or the node that it is made from; UINT32_MAX: not known */
+    uint64_t order; /* HIP's number, or the node from which it is made; UINT32_MAX: unknown */
     struct device_info info;
     struct amdsmi_trial trial;
     enum amdsmi_sharing sharing;
-    size_t partner; /* the other die, or the partition that counts; SIZE_MAX */
+    size_t partner; /* index of the other die, or of the partition that counts; SIZE_MAX: none */
 };
 
 struct amdsmi_crowd {
@@ -35,8 +35,8 @@ struct amdsmi_crowd {
 };
 
 /*
- * Finds them through `crowd->library`; what stands below `root` tells what the
- * library does not. FLY_EPERM, FLY_EREAD, FLY_ELIMIT.
+ * Finds the GPUs through `crowd->library`, and through files below `root` for what the library
+ * does not tell. FLY_EPERM, FLY_EREAD, FLY_ELIMIT.
  */
 int amdsmi_crowd_find(struct amdsmi_crowd *crowd, const char *root, struct fly_error *out_error);
 

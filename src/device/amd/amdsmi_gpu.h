@@ -9,28 +9,26 @@
 #include "device/device.h"
 
 /*
- * One GPU behind AMD SMI, and what was found out about its figures when it was
- * opened.
+ * One GPU behind AMD SMI, and what was found out about its figures when it was opened.
  *
- * The energy counter is checked there against the power reading, since on some
- * GPUs it is absent, stands still or counts in other units; one that disagrees is
- * not offered, and the meter integrates the power instead.
+ * Opening checks the energy counter against the power reading, since on some GPUs the counter is
+ * absent, stands still or counts in other units. A counter that disagrees is not offered, and the
+ * meter integrates the power instead.
  *
- * Cards with two dies (MI250, MI250X) show as two GPUs, and the driver reports
- * power, energy and limits of the whole card with the first die, and zeros with
- * the second. So the second offers none of them and says with which GPU its
- * energy is counted; the first says that it counts both. Partitions of one GPU
- * (MI300 in its modes DPX to CPX) each report the power of the whole, so the first
- * of them counts and the others say so.
+ * Cards with two dies (MI250, MI250X) show as two GPUs, and the driver reports power, energy and
+ * limits of the whole card with the first die, and zeros with the second. So the second offers
+ * none of them and names the GPU that counts its energy; the first says that it counts both.
+ * Partitions of one GPU (MI300 in its modes DPX to CPX) each report the power of the whole, so
+ * the first of them counts and the others say so.
  */
 struct amdsmi_gpu {
     struct amdsmi_library *library; /* one use of it */
     amdsmi_processor handle;
-    bool elsewhere;   /* what it draws is counted with another GPU */
-    bool counter_off; /* its energy counter cannot be relied on */
+    bool elsewhere;   /* its energy is counted with another GPU */
+    bool counter_off; /* its energy counter is not reliable */
 };
 
-/* What was seen of a GPU's counter and power over a short while. */
+/* What was observed of a GPU's counter and power over a short time. */
 struct amdsmi_trial {
     double time_s;
     struct reading energy_before, energy_after; /* uJ */
@@ -38,20 +36,23 @@ struct amdsmi_trial {
 };
 
 enum amdsmi_verdict {
-    AMDSMI_COUNTER_GOOD,      /* it rose as the power says, within a factor of four */
+    AMDSMI_COUNTER_GOOD,      /* it rose as the power predicts, within a factor of four */
     AMDSMI_COUNTER_ABSENT,    /* there is none */
-    AMDSMI_COUNTER_WRONG,     /* it fell, stood still or rose by something else */
-    AMDSMI_COUNTER_UNCHECKED, /* there is no power to compare with */
+    AMDSMI_COUNTER_WRONG,     /* it fell, stood still or rose by too much or too little */
+    AMDSMI_COUNTER_UNCHECKED, /* there is no power reading to compare with */
     AMDSMI_VERDICT_COUNT
 };
 
-/* Four is wide, since the two readings of power need not be those in between; wrong units are off by more. */
+/*
+ * Judges the counter. The factor of four is wide, because the power between the two readings may
+ * have differed; wrong units are off by more.
+ */
 enum amdsmi_verdict amdsmi_judge(const struct amdsmi_trial *trial);
 
-/* Whether a GPU of that name is one of two dies of a card, whose second one reports zeros. */
+/* Returns whether a GPU of that name is one of the two dies of a card whose second die reports zeros. */
 bool amdsmi_two_dies(const char *name);
 
-/* Whether it is the second: its power reads as zero or not at all, and nothing is counted. */
+/* Returns whether it is the second die: its power reads as zero or not at all, and nothing is counted. */
 bool amdsmi_is_second_die(const char *name, const struct amdsmi_trial *trial);
 
 #endif

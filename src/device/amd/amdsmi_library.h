@@ -14,7 +14,7 @@
 #include "device/quantity.h"
 
 /*
- * AMD's management library, loaded when it is wanted and initialised.
+ * AMD's management library, loaded and initialised at first use.
  *
  *     struct amdsmi_library *library;
  *
@@ -25,9 +25,9 @@
  *     amdsmi_library_unlock(library);
  *     amdsmi_library_release(library);
  *
- * AMD promises nothing about calls from several threads, so whoever calls holds
- * the lock. A slot whose function a library lacks is NULL, unless the row says
- * that nothing works without it: X(slot, required, symbol)
+ * AMD promises nothing about calls from several threads, so every caller must hold the lock. A
+ * slot is NULL if the library lacks its function. If the row says that the function is required,
+ * opening fails instead: X(slot, required, symbol)
  */
 #define AMDSMI_CALLS(X)                                    \
     X(init, true, amdsmi_init)                             \
@@ -60,29 +60,31 @@ struct amdsmi_library {
     const struct amdsmi_layout *layout; /* of its version */
     struct shared_object object;
     pthread_mutex_t lock;
-    size_t users; /* who hold it: released by the last */
+    size_t users; /* number of users; the last one releases it */
     pid_t owner;  /* the process that initialised it */
 };
 
 /*
- * Loads and initialises the library at `path`, or by the names of its versions,
- * newest first, where that is NULL. Returned with one user. FLY_EUNSUPPORTED
- * where there is no library, no driver or a version unheard of, FLY_EPERM,
- * FLY_EREAD where it fails; the text names the library and the next step.
+ * Loads and initialises the library at `path` or, if that is NULL, by the names of its versions,
+ * newest first. It is returned with one user. FLY_EUNSUPPORTED if there is no library, no driver
+ * or an unknown version, FLY_EPERM, FLY_EREAD if it fails; the text names the library and the
+ * next step.
  */
 int amdsmi_library_open(const char *path, struct amdsmi_library **out_library, struct fly_error *out_error);
 
 /*
- * Gives up one use; the last one shuts the library down and frees it. A forked
- * child only frees memory, since it shares the open files of its parent. For one
- * thread.
+ * Gives up one use; the last one shuts the library down and frees it. A forked child only frees
+ * memory, since it shares the open files of its parent. For one thread.
  */
 void amdsmi_library_release(struct amdsmi_library *library);
 
 void amdsmi_library_lock(struct amdsmi_library *library);
 void amdsmi_library_unlock(struct amdsmi_library *library);
 
-/* What a status means, in words, and how a reading failed by it; for codes unheard of too. */
+/*
+ * Return what a status means, as text, and the state of a reading that fails with it; also for
+ * unknown codes.
+ */
 const char *amdsmi_meaning(amdsmi_status status);
 struct reading amdsmi_failed_reading(amdsmi_status status);
 

@@ -4,7 +4,10 @@
 
 #include "device/amd/amdsmi_gpu.h"
 
-/* Fills in what is wanted, each with a state; the caller holds no lock. Thread-safe, allocates nothing. */
+/*
+ * Fills in what is wanted, each value with a state. The caller must not hold the lock.
+ * Thread-safe, allocates nothing.
+ */
 void amdsmi_gpu_read(const struct amdsmi_gpu *gpu, quantity_set wanted, struct reading *values);
 
 #endif

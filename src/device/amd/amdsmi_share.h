@@ -4,7 +4,7 @@
 
 #include "device/amd/amdsmi_crowd.h"
 
-/* Settles, after the trials, who counts for whom; and the words for it in a GPU's note. */
+/* Decides, after the trials, which GPU counts for which others, and writes that into the GPUs' notes. */
 void amdsmi_share(struct amdsmi_crowd *crowd);
 void amdsmi_note_sharing(const struct amdsmi_crowd *crowd, struct amdsmi_candidate *candidate);
 

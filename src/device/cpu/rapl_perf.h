@@ -5,16 +5,19 @@
 #include <stdint.h>
 
 /*
- * How the back end asks the kernel for events, so that tests can answer where no
- * machine does. Each returns a negative errno for a failure.
+ * The calls with which the back end asks the kernel for events, so that tests can replace them on
+ * any machine. Each returns a negative errno on failure.
  */
 struct perf_calls {
-    /* An event of all processes on one processor: its descriptor, to be closed with close. */
+    /* Opens an event for all processes on one processor; returns its descriptor, to be closed with close. */
     int (*open)(uint32_t type, uint64_t config, unsigned cpu);
     int (*read)(int file, uint64_t *out_count);
 };
 
-/* For devices opened from now on, and for readings; NULL: the kernel. For tests, on one thread. */
+/*
+ * Replaces the calls for devices opened from now on, and for readings; NULL: the kernel. For
+ * tests, on one thread.
+ */
 void rapl_perf_set_calls(const struct perf_calls *other);
 
 #endif

@@ -6,23 +6,21 @@
 #include <stdint.h>
 
 /*
- * The binary interface of NVIDIA's management library as Flyball uses it:
- * numbers, layouts and function types, so that building needs no SDK.
+ * The binary interface of NVIDIA's management library as Flyball uses it: numbers, layouts and
+ * function types, so that building needs no SDK.
  *
- * Two sides share it. The NVML back end looks the functions up by name in
- * libnvidia-ml.so.1; the emulator's library of that name defines them. Both take
- * the types from the one list NVML_FUNCTIONS, so that a compiler holds each
- * against the other:
+ * Two sides share it. The NVML back end looks the functions up by name in libnvidia-ml.so.1; the
+ * emulator's library of that name defines them. Both take the types from the one list
+ * NVML_FUNCTIONS, so that the compiler checks each against the other:
  *
  *     #define DECLARE(result, symbol, parameters) result symbol parameters;
  *     NVML_FUNCTIONS(DECLARE)
  *
- * Driver units: mW, mJ, MHz, degrees Celsius, percent, microseconds. Layouts are
- * those of 64-bit Linux. Enumerations of the library are `unsigned` here, which
- * is how they are passed.
+ * Driver units: mW, mJ, MHz, degrees Celsius, percent, microseconds. Layouts are those of 64-bit
+ * Linux. Enumerations of the library are `unsigned` here, which is how they are passed.
  */
 
-/* Returned by every function but nvmlErrorString. X(name, number, what it means) */
+/* Returned by every function except nvmlErrorString. X(name, number, meaning) */
 #define NVML_RETURNS(X)                                                                          \
     X(SUCCESS, 0, "success")                                                                     \
     X(UNINITIALIZED, 1, "the driver library was not initialised")                                \
@@ -121,7 +119,7 @@ enum nvml_event_reason {
 /* nvmlDeviceGetViolationStatus */
 enum nvml_perf_policy { NVML_POLICY_POWER = 0, NVML_POLICY_THERMAL = 1 };
 
-/* Fields of nvmlDeviceGetFieldValues, and of which part of a board some of them speak. */
+/* Fields of nvmlDeviceGetFieldValues, and the parts of a board to which some of them refer. */
 enum nvml_field_id {
     NVML_FIELD_POWER_VIOLATION_TIME = 74,   /* us */
     NVML_FIELD_THERMAL_VIOLATION_TIME = 75, /* us */
@@ -177,12 +175,12 @@ union nvml_value {
     unsigned short us;
 };
 
-/* A device of the library; its insides are the library's. */
+/* A device of the library; opaque. */
 struct nvml_device;
 
 struct nvml_field_value {
-    unsigned field_id; /* set by the caller, */
-    unsigned scope_id; /* like this */
+    unsigned field_id; /* set by the caller */
+    unsigned scope_id; /* set by the caller */
     long long timestamp_us;
     long long latency_us;
     unsigned value_type; /* enum nvml_value_type */
@@ -265,8 +263,8 @@ struct nvml_process_utilization { /* percent */
 enum { NVML_INIT_NO_GPUS = 1, NVML_INIT_NO_ATTACH = 2, NVML_INIT_FORCE = 4 };
 
 /*
- * The functions, from the library's life to the device's. Where several end in
- * _vN, a driver may have only the older ones: drivers keep what they once had.
+ * The functions, from the library's life to the device's. If several end in _vN, a driver may
+ * have only the older ones, since drivers keep old functions.
  *
  *     X(type of the result, symbol, parameters)
  */
@@ -372,8 +370,8 @@ enum { NVML_INIT_NO_GPUS = 1, NVML_INIT_NO_ATTACH = 2, NVML_INIT_FORCE = 4 };
     X(int, nvmlDeviceResetMemoryLockedClocks, (NVML_DEVICE))
 
 /*
- * Beyond NVML: an emulator's library exports this function, which returns its
- * version, so that every program can say that no hardware answered.
+ * Beyond NVML: an emulator's library exports this function, which returns its version, so that
+ * every program can report that no hardware answered.
  */
 #define NVML_EMULATOR_SYMBOL "flyball_emulator_version"
 typedef const char *nvml_emulator_version_function(void);

@@ -12,7 +12,7 @@
 #include "device/nvidia/nvml_abi.h"
 
 /*
- * NVIDIA's management library, loaded when it is wanted and initialised.
+ * NVIDIA's management library, loaded and initialised at first use.
  *
  *     struct nvml_library *library;
  *     unsigned count;
@@ -22,12 +22,12 @@
  *     library->call.count(&count);
  *     nvml_library_release(library);
  *
- * Drivers differ in what they offer: a slot whose function no name of its row
- * finds is NULL, unless the row says that nothing works without it.
+ * Drivers offer different functions. A slot is NULL if the library has none of the names in its
+ * row; if the row says that the function is required, opening fails instead.
  *
  *     X(slot, required, function type, names from newer to older...)
  *
- * Names of one row have the same parameters, so that any of them serves.
+ * All names of one row have the same parameters, so any of them will do.
  */
 #define NVML_CALLS(X)                                                                                       \
     X(init, true, nvmlInit_v2, "nvmlInit_v2", "nvmlInit")                                                   \
@@ -88,28 +88,27 @@ struct nvml_calls {
 struct nvml_library {
     struct nvml_calls call;
     struct shared_object object;
-    size_t users;                    /* who hold it: released by the last */
+    size_t users;                    /* number of users; the last one releases it */
     pid_t owner;                     /* the process that initialised it */
-    bool emulated;                   /* an emulator's library */
-    char driver[NVML_VERSION_BYTES]; /* the version; empty where it is not known */
+    bool emulated;                   /* it is an emulator's library */
+    char driver[NVML_VERSION_BYTES]; /* the version; empty if unknown */
 };
 
 /*
- * Loads and initialises the library at `path`, or under the name by which drivers
- * install it where that is NULL. Returned with one user. FLY_EUNSUPPORTED where
- * there is no library, no kernel driver or no fitting one, FLY_EPERM, FLY_EREAD
- * where the driver fails, and what shared_object_open says of a path; the text
- * names the library and the next step.
+ * Loads and initialises the library at `path` or, if that is NULL, under the name by which
+ * drivers install it. It is returned with one user. FLY_EUNSUPPORTED if there is no library, no
+ * kernel driver or none that fits, FLY_EPERM, FLY_EREAD if the driver fails, and the errors of
+ * shared_object_open for a path; the text names the library and the next step.
  */
 int nvml_library_open(const char *path, struct nvml_library **out_library, struct fly_error *out_error);
 
 /*
- * Gives up one use; the last one shuts the library down and frees it. After fork
- * the child frees its memory only: what it has of the driver is the parent's too.
+ * Gives up one use; the last one shuts the library down and frees it. After fork the child only
+ * frees its memory, since it shares the driver with its parent.
  */
 void nvml_library_release(struct nvml_library *library);
 
-/* What a code means, in words; for codes unheard of too. Static storage. */
+/* Returns the meaning of a code as text, also for unknown codes. Static storage. */
 const char *nvml_meaning(int code);
 
 #endif

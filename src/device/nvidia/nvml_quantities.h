@@ -10,26 +10,25 @@
 #include "device/quantity.h"
 
 /*
- * How each quantity is asked of an NVIDIA GPU.
+ * How each quantity is read from an NVIDIA GPU.
  *
- * A quantity may be had in several ways, by a function of its own or as a field
- * of nvmlDeviceGetFieldValues, newer and older, and boards and drivers offer
- * different ones. Which way serves is found out once; readings then make one call
- * for each function and one for all fields together, and none for what the device
- * does not offer.
+ * There may be several ways to read a quantity, by a function of its own or as a field of
+ * nvmlDeviceGetFieldValues, newer and older; boards and drivers offer different ones. Opening
+ * finds out once which way works. Readings then make one call for each function and one for all
+ * fields together, and none for what the device does not offer.
  */
 
 struct nvml_way {
     enum quantity quantity;
-    /* Asks for up to two values at once; returns a code of NVML. NULL: the way is a field. */
+    /* Reads up to two values at once; returns a code of NVML. NULL: the way is a field. */
     int (*ask)(const struct nvml_calls *call, struct nvml_device *device, int64_t out_values[2]);
-    unsigned value; /* which of the two */
+    unsigned value; /* which of the two values */
     unsigned field, scope;
     int64_t factor;                 /* from the driver's unit to the quantity's */
-    enum power_usage_kind only_for; /* nvmlDeviceGetPowerUsage means different things on different chips */
+    enum power_usage_kind only_for; /* nvmlDeviceGetPowerUsage has different meanings on different chips */
 };
 
-/* Of one device: the way to each quantity, or NULL and why there is none. */
+/* For one device: the way to each quantity, or NULL and why there is none. */
 struct nvml_ways {
     const struct nvml_way *to[QUANTITY_COUNT];
     struct reading absent[QUANTITY_COUNT];
@@ -43,10 +42,10 @@ void nvml_ways_find(const struct nvml_calls *call, struct nvml_device *device, c
 void nvml_ways_read(const struct nvml_ways *ways, const struct nvml_calls *call, struct nvml_device *device,
                     quantity_set wanted, struct reading *values);
 
-/* Whether the figure is that of the module with the CPU on it. */
+/* Returns whether the figure is that of the whole module, including its CPU. */
 bool nvml_way_is_of_module(const struct nvml_way *way);
 
-/* What a code of NVML says about a reading. */
+/* Returns the state of a reading that a code of NVML gives. */
 enum reading_state nvml_reading_state(int code);
 
 #endif

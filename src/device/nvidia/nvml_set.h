@@ -8,24 +8,24 @@
 #include "device/device.h"
 #include "device/nvidia/nvml_library.h"
 
-/* What is set through NVML. Codes are those of NVML. Thread-safe, allocates nothing. */
+/* Sets limits, modes and clocks through NVML. Codes are those of NVML. Thread-safe, allocates nothing. */
 
 /*
- * The clocks that the GPU can be held to, of those at its highest memory clock, in
- * MHz, highest first, each once; at most `maximum`. NVML_NO_DATA where there are none.
+ * Gives the clocks to which the GPU can be held at its highest memory clock, in MHz, highest
+ * first, each once; at most `maximum`. NVML_NO_DATA if there are none.
  */
 int nvml_clocks_read(const struct nvml_calls *call, struct nvml_device *handle, int64_t *clocks_mhz,
                      size_t maximum, size_t *out_count);
 
 /*
- * Sets a quantity, whose value was checked. A ceiling on the clock locks the clocks
- * between the lowest that the GPU has and the ceiling, so that it idles as before;
- * a ceiling of 0 lifts the lock.
+ * Sets a quantity, whose value was checked already. A ceiling on the clock locks the clocks
+ * between the GPU's lowest and the ceiling, so that it idles as before; a ceiling of 0 lifts the
+ * lock.
  */
 int nvml_set_value(const struct nvml_calls *call, struct nvml_device *handle, enum quantity quantity,
                    int64_t value);
 
-/* Says why it refused, and what to do; returns the error's code. */
+/* Writes why the driver refused, and what to do; returns the error's code. */
 int nvml_set_error(const struct device_info *info, enum quantity quantity, int64_t value, int code,
                    struct fly_error *out_error);
 

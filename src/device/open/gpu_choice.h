@@ -5,19 +5,19 @@
 #include "device/device.h"
 #include "device/open/visible_list.h"
 
-/* Some GPUs of a list, in an order: what is being chosen while the list is still whole. */
+/* Some GPUs of a list, in an order: the choice is made while the list is still complete. */
 struct gpu_choice {
     size_t count;
-    size_t places[DEVICES_MAX]; /* in the list */
-    bool of_instance;           /* the only one is there for one of its MIG instances */
+    size_t places[DEVICES_MAX]; /* indices in the list */
+    bool of_instance;           /* the only GPU was chosen through one of its MIG instances */
 };
 
 bool gpu_choice_has(const struct gpu_choice *choice, size_t place);
 void gpu_choice_add(struct gpu_choice *choice, size_t place);
 
 /*
- * The place of the GPU that an entry names among some: the index counts them, a
- * UUID may be the beginning of one, an instance means the GPU that it lies on.
+ * Returns the place of the GPU that an entry names, among some GPUs: an index counts them, a UUID
+ * may be cut to its beginning, and an instance means the GPU on which it is.
  */
 enum { GPU_NOWHERE = -1, GPU_AMBIGUOUS = -2 };
 int gpu_choice_find(const struct device_list *list, const struct gpu_choice *among,
@@ -26,7 +26,7 @@ int gpu_choice_find(const struct device_list *list, const struct gpu_choice *amo
 /* Puts the chosen GPUs first, in their order, then CPUs and memory, and closes the other GPUs. */
 void gpu_choice_keep(struct device_list *list, const struct gpu_choice *chosen);
 
-/* Says of a device that it was chosen for an instance of it. */
+/* Notes on a device that it was chosen through one of its instances. */
 void gpu_choice_mark_instance(struct device_info *info);
 
 #endif

@@ -7,14 +7,14 @@
 #include <stdint.h>
 
 /*
- * The text of CUDA_VISIBLE_DEVICES and its like, entry by entry. Pure.
+ * Reads the text of CUDA_VISIBLE_DEVICES and similar variables, entry by entry. Pure.
  *
  *     struct visible_entry entry;
  *
  *     for (const char *rest = text; visible_next(&rest, &entry);)
  *         ...
  *
- * The empty text has no entry, and nothing behind a final comma is none either.
+ * The empty text has no entry, and there is none after a final comma.
  */
 enum visible_kind {
     VISIBLE_INVALID,
@@ -25,18 +25,17 @@ enum visible_kind {
 
 struct visible_entry {
     enum visible_kind kind;
-    bool exact;       /* an index that is digits and nothing else */
+    bool exact;       /* the index consists of digits only */
     uint64_t index;   /* of VISIBLE_INDEX */
     const char *text; /* as written, without blanks around it; borrows, not NUL-terminated */
     size_t length;
-    const char *gpu_uuid; /* of VISIBLE_INSTANCE that names its GPU: the part of text that does; else NULL */
+    const char *gpu_uuid; /* with VISIBLE_INSTANCE, the part of text that names its GPU, if any; else NULL */
     size_t gpu_uuid_length;
 };
 
 /*
- * Reads the next entry and moves behind it; false at the end. Indices are what
- * strtol would read at the entry's beginning, as the driver seems to: "1gpu" is
- * 1, "-1" and "gpu" are invalid.
+ * Reads the next entry and moves past it; false at the end. An index is what strtol would read at
+ * the entry's beginning, as the driver seems to do: "1gpu" is 1, "-1" and "gpu" are invalid.
  */
 bool visible_next(const char **rest, struct visible_entry *out_entry);
 

@@ -7,14 +7,14 @@
 #include "base/buffer.h"
 
 /*
- * A text of a driver or of this program without what names a person or a machine.
+ * Removes what names a person or a machine from a text of a driver or of this program.
  *
  *     struct pseudonym rows[] = {{"alice", "USER"}, {"GPU-8f3a...", "GPU-0"}};
  *
  *     pseudonyms_put(rows, 2, "'/home/alice/libnvidia-ml.so' of GPU-8f3a... is no library", &out);
  *     ... "'PATH' of GPU-0 is no library" ...
  *
- * Words of the rows are replaced by what stands beside them, the longest first, and beyond these
+ * It replaces words of the rows by their replacements, the longest first, and also
  *
  *     paths        by PATH, but for those that every machine has (/sys, /proc, /dev, libraries)
  *     addresses    what follows "://" by ADDRESS

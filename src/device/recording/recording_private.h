@@ -5,41 +5,41 @@
 #include "device/recording/recording.h"
 #include "shapes/shape.h"
 
-/* What writing, reading and asking share: first the lines of a file (recording_shapes.c). */
+/* What writing, reading and playing recordings share: first the lines of a file (recording_shapes.c). */
 
 /* Bytes of sensor_facts.source that a recording keeps, with the NUL. */
 enum { RECORDING_SOURCE_MAX = 160 };
 
-/* What the file is. */
+/* The first line. */
 struct recording_header {
     uint32_t schema;
-    const char *flyball; /* which version wrote it */
+    const char *flyball; /* version that wrote it */
     struct wall_time date;
-    int64_t unix_us; /* the date, to the microsecond; INT64_MIN: it does not say */
+    int64_t unix_us; /* the date, to the microsecond; INT64_MIN: not stated */
     double interval_s;
     size_t devices;
 };
 
 /* A device with its facts; minor -1, modulus 0, numbers 0 and empty texts are null. */
 struct recording_sensor {
-    struct sensor_facts facts; /* but for its source */
+    struct sensor_facts facts; /* except for its source */
     char source[RECORDING_SOURCE_MAX];
 };
 struct recording_device_line {
     size_t device; /* counted from 0 */
     const char *backend;
-    struct device_info info; /* but for its sensor */
+    struct device_info info; /* except for its sensor */
     struct recording_sensor sensor;
 };
 
-/* A reading, or the end in good order. Readings are written by hand: that allocates nothing. */
+/* A reading, or the end in good order. Readings are written by hand, since that allocates nothing. */
 struct recording_said {
     int quantity;
     struct reading reading;
 };
 struct recording_line {
     int64_t t_ns;
-    int64_t device; /* -1: it does not say */
+    int64_t device; /* -1: not stated */
     bool end, has_end;
     struct recording_said said[QUANTITY_COUNT];
     size_t count;
@@ -48,16 +48,16 @@ struct recording_line {
 extern const struct shape recording_header_shape;
 extern const struct shape recording_device_shape;
 extern const struct shape recording_line_shape;
-extern const struct shape recording_end_shape; /* the end alone, with whatever else */
+extern const struct shape recording_end_shape; /* only the end, whatever else the line has */
 
-/* The file to read; NULL with the code and the error. */
+/* Opens the file to read; NULL with the code and the error. */
 FILE *recording_open(const char *path, int *out_code, struct fly_error *out_error);
 
-/* Loads a stream of which the head was read already. */
+/* Loads a stream whose head was already read. */
 int recording_load_rest(const char *name, const char *head, size_t head_length, FILE *stream,
                         struct recording **out_recording, struct fly_error *out_error);
 
-/* One value, from its moment on. */
+/* One value, valid from its moment on. */
 struct change {
     int64_t t_ns, value;
     int32_t code;
