@@ -37,10 +37,10 @@ bool harmless_all(const char *text, size_t length, bool lines);
 /* Replaces in place, which makes no text longer; returns the length. Ends the text by a 0 byte again. */
 size_t harmless_make(char *text, size_t length, bool lines);
 
-/* Replaces C0 and DEL in place, for one line of a text whose reader replaces the rest. */
+/* Replaces C0 and DEL in place by '?'; all other bytes stay, also those that are no UTF-8. */
 void harmless_hide_controls(char *text);
 
-/* Replaces in place all that is not printable ASCII. */
+/* Replaces all but printable ASCII in place by '?'. */
 void harmless_make_ascii(char *text);
 
 /* Appends the text; with `lines` its '\n' and '\t' stay. */
