@@ -154,7 +154,10 @@ static struct job_hardware hardware_of(const struct job_state *state, const stru
                                  .gpu_memory_bytes = line->gpu_memory_bytes};
 }
 
-/* Older logs do not tell by when a model had to be ready; it shows only when it decided. */
+/*
+ * Whether the log has the whole question: older ones lack the time by which a model had to be ready, which
+ * matters only if the decision heeded it.
+ */
 static bool is_told(const struct proposed_record *record)
 {
     bool heeded = record->reason == REASON_DEADLINE || record->stop_by_us != 0 ||

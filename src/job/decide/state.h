@@ -32,7 +32,7 @@ enum {
     JOB_OPEN_MAX = 65536,     /* trials that run at the same time */
     JOB_SILENT_MAX = 256,     /* expired trials whose late reports still count, the newest ones */
     JOB_UNFINISHED_MAX = 256, /* recurrences without a model that a new try may still join, the newest ones */
-    JOB_STATE_MAX = 512 << 20, /* bytes of one line */
+    JOB_STATE_MAX = 512 << 20, /* bytes of one struct job_line */
     JOB_CRASH_TEXT_MAX = 96,
 };
 
@@ -73,7 +73,7 @@ struct job_line {
     uint32_t overflowing;       /* smallest batch size per rank that did not fit; 0: none yet */
     uint64_t recurrences;       /* those in which the policy decided something */
     uint64_t baseline_runs;     /* trials at the default and the highest limit that reached the target */
-    double baseline_time_s;     /* their sum */
+    double baseline_time_s;     /* sum of their times */
 };
 
 /* A trial that runs, or that has expired but may still report. */

@@ -62,7 +62,7 @@ enum saving_doubt {
     SAVING_STATED,
     SAVING_FEW_BASELINE, /* too few runs of the default with tuned runs near them */
     SAVING_FEW_TUNED,    /* too few tuned runs */
-    SAVING_NOT_SPANNED,  /* most tuned runs lie outside the time of the default's */
+    SAVING_NOT_SPANNED,  /* too many tuned runs lie outside the time of the default's */
     SAVING_NO_MODEL,     /* the default, or what was chosen, delivered no model */
     SAVING_DOUBT_COUNT
 };
