@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What can be set, and the checks before a driver is asked. */
+/* What can be set, and the checks before a driver is asked to set it. */
 #include "base/error.h"
 #include "device/device.h"
 
-/* Nothing beyond the device's own limits reaches a driver, and nothing without knowing them. */
+/* A driver never gets a value beyond the device's own limits, nor any value if the limits are unknown. */
 static int check_limit(const struct device *device, int64_t value_mw, struct fly_error *out_error)
 {
     struct device_reading reading;
@@ -45,7 +45,7 @@ int device_clocks(const struct device *device, int64_t *clocks_mhz, size_t maxim
                      device_kind_name(device->info.kind), device->info.index, fly_error_sentence(code));
 }
 
-/* A ceiling of 0, which is none, can always be asked for. */
+/* A ceiling of 0, which means none, is always allowed. */
 static int check_ceiling(const struct device *device, int64_t value_mhz, struct fly_error *out_error)
 {
     int64_t clocks_mhz[DEVICE_CLOCKS_MAX] = {0}, lowest_mhz;

@@ -2,12 +2,12 @@
 /*
  * AMD's GPUs, through AMD SMI.
  *
- * Written from the library's documentation and tested against a stand-in for it;
- * not yet run on hardware, which the title says to whoever lists back ends.
+ * Written from the library's documentation and tested against a stand-in for it; not yet run on
+ * hardware. The title says so when back ends are listed.
  *
- * GPUs are listed as HIP numbers them, so that indices of ROCR_VISIBLE_DEVICES
- * fit, and carry the UUID that ROCR_VISIBLE_DEVICES names. Opening takes up to a
- * fifth of a second where counters have to be checked, for all GPUs together.
+ * GPUs are listed as HIP numbers them, so that indices of ROCR_VISIBLE_DEVICES are valid, and
+ * have the UUID that ROCR_VISIBLE_DEVICES uses. If counters have to be checked, opening takes up
+ * to a fifth of a second, for all GPUs together.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,7 +24,7 @@ enum { TRIAL_STEPS = 4 };
 
 static const double trial_step_s = 0.05;
 
-/* One reading of counter and power for a trial: either power that the GPU has. */
+/* Reads counter and power once for a trial: either power that the GPU has. */
 static void sample(const struct amdsmi_candidate *candidate, struct reading *out_energy,
                    struct reading *out_power)
 {
@@ -38,7 +38,7 @@ static void sample(const struct amdsmi_candidate *candidate, struct reading *out
                                                                     : values[QUANTITY_POWER_AVERAGE];
 }
 
-/* Tries the counters of all GPUs at once, until all have moved or the time is over. */
+/* Tries the counters of all GPUs at the same time, until all have moved or the time is over. */
 static void try_counters(struct amdsmi_crowd *crowd, const struct clock *clock)
 {
     struct mono_time start[DEVICES_MAX];

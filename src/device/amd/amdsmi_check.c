@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What to think of a GPU's counter and of its die, from a few readings. */
+/* Judges a GPU's counter and its die from a few readings. */
 #include <string.h>
 
 #include "device/amd/amdsmi_gpu.h"
@@ -47,7 +47,10 @@ bool amdsmi_two_dies(const char *name)
     return false;
 }
 
-/* Zero, which no powered card draws, or no reading at all; a denied or failed one tells nothing. */
+/*
+ * Returns true for zero, which no powered card draws, and for no reading at all; a denied or
+ * failed one tells nothing.
+ */
 static bool no_power(const struct reading *power)
 {
     return power->state == READING_UNSUPPORTED || (power->state == READING_OK && power->value == 0);

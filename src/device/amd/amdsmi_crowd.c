@@ -17,7 +17,7 @@ static int bad_call(const char *what, amdsmi_status status, struct fly_error *ou
                      amdsmi_meaning(status), status);
 }
 
-/* The GPUs of one socket; what is no GPU has no place on the PCI bus and is left out. */
+/* Finds the GPUs of one socket; leaves out what has no place on the PCI bus, since it is no GPU. */
 static int find_on_socket(struct amdsmi_crowd *crowd, amdsmi_socket socket, struct fly_error *out_error)
 {
     const struct amdsmi_calls *call = &crowd->library->call;
@@ -64,7 +64,7 @@ static int find_all(struct amdsmi_crowd *crowd, struct fly_error *out_error)
     return code;
 }
 
-/* A text at the beginning of an answer, or nothing. */
+/* Takes a text at the beginning of an answer, or nothing. */
 static void take_text(amdsmi_status (*ask)(amdsmi_processor, void *), amdsmi_processor handle,
                       char text[DEVICE_TEXT_MAX])
 {
@@ -74,7 +74,7 @@ static void take_text(amdsmi_status (*ask)(amdsmi_processor, void *), amdsmi_pro
         snprintf(text, DEVICE_TEXT_MAX, "%.*s", DEVICE_TEXT_MAX - 1, space.bytes);
 }
 
-/* HIP's number and UUID from the newer call, the number's origin from the older one. */
+/* Takes HIP's number and UUID from the newer call, or what the number is made from from the older one. */
 static void take_order(struct amdsmi_candidate *candidate)
 {
     const struct amdsmi_calls *call = &candidate->gpu.library->call;
@@ -95,7 +95,10 @@ static void take_order(struct amdsmi_candidate *candidate)
     }
 }
 
-/* What the kernel says is what HIP makes its UUID of; then AMD SMI's own, which is another, then the slot. */
+/*
+ * Takes what the kernel reports, from which HIP makes its UUID; else AMD SMI's own, which
+ * differs; else the slot.
+ */
 static void take_uuid(struct amdsmi_candidate *candidate, const char *root)
 {
     const struct amdsmi_calls *call = &candidate->gpu.library->call;
@@ -151,7 +154,7 @@ static void describe(struct amdsmi_candidate *candidate, const char *root)
     take_uuid(candidate, root);
 }
 
-/* UUIDs are made of serial numbers, which not all GPUs have: those that are alike give way to the slot. */
+/* UUIDs are made of serial numbers, which not all GPUs have: equal ones are replaced by the slot. */
 static void make_uuids_unique(struct amdsmi_crowd *crowd)
 {
     for (size_t i = 0; i < crowd->count; i++) {

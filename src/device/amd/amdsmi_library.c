@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Finds the library, its version, its functions and the reason why it does not work. */
+/* Finds the library, its version, its functions, and the reason if it does not work. */
 #include "device/amd/amdsmi_library.h"
 
 #include <stdio.h>
@@ -9,7 +9,7 @@
 
 #include "base/error.h"
 
-/* The last two where the loader does not look, as ROCm's packages install it. */
+/* The last two are places where ROCm's packages install it and the loader does not search. */
 static const char *const library_names[] = {"libamd_smi.so.26", "libamd_smi.so.25", "libamd_smi.so.24",
                                             "/opt/rocm/lib/libamd_smi.so"};
 
@@ -68,7 +68,7 @@ void amdsmi_library_unlock(struct amdsmi_library *library)
     pthread_mutex_unlock(&library->lock);
 }
 
-/* Either the file that was named, or the first of the names that the loader finds. */
+/* Loads the file that was named, or the first of the names that the loader finds. */
 static int load(const char *path, struct shared_object *out_object, struct fly_error *out_error)
 {
     int code = FLY_ENOTFOUND;
@@ -118,7 +118,7 @@ static int initialise(const struct amdsmi_library *library, const char *name, st
                      name, amdsmi_meaning(status), status);
 }
 
-/* The layouts of the library's version; structs of versions unheard of are not guessed. */
+/* Finds the layouts of the library's version; structs of unknown versions are not guessed. */
 static int find_layout(struct amdsmi_library *library, const char *name, struct fly_error *out_error)
 {
     struct amdsmi_space space = {{0}};

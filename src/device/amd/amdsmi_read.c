@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Readings of one GPU. The library answers several quantities with one call, so
- * questions stand in a table with the quantities that each of them answers.
+ * Readings of one GPU. The library answers several quantities with one call, so each row of the
+ * table has a question and the quantities that it answers.
  */
 #include "device/amd/amdsmi_read.h"
 
@@ -32,13 +32,13 @@ static void put(struct reading *values, quantity_set wanted, enum quantity quant
         values[quantity] = reading;
 }
 
-/* A figure of 32 bits, or its absence. */
+/* Returns a figure of 32 bits, or that it is absent. */
 static struct reading figure(uint32_t value, int64_t scale)
 {
     return value == AMDSMI_NOTHING_32 || value == AMDSMI_NOTHING_16 ? unsupported() : good(value * scale);
 }
 
-/* Whether the call can be made and went well; says in `values` why not. */
+/* Returns whether the call exists and succeeded; otherwise writes the reason into `values`. */
 static bool asked(amdsmi_status status, quantity_set wanted, struct reading *values)
 {
     struct reading failed = amdsmi_failed_reading(status);
@@ -97,7 +97,7 @@ static void ask_power(const struct amdsmi_gpu *gpu, quantity_set wanted, struct 
     put(values, wanted, QUANTITY_POWER_AVERAGE, figure(word_at(&space, layout->power_average), MW_PER_W));
 }
 
-/* Microwatts; a highest limit of zero belongs to a GPU that has no limits. */
+/* Converts microwatts; a highest limit of zero means that the GPU has no limits. */
 static struct reading limit(uint64_t value_uw, uint64_t highest_uw)
 {
     if (highest_uw == 0 || highest_uw == UINT64_MAX || value_uw > highest_uw)
@@ -167,7 +167,10 @@ static void ask_usage(const struct amdsmi_gpu *gpu, quantity_set wanted, struct 
     put(values, wanted, QUANTITY_UTILIZATION_MEMORY, percent(usage.memory));
 }
 
-/* Documented in degrees, though some versions of other programs take it for thousandths: no GPU has 1000. */
+/*
+ * Documented in degrees, but some versions of other programs read it as thousandths. Values from
+ * 1000 on are taken as thousandths, since no GPU is that hot.
+ */
 static void ask_temperature(const struct amdsmi_gpu *gpu, quantity_set wanted, struct reading *values)
 {
     int64_t celsius = 0;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which of several GPUs that are one piece of hardware counts for all of them. */
+/* Decides which of several GPUs that are one piece of hardware counts for all of them. */
 #include "device/amd/amdsmi_share.h"
 
 #include <stdio.h>
 
-/* The first die of a second one's card: the nearest before it on the bus that is none itself. */
+/* Returns the first die of a second die's card: the nearest before it on the bus that is not a second die. */
 static size_t find_first_die(const struct amdsmi_crowd *crowd, size_t second)
 {
     const struct amdsmi_candidate *it = &crowd->candidates[second];
@@ -40,7 +40,7 @@ static void share_cards(struct amdsmi_crowd *crowd)
     }
 }
 
-/* Partitions differ in their function on the bus at most. */
+/* Partitions differ at most in their function on the bus. */
 static void share_partitions(struct amdsmi_crowd *crowd)
 {
     for (size_t i = 1; i < crowd->count; i++) {
@@ -73,7 +73,7 @@ void amdsmi_share(struct amdsmi_crowd *crowd)
 
 void amdsmi_note_sharing(const struct amdsmi_crowd *crowd, struct amdsmi_candidate *candidate)
 {
-    /* With a partner, by number and place on the bus, and without one. */
+    /* Texts with a partner, by its number and its place on the bus, and without one. */
     static const struct {
         const char *beside, *alone;
     } notes[] = {

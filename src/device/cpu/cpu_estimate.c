@@ -1,23 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The CPU's energy where no sensor can be read: estimated from its use and a
- * power that the user stated. Nothing is measured, and everything says so.
+ * The CPU's energy if no sensor can be read: estimated from its use and a power that the user
+ * stated. Nothing is measured, and every output says so.
  *
  *     power = TDP * (idle + (1 - idle) * busy share of all processors)
  *
- * Linear in the use: Fan, Weber, Barroso, "Power provisioning for a
- * warehouse-sized computer", ISCA 2007. `idle` is 0.12, the idle share of the TDP
- * on which the estimates of the Teads and Cloud Carbon Footprint data sets rest;
- * measured curves lie up to a third above the line at half load, and how far a
- * TDP is from what a CPU draws differs by model, hence the gain error of a half.
- * A linear law gives a counter whose differences depend on their ends alone, not
- * on how often it was read in between:
+ * Linear in the use: Fan, Weber, Barroso, "Power provisioning for a warehouse-sized computer",
+ * ISCA 2007. `idle` is 0.12, the idle share of the TDP on which the estimates of the Teads and
+ * Cloud Carbon Footprint data sets are based. Measured curves are up to a third above the line at
+ * half load, and how far a TDP is from the real power differs by model; hence the gain error of a
+ * half. With a linear law, a difference of the counter depends only on its two ends, not on how
+ * often it was read in between:
  *
  *     energy(t) = TDP * (idle * time since opening + (1 - idle) * busy time / processors)
  *
- * The stated power is that of all packages together. Time stolen by a hypervisor
- * counts as idle, since it belongs to others; so does waiting for I/O. /proc/stat
- * is the machine's, also in a container.
+ * The stated power is that of all packages together. Time stolen by a hypervisor counts as idle,
+ * since others use it; so does waiting for I/O. /proc/stat covers the whole machine, also in a
+ * container.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -42,10 +41,10 @@ struct estimate {
     uint64_t busy_at_open;
     double idle_w;          /* of all packages */
     double uj_per_tick;     /* of busy time */
-    _Atomic int64_t energy; /* the highest so far: the kernel's times may step back by a little */
+    _Atomic int64_t energy; /* the highest so far, since the kernel's times may go back a little */
 };
 
-/* The beginning of the file as text; -errno. */
+/* Reads the beginning of the file as text; returns -errno on failure. */
 static int read_stat(int file, char *text, size_t size, struct proc_stat *out_stat)
 {
     ssize_t length = pread(file, text, size - 1, 0);
@@ -75,7 +74,7 @@ static struct device_info describe(double tdp_w, uint64_t steal_ticks, long tick
     return info;
 }
 
-/* Takes the place of CPUs that are there but cannot be read; their reports still say what would open them. */
+/* Replaces CPUs that exist but cannot be read; their reports still say what would open them. */
 static void remove_unreadable(struct device_list *list)
 {
     size_t place = 0;
@@ -88,7 +87,7 @@ static void remove_unreadable(struct device_list *list)
     }
 }
 
-/* How the processors were used so far, and how many there are. */
+/* Reads how the processors were used so far, and how many there are. */
 static int read_machine(int file, struct proc_stat *out_stat, unsigned *out_processors,
                         struct fly_error *out_error)
 {
@@ -108,7 +107,7 @@ static int read_machine(int file, struct proc_stat *out_stat, unsigned *out_proc
         "used; mount it");
 }
 
-/* Begins the estimate over an opened /proc/stat, which it takes on success. */
+/* Begins the estimate over an open /proc/stat, which it takes on success. */
 static int begin(int file, const struct device_options *options, struct estimate **out_estimate,
                  struct device_info *out_info, struct fly_error *out_error)
 {
@@ -178,7 +177,7 @@ static void estimate_close(struct device *device)
     free(estimate);
 }
 
-/* The higher of `energy_uj` and what was said before, which becomes that. */
+/* Returns the higher of `energy_uj` and the highest value so far, and keeps it. */
 static int64_t never_less(struct estimate *estimate, int64_t energy_uj)
 {
     int64_t said = atomic_load(&estimate->energy);

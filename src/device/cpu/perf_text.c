@@ -42,7 +42,7 @@ bool perf_event_parse(const char *text, uint64_t *out_config)
     return true;
 }
 
-/* "3" or "0-3". */
+/* Parses "3" or "0-3". */
 static bool parse_range(char *item, uint64_t *out_first, uint64_t *out_last)
 {
     char *dash = strchr(item, '-');

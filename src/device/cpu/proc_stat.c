@@ -5,7 +5,7 @@
 
 enum { FIELDS_MIN = 4, FIELDS = 8 };
 
-/* A number that ends at a blank or the line's end; the rest of the line, or NULL. */
+/* Reads a number that ends at a blank or the line's end; returns the rest of the line, or NULL. */
 static const char *take_number(const char *text, uint64_t *out_value)
 {
     uint64_t value = 0;
@@ -14,7 +14,7 @@ static const char *take_number(const char *text, uint64_t *out_value)
     for (; *text >= '0' && *text <= '9'; text++) {
         uint64_t digit = (uint64_t)(*text - '0');
 
-        /* So that sums of all fields stay in range. */
+        /* The limit keeps sums of all fields in range. */
         if (value > (UINT64_MAX / 16 - digit) / 10)
             return NULL;
         value = value * 10 + digit;

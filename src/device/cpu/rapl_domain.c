@@ -56,7 +56,7 @@ bool rapl_counts_whole_packages(const char *root)
 
 void rapl_domain_info(const struct rapl_domain *domain, bool whole_packages, struct device_info *out_info)
 {
-    /* 5 %: of the order that comparisons with instruments find since Haswell; no software can check it. */
+    /* 5 %: about what comparisons with instruments find since Haswell; no software can check it. */
     static const struct sensor_facts measured = {.counter_period_s = 0.001,
                                                  .gain_error = 0.05,
                                                  .source = "Intel SDM 3B, RAPL: about 1 ms; gain assumed"};

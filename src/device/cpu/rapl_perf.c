@@ -2,13 +2,12 @@
 /*
  * CPU packages and memory through the kernel's perf event source "power".
  *
- * It counts the same RAPL registers as powercap, in 64 bits, so nothing wraps
- * while anyone measures; and it asks for CAP_PERFMON or
- * kernel.perf_event_paranoid <= 0 where powercap asks for root. So it steps in for
- * each domain that powercap does not read: domains have the same uuid by either
- * way, and each is listed once. One processor of every package (or die) answers,
- * as "cpumask" says. energy-cores and energy-gpu are parts of energy-pkg, and
- * energy-psys overlaps all; none of them is opened.
+ * It counts the same RAPL registers as powercap, in 64 bits, so nothing wraps during a
+ * measurement. It needs CAP_PERFMON or kernel.perf_event_paranoid <= 0, where powercap needs
+ * root. So it is used for each domain that powercap cannot read: a domain has the same uuid by
+ * both ways, and is listed once. One processor of every package (or die) answers, according to
+ * "cpumask". energy-cores and energy-gpu are parts of energy-pkg, and energy-psys overlaps all;
+ * none of them is opened.
  */
 #include "device/cpu/rapl_perf.h"
 
@@ -56,14 +55,14 @@ void rapl_perf_set_calls(const struct perf_calls *other)
     calls = other != NULL ? other : &kernel_calls;
 }
 
-/* One opened event, or why it could not be. */
+/* An open event, or why it could not be opened. */
 struct event {
     int file;
     int error;
     double uj_per_count;
 };
 
-/* The source, and what became of its events so far. */
+/* The source, and the state of its events so far. */
 struct source {
     struct device_list *list;
     struct fly_error *out_error;
@@ -76,7 +75,7 @@ struct source {
     size_t events, denied;
 };
 
-/* An event's "energy-pkg" and "energy-pkg.scale", in joules per count. */
+/* Reads an event's "energy-pkg" and "energy-pkg.scale", in joules per count. */
 static bool describe(const struct source *source, const char *name, uint64_t *out_config,
                      double *out_uj_per_count)
 {
@@ -105,7 +104,10 @@ static bool topology(const struct source *source, unsigned cpu, const char *name
            sysfs_read_u64(path, INT_MAX, out_value) == 0;
 }
 
-/* The domain that a processor of the mask answers for: its die where the mask has several of a package. */
+/*
+ * Finds the domain for which a processor of the mask answers: its die if the mask has several of
+ * a package.
+ */
 static bool find_domain(const struct source *source, unsigned cpu, struct rapl_domain *out_domain)
 {
     uint64_t package, other, die;
@@ -121,7 +123,7 @@ static bool find_domain(const struct source *source, unsigned cpu, struct rapl_d
     return true;
 }
 
-/* Whether `uuid` names the domain or a die of it. */
+/* Returns whether `uuid` names the domain or one of its dies. */
 static bool within(const char *uuid, const char *domain)
 {
     size_t length = strlen(domain);
@@ -130,7 +132,7 @@ static bool within(const char *uuid, const char *domain)
            (uuid[length] == '\0' || strncmp(uuid + length, "-die-", strlen("-die-")) == 0);
 }
 
-/* Whether another way to the domain stands in the list, and whether it answers. */
+/* Finds out whether the list has the domain by another way, and whether that one answers. */
 static bool find_other(const struct device_list *list, const struct device_info *info, size_t *out_place,
                        bool *out_answers)
 {
@@ -161,7 +163,10 @@ static int add_event(struct source *source, const struct device_info *info, cons
     return code;
 }
 
-/* Of a count of 64 bits: centuries away at any scale that is not the kernel's. */
+/*
+ * Returns where a count of 64 bits wraps. 0, never, if that does not fit: it is centuries away
+ * then, which is not so at the kernel's scale.
+ */
 static uint64_t modulus_uj(double uj_per_count)
 {
     double modulus = ldexp(uj_per_count, 64);
@@ -169,7 +174,7 @@ static uint64_t modulus_uj(double uj_per_count)
     return modulus < 0x1p63 ? (uint64_t)modulus : 0;
 }
 
-/* Opens one domain, unless it is read already; what could be opened replaces what could not. */
+/* Opens one domain, unless it can be read already; if it opens, it replaces one that could not be read. */
 static int take_domain(struct source *source, const struct rapl_domain *domain, uint64_t config,
                        double uj_per_count, unsigned cpu)
 {
@@ -241,7 +246,7 @@ static bool find_source(struct source *source)
            perf_cpus_parse(mask, source->cpus, CPUS_MAX, &source->cpu_count);
 }
 
-/* Where all that powercap could not read is read here, its report must not ask for more. */
+/* If everything that powercap could not read is read here, powercap's report must not ask for permission. */
 static void settle_powercap(struct device_list *list)
 {
     for (size_t i = 0; i < list->report_count; i++) {

@@ -2,17 +2,15 @@
 /*
  * CPU packages and memory through Linux' powercap tree.
  *
- * Zones stand in /sys/class/powercap, each package as intel-rapl:N with its parts
- * intel-rapl:N:M inside it and, as links, beside it; containers are often given
- * the real directory, intel-rapl/intel-rapl:N, instead. Both are looked through
- * and every domain is taken once. AMD's processors use the same names.
- * intel-rapl-mmio:N shows the packages of intel-rapl:N a second time and is not
- * looked at; neither is psys, which overlaps packages and memory.
+ * Zones are in /sys/class/powercap: each package as intel-rapl:N, with its parts intel-rapl:N:M
+ * inside it and, as links, beside it. Containers often get the real directory,
+ * intel-rapl/intel-rapl:N, instead. Both places are searched, and every domain is taken once.
+ * AMD's processors use the same names. intel-rapl-mmio:N shows the packages of intel-rapl:N a
+ * second time and is ignored, like psys, which overlaps packages and memory.
  *
- * energy_uj has been readable by root alone since CVE-2020-8694 (it tells
- * secrets of other processes to whoever reads it fast enough). The permission is
- * asked for when it is opened, so a device keeps its descriptor and one pread
- * reads it. Domains that may not be opened are listed all the same.
+ * Since CVE-2020-8694 only root may read energy_uj, because fast reads reveal secrets of other
+ * processes. The kernel checks the permission when the file is opened, so a device keeps its
+ * descriptor and reads with one pread. Domains that may not be opened are listed all the same.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -30,16 +28,16 @@
 
 struct zone {
     int file;  /* of energy_uj, or -1 */
-    int error; /* why there is none: errno */
+    int error; /* errno that says why there is none */
 };
 
-/* What a walk over the tree carries along. */
+/* The state of a walk over the tree. */
 struct walk {
     struct device_list *list;
     struct fly_error *out_error;
     char directory[SYSFS_PATH_MAX]; /* "/sys/class/powercap" */
     bool whole_packages;
-    struct rapl_domain package; /* whose parts are being visited */
+    struct rapl_domain package; /* the package whose parts are being visited */
     size_t zones, denied;
 };
 
@@ -84,7 +82,7 @@ static int add_zone(struct walk *walk, const char *path, const struct rapl_domai
     return 0;
 }
 
-/* Whether `path` is a zone, with its name. */
+/* Returns whether `path` is a zone, and gives its name. */
 static bool zone_name(const char *path, char name[SYSFS_TEXT_MAX])
 {
     char file[SYSFS_PATH_MAX];

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The calls of CUDA's driver library that running one kernel takes, declared
- * here so that no toolkit is needed. A step that fails ends the run and names
- * the function.
+ * The calls of CUDA's driver library that are needed to run one kernel, declared here so that no
+ * toolkit is needed. A step that fails ends the run and names its function.
  */
 #include "device/nvidia/cuda_driver.h"
 
@@ -63,7 +62,7 @@ static const struct {
     const char *symbol;
 } rows[] = {CUDA_CALLS(CUDA_ROW)};
 
-/* What has been made so far, to be undone in the other direction. */
+/* What has been made so far, to be undone in reverse order. */
 struct session {
     struct shared_object object;
     struct cuda_calls call;
@@ -124,7 +123,7 @@ static int open_device(struct session *session, const char *pci, struct fly_erro
     return code == 0 ? 0 : fail("cuCtxSetCurrent", code, out_error);
 }
 
-/* Has the driver compile the first variant of the kernel that it takes. */
+/* Makes the driver compile the first variant of the kernel that it accepts. */
 static int load_kernel(struct session *session, struct fly_error *out_error)
 {
     char text[CUDA_KERNEL_TEXT_MAX];
@@ -145,7 +144,7 @@ static int load_kernel(struct session *session, struct fly_error *out_error)
     return code == 0 ? 0 : fail("cuMemAlloc", code, out_error);
 }
 
-/* One launch, to its end. */
+/* Launches the kernel once and waits for its end. */
 static int launch(struct session *session, uint32_t steps, struct fly_error *out_error)
 {
     void *arguments[] = {&session->out, &steps};
@@ -158,7 +157,7 @@ static int launch(struct session *session, uint32_t steps, struct fly_error *out
     return code == 0 ? 0 : fail("cuCtxSynchronize", code, out_error);
 }
 
-/* Steps that take about launch_s, after some that took elapsed_s. */
+/* Returns the number of steps that takes about launch_s, if `steps` took elapsed_s. */
 static uint32_t next_steps(uint32_t steps, double elapsed_s)
 {
     double factor = elapsed_s > 0.0 ? launch_s / elapsed_s : GROWTH_MAX, wanted;

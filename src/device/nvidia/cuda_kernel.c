@@ -36,7 +36,7 @@ static const char head[] = ".address_size 64\n"
                            "    and.b32 %r4, %r0, 511;\n"
                            "    cvt.rn.f32.u32 %f16, %r4;\n";
 
-/* Where an orbit starts: apart from the others, and within [0, 1). */
+/* Where an orbit starts: at different places within [0, 1). */
 #define START(x, offset) "    fma.rn.f32 %f" #x ", %f16, 0f3A800000, 0f" #offset ";\n"
 static const char start[] = START(0, 3D000000) /* 1/32 */
     START(1, 3D800000)                         /* 1/16 */

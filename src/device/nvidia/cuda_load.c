@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Parent and child talk through two pipes. The child writes its first message
- * when the kernel has run, and another when something ends it early; that the
- * parent closes the other pipe, or dies, tells it to end.
+ * Parent and child talk through two pipes. The child writes its first message when the kernel has
+ * run, and another if something ends it early. The child ends when the parent closes the other
+ * pipe, or dies.
  */
 #include "device/nvidia/cuda_load.h"
 
@@ -26,7 +26,7 @@
 
 enum { START_MAX_MS = 30000, STOP_MAX_MS = 3000, WAIT_STEP_MS = 5, READ_END = 0, WRITE_END = 1 };
 
-/* What both see. */
+/* Memory shared by parent and child. */
 struct cuda_load_work {
     _Atomic uint64_t steps;
 };
@@ -34,10 +34,10 @@ struct cuda_load_work {
 struct child {
     int control, messages;
     bool reported;
-    struct cuda_load_work *work; /* NULL: it is not counted */
+    struct cuda_load_work *work; /* NULL: the work is not counted */
 };
 
-/* Short enough that a pipe takes it whole. */
+/* The message is short enough that a pipe takes it whole. */
 static void report(int messages, const struct fly_error *error)
 {
     ssize_t written;
@@ -47,7 +47,7 @@ static void report(int messages, const struct fly_error *error)
     } while (written < 0 && errno == EINTR);
 }
 
-/* Whether nobody told the child to end. */
+/* Returns whether the child may go on, that is, nobody has told it to end. */
 static bool go_on(void *data, uint64_t steps)
 {
     struct child *child = data;
@@ -62,7 +62,10 @@ static bool go_on(void *data, uint64_t steps)
     return poll(&control, 1, 0) == 0;
 }
 
-/* Leaves nothing of the caller's in the child that the driver could reach: output, signals, hidden GPUs. */
+/*
+ * Removes everything of the caller's that the driver could affect in the child: output, signals,
+ * hidden GPUs.
+ */
 static void become_child(double duration_max_s)
 {
     sigset_t none;
@@ -77,11 +80,11 @@ static void become_child(double duration_max_s)
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
     alarm((unsigned)duration_max_s + 1);
-    /* The GPU is named by its place on the bus, and the variable would hide it. */
+    /* The GPU is named by its place on the bus, but the variable could hide it. */
     unsetenv("CUDA_VISIBLE_DEVICES");
 }
 
-/* The pipes of loads that were started before would keep those from seeing their end. */
+/* Otherwise loads that were started earlier would not see their pipes close. */
 static void close_others(int control, int messages)
 {
     unsigned first = (unsigned)(control < messages ? control : messages);
@@ -107,11 +110,11 @@ static _Noreturn void run_child(const struct cuda_load_options *options, int con
     error.code = cuda_run(&run, &error);
     if (error.code < 0)
         report(messages, &error);
-    /* Nothing of the caller's is flushed or run at exit. */
+    /* Flushes nothing of the caller's, and runs none of its exit handlers. */
     _exit(error.code < 0 ? EXIT_FAILURE : EXIT_SUCCESS);
 }
 
-/* Waits for the child's next message; false without one in time. */
+/* Waits for the child's next message; false if none comes in time. */
 static bool receive(const struct cuda_load *load, int timeout_ms, struct fly_error *out_message)
 {
     struct pollfd messages = {.fd = load->messages, .events = POLLIN};
@@ -126,7 +129,7 @@ static bool receive(const struct cuda_load *load, int timeout_ms, struct fly_err
     return ready > 0 && read(load->messages, out_message, sizeof *out_message) == sizeof *out_message;
 }
 
-/* Waits until the child has ended; false for one that does not in time. */
+/* Waits until the child has ended; false if it does not in time. */
 static bool wait_end(pid_t child, int timeout_ms, int *out_status)
 {
     struct timespec step = {.tv_nsec = WAIT_STEP_MS * 1000000L};
@@ -149,7 +152,7 @@ static void unmap(struct cuda_load *load)
     load->work = NULL;
 }
 
-/* Without memory the work is not counted. */
+/* Without this memory the work is not counted. */
 static void map(struct cuda_load *load)
 {
     /* cppcheck-suppress invalidFunctionArg ; -1 is what a mapping without a file wants */
@@ -160,7 +163,7 @@ static void map(struct cuda_load *load)
         load->work = NULL;
 }
 
-/* Ends the child one way or the other. */
+/* Ends the child, by force if needed. */
 static int end_child(struct cuda_load *load, int *out_status, struct fly_error *out_error)
 {
     bool ended;

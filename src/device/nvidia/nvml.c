@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * NVIDIA GPUs. What differs between boards and drivers is settled when a device
- * is opened, so that reading its energy is one call of the driver.
+ * NVIDIA GPUs. Opening a device settles what differs between boards and drivers, so that reading
+ * its energy is one call of the driver.
  *
- * A GPU that cannot be opened stays in the list, and its readings say why: the
- * others keep their places, and nobody takes a broken one for one that is idle.
+ * A GPU that cannot be opened stays in the list, and its readings say why. So the others keep
+ * their places, and nobody mistakes a broken GPU for an idle one.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,11 +19,11 @@
 
 struct nvml_state {
     struct nvml_library *library;
-    struct nvml_device *handle; /* NULL: it could not be had */
+    struct nvml_device *handle; /* NULL: the driver gave none */
     struct nvml_ways ways;
 };
 
-/* Adds a clause to what a user should know. */
+/* Adds a clause to the note for the user. */
 static void add_note(struct device_info *info, const char *clause)
 {
     size_t length = strlen(info->note);
@@ -31,7 +31,7 @@ static void add_note(struct device_info *info, const char *clause)
     snprintf(info->note + length, sizeof info->note - length, "%s%s", length > 0 ? "; " : "", clause);
 }
 
-/* Texts of the driver end within their buffer, whatever it does, and are empty where it has none. */
+/* Ends the driver's text within its buffer, whatever the driver did; empty if there is none. */
 static void end_text(char *text, size_t bytes, int code)
 {
     text[code == NVML_SUCCESS ? bytes - 1 : 0] = '\0';
@@ -53,7 +53,7 @@ static void fill_pci(const struct nvml_calls *call, struct nvml_device *handle, 
     snprintf(info->pci, sizeof info->pci, "%08X:%02X:%02X.0", domain, bus, device);
 }
 
-/* What identifies a GPU where the driver gives no UUID: its place on the bus, or in the driver's count. */
+/* Identifies a GPU without a UUID from the driver by its place on the bus, or by the driver's number. */
 static void fill_uuid(const struct nvml_calls *call, struct nvml_device *handle, unsigned index,
                       struct device_info *info)
 {
@@ -108,7 +108,7 @@ static void fill_figures(struct nvml_state *state, struct device_info *info)
         add_note(info, "shared by MIG; its figures are those of the whole GPU");
 }
 
-/* Programs on a GPU that MIG shares have a part of it each. */
+/* On a GPU that MIG shares, each program has only a part of the memory. */
 static void fill_memory(const struct nvml_state *state, struct device_info *info)
 {
     const struct nvml_calls *call = &state->library->call;
@@ -118,7 +118,7 @@ static void fill_memory(const struct nvml_state *state, struct device_info *info
         info->memory_bytes = memory.total;
 }
 
-/* A GPU without a handle: every reading says what the driver said. */
+/* Prepares a GPU without a handle: every reading gives the driver's error. */
 static void fill_failure(struct nvml_state *state, int code, struct device_info *info)
 {
     info->denied = code == NVML_NO_PERMISSION;
@@ -210,8 +210,10 @@ static int nvml_processes(const struct device *device, struct device_process *pr
     return nvml_processes_read(&state->library->call, state->handle, processes, maximum, out_count);
 }
 
-/* Instances have handles of their own; what lies under one is compared by name, since handles promise
- * nothing. */
+/*
+ * Instances have handles of their own. GPUs under them are compared by name, since equal handles
+ * are not guaranteed.
+ */
 static bool nvml_has_instance(const struct device *device, const char *uuid)
 {
     const struct nvml_state *state = device->state;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Finds the library, its functions and the reason why it does not work. */
+/* Finds the library, its functions, and the reason if it does not work. */
 #include "device/nvidia/nvml_library.h"
 
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 
 #include "base/error.h"
 
-/* As drivers install it; the name without a version comes with development packages only. */
+/* As drivers install it; only development packages have the name without a version. */
 static const char *const library_names[] = {"libnvidia-ml.so.1", "libnvidia-ml.so"};
 
 enum { NAMES_MAX = 3 };
@@ -22,7 +22,7 @@ struct call_row {
 #define CALL_ROW(slot, required, type, ...) {offsetof(struct nvml_calls, slot), required, {__VA_ARGS__}},
 static const struct call_row call_rows[] = {NVML_CALLS(CALL_ROW)};
 
-/* Why the library cannot be initialised, and what to do. Any other code is an FLY_EREAD. */
+/* Why the library cannot be initialised, and what to do. Any other code gives FLY_EREAD. */
 static const struct init_failure {
     int code;
     int error;
@@ -50,7 +50,7 @@ const char *nvml_meaning(int code)
     return "the driver reports a code unheard of";
 }
 
-/* Either the file that was named, or the first of the names that the loader finds. */
+/* Loads the file that was named, or the first of the names that the loader finds. */
 static int load(const char *path, struct shared_object *out_object, struct fly_error *out_error)
 {
     struct fly_error why = {0};
@@ -111,8 +111,8 @@ static int initialise(const struct nvml_library *library, const char *name, stru
 }
 
 /*
- * Drivers 535.43 to 535.86 gave the processes of _v3 a further member of eight
- * bytes without another version; those of _v2 are as before and after.
+ * Drivers 535.43 to 535.86 added a member of eight bytes to the processes of _v3 without a new
+ * version; those of _v2 never changed.
  */
 static void avoid_long_processes(struct nvml_library *library)
 {
@@ -162,7 +162,7 @@ void nvml_library_release(struct nvml_library *library)
 {
     if (--library->users > 0)
         return;
-    /* What does not let go of its state is better left where that state is in use. */
+    /* If the library cannot release its state, it must stay loaded, because that state is in use. */
     if (library->owner == getpid() && library->call.shutdown() == NVML_SUCCESS)
         shared_object_close(&library->object);
     free(library);

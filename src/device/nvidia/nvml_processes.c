@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Asks how many there are, makes room, and asks again while more keep coming. */
+/* Asks how many there are, makes room, and asks again if there are more by then. */
 #include "device/nvidia/nvml_processes.h"
 
 #include <stdlib.h>
 
 #include "device/nvidia/nvml_quantities.h"
 
-/* A count beyond reason is a fault of the driver, not a reason to fill the memory. */
+/* A count above this is a fault of the driver, and must not fill the memory. */
 enum { TRIES = 4, ROOM_TO_SPARE = 8, COUNT_MAX = 1 << 16 };
 
 /* Room for either layout. */

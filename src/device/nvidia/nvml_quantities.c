@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The table of ways, which of them serve a device, and the readings. */
+/* The table of ways, which of them work for a device, and the readings. */
 #include "device/nvidia/nvml_quantities.h"
 
 #include <math.h>
@@ -29,7 +29,10 @@ enum reading_state nvml_reading_state(int code)
     return READING_FAILED;
 }
 
-/* An `ask` for a function with one result of `type` in `slot`, called with what follows. */
+/*
+ * Defines an `ask` for a function with one result of `type` in `slot`, called with the remaining
+ * arguments.
+ */
 #define ASK_ONE(name, slot, type, ...)                                                                      \
     static int ask_##name(const struct nvml_calls *call, struct nvml_device *device, int64_t out_values[2]) \
     {                                                                                                       \
@@ -99,7 +102,9 @@ static int ask_utilization(const struct nvml_calls *call, struct nvml_device *de
         QUANTITY_##quantity, NULL, 0, NVML_FIELD_##field, NVML_SCOPE_##scope, factor, POWER_USAGE_ANY \
     }
 
-/* The ways of a quantity stand together, the best first; the module's figures are for boards with no others.
+/*
+ * The ways of a quantity are next to each other, the best first; the module's figures are only
+ * for boards without others.
  */
 static const struct nvml_way all_ways[] = {
     CALL(ENERGY, energy, 0, 1000, ANY),
@@ -140,8 +145,8 @@ bool nvml_way_is_of_module(const struct nvml_way *way)
 }
 
 /*
- * Figures that no board with power has at 0. Drivers have been seen to say so,
- * with success, of a scope that a board lacks.
+ * Figures that are never 0 on a board with power. Some drivers report 0, with success, for a
+ * scope that a board lacks.
  */
 static const quantity_set never_zero =
     QUANTITY_BIT(QUANTITY_POWER_INSTANT) | QUANTITY_BIT(QUANTITY_POWER_AVERAGE) |
@@ -160,14 +165,14 @@ static void set_reading(struct reading *reading, const struct nvml_way *way, int
         reading->value = value * way->factor;
 }
 
-/* False for a type of value that no driver has had so far. */
+/* Returns false for a type of value that no driver has used so far. */
 static bool field_number(const struct nvml_field_value *field, int64_t *out_number)
 {
     const union nvml_value *value = &field->value;
 
     switch (field->value_type) {
     case NVML_VALUE_DOUBLE:
-        if (!(fabs(value->d) < 1e15)) /* nor a NaN */
+        if (!(fabs(value->d) < 1e15)) /* excludes NaN too */
             return false;
         *out_number = (int64_t)value->d;
         return true;
@@ -194,7 +199,7 @@ static bool field_number(const struct nvml_field_value *field, int64_t *out_numb
     }
 }
 
-/* All fields of a reading in one call; each has a code of its own. */
+/* Reads all fields of a reading in one call; each field has a code of its own. */
 static void read_fields(const struct nvml_calls *call, struct nvml_device *device,
                         const struct nvml_way *const *ways, struct nvml_field_value *fields, int count,
                         struct reading *values)
@@ -229,7 +234,7 @@ void nvml_ways_read(const struct nvml_ways *ways, const struct nvml_calls *call,
             fields[field_count] = (struct nvml_field_value){.field_id = way->field, .scope_id = way->scope};
             field_ways[field_count++] = way;
         } else {
-            if (last == NULL || last->ask != way->ask) /* neighbours share a call */
+            if (last == NULL || last->ask != way->ask) /* neighbours in the table share a call */
                 code = way->ask(call, device, answers);
             last = way;
             set_reading(&values[quantity], way, code, answers[way->value]);
@@ -239,14 +244,14 @@ void nvml_ways_read(const struct nvml_ways *ways, const struct nvml_calls *call,
         read_fields(call, device, field_ways, fields, field_count, values);
 }
 
-/* Whether a failure means that this way will never serve, so that the next may be tried. */
+/* Returns whether a failure means that this way will never work, so that the next may be tried. */
 static bool is_final(const struct nvml_way *way, const struct reading *reading)
 {
     bool is_field = way->ask == NULL;
 
     if (reading->state == READING_UNSUPPORTED || reading->state == READING_MISSING)
         return true;
-    /* Drivers older than a field call its number an invalid argument; a field that is empty is 0. */
+    /* Drivers older than a field call its number an invalid argument; an empty field is 0. */
     return is_field &&
            (reading->code == NVML_INVALID_ARGUMENT || (reading->state == READING_OK && reading->value == 0));
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Limits, modes and clocks: what is set, and what a refusal means. */
+/* Sets limits, modes and clocks, and says what a refusal means. */
 #include "device/nvidia/nvml_set.h"
 
 #include <stdio.h>
@@ -17,7 +17,7 @@ static int highest_first(const void *first, const void *second)
     return left > right ? -1 : left < right;
 }
 
-/* The highest memory clock, under which the GPU has all of its clocks. */
+/* Finds the highest memory clock, with which all of the GPU's clocks are available. */
 static int find_memory_clock(const struct nvml_calls *call, struct nvml_device *handle, unsigned *out_mhz)
 {
     unsigned clocks[MEMORY_CLOCKS_MAX], count = MEMORY_CLOCKS_MAX;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One row for each generation of chips; the first that fits counts. */
+/* One row for each generation of chips; the first that matches counts. */
 #include "device/nvidia/sensor_facts.h"
 
 #include <string.h>
@@ -7,20 +7,19 @@
 #include "device/nvidia/nvml_abi.h"
 
 /*
- * Yang, Adamek and Armour watched boards of twelve generations with a power meter
- * beside them ("Part-time Power Measurements: nvidia-smi's Lack of Attention",
- * arXiv:2312.02741; SC24): readings change every 20 ms on a V100 and every 100 ms
- * on an A100 and an H100, and cover about 10 ms and 25 ms of that. They blame the
- * rest on the shunts' tolerance: about 5 % of the reading, another constant for
- * every board. How often the energy counter changes is reported in passing only,
- * about as often as the power reading.
+ * Yang, Adamek and Armour measured boards of twelve generations with an external power meter
+ * ("Part-time Power Measurements: nvidia-smi's Lack of Attention", arXiv:2312.02741; SC24):
+ * readings change every 20 ms on a V100 and every 100 ms on an A100 and an H100, and cover about
+ * 10 ms and 25 ms of that. They attribute the remaining error to the shunts' tolerance: about 5 %
+ * of the reading, a constant that differs from board to board. They report only in passing how
+ * often the energy counter changes: about as often as the power reading.
  */
 #define MEASURED "Yang, Adamek, Armour 2023, arXiv:2312.02741; counter's period assumed"
 #define ASSUMED_AS(chip) "assumed, as for " chip " in arXiv:2312.02741"
 
 struct facts_row {
     unsigned architecture;
-    bool ga100_only; /* of Ampere: GA100 alone */
+    bool ga100_only; /* among Ampere chips, only GA100 */
     struct sensor_facts facts;
 };
 
@@ -36,7 +35,7 @@ static const struct facts_row rows[] = {
     {NVML_KEPLER, false, {0.0, 0.020, 0.020, false, 0.05, "assumed"}},
 };
 
-/* Newer than the table, or not known: what the last measured generation does. */
+/* For chips newer than the table, or unknown: as the last measured generation. */
 static const struct sensor_facts newest = {0.100, 0.100, 0.025, true, 0.05, ASSUMED_AS("Hopper")};
 
 static bool is_known(unsigned architecture)
@@ -44,7 +43,7 @@ static bool is_known(unsigned architecture)
     return architecture != 0 && architecture != NVML_ARCHITECTURE_UNKNOWN;
 }
 
-/* GA100, the one Ampere of data centres with the sensors of its elders. */
+/* GA100, the one Ampere of data centres, has the sensors of its predecessors. */
 static bool is_ga100(const struct gpu_chip *chip)
 {
     static const char *const names[] = {"A100", "A800", "A30"};
@@ -60,10 +59,7 @@ static bool is_ga100(const struct gpu_chip *chip)
     return false;
 }
 
-/*
- * Drivers that do not tell the architecture are older than the first chip that
- * averages.
- */
+/* Drivers that do not report the architecture are older than the first chip that averages. */
 enum power_usage_kind gpu_power_usage(const struct gpu_chip *chip)
 {
     if (!is_known(chip->architecture) || chip->architecture < NVML_AMPERE)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* All back ends, and what they find as one list. */
+/* All back ends, and the list of the devices that they find. */
 #include "device/open/backends.h"
 
 #include <string.h>
@@ -9,7 +9,7 @@ const struct device_backend *const device_backends[] = {
     &device_backend_rapl_perf, &device_backend_cpu_estimate, NULL,
 };
 
-/* Opens one back end; that it offers nothing is reported, not an error of the list. */
+/* Opens one back end; if it offers nothing, that is reported, and is no error of the list. */
 static int open_backend(const struct device_backend *backend, const struct device_options *options,
                         struct device_list *list, struct fly_error *out_error)
 {
@@ -27,7 +27,7 @@ static int open_backend(const struct device_backend *backend, const struct devic
     return code;
 }
 
-/* Counted at the end, since a back end may take the place of another's devices. */
+/* Counts at the end, since a back end may replace another's devices. */
 static void count_found(struct device_list *list)
 {
     for (size_t i = 0; i < list->report_count; i++) {

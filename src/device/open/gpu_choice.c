@@ -19,7 +19,7 @@ void gpu_choice_add(struct gpu_choice *choice, size_t place)
     choice->places[choice->count++] = place;
 }
 
-/* The one GPU whose UUID begins so. */
+/* Finds the one GPU whose UUID has this beginning. */
 static int find_uuid(const struct device_list *list, const struct gpu_choice *among, const char *uuid,
                      size_t length)
 {

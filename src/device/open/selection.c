@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Entries are resolved to places of the list; the list is put in their order
- * last, so that nothing is changed before all is known.
+ * Resolves entries to places of the list. The list is reordered last, so that nothing changes
+ * before everything is known.
  *
- * What NVIDIA's manual leaves open follows PyTorch, which counts devices without
- * starting CUDA and so had to find out: a GPU named twice hides all, and an entry
- * of another kind than the first ends the list.
+ * Where NVIDIA's manual is silent, the rules follow PyTorch, which counts devices without
+ * starting CUDA and so had to find out: a GPU named twice hides all, and an entry of another kind
+ * than the first ends the list.
  */
 #include "device/open/selection.h"
 
@@ -29,13 +29,13 @@ static void add_note(char *note, const char *text)
         snprintf(note + length, SELECTION_NOTE_MAX - length, "%s%s", length > 0 ? "; " : "", text);
 }
 
-/* A variable and how its runtime takes it. */
+/* A variable, and how its runtime reads it. */
 struct rule {
     const char *variable, *text;
-    bool repeated_hides_all; /* a GPU named twice hides all; otherwise only what follows */
+    bool repeated_hides_all; /* a GPU named twice hides all; otherwise it hides only what follows */
 };
 
-/* Why an entry ends the list; false: it does not. */
+/* Notes why an entry ends the list; false if it does not. */
 static bool note_end(const struct rule *rule, const struct visible_entry *entry, int place, bool other_kind,
                      char *note)
 {
@@ -62,7 +62,7 @@ static void note_repeated(const struct rule *rule, unsigned index, char *note)
     add_note(note, text);
 }
 
-/* Narrows a choice to what a variable shows of it. */
+/* Reduces a choice to what a variable shows of it. */
 static void apply(const struct device_list *list, const struct rule *rule, struct gpu_choice *choice,
                   char *note)
 {
@@ -99,7 +99,7 @@ static bool has_index(const char *text)
     return text != NULL && visible_next(&text, &entry) && entry.kind == VISIBLE_INDEX;
 }
 
-/* Unless told otherwise, CUDA counts from the fastest GPU on, by rules of its own. */
+/* By default CUDA counts from the fastest GPU on, by rules of its own. */
 static void note_order(const struct device_list *list, const struct gpu_choice *gpus,
                        const struct visibility *visible, char *note)
 {
@@ -114,7 +114,7 @@ static void note_order(const struct device_list *list, const struct gpu_choice *
     }
 }
 
-/* Where MIG is on, CUDA picks an instance by itself, and shows a program nothing besides. */
+/* With MIG, CUDA picks an instance by itself, and shows a program nothing else. */
 static void note_mig(const struct device_list *list, const struct gpu_choice *gpus, char *note)
 {
     for (size_t i = 0; gpus->count > 1 && i < gpus->count; i++) {
@@ -133,7 +133,7 @@ static void note_mig(const struct device_list *list, const struct gpu_choice *gp
     }
 }
 
-/* Programs neither see nor count GPUs that they may not open. */
+/* Returns the GPUs that may be opened, since programs neither see nor count the others. */
 static struct gpu_choice openable(const struct device_list *list, bool amd)
 {
     struct gpu_choice choice = {.count = 0};
@@ -183,7 +183,7 @@ void device_select_visible(struct device_list *list, const struct visibility *vi
     gpu_choice_keep(list, &chosen);
 }
 
-/* All GPUs of the list, also those that may not be opened: the user sees them there. */
+/* Returns all GPUs of the list, also those that may not be opened, since the user sees them there. */
 static struct gpu_choice listed(const struct device_list *list)
 {
     struct gpu_choice choice = {.count = 0};
@@ -218,7 +218,7 @@ static int refuse(const struct visible_entry *entry, int place, size_t count, st
                      range);
 }
 
-/* The list that a user wrote; what a variable would forgive is refused. */
+/* Reads the list that a user wrote; refuses entries that a variable may have. */
 static int choose_named(const struct device_list *list, const char *gpus, struct gpu_choice *out_chosen,
                         struct fly_error *out_error)
 {
@@ -247,7 +247,7 @@ static int choose_named(const struct device_list *list, const char *gpus, struct
     return 0;
 }
 
-/* Whether the place was named through an instance of it. */
+/* Marks GPUs that were named through one of their instances. */
 static void mark_named_instances(struct device_list *list, const char *gpus)
 {
     struct gpu_choice all = listed(list);

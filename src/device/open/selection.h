@@ -45,7 +45,7 @@ void device_select_visible(struct device_list *list, const struct visibility *vi
 
 /*
  * Keeps the GPUs that the user named, "0,2", "GPU-8f3a", "all" or "none". Indices count in the
- * order of the list before, and the GPUs keep that order. FLY_ENOTFOUND for a GPU that does not
+ * order of the list before; each GPU keeps its index. FLY_ENOTFOUND for a GPU that does not
  * exist, with those that do; FLY_EUSAGE for a list that cannot be read, names a GPU twice, or has
  * a UUID that fits several. The list is unchanged on failure.
  */

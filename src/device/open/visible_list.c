@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Entries are told apart by how they begin. */
+/* Entries are distinguished by their beginnings. */
 #include "device/open/visible_list.h"
 
 #include <string.h>
@@ -21,7 +21,7 @@ static bool begins_with(const struct visible_entry *entry, const char *word)
     return entry->length >= length && memcmp(entry->text, word, length) == 0;
 }
 
-/* How many digits stand at the beginning. */
+/* Returns how many digits are at the beginning. */
 static size_t digits(const char *text, size_t length)
 {
     size_t count = 0;
@@ -31,7 +31,7 @@ static size_t digits(const char *text, size_t length)
     return count;
 }
 
-/* A sign, digits, and anything behind them. Large numbers stay large; -0 is 0. */
+/* Reads a sign, digits, and ignores what follows. Large numbers stay large; -0 is 0. */
 static void read_index(struct visible_entry *entry)
 {
     size_t sign = entry->length > 0 && (entry->text[0] == '+' || entry->text[0] == '-');

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Plays facts: devices that answer what they answered then, through back ends that have
- * the names of the real ones and set nothing.
+ * Plays facts: devices give the answers they gave then, through back ends that have the names of
+ * the real ones and set nothing.
  */
 #include <math.h>
 #include <stdio.h>
@@ -12,7 +12,7 @@
 
 static void play_close(struct device *device)
 {
-    (void)device; /* all of it is the list's */
+    (void)device; /* the list owns everything */
 }
 
 static void play_read(const struct device *device, quantity_set wanted, struct reading *values)
@@ -102,7 +102,7 @@ static struct device_info info_of(const struct facts *facts, const struct facts_
     return info;
 }
 
-/* The back end of each report, owned by the facts. */
+/* Makes the back end of each report, owned by the facts. */
 static struct device_backend *make_backends(struct facts *facts)
 {
     struct device_backend *backends = arena_alloc(&facts->arena, facts->backend_count + 1, sizeof *backends);
@@ -131,7 +131,7 @@ static void add_report(const struct facts_backend *played, const struct device_b
     keep(report->error.text, sizeof report->error.text, played->error);
 }
 
-/* facts_parse has seen to it that there is one. */
+/* facts_parse has made sure that there is one. */
 static const struct device_backend *backend_of(const struct facts *facts,
                                                const struct device_backend *backends, const char *name)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Facts from a file and as a document, and what has to hold beyond what the shapes say. */
+/* Reads facts from a file and as a document, and checks what the shapes cannot express. */
 #include <errno.h>
 #include <math.h>
 #include <stdarg.h>
@@ -14,7 +14,7 @@
 
 enum { ARENA_BYTES_MAX = 1 << 25, PIECE = 4096 };
 
-/* Beyond this a value in a double is no whole number any more. */
+/* Above this, doubles cannot represent every whole number. */
 static const double value_max = 9007199254740992.0;
 
 struct facts *facts_new(void)
@@ -39,7 +39,7 @@ bool facts_begin(const char *text, size_t length)
     return memmem(text, length, "\"flyball.facts/", strlen("\"flyball.facts/")) != NULL;
 }
 
-/* "a.facts:17: member 'devices[0].kind': expected ..., found 7; ..." */
+/* Fails with "a.facts:17: member 'devices[0].kind': expected ..., found 7; ..." */
 static int refuse(const char *name, int code, const struct shape_fault *fault, struct fly_error *out_error)
 {
     static const char next[] = "name a file that 'flyball record --facts' wrote";
@@ -54,7 +54,7 @@ static int refuse(const char *name, int code, const struct shape_fault *fault, s
                      fault->found[0] != '\0' ? ", found " : "", fault->found, next);
 }
 
-/* FLY_EDATA, with what has to be at the path. */
+/* Returns FLY_EDATA, with what is expected at the path. */
 __attribute__((format(printf, 3, 4))) static int wrong(struct shape_fault *out_fault, const char *expected,
                                                        const char *path, ...)
 {
@@ -76,7 +76,7 @@ static bool names_backend(const struct facts *facts, const char *name)
     return found;
 }
 
-/* An answer has a value when it was read, and stands there once. */
+/* An answer has a value if it was read, and each quantity occurs once. */
 static int check_answers(const struct facts_device *device, size_t place, struct shape_fault *out_fault)
 {
     quantity_set seen = 0;

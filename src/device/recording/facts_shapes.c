@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The document of facts, member by member. A member that is added later has to be optional. */
+/* The document of facts, member by member. Members that are added later must be optional. */
 #include <math.h>
 
 #include "device/recording/facts_private.h"

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Goes through a text once. At each place the first rule that fits says how much it takes, and what stands
- * there instead. */
+/*
+ * Goes through a text once. At each place the first rule that matches says how much it takes, and
+ * what replaces it.
+ */
 #include "device/recording/pseudonyms.h"
 
 #include <ctype.h>
 #include <stdbool.h>
 #include <string.h>
 
-/* Where every machine has the same. */
+/* Paths that are the same on every machine. */
 static const char *const common[] = {
     "/sys/",     "/proc/",        "/dev/",        "/usr/lib",    "/lib",
     "/opt/rocm", "/etc/flyball/", "/run/flyball", "/run/zeusd/", "/tmp/flyball-knobs"};
@@ -17,13 +19,13 @@ static bool in_word(char c)
     return isalnum((unsigned char)c) || c == '_';
 }
 
-/* Whether a word begins here. */
+/* Returns whether a word begins here. */
 static bool begins(const char *text, const char *at)
 {
     return at == text || !in_word(at[-1]);
 }
 
-/* The row whose secret stands here as a word of its own; NULL for none. */
+/* Returns the row whose secret is a word of its own here; NULL for none. */
 static const struct pseudonym *row_at(const struct pseudonym *rows, size_t count, const char *text,
                                       const char *at)
 {
@@ -39,7 +41,10 @@ static const struct pseudonym *row_at(const struct pseudonym *rows, size_t count
     return found;
 }
 
-/* How far a pattern reaches: 'x' is a hexadecimal digit, all else itself; 0 where it does not fit. */
+/*
+ * Returns how many characters match a pattern: 'x' is a hexadecimal digit, everything else
+ * itself; 0 if it does not match.
+ */
 static size_t pattern_at(const char *pattern, const char *text, const char *at)
 {
     size_t i = 0;
@@ -49,7 +54,7 @@ static size_t pattern_at(const char *pattern, const char *text, const char *at)
     return pattern[i] == '\0' && begins(text, at) && !in_word(at[i]) ? i : 0;
 }
 
-/* To the end of the quotation where the path stands in one, else of the word. */
+/* A path in quotes ends with the quotes, any other with its word. */
 static size_t path_length(const char *text, const char *at)
 {
     if (at > text && at[-1] == '\'')
@@ -57,7 +62,7 @@ static size_t path_length(const char *text, const char *at)
     return strcspn(at, at > text && at[-1] == '"' ? "\"" : " ,;)'\"");
 }
 
-/* Whether a path begins here that not every machine has. */
+/* Returns whether a path begins here that not every machine has. */
 static bool is_own_path(const char *text, const char *at)
 {
     bool own = at[0] == '/' && (in_word(at[1]) || at[1] == '.') &&
@@ -68,7 +73,7 @@ static bool is_own_path(const char *text, const char *at)
     return own;
 }
 
-/* What a rule takes here and what stands there instead; 0: none fits. */
+/* Returns how much a rule takes here, and gives its replacement; 0: none matches. */
 static size_t rule_at(const char *text, const char *at, const char **out_instead)
 {
     static const struct {
@@ -105,7 +110,7 @@ void pseudonyms_put(const struct pseudonym *rows, size_t count, const char *text
         else
             buffer_append(out, at, 1);
         at += length > 0 ? length : 1;
-        /* What is left out is no part of the path behind it. */
+        /* A word that is left out is not part of the path after it. */
         if (row != NULL && row->instead[0] == '\0')
             text = at;
     }

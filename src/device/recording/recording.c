@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a loaded recording says at a moment. */
+/* What a loaded recording gives for a moment. */
 #include <stdlib.h>
 
 #include "device/recording/recording_private.h"
@@ -65,7 +65,7 @@ struct reading recording_at(const struct recording *recording, size_t device, en
         return (struct reading){.state = READING_NOT_READ};
     if (t_ns > recording->end_ns)
         return (struct reading){.state = READING_ENDED};
-    /* The last change at or before the moment lies in [low, high). */
+    /* The last change at or before the moment is in [low, high). */
     while (high - low > 1) {
         size_t middle = low + (high - low) / 2;
 

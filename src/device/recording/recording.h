@@ -17,8 +17,7 @@
  * line that says so.
  *
  *     {"schema":"flyball.recording/1","flyball":"0.2.0","date":"2026-11-21T16:20:00Z","unix_us":1795278000123456,"interval_s":0.1,"devices":2}
- *     {"device":0,"kind":"GPU","name":"NVIDIA
- * A40","uuid":"GPU-8f3a...","sensor":{"counter_period_s":0.02,...},...}
+ *     {"device":0,"kind":"GPU","name":"NVIDIA A40","uuid":"GPU-8f3a...","sensor":{...},...}
  *     {"t":1203377,"d":0,"energy_uj":918273000,"power_mw":78113,"power_limit_mw":["no_permission",4]}
  *     {"t":60000000000,"end":true}
  *

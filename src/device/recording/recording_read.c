@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reads recordings, line by line, into one series of changes for each quantity
- * of each device: what a reading asks for is then a binary search away.
+ * Reads recordings, line by line, into one series of changes for each quantity of each device.
+ * Then a binary search finds what a reading asks for.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -17,24 +17,25 @@
 
 enum { SECOND_NS = 1000000000, SECOND_US = 1000000 };
 
-/* Where the reader stands in the file. */
+/* The reader's position in the file. */
 struct reader {
     const char *name;
-    const char *head; /* borrowed: what was read of the stream already */
+    const char *head; /* borrowed: the part of the stream that was already read */
     size_t head_left;
     FILE *stream;
     size_t line; /* number of the line in `text`, from 1 */
     char text[RECORDING_LINE_MAX + 1];
     size_t length;
-    bool whole; /* the line has its end */
+    bool whole; /* the line has its newline */
     size_t devices_read;
     struct recording *recording;
-    recording_visit *visit; /* NULL: all is kept in the recording */
+    recording_visit *visit; /* NULL: everything is kept in the recording */
     void *context;
-    struct reading (*said)[QUANTITY_COUNT]; /* owned; of each device, where it is visited */
+    struct reading (*said)[QUANTITY_COUNT]; /* owned; the newest reading of each device, if there is a
+                                             * visitor */
 };
 
-/* "run.jsonl:17: field 'd': expected ..., found 9; ..." */
+/* Fails with "run.jsonl:17: field 'd': expected ..., found 9; ..." */
 static int refuse(const struct reader *reader, const char *field, const char *expected, const char *found,
                   struct fly_error *out_error)
 {
@@ -49,7 +50,7 @@ static int refuse(const struct reader *reader, const char *field, const char *ex
         reader->name, reader->line, field, expected, found, reader->line - 1);
 }
 
-/* The same with what was found of a whole number. */
+/* Does the same for a whole number that was found. */
 static int refuse_number(const struct reader *reader, const char *field, const char *expected, int64_t found,
                          struct fly_error *out_error)
 {
@@ -59,7 +60,7 @@ static int refuse_number(const struct reader *reader, const char *field, const c
     return refuse(reader, field, expected, text, out_error);
 }
 
-/* Texts are the line's. */
+/* Texts belong to the line. */
 static int read_as(const struct reader *reader, const struct shape *shape, json_t *line, void *out_struct,
                    struct fly_error *out_error)
 {
@@ -79,7 +80,7 @@ static int next_byte(struct reader *reader)
     return (unsigned char)*reader->head++;
 }
 
-/* 1 with a line, 0 at the end of the file, or an error. */
+/* Returns 1 with a line, 0 at the end of the file, or an error. */
 static int next_line(struct reader *reader, struct fly_error *out_error)
 {
     int c;
@@ -108,7 +109,7 @@ static int next_line(struct reader *reader, struct fly_error *out_error)
     return 1;
 }
 
-/* The object of the line that was read, or NULL with the error. */
+/* Returns the object of the line that was read, or NULL with the error. */
 static json_t *line_object(const struct reader *reader, struct fly_error *out_error)
 {
     struct shape_fault fault;
@@ -186,7 +187,7 @@ static int append(const struct reader *reader, struct series *series, const stru
     return 0;
 }
 
-/* What a device says from then on: kept as a change, or as its newest word. */
+/* Takes a value that is valid from then on: kept as a change, or as the device's newest. */
 static int take_value(const struct reader *reader, struct track *track, int64_t t_ns,
                       const struct recording_said *said, struct fly_error *out_error)
 {
@@ -227,7 +228,7 @@ static int read_reading(struct reader *reader, json_t *json, struct fly_error *o
     struct recording_line line;
     int code = read_as(reader, &recording_line_shape, json, &line, out_error);
 
-    /* Of the end no more is wanted than that it is one. */
+    /* Nothing else in an end line matters. */
     if (code < 0 &&
         (shape_read(&recording_end_shape, json, SHAPE_BORROWING, NULL, &line, NULL) < 0 || !line.end))
         return code;
@@ -264,7 +265,7 @@ static int read_line(struct reader *reader, struct fly_error *out_error)
     return code;
 }
 
-/* Whether the line is one that a power cut tore off: without its end, behind all that must be there. */
+/* Returns whether a power cut tore off the line: it has no newline, and comes after everything required. */
 static bool torn_off(const struct reader *reader)
 {
     json_t *line = NULL;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The lines of a recording, member by member: for writing, but of the readings, and for reading. */
+/* The lines of a recording, member by member: for reading, and for writing all but the readings. */
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -48,7 +48,7 @@ static void write_quantity(const void *quantity, char text[SHAPE_CODED_MAX])
     snprintf(text, SHAPE_CODED_MAX, "%s", quantity_facts[*(const int *)quantity].key);
 }
 
-/* Of what has no value. */
+/* For a quantity without a value. */
 static bool read_state(const char *text, void *out_state)
 {
     int state = reading_state_find(text);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Writes recordings: what the file is and the devices by their shapes; readings, which are numbers and
+ * Writes recordings: the header and the devices by their shapes; readings, which are numbers and
  * known words, directly.
  */
 #include <inttypes.h>
@@ -14,7 +14,7 @@
 
 enum { LINES_MAX = (DEVICES_MAX + 2) * RECORDING_LINE_MAX, US_NS = 1000 };
 
-/* A fact that is not above 0 is not known. */
+/* A fact that is not above 0 is unknown. */
 static double above_0(double number)
 {
     return number > 0.0 ? number : 0.0;

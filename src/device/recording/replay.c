@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Plays a recording back: time begins when the list is opened, by the clock of
- * the options, and a reading gets what the device had last said by then.
+ * Plays a recording back: time begins when the list is opened, by the clock of the options, and a
+ * reading gets what the device had last reported by then.
  *
- * A counter that was read every 100 ms moves in steps of 100 ms when it is
- * played, so the sensor facts of the played device count the recording's own
- * interval in: what is measured on a replay is as uncertain as it says.
+ * A counter that was read every 100 ms moves in steps of 100 ms when it is played. So the sensor
+ * facts of the played device include the recording's own interval, and a measurement on a replay
+ * states the right uncertainty.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,17 +24,17 @@ enum {
     NOTE_MAX = sizeof((struct device_info *)NULL)->note
 };
 
-/* Of one list: what all of its devices share. */
+/* What all devices of one list share. */
 struct player {
     struct recording *recording; /* owned */
     const struct clock *clock;
     struct mono_time start;
-    size_t users; /* devices that are open */
+    size_t users; /* number of open devices */
 };
 
 struct played {
     struct player *player;
-    size_t device; /* in the recording */
+    size_t device; /* index in the recording */
 };
 
 static void release(struct player *player)
@@ -45,7 +45,7 @@ static void release(struct player *player)
     free(player);
 }
 
-/* The facts of the recorded device, and that it is a recording. */
+/* Returns the facts of the recorded device, with a note that it is a recording. */
 static struct device_info played_info(const struct recording *recording, size_t device)
 {
     struct device_info info = *recording_device(recording, device);
@@ -115,7 +115,7 @@ static int open_stream(const struct device_options *options, FILE *stream, struc
     return code == 0 ? play_recording(options, recording, list, out_error) : code;
 }
 
-/* A recording, or facts: their first bytes say which. */
+/* Opens a recording, or facts: the first bytes of the file say which. */
 static int replay_open(const struct device_options *options, struct device_list *list,
                        struct fly_error *out_error)
 {
