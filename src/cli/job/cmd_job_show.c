@@ -10,7 +10,7 @@
 #include "cli/options/store_option.h"
 #include "job/core/definition_json.h"
 #include "job/core/grid_amount.h"
-#include "shapes/json_number.h"
+#include "shapes/shape_told.h"
 
 enum { TEXT_MAX = 1 << 20 };
 
@@ -168,68 +168,105 @@ static void add_savings(struct table *table, const struct job_savings *savings)
     add_searching(table, savings, doubt);
 }
 
-/* For all hardware: the newest failure of each. */
-static json_t *failures(const struct job_savings *savings, size_t machines)
+/* ---- what stands beside the rows ---- */
+
+struct told_failure {
+    size_t hardware; /* from 1, as in the rows */
+    uint64_t recurrence, trial;
+    bool baseline;
+    uint32_t batch_size;
+    const char *outcome;
+};
+
+static const struct shape_field failure_rows[] = {
+    {SHAPE_AT(told_failure, hardware), TOLD_SIZE},  {SHAPE_AT(told_failure, recurrence), TOLD_U64},
+    {SHAPE_AT(told_failure, trial), TOLD_U64},      {SHAPE_AT(told_failure, baseline), TOLD_BOOL},
+    {SHAPE_AT(told_failure, batch_size), TOLD_U32}, {SHAPE_AT(told_failure, outcome), TOLD_ANY_TEXT},
+};
+static const struct shape failure_shape = {SHAPE_OF(told_failure, failure_rows)};
+
+static json_t *definition_of(const void *from)
 {
-    json_t *list = json_array();
-
-    for (size_t i = 0; i < machines; i++) {
-        for (size_t k = 0; k < savings[i].failure_count; k++) {
-            const struct saving_failure *failure = &savings[i].failures[k];
-
-            json_array_append_new(list,
-                                  json_pack("{s:I, s:I, s:I, s:b, s:I, s:s}", "hardware", (json_int_t)i + 1,
-                                            "recurrence", (json_int_t)failure->recurrence, "trial",
-                                            (json_int_t)failure->trial, "baseline", failure->of_baseline,
-                                            "batch_size", (json_int_t)failure->batch_size, "outcome",
-                                            job_outcome_name(failure->outcome)));
-        }
-    }
-    return list;
+    return definition_to_json(&((const struct job_shown *)from)->definition);
 }
 
-static void add_grid_members(struct table *table, const struct job_history *history)
+static json_t *objective_of(const void *from)
 {
-    struct job_grid_sum sum = job_history_grid_sum(history);
-    bool money = job_counts_money(&history->definition);
-
-    table_member(table, "reference_per_kwh", json_number_or_null(history->reference_per_kwh));
-    table_member(table, money ? "money" : "carbon_g", json_number_or_null(sum.amount));
-    table_member(table, "trials_with_reference", json_integer((json_int_t)sum.known));
-    table_member(table, "trials_without_reference", json_integer((json_int_t)sum.unknown));
+    return objective_to_json(&((const struct job_shown *)from)->objective);
 }
+
+static const struct shape_field shown_rows[] = {
+    {SHAPE_AT_AS("job", job_shown, definition.name), TOLD_ANY_TEXT},
+    {SHAPE_AT(job_shown, recurrences), TOLD_U64},
+    {SHAPE_AT(job_shown, trials), TOLD_U64},
+    {SHAPE_AT(job_shown, running), TOLD_U64},
+    {SHAPE_AT(job_shown, events), TOLD_U64},
+    {.name = "definition", TOLD_MADE(definition_of)},
+    {.name = "objective", TOLD_MADE(objective_of)},
+    {SHAPE_AT(job_shown, control_every), TOLD_U32},
+};
+static const struct shape shown_shape = {SHAPE_OF(job_shown, shown_rows)};
+
+static const struct shape_field pin_rows[] = {
+    {SHAPE_AT_AS("batch_size", job_shown, pin_batch_size), TOLD_U32},
+    {SHAPE_AT_AS("power_limit_w", job_shown, pin_limit_w), TOLD_NUMBER},
+};
+static const struct shape pin_shape = {SHAPE_OF(job_shown, pin_rows)};
+
+struct told_show {
+    const struct told_failure *newest_failures;
+    size_t failure_count;
+    const struct job_shown *shown, *pin; /* the pin is NULL where there is none */
+    double reference_per_kwh, amount;
+    bool in_money, in_grams; /* what the amount is */
+    uint64_t trials_with_reference, trials_without_reference;
+    const char *wanted_since; /* NULL: always */
+};
+
+static const struct shape_field show_rows[] = {
+    {SHAPE_AT(told_show, newest_failures),
+     SHAPE_IS_STRUCTS(&failure_shape, UINT32_MAX, told_show, failure_count)},
+    {SHAPE_AT(told_show, shown), TOLD_MERGED(&shown_shape)},
+    {SHAPE_AT(told_show, reference_per_kwh), TOLD_NUMBER},
+    {SHAPE_AT_AS("money", told_show, amount), TOLD_NUMBER, SHAPE_IF(told_show, in_money)},
+    {SHAPE_AT_AS("carbon_g", told_show, amount), TOLD_NUMBER, SHAPE_IF(told_show, in_grams)},
+    {SHAPE_AT(told_show, trials_with_reference), TOLD_U64},
+    {SHAPE_AT(told_show, trials_without_reference), TOLD_U64},
+    {SHAPE_AT(told_show, wanted_since), TOLD_TEXT},
+    {SHAPE_AT(told_show, pin), TOLD_POINTED(&pin_shape)},
+};
+static const struct shape show_shape = {SHAPE_OF(told_show, show_rows)};
 
 struct showing {
     struct job_view view;
     struct job_shown shown;
-    struct job_savings *savings; /* in the order of the machines */
+    struct job_savings *savings;   /* in the order of the machines */
+    struct told_failure *failures; /* for all hardware: the newest of each */
+    size_t failure_count;
 };
 
 static void add_members(struct table *table, const struct showing *showing)
 {
+    const struct job_history *history = &showing->view.history;
     const struct job_shown *shown = &showing->shown;
-    int64_t wanted_us = showing->view.history.wanted_us;
+    struct job_grid_sum sum = job_history_grid_sum(history);
+    bool money = job_counts_money(&history->definition);
     char date[ISO_TIME_TEXT_MAX];
+    const struct told_show told = {
+        .newest_failures = showing->failures,
+        .failure_count = showing->failure_count,
+        .shown = shown,
+        .pin = shown->pin_batch_size > 0 ? shown : NULL,
+        .reference_per_kwh = history->reference_per_kwh,
+        .amount = sum.amount,
+        .in_money = money,
+        .in_grams = !money,
+        .trials_with_reference = sum.known,
+        .trials_without_reference = sum.unknown,
+        .wanted_since = history->wanted_us != 0 ? iso_time_format_us(history->wanted_us, date) : NULL,
+    };
 
-    table_member(table, "job", json_string(shown->definition.name));
-    table_member(table, "recurrences", json_integer((json_int_t)shown->recurrences));
-    table_member(table, "trials", json_integer((json_int_t)shown->trials));
-    table_member(table, "running", json_integer((json_int_t)shown->running));
-    table_member(table, "events", json_integer((json_int_t)shown->events));
-    table_member(table, "definition", definition_to_json(&shown->definition));
-    table_member(table, "objective", objective_to_json(&shown->objective));
-    table_member(table, "control_every", json_integer(shown->control_every));
-    add_grid_members(table, &showing->view.history);
-    if (wanted_us == 0)
-        table_member(table, "wanted_since", json_null());
-    else
-        table_member(table, "wanted_since", json_string(iso_time_format_us(wanted_us, date)));
-    if (shown->pin_batch_size == 0)
-        table_member(table, "pin", json_null());
-    else
-        table_member(table, "pin",
-                     json_pack("{s:I, s:o}", "batch_size", (json_int_t)shown->pin_batch_size, "power_limit_w",
-                               json_number_or_null(shown->pin_limit_w)));
+    table_members(table, &show_shape, &told);
 }
 
 static int emit_text(const struct cli_call *call, const struct showing *showing, struct fly_error *out_error)
@@ -255,11 +292,35 @@ static int emit_rows(const struct cli_call *call, const struct showing *showing,
         add_hardware(table, &showing->view.history, i);
         add_savings(table, savings);
     }
-    table_member(table, "newest_failures", failures(showing->savings, showing->view.history.machine_count));
     add_members(table, showing);
     code = cli_emit_table(call, table, out_error);
     table_free(table);
     return code;
+}
+
+static int gather_failures(struct showing *showing, struct fly_error *out_error)
+{
+    size_t machines = showing->view.history.machine_count;
+
+    showing->failure_count = 0;
+    showing->failures =
+        arena_alloc(&showing->view.arena, machines * SAVING_FAILURES_MAX + 1, sizeof showing->failures[0]);
+    if (showing->failures == NULL)
+        return error_no_memory(out_error);
+    for (size_t i = 0; i < machines; i++) {
+        for (size_t k = 0; k < showing->savings[i].failure_count; k++) {
+            const struct saving_failure *failure = &showing->savings[i].failures[k];
+
+            showing->failures[showing->failure_count++] =
+                (struct told_failure){i + 1,
+                                      failure->recurrence,
+                                      failure->trial,
+                                      failure->of_baseline,
+                                      failure->batch_size,
+                                      job_outcome_name(failure->outcome)};
+        }
+    }
+    return 0;
 }
 
 /* Reads the current settings, and what each machine's trials show. */
@@ -274,7 +335,7 @@ static int look(struct showing *showing, struct fly_error *out_error)
         code = error_no_memory(out_error);
     for (size_t i = 0; i < view->history.machine_count && code == 0; i++)
         code = job_savings_of(&view->history, i, &showing->savings[i], out_error);
-    return code;
+    return code == 0 ? gather_failures(showing, out_error) : code;
 }
 
 static int job_show_run(const struct cli_call *call, struct fly_error *out_error)

@@ -8,6 +8,7 @@
 #include "base/file/atomic_file.h"
 #include "base/number.h"
 #include "base/text/iso_time.h"
+#include "shapes/shape_told.h"
 #include "sim/statistics.h"
 
 static const double percent = 100.0;
@@ -187,29 +188,83 @@ static void add_row(struct table *table, const struct carbon_result *result, siz
              no_intensity);
 }
 
-static json_t *remarks_of(const struct grid_remarks *remarks)
+/* ---- what stands beside the rows ---- */
+
+static const struct shape_field remarks_rows[] = {
+    {SHAPE_AT(grid_remarks, missing), TOLD_SIZE},     {SHAPE_AT(grid_remarks, zero), TOLD_SIZE},
+    {SHAPE_AT(grid_remarks, absurd), TOLD_SIZE},      {SHAPE_AT(grid_remarks, duplicates), TOLD_SIZE},
+    {SHAPE_AT(grid_remarks, overlapping), TOLD_SIZE}, {SHAPE_AT(grid_remarks, unordered), TOLD_SIZE},
+};
+static const struct shape remarks_shape = {SHAPE_OF(grid_remarks, remarks_rows)};
+
+struct told_signal {
+    bool given;
+    const char *source, *provider, *signal, *scope;
+    size_t periods;
+    int64_t step_s;
+    struct grid_remarks remarks;
+};
+
+static const struct shape_field signal_rows[] = {
+    {SHAPE_AT(told_signal, source), TOLD_ANY_TEXT},
+    {SHAPE_AT(told_signal, provider), TOLD_ANY_TEXT},
+    {SHAPE_AT(told_signal, signal), TOLD_ANY_TEXT},
+    {SHAPE_AT(told_signal, scope), TOLD_ANY_TEXT},
+    {SHAPE_AT(told_signal, periods), TOLD_SIZE},
+    {SHAPE_AT(told_signal, step_s), TOLD_I64},
+    {SHAPE_AT(told_signal, remarks), SHAPE_IS_STRUCT(&remarks_shape)},
+};
+static const struct shape signal_shape = {SHAPE_OF(told_signal, signal_rows)};
+
+static struct told_signal told_signal(const struct grid_answer *answer, const char *source)
 {
-    return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I}", "missing", (json_int_t)remarks->missing, "zero",
-                     (json_int_t)remarks->zero, "absurd", (json_int_t)remarks->absurd, "duplicates",
-                     (json_int_t)remarks->duplicates, "overlapping", (json_int_t)remarks->overlapping,
-                     "unordered", (json_int_t)remarks->unordered);
+    const struct grid_series *series = answer != NULL ? &answer->actual : NULL;
+
+    if (series == NULL)
+        return (struct told_signal){.given = false};
+    return (struct told_signal){
+        .given = true,
+        .source = source,
+        .provider = series->kind.provider,
+        .signal = grid_signal_name(series->kind.signal),
+        .scope = grid_scope_name(series->kind.scope),
+        .periods = series->count,
+        .step_s = grid_series_step(series),
+        .remarks = series->remarks,
+    };
 }
 
-static void add_signal(struct table *table, const struct carbon_result *result, int signal, const char *key,
-                       const char *source)
-{
-    const struct grid_answer *answer = result->campaign->world->answers[signal];
-    const struct grid_series *series;
+struct told_campaign {
+    const char *profile;
+    size_t gpus;
+    double work_s, bound_s, max_limit_w, static_limit_w, host_power_w, pue;
+    struct told_signal intensity, price;
+    char first_start[ISO_TIME_TEXT_MAX], last_start[ISO_TIME_TEXT_MAX];
+};
 
-    if (answer == NULL)
-        return;
-    series = &answer->actual;
-    table_member(table, key,
-                 json_pack("{s:s, s:s, s:s, s:s, s:I, s:I, s:o}", "source", source, "provider",
-                           series->kind.provider, "signal", grid_signal_name(series->kind.signal), "scope",
-                           grid_scope_name(series->kind.scope), "periods", (json_int_t)series->count,
-                           "step_s", (json_int_t)grid_series_step(series), "remarks",
-                           remarks_of(&series->remarks)));
+static const struct shape_field campaign_rows[] = {
+    {SHAPE_AT(told_campaign, profile), TOLD_ANY_TEXT},
+    {SHAPE_AT(told_campaign, gpus), TOLD_SIZE},
+    {SHAPE_AT(told_campaign, work_s), TOLD_NUMBER},
+    {SHAPE_AT(told_campaign, bound_s), TOLD_NUMBER},
+    {SHAPE_AT(told_campaign, max_limit_w), TOLD_NUMBER},
+    {SHAPE_AT(told_campaign, static_limit_w), TOLD_NUMBER},
+    {SHAPE_AT(told_campaign, host_power_w), TOLD_NUMBER},
+    {SHAPE_AT(told_campaign, pue), TOLD_NUMBER},
+    {SHAPE_AT(told_campaign, intensity), SHAPE_IS_STRUCT(&signal_shape),
+     SHAPE_IF(told_campaign, intensity.given)},
+    {SHAPE_AT(told_campaign, price), SHAPE_IS_STRUCT(&signal_shape), SHAPE_IF(told_campaign, price.given)},
+    {SHAPE_AT(told_campaign, first_start), TOLD_ANY_CHARS(told_campaign, first_start)},
+    {SHAPE_AT(told_campaign, last_start), TOLD_ANY_CHARS(told_campaign, last_start)},
+};
+static const struct shape campaign_shape = {SHAPE_OF(told_campaign, campaign_rows)};
+
+static void put_start(const struct carbon_campaign *campaign, size_t start, char text[ISO_TIME_TEXT_MAX])
+{
+    int64_t start_s = 0;
+
+    (void)carbon_campaign_start(campaign, start, &start_s, NULL);
+    iso_time_format(start_s, text);
 }
 
 static void add_members(struct table *table, const struct carbon_result *result)
@@ -218,23 +273,22 @@ static void add_members(struct table *table, const struct carbon_result *result)
     const struct carbon_world *world = campaign->world;
     const struct carbon_profile *profile = world->profile;
     size_t limit = carbon_profile_static(profile, world->work_s, world->bound_s);
-    int64_t first_s = 0, last_s = 0;
-    char first[ISO_TIME_TEXT_MAX], last[ISO_TIME_TEXT_MAX];
+    struct told_campaign told = {
+        .profile = result->profile,
+        .gpus = result->source->gpus,
+        .work_s = world->work_s,
+        .bound_s = world->bound_s,
+        .max_limit_w = profile->points[profile->fastest].limit_w,
+        .static_limit_w = profile->points[limit].limit_w,
+        .host_power_w = world->host_w,
+        .pue = world->pue,
+        .intensity = told_signal(world->answers[CARBON_INTENSITY], result->intensity),
+        .price = told_signal(world->answers[CARBON_PRICE], result->price),
+    };
 
-    (void)carbon_campaign_start(campaign, 0, &first_s, NULL);
-    (void)carbon_campaign_start(campaign, campaign->starts - 1, &last_s, NULL);
-    table_member(table, "profile", json_string(result->profile));
-    table_member(table, "gpus", json_integer((json_int_t)result->source->gpus));
-    table_member(table, "work_s", json_real(world->work_s));
-    table_member(table, "bound_s", json_real(world->bound_s));
-    table_member(table, "max_limit_w", json_real(profile->points[profile->fastest].limit_w));
-    table_member(table, "static_limit_w", json_real(profile->points[limit].limit_w));
-    table_member(table, "host_power_w", json_real(world->host_w));
-    table_member(table, "pue", json_real(world->pue));
-    add_signal(table, result, CARBON_INTENSITY, "intensity", result->intensity);
-    add_signal(table, result, CARBON_PRICE, "price", result->price);
-    table_member(table, "first_start", json_string(iso_time_format(first_s, first)));
-    table_member(table, "last_start", json_string(iso_time_format(last_s, last)));
+    put_start(campaign, 0, told.first_start);
+    put_start(campaign, campaign->starts - 1, told.last_start);
+    table_members(table, &campaign_shape, &told);
 }
 
 /* For people: the few columns that answer the question. */

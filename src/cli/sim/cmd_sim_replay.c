@@ -10,6 +10,7 @@
 #include "cli/sim/sim_commands.h"
 #include "job/core/policy_plugins.h"
 #include "job/decide/decided_again.h"
+#include "shapes/shape_told.h"
 
 enum { LOG_MAX = 1 << 30 };
 
@@ -84,12 +85,20 @@ static int list(void *context, const struct job_replayed *replayed, struct fly_e
     return 0;
 }
 
-static void add_count(struct table *table, const char *key, const struct job_replay_count *count)
-{
-    table_member(table, key,
-                 json_pack("{s:I, s:I, s:I}", "compared", (json_int_t)count->compared, "different",
-                           (json_int_t)count->different, "not_told", (json_int_t)count->untold));
-}
+static const struct shape_field count_rows[] = {
+    {SHAPE_AT(job_replay_count, compared), TOLD_U64},
+    {SHAPE_AT(job_replay_count, different), TOLD_U64},
+    {SHAPE_AT_AS("not_told", job_replay_count, untold), TOLD_U64},
+};
+static const struct shape count_shape = {SHAPE_OF(job_replay_count, count_rows)};
+
+static const struct shape_field sums_rows[] = {
+    {SHAPE_AT(job_replay_sums, job), TOLD_ANY_CHARS(job_replay_sums, job)},
+    {SHAPE_AT_AS("trials", job_replay_sums, proposals), SHAPE_IS_STRUCT(&count_shape)},
+    {SHAPE_AT_AS("limits", job_replay_sums, profiles), SHAPE_IS_STRUCT(&count_shape)},
+    {SHAPE_AT(job_replay_sums, reports), SHAPE_IS_STRUCT(&count_shape)},
+};
+static const struct shape sums_shape = {SHAPE_OF(job_replay_sums, sums_rows)};
 
 static const char *plural(uint64_t count)
 {
@@ -108,10 +117,7 @@ static int emit(const struct cli_call *call, struct table *table, const struct j
         different += kinds[i]->different;
         untold += kinds[i]->untold;
     }
-    table_member(table, "job", json_string(sums->job));
-    add_count(table, "trials", &sums->proposals);
-    add_count(table, "limits", &sums->profiles);
-    add_count(table, "reports", &sums->reports);
+    table_members(table, &sums_shape, sums);
     if (cli_format(call) != TABLE_FORMAT_TABLE || table_row_count(table) > 0)
         code = cli_emit_table(call, table, out_error);
     if (code == 0)
