@@ -177,7 +177,7 @@ static void note_power(struct account *account, const struct account_edge *edge,
         power_w = counter_w;
     if (sensing->counter_from_power || elapsed_s < 4.0 * sensing->counter_period_s)
         counter_w = NAN;
-    /* The same reading, read again, tells nothing new about how power varies. */
+    /* A reading that comes again tells nothing new about how power varies. */
     if (account->variation.known && mono_elapsed_s(account->variation.at, edge->at) < 0.9 * sensing->apart_s)
         return;
     if (isfinite(power_w))

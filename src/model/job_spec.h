@@ -38,7 +38,7 @@ static inline double batch_highest_limit_w(const struct batch_choice *batch)
     return batch->limits_w[batch->limit_count - 1];
 }
 
-/* Returns the eta with which the cost stands for an objective. */
+/* Returns the eta with which a cost means the same as an objective. */
 static inline double objective_eta(const struct fly_objective *objective)
 {
     switch (objective->kind) {

@@ -47,7 +47,7 @@ bool iso_duration_parse(const char *text, double *out_s);
 enum { ISO_TIME_TEXT_MAX = 40 };
 char *iso_time_format(int64_t s, char *text);
 
-/* The same of a time in microseconds, cut to its second. */
+/* Does the same for a time in microseconds, cut to its second. */
 char *iso_time_format_us(int64_t us, char *text);
 
 /* Gives the days from 1970-01-01 to a day of the Gregorian calendar; returns whether there is such a day. */

@@ -145,7 +145,7 @@ enum nvml_power_scope {
     NVML_SCOPE_GPU_BASE,
 };
 
-/* Of nvmlDeviceGetSamples. */
+/* Kinds of samples of nvmlDeviceGetSamples. */
 enum nvml_sampling_type {
     NVML_SAMPLES_TOTAL_POWER = 0,
     NVML_SAMPLES_GPU_UTILIZATION = 1,

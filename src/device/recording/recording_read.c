@@ -31,8 +31,7 @@ struct reader {
     struct recording *recording;
     recording_visit *visit; /* NULL: everything is kept in the recording */
     void *context;
-    struct reading (*said)[QUANTITY_COUNT]; /* owned; the newest reading of each device, if there is a
-                                             * visitor */
+    struct reading (*said)[QUANTITY_COUNT]; /* owned; each device's newest, with a visitor */
 };
 
 /* Fails with "run.jsonl:17: field 'd': expected ..., found 9; ..." */

@@ -51,9 +51,9 @@ struct carbon_plan_settings {
 
 /*
  * The usual doubt. Forecasts promise more than can be known: the hour that they call the cleanest
- * is less clean on average. With this share taken off the differences, recorded grids that cannot
- * be predicted (wind, reservoirs) cost less, and those that can lose next to nothing. In a short
- * job errors have less time to average out, so only half of the differences counts there.
+ * is less clean on average. With this share taken off the differences, jobs cost less on recorded
+ * grids that cannot be predicted (wind, reservoirs), and lose almost nothing on those that can. In
+ * a short job errors have less time to average out, so only half of the differences counts there.
  */
 #define CARBON_USUAL_DOUBT 0.3
 
