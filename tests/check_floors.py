@@ -33,7 +33,6 @@ WALKS_JSON = [
     "src/cli/demo/demo_report.c",
     "src/cli/kit/table.c",
     "src/cli/kit/table_json.c",
-    "src/cli/machine/selftest_json.c",
     "src/cli/report/report_view.c",
     "src/cli/sim/sim_report.c",
     "src/cli/views/pareto_members.c",

@@ -3,58 +3,74 @@
 #include "cli/machine/selftest_report.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <sys/utsname.h>
 #include <time.h>
 
 #include <flyball/version.h>
 
-#include "shapes/json_number.h"
-#include "shapes/text_value.h"
+#include "shapes/shape_told.h"
 
 enum { DATE_MAX = 32, SECOND_NS = 1000000000 };
 
-static void set(json_t *object, const char *key, json_t *value)
+/* The table of sensors has 0 for what it does not know. */
+static double known_above_0(double value)
 {
-    json_object_set_new(object, key, value);
+    return value > 0 ? value : NAN;
 }
 
-static void set_text(json_t *object, const char *key, const char *text)
+/* ---- facts and latencies ---- */
+
+static const char not_in_table[] = "the table does not know it", not_called[] = "it was not called";
+
+static const struct shape_field sensor_rows[] = {
+    {SHAPE_AT(sensor_facts, counter_period_s), TOLD_NUMBER, TOLD_ELSE(not_in_table)},
+    {SHAPE_AT(sensor_facts, power_period_s), TOLD_NUMBER, TOLD_ELSE(not_in_table)},
+    {SHAPE_AT(sensor_facts, power_window_s), TOLD_NUMBER, TOLD_ELSE(not_in_table)},
+    {SHAPE_AT(sensor_facts, counter_from_power), TOLD_BOOL},
+    {SHAPE_AT(sensor_facts, gain_error), TOLD_NUMBER, TOLD_ELSE(not_in_table)},
+    {SHAPE_AT(sensor_facts, source), TOLD_TEXT},
+};
+static const struct shape sensor_shape = {SHAPE_OF(sensor_facts, sensor_rows)};
+
+static struct sensor_facts told_sensor(const struct sensor_facts *facts)
 {
-    set(object, key, text_or_null(text));
+    struct sensor_facts told = *facts;
+
+    told.counter_period_s = known_above_0(facts->counter_period_s);
+    told.power_period_s = known_above_0(facts->power_period_s);
+    told.power_window_s = known_above_0(facts->power_window_s);
+    told.gain_error = known_above_0(facts->gain_error);
+    return told;
 }
 
-static json_t *sensor_json(const struct sensor_facts *sensor)
-{
-    static const char reason[] = "the table does not know it";
-    json_t *object = json_object();
+struct told_latency {
+    const char *quantity, *state;
+    int code;
+    struct spread seconds;
+};
 
-    json_known_set(object, "counter_period_s", sensor->counter_period_s > 0 ? sensor->counter_period_s : NAN,
-                   reason);
-    json_known_set(object, "power_period_s", sensor->power_period_s > 0 ? sensor->power_period_s : NAN,
-                   reason);
-    json_known_set(object, "power_window_s", sensor->power_window_s > 0 ? sensor->power_window_s : NAN,
-                   reason);
-    set(object, "counter_from_power", json_boolean(sensor->counter_from_power));
-    json_known_set(object, "gain_error", sensor->gain_error > 0 ? sensor->gain_error : NAN, reason);
-    set_text(object, "source", sensor->source);
-    return object;
+#define TOLD_US(title, member) \
+    SHAPE_AT_AS(title, told_latency, seconds.member), TOLD_TIMES(1e6), TOLD_ELSE(not_called)
+static const struct shape_field latency_rows[] = {
+    {SHAPE_AT(told_latency, quantity), TOLD_ANY_TEXT},
+    {SHAPE_AT(told_latency, state), TOLD_ANY_TEXT},
+    {SHAPE_AT(told_latency, code), .kind = SHAPE_I32, .least = (uint64_t)INT32_MIN, .most = INT32_MAX},
+    {SHAPE_AT_AS("calls", told_latency, seconds.count), TOLD_SIZE},
+    {TOLD_US("lowest_us", lowest)},
+    {TOLD_US("median_us", median)},
+    {TOLD_US("p99_us", p99)},
+    {TOLD_US("highest_us", highest)},
+};
+static const struct shape latency_shape = {SHAPE_OF(told_latency, latency_rows)};
+
+static struct told_latency told_latency(enum quantity quantity, const struct selftest_latency *latency)
+{
+    return (struct told_latency){quantity_facts[quantity].key, reading_state_word(latency->reading.state),
+                                 latency->reading.code, latency->seconds};
 }
 
-static json_t *latency_json(enum quantity quantity, const struct selftest_latency *latency)
-{
-    static const char reason[] = "it was not called";
-    json_t *object = json_object();
-
-    set(object, "quantity", json_string(quantity_facts[quantity].key));
-    set(object, "state", json_string(reading_state_word(latency->reading.state)));
-    set(object, "code", json_integer(latency->reading.code));
-    set(object, "calls", json_integer((json_int_t)latency->seconds.count));
-    json_known_set(object, "lowest_us", 1e6 * latency->seconds.lowest, reason);
-    json_known_set(object, "median_us", 1e6 * latency->seconds.median, reason);
-    json_known_set(object, "p99_us", 1e6 * latency->seconds.p99, reason);
-    json_known_set(object, "highest_us", 1e6 * latency->seconds.highest, reason);
-    return object;
-}
+/* ---- windows ---- */
 
 static const char *no_period(const struct update_finding *updates)
 {
@@ -64,131 +80,244 @@ static const char *no_period(const struct update_finding *updates)
                                  : "the value changed too seldom to tell";
 }
 
-static json_t *updates_json(const struct update_finding *updates)
-{
-    const char *reason = no_period(updates);
-    json_t *object = json_object();
+struct told_updates {
+    const char *quantity;
+    struct update_finding found;
+    const char *no_period; /* why the periods are not known */
+};
 
-    set(object, "polls", json_integer((json_int_t)updates->polls));
-    set(object, "changes", json_integer((json_int_t)updates->changes));
-    json_known_set(object, "poll_s", updates->poll_s, reason);
-    json_known_set(object, "period_s", updates->period_s.median, reason);
-    json_known_set(object, "shortest_s", updates->period_s.lowest, reason);
-    json_known_set(object, "p99_s", updates->period_s.p99, reason);
-    json_known_set(object, "longest_s", updates->period_s.highest, reason);
-    set(object, "at_most", json_boolean(updates->at_most));
-    return object;
-}
+#define TOLD_PERIOD(title, member) \
+    SHAPE_AT_AS(title, told_updates, found.member), TOLD_NUMBER, TOLD_ELSE_AT(told_updates, no_period)
+static const struct shape_field updates_rows[] = {
+    {SHAPE_AT_AS("polls", told_updates, found.polls), TOLD_SIZE},
+    {SHAPE_AT_AS("changes", told_updates, found.changes), TOLD_SIZE},
+    {TOLD_PERIOD("poll_s", poll_s)},
+    {TOLD_PERIOD("period_s", period_s.median)},
+    {TOLD_PERIOD("shortest_s", period_s.lowest)},
+    {TOLD_PERIOD("p99_s", period_s.p99)},
+    {TOLD_PERIOD("longest_s", period_s.highest)},
+    {SHAPE_AT_AS("at_most", told_updates, found.at_most), TOLD_BOOL},
+};
+static const struct shape updates_shape = {SHAPE_OF(told_updates, updates_rows)};
 
-static json_t *window_json(enum selftest_stage stage, const struct selftest_window *window,
-                           const struct selftest_load *load)
+/* By the names of the quantities. */
+struct told_watched {
+    struct told_updates of[SELFTEST_WATCHED];
+    size_t count;
+};
+
+static const struct shape_field entry_rows[] = {
+    {SHAPE_AT(told_updates, quantity), TOLD_ANY_TEXT},
+    {.name = "updates", SHAPE_IS_STRUCT(&updates_shape)},
+};
+static const struct shape entry_shape = {SHAPE_OF(told_updates, entry_rows)};
+
+static const struct shape_field watched_rows[] = {
+    {.kind = SHAPE_REST,
+     .shape = &entry_shape,
+     .longest = SELFTEST_WATCHED,
+     .beside = offsetof(struct told_watched, count)},
+};
+static const struct shape watched_shape = {SHAPE_OF(told_watched, watched_rows)};
+
+struct told_window {
+    const char *stage, *under, *load_note;
+    const struct selftest_window *figures;
+    const char *no_figure; /* why the meter has none */
+    struct told_watched updates;
+};
+
+static const char not_offered[] = "the device does not offer it";
+static const char no_power[] = "the device does not offer power readings";
+
+static const struct shape_field figures_rows[] = {
+    {SHAPE_AT(selftest_window, time_s), TOLD_NUMBER},
+    {SHAPE_AT(selftest_window, counter_j), TOLD_NUMBER},
+    {SHAPE_AT(selftest_window, counter_uncertainty_j), TOLD_NUMBER},
+    {SHAPE_AT(selftest_window, integral_j), TOLD_NUMBER, TOLD_ELSE(no_power)},
+    {SHAPE_AT(selftest_window, integral_excess), TOLD_NUMBER, TOLD_ELSE("one of the two is not known")},
+    {SHAPE_AT(selftest_window, mean_power_w), TOLD_NUMBER},
+    {SHAPE_AT(selftest_window, utilization), TOLD_NUMBER, TOLD_ELSE(not_offered)},
+    {SHAPE_AT(selftest_window, temperature_max_c), TOLD_NUMBER, TOLD_ELSE(not_offered)},
+};
+static const struct shape figures_shape = {SHAPE_OF(selftest_window, figures_rows)};
+
+static const struct shape_field note_rows[] = {
+    {SHAPE_AT(selftest_window, note), TOLD_CHARS(selftest_window, note)},
+};
+static const struct shape note_shape = {SHAPE_OF(selftest_window, note_rows)};
+
+static const struct shape_field window_rows[] = {
+    {SHAPE_AT(told_window, stage), TOLD_ANY_TEXT},
+    {SHAPE_AT(told_window, under), TOLD_ANY_TEXT},
+    {SHAPE_AT(told_window, load_note), TOLD_TEXT},
+    {SHAPE_AT(told_window, figures), TOLD_MERGED(&figures_shape), TOLD_ELSE_AT(told_window, no_figure)},
+    {SHAPE_AT_AS("note", told_window, figures), TOLD_MERGED(&note_shape)},
+    {SHAPE_AT(told_window, updates), SHAPE_IS_STRUCT(&watched_shape)},
+};
+static const struct shape window_shape = {SHAPE_OF(told_window, window_rows)};
+
+static struct told_window told_window(enum selftest_stage stage, const struct selftest_window *window,
+                                      const struct selftest_load *load)
 {
-    const char *reason = window->note[0] != '\0' ? window->note : "the device does not offer it";
-    json_t *object = json_object(), *updates = json_object();
     bool ours = stage == SELFTEST_LOADED && load->started;
+    struct told_window told = {
+        .stage = selftest_stage_name(stage),
+        .under = ours ? "cuda_kernel" : "whatever_ran",
+        .load_note = stage == SELFTEST_LOADED ? load->text : NULL,
+        .figures = window,
+        .no_figure = window->note[0] != '\0' ? window->note : not_offered,
+        .updates = {.count = SELFTEST_WATCHED},
+    };
 
-    set(object, "stage", json_string(selftest_stage_name(stage)));
-    set(object, "under", json_string(ours ? "cuda_kernel" : "whatever_ran"));
-    set_text(object, "load_note", stage == SELFTEST_LOADED ? load->text : NULL);
-    json_known_set(object, "time_s", window->time_s, reason);
-    json_known_set(object, "counter_j", window->counter_j, reason);
-    json_known_set(object, "counter_uncertainty_j", window->counter_uncertainty_j, reason);
-    json_known_set(object, "integral_j", window->integral_j, "the device does not offer power readings");
-    json_known_set(object, "integral_excess", window->integral_excess, "one of the two is not known");
-    json_known_set(object, "mean_power_w", window->mean_power_w, reason);
-    json_known_set(object, "utilization", window->utilization, "the device does not offer it");
-    json_known_set(object, "temperature_max_c", window->temperature_max_c, "the device does not offer it");
-    set_text(object, "note", window->note);
     for (int i = 0; i < SELFTEST_WATCHED; i++)
-        set(updates, quantity_facts[selftest_watched[i]].key, updates_json(&window->updates[i]));
-    set(object, "updates", updates);
-    return object;
+        told.updates.of[i] = (struct told_updates){quantity_facts[selftest_watched[i]].key,
+                                                   window->updates[i], no_period(&window->updates[i])};
+    return told;
 }
 
-static json_t *level_json(const struct selftest_level *level)
-{
-    json_t *object = json_object();
+/* ---- limits that were set ---- */
 
-    json_known_set(object, "power_limit_w", level->limit_w, "the driver does not say what it set");
-    json_known_set(object, "mean_power_w", level->mean_power_w, "the device's energy is not known");
-    json_known_set(object, "mean_power_uncertainty_w", level->uncertainty_w,
-                   "the device's energy is not known");
-    json_known_set(object, "mean_reading_w", level->mean_reading_w,
-                   "the device does not offer power readings");
-    json_known_set(object, "settled_s", level->settled_s, "the readings did not stay under the limit");
-    json_known_set(object, "clock_gpu_mhz", level->clock_mhz, "the device does not offer it");
-    json_known_set(object, "work_per_s", level->work_per_s, "no load of the test's own ran throughout");
-    json_known_set(object, "capped_share", level->capped_share, "the device does not offer it");
-    return object;
+static const char no_energy[] = "the device's energy is not known";
+
+static const struct shape_field level_rows[] = {
+    {SHAPE_AT_AS("power_limit_w", selftest_level, limit_w), TOLD_NUMBER,
+     TOLD_ELSE("the driver does not say what it set")},
+    {SHAPE_AT(selftest_level, mean_power_w), TOLD_NUMBER, TOLD_ELSE(no_energy)},
+    {SHAPE_AT_AS("mean_power_uncertainty_w", selftest_level, uncertainty_w), TOLD_NUMBER,
+     TOLD_ELSE(no_energy)},
+    {SHAPE_AT(selftest_level, mean_reading_w), TOLD_NUMBER, TOLD_ELSE(no_power)},
+    {SHAPE_AT(selftest_level, settled_s), TOLD_NUMBER,
+     TOLD_ELSE("the readings did not stay under the limit")},
+    {SHAPE_AT_AS("clock_gpu_mhz", selftest_level, clock_mhz), TOLD_NUMBER, TOLD_ELSE(not_offered)},
+    {SHAPE_AT(selftest_level, work_per_s), TOLD_NUMBER,
+     TOLD_ELSE("no load of the test's own ran throughout")},
+    {SHAPE_AT(selftest_level, capped_share), TOLD_NUMBER, TOLD_ELSE(not_offered)},
+};
+static const struct shape level_shape = {SHAPE_OF(selftest_level, level_rows)};
+
+struct told_turning {
+    bool tried;
+    const char *why_not; /* NULL: it was tried */
+    const struct selftest_level *levels;
+    size_t level_count;
+    double killed_at_limit_w, back_s, power_limit_before_w, power_limit_after_w;
+    const char *not_killed, *not_back; /* why the first two are not known */
+};
+
+static const char driver_silent[] = "the driver does not say";
+static const struct shape_field turning_rows[] = {
+    {SHAPE_AT(told_turning, tried), TOLD_BOOL},
+    {SHAPE_AT(told_turning, why_not), TOLD_ANY_TEXT, .null = SHAPE_OR_NULL,
+     TOLD_ELSE("the limit may be turned")},
+    {SHAPE_AT(told_turning, levels),
+     SHAPE_IS_STRUCTS(&level_shape, SELFTEST_LEVELS, told_turning, level_count)},
+    {SHAPE_AT(told_turning, killed_at_limit_w), TOLD_NUMBER, TOLD_ELSE_AT(told_turning, not_killed)},
+    {SHAPE_AT(told_turning, back_s), TOLD_NUMBER, TOLD_ELSE_AT(told_turning, not_back)},
+    {SHAPE_AT(told_turning, power_limit_before_w), TOLD_NUMBER, TOLD_ELSE(driver_silent)},
+    {SHAPE_AT(told_turning, power_limit_after_w), TOLD_NUMBER, TOLD_ELSE(driver_silent)},
+};
+static const struct shape turning_shape = {SHAPE_OF(told_turning, turning_rows)};
+
+/* ---- devices ---- */
+
+static json_t *outcome_of(const void *from)
+{
+    return json_string(selftest_outcome_word(((const struct selftest_finding *)from)->outcome));
 }
 
-static json_t *turning_json(const struct selftest_turning *turning)
-{
-    const char *not_killed = turning->not_killed[0] != '\0' ? turning->not_killed : "no process was killed";
-    json_t *object = json_object(), *levels = json_array();
+static const struct shape_field finding_rows[] = {
+    {SHAPE_AT(selftest_finding, check), TOLD_ANY_TEXT},
+    {.name = "outcome", TOLD_MADE(outcome_of)},
+    {SHAPE_AT(selftest_finding, text), TOLD_ANY_CHARS(selftest_finding, text)},
+};
+static const struct shape finding_shape = {SHAPE_OF(selftest_finding, finding_rows)};
 
-    set(object, "tried", json_boolean(turning->tried));
-    set(object, "why_not", turning->tried ? json_null() : json_string(turning->why_not));
-    if (turning->tried)
-        set(object, "why_not_unavailable", json_string("the limit may be turned"));
-    for (int i = 0; i < SELFTEST_LEVELS && turning->tried; i++)
-        json_array_append_new(levels, level_json(&turning->levels[i]));
-    set(object, "levels", levels);
-    json_known_set(object, "killed_at_limit_w", turning->killed ? turning->killed_limit_w : NAN, not_killed);
-    json_known_set(object, "back_s", turning->killed ? turning->back_s : NAN,
-                   turning->killed ? "the limit did not come back" : not_killed);
-    json_known_set(object, "power_limit_before_w", turning->before_w, "the driver does not say");
-    json_known_set(object, "power_limit_after_w", turning->after_w, "the driver does not say");
-    return object;
+static json_t *kind_of(const void *from)
+{
+    return json_string(device_kind_name(((const struct device_info *)from)->kind));
 }
 
-static json_t *findings_json(const struct device_info *info, const struct selftest_result *result)
-{
+static const struct shape_field name_rows[] = {
+    {.name = "kind", TOLD_MADE(kind_of)},
+    {SHAPE_AT(device_info, index), TOLD_U32},
+    {SHAPE_AT(device_info, name), TOLD_CHARS(device_info, name)},
+    {SHAPE_AT(device_info, driver), TOLD_CHARS(device_info, driver)},
+};
+static const struct shape name_shape = {SHAPE_OF(device_info, name_rows)};
+
+static const struct shape_field nature_rows[] = {
+    {SHAPE_AT(device_info, emulated), TOLD_BOOL},
+    {SHAPE_AT(device_info, estimated), TOLD_BOOL},
+    {SHAPE_AT(device_info, module_power), TOLD_BOOL},
+    {SHAPE_AT(device_info, mig), TOLD_BOOL},
+    {SHAPE_AT(device_info, note), TOLD_CHARS(device_info, note)},
+};
+static const struct shape nature_shape = {SHAPE_OF(device_info, nature_rows)};
+
+struct told_device {
+    const struct device_info *info;
+    const char *backend;
+    struct sensor_facts sensor;
+    struct told_latency latencies[QUANTITY_COUNT];
+    struct told_window windows[SELFTEST_STAGE_COUNT]; /* those that were measured */
+    const struct selftest_turning *turning;           /* NULL: its limits were not to be tested */
     struct selftest_finding findings[SELFTEST_FINDINGS_MAX];
-    size_t count = selftest_findings(info, result, findings);
-    json_t *array = json_array();
+    size_t latency_count, window_count, finding_count;
+};
 
-    for (size_t i = 0; i < count; i++) {
-        json_t *object = json_object();
+static json_t *turning_of(const void *from)
+{
+    const struct selftest_turning *turning = ((const struct told_device *)from)->turning;
+    const char *not_killed = turning->not_killed[0] != '\0' ? turning->not_killed : "no process was killed";
+    const struct told_turning told = {
+        .tried = turning->tried,
+        .why_not = turning->tried ? NULL : turning->why_not,
+        .levels = turning->levels,
+        .level_count = turning->tried ? SELFTEST_LEVELS : 0,
+        .killed_at_limit_w = turning->killed ? turning->killed_limit_w : NAN,
+        .back_s = turning->killed ? turning->back_s : NAN,
+        .power_limit_before_w = turning->before_w,
+        .power_limit_after_w = turning->after_w,
+        .not_killed = not_killed,
+        .not_back = turning->killed ? "the limit did not come back" : not_killed,
+    };
 
-        set(object, "check", json_string(findings[i].check));
-        set(object, "outcome", json_string(selftest_outcome_word(findings[i].outcome)));
-        set(object, "text", json_string(findings[i].text));
-        json_array_append_new(array, object);
-    }
-    return array;
+    return shape_tell(&turning_shape, &told);
 }
 
-static json_t *device_json(const struct selftest_report *report, size_t index)
+static const struct shape_field device_rows[] = {
+    {SHAPE_AT(told_device, info), TOLD_MERGED(&name_shape)},
+    {SHAPE_AT(told_device, backend), TOLD_TEXT},
+    {SHAPE_AT(told_device, info), TOLD_MERGED(&nature_shape)},
+    {SHAPE_AT(told_device, sensor), SHAPE_IS_STRUCT(&sensor_shape)},
+    {SHAPE_AT(told_device, latencies),
+     SHAPE_IS_STRUCTS_HERE(&latency_shape, told_device, latencies, latency_count)},
+    {SHAPE_AT(told_device, windows),
+     SHAPE_IS_STRUCTS_HERE(&window_shape, told_device, windows, window_count)},
+    {SHAPE_AT(told_device, turning), TOLD_MADE(turning_of), .need = SHAPE_SPARING},
+    {SHAPE_AT(told_device, findings),
+     SHAPE_IS_STRUCTS_HERE(&finding_shape, told_device, findings, finding_count)},
+};
+static const struct shape device_shape = {SHAPE_OF(told_device, device_rows)};
+
+static void put_device(const struct selftest_report *report, size_t index, struct told_device *out)
 {
     const struct device *device = &report->devices->devices[index];
     const struct selftest_result *result = &report->results[index];
-    json_t *object = json_object(), *latencies = json_array(), *windows = json_array();
 
-    set(object, "kind", json_string(device_kind_name(device->info.kind)));
-    set(object, "index", json_integer(device->info.index));
-    set_text(object, "name", device->info.name);
-    set_text(object, "driver", device->info.driver);
-    set_text(object, "backend", device->backend->name);
-    set(object, "emulated", json_boolean(device->info.emulated));
-    set(object, "estimated", json_boolean(device->info.estimated));
-    set(object, "module_power", json_boolean(device->info.module_power));
-    set(object, "mig", json_boolean(device->info.mig));
-    set_text(object, "note", device->info.note);
-    set(object, "sensor", sensor_json(&device->info.sensor));
+    out->info = &device->info;
+    out->backend = device->backend->name;
+    out->sensor = told_sensor(&device->info.sensor);
+    out->turning = result->turning.wanted ? &result->turning : NULL;
+    out->finding_count = selftest_findings(&device->info, result, out->findings);
     for (int i = 0; i < QUANTITY_COUNT; i++)
-        json_array_append_new(latencies, latency_json((enum quantity)i, &result->latencies[i]));
-    set(object, "latencies", latencies);
+        out->latencies[out->latency_count++] = told_latency((enum quantity)i, &result->latencies[i]);
     for (int i = 0; i < SELFTEST_STAGE_COUNT; i++) {
         if (result->windows[i].measured)
-            json_array_append_new(
-                windows, window_json((enum selftest_stage)i, &result->windows[i], &report->loads[index]));
+            out->windows[out->window_count++] =
+                told_window((enum selftest_stage)i, &result->windows[i], &report->loads[index]);
     }
-    set(object, "windows", windows);
-    if (result->turning.wanted)
-        set(object, "turning", turning_json(&result->turning));
-    set(object, "findings", findings_json(&device->info, result));
-    return object;
 }
 
 static bool any_emulated(const struct device_list *devices)
@@ -200,27 +329,58 @@ static bool any_emulated(const struct device_list *devices)
     return emulated;
 }
 
+/* ---- all of it ---- */
+
+struct told_selftest {
+    const char *schema, *flyball;
+    char date[DATE_MAX];
+    bool named;
+    const char *kernel, *machine; /* where the system has names */
+    bool emulated;
+    double duration_s;
+    struct told_device *devices;
+    size_t device_count;
+};
+
+static const struct shape_field selftest_rows[] = {
+    {SHAPE_AT(told_selftest, schema), TOLD_ANY_TEXT},
+    {SHAPE_AT(told_selftest, flyball), TOLD_ANY_TEXT},
+    {SHAPE_AT(told_selftest, date), TOLD_CHARS(told_selftest, date)},
+    {SHAPE_AT(told_selftest, kernel), TOLD_ANY_TEXT, SHAPE_IF(told_selftest, named)},
+    {SHAPE_AT(told_selftest, machine), TOLD_ANY_TEXT, SHAPE_IF(told_selftest, named)},
+    {SHAPE_AT(told_selftest, emulated), TOLD_BOOL},
+    {SHAPE_AT(told_selftest, duration_s), TOLD_NUMBER},
+    {SHAPE_AT(told_selftest, devices),
+     SHAPE_IS_STRUCTS(&device_shape, DEVICES_MAX, told_selftest, device_count)},
+};
+static const struct shape selftest_shape = {SHAPE_OF(told_selftest, selftest_rows)};
+
 json_t *selftest_report_json(const struct selftest_report *report)
 {
-    json_t *document = json_object(), *devices = json_array();
     time_t seconds = (time_t)(report->date.ns / SECOND_NS);
-    char date[DATE_MAX] = "";
+    size_t count = report->devices->count;
     struct utsname system;
+    struct told_selftest told = {
+        .schema = "flyball.selftest/1",
+        .flyball = fly_version(),
+        .named = uname(&system) == 0,
+        .kernel = system.release,
+        .machine = system.machine,
+        .emulated = any_emulated(report->devices),
+        .duration_s = report->duration_s,
+        .devices = calloc(count + 1, sizeof *told.devices),
+        .device_count = count,
+    };
     struct tm utc;
+    json_t *document;
 
+    if (told.devices == NULL)
+        return NULL;
     if (gmtime_r(&seconds, &utc) != NULL)
-        strftime(date, sizeof date, "%Y-%m-%dT%H:%M:%SZ", &utc);
-    set(document, "schema", json_string("flyball.selftest/1"));
-    set(document, "flyball", json_string(fly_version()));
-    set_text(document, "date", date);
-    if (uname(&system) == 0) {
-        set(document, "kernel", json_string(system.release));
-        set(document, "machine", json_string(system.machine));
-    }
-    set(document, "emulated", json_boolean(any_emulated(report->devices)));
-    set(document, "duration_s", json_real(report->duration_s));
-    for (size_t i = 0; i < report->devices->count; i++)
-        json_array_append_new(devices, device_json(report, i));
-    set(document, "devices", devices);
+        strftime(told.date, sizeof told.date, "%Y-%m-%dT%H:%M:%SZ", &utc);
+    for (size_t i = 0; i < count; i++)
+        put_device(report, i, &told.devices[i]);
+    document = shape_tell(&selftest_shape, &told);
+    free(told.devices);
     return document;
 }
