@@ -8,8 +8,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "cli/measure/run_capture.h"
 #include "cli/options/finish_time.h"
-#include "cli/run/run_capture.h"
 #include "train/program/step_lines.h"
 
 static void test_lines(void **state)

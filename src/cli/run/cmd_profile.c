@@ -10,11 +10,11 @@
 
 #include "base/disabled.h"
 #include "base/error.h"
+#include "cli/measure/metered_devices.h"
 #include "cli/options/device_options.h"
 #include "cli/options/leftovers.h"
 #include "cli/program/child.h"
 #include "cli/program/program_words.h"
-#include "cli/run/metered_devices.h"
 #include "cli/run/profile_result.h"
 #include "cli/run/run_commands.h"
 #include "cli/run/run_files.h"

@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "base/file/atomic_file.h"
 #include "cli/kit/table_print.h"
+#include "cli/run/run_report.h"
 
 enum { LINE_MAX_BYTES = 1 << 14 };
 

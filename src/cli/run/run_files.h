@@ -2,7 +2,7 @@
 #ifndef FLYBALL_CLI_RUN_RUN_FILES_H
 #define FLYBALL_CLI_RUN_RUN_FILES_H
 
-#include "cli/run/run_result.h"
+#include "cli/measure/run_result.h"
 
 /*
  * The files of `flyball run`. Errors name the file: FLY_EWRITE, FLY_EPERM, FLY_ENOTFOUND,

@@ -5,10 +5,11 @@
  */
 #include <math.h>
 
+#include "cli/measure/run_result.h"
 #include "cli/options/open_devices.h"
 #include "cli/run/run_carbon.h"
 #include "cli/run/run_job.h"
-#include "cli/run/run_result.h"
+#include "cli/run/run_report.h"
 #include "cli/run/run_tune.h"
 #include "meter/device_figures.h"
 #include "shapes/shape_told.h"

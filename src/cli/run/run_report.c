@@ -5,7 +5,7 @@
 
 #include "base/harmless.h"
 #include "cli/kit/table_print.h"
-#include "cli/run/own_use.h"
+#include "cli/measure/own_use.h"
 #include "cli/run/run_files.h"
 
 enum { REPORT_MAX = 1 << 22 };

@@ -6,9 +6,10 @@
 
 #include "cli/kit/amount.h"
 #include "cli/kit/text_layout.h"
+#include "cli/measure/run_result.h"
 #include "cli/run/run_carbon.h"
 #include "cli/run/run_job.h"
-#include "cli/run/run_result.h"
+#include "cli/run/run_report.h"
 #include "cli/run/run_tune.h"
 #include "cli/views/reading_view.h"
 

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef FLYBALL_CLI_RUN_RUN_RESULT_H
-#define FLYBALL_CLI_RUN_RUN_RESULT_H
+#ifndef FLYBALL_CLI_MEASURE_RUN_RESULT_H
+#define FLYBALL_CLI_MEASURE_RUN_RESULT_H
 
-#include <jansson.h>
 #include <stdint.h>
 
-#include "base/buffer.h"
 #include "device/device.h"
 #include "meter/claim.h"
 #include "meter/meter.h"
@@ -15,8 +13,8 @@ struct run_job;
 struct run_tune;
 
 /*
- * All contents of the report on a program's run, and its two forms: a text for people, and the
- * document "flyball.run/1" for programs, which `flyball tally` reads. Everything is borrowed.
+ * All contents of the report on a program's run. Its forms, a text for people and the document
+ * "flyball.run/1" for programs, are made elsewhere. Everything is borrowed.
  */
 struct run_result {
     char *const *arguments; /* of the program; ends with NULL */
@@ -58,11 +56,5 @@ void run_totals(const struct run_result *result, struct run_totals *out_totals);
 /* Gives texts for both forms about what is never part of the sum, or not of this one; returns how many. */
 enum { NOT_INCLUDED_MAX = 8 };
 size_t run_not_included(const struct run_result *result, const char *texts[NOT_INCLUDED_MAX]);
-
-/* Appends the report for people. */
-void run_report_text(const struct run_result *result, struct buffer *out);
-
-/* Returns the document, owned by the caller; NULL without memory. */
-json_t *run_report_json(const struct run_result *result);
 
 #endif

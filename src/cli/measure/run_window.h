@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef FLYBALL_CLI_RUN_RUN_WINDOW_H
-#define FLYBALL_CLI_RUN_RUN_WINDOW_H
+#ifndef FLYBALL_CLI_MEASURE_RUN_WINDOW_H
+#define FLYBALL_CLI_MEASURE_RUN_WINDOW_H
 
-#include "cli/run/metered_devices.h"
-#include "cli/run/run_result.h"
+#include "cli/measure/metered_devices.h"
+#include "cli/measure/run_result.h"
 
 /*
  * The measurement around a program, or around all programs of a recurring job.

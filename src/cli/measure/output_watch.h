@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef FLYBALL_CLI_RUN_OUTPUT_WATCH_H
-#define FLYBALL_CLI_RUN_OUTPUT_WATCH_H
+#ifndef FLYBALL_CLI_MEASURE_OUTPUT_WATCH_H
+#define FLYBALL_CLI_MEASURE_OUTPUT_WATCH_H
 
 #include <regex.h>
 #include <stdbool.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef FLYBALL_CLI_RUN_METERED_DEVICES_H
-#define FLYBALL_CLI_RUN_METERED_DEVICES_H
+#ifndef FLYBALL_CLI_MEASURE_METERED_DEVICES_H
+#define FLYBALL_CLI_MEASURE_METERED_DEVICES_H
 
 #include <flyball/meter.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/run/output_watch.h"
+#include "cli/measure/output_watch.h"
 
 #include <errno.h>
 #include <fcntl.h>

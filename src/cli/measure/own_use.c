@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/run/own_use.h"
+#include "cli/measure/own_use.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 
-#include "cli/run/run_result.h"
+#include "cli/measure/run_result.h"
 
 /* A weighted mean over what is known. */
 struct mean {

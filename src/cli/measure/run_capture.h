@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef FLYBALL_CLI_RUN_RUN_CAPTURE_H
-#define FLYBALL_CLI_RUN_RUN_CAPTURE_H
+#ifndef FLYBALL_CLI_MEASURE_RUN_CAPTURE_H
+#define FLYBALL_CLI_MEASURE_RUN_CAPTURE_H
 
 #include <stdbool.h>
 #include <stddef.h>

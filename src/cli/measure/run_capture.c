@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/run/run_capture.h"
+#include "cli/measure/run_capture.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
-#include "cli/run/output_watch.h"
+#include "cli/measure/output_watch.h"
 
 enum { PATH_BYTES_MAX = 64, FREE_EVERY = 1 << 20, PAGE_BYTES = 4096, EVENTS_MAX = 4096 };
 

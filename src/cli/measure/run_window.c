@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/run/run_window.h"
+#include "cli/measure/run_window.h"
 
 /* Begins a window now; without a meter it only takes the time. Returns false if none could be begun. */
 static bool begin(struct run_window *window, struct fly_error *out_error)
