@@ -304,11 +304,11 @@ static void test_death_at_random(void **state)
             assert_true(knob_repair(&machine.options, &machine.list, false, repairs, 4, NULL) >= 0);
         }
         check_back();
+        check_gone(guard);
         if (kind == 1)
             kill(role.pid, SIGKILL);
         if (kind != 2)
             role_end(&role);
-        check_gone(guard);
         knob_machine_stop(&machine);
     }
 }
