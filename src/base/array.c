@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/array.h"
 
+#include <stdint.h>
 #include <stdlib.h>
 
 enum { FIRST_ITEMS = 16 };
@@ -12,6 +13,8 @@ void *array_grow(void *items, size_t count, size_t *capacity, size_t item_bytes)
 
     if (count < *capacity)
         return items;
+    if (count >= SIZE_MAX / 2 / item_bytes)
+        return NULL;
     while (wanted <= count)
         wanted *= 2;
     grown = reallocarray(items, wanted, item_bytes);
