@@ -340,9 +340,35 @@ static void test_limit_on_the_size_of_files(void **state)
     step_lines_close(&lines);
 }
 
+/* Shells write to descriptors of one digit only, however many files are open. */
+static void test_a_low_descriptor(void **state)
+{
+    int others[20];
+    struct step_file first, second;
+
+    (void)state;
+    step_file_keep_low();
+    for (size_t i = 0; i < COUNT(others); i++)
+        others[i] = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    for (int round = 0; round < 3; round++) {
+        assert_int_equal(step_file_open(&first, NULL), 0);
+        assert_in_range(first.program_end, 3, 9);
+        assert_int_equal(fcntl(first.program_end, F_GETFD), 0);
+        assert_int_equal(step_file_open(&second, NULL), 0);
+        assert_int_not_equal(second.program_end, first.program_end);
+        assert_int_equal(write(first.program_end, "\n", 1), 1);
+        step_file_close(&second);
+        step_file_passed(&first);
+        step_file_close(&first);
+    }
+    for (size_t i = 0; i < COUNT(others); i++)
+        close(others[i]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_low_descriptor),
         cmocka_unit_test(test_senders),
         cmocka_unit_test(test_places),
         cmocka_unit_test(test_whose_steps_count),

@@ -18,6 +18,7 @@
 #include "cli/run/profile_result.h"
 #include "cli/run/run_commands.h"
 #include "cli/run/run_files.h"
+#include "train/program/step_file.h"
 #include "train/tuner/saved_profile.h"
 
 /*
@@ -205,6 +206,7 @@ static int profile_program(const struct cli_call *call, char *const *words, stru
     struct child child;
     int result = run_tune_profile(call, &tune, out_error);
 
+    step_file_keep_low();
     if (result == 0)
         result = check_files(call, out_error);
     if (result < 0)

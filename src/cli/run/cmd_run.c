@@ -26,6 +26,7 @@
 #include "cli/run/run_tune.h"
 #include "meter/meter.h"
 #include "meter/process_claims.h"
+#include "train/program/step_file.h"
 
 static const struct cli_option options[] = {
     DEVICE_OPTION_GPUS(
@@ -236,6 +237,7 @@ static int run_program(const struct cli_call *call, char *const *arguments, stru
     struct child child;
     int result;
 
+    step_file_keep_low();
     run.result = (struct run_result){.list = &run.devices.list,
                                      .claims = &run.claims,
                                      .identity = &run.identity,

@@ -22,8 +22,12 @@
 
 enum { DESCRIPTOR_PATH_MAX = 64, NUMBER_MAX = 16, ROOM_BYTES = 1 << 16, SWEPT_MAX = 1000 };
 
-/* The program's end gets the first free descriptor from 3 on: shells accept only one digit. */
+/* The program's end gets a low descriptor from 3 on: shells accept only one digit. */
 enum { LOWEST_PROGRAM_END = 3, LOWEST_OWN = 10 };
+
+/* A low descriptor that step_file_keep_low holds, and whether a program's end has it now; -1: none. */
+static int kept_low = -1;
+static bool kept_low_taken;
 
 static const char *const variables[STEP_VARIABLES] = {STEP_VARIABLE, STEP_PLACE_VARIABLE};
 
@@ -138,15 +142,52 @@ static void make_nameless(struct step_file *file)
     snprintf(file->place.path, sizeof file->place.path, "/proc/%d/fd/%d", (int)getpid(), file->file);
 }
 
+/* Fills the low descriptor again, so that nothing else gets it. */
+static void keep_low(void)
+{
+    int nothing = open("/dev/null", O_RDONLY | O_CLOEXEC);
+
+    kept_low_taken = false;
+    if (nothing < 0 || dup3(nothing, kept_low, O_CLOEXEC) < 0) {
+        close(kept_low);
+        kept_low = -1;
+    }
+    if (nothing >= 0)
+        close(nothing);
+}
+
+void step_file_keep_low(void)
+{
+    int nothing = kept_low < 0 ? open("/dev/null", O_RDONLY | O_CLOEXEC) : -1;
+
+    if (nothing < 0)
+        return;
+    kept_low = fcntl(nothing, F_DUPFD_CLOEXEC, LOWEST_PROGRAM_END);
+    close(nothing);
+}
+
 static void open_program_end(struct step_file *file)
 {
-    int low = file->file >= 0 ? open_again(file) : -1;
+    int opened = file->file >= 0 ? open_again(file) : -1;
 
-    file->program_end = low;
-    if (low >= 0 && low < LOWEST_PROGRAM_END) {
-        file->program_end = fcntl(low, F_DUPFD, LOWEST_PROGRAM_END);
-        close(low);
+    file->program_end = opened;
+    if (opened >= 0 && kept_low >= 0 && !kept_low_taken) {
+        file->program_end = dup2(opened, kept_low);
+        kept_low_taken = file->program_end >= 0;
+        close(opened);
+    } else if (opened >= 0 && opened < LOWEST_PROGRAM_END) {
+        file->program_end = fcntl(opened, F_DUPFD, LOWEST_PROGRAM_END);
+        close(opened);
     }
+}
+
+static void close_program_end(struct step_file *file)
+{
+    if (kept_low_taken && file->program_end == kept_low)
+        keep_low();
+    else if (file->program_end >= 0)
+        close(file->program_end);
+    file->program_end = -1;
 }
 
 static void set_variables(struct step_file *file)
@@ -189,8 +230,7 @@ void step_file_passed(struct step_file *file)
 {
     if (file->program_end < 0)
         return;
-    close(file->program_end);
-    file->program_end = -1;
+    close_program_end(file);
     for (int i = 0; i < STEP_VARIABLES; i++) {
         if (file->before[i] != NULL)
             setenv(variables[i], file->before[i], 1);
@@ -211,8 +251,8 @@ void step_file_close(struct step_file *file)
 {
     if (file->place.inode != 0)
         step_file_passed(file);
-    else if (file->program_end >= 0)
-        close(file->program_end);
+    else
+        close_program_end(file);
     if (file->named)
         unlink(file->place.path);
     if (file->file >= 0)

@@ -42,6 +42,13 @@ struct step_file {
         .file = -1, .program_end = -1 \
     }
 
+/*
+ * Holds a low descriptor from now on, for the end of one program at a time: shells write to
+ * descriptors of one digit only. Call it before the process opens files and starts threads.
+ * Without it a program's end gets the first free descriptor.
+ */
+void step_file_keep_low(void);
+
 /* Makes the file, and sets the variables for a program that is forked next. Returns FLY_ELIMIT. */
 int step_file_open(struct step_file *out_file, struct fly_error *out_error);
 
