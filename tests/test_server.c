@@ -217,6 +217,7 @@ static void test_words_of_refusals(void **state)
 {
     static const struct server_token_words plain = {.command = "behind token", .header_only = header_only};
     struct server_back without = back;
+    const struct server_options shorter = {.back = &without};
 
     (void)state;
     check_refusals(
@@ -235,7 +236,7 @@ static void test_words_of_refusals(void **state)
         "in the path with --others\"",
         404, NULL);
     without.tokens = plain;
-    check_refusals((struct server_options){.back = &without}, "makes one with 'behind token'\"",
+    check_refusals(shorter, "makes one with 'behind token'\"",
                    "\"this service takes tokens as 'Authorization: Bearer ...' alone\"", 404, NULL);
 }
 

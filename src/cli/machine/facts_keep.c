@@ -9,7 +9,7 @@
 #include "base/harmless.h"
 #include "cli/machine/facts_parts.h"
 
-enum { TEXT_MAX = 2 * FLY_ERROR_TEXT_MAX };
+enum { TEXT_MAX = 2 * FLY_ERROR_TEXT_MAX, ACCOUNT_TEXTS_MAX = 4096 };
 
 /*
  * Makes the text no longer than it was, so that it still fits, and removes characters that a file
@@ -58,13 +58,15 @@ static void add_secret(struct facts_maker *maker, const char *secret, const char
 static void find_people(struct facts_names *names)
 {
     const char *user = getenv("USER"), *home = getenv("HOME");
-    const struct passwd *account = getpwuid(getuid());
+    char texts[ACCOUNT_TEXTS_MAX];
+    struct passwd entry, *account = NULL;
 
     if (gethostname(names->host, sizeof names->host - 1) == 0)
         snprintf(names->label, sizeof names->label, "%.*s", (int)strcspn(names->host, "."), names->host);
     if (user != NULL && strcmp(user, "root") != 0)
         snprintf(names->user, sizeof names->user, "%s", user);
-    if (account != NULL && strcmp(account->pw_name, "root") != 0)
+    if (getpwuid_r(getuid(), &entry, texts, sizeof texts, &account) == 0 && account != NULL &&
+        strcmp(account->pw_name, "root") != 0)
         snprintf(names->account, sizeof names->account, "%s", account->pw_name);
     if (home != NULL && strlen(home) > 1)
         snprintf(names->home, sizeof names->home, "%s", home);
