@@ -68,8 +68,8 @@ def kill_all(path, is_v2):
 
 def kill_and_look(path, is_v2, **keywords):
     words = command("set", 150, "--", *SLEEPER)
-    with subprocess.Popen(["sh", "-c", f"echo $$ >'{path}/cgroup.procs' && exec \"$@\"", "sh", *words], env=CLEAN, cwd=HOME,
-                          stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, **keywords) as process:
+    with tap.Program(["sh", "-c", f"echo $$ >'{path}/cgroup.procs' && exec \"$@\"", "sh", *words], env=CLEAN, cwd=HOME,
+                     stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, **keywords) as process:
         program = int(process.stdout.readline())
         tap.equal(limits(), [150])
         guard = guard_of(process)
@@ -103,8 +103,8 @@ def test_spared_out_of_memory():
         raise tap.Skip(f"no such file here: {error}") from error
     if probe.returncode != 0:
         raise tap.Skip("this process may not ask to be spared")
-    with machine(gpus=1), subprocess.Popen(command("set", 150, "--", *SLEEPER), env=CLEAN, cwd=HOME, stdout=subprocess.PIPE,
-                                           stderr=subprocess.DEVNULL, text=True) as process:
+    with machine(gpus=1), tap.Program(command("set", 150, "--", *SLEEPER), env=CLEAN, cwd=HOME, stdout=subprocess.PIPE,
+                                      stderr=subprocess.DEVNULL, text=True) as process:
         program = int(process.stdout.readline())
         scores = [pathlib.Path(f"/proc/{pid}/oom_score_adj").read_text().strip() for pid in (guard_of(process), program, process.pid)]
         tap.equal(scores[0], "-1000")

@@ -132,8 +132,8 @@ def test_without_a_terminal_nothing_is_written():
 def ask(answer):
     """What becomes of a record at a terminal on which that is answered: status, and what was shown there."""
     master, slave = pty.openpty()
-    with subprocess.Popen([FLYBALL, "record", "--facts", "asked.facts", *EMULATED], env=CLEAN, cwd=HOME, stdin=slave,
-                          stdout=subprocess.DEVNULL, stderr=slave) as process:
+    with tap.Program([FLYBALL, "record", "--facts", "asked.facts", *EMULATED], env=CLEAN, cwd=HOME, stdin=slave,
+                     stdout=subprocess.DEVNULL, stderr=slave) as process:
         os.close(slave)
         os.write(master, answer.encode())
         status = process.wait(timeout=60)

@@ -63,8 +63,8 @@ def test_what_is_not_left_is_left_alone():
     with machine():
         # What was set to stay, and what somebody holds who lives.
         tap.equal(power("set", 250, "-i", 0).returncode, 0)
-        with subprocess.Popen([FLYBALL, "power", "set", "150", "-i", "1", *WHERE, "--for", "1h"], env=CLEAN, cwd=HOME,
-                              stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as session:
+        with tap.Program([FLYBALL, "power", "set", "150", "-i", "1", *WHERE, "--for", "1h"], env=CLEAN, cwd=HOME,
+                         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as session:
             wait_for(lambda: limits() == [250, 150], "both are set")
             for command in QUICK:
                 begin = time.monotonic()
@@ -89,8 +89,8 @@ def test_a_start_waits_for_nobody():
         lock, = KNOBS.glob("*.lock")
         with open(lock, "rb") as held:
             fcntl.flock(held, fcntl.LOCK_EX)
-            with subprocess.Popen(words(["run"]), env=CLEAN, cwd=HOME, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                  stderr=subprocess.PIPE) as process:
+            with tap.Program(words(["run"]), env=CLEAN, cwd=HOME, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                             stderr=subprocess.PIPE) as process:
                 process.stdin.write("running\n")
                 process.stdin.flush()
                 tap.equal((process.stdout.readline(), limits()), ("running\n", [150]))

@@ -128,7 +128,7 @@ def test_nothing_to_restore():
 @contextlib.contextmanager
 def training(gpu):
     """Somebody else at work on a GPU."""
-    with subprocess.Popen([EMULATOR, "train", "--gpu", str(gpu), "--epochs", "1000"], env=CLEAN, stdout=subprocess.DEVNULL) as process:
+    with tap.Program([EMULATOR, "train", "--gpu", str(gpu), "--epochs", "1000"], env=CLEAN, stdout=subprocess.DEVNULL) as process:
         try:
             wait_for(lambda: json.loads(emulator("show", "--json"))["gpus"][gpu]["processes"], "the training is at work")
             yield process

@@ -110,8 +110,8 @@ def test_files_are_never_overwritten():
 
 def start(name, number):
     """A recording that runs, after its first few readings, ended by that signal."""
-    with subprocess.Popen([FLYBALL, "record", name, *EMULATED, "--interval", "0.02"], env=CLEAN, cwd=HOME,
-                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+    with tap.Program([FLYBALL, "record", name, *EMULATED, "--interval", "0.02"], env=CLEAN, cwd=HOME,
+                     stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         end = time.monotonic() + 20
         while time.monotonic() < end and (not (HOME / name).exists() or
                                           (HOME / name).read_bytes().count(b"\n") < 12):

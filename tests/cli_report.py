@@ -70,8 +70,8 @@ def counted(path=RECORDING):
 @contextlib.contextmanager
 def recording(path, *words):
     path.parent.mkdir(exist_ok=True)
-    with subprocess.Popen([FLYBALL, "record", str(path), "--interval", "0.02", *WHERE, *words], env=CLEAN, cwd=HOME, stderr=subprocess.PIPE,
-                          text=True) as process:
+    with tap.Program([FLYBALL, "record", str(path), "--interval", "0.02", *WHERE, *words], env=CLEAN, cwd=HOME, stderr=subprocess.PIPE,
+                     text=True) as process:
         try:
             wait_for(lambda: path.exists() and path.read_text().count('"energy_uj"') > 4, "the recording has begun")
             yield

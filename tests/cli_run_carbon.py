@@ -220,7 +220,7 @@ def check_service(source, mood):
         shutil.rmtree(HOME / "cache", ignore_errors=True)
         environment = {**ENVIRONMENT, **grid.environment(HOME / "cache")}
         words = command([sys.executable, "-c", HELD, str(HOME), *train(20)], "--carbon", source)
-        with subprocess.Popen(words, env=environment, cwd=HOME, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        with tap.Program(words, env=environment, cwd=HOME, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
             try:
                 if mood is not None:
                     wait_for(lambda: grid.log, "the service is asked")
@@ -272,9 +272,9 @@ def test_follows_the_grid():
         fast_w = said["following"]["limit_w"]
         # An epoch is over before there is anything to decide.
         _, said = follow(dirty, "--epochs", "22500", steps=(320, 960, 4000), epoch_steps=40)
-        # What lies between epochs takes time as well, more of it on a busy machine: it leaves room for one limit less.
-        tap.equal((said["following"]["finish_s"] is not None, said["following"]["limit_w"] in (slow_w, slow_w + 25)), (True, True),
-                  said["following"])
+        # What lies between epochs takes time as well, more of it on a busy machine: it leaves less room.
+        tap.equal((said["following"]["finish_s"] is not None, slow_w <= said["following"]["limit_w"] < fast_w), (True, True),
+                  f"{slow_w} {said['following']} {fast_w}")
         result, said = follow(clean, steps=(300, 900, 4000))
         tap.equal(said["following"]["finish_s"], None, said["following"])
         tap.contains(said["following"]["reason"], "how many steps are left is not known")

@@ -210,8 +210,8 @@ def test_hung_account():
     (HOME / "grid.csv").write_text("timestamp,actual_g_per_kwh\n2026-01-01T00:00Z,100\n2026-01-01T01:00Z,100\n")
     with fresh():
         begin = time.monotonic()
-        with subprocess.Popen([FLYBALL, "run", "-i", "0", *WHERE, "--carbon", str(HOME / "grid.csv"), "--", "sh", "-c", f"touch {mark}; sleep 0.3"],
-                              env={**CLEAN, "XDG_STATE_HOME": str(STATE), **environment}, cwd=HOME, stderr=subprocess.PIPE, text=True) as process:
+        with tap.Program([FLYBALL, "run", "-i", "0", *WHERE, "--carbon", str(HOME / "grid.csv"), "--", "sh", "-c", f"touch {mark}; sleep 0.3"],
+                         env={**CLEAN, "XDG_STATE_HOME": str(STATE), **environment}, cwd=HOME, stderr=subprocess.PIPE, text=True) as process:
             talk = process.communicate(timeout=60)[1]
         took_s = time.monotonic() - begin
         mark.unlink()

@@ -210,7 +210,7 @@ def test_preempted():
     state = HOME / "checkpoint"
     state.unlink(missing_ok=True)
     with machine(*EXACT, gpus=1):
-        with subprocess.Popen(command("epochs=32:400", f"state={state}", definition=[*DEFINITION[:6], "--max-epochs", "400", "--objective", "energy"],
+        with tap.Program(command("epochs=32:400", f"state={state}", definition=[*DEFINITION[:6], "--max-epochs", "400", "--objective", "energy"],
                                       options=["--tries", "3"]), env=environment(FLYBALL_RUN_ID="one"), cwd=HOME, stdout=subprocess.PIPE,
                               stderr=subprocess.PIPE, text=True) as process:
             wait_for(lambda: state.exists() and int(state.read_text() or 0) >= 3, "some epochs are done")
@@ -232,8 +232,8 @@ def test_killed():
     state = HOME / "checkpoint"
     state.unlink(missing_ok=True)
     with machine(*EXACT, gpus=1):
-        with subprocess.Popen(command("epochs=32:400", f"state={state}", definition=[*DEFINITION[:6], "--max-epochs", "40", "--objective", "energy"]),
-                              env=environment(FLYBALL_RUN_ID="one"), cwd=HOME, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+        with tap.Program(command("epochs=32:400", f"state={state}", definition=[*DEFINITION[:6], "--max-epochs", "40", "--objective", "energy"]),
+                         env=environment(FLYBALL_RUN_ID="one"), cwd=HOME, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
             wait_for(lambda: state.exists() and int(state.read_text() or 0) >= 3, "some epochs are done")
             process.kill()
         wait_for(lambda: int(state.read_text() or 0) == 40, "the program has done all its epochs")

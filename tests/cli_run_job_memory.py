@@ -67,7 +67,7 @@ def on_terminal(script):
     ours, theirs = pty.openpty()
     os.set_blocking(ours, False)
     text = b""
-    with subprocess.Popen(command(script), env=environment(), cwd=HOME, stdin=theirs, stdout=theirs, stderr=theirs) as process:
+    with tap.Program(command(script), env=environment(), cwd=HOME, stdin=theirs, stdout=theirs, stderr=theirs) as process:
         while process.poll() is None or select.select([ours], [], [], 0.05)[0]:
             if select.select([ours], [], [], 0.05)[0]:
                 text += os.read(ours, 65536)
@@ -215,8 +215,8 @@ def test_plugins_of_others():
     socket = HOME / "serve.sock"
     script = "report(1, 1)\nprint('ran')"
     serve = [FLYBALL, "serve", "--listen", f"unix:{socket}", "--store", str(HOME / "served.sqlite")]
-    with machine(*EXACT, gpus=1), subprocess.Popen(serve, env={**environment(), "FLYBALL_PLUGINS": str(CLIMB)}, cwd=HOME, stdout=subprocess.DEVNULL,
-                                                   stderr=subprocess.DEVNULL) as process:
+    with machine(*EXACT, gpus=1), tap.Program(serve, env={**environment(), "FLYBALL_PLUGINS": str(CLIMB)}, cwd=HOME, stdout=subprocess.DEVNULL,
+                                              stderr=subprocess.DEVNULL) as process:
         wait_for(socket.exists, "the service listens")
         result, _ = run(script, "--store", f"unix:{socket}", "--policy", "climb", "--tries", "2")
         tap.contains(result.stderr, "the plug-in 'climb' chose batch size 32")
@@ -241,7 +241,7 @@ def test_killed():
     script = f"put(2, f'{{os.getpid()}} {{os.getppid()}}\\n')\nuntil = time.monotonic() + 20\nwhile not os.path.exists({str(mark)!r}) and time.monotonic() < until:\n    time.sleep(0.02)\n" \
              "put(2, 'x' * 200000, 'and on\\n')"
     with machine(*EXACT, gpus=1):
-        with subprocess.Popen(command(script, "--tries", "2"), env=environment(), cwd=HOME, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True) as process:
+        with tap.Program(command(script, "--tries", "2"), env=environment(), cwd=HOME, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True) as process:
             program, _ = process.stderr.readline().split()
             process.send_signal(signal.SIGKILL)
             process.wait()

@@ -116,8 +116,8 @@ def test_without_cuda_whatever_runs():
 def test_a_machine_that_is_at_work():
     """What runs already is measured in both stages, and the report says that it was there."""
     state = {"FLYBALL_EMULATOR_STATE": str(HOME / "busy"), "FLYBALL_EMULATOR": "gpus=1,model=a100,noise-w=1"}
-    with subprocess.Popen([EMULATOR / "flyball-emulator", "train", "--epochs", "1000", "--state", str(HOME / "busy")],
-                          env={**CLEAN, **state}, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as training:
+    with tap.Program([EMULATOR / "flyball-emulator", "train", "--epochs", "1000", "--state", str(HOME / "busy")],
+                     env={**CLEAN, **state}, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as training:
         time.sleep(1.5)
         device = report("--load", "none", **state)["devices"][0]
         running = training.poll() is None
@@ -193,8 +193,8 @@ def test_nothing_is_ever_set():
 
 def test_interruption():
     environment = {**CLEAN, "FLYBALL_EMULATOR_STATE": str(HOME / "interrupted"), "FLYBALL_EMULATOR": "gpus=1"}
-    with subprocess.Popen([FLYBALL, "selftest", *EMULATED, "--duration=600", "--output=never.json"], env=environment,
-                          cwd=HOME, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+    with tap.Program([FLYBALL, "selftest", *EMULATED, "--duration=600", "--output=never.json"], env=environment,
+                     cwd=HOME, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         time.sleep(0.7)
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=20)

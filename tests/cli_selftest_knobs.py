@@ -74,8 +74,8 @@ def test_limits_of_two_gpus():
 
 def test_gpus_that_somebody_else_uses():
     with machine():
-        with subprocess.Popen([EMULATOR, "train", "--gpu", "1", "--epochs", "1000"], env=CLEAN, cwd=HOME, stdout=subprocess.PIPE,
-                              stderr=subprocess.DEVNULL) as training:
+        with tap.Program([EMULATOR, "train", "--gpu", "1", "--epochs", "1000"], env=CLEAN, cwd=HOME, stdout=subprocess.PIPE,
+                         stderr=subprocess.DEVNULL) as training:
             training.stdout.readline()
             free, used = devices(selftest("--format", "json"))
             training.kill()
@@ -112,8 +112,8 @@ def test_ended_in_the_middle():
     """By signals and by kill -9, at a level and while another process is to hold the limit."""
     with machine(gpus=1):
         for number, note in ((signal.SIGTERM, "turning"), (signal.SIGKILL, "turning"), (signal.SIGTERM, "killing")):
-            with subprocess.Popen(command(SHORT), env=LOADED, cwd=HOME, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                                  text=True) as process:
+            with tap.Program(command(SHORT), env=LOADED, cwd=HOME, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                             text=True) as process:
                 while f"note: {note}" not in process.stderr.readline():
                     tap.equal(process.poll(), None)
                 if note == "turning":

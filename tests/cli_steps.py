@@ -73,8 +73,8 @@ def on_terminal(words, environment=None):
     """What comes out of a terminal of 60 columns, and the status."""
     main, terminal = pty.openpty()
     fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 10, 60, 0, 0))
-    with subprocess.Popen(words, env={**CLEAN, "TERM": "xterm", **(environment or {})}, cwd=HOME, stdin=terminal, stdout=terminal, stderr=terminal,
-                          start_new_session=True, preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0)) as process:
+    with tap.Program(words, env={**CLEAN, "TERM": "xterm", **(environment or {})}, cwd=HOME, stdin=terminal, stdout=terminal, stderr=terminal,
+                     start_new_session=True, preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0)) as process:
         os.close(terminal)
         out = b""
         with contextlib.suppress(OSError):
@@ -176,8 +176,8 @@ def test_stopped_and_killed():
     for number, expected in ((signal.SIGSTOP, 300), (signal.SIGKILL, None)):
         END.unlink(missing_ok=True)
         script = f"kill -{int(number)} $PPID; echo $$; exec \"$@\""
-        with subprocess.Popen(command(["sh", "-c", script, "sh", sys.executable, "-c", slow, "300", str(END)]), env=CLEAN, cwd=HOME,
-                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        with tap.Program(command(["sh", "-c", script, "sh", sys.executable, "-c", slow, "300", str(END)]), env=CLEAN, cwd=HOME,
+                         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
             try:
                 pid = int(process.stdout.readline())
                 wait_for(lambda pid=pid: gone(pid), "the program has ended")

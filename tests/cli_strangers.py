@@ -297,8 +297,8 @@ def test_who_never_answers():
         os.chown(own, NOBODY, NOBODY)
         emulator("set", "--limit-w", 250)
         forge("power_limit_mw 100000 250000 250000 commands", head=f"commands {own}\n")
-        with subprocess.Popen([FLYBALL, "power", "restore", *WHERE], env=CLEAN, cwd=HOME, stdout=subprocess.DEVNULL,
-                              stderr=subprocess.PIPE, text=True) as process:
+        with tap.Program([FLYBALL, "power", "restore", *WHERE], env=CLEAN, cwd=HOME, stdout=subprocess.DEVNULL,
+                         stderr=subprocess.PIPE, text=True) as process:
             # Not to wait that long: the user ends what asks him.
             wait_for(lambda: any(b"behalf" in path.read_bytes() for path in helpers(process.pid)), "he is asked")
             for path in helpers(process.pid):

@@ -108,7 +108,7 @@ def tune(program, *options, environment=None, **keywords):
 @contextlib.contextmanager
 def tuning(program, *options):
     """A run whose first limit below the start's stands."""
-    with subprocess.Popen(command(program, *options), env=CLEAN, cwd=HOME, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+    with tap.Program(command(program, *options), env=CLEAN, cwd=HOME, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         try:
             wait_for(lambda: limits()[0] != DEFAULT_W, "a limit is tried")
             yield process
@@ -240,8 +240,8 @@ def test_back_after_a_signal():
 
 
 def test_gpus_of_one_job_together():
-    with machine(*EXACT), subprocess.Popen(command(train("0,1"), "-i", "0,1"), env=CLEAN, cwd=HOME, stdout=subprocess.PIPE,
-                                           stderr=subprocess.PIPE, text=True) as process:
+    with machine(*EXACT), tap.Program(command(train("0,1"), "-i", "0,1"), env=CLEAN, cwd=HOME, stdout=subprocess.PIPE,
+                                      stderr=subprocess.PIPE, text=True) as process:
         wait_for(lambda: limits()[0] == limits()[1] < DEFAULT_W, "one limit stands on both")
         process.send_signal(signal.SIGTERM)
         back_within([DEFAULT_W] * 2, "SIGTERM", BACK_S)
@@ -293,7 +293,7 @@ def test_another_program_changes_the_limit():
 
 
 def test_somebody_elses_gpu():
-    with machine(gpus=1), subprocess.Popen(train(), env=CLEAN, stdout=subprocess.DEVNULL) as other:
+    with machine(gpus=1), tap.Program(train(), env=CLEAN, stdout=subprocess.DEVNULL) as other:
         try:
             wait_for(lambda: gpus()[0]["processes"], "the other is at work")
             result, said = tune(short())
@@ -345,8 +345,8 @@ def test_no_steps():
 def test_ends_before_its_steps_are_seen():
     """Nobody looks while this process is stopped."""
     stops = "kill -STOP $PPID; until grep -q '^State:.T' /proc/$PPID/status; do sleep 0.01; done; echo >&$FLYBALL_STEP_FD; echo $$; exit 4"
-    with machine(gpus=1), subprocess.Popen(command(["sh", "-c", stops], "--output", str(HOME / "report.json")), env=CLEAN, cwd=HOME,
-                                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+    with machine(gpus=1), tap.Program(command(["sh", "-c", stops], "--output", str(HOME / "report.json")), env=CLEAN, cwd=HOME,
+                                      stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         try:
             pid = int(process.stdout.readline())
             wait_for(lambda: gone(pid), "the program has ended")

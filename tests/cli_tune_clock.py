@@ -40,7 +40,7 @@ def said():
 @contextlib.contextmanager
 def tuning(program, *options):
     """A run whose first ceiling stands."""
-    with subprocess.Popen(command(program, *options), env=CLEAN, cwd=HOME, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+    with tap.Program(command(program, *options), env=CLEAN, cwd=HOME, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         try:
             wait_for(lambda: ceiling() is not None, "a ceiling is tried")
             yield process

@@ -151,7 +151,7 @@ def tune(ways, enough, what):
     """flyball run --tune over a program that works until enough has happened; what was said, and the report's part."""
     report, happened = HOME / "open" / "report.json", False
     words = [FLYBALL, "run", "--tune", "-i", "0", *WHERE, "--output", str(report), "--", *TRAIN]
-    with subprocess.Popen(words, env={**CLEAN, **ways}, cwd=HOME, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, **USER) as process:
+    with tap.Program(words, env={**CLEAN, **ways}, cwd=HOME, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, **USER) as process:
         try:
             with contextlib.suppress(AssertionError):
                 wait_for(enough, what, 40)

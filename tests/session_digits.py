@@ -58,8 +58,8 @@ def test_learns_from_night_to_night():
 
 def test_killed():
     """The limit goes back, and the log has what was reported."""
-    with machine(*EXACT, gpus=1), subprocess.Popen([DIGITS, "3"], env=environment(FLYBALL_RUN_ID="killed"), cwd=HOME,
-                                                   stdout=subprocess.DEVNULL) as process:
+    with machine(*EXACT, gpus=1), tap.Program([DIGITS, "3"], env=environment(FLYBALL_RUN_ID="killed"), cwd=HOME,
+                                              stdout=subprocess.DEVNULL) as process:
         wait_for(lambda: limits() != [DEFAULT_W], "a limit is set")
         process.send_signal(signal.SIGKILL)
         process.wait()

@@ -92,7 +92,7 @@ def test_of_one_moment():
     """While a program writes: each copy is whole, and a beginning of what is there in the end."""
     here = place("moment")
     fill(here / "store", "digits", 1)
-    with subprocess.Popen([CLIENT, here / "store", "digits", "300"], stdout=subprocess.DEVNULL) as writer:
+    with tap.Program([CLIENT, here / "store", "digits", "300"], stdout=subprocess.DEVNULL) as writer:
         for number in range(4):
             good("backup", here / f"copy-{number}", "--store", here / "store")
         writer.kill()

@@ -49,6 +49,15 @@ def run(command, **options):
     return subprocess.run(command, stderr=subprocess.PIPE, text=True, check=False, **options)
 
 
+class Program(subprocess.Popen):
+    """A program that is killed where its test fails: Popen alone would wait for its end."""
+
+    def __exit__(self, kind, value, trace):
+        if kind is not None:
+            self.kill()
+        return super().__exit__(kind, value, trace)
+
+
 def quick_place(mebibytes=64):
     """A directory in memory with so much room, for what is not a test of the disk; None: there is none."""
     place = "/dev/shm"
