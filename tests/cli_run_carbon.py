@@ -272,8 +272,8 @@ def test_follows_the_grid():
         fast_w = said["following"]["limit_w"]
         # An epoch is over before there is anything to decide.
         _, said = follow(dirty, "--epochs", "22500", steps=(320, 960, 4000), epoch_steps=40)
-        # What lies between epochs takes time as well, more of it on a busy machine: it leaves less room.
-        tap.equal((said["following"]["finish_s"] is not None, slow_w <= said["following"]["limit_w"] < fast_w), (True, True),
+        # How much room is left depends on what lies between epochs, and on what the search took before.
+        tap.equal((said["following"]["finish_s"] is not None, said["following"]["limit_w"] < fast_w), (True, True),
                   f"{slow_w} {said['following']} {fast_w}")
         result, said = follow(clean, steps=(300, 900, 4000))
         tap.equal(said["following"]["finish_s"], None, said["following"])
