@@ -202,13 +202,14 @@ static void test_requeue(void **state)
 
 enum { PROCESSES = 4, TRIALS_EACH = 25 };
 
-/* Proposes in a process of its own; tells which trials it got by its pipe. */
-static void propose_alone(const char *path, int pipe_end)
+/* Proposes in a process of its own, once it is told where; tells which trials it got by its pipe. */
+static void propose_alone(int told, int pipe_end)
 {
     struct job_question question = job_fixture_question("job");
+    char path[sizeof fixture.path];
     struct jobs jobs;
 
-    if (jobs_open(path, NULL, &jobs, NULL) < 0)
+    if (read(told, path, sizeof path) != sizeof path || jobs_open(path, NULL, &jobs, NULL) < 0)
         _exit(1);
     for (int i = 0; i < TRIALS_EACH; i++) {
         struct job_proposal proposal;
@@ -224,18 +225,26 @@ static void propose_alone(const char *path, int pipe_end)
 static void test_processes(void **state)
 {
     bool seen[PROCESSES * TRIALS_EACH + 1] = {false};
-    int ends[2], status;
+    int ends[2], tells[2], status;
     uint64_t trial;
 
     (void)state;
-    job_fixture_begin(&fixture, "zeus");
-    jobs_close(&fixture.jobs); /* a child may not inherit it */
     assert_int_equal(pipe(ends), 0);
+    assert_int_equal(pipe(tells), 0);
+    /* Before the fixture: a service has threads, whose locks a child may not inherit. */
     for (int i = 0; i < PROCESSES; i++) {
-        if (fork() == 0)
-            propose_alone(fixture.path, ends[1]);
+        if (fork() == 0) {
+            close(tells[1]);
+            propose_alone(tells[0], ends[1]);
+        }
     }
     close(ends[1]);
+    job_fixture_open(&fixture);
+    job_fixture_begin(&fixture, "zeus");
+    for (int i = 0; i < PROCESSES; i++)
+        assert_int_equal(write(tells[1], fixture.path, sizeof fixture.path), sizeof fixture.path);
+    close(tells[0]);
+    close(tells[1]);
     while (read(ends[0], &trial, sizeof trial) == sizeof trial) {
         assert_true(trial >= 1 && trial <= PROCESSES * TRIALS_EACH);
         assert_false(seen[trial]);
@@ -248,6 +257,7 @@ static void test_processes(void **state)
     }
     for (size_t i = 1; i < COUNT(seen); i++)
         assert_true(seen[i]);
+    job_fixture_close(&fixture);
 }
 
 int main(void)
@@ -258,7 +268,7 @@ int main(void)
         job_test(test_expired_explorations),
         job_test(test_late_reports),
         job_test(test_requeue),
-        job_test(test_processes),
+        cmocka_unit_test(test_processes),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
