@@ -65,12 +65,11 @@ static struct segment_change change_of(const struct emulated_gpu *gpu)
 {
     const struct gpu_shape *shape = gpu_shape_of(gpu);
     struct demand demand = demand_of(gpu);
-    double limit_w = gpu->limit_mw / 1000.0;
-    double allowed = allowed_clock(gpu);
-    double slowed_w = shape->idle_w + (demand.wanted_w - shape->idle_w) * allowed * allowed * allowed;
+    struct gpu_bounds bounds = {demand.wanted_w, gpu->limit_mw / 1000.0, allowed_clock(gpu)};
+    struct gpu_pace pace = gpu_pace_of(shape, &(struct gpu_nature){.clock_share = 1.0}, &bounds);
     struct segment_change change = {
-        .target_w = fmin(slowed_w, limit_w),
-        .clock = fmin(gpu_clock(shape, demand.wanted_w, limit_w), allowed),
+        .target_w = pace.power_w,
+        .clock = pace.clock,
         .utilization = demand.utilization,
         .reasons = gpu->hot ? (uint64_t)NVML_REASON_SOFTWARE_THERMAL : 0,
     };
@@ -78,9 +77,9 @@ static struct segment_change change_of(const struct emulated_gpu *gpu)
     if (!demand.working)
         return (struct segment_change){.target_w = shape->idle_w,
                                        .reasons = change.reasons | (uint64_t)NVML_REASON_IDLE};
-    if (slowed_w > limit_w)
+    if (pace.capped)
         change.reasons |= (uint64_t)NVML_REASON_POWER_CAP;
-    if (gpu->locked_highest_mhz > 0 && slowed_w <= limit_w && !gpu->hot && allowed < 1.0)
+    if (gpu->locked_highest_mhz > 0 && !pace.capped && !gpu->hot && bounds.ceiling < 1.0)
         change.reasons |= (uint64_t)NVML_REASON_APPLICATION_CLOCKS;
     return change;
 }

@@ -82,10 +82,11 @@ static double pace(const struct job *job)
     return slowest;
 }
 
-/* Does `steps` steps that take `share` of a training step each; returns the seconds. */
-static double work(struct job *job, unsigned steps, double wanted_w, double share, bool told)
+/* Does `steps` steps, each `length` times as long as one of training; returns the seconds. */
+static double work(struct job *job, unsigned steps, double wanted_w, double length, bool told)
 {
-    double full_clock_s = share * (job->load.sample_s * job->batch_size + job->load.step_s);
+    double full_clock_s = length * (job->load.sample_s * job->batch_size + job->load.step_s);
+    double share = job->load.nature.clock_share;
     struct mono_time start = job->clock.now(job->clock.state);
     struct mono_time next = start;
 
@@ -96,8 +97,7 @@ static double work(struct job *job, unsigned steps, double wanted_w, double shar
             tell(job, "step", i + 1);
         put_load(job, wanted_w, 1.0);
         clock = pace(job);
-        next =
-            mono_after_s(next, full_clock_s * (job->load.clock_share / clock + 1.0 - job->load.clock_share));
+        next = mono_after_s(next, full_clock_s * (share / clock + 1.0 - share));
         job->clock.sleep_until(job->clock.state, next);
         if (job->gap_s > 0.0) {
             put_load(job, job->shape->idle_w, 0.0);
@@ -149,7 +149,7 @@ static int read_job(const struct program_call *call, struct job *job, struct fly
         {"sample-ms", 1e-6, 1e6, 0.2, &job->load.sample_s, 1e-3},
         {"step-ms", 0, 1e6, 5, &job->load.step_s, 1e-3},
         {"half-busy-batch", 1e-3, 1e6, 32, &job->load.half_busy_batch, 1},
-        {"clock-share", 0, 1, 0.7, &job->load.clock_share, 1},
+        {"clock-share", 0, 1, 0.7, &job->load.nature.clock_share, 1},
         {"memory-gib", 0, 1e4, 8, &memory_gib, 1},
     };
     int code = 0;

@@ -154,7 +154,7 @@ static bool set_faults(struct emulator_settings *settings, const char *value)
 
 const struct emulator_setting emulator_settings_table[] = {
     {"gpus", "N", "a number from 0 to 16", "How many GPUs; 2 unless said otherwise.", set_gpus},
-    {"model", "NAME", "v100, v100-sxm2, a40, a100 or h100",
+    {"model", "NAME", "v100, v100-sxm2, a40, a100, h100, h200 or b200",
      "Which GPU to resemble; a100 unless said otherwise.", set_model},
     {"mig", "N", "a number from 0 to 7",
      "Into how many MIG instances each GPU is divided, where the model has MIG; none unless given.",

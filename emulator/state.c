@@ -288,7 +288,7 @@ int emulator_create(const char *path, const struct emulator_settings *settings,
     int code = choose_path(path, chosen, out_error);
 
     if (code == 0 && settings->instances > 0 && !emulated_boards[settings->board].has_mig)
-        code = error_set(out_error, FLY_EUSAGE, "the emulator's model %s has no MIG; choose a100 or h100",
+        code = error_set(out_error, FLY_EUSAGE, "the emulator's model %s has no MIG; choose a100, h100, h200 or b200",
                          emulated_boards[settings->board].name);
     if (code == 0) {
         remove_stale(chosen);

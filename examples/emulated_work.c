@@ -9,7 +9,7 @@
 #include "model/gpu_model.h"
 
 static const struct gpu_load load = {
-    .sample_s = 0.2e-3, .step_s = 4e-3, .half_busy_batch = 24.0, .clock_share = 0.7};
+    .sample_s = 0.2e-3, .step_s = 4e-3, .half_busy_batch = 24.0, .nature = {.clock_share = 0.7}};
 
 struct emulated_work {
     struct emulator *emulator;
@@ -64,8 +64,8 @@ void emulated_work_step(struct emulated_work *work, uint32_t samples)
     wanted = (struct emulator_load){gpu_wanted_w(work->shape, &load, samples), 1.0, 0};
     emulator_work_change(work->emulator, work->gpu, work->slot, &wanted);
     pace = emulator_speed(work->emulator, work->gpu);
-    time_s = (load.sample_s * samples + load.step_s) * (load.clock_share / pace + 1.0 - load.clock_share) /
-             work->pace;
+    time_s = (load.sample_s * samples + load.step_s) *
+             (load.nature.clock_share / pace + 1.0 - load.nature.clock_share) / work->pace;
     work->clock.sleep_until(work->clock.state, mono_after_s(work->clock.now(work->clock.state), time_s));
 }
 

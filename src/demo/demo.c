@@ -23,8 +23,10 @@ static const struct {
     const char *name;
     struct gpu_load load;
 } described[DEMO_JOBS] = {
-    {"digits", {.sample_s = 2.5e-3, .step_s = 40e-3, .half_busy_batch = 8.0, .clock_share = 0.65}},
-    {"digits-tuned", {.sample_s = 2.5e-3, .step_s = 40e-3, .half_busy_batch = 8.0, .clock_share = 1.0}},
+    {"digits",
+     {.sample_s = 2.5e-3, .step_s = 40e-3, .half_busy_batch = 8.0, .nature = {.clock_share = 0.65}}},
+    {"digits-tuned",
+     {.sample_s = 2.5e-3, .step_s = 40e-3, .half_busy_batch = 8.0, .nature = {.clock_share = 1.0}}},
 };
 
 static void advance(const struct demo *demo)

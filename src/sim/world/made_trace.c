@@ -13,7 +13,7 @@ enum { SMALLEST_BATCH = 8, LARGEST_BATCH = 2048, DEFAULT_BATCH = 1024, MAX_EPOCH
 
 static const double samples = 50000.0;
 static const struct gpu_load load = {
-    .sample_s = 100e-6, .step_s = 4e-3, .half_busy_batch = 48.0, .clock_share = 1.0};
+    .sample_s = 100e-6, .step_s = 4e-3, .half_busy_batch = 48.0, .nature = {.clock_share = 1.0}};
 
 const char made_trace_name[] = "made-up";
 
