@@ -133,9 +133,9 @@ def measure_all():
 
 def check_document(said, gpu, bound, talk):
     tap.equal(sorted(key for key in said if not key.endswith("_unavailable")),
-              ["backoffs", "chosen_limit_w", "eta", "gpus", "knob", "malformed_lines", "max_slowdown", "measured_slowdown", "objective", "off",
-               "points", "profile", "promised_slowdown", "reason", "reason_text", "search", "searches", "start_limit_w", "state", "steps",
-               "ties"])
+              ["backoffs", "chosen_limit_w", "eta", "gpus", "idle_share", "knob", "malformed_lines", "max_slowdown", "measured_slowdown",
+               "objective", "off", "pace", "pause_share", "pauses", "points", "profile", "promised_slowdown", "reason", "reason_text",
+               "search", "searches", "start_limit_w", "state", "steps", "ties"])
     tap.equal((said["state"], said["off"], said["reason"], said["malformed_lines"], said["searches"], said["start_limit_w"]),
               ("settled", None, "goes on", 0, 1, 400.0))
     tap.equal(sorted(said["search"]), ["energy_j", "extra_energy_j", "extra_time_s", "steps", "time_s"])
@@ -195,6 +195,21 @@ def test_chooses_what_measuring_all_would():
             if not cases:
                 return
     raise tap.Skip("the machine is too busy for steps of 8 ms")
+
+
+def test_steps_that_wait():
+    """For nothing that a GPU does: whatever the slowdown, the report says that no limit explains it."""
+    with machine(*EXACT, gpus=1), subprocess.Popen(command(worker(), "--output", str(HOME / "report.json")), env=CLEAN, cwd=HOME,
+                                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        time.sleep(8)
+        (HOME / "end").touch()
+        status, _, talk = ended(process)
+        said = json.loads((HOME / "report.json").read_text())["tune"]
+        tap.equal((status, limits()), (5, [DEFAULT_W]), talk)
+        if said["chosen_limit_w"] is None:
+            raise tap.Skip("the machine is too busy to settle in eight seconds")
+        tap.equal((said["pace"] in ("waits", "pauses"), said["idle_share"] > 0.5), (True, True), talk)
+        tap.contains(talk, "of the steps' time" if said["pace"] == "waits" else "of the time were pauses")
 
 
 def test_ends_in_the_search():

@@ -197,6 +197,21 @@ struct fly_tuner_point {
     double capped_share; /* of the time, held down by the knob; the least of the GPUs'; NAN when not known */
 };
 
+/*
+ * What sets the pace of the steps, as far as can be told. A limit changes the time of a step only where the
+ * GPU does; what a profile promises holds only there.
+ */
+enum fly_tuner_pace {
+    FLY_TUNER_PACE_GPU,      /* the GPU, or nothing speaks against it */
+    FLY_TUNER_PACE_PAUSES,   /* much of the time went into pauses between steps */
+    FLY_TUNER_PACE_WAITS,    /* the GPUs had no work for much of the time */
+    FLY_TUNER_PACE_FLAT,     /* step times changed, but limits that hold the GPU down did not change them */
+    FLY_TUNER_PACE_UNSTEADY, /* step times changed by more than their errors and 5 % under the same limit */
+};
+
+/* "GPU", "pauses", "waits", "flat", "unsteady"; static storage. */
+FLY_API const char *fly_tuner_pace_name(enum fly_tuner_pace pace);
+
 /* An unknown figure is NAN. */
 struct fly_tuner_report {
     size_t size; /* set by the caller */
@@ -224,6 +239,12 @@ struct fly_tuner_report {
     double extra_energy_j;
     char text[FLY_TUNER_TEXT_MAX];    /* why it stopped; "" while it goes on */
     char profile[FLY_TUNER_TEXT_MAX]; /* what became of the saved profile; "" for nothing */
+    /* Of the windows since the newest search began. A step of more than five median steps contains a pause
+     * (evaluation, a checkpoint, a stalled loader): no figure above but the search's cost includes it. */
+    uint64_t pauses;
+    double pause_share; /* of the windows' time */
+    double idle_share;  /* of the rest, without work on the busiest GPU */
+    enum fly_tuner_pace pace;
 };
 
 /*
@@ -244,7 +265,8 @@ FLY_API int fly_tuner_step_begin(struct fly_tuner *tuner);
 FLY_API int fly_tuner_epoch_begin(struct fly_tuner *tuner);
 FLY_API int fly_tuner_epoch_end(struct fly_tuner *tuner);
 
-/* How tuning goes, in short and in full; FLY_EUSAGE without a size. */
+/* How tuning goes, in short and in full; FLY_EUSAGE without a size. A smaller size gets the members that fit
+ * into it, from `profile` on. */
 FLY_API enum fly_tuner_state fly_tuner_state(const struct fly_tuner *tuner);
 FLY_API int fly_tuner_report(const struct fly_tuner *tuner, struct fly_tuner_report *out_report);
 

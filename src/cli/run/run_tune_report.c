@@ -161,6 +161,39 @@ static const char *setting_text(const struct run_tune *tune, double setting, cha
     return text;
 }
 
+/* Why step times are not what the limit makes of them, and what helps; "%.0f" is a share in percent. */
+static const char *const pace_texts[] = {
+    [FLY_TUNER_PACE_GPU] = NULL,
+    [FLY_TUNER_PACE_PAUSES] =
+        "%.0f %% of the time were pauses of more than five steps: evaluation, checkpoints or data; these are "
+        "in none of the figures of a step, and shortening them saves more time than any limit costs",
+    [FLY_TUNER_PACE_WAITS] =
+        "the GPUs had no work for %.0f %% of the steps' time: the steps wait for something else, such as "
+        "data or the processor; more loader processes or a larger batch help, and limits cost little time",
+    [FLY_TUNER_PACE_FLAT] =
+        "the GPU does not set the pace of these steps: limits that held it down did not change their time, "
+        "and something else did; find out what they wait for",
+    [FLY_TUNER_PACE_UNSTEADY] =
+        "the GPU does not set the pace of these steps: their time changed under the same limit; other "
+        "programs on this machine, data or another phase of the training can do that; measure on a quiet "
+        "machine, or with more --profile-steps",
+};
+
+static void put_pace(const struct fly_tuner_report *report, struct buffer *out)
+{
+    const char *text = pace_texts[report->pace];
+    double share = report->pace == FLY_TUNER_PACE_PAUSES ? report->pause_share : report->idle_share;
+
+    if (text != NULL) {
+        buffer_puts(out, "    ");
+        buffer_printf(out, text, share * percent);
+        buffer_puts(out, "\n");
+    }
+    if (report->pauses > 0 && report->pace != FLY_TUNER_PACE_PAUSES)
+        buffer_printf(out, "    %llu pauses of more than five steps, %.1f %% of the time, were left out\n",
+                      (unsigned long long)report->pauses, report->pause_share * percent);
+}
+
 static void put_choice(const struct run_tune *tune, struct buffer *out)
 {
     const struct fly_tuner_report *report = &tune->report;
@@ -184,6 +217,7 @@ static void put_choice(const struct run_tune *tune, struct buffer *out)
     if (report->backoffs > 0)
         buffer_printf(out, "; backed off %u times", report->backoffs);
     buffer_puts(out, "\n");
+    put_pace(report, out);
 }
 
 static void put_cost(const struct fly_tuner_report *report, struct buffer *out)
@@ -331,6 +365,9 @@ struct told_tune {
     bool of_clock, of_power;
     double start_ceiling_mhz, chosen_ceiling_mhz, start_limit_w, chosen_limit_w;
     double promised_slowdown, measured_slowdown;
+    const char *pace;
+    uint64_t pauses;
+    double pause_share, idle_share;
     uint32_t searches, backoffs;
     int64_t ties; /* below 0: nothing was chosen */
     const struct fly_tuner_report *search;
@@ -359,6 +396,10 @@ static const struct shape_field tune_rows[] = {
     {SHAPE_AT(told_tune, chosen_limit_w), TOLD_NUMBER, TOLD_ELSE(no_choice), SHAPE_IF(told_tune, of_power)},
     {SHAPE_AT(told_tune, promised_slowdown), TOLD_NUMBER, TOLD_ELSE(no_choice)},
     {SHAPE_AT(told_tune, measured_slowdown), TOLD_NUMBER, TOLD_ELSE("the chosen limit was not checked")},
+    {SHAPE_AT(told_tune, pace), TOLD_TEXT},
+    {SHAPE_AT(told_tune, pauses), TOLD_U64},
+    {SHAPE_AT(told_tune, pause_share), TOLD_NUMBER, TOLD_ELSE(not_begun)},
+    {SHAPE_AT(told_tune, idle_share), TOLD_NUMBER, TOLD_ELSE("the driver does not say")},
     {SHAPE_AT(told_tune, searches), TOLD_U32},
     {SHAPE_AT(told_tune, ties), TOLD_I64, TOLD_ELSE(no_choice)},
     {SHAPE_AT(told_tune, backoffs), TOLD_U32},
@@ -392,6 +433,10 @@ json_t *run_tune_json(const struct run_tune *tune)
         .chosen_limit_w = chosen != NULL ? chosen->limit_w : NAN,
         .promised_slowdown = promised(tune, chosen),
         .measured_slowdown = chosen != NULL && report->slowdown > 0 ? report->slowdown : NAN,
+        .pace = tune->reported ? fly_tuner_pace_name(report->pace) : NULL,
+        .pauses = report->pauses,
+        .pause_share = tune->reported ? report->pause_share : NAN,
+        .idle_share = tune->reported ? report->idle_share : NAN,
         .searches = report->searches,
         .backoffs = report->backoffs,
         .ties = chosen != NULL ? (int64_t)report->ties : -1,

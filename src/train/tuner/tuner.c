@@ -17,6 +17,7 @@ static void begin_search(struct fly_tuner *tuner)
     tuner->report.looks = 0;
     tuner->report.noise = NAN;
     tuner->noise = (struct tuner_noise){0};
+    tuner->windows = (struct tuner_windows){0};
     tuner->spent_s = tuner->spent_j = 0.0;
     tuner->spent_steps = 0;
     tuner->at = 0;
@@ -66,6 +67,11 @@ static void close_cost(struct fly_tuner *tuner)
     report->search_steps += cost->steps;
     report->search_energy_j += sums[0];
     report->search_time_s += maxima[0];
+    if (tuner->windows.pauses > 0) { /* they would have been the same at any limit */
+        steps = (double)tuner->spent_steps;
+        maxima[0] = tuner->spent_s;
+        sums[0] = tuner->spent_j;
+    }
     report->extra_energy_j += sums[0] - steps * chosen->power_w * chosen->time_s;
     report->extra_time_s += maxima[0] - steps * chosen->time_s;
 }

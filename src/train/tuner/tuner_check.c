@@ -8,7 +8,7 @@
 #include "train/tuner/tuner_choice.h"
 #include "train/tuner/tuner_private.h"
 
-/* A step time this far from the profile's means another workload. */
+/* A step time this far from the profile's, beyond what both may be off, means another workload. */
 static const double drift_fraction = 0.05;
 
 void tuner_begin_check(struct fly_tuner *tuner)
@@ -28,8 +28,9 @@ void tuner_check_anew(struct fly_tuner *tuner)
 bool tuner_has_drifted(const struct fly_tuner *tuner, double time_s)
 {
     const struct fly_tuner_point *point = &tuner->points[tuner->chosen];
+    double error = tuner_half_width * hypot(point->time_error, tuner->check.time_error);
 
-    return point->mark == FLY_TUNER_VALID && fabs(time_s / point->time_s - 1.0) > drift_fraction &&
+    return point->mark == FLY_TUNER_VALID && fabs(time_s / point->time_s - 1.0) > drift_fraction + error &&
            tuner->count.begun >= tuner->remeasure_from;
 }
 

@@ -5,6 +5,7 @@
 #include "train/carbon/carbon_pace.h"
 #include "train/program/step_count.h"
 #include "train/program/step_writer.h"
+#include "train/tuner/step_record.h"
 #include "train/tuner/tuner.h"
 #include "train/tuner/tuner_visits.h"
 
@@ -16,24 +17,32 @@
  *     tuner_trial.c                            takes the window of the limit on trial
  *     tuner_carbon.c                           follows the grid
  *     tuner_check.c, tuner_search.c            check the chosen limit; carry out the pure search
- *     tuner_window.c                           measures, over all ranks
+ *     tuner_window.c, step_record.c            measures, over all ranks; tells steps from pauses
  *     tuner_turn.c                             turns limits, joins the ranks, and stops at faults
  *     tuner_meter.c, tuner_progress.c          the meter's figures of this rank; the training's progress
  *     tuner_looks.c, tuner_growth.c, tuner_choice.c, tuner_visits.c
  *                                              decide what is measured again, for how long, which limit wins
- *     tuner_settings.c, tuner_report.c         settings and figures, as the outside sees them
+ *     tuner_settings.c, tuner_report.c, tuner_pace.c
+ *                                              settings and figures, as the outside sees them
  *
  * The pure search knows only limits in W. In here `limit_w`, also that of a point, is the knob's setting in
  * the knob's own unit: MHz when the knob is the clock. Only tuner_settings.c, which takes settings from
  * outside and words them, and tuner_report.c, which reports them, convert.
  */
 
-/* Step times of the current window, for their spread. */
+/* The steps of the limit on trial. */
 struct step_times {
     struct mono_time last; /* when the step under way began */
     bool running;
     uint64_t count;
-    double mean_s, squares; /* Welford */
+    double kept, mean_s, squares_s2; /* of the closed windows' steps that are no pauses (Welford) */
+};
+
+/* What is known of the windows since the newest search began; of the slowest rank. */
+struct tuner_windows {
+    double time_s, pause_s, idle_s;
+    double idle_known_s; /* time of the windows whose idle_s is known */
+    uint64_t pauses;
 };
 
 /* What one rank's window says; after the exchange, what the windows of all ranks say together. */
@@ -42,6 +51,8 @@ struct tuner_window {
     double half_j;   /* half width of the interval that holds the energy */
     double time_s;
     double time_error;
+    double whole_s, pause_s, pauses; /* with the pauses, which energy_j and time_s leave out */
+    double idle_share;               /* of the whole window, of the GPU with the least; NAN: not known */
     double heat_share, brake_share;
     double capped_share; /* share of time held down by the knob, of the GPU with the least; NAN: not known */
     double least_felt;   /* mean of what the knob bounds (W or MHz), of the GPU with the least */
@@ -96,6 +107,9 @@ struct fly_tuner {
     fly_window window;
     bool window_open;
     struct step_times times;
+    struct step_record record;      /* of the open window */
+    struct step_estimate estimated; /* from it, at the newest look */
+    struct tuner_windows windows;
     struct tuner_parts parts;
     struct tuner_cost cost;
 
@@ -113,7 +127,7 @@ struct fly_tuner {
     unsigned broken_checks;   /* in a row */
     uint64_t remeasure_from;  /* no other search begins until so many steps have begun */
 
-    double spent_s, spent_j;  /* by this search so far, on all ranks */
+    double spent_s, spent_j;  /* by this search so far, on all ranks, without pauses */
     uint64_t spent_steps;     /* steps that the two are of */
     bool looking;             /* measuring again a limit that was measured before */
     bool confirming;          /* the check is the first of this choice */

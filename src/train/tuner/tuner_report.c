@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a tuner reports. */
 #include <math.h>
+#include <string.h>
 
-#include "train/tuner/tuner_private.h"
+#include "train/tuner/tuner_choice.h"
+#include "train/tuner/tuner_pace.h"
 
 static const char *const reason_names[] = {
     "goes on",   "disabled",  "set failed", "unreadable", "foreign change", "no figure",
@@ -15,6 +17,12 @@ static const char *const mark_names[] = {
 };
 _Static_assert(sizeof mark_names / sizeof mark_names[0] == FLY_TUNER_NO_ENERGY + 1, "a name for each");
 
+static const char *const pace_names[] = {"GPU", "pauses", "waits", "flat", "unsteady"};
+_Static_assert(sizeof pace_names / sizeof pace_names[0] == FLY_TUNER_PACE_UNSTEADY + 1, "a name for each");
+
+/* A report as callers of the first version know it ends here. */
+static const size_t first_size = offsetof(struct fly_tuner_report, pauses);
+
 const char *fly_tuner_reason_name(enum fly_tuner_reason reason)
 {
     return (unsigned)reason <= FLY_TUNER_STEERED ? reason_names[reason] : "unknown";
@@ -23,6 +31,11 @@ const char *fly_tuner_reason_name(enum fly_tuner_reason reason)
 const char *fly_tuner_mark_name(enum fly_tuner_mark mark)
 {
     return (unsigned)mark <= FLY_TUNER_NO_ENERGY ? mark_names[mark] : "unknown";
+}
+
+const char *fly_tuner_pace_name(enum fly_tuner_pace pace)
+{
+    return (unsigned)pace <= FLY_TUNER_PACE_UNSTEADY ? pace_names[pace] : "unknown";
 }
 
 enum fly_tuner_state fly_tuner_state(const struct fly_tuner *tuner)
@@ -58,19 +71,70 @@ size_t tuner_measured_points(const struct fly_tuner *tuner,
     return count;
 }
 
+/* The lowest limit that holds the GPUs down; NULL for none. */
+static const struct fly_tuner_point *lowest_bound(const struct fly_tuner *tuner)
+{
+    for (size_t i = tuner->limit_count; i-- > 1;) {
+        if (tuner->points[i].mark == FLY_TUNER_VALID && tuner->points[i].bound == FLY_TUNER_BOUND)
+            return &tuner->points[i];
+    }
+    return NULL;
+}
+
+static struct pace_facts pace_facts(const struct fly_tuner *tuner, const struct fly_tuner_report *report)
+{
+    const struct fly_tuner_point *highest = &tuner->points[0], *chosen = &tuner->points[tuner->chosen];
+    const struct fly_tuner_point *lowest = lowest_bound(tuner);
+    struct pace_facts facts = {.profile_s = NAN,
+                               .checked_s = report->step_time_s,
+                               .pause_share = report->pause_share,
+                               .idle_share = report->idle_share,
+                               .lowest_per_highest_s = NAN,
+                               .lowest_per_highest_w = NAN};
+
+    if (tuner->state == FLY_TUNER_SEARCHING || tuner->limit_count == 0 || chosen->mark != FLY_TUNER_VALID)
+        return facts;
+    facts.profile_s = chosen->time_s;
+    facts.error = tuner_half_width * hypot(chosen->time_error, tuner->check.time_error);
+    if (lowest == NULL || highest->mark != FLY_TUNER_VALID)
+        return facts;
+    facts.lowest_per_highest_s = lowest->time_s / highest->time_s;
+    facts.lowest_per_highest_w = lowest->power_w / highest->power_w;
+    return facts;
+}
+
+static void say_pace(const struct fly_tuner *tuner, struct fly_tuner_report *report)
+{
+    const struct tuner_windows *windows = &tuner->windows;
+    double steps_s = windows->time_s - windows->pause_s;
+    struct pace_facts facts;
+
+    report->pauses = windows->pauses;
+    report->pause_share = windows->time_s > 0.0 ? windows->pause_s / windows->time_s : NAN;
+    report->idle_share = NAN;
+    /* A GPU is taken to be idle in pauses. */
+    if (windows->idle_known_s > 0.0 && steps_s > 0.0)
+        report->idle_share = fmax(
+            (windows->idle_s / windows->idle_known_s * windows->time_s - windows->pause_s) / steps_s, 0.0);
+    facts = pace_facts(tuner, report);
+    report->pace = pace_judge(&facts);
+}
+
 int fly_tuner_report(const struct fly_tuner *tuner, struct fly_tuner_report *out_report)
 {
     struct fly_tuner_report report = tuner->report;
+    size_t size = out_report->size;
 
-    if (out_report->size < sizeof report)
+    if (size < first_size)
         return FLY_EUSAGE;
-    report.size = out_report->size;
     report.state = tuner->state;
     report.reason = tuner->reason;
     report.knob = tuner->options.knob;
     say(tuner, tuner->start_limit_w, &report.start_limit_w, &report.start_ceiling_mhz);
     say(tuner, tuner->standing_w, &report.limit_w, &report.ceiling_mhz);
-    *out_report = report;
+    say_pace(tuner, &report);
+    report.size = size;
+    memcpy(out_report, &report, size < sizeof report ? size : sizeof report);
     return 0;
 }
 

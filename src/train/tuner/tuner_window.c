@@ -2,6 +2,7 @@
 /* The window of the limit on trial: opens it, measures it over all ranks, and ends it. */
 #include <math.h>
 
+#include "meter/meter.h"
 #include "train/tuner/tuner_private.h"
 
 /* Why the last measurement has no energy. */
@@ -30,32 +31,64 @@ void tuner_window_open(struct fly_tuner *tuner)
         return;
     }
     tuner->window_open = true;
+    step_record_begin(&tuner->record);
     tuner->times.running = true;
     tuner->times.last = tuner->clock->now(tuner->clock->state);
+}
+
+/* Measures the window so far. `peek` is fly_meter_peek, or the one that waits for nothing. */
+static bool measure(struct fly_tuner *tuner,
+                    int (*peek)(struct fly_meter *meter, fly_window window,
+                                struct fly_measurement *out_measurement, struct fly_error *out_error),
+                    struct step_stretch *out_whole)
+{
+    struct fly_measurement measured = tuner_measurement(tuner);
+
+    if (!tuner->window_open || peek(tuner->options.meter, tuner->window, &measured, NULL) < 0)
+        return false;
+    out_whole->time_s = measured.time_s;
+    out_whole->energy_j = tuner_gpu_energy_j(tuner, &out_whole->half_j);
+    return true;
 }
 
 void tuner_window_step(struct fly_tuner *tuner)
 {
     struct step_times *times = &tuner->times;
+    struct step_stretch so_far;
     struct mono_time now;
-    double step_s, off_s;
 
     if (!tuner->window_open || !times->running)
         return;
     now = tuner->clock->now(tuner->clock->state);
-    step_s = mono_elapsed_s(times->last, now);
+    step_record_add(&tuner->record, mono_elapsed_s(times->last, now));
     times->last = now;
-    off_s = step_s - times->mean_s;
     times->count++;
-    times->mean_s += off_s / (double)times->count;
-    times->squares += off_s * (step_s - times->mean_s);
+    if (step_record_wants_mark(&tuner->record) && measure(tuner, meter_peek_at_once, &so_far))
+        step_record_mark(&tuner->record, &so_far);
 }
 
-static double standard_error(const struct step_times *times)
+/* Adds the steps of a window to those before it. */
+static void add_steps(struct step_times *times, const struct step_estimate *estimate)
 {
-    if (times->count < 2 || !(times->mean_s > 0.0))
+    double kept = times->kept + estimate->steps, off_s = estimate->mean_s - times->mean_s;
+
+    if (!(estimate->steps > 0.0))
+        return;
+    times->squares_s2 += estimate->spread_s * estimate->spread_s * (estimate->steps - 1.0) +
+                         off_s * off_s * times->kept * estimate->steps / kept;
+    times->mean_s += off_s * estimate->steps / kept;
+    times->kept = kept;
+}
+
+/* Of the steps so far, those of the open window included. */
+static double standard_error(const struct fly_tuner *tuner)
+{
+    struct step_times times = tuner->times;
+
+    add_steps(&times, &tuner->estimated);
+    if (times.kept < 2.0 || !(times.mean_s > 0.0))
         return 0.0;
-    return sqrt(times->squares / (double)(times->count - 1) / (double)times->count) / times->mean_s;
+    return sqrt(times.squares_s2 / (times.kept - 1.0) / times.kept) / times.mean_s;
 }
 
 /* What the GPUs of this rank did, from the meter's answer. */
@@ -63,7 +96,7 @@ static void take_shares(struct fly_tuner *tuner, struct tuner_window *window)
 {
     bool clock = tuner->options.knob == FLY_TUNER_CLOCK;
 
-    window->capped_share = 1.0;
+    window->capped_share = window->idle_share = 1.0;
     window->least_felt = INFINITY;
     for (size_t i = 0; i < tuner->device_count; i++) {
         const struct fly_device_energy *energy = &tuner->energies[i];
@@ -79,9 +112,40 @@ static void take_shares(struct fly_tuner *tuner, struct tuner_window *window)
             window->capped_share = NAN;
         else
             window->capped_share = fmin(window->capped_share, capped_share);
+        window->idle_share = isnan(window->idle_share) || isnan(energy->idle_share)
+                                 ? NAN
+                                 : fmin(window->idle_share, energy->idle_share);
         tuner->capped |= !(capped_share <= 0.0);
         window->least_felt = fmin(window->least_felt, isnan(felt) ? -INFINITY : felt);
         window->most_felt = fmax(window->most_felt, isnan(felt) ? INFINITY : felt);
+    }
+}
+
+/*
+ * The steps alone: what the GPUs did in pauses is not theirs. A GPU that is held down is so in its steps, and
+ * draws less than their power in between.
+ */
+static void leave_out_pauses(struct fly_tuner *tuner, const struct step_stretch *whole,
+                             struct tuner_window *window)
+{
+    const struct step_estimate *estimate = &tuner->estimated;
+    double steps_s = whole->time_s - estimate->pause_s;
+
+    window->whole_s = whole->time_s;
+    window->time_s = estimate->time_s;
+    window->energy_j = estimate->energy_j;
+    window->half_j = estimate->half_j;
+    window->pauses = (double)estimate->pauses;
+    window->pause_s = estimate->pause_s;
+    if (estimate->pauses == 0 || !(steps_s > 0.0))
+        return;
+    if (!isnan(window->capped_share))
+        window->capped_share = fmin(window->capped_share * whole->time_s / steps_s, 1.0);
+    if (tuner->options.knob == FLY_TUNER_POWER_LIMIT && whole->energy_j > 0.0) {
+        double more = estimate->energy_j / estimate->time_s / (whole->energy_j / whole->time_s);
+
+        window->least_felt *= more;
+        window->most_felt *= more;
     }
 }
 
@@ -89,6 +153,7 @@ static void take_shares(struct fly_tuner *tuner, struct tuner_window *window)
 static bool join(struct fly_tuner *tuner, struct tuner_window *window)
 {
     double unknown = isnan(window->energy_j), share_unknown = isnan(window->capped_share);
+    double idle_unknown = isnan(window->idle_share);
     double sums[] = {unknown > 0.0 ? 0.0 : window->energy_j, unknown > 0.0 ? 0.0 : window->half_j};
     double maxima[] = {window->time_s,
                        window->time_error,
@@ -100,7 +165,11 @@ static bool join(struct fly_tuner *tuner, struct tuner_window *window)
                        !window->honoured,
                        unknown,
                        share_unknown,
-                       tuner->capped};
+                       tuner->capped,
+                       window->whole_s,
+                       window->pause_s,
+                       window->pauses,
+                       idle_unknown > 0.0 ? 2.0 : -window->idle_share};
 
     if (!tuner_exchange(tuner, sums, 2, maxima, sizeof maxima / sizeof maxima[0]))
         return false;
@@ -115,6 +184,10 @@ static bool join(struct fly_tuner *tuner, struct tuner_window *window)
         .least_felt = -maxima[5],
         .capped_share = maxima[9] > 0.0 ? NAN : -maxima[6],
         .honoured = !(maxima[7] > 0.0),
+        .whole_s = maxima[11],
+        .pause_s = maxima[12],
+        .pauses = maxima[13],
+        .idle_share = maxima[14] > 1.0 ? NAN : -maxima[14],
     };
     tuner->capped = maxima[10] > 0.0;
     tuner->most_felt = window->most_felt;
@@ -123,21 +196,34 @@ static bool join(struct fly_tuner *tuner, struct tuner_window *window)
 
 bool tuner_window_look(struct fly_tuner *tuner, struct tuner_window *out_window)
 {
-    struct tuner_window window = {.energy_j = NAN, .capped_share = NAN, .honoured = tuner->honoured};
-    struct fly_measurement measured = tuner_measurement(tuner);
+    struct tuner_window window = {.capped_share = NAN, .idle_share = NAN, .honoured = tuner->honoured};
+    struct step_stretch whole = {.energy_j = NAN};
 
     tuner->capped = false;
-    if (tuner->window_open && fly_meter_peek(tuner->options.meter, tuner->window, &measured, NULL) == 0) {
-        window.time_s = measured.time_s;
-        window.energy_j = tuner_gpu_energy_j(tuner, &window.half_j);
+    if (measure(tuner, fly_meter_peek, &whole))
         take_shares(tuner, &window);
-    }
-    window.time_error = standard_error(&tuner->times);
+    tuner->estimated = step_record_estimate(&tuner->record, &whole);
+    leave_out_pauses(tuner, &whole, &window);
+    window.time_error = standard_error(tuner);
     (void)tuner_check_standing(tuner);
     if (!join(tuner, &window))
         return false;
     *out_window = window;
     return true;
+}
+
+/* Counts a closed window for the report. */
+static void count_window(struct fly_tuner *tuner, const struct tuner_window *window)
+{
+    struct tuner_windows *windows = &tuner->windows;
+
+    windows->time_s += window->whole_s;
+    windows->pause_s += window->pause_s;
+    windows->pauses += (uint64_t)window->pauses;
+    if (isnan(window->idle_share))
+        return;
+    windows->idle_s += window->idle_share * window->whole_s;
+    windows->idle_known_s += window->whole_s;
 }
 
 bool tuner_window_end(struct fly_tuner *tuner, const struct tuner_window *window)
@@ -146,6 +232,8 @@ bool tuner_window_end(struct fly_tuner *tuner, const struct tuner_window *window
     double nothing = 0.0;
 
     tuner_window_drop(tuner);
+    add_steps(&tuner->times, &tuner->estimated);
+    count_window(tuner, window);
     /* All ranks see the same windows, so their counts agree. */
     tuner->unknown_windows = isnan(window->energy_j) ? tuner->unknown_windows + 1 : 0;
     if (tuner->unknown_windows < UNKNOWN_MAX)
