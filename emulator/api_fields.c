@@ -6,11 +6,15 @@
 
 enum { SAMPLES_MAX = 120, NS_PER_US = 1000 };
 
-static long long date_us(const struct call *call)
+/* The time stamp of an answer that was made at `made_ns`. */
+static long long stamp_us(const struct call *call, int64_t made_ns)
 {
-    const struct emulator_state *state = call->state;
+    const struct emulator_sensor *sensor = &call->gpu->sensor;
+    int64_t stamp_ns = sensor->stamps == EMULATOR_STAMPS_READ ? call->now_ns : made_ns;
 
-    return (state->created_date_ns + call->now_ns - state->created_ns) / NS_PER_US;
+    if (sensor->stamps == EMULATOR_STAMPS_LATE)
+        stamp_ns += sensor->stamps_late_ns;
+    return state_date_ns(call->state, stamp_ns) / NS_PER_US;
 }
 
 static void answer_unsigned(struct nvml_field_value *field, unsigned value)
@@ -30,7 +34,8 @@ static void answer_long(struct nvml_field_value *field, double value)
 static void answer_energy(const struct call *call, struct nvml_field_value *field)
 {
     field->value_type = NVML_VALUE_UNSIGNED_LONG_LONG;
-    field->value.ull = sensor_counter_mj(call->gpu, call->now_ns);
+    field->value.ull = sensor_read_counter_mj(call->gpu, call->now_ns);
+    field->timestamp_us = stamp_us(call, sensor_counter_made_ns(call->gpu, call->now_ns));
     field->code = NVML_SUCCESS;
 }
 
@@ -50,6 +55,7 @@ static void answer_power(const struct call *call, struct nvml_field_value *field
         answer_unsigned(field, sensor_average_mw(gpu, call->now_ns));
     else if (field->field_id == NVML_FIELD_POWER_INSTANT && sensor_has_instant(gpu))
         answer_unsigned(field, sensor_instant_mw(gpu, call->now_ns));
+    field->timestamp_us = stamp_us(call, sensor_power_made_ns(gpu, call->now_ns));
 }
 
 static void answer_field(const struct call *call, struct nvml_field_value *field)
@@ -106,7 +112,7 @@ int nvmlDeviceGetFieldValues(struct nvml_device *device, int count, struct nvml_
     int code = call_device(&call, __func__, device, fields != NULL && count > 0);
 
     for (int i = 0; code == NVML_SUCCESS && i < count; i++) {
-        fields[i].timestamp_us = date_us(&call);
+        fields[i].timestamp_us = state_date_ns(call.state, call.now_ns) / NS_PER_US;
         fields[i].latency_us = 0;
         fields[i].code = NVML_NOT_SUPPORTED;
         answer_field(&call, &fields[i]);
@@ -120,7 +126,7 @@ int nvmlDeviceGetSamples(struct nvml_device *device, unsigned type, unsigned lon
 {
     struct call call;
     int code = call_device(&call, __func__, device, value_type != NULL && count != NULL);
-    int64_t period_ns, made_ns, offset_ns;
+    int64_t period_ns, made_ns;
     unsigned filled = 0;
 
     if (code != NVML_SUCCESS)
@@ -133,10 +139,9 @@ int nvmlDeviceGetSamples(struct nvml_device *device, unsigned type, unsigned lon
         *count = SAMPLES_MAX;
         return call_end(&call, NVML_SUCCESS);
     }
-    offset_ns = call.state->created_date_ns - call.state->created_ns;
     made_ns = sensor_power_made_ns(call.gpu, call.now_ns) - (SAMPLES_MAX - 1) * period_ns;
     for (; made_ns <= call.now_ns && filled < *count; made_ns += period_ns) {
-        unsigned long long date = (unsigned long long)((made_ns + offset_ns) / NS_PER_US);
+        unsigned long long date = (unsigned long long)state_date_ns(call.state, made_ns) / NS_PER_US;
 
         if (date > last_us && made_ns >= call.state->created_ns)
             samples[filled++] =

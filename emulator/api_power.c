@@ -42,7 +42,7 @@ int nvmlDeviceGetTotalEnergyConsumption(struct nvml_device *device, unsigned lon
     int code = call_device(&call, __func__, device, energy_mj != NULL);
 
     if (code == NVML_SUCCESS)
-        *energy_mj = sensor_counter_mj(call.gpu, call.now_ns);
+        *energy_mj = sensor_read_counter_mj(call.gpu, call.now_ns);
     return call_end(&call, code);
 }
 
@@ -97,7 +97,7 @@ int flyball_emulator_sensor(struct nvml_device *device, struct flyball_emulator_
         return code;
     of = &call.gpu->sensor;
     *sensor = (struct flyball_emulator_sensor){
-        .counter_period_s = (double)of->counter_period_ns / 1e9,
+        .counter_period_s = (double)of->counter.period_ns / 1e9,
         .power_period_s = (double)of->power_period_ns / 1e9,
         .instant_window_s = of->instant_window_s,
         .average_window_s = of->average_window_s,

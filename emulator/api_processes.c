@@ -141,9 +141,7 @@ int nvmlDeviceGetProcessUtilization(struct nvml_device *device, struct nvml_proc
 
         samples[i] = (struct nvml_process_utilization){
             .pid = (unsigned)slots[i]->pid,
-            .timestamp_us =
-                (unsigned long long)((call.state->created_date_ns + call.now_ns - call.state->created_ns) /
-                                     NS_PER_US),
+            .timestamp_us = (unsigned long long)((state_date_ns(call.state, call.now_ns)) / NS_PER_US),
             .sm = percent,
             .memory = percent / 2};
     }

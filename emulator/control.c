@@ -57,7 +57,7 @@ static struct wall_time clock_date(void *data)
 
     if (!state->settings.virtual_time)
         return clock_real.date(NULL);
-    return (struct wall_time){state->created_date_ns + state_now_ns(state) - state->created_ns};
+    return (struct wall_time){state_date_ns(state, state_now_ns(state))};
 }
 
 static void clock_sleep_until(void *data, struct mono_time when)
@@ -243,6 +243,30 @@ void emulator_reset_counter(struct emulator *emulator, unsigned gpu)
 
     sensor_reset_counter(hold.gpu, hold.now_ns);
     give(&hold);
+}
+
+struct mono_time emulator_counter_made(struct emulator *emulator, unsigned gpu)
+{
+    struct hold hold = take(emulator, gpu);
+    struct mono_time made = {sensor_counter_made_ns(hold.gpu, hold.now_ns)};
+
+    give(&hold);
+    return made;
+}
+
+void emulator_suspend(struct emulator *emulator, double duration_s)
+{
+    int64_t duration_ns = (int64_t)(duration_s * 1e9 + 0.5);
+
+    for (unsigned gpu = 0; gpu < emulator->state->gpu_count; gpu++) {
+        struct hold hold = take(emulator, gpu);
+
+        sensor_sleep(hold.gpu, hold.now_ns, duration_ns);
+        give(&hold);
+    }
+    state_lock(emulator->state);
+    emulator->state->sleeps.more_ns += duration_ns;
+    state_unlock(emulator->state);
 }
 
 void emulator_lose(struct emulator *emulator, unsigned gpu)

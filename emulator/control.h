@@ -73,13 +73,25 @@ double emulator_truth_energy_j(struct emulator *emulator, unsigned gpu, struct m
 double emulator_truth_power_w(struct emulator *emulator, unsigned gpu, struct mono_time at);
 double emulator_truth_temperature_c(struct emulator *emulator, unsigned gpu, struct mono_time at);
 
-/* The readings of the board's sensors now, in mJ and mW, without latency and faults. */
+/*
+ * The readings of the board's sensors now, in mJ and mW, without latency and faults. A counter that is
+ * updated by reading is not updated by this.
+ */
 unsigned long long emulator_counter_mj(struct emulator *emulator, unsigned gpu);
 unsigned emulator_power_mw(struct emulator *emulator, unsigned gpu);
 
-/* The sensors of a GPU; setting them takes effect at once. Periods are in nanoseconds, see state.h. */
+/* When the counter's value of now was made; long ago for a counter that was not updated yet. */
+struct mono_time emulator_counter_made(struct emulator *emulator, unsigned gpu);
+
+/* The sensors of a GPU; setting them takes effect at once. See state.h and counter_clock.h. */
 struct emulator_sensor emulator_sensor_of(struct emulator *emulator, unsigned gpu);
 void emulator_set_sensor(struct emulator *emulator, unsigned gpu, const struct emulator_sensor *sensor);
+
+/*
+ * Suspends the machine now, and wakes it after `duration_s`. No monotonic time passes and no energy is drawn;
+ * dates, the driver's among them, and the clocks of counters go on.
+ */
+void emulator_suspend(struct emulator *emulator, double duration_s);
 
 /* Faults by hand: sets the counter to 0; makes the GPU fall off the bus. */
 void emulator_reset_counter(struct emulator *emulator, unsigned gpu);

@@ -10,6 +10,8 @@ enum stream { STREAM_PHASES, STREAM_INSTANT, STREAM_AVERAGE };
 
 static const double none = -1.0;
 
+static const int64_t stamps_late_most_ns = 50000000;
+
 static const struct emulated_board *board_of(const struct emulated_gpu *gpu)
 {
     return &emulated_boards[gpu->board];
@@ -91,14 +93,40 @@ static void start_sum(struct emulated_gpu *gpu, int64_t now_ns)
         sensor->power_period_ns > 0 ? tick_at(now_ns, sensor->power_period_ns, sensor->power_phase_ns) : 0;
 }
 
+static bool is_sum(const struct emulator_sensor *sensor)
+{
+    return sensor->counter_from_power && sensor->power_period_ns > 0;
+}
+
+int64_t sensor_counter_made_ns(const struct emulated_gpu *gpu, int64_t at_ns)
+{
+    int64_t made = gpu->counter_least_ns;
+
+    if (!gpu->sensor.counter_on_read)
+        made = counter_clock_made_ns(&gpu->sensor.counter, at_ns);
+    return made > gpu->counter_least_ns ? made : gpu->counter_least_ns;
+}
+
+/* What was drawn up to `made`, as the counter has it. */
+static double updated_j(const struct emulated_gpu *gpu, int64_t made)
+{
+    if (is_sum(&gpu->sensor))
+        return gpu->summed_j;
+    return gpu->sensor.gain * history_energy_j(&gpu->history, &gpu->inertia, made);
+}
+
 static double counter_j(const struct emulated_gpu *gpu, int64_t at_ns)
 {
-    const struct emulator_sensor *sensor = &gpu->sensor;
-    int64_t made = made_ns(at_ns, sensor->counter_period_ns, sensor->counter_phase_ns);
+    if (gpu->sensor.counter_on_read)
+        return gpu->counter_offset_j + gpu->counter_read_j;
+    return gpu->counter_offset_j + updated_j(gpu, sensor_counter_made_ns(gpu, at_ns));
+}
 
-    if (sensor->counter_from_power && sensor->power_period_ns > 0)
-        return gpu->counter_offset_j + gpu->summed_j;
-    return gpu->counter_offset_j + sensor->gain * history_energy_j(&gpu->history, &gpu->inertia, made);
+/* From here on, the counter's value is at least as new as at `at_ns`. */
+static void update_on_read(struct emulated_gpu *gpu, int64_t at_ns)
+{
+    gpu->counter_least_ns = at_ns;
+    gpu->counter_read_j = updated_j(gpu, at_ns);
 }
 
 static void choose_windows(struct emulator_sensor *sensor, const struct emulated_board *board,
@@ -126,6 +154,26 @@ static void choose_windows(struct emulator_sensor *sensor, const struct emulated
     sensor->usage_is_average = kinds[kind].usage_is_average;
 }
 
+static int64_t ns_of(double duration_s)
+{
+    return (int64_t)(duration_s * 1e9 + 0.5);
+}
+
+static struct counter_clock counter_clock_of(const struct emulated_gpu *gpu,
+                                             const struct emulator_settings *settings, double period_s)
+{
+    return (struct counter_clock){.period_ns = ns_of(period_s),
+                                  .origin_ns = gpu->settled_ns,
+                                  .slew_ppm = settings->counter_slew_ppm,
+                                  .slew_s = settings->counter_slew_s,
+                                  .slew_steps = settings->counter_slew_steps,
+                                  .jitter_ns = ns_of(settings->counter_jitter_s),
+                                  .skipped = settings->counter_skip,
+                                  .sleeps = sleeps_of(settings, gpu->settled_ns),
+                                  .seed = settings->seed,
+                                  .gpu = gpu->index};
+}
+
 void sensor_init(struct emulated_gpu *gpu, const struct emulator_settings *settings)
 {
     struct emulator_sensor *sensor = &gpu->sensor;
@@ -133,6 +181,9 @@ void sensor_init(struct emulated_gpu *gpu, const struct emulator_settings *setti
     struct philox random;
 
     *sensor = (struct emulator_sensor){.counter_from_power = settings->counter_from_power,
+                                       .counter_on_read = settings->counter_on_read,
+                                       .counter_step_mj = settings->counter_step_mj,
+                                       .stamps = settings->stamps,
                                        .gain = settings->gain,
                                        .noise_w = settings->noise_w,
                                        .seed = settings->seed};
@@ -141,11 +192,16 @@ void sensor_init(struct emulated_gpu *gpu, const struct emulator_settings *setti
         period_s = settings->counter_period_s;
     else if (settings->sensor == EMULATOR_SENSOR_EXACT)
         period_s = 0.0;
-    sensor->counter_period_ns = (int64_t)(period_s * 1e9 + 0.5);
+    sensor->counter = counter_clock_of(gpu, settings, period_s);
     random = random_at(gpu, STREAM_PHASES, 0);
-    sensor->counter_phase_ns = (int64_t)(uniform(&random) * (double)sensor->counter_period_ns);
+    sensor->counter.phase_ns = (int64_t)(uniform(&random) * (double)sensor->counter.period_ns);
     sensor->power_phase_ns = (int64_t)(uniform(&random) * (double)sensor->power_period_ns);
+    sensor->counter.drift_ppm = settings->counter_drift_ppm * (2.0 * uniform(&random) - 1.0);
+    sensor->stamps_late_ns = (int64_t)(uniform(&random) * (double)stamps_late_most_ns);
+    gpu->counter_least_ns = INT64_MIN;
     start_sum(gpu, gpu->settled_ns);
+    if (sensor->counter_on_read)
+        update_on_read(gpu, gpu->settled_ns);
 }
 
 void sensor_change(struct emulated_gpu *gpu, const struct emulator_sensor *sensor, int64_t now_ns)
@@ -154,6 +210,8 @@ void sensor_change(struct emulated_gpu *gpu, const struct emulator_sensor *senso
 
     gpu->sensor = *sensor;
     start_sum(gpu, now_ns);
+    if (sensor->counter_on_read)
+        update_on_read(gpu, now_ns);
     gpu->counter_offset_j += before_j - counter_j(gpu, now_ns);
 }
 
@@ -171,12 +229,13 @@ void sensor_sum_up_to(struct emulated_gpu *gpu, int64_t at_ns)
 {
     const struct emulator_sensor *sensor = &gpu->sensor;
     double period_s = (double)sensor->power_period_ns / 1e9;
-    int64_t counter_ns = made_ns(at_ns, sensor->counter_period_ns, sensor->counter_phase_ns);
     int64_t last;
 
-    if (!sensor->counter_from_power || sensor->power_period_ns == 0)
+    if (!is_sum(sensor))
         return;
-    last = tick_at(counter_ns, sensor->power_period_ns, sensor->power_phase_ns);
+    /* A counter that is updated by reading may be read at any moment. */
+    last = tick_at(sensor->counter_on_read ? at_ns : sensor_counter_made_ns(gpu, at_ns),
+                   sensor->power_period_ns, sensor->power_phase_ns);
     while (gpu->summed_tick < last) {
         int64_t made = tick_ns(gpu->summed_tick + 1, sensor->power_period_ns, sensor->power_phase_ns);
         int64_t ticks = is_steady(gpu, made) ? last - gpu->summed_tick : 1;
@@ -213,7 +272,22 @@ unsigned sensor_usage_mw(const struct emulated_gpu *gpu, int64_t at_ns)
 
 unsigned long long sensor_counter_mj(const struct emulated_gpu *gpu, int64_t at_ns)
 {
-    return (unsigned long long)fmax(counter_j(gpu, at_ns) * 1000.0, 0.0);
+    unsigned long long shown_mj = (unsigned long long)fmax(counter_j(gpu, at_ns) * 1000.0, 0.0);
+
+    return shown_mj - shown_mj % gpu->sensor.counter_step_mj;
+}
+
+unsigned long long sensor_read_counter_mj(struct emulated_gpu *gpu, int64_t at_ns)
+{
+    if (gpu->sensor.counter_on_read && at_ns - gpu->counter_least_ns >= gpu->sensor.counter.period_ns)
+        update_on_read(gpu, at_ns);
+    return sensor_counter_mj(gpu, at_ns);
+}
+
+void sensor_sleep(struct emulated_gpu *gpu, int64_t at_ns, int64_t duration_ns)
+{
+    gpu->counter_least_ns = sensor_counter_made_ns(gpu, at_ns);
+    gpu->sensor.counter.sleeps.more_ns += duration_ns;
 }
 
 void sensor_reset_counter(struct emulated_gpu *gpu, int64_t at_ns)

@@ -99,6 +99,75 @@ static bool set_counter(struct emulator_settings *settings, const char *value)
     return set_word(value, words, &settings->counter_from_power);
 }
 
+static bool set_counter_drift(struct emulator_settings *settings, const char *value)
+{
+    return set_real(&settings->counter_drift_ppm, value, 0.0, 1000.0, 1.0);
+}
+
+static bool set_counter_slew_ppm(struct emulator_settings *settings, const char *value)
+{
+    return set_real(&settings->counter_slew_ppm, value, 0.0, 1000.0, 1.0);
+}
+
+static bool set_counter_slew_s(struct emulator_settings *settings, const char *value)
+{
+    return set_real(&settings->counter_slew_s, value, 1.0, 3600.0, 1.0);
+}
+
+static bool set_counter_slew(struct emulator_settings *settings, const char *value)
+{
+    static const char *const words[] = {"slow", "steps", NULL};
+
+    return set_word(value, words, &settings->counter_slew_steps);
+}
+
+static bool set_counter_jitter(struct emulator_settings *settings, const char *value)
+{
+    return set_real(&settings->counter_jitter_s, value, 0.0, 1000.0, 1e-3);
+}
+
+static bool set_counter_skip(struct emulator_settings *settings, const char *value)
+{
+    return set_real(&settings->counter_skip, value, 0.0, 0.9, 1.0);
+}
+
+static bool set_counter_update(struct emulator_settings *settings, const char *value)
+{
+    static const char *const words[] = {"clock", "read", NULL};
+
+    return set_word(value, words, &settings->counter_on_read);
+}
+
+static bool set_counter_step(struct emulator_settings *settings, const char *value)
+{
+    uint64_t step_mj;
+
+    if (!number_parse_u64(value, 1000000, &step_mj) || step_mj == 0)
+        return false;
+    settings->counter_step_mj = (unsigned)step_mj;
+    return true;
+}
+
+static bool set_stamps(struct emulator_settings *settings, const char *value)
+{
+    static const char *const words[] = {"read", "made", "late", NULL};
+    int stamps = word_of(value, words);
+
+    if (stamps >= 0)
+        settings->stamps = (enum emulator_stamps)stamps;
+    return stamps >= 0;
+}
+
+static bool set_suspend_every(struct emulator_settings *settings, const char *value)
+{
+    return set_real(&settings->suspend_every_s, value, 0.0, 1e6, 1.0);
+}
+
+static bool set_suspend(struct emulator_settings *settings, const char *value)
+{
+    return set_real(&settings->suspend_s, value, 0.0, 1e6, 1.0);
+}
+
 static bool set_gain(struct emulator_settings *settings, const char *value)
 {
     return set_real(&settings->gain, value, 0.1, 10.0, 1.0);
@@ -170,6 +239,31 @@ const struct emulator_setting emulator_settings_table[] = {
     {"counter", "WORD", "truth or power",
      "Whether the energy counter sums the true power or the sensor's readings; truth unless said otherwise.",
      set_counter},
+    {"counter-drift-ppm", "PPM", "a number from 0 to 1000",
+     "By how much the clock of a GPU's counter may be off, each by its own; 100 unless given.",
+     set_counter_drift},
+    {"counter-slew-ppm", "PPM", "a number from 0 to 1000",
+     "By how much the clock of the counter becomes slower and faster again; 0 unless given.",
+     set_counter_slew_ppm},
+    {"counter-slew-s", "S", "a number from 1 to 3600",
+     "How long it takes for that to come back to where it was; 60 unless given.", set_counter_slew_s},
+    {"counter-slew", "WORD", "slow or steps", "Whether it does so by and by or at once.", set_counter_slew},
+    {"counter-jitter-ms", "MS", "a number from 0 to 1000",
+     "By how much an update of the counter may be late, each by itself; 0 unless given.", set_counter_jitter},
+    {"counter-skip", "SHARE", "a number from 0 to 0.9",
+     "Share of the counter's updates that do not come; 0 unless given.", set_counter_skip},
+    {"counter-update", "WORD", "clock or read",
+     "Whether the counter is updated by its clock, or when it is read and a period has passed.",
+     set_counter_update},
+    {"counter-step-mj", "MJ", "a number from 1 to 1000000",
+     "The counter shows multiples of this; 1 unless given.", set_counter_step},
+    {"stamps", "WORD", "read, made or late",
+     "What the driver's time stamps of field values say: when they were read, when they were made, or that "
+     "and up to 50 ms more.",
+     set_stamps},
+    {"suspend-every-s", "S", "a number from 0 to 1000000",
+     "After how much time the machine sleeps, again and again; never unless given.", set_suspend_every},
+    {"suspend-s", "S", "a number from 0 to 1000000", "How long it sleeps then; 0 unless given.", set_suspend},
     {"gain", "FACTOR", "a number from 0.1 to 10", "What readings of power and energy are multiplied with.",
      set_gain},
     {"noise-w", "W", "a number from 0 to 1000", "Standard deviation of the noise of a power reading.",
@@ -192,6 +286,9 @@ const struct emulator_settings emulator_default_settings = {
     .gpus = 2,
     .board = 3, /* a100 */
     .counter_period_s = NAN,
+    .counter_drift_ppm = 100.0,
+    .counter_slew_s = 60.0,
+    .counter_step_mj = 1,
     .gain = 1.0,
     .settle_s = NAN,
     .seed = 1,

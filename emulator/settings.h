@@ -20,6 +20,13 @@ enum emulator_sensor_kind {
     EMULATOR_SENSOR_EXACT,     /* the power at the moment of asking; energy without an update period */
 };
 
+/* What the driver's time stamp beside a field's value says. */
+enum emulator_stamps {
+    EMULATOR_STAMPS_READ, /* when it was asked for */
+    EMULATOR_STAMPS_MADE, /* when the value was made */
+    EMULATOR_STAMPS_LATE, /* when the value was made, and up to 50 ms more: the same for all of a GPU's */
+};
+
 struct emulator_settings {
     unsigned gpus;
     unsigned board;     /* in emulated_boards */
@@ -28,6 +35,17 @@ struct emulator_settings {
     enum emulator_sensor_kind sensor;
     double counter_period_s;        /* NAN: the board's; 0: always fresh */
     bool counter_from_power;        /* the counter sums power readings instead of the truth */
+    double counter_drift_ppm;       /* each GPU's counter clock is off by up to so much, by the seed */
+    double counter_slew_ppm;        /* by how much that changes, and */
+    double counter_slew_s;          /* how long it takes to change and change back; see counter_clock.h */
+    bool counter_slew_steps;        /* it changes at once */
+    double counter_jitter_s;        /* updates come up to so much late, each by itself */
+    double counter_skip;            /* share of the updates that do not come */
+    bool counter_on_read;           /* the counter is updated when it is read */
+    unsigned counter_step_mj;       /* the counter shows multiples of this */
+    enum emulator_stamps stamps;    /* of field values */
+    double suspend_every_s;         /* the machine sleeps again and again; 0: never */
+    double suspend_s;               /* for so long */
     double gain;                    /* of power and energy readings: 1.05 reads 5 % too much */
     double noise_w;                 /* standard deviation of a power reading's noise */
     double settle_s;                /* NAN: the board's */

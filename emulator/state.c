@@ -20,7 +20,7 @@
 #include "emulator/boards.h"
 #include "emulator/gpu.h"
 
-static const char state_magic[32] = "flyball-emulator-state/2";
+static const char state_magic[32] = "flyball-emulator-state/3";
 
 enum { NS_PER_S = 1000000000 };
 
@@ -102,6 +102,7 @@ static void init_state(struct emulator_state *state, const struct emulator_setti
     state->identity = fresh_identity();
     state->created_ns = settings->virtual_time ? virtual_start_ns : mono_now().ns;
     state->created_date_ns = settings->virtual_time ? virtual_date_ns : clock_real.date(NULL).ns;
+    state->sleeps = sleeps_of(settings, state->created_ns);
     state->virtual_ns = virtual_start_ns;
     state->gpu_count = settings->gpus;
     for (unsigned i = 0; i < state->gpu_count; i++) {
@@ -347,6 +348,13 @@ void state_unlock(struct emulator_state *state)
 int64_t state_now_ns(const struct emulator_state *state)
 {
     return state->settings.virtual_time ? state->virtual_ns : mono_now().ns;
+}
+
+int64_t state_date_ns(const struct emulator_state *state, int64_t at_ns)
+{
+    int64_t slept_ns = state->settings.virtual_time ? sleeps_up_to_ns(&state->sleeps, at_ns) : 0;
+
+    return state->created_date_ns + at_ns - state->created_ns + slept_ns;
 }
 
 void state_advance_to(struct emulator_state *state, int64_t ns)

@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "emulator/counter_clock.h"
 #include "emulator/fault.h"
 #include "emulator/history.h"
 #include "emulator/settings.h"
@@ -43,7 +44,12 @@ struct work_slot {
 
 /* How readings are made, in nanoseconds; with a period of 0 each answer is fresh. */
 struct emulator_sensor {
-    int64_t counter_period_ns, counter_phase_ns;
+    struct counter_clock counter;
+    bool counter_on_read; /* an update happens when the counter is read, at the earliest a period after the
+                           * last */
+    uint64_t counter_step_mj; /* 1 or more: the counter shows multiples of it */
+    enum emulator_stamps stamps;
+    int64_t stamps_late_ns; /* of EMULATOR_STAMPS_LATE */
     int64_t power_period_ns, power_phase_ns;
     double instant_window_s; /* < 0: there is no such reading */
     double average_window_s; /* < 0: there is no such reading */
@@ -65,6 +71,8 @@ struct emulated_gpu {
     bool persistent, lost, hot;
     int64_t settled_ns;            /* the history contains everything up to here */
     double counter_offset_j;       /* added to the energy drawn */
+    int64_t counter_least_ns;      /* the counter's value was made then, or later */
+    double counter_read_j;         /* as last read, if reading updates the counter */
     int64_t summed_tick;           /* the last power reading in the sum */
     double summed_j;               /* of the power readings, if the counter is their sum */
     struct emulator_load scripted; /* set by the control interface */
@@ -83,6 +91,7 @@ struct emulator_state {
     int64_t identity; /* differs from other states' */
     int64_t created_ns;
     int64_t created_date_ns;
+    struct sleeps sleeps;
     _Atomic int64_t virtual_ns;
     struct fault_list faults;
     uint64_t met[FAULTS_MAX]; /* selected calls, counted over all processes */
@@ -124,8 +133,9 @@ int emulator_remove(const char *path, struct fly_error *out_error);
 void state_lock(struct emulator_state *state);
 void state_unlock(struct emulator_state *state);
 
-/* The state's time. */
+/* The state's time, and the date of one of its moments. Real time does not show that the machine slept. */
 int64_t state_now_ns(const struct emulator_state *state);
+int64_t state_date_ns(const struct emulator_state *state, int64_t at_ns);
 
 /* Lets `duration_s` pass: sleeps, spins, or moves virtual time. Do not call it under the lock. */
 void state_spend(struct emulator_state *state, double duration_s, bool busy);

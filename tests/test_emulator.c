@@ -220,7 +220,8 @@ static void test_exact_sensor_is_the_truth(void **state)
 /* The counter: in steps of its period, the truth of its last update, times the gain. */
 static void test_counter_of_truth(void **state)
 {
-    struct emulator *emulator = start("gpus=1,time=virtual,counter-period-ms=70,gain=1.05");
+    struct emulator *emulator =
+        start("gpus=1,time=virtual,counter-period-ms=70,counter-drift-ppm=0,gain=1.05");
     struct emulator_sensor sensor = emulator_sensor_of(emulator, 0);
     double start_j;
 
@@ -229,14 +230,14 @@ static void test_counter_of_truth(void **state)
     start_j = (double)emulator_counter_mj(emulator, 0) / 1000.0;
     start_j -= 1.05 * emulator_truth_energy_j(
                           emulator, 0,
-                          (struct mono_time){at_s(0.0).ns - (at_s(0.0).ns - sensor.counter_phase_ns) %
-                                                                sensor.counter_period_ns});
+                          (struct mono_time){at_s(0.0).ns - (at_s(0.0).ns - sensor.counter.phase_ns) %
+                                                                sensor.counter.period_ns});
     for (int i = 0; i < 3000; i++) {
         int64_t now_ns, made_ns;
 
         emulator_advance_s(emulator, 0.0031);
         now_ns = emulator_now(emulator).ns;
-        made_ns = now_ns - (now_ns - sensor.counter_phase_ns) % sensor.counter_period_ns;
+        made_ns = now_ns - (now_ns - sensor.counter.phase_ns) % sensor.counter.period_ns;
         assert_true(fabs((double)emulator_counter_mj(emulator, 0) / 1000.0 - start_j -
                          1.05 * emulator_truth_energy_j(emulator, 0, (struct mono_time){made_ns})) < 2.1e-3);
     }
