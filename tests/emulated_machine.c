@@ -21,7 +21,7 @@ struct open_window {
     double truth_j[MADE_LOADS];
 };
 
-static double now_s(const struct machine *machine)
+double machine_now_s(const struct machine *machine)
 {
     return (double)machine->clock.now(machine->clock.state).ns * 1e-9;
 }
@@ -34,19 +34,24 @@ static struct mono_time moment(double t_s)
 /* Plans what the GPUs do for some seconds from now on. */
 static void plan(struct machine *machine, double ahead_s)
 {
-    double until_s = now_s(machine) + ahead_s;
+    double until_s = machine_now_s(machine) + ahead_s;
 
     for (unsigned gpu = 0; gpu < machine->gpus; gpu++) {
         while (machine->planned_s[gpu] < until_s) {
             double duration_s, power_w;
 
-            made_sequence_next(&machine->loads[gpu], &duration_s, &power_w);
+            machine->loads[gpu].next(machine->loads[gpu].state, &duration_s, &power_w);
             assert_int_equal(
                 emulator_plan_load(machine->emulator, gpu, moment(machine->planned_s[gpu]), power_w, NULL),
                 0);
             machine->planned_s[gpu] += duration_s;
         }
     }
+}
+
+static void next_of_made(void *sequence, double *out_duration_s, double *out_power_w)
+{
+    made_sequence_next(sequence, out_duration_s, out_power_w);
 }
 
 static void open_devices(struct machine *machine)
@@ -64,12 +69,12 @@ static void open_devices(struct machine *machine)
 }
 
 void machine_start(struct machine *machine, const char *settings_text, bool counter, double sample_hz,
-                   uint64_t seed)
+                   uint64_t seed, const struct machine_load *loads)
 {
     struct emulator_settings settings = emulator_default_settings;
     struct fault_list faults = {0};
     struct meter_parts parts = {.devices = &machine->list, .clock = &machine->clock, .sample_hz = sample_hz};
-    char text[256];
+    char text[512];
     struct fly_error error;
 
     memset(machine, 0, sizeof *machine);
@@ -87,8 +92,10 @@ void machine_start(struct machine *machine, const char *settings_text, bool coun
     emulator_set_faults(machine->emulator, &faults);
     machine->clock = emulator_clock(machine->emulator);
     for (unsigned gpu = 0; gpu < machine->gpus; gpu++) {
-        machine->loads[gpu] = made_sequence(&made_loads[gpu], seed * 100 + gpu);
-        machine->planned_s[gpu] = now_s(machine);
+        machine->made[gpu] = made_sequence(&made_loads[gpu], seed * 100 + gpu);
+        machine->loads[gpu] =
+            loads != NULL ? loads[gpu] : (struct machine_load){next_of_made, &machine->made[gpu]};
+        machine->planned_s[gpu] = machine_now_s(machine);
     }
     plan(machine, 5.0);
     open_devices(machine);
@@ -137,8 +144,7 @@ static void end_window(struct machine *machine, struct open_window *open, struct
     }
 }
 
-/* Moves time on to `when_s`, sampling whenever that is due. */
-static void move_to(struct machine *machine, double when_s)
+void machine_move_to(struct machine *machine, double when_s)
 {
     struct mono_time when = moment(when_s);
 
@@ -179,19 +185,19 @@ static struct open_window *free_place(struct open_window *open, size_t count)
 void machine_measure(struct machine *machine, struct coverage *coverage, int windows)
 {
     static struct open_window open[OPEN_MAX];
-    double next_s = now_s(machine) + 10.0;
+    double next_s = machine_now_s(machine) + 10.0;
     int begun = 0;
 
     for (;;) {
         struct open_window *ending = first_to_end(open, OPEN_MAX), *place = free_place(open, OPEN_MAX);
 
         if (begun < windows && place != NULL && (ending == NULL || next_s < ending->end_s)) {
-            move_to(machine, fmax(next_s, now_s(machine)));
+            machine_move_to(machine, fmax(next_s, machine_now_s(machine)));
             begin_window(machine, place, 0.05 * exp(uniform(machine) * log(1200.0)));
-            next_s = now_s(machine) + 0.8 * uniform(machine);
+            next_s = machine_now_s(machine) + 0.8 * uniform(machine);
             begun++;
         } else if (ending != NULL) {
-            move_to(machine, ending->end_s);
+            machine_move_to(machine, ending->end_s);
             end_window(machine, ending, coverage);
         } else {
             break;
@@ -211,7 +217,7 @@ void machine_measure_real(struct machine *machine, struct coverage *coverage, in
         if (begun < windows && place != NULL) {
             begin_window(machine, place, 0.05 * exp(uniform(machine) * log(8.0)));
             begun++;
-            clock_real.sleep_until(NULL, moment(now_s(machine) + 0.04 * uniform(machine)));
+            clock_real.sleep_until(NULL, moment(machine_now_s(machine) + 0.04 * uniform(machine)));
         } else {
             clock_real.sleep_until(NULL, moment(ending->end_s));
             end_window(machine, ending, coverage);

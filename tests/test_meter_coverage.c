@@ -117,7 +117,7 @@ static void test_drawn(void **state)
         snprintf(settings, sizeof settings, "time=virtual,%s", kinds[kind].settings);
         for (uint64_t seed = 1; kinds[kind].held_to == SHARP && seed <= drawn_sets(); seed++) {
             made_loads_draw(seed);
-            machine_start(&machine, settings, kinds[kind].counter, kinds[kind].sample_hz, seed);
+            machine_start(&machine, settings, kinds[kind].counter, kinds[kind].sample_hz, seed, NULL);
             machine_measure(&machine, &coverage, WINDOWS);
             machine_stop(&machine);
         }
@@ -140,7 +140,7 @@ static void test_virtual(void **state)
 
         snprintf(settings, sizeof settings, "time=virtual,%s", kinds[kind].settings);
         for (uint64_t seed = 1; seed <= (is_quick() || kinds[kind].sample_hz > 0.0 ? 1 : SEEDS); seed++) {
-            machine_start(&machine, settings, kinds[kind].counter, kinds[kind].sample_hz, seed);
+            machine_start(&machine, settings, kinds[kind].counter, kinds[kind].sample_hz, seed, NULL);
             machine_measure(&machine, &coverage, is_quick() ? QUICK_WINDOWS : WINDOWS);
             machine_stop(&machine);
         }
@@ -162,7 +162,7 @@ static void test_real(void **state)
 
     (void)state;
     for (int counter = 0; counter < 2; counter++) {
-        machine_start(&machine, "time=real,model=a100,sensor=part-time,counter=power", counter, 0.0, 7);
+        machine_start(&machine, "time=real,model=a100,sensor=part-time,counter=power", counter, 0.0, 7, NULL);
         machine.clock.sleep_until(machine.clock.state,
                                   mono_after_s(machine.clock.now(machine.clock.state), 0.5));
         machine_measure_real(&machine, &coverage, REAL_WINDOWS);
