@@ -4,6 +4,7 @@
 
 #include <stdint.h>
 
+#include "cli/measure/idle_boost.h"
 #include "device/device.h"
 #include "meter/claim.h"
 #include "meter/meter.h"
@@ -21,18 +22,19 @@ struct run_result {
     int status;             /* as a shell reports it */
     int signal;             /* the one that ended it, or 0 */
     const struct device_list *list;
-    const struct claims *claims;     /* of the list's devices */
-    const struct identity *identity; /* of this process */
-    struct fly_measurement measured; /* of the list's devices */
-    const char *fault;               /* why nothing was measured, a clause; NULL if something was */
-    double early_s;                  /* how long the program ran unmeasured at first; 0: not at all */
-    const char *selection;           /* what hides GPUs; "" for nothing */
-    double own_cpu_s;                /* of this program's process */
-    int64_t own_memory_bytes;        /* peak; -1: not known */
-    const struct run_tune *tune;     /* NULL: not asked for */
-    const struct run_job *job;       /* NULL: not asked for */
-    const struct run_carbon *carbon; /* NULL: not asked for */
-    const char *output;              /* the path to which the document is written, or NULL */
+    const struct claims *claims;         /* of the list's devices */
+    const struct identity *identity;     /* of this process */
+    struct fly_measurement measured;     /* of the list's devices */
+    const char *fault;                   /* why nothing was measured, a clause; NULL if something was */
+    double early_s;                      /* how long the program ran unmeasured at first; 0: not at all */
+    const char *selection;               /* what hides GPUs; "" for nothing */
+    double own_cpu_s;                    /* of this program's process */
+    int64_t own_memory_bytes;            /* peak; -1: not known */
+    const struct run_tune *tune;         /* NULL: not asked for */
+    const struct run_job *job;           /* NULL: not asked for */
+    const struct run_carbon *carbon;     /* NULL: not asked for */
+    const struct idle_boost *idle_boost; /* NULL: left as it is */
+    const char *output;                  /* the path to which the document is written, or NULL */
 };
 
 /* Sums over the devices that this run counts. */

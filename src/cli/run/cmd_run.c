@@ -48,6 +48,11 @@ static const struct cli_option options[] = {
      .help = "Start the program after this time at the latest, even when the devices are not open yet, and "
              "wait no "
              "longer for a driver when the program has ended."},
+    {.name = "no-idle-boost",
+     .type = CLI_FLAG,
+     .help =
+         "Set CUDA_DISABLE_PERF_BOOST=1 for the program: a driver from 580.105 on then lets an NVIDIA GPU's "
+         "clocks fall while the program does not use it."},
     RUN_TUNE_OPTIONS,
     RUN_JOB_OPTIONS,
     RUN_CARBON_OPTIONS,
@@ -71,7 +76,22 @@ struct run {
     struct run_tune tune;
     struct run_job job;
     struct run_carbon carbon;
+    struct idle_boost idle_boost;
 };
+
+/* Reports what became of the wish for no idle boost, if there was one; the devices are open. */
+static void judge_idle_boost(const struct cli_call *call, struct run *run)
+{
+    static const struct device_list none;
+
+    if (!cli_flag(call, "no-idle-boost"))
+        return;
+    idle_boost_judge(run->devices.opened ? &run->devices.list : &none, &run->idle_boost);
+    run->result.idle_boost = &run->idle_boost;
+    if (run->idle_boost.driver == IDLE_BOOST_TOO_OLD)
+        cli_warn(call, "--no-idle-boost changes nothing with driver %s: %s", run->idle_boost.version,
+                 idle_boost_text(IDLE_BOOST_TOO_OLD));
+}
 
 static void claim_devices(struct run *run)
 {
@@ -139,6 +159,7 @@ static void begin_account(struct run *run, const char *job)
 /* Lets the waiting program start, and reports on it. */
 static void measure(const struct cli_call *call, struct child *child, char *const *arguments, struct run *run)
 {
+    judge_idle_boost(call, run);
     child_guard_begin(child, never_opened);
     begin(run, arguments);
     begin_account(run, cli_text(call, "job"));
@@ -197,6 +218,7 @@ static int run_recurrence(const struct cli_call *call, char *const *arguments, s
         metered_devices_close(&run->devices);
         return result;
     }
+    judge_idle_boost(call, run);
     begin(run, arguments);
     begin_account(run, cli_text(call, "job"));
     run->job.begins = note_begin;
@@ -243,6 +265,8 @@ static int run_program(const struct cli_call *call, char *const *arguments, stru
                                      .identity = &run.identity,
                                      .selection = run.devices.selection,
                                      .output = cli_text(call, "output")};
+    if (cli_flag(call, "no-idle-boost"))
+        idle_boost_disable();
     result = run_tune_read(call, &run.tune, out_error);
     if (result < 0)
         return result;
@@ -368,6 +392,9 @@ const struct cli_command cmd_run = {
          "reached the target, so it should save its model before it reports. A line 'out of memory' says "
          "that "
          "the batch size does not fit.",
+         "With --no-idle-boost the program finds CUDA_DISABLE_PERF_BOOST=1 in its environment. From driver "
+         "580.105 on, the clocks of an NVIDIA GPU then fall while the program that has it open computes "
+         "nothing; an older driver ignores it, and a warning says so. "
          "Without --tune and --job nothing is set on any device, except that what a program left that was "
          "killed "
          "together "

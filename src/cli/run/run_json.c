@@ -199,6 +199,40 @@ static json_t *total_of(const void *from)
     return shape_tell(&total_shape, &total);
 }
 
+/* ---- the idle boost ---- */
+
+static const char *const boost_names[IDLE_BOOST_DRIVER_COUNT] = {[IDLE_BOOST_NO_GPU] = "no GPU",
+                                                                 [IDLE_BOOST_UNKNOWN] = "unknown",
+                                                                 [IDLE_BOOST_EMULATED] = "emulated",
+                                                                 [IDLE_BOOST_TOO_OLD] = "too old",
+                                                                 [IDLE_BOOST_KNOWN] = "knows it"};
+
+struct told_boost {
+    const char *variable, *driver, *source, *text;
+    enum idle_boost_driver driver_state;
+};
+
+static const struct shape_field boost_rows[] = {
+    {SHAPE_AT(told_boost, variable), TOLD_TEXT},
+    {SHAPE_AT(told_boost, driver), TOLD_TEXT, TOLD_ELSE("there is none, or it does not say")},
+    {SHAPE_AT(told_boost, driver_state), SHAPE_IS_WORD(boost_names, IDLE_BOOST_DRIVER_COUNT)},
+    {SHAPE_AT(told_boost, text), TOLD_TEXT},
+    {SHAPE_AT(told_boost, source), TOLD_TEXT},
+};
+static const struct shape boost_shape = {SHAPE_OF(told_boost, boost_rows)};
+
+static json_t *idle_boost_of(const void *from)
+{
+    const struct idle_boost *boost = ((const struct run_result *)from)->idle_boost;
+    const struct told_boost told = {.variable = IDLE_BOOST_VARIABLE "=1",
+                                    .driver = boost->version,
+                                    .source = IDLE_BOOST_SOURCE,
+                                    .text = idle_boost_text(boost->driver),
+                                    .driver_state = boost->driver};
+
+    return shape_tell(&boost_shape, &told);
+}
+
 /* ---- all of it ---- */
 
 static json_t *schema_of(const void *from)
@@ -264,6 +298,7 @@ static const struct shape_field document_rows[] = {
     {SHAPE_AT(run_result, tune), TOLD_MADE(tune_of), .need = SHAPE_SPARING},
     {SHAPE_AT_AS("recurrence", run_result, job), TOLD_MADE(recurrence_of), .need = SHAPE_SPARING},
     {SHAPE_AT(run_result, carbon), TOLD_MADE(carbon_of), .need = SHAPE_SPARING},
+    {SHAPE_AT(run_result, idle_boost), TOLD_MADE(idle_boost_of), .need = SHAPE_SPARING},
     {.name = "own", SHAPE_IS_STRUCT(&own_shape)},
 };
 static const struct shape document_shape = {SHAPE_OF(run_result, document_rows)};

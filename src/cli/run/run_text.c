@@ -252,6 +252,14 @@ static void put_shares(const struct run_result *result, const struct run_totals 
                   amount_share(totals->brake_share, brake));
 }
 
+static void put_idle_boost(const struct idle_boost *boost, struct buffer *out)
+{
+    buffer_printf(out, "  without idle boost (" IDLE_BOOST_VARIABLE "=1)");
+    if (boost->version[0] != '\0')
+        buffer_printf(out, ", driver %s", boost->version);
+    buffer_printf(out, ": %s\n", idle_boost_text(boost->driver));
+}
+
 /* Writes drivers that are present and do not work; absent ones are no fault. */
 static void put_drivers(const struct run_result *result, struct buffer *out)
 {
@@ -313,6 +321,8 @@ void run_report_text(const struct run_result *result, struct buffer *out)
         run_job_text(result->job, out);
     if (result->carbon != NULL)
         run_carbon_text(result->carbon, out);
+    if (result->idle_boost != NULL)
+        put_idle_boost(result->idle_boost, out);
     put_drivers(result, out);
     if (result->early_s > 0)
         buffer_printf(out,
