@@ -146,6 +146,7 @@ const struct emulated_board emulated_boards[] = {
      .idle_mhz = 120,
      .memory_mhz = 3996,
      .has_mig = true,
+     .has_workloads = true,
      .pcie_generation = 5,
      .pcie_width = 16,
      .pci_device_id = 0x290110de,

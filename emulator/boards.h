@@ -19,7 +19,7 @@ struct emulated_board {
     const char *title; /* part of the device's name: "A100-SXM4-80GB" */
     unsigned architecture, capability_major, capability_minor;
     unsigned highest_mhz, idle_mhz, memory_mhz; /* highest graphics clock, that without work; memory clock */
-    bool has_mig;
+    bool has_mig, has_workloads;                /* MIG instances; workload power profiles */
     unsigned pcie_generation, pcie_width, pci_device_id, multiprocessors;
     uint64_t memory_bytes;
     double settle_s; /* time constant with which the power approaches a new target */

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "emulator/gpu.h"
 #include "emulator/sensor.h"
+#include "emulator/workload_profiles.h"
 
 /* A GPU under the lock, settled at the state's current time. */
 struct hold {
@@ -173,6 +174,35 @@ unsigned emulator_ceiling_mhz(struct emulator *emulator, unsigned gpu)
 
     give(&hold);
     return ceiling_mhz;
+}
+
+int emulator_request_workloads(struct emulator *emulator, unsigned gpu, const struct workload_set *wanted,
+                               struct fly_error *out_error)
+{
+    struct hold hold = take(emulator, gpu);
+    struct workload_set supported = workloads_supported(hold.gpu);
+    bool possible = workload_is_within(wanted, &supported);
+    char text[WORKLOAD_TEXT_MAX];
+
+    if (possible) {
+        hold.gpu->requested = *wanted;
+        gpu_changed(hold.gpu, hold.now_ns);
+    }
+    give(&hold);
+    if (possible)
+        return 0;
+    return error_set(out_error, FLY_EUSAGE,
+                     "workload power profiles on GPU %u of the emulator: expected of %s", gpu,
+                     workload_text(&supported, text));
+}
+
+struct workload_set emulator_requested_workloads(struct emulator *emulator, unsigned gpu)
+{
+    struct hold hold = take(emulator, gpu);
+    struct workload_set requested = hold.gpu->requested;
+
+    give(&hold);
+    return requested;
 }
 
 static double truth(struct emulator *emulator, unsigned gpu, struct mono_time at,

@@ -64,6 +64,11 @@ int emulator_set_ceiling_mhz(struct emulator *emulator, unsigned gpu, unsigned c
 /* 0: the clocks are not locked. */
 unsigned emulator_ceiling_mhz(struct emulator *emulator, unsigned gpu);
 
+/* Requests workload power profiles without checking permissions; FLY_EUSAGE for one that the board lacks. */
+int emulator_request_workloads(struct emulator *emulator, unsigned gpu, const struct workload_set *wanted,
+                               struct fly_error *out_error);
+struct workload_set emulator_requested_workloads(struct emulator *emulator, unsigned gpu);
+
 /*
  * The truth. The energy is counted since the emulator was made. It is exact for any moment up to now; a later
  * moment is answered as if nothing changed until then. NAN for a moment before the oldest of the newest

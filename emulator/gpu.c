@@ -8,6 +8,7 @@
 
 #include "device/nvidia/nvml_abi.h"
 #include "emulator/sensor.h"
+#include "emulator/workload_profiles.h"
 
 /* The share of the highest clock that heat leaves. */
 static const double hot_clock = 0.6;
@@ -48,6 +49,7 @@ static struct demand demand_of(const struct emulated_gpu *gpu)
             add(&demand, &gpu->slots[i].load, shape->idle_w);
     }
     demand.wanted_w = fmin(demand.wanted_w, shape->busy_w);
+    demand.wanted_w = shape->idle_w + (demand.wanted_w - shape->idle_w) * workload_effect_of(gpu).power;
     return demand;
 }
 
@@ -65,11 +67,12 @@ static struct segment_change change_of(const struct emulated_gpu *gpu)
 {
     const struct gpu_shape *shape = gpu_shape_of(gpu);
     struct demand demand = demand_of(gpu);
+    struct workload_effect effect = workload_effect_of(gpu);
     struct gpu_bounds bounds = {demand.wanted_w, gpu->limit_mw / 1000.0, allowed_clock(gpu)};
     struct gpu_pace pace = gpu_pace_of(shape, &(struct gpu_nature){.clock_share = 1.0}, &bounds);
     struct segment_change change = {
         .target_w = pace.power_w,
-        .clock = pace.clock,
+        .clock = pace.clock * effect.speed,
         .utilization = demand.utilization,
         .reasons = gpu->hot ? (uint64_t)NVML_REASON_SOFTWARE_THERMAL : 0,
     };

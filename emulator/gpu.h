@@ -12,7 +12,8 @@
  *
  * Loads add up above idle, up to what the board can want, D. The clock is that of the model in
  * model/gpu_model.h under the limit, or the locked clock if that is lower; at a clock f below the limit's the
- * dynamic power falls with its cube.
+ * dynamic power falls with its cube. Workload power profiles lower the dynamic part of D and slow the work
+ * (workload_profiles.h).
  */
 
 void gpu_init(struct emulated_gpu *gpu, unsigned index, const struct emulator_settings *settings,

@@ -10,7 +10,21 @@
 struct wishes {
     double load_w, limit_w, ceiling_mhz, advance_s; /* below 0: nothing */
     bool lost, reset_counter;
+    const struct workload_set *profiles; /* NULL: nothing */
 };
+
+static int read_profiles(const struct program_call *call, struct workload_set *set, struct wishes *out,
+                         struct fly_error *out_error)
+{
+    const char *text = program_value(call, "workload-profiles");
+
+    out->profiles = text != NULL ? set : NULL;
+    if (text == NULL || workload_parse(text, set))
+        return 0;
+    return error_set(
+        out_error, FLY_EUSAGE,
+        "bad value '%s' of --workload-profiles: expected names or numbers, such as MAX_Q,13, or none", text);
+}
 
 static int read_wishes(const struct program_call *call, struct wishes *out, struct fly_error *out_error)
 {
@@ -36,6 +50,8 @@ static int fulfil(struct emulator *emulator, unsigned gpu, const struct wishes *
         code = emulator_set_limit_w(emulator, gpu, wishes->limit_w, out_error);
     if (code == 0 && wishes->ceiling_mhz >= 0.0)
         code = emulator_set_ceiling_mhz(emulator, gpu, (unsigned)wishes->ceiling_mhz, out_error);
+    if (code == 0 && wishes->profiles != NULL)
+        code = emulator_request_workloads(emulator, gpu, wishes->profiles, out_error);
     if (code == 0 && wishes->load_w >= 0.0)
         emulator_set_load(emulator, gpu, wishes->load_w);
     if (code == 0 && wishes->reset_counter)
@@ -60,6 +76,7 @@ static int take_faults(struct emulator *emulator, const char *path, struct fly_e
 static int set_run(const struct program_call *call, struct fly_error *out_error)
 {
     struct emulator *emulator;
+    struct workload_set profiles;
     struct wishes wishes;
     unsigned gpus;
     int code = emulator_open(call->state, &emulator, out_error);
@@ -69,6 +86,8 @@ static int set_run(const struct program_call *call, struct fly_error *out_error)
     code = program_gpus(call, emulator, "all", &gpus, out_error);
     if (code == 0)
         code = read_wishes(call, &wishes, out_error);
+    if (code == 0)
+        code = read_profiles(call, &profiles, &wishes, out_error);
     if (code == 0 && wishes.advance_s >= 0.0 && !emulator_settings_of(emulator)->virtual_time)
         code = error_set(
             out_error, FLY_EUSAGE,
@@ -90,6 +109,8 @@ const struct program_command program_set = {
     .options = {{"gpu", "LIST", "Which GPUs, such as 0,2; all unless given."},
                 {"limit-w", "W", "The power limit, whoever asks."},
                 {"ceiling-mhz", "MHZ", "Lock the clock up to this, whoever asks; 0 lifts that."},
+                {"workload-profiles", "LIST",
+                 "Request exactly these workload power profiles, whoever asks, such as MAX_Q,13; none."},
                 {"load-w", "W", "The power that the GPU wants; 0 ends the load."},
                 {"reset-counter", NULL, "Let the energy counter start again at 0."},
                 {"lost", NULL, "Let the GPU fall off the bus."},

@@ -9,6 +9,7 @@
 #include "emulator/identity.h"
 #include "emulator/program.h"
 #include "emulator/sensor.h"
+#include "emulator/workload_profiles.h"
 
 /* One GPU at one moment. */
 struct shown {
@@ -16,6 +17,7 @@ struct shown {
     double power_w, energy_j, temperature_c, limit_w, clock, utilization;
     double read_power_w, read_energy_j;
     unsigned ceiling_mhz; /* 0: none */
+    struct workload_set requested, enforced;
     unsigned processes[EMULATOR_SLOTS], process_count;
     bool lost;
 };
@@ -36,6 +38,8 @@ static void look(struct emulated_gpu *gpu, int64_t now_ns, struct shown *out)
         .read_power_w = sensor_usage_mw(gpu, now_ns) / 1000.0,
         .read_energy_j = (double)sensor_counter_mj(gpu, now_ns) / 1000.0,
         .ceiling_mhz = gpu->locked_highest_mhz,
+        .requested = gpu->requested,
+        .enforced = workloads_enforced(gpu),
         .lost = gpu->lost,
     };
     identity_model(gpu, out->name);
@@ -48,15 +52,31 @@ static void look(struct emulated_gpu *gpu, int64_t now_ns, struct shown *out)
 
 static void print_row(unsigned index, const struct shown *shown)
 {
+    char text[WORKLOAD_TEXT_MAX];
+
     printf("%3u  %-34s %9.2f %12.2f %9.2f %12.2f %8.1f %6.0f %5.0f %4.0f  %s", index, shown->name,
            shown->power_w, shown->energy_j, shown->read_power_w, shown->read_energy_j, shown->limit_w,
            shown->clock * 100.0, shown->utilization * 100.0, shown->temperature_c,
            shown->lost ? "lost " : "");
     if (shown->ceiling_mhz > 0)
         printf("[<= %u MHz] ", shown->ceiling_mhz);
+    if (!workload_is_empty(&shown->requested))
+        printf("[%s] ", workload_text(&shown->enforced, text));
     for (unsigned i = 0; i < shown->process_count; i++)
         printf("%s%u", i > 0 ? "," : "", shown->processes[i]);
     putchar('\n');
+}
+
+static json_t *profiles_of(const struct workload_set *set)
+{
+    json_t *names = json_array();
+    char name[WORKLOAD_NAME_MAX];
+
+    for (unsigned id = 0; id < WORKLOADS_MAX; id++) {
+        if (workload_has(set, id))
+            json_array_append_new(names, json_string(workload_name(id, name)));
+    }
+    return names;
 }
 
 static json_t *object_of(unsigned index, const struct shown *shown)
@@ -65,13 +85,15 @@ static json_t *object_of(unsigned index, const struct shown *shown)
 
     for (unsigned i = 0; i < shown->process_count; i++)
         json_array_append_new(processes, json_integer(shown->processes[i]));
-    return json_pack("{s:i, s:s, s:s, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:o, s:b, s:o}", "index",
-                     (int)index, "name", shown->name, "uuid", shown->uuid, "true_power_w", shown->power_w,
-                     "true_energy_j", shown->energy_j, "read_power_w", shown->read_power_w, "counter_j",
-                     shown->read_energy_j, "limit_w", shown->limit_w, "clock", shown->clock, "utilization",
-                     shown->utilization, "temperature_c", shown->temperature_c, "clock_ceiling_mhz",
-                     shown->ceiling_mhz > 0 ? json_integer(shown->ceiling_mhz) : json_null(), "lost",
-                     (int)shown->lost, "processes", processes);
+    return json_pack(
+        "{s:i, s:s, s:s, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:o, s:b, s:o, s:o, s:o}", "index",
+        (int)index, "name", shown->name, "uuid", shown->uuid, "true_power_w", shown->power_w, "true_energy_j",
+        shown->energy_j, "read_power_w", shown->read_power_w, "counter_j", shown->read_energy_j, "limit_w",
+        shown->limit_w, "clock", shown->clock, "utilization", shown->utilization, "temperature_c",
+        shown->temperature_c, "clock_ceiling_mhz",
+        shown->ceiling_mhz > 0 ? json_integer(shown->ceiling_mhz) : json_null(), "lost", (int)shown->lost,
+        "processes", processes, "workload_profiles_requested", profiles_of(&shown->requested),
+        "workload_profiles_enforced", profiles_of(&shown->enforced));
 }
 
 static int print_json(const struct emulator *emulator, const struct shown *shown, int64_t now_ns)

@@ -20,7 +20,7 @@
 #include "emulator/boards.h"
 #include "emulator/gpu.h"
 
-static const char state_magic[32] = "flyball-emulator-state/3";
+static const char state_magic[32] = "flyball-emulator-state/4";
 
 enum { NS_PER_S = 1000000000 };
 
@@ -289,7 +289,8 @@ int emulator_create(const char *path, const struct emulator_settings *settings,
     int code = choose_path(path, chosen, out_error);
 
     if (code == 0 && settings->instances > 0 && !emulated_boards[settings->board].has_mig)
-        code = error_set(out_error, FLY_EUSAGE, "the emulator's model %s has no MIG; choose a100, h100, h200 or b200",
+        code = error_set(out_error, FLY_EUSAGE,
+                         "the emulator's model %s has no MIG; choose a100, h100, h200 or b200",
                          emulated_boards[settings->board].name);
     if (code == 0) {
         remove_stale(chosen);

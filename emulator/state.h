@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "device/workloads.h"
 #include "emulator/counter_clock.h"
 #include "emulator/fault.h"
 #include "emulator/history.h"
@@ -68,6 +69,7 @@ struct emulated_gpu {
     unsigned limit_mw, default_limit_mw;
     unsigned locked_lowest_mhz, locked_highest_mhz; /* 0: not locked */
     unsigned memory_lowest_mhz, memory_highest_mhz;
+    struct workload_set requested; /* workload power profiles */
     bool persistent, lost, hot;
     int64_t settled_ns;            /* the history contains everything up to here */
     double counter_offset_j;       /* added to the energy drawn */

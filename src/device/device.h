@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "device/quantity.h"
+#include "device/workloads.h"
 
 /*
  * Devices whose energy can be measured: GPUs, CPU packages, memory.
@@ -33,7 +34,8 @@
  *     device_list_close(&list);
  *
  * Reading is thread-safe, also for several threads on one device; it allocates nothing and never
- * sets anything. Only device_set sets something, and knob/ decides who may call it. Opening and
+ * sets anything. Only device_set and device_request_workloads set something, and knob/ decides who
+ * may call them. Opening and
  * closing are for one thread. After fork only the parent may use a list; `device_list_close` in
  * the child only frees memory, if the child calls it.
  */
@@ -162,6 +164,10 @@ struct device_backend {
                struct fly_error *out_error);
     /* Gives the clocks of device_clocks; NULL: not supported. Returns a negative code on failure. */
     int (*clocks)(const struct device *device, int64_t *clocks_mhz, size_t maximum, size_t *out_count);
+    /* Reads workload power profiles, and requests exactly the wanted ones; NULL: not supported. */
+    enum reading_state (*workloads)(const struct device *device, struct workloads *out_workloads);
+    int (*request_workloads)(const struct device *device, const struct workload_set *wanted,
+                             struct fly_error *out_error);
 };
 
 /* Closes a list that was opened (device/open/backends.h) or filled by hand. */
@@ -196,12 +202,12 @@ void device_read(const struct device *device, const struct clock *clock, quantit
 /* What can be set. */
 enum {
     QUANTITIES_SETTABLE = QUANTITY_BIT(QUANTITY_POWER_LIMIT) | QUANTITY_BIT(QUANTITY_PERSISTENCE) |
-                          QUANTITY_BIT(QUANTITY_CLOCK_CEILING)
+                          QUANTITY_BIT(QUANTITY_CLOCK_CEILING) | QUANTITY_BIT(QUANTITY_WORKLOADS)
 };
 
 /*
- * Sets a power limit (in mW), the persistence mode (0 or 1) or a ceiling on the GPU clock (in
- * MHz; 0: no ceiling). It holds for everybody who uses the device, until somebody sets it again:
+ * Sets a number: a power limit (in mW), the persistence mode (0 or 1) or a ceiling on the GPU clock
+ * (in MHz; 0: no ceiling). It holds for everybody who uses the device, until somebody sets it again:
  * call it through knob/, which puts it back. Before the driver is asked, a value outside the
  * device's limits is FLY_EUSAGE, and FLY_EREAD if the limits cannot be read. FLY_EUNSUPPORTED if
  * the device does not offer it, FLY_EPERM with how to get the permission, FLY_EREAD if the driver
@@ -219,6 +225,26 @@ int device_set(const struct device *device, enum quantity quantity, int64_t valu
  */
 int device_clocks(const struct device *device, int64_t *clocks_mhz, size_t maximum, size_t *out_count,
                   struct fly_error *out_error);
+
+/*
+ * Reads the device's workload power profiles. READING_OK, READING_UNSUPPORTED for a device without,
+ * or why they cannot be read; `out_workloads` is untouched then. Thread-safe.
+ */
+enum reading_state device_read_workloads(const struct device *device, struct workloads *out_workloads);
+
+/*
+ * Requests exactly the wanted profiles, none for an empty set, for everybody who uses the device;
+ * call it through knob/, as device_set, whose errors it has. A driver that has only the older
+ * functions needs two calls, and between them the requested set lies between the old and the new.
+ * Thread-safe.
+ */
+int device_request_workloads(const struct device *device, const struct workload_set *wanted,
+                             struct fly_error *out_error);
+
+/* Checks a set first: FLY_EUSAGE for a profile that the device does not offer, FLY_EUNSUPPORTED, FLY_EREAD.
+ */
+int device_check_workloads(const struct device *device, const struct workload_set *wanted,
+                           struct fly_error *out_error);
 
 /* Returns whether the device's energy or power can be read now. */
 bool device_answers(const struct device *device, const struct clock *clock);

@@ -122,6 +122,21 @@
         "power_limit_default_w", "default (W)", MEANING_REAL, 0, "W", MEANING_FACT, \
             "Power limit by default."                                               \
     }
+#define DEVICE_WORKLOADS_SUPPORTED                                                              \
+    {                                                                                           \
+        "workload_profiles_supported", "profiles offered", MEANING_LIST, 0, NULL, MEANING_FACT, \
+            "Workload power profiles that it offers, by name, or by number without one."        \
+    }
+#define DEVICE_WORKLOADS_REQUESTED                                                                \
+    {                                                                                             \
+        "workload_profiles_requested", "profiles requested", MEANING_LIST, 0, NULL, MEANING_FACT, \
+            "Those that are requested."                                                           \
+    }
+#define DEVICE_WORKLOADS_ENFORCED                                                               \
+    {                                                                                           \
+        "workload_profiles_enforced", "profiles enforced", MEANING_LIST, 0, NULL, MEANING_FACT, \
+            "Those of them that the driver enforces: without those that conflict with another." \
+    }
 #define DEVICE_PERSISTENCE                                                             \
     {                                                                                  \
         "persistence_mode", "persistence", MEANING_REAL, 0, NULL, MEANING_FACT,        \

@@ -70,7 +70,8 @@ static int check_ceiling(const struct device *device, int64_t value_mhz, struct 
 int device_check_set(const struct device *device, enum quantity quantity, int64_t value,
                      struct fly_error *out_error)
 {
-    if (device->backend->set == NULL || (QUANTITY_BIT(quantity) & QUANTITIES_SETTABLE) == 0)
+    if (device->backend->set == NULL || (QUANTITY_BIT(quantity) & QUANTITIES_SETTABLE) == 0 ||
+        quantity == QUANTITY_WORKLOADS)
         return error_set(out_error, FLY_EUNSUPPORTED,
                          "setting the %s of %s %u failed: through '%s' nothing can be set; NVIDIA GPUs can",
                          quantity_facts[quantity].title, device_kind_name(device->info.kind),

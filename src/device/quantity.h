@@ -47,15 +47,19 @@
     X(MIG, "mig_mode", "MIG mode", "0 or 1", MEANING_FACT, "Whether it is divided into MIG instances.")
 
 /*
- * What can be set but never read, since no driver reports it: there is no reading of it, so an
- * unknown value cannot be mistaken for a real one. 0 means none.
+ * What can be set, and is no number that can be read. No driver reports a ceiling on the clock, so
+ * that an unknown one cannot be mistaken for a real one; 0 means none. Workload power profiles are a
+ * set, which device_read_workloads reads.
  */
 #define SETTING_MAP(X)                                                                                    \
     X(CLOCK_CEILING, "clock_ceiling_mhz", "ceiling on the GPU clock", "MHz", MEANING_GAUGE,               \
-      "Highest clock that it may run at.")
+      "Highest clock that it may run at.")                                                                \
+    X(WORKLOADS, "workload_profiles", "workload power profiles", NULL, MEANING_FACT,                      \
+      "Workload power profiles that are requested.")
 /* clang-format on */
 
-/* Quantities that can be read come first, QUANTITY_COUNT of them; then those that can only be set. */
+/* Quantities whose readings are numbers come first, QUANTITY_COUNT of them; then the others that can be set.
+ */
 #define QUANTITY_ENUM(name, key, title, unit, course, help) QUANTITY_##name,
 enum quantity {
     QUANTITY_MAP(QUANTITY_ENUM) QUANTITY_COUNT,
@@ -78,7 +82,7 @@ extern const struct quantities device_quantities;
 
 /* Returns the quantity of that key, or -1; only of those that can be read. */
 int quantity_find(const char *key);
-/* Does the same, including those that can only be set. */
+/* Does the same, including the others that can be set. */
 int quantity_find_named(const char *key);
 
 /* Why a GPU runs below its highest clock; the bits are those of NVML, to which other back ends translate. */

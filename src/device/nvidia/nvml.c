@@ -16,6 +16,7 @@
 #include "device/nvidia/nvml_processes.h"
 #include "device/nvidia/nvml_quantities.h"
 #include "device/nvidia/nvml_set.h"
+#include "device/nvidia/nvml_workloads.h"
 
 struct nvml_state {
     struct nvml_library *library;
@@ -274,6 +275,25 @@ static int nvml_clocks(const struct device *device, int64_t *clocks_mhz, size_t 
     }
 }
 
+static enum reading_state nvml_workloads(const struct device *device, struct workloads *out_workloads)
+{
+    const struct nvml_state *state = device->state;
+
+    if (state->handle == NULL)
+        return state->ways.absent[QUANTITY_POWER_LIMIT].state;
+    return nvml_reading_state(nvml_workloads_read(&state->library->call, state->handle, out_workloads));
+}
+
+static int nvml_request_workloads(const struct device *device, const struct workload_set *wanted,
+                                  struct fly_error *out_error)
+{
+    const struct nvml_state *state = device->state;
+    int code = state->handle != NULL ? nvml_workloads_request(&state->library->call, state->handle, wanted)
+                                     : state->ways.absent[QUANTITY_POWER_LIMIT].code;
+
+    return code == NVML_SUCCESS ? 0 : nvml_workloads_error(&device->info, wanted, code, out_error);
+}
+
 const struct device_backend device_backend_nvml = {
     .name = "nvml",
     .title = "NVIDIA GPUs, through NVML",
@@ -285,4 +305,6 @@ const struct device_backend device_backend_nvml = {
     .has_instance = nvml_has_instance,
     .set = nvml_set,
     .clocks = nvml_clocks,
+    .workloads = nvml_workloads,
+    .request_workloads = nvml_request_workloads,
 };

@@ -253,11 +253,48 @@ struct nvml_process_utilization { /* percent */
     unsigned sm, memory, encoder, decoder;
 };
 
+/*
+ * Workload power profiles, of boards since Blackwell. A mask has 255 bits; bit N of word W is profile
+ * 32 W + N.
+ */
+enum { NVML_WORKLOADS_MAX = 255, NVML_WORKLOAD_WORDS = 8 };
+struct nvml_workload_mask {
+    unsigned words[NVML_WORKLOAD_WORDS];
+};
+struct nvml_workload_info { /* the caller sets no version inside an array */
+    unsigned version;
+    unsigned id;
+    unsigned priority; /* of two that conflict, the lower one holds */
+    struct nvml_workload_mask conflicts;
+};
+struct nvml_workload_infos {
+    unsigned version; /* NVML_WORKLOAD_INFOS, set by the caller */
+    struct nvml_workload_mask supported;
+    struct nvml_workload_info profiles[NVML_WORKLOADS_MAX]; /* at the place of their ids */
+};
+struct nvml_workloads_current {
+    unsigned version; /* NVML_WORKLOADS_CURRENT, set by the caller */
+    struct nvml_workload_mask supported, requested, enforced;
+};
+struct nvml_workloads_requested { /* of the functions that are deprecated since version 13.1 */
+    unsigned version;             /* NVML_WORKLOADS_REQUESTED, set by the caller */
+    struct nvml_workload_mask mask;
+};
+enum nvml_workload_operation { NVML_WORKLOADS_CLEAR, NVML_WORKLOADS_SET, NVML_WORKLOADS_OVERWRITE };
+struct nvml_workloads_update { /* has no version */
+    unsigned operation;        /* enum nvml_workload_operation */
+    struct nvml_workload_mask mask;
+};
+
 /* The version that a structure carries: its size, and its number in the highest byte. */
 #define NVML_STRUCT_VERSION(type, number) ((unsigned)sizeof(type) | (unsigned)(number) << 24)
 #define NVML_MEMORY_V2 NVML_STRUCT_VERSION(struct nvml_memory_v2, 2)
 #define NVML_POWER_VALUE_V2 NVML_STRUCT_VERSION(struct nvml_power_value_v2, 2)
 #define NVML_TEMPERATURE_V1 NVML_STRUCT_VERSION(struct nvml_temperature_v1, 1)
+#define NVML_WORKLOAD_INFO NVML_STRUCT_VERSION(struct nvml_workload_info, 1)
+#define NVML_WORKLOAD_INFOS NVML_STRUCT_VERSION(struct nvml_workload_infos, 1)
+#define NVML_WORKLOADS_CURRENT NVML_STRUCT_VERSION(struct nvml_workloads_current, 1)
+#define NVML_WORKLOADS_REQUESTED NVML_STRUCT_VERSION(struct nvml_workloads_requested, 1)
 
 /* Flags of nvmlInitWithFlags. */
 enum { NVML_INIT_NO_GPUS = 1, NVML_INIT_NO_ATTACH = 2, NVML_INIT_FORCE = 4 };
@@ -311,52 +348,55 @@ enum { NVML_INIT_NO_GPUS = 1, NVML_INIT_NO_ATTACH = 2, NVML_INIT_FORCE = 4 };
     X(int, nvmlDeviceGetGpuInstanceId, (NVML_DEVICE, unsigned *id))                                      \
     X(int, nvmlDeviceGetComputeInstanceId, (NVML_DEVICE, unsigned *id))
 
-#define NVML_READING_FUNCTIONS(X)                                                                     \
-    X(int, nvmlDeviceGetTotalEnergyConsumption, (NVML_DEVICE, unsigned long long *energy_mj))         \
-    X(int, nvmlDeviceGetPowerUsage, (NVML_DEVICE, unsigned *power_mw))                                \
-    X(int, nvmlDeviceGetFieldValues, (NVML_DEVICE, int count, struct nvml_field_value *fields))       \
-    X(int, nvmlDeviceGetSamples,                                                                      \
-      (NVML_DEVICE, unsigned type, unsigned long long last_us, unsigned *value_type, unsigned *count, \
-       struct nvml_sample *samples))                                                                  \
-    X(int, nvmlDeviceGetPowerManagementMode, (NVML_DEVICE, unsigned *enabled))                        \
-    X(int, nvmlDeviceGetPowerManagementLimit, (NVML_DEVICE, unsigned *limit_mw))                      \
-    X(int, nvmlDeviceGetPowerManagementDefaultLimit, (NVML_DEVICE, unsigned *limit_mw))               \
-    X(int, nvmlDeviceGetPowerManagementLimitConstraints,                                              \
-      (NVML_DEVICE, unsigned *lowest_mw, unsigned *highest_mw))                                       \
-    X(int, nvmlDeviceGetEnforcedPowerLimit, (NVML_DEVICE, unsigned *limit_mw))                        \
-    X(int, nvmlDeviceGetClockInfo, (NVML_DEVICE, unsigned type, unsigned *clock_mhz))                 \
-    X(int, nvmlDeviceGetMaxClockInfo, (NVML_DEVICE, unsigned type, unsigned *clock_mhz))              \
-    X(int, nvmlDeviceGetClock, (NVML_DEVICE, unsigned type, unsigned id, unsigned *clock_mhz))        \
-    X(int, nvmlDeviceGetSupportedMemoryClocks, (NVML_DEVICE, unsigned *count, unsigned *clocks_mhz))  \
-    X(int, nvmlDeviceGetSupportedGraphicsClocks,                                                      \
-      (NVML_DEVICE, unsigned memory_mhz, unsigned *count, unsigned *clocks_mhz))                      \
-    X(int, nvmlDeviceGetTemperature, (NVML_DEVICE, unsigned sensor, unsigned *temperature_c))         \
-    X(int, nvmlDeviceGetTemperatureV, (NVML_DEVICE, struct nvml_temperature_v1 * temperature))        \
-    X(int, nvmlDeviceGetTemperatureThreshold, (NVML_DEVICE, unsigned type, unsigned *temperature_c))  \
-    X(int, nvmlDeviceGetUtilizationRates, (NVML_DEVICE, struct nvml_utilization * utilization))       \
-    X(int, nvmlDeviceGetMemoryInfo, (NVML_DEVICE, struct nvml_memory * memory))                       \
-    X(int, nvmlDeviceGetMemoryInfo_v2, (NVML_DEVICE, struct nvml_memory_v2 * memory))                 \
-    X(int, nvmlDeviceGetPerformanceState, (NVML_DEVICE, unsigned *state))                             \
-    X(int, nvmlDeviceGetCurrentClocksEventReasons, (NVML_DEVICE, unsigned long long *reasons))        \
-    X(int, nvmlDeviceGetCurrentClocksThrottleReasons, (NVML_DEVICE, unsigned long long *reasons))     \
-    X(int, nvmlDeviceGetSupportedClocksEventReasons, (NVML_DEVICE, unsigned long long *reasons))      \
-    X(int, nvmlDeviceGetSupportedClocksThrottleReasons, (NVML_DEVICE, unsigned long long *reasons))   \
-    X(int, nvmlDeviceGetViolationStatus,                                                              \
-      (NVML_DEVICE, unsigned policy, struct nvml_violation_time *violation))                          \
-    X(int, nvmlDeviceGetPersistenceMode, (NVML_DEVICE, unsigned *enabled))                            \
-    X(int, nvmlDeviceGetComputeRunningProcesses,                                                      \
-      (NVML_DEVICE, unsigned *count, struct nvml_process_v1 *processes))                              \
-    X(int, nvmlDeviceGetComputeRunningProcesses_v2,                                                   \
-      (NVML_DEVICE, unsigned *count, struct nvml_process *processes))                                 \
-    X(int, nvmlDeviceGetComputeRunningProcesses_v3,                                                   \
-      (NVML_DEVICE, unsigned *count, struct nvml_process *processes))                                 \
-    X(int, nvmlDeviceGetGraphicsRunningProcesses,                                                     \
-      (NVML_DEVICE, unsigned *count, struct nvml_process_v1 *processes))                              \
-    X(int, nvmlDeviceGetGraphicsRunningProcesses_v2,                                                  \
-      (NVML_DEVICE, unsigned *count, struct nvml_process *processes))                                 \
-    X(int, nvmlDeviceGetGraphicsRunningProcesses_v3,                                                  \
-      (NVML_DEVICE, unsigned *count, struct nvml_process *processes))                                 \
-    X(int, nvmlDeviceGetProcessUtilization,                                                           \
+#define NVML_READING_FUNCTIONS(X)                                                                            \
+    X(int, nvmlDeviceGetTotalEnergyConsumption, (NVML_DEVICE, unsigned long long *energy_mj))                \
+    X(int, nvmlDeviceGetPowerUsage, (NVML_DEVICE, unsigned *power_mw))                                       \
+    X(int, nvmlDeviceGetFieldValues, (NVML_DEVICE, int count, struct nvml_field_value *fields))              \
+    X(int, nvmlDeviceGetSamples,                                                                             \
+      (NVML_DEVICE, unsigned type, unsigned long long last_us, unsigned *value_type, unsigned *count,        \
+       struct nvml_sample *samples))                                                                         \
+    X(int, nvmlDeviceGetPowerManagementMode, (NVML_DEVICE, unsigned *enabled))                               \
+    X(int, nvmlDeviceGetPowerManagementLimit, (NVML_DEVICE, unsigned *limit_mw))                             \
+    X(int, nvmlDeviceGetPowerManagementDefaultLimit, (NVML_DEVICE, unsigned *limit_mw))                      \
+    X(int, nvmlDeviceGetPowerManagementLimitConstraints,                                                     \
+      (NVML_DEVICE, unsigned *lowest_mw, unsigned *highest_mw))                                              \
+    X(int, nvmlDeviceGetEnforcedPowerLimit, (NVML_DEVICE, unsigned *limit_mw))                               \
+    X(int, nvmlDeviceGetClockInfo, (NVML_DEVICE, unsigned type, unsigned *clock_mhz))                        \
+    X(int, nvmlDeviceGetMaxClockInfo, (NVML_DEVICE, unsigned type, unsigned *clock_mhz))                     \
+    X(int, nvmlDeviceGetClock, (NVML_DEVICE, unsigned type, unsigned id, unsigned *clock_mhz))               \
+    X(int, nvmlDeviceGetSupportedMemoryClocks, (NVML_DEVICE, unsigned *count, unsigned *clocks_mhz))         \
+    X(int, nvmlDeviceGetSupportedGraphicsClocks,                                                             \
+      (NVML_DEVICE, unsigned memory_mhz, unsigned *count, unsigned *clocks_mhz))                             \
+    X(int, nvmlDeviceGetTemperature, (NVML_DEVICE, unsigned sensor, unsigned *temperature_c))                \
+    X(int, nvmlDeviceGetTemperatureV, (NVML_DEVICE, struct nvml_temperature_v1 * temperature))               \
+    X(int, nvmlDeviceGetTemperatureThreshold, (NVML_DEVICE, unsigned type, unsigned *temperature_c))         \
+    X(int, nvmlDeviceGetUtilizationRates, (NVML_DEVICE, struct nvml_utilization * utilization))              \
+    X(int, nvmlDeviceGetMemoryInfo, (NVML_DEVICE, struct nvml_memory * memory))                              \
+    X(int, nvmlDeviceGetMemoryInfo_v2, (NVML_DEVICE, struct nvml_memory_v2 * memory))                        \
+    X(int, nvmlDeviceGetPerformanceState, (NVML_DEVICE, unsigned *state))                                    \
+    X(int, nvmlDeviceGetCurrentClocksEventReasons, (NVML_DEVICE, unsigned long long *reasons))               \
+    X(int, nvmlDeviceGetCurrentClocksThrottleReasons, (NVML_DEVICE, unsigned long long *reasons))            \
+    X(int, nvmlDeviceGetSupportedClocksEventReasons, (NVML_DEVICE, unsigned long long *reasons))             \
+    X(int, nvmlDeviceGetSupportedClocksThrottleReasons, (NVML_DEVICE, unsigned long long *reasons))          \
+    X(int, nvmlDeviceGetViolationStatus,                                                                     \
+      (NVML_DEVICE, unsigned policy, struct nvml_violation_time *violation))                                 \
+    X(int, nvmlDeviceGetPersistenceMode, (NVML_DEVICE, unsigned *enabled))                                   \
+    X(int, nvmlDeviceWorkloadPowerProfileGetProfilesInfo, (NVML_DEVICE, struct nvml_workload_infos * infos)) \
+    X(int, nvmlDeviceWorkloadPowerProfileGetCurrentProfiles,                                                 \
+      (NVML_DEVICE, struct nvml_workloads_current * current))                                                \
+    X(int, nvmlDeviceGetComputeRunningProcesses,                                                             \
+      (NVML_DEVICE, unsigned *count, struct nvml_process_v1 *processes))                                     \
+    X(int, nvmlDeviceGetComputeRunningProcesses_v2,                                                          \
+      (NVML_DEVICE, unsigned *count, struct nvml_process *processes))                                        \
+    X(int, nvmlDeviceGetComputeRunningProcesses_v3,                                                          \
+      (NVML_DEVICE, unsigned *count, struct nvml_process *processes))                                        \
+    X(int, nvmlDeviceGetGraphicsRunningProcesses,                                                            \
+      (NVML_DEVICE, unsigned *count, struct nvml_process_v1 *processes))                                     \
+    X(int, nvmlDeviceGetGraphicsRunningProcesses_v2,                                                         \
+      (NVML_DEVICE, unsigned *count, struct nvml_process *processes))                                        \
+    X(int, nvmlDeviceGetGraphicsRunningProcesses_v3,                                                         \
+      (NVML_DEVICE, unsigned *count, struct nvml_process *processes))                                        \
+    X(int, nvmlDeviceGetProcessUtilization,                                                                  \
       (NVML_DEVICE, struct nvml_process_utilization * samples, unsigned *count, unsigned long long last_us))
 
 /* Root only. */
@@ -367,7 +407,13 @@ enum { NVML_INIT_NO_GPUS = 1, NVML_INIT_NO_ATTACH = 2, NVML_INIT_FORCE = 4 };
     X(int, nvmlDeviceSetGpuLockedClocks, (NVML_DEVICE, unsigned lowest_mhz, unsigned highest_mhz))    \
     X(int, nvmlDeviceResetGpuLockedClocks, (NVML_DEVICE))                                             \
     X(int, nvmlDeviceSetMemoryLockedClocks, (NVML_DEVICE, unsigned lowest_mhz, unsigned highest_mhz)) \
-    X(int, nvmlDeviceResetMemoryLockedClocks, (NVML_DEVICE))
+    X(int, nvmlDeviceResetMemoryLockedClocks, (NVML_DEVICE))                                          \
+    X(int, nvmlDeviceWorkloadPowerProfileUpdateProfiles_v1,                                           \
+      (NVML_DEVICE, struct nvml_workloads_update * update))                                           \
+    X(int, nvmlDeviceWorkloadPowerProfileSetRequestedProfiles,                                        \
+      (NVML_DEVICE, struct nvml_workloads_requested * requested))                                     \
+    X(int, nvmlDeviceWorkloadPowerProfileClearRequestedProfiles,                                      \
+      (NVML_DEVICE, struct nvml_workloads_requested * requested))
 
 /*
  * Beyond NVML: an emulator's library exports this function, which returns its version, so that
@@ -403,8 +449,22 @@ NVML_AT(struct nvml_process, memory_bytes, 8);
 NVML_AT(struct nvml_process, gpu_instance, 16);
 NVML_SIZE(struct nvml_process_utilization, 32);
 NVML_AT(struct nvml_process_utilization, sm, 16);
+NVML_SIZE(struct nvml_workload_info, 44);
+NVML_AT(struct nvml_workload_info, conflicts, 12);
+NVML_SIZE(struct nvml_workload_infos, 11256);
+NVML_AT(struct nvml_workload_infos, supported, 4);
+NVML_AT(struct nvml_workload_infos, profiles, 36);
+NVML_SIZE(struct nvml_workloads_current, 100);
+NVML_AT(struct nvml_workloads_current, requested, 36);
+NVML_AT(struct nvml_workloads_current, enforced, 68);
+NVML_SIZE(struct nvml_workloads_requested, 36);
+NVML_SIZE(struct nvml_workloads_update, 36);
+NVML_AT(struct nvml_workloads_update, mask, 4);
 #undef NVML_SIZE
 #undef NVML_AT
 _Static_assert(NVML_POWER_VALUE_V2 == 0x0200000C && NVML_TEMPERATURE_V1 == 0x0100000C, "versions of NVML");
+_Static_assert(NVML_WORKLOAD_INFOS == 0x01002bf8 && NVML_WORKLOADS_CURRENT == 0x01000064 &&
+                   NVML_WORKLOADS_REQUESTED == 0x01000024,
+               "versions of NVML");
 
 #endif

@@ -73,7 +73,15 @@
     X(memory_clocks, false, nvmlDeviceGetSupportedMemoryClocks, "nvmlDeviceGetSupportedMemoryClocks")       \
     X(gpu_clocks, false, nvmlDeviceGetSupportedGraphicsClocks, "nvmlDeviceGetSupportedGraphicsClocks")      \
     X(lock_clocks, false, nvmlDeviceSetGpuLockedClocks, "nvmlDeviceSetGpuLockedClocks")                     \
-    X(unlock_clocks, false, nvmlDeviceResetGpuLockedClocks, "nvmlDeviceResetGpuLockedClocks")
+    X(unlock_clocks, false, nvmlDeviceResetGpuLockedClocks, "nvmlDeviceResetGpuLockedClocks")               \
+    X(workloads, false, nvmlDeviceWorkloadPowerProfileGetCurrentProfiles,                                   \
+      "nvmlDeviceWorkloadPowerProfileGetCurrentProfiles")                                                   \
+    X(update_workloads, false, nvmlDeviceWorkloadPowerProfileUpdateProfiles_v1,                             \
+      "nvmlDeviceWorkloadPowerProfileUpdateProfiles_v1")                                                    \
+    X(set_workloads, false, nvmlDeviceWorkloadPowerProfileSetRequestedProfiles,                             \
+      "nvmlDeviceWorkloadPowerProfileSetRequestedProfiles")                                                 \
+    X(clear_workloads, false, nvmlDeviceWorkloadPowerProfileClearRequestedProfiles,                         \
+      "nvmlDeviceWorkloadPowerProfileClearRequestedProfiles")
 
 #define NVML_FUNCTION_TYPE(result, symbol, parameters) typedef result symbol##_function parameters;
 NVML_FUNCTIONS(NVML_FUNCTION_TYPE)

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Settings of any kind: read, checked and made by the device's functions for that kind. */
+#include "device/setting.h"
+
+bool setting_equals(const struct setting *one, const struct setting *other)
+{
+    return one->number == other->number && workload_equals(&one->workloads, &other->workloads);
+}
+
+enum reading_state setting_read(const struct device *device, enum quantity quantity,
+                                struct setting *out_setting)
+{
+    struct device_reading reading;
+    struct workloads workloads;
+    enum reading_state state;
+
+    if (quantity == QUANTITY_WORKLOADS) {
+        state = device_read_workloads(device, &workloads);
+        if (state == READING_OK)
+            *out_setting = (struct setting){.workloads = workloads.requested};
+        return state;
+    }
+    if (quantity >= QUANTITY_COUNT)
+        return READING_UNSUPPORTED;
+    device_read(device, &clock_real, QUANTITY_BIT(quantity), &reading);
+    if (reading.values[quantity].state == READING_OK)
+        *out_setting = setting_number(reading.values[quantity].value);
+    return reading.values[quantity].state;
+}
+
+int setting_check(const struct device *device, enum quantity quantity, const struct setting *setting,
+                  struct fly_error *out_error)
+{
+    return quantity == QUANTITY_WORKLOADS ? device_check_workloads(device, &setting->workloads, out_error)
+                                          : device_check_set(device, quantity, setting->number, out_error);
+}
+
+int setting_make(const struct device *device, enum quantity quantity, const struct setting *setting,
+                 struct fly_error *out_error)
+{
+    struct reading result;
+
+    return quantity == QUANTITY_WORKLOADS ? device_request_workloads(device, &setting->workloads, out_error)
+                                          : device_set(device, quantity, setting->number, &result, out_error);
+}

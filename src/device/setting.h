@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef FLYBALL_DEVICE_SETTING_H
+#define FLYBALL_DEVICE_SETTING_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <flyball/error.h>
+
+#include "device/device.h"
+
+/*
+ * The value of something that can be set: a number in the quantity's unit or, for
+ * QUANTITY_WORKLOADS, the set of requested profiles. The other member is empty, so two settings of
+ * one quantity are compared whatever it is.
+ */
+struct setting {
+    int64_t number;
+    struct workload_set workloads;
+};
+
+static inline struct setting setting_number(int64_t number)
+{
+    return (struct setting){.number = number};
+}
+
+bool setting_equals(const struct setting *one, const struct setting *other);
+
+/*
+ * Reads what is set now. READING_UNSUPPORTED for a quantity that no driver reports, as the ceiling on
+ * the clock; the setting is then left as it is, as with every state but READING_OK. Thread-safe.
+ */
+enum reading_state setting_read(const struct device *device, enum quantity quantity,
+                                struct setting *out_setting);
+
+/* Do what device_check_set and device_set do, for any quantity. Thread-safe. */
+int setting_check(const struct device *device, enum quantity quantity, const struct setting *setting,
+                  struct fly_error *out_error);
+int setting_make(const struct device *device, enum quantity quantity, const struct setting *setting,
+                 struct fly_error *out_error);
+
+#endif
