@@ -28,7 +28,7 @@ def test_get():
                    for row in rows], [(index, 400.0, 400.0, 400.0, 100.0, 400.0, "", None) for index in (0, 1)])
         tap.equal({row["may_be_set"] for row in rows}, {"yes" if os.geteuid() == 0 else "unlikely"})
         table = list(csv.DictReader(io.StringIO(power("get", "-i", "1", "--format", "csv").stdout)))
-        tap.equal([(row["schema"], row["index"], float(row["power_limit_w"])) for row in table], [("flyball.power.get/1", "1", 400.0)])
+        tap.equal([(row["schema"], row["index"], float(row["power_limit_w"])) for row in table], [("flyball.power.get/2", "1", 400.0)])
 
 
 def test_set_stays():
@@ -60,7 +60,7 @@ def test_ways_to_write_a_limit():
         for text, limit_w in (("150", 150), ("150W", 150), ("150 W", 150), ("187.5", 187.5), ("60%", 240), ("100%", 400), ("25%", 100)):
             document = json.loads(power("set", text, "--format", "json").stdout)
             tap.equal(document["put_back"], "flyball power restore --kept -i 0")
-            tap.equal((document["schema"], document["rows"][0]["power_limit_w"]), ("flyball.power.set/1", limit_w), text)
+            tap.equal((document["schema"], document["rows"][0]["power_limit_w"]), ("flyball.power.set/2", limit_w), text)
             tap.equal(limits(), [limit_w], text)
         tap.equal(power("reset").returncode, 0)
 

@@ -51,13 +51,13 @@ def limits():
 
 
 @contextlib.contextmanager
-def machine(*settings, gpus=2):
+def machine(*settings, gpus=2, model="a100"):
     """Emulated GPUs, and a journal that is empty before and afterwards."""
     if not (DRIVER.exists() and EMULATOR.exists()):
         raise tap.Skip("the emulator is not built")
     KNOBS.mkdir(exist_ok=True)
     KNOBS.chmod(0o1777)
-    emulator("start", "--gpus", gpus, "--model", "a100", "--any-user=yes", "--shared=yes", *settings)
+    emulator("start", "--gpus", gpus, "--model", model, "--any-user=yes", "--shared=yes", *settings)
     try:
         yield
         tap.equal(entries(), [], "the journal afterwards")
@@ -69,7 +69,7 @@ def machine(*settings, gpus=2):
 
 def entries():
     """The kinds of the journal's entries; a write that was cut short left a file that is none."""
-    return sorted(path.suffix[1:] for path in KNOBS.iterdir() if path.suffix in (".turned", ".kept"))
+    return sorted(path.suffix[1:] for path in KNOBS.iterdir() if path.suffix in (".turned", ".kept", ".turned2", ".kept2"))
 
 
 def command(*arguments):

@@ -336,11 +336,14 @@ static void test_repair(void **state)
         entry.pid = 999999999;
         if (cases[i].limited) {
             assert_int_equal(emulator_set_limit_w(machine.emulator, 0, 350.0, NULL), 0);
-            entry.turns[entry.turn_count++] =
-                (struct turn){QUANTITY_POWER_LIMIT, 400000, 350000, 350000, WAY_DRIVER};
+            entry.turns[entry.turn_count++] = (struct turn){
+                QUANTITY_POWER_LIMIT, {.number = 400000}, {.number = 350000}, {.number = 350000}, WAY_DRIVER};
         }
-        entry.turns[entry.turn_count++] =
-            (struct turn){QUANTITY_CLOCK_CEILING, 0, cases[i].earlier, cases[i].ours, WAY_DRIVER};
+        entry.turns[entry.turn_count++] = (struct turn){QUANTITY_CLOCK_CEILING,
+                                                        {.number = 0},
+                                                        {.number = cases[i].earlier},
+                                                        {.number = cases[i].ours},
+                                                        WAY_DRIVER};
         assert_int_equal(journal_write(machine.locks, JOURNAL_TURNED, &entry, NULL), 0);
         assert_int_equal(knob_repair(&machine.options, &machine.list, false, &repair, 1, NULL), 1);
         if (repair.end != cases[i].end || strstr(repair.text, cases[i].text) == NULL)

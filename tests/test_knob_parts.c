@@ -11,7 +11,15 @@
 
 static struct knob_machine machine;
 
+/* A turn of a number by the driver, or by a way of the site. */
+#define TURN(quantity, previous, earlier, ours, way)                                         \
+    {                                                                                        \
+        (quantity), {.number = (previous)}, {.number = (earlier)}, {.number = (ours)}, (way) \
+    }
+
 #define HEAD "flyball-journal 1\ngpu GPU-1\nboot b\nby 7 8 a program\ndate 9\n"
+
+#define HEAD_2 "flyball-journal 2\ngpu GPU-1\nboot b\nby 7 8 a program\ndate 9\n"
 
 static void test_text(void **state)
 {
@@ -38,7 +46,15 @@ static void test_text(void **state)
         HEAD "turn power_limit_mw 1 2 3\nturn power_limit_mw 1 2 3\nend\n",
         HEAD "turn clock_ceiling_mhz 0 2 3\nturn power_limit_mw 1 2 3\nturn clock_ceiling_mhz 0 2 3\nend\n",
         HEAD "turn clock_gpu_mhz 0 2 3\nend\n",
-        "flyball-journal 2\ngpu GPU-1\nboot b\nby 7 8 p\ndate 9\nend\n",
+        "flyball-journal 0\ngpu GPU-1\nboot b\nby 7 8 p\ndate 9\nend\n",
+        "flyball-journal 1 1\ngpu GPU-1\nboot b\nby 7 8 p\ndate 9\nend\n",
+        HEAD "turn workload_profiles 0 0 2\nend\n", /* none of the first version */
+        HEAD_2 "turn workload_profiles 0 0 0x2\nend\n",
+        HEAD_2 "turn workload_profiles 0 0 02\nend\n",
+        HEAD_2 "turn workload_profiles 0 0 G\nend\n",
+        HEAD_2 "turn workload_profiles 0 0\nend\n",
+        HEAD_2
+        "turn workload_profiles 0 0 10000000000000000000000000000000000000000000000000000000000000000\nend\n",
         "flyball-journal 1\ngpu \nboot b\nby 7 8 p\ndate 9\nend\n",
         "flyball-journal 1\ngpu G\nboot b\nby 7 8\ndate 9\nend\n",
         "flyball-journal 1\ngpu G\nboot b\nby x 8 p\ndate 9\nend\n",
@@ -52,10 +68,11 @@ static void test_text(void **state)
     assert_int_equal(entry.pid, getpid());
     assert_true(journal_maker_lives(&entry));
     assert_true(journal_is_of_this_boot(&entry));
-    entry.turns[entry.turn_count++] = (struct turn){QUANTITY_PERSISTENCE, 0, 0, 1, WAY_DRIVER};
-    entry.turns[entry.turn_count++] = (struct turn){QUANTITY_POWER_LIMIT, 400000, 300000, 250000, WAY_DAEMON};
+    entry.turns[entry.turn_count++] = (struct turn)TURN(QUANTITY_PERSISTENCE, 0, 0, 1, WAY_DRIVER);
+    entry.turns[entry.turn_count++] =
+        (struct turn)TURN(QUANTITY_POWER_LIMIT, 400000, 300000, 250000, WAY_DAEMON);
     snprintf(entry.places[WAY_DAEMON], SITE_PLACE_MAX, "/run/a daemon");
-    entry.turns[entry.turn_count++] = (struct turn){QUANTITY_CLOCK_CEILING, 0, 0, 1200, WAY_DRIVER};
+    entry.turns[entry.turn_count++] = (struct turn)TURN(QUANTITY_CLOCK_CEILING, 0, 0, 1200, WAY_DRIVER);
     journal_format(&entry, text);
     check_contains(text, "\nturn clock_ceiling_mhz 0 0 1200\n");
     assert_int_equal(journal_parse(text, &again, NULL), 0);
@@ -84,20 +101,23 @@ static void test_stands(void **state)
         int64_t value;
         bool stands;
     } cases[] = {
-        {{QUANTITY_POWER_LIMIT, 400000, 250000, 250000, WAY_DRIVER}, 250000, true},
-        {{QUANTITY_POWER_LIMIT, 400000, 250000, 250000, WAY_DRIVER}, 250001, false},
-        {{QUANTITY_POWER_LIMIT, 400000, 250000, 250000, WAY_DRIVER}, 275000, false},
-        {{QUANTITY_POWER_LIMIT, 400000, 300000, 250500, WAY_DRIVER},
-         300000,
+        {TURN(QUANTITY_POWER_LIMIT, 400000, 250000, 250000, WAY_DRIVER), 250000, true},
+        {TURN(QUANTITY_POWER_LIMIT, 400000, 250000, 250000, WAY_DRIVER), 250001, false},
+        {TURN(QUANTITY_POWER_LIMIT, 400000, 250000, 250000, WAY_DRIVER), 275000, false},
+        {TURN(QUANTITY_POWER_LIMIT, 400000, 300000, 250500, WAY_DRIVER), 300000,
          true}, /* an intent: not made yet, */
-        {{QUANTITY_POWER_LIMIT, 400000, 300000, 250500, WAY_DRIVER}, 250000, true}, /* or made and rounded */
-        {{QUANTITY_POWER_LIMIT, 400000, 300000, 250500, WAY_DRIVER}, 251500, false},
-        {{QUANTITY_PERSISTENCE, 0, 0, 1, WAY_DRIVER}, 1, true},
+        {TURN(QUANTITY_POWER_LIMIT, 400000, 300000, 250500, WAY_DRIVER), 250000,
+         true}, /* or made and rounded */
+        {TURN(QUANTITY_POWER_LIMIT, 400000, 300000, 250500, WAY_DRIVER), 251500, false},
+        {TURN(QUANTITY_PERSISTENCE, 0, 0, 1, WAY_DRIVER), 1, true},
     };
 
     (void)state;
-    for (size_t i = 0; i < COUNT(cases); i++)
-        assert_int_equal(turn_stands(&cases[i].turn, cases[i].value), cases[i].stands);
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct setting value = setting_number(cases[i].value);
+
+        assert_int_equal(turn_stands(&cases[i].turn, &value), cases[i].stands);
+    }
 }
 
 /* An entry as a session would have left it that died with its guard. */
@@ -108,7 +128,7 @@ static struct journal_entry left_behind(int64_t ours_mw)
     journal_begin(machine.devices[0]->info.uuid, "dead", &entry);
     entry.pid = 999999999;
     entry.turns[entry.turn_count++] =
-        (struct turn){QUANTITY_POWER_LIMIT, 400000, ours_mw, ours_mw, WAY_DRIVER};
+        (struct turn)TURN(QUANTITY_POWER_LIMIT, 400000, ours_mw, ours_mw, WAY_DRIVER);
     return entry;
 }
 
@@ -221,7 +241,7 @@ static void test_not_believed(void **state)
         skip();
     knob_machine_start(&machine, "gpus=1,model=a100", NULL);
     entry = left_behind(400000);
-    entry.turns[0].previous = 100000;
+    entry.turns[0].previous.number = 100000;
     journal_format(&entry, text);
     put_file(".turned", text);
     snprintf(path, sizeof path, "%s/%s.turned", machine.locks, entry.uuid);

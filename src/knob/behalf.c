@@ -128,7 +128,7 @@ static int put_back(const struct journal_entry *entry, const struct device *devi
 
     for (size_t i = entry->turn_count; i > 0; i--) {
         struct fly_error error = {.code = 0};
-        int64_t found;
+        struct setting found;
 
         if (turn_back(site, device, &entry->turns[i - 1], false, &found, &error) != TURN_FAILED || code < 0)
             continue;
@@ -140,18 +140,15 @@ static int put_back(const struct journal_entry *entry, const struct device *devi
 /* Sets the limit that is in force, by the first way that accepts it. */
 static int ask(const struct device *device, struct site *site, struct fly_error *out_error)
 {
-    struct device_reading reading;
-    const struct reading *limit = &reading.values[QUANTITY_POWER_LIMIT];
+    struct setting limit;
     struct way_result result;
     int code = FLY_EREAD;
 
-    device_read(device, &clock_real, QUANTITY_BIT(QUANTITY_POWER_LIMIT), &reading);
-    if (limit->state != READING_OK)
+    if (setting_read(device, QUANTITY_POWER_LIMIT, &limit) != READING_OK)
         return error_set(out_error, FLY_EREAD, "the power limit cannot be read");
     for (int way = 0; way < WAY_COUNT && code < 0; way++) {
         if (site_offers(site, (enum way)way, device))
-            code =
-                site_set(site, (enum way)way, device, QUANTITY_POWER_LIMIT, limit->value, &result, out_error);
+            code = site_set(site, (enum way)way, device, QUANTITY_POWER_LIMIT, &limit, &result, out_error);
     }
     return code;
 }

@@ -219,10 +219,13 @@ static void attend(struct guarding *guarding)
     }
 }
 
-static bool is_told_of(const struct guarding *guarding, const char *uuid)
+/* Returns whether a turn is left that is in that file of the GPU. */
+static bool is_told_of(const struct guarding *guarding, const char *uuid, enum journal_kind kind)
 {
     for (size_t i = 0; i < guarding->told_count; i++) {
-        if (strcmp(guarding->told[i].uuid, uuid) == 0)
+        const struct told *told = &guarding->told[i];
+
+        if (strcmp(told->uuid, uuid) == 0 && journal_kind_of(JOURNAL_TURNED, told->turn.quantity) == kind)
             return true;
     }
     return false;
@@ -236,9 +239,10 @@ static void put_back(struct guarding *guarding)
 {
     for (size_t i = guarding->told_count; i > 0; i--) {
         struct told told = guarding->told[i - 1];
+        enum journal_kind kind = journal_kind_of(JOURNAL_TURNED, told.turn.quantity);
         bool insists = told.looks == OPEN_LOOKS;
         const struct device *device = device_of(guarding, told.uuid);
-        int64_t found;
+        struct setting found;
 
         if (device == NULL ||
             turn_back(&guarding->site, device, &told.turn, insists, &found, NULL) == TURN_FAILED)
@@ -246,8 +250,8 @@ static void put_back(struct guarding *guarding)
         if (guarding->told[i - 1].looks-- > 0)
             continue;
         forget(guarding, i - 1);
-        if (!is_told_of(guarding, told.uuid))
-            journal_remove(guarding->directory, JOURNAL_TURNED, told.uuid, NULL);
+        if (!is_told_of(guarding, told.uuid, kind))
+            journal_remove(guarding->directory, kind, told.uuid, NULL);
     }
 }
 

@@ -20,13 +20,37 @@
 #include "base/harmless.h"
 #include "knob/runtime_directory.h"
 
-static const char *const suffixes[] = {[JOURNAL_TURNED] = ".turned", [JOURNAL_KEPT] = ".kept"};
+static const char *const suffixes[] = {[JOURNAL_TURNED] = ".turned",
+                                       [JOURNAL_TURNED_2] = ".turned2",
+                                       [JOURNAL_KEPT] = ".kept",
+                                       [JOURNAL_KEPT_2] = ".kept2"};
 _Static_assert(sizeof suffixes / sizeof suffixes[0] == JOURNAL_KIND_COUNT, "a suffix for every kind");
 
 /* Suffix of a file that is being written; one that kill -9 left behind is never read. */
 static const char unfinished[] = ".new";
 
 enum { STAT_BYTES = 1024, START_FIELD = 22 };
+
+/* The quantities of the first files, for ever. */
+static const quantity_set first_quantities = QUANTITY_BIT(QUANTITY_POWER_LIMIT) |
+                                             QUANTITY_BIT(QUANTITY_CLOCK_CEILING) |
+                                             QUANTITY_BIT(QUANTITY_PERSISTENCE);
+
+enum journal_kind journal_kind_of(enum journal_kind kind, enum quantity quantity)
+{
+    return (QUANTITY_BIT(quantity) & first_quantities) != 0 ? kind : (enum journal_kind)(kind + 1);
+}
+
+bool journal_is_kept(enum journal_kind kind)
+{
+    return kind >= JOURNAL_KEPT;
+}
+
+/* Returns the first of the two files to which this one belongs. */
+static enum journal_kind first_of(enum journal_kind kind)
+{
+    return journal_is_kept(kind) ? JOURNAL_KEPT : JOURNAL_TURNED;
+}
 
 int journal_path(const char *directory, const char *uuid, const char *suffix, char out_path[JOURNAL_PATH_MAX],
                  struct fly_error *out_error)
@@ -153,16 +177,32 @@ static int rename_over(const char *from, const char *to)
     return rename(from, to) == 0 ? 0 : errno;
 }
 
+/* Returns the entry with those of its turns that belong into a file. */
+static struct journal_entry part_of(const struct journal_entry *entry, enum journal_kind kind)
+{
+    struct journal_entry part = *entry;
+
+    part.turn_count = 0;
+    for (size_t i = 0; i < entry->turn_count; i++) {
+        if (journal_kind_of(first_of(kind), entry->turns[i].quantity) == kind)
+            part.turns[part.turn_count++] = entry->turns[i];
+    }
+    return part;
+}
+
 int journal_write(const char *directory, enum journal_kind kind, const struct journal_entry *entry,
                   struct fly_error *out_error)
 {
     char path[JOURNAL_PATH_MAX], temporary[JOURNAL_PATH_MAX + 16], text[JOURNAL_TEXT_MAX];
+    struct journal_entry part = part_of(entry, kind);
     int cause, code = journal_path(directory, entry->uuid, suffixes[kind], path, out_error);
 
     if (code < 0)
         return code;
+    if (part.turn_count == 0)
+        return journal_remove(directory, kind, entry->uuid, out_error);
     snprintf(temporary, sizeof temporary, "%s%s", path, unfinished);
-    cause = write_new(temporary, text, journal_format(entry, text));
+    cause = write_new(temporary, text, journal_format(&part, text));
     if (cause == 0)
         cause = rename_over(temporary, path);
     if (cause == 0)
@@ -240,7 +280,14 @@ static int read_and_parse(const char *directory, enum journal_kind kind, const c
         code = read_entry(path, text, out_owner, out_error);
     if (code < 0)
         return code;
-    if (journal_parse(text, &entry, NULL) < 0 || strcmp(entry.uuid, uuid) != 0)
+    code = journal_parse(text, &entry, NULL);
+    if (code == FLY_EUNSUPPORTED)
+        return error_set(
+            out_error, code,
+            "the journal's entry '%s' is of a newer version of Flyball, and stays; put back what "
+            "it says with that version's 'flyball power restore'",
+            path);
+    if (code < 0 || strcmp(entry.uuid, uuid) != 0)
         return error_set(
             out_error, FLY_EDATA,
             "the journal's entry '%s' is corrupt; see there what the GPU's limit was, and set it with "

@@ -15,8 +15,8 @@
 /*
  * What was set before knobs were turned, on disk, for the next program that comes after a session
  * that could not put it back. There is a file for each GPU, "UUID.turned", and "UUID.kept" for
- * settings that were meant to outlive their session. A file is written whole, synced, and removed
- * once everything is put back:
+ * settings that were meant to outlive their session; each has a second one, "UUID.turned2" and
+ * "UUID.kept2". A file is written whole, synced, and removed once everything in it is put back:
  *
  *     flyball-journal 1
  *     gpu GPU-8f3a...
@@ -34,15 +34,29 @@
  * file is not believed if it belongs to a user other than root and this one, or has several
  * names: otherwise anyone who may write there could make root set any value.
  *
- * Different versions run side by side, and a version that finds a turn of a kind that it does not
- * know takes the file for damaged and moves it aside. So the kinds in this file never change: the
- * quantities power_limit_mw, clock_ceiling_mhz and persistence_mode, by the ways driver, commands
- * and daemon. A new kind of turn goes into a file with another suffix (".turned2"), which older
- * versions do not list, and leaves their turns in this file. Thread-safe for different GPUs.
+ * Different versions run side by side. The first versions take a file with a turn that they do not
+ * know for damaged and move it aside. So the kinds in their files never change: the quantities
+ * power_limit_mw, clock_ceiling_mhz and persistence_mode, by the ways driver, commands and daemon.
+ * All other turns go into the second file, which those versions do not list. It begins with
+ * "flyball-journal 2", and a set of workload profiles in it is a hexadecimal number, bit N of which is
+ * profile N:
+ *
+ *     turn workload_profiles 0 0 82
+ *
+ * A change that this version could not read raises that number. A file of a higher number than it
+ * knows is neither read nor moved: whoever wrote it puts back what it says. Thread-safe for different
+ * GPUs.
  */
 enum { JOURNAL_PROGRAM_MAX = 64, JOURNAL_BOOT_MAX = 40, JOURNAL_TEXT_MAX = 2048, JOURNAL_PATH_MAX = 512 };
 
-enum journal_kind { JOURNAL_TURNED, JOURNAL_KEPT, JOURNAL_KIND_COUNT };
+/* The files; the second of two holds what the first versions do not know. */
+enum journal_kind { JOURNAL_TURNED, JOURNAL_TURNED_2, JOURNAL_KEPT, JOURNAL_KEPT_2, JOURNAL_KIND_COUNT };
+
+/* Returns the file that has turns of this quantity: of one session's two, of which `kind` is the first. */
+enum journal_kind journal_kind_of(enum journal_kind kind, enum quantity quantity);
+
+/* Returns whether the file is about settings that were meant to outlive their session. */
+bool journal_is_kept(enum journal_kind kind);
 
 struct journal_entry {
     char uuid[DEVICE_TEXT_MAX];
@@ -63,13 +77,17 @@ int journal_path(const char *directory, const char *uuid, const char *suffix, ch
 /* Makes an entry by this process at this moment, without turns. */
 void journal_begin(const char *uuid, const char *program, struct journal_entry *out_entry);
 
-/* Writes the entry; it is on disk when this returns. FLY_EWRITE, FLY_EPERM, FLY_ENOMEM, FLY_ENOTFOUND. */
+/*
+ * Writes those turns of the entry that belong into this file, or removes it if there are none; that
+ * is on disk when this returns. FLY_EWRITE, FLY_EPERM, FLY_ENOMEM, FLY_ENOTFOUND.
+ */
 int journal_write(const char *directory, enum journal_kind kind, const struct journal_entry *entry,
                   struct fly_error *out_error);
 
 /*
  * Reads an entry. FLY_ENOTFOUND if there is none; FLY_EDATA for one that is incomplete or not of
- * this GPU, FLY_EPERM for one that may not be read or believed, FLY_EREAD.
+ * this GPU, FLY_EPERM for one that may not be read or believed, FLY_EUNSUPPORTED for one of a newer
+ * version, FLY_EREAD.
  */
 int journal_read(const char *directory, enum journal_kind kind, const char *uuid,
                  struct journal_entry *out_entry, struct fly_error *out_error);
@@ -106,7 +124,10 @@ bool journal_is_of_this_boot(const struct journal_entry *entry);
 /* Returns whether the process that made the entry is alive; unknown if its pid is of another namespace. */
 bool journal_maker_lives(const struct journal_entry *entry);
 
-/* Write an entry as text, and parse it; the parser takes complete texts only. FLY_EDATA names the line. */
+/*
+ * Write an entry as text, and parse it; the parser takes complete texts only. FLY_EDATA names the
+ * line; FLY_EUNSUPPORTED for the text of a newer version.
+ */
 size_t journal_format(const struct journal_entry *entry, char text[JOURNAL_TEXT_MAX]);
 int journal_parse(const char *text, struct journal_entry *out_entry, struct fly_error *out_error);
 

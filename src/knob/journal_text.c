@@ -11,7 +11,9 @@
 
 enum { LINE_MAX_BYTES = 320 };
 
-static const char first_line[] = "flyball-journal 1";
+/* A text without sets is of the first version, and as that wrote it. */
+static const char first_word[] = "flyball-journal";
+enum { VERSION_FIRST = 1, VERSION_SETS = 2 };
 
 /* Appends to a text that has room for the longest entry. */
 __attribute__((format(printf, 3, 4))) static void append(char text[JOURNAL_TEXT_MAX], int *length,
@@ -24,13 +26,33 @@ __attribute__((format(printf, 3, 4))) static void append(char text[JOURNAL_TEXT_
     va_end(arguments);
 }
 
+static int version_of(const struct journal_entry *entry)
+{
+    for (size_t i = 0; i < entry->turn_count; i++) {
+        if (entry->turns[i].quantity == QUANTITY_WORKLOADS)
+            return VERSION_SETS;
+    }
+    return VERSION_FIRST;
+}
+
+static void append_setting(char text[JOURNAL_TEXT_MAX], int *length, enum quantity quantity,
+                           const struct setting *setting)
+{
+    char hex[WORKLOAD_HEX_MAX];
+
+    if (quantity == QUANTITY_WORKLOADS)
+        append(text, length, " %s", workload_hex(&setting->workloads, hex));
+    else
+        append(text, length, " %lld", (long long)setting->number);
+}
+
 size_t journal_format(const struct journal_entry *entry, char text[JOURNAL_TEXT_MAX])
 {
     int length = 0;
 
-    append(text, &length, "%s\ngpu %s\nboot %s\nby %lld %llu %s\ndate %lld\n", first_line, entry->uuid,
-           entry->boot, (long long)entry->pid, (unsigned long long)entry->start_ticks, entry->program,
-           (long long)entry->date_s);
+    append(text, &length, "%s %d\ngpu %s\nboot %s\nby %lld %llu %s\ndate %lld\n", first_word,
+           version_of(entry), entry->uuid, entry->boot, (long long)entry->pid,
+           (unsigned long long)entry->start_ticks, entry->program, (long long)entry->date_s);
     for (int way = 0; way < WAY_COUNT; way++) {
         if (entry->places[way][0] != '\0')
             append(text, &length, "%s %s\n", way_name((enum way)way), entry->places[way]);
@@ -38,9 +60,12 @@ size_t journal_format(const struct journal_entry *entry, char text[JOURNAL_TEXT_
     for (size_t i = 0; i < entry->turn_count; i++) {
         const struct turn *turn = &entry->turns[i];
 
-        append(text, &length, "turn %s %lld %lld %lld%s%s\n", quantity_facts[turn->quantity].key,
-               (long long)turn->previous, (long long)turn->earlier, (long long)turn->ours,
-               turn->way != WAY_DRIVER ? " " : "", turn->way != WAY_DRIVER ? way_name(turn->way) : "");
+        append(text, &length, "turn %s", quantity_facts[turn->quantity].key);
+        append_setting(text, &length, turn->quantity, &turn->previous);
+        append_setting(text, &length, turn->quantity, &turn->earlier);
+        append_setting(text, &length, turn->quantity, &turn->ours);
+        append(text, &length, "%s%s\n", turn->way != WAY_DRIVER ? " " : "",
+               turn->way != WAY_DRIVER ? way_name(turn->way) : "");
     }
     append(text, &length, "end\n");
     return (size_t)length;
@@ -125,20 +150,41 @@ static bool take_place(struct reader *reader, enum way way, char place[SITE_PLAC
     return next_line(reader, name) && take_rest(reader, place, SITE_PLACE_MAX);
 }
 
-/* Values of drivers fit into 32 bits. */
-static bool take_turn(struct reader *reader, struct turn *out_turn)
+/* Takes a set, or a number; those of drivers fit into 32 bits. */
+static bool take_setting(struct reader *reader, enum quantity quantity, struct setting *out_setting)
+{
+    struct setting setting = {.number = 0};
+    const char *word;
+    uint64_t number;
+
+    if (quantity == QUANTITY_WORKLOADS) {
+        word = strsep(&reader->words, " ");
+        if (word == NULL || !workload_parse_hex(word, &setting.workloads))
+            return false;
+    } else {
+        if (!take_number(reader, UINT32_MAX, &number))
+            return false;
+        setting.number = (int64_t)number;
+    }
+    *out_setting = setting;
+    return true;
+}
+
+static bool take_turn(struct reader *reader, int version, struct turn *out_turn)
 {
     const char *key = strsep(&reader->words, " ");
     int quantity = key != NULL ? quantity_find_named(key) : -1;
-    uint64_t previous, earlier, ours;
-    enum way way = WAY_DRIVER;
+    struct turn turn = {.way = WAY_DRIVER};
 
     if (quantity < 0 || (QUANTITY_BIT(quantity) & QUANTITIES_SETTABLE) == 0 ||
-        !take_number(reader, UINT32_MAX, &previous) || !take_number(reader, UINT32_MAX, &earlier) ||
-        !take_number(reader, UINT32_MAX, &ours) || !take_way(reader, &way))
+        (quantity == QUANTITY_WORKLOADS && version < VERSION_SETS))
         return false;
-    *out_turn =
-        (struct turn){(enum quantity)quantity, (int64_t)previous, (int64_t)earlier, (int64_t)ours, way};
+    turn.quantity = (enum quantity)quantity;
+    if (!take_setting(reader, turn.quantity, &turn.previous) ||
+        !take_setting(reader, turn.quantity, &turn.earlier) ||
+        !take_setting(reader, turn.quantity, &turn.ours) || !take_way(reader, &turn.way))
+        return false;
+    *out_turn = turn;
     return true;
 }
 
@@ -156,8 +202,6 @@ static bool parse_head(struct reader *reader, struct journal_entry *entry)
 {
     uint64_t date;
 
-    if (!next_line(reader, first_line) || reader->words[0] != '\0')
-        return false;
     if (!next_line(reader, "gpu") || !take_rest(reader, entry->uuid, sizeof entry->uuid))
         return false;
     if (!next_line(reader, "boot") || !take_rest(reader, entry->boot, sizeof entry->boot))
@@ -170,7 +214,17 @@ static bool parse_head(struct reader *reader, struct journal_entry *entry)
     return true;
 }
 
-static bool parse(struct reader *reader, struct journal_entry *entry)
+/* Reads the first line; 0: it is none. */
+static int parse_version(struct reader *reader)
+{
+    uint64_t version;
+
+    return next_line(reader, first_word) && take_number(reader, INT32_MAX, &version) && reader->words == NULL
+               ? (int)version
+               : 0;
+}
+
+static bool parse(struct reader *reader, int version, struct journal_entry *entry)
 {
     if (!parse_head(reader, entry))
         return false;
@@ -180,7 +234,7 @@ static bool parse(struct reader *reader, struct journal_entry *entry)
     }
     while (strncmp(reader->rest, "turn ", strlen("turn ")) == 0) {
         if (entry->turn_count == TURNS_MAX || !next_line(reader, "turn") ||
-            !take_turn(reader, &entry->turns[entry->turn_count]) ||
+            !take_turn(reader, version, &entry->turns[entry->turn_count]) ||
             !is_new(entry, entry->turns[entry->turn_count].quantity))
             return false;
         entry->turn_count++;
@@ -192,8 +246,14 @@ int journal_parse(const char *text, struct journal_entry *out_entry, struct fly_
 {
     struct journal_entry entry = {.pid = 0};
     struct reader reader = {.rest = text};
+    int version = parse_version(&reader);
 
-    if (!parse(&reader, &entry))
+    if (version > VERSION_SETS)
+        return error_set(out_error, FLY_EUNSUPPORTED,
+                         "the journal's entry is of version %d, and this program knows up to %d; use a newer "
+                         "Flyball",
+                         version, VERSION_SETS);
+    if (version < VERSION_FIRST || !parse(&reader, version, &entry))
         return error_set(out_error, FLY_EDATA,
                          "line %u of the journal's entry is not as it was written; its file was "
                          "damaged or cut short",

@@ -16,56 +16,84 @@
 
 static void read_previous(struct knob_gpu *gpu)
 {
-    struct device_reading reading;
-    const struct reading *limit = &reading.values[QUANTITY_POWER_LIMIT];
+    struct setting limit = {.number = 0}, workloads = {.number = 0};
 
-    device_read(gpu->device, &clock_real, QUANTITY_BIT(QUANTITY_POWER_LIMIT), &reading);
-    gpu->report.previous_mw = limit->state == READING_OK ? limit->value : 0;
+    setting_read(gpu->device, QUANTITY_POWER_LIMIT, &limit);
+    setting_read(gpu->device, QUANTITY_WORKLOADS, &workloads);
+    gpu->report.previous_mw = limit.number;
+    gpu->report.workloads_before = workloads.workloads;
+}
+
+/* Repairs what an earlier session left in one of the two files. */
+static int repair_left(const struct knob *knob, struct knob_gpu *gpu, const struct knob_options *options,
+                       enum journal_kind kind)
+{
+    struct knob_report *report = &gpu->report;
+    size_t length = strlen(report->repaired);
+    struct repair repair;
+
+    if (!journal_exists(knob->directory, kind, gpu->device->info.uuid))
+        return 0;
+    repair_gpu(knob->directory, options, gpu->device, kind, &repair);
+    snprintf(report->repaired + length, sizeof report->repaired - length, "%s%.191s", length > 0 ? "; " : "",
+             repair.text);
+    return repair.end == REPAIR_FAILED ? error_set(&report->error, FLY_ESTATE, "%s", repair.text) : 0;
 }
 
 /* Takes the lock, repairs, and checks whether others use the GPU; the report says what was found. */
 static int open_gpu(struct knob *knob, struct knob_gpu *gpu, const struct knob_options *options)
 {
-    const char *uuid = gpu->device->info.uuid;
     struct fly_error *error = &gpu->report.error;
-    struct repair repair;
     int code = 0;
 
     if (gpu->device->backend->set != NULL)
         code = stranger_lock_take(knob->directory, options, gpu->device, &gpu->lock, error);
-    if (code == 0 && gpu->lock >= 0 && journal_exists(knob->directory, JOURNAL_TURNED, uuid)) {
-        repair_gpu(knob->directory, options, gpu->device, JOURNAL_TURNED, &repair);
-        snprintf(gpu->report.repaired, sizeof gpu->report.repaired, "%.191s", repair.text);
-        if (repair.end == REPAIR_FAILED)
-            code = error_set(error, FLY_ESTATE, "%s", repair.text);
-    }
+    for (int kind = JOURNAL_TURNED; code == 0 && gpu->lock >= 0 && kind <= JOURNAL_TURNED_2; kind++)
+        code = repair_left(knob, gpu, options, (enum journal_kind)kind);
     read_previous(gpu);
     if (code == 0)
         code = turnable_check(&knob->others, gpu->device, error);
     return code;
 }
 
+/* Adopts the turns of a file that an earlier kept session left, except those that do not stand any more. */
+static void adopt_file(const struct knob *knob, struct knob_gpu *gpu, enum journal_kind kind)
+{
+    struct journal_entry kept;
+
+    if (journal_read(knob->directory, kind, gpu->device->info.uuid, &kept, NULL) < 0 ||
+        !journal_is_of_this_boot(&kept))
+        return;
+    for (int way = 0; way < WAY_COUNT; way++) {
+        if (kept.places[way][0] != '\0')
+            memcpy(gpu->entry.places[way], kept.places[way], SITE_PLACE_MAX);
+    }
+    for (size_t i = 0; i < kept.turn_count && gpu->entry.turn_count < TURNS_MAX; i++) {
+        const struct turn *turn = &kept.turns[i];
+        struct setting now;
+
+        if (turn->quantity != QUANTITY_PERSISTENCE &&
+            (setting_read(gpu->device, turn->quantity, &now) != READING_OK || !turn_stands(turn, &now)))
+            continue;
+        if (knob_turn_of(gpu, turn->quantity) == NULL)
+            gpu->entry.turns[gpu->entry.turn_count++] = *turn;
+    }
+}
+
 /*
- * Adopts an entry that an earlier kept session left, if its setting is still in force; it knows
- * what was set before all kept sessions.
+ * Adopts what an earlier kept session left, if its setting is still in force; it knows what was set
+ * before all kept sessions.
  */
 static void adopt_kept(const struct knob *knob, struct knob_gpu *gpu)
 {
-    struct journal_entry kept;
-    const struct turn *limit;
-
-    if (journal_read(knob->directory, JOURNAL_KEPT, gpu->device->info.uuid, &kept, NULL) < 0 ||
-        !journal_is_of_this_boot(&kept))
-        return;
-    memcpy(gpu->entry.turns, kept.turns, sizeof kept.turns);
-    memcpy(gpu->entry.places, kept.places, sizeof kept.places);
-    gpu->entry.turn_count = kept.turn_count;
-    limit = knob_turn_of(gpu, QUANTITY_POWER_LIMIT);
-    if (limit == NULL || !turn_stands(limit, gpu->report.previous_mw))
-        gpu->entry.turn_count = 0;
-    else
+    adopt_file(knob, gpu, JOURNAL_KEPT);
+    adopt_file(knob, gpu, JOURNAL_KEPT_2);
+    if (knob_has_turn_besides(gpu, QUANTITY_PERSISTENCE))
         gpu->report.state = KNOB_TURNED;
+    else
+        gpu->entry.turn_count = 0;
     gpu->report.persistence_turned = knob_turn_of(gpu, QUANTITY_PERSISTENCE) != NULL;
+    gpu->report.workloads_turned = knob_turn_of(gpu, QUANTITY_WORKLOADS) != NULL;
 }
 
 static void open_gpus(struct knob *knob, const struct device *const *devices,

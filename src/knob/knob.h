@@ -14,7 +14,8 @@
 #include "knob/way/site.h"
 
 /*
- * Sets power limits of GPUs and ceilings on their clocks, and always puts them back.
+ * Sets power limits of GPUs, ceilings on their clocks and workload power profiles, and always puts
+ * them back.
  *
  *     struct knob_options options = {.program = "flyball power"};
  *     int64_t limits_mw[] = {250000, 250000};
@@ -93,9 +94,15 @@ struct knob_report {
     int64_t found_mw;        /* FOREIGN: what another program set; 0: it did not change the limit */
     int64_t ceiling_mhz;     /* of the session's last change of the clock; 0: it has set no ceiling */
     int64_t found_clock_mhz; /* FOREIGN: the clock that contradicts that ceiling; 0: none does */
+    /* Workload profiles: requested when it was opened, and by the session's last change; if another
+     * program changed them, `workloads_foreign` and what was found. */
+    struct workload_set workloads_before, workloads, workloads_found;
+    bool workloads_asked;  /* the session has changed what is requested */
+    bool workloads_turned; /* and that is not put back yet */
+    bool workloads_foreign;
     enum way way;            /* by which it was turned last */
     bool persistence_turned; /* turned on, so that the limit holds */
-    char repaired[192];      /* a clause: what an earlier session had left; "" for nothing */
+    char repaired[400];      /* a clause: what an earlier session had left; "" for nothing */
     struct fly_error error;  /* DENIED, FOREIGN, STUCK: why, and what to do; else code 0 */
 };
 
@@ -132,7 +139,20 @@ int knob_set(struct knob *knob, const int64_t *limits_mw, struct fly_error *out_
 int knob_set_ceilings(struct knob *knob, const int64_t *ceilings_mhz, struct fly_error *out_error);
 
 /*
- * Sets every GPU that may be turned to its driver's default limit. In a kept session this also
+ * Requests workload profiles for each GPU, exactly those of its set; NULL leaves a GPU as it is, and an
+ * empty set requests none. All or none, and errors, as knob_set; FLY_EUNSUPPORTED for a GPU without
+ * profiles, FLY_EUSAGE for a profile that it does not offer.
+ */
+int knob_set_workloads(struct knob *knob, const struct workload_set *const *sets,
+                       struct fly_error *out_error);
+
+/* Sets limits and requests profiles: both on all GPUs, or nothing. Errors as those of both. */
+int knob_set_both(struct knob *knob, const int64_t *limits_mw, const struct workload_set *const *sets,
+                  struct fly_error *out_error);
+
+/*
+ * Sets every GPU that may be turned to its driver's default limit, and requests no workload profiles
+ * where some are requested. In a kept session this also
  * removes the journal's entry and the persistence mode that the session turned on, since there is
  * nothing left to put back. Errors as knob_set.
  */

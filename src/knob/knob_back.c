@@ -26,11 +26,25 @@ static void say_foreign_clock(struct knob_gpu *gpu, int64_t ceiling_mhz, int64_t
               gpu->device->info.index, (long long)found_mhz, (long long)ceiling_mhz);
 }
 
+static void say_foreign_workloads(struct knob_gpu *gpu, const struct workload_set *found)
+{
+    char now[WORKLOAD_TEXT_MAX], ours[WORKLOAD_TEXT_MAX], before[WORKLOAD_TEXT_MAX];
+
+    gpu->report.state = KNOB_FOREIGN;
+    gpu->report.workloads_foreign = true;
+    gpu->report.workloads_found = *found;
+    error_set(&gpu->report.error, FLY_ESTATE,
+              "the workload profiles of GPU %u were changed by another program to %.80s, after %.80s was "
+              "requested here; they are left so, and were %.80s before: find out who else turns them",
+              gpu->device->info.index, workload_text(found, now), workload_text(&gpu->report.workloads, ours),
+              workload_text(&gpu->report.workloads_before, before));
+}
+
 /* Puts one knob back; the error is that of a knob that could not be put back, or could not be forgotten. */
 static int put_back_one(struct knob *knob, struct knob_gpu *gpu, const struct turn *turn,
                         struct fly_error *out_error)
 {
-    int64_t found;
+    struct setting found;
 
     switch (turn_back(&knob->site, gpu->device, turn, true, &found, out_error)) {
     case TURN_FAILED:
@@ -38,9 +52,11 @@ static int put_back_one(struct knob *knob, struct knob_gpu *gpu, const struct tu
         return FLY_EREAD;
     case TURN_FOREIGN:
         if (turn->quantity == QUANTITY_POWER_LIMIT)
-            say_foreign(gpu, found);
+            say_foreign(gpu, found.number);
         else if (turn->quantity == QUANTITY_CLOCK_CEILING)
-            say_foreign_clock(gpu, turn->ours, found);
+            say_foreign_clock(gpu, turn->ours.number, found.number);
+        else if (turn->quantity == QUANTITY_WORKLOADS)
+            say_foreign_workloads(gpu, &found.workloads);
         break;
     case TURN_RESTORED:
     case TURN_UNNEEDED:
@@ -48,6 +64,8 @@ static int put_back_one(struct knob *knob, struct knob_gpu *gpu, const struct tu
             gpu->report.persistence_turned = false;
         else if (turn->quantity == QUANTITY_CLOCK_CEILING)
             gpu->report.ceiling_mhz = 0;
+        else if (turn->quantity == QUANTITY_WORKLOADS)
+            gpu->report.workloads_turned = false;
         break;
     }
     return knob_drop_turn(knob, gpu, turn->quantity, out_error);
@@ -101,32 +119,33 @@ static bool find_foreign_clock(struct knob *knob, struct knob_gpu *gpu)
     const struct turn *turn = knob_turn_of(gpu, QUANTITY_CLOCK_CEILING);
     int64_t clock_mhz;
 
-    if (turn == NULL || turn->earlier != turn->ours || ceiling_may_stand(gpu->device, turn->ours, &clock_mhz))
+    if (turn == NULL || turn_is_intent(turn) || ceiling_may_stand(gpu->device, turn->ours.number, &clock_mhz))
         return false;
-    say_foreign_clock(gpu, turn->ours, clock_mhz);
+    say_foreign_clock(gpu, turn->ours.number, clock_mhz);
     knob_drop_turn(knob, gpu, QUANTITY_CLOCK_CEILING, NULL);
     return true;
 }
 
-static bool find_foreign_limit(struct knob *knob, struct knob_gpu *gpu)
+/* Finds a change of a knob that can be read. */
+static bool find_foreign(struct knob *knob, struct knob_gpu *gpu, enum quantity quantity)
 {
-    const struct turn *turn = knob_turn_of(gpu, QUANTITY_POWER_LIMIT);
-    struct device_reading reading;
-    const struct reading *limit = &reading.values[QUANTITY_POWER_LIMIT];
+    const struct turn *turn = knob_turn_of(gpu, quantity);
+    struct setting now;
 
-    if (turn == NULL)
+    if (turn == NULL || setting_read(gpu->device, quantity, &now) != READING_OK || turn_stands(turn, &now))
         return false;
-    device_read(gpu->device, &clock_real, QUANTITY_BIT(QUANTITY_POWER_LIMIT), &reading);
-    if (limit->state != READING_OK || turn_stands(turn, limit->value))
-        return false;
-    say_foreign(gpu, limit->value);
-    knob_drop_turn(knob, gpu, QUANTITY_POWER_LIMIT, NULL);
+    if (quantity == QUANTITY_POWER_LIMIT)
+        say_foreign(gpu, now.number);
+    else
+        say_foreign_workloads(gpu, &now.workloads);
+    knob_drop_turn(knob, gpu, quantity, NULL);
     return true;
 }
 
 bool knob_find_foreign(struct knob *knob, struct knob_gpu *gpu)
 {
-    return find_foreign_limit(knob, gpu) || find_foreign_clock(knob, gpu);
+    return find_foreign(knob, gpu, QUANTITY_POWER_LIMIT) || find_foreign(knob, gpu, QUANTITY_WORKLOADS) ||
+           find_foreign_clock(knob, gpu);
 }
 
 int knob_check_guard(struct knob *knob, struct fly_error *out_error)

@@ -22,7 +22,7 @@ struct knob_gpu {
 struct knob {
     char directory[RUNTIME_PATH_MAX];
     struct turnable_options others;
-    enum journal_kind kind;
+    enum journal_kind kind; /* the first of its two files */
     struct guard guard;
     struct site site;
     bool ended; /* the guard has ended: nothing is turned any more */
@@ -37,8 +37,12 @@ int knob_check_fork(const struct knob *knob, struct fly_error *out_error);
 /* Returns the turn of a quantity that is not yet put back, or NULL. */
 struct turn *knob_turn_of(struct knob_gpu *gpu, enum quantity quantity);
 
-/* Writes the GPU's entry to disk, or removes it if no turn is left in it. */
-int knob_write_entry(const struct knob *knob, const struct knob_gpu *gpu, struct fly_error *out_error);
+/* Returns whether there is a turn of another quantity. */
+bool knob_has_turn_besides(const struct knob_gpu *gpu, enum quantity quantity);
+
+/* Writes to disk the file of the GPU's entry that has turns of this quantity, or removes it without any. */
+int knob_write_entry(const struct knob *knob, const struct knob_gpu *gpu, enum quantity quantity,
+                     struct fly_error *out_error);
 
 /* Drops a turn that needs no putting back: first from the journal, then from the guard's memory. */
 int knob_drop_turn(struct knob *knob, struct knob_gpu *gpu, enum quantity quantity,

@@ -8,51 +8,46 @@
 #include "knob/gpu_lock.h"
 #include "knob/knob_private.h"
 
-/* A value that means: leave this GPU as it is, or that says that it was left so. */
-static const int64_t untouched = INT64_MIN;
-
 /* What a call has to set on each GPU, and the values before it, to go back to if the call fails. */
 struct wishes {
     enum quantity quantity;
-    int64_t values[DEVICES_MAX], before[DEVICES_MAX];
+    bool wanted[DEVICES_MAX], begun[DEVICES_MAX];
+    struct setting values[DEVICES_MAX], before[DEVICES_MAX];
 };
 
 /* Reads the value of a knob; for a ceiling what this session knows, since no driver reports it. */
-static int read_now(struct knob_gpu *gpu, enum quantity quantity, int64_t *out_value,
+static int read_now(struct knob_gpu *gpu, enum quantity quantity, struct setting *out_value,
                     struct fly_error *out_error)
 {
     const struct turn *turn = knob_turn_of(gpu, quantity);
-    struct device_reading reading;
-    const struct reading *now;
+    enum reading_state state;
 
     if (quantity == QUANTITY_CLOCK_CEILING) {
-        *out_value = turn != NULL ? turn->ours : 0;
+        *out_value = turn != NULL ? turn->ours : setting_number(0);
         return 0;
     }
-    now = &reading.values[quantity];
-    device_read(gpu->device, &clock_real, QUANTITY_BIT(quantity), &reading);
-    if (now->state != READING_OK)
-        return error_set(out_error, now->state == READING_UNSUPPORTED ? FLY_EUNSUPPORTED : FLY_EREAD,
+    state = setting_read(gpu->device, quantity, out_value);
+    if (state != READING_OK)
+        return error_set(out_error, state == READING_UNSUPPORTED ? FLY_EUNSUPPORTED : FLY_EREAD,
                          "the %s of GPU %u cannot be read before it is set: %s; see 'flyball doctor'",
                          quantity_facts[quantity].title, gpu->device->info.index,
-                         reading_state_clause(now->state));
-    *out_value = now->value;
+                         reading_state_clause(state));
     return 0;
 }
 
 /* Makes the turn with this intent, and tells it to the guard and the disk before anything is done. */
-static int intend(struct knob *knob, struct knob_gpu *gpu, enum quantity quantity, int64_t now, int64_t value,
-                  enum way way, struct fly_error *out_error)
+static int intend(struct knob *knob, struct knob_gpu *gpu, enum quantity quantity, const struct setting *now,
+                  const struct setting *value, enum way way, struct fly_error *out_error)
 {
     struct turn *turn = knob_turn_of(gpu, quantity);
     int code;
 
     if (turn == NULL) {
         turn = &gpu->entry.turns[gpu->entry.turn_count++];
-        *turn = (struct turn){.quantity = quantity, .previous = now};
+        *turn = (struct turn){.quantity = quantity, .previous = *now};
     }
-    turn->earlier = now;
-    turn->ours = value;
+    turn->earlier = *now;
+    turn->ours = *value;
     turn->way = way;
     memcpy(gpu->entry.places[way], knob->site.places[way], SITE_PLACE_MAX);
     /*
@@ -60,20 +55,20 @@ static int intend(struct knob *knob, struct knob_gpu *gpu, enum quantity quantit
      * it knows.
      */
     code = guard_tell(&knob->guard, gpu->device->info.uuid, turn, out_error);
-    return code < 0 ? code : knob_write_entry(knob, gpu, out_error);
+    return code < 0 ? code : knob_write_entry(knob, gpu, quantity, out_error);
 }
 
 /* Records the state after the attempt; a knob that is back at its old value is forgotten. */
-static int settle(struct knob *knob, struct knob_gpu *gpu, enum quantity quantity, int64_t value,
-                  struct fly_error *out_error)
+static int settle(struct knob *knob, struct knob_gpu *gpu, enum quantity quantity,
+                  const struct setting *value, struct fly_error *out_error)
 {
     struct turn *turn = knob_turn_of(gpu, quantity);
     int code;
 
-    if (value == turn->previous)
+    if (setting_equals(value, &turn->previous))
         return knob_drop_turn(knob, gpu, quantity, out_error);
-    turn->earlier = turn->ours = value;
-    code = knob_write_entry(knob, gpu, out_error);
+    turn->earlier = turn->ours = *value;
+    code = knob_write_entry(knob, gpu, quantity, out_error);
     return code < 0 ? code : guard_tell(&knob->guard, gpu->device->info.uuid, turn, out_error);
 }
 
@@ -94,8 +89,9 @@ static void add_refusal(const struct knob_gpu *gpu, enum quantity quantity, enum
 }
 
 /* Turns the knob by the first way that accepts it. */
-static int make_turn(struct knob *knob, struct knob_gpu *gpu, enum quantity quantity, int64_t now,
-                     int64_t value, struct way_result *out_result, struct fly_error *out_error)
+static int make_turn(struct knob *knob, struct knob_gpu *gpu, enum quantity quantity,
+                     const struct setting *now, const struct setting *value, struct way_result *out_result,
+                     struct fly_error *out_error)
 {
     struct fly_error all = {.code = FLY_EPERM}, error;
     bool is_first = true;
@@ -122,66 +118,68 @@ static int make_turn(struct knob *knob, struct knob_gpu *gpu, enum quantity quan
     return error_set(out_error, all.code, "%s", all.text);
 }
 
-static void note(struct knob_gpu *gpu, enum quantity quantity, int64_t value)
+static void note(struct knob_gpu *gpu, enum quantity quantity, const struct setting *value)
 {
     if (quantity == QUANTITY_POWER_LIMIT)
-        gpu->report.set_mw = value;
+        gpu->report.set_mw = value->number;
     else if (quantity == QUANTITY_CLOCK_CEILING)
-        gpu->report.ceiling_mhz = value;
+        gpu->report.ceiling_mhz = value->number;
+    else if (quantity == QUANTITY_WORKLOADS)
+        gpu->report.workloads = value->workloads, gpu->report.workloads_asked = true;
     else
         return;
-    gpu->report.state =
-        knob_turn_of(gpu, QUANTITY_POWER_LIMIT) != NULL || knob_turn_of(gpu, QUANTITY_CLOCK_CEILING) != NULL
-            ? KNOB_TURNED
-            : KNOB_UNTURNED;
+    gpu->report.workloads_turned = knob_turn_of(gpu, QUANTITY_WORKLOADS) != NULL;
+    gpu->report.state = knob_has_turn_besides(gpu, QUANTITY_PERSISTENCE) ? KNOB_TURNED : KNOB_UNTURNED;
 }
 
 /*
  * Returns whether a knob is unchanged after a failure, since a failed attempt may have set it all
  * the same. A ceiling is unchanged if the driver refused, or was not asked.
  */
-static bool stands_still(struct knob_gpu *gpu, enum quantity quantity, int64_t before, int code)
+static bool stands_still(struct knob_gpu *gpu, enum quantity quantity, const struct setting *before, int code)
 {
-    int64_t now = 0;
+    struct setting now;
 
     if (quantity == QUANTITY_CLOCK_CEILING)
         return code != FLY_EREAD;
-    return read_now(gpu, quantity, &now, NULL) == 0 && now == before;
+    return read_now(gpu, quantity, &now, NULL) == 0 && setting_equals(&now, before);
 }
 
-static int turn_one(struct knob *knob, struct knob_gpu *gpu, enum quantity quantity, int64_t value,
-                    struct fly_error *out_error)
+static int turn_one(struct knob *knob, struct knob_gpu *gpu, enum quantity quantity,
+                    const struct setting *value, struct fly_error *out_error)
 {
-    struct way_result result = {.reading = {.state = READING_NOT_READ}};
-    int64_t now = 0;
+    struct way_result result = {.state = READING_NOT_READ};
+    struct setting now, made = *value;
     int code = read_now(gpu, quantity, &now, out_error);
 
     if (code < 0)
         return code;
-    if (now != value || knob_turn_of(gpu, quantity) != NULL) {
-        code = make_turn(knob, gpu, quantity, now, value, &result, out_error);
+    if (!setting_equals(&now, value) || knob_turn_of(gpu, quantity) != NULL) {
+        code = make_turn(knob, gpu, quantity, &now, value, &result, out_error);
         if (code < 0) {
             /* Otherwise the intent stays. */
-            if (!result.uncertain && stands_still(gpu, quantity, now, code))
-                settle(knob, gpu, quantity, now, NULL);
+            if (!result.uncertain && stands_still(gpu, quantity, &now, code))
+                settle(knob, gpu, quantity, &now, NULL);
             return code;
         }
-        value = result.reading.state == READING_OK ? result.reading.value : value;
-        if (result.reading.state == READING_OK || quantity == QUANTITY_CLOCK_CEILING)
-            code = settle(knob, gpu, quantity, value, out_error);
+        if (result.state == READING_OK)
+            made = result.now;
+        if (result.state == READING_OK || quantity == QUANTITY_CLOCK_CEILING)
+            code = settle(knob, gpu, quantity, &made, out_error);
     }
-    note(gpu, quantity, value);
+    note(gpu, quantity, &made);
     return code;
 }
 
-/* Without persistence a limit is lost when the last user of the driver ends. */
+/* Without persistence a setting is lost when the last user of the driver ends. */
 static int persist(struct knob *knob, struct knob_gpu *gpu, struct fly_error *out_error)
 {
-    int64_t now = 0;
+    const struct setting on = setting_number(1);
+    struct setting now;
 
-    if (knob->kind != JOURNAL_KEPT || read_now(gpu, QUANTITY_PERSISTENCE, &now, NULL) < 0 || now != 0)
+    if (knob->kind != JOURNAL_KEPT || read_now(gpu, QUANTITY_PERSISTENCE, &now, NULL) < 0 || now.number != 0)
         return 0;
-    if (turn_one(knob, gpu, QUANTITY_PERSISTENCE, 1, out_error) < 0)
+    if (turn_one(knob, gpu, QUANTITY_PERSISTENCE, &on, out_error) < 0)
         /* A site may offer limits only. */
         return out_error->code == FLY_EUNSUPPORTED ||
                        (out_error->code == FLY_EPERM && site_offers_more(&knob->site, gpu->device))
@@ -192,8 +190,8 @@ static int persist(struct knob *knob, struct knob_gpu *gpu, struct fly_error *ou
 }
 
 /* Checks everything that can be checked before anything is turned. */
-static int check_gpu(struct knob *knob, struct knob_gpu *gpu, enum quantity quantity, int64_t value,
-                     struct fly_error *out_error)
+static int check_gpu(struct knob *knob, struct knob_gpu *gpu, enum quantity quantity,
+                     const struct setting *value, struct fly_error *out_error)
 {
     int code = 0;
 
@@ -208,73 +206,126 @@ static int check_gpu(struct knob *knob, struct knob_gpu *gpu, enum quantity quan
     if (quantity == QUANTITY_CLOCK_CEILING && knob_turn_of(gpu, quantity) == NULL)
         code = ceiling_check_free(gpu->device, out_error);
     if (code == 0)
-        code = device_check_set(gpu->device, quantity, value, out_error);
+        code = setting_check(gpu->device, quantity, value, out_error);
     return code < 0 ? code : turnable_check(&knob->others, gpu->device, out_error);
 }
 
-static int set_gpu(struct knob *knob, struct knob_gpu *gpu, enum quantity quantity, int64_t value,
-                   int64_t *out_before, struct fly_error *out_error)
-{
-    int64_t before = 0;
-    int code = read_now(gpu, quantity, &before, out_error);
-
-    if (code < 0)
-        return code;
-    *out_before = before;
-    code = persist(knob, gpu, out_error);
-    return code < 0 ? code : turn_one(knob, gpu, quantity, value, out_error);
-}
-
 /* Puts a knob back to where this call found it. */
-static void undo(struct knob *knob, struct knob_gpu *gpu, enum quantity quantity, int64_t before)
+static void undo(struct knob *knob, struct knob_gpu *gpu, enum quantity quantity,
+                 const struct setting *before)
 {
-    const struct turn *turn = knob_turn_of(gpu, quantity),
-                      *other = knob_turn_of(gpu, quantity == QUANTITY_POWER_LIMIT ? QUANTITY_CLOCK_CEILING
-                                                                                  : QUANTITY_POWER_LIMIT);
+    const struct turn *turn = knob_turn_of(gpu, quantity);
+    size_t others =
+        gpu->entry.turn_count - (turn != NULL) - (knob_turn_of(gpu, QUANTITY_PERSISTENCE) != NULL);
 
     /* If nothing was turned then, everything goes back, persistence mode too. */
-    if (other == NULL && (turn == NULL || turn->previous == before))
+    if (others == 0 && (turn == NULL || setting_equals(&turn->previous, before)))
         knob_put_back(knob, gpu, NULL);
     else
         turn_one(knob, gpu, quantity, before, NULL);
 }
 
-static int set_wishes(struct knob *knob, struct wishes *wishes, struct fly_error *out_error)
+static int check_wishes(struct knob *knob, struct wishes *wishes, struct fly_error *out_error)
+{
+    int code = 0;
+
+    for (size_t i = 0; i < knob->count && code == 0; i++) {
+        wishes->begun[i] = false;
+        if (wishes->wanted[i])
+            code = check_gpu(knob, &knob->gpus[i], wishes->quantity, &wishes->values[i], out_error);
+    }
+    return code;
+}
+
+static int turn_wishes(struct knob *knob, struct wishes *wishes, struct fly_error *out_error)
+{
+    int code = 0;
+
+    for (size_t i = 0; i < knob->count && code == 0; i++) {
+        struct knob_gpu *gpu = &knob->gpus[i];
+
+        if (!wishes->wanted[i])
+            continue;
+        code = read_now(gpu, wishes->quantity, &wishes->before[i], out_error);
+        wishes->begun[i] = code == 0;
+        if (code == 0)
+            code = persist(knob, gpu, out_error);
+        if (code == 0)
+            code = turn_one(knob, gpu, wishes->quantity, &wishes->values[i], out_error);
+    }
+    return code;
+}
+
+/* Fulfils the wishes, several knobs one after another: all of them on all GPUs, or none. */
+static int set_wishes(struct knob *knob, struct wishes *wishes, size_t count, struct fly_error *out_error)
 {
     struct fly_error local = {.code = 0};
     struct fly_error *error = out_error != NULL ? out_error : &local;
+    size_t turned = 0;
     int code = knob_check_fork(knob, error);
 
     if (code == 0)
         code = knob_check_guard(knob, error);
-    for (size_t i = 0; i < knob->count && code == 0; i++) {
-        wishes->before[i] = untouched;
-        if (wishes->values[i] != untouched)
-            code = check_gpu(knob, &knob->gpus[i], wishes->quantity, wishes->values[i], error);
-    }
+    for (size_t i = 0; i < count && code == 0; i++)
+        code = check_wishes(knob, &wishes[i], error);
     if (code < 0)
         return code;
-    for (size_t i = 0; i < knob->count && code == 0; i++) {
-        if (wishes->values[i] != untouched)
-            code =
-                set_gpu(knob, &knob->gpus[i], wishes->quantity, wishes->values[i], &wishes->before[i], error);
+    while (turned < count && code == 0)
+        code = turn_wishes(knob, &wishes[turned++], error);
+    if (code == 0)
+        return 0;
+    while (turned-- > 0) {
+        for (size_t i = knob->count; i > 0; i--) {
+            if (wishes[turned].begun[i - 1])
+                undo(knob, &knob->gpus[i - 1], wishes[turned].quantity, &wishes[turned].before[i - 1]);
+        }
     }
-    for (size_t i = knob->count; i > 0 && code < 0; i--) {
-        if (wishes->before[i - 1] != untouched)
-            undo(knob, &knob->gpus[i - 1], wishes->quantity, wishes->before[i - 1]);
-    }
-    if (code < 0)
-        knob_check_guard(knob, NULL);
+    knob_check_guard(knob, NULL);
     return code;
+}
+
+static void wish_limits(const struct knob *knob, const int64_t *limits_mw, struct wishes *out_wishes)
+{
+    for (size_t i = 0; i < knob->count; i++) {
+        out_wishes->wanted[i] = limits_mw[i] != 0;
+        out_wishes->values[i] = setting_number(limits_mw[i]);
+    }
+}
+
+static void wish_workloads(const struct knob *knob, const struct workload_set *const *sets,
+                           struct wishes *out_wishes)
+{
+    for (size_t i = 0; i < knob->count; i++) {
+        out_wishes->wanted[i] = sets[i] != NULL;
+        if (sets[i] != NULL)
+            out_wishes->values[i] = (struct setting){.workloads = *sets[i]};
+    }
 }
 
 int knob_set(struct knob *knob, const int64_t *limits_mw, struct fly_error *out_error)
 {
     struct wishes wishes = {.quantity = QUANTITY_POWER_LIMIT};
 
-    for (size_t i = 0; i < knob->count; i++)
-        wishes.values[i] = limits_mw[i] != 0 ? limits_mw[i] : untouched;
-    return set_wishes(knob, &wishes, out_error);
+    wish_limits(knob, limits_mw, &wishes);
+    return set_wishes(knob, &wishes, 1, out_error);
+}
+
+int knob_set_workloads(struct knob *knob, const struct workload_set *const *sets, struct fly_error *out_error)
+{
+    struct wishes wishes = {.quantity = QUANTITY_WORKLOADS};
+
+    wish_workloads(knob, sets, &wishes);
+    return set_wishes(knob, &wishes, 1, out_error);
+}
+
+int knob_set_both(struct knob *knob, const int64_t *limits_mw, const struct workload_set *const *sets,
+                  struct fly_error *out_error)
+{
+    struct wishes wishes[2] = {{.quantity = QUANTITY_POWER_LIMIT}, {.quantity = QUANTITY_WORKLOADS}};
+
+    wish_limits(knob, limits_mw, &wishes[0]);
+    wish_workloads(knob, sets, &wishes[1]);
+    return set_wishes(knob, wishes, 2, out_error);
 }
 
 int knob_set_ceilings(struct knob *knob, const int64_t *ceilings_mhz, struct fly_error *out_error)
@@ -286,12 +337,13 @@ int knob_set_ceilings(struct knob *knob, const int64_t *ceilings_mhz, struct fly
                          "a ceiling on the clock does not outlive its session, since it cannot be found out "
                          "later where it stands; set it in a session that puts it back");
     for (size_t i = 0; i < knob->count; i++) {
-        wishes.values[i] = ceilings_mhz[i] == KNOB_NO_CEILING ? 0 : ceilings_mhz[i];
-        if (ceilings_mhz[i] == 0 ||
-            (wishes.values[i] == 0 && knob_turn_of(&knob->gpus[i], QUANTITY_CLOCK_CEILING) == NULL))
-            wishes.values[i] = untouched;
+        bool lifts = ceilings_mhz[i] == KNOB_NO_CEILING;
+
+        wishes.values[i] = setting_number(lifts ? 0 : ceilings_mhz[i]);
+        wishes.wanted[i] =
+            lifts ? knob_turn_of(&knob->gpus[i], QUANTITY_CLOCK_CEILING) != NULL : ceilings_mhz[i] != 0;
     }
-    return set_wishes(knob, &wishes, out_error);
+    return set_wishes(knob, &wishes, 1, out_error);
 }
 
 /* After a reset, only persistence mode is left to be put back of what was kept. */
@@ -299,22 +351,32 @@ static int forget_kept(struct knob *knob, struct knob_gpu *gpu, struct fly_error
 {
     int code = knob_drop_turn(knob, gpu, QUANTITY_POWER_LIMIT, out_error);
 
+    if (code == 0)
+        code = knob_drop_turn(knob, gpu, QUANTITY_WORKLOADS, out_error);
     return code < 0 ? code : knob_put_back(knob, gpu, out_error);
 }
 
 int knob_reset(struct knob *knob, struct fly_error *out_error)
 {
+    static const struct workload_set none;
+    const struct workload_set *sets[DEVICES_MAX] = {NULL};
     int64_t limits_mw[DEVICES_MAX] = {0};
     int code = knob_check_fork(knob, out_error);
 
     for (size_t i = 0; i < knob->count && code == 0; i++) {
         struct knob_gpu *gpu = &knob->gpus[i];
+        struct setting now;
 
-        if (gpu->report.state == KNOB_UNTURNED || gpu->report.state == KNOB_TURNED)
-            code = read_now(gpu, QUANTITY_POWER_LIMIT_DEFAULT, &limits_mw[i], out_error);
+        if (gpu->report.state != KNOB_UNTURNED && gpu->report.state != KNOB_TURNED)
+            continue;
+        code = read_now(gpu, QUANTITY_POWER_LIMIT_DEFAULT, &now, out_error);
+        limits_mw[i] = code == 0 ? now.number : 0;
+        if (setting_read(gpu->device, QUANTITY_WORKLOADS, &now) == READING_OK &&
+            !workload_is_empty(&now.workloads))
+            sets[i] = &none;
     }
     if (code == 0)
-        code = knob_set(knob, limits_mw, out_error);
+        code = knob_set_both(knob, limits_mw, sets, out_error);
     for (size_t i = 0; i < knob->count && code == 0 && knob->kind == JOURNAL_KEPT; i++) {
         if (limits_mw[i] != 0)
             code = forget_kept(knob, &knob->gpus[i], out_error);

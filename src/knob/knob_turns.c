@@ -25,11 +25,19 @@ struct turn *knob_turn_of(struct knob_gpu *gpu, enum quantity quantity)
     return NULL;
 }
 
-int knob_write_entry(const struct knob *knob, const struct knob_gpu *gpu, struct fly_error *out_error)
+bool knob_has_turn_besides(const struct knob_gpu *gpu, enum quantity quantity)
 {
-    if (gpu->entry.turn_count == 0)
-        return journal_remove(knob->directory, knob->kind, gpu->device->info.uuid, out_error);
-    return journal_write(knob->directory, knob->kind, &gpu->entry, out_error);
+    for (size_t i = 0; i < gpu->entry.turn_count; i++) {
+        if (gpu->entry.turns[i].quantity != quantity)
+            return true;
+    }
+    return false;
+}
+
+int knob_write_entry(const struct knob *knob, const struct knob_gpu *gpu, enum quantity quantity,
+                     struct fly_error *out_error)
+{
+    return journal_write(knob->directory, journal_kind_of(knob->kind, quantity), &gpu->entry, out_error);
 }
 
 int knob_drop_turn(struct knob *knob, struct knob_gpu *gpu, enum quantity quantity,
@@ -42,7 +50,7 @@ int knob_drop_turn(struct knob *knob, struct knob_gpu *gpu, enum quantity quanti
         return 0;
     gpu->entry.turn_count--;
     memmove(turn, turn + 1, (size_t)(&gpu->entry.turns[gpu->entry.turn_count] - turn) * sizeof *turn);
-    code = knob_write_entry(knob, gpu, out_error);
+    code = knob_write_entry(knob, gpu, quantity, out_error);
     /* A guard that has ended has nothing to forget. */
     guard_forget(&knob->guard, gpu->device->info.uuid, quantity, NULL);
     return code;

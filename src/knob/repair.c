@@ -31,19 +31,32 @@ static void forget(const char *directory, enum journal_kind kind, struct repair 
 /* The result for an entry's knobs. */
 struct put_back {
     bool failed;
-    enum turn_end limit, ceiling; /* UNNEEDED if the entry had none */
-    int64_t clock_mhz;            /* FOREIGN: the clock that contradicts the ceiling */
+    enum turn_end ends[QUANTITY_NAMED_COUNT]; /* UNNEEDED if the entry had no such turn */
+    int64_t clock_mhz;                        /* FOREIGN: the clock that contradicts the ceiling */
 };
+
+static void take_found(enum quantity quantity, const struct setting *found, struct put_back *all,
+                       struct repair *repair)
+{
+    if (quantity == QUANTITY_POWER_LIMIT)
+        repair->found_mw = found->number;
+    else if (quantity == QUANTITY_CLOCK_CEILING)
+        all->clock_mhz = found->number;
+    else if (quantity == QUANTITY_WORKLOADS)
+        repair->workloads_found = found->workloads;
+}
 
 /* Puts the entry's turns back, the last first. */
 static struct put_back put_back(const struct site_options *ways, const struct device *device,
                                 const struct journal_entry *entry, struct repair *repair,
                                 struct fly_error *out_error)
 {
-    struct put_back all = {.limit = TURN_UNNEEDED, .ceiling = TURN_UNNEEDED};
+    struct put_back all = {.failed = false};
     struct site_options places = *ways;
     struct site site;
 
+    for (int i = 0; i < QUANTITY_NAMED_COUNT; i++)
+        all.ends[i] = TURN_UNNEEDED;
     if (entry->places[WAY_COMMANDS][0] != '\0')
         places.commands = entry->places[WAY_COMMANDS];
     if (entry->places[WAY_DAEMON][0] != '\0')
@@ -51,68 +64,124 @@ static struct put_back put_back(const struct site_options *ways, const struct de
     site_init(&places, &site);
     for (size_t i = entry->turn_count; i > 0; i--) {
         const struct turn *turn = &entry->turns[i - 1];
-        int64_t found;
-        enum turn_end end = turn_back(&site, device, turn, false, &found, out_error);
+        struct setting found;
 
-        all.failed |= end == TURN_FAILED;
-        if (turn->quantity == QUANTITY_POWER_LIMIT) {
-            repair->found_mw = found;
-            all.limit = end;
-        } else if (turn->quantity == QUANTITY_CLOCK_CEILING) {
-            all.clock_mhz = found;
-            all.ceiling = end;
-        } else if (end == TURN_RESTORED && all.limit == TURN_UNNEEDED) {
-            all.limit = TURN_RESTORED;
-        }
+        all.ends[turn->quantity] = turn_back(&site, device, turn, false, &found, out_error);
+        all.failed |= all.ends[turn->quantity] == TURN_FAILED;
+        take_found(turn->quantity, &found, &all, repair);
     }
     site_deinit(&site);
     return all;
 }
 
-static void say_limit(const struct journal_entry *entry, unsigned index, enum turn_end limit,
-                      struct repair *repair)
+/* Begins a clause of the text, behind those before it; returns how many bytes are left. */
+static size_t next_clause(struct repair *repair, char **out_at)
 {
-    if (limit == TURN_FOREIGN)
-        repair_end_with(
-            repair, REPAIR_FOREIGN,
-            "the power limit of GPU %u, which '%s' had set to %g W, was changed by another program to "
-            "%g W since; "
-            "it is left at that",
-            index, entry->program, watts(repair->set_mw), watts(repair->found_mw));
-    else if (limit == TURN_RESTORED)
-        repair_end_with(repair, REPAIR_RESTORED,
-                        "the power limit of GPU %u, left at %g W by '%s', process %lld, is %g W again", index,
-                        watts(repair->found_mw), entry->program, (long long)entry->pid,
-                        watts(repair->previous_mw));
-    else
-        repair_end_with(repair, REPAIR_UNNEEDED,
-                        "the power limit of GPU %u, set by '%s', stood at %g W already", index,
-                        entry->program, watts(repair->found_mw));
+    size_t length = strlen(repair->text);
+
+    if (length > 0)
+        length += (size_t)snprintf(repair->text + length, sizeof repair->text - length, "; ");
+    if (length >= sizeof repair->text)
+        length = sizeof repair->text - 1;
+    *out_at = repair->text + length;
+    return sizeof repair->text - length;
 }
 
-/* Reports on the ceiling: after the report on the limit or, without a limit, instead of it. */
+/* The end of the entry: what is said of one knob counts unless another one says more. */
+static void end_as(struct repair *repair, enum turn_end end)
+{
+    if (end == TURN_FOREIGN)
+        repair->end = REPAIR_FOREIGN;
+    else if (end == TURN_RESTORED && repair->end == REPAIR_UNNEEDED)
+        repair->end = REPAIR_RESTORED;
+}
+
+static void say_limit(const struct journal_entry *entry, unsigned index, const struct put_back *all,
+                      struct repair *repair)
+{
+    enum turn_end end = all->ends[QUANTITY_POWER_LIMIT];
+    char *text;
+    size_t bytes = next_clause(repair, &text);
+
+    /* Persistence mode was turned on for the limit. */
+    if (end == TURN_UNNEEDED && all->ends[QUANTITY_PERSISTENCE] == TURN_RESTORED)
+        end = TURN_RESTORED;
+    if (end == TURN_FOREIGN)
+        snprintf(text, bytes,
+                 "the power limit of GPU %u, which '%s' had set to %g W, was changed by another program to "
+                 "%g W since; it is left at that",
+                 index, entry->program, watts(repair->set_mw), watts(repair->found_mw));
+    else if (end == TURN_RESTORED)
+        snprintf(text, bytes, "the power limit of GPU %u, left at %g W by '%s', process %lld, is %g W again",
+                 index, watts(repair->found_mw), entry->program, (long long)entry->pid,
+                 watts(repair->previous_mw));
+    else
+        snprintf(text, bytes, "the power limit of GPU %u, set by '%s', stood at %g W already", index,
+                 entry->program, watts(repair->found_mw));
+    end_as(repair, end);
+}
+
 static void say_ceiling(const struct journal_entry *entry, unsigned index, const struct put_back *all,
                         struct repair *repair)
 {
-    bool alone = repair->set_mw == 0;
-    size_t length = alone ? 0 : strlen(repair->text);
-    char *text = repair->text + length;
-    size_t bytes = sizeof repair->text - length;
+    enum turn_end end = all->ends[QUANTITY_CLOCK_CEILING];
+    char *text;
+    size_t bytes = next_clause(repair, &text);
 
-    if (all->ceiling == TURN_FOREIGN)
-        snprintf(
-            text, bytes,
-            "%sthe clock of GPU %u, which '%s' had held to %lld MHz, is %lld MHz, as another program set "
-            "it since; it is left so",
-            alone ? "" : "; ", index, entry->program, (long long)repair->ceiling_mhz,
-            (long long)all->clock_mhz);
+    if (end == TURN_FOREIGN)
+        snprintf(text, bytes,
+                 "the clock of GPU %u, which '%s' had held to %lld MHz, is %lld MHz, as another program set "
+                 "it since; it is left so",
+                 index, entry->program, (long long)repair->ceiling_mhz, (long long)all->clock_mhz);
     else
         snprintf(text, bytes,
-                 "%sthe ceiling of %lld MHz on the clock of GPU %u, left by '%s', process %lld, is lifted",
-                 alone ? "" : "; ", (long long)repair->ceiling_mhz, index, entry->program,
-                 (long long)entry->pid);
-    if (alone || repair->end == REPAIR_UNNEEDED || all->ceiling == TURN_FOREIGN)
-        repair->end = all->ceiling == TURN_FOREIGN ? REPAIR_FOREIGN : REPAIR_RESTORED;
+                 "the ceiling of %lld MHz on the clock of GPU %u, left by '%s', process %lld, is lifted",
+                 (long long)repair->ceiling_mhz, index, entry->program, (long long)entry->pid);
+    end_as(repair, end);
+}
+
+static void say_workloads(const struct journal_entry *entry, unsigned index, const struct put_back *all,
+                          struct repair *repair)
+{
+    enum turn_end end = all->ends[QUANTITY_WORKLOADS];
+    char *text, set[WORKLOAD_TEXT_MAX], found[WORKLOAD_TEXT_MAX], before[WORKLOAD_TEXT_MAX];
+    size_t bytes = next_clause(repair, &text);
+
+    workload_text(&repair->workloads_set, set);
+    workload_text(&repair->workloads_found, found);
+    workload_text(&repair->workloads_before, before);
+    if (end == TURN_FOREIGN)
+        snprintf(text, bytes,
+                 "the workload profiles of GPU %u, which '%s' had set to %.60s, were changed by another "
+                 "program to %.60s since; they are left so",
+                 index, entry->program, set, found);
+    else if (end == TURN_RESTORED)
+        snprintf(text, bytes,
+                 "the workload profiles of GPU %u, left at %.60s by '%s', process %lld, are %.60s again",
+                 index, found, entry->program, (long long)entry->pid, before);
+    else
+        snprintf(text, bytes, "the workload profiles of GPU %u, set by '%s', were %.60s already", index,
+                 entry->program, found);
+    end_as(repair, end);
+}
+
+/* Says what became of each knob of the entry. */
+static void say(const struct journal_entry *entry, unsigned index, const struct put_back *all,
+                struct repair *repair)
+{
+    repair_end_with(repair, REPAIR_UNNEEDED, "%s", "");
+    if (repair->set_mw != 0)
+        say_limit(entry, index, all, repair);
+    if (repair->ceiling_mhz != 0)
+        say_ceiling(entry, index, all, repair);
+    if (repair->has_workloads)
+        say_workloads(entry, index, all, repair);
+    if (repair->text[0] == '\0') {
+        snprintf(repair->text, sizeof repair->text,
+                 "persistence mode of GPU %u, which '%s' had turned on, is %s", index, entry->program,
+                 all->ends[QUANTITY_PERSISTENCE] == TURN_FOREIGN ? "left as it is" : "off again");
+        end_as(repair, all->ends[QUANTITY_PERSISTENCE]);
+    }
 }
 
 static void repair_entry(const char *directory, const struct site_options *ways, const struct device *device,
@@ -133,9 +202,7 @@ static void repair_entry(const char *directory, const struct site_options *ways,
         repair_end_with(repair, REPAIR_FAILED, "%.300s", error.text);
         return;
     }
-    say_limit(entry, index, all.limit, repair);
-    if (repair->ceiling_mhz != 0)
-        say_ceiling(entry, index, &all, repair);
+    say(entry, index, &all, repair);
     forget(directory, kind, repair);
 }
 
@@ -277,7 +344,7 @@ int knob_repair(const struct knob_options *options, const struct device_list *li
     if (names == NULL)
         return error_no_memory(out_error);
     /* Entries of sessions come first: what was turned over a kept setting goes back to that setting. */
-    for (int kind = JOURNAL_TURNED; kind <= (kept ? JOURNAL_KEPT : JOURNAL_TURNED); kind++) {
+    for (int kind = JOURNAL_TURNED; kind <= (kept ? JOURNAL_KEPT_2 : JOURNAL_TURNED_2); kind++) {
         size_t total = list_present(directory, list, (enum journal_kind)kind, names);
 
         total = list_absent(directory, list, (enum journal_kind)kind, names, total);
@@ -299,5 +366,5 @@ bool knob_repair_is_due(const struct knob_options *options)
     char directory[RUNTIME_PATH_MAX];
 
     return runtime_directory_look(options->runtime_directory, directory) &&
-           journal_has(directory, JOURNAL_TURNED);
+           (journal_has(directory, JOURNAL_TURNED) || journal_has(directory, JOURNAL_TURNED_2));
 }

@@ -6,7 +6,7 @@
 
 struct repair repair_begin(enum journal_kind kind, const char *uuid)
 {
-    struct repair repair = {.kept = kind == JOURNAL_KEPT};
+    struct repair repair = {.kept = journal_is_kept(kind)};
 
     snprintf(repair.uuid, sizeof repair.uuid, "%s", uuid);
     return repair;
@@ -18,10 +18,14 @@ void repair_describe(struct repair *repair, const struct journal_entry *entry)
         const struct turn *turn = &entry->turns[i];
 
         if (turn->quantity == QUANTITY_POWER_LIMIT) {
-            repair->previous_mw = turn->previous;
-            repair->set_mw = turn->ours;
+            repair->previous_mw = turn->previous.number;
+            repair->set_mw = turn->ours.number;
         } else if (turn->quantity == QUANTITY_CLOCK_CEILING) {
-            repair->ceiling_mhz = turn->ours != 0 ? turn->ours : turn->earlier;
+            repair->ceiling_mhz = turn->ours.number != 0 ? turn->ours.number : turn->earlier.number;
+        } else if (turn->quantity == QUANTITY_WORKLOADS) {
+            repair->has_workloads = true;
+            repair->workloads_before = turn->previous.workloads;
+            repair->workloads_set = turn->ours.workloads;
         }
     }
 }

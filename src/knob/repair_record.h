@@ -30,13 +30,15 @@ struct repair {
     int64_t previous_mw, set_mw; /* from the entry; 0: it has no limit */
     int64_t ceiling_mhz;         /* from the entry, on the clock; 0: it has none */
     int64_t found_mw;            /* in force when repaired; 0: unknown */
-    char text[320];              /* a sentence about all of it, without a full stop */
+    bool has_workloads;          /* the entry has a set of workload profiles: */
+    struct workload_set workloads_before, workloads_set, workloads_found;
+    char text[320]; /* a sentence about all of it, without a full stop */
 };
 
 /* Makes the record of the GPU's entry of that kind, of which nothing is known yet. */
 struct repair repair_begin(enum journal_kind kind, const char *uuid);
 
-/* Adds what the entry says: its limits and its ceiling. */
+/* Adds what the entry says: its limits, its ceiling and its workload profiles. */
 void repair_describe(struct repair *repair, const struct journal_entry *entry);
 
 /* Sets how it ended, and the text, as printf does. */

@@ -30,18 +30,25 @@ static struct behalf behalf_of(const struct knob_options *options, uid_t owner)
     return (struct behalf){.uid = owner, .guard_path = options->guard_path, .nvml_path = options->nvml_path};
 }
 
-/* Returns whether the entry belongs to a living session, by a user who may turn the GPU's knobs. */
-static bool session_stands(const char *directory, const struct knob_options *options, const char *uuid,
-                           const struct lock_holder *holder)
+/* Returns whether that entry belongs to a living session, by a user who may turn the GPU's knobs. */
+static bool entry_stands(const char *directory, enum journal_kind kind, const struct knob_options *options,
+                         const char *uuid, const struct lock_holder *holder)
 {
     struct behalf behalf = behalf_of(options, holder->uid);
     struct journal_entry entry;
     uid_t owner, maker;
 
-    return journal_read_any(directory, JOURNAL_TURNED, uuid, &entry, &owner, NULL) == 0 &&
-           owner == holder->uid && journal_is_of_this_boot(&entry) && journal_maker_lives(&entry) &&
+    return journal_read_any(directory, kind, uuid, &entry, &owner, NULL) == 0 && owner == holder->uid &&
+           journal_is_of_this_boot(&entry) && journal_maker_lives(&entry) &&
            lock_holder_uid(entry.pid, &maker) && maker == owner &&
            behalf_run(&behalf, BEHALF_ASK, &entry, NULL) == 0;
+}
+
+static bool session_stands(const char *directory, const struct knob_options *options, const char *uuid,
+                           const struct lock_holder *holder)
+{
+    return entry_stands(directory, JOURNAL_TURNED, options, uuid, holder) ||
+           entry_stands(directory, JOURNAL_TURNED_2, options, uuid, holder);
 }
 
 /* Returns whether root respects a lock that it cannot get; `out_held` is the file. */
@@ -104,49 +111,70 @@ static double watts(int64_t limit_mw)
     return (double)limit_mw * 1e-3;
 }
 
-static int64_t read_now(const struct device *device, enum quantity quantity)
+/* Reads a setting, which is empty where it cannot be read. */
+static struct setting read_now(const struct device *device, enum quantity quantity)
 {
-    struct device_reading reading;
+    struct setting now = {.number = 0};
 
-    device_read(device, &clock_real, QUANTITY_BIT(quantity), &reading);
-    return reading.values[quantity].state == READING_OK ? reading.values[quantity].value : 0;
+    setting_read(device, quantity, &now);
+    return now;
 }
 
-/* Returns where the limit goes: what root has set to stay, or the driver's default; 0: unknown. */
-static int64_t goal_of(const char *directory, const struct device *device, enum journal_kind kind)
+/* Gives what root has set to stay of a quantity; false for nothing. */
+static bool find_kept(const char *directory, const struct device *device, enum quantity quantity,
+                      struct setting *out_kept)
 {
     struct journal_entry kept;
 
-    if (kind == JOURNAL_TURNED &&
-        journal_read(directory, JOURNAL_KEPT, device->info.uuid, &kept, NULL) == 0 &&
-        journal_is_of_this_boot(&kept)) {
-        for (size_t i = 0; i < kept.turn_count; i++) {
-            if (kept.turns[i].quantity == QUANTITY_POWER_LIMIT)
-                return kept.turns[i].ours;
+    if (journal_read(directory, journal_kind_of(JOURNAL_KEPT, quantity), device->info.uuid, &kept, NULL) <
+            0 ||
+        !journal_is_of_this_boot(&kept))
+        return false;
+    for (size_t i = 0; i < kept.turn_count; i++) {
+        if (kept.turns[i].quantity == quantity) {
+            *out_kept = kept.turns[i].ours;
+            return true;
         }
     }
-    return read_now(device, QUANTITY_POWER_LIMIT_DEFAULT);
+    return false;
 }
 
-/* Keeps the turns to be made, with their goals; writes what has to be said about the limit. */
-static void choose(struct claim_of *claim, int64_t goal_mw)
+/*
+ * Returns where a knob goes: to what root has set to stay, or to the driver's default, of workload
+ * profiles to none. A limit of 0 is unknown.
+ */
+static struct setting goal_of(const char *directory, const struct device *device, enum journal_kind kind,
+                              enum quantity quantity)
+{
+    struct setting goal = {.number = 0};
+
+    if ((journal_is_kept(kind) || !find_kept(directory, device, quantity, &goal)) &&
+        quantity == QUANTITY_POWER_LIMIT)
+        goal = read_now(device, QUANTITY_POWER_LIMIT_DEFAULT);
+    return goal;
+}
+
+/* Keeps the turns to be made, with their goals. */
+static void choose(const char *directory, enum journal_kind kind, struct claim_of *claim)
 {
     struct journal_entry *entry = &claim->entry;
     size_t kept = 0;
 
     for (size_t i = 0; i < entry->turn_count; i++) {
         struct turn turn = entry->turns[i];
+        struct setting now;
 
-        if (turn.quantity == QUANTITY_POWER_LIMIT) {
-            turn.previous = goal_mw;
-            if (goal_mw == 0 || claim->repair->found_mw == goal_mw ||
-                !turn_stands(&turn, claim->repair->found_mw))
-                continue;
-        } else if (turn.quantity == QUANTITY_CLOCK_CEILING) {
-            turn.previous = 0;
-        } else {
-            continue; /* only the entry knows what persistence mode was before */
-        }
+        if (turn.quantity == QUANTITY_PERSISTENCE)
+            continue; /* only the entry knows what it was before */
+        turn.previous = turn.quantity == QUANTITY_CLOCK_CEILING
+                            ? setting_number(0)
+                            : goal_of(directory, claim->device, kind, turn.quantity);
+        if (turn.quantity == QUANTITY_POWER_LIMIT && turn.previous.number == 0)
+            continue;
+        if (turn.quantity != QUANTITY_CLOCK_CEILING &&
+            (setting_read(claim->device, turn.quantity, &now) != READING_OK ||
+             setting_equals(&now, &turn.previous) || !turn_stands(&turn, &now)))
+            continue;
         entry->turns[kept++] = turn;
     }
     entry->turn_count = kept;
@@ -156,8 +184,14 @@ static void say_unturned(const struct claim_of *claim)
 {
     struct repair *repair = claim->repair;
     unsigned index = claim->device->info.index;
+    char text[WORKLOAD_TEXT_MAX];
 
-    if (repair->set_mw != 0 && repair->found_mw != repair->previous_mw)
+    if (repair->has_workloads && !workload_equals(&repair->workloads_found, &repair->workloads_before))
+        repair_end_with(repair, REPAIR_FOREIGN,
+                        "the workload profiles of GPU %u are %.80s, where no program of user %lld has left "
+                        "them; they are left so",
+                        index, workload_text(&repair->workloads_found, text), (long long)claim->owner);
+    else if (repair->set_mw != 0 && repair->found_mw != repair->previous_mw)
         repair_end_with(
             repair, REPAIR_FOREIGN,
             "the power limit of GPU %u is %g W, where no program of user %lld has left it; it is left "
@@ -174,8 +208,16 @@ static void say_turned(const struct claim_of *claim)
     struct repair *repair = claim->repair;
     unsigned index = claim->device->info.index;
     long long owner = (long long)claim->owner;
+    char found[WORKLOAD_TEXT_MAX], now[WORKLOAD_TEXT_MAX];
 
-    if (claim->entry.turns[0].quantity == QUANTITY_CLOCK_CEILING || repair->set_mw == 0)
+    if (repair->has_workloads)
+        repair_end_with(
+            repair, REPAIR_RESTORED,
+            "the workload profiles of GPU %u, left at %.60s by a killed program of user %lld, are "
+            "%.60s again",
+            index, workload_text(&repair->workloads_found, found), owner,
+            workload_text(&repair->workloads_before, now));
+    else if (claim->entry.turns[0].quantity == QUANTITY_CLOCK_CEILING || repair->set_mw == 0)
         repair_end_with(repair, REPAIR_RESTORED,
                         "the ceiling on the clock of GPU %u, left by a killed program of user %lld, "
                         "is lifted",
@@ -197,9 +239,14 @@ static bool turn_on_behalf(const struct claim_of *claim)
     struct fly_error error;
     int code = behalf_run(&behalf, BEHALF_PUT_BACK, &claim->entry, &error);
 
-    if (code == 0 && claim->entry.turns[0].quantity == QUANTITY_POWER_LIMIT &&
-        read_now(claim->device, QUANTITY_POWER_LIMIT) != repair->previous_mw)
-        code = error_set(&error, FLY_EREAD, "it stands as before");
+    for (size_t i = 0; i < claim->entry.turn_count && code == 0; i++) {
+        const struct turn *turn = &claim->entry.turns[i];
+        struct setting now;
+
+        if (setting_read(claim->device, turn->quantity, &now) == READING_OK &&
+            !setting_equals(&now, &turn->previous))
+            code = error_set(&error, FLY_EREAD, "it stands as before");
+    }
     if (code == 0)
         return true;
     repair_end_with(
@@ -218,9 +265,12 @@ static void put_back(const char *directory, enum journal_kind kind, struct claim
     bool believed = true;
 
     repair_describe(repair, &claim->entry);
-    repair->found_mw = read_now(claim->device, QUANTITY_POWER_LIMIT);
-    repair->previous_mw = repair->set_mw != 0 ? goal_of(directory, claim->device, kind) : 0;
-    choose(claim, repair->previous_mw);
+    repair->found_mw = read_now(claim->device, QUANTITY_POWER_LIMIT).number;
+    repair->workloads_found = read_now(claim->device, QUANTITY_WORKLOADS).workloads;
+    repair->previous_mw =
+        repair->set_mw != 0 ? goal_of(directory, claim->device, kind, QUANTITY_POWER_LIMIT).number : 0;
+    repair->workloads_before = goal_of(directory, claim->device, kind, QUANTITY_WORKLOADS).workloads;
+    choose(directory, kind, claim);
     if (!journal_is_of_this_boot(&claim->entry))
         repair_end_with(repair, REPAIR_UNNEEDED,
                         "what user %lld set on GPU %u went with a restart of the machine",

@@ -14,8 +14,8 @@
  *
  * An entry is put back on behalf of its user (behalf.h): only if a knob is still where the entry
  * says it was put, and never to a number from the entry. A limit goes to the driver's default, or
- * to what root has set to stay, and the clock is freed. If the user may not turn the knob, he did
- * not turn it either: the entry is moved aside.
+ * to what root has set to stay, workload profiles to none or to that, and the clock is freed. If the
+ * user may not turn the knob, he did not turn it either: the entry is moved aside.
  *
  * Root respects a lock if a session stands behind it: an entry of the same user, made by a
  * process of his that is alive, and a user who may turn the GPU's knobs. Otherwise root takes the

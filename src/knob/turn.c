@@ -2,29 +2,45 @@
 /* Puts a knob back, unless somebody else has turned it. */
 #include "knob/turn.h"
 
-#include "base/clock.h"
 #include "base/error.h"
 #include "knob/ceiling.h"
 
 enum { WATT_MW = 1000 };
 
 /* A driver may have rounded the value that it was asked for. */
-static bool is_near(enum quantity quantity, int64_t asked, int64_t value)
+static bool is_near(enum quantity quantity, const struct setting *asked, const struct setting *value)
 {
-    return quantity == QUANTITY_POWER_LIMIT ? value > asked - WATT_MW && value < asked + WATT_MW
-                                            : value == asked;
+    return quantity == QUANTITY_POWER_LIMIT
+               ? value->number > asked->number - WATT_MW && value->number < asked->number + WATT_MW
+               : setting_equals(value, asked);
 }
 
-bool turn_stands(const struct turn *turn, int64_t value)
+/* Of two sets, each may be on its way to the other: what both have stays, and no other is added. */
+static bool is_between(const struct turn *turn, const struct setting *value)
 {
-    if (turn->earlier == turn->ours)
-        return value == turn->ours;
-    return value == turn->earlier || is_near(turn->quantity, turn->ours, value);
+    const struct workload_set *earlier = &turn->earlier.workloads, *ours = &turn->ours.workloads;
+    struct workload_set both = workload_common(earlier, ours), either = workload_union(earlier, ours);
+
+    return turn->quantity == QUANTITY_WORKLOADS && workload_is_within(&both, &value->workloads) &&
+           workload_is_within(&value->workloads, &either);
+}
+
+bool turn_is_intent(const struct turn *turn)
+{
+    return !setting_equals(&turn->earlier, &turn->ours);
+}
+
+bool turn_stands(const struct turn *turn, const struct setting *value)
+{
+    if (!turn_is_intent(turn))
+        return setting_equals(value, &turn->ours);
+    return setting_equals(value, &turn->earlier) || is_near(turn->quantity, &turn->ours, value) ||
+           is_between(turn, value);
 }
 
 bool turn_is_open(const struct turn *turn)
 {
-    return turn->way != WAY_DRIVER && turn->earlier != turn->ours;
+    return turn->way != WAY_DRIVER && turn_is_intent(turn);
 }
 
 /* Puts back by the turn's own way, then by the others; the error is that of the first. */
@@ -32,12 +48,12 @@ static int put_back(struct site *site, const struct device *device, const struct
                     struct fly_error *out_error)
 {
     struct way_result result;
-    int first = site_set(site, turn->way, device, turn->quantity, turn->previous, &result, out_error);
+    int first = site_set(site, turn->way, device, turn->quantity, &turn->previous, &result, out_error);
     int code = first;
 
     for (int way = 0; way < WAY_COUNT && code < 0; way++) {
         if (way != (int)turn->way && site_offers(site, (enum way)way, device))
-            code = site_set(site, (enum way)way, device, turn->quantity, turn->previous, &result, NULL);
+            code = site_set(site, (enum way)way, device, turn->quantity, &turn->previous, &result, NULL);
     }
     return code < 0 ? first : 0;
 }
@@ -46,32 +62,29 @@ static int put_back(struct site *site, const struct device *device, const struct
 static enum turn_end ceiling_back(struct site *site, const struct device *device, const struct turn *turn,
                                   int64_t *out_clock, struct fly_error *out_error)
 {
-    if (turn->earlier == turn->ours && !ceiling_may_stand(device, turn->ours, out_clock))
+    if (!turn_is_intent(turn) && !ceiling_may_stand(device, turn->ours.number, out_clock))
         return TURN_FOREIGN;
     return put_back(site, device, turn, out_error) < 0 ? TURN_FAILED : TURN_RESTORED;
 }
 
 enum turn_end turn_back(struct site *site, const struct device *device, const struct turn *turn, bool insists,
-                        int64_t *out_found, struct fly_error *out_error)
+                        struct setting *out_found, struct fly_error *out_error)
 {
-    struct device_reading reading;
-    const struct reading *now;
+    enum reading_state state;
 
-    *out_found = 0;
+    *out_found = (struct setting){.number = 0};
     if (turn->quantity == QUANTITY_CLOCK_CEILING)
-        return ceiling_back(site, device, turn, out_found, out_error);
-    now = &reading.values[turn->quantity];
-    device_read(device, &clock_real, QUANTITY_BIT(turn->quantity), &reading);
-    if (now->state != READING_OK) {
+        return ceiling_back(site, device, turn, &out_found->number, out_error);
+    state = setting_read(device, turn->quantity, out_found);
+    if (state != READING_OK) {
         error_set(out_error, FLY_EREAD,
                   "the %s of GPU %u cannot be read to put it back: %s; see 'flyball doctor'",
-                  quantity_facts[turn->quantity].title, device->info.index, reading_state_clause(now->state));
+                  quantity_facts[turn->quantity].title, device->info.index, reading_state_clause(state));
         return TURN_FAILED;
     }
-    *out_found = now->value;
-    if (now->value == turn->previous && !(insists && turn_is_open(turn)))
+    if (setting_equals(out_found, &turn->previous) && !(insists && turn_is_open(turn)))
         return TURN_UNNEEDED;
-    if (!turn_stands(turn, now->value) && now->value != turn->previous)
+    if (!turn_stands(turn, out_found) && !setting_equals(out_found, &turn->previous))
         return TURN_FOREIGN;
     return put_back(site, device, turn, out_error) < 0 ? TURN_FAILED : TURN_RESTORED;
 }

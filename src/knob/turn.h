@@ -7,7 +7,7 @@
 
 #include <flyball/error.h>
 
-#include "device/device.h"
+#include "device/setting.h"
 #include "knob/way/site.h"
 
 /*
@@ -18,16 +18,18 @@
  * intent the knob may be at its old value, `earlier`, or at its new one, `ours`, give or take a
  * driver's rounding to whole watts. After the turn was made, both are what the driver reported.
  * For a ceiling on the clock, which no driver reports, they are what was set; the value to put
- * back is 0, none, see ceiling.h.
+ * back is 0, none, see ceiling.h. A set of workload profiles may be changed by two calls of the driver
+ * (device_request_workloads), so during the intent it may also lie between its old and new value.
  */
 struct turn {
     enum quantity quantity;
-    int64_t previous; /* the value to put back */
-    int64_t earlier, ours;
+    struct setting previous; /* the value to put back */
+    struct setting earlier, ours;
     enum way way; /* by which it was turned; tried first to put it back */
 };
 
-enum { TURNS_MAX = 3 }; /* of a GPU: limit, ceiling on the clock, and persistence mode */
+/* Of a GPU: limit, ceiling on the clock, workload profiles, and persistence mode. */
+enum { TURNS_MAX = 4 };
 
 enum turn_end {
     TURN_RESTORED,
@@ -37,7 +39,10 @@ enum turn_end {
 };
 
 /* Returns whether `value`, as the driver reported it, is where the turn put the knob. */
-bool turn_stands(const struct turn *turn, int64_t value);
+bool turn_stands(const struct turn *turn, const struct setting *value);
+
+/* Returns whether it is an intent: written down, and perhaps not made. */
+bool turn_is_intent(const struct turn *turn);
 
 /* Returns whether it is an intent by a way that may turn the knob some time after it was asked to. */
 bool turn_is_open(const struct turn *turn);
@@ -46,11 +51,11 @@ bool turn_is_open(const struct turn *turn);
  * Puts the knob back if it is where the turn put it: by the way by which it was turned, and by
  * the site's others if that fails. A daemon or a command may do what it was asked some time
  * later. So with `insists`, an intent by such a way is put back although the knob is as it should
- * be, so that this is the last request. `out_found` is the value found, 0 if it could not be
- * read; for a ceiling it is the clock that contradicts it, 0 if none does. `out_error` is set
- * with TURN_FAILED.
+ * be, so that this is the last request. `out_found` is the value found, empty if it could not be
+ * read; for a ceiling its number is the clock that contradicts it, 0 if none does. `out_error` is
+ * set with TURN_FAILED.
  */
 enum turn_end turn_back(struct site *site, const struct device *device, const struct turn *turn, bool insists,
-                        int64_t *out_found, struct fly_error *out_error);
+                        struct setting *out_found, struct fly_error *out_error);
 
 #endif

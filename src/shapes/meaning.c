@@ -4,7 +4,8 @@
 static const char *const type_names[] = {[MEANING_TEXT] = "text",
                                          [MEANING_DATE] = "date",
                                          [MEANING_WHOLE] = "whole number",
-                                         [MEANING_REAL] = "number"};
+                                         [MEANING_REAL] = "number",
+                                         [MEANING_LIST] = "list"};
 static const char *const course_names[] = {[MEANING_FACT] = "fact",
                                            [MEANING_GAUGE] = "gauge",
                                            [MEANING_COUNTER] = "counter",

@@ -24,6 +24,7 @@ enum meaning_type {
     MEANING_DATE,  /* also a text: "2024-05-01T12:00:00Z" */
     MEANING_WHOLE, /* a whole number */
     MEANING_REAL,
+    MEANING_LIST, /* of texts */
 };
 
 /* How the figure behaves. Prometheus has the same words for the last three. */

@@ -27,7 +27,7 @@ struct table *table_new(const char *schema, const struct meaning *columns, size_
 
 static bool cell_owns_text(const struct table_cell *cell)
 {
-    return cell->state == CELL_TEXT || cell->state == CELL_UNAVAILABLE;
+    return cell->state == CELL_TEXT || cell->state == CELL_LIST || cell->state == CELL_UNAVAILABLE;
 }
 
 void table_free(struct table *table)
@@ -78,17 +78,27 @@ static bool column_takes(struct table *table, enum meaning_type type)
     return false;
 }
 
-void table_add_text(struct table *table, const char *text)
+static void add_text(struct table *table, enum meaning_type type, enum cell_state state, const char *text)
 {
-    struct table_cell *cell = column_takes(table, MEANING_TEXT) ? next_cell(table) : NULL;
+    struct table_cell *cell = column_takes(table, type) ? next_cell(table) : NULL;
 
     if (cell == NULL)
         return;
-    *cell = (struct table_cell){.state = CELL_TEXT, .text = strdup(text)};
+    *cell = (struct table_cell){.state = state, .text = strdup(text)};
     if (cell->text == NULL)
         error_no_memory(&table->error);
     else
         table->cell_count++;
+}
+
+void table_add_text(struct table *table, const char *text)
+{
+    add_text(table, MEANING_TEXT, CELL_TEXT, text);
+}
+
+void table_add_list(struct table *table, const char *texts)
+{
+    add_text(table, MEANING_LIST, CELL_LIST, texts);
 }
 
 void table_add_integer(struct table *table, int64_t value)

@@ -64,6 +64,12 @@ void table_add_integer(struct table *table, int64_t value);
 void table_add_real(struct table *table, double value);
 
 /*
+ * Appends a list of texts, given with commas between them; an empty text is an empty list. JSON has an
+ * array, CSV the text, and people see "none" for an empty one.
+ */
+void table_add_list(struct table *table, const char *texts);
+
+/*
  * Appends an unknown cell. `word` appears in the text form, NULL for "unavailable"; `reason` is a
  * clause without a full stop.
  */

@@ -51,6 +51,7 @@ static void put_cell(const struct table_cell *cell, struct buffer *out)
 
     switch (cell->state) {
     case CELL_TEXT:
+    case CELL_LIST:
         put_harmless(cell->text, out);
         break;
     case CELL_INTEGER:

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Writes a table as a JSON document. All documents are printed here. */
 #include <stdio.h>
+#include <string.h>
 
 #include "base/error.h"
 #include "base/harmless.h"
@@ -20,11 +21,29 @@ static int put_unavailable(json_t *row, const char *key, const char *reason)
     return json_object_set_new(row, reason_key, text_value(reason));
 }
 
+static json_t *list_value(const char *texts)
+{
+    json_t *list = json_array();
+
+    while (list != NULL && *texts != '\0') {
+        size_t length = strcspn(texts, ",");
+
+        if (json_array_append_new(list, json_stringn(texts, length)) < 0) {
+            json_decref(list);
+            return NULL;
+        }
+        texts += length + (texts[length] == ',');
+    }
+    return list;
+}
+
 static int put_cell(const struct table *table, const struct table_cell *cell, const char *key, json_t *row)
 {
     switch (cell->state) {
     case CELL_TEXT:
         return json_object_set_new(row, key, text_value(cell->text));
+    case CELL_LIST:
+        return json_object_set_new(row, key, list_value(cell->text));
     case CELL_INTEGER:
         return json_object_set_new(row, key, json_integer(cell->integer));
     case CELL_REAL:

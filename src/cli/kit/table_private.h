@@ -9,13 +9,13 @@
 
 /* The data of table.c, which the writers read; each format has a writer in its own file. */
 
-enum cell_state { CELL_TEXT, CELL_INTEGER, CELL_REAL, CELL_UNAVAILABLE };
+enum cell_state { CELL_TEXT, CELL_INTEGER, CELL_REAL, CELL_LIST, CELL_UNAVAILABLE };
 
 struct table_cell {
     enum cell_state state;
     size_t footnote; /* number of an unavailable cell's footnote, from 1 */
     union {
-        char *text; /* owned; for an unavailable cell its word */
+        char *text; /* owned; for an unavailable cell its word, for a list all of it */
         int64_t integer;
         double real;
     };

@@ -47,6 +47,9 @@ static void cell_text(int decimals, const struct table_cell *cell, struct buffer
     case CELL_TEXT:
         buffer_puts(out, cell->text);
         break;
+    case CELL_LIST:
+        buffer_puts(out, cell->text[0] != '\0' ? cell->text : "none");
+        break;
     case CELL_INTEGER:
         buffer_printf(out, "%" PRId64, cell->integer);
         break;
@@ -87,7 +90,7 @@ static void put_field(const struct table *table, size_t column, const char *text
                       struct buffer *out)
 {
     size_t missing = width - text_width(text);
-    bool right = table->columns[column].type != MEANING_TEXT && table->columns[column].type != MEANING_DATE;
+    bool right = table->columns[column].type == MEANING_WHOLE || table->columns[column].type == MEANING_REAL;
     bool last = column + 1 == table->column_count;
 
     pad(out, column > 0 ? COLUMN_GAP : 0);

@@ -3,6 +3,7 @@
  * Shows power limits, and whether they may be set. Sets nothing, except to restore what a killed
  * program left.
  */
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -34,8 +35,10 @@ struct entry {
 struct row {
     const struct device *gpu;
     struct device_reading reading;
+    enum reading_state workloads_state;
+    struct workloads workloads;
     struct limit_outlook outlook;
-    struct entry turned, kept;
+    struct entry turned, kept, turned_2, kept_2; /* of the journal's files */
 };
 
 static void read_entry(const char *directory, enum journal_kind kind, const char *uuid, struct entry *out)
@@ -51,10 +54,13 @@ static void look_into(const char *directory, const struct fly_error *missing, st
     if (missing->code < 0) {
         row->turned.error = row->kept.error = *missing;
         row->turned.code = row->kept.code = missing->code;
+        row->turned_2 = row->kept_2 = row->turned;
         return;
     }
     read_entry(directory, JOURNAL_TURNED, uuid, &row->turned);
     read_entry(directory, JOURNAL_KEPT, uuid, &row->kept);
+    read_entry(directory, JOURNAL_TURNED_2, uuid, &row->turned_2);
+    read_entry(directory, JOURNAL_KEPT_2, uuid, &row->kept_2);
 }
 
 /* Finds what the file says of the GPU with that pseudonym. */
@@ -68,6 +74,7 @@ static void find_in_facts(const struct facts *facts, struct row *row)
     error_set(&row->outlook.lock, FLY_EUNSUPPORTED, "facts do not tell");
     row->turned.code = row->kept.code = FLY_EUNSUPPORTED;
     row->turned.error = row->kept.error = row->outlook.lock;
+    row->turned_2 = row->kept_2 = row->turned;
     if (device->why_not[0] != '\0')
         error_set(&row->outlook.why_not, FLY_EUNSUPPORTED, "%s", device->why_not);
 }
@@ -78,6 +85,7 @@ static void find_out(const struct power_gpus *gpus, const char *directory, const
     const struct facts *facts = facts_played(&gpus->list);
 
     device_read(row->gpu, &clock_real, QUANTITY_ALL, &row->reading);
+    row->workloads_state = device_read_workloads(row->gpu, &row->workloads);
     if (facts != NULL) {
         find_in_facts(facts, row);
         return;
@@ -110,6 +118,31 @@ static void put_name(struct table *table, const struct row *row)
 static void put_uuid(struct table *table, const struct row *row)
 {
     table_add_text(table, row->gpu->info.uuid);
+}
+
+static void put_workloads(struct table *table, const struct row *row, const struct workload_set *set)
+{
+    char text[WORKLOAD_TEXT_MAX];
+
+    if (row->workloads_state == READING_OK)
+        table_add_list(table, workload_list(set, text));
+    else
+        table_add_unavailable(table, "-", reading_state_clause(row->workloads_state));
+}
+
+static void put_supported(struct table *table, const struct row *row)
+{
+    put_workloads(table, row, &row->workloads.supported);
+}
+
+static void put_requested(struct table *table, const struct row *row)
+{
+    put_workloads(table, row, &row->workloads.requested);
+}
+
+static void put_enforced(struct table *table, const struct row *row)
+{
+    put_workloads(table, row, &row->workloads.enforced);
 }
 
 static void put_may(struct table *table, const struct row *row)
@@ -161,7 +194,7 @@ static int64_t previous_mw(const struct entry *entry)
 {
     const struct turn *limit = turn_in(entry, QUANTITY_POWER_LIMIT);
 
-    return limit != NULL ? limit->previous : 0;
+    return limit != NULL ? limit->previous.number : 0;
 }
 
 static void put_previous(struct table *table, const struct entry *entry)
@@ -185,45 +218,94 @@ static void put_kept(struct table *table, const struct row *row)
     put_previous(table, &row->kept);
 }
 
+/* Appends what stood before a set of profiles was requested. */
+static void put_workloads_before(struct table *table, const struct entry *entry)
+{
+    const struct turn *turn = turn_in(entry, QUANTITY_WORKLOADS);
+    char text[WORKLOAD_TEXT_MAX];
+
+    if (turn != NULL)
+        table_add_list(table, workload_list(&turn->previous.workloads, text));
+    else
+        table_add_unavailable(table, "-",
+                              entry->code < 0 && entry->code != FLY_ENOTFOUND
+                                  ? entry->error.text
+                                  : "nothing stands in the journal");
+}
+
+static void put_workloads_turned(struct table *table, const struct row *row)
+{
+    put_workloads_before(table, &row->turned_2);
+}
+
+static void put_workloads_kept(struct table *table, const struct row *row)
+{
+    put_workloads_before(table, &row->kept_2);
+}
+
 static void put_turned_by(struct table *table, const struct row *row)
 {
+    const struct entry *entry =
+        row->turned.code < 0 && row->turned_2.code == 0 ? &row->turned_2 : &row->turned;
     char text[ENTRY_TEXT_MAX];
 
-    if (row->turned.code < 0) {
-        put_previous(table, &row->turned);
+    if (entry->code < 0) {
+        put_previous(table, entry);
         return;
     }
-    snprintf(text, sizeof text, "'%s', process %lld", row->turned.entry.program,
-             (long long)row->turned.entry.pid);
+    snprintf(text, sizeof text, "'%s', process %lld", entry->entry.program, (long long)entry->entry.pid);
     table_add_text(table, text);
 }
 
-/* Writes "400 W before, set to stay" or "a ceiling of 1200 MHz on its clock". */
-static void describe_entry(const struct entry *entry, bool kept, char text[ENTRY_TEXT_MAX])
+/* Appends "400 W before" or another clause to the text. */
+__attribute__((format(printf, 2, 3))) static void add_clause(char text[ENTRY_TEXT_MAX], const char *format,
+                                                             ...)
+{
+    size_t length = strlen(text);
+    va_list arguments;
+
+    if (length > 0)
+        length += (size_t)snprintf(text + length, ENTRY_TEXT_MAX - length, ", ");
+    va_start(arguments, format);
+    vsnprintf(text + length, ENTRY_TEXT_MAX - length, format, arguments);
+    va_end(arguments);
+}
+
+/* Appends "400 W before", "a ceiling of 1200 MHz on its clock", "profiles MAX_Q before". */
+static void describe_entry(const struct entry *entry, char text[ENTRY_TEXT_MAX])
 {
     const struct turn *ceiling = turn_in(entry, QUANTITY_CLOCK_CEILING);
-    bool limited = previous_mw(entry) > 0;
-    char limit[POWER_LIMIT_TEXT_MAX], clock[64] = "";
+    const struct turn *workloads = turn_in(entry, QUANTITY_WORKLOADS);
+    char limit[POWER_LIMIT_TEXT_MAX], names[WORKLOAD_TEXT_MAX];
 
+    if (turn_in(entry, QUANTITY_POWER_LIMIT) != NULL)
+        add_clause(text, "%s before", power_limit_text(previous_mw(entry), limit));
     if (ceiling != NULL)
-        snprintf(clock, sizeof clock, "%sa ceiling of %lld MHz on its clock", limited ? ", " : "",
-                 (long long)ceiling->ours);
-    snprintf(text, ENTRY_TEXT_MAX, "%s%s%s%s",
-             limited || ceiling == NULL ? power_limit_text(previous_mw(entry), limit) : "",
-             limited || ceiling == NULL ? " before" : "", clock, kept ? ", set to stay" : "");
+        add_clause(text, "a ceiling of %lld MHz on its clock", (long long)ceiling->ours.number);
+    if (workloads != NULL)
+        add_clause(text, "profiles %.100s before", workload_text(&workloads->previous.workloads, names));
 }
 
 static void put_journal(struct table *table, const struct row *row)
 {
-    const struct entry *entry = row->turned.code != FLY_ENOTFOUND ? &row->turned : &row->kept;
-    char text[ENTRY_TEXT_MAX];
+    bool is_turned = row->turned.code != FLY_ENOTFOUND || row->turned_2.code != FLY_ENOTFOUND;
+    const struct entry *first = is_turned ? &row->turned : &row->kept;
+    const struct entry *second = is_turned ? &row->turned_2 : &row->kept_2;
+    char text[ENTRY_TEXT_MAX] = "";
 
-    if (entry->code == FLY_ENOTFOUND) {
+    if (first->code < 0 && first->code != FLY_ENOTFOUND) {
+        table_add_unavailable(table, "-", first->error.text);
+    } else if (second->code < 0 && second->code != FLY_ENOTFOUND) {
+        table_add_unavailable(table, "-", second->error.text);
+    } else if (first->code == FLY_ENOTFOUND && second->code == FLY_ENOTFOUND) {
         table_add_text(table, "none");
-    } else if (entry->code < 0) {
-        table_add_unavailable(table, "-", entry->error.text);
     } else {
-        describe_entry(entry, entry == &row->kept, text);
+        describe_entry(first, text);
+        describe_entry(second, text);
+        if (text[0] == '\0')
+            add_clause(text, "persistence mode off before");
+        if (!is_turned)
+            add_clause(text, "set to stay");
         table_add_text(table, text);
     }
 }
@@ -238,6 +320,9 @@ static const struct field fields[] = {
     {DEVICE_LIMIT_MIN, PART_BOTH, NULL, QUANTITY_POWER_LIMIT_MIN, 1e3},
     {DEVICE_LIMIT_MAX, PART_BOTH, NULL, QUANTITY_POWER_LIMIT_MAX, 1e3},
     {DEVICE_PERSISTENCE, PART_PROGRAMS, NULL, QUANTITY_PERSISTENCE, 1},
+    {DEVICE_WORKLOADS_SUPPORTED, PART_PROGRAMS, .put = put_supported},
+    {DEVICE_WORKLOADS_REQUESTED, PART_PROGRAMS, .put = put_requested},
+    {DEVICE_WORKLOADS_ENFORCED, PART_PROGRAMS, .put = put_enforced},
     {TABLE_SHOWN("may be set", MEANING_TEXT, 0), PART_PEOPLE, .put = put_may_and_why},
     {{"may_be_set", "may be set", MEANING_TEXT, 0, NULL, MEANING_FACT,
       "Whether this user may set the limit here: yes, likely, unlikely or no."},
@@ -262,6 +347,14 @@ static const struct field fields[] = {
       "Limit that stood before one was set to stay."},
      PART_PROGRAMS,
      .put = put_kept},
+    {{"journal_profiles_turned_from", "profiles turned from", MEANING_LIST, 0, NULL, MEANING_FACT,
+      "Workload power profiles that were requested before a program changed them."},
+     PART_PROGRAMS,
+     .put = put_workloads_turned},
+    {{"journal_profiles_kept_from", "profiles kept from", MEANING_LIST, 0, NULL, MEANING_FACT,
+      "Those that were requested before some were set to stay."},
+     PART_PROGRAMS,
+     .put = put_workloads_kept},
 };
 static const struct quantities quantities = {"a GPU", QUANTITIES_IN(fields, column)};
 enum { FIELDS = sizeof fields / sizeof fields[0] };
@@ -275,6 +368,18 @@ static void put_row(struct table *table, const struct row *row, const struct fie
         else
             table_add_reading(table, &row->reading.values[shown[i]->quantity], shown[i]->divisor);
     }
+}
+
+/* Shows people a GPU's profiles; most GPUs have none. */
+static void say_workloads(const struct cli_call *call, const struct device *gpu)
+{
+    char requested[WORKLOAD_TEXT_MAX], enforced[WORKLOAD_TEXT_MAX], supported[WORKLOAD_TEXT_MAX];
+    struct workloads workloads;
+
+    if (device_read_workloads(gpu, &workloads) == READING_OK)
+        fprintf(cli_out(call), "GPU %u: workload profiles requested: %s; enforced: %s; offered: %s\n",
+                gpu->info.index, workload_text(&workloads.requested, requested),
+                workload_text(&workloads.enforced, enforced), workload_text(&workloads.supported, supported));
 }
 
 static int power_get_run(const struct cli_call *call, struct fly_error *out_error)
@@ -299,7 +404,7 @@ static int power_get_run(const struct cli_call *call, struct fly_error *out_erro
     }
     if (facts_played(&gpus.list) == NULL)
         runtime_directory_find(NULL, directory, &missing);
-    table = table_new("flyball.power.get/1", columns, count);
+    table = table_new("flyball.power.get/2", columns, count);
     for (size_t i = 0; i < gpus.count; i++) {
         struct row row = {.gpu = gpus.devices[i]};
 
@@ -308,6 +413,8 @@ static int power_get_run(const struct cli_call *call, struct fly_error *out_erro
     }
     result = cli_emit_table(call, table, out_error);
     table_free(table);
+    for (size_t i = 0; i < gpus.count && result == 0 && left_out == PART_PROGRAMS; i++)
+        say_workloads(call, gpus.devices[i]);
     power_gpus_close(&gpus);
     return result;
 }
@@ -320,7 +427,9 @@ const struct cli_command cmd_power_get = {
          "and "
          "its range; whether this user may set it here, and if not why; which program holds the GPU's knobs; "
          "and "
-         "what stood before where the journal holds something to put back. Nothing is set, except that what "
+         "what stood before where the journal holds something to put back. For boards that have workload "
+         "power profiles (NVIDIA's since Blackwell) it names those that are requested, those that the driver "
+         "enforces, and those that the board offers. Nothing is set, except that what "
          "a killed program left is put back first, where this user may.",
          "Whether the driver would really let a limit be set is known only by setting it: without root the "
          "answer is 'unlikely', or 'likely' where the site has commands or a daemon for its users, which "

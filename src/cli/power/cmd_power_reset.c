@@ -24,17 +24,17 @@ static int power_reset_run(const struct cli_call *call, struct fly_error *out_er
     result = power_turning_begin(call, NULL, true, &turning, out_error);
     if (result < 0)
         return power_refused(call, result, out_error);
-    result = power_turning_emit(call, &turning, "flyball.power.reset/1", NULL, out_error);
+    result = power_turning_emit(call, &turning, "flyball.power.reset/2", NULL, out_error);
     ended = power_turning_end(call, &turning, out_error);
     return result < 0 ? result : ended;
 }
 
 const struct cli_command cmd_power_reset = {
     .words = "power reset",
-    .summary = "set the driver's default power limits",
+    .summary = "set the driver's default power limits, and no profiles",
     .paragraphs =
-        {"Sets the power limit of every chosen GPU to the driver's default, whatever stood before, or of "
-         "none "
+        {"Sets the power limit of every chosen GPU to the driver's default, whatever stood before, and "
+         "requests no workload power profiles where some are; on all GPUs, or on none "
          "when one of them refuses. What 'flyball power set' wrote down to be put back is forgotten, and "
          "persistence mode is turned off where that had turned it on.",
          "GPUs that somebody else uses are left alone, as 'flyball help power set' says."},

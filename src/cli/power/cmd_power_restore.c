@@ -31,8 +31,15 @@ static const struct meaning columns[] = {
     {"clock_ceiling_set_mhz", "ceiling (MHz)", MEANING_REAL, 0, "MHz", MEANING_GAUGE,
      "Ceiling on the GPU clock that was set."},
     {"end", "became", MEANING_TEXT, 0, NULL, MEANING_FACT, "What became of it."},
+    {"workload_profiles_before", "profiles before", MEANING_LIST, 0, NULL, MEANING_FACT,
+     "Workload power profiles that were requested before they were changed."},
+    {"workload_profiles_set", "profiles set", MEANING_LIST, 0, NULL, MEANING_FACT,
+     "Workload power profiles that the journal says were requested."},
+    {"workload_profiles_found", "profiles found", MEANING_LIST, 0, NULL, MEANING_FACT,
+     "Workload power profiles that were found requested."},
 };
 static const struct quantities quantities = {"a GPU that was turned", QUANTITIES(columns)};
+enum { PROFILE_COLUMNS = 3 }; /* the last ones */
 
 /*
  * What is shown for each outcome, and the exit status if something is left to do; later rows are
@@ -53,7 +60,18 @@ static const struct {
 };
 _Static_assert(sizeof ends / sizeof ends[0] == REPAIR_END_COUNT, "one row for every end");
 
-static void put_row(struct table *table, const struct power_gpus *gpus, const struct repair *repair)
+static void add_workloads(struct table *table, const struct repair *repair, const struct workload_set *set)
+{
+    char text[WORKLOAD_TEXT_MAX];
+
+    if (repair->has_workloads)
+        table_add_list(table, workload_list(set, text));
+    else
+        table_add_unavailable(table, "-", "the journal holds no workload profiles of it");
+}
+
+static void put_row(struct table *table, const struct power_gpus *gpus, const struct repair *repair,
+                    bool profiles)
 {
     size_t place = device_list_find(&gpus->list, DEVICE_GPU, repair->uuid);
 
@@ -71,6 +89,11 @@ static void put_row(struct table *table, const struct power_gpus *gpus, const st
     else
         table_add_unavailable(table, "-", "the journal holds no ceiling on its clock");
     table_add_text(table, ends[repair->end].word);
+    if (profiles) {
+        add_workloads(table, repair, &repair->workloads_before);
+        add_workloads(table, repair, &repair->workloads_set);
+        add_workloads(table, repair, &repair->workloads_found);
+    }
 }
 
 static struct power_gpus gpus_here; /* large */
@@ -87,6 +110,15 @@ static int by_place(const void *first, const void *second)
     return (int)left->kept - (int)right->kept;
 }
 
+static bool any_has_workloads(const struct repair *repairs, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (repairs[i].has_workloads)
+            return true;
+    }
+    return false;
+}
+
 /*
  * Prints the entries of the chosen GPUs; with -i other GPUs' entries look like those of GPUs that
  * are not here.
@@ -94,7 +126,10 @@ static int by_place(const void *first, const void *second)
 static int emit(const struct cli_call *call, const struct power_gpus *gpus, const struct repair *repairs,
                 size_t count, struct fly_error *out_error)
 {
-    struct table *table = table_new("flyball.power.restore/1", columns, quantities.count);
+    /* People whose journal has no profiles need no word about them. */
+    bool profiles = cli_format(call) != TABLE_FORMAT_TABLE || any_has_workloads(repairs, count);
+    struct table *table =
+        table_new("flyball.power.restore/2", columns, quantities.count - (profiles ? 0 : PROFILE_COLUMNS));
     bool root = geteuid() == 0;
     enum repair_end worst = REPAIR_RESTORED;
     int result, status;
@@ -103,7 +138,7 @@ static int emit(const struct cli_call *call, const struct power_gpus *gpus, cons
 
         if (repairs[i].end == REPAIR_ABSENT && cli_set(call, "gpus"))
             continue;
-        put_row(table, gpus, &repairs[i]);
+        put_row(table, gpus, &repairs[i], profiles);
         if (ends[repairs[i].end].status != 0)
             cli_warn(call, "%s", repairs[i].text);
         else
@@ -129,7 +164,7 @@ static int emit(const struct cli_call *call, const struct power_gpus *gpus, cons
 
 static int power_restore_run(const struct cli_call *call, struct fly_error *out_error)
 {
-    static struct repair repairs[2 * DEVICES_MAX];
+    static struct repair repairs[JOURNAL_KIND_COUNT * DEVICES_MAX];
     int result = power_gpus_open(call, GPUS_ALL, LEFTOVERS_LEAVE, &gpus_here, out_error);
     int count;
 

@@ -23,6 +23,11 @@ static const struct cli_option options[] = {
      .help =
          "Keep running for this time, such as 90s, 15min, 2h or 1h30min, and turn back then; Ctrl-C turns "
          "back at once."},
+    {.name = "profile",
+     .type = CLI_TEXT,
+     .placeholder = "LIST",
+     .help = "Request exactly these workload power profiles, with a limit or without one: names as "
+             "'flyball power get' shows them, or numbers, such as MAX_Q,LLM_TRAINING; none for none."},
     {.name = "require",
      .type = CLI_FLAG,
      .help = "Start the program only when the limit of every GPU could be set."},
@@ -31,18 +36,18 @@ static const struct cli_option options[] = {
 
 static struct power_turning turning; /* large */
 
-static int set_to_stay(const struct cli_call *call, const struct power_wish *wish,
+static int set_to_stay(const struct cli_call *call, const struct power_request *request,
                        struct fly_error *out_error)
 {
     char list[POWER_NAMES_MAX], put_back[POWER_NAMES_MAX + 64];
-    int result = power_turning_begin(call, wish, true, &turning, out_error);
+    int result = power_turning_begin(call, request, true, &turning, out_error);
     int ended;
 
     if (result < 0)
         return result;
     snprintf(put_back, sizeof put_back, "flyball power restore --kept -i %s",
              power_gpus_list(&turning.gpus, NULL, list));
-    result = power_turning_emit(call, &turning, "flyball.power.set/1", put_back, out_error);
+    result = power_turning_emit(call, &turning, "flyball.power.set/2", put_back, out_error);
     ended = power_turning_end(call, &turning, out_error);
     cli_note(call,
              "this stays when the command has ended, until the driver is unloaded; '%s' puts back what stood "
@@ -51,7 +56,7 @@ static int set_to_stay(const struct cli_call *call, const struct power_wish *wis
     return result < 0 ? result : ended;
 }
 
-static int set_for(const struct cli_call *call, const struct power_wish *wish, double time_s,
+static int set_for(const struct cli_call *call, const struct power_request *request, double time_s,
                    struct fly_error *out_error)
 {
     struct mono_time end = mono_after_s(mono_now(), time_s);
@@ -61,9 +66,9 @@ static int set_for(const struct cli_call *call, const struct power_wish *wish, d
     int result, ended;
 
     stop_signals_hold(&stop);
-    result = power_turning_begin(call, wish, false, &turning, out_error);
+    result = power_turning_begin(call, request, false, &turning, out_error);
     if (result == 0) {
-        result = power_turning_emit(call, &turning, "flyball.power.set/1", NULL, out_error);
+        result = power_turning_emit(call, &turning, "flyball.power.set/2", NULL, out_error);
         cli_note(call, "turned back in %s, or at Ctrl-C", cli_text(call, "for"));
         while (result == 0 && stands && next.ns < end.ns && !stop_signals_wait(&stop, next)) {
             stands = power_turning_check(call, &turning);
@@ -80,21 +85,47 @@ static int set_for(const struct cli_call *call, const struct power_wish *wish, d
     return result;
 }
 
-static int read_values(const struct cli_call *call, struct power_wish *out_wish, double *out_time_s,
-                       struct fly_error *out_error)
-{
-    const char *time = cli_text(call, "for");
+/* What the user asked for. */
+struct wanted {
+    struct power_request request; /* of the next two */
+    struct power_wish limit;
+    struct workload_set workloads;
+    double time_s; /* 0: to stay */
+};
 
-    if (cli_operand_count(call) == 0)
+static int read_request(const struct cli_call *call, struct wanted *out_wanted, struct fly_error *out_error)
+{
+    const char *profiles = cli_text(call, "profile");
+
+    if (cli_operand_count(call) == 0 && profiles == NULL)
         return cli_usage(call, out_error,
                          "no limit given; name it in watts, or as a share of the highest, 60%%");
-    if (!power_wish_parse(cli_operand(call, 0), out_wish))
+    if (cli_operand_count(call) > 0 && !power_wish_parse(cli_operand(call, 0), &out_wanted->limit))
         return cli_usage(
             call, out_error,
             "bad limit '%s': expected watts, such as 150 or 187.5W, or a share of the highest limit "
             "above 0%% and up to 100%%",
             cli_operand(call, 0));
-    if (time != NULL && !span_parse(time, out_time_s))
+    if (profiles != NULL && !workload_parse(profiles, &out_wanted->workloads))
+        return cli_value_error(call, "profile", profiles,
+                               "names or numbers of workload power profiles, such as MAX_Q,LLM_TRAINING or "
+                               "13, or none",
+                               out_error);
+    out_wanted->request = (struct power_request){
+        .limit = cli_operand_count(call) > 0 ? &out_wanted->limit : NULL,
+        .workloads = profiles != NULL ? &out_wanted->workloads : NULL,
+    };
+    return 0;
+}
+
+static int read_values(const struct cli_call *call, struct wanted *out_wanted, struct fly_error *out_error)
+{
+    const char *time = cli_text(call, "for");
+    int code = read_request(call, out_wanted, out_error);
+
+    if (code < 0)
+        return code;
+    if (time != NULL && !span_parse(time, &out_wanted->time_s))
         return cli_value_error(call, "for", time, "a time such as 90s, 15min, 2h or 1h30min, at most a year",
                                out_error);
     if (time != NULL && cli_program_count(call) > 0)
@@ -110,19 +141,19 @@ static int read_values(const struct cli_call *call, struct power_wish *out_wish,
 
 static int power_set_run(const struct cli_call *call, struct fly_error *out_error)
 {
-    struct power_wish wish;
-    double time_s = 0;
-    int result = read_values(call, &wish, &time_s, out_error);
+    struct wanted wanted = {.time_s = 0};
+    int result = read_values(call, &wanted, out_error);
 
     if (result < 0)
         return result;
     if (cli_program_count(call) > 0)
-        return power_around(call, &wish, &turning, out_error);
+        return power_around(call, &wanted.request, &turning, out_error);
     if (disabled_by_user()) {
         cli_warn(call, "FLYBALL_DISABLE=1 is set, so no limit is");
         return 0;
     }
-    result = time_s > 0 ? set_for(call, &wish, time_s, out_error) : set_to_stay(call, &wish, out_error);
+    result = wanted.time_s > 0 ? set_for(call, &wanted.request, wanted.time_s, out_error)
+                               : set_to_stay(call, &wanted.request, out_error);
     return power_refused(call, result, out_error);
 }
 
@@ -135,6 +166,9 @@ const struct cli_command cmd_power_set = {
          "or a share of each GPU's highest limit; it has to lie in the GPU's range, which 'flyball power "
          "get' "
          "shows.",
+         "With --profile it requests workload power profiles, which boards have since NVIDIA's Blackwell: "
+         "settings that a driver makes for a kind of work. A board enforces no profile that conflicts with "
+         "another of higher priority; a warning says so.",
          "Alone the command ends, and what it set stays until it is changed or the driver is unloaded; that "
          "is "
          "said, with the command that puts back what stood before. Persistence mode is turned on where it is "
@@ -157,12 +191,13 @@ const struct cli_command cmd_power_set = {
          "/etc/flyball/readonly exists."},
     .options = options,
     .option_count = sizeof options / sizeof options[0],
-    .operands = "WATTS [-- PROGRAM [ARGUMENT...]]",
+    .operands = "[WATTS] [-- PROGRAM [ARGUMENT...]]",
     .operand_maximum = 1,
     .runs_program = true,
     .exit_status = "With a program, that of the program, as of 'flyball run'. " POWER_EXIT_STATUS
                    " With --for 75 also when a limit of ours was taken away before the time was over.",
     .examples = {{"flyball power set 250 -i 0,1", "set two GPUs to 250 W, to stay"},
+                 {"flyball power set --profile MAX_Q --for 2h", "save power on all GPUs for two hours"},
                  {"flyball power set 60% --for 2h", "set all GPUs to 60 % of their highest for two hours"},
                  {"flyball power set 250W -- python train.py", "train at 250 W, and turn back"}},
     .outputs = {&power_turning_quantities},

@@ -23,11 +23,17 @@ static void say_set(const struct cli_call *call, const struct power_turning *tur
 {
     for (size_t i = 0; i < turning->gpus.count; i++) {
         const struct knob_report *report = knob_report(turning->knob, i);
+        unsigned index = turning->gpus.devices[i]->info.index;
         char before[POWER_LIMIT_TEXT_MAX], now[POWER_LIMIT_TEXT_MAX];
+        char profiles_before[WORKLOAD_TEXT_MAX], profiles[WORKLOAD_TEXT_MAX];
 
-        cli_note(call, "GPU %u: %s until the program has ended, %s before",
-                 turning->gpus.devices[i]->info.index, power_limit_text(report->set_mw, now),
-                 power_limit_text(report->previous_mw, before));
+        if (report->set_mw != 0)
+            cli_note(call, "GPU %u: %s until the program has ended, %s before", index,
+                     power_limit_text(report->set_mw, now), power_limit_text(report->previous_mw, before));
+        if (report->workloads_asked)
+            cli_note(call, "GPU %u: workload profiles %s until the program has ended, %s before", index,
+                     workload_text(&report->workloads, profiles),
+                     workload_text(&report->workloads_before, profiles_before));
     }
 }
 
@@ -77,7 +83,7 @@ static bool has_started(const struct child *child)
     return mono_elapsed_s(child->forked, mono_now()) >= patience_s;
 }
 
-static int run_words(const struct cli_call *call, const struct power_wish *wish, char *const *words,
+static int run_words(const struct cli_call *call, const struct power_request *request, char *const *words,
                      struct power_turning *turning, struct fly_error *out_error)
 {
     struct child child;
@@ -92,7 +98,7 @@ static int run_words(const struct cli_call *call, const struct power_wish *wish,
     /* If the reader of stderr has left, neither this process nor the program ends because of it. */
     signal(SIGPIPE, SIG_IGN);
     child_guard_begin(&child, never_set);
-    result = power_turning_begin(call, wish, false, turning, out_error);
+    result = power_turning_begin(call, request, false, turning, out_error);
     child_guard_end(&child);
     if (keeps_program(call, result) && !has_started(&child)) {
         child_abandon(&child);
@@ -106,16 +112,16 @@ static int run_words(const struct cli_call *call, const struct power_wish *wish,
     return 0;
 }
 
-int power_around(const struct cli_call *call, const struct power_wish *wish, struct power_turning *turning,
-                 struct fly_error *out_error)
+int power_around(const struct cli_call *call, const struct power_request *request,
+                 struct power_turning *turning, struct fly_error *out_error)
 {
     char **words = program_words(call, cli_program_count(call), cli_program_word);
     int result;
 
     if (words == NULL)
         return error_no_memory(out_error);
-    result =
-        disabled_by_user() ? program_replace(call, words) : run_words(call, wish, words, turning, out_error);
+    result = disabled_by_user() ? program_replace(call, words)
+                                : run_words(call, request, words, turning, out_error);
     free(words);
     return result;
 }

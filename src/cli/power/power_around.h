@@ -10,7 +10,7 @@
  * With --require, or for a limit outside a GPU's range, it does not run the program and returns
  * the code. `turning` is the caller's storage.
  */
-int power_around(const struct cli_call *call, const struct power_wish *wish, struct power_turning *turning,
-                 struct fly_error *out_error);
+int power_around(const struct cli_call *call, const struct power_request *request,
+                 struct power_turning *turning, struct fly_error *out_error);
 
 #endif

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/power/power_turning.h"
 
+#include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/error.h"
@@ -27,25 +29,52 @@ static int find_limits(const struct power_wish *wish, struct power_turning *turn
     return 0;
 }
 
-/* A driver refuses one GPU; the remedy is one command for all of them. */
-static int without_permission(const struct cli_call *call, const struct power_turning *turning,
-                              struct fly_error *out_error)
+/* Writes the command that would set what was refused. */
+static void write_remedy(const struct cli_call *call, const struct power_turning *turning,
+                         const struct power_request *request, char *text, size_t bytes)
 {
-    char names[POWER_NAMES_MAX], list[POWER_NAMES_MAX];
-    const char *wish = cli_operand(call, 0);
+    const char *limit = cli_operand(call, 0);
+    char list[POWER_NAMES_MAX];
 
-    power_gpus_names(&turning->gpus, NULL, names);
     power_gpus_list(&turning->gpus, NULL, list);
-    return error_set(
-        out_error, FLY_EPERM,
-        "the power limit of %.150s is not set: its driver lets root alone set it; run 'sudo flyball "
-        "power %s%s%s -i %.150s'%s",
-        names, wish != NULL ? "set" : "reset", wish != NULL ? " " : "", wish != NULL ? wish : "", list,
-        wish != NULL ? ", which sets it to stay" : "");
+    if (request == NULL)
+        snprintf(text, bytes, "sudo flyball power reset -i %.150s", list);
+    else
+        snprintf(text, bytes, "sudo flyball power set%s%s%s%s -i %.150s", limit != NULL ? " " : "",
+                 limit != NULL ? limit : "", request->workloads != NULL ? " --profile " : "",
+                 request->workloads != NULL ? cli_text(call, "profile") : "", list);
 }
 
-static int turn(const struct cli_call *call, const struct power_wish *wish, struct power_turning *turning,
-                struct fly_error *out_error)
+/* A driver refuses one GPU; the remedy is one command for all of them. */
+static int without_permission(const struct cli_call *call, const struct power_turning *turning,
+                              const struct power_request *request, struct fly_error *out_error)
+{
+    char names[POWER_NAMES_MAX], remedy[POWER_NAMES_MAX];
+    bool limit = request == NULL || request->limit != NULL;
+
+    power_gpus_names(&turning->gpus, NULL, names);
+    write_remedy(call, turning, request, remedy, sizeof remedy);
+    return error_set(out_error, FLY_EPERM,
+                     "the %s of %.150s %s not set: its driver lets root alone set it; run '%.220s'%s",
+                     limit ? "power limit" : "workload profiles", names, limit ? "is" : "are", remedy,
+                     request != NULL ? ", which sets it to stay" : "");
+}
+
+/* Sets what was requested, or the defaults. */
+static int turn_as(const struct power_request *request, struct power_turning *turning,
+                   struct fly_error *out_error)
+{
+    const struct workload_set *sets[DEVICES_MAX] = {NULL};
+
+    if (request == NULL)
+        return knob_reset(turning->knob, out_error);
+    for (size_t i = 0; i < turning->gpus.count; i++)
+        sets[i] = request->workloads;
+    return knob_set_both(turning->knob, turning->limits_mw, sets, out_error);
+}
+
+static int turn(const struct cli_call *call, const struct power_request *request,
+                struct power_turning *turning, struct fly_error *out_error)
 {
     int result = 0;
 
@@ -53,13 +82,30 @@ static int turn(const struct cli_call *call, const struct power_wish *wish, stru
         result = knob_may_turn(turning->knob, i, out_error);
     if (result < 0)
         return result;
-    result = wish != NULL ? knob_set(turning->knob, turning->limits_mw, out_error)
-                          : knob_reset(turning->knob, out_error);
+    result = turn_as(request, turning, out_error);
     /* If the site has its own ways, their message is more helpful. */
     return result == FLY_EPERM && geteuid() != 0 &&
                    !site_offers_more(knob_site(turning->knob), turning->gpus.devices[0])
-               ? without_permission(call, turning, out_error)
+               ? without_permission(call, turning, request, out_error)
                : result;
+}
+
+/* A driver enforces no profile that conflicts with one of higher priority. */
+static void say_unenforced(const struct cli_call *call, const struct power_turning *turning,
+                           const struct workload_set *wanted)
+{
+    for (size_t i = 0; wanted != NULL && i < turning->gpus.count; i++) {
+        char text[WORKLOAD_TEXT_MAX];
+        struct workload_set idle;
+        struct workloads now;
+
+        if (device_read_workloads(turning->gpus.devices[i], &now) != READING_OK)
+            continue;
+        idle = workload_without(wanted, &now.enforced);
+        if (!workload_is_empty(&idle))
+            cli_warn(call, "GPU %u: the driver does not enforce %.200s, which conflicts with another profile",
+                     turning->gpus.devices[i]->info.index, workload_text(&idle, text));
+    }
 }
 
 static void say_repairs(const struct cli_call *call, const struct power_turning *turning)
@@ -85,7 +131,7 @@ static void say_ways(const struct cli_call *call, const struct power_turning *tu
     }
 }
 
-int power_turning_begin(const struct cli_call *call, const struct power_wish *wish, bool kept,
+int power_turning_begin(const struct cli_call *call, const struct power_request *request, bool kept,
                         struct power_turning *out_turning, struct fly_error *out_error)
 {
     struct power_gpus *gpus = &out_turning->gpus;
@@ -97,19 +143,21 @@ int power_turning_begin(const struct cli_call *call, const struct power_wish *wi
         cli_note(call, "%s", gpus->hidden);
     out_turning->knob = NULL;
     gpus->options.kept = kept;
-    if (wish != NULL)
-        result = find_limits(wish, out_turning, out_error);
+    memset(out_turning->limits_mw, 0, sizeof out_turning->limits_mw);
+    if (request != NULL && request->limit != NULL)
+        result = find_limits(request->limit, out_turning, out_error);
     if (result == 0)
         result = knob_open(&gpus->options, gpus->devices, gpus->count, &out_turning->knob, out_error);
     if (result == 0) {
         say_repairs(call, out_turning);
-        result = turn(call, wish, out_turning, out_error);
+        result = turn(call, request, out_turning, out_error);
     }
     if (result < 0) {
         knob_close(out_turning->knob, NULL);
         power_gpus_close(gpus);
     } else {
         say_ways(call, out_turning);
+        say_unenforced(call, out_turning, request != NULL ? request->workloads : NULL);
     }
     return result;
 }
@@ -126,17 +174,33 @@ bool power_turning_check(const struct cli_call *call, struct power_turning *turn
     return stands;
 }
 
+static void say_foreign(const struct cli_call *call, const struct device *gpu,
+                        const struct knob_report *report)
+{
+    char limit[POWER_LIMIT_TEXT_MAX], profiles[WORKLOAD_TEXT_MAX];
+
+    if (report->workloads_foreign)
+        cli_note(call, "GPU %u: workload profiles %s, as another program set them; left so", gpu->info.index,
+                 workload_text(&report->workloads_found, profiles));
+    else
+        cli_note(call, "GPU %u: %s, as another program set it; left so", gpu->info.index,
+                 power_limit_text(report->found_mw, limit));
+}
+
 static void say_back(const struct cli_call *call, const struct device *gpu, const struct knob_report *report)
 {
-    char limit[POWER_LIMIT_TEXT_MAX];
+    char limit[POWER_LIMIT_TEXT_MAX], profiles[WORKLOAD_TEXT_MAX];
 
     switch (report->state) {
     case KNOB_UNTURNED:
-        cli_note(call, "GPU %u: %s again", gpu->info.index, power_limit_text(report->previous_mw, limit));
+        if (report->set_mw != 0)
+            cli_note(call, "GPU %u: %s again", gpu->info.index, power_limit_text(report->previous_mw, limit));
+        if (report->workloads_asked)
+            cli_note(call, "GPU %u: workload profiles %s again", gpu->info.index,
+                     workload_text(&report->workloads_before, profiles));
         break;
     case KNOB_FOREIGN:
-        cli_note(call, "GPU %u: %s, as another program set it; left so", gpu->info.index,
-                 power_limit_text(report->found_mw, limit));
+        say_foreign(call, gpu, report);
         break;
     case KNOB_STUCK:
         cli_warn(call, "%s; 'flyball power restore -i %u' tries again", report->error.text, gpu->info.index);
@@ -171,13 +235,47 @@ static const struct meaning columns[] = {
     {"power_limit_w", "now (W)", MEANING_REAL, 1, "W", MEANING_GAUGE, "Power limit that stands now."},
     {"persistence_mode", "persistence", MEANING_TEXT, 0, NULL, MEANING_FACT,
      "Whether persistence mode was 'turned on' for the limit to hold, or is 'unchanged'."},
+    {"workload_profiles_before", "profiles before", MEANING_LIST, 0, NULL, MEANING_FACT,
+     "Workload power profiles that were requested before."},
+    {"workload_profiles", "profiles now", MEANING_LIST, 0, NULL, MEANING_FACT,
+     "Workload power profiles that are requested now."},
 };
 const struct quantities power_turning_quantities = {"a GPU", QUANTITIES(columns)};
+enum { PROFILE_COLUMNS = 2 }; /* the last ones */
+
+static bool any_has_workloads(const struct power_turning *turning)
+{
+    struct workloads workloads;
+
+    for (size_t i = 0; i < turning->gpus.count; i++) {
+        if (device_read_workloads(turning->gpus.devices[i], &workloads) == READING_OK)
+            return true;
+    }
+    return false;
+}
+
+static void add_workloads(struct table *table, const struct device *gpu, const struct knob_report *report)
+{
+    char text[WORKLOAD_TEXT_MAX];
+    struct workloads now;
+    enum reading_state state = device_read_workloads(gpu, &now);
+
+    if (state == READING_OK) {
+        table_add_list(table, workload_list(&report->workloads_before, text));
+        table_add_list(table, workload_list(&now.requested, text));
+    } else {
+        table_add_unavailable(table, "-", reading_state_clause(state));
+        table_add_unavailable(table, "-", reading_state_clause(state));
+    }
+}
 
 int power_turning_emit(const struct cli_call *call, const struct power_turning *turning, const char *schema,
                        const char *put_back, struct fly_error *out_error)
 {
-    struct table *table = table_new(schema, columns, power_turning_quantities.count);
+    /* People on machines without profiles need no word about them. */
+    bool profiles = cli_format(call) != TABLE_FORMAT_TABLE || any_has_workloads(turning);
+    struct table *table =
+        table_new(schema, columns, power_turning_quantities.count - (profiles ? 0 : PROFILE_COLUMNS));
     int result;
 
     table_member(table, "put_back", put_back != NULL ? json_string(put_back) : json_null());
@@ -189,8 +287,11 @@ int power_turning_emit(const struct cli_call *call, const struct power_turning *
         table_add_text(table, info->name);
         table_add_text(table, info->uuid);
         power_gpus_add_limit(table, report->previous_mw, "the driver does not say");
-        power_gpus_add_limit(table, report->set_mw, "the driver does not say what it made of it");
+        power_gpus_add_limit(table, report->set_mw != 0 ? report->set_mw : report->previous_mw,
+                             "the driver does not say what it made of it");
         table_add_text(table, report->persistence_turned ? "turned on" : "unchanged");
+        if (profiles)
+            add_workloads(table, turning->gpus.devices[i], report);
     }
     result = cli_emit_table(call, table, out_error);
     table_free(table);

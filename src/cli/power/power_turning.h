@@ -21,21 +21,27 @@
 struct power_turning {
     struct power_gpus gpus;
     struct knob *knob;
-    int64_t limits_mw[DEVICES_MAX];
+    int64_t limits_mw[DEVICES_MAX]; /* 0: it stays as it is */
+};
+
+/* What to set. */
+struct power_request {
+    const struct power_wish *limit;       /* NULL: it stays as it is */
+    const struct workload_set *workloads; /* profiles to request, or none of them; NULL: they stay */
 };
 
 /* How often to call power_turning_check. */
 extern const double power_check_s;
 
 /*
- * Opens the GPUs and their knobs, and sets each GPU to the wish, or to the driver's default
- * without one (NULL): all GPUs or none. Returns the codes of power_gpus_open and knob_set; the
+ * Opens the GPUs and their knobs, and sets each GPU as requested, or to the driver's defaults
+ * without a request (NULL): all GPUs or none. Returns the codes of power_gpus_open and knob_set; the
  * text names the GPU and, if permission is missing, a command that would do it.
  */
-int power_turning_begin(const struct cli_call *call, const struct power_wish *wish, bool kept,
+int power_turning_begin(const struct cli_call *call, const struct power_request *request, bool kept,
                         struct power_turning *out_turning, struct fly_error *out_error);
 
-/* Returns whether at least one of our limits is still in force. Warns of limits that others changed. */
+/* Returns whether at least one of our settings is still in force. Warns of those that others changed. */
 bool power_turning_check(const struct cli_call *call, struct power_turning *turning);
 
 /*

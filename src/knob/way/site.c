@@ -7,7 +7,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/clock.h"
 #include "base/error.h"
 #include "knob/way/command_file.h"
 #include "knob/way/way.h"
@@ -121,27 +120,16 @@ bool site_passes_on(enum way way, int code, const struct way_result *result)
     return code == FLY_EPERM || code == FLY_ECONFIG || code == FLY_ENOTFOUND || code == FLY_EUNSUPPORTED;
 }
 
-static void read_one(const struct device *device, enum quantity quantity, struct reading *out_reading)
-{
-    struct device_reading reading;
-
-    *out_reading = (struct reading){.state = READING_UNSUPPORTED};
-    if (quantity >= QUANTITY_COUNT)
-        return;
-    device_read(device, &clock_real, QUANTITY_BIT(quantity), &reading);
-    *out_reading = reading.values[quantity];
-}
-
 /* If a way reports success but the knob is unchanged, it has turned another GPU's knob, or none. */
 static int check_effect(const struct site *site, enum way way, const struct device *device,
-                        enum quantity quantity, int64_t value, const struct reading *before,
+                        enum quantity quantity, const struct setting *value, const struct setting *before,
                         struct way_result *result, struct fly_error *out_error)
 {
     char text[SITE_TEXT_MAX];
 
-    read_one(device, quantity, &result->reading);
-    if (way == WAY_DRIVER || before->state != READING_OK || result->reading.state != READING_OK ||
-        before->value == value || result->reading.value != before->value)
+    result->state = setting_read(device, quantity, &result->now);
+    if (way == WAY_DRIVER || before == NULL || result->state != READING_OK || setting_equals(before, value) ||
+        !setting_equals(&result->now, before))
         return 0;
     result->uncertain = true;
     return error_set(out_error, FLY_EREAD,
@@ -152,21 +140,24 @@ static int check_effect(const struct site *site, enum way way, const struct devi
 }
 
 int site_set(struct site *site, enum way way, const struct device *device, enum quantity quantity,
-             int64_t value, struct way_result *out_result, struct fly_error *out_error)
+             const struct setting *value, struct way_result *out_result, struct fly_error *out_error)
 {
-    struct reading before = {.state = READING_NOT_READ};
-    int code = device_check_set(device, quantity, value, out_error);
+    struct setting before;
+    bool known;
+    int code = setting_check(device, quantity, value, out_error);
 
-    *out_result = (struct way_result){.reading = {.state = READING_NOT_READ}};
+    *out_result = (struct way_result){.state = READING_NOT_READ};
     if (code < 0)
         return code;
     if (!site_offers(site, way, device))
         return error_set(out_error, FLY_EUNSUPPORTED,
                          "the %s of GPU %u cannot be set by the site's %s, which are not there any more",
                          quantity_facts[quantity].title, device->info.index, way_name(way));
-    read_one(device, quantity, &before);
+    known = setting_read(device, quantity, &before) == READING_OK;
     code = ways[way]->set(site, device, quantity, value, &out_result->uncertain, out_error);
-    return code < 0 ? code : check_effect(site, way, device, quantity, value, &before, out_result, out_error);
+    return code < 0 ? code
+                    : check_effect(site, way, device, quantity, value, known ? &before : NULL, out_result,
+                                   out_error);
 }
 
 static const char *const names[] = {

@@ -7,7 +7,7 @@
 
 #include <flyball/error.h>
 
-#include "device/device.h"
+#include "device/setting.h"
 
 /*
  * The ways in which knobs can be turned at this site.
@@ -18,7 +18,7 @@
  *     site_init(&(struct site_options){0}, &site);
  *     for (int way = 0; way < WAY_COUNT; way++) {
  *         if (site_offers(&site, way, device) &&
- *             site_set(&site, way, device, quantity, value, &result, out_error) == 0)
+ *             site_set(&site, way, device, quantity, &value, &result, out_error) == 0)
  *             ...
  *     }
  *     site_deinit(&site);
@@ -62,8 +62,9 @@ struct site {
 
 /* The result of turning a knob. */
 struct way_result {
-    struct reading reading; /* after success: what the driver reports now */
-    bool uncertain;         /* after failure: the knob may have been turned all the same, or may be later */
+    enum reading_state state; /* after success: whether the driver reports what is set now, */
+    struct setting now;       /* and if it is READING_OK, what */
+    bool uncertain;           /* after failure: the knob may have been turned all the same, or may be later */
 };
 
 /*
@@ -85,7 +86,7 @@ bool site_offers_more(const struct site *site, const struct device *device);
  * FLY_EPERM (not for this user), FLY_EREAD: it failed, or succeeded without effect.
  */
 int site_set(struct site *site, enum way way, const struct device *device, enum quantity quantity,
-             int64_t value, struct way_result *out_result, struct fly_error *out_error);
+             const struct setting *value, struct way_result *out_result, struct fly_error *out_error);
 
 /* Returns whether another way may succeed after this failure, because this one turned nothing. */
 bool site_passes_on(enum way way, int code, const struct way_result *result);

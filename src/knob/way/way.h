@@ -12,8 +12,8 @@ struct way_calls {
      * Turns the knob; the value was checked already. Sets `out_uncertain` before a failure that
      * leaves the knob's state unknown. The caller reads the result afterwards.
      */
-    int (*set)(struct site *site, const struct device *device, enum quantity quantity, int64_t value,
-               bool *out_uncertain, struct fly_error *out_error);
+    int (*set)(struct site *site, const struct device *device, enum quantity quantity,
+               const struct setting *value, bool *out_uncertain, struct fly_error *out_error);
 };
 
 extern const struct way_calls way_commands, way_daemon;

@@ -199,13 +199,13 @@ static int post(const struct site *site, const struct operation_call *call, unsi
     return code;
 }
 
-static int daemon_set(struct site *site, const struct device *device, enum quantity quantity, int64_t value,
-                      bool *out_uncertain, struct fly_error *out_error)
+static int daemon_set(struct site *site, const struct device *device, enum quantity quantity,
+                      const struct setting *value, bool *out_uncertain, struct fly_error *out_error)
 {
     char token[TOKEN_MAX], header[HEADER_MAX] = "";
     struct operation_call call;
     unsigned id = 0;
-    int code = operation_for(device, quantity, value, &call, out_error);
+    int code = operation_for(device, quantity, value->number, &call, out_error);
 
     if (code < 0)
         return code;

@@ -8,14 +8,12 @@ static bool driver_offers(const struct site *site, const struct device *device)
     return device->backend->set != NULL;
 }
 
-static int driver_set(struct site *site, const struct device *device, enum quantity quantity, int64_t value,
-                      bool *out_uncertain, struct fly_error *out_error)
+static int driver_set(struct site *site, const struct device *device, enum quantity quantity,
+                      const struct setting *value, bool *out_uncertain, struct fly_error *out_error)
 {
-    struct reading result;
-
     (void)site;
     (void)out_uncertain;
-    return device_set(device, quantity, value, &result, out_error);
+    return setting_make(device, quantity, value, out_error);
 }
 
 static const struct way_calls way_driver = {
