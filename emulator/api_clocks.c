@@ -4,7 +4,7 @@
 
 #include "emulator/getter.h"
 
-enum { CLOCK_STEP_MHZ = 15, CLOCKS_MAX = 256 };
+enum { CLOCKS_MAX = 256 };
 
 static const uint64_t reasons_known = NVML_REASON_IDLE | NVML_REASON_APPLICATION_CLOCKS |
                                       NVML_REASON_POWER_CAP | NVML_REASON_HARDWARE_SLOWDOWN |
@@ -63,16 +63,6 @@ int nvmlDeviceGetClock(struct nvml_device *device, unsigned type, unsigned id, u
     return clock_call(__func__, device, type, id == NVML_CLOCK_CURRENT, clock_mhz);
 }
 
-int nvmlDeviceGetApplicationsClock(struct nvml_device *device, unsigned type, unsigned *clock_mhz)
-{
-    return clock_call(__func__, device, type, false, clock_mhz);
-}
-
-int nvmlDeviceGetDefaultApplicationsClock(struct nvml_device *device, unsigned type, unsigned *clock_mhz)
-{
-    return clock_call(__func__, device, type, false, clock_mhz);
-}
-
 /* Fills a list in two calls, as NVML does: one for the count, one for the clocks. */
 static int list(struct call *call, const unsigned *clocks, unsigned found, unsigned *count,
                 unsigned *out_clocks)
@@ -106,7 +96,7 @@ int nvmlDeviceGetSupportedGraphicsClocks(struct nvml_device *device, unsigned me
     if (memory_mhz != gpu_board(call.gpu)->memory_mhz)
         return call_end(&call, NVML_NOT_FOUND);
     for (unsigned mhz = gpu_board(call.gpu)->highest_mhz;
-         mhz >= gpu_board(call.gpu)->idle_mhz && found < CLOCKS_MAX; mhz -= CLOCK_STEP_MHZ)
+         mhz >= gpu_board(call.gpu)->idle_mhz && found < CLOCKS_MAX; mhz -= GPU_CLOCK_STEP_MHZ)
         clocks[found++] = mhz;
     return list(&call, clocks, found, count, clocks_mhz);
 }
@@ -147,18 +137,6 @@ int nvmlDeviceSetGpuLockedClocks(struct nvml_device *device, unsigned lowest_mhz
 }
 
 int nvmlDeviceResetGpuLockedClocks(struct nvml_device *device)
-{
-    return unlock_clocks(__func__, device);
-}
-
-/* Here application clocks are another name for locks. */
-int nvmlDeviceSetApplicationsClocks(struct nvml_device *device, unsigned memory_mhz, unsigned graphics_mhz)
-{
-    (void)memory_mhz;
-    return lock_clocks(__func__, device, graphics_mhz, graphics_mhz);
-}
-
-int nvmlDeviceResetApplicationsClocks(struct nvml_device *device)
 {
     return unlock_clocks(__func__, device);
 }

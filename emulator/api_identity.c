@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which GPU it is, and how it is connected. */
 #include <stdio.h>
-#include <string.h>
 
 #include "emulator/getter.h"
 #include "emulator/identity.h"
 
-enum { NO_LINK = 0, BRAND_TESLA = 2 };
+enum { BRAND_TESLA = 2 };
 
 static int text(const char *function, const struct nvml_device *device, char *out, unsigned bytes,
                 void (*write)(const struct emulated_gpu *gpu, char out_text[IDENTITY_MAX]))
@@ -116,7 +115,6 @@ GETTER(nvmlDeviceGetIndex, get_index)
 GETTER(nvmlDeviceGetMinorNumber, get_index)
 GETTER(nvmlDeviceGetBoardId, get_index)
 GETTER(nvmlDeviceGetMultiGpuBoard, getter_zero)
-GETTER(nvmlDeviceGetMemoryBusWidth, getter_not_supported)
 GETTER(nvmlDeviceGetArchitecture, get_architecture)
 GETTER(nvmlDeviceGetBrand, get_brand)
 GETTER(nvmlDeviceGetCurrPcieLinkGeneration, get_generation)
@@ -124,7 +122,6 @@ GETTER(nvmlDeviceGetMaxPcieLinkGeneration, get_generation)
 GETTER(nvmlDeviceGetCurrPcieLinkWidth, get_width)
 GETTER(nvmlDeviceGetMaxPcieLinkWidth, get_width)
 GETTER(nvmlDeviceGetNumGpuCores, get_cores)
-GETTER(nvmlDeviceGetComputeMode, getter_zero)
 GETTER(nvmlDeviceGetDisplayActive, getter_zero)
 GETTER(nvmlDeviceGetDisplayMode, getter_zero)
 /* clang-format on */
@@ -187,56 +184,6 @@ int nvmlDeviceGetCudaComputeCapability(struct nvml_device *device, int *major, i
     if (code == NVML_SUCCESS) {
         *major = (int)gpu_board(call.gpu)->capability_major;
         *minor = (int)gpu_board(call.gpu)->capability_minor;
-    }
-    return call_end(&call, code);
-}
-
-/* Answers what only a link could tell. */
-static int answer(const char *function, const struct nvml_device *device, int code)
-{
-    struct call call;
-    int entered = call_device(&call, function, device, true);
-
-    return call_end(&call, entered == NVML_SUCCESS ? code : entered);
-}
-
-int nvmlDeviceGetNvLinkState(struct nvml_device *device, unsigned link, unsigned *active)
-{
-    (void)link;
-    (void)active;
-    return answer(__func__, device, NVML_NOT_SUPPORTED);
-}
-
-int nvmlDeviceGetNvLinkVersion(struct nvml_device *device, unsigned link, unsigned *version)
-{
-    (void)link;
-    (void)version;
-    return answer(__func__, device, NVML_NOT_SUPPORTED);
-}
-
-int nvmlDeviceGetNvLinkRemotePciInfo(struct nvml_device *device, unsigned link, struct nvml_pci_info_v2 *pci)
-{
-    (void)link;
-    (void)pci;
-    return answer(__func__, device, NVML_NOT_SUPPORTED);
-}
-
-int nvmlDeviceGetNvLinkRemotePciInfo_v2(struct nvml_device *device, unsigned link, struct nvml_pci_info *pci)
-{
-    (void)link;
-    (void)pci;
-    return answer(__func__, device, NVML_NOT_SUPPORTED);
-}
-
-/* All of the first 64 processors are equally near. */
-int nvmlDeviceGetCpuAffinity(struct nvml_device *device, unsigned words, unsigned long *mask)
-{
-    struct call call;
-    int code = call_device(&call, __func__, device, mask != NULL && words > 0);
-
-    if (code == NVML_SUCCESS) {
-        memset(mask, 0, words * sizeof mask[0]);
-        mask[0] = ~0UL;
     }
     return call_end(&call, code);
 }

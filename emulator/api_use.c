@@ -108,14 +108,6 @@ int nvmlDeviceGetMemoryInfo_v2(struct nvml_device *device, struct nvml_memory_v2
     return call_end(&call, code);
 }
 
-int nvmlDeviceGetBAR1MemoryInfo(struct nvml_device *device, struct nvml_bar1_memory *memory)
-{
-    struct call call;
-    int code = call_device(&call, __func__, device, memory != NULL);
-
-    return call_end(&call, code == NVML_SUCCESS ? NVML_NOT_SUPPORTED : code);
-}
-
 static int coder(const char *function, const struct nvml_device *device, unsigned *percent,
                  unsigned *period_us)
 {
@@ -175,12 +167,6 @@ int nvmlDeviceGetTotalEccErrors(struct nvml_device *device, unsigned type, unsig
     return call_end(&call, code);
 }
 
-int nvmlDeviceGetFanSpeed_v2(struct nvml_device *device, unsigned fan, unsigned *percent)
-{
-    (void)fan;
-    return getter_call(__func__, device, percent, getter_not_supported);
-}
-
 static int get_persistence(const struct call *call, unsigned *out_value)
 {
     *out_value = call->gpu->persistent ? NVML_ENABLED : NVML_DISABLED;
@@ -188,7 +174,6 @@ static int get_persistence(const struct call *call, unsigned *out_value)
 }
 
 /* clang-format off */
-GETTER(nvmlDeviceGetFanSpeed, getter_not_supported)
 GETTER(nvmlDeviceGetNumFans, getter_zero)
 GETTER(nvmlDeviceGetPersistenceMode, get_persistence)
 /* clang-format on */

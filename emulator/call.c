@@ -179,13 +179,16 @@ int call_enter_device(struct call *call, const char *function, const struct nvml
     return code == NVML_SUCCESS && call->instance >= 0 ? call_end(call, NVML_NOT_SUPPORTED) : code;
 }
 
+bool call_may_set(const struct call *call)
+{
+    return geteuid() == 0 || call->state->settings.any_user;
+}
+
 int call_enter_setting(struct call *call, const char *function, const struct nvml_device *device)
 {
     int code = call_enter_device(call, function, device);
 
-    if (code == NVML_SUCCESS && geteuid() != 0 && !call->state->settings.any_user)
-        return call_end(call, NVML_NO_PERMISSION);
-    return code;
+    return code == NVML_SUCCESS && !call_may_set(call) ? call_end(call, NVML_NO_PERMISSION) : code;
 }
 
 int call_end(struct call *call, int code)

@@ -73,6 +73,9 @@ static inline int call_system(struct call *call, const char *function, int gpu, 
     return arguments_given ? call_enter(call, function, gpu) : call_refuse(call);
 }
 
+/* Whether the calling process may change what only root may, on a call that holds the lock. */
+bool call_may_set(const struct call *call);
+
 /* Releases what the call holds; returns the code. */
 int call_end(struct call *call, int code);
 

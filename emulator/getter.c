@@ -14,13 +14,6 @@ int getter_call(const char *function, const struct nvml_device *device, unsigned
     return call_end(&call, code);
 }
 
-int getter_not_supported(const struct call *call, unsigned *out_value)
-{
-    (void)call;
-    (void)out_value;
-    return NVML_NOT_SUPPORTED;
-}
-
 int getter_zero(const struct call *call, unsigned *out_value)
 {
     (void)call;

@@ -19,9 +19,6 @@ int getter_call(const char *function, const struct nvml_device *device, unsigned
         return getter_call(#symbol, device, out_value, get);    \
     }
 
-/* For functions that no emulated board supports. */
-getter getter_not_supported;
-
 /* For functions that truly return 0 on every emulated board. */
 getter getter_zero;
 

@@ -53,13 +53,21 @@ static struct demand demand_of(const struct emulated_gpu *gpu)
     return demand;
 }
 
-/* The highest clock that locks and heat allow. */
+/* Whether somebody set the clock. */
+static bool is_clock_set(const struct emulated_gpu *gpu)
+{
+    return gpu->locked_highest_mhz > 0 || gpu->application_mhz > 0;
+}
+
+/* The highest clock that locks, the applications' clock and heat allow. */
 static double allowed_clock(const struct emulated_gpu *gpu)
 {
     double clock = 1.0;
 
     if (gpu->locked_highest_mhz > 0)
         clock = fmin(clock, (double)gpu->locked_highest_mhz / gpu_board(gpu)->highest_mhz);
+    if (gpu->application_mhz > 0)
+        clock = fmin(clock, (double)gpu->application_mhz / gpu_board(gpu)->highest_mhz);
     return gpu->hot ? fmin(clock, hot_clock) : clock;
 }
 
@@ -82,7 +90,7 @@ static struct segment_change change_of(const struct emulated_gpu *gpu)
                                        .reasons = change.reasons | (uint64_t)NVML_REASON_IDLE};
     if (pace.capped)
         change.reasons |= (uint64_t)NVML_REASON_POWER_CAP;
-    if (gpu->locked_highest_mhz > 0 && !pace.capped && !gpu->hot && bounds.ceiling < 1.0)
+    if (is_clock_set(gpu) && !pace.capped && !gpu->hot && bounds.ceiling < 1.0)
         change.reasons |= (uint64_t)NVML_REASON_APPLICATION_CLOCKS;
     return change;
 }

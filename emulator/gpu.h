@@ -16,6 +16,8 @@
  * (workload_profiles.h).
  */
 
+enum { GPU_CLOCK_STEP_MHZ = 15 }; /* between the graphics clocks of a board, from the highest down */
+
 void gpu_init(struct emulated_gpu *gpu, unsigned index, const struct emulator_settings *settings,
               int64_t now_ns);
 

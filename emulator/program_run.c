@@ -5,10 +5,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/error.h"
+#include "emulator/owner.h"
 #include "emulator/program.h"
 
 enum { EXIT_NOT_EXECUTABLE = 126, EXIT_NOT_FOUND = 127, EXIT_BY_SIGNAL = 128 };
@@ -33,16 +35,23 @@ static void watch_signals(void)
     signal(SIGQUIT, SIG_IGN);
 }
 
+/* Puts the directory first on a variable's list of directories. */
+static void put_first(const char *variable, const char *directory)
+{
+    const char *before = getenv(variable);
+    char *list = NULL;
+
+    if (asprintf(&list, "%s%s%s", directory, before != NULL && before[0] != '\0' ? ":" : "",
+                 before != NULL ? before : "") >= 0 &&
+        list != NULL)
+        setenv(variable, list, 1);
+    free(list);
+}
+
 static void set_environment(const struct emulator *emulator, const char *directory)
 {
-    const char *before = getenv("LD_LIBRARY_PATH");
-    char *path = NULL;
-
-    if (asprintf(&path, "%s%s%s", directory, before != NULL && before[0] != '\0' ? ":" : "",
-                 before != NULL ? before : "") >= 0 &&
-        path != NULL)
-        setenv("LD_LIBRARY_PATH", path, 1);
-    free(path);
+    put_first("LD_LIBRARY_PATH", directory);
+    put_first("PATH", directory);
     setenv("FLYBALL_EMULATOR_STATE", emulator->path, 1);
 }
 
@@ -57,9 +66,18 @@ static int wait_for(pid_t pid)
     return WIFSIGNALED(status) ? EXIT_BY_SIGNAL + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
+/* The command ends with this program, even when that is killed. */
+static void follow(pid_t parent)
+{
+    prctl(PR_SET_PDEATHSIG, SIGTERM);
+    if (getppid() != parent)
+        raise(SIGTERM);
+}
+
 /* Returns the command's exit status as a shell would. */
 static int run_child(const struct program_call *call, const struct emulator *emulator, const char *directory)
 {
+    pid_t parent = getpid();
     pid_t pid;
 
     watch_signals();
@@ -71,6 +89,7 @@ static int run_child(const struct program_call *call, const struct emulator *emu
     if (pid == 0) {
         signal(SIGINT, SIG_DFL);
         signal(SIGQUIT, SIG_DFL);
+        follow(parent);
         set_environment(emulator, directory);
         execvp(call->operands[0], call->operands);
         program_say("'%s': %s", call->operands[0], strerror(errno));
@@ -87,18 +106,19 @@ static int create_own(const struct program_call *call, struct emulator **out_emu
     char usual[EMULATOR_PATH_MAX], own[EMULATOR_PATH_MAX + 16];
 
     if (call->state != NULL)
-        return emulator_create(call->state, &call->settings, out_emulator, out_error);
+        return emulator_create_owned(call->state, &call->settings, out_emulator, out_error);
     if (!emulator_default_path(usual))
         return error_set(out_error, FLY_ELIMIT,
                          "the path of the emulator's state is too long; choose a shorter one with --state");
     snprintf(own, sizeof own, "%s.%d", usual, (int)getpid());
-    return emulator_create(own, &call->settings, out_emulator, out_error);
+    return emulator_create_owned(own, &call->settings, out_emulator, out_error);
 }
 
 static int run_run(const struct program_call *call, struct fly_error *out_error)
 {
     char directory[EMULATOR_PATH_MAX] = "";
     struct emulator *emulator = NULL;
+    struct owner_watcher watcher;
     double load_w = 0.0;
     int code = program_library_directory(directory, out_error);
 
@@ -112,11 +132,15 @@ static int run_run(const struct program_call *call, struct fly_error *out_error)
         return code;
     for (unsigned i = 0; load_w > 0.0 && i < emulator_gpu_count(emulator); i++)
         emulator_set_load(emulator, i, load_w);
+    owner_watch(emulator, &watcher);
     code = run_child(call, emulator, directory);
-    if (program_value(call, "keep") == NULL)
+    if (program_value(call, "keep") == NULL) {
         emulator_remove(emulator->path, NULL);
-    else
+    } else {
+        owner_leave(emulator);
         program_say("kept the state '%s'", emulator->path);
+    }
+    owner_unwatch(&watcher);
     emulator_close(emulator);
     return code;
 }
@@ -125,7 +149,9 @@ const struct program_command program_run = {
     .name = "run",
     .operands = "[--] COMMAND [ARGUMENT...]",
     .summary = "run a command on emulated GPUs of its own",
-    .text = "The GPUs are made for the command and go with it. Its exit status is passed on.",
+    .text = "The GPUs are made for the command and go with it, also when this program is killed. The command "
+            "finds\n"
+            "their driver library and their nvidia-smi first. Its exit status is passed on.",
     .options = {{"load-w", "W", "Power that every GPU wants from the start; none unless given."},
                 {"keep", NULL, "Leave the GPUs there when the command ends."}},
     .settings = true,

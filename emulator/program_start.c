@@ -26,6 +26,7 @@ static int start_run(const struct program_call *call, struct fly_error *out_erro
         return code;
     print_export("FLYBALL_EMULATOR_STATE", emulator->path, "");
     print_export("LD_LIBRARY_PATH", directory, "\"${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}\"");
+    print_export("PATH", directory, "\"${PATH:+:$PATH}\"");
     program_say("emulating %u x %s in %s time; no hardware answers", call->settings.gpus,
                 emulated_boards[call->settings.board].title,
                 call->settings.virtual_time ? "virtual" : "real");

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/stat.h>
@@ -19,8 +20,9 @@
 #include "base/error.h"
 #include "emulator/boards.h"
 #include "emulator/gpu.h"
+#include "emulator/owner.h"
 
-static const char state_magic[32] = "flyball-emulator-state/4";
+const char state_magic[32] = "flyball-emulator-state/5";
 
 enum { NS_PER_S = 1000000000 };
 
@@ -93,9 +95,10 @@ static int64_t fresh_identity(void)
     return identity & INT64_MAX;
 }
 
-static void init_state(struct emulator_state *state, const struct emulator_settings *settings)
+static void init_state(struct emulator_state *state, const struct emulator_settings *settings, bool owned)
 {
     state->bytes = bytes_of(settings->gpus);
+    state->owned = owned;
     read_boot(state->boot);
     init_mutex(&state->mutex);
     state->settings = *settings;
@@ -127,7 +130,7 @@ static int map(int fd, const char *path, size_t bytes, struct emulator_state **o
 }
 
 /* Fills `fd` with a whole state that no other process has yet. */
-static int fill(int fd, const char *path, const struct emulator_settings *settings,
+static int fill(int fd, const char *path, const struct emulator_settings *settings, bool owned,
                 struct fly_error *out_error)
 {
     struct fault_list *faults = calloc(1, sizeof *faults);
@@ -148,35 +151,75 @@ static int fill(int fd, const char *path, const struct emulator_settings *settin
         code = map(fd, path, bytes, &state, out_error);
     if (code == 0 && state != NULL && faults != NULL) {
         state->faults = *faults;
-        init_state(state, settings);
+        init_state(state, settings, owned);
         munmap(state, bytes);
     }
     free(faults);
     return code;
 }
 
-/* Links the file under its name when it is complete, so that nobody opens half of it. */
-static int create_file(const char *path, const struct emulator_settings *settings,
+/*
+ * A file that has no name yet, so that a process that is killed leaves nothing; one with a name of its own
+ * in `temporary` where the file system knows no other.
+ */
+static int open_unnamed(const char *path, char temporary[EMULATOR_PATH_MAX + 8])
+{
+    char directory[EMULATOR_PATH_MAX];
+    char *slash;
+    int fd;
+
+    snprintf(directory, sizeof directory, "%s", path);
+    slash = strrchr(directory, '/');
+    if (slash == NULL)
+        snprintf(directory, sizeof directory, ".");
+    else
+        slash[slash == directory] = '\0';
+    temporary[0] = '\0';
+    fd = open(directory, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+    if (fd >= 0)
+        return fd;
+    snprintf(temporary, EMULATOR_PATH_MAX + 8, "%s.XXXXXX", path);
+    return mkostemp(temporary, O_CLOEXEC);
+}
+
+static int name_file(int fd, const char *temporary, const char *path)
+{
+    char open_file[32];
+
+    if (temporary[0] != '\0')
+        return link(temporary, path);
+    snprintf(open_file, sizeof open_file, "/proc/self/fd/%d", fd);
+    return linkat(AT_FDCWD, open_file, AT_FDCWD, path, AT_SYMLINK_FOLLOW);
+}
+
+/*
+ * Names the file when it is complete, so that nobody opens half of it. An owned one is locked before; its
+ * descriptor is handed over.
+ */
+static int create_file(const char *path, const struct emulator_settings *settings, int *out_owner_fd,
                        struct fly_error *out_error)
 {
     char temporary[EMULATOR_PATH_MAX + 8] = "";
-    int fd;
+    int fd = open_unnamed(path, temporary);
     int code;
 
-    snprintf(temporary, sizeof temporary, "%s.XXXXXX", path);
-    fd = mkostemp(temporary, O_CLOEXEC);
     if (fd < 0)
         return error_set(out_error, FLY_EWRITE, "emulator state '%s': %s; choose another file", path,
                          strerror(errno));
-    code = fill(fd, path, settings, out_error);
-    if (code == 0 && link(temporary, path) < 0)
+    code = fill(fd, path, settings, out_owner_fd != NULL, out_error);
+    if (code == 0 &&
+        ((out_owner_fd != NULL && flock(fd, LOCK_EX | LOCK_NB) < 0) || name_file(fd, temporary, path) < 0))
         code = errno == EEXIST
                    ? error_set(out_error, FLY_ESTATE,
                                "emulator state '%s' exists; end it with 'flyball-emulator stop'", path)
                    : error_set(out_error, FLY_EWRITE, "emulator state '%s': %s; choose another file", path,
                                strerror(errno));
-    unlink(temporary);
-    close(fd);
+    if (temporary[0] != '\0')
+        unlink(temporary);
+    if (code == 0 && out_owner_fd != NULL)
+        *out_owner_fd = fd;
+    else
+        close(fd);
     return code;
 }
 
@@ -257,6 +300,7 @@ int emulator_open(const char *path, struct emulator **out_emulator, struct fly_e
 
     if (emulator == NULL)
         return error_set(out_error, FLY_ENOMEM, "memory is exhausted");
+    emulator->owner_fd = -1;
     code = choose_path(path, emulator->path, out_error);
     if (code == 0)
         code = open_file(emulator->path, &emulator->state, out_error);
@@ -282,8 +326,8 @@ static void remove_stale(const char *path)
     munmap(state, state->bytes);
 }
 
-int emulator_create(const char *path, const struct emulator_settings *settings,
-                    struct emulator **out_emulator, struct fly_error *out_error)
+static int create(const char *path, const struct emulator_settings *settings, int *out_owner_fd,
+                  struct emulator **out_emulator, struct fly_error *out_error)
 {
     char chosen[EMULATOR_PATH_MAX];
     int code = choose_path(path, chosen, out_error);
@@ -293,10 +337,30 @@ int emulator_create(const char *path, const struct emulator_settings *settings,
                          "the emulator's model %s has no MIG; choose a100, h100, h200 or b200",
                          emulated_boards[settings->board].name);
     if (code == 0) {
+        owner_sweep(chosen);
         remove_stale(chosen);
-        code = create_file(chosen, settings, out_error);
+        code = create_file(chosen, settings, out_owner_fd, out_error);
     }
     return code < 0 ? code : emulator_open(chosen, out_emulator, out_error);
+}
+
+int emulator_create(const char *path, const struct emulator_settings *settings,
+                    struct emulator **out_emulator, struct fly_error *out_error)
+{
+    return create(path, settings, NULL, out_emulator, out_error);
+}
+
+int emulator_create_owned(const char *path, const struct emulator_settings *settings,
+                          struct emulator **out_emulator, struct fly_error *out_error)
+{
+    int owner_fd = -1;
+    int code = create(path, settings, &owner_fd, out_emulator, out_error);
+
+    if (code == 0)
+        (*out_emulator)->owner_fd = owner_fd;
+    else if (owner_fd >= 0)
+        close(owner_fd);
+    return code;
 }
 
 int emulator_open_or_create(const char *path, struct emulator **out_emulator, struct fly_error *out_error)
@@ -320,6 +384,8 @@ void emulator_close(struct emulator *emulator)
         return;
     if (emulator->state != NULL)
         munmap(emulator->state, emulator->state->bytes);
+    if (emulator->owner_fd >= 0)
+        close(emulator->owner_fd);
     free(emulator);
 }
 

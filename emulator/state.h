@@ -70,6 +70,9 @@ struct emulated_gpu {
     unsigned locked_lowest_mhz, locked_highest_mhz; /* 0: not locked */
     unsigned memory_lowest_mhz, memory_highest_mhz;
     struct workload_set requested; /* workload power profiles */
+    unsigned application_mhz; /* graphics clock of applications; 0: the default */
+    bool applications_open;   /* every user may set it */
+    unsigned compute_mode;    /* enum nvml_compute_mode */
     bool persistent, lost, hot;
     int64_t settled_ns;            /* the history contains everything up to here */
     double counter_offset_j;       /* added to the energy drawn */
@@ -84,10 +87,14 @@ struct emulated_gpu {
     struct history history;
 };
 
+/* The mark of this layout, with which every state begins. */
+extern const char state_magic[32];
+
 struct emulator_state {
-    char magic[32]; /* of the layout */
+    char magic[32];
     char boot[40];
     uint64_t bytes; /* of the file, for the GPUs that there are */
+    bool owned;     /* goes with the process that holds the file's lock; see owner.h */
     pthread_mutex_t mutex;
     struct emulator_settings settings;
     int64_t identity; /* differs from other states' */
@@ -106,6 +113,7 @@ struct emulator_state {
 struct emulator {
     struct emulator_state *state;
     char path[EMULATOR_PATH_MAX];
+    int owner_fd; /* holds the lock of an owned state; -1: somebody else's, or nobody's */
 };
 
 /*
@@ -119,6 +127,10 @@ bool emulator_default_path(char out_path[EMULATOR_PATH_MAX]);
  */
 int emulator_create(const char *path, const struct emulator_settings *settings,
                     struct emulator **out_emulator, struct fly_error *out_error);
+
+/* Makes a machine that goes with this process, however it ends; see owner.h. */
+int emulator_create_owned(const char *path, const struct emulator_settings *settings,
+                          struct emulator **out_emulator, struct fly_error *out_error);
 
 /* Opens it. Returns FLY_ENOTFOUND when there is none, FLY_EPERM, FLY_EDATA for another kind of file. */
 int emulator_open(const char *path, struct emulator **out_emulator, struct fly_error *out_error);

@@ -53,6 +53,7 @@ def test_life():
     with Machine("--gpus", "3", "--model=h100") as exports:
         tap.contains(exports, f"export FLYBALL_EMULATOR_STATE='{os.environ['FLYBALL_EMULATOR_STATE']}'\n")
         tap.contains(exports, f"export LD_LIBRARY_PATH='{EMULATOR.parent}'" + '"${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"\n')
+        tap.contains(exports, f"export PATH='{EMULATOR.parent}'" + '"${PATH:+:$PATH}"\n')
         tap.equal(emulator("start").returncode, 70)
         shown = show()
         tap.equal((shown["schema"], shown["emulated"], shown["virtual_time"]), ("flyball.emulator.show/1", True, False))
@@ -173,6 +174,90 @@ def test_run_gives_a_machine_of_its_own():
     waiting.stdout.readline()
     waiting.send_signal(signal.SIGTERM)
     tap.equal(waiting.wait(timeout=20), 5)
+
+
+def states():
+    """Every file and process of an emulator of this test that there is."""
+    return sorted(path.name for path in pathlib.Path(HOME.name).iterdir())
+
+
+def wait_until(question, seconds=20):
+    deadline = time.monotonic() + seconds
+    while not question() and time.monotonic() < deadline:
+        time.sleep(0.02)
+    return question()
+
+
+def is_running(pid):
+    try:
+        return pathlib.Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rsplit(")", 1)[1].split()[0] not in "ZX"
+    except OSError:
+        return False
+
+
+def running_command(*arguments):
+    """A run whose command prints its number and sleeps; both processes."""
+    runner = subprocess.Popen([EMULATOR, "run", *arguments, "--", "sh", "-c", "echo $$; exec sleep 600"],
+                              stdout=subprocess.PIPE, text=True, start_new_session=True)
+    return runner, int(runner.stdout.readline())
+
+
+def test_a_killed_run_leaves_nothing():
+    """Neither file nor process, whether its program alone is killed or its whole group."""
+    for kill in (os.kill, os.killpg):
+        runner, command = running_command("--gpus=2")
+        tap.equal(states(), [f"state.{runner.pid}"])
+        kill(runner.pid, signal.SIGKILL)
+        tap.equal(runner.wait(timeout=20), -signal.SIGKILL)
+        tap.equal(wait_until(lambda: not states()), True, states())
+        tap.equal(wait_until(lambda process=command: not is_running(process)), True, "the command stays")
+
+
+def watcher_of(runner, command):
+    """The process that waits for a run's end: its other child."""
+    children = pathlib.Path(f"/proc/{runner.pid}/task/{runner.pid}/children").read_text(encoding="ascii").split()
+    return next(int(child) for child in children if int(child) != command)
+
+
+def test_a_state_without_owner_is_reclaimed():
+    """Where even the process that waits for the run's end was killed, the next start removes the state."""
+    if not pathlib.Path(f"/proc/self/task/{os.getpid()}/children").exists():
+        raise tap.Skip("the kernel does not list children")
+    alive, sleeper = running_command()
+    for settings in ([], ["--state", os.environ["FLYBALL_EMULATOR_STATE"] + "-named"]):
+        runner, command = running_command(*settings)
+        os.kill(watcher_of(runner, command), signal.SIGKILL)
+        os.kill(runner.pid, signal.SIGKILL)
+        runner.wait(timeout=20)
+        tap.equal(len(states()), 2, f"{states()}: a state that its owner left")
+        tap.equal(emulator("start", *settings).returncode, 0)
+        tap.equal(len(states()), 2, f"{states()}: the run's that is alive, and the new one")
+        tap.equal(emulator("stop", *settings).returncode, 0)
+    tap.equal(is_running(sleeper), True)
+    alive.terminate()
+    alive.wait(timeout=20)
+    tap.equal(states(), [])
+
+
+def test_what_is_kept_stays():
+    kept = emulator("run", "--keep", "true")
+    path = kept.stderr.split("'")[1]
+    tap.equal(emulator("start").returncode, 0)
+    tap.equal(os.path.exists(path), True, "a start takes what was to be kept for a leftover")
+    tap.equal([emulator("stop").returncode, emulator("stop", "--state", path).returncode], [0, 0])
+    tap.equal(states(), [])
+
+
+def test_a_killed_start_leaves_nothing():
+    """It has no file before that is complete: killed at any moment, it leaves a whole one or none."""
+    for attempt in range(40):
+        starter = subprocess.Popen([EMULATOR, "start", "--gpus=16"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        time.sleep(0.0003 * (attempt % 10))
+        starter.kill()
+        starter.wait()
+        tap.equal([name for name in states() if name != "state"], [])
+        if states():
+            tap.equal(emulator("stop").returncode, 0)
 
 
 LOOK_UP = """

@@ -87,6 +87,87 @@ static void test_instances(void **state)
     check_contains(error.text, "v100 has no MIG");
 }
 
+static unsigned application_clock(unsigned type, bool by_default)
+{
+    unsigned clock_mhz = 0;
+
+    assert_int_equal((by_default ? nvml.nvmlDeviceGetDefaultApplicationsClock
+                                 : nvml.nvmlDeviceGetApplicationsClock)(device(0), type, &clock_mhz),
+                     NVML_SUCCESS);
+    return clock_mhz;
+}
+
+/* Clocks of applications are checked, hold work down until they are reset, and are root's unless it opens
+ * them. */
+static void test_applications(void **state)
+{
+    struct emulator *emulator = start("gpus=1,model=a100,time=virtual,any-user,sensor=exact", NULL);
+    unsigned number = 7;
+    unsigned long long reasons = 0;
+
+    (void)state;
+    assert_int_equal(nvml.nvmlInit_v2(), NVML_SUCCESS);
+    assert_int_equal(application_clock(NVML_CLOCK_GRAPHICS, false), 1410);
+    assert_int_equal(application_clock(NVML_CLOCK_MEMORY, true), 1593);
+    assert_int_equal(nvml.nvmlDeviceGetApplicationsClock(device(0), NVML_CLOCK_VIDEO, &number),
+                     NVML_NOT_SUPPORTED);
+    assert_int_equal(nvml.nvmlDeviceGetApplicationsClock(device(0), 9, &number), NVML_INVALID_ARGUMENT);
+    assert_int_equal(nvml.nvmlDeviceSetApplicationsClocks(device(0), 1593, 1409), NVML_INVALID_ARGUMENT);
+    assert_int_equal(nvml.nvmlDeviceSetApplicationsClocks(device(0), 1593, 1425), NVML_INVALID_ARGUMENT);
+    assert_int_equal(nvml.nvmlDeviceSetApplicationsClocks(device(0), 1593, 195), NVML_INVALID_ARGUMENT);
+    assert_int_equal(nvml.nvmlDeviceSetApplicationsClocks(device(0), 877, 705), NVML_INVALID_ARGUMENT);
+    assert_int_equal(application_clock(NVML_CLOCK_SM, false), 1410);
+    assert_int_equal(nvml.nvmlDeviceSetApplicationsClocks(device(0), 1593, 705), NVML_SUCCESS);
+    assert_int_equal(application_clock(NVML_CLOCK_SM, false), 705);
+    assert_int_equal(application_clock(NVML_CLOCK_SM, true), 1410);
+    emulator_set_load(emulator, 0, 300.0);
+    emulator_advance_s(emulator, 5.0);
+    assert_int_equal(nvml.nvmlDeviceGetClockInfo(device(0), NVML_CLOCK_SM, &number), NVML_SUCCESS);
+    assert_int_equal(number, 705);
+    assert_int_equal(nvml.nvmlDeviceGetCurrentClocksEventReasons(device(0), &reasons), NVML_SUCCESS);
+    assert_int_equal(reasons, NVML_REASON_APPLICATION_CLOCKS);
+    assert_int_equal(nvml.nvmlDeviceSetGpuLockedClocks(device(0), 210, 1410), NVML_SUCCESS);
+    assert_int_equal(nvml.nvmlDeviceResetApplicationsClocks(device(0)), NVML_SUCCESS);
+    emulator_advance_s(emulator, 5.0);
+    assert_int_equal(nvml.nvmlDeviceGetClockInfo(device(0), NVML_CLOCK_SM, &number), NVML_SUCCESS);
+    assert_int_equal(number, 1410);
+    assert_int_equal(nvml.nvmlDeviceGetAPIRestriction(device(0), NVML_API_APPLICATION_CLOCKS, &number),
+                     NVML_SUCCESS);
+    assert_int_equal(number, NVML_ENABLED);
+    assert_int_equal(nvml.nvmlDeviceSetAPIRestriction(device(0), NVML_API_AUTO_BOOSTED_CLOCKS, 0),
+                     NVML_NOT_SUPPORTED);
+    assert_int_equal(nvml.nvmlDeviceSetComputeMode(device(0), NVML_COMPUTE_EXCLUSIVE_THREAD),
+                     NVML_NOT_SUPPORTED);
+    assert_int_equal(nvml.nvmlShutdown(), NVML_SUCCESS);
+    stop(emulator);
+}
+
+/* What no emulated board has is refused in one way, as on boards without it, and never answered with zeros.
+ */
+static void test_unsupported(void **state)
+{
+    struct emulator *emulator = start("gpus=1,model=v100", NULL);
+    struct nvml_pci_info pci;
+    unsigned long mask[2] = {1, 2};
+    unsigned first = 7, second = 8;
+
+    (void)state;
+    assert_int_equal(nvml.nvmlInit_v2(), NVML_SUCCESS);
+    assert_int_equal(nvml.nvmlDeviceGetDriverModel(device(0), &first, &second), NVML_NOT_SUPPORTED);
+    assert_int_equal(nvml.nvmlDeviceGetDriverModel_v2(device(0), &first, &second), NVML_NOT_SUPPORTED);
+    assert_int_equal(nvml.nvmlDeviceGetNvLinkState(device(0), 0, &first), NVML_NOT_SUPPORTED);
+    assert_int_equal(nvml.nvmlDeviceGetNvLinkCapability(device(0), 0, 0, &first), NVML_NOT_SUPPORTED);
+    assert_int_equal(nvml.nvmlDeviceGetNvLinkRemotePciInfo_v2(device(0), 0, &pci), NVML_NOT_SUPPORTED);
+    assert_int_equal(nvml.nvmlDeviceGetCpuAffinity(device(0), 2, mask), NVML_NOT_SUPPORTED);
+    assert_int_equal(nvml.nvmlDeviceGetMemoryAffinity(device(0), 2, mask, 0), NVML_NOT_SUPPORTED);
+    assert_int_equal(nvml.nvmlDeviceSetCpuAffinity(device(0)), NVML_NOT_SUPPORTED);
+    assert_int_equal(nvml.nvmlDeviceGetFanSpeed_v2(device(0), 0, &first), NVML_NOT_SUPPORTED);
+    assert_int_equal(nvml.nvmlDeviceGetNvLinkState(NULL, 0, &first), NVML_INVALID_ARGUMENT);
+    assert_true(first == 7 && second == 8 && mask[0] == 1 && mask[1] == 2);
+    assert_int_equal(nvml.nvmlShutdown(), NVML_SUCCESS);
+    stop(emulator);
+}
+
 static void test_limits_and_clocks(void **state)
 {
     struct emulator *emulator = start("gpus=1,model=a100,time=virtual,any-user,sensor=exact", NULL);
@@ -279,6 +360,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_identity),
         cmocka_unit_test(test_instances),
+        cmocka_unit_test(test_applications),
+        cmocka_unit_test(test_unsupported),
         cmocka_unit_test(test_limits_and_clocks),
         cmocka_unit_test(test_fields),
         cmocka_unit_test(test_use),

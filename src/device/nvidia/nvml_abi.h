@@ -145,6 +145,19 @@ enum nvml_power_scope {
     NVML_SCOPE_GPU_BASE,
 };
 
+enum nvml_compute_mode {
+    NVML_COMPUTE_DEFAULT,
+    NVML_COMPUTE_EXCLUSIVE_THREAD,
+    NVML_COMPUTE_PROHIBITED,
+    NVML_COMPUTE_EXCLUSIVE_PROCESS,
+};
+
+/* Functions that may be open to every user. */
+enum nvml_restricted_api {
+    NVML_API_APPLICATION_CLOCKS,
+    NVML_API_AUTO_BOOSTED_CLOCKS,
+};
+
 /* Kinds of samples of nvmlDeviceGetSamples. */
 enum nvml_sampling_type {
     NVML_SAMPLES_TOTAL_POWER = 0,
