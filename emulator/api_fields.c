@@ -33,6 +33,8 @@ static void answer_long(struct nvml_field_value *field, double value)
 
 static void answer_energy(const struct call *call, struct nvml_field_value *field)
 {
+    if (call->gpu->sensor.counter_missing)
+        return;
     field->value_type = NVML_VALUE_UNSIGNED_LONG_LONG;
     field->value.ull = sensor_read_counter_mj(call->gpu, call->now_ns);
     field->timestamp_us = stamp_us(call, sensor_counter_made_ns(call->gpu, call->now_ns));

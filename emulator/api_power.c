@@ -41,6 +41,8 @@ int nvmlDeviceGetTotalEnergyConsumption(struct nvml_device *device, unsigned lon
     struct call call;
     int code = call_device(&call, __func__, device, energy_mj != NULL);
 
+    if (code == NVML_SUCCESS && call.gpu->sensor.counter_missing)
+        return call_end(&call, NVML_NOT_SUPPORTED);
     if (code == NVML_SUCCESS)
         *energy_mj = sensor_read_counter_mj(call.gpu, call.now_ns);
     return call_end(&call, code);

@@ -181,6 +181,7 @@ void sensor_init(struct emulated_gpu *gpu, const struct emulator_settings *setti
     struct philox random;
 
     *sensor = (struct emulator_sensor){.counter_from_power = settings->counter_from_power,
+                                       .counter_missing = settings->counter_missing,
                                        .counter_on_read = settings->counter_on_read,
                                        .counter_step_mj = settings->counter_step_mj,
                                        .stamps = settings->stamps,

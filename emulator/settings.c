@@ -94,9 +94,14 @@ static bool set_counter_period(struct emulator_settings *settings, const char *v
 
 static bool set_counter(struct emulator_settings *settings, const char *value)
 {
-    static const char *const words[] = {"truth", "power", NULL};
+    static const char *const words[] = {"truth", "power", "none", NULL};
+    int counter = word_of(value, words);
 
-    return set_word(value, words, &settings->counter_from_power);
+    if (counter < 0)
+        return false;
+    settings->counter_from_power = counter == 1;
+    settings->counter_missing = counter == 2;
+    return true;
 }
 
 static bool set_counter_drift(struct emulator_settings *settings, const char *value)
@@ -236,8 +241,9 @@ const struct emulator_setting emulator_settings_table[] = {
      set_sensor},
     {"counter-period-ms", "MS", "a number from 0 to 60000",
      "Time between two updates of the energy counter; the board's unless given.", set_counter_period},
-    {"counter", "WORD", "truth or power",
-     "Whether the energy counter sums the true power or the sensor's readings; truth unless said otherwise.",
+    {"counter", "WORD", "truth, power or none",
+     "Whether the energy counter sums the true power or the sensor's readings, or is missing; truth unless "
+     "said otherwise.",
      set_counter},
     {"counter-drift-ppm", "PPM", "a number from 0 to 1000",
      "By how much the clock of a GPU's counter may be off, each by its own; 100 unless given.",

@@ -35,6 +35,7 @@ struct emulator_settings {
     enum emulator_sensor_kind sensor;
     double counter_period_s;        /* NAN: the board's; 0: always fresh */
     bool counter_from_power;        /* the counter sums power readings instead of the truth */
+    bool counter_missing;           /* energy is not supported */
     double counter_drift_ppm;       /* each GPU's counter clock is off by up to so much, by the seed */
     double counter_slew_ppm;        /* by how much that changes, and */
     double counter_slew_s;          /* how long it takes to change and change back; see counter_clock.h */

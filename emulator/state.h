@@ -55,7 +55,7 @@ struct emulator_sensor {
     double instant_window_s; /* < 0: there is no such reading */
     double average_window_s; /* < 0: there is no such reading */
     bool usage_is_average;
-    bool counter_from_power;
+    bool counter_from_power, counter_missing;
     double gain, noise_w;
     uint32_t seed;
 };
@@ -70,9 +70,9 @@ struct emulated_gpu {
     unsigned locked_lowest_mhz, locked_highest_mhz; /* 0: not locked */
     unsigned memory_lowest_mhz, memory_highest_mhz;
     struct workload_set requested; /* workload power profiles */
-    unsigned application_mhz; /* graphics clock of applications; 0: the default */
-    bool applications_open;   /* every user may set it */
-    unsigned compute_mode;    /* enum nvml_compute_mode */
+    unsigned application_mhz;      /* graphics clock of applications; 0: the default */
+    bool applications_open;        /* every user may set it */
+    unsigned compute_mode;         /* enum nvml_compute_mode */
     bool persistent, lost, hot;
     int64_t settled_ns;            /* the history contains everything up to here */
     double counter_offset_j;       /* added to the energy drawn */

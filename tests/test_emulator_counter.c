@@ -231,6 +231,25 @@ static void test_on_read(void **state)
     }
 }
 
+/* Without a counter a driver has no energy by either way, and its power all the same. */
+static void test_no_counter(void **state)
+{
+    struct emulator *emulator = start("gpus=1,time=virtual,counter=none", NULL);
+    struct nvml_field_value fields[] = {{.field_id = NVML_FIELD_TOTAL_ENERGY},
+                                        {.field_id = NVML_FIELD_POWER_INSTANT}};
+    unsigned long long energy_mj = 4711;
+
+    (void)state;
+    assert_int_equal(nvml.nvmlInit_v2(), NVML_SUCCESS);
+    assert_int_equal(nvml.nvmlDeviceGetTotalEnergyConsumption(device(0), &energy_mj), NVML_NOT_SUPPORTED);
+    assert_int_equal(energy_mj, 4711);
+    assert_int_equal(nvml.nvmlDeviceGetFieldValues(device(0), 2, fields), NVML_SUCCESS);
+    assert_int_equal(fields[0].code, NVML_NOT_SUPPORTED);
+    assert_int_equal(fields[1].code, NVML_SUCCESS);
+    assert_int_equal(nvml.nvmlShutdown(), NVML_SUCCESS);
+    stop(emulator);
+}
+
 /* The date of the emulator's clock, in us. */
 static long long date_us(struct emulator *emulator, int64_t at_ns)
 {
@@ -287,7 +306,7 @@ int main(void)
         cmocka_unit_test(test_slew),          cmocka_unit_test(test_jitter_and_skips),
         cmocka_unit_test(test_suspend),       cmocka_unit_test(test_seeds),
         cmocka_unit_test(test_steps),         cmocka_unit_test(test_on_read),
-        cmocka_unit_test(test_stamps),
+        cmocka_unit_test(test_no_counter),    cmocka_unit_test(test_stamps),
     };
     int status = emulator_support_begin();
 

@@ -139,7 +139,7 @@ static void start(struct machine *machine, const struct judge_case *of, struct w
     }
     snprintf(settings, sizeof settings, "time=virtual,model=%s,noise-w=%g,%s", of->model, of->noise_w,
              of->settings);
-    machine_start(machine, settings, of->counter, 0.0, of->seed, sources);
+    machine_start(machine, settings, true, 0.0, of->seed, sources);
 }
 
 void judge_measure(const struct judge_case *of, struct judged_windows spans[JUDGE_SPANS])

@@ -23,7 +23,6 @@ extern const struct judge_span judge_spans[JUDGE_SPANS];
 /* What to measure. */
 struct judge_case {
     const char *model, *settings; /* of the emulator; settings "" for none */
-    bool counter;                 /* the device has one */
     double noise_w;
     enum window_load_kind load;
     unsigned windows[JUDGE_SPANS]; /* how many at least */
