@@ -1,22 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The calls of CUDA's driver library that are needed to run one kernel, declared here so that no
- * toolkit is needed. A step that fails ends the run and names its function.
- */
+/* Runs one kernel. A step that fails ends the run and names its function. */
 #include "device/nvidia/cuda_driver.h"
 
 #include <stddef.h>
 #include <stdint.h>
-#include <string.h>
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "base/shared_object.h"
+#include "device/nvidia/cuda_context.h"
 #include "device/nvidia/cuda_kernel.h"
 
 enum {
-    CUDA_ATTRIBUTE_PROCESSORS = 16,
-    CUDA_WAIT_ASLEEP = 4,     /* flag of a context: waiting takes no processor time */
     THREADS = 256,            /* of a block */
     BLOCKS_PER_PROCESSOR = 8, /* 2048 threads fill a processor of any GPU so far */
     FIRST_STEPS = 1 << 12,    /* well under a millisecond */
@@ -25,103 +19,12 @@ enum {
 };
 static const double launch_s = 0.02; /* short enough for a GPU that also draws a screen */
 
-typedef uint64_t cuda_address;
-
-/*
- *     X(slot, symbol, parameters)
- *
- * All return 0 or an error code.
- */
-#define CUDA_CALLS(X)                                                                                 \
-    X(init, "cuInit", (unsigned flags))                                                               \
-    X(device_by_pci, "cuDeviceGetByPCIBusId", (int *out_device, const char *pci))                     \
-    X(attribute, "cuDeviceGetAttribute", (int *out_value, int attribute, int device))                 \
-    X(set_flags, "cuDevicePrimaryCtxSetFlags_v2", (int device, unsigned flags))                       \
-    X(retain, "cuDevicePrimaryCtxRetain", (void **out_context, int device))                           \
-    X(release, "cuDevicePrimaryCtxRelease_v2", (int device))                                          \
-    X(set_current, "cuCtxSetCurrent", (void *context))                                                \
-    X(synchronize, "cuCtxSynchronize", (void))                                                        \
-    X(load, "cuModuleLoadData", (void **out_module, const void *text))                                \
-    X(unload, "cuModuleUnload", (void *module))                                                       \
-    X(function, "cuModuleGetFunction", (void **out_function, void *module, const char *name))         \
-    X(allocate, "cuMemAlloc_v2", (cuda_address * out_address, size_t bytes))                          \
-    X(free, "cuMemFree_v2", (cuda_address address))                                                   \
-    X(launch, "cuLaunchKernel",                                                                       \
-      (void *function, unsigned blocks_x, unsigned blocks_y, unsigned blocks_z, unsigned threads_x,   \
-       unsigned threads_y, unsigned threads_z, unsigned shared_bytes, void *stream, void **arguments, \
-       void **extra))
-
-#define CUDA_SLOT(slot, symbol, parameters) int(*slot) parameters;
-struct cuda_calls {
-    CUDA_CALLS(CUDA_SLOT)
-};
-
-#define CUDA_ROW(slot, symbol, parameters) {offsetof(struct cuda_calls, slot), symbol},
-static const struct {
-    size_t offset;
-    const char *symbol;
-} rows[] = {CUDA_CALLS(CUDA_ROW)};
-
 /* What has been made so far, to be undone in reverse order. */
 struct session {
-    struct shared_object object;
-    struct cuda_calls call;
-    int device, processors;
-    void *context, *module, *function;
+    struct cuda_context cuda;
+    void *module, *function;
     cuda_address out;
 };
-
-static int fail(const char *symbol, int code, struct fly_error *out_error)
-{
-    return error_set(out_error, FLY_EREAD, "'%s' of the CUDA driver failed with %d; see the kernel's log",
-                     symbol, code);
-}
-
-static int load_library(struct session *session, const char *path, struct fly_error *out_error)
-{
-    struct fly_error why = {0};
-    int code;
-
-    if (path != NULL)
-        code = shared_object_open(path, &session->object, &why);
-    else
-        code = shared_object_open_library("libcuda.so.1", &session->object, &why);
-    if (code < 0)
-        return error_set(out_error, FLY_EUNSUPPORTED, "no CUDA driver: %.300s", why.text);
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        const void *found = shared_object_find(&session->object, rows[i].symbol);
-
-        if (found == NULL)
-            return error_set(out_error, FLY_EUNSUPPORTED, "the CUDA driver lacks '%s'; update it",
-                             rows[i].symbol);
-        memcpy((char *)&session->call + rows[i].offset, &found, sizeof found);
-    }
-    return 0;
-}
-
-static int open_device(struct session *session, const char *pci, struct fly_error *out_error)
-{
-    int code = session->call.init(0);
-
-    if (code != 0)
-        return error_set(out_error, FLY_EUNSUPPORTED, "'cuInit' of the CUDA driver failed with %d", code);
-    code = session->call.device_by_pci(&session->device, pci);
-    if (code != 0)
-        return error_set(out_error, FLY_EUNSUPPORTED, "CUDA knows no GPU at '%s' (code %d)", pci, code);
-    code = session->call.attribute(&session->processors, CUDA_ATTRIBUTE_PROCESSORS, session->device);
-    if (code != 0 || session->processors <= 0)
-        return fail("cuDeviceGetAttribute", code, out_error);
-    code = session->call.set_flags(session->device, CUDA_WAIT_ASLEEP);
-    if (code != 0)
-        return fail("cuDevicePrimaryCtxSetFlags", code, out_error);
-    code = session->call.retain(&session->context, session->device);
-    if (code != 0) {
-        session->context = NULL;
-        return fail("cuDevicePrimaryCtxRetain", code, out_error);
-    }
-    code = session->call.set_current(session->context);
-    return code == 0 ? 0 : fail("cuCtxSetCurrent", code, out_error);
-}
 
 /* Makes the driver compile the first variant of the kernel that it accepts. */
 static int load_kernel(struct session *session, struct fly_error *out_error)
@@ -130,31 +33,32 @@ static int load_kernel(struct session *session, struct fly_error *out_error)
     int code = -1;
 
     for (size_t i = 0; code != 0 && cuda_kernel_text(i, text); i++)
-        code = session->call.load(&session->module, text);
+        code = session->cuda.call.load(&session->module, text);
     if (code != 0) {
         session->module = NULL;
         return error_set(out_error, FLY_EUNSUPPORTED,
                          "the CUDA driver does not compile the load's kernel (code %d)", code);
     }
-    code = session->call.function(&session->function, session->module, cuda_kernel_name);
+    code = session->cuda.call.function(&session->function, session->module, cuda_kernel_name);
     if (code != 0)
-        return fail("cuModuleGetFunction", code, out_error);
-    code = session->call.allocate(&session->out, (size_t)session->processors * BLOCKS_PER_PROCESSOR *
-                                                     THREADS * sizeof(float));
-    return code == 0 ? 0 : fail("cuMemAlloc", code, out_error);
+        return cuda_failed("cuModuleGetFunction", code, out_error);
+    code = session->cuda.call.allocate(&session->out, (size_t)session->cuda.processors *
+                                                          BLOCKS_PER_PROCESSOR * THREADS * sizeof(float));
+    return code == 0 ? 0 : cuda_failed("cuMemAlloc", code, out_error);
 }
 
 /* Launches the kernel once and waits for its end. */
 static int launch(struct session *session, uint32_t steps, struct fly_error *out_error)
 {
     void *arguments[] = {&session->out, &steps};
-    int code = session->call.launch(session->function, (unsigned)session->processors * BLOCKS_PER_PROCESSOR,
-                                    1, 1, THREADS, 1, 1, 0, NULL, arguments, NULL);
+    int code = session->cuda.call.launch(session->function,
+                                         (unsigned)session->cuda.processors * BLOCKS_PER_PROCESSOR, 1, 1,
+                                         THREADS, 1, 1, 0, NULL, arguments, NULL);
 
     if (code != 0)
-        return fail("cuLaunchKernel", code, out_error);
-    code = session->call.synchronize();
-    return code == 0 ? 0 : fail("cuCtxSynchronize", code, out_error);
+        return cuda_failed("cuLaunchKernel", code, out_error);
+    code = session->cuda.call.synchronize();
+    return code == 0 ? 0 : cuda_failed("cuCtxSynchronize", code, out_error);
 }
 
 /* Returns the number of steps that takes about launch_s, if `steps` took elapsed_s. */
@@ -189,21 +93,17 @@ static int run_kernel(struct session *session, const struct cuda_run *run, struc
 static void close_session(struct session *session)
 {
     if (session->out != 0)
-        session->call.free(session->out);
+        session->cuda.call.free(session->out);
     if (session->module != NULL)
-        session->call.unload(session->module);
-    if (session->context != NULL)
-        session->call.release(session->device);
-    shared_object_close(&session->object);
+        session->cuda.call.unload(session->module);
+    cuda_context_close(&session->cuda);
 }
 
 int cuda_run(const struct cuda_run *run, struct fly_error *out_error)
 {
     struct session session = {0};
-    int code = load_library(&session, run->library_path, out_error);
+    int code = cuda_context_open(run->library_path, run->pci, &session.cuda, out_error);
 
-    if (code == 0)
-        code = open_device(&session, run->pci, out_error);
     if (code == 0)
         code = load_kernel(&session, out_error);
     if (code == 0)
