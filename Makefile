@@ -16,7 +16,7 @@ places = --prefix=$(PREFIX) --sysconfdir=$(SYSCONFDIR) $(if $(LIBDIR),--libdir=$
 configure = meson setup $(BUILD_DIR) $(if $(wildcard $(BUILD_DIR)/build.ninja),--reconfigure) $(places)
 compile = meson compile -C $(BUILD_DIR)
 
-.PHONY: build demo recurrences test bench lint sanitize fuzz soak reproduce install clean help
+.PHONY: build demo recurrences test bench lint sanitize fuzz soak reproduce verify-gpu install clean help
 
 build: $(BUILD_DIR)/build.ninja ## library and programs, in build/ (the default)
 	$(compile)
@@ -67,6 +67,11 @@ reproduce: build ## the published claims against the published traces, in docs/r
 	scripts/reproduce
 	scripts/reproduce_carbon
 
+verify-gpu: build ## how your GPU behaves, as a page for docs/hardware/; TURN_KNOBS=1 also sets limits
+	scripts/bootstrap verify
+	$(compile) verify_train verify_poll
+	scripts/verify_gpu
+
 install: $(BUILD_DIR)/build.ninja ## programs, library, headers and man pages under PREFIX
 	meson configure $(BUILD_DIR) $(places)
 	DESTDIR=$(abspath $(DESTDIR)) meson install -C $(BUILD_DIR)
@@ -76,7 +81,7 @@ clean: ## removes all that was built
 	rm -rf $(BUILD_DIR) build-asan build-tsan build-plain build-native build-fuzz flyball-demo flyball-recurrences
 
 help: ## this list
-	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile | expand -t 12
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 12
 
 # Tests need cmocka, so a build without them does not ask for it.
 $(BUILD_DIR)/build.ninja:

@@ -15,7 +15,7 @@ import tempfile
 
 from house import PLAN, UMBRELLA, House, includes, read, walk
 
-SOURCE_DIRECTORIES = ["bench", "emulator", "examples", "fuzz", "include", "integrations", "src", "tests"]
+SOURCE_DIRECTORIES = ["bench", "emulator", "examples", "fuzz", "include", "integrations", "src", "tests", "verify"]
 SCRIPT_DIRECTORIES = [".ci", "scripts", "tests"]
 LINES_MAX = 500
 FILES_MAX = 60

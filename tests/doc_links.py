@@ -14,7 +14,8 @@ import tap
 
 ROOT = pathlib.Path(sys.argv[2]).resolve()
 DOCS = sorted((ROOT / "docs").glob("*.md"))
-PAGES = [ROOT / name for name in ("README.md", "CHANGELOG.md", "CONTRIBUTING.md")] + DOCS
+PAGES = [*(ROOT / name for name in ("README.md", "CHANGELOG.md", "CONTRIBUTING.md")), *DOCS,
+         *sorted((ROOT / "docs" / "hardware").glob("*.md"))]
 README_MAX_BYTES = 8000
 
 
