@@ -11,7 +11,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static const struct profile_key key = {"A", "1", "j", 8, 1, FLY_TUNER_POWER_LIMIT};
+    static const struct profile_key key = {"A", "1", "j", 8, 1, FLY_TUNER_POWER_LIMIT, 0.0};
     struct fly_tuner_point points[2] = {{.limit_w = 300.0}, {.limit_w = 275.0}};
     struct fly_error error = {.code = 0};
     size_t read = 0, valid = 0;

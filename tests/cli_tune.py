@@ -133,7 +133,7 @@ def measure_all():
 
 def check_document(said, gpu, bound, talk):
     tap.equal(sorted(key for key in said if not key.endswith("_unavailable")),
-              ["backoffs", "chosen_limit_w", "eta", "gpus", "idle_share", "knob", "malformed_lines", "max_slowdown", "measured_slowdown",
+              ["backoffs", "chosen_limit_w", "eta", "gpus", "idle_share", "knob", "knob_note", "malformed_lines", "max_slowdown", "measured_slowdown",
                "objective", "off", "pace", "pause_share", "pauses", "points", "profile", "promised_slowdown", "reason", "reason_text",
                "search", "searches", "start_limit_w", "state", "steps", "ties"])
     tap.equal((said["state"], said["off"], said["reason"], said["malformed_lines"], said["searches"], said["start_limit_w"]),
@@ -199,8 +199,8 @@ def test_chooses_what_measuring_all_would():
 
 def test_steps_that_wait():
     """For nothing that a GPU does: whatever the slowdown, the report says that no limit explains it."""
-    with machine(*EXACT, gpus=1), subprocess.Popen(command(worker(), "--output", str(HOME / "report.json")), env=CLEAN, cwd=HOME,
-                                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+    with machine(*EXACT, gpus=1), tap.Program(command(worker(), "--output", str(HOME / "report.json")), env=CLEAN, cwd=HOME,
+                                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         time.sleep(8)
         (HOME / "end").touch()
         status, _, talk = ended(process)

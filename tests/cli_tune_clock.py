@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""flyball run --tune --knob clock from outside, on emulated GPUs: what is chosen, and that the clock is free afterwards.
+"""flyball run --tune with other knobs than the limit, on emulated GPUs: what is chosen, and that all is put back afterwards.
 
 usage: cli_tune_clock.py FLYBALL SOURCE_ROOT
 """
@@ -10,7 +10,8 @@ import math
 import subprocess
 
 import tap
-from power_machine import CLEAN, EMULATOR, FLYBALL, HOME, WHERE, emulator, ended, gone, guard_of, machine, wait_for
+from power_machine import (CLEAN, DEFAULT_W, EMULATOR, FLYBALL, HOME, WHERE, emulator, ended, entries, gone, guard_of, kill_program, limits,
+                           machine, power, wait_for)
 
 SHORT = ["--energy-tolerance", "1"]
 EXACT = ["--sensor", "exact", "--counter-period-ms", "0"]
@@ -28,8 +29,8 @@ def ceiling():
     return json.loads(emulator("show", "--json"))["gpus"][0]["clock_ceiling_mhz"]
 
 
-def command(program, *options):
-    return [FLYBALL, "run", "--tune", "--knob", "clock", "-i", "0", *WHERE, *SHORT, "--output", str(HOME / "clock.json"), *options, "--",
+def command(program, *options, knob="clock"):
+    return [FLYBALL, "run", "--tune", "--knob", knob, "-i", "0", *WHERE, *SHORT, "--output", str(HOME / "clock.json"), *options, "--",
             *program]
 
 
@@ -38,11 +39,12 @@ def said():
 
 
 @contextlib.contextmanager
-def tuning(program, *options):
+def tuning(program, *options, knob="clock"):
     """A run whose first ceiling stands."""
-    with tap.Program(command(program, *options), env=CLEAN, cwd=HOME, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+    with tap.Program(command(program, *options, knob=knob), env=CLEAN, cwd=HOME, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                     text=True) as process:
         try:
-            wait_for(lambda: ceiling() is not None, "a ceiling is tried")
+            wait_for(lambda: ceiling() is not None, "a ceiling is tried", 60)
             yield process
         finally:
             process.kill()
@@ -87,6 +89,62 @@ def test_another_program_sets_the_clock():
         tap.contains(talk, "another program")
         tap.equal(said()["state"] in ("off", "stopped"), True, talk)
         emulator("set", "--gpu", 0, "--ceiling-mhz", 0)
+
+
+# Limits are few, so that ceilings come soon.
+FEW = ["--max-slowdown", "1%", "--objective", "energy"]
+
+
+def test_both():
+    """The limit first, and ceilings under it; all is put back."""
+    with machine(*EXACT, gpus=1):
+        result = subprocess.run(command(train(1900), *FEW, knob="both"), env=CLEAN, cwd=HOME, capture_output=True, text=True, timeout=180,
+                                check=False)
+        tap.equal((result.returncode, ceiling(), limits()), (0, None, [DEFAULT_W]), result.stderr)
+        report = said()
+        if report["state"] != "settled":
+            raise tap.Skip(f"the machine is too busy: {result.stderr}")
+        tap.equal((report["knob"], report["knob_note"], report["start_limit_w"], report["start_ceiling_mhz"]), ("both", None, 400.0, 1410.0))
+        own = [point for point in report["points"] if "ceiling_mhz" in point]
+        tap.equal([point["ceiling_mhz"] for point in own], [float(mhz) for mhz in CEILINGS])
+        tap.equal({point["limit_w"] for point in own}, {report["chosen_limit_w"]})
+        for piece in (f"tuning: {report['chosen_limit_w']:g} W and ", "on the clock for the least energy within 1 % more time, 400 W and no ceiling",
+                      "limits and ceilings measured", f"under {report['chosen_limit_w']:g} W:"):
+            tap.contains(result.stderr, piece)
+        tap.equal((report["gpus"][0]["end"], math.isfinite(report["measured_slowdown"])), ("put back", True))
+
+
+def test_both_killed():
+    """While both stand: the guard puts both back; when it is killed too, the next command does."""
+    for guarded in (True, False):
+        with machine(*EXACT, gpus=1):
+            emulator("set", "--gpu", 0, "--limit-w", 390)
+            with tuning(train(6000), *FEW, knob="both") as process:
+                guard = guard_of(process)
+                tap.equal(limits()[0] != 390, True, "a limit stands under the ceiling")
+                if not guarded:
+                    kill_program(guard)
+                process.kill()
+                process.wait()
+                if not guarded:
+                    wait_for(lambda: gone(guard), "the guard is gone", BACK_S)
+                    power("restore")
+                wait_for(lambda: (ceiling(), limits(), entries()) == (None, [390], []), "both are back", BACK_S)
+
+
+def test_clock_where_limits_may_not_be_set():
+    script = HOME / "refuses.faults"
+    script.write_text("call nvmlDeviceSetPowerManagementLimit no-permission\n")
+    with machine(*EXACT, "--faults", str(script), gpus=1):
+        result = subprocess.run(command(train(900), "--objective", "energy", knob="auto"), env=CLEAN, cwd=HOME, capture_output=True,
+                                text=True, timeout=120, check=False)
+        report = said()
+        tap.equal((result.returncode, ceiling(), limits(), report["knob"]), (0, None, [DEFAULT_W], "clock"), result.stderr)
+        tap.contains(report["knob_note"], "the power limit may not be set (")
+        tap.contains(report["knob_note"], "the clock is tuned alone")
+        if report["state"] == "settled":
+            tap.contains(result.stderr, f"  tuning: {report['knob_note']}\n")
+        tap.equal("GPU 0: 400 W again" in result.stderr, False, result.stderr)
 
 
 def test_needs_tune():

@@ -1,58 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Tuning the ceiling on the clock, by the guarded knob, on emulated GPUs in virtual time. */
-#include "knob_support.h"
-
-#include <math.h>
+#include "knob_bench.h"
 
 #include <flyball/power_selector.h>
-
-#include "meter/meter.h"
-#include "model/gpu_model.h"
-#include "train/tuner/knob_turner.h"
-#include "train/tuner/tuner.h"
-
-enum { HIGHEST_MHZ = 1410, STEP_MHZ = 60, LOWEST_TRIED_MHZ = 570, CEILINGS = 15, EPOCH_STEPS = 70 };
-
-/* A training: what its steps want of each GPU, and how their time follows the clock. */
-struct training {
-    double wanted_w, step_s, clock_share;
-};
-
-static struct bench {
-    struct knob_machine machine;
-    struct clock clock;
-    struct fly_meter *meter;
-    struct knob *knob;
-    struct knob_turner turner;
-    struct training training;
-} bench;
-
-static void start(unsigned gpus, const struct training *training, const char *script)
-{
-    struct meter_parts parts = {.threadless = true, .sample_hz = 10.0};
-    char settings[96];
-
-    memset(&bench, 0, sizeof bench);
-    snprintf(settings, sizeof settings, "gpus=%u,model=a100,time=virtual,sensor=exact,settle-ms=0.001", gpus);
-    knob_machine_start(&bench.machine, settings, script);
-    bench.training = *training;
-    bench.clock = emulator_clock(bench.machine.emulator);
-    for (size_t i = 0; i < bench.machine.list.count; i++)
-        bench.machine.list.devices[i].info.sensor =
-            (struct sensor_facts){1e-3, 1e-3, 1e-3, false, 0.0, "a test"};
-    parts.devices = &bench.machine.list;
-    parts.clock = &bench.clock;
-    assert_int_equal(meter_new(&parts, &bench.meter, NULL), 0);
-    bench.knob = knob_machine_open(&bench.machine);
-    bench.turner = (struct knob_turner){.knob = bench.knob, .devices = bench.machine.devices, .count = gpus};
-}
-
-static void stop(void)
-{
-    knob_close(bench.knob, NULL);
-    fly_meter_close(bench.meter);
-    knob_machine_stop(&bench.machine);
-}
 
 static struct fly_tuner_options options_for(struct fly_objective objective)
 {
@@ -64,70 +14,6 @@ static struct fly_tuner_options options_for(struct fly_objective objective)
                                       .objective = objective,
                                       .job_name = "job",
                                       .batch_size = 64};
-}
-
-static struct fly_tuner *open_tuner(const struct fly_tuner_options *options)
-{
-    struct fly_tuner *tuner;
-    struct fly_error error;
-
-    if (tuner_new(options, &bench.clock, &tuner, &error) < 0)
-        fail_msg("%s", error.text);
-    return tuner;
-}
-
-static void pass(double duration_s)
-{
-    struct mono_time until = mono_after_s(bench.clock.now(bench.clock.state), duration_s);
-
-    while (meter_next_sample(bench.meter).ns <= until.ns) {
-        bench.clock.sleep_until(bench.clock.state, meter_next_sample(bench.meter));
-        meter_sample(bench.meter);
-    }
-    bench.clock.sleep_until(bench.clock.state, until);
-}
-
-static double step_time_s(double clock)
-{
-    const struct training *training = &bench.training;
-
-    return training->step_s * (training->clock_share / clock + 1.0 - training->clock_share);
-}
-
-static void step(struct fly_tuner *tuner)
-{
-    for (unsigned gpu = 0; gpu < bench.turner.count; gpu++)
-        emulator_set_load(bench.machine.emulator, gpu, bench.training.wanted_w);
-    assert_int_equal(fly_tuner_step_begin(tuner), 0);
-    pass(step_time_s(emulator_speed(bench.machine.emulator, 0)));
-}
-
-static struct fly_tuner_report report_of(const struct fly_tuner *tuner)
-{
-    struct fly_tuner_report report = {.size = sizeof report};
-
-    assert_int_equal(fly_tuner_report(tuner, &report), 0);
-    return report;
-}
-
-static bool is_under_way(const struct fly_tuner *tuner)
-{
-    return fly_tuner_state(tuner) != FLY_TUNER_SETTLED && fly_tuner_state(tuner) != FLY_TUNER_STOPPED;
-}
-
-static struct fly_tuner_report settle(struct fly_tuner *tuner)
-{
-    assert_int_equal(fly_tuner_epoch_begin(tuner), 0);
-    for (int i = 1; is_under_way(tuner); i++) {
-        assert_true(i < 100000);
-        step(tuner);
-        if (i % EPOCH_STEPS == 0) {
-            assert_int_equal(fly_tuner_epoch_end(tuner), 0);
-            pass(2.0);
-            assert_int_equal(fly_tuner_epoch_begin(tuner), 0);
-        }
-    }
-    return report_of(tuner);
 }
 
 /* What a ceiling does, by the emulator's model: dynamic power goes with the cube of the clock. */
@@ -160,7 +46,8 @@ static double best_mhz(const struct fly_objective *objective, double limit_w)
 static void test_finds_the_best(void **state)
 {
     static const struct training trainings[] = {
-        {350.0, 0.2, 0.9}, {350.0, 0.2, 0.5}, {250.0, 0.15, 0.2}, {400.0, 0.3, 0.7}, {120.0, 0.2, 0.4},
+        {350.0, 0.2, 0.9, 0.0, 0.0}, {350.0, 0.2, 0.5, 0.0, 0.0}, {250.0, 0.15, 0.2, 0.0, 0.0},
+        {400.0, 0.3, 0.7, 0.0, 0.0}, {120.0, 0.2, 0.4, 0.0, 0.0},
     };
     static const struct fly_objective objectives[] = {
         {FLY_OBJECTIVE_ENERGY, 0.0, INFINITY}, {FLY_OBJECTIVE_TIME, 0.0, INFINITY},
@@ -197,7 +84,7 @@ static void test_finds_the_best(void **state)
 /* The power limit holds the GPU below the first ceilings: they do not bind, and the lower ones do. */
 static void test_marks_what_binds(void **state)
 {
-    static const struct training training = {400.0, 0.2, 0.6};
+    static const struct training training = {400.0, 0.2, 0.6, 0.0, 0.0};
     const struct fly_objective objective = {FLY_OBJECTIVE_LOWEST_LIMIT, 0.0, INFINITY};
     struct fly_tuner_options options;
     struct fly_tuner_point points[32];
@@ -237,7 +124,7 @@ static void test_marks_what_binds(void **state)
 /* In mid-search another program lifts our ceiling, or sets its own. */
 static void test_another_program(void **state)
 {
-    static const struct training training = {350.0, 0.2, 0.6};
+    static const struct training training = {350.0, 0.2, 0.6, 0.0, 0.0};
     static const unsigned theirs_mhz[] = {0, 600};
 
     (void)state;
@@ -279,7 +166,7 @@ static void test_faults(void **state)
         {"call nvmlDeviceSetGpuLockedClocks from 4 return UNKNOWN", FLY_TUNER_SET_FAILED, "could not be set"},
         {"gpu 1 call nvmlDeviceSetGpuLockedClocks from 3 return TIMEOUT", FLY_TUNER_SET_FAILED, "1230 MHz"},
     };
-    static const struct training training = {350.0, 0.2, 0.6};
+    static const struct training training = {350.0, 0.2, 0.6, 0.0, 0.0};
 
     (void)state;
     for (size_t i = 0; i < COUNT(cases); i++) {
@@ -316,7 +203,7 @@ static void check_refused(const struct fly_tuner_options *options, const char *t
 
 static void test_options(void **state)
 {
-    static const struct training training = {350.0, 0.2, 0.6};
+    static const struct training training = {350.0, 0.2, 0.6, 0.0, 0.0};
     const struct fly_objective energy = {FLY_OBJECTIVE_ENERGY, 0.0, INFINITY},
                                cost = {FLY_OBJECTIVE_COST, 0.5, INFINITY};
     const double inside[] = {1200.0, 900.0}, outside[] = {1200.0, 1500.0};
@@ -355,7 +242,7 @@ static void test_options(void **state)
 /* A profile of clocks is reused for clocks alone. */
 static void test_saved(void **state)
 {
-    static const struct training training = {350.0, 0.2, 0.6};
+    static const struct training training = {350.0, 0.2, 0.6, 0.0, 0.0};
     const struct fly_objective objective = {FLY_OBJECTIVE_ENERGY, 0.0, INFINITY};
     struct fly_tuner_options options;
     struct fly_tuner_report first, second;
@@ -407,7 +294,7 @@ static void test_old_profile(void **state)
 
     (void)state;
     for (size_t i = 0; i < 2 * COUNT(cases); i++) {
-        struct profile_key key = {"g", "d", "j", 8, 1, i % 2 ? FLY_TUNER_CLOCK : FLY_TUNER_POWER_LIMIT};
+        struct profile_key key = {"g", "d", "j", 8, 1, i % 2 ? FLY_TUNER_CLOCK : FLY_TUNER_POWER_LIMIT, 0.0};
         struct fly_tuner_point point = {.limit_w = 250.0};
         char text[512];
         size_t count = 0;

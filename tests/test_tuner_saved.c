@@ -160,7 +160,7 @@ static void test_bad_content(void **state)
          "A", "twice"},
         {"", "A", "no points"},
     };
-    const struct profile_key key = {"A", "1", "j", 8, 1, FLY_TUNER_POWER_LIMIT};
+    const struct profile_key key = {"A", "1", "j", 8, 1, FLY_TUNER_POWER_LIMIT, 0.0};
 
     (void)state;
     for (size_t i = 0; i < COUNT(rows); i++) {

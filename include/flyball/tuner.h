@@ -69,13 +69,19 @@ enum { FLY_TUNER_TEXT_MAX = 256, FLY_TUNER_BACKOFFS_MAX = 3 };
  * What is set. A ceiling on the clock sets the clock itself, at every load. A power limit
  * leaves it to the board to find a clock. No driver tells which ceiling is set;
  * docs/power_how.md says what can be known of one.
+ *
+ * With both, the best limit is searched first, and then the best ceiling under that limit,
+ * none included; the bound is on the two together. Where one of the knobs may not be turned,
+ * the other is tuned alone, and the report's `knob_note` says so.
  */
 enum fly_tuner_knob {
     FLY_TUNER_POWER_LIMIT, /* settings are in W */
     FLY_TUNER_CLOCK,       /* settings are in MHz */
+    FLY_TUNER_BOTH,
+    FLY_TUNER_AUTO, /* in options: the limit, or the clock where the limit may not be set */
 };
 
-/* "power", "clock"; "W", "MHz". Static storage. */
+/* "power", "clock", "both", "auto"; "W", "MHz", and "W" for the others. Static storage. */
 FLY_API const char *fly_tuner_knob_name(enum fly_tuner_knob knob);
 FLY_API const char *fly_tuner_knob_unit(enum fly_tuner_knob knob);
 
@@ -112,8 +118,8 @@ struct fly_turner {
 typedef int (*fly_all_reduce)(void *data, double *sums, size_t sum_count, double *maxima, size_t max_count);
 
 struct fly_tuner_options {
-    size_t size;                     /* sizeof(struct fly_tuner_options) */
-    struct fly_meter *meter;         /* over the GPUs of this rank; borrowed */
+    size_t size;             /* sizeof(struct fly_tuner_options), in which nothing behind `carbon` need be */
+    struct fly_meter *meter; /* over the GPUs of this rank; borrowed */
     const struct fly_turner *turner; /* borrowed; NULL: the tuner sets the limits of the meter's GPUs */
     void *turner_data;
     enum fly_tuner_knob knob;
@@ -142,6 +148,9 @@ struct fly_tuner_options {
     /* Lets the power limit follow the grid once settled; NULL: not; copied. The objective's bound applies,
      * its kind does not; FLY_OBJECTIVE_TIME and LOWEST_LIMIT are refused. */
     const struct fly_carbon_options *carbon;
+    /* With a turner of your own and FLY_TUNER_BOTH or AUTO: that of the clock; borrowed. */
+    const struct fly_turner *clock_turner;
+    void *clock_turner_data;
 };
 
 enum fly_tuner_state {
@@ -186,7 +195,7 @@ enum fly_tuner_bound { FLY_TUNER_BOUND_UNKNOWN, FLY_TUNER_UNBOUND, FLY_TUNER_BOU
 
 struct fly_tuner_point {
     double limit_w;     /* NAN if the knob is the clock, */
-    double ceiling_mhz; /* and this if it is the limit */
+    double ceiling_mhz; /* and this if it is the limit; a ceiling that was tried under a limit has both */
     enum fly_tuner_mark mark;
     enum fly_tuner_bound bound;
     double power_w;      /* mean, of all GPUs; NAN unless measured */
@@ -217,9 +226,9 @@ struct fly_tuner_report {
     size_t size; /* set by the caller */
     enum fly_tuner_state state;
     enum fly_tuner_reason reason;
-    enum fly_tuner_knob knob;
-    double start_limit_w; /* at the start */
-    double limit_w;       /* now, as far as the tuner knows */
+    enum fly_tuner_knob knob; /* that is turned; both once ceilings are tried under a limit */
+    double start_limit_w;     /* at the start */
+    double limit_w;           /* now, as far as the tuner knows */
     double start_ceiling_mhz;
     double ceiling_mhz; /* the same of a clock; the highest there is means none */
     double slowdown;    /* of the newest check, against the highest limit */
@@ -245,6 +254,7 @@ struct fly_tuner_report {
     double pause_share; /* of the windows' time */
     double idle_share;  /* of the rest, without work on the busiest GPU */
     enum fly_tuner_pace pace;
+    char knob_note[FLY_TUNER_TEXT_MAX]; /* which knob may not be turned, and why; "" for nothing */
 };
 
 /*
@@ -276,7 +286,10 @@ FLY_API int fly_tuner_report(const struct fly_tuner *tuner, struct fly_tuner_rep
  */
 FLY_API int fly_tuner_carbon(const struct fly_tuner *tuner, struct fly_carbon_report *out_report);
 
-/* Copies up to `capacity` points, highest limit first; returns how many limits there are. */
+/*
+ * Copies up to `capacity` points, highest limit first, and behind them, with both knobs, the ceilings that
+ * are tried under the chosen limit; returns how many there are.
+ */
 FLY_API size_t fly_tuner_points(const struct fly_tuner *tuner, struct fly_tuner_point *out_points,
                                 size_t capacity);
 

@@ -31,6 +31,15 @@ static int check_readonly(const struct turnable_options *options, const struct d
         device->info.index, options->readonly_path);
 }
 
+/* Where no limit can be set, there may be clocks. */
+static bool offers_clocks(const struct device *device)
+{
+    int64_t clocks_mhz[DEVICE_CLOCKS_MAX];
+    size_t count = 0;
+
+    return device_clocks(device, clocks_mhz, DEVICE_CLOCKS_MAX, &count, NULL) == 0 && count > 1;
+}
+
 static int check_offer(const struct turnable_options *options, const struct device *device,
                        struct fly_error *out_error)
 {
@@ -39,7 +48,8 @@ static int check_offer(const struct turnable_options *options, const struct devi
 
     (void)options;
     device_read(device, &clock_real, QUANTITY_BIT(QUANTITY_POWER_LIMIT), &reading);
-    if (device->backend->set != NULL && limit->state == READING_OK)
+    if (device->backend->set != NULL &&
+        (limit->state == READING_OK || (limit->state == READING_UNSUPPORTED && offers_clocks(device))))
         return 0;
     if (device->backend->set == NULL)
         return error_set(out_error, FLY_EUNSUPPORTED,

@@ -156,7 +156,8 @@ static int refuse_alone(const struct cli_call *call, const struct run_carbon *ca
     if (carbon->followed && cli_flag(call, "tune") && run_tune_objective(call) == FLY_OBJECTIVE_TIME)
         return cli_usage(call, out_error,
                          "--objective time leaves the fastest limit alone, and none to follow the grid with");
-    if (carbon->followed && cli_flag(call, "tune") && cli_choice(call, "knob") != FLY_TUNER_POWER_LIMIT)
+    if (carbon->followed && cli_flag(call, "tune") && cli_choice(call, "knob") != FLY_TUNER_POWER_LIMIT &&
+        cli_choice(call, "knob") != FLY_TUNER_AUTO)
         return cli_usage(call, out_error, "it is power limits that follow the grid; leave --knob power");
     if (cli_set(call, "steps") && cli_set(call, "epochs"))
         return cli_usage(call, out_error, "--steps and --epochs both say how long the training is; give one");

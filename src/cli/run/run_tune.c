@@ -57,9 +57,11 @@ static int open_tuner(struct run_tune *tune, struct fly_error *out_error)
     const struct fly_tuner_options options = {
         .size = sizeof options,
         .meter = tune->meter,
-        .turner = tune->turned == FLY_TUNER_CLOCK ? &clock_turner : &knob_turner,
+        .turner = tune->wish == FLY_TUNER_CLOCK ? &clock_turner : &knob_turner,
         .turner_data = &tune->turner,
-        .knob = tune->turned,
+        .clock_turner = &clock_turner,
+        .clock_turner_data = &tune->turner,
+        .knob = tune->wish,
         .objective = tune->every_limit ? without_bound : tune->objective,
         .profile_steps = tune->profile_steps,
         .energy_tolerance = tune->energy_tolerance,
@@ -123,7 +125,7 @@ static void say_permission(struct run_tune *tune)
     char text[RUN_TUNE_TEXT_MAX];
 
     if (tune->knob == NULL || !tune->reported || tune->report.reason != FLY_TUNER_SET_FAILED ||
-        tune->turner.fault != FLY_EPERM || geteuid() == 0 ||
+        (tune->turner.fault != FLY_EPERM && tune->turner.clock_fault != FLY_EPERM) || geteuid() == 0 ||
         site_offers_more(knob_site(tune->knob), tune->gpus[0]))
         return;
     snprintf(text, sizeof text, "the driver lets root alone set limits; 'sudo -E %s -- PROGRAM' would %s",

@@ -39,8 +39,8 @@ enum { RUN_TUNE_TEXT_MAX = 512 };
 
 struct run_tune {
     bool wanted;
-    bool every_limit;           /* measures a profile: leaves out no limit, and ends after the last one */
-    enum fly_tuner_knob turned; /* which knob is turned */
+    bool every_limit;         /* measures a profile: leaves out no limit, and ends after the last one */
+    enum fly_tuner_knob wish; /* which knob is to be turned */
     struct fly_objective objective;
     uint32_t profile_steps;
     double energy_tolerance;
@@ -93,7 +93,8 @@ extern const char *const run_tune_knobs[];
      .help = "Find the best power limit while the program runs and reports its steps, keep it, and put back " \
              "at the end what stood before."}, \
     {.name = "knob", .type = CLI_CHOICE, .placeholder = "KNOB", .choices = run_tune_knobs, \
-     .default_text = "power", .help = "With --tune: what is turned: the power limit, or a ceiling on the GPU clock."}, \
+     .default_text = "auto", .help = "With --tune: what is turned: the power limit, a ceiling on the GPU clock, " \
+             "both, or the limit and the clock where the limit may not be set."}, \
     {.name = "objective", .type = CLI_CHOICE, .placeholder = "WHAT", .choices = run_tune_objectives, \
      .default_text = "cost", .help = "With --tune or --job: what the best limit makes small; carbon and money are those of --carbon and --price."}, \
     {.name = "eta", .type = CLI_REAL, .placeholder = "WEIGHT", .minimum = 0, .maximum = 1, .default_text = "0.5", \
@@ -145,6 +146,13 @@ void run_tune_wait(struct run_tune *tune, struct child *child, const struct devi
 
 /* Restores everything and stores the reports' figures. Call it before the meter is closed. */
 void run_tune_end(struct run_tune *tune);
+
+/* Returns which knob was turned, or was to be. */
+enum fly_tuner_knob run_tune_knob(const struct run_tune *tune);
+/* Returns the point that was chosen; NULL while there is none. */
+const struct fly_tuner_point *run_tune_chosen(const struct run_tune *tune);
+/* Returns what the profile promises, as a factor; NAN if it promises nothing. */
+double run_tune_promised(const struct run_tune *tune, const struct fly_tuner_point *chosen);
 
 /* Writes the current state in a line of at most STATUS_TEXT_MAX bytes for a terminal. */
 void run_tune_status(const struct run_tune *tune, char text[STATUS_TEXT_MAX]);

@@ -14,7 +14,11 @@ enum { OBJECTIVES = sizeof objective_kinds / sizeof objective_kinds[0] };
 _Static_assert(sizeof run_tune_objectives / sizeof run_tune_objectives[0] == OBJECTIVES + 1,
                "a kind for each");
 
-const char *const run_tune_knobs[] = {[FLY_TUNER_POWER_LIMIT] = "power", [FLY_TUNER_CLOCK] = "clock", NULL};
+const char *const run_tune_knobs[] = {[FLY_TUNER_POWER_LIMIT] = "power",
+                                      [FLY_TUNER_CLOCK] = "clock",
+                                      [FLY_TUNER_BOTH] = "both",
+                                      [FLY_TUNER_AUTO] = "auto",
+                                      NULL};
 
 enum fly_objective_kind run_tune_objective(const struct cli_call *call)
 {
@@ -74,7 +78,7 @@ int run_tune_read(const struct cli_call *call, struct run_tune *out_tune, struct
         if (cli_source(call, options[i].name) == CLI_OPTION && !(recurs && options[i].of_jobs))
             return cli_usage(call, out_error, "--%s is about --tune, which is not given", options[i].name);
     }
-    out_tune->turned = (enum fly_tuner_knob)cli_choice(call, "knob");
+    out_tune->wish = (enum fly_tuner_knob)cli_choice(call, "knob");
     out_tune->objective.kind = run_tune_objective(call);
     out_tune->profile_file = cli_text(call, "profile");
     return read_common(call, "flyball run --tune", out_tune, out_error);

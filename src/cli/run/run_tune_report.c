@@ -1,56 +1,58 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What `flyball run --tune` tried and chose, and why, in both forms. */
+/* What `flyball run --tune` tried and chose, and why, for people. */
 #include <math.h>
 #include <stdio.h>
 
 #include "cli/kit/amount.h"
 #include "cli/run/run_tune.h"
-#include "shapes/shape_told.h"
 
 enum { WISH_MAX = 96 };
 
 static const double ms_per_s = 1e3, percent = 100, w_per_mw = 1e-3;
 
-static const char *const bound_names[] = {
-    [FLY_TUNER_BOUND_UNKNOWN] = "unknown", [FLY_TUNER_UNBOUND] = "no", [FLY_TUNER_BOUND] = "yes"};
-static const char *const state_names[] = {[FLY_TUNER_SEARCHING] = "searching",
-                                          [FLY_TUNER_CHECKING] = "checking",
-                                          [FLY_TUNER_SETTLED] = "settled",
-                                          [FLY_TUNER_STOPPED] = "stopped"};
-static const char *const back_names[KNOB_STATE_COUNT] = {[KNOB_DENIED] = "not turned",
-                                                         [KNOB_UNTURNED] = "put back",
-                                                         [KNOB_TURNED] = "turned",
-                                                         [KNOB_FOREIGN] = "left to another program",
-                                                         [KNOB_STUCK] = "stuck"};
-
-static bool is_clock(const struct run_tune *tune)
+enum fly_tuner_knob run_tune_knob(const struct run_tune *tune)
 {
-    return tune->turned == FLY_TUNER_CLOCK;
+    return tune->reported ? tune->report.knob : tune->wish;
 }
 
-/* Returns a point's setting, in the knob's unit. */
+/* Returns whether ceilings are tried under the limit that was chosen, or in its place. */
+static bool is_clock(const struct fly_tuner_report *report)
+{
+    return report->knob == FLY_TUNER_CLOCK || report->knob == FLY_TUNER_BOTH;
+}
+
+/* Returns a point's setting, in the unit of its knob. */
 static double setting_of(const struct fly_tuner_point *point)
 {
-    return isnan(point->limit_w) ? point->ceiling_mhz : point->limit_w;
+    return isnan(point->ceiling_mhz) ? point->limit_w : point->ceiling_mhz;
 }
 
-/* Returns the point that was chosen; NULL while there is none. */
-static const struct fly_tuner_point *chosen_point(const struct run_tune *tune)
+static const char *unit_of(const struct fly_tuner_point *point)
 {
+    return fly_tuner_knob_unit(isnan(point->ceiling_mhz) ? FLY_TUNER_POWER_LIMIT : FLY_TUNER_CLOCK);
+}
+
+static bool is_same(double one, double other)
+{
+    return isnan(one) ? isnan(other) : fabs(one - other) < 0.5;
+}
+
+const struct fly_tuner_point *run_tune_chosen(const struct run_tune *tune)
+{
+    const struct fly_tuner_report *report = &tune->report;
+
     if (!tune->reported || tune->off[0] != '\0' ||
-        (tune->report.state != FLY_TUNER_CHECKING && tune->report.state != FLY_TUNER_SETTLED))
+        (report->state != FLY_TUNER_CHECKING && report->state != FLY_TUNER_SETTLED))
         return NULL;
     for (size_t i = 0; i < tune->point_count; i++) {
-        double standing = is_clock(tune) ? tune->report.ceiling_mhz : tune->report.limit_w;
-
-        if (fabs(setting_of(&tune->points[i]) - standing) < 0.5)
+        if (is_same(tune->points[i].limit_w, report->limit_w) &&
+            is_same(tune->points[i].ceiling_mhz, report->ceiling_mhz))
             return &tune->points[i];
     }
     return NULL;
 }
 
-/* Returns what the profile promises, as a factor; NAN if it promises nothing. */
-static double promised(const struct run_tune *tune, const struct fly_tuner_point *chosen)
+double run_tune_promised(const struct run_tune *tune, const struct fly_tuner_point *chosen)
 {
     bool known = chosen != NULL && chosen->mark == FLY_TUNER_VALID && tune->points[0].mark == FLY_TUNER_VALID;
 
@@ -90,13 +92,14 @@ static void put_status(const struct run_tune *tune, char text[STATUS_TEXT_MAX])
     struct fly_tuner_point points[FLY_POWER_SEARCH_LIMITS_MAX];
     struct fly_tuner_report report = {.size = sizeof report};
     size_t limits = fly_tuner_points(tune->tuner, points, FLY_POWER_SEARCH_LIMITS_MAX), measured = 0;
-    const char *unit = fly_tuner_knob_unit(tune->turned);
     unsigned long long steps = tune->lines.events[STEP_BEGIN];
     char wish[WISH_MAX];
+    const char *unit;
     double standing;
 
     (void)fly_tuner_report(tune->tuner, &report);
-    standing = is_clock(tune) ? report.ceiling_mhz : report.limit_w;
+    standing = is_clock(&report) ? report.ceiling_mhz : report.limit_w;
+    unit = fly_tuner_knob_unit(is_clock(&report) ? FLY_TUNER_CLOCK : FLY_TUNER_POWER_LIMIT);
     for (size_t i = 0; i < limits && i < FLY_POWER_SEARCH_LIMITS_MAX; i++)
         measured += points[i].mark != FLY_TUNER_NOT_MEASURED;
     if (report.state == FLY_TUNER_STOPPED)
@@ -119,25 +122,34 @@ void run_tune_status(const struct run_tune *tune, char text[STATUS_TEXT_MAX])
         snprintf(text, STATUS_TEXT_MAX, "flyball: waiting for the program's first step");
 }
 
+static void put_point(const struct fly_tuner_point *point, struct buffer *out)
+{
+    buffer_printf(out, "    %4g %s  ", setting_of(point), unit_of(point));
+    if (point->mark != FLY_TUNER_VALID) {
+        buffer_printf(out, "%s\n", fly_tuner_mark_name(point->mark));
+        return;
+    }
+    buffer_printf(out, "%.4g ms and %.4g J", point->time_s * ms_per_s, point->power_w * point->time_s);
+    if (isfinite(point->energy_error))
+        buffer_printf(out, " %s %.0f %%", amount_plus_minus(), point->energy_error * percent);
+    buffer_printf(out, " for a step, %.4g W drawn%s\n", point->power_w,
+                  point->bound == FLY_TUNER_UNBOUND ? "; it never bound" : "");
+}
+
 static void put_points(const struct run_tune *tune, struct buffer *out)
 {
+    double under_w = NAN;
+
     for (size_t i = 0; i < tune->point_count; i++) {
         const struct fly_tuner_point *point = &tune->points[i];
 
         if (point->mark == FLY_TUNER_NOT_MEASURED)
             continue;
-        if (point->mark != FLY_TUNER_VALID) {
-            buffer_printf(out, "    %4g %s  %s\n", setting_of(point), fly_tuner_knob_unit(tune->turned),
-                          fly_tuner_mark_name(point->mark));
-            continue;
+        if (!isnan(point->ceiling_mhz) && !is_same(point->limit_w, under_w)) {
+            under_w = point->limit_w;
+            buffer_printf(out, "    under %g W:\n", under_w);
         }
-        buffer_printf(out, "    %4g %s  %.4g ms and %.4g J", setting_of(point),
-                      fly_tuner_knob_unit(tune->turned), point->time_s * ms_per_s,
-                      point->power_w * point->time_s);
-        if (isfinite(point->energy_error))
-            buffer_printf(out, " %s %.0f %%", amount_plus_minus(), point->energy_error * percent);
-        buffer_printf(out, " for a step, %.4g W drawn%s\n", point->power_w,
-                      point->bound == FLY_TUNER_UNBOUND ? "; it never bound" : "");
+        put_point(point, out);
     }
 }
 
@@ -149,15 +161,20 @@ static void put_slowdown(const char *word, double factor, const char *before, st
         buffer_printf(out, "%s%s unknown", before, word);
 }
 
-/* Writes "250 W"; "a ceiling of 1110 MHz", or none if it is the highest. */
-static const char *setting_text(const struct run_tune *tune, double setting, char text[WISH_MAX])
+/* Writes "250 W"; "a ceiling of 1110 MHz on the clock", or none if it is the highest; or both. */
+static const char *setting_text(const struct run_tune *tune, double limit_w, double ceiling_mhz,
+                                char text[WISH_MAX])
 {
-    if (!is_clock(tune))
-        snprintf(text, WISH_MAX, "%g W", setting);
-    else if (setting >= (double)tune->turner.highest_mhz)
-        snprintf(text, WISH_MAX, "no ceiling on the clock");
+    int length = 0;
+
+    if (!isnan(limit_w))
+        length = snprintf(text, WISH_MAX, "%g W%s", limit_w, isnan(ceiling_mhz) ? "" : " and ");
+    if (isnan(ceiling_mhz))
+        return text;
+    if (ceiling_mhz >= (double)tune->turner.highest_mhz)
+        snprintf(text + length, WISH_MAX - (size_t)length, "no ceiling on the clock");
     else
-        snprintf(text, WISH_MAX, "a ceiling of %g MHz on the clock", setting);
+        snprintf(text + length, WISH_MAX - (size_t)length, "a ceiling of %g MHz on the clock", ceiling_mhz);
     return text;
 }
 
@@ -197,22 +214,22 @@ static void put_pace(const struct fly_tuner_report *report, struct buffer *out)
 static void put_choice(const struct run_tune *tune, struct buffer *out)
 {
     const struct fly_tuner_report *report = &tune->report;
-    const struct fly_tuner_point *chosen = chosen_point(tune);
+    const struct fly_tuner_point *chosen = run_tune_chosen(tune);
     char wish[WISH_MAX], now[WISH_MAX], before[WISH_MAX];
-    const char *limit = is_clock(tune) ? "ceiling" : "limit";
+    const char *limit = report->knob == FLY_TUNER_CLOCK ? "ceiling" : "limit";
 
     if (chosen == NULL) {
         if (tune->off[0] == '\0' && report->state == FLY_TUNER_SEARCHING)
             buffer_printf(out, "  tuning: the program ended during the search; nothing was chosen\n");
         return;
     }
-    buffer_printf(
-        out, "  tuning: %s %s, %s before; %zu of %zu %ss measured\n",
-        setting_text(tune, setting_of(chosen), now), wish_text(tune, wish),
-        setting_text(tune, is_clock(tune) ? report->start_ceiling_mhz : report->start_limit_w, before),
-        measured_count(tune), tune->point_count, limit);
+    buffer_printf(out, "  tuning: %s %s, %s before; %zu of %zu %ss%s measured\n",
+                  setting_text(tune, chosen->limit_w, chosen->ceiling_mhz, now), wish_text(tune, wish),
+                  setting_text(tune, report->start_limit_w, report->start_ceiling_mhz, before),
+                  measured_count(tune), tune->point_count, limit,
+                  report->knob == FLY_TUNER_BOTH ? " and ceilings" : "");
     buffer_printf(out, "    a step takes more time than at the highest %s by:", limit);
-    put_slowdown("promised", promised(tune, chosen), " ", out);
+    put_slowdown("promised", run_tune_promised(tune, chosen), " ", out);
     put_slowdown("measured", report->slowdown, ", ", out);
     if (report->backoffs > 0)
         buffer_printf(out, "; backed off %u times", report->backoffs);
@@ -235,27 +252,35 @@ static void put_cost(const struct fly_tuner_report *report, struct buffer *out)
     buffer_puts(out, "\n");
 }
 
+/* What was put back on a GPU. */
+static void put_back(const struct run_tune *tune, uint32_t index, const struct knob_report *report,
+                     struct buffer *out)
+{
+    if (report->set_mw > 0 && tune->turner.fault != FLY_EPERM)
+        buffer_printf(out, "    GPU %u: %g W again\n", index, (double)report->previous_mw * w_per_mw);
+    if (tune->turner.clock_turns > 0 && tune->turner.clock_fault != FLY_EPERM)
+        buffer_printf(out, "    GPU %u: no ceiling on its clock again\n", index);
+}
+
 void run_tune_put_back_text(const struct run_tune *tune, struct buffer *out)
 {
     for (size_t i = 0; tune->knob_opened && i < tune->gpu_count; i++) {
         const struct knob_report *report = &tune->knob_reports[i];
+        uint32_t index = tune->gpus[i]->info.index;
 
         if (report->repaired[0] != '\0')
-            buffer_printf(out, "    GPU %u: %s\n", tune->gpus[i]->info.index, report->repaired);
+            buffer_printf(out, "    GPU %u: %s\n", index, report->repaired);
         if (report->state == KNOB_STUCK)
             buffer_printf(out, "    %s; 'flyball power restore -i %u' tries again\n", report->error.text,
-                          tune->gpus[i]->info.index);
-        else if (report->set_mw > 0 && report->state == KNOB_UNTURNED && tune->turner.fault != FLY_EPERM)
-            buffer_printf(out, "    GPU %u: %g W again\n", tune->gpus[i]->info.index,
-                          (double)report->previous_mw * w_per_mw);
+                          index);
+        else if (report->state == KNOB_UNTURNED)
+            put_back(tune, index, report, out);
         else if (report->state == KNOB_FOREIGN && report->found_clock_mhz > 0)
             buffer_printf(out, "    GPU %u: its clock is %lld MHz, as another program set it; left so\n",
-                          tune->gpus[i]->info.index, (long long)report->found_clock_mhz);
-        else if (is_clock(tune) && tune->turner.turns > 0 && report->state == KNOB_UNTURNED)
-            buffer_printf(out, "    GPU %u: no ceiling on its clock again\n", tune->gpus[i]->info.index);
+                          index, (long long)report->found_clock_mhz);
         else if (report->state == KNOB_FOREIGN)
-            buffer_printf(out, "    GPU %u: %g W, as another program set it; left so\n",
-                          tune->gpus[i]->info.index, (double)report->found_mw * w_per_mw);
+            buffer_printf(out, "    GPU %u: %g W, as another program set it; left so\n", index,
+                          (double)report->found_mw * w_per_mw);
     }
 }
 
@@ -276,179 +301,11 @@ void run_tune_text(const struct run_tune *tune, struct buffer *out)
             buffer_puts(out, "    more --profile-steps make windows longer\n");
         if (report->profile[0] != '\0')
             buffer_printf(out, "    profile: %s\n", report->profile);
+        if (report->knob_note[0] != '\0' && report->state != FLY_TUNER_STOPPED)
+            buffer_printf(out, "  tuning: %s\n", report->knob_note);
         put_choice(tune, out);
         put_points(tune, out);
         put_cost(report, out);
     }
     run_tune_put_back_text(tune, out);
-}
-
-/* ---- for programs ---- */
-
-static const char unmeasured[] = "it was not measured", no_choice[] = "no setting was chosen";
-static const char not_begun[] = "tuning did not begin";
-static const char no_search[] = "no search has ended, or its energy is not known";
-
-/* Of the limit and the ceiling, here and below, the one that is not turned is left out. */
-struct told_point {
-    double ceiling_mhz, limit_w;
-    const char *mark, *bound;
-    double power_w, step_time_s, step_time_standard_error_s, step_energy_j, step_energy_uncertainty_j;
-    const char *no_uncertainty; /* why it is not known */
-};
-
-static const struct shape_field point_rows[] = {
-    {SHAPE_AT(told_point, ceiling_mhz), TOLD_NUMBER, .need = SHAPE_SPARING},
-    {SHAPE_AT(told_point, limit_w), TOLD_NUMBER, .need = SHAPE_SPARING},
-    {SHAPE_AT(told_point, mark), TOLD_ANY_TEXT},
-    {SHAPE_AT(told_point, bound), TOLD_ANY_TEXT},
-    {SHAPE_AT(told_point, power_w), TOLD_NUMBER, TOLD_ELSE(unmeasured)},
-    {SHAPE_AT(told_point, step_time_s), TOLD_NUMBER, TOLD_ELSE(unmeasured)},
-    {SHAPE_AT(told_point, step_time_standard_error_s), TOLD_NUMBER, TOLD_ELSE(unmeasured)},
-    {SHAPE_AT(told_point, step_energy_j), TOLD_NUMBER, TOLD_ELSE(unmeasured)},
-    {SHAPE_AT(told_point, step_energy_uncertainty_j), TOLD_NUMBER, TOLD_ELSE_AT(told_point, no_uncertainty)},
-};
-static const struct shape point_shape = {SHAPE_OF(told_point, point_rows)};
-
-static struct told_point told_point(const struct fly_tuner_point *point)
-{
-    bool valid = point->mark == FLY_TUNER_VALID;
-    double power_w = valid ? point->power_w : NAN, time_s = valid ? point->time_s : NAN;
-
-    return (struct told_point){
-        .ceiling_mhz = point->ceiling_mhz,
-        .limit_w = point->limit_w,
-        .mark = fly_tuner_mark_name(point->mark),
-        .bound = bound_names[point->bound],
-        .power_w = power_w,
-        .step_time_s = time_s,
-        .step_time_standard_error_s = time_s * point->time_error,
-        .step_energy_j = power_w * time_s,
-        .step_energy_uncertainty_j = power_w * time_s * point->energy_error,
-        .no_uncertainty = valid ? "the meter does not say" : unmeasured,
-    };
-}
-
-struct told_gpu {
-    uint32_t index;
-    enum knob_state end;
-    double limit_before_w;
-};
-
-static const struct shape_field gpu_rows[] = {
-    {SHAPE_AT(told_gpu, index), TOLD_U32},
-    {SHAPE_AT(told_gpu, end), SHAPE_IS_WORD(back_names, KNOB_STATE_COUNT)},
-    {SHAPE_AT(told_gpu, limit_before_w), TOLD_NUMBER, TOLD_ELSE("the driver does not say")},
-};
-static const struct shape gpu_shape = {SHAPE_OF(told_gpu, gpu_rows)};
-
-static struct told_gpu told_gpu(const struct device *gpu, const struct knob_report *report)
-{
-    return (struct told_gpu){gpu->info.index, report->state,
-                             report->previous_mw > 0 ? (double)report->previous_mw * w_per_mw : NAN};
-}
-
-static const struct shape_field search_rows[] = {
-    {SHAPE_AT_AS("steps", fly_tuner_report, search_steps), TOLD_U64},
-    {SHAPE_AT_AS("time_s", fly_tuner_report, search_time_s), TOLD_NUMBER, TOLD_ELSE(no_search)},
-    {SHAPE_AT_AS("energy_j", fly_tuner_report, search_energy_j), TOLD_NUMBER, TOLD_ELSE(no_search)},
-    {SHAPE_AT(fly_tuner_report, extra_time_s), TOLD_NUMBER, TOLD_ELSE(no_search)},
-    {SHAPE_AT(fly_tuner_report, extra_energy_j), TOLD_NUMBER, TOLD_ELSE(no_search)},
-};
-static const struct shape search_shape = {SHAPE_OF(fly_tuner_report, search_rows)};
-
-struct told_tune {
-    const char *state, *off, *reason, *reason_text, *objective;
-    double eta, max_slowdown;
-    uint64_t steps, malformed_lines;
-    const char *knob;
-    bool of_clock, of_power;
-    double start_ceiling_mhz, chosen_ceiling_mhz, start_limit_w, chosen_limit_w;
-    double promised_slowdown, measured_slowdown;
-    const char *pace;
-    uint64_t pauses;
-    double pause_share, idle_share;
-    uint32_t searches, backoffs;
-    int64_t ties; /* below 0: nothing was chosen */
-    const struct fly_tuner_report *search;
-    const char *profile;
-    struct told_point points[FLY_POWER_SEARCH_LIMITS_MAX];
-    struct told_gpu gpus[DEVICES_MAX];
-    size_t point_count, gpu_count;
-};
-
-static const struct shape_field tune_rows[] = {
-    {SHAPE_AT(told_tune, state), TOLD_ANY_TEXT},
-    {SHAPE_AT(told_tune, off), TOLD_TEXT},
-    {SHAPE_AT(told_tune, reason), TOLD_TEXT},
-    {SHAPE_AT(told_tune, reason_text), TOLD_TEXT},
-    {SHAPE_AT(told_tune, objective), TOLD_ANY_TEXT},
-    {SHAPE_AT(told_tune, eta), TOLD_NUMBER},
-    {SHAPE_AT(told_tune, max_slowdown), TOLD_NUMBER, TOLD_ELSE("there is no bound")},
-    {SHAPE_AT(told_tune, steps), TOLD_U64},
-    {SHAPE_AT(told_tune, malformed_lines), TOLD_U64},
-    {SHAPE_AT(told_tune, knob), TOLD_ANY_TEXT},
-    {SHAPE_AT(told_tune, start_ceiling_mhz), TOLD_NUMBER, TOLD_ELSE(not_begun),
-     SHAPE_IF(told_tune, of_clock)},
-    {SHAPE_AT(told_tune, chosen_ceiling_mhz), TOLD_NUMBER, TOLD_ELSE(no_choice),
-     SHAPE_IF(told_tune, of_clock)},
-    {SHAPE_AT(told_tune, start_limit_w), TOLD_NUMBER, TOLD_ELSE(not_begun), SHAPE_IF(told_tune, of_power)},
-    {SHAPE_AT(told_tune, chosen_limit_w), TOLD_NUMBER, TOLD_ELSE(no_choice), SHAPE_IF(told_tune, of_power)},
-    {SHAPE_AT(told_tune, promised_slowdown), TOLD_NUMBER, TOLD_ELSE(no_choice)},
-    {SHAPE_AT(told_tune, measured_slowdown), TOLD_NUMBER, TOLD_ELSE("the chosen limit was not checked")},
-    {SHAPE_AT(told_tune, pace), TOLD_TEXT},
-    {SHAPE_AT(told_tune, pauses), TOLD_U64},
-    {SHAPE_AT(told_tune, pause_share), TOLD_NUMBER, TOLD_ELSE(not_begun)},
-    {SHAPE_AT(told_tune, idle_share), TOLD_NUMBER, TOLD_ELSE("the driver does not say")},
-    {SHAPE_AT(told_tune, searches), TOLD_U32},
-    {SHAPE_AT(told_tune, ties), TOLD_I64, TOLD_ELSE(no_choice)},
-    {SHAPE_AT(told_tune, backoffs), TOLD_U32},
-    {SHAPE_AT(told_tune, search), TOLD_POINTED(&search_shape)},
-    {SHAPE_AT(told_tune, profile), TOLD_TEXT},
-    {SHAPE_AT(told_tune, points), SHAPE_IS_STRUCTS_HERE(&point_shape, told_tune, points, point_count)},
-    {SHAPE_AT(told_tune, gpus), SHAPE_IS_STRUCTS_HERE(&gpu_shape, told_tune, gpus, gpu_count)},
-};
-static const struct shape tune_shape = {SHAPE_OF(told_tune, tune_rows)};
-
-json_t *run_tune_json(const struct run_tune *tune)
-{
-    const struct fly_tuner_report *report = &tune->report; /* zero unless reported */
-    const struct fly_tuner_point *chosen = chosen_point(tune);
-    struct told_tune told = {
-        .state = !tune->reported || tune->off[0] != '\0' ? "off" : state_names[report->state],
-        .off = tune->off,
-        .reason = tune->reported ? fly_tuner_reason_name(report->reason) : NULL,
-        .reason_text = report->text,
-        .objective = run_tune_objective_name(tune->objective.kind),
-        .eta = tune->objective.eta,
-        .max_slowdown = tune->objective.max_slowdown,
-        .steps = tune->lines.events[STEP_BEGIN],
-        .malformed_lines = tune->lines.events[STEP_MALFORMED],
-        .knob = fly_tuner_knob_name(tune->turned),
-        .of_clock = is_clock(tune),
-        .of_power = !is_clock(tune),
-        .start_ceiling_mhz = tune->reported ? report->start_ceiling_mhz : NAN,
-        .chosen_ceiling_mhz = chosen != NULL ? chosen->ceiling_mhz : NAN,
-        .start_limit_w = tune->reported ? report->start_limit_w : NAN,
-        .chosen_limit_w = chosen != NULL ? chosen->limit_w : NAN,
-        .promised_slowdown = promised(tune, chosen),
-        .measured_slowdown = chosen != NULL && report->slowdown > 0 ? report->slowdown : NAN,
-        .pace = tune->reported ? fly_tuner_pace_name(report->pace) : NULL,
-        .pauses = report->pauses,
-        .pause_share = tune->reported ? report->pause_share : NAN,
-        .idle_share = tune->reported ? report->idle_share : NAN,
-        .searches = report->searches,
-        .backoffs = report->backoffs,
-        .ties = chosen != NULL ? (int64_t)report->ties : -1,
-        .search = report,
-        .profile = report->profile,
-        .point_count = tune->point_count,
-        .gpu_count = tune->knob_opened ? tune->gpu_count : 0,
-    };
-
-    for (size_t i = 0; i < told.point_count; i++)
-        told.points[i] = told_point(&tune->points[i]);
-    for (size_t i = 0; i < told.gpu_count; i++)
-        told.gpus[i] = told_gpu(tune->gpus[i], &tune->knob_reports[i]);
-    return shape_tell(&tune_shape, &told);
 }

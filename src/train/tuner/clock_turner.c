@@ -91,9 +91,10 @@ static int set(void *data, double ceiling_mhz, struct fly_error *out_error)
     for (size_t i = 0; i < turner->count; i++)
         ceilings_mhz[i] = wanted_mhz >= turner->highest_mhz ? KNOB_NO_CEILING : wanted_mhz;
     turner->turns++;
+    turner->clock_turns++;
     code = knob_set_ceilings(turner->knob, ceilings_mhz, &error);
-    if (turner->fault == 0)
-        turner->fault = code;
+    if (turner->clock_fault == 0)
+        turner->clock_fault = code;
     if (code < 0 && out_error != NULL)
         *out_error = error;
     return code;

@@ -13,17 +13,18 @@
  *     struct knob_turner data = {.knob = knob, .devices = devices, .count = count};
  *     struct fly_tuner_options options = {.turner = &knob_turner, .turner_data = &data, ...};
  *
- * Use clock_turner with FLY_TUNER_CLOCK. It offers at most 16 clocks that the GPUs have: from the highest
- * clock that all of them reach, which stands for no ceiling, down to two fifths of that. Below, what a GPU
- * draws at any clock outweighs what a lower clock saves.
+ * Use clock_turner with FLY_TUNER_CLOCK, with the same data. It offers at most 16 clocks that the GPUs have:
+ * from the highest clock that all of them reach, which stands for no ceiling, down to two fifths of that.
+ * Below, what a GPU draws at any clock outweighs what a lower clock saves.
  */
 struct knob_turner {
     struct knob *knob;                   /* borrowed */
     const struct device *const *devices; /* borrowed: those that the knob was opened with */
     size_t count;
-    unsigned turns;      /* how many calls set something */
-    int fault;           /* error code of the first call that could not set; 0: none */
-    int64_t highest_mhz; /* clock_turner: highest clock that all GPUs reach, known after range() */
+    unsigned turns;         /* how many calls set something, */
+    unsigned clock_turns;   /* and of these clocks */
+    int fault, clock_fault; /* error codes of the first calls that could not set a limit, a clock; 0: none */
+    int64_t highest_mhz;    /* clock_turner: highest clock that all GPUs reach, known after range() */
 };
 
 extern const struct fly_turner knob_turner;

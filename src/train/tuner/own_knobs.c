@@ -12,53 +12,83 @@
 struct own_knobs {
     struct knob *knob;
     struct knob_turner turner;
-    const struct fly_turner *calls;
     size_t count;
     const struct device *gpus[DEVICES_MAX];
 };
 
-static int range(void *data, struct fly_turner_range *out_range, struct fly_error *out_error)
+static int limit_range(void *data, struct fly_turner_range *out_range, struct fly_error *out_error)
 {
     struct own_knobs *knobs = data;
 
-    return knobs->calls->range(&knobs->turner, out_range, out_error);
+    return knob_turner.range(&knobs->turner, out_range, out_error);
+}
+
+static int clock_range(void *data, struct fly_turner_range *out_range, struct fly_error *out_error)
+{
+    struct own_knobs *knobs = data;
+
+    return clock_turner.range(&knobs->turner, out_range, out_error);
 }
 
 /*
  * When the driver refuses, there is one remedy to name, unless the site offers ways of its own: those have
- * said why they failed.
+ * said why they failed. A GPU that somebody else turns is left, and what else was turned goes back.
  */
-static int set(void *data, double setting, struct fly_error *out_error)
+static int set_with(const struct fly_turner *turner, struct own_knobs *knobs, double setting,
+                    struct fly_error *out_error)
 {
-    struct own_knobs *knobs = data;
-    int code = knobs->calls->set(&knobs->turner, setting, out_error);
+    int code = turner->set(&knobs->turner, setting, out_error);
 
     if (code == FLY_EPERM && geteuid() != 0 && !site_offers_more(knob_site(knobs->knob), knobs->gpus[0]))
         error_set(out_error, code,
                   "the driver lets root alone set it; start the program with 'sudo -E', or give its user "
                   "a way (docs/power.md)");
+    if (code == FLY_ESTATE)
+        (void)knob_restore(knobs->knob, NULL);
     return code;
+}
+
+static int set_limit(void *data, double limit_w, struct fly_error *out_error)
+{
+    return set_with(&knob_turner, data, limit_w, out_error);
+}
+
+static int set_ceiling(void *data, double ceiling_mhz, struct fly_error *out_error)
+{
+    return set_with(&clock_turner, data, ceiling_mhz, out_error);
 }
 
 /*
  * When the guard has ended, everything must be put back at once: nobody would do it if this program were
  * killed.
  */
-static int standing(void *data, double *out_setting, struct fly_error *out_error)
+static int check_guard(struct own_knobs *knobs, struct fly_error *out_error)
 {
-    struct own_knobs *knobs = data;
     struct pollfd guard = {.fd = knob_watch_fd(knobs->knob), .events = POLLIN};
 
-    if (guard.fd >= 0 && poll(&guard, 1, 0) > 0) {
-        int code = knob_check(knobs->knob, out_error);
-
-        if (code < 0)
-            return code;
-    }
-    return knobs->calls->standing(&knobs->turner, out_setting, out_error);
+    return guard.fd >= 0 && poll(&guard, 1, 0) > 0 ? knob_check(knobs->knob, out_error) : 0;
 }
 
-const struct fly_turner own_knobs_turner = {.range = range, .set = set, .standing = standing};
+static int limit_standing(void *data, double *out_limit_w, struct fly_error *out_error)
+{
+    struct own_knobs *knobs = data;
+    int code = check_guard(knobs, out_error);
+
+    return code < 0 ? code : knob_turner.standing(&knobs->turner, out_limit_w, out_error);
+}
+
+static int ceiling_standing(void *data, double *out_ceiling_mhz, struct fly_error *out_error)
+{
+    struct own_knobs *knobs = data;
+    int code = check_guard(knobs, out_error);
+
+    return code < 0 ? code : clock_turner.standing(&knobs->turner, out_ceiling_mhz, out_error);
+}
+
+const struct fly_turner own_limit_turner = {
+    .range = limit_range, .set = set_limit, .standing = limit_standing};
+const struct fly_turner own_clock_turner = {
+    .range = clock_range, .set = set_ceiling, .standing = ceiling_standing};
 
 static void find_gpus(struct own_knobs *knobs, const struct device_list *list)
 {
@@ -84,15 +114,13 @@ static int open_knob(struct own_knobs *knobs, const char *nvml_path, struct fly_
     return code;
 }
 
-int own_knobs_open(struct fly_meter *meter, enum fly_tuner_knob knob, struct own_knobs **out_knobs,
-                   struct fly_error *out_error)
+int own_knobs_open(struct fly_meter *meter, struct own_knobs **out_knobs, struct fly_error *out_error)
 {
     struct own_knobs *knobs = calloc(1, sizeof *knobs);
     int code;
 
     if (knobs == NULL)
         return error_no_memory(out_error);
-    knobs->calls = knob == FLY_TUNER_CLOCK ? &clock_turner : &knob_turner;
     find_gpus(knobs, meter_devices(meter));
     code = open_knob(knobs, meter_nvml_path(meter), out_error);
     if (code < 0) {

@@ -5,13 +5,13 @@
 #include <flyball/tuner.h>
 
 /*
- * The tuner's own knobs, for callers that bring none: they turn the power limits or the clocks of the meter's
- * GPUs, with lock, guard and journal, and never turn a GPU that somebody else controls (knob/knob.h).
+ * The tuner's own knobs, for callers that bring none: they turn the power limits and the clocks of the
+ * meter's GPUs, with lock, guard and journal, and never turn a GPU that somebody else controls (knob/knob.h).
  *
  *     struct own_knobs *knobs;
  *
- *     own_knobs_open(meter, FLY_TUNER_POWER_LIMIT, &knobs, out_error);
- *     options.turner = &own_knobs_turner;
+ *     own_knobs_open(meter, &knobs, out_error);
+ *     options.turner = &own_limit_turner;      or own_clock_turner
  *     options.turner_data = knobs;
  *     ...
  *     own_knobs_close(knobs);
@@ -19,15 +19,14 @@
  * The meter must outlive the knobs. After a fork the child's copy does nothing.
  */
 struct own_knobs;
-extern const struct fly_turner own_knobs_turner;
+extern const struct fly_turner own_limit_turner, own_clock_turner;
 
 /*
  * Opens the knobs of all GPUs. Returns FLY_EUNSUPPORTED when there is no GPU to turn, and the codes of
  * knob_open and knob_may_turn: one GPU that may not be turned is enough to fail, since all GPUs run at one
  * limit. The error text says what would help.
  */
-int own_knobs_open(struct fly_meter *meter, enum fly_tuner_knob knob, struct own_knobs **out_knobs,
-                   struct fly_error *out_error);
+int own_knobs_open(struct fly_meter *meter, struct own_knobs **out_knobs, struct fly_error *out_error);
 
 /* Puts back what was turned. Accepts NULL. */
 void own_knobs_close(struct own_knobs *knobs);

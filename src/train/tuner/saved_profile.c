@@ -25,7 +25,8 @@ static const char format_name[] = "flyball power profile 1";
 struct document {
     const char *format;
     const char *knob; /* profiles of limits may leave it out: older files have no other knob */
-    bool has_knob;
+    bool has_knob, has_limit;
+    double under_limit_w;
     const char *gpu_model, *driver, *job_name;
     uint64_t batch_size, gpu_count; /* UINT64_MAX: not in the file */
     const struct fly_tuner_point *points;
@@ -57,6 +58,8 @@ static const struct shape clock_shape = {SHAPE_OF(fly_tuner_point, clock_rows), 
 #define KEY_ROWS                                                                                            \
     {SHAPE_AT(document, format), SHAPE_IS_TEXT(UINT32_MAX), IS_KEY},                                        \
         {SHAPE_AT(document, knob), SHAPE_IS_TEXT(UINT32_MAX), SHAPE_IF(document, has_knob), .loose = true}, \
+        {SHAPE_AT(document, under_limit_w), SHAPE_IS_NUMBER(SHAPE_ABOVE_0), SHAPE_IF(document, has_limit),  \
+         .loose = true},                                                                                    \
         {SHAPE_AT(document, gpu_model), SHAPE_IS_TEXT(UINT32_MAX), IS_KEY},                                 \
         {SHAPE_AT(document, driver), SHAPE_IS_TEXT(UINT32_MAX), IS_KEY},                                    \
         {SHAPE_AT(document, job_name), SHAPE_IS_TEXT(UINT32_MAX), IS_KEY},                                  \
@@ -99,12 +102,15 @@ static void append_readable(char *name, size_t capacity, const char *text)
 int profile_path(const char *directory, const struct profile_key *key, char path[PROFILE_PATH_MAX],
                  struct fly_error *out_error)
 {
-    char name[160] = "", whole[4 * PROFILE_TEXT_MAX];
+    char name[160] = "", whole[4 * PROFILE_TEXT_MAX], limit[32] = "";
     int length;
 
     /* Profiles of limits keep the name that they had before there was another knob. */
-    snprintf(whole, sizeof whole, "%s\n%s\n%s\n%" PRIu64 "\n%" PRIu64 "%s", key->gpu_model, key->driver,
-             key->job_name, key->batch_size, key->gpu_count, key->knob == FLY_TUNER_CLOCK ? "\nclock" : "");
+    if (key->under_limit_w > 0.0)
+        snprintf(limit, sizeof limit, "\n%g W", key->under_limit_w);
+    snprintf(whole, sizeof whole, "%s\n%s\n%s\n%" PRIu64 "\n%" PRIu64 "%s%s", key->gpu_model, key->driver,
+             key->job_name, key->batch_size, key->gpu_count, key->knob == FLY_TUNER_CLOCK ? "\nclock" : "",
+             limit);
     /* Two keys may read alike. The checksum tells them apart, and the content is checked as well. */
     append_readable(name, 50, key->job_name);
     append_readable(name, 100, key->gpu_model);
@@ -146,14 +152,20 @@ static const char *take_point(const struct fly_tuner_point *read, struct fly_tun
     return NULL;
 }
 
+static const char *knob_name(const struct profile_key *key)
+{
+    return fly_tuner_knob_name(key->under_limit_w > 0.0 ? FLY_TUNER_BOTH : key->knob);
+}
+
 /* Returns how the document differs from the key, or NULL. */
 static const char *check_key(const struct document *document, const struct profile_key *key)
 {
     if (strcmp(document->format, format_name) != 0)
         return "is no profile of this version";
-    if (document->has_knob ? strcmp(document->knob, fly_tuner_knob_name(key->knob)) != 0
-                           : key->knob != FLY_TUNER_POWER_LIMIT)
+    if (document->has_knob ? strcmp(document->knob, knob_name(key)) != 0 : key->knob != FLY_TUNER_POWER_LIMIT)
         return "was measured with another knob";
+    if (key->under_limit_w > 0.0 && (!document->has_limit || document->under_limit_w != key->under_limit_w))
+        return "was measured under another limit";
     if (strcmp(document->gpu_model, key->gpu_model) != 0 || strcmp(document->driver, key->driver) != 0 ||
         document->gpu_count != key->gpu_count)
         return "was measured on other GPUs or with another driver";
@@ -290,8 +302,10 @@ static int put_document(const char *path, const struct profile_key *key, const s
                         struct fly_error *out_error)
 {
     struct document document = {.format = format_name,
-                                .knob = fly_tuner_knob_name(key->knob),
+                                .knob = knob_name(key),
                                 .has_knob = true,
+                                .has_limit = key->under_limit_w > 0.0,
+                                .under_limit_w = key->under_limit_w,
                                 .gpu_model = key->gpu_model,
                                 .driver = key->driver,
                                 .job_name = key->job_name,

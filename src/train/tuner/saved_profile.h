@@ -11,7 +11,8 @@
  * Saves a measured power profile as a JSON file, "flyball-<key>.json" in a directory, and reads it back. The
  * file says what the profile was measured on, and holds the valid points. It is written whole or not at all.
  * When the knob is the clock, the file says so, and its points have "ceiling_mhz" in place of "limit_w"; the
- * structs still hold the setting in limit_w (tuner_private.h).
+ * structs still hold the setting in limit_w (tuner_private.h). Ceilings that were tried under a limit that
+ * Flyball set have the knob "both", and the file has that limit in "under_limit_w".
  */
 enum { PROFILE_TEXT_MAX = 128, PROFILE_PATH_MAX = 1024, PROFILE_BYTES_MAX = 1 << 18 };
 
@@ -23,6 +24,7 @@ struct profile_key {
     uint64_t batch_size;
     uint64_t gpu_count; /* of all ranks */
     enum fly_tuner_knob knob;
+    double under_limit_w; /* of ceilings: the limit that stood meanwhile; 0: that of the start */
 };
 
 /* Builds the path of the key's file. Returns FLY_ELIMIT when the path is too long. */

@@ -6,7 +6,8 @@
 #include "train/tuner/tuner_choice.h"
 #include "train/tuner/tuner_private.h"
 
-static void begin_search(struct fly_tuner *tuner)
+/* Searches with the knob on trial; `reuse`: what was measured before. */
+static void begin_search_with(struct fly_tuner *tuner, bool reuse)
 {
     fly_power_search_free(tuner->search);
     tuner->search = NULL;
@@ -28,9 +29,33 @@ static void begin_search(struct fly_tuner *tuner)
         tuner->saved[i] = false;
         tuner->visits[i] = (struct tuner_visits){0};
     }
+    if (reuse)
+        tuner_take_saved(tuner);
     if (tuner_search_all(tuner, NULL) < 0)
         tuner_fault(tuner, FLY_TUNER_NO_MEMORY, "no memory for another search");
     (void)tuner_all_go_on(tuner);
+}
+
+static void begin_search(struct fly_tuner *tuner)
+{
+    tuner_first_knob(tuner);
+    begin_search_with(tuner, false);
+}
+
+/* After a turn to this limit: where that is refused, begins with the other knob. Collective. */
+static bool gives_way(struct fly_tuner *tuner, double limit_w)
+{
+    bool was_second = tuner->is_second;
+
+    if (!tuner_gives_way(tuner, limit_w))
+        return false;
+    tuner_cost_pause(tuner);
+    tuner_window_drop(tuner);
+    if (was_second)
+        tuner_begin_check(tuner);
+    else
+        begin_search_with(tuner, true);
+    return true;
 }
 
 static void begin_look(struct fly_tuner *tuner, size_t place)
@@ -42,6 +67,10 @@ static void begin_look(struct fly_tuner *tuner, size_t place)
 
 static void settle(struct fly_tuner *tuner)
 {
+    if (tuner_next_knob(tuner)) {
+        begin_search_with(tuner, true);
+        return;
+    }
     tuner->state = FLY_TUNER_SETTLED;
     tuner->confirming = false;
     tuner_carbon_settle(tuner);
@@ -101,6 +130,8 @@ static void finish_search(struct fly_tuner *tuner)
         measured |= tuner->points[i].mark == FLY_TUNER_VALID && !tuner->saved[i];
     tuner->report.ties = tuner_ties(tuner, tuner->chosen);
     tuner_turn(tuner, tuner->points[tuner->chosen].limit_w);
+    if (gives_way(tuner, tuner->points[tuner->chosen].limit_w))
+        return;
     close_cost(tuner);
     /* A saved profile may be of any age: if it does not fit, measuring begins at once. */
     tuner->remeasure_from = tuner->count.begun + (measured ? tuner->options.remeasure_distance_steps : 0);
@@ -120,7 +151,8 @@ static void finish_check(struct fly_tuner *tuner)
 {
     struct fly_power_point checked;
     char text[TUNER_SETTING_MAX];
-    double reference_s = tuner->points[0].mark == FLY_TUNER_VALID ? tuner->points[0].time_s : NAN;
+    const struct fly_tuner_point *highest = tuner->is_second ? &tuner->other.points[0] : &tuner->points[0];
+    double reference_s = highest->mark == FLY_TUNER_VALID ? highest->time_s : NAN;
 
     if (tuner->reason != FLY_TUNER_GOES_ON)
         return;
@@ -165,6 +197,8 @@ static void carry_out(struct fly_tuner *tuner, struct fly_power_search_action ac
     }
     if (action.set_limit && !(tuner->state == FLY_TUNER_CHECKING && tuner->standing_w == action.limit_w))
         tuner_turn(tuner, action.limit_w);
+    if (action.set_limit && gives_way(tuner, action.limit_w))
+        return;
     if (action.open_window)
         tuner_window_open(tuner);
 }

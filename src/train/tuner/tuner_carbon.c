@@ -37,10 +37,10 @@ int tuner_carbon_check(const struct fly_tuner_options *options, struct fly_error
 
     if (options->carbon == NULL)
         return 0;
-    if (options->knob == FLY_TUNER_CLOCK)
-        return error_set(
-            out_error, FLY_EUSAGE,
-            "tuner: following the grid turns power limits, and the knob is 'clock'; take 'power'");
+    if (options->knob == FLY_TUNER_CLOCK || options->knob == FLY_TUNER_BOTH)
+        return error_set(out_error, FLY_EUSAGE,
+                         "tuner: following the grid turns power limits, and the knob is '%s'; take 'power'",
+                         fly_tuner_knob_name(options->knob));
     if (options->objective.kind == FLY_OBJECTIVE_TIME ||
         options->objective.kind == FLY_OBJECTIVE_LOWEST_LIMIT)
         return error_set(

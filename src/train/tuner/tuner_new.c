@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/disabled.h"
 #include "base/error.h"
@@ -37,14 +38,17 @@ static void fill_defaults(struct fly_tuner_options *options)
         options->window_max_s = 10.0;
 }
 
+/* Options as callers of the first version know them end here. */
+static const size_t first_size = offsetof(struct fly_tuner_options, clock_turner);
+
 static int check_options(const struct fly_tuner_options *options, struct fly_error *out_error)
 {
-    if (options->size < sizeof *options)
+    if (options->size < first_size)
         return error_set(out_error, FLY_EUSAGE, "tuner: options.size is %zu; set it to sizeof options",
                          options->size);
     if (options->meter == NULL)
         return error_set(out_error, FLY_EUSAGE, "tuner: options need a meter");
-    if ((unsigned)options->knob > FLY_TUNER_CLOCK)
+    if ((unsigned)options->knob > FLY_TUNER_AUTO)
         return error_set(out_error, FLY_EUSAGE, "tuner: there is no knob %d", (int)options->knob);
     return tuner_carbon_check(options, out_error);
 }
@@ -74,13 +78,10 @@ static int join_ranks(struct fly_tuner *tuner, struct fly_error *out_error)
 static int set_up_alone(struct fly_tuner *tuner, const struct fly_tuner_options *options,
                         struct fly_error *out_error)
 {
-    int code = tuner_take_settings(tuner, options, out_error);
+    int code = tuner_take_knobs(tuner, options, out_error);
 
-    if (code == 0)
-        code = tuner->options.turner->standing(tuner->options.turner_data, &tuner->start_limit_w, out_error);
     if (code < 0)
         return code;
-    tuner->standing_w = tuner->start_limit_w;
     tuner->device_count = fly_meter_device_count(options->meter);
     tuner->energies = calloc(tuner->device_count + 1, sizeof *tuner->energies);
     if (tuner->energies == NULL)
@@ -89,23 +90,34 @@ static int set_up_alone(struct fly_tuner *tuner, const struct fly_tuner_options 
     return 0;
 }
 
+static int try_turner(const struct fly_turner *turner, void *data, struct fly_error *out_error)
+{
+    struct fly_turner_range range;
+    double setting;
+    int code = turner->range(data, &range, out_error);
+
+    return code < 0 ? code : turner->standing(data, &setting, out_error);
+}
+
 /*
  * Opens the knobs of this rank's GPUs when the caller brings none. When that fails, the tuner still works:
  * the caller did nothing wrong.
  */
 static void take_knobs(struct fly_tuner *tuner)
 {
-    struct fly_error error = {.text = ""};
-    struct fly_turner_range range;
-    double limit_w;
-    int code = own_knobs_open(tuner->options.meter, tuner->options.knob, &tuner->knobs, &error);
+    struct fly_error error = {.text = ""}, other;
+    bool clock = tuner->wish == FLY_TUNER_CLOCK;
+    int code = own_knobs_open(tuner->options.meter, &tuner->knobs, &error);
 
-    tuner->options.turner = &own_knobs_turner;
-    tuner->options.turner_data = tuner->knobs;
+    tuner->options.turner = clock ? &own_clock_turner : &own_limit_turner;
+    tuner->options.clock_turner = &own_clock_turner;
+    tuner->options.turner_data = tuner->options.clock_turner_data = tuner->knobs;
     if (code == 0)
-        code = own_knobs_turner.range(tuner->knobs, &range, &error);
-    if (code == 0)
-        code = own_knobs_turner.standing(tuner->knobs, &limit_w, &error);
+        code = try_turner(tuner->options.turner, tuner->knobs, &error);
+    /* Where there is no limit to set there may be a clock. */
+    if (code == FLY_EUNSUPPORTED && tuner->wish > FLY_TUNER_CLOCK && tuner->knobs != NULL &&
+        try_turner(&own_clock_turner, tuner->knobs, &other) == 0)
+        code = 0;
     if (code < 0)
         tuner_fault(tuner, FLY_TUNER_NO_KNOB, "%s", error.text);
 }
@@ -141,10 +153,14 @@ static struct fly_tuner *make(const struct fly_tuner_options *options, const str
 
     if (tuner == NULL)
         return NULL;
-    tuner->options = *options;
+    memcpy(&tuner->options, options, options->size < sizeof *options ? options->size : sizeof *options);
     fill_defaults(&tuner->options);
     if (options->carbon != NULL)
         tuner->options.objective = tuner_carbon_objective(options);
+    /* Along the grid the limit alone is turned. */
+    if (options->carbon != NULL && options->knob == FLY_TUNER_AUTO)
+        tuner->options.knob = FLY_TUNER_POWER_LIMIT;
+    tuner->wish = tuner->options.knob;
     tuner->clock = clock;
     tuner->forks = fork_generation();
     tuner->steps.fd = -1;

@@ -18,7 +18,9 @@
  *     tuner_carbon.c                           follows the grid
  *     tuner_check.c, tuner_search.c            check the chosen limit; carry out the pure search
  *     tuner_window.c, step_record.c            measures, over all ranks; tells steps from pauses
+ *     tuner_knobs.c                            changes from one knob to the other
  *     tuner_turn.c                             turns limits, joins the ranks, and stops at faults
+ *     tuner_sides.c                            the knob on trial, and the other one
  *     tuner_meter.c, tuner_progress.c          the meter's figures of this rank; the training's progress
  *     tuner_looks.c, tuner_growth.c, tuner_choice.c, tuner_visits.c
  *                                              decide what is measured again, for how long, which limit wins
@@ -76,6 +78,20 @@ struct tuner_cost {
     bool open, known;
     uint64_t steps;
     double energy_j, time_s; /* of this rank, in the stretches that are closed */
+};
+
+/*
+ * A knob that is not on trial: the clock before its turn, or the limit that stands while ceilings are tried
+ * under it.
+ */
+struct tuner_side {
+    enum fly_tuner_knob knob;
+    const struct fly_turner *turner; /* NULL: there is no other knob, or it may not be turned */
+    void *data;
+    double start_w, standing_w;
+    bool turned, foreign;
+    size_t limit_count, chosen;
+    struct fly_tuner_point points[FLY_POWER_SEARCH_LIMITS_MAX];
 };
 
 /* Following the grid. */
@@ -136,8 +152,13 @@ struct fly_tuner {
 
     double highest_power_w; /* highest power limit of a GPU; 0: not known */
     double start_limit_w;
-    double standing_w; /* what should stand: read back after the last turn */
-    bool every_limit;  /* measure all, leave none out */
+    double standing_w;        /* what should stand: read back after the last turn */
+    enum fly_tuner_knob wish; /* options.knob is the knob on trial */
+    struct tuner_side other;
+    bool is_second;        /* ceilings are on trial, under the limit that was chosen */
+    bool refused, proven;  /* setting the knob on trial was refused to this rank; succeeded on all ranks */
+    double whole_slowdown; /* the bound on both knobs together, while options.objective has what is left */
+    bool every_limit;      /* measure all, leave none out */
     bool turned;
     bool honoured;
     bool foreign;
@@ -157,6 +178,32 @@ void tuner_save(struct fly_tuner *tuner);
 
 /* tuner_trial.c: takes the window's figures, tells the search, and gets its next action. Collective. */
 void tuner_measured(struct fly_tuner *tuner, struct fly_power_search_action *action);
+
+/* tuner_knobs.c */
+
+/* Takes the settings of the knobs that were asked for. FLY_EUNSUPPORTED when there are none. */
+int tuner_take_knobs(struct fly_tuner *tuner, const struct fly_tuner_options *options,
+                     struct fly_error *out_error);
+/* Lets the chosen limit stand and puts the clock on trial; false when that is not to be done. */
+bool tuner_next_knob(struct fly_tuner *tuner);
+/* Lifts the ceiling and puts the limit on trial again, if ceilings are. */
+void tuner_first_knob(struct fly_tuner *tuner);
+/*
+ * After a turn to this limit: whether a rank was refused. Then the other knob is on trial, or the limit
+ * alone again that stood. Collective.
+ */
+bool tuner_gives_way(struct fly_tuner *tuner, double limit_w);
+
+/* tuner_sides.c */
+
+/* Exchanges the knob on trial with the other. */
+void tuner_swap_knobs(struct fly_tuner *tuner);
+/* Whether there is another knob to take in place of one that the driver refuses. */
+bool tuner_may_give_way(const struct fly_tuner *tuner);
+/* Notes why the knob on trial gives way. */
+void tuner_note_refusal(struct fly_tuner *tuner, const char *text);
+/* Notes for the report which knob is not turned. */
+void tuner_note_knob(struct fly_tuner *tuner, const char *knob, const char *text, const char *instead);
 
 /* tuner_carbon.c */
 
@@ -238,8 +285,9 @@ bool tuner_check_standing(struct fly_tuner *tuner);
 /* Joins the ranks' figures; false when tuning has stopped. */
 bool tuner_exchange(struct fly_tuner *tuner, double *sums, size_t sum_count, double *maxima,
                     size_t max_count);
-/* Sets the limit that stood at the start again, if this tuner turned it. */
+/* Sets what stood at the start again, of each knob that this tuner turned; the other, of the one on trial. */
 void tuner_turn_back(struct fly_tuner *tuner);
+void tuner_turn_one_back(struct fly_tuner *tuner);
 /* Whether all ranks go on. All ranks call it at the same step. */
 bool tuner_all_go_on(struct fly_tuner *tuner);
 

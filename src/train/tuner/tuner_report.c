@@ -48,13 +48,17 @@ bool tuner_only_looks(const struct fly_tuner *tuner)
     return tuner->state == FLY_TUNER_SEARCHING && tuner->looking;
 }
 
-/* Stores a setting under its name, limit or ceiling; the other one is NAN. */
-static void say(const struct fly_tuner *tuner, double limit_w, double *out_limit_w, double *out_ceiling_mhz)
+/*
+ * Stores a setting under its name, limit or ceiling; the other one is NAN, unless a ceiling is tried under
+ * that limit.
+ */
+static void say(const struct fly_tuner *tuner, double setting, double held_w, double *out_limit_w,
+                double *out_ceiling_mhz)
 {
     bool clock = tuner->options.knob == FLY_TUNER_CLOCK;
 
-    *out_limit_w = clock ? NAN : limit_w;
-    *out_ceiling_mhz = clock ? limit_w : NAN;
+    *out_limit_w = !clock ? setting : tuner->is_second ? held_w : NAN;
+    *out_ceiling_mhz = clock ? setting : NAN;
 }
 
 size_t tuner_measured_points(const struct fly_tuner *tuner,
@@ -129,9 +133,9 @@ int fly_tuner_report(const struct fly_tuner *tuner, struct fly_tuner_report *out
         return FLY_EUSAGE;
     report.state = tuner->state;
     report.reason = tuner->reason;
-    report.knob = tuner->options.knob;
-    say(tuner, tuner->start_limit_w, &report.start_limit_w, &report.start_ceiling_mhz);
-    say(tuner, tuner->standing_w, &report.limit_w, &report.ceiling_mhz);
+    report.knob = tuner->is_second ? FLY_TUNER_BOTH : tuner->options.knob;
+    say(tuner, tuner->start_limit_w, tuner->other.start_w, &report.start_limit_w, &report.start_ceiling_mhz);
+    say(tuner, tuner->standing_w, tuner->other.standing_w, &report.limit_w, &report.ceiling_mhz);
     say_pace(tuner, &report);
     report.size = size;
     memcpy(out_report, &report, size < sizeof report ? size : sizeof report);
@@ -140,9 +144,18 @@ int fly_tuner_report(const struct fly_tuner *tuner, struct fly_tuner_report *out
 
 size_t fly_tuner_points(const struct fly_tuner *tuner, struct fly_tuner_point *out_points, size_t capacity)
 {
-    for (size_t i = 0; i < tuner->limit_count && i < capacity; i++) {
-        out_points[i] = tuner->points[i];
-        say(tuner, tuner->points[i].limit_w, &out_points[i].limit_w, &out_points[i].ceiling_mhz);
+    const struct tuner_side *other = &tuner->other;
+    size_t before = tuner->is_second ? other->limit_count : 0, count = before + tuner->limit_count;
+
+    for (size_t i = 0; i < before && i < capacity; i++) {
+        out_points[i] = other->points[i];
+        out_points[i].ceiling_mhz = NAN;
     }
-    return tuner->limit_count;
+    for (size_t i = before; i < count && i < capacity; i++) {
+        const struct fly_tuner_point *point = &tuner->points[i - before];
+
+        out_points[i] = *point;
+        say(tuner, point->limit_w, other->standing_w, &out_points[i].limit_w, &out_points[i].ceiling_mhz);
+    }
+    return count;
 }

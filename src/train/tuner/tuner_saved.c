@@ -29,7 +29,20 @@ void tuner_take_key(struct fly_tuner *tuner, const struct fly_tuner_options *opt
     copy_text(tuner->directory, sizeof tuner->directory, options->profile_directory);
     copy_text(tuner->file, sizeof tuner->file, options->profile_file);
     tuner->key.batch_size = options->batch_size;
-    tuner->key.knob = options->knob;
+    tuner->key.knob = tuner->options.knob;
+}
+
+static uint32_t add_points(uint32_t sum, const struct fly_tuner_point *points, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        const struct fly_tuner_point *point = &points[i];
+        char text[160];
+
+        snprintf(text, sizeof text, "%zu %.17g %d %.17g %.17g", i, point->limit_w, (int)point->mark,
+                 point->power_w, point->time_s);
+        sum = sum * 31 + adler32(text);
+    }
+    return sum;
 }
 
 /* A number that is the same on all ranks with the same limits and points. */
@@ -38,15 +51,8 @@ static double fingerprint(const struct fly_tuner *tuner)
     uint32_t sum = (uint32_t)tuner->limit_count * 4 + (uint32_t)tuner->options.knob * 2 +
                    (tuner->options.carbon != NULL);
 
-    for (size_t i = 0; i < tuner->limit_count; i++) {
-        const struct fly_tuner_point *point = &tuner->points[i];
-        char text[160];
-
-        snprintf(text, sizeof text, "%zu %.17g %d %.17g %.17g", i, point->limit_w, (int)point->mark,
-                 point->power_w, point->time_s);
-        sum = sum * 31 + adler32(text);
-    }
-    return (double)sum;
+    sum = add_points(sum, tuner->points, tuner->limit_count);
+    return (double)add_points(sum, tuner->other.points, tuner->other.limit_count);
 }
 
 /* Whether the ranks' limits and points are the same; adds up their GPUs. */
@@ -87,7 +93,8 @@ static size_t forget_coarse(struct fly_tuner *tuner)
 /* Returns FLY_ENOTFOUND when no profile was asked for. */
 static int saved_path(const struct fly_tuner *tuner, char path[PROFILE_PATH_MAX], struct fly_error *out_error)
 {
-    if (tuner->file[0] != '\0')
+    /* Ceilings under a limit are looked for in the directory alone: the file is of the limits. */
+    if (tuner->file[0] != '\0' && !tuner->is_second)
         snprintf(path, PROFILE_PATH_MAX, "%s", tuner->file);
     else if (tuner->directory[0] != '\0')
         return profile_path(tuner->directory, &tuner->key, path, out_error);
@@ -109,7 +116,7 @@ void tuner_take_saved(struct fly_tuner *tuner)
         code = profile_read(path, &tuner->key, tuner->points, tuner->limit_count, &read, &error);
     if (code == 0)
         read -= forget_coarse(tuner);
-    if (code < 0 && (code != FLY_ENOTFOUND || tuner->file[0] != '\0'))
+    if (code < 0 && (code != FLY_ENOTFOUND || (tuner->file[0] != '\0' && !tuner->is_second)))
         snprintf(tuner->report.profile, sizeof tuner->report.profile, "%.255s", error.text);
     if (!tuner_ranks_agree(tuner, &gpus)) {
         forget_points(tuner);

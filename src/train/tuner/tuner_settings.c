@@ -18,6 +18,8 @@ static const struct knob_facts {
 };
 _Static_assert(sizeof facts / sizeof facts[0] == FLY_TUNER_CLOCK + 1, "a row for every knob");
 
+static const char *const more_names[] = {"both", "auto"}; /* those that are several knobs */
+
 static const struct knob_facts *facts_of(const struct fly_tuner *tuner)
 {
     return &facts[tuner->options.knob];
@@ -25,12 +27,16 @@ static const struct knob_facts *facts_of(const struct fly_tuner *tuner)
 
 const char *fly_tuner_knob_name(enum fly_tuner_knob knob)
 {
-    return (unsigned)knob <= FLY_TUNER_CLOCK ? facts[knob].name : "unknown";
+    if ((unsigned)knob <= FLY_TUNER_CLOCK)
+        return facts[knob].name;
+    return (unsigned)knob <= FLY_TUNER_AUTO ? more_names[knob - FLY_TUNER_BOTH] : "unknown";
 }
 
 const char *fly_tuner_knob_unit(enum fly_tuner_knob knob)
 {
-    return (unsigned)knob <= FLY_TUNER_CLOCK ? facts[knob].unit : "unknown";
+    if ((unsigned)knob <= FLY_TUNER_CLOCK)
+        return facts[knob].unit;
+    return (unsigned)knob <= FLY_TUNER_AUTO ? facts[FLY_TUNER_POWER_LIMIT].unit : "unknown";
 }
 
 char *tuner_setting_text(const struct fly_tuner *tuner, double limit_w, char text[TUNER_SETTING_MAX])
@@ -65,8 +71,8 @@ static int add(struct fly_tuner *tuner, double limit_w, struct fly_error *out_er
     return 0;
 }
 
-static int take_range(struct fly_tuner *tuner, const struct fly_tuner_options *options,
-                      struct fly_turner_range *out_range, struct fly_error *out_error)
+static int take_range(struct fly_tuner *tuner, struct fly_turner_range *out_range,
+                      struct fly_error *out_error)
 {
     const struct knob_facts *of = facts_of(tuner);
     struct fly_turner_range range = {0};
@@ -81,24 +87,24 @@ static int take_range(struct fly_tuner *tuner, const struct fly_tuner_options *o
         range.step = of->usual_step;
     if (!(range.lowest_tried >= range.lowest))
         range.lowest_tried = range.lowest;
-    if (options->knob == FLY_TUNER_POWER_LIMIT && !(range.highest_power_w > 0.0))
+    if (tuner->options.knob == FLY_TUNER_POWER_LIMIT && !(range.highest_power_w > 0.0))
         range.highest_power_w = range.highest;
     tuner->highest_power_w = range.highest_power_w;
     *out_range = range;
     return 0;
 }
 
-/* Takes the options' settings; there must be none of the other knob. */
+/* Takes the options' settings; there must be none of a knob that is not to be turned. */
 static int take_given(struct fly_tuner *tuner, const struct fly_tuner_options *options,
                       const struct fly_turner_range *range, struct fly_error *out_error)
 {
     const struct knob_facts *of = facts_of(tuner);
-    bool clock = options->knob == FLY_TUNER_CLOCK;
+    bool clock = tuner->options.knob == FLY_TUNER_CLOCK;
     const double *given = clock ? options->ceilings_mhz : options->limits_w;
     size_t count = clock ? options->ceiling_count : options->limit_count;
     int code = 0;
 
-    if ((clock ? options->limit_count : options->ceiling_count) > 0)
+    if (tuner->wish <= FLY_TUNER_CLOCK && (clock ? options->limit_count : options->ceiling_count) > 0)
         return error_set(out_error, FLY_EUSAGE, "tuner: %s are given, and the knob is '%s'; name one of both",
                          clock ? "limits_w" : "ceilings_mhz", of->name);
     for (size_t i = 0; i < count && code == 0; i++) {
@@ -114,13 +120,13 @@ int tuner_take_settings(struct fly_tuner *tuner, const struct fly_tuner_options 
                         struct fly_error *out_error)
 {
     struct fly_turner_range range = {0};
-    int code = take_range(tuner, options, &range, out_error);
+    int code = take_range(tuner, &range, out_error);
 
     if (code == 0)
         code = take_given(tuner, options, &range, out_error);
     if (code < 0)
         return code;
-    for (unsigned i = 0; options->limit_count + options->ceiling_count == 0 && code == 0; i++) {
+    for (unsigned i = 0, given = (unsigned)tuner->limit_count; given == 0 && code == 0; i++) {
         double limit_w = range.highest - i * range.step;
 
         if (limit_w < range.lowest_tried)

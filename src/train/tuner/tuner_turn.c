@@ -36,7 +36,7 @@ static bool is_foreign(struct fly_tuner *tuner)
             !tuner_is_same(tuner, standing_w, tuner->standing_w));
 }
 
-void tuner_turn_back(struct fly_tuner *tuner)
+void tuner_turn_one_back(struct fly_tuner *tuner)
 {
     if (!tuner->turned || is_foreign(tuner))
         return;
@@ -45,6 +45,16 @@ void tuner_turn_back(struct fly_tuner *tuner)
         tuner->turned = false;
         tuner_carbon_stands(tuner, NAN);
     }
+}
+
+void tuner_turn_back(struct fly_tuner *tuner)
+{
+    tuner_turn_one_back(tuner);
+    if (!tuner->other.turned)
+        return;
+    tuner_swap_knobs(tuner);
+    tuner_turn_one_back(tuner);
+    tuner_swap_knobs(tuner);
 }
 
 void tuner_fault(struct fly_tuner *tuner, enum fly_tuner_reason reason, const char *format, ...)
@@ -79,8 +89,11 @@ void tuner_turn(struct fly_tuner *tuner, double limit_w)
         tuner->standing_w = limit_w;
         if (turner->standing(tuner->options.turner_data, &standing_w, NULL) == 0)
             tuner->standing_w = standing_w;
-        tuner_fault(tuner, FLY_TUNER_SET_FAILED, "the %s could not be set: %s",
-                    tuner_setting_text(tuner, limit_w, text), error.text);
+        if ((error.code == FLY_EPERM || error.code == FLY_EUNSUPPORTED) && tuner_may_give_way(tuner))
+            tuner_note_refusal(tuner, error.text);
+        else
+            tuner_fault(tuner, FLY_TUNER_SET_FAILED, "the %s could not be set: %s",
+                        tuner_setting_text(tuner, limit_w, text), error.text);
         return;
     }
     tuner->standing_w = limit_w;
@@ -93,7 +106,8 @@ void tuner_turn(struct fly_tuner *tuner, double limit_w)
     tuner_carbon_stands(tuner, tuner->honoured ? limit_w : standing_w);
 }
 
-bool tuner_check_standing(struct fly_tuner *tuner)
+/* The same of the knob on trial alone. */
+static bool check_one(struct fly_tuner *tuner)
 {
     struct fly_error error = {.text = ""};
     char text[TUNER_SETTING_MAX];
@@ -116,6 +130,18 @@ bool tuner_check_standing(struct fly_tuner *tuner)
                 fly_tuner_knob_unit(tuner->options.knob));
     tuner->standing_w = standing_w;
     return false;
+}
+
+bool tuner_check_standing(struct fly_tuner *tuner)
+{
+    bool stands = check_one(tuner);
+
+    if (!stands || !tuner->other.turned)
+        return stands;
+    tuner_swap_knobs(tuner);
+    stands = check_one(tuner);
+    tuner_swap_knobs(tuner);
+    return stands;
 }
 
 bool tuner_exchange(struct fly_tuner *tuner, double *sums, size_t sum_count, double *maxima, size_t max_count)
