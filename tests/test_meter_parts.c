@@ -160,9 +160,9 @@ static void test_unseen(void **state)
     sensor.window_s = 0.1;
     check_double(uncertainty_unseen_j(&sensor, 1.0), 0.0); /* sees all, without noise */
     sensor.noise_w2 = 4.0;
-    check_close(uncertainty_unseen_j(&sensor, 1.0), 1.96 * sqrt(10.0) * 0.1 * 2.0, 1e-9);
+    check_close(uncertainty_unseen_j(&sensor, 1.0), 1.96 * sqrt(1.2 * 10.0) * 0.1 * 2.0, 1e-9);
     sensor.window_s = 1.0; /* averages over more than a period: sees all too */
-    check_close(uncertainty_unseen_j(&sensor, 1.0), 1.96 * sqrt(10.0) * 0.1 * 2.0, 1e-9);
+    check_close(uncertainty_unseen_j(&sensor, 1.0), 1.96 * sqrt(1.2 * 10.0) * 0.1 * 2.0, 1e-9);
 }
 
 /* Constant power varies by nothing; steps are found again at their size. */

@@ -206,7 +206,9 @@ static void test_beats(void **state)
     tallies = (struct tallies){0};
     for (unsigned load = WINDOW_EVERY_530_MS; load < WINDOW_LOADS; load++) {
         for (size_t model = 0; model < COUNT(models); model++) {
-            for (size_t counter = 0; counter < COUNT(counters); counter++) {
+            size_t count = models[model].averages ? COUNT(counters) : COUNTERS_OF_BOARDS;
+
+            for (size_t counter = 0; counter < count; counter++) {
                 struct judge_case of = {.model = models[model].name,
                                         .settings = counters[counter].settings,
                                         .noise_w = 1.0,

@@ -101,6 +101,18 @@ static double jump_half_j(const struct account_window *window)
     return window->mark.jump_w * (0.5 * sensing->apart_s + 0.25 * sensing->power_window_s);
 }
 
+/*
+ * Sampler and sensor may keep step for a long time: readings are then all about the same age, which lies
+ * anywhere in the sensor's period, and not half of it in the mean. What that moves at the begin it moves at
+ * the end, too, so only the difference of power counts.
+ */
+static double age_half_j(const struct account_window *window)
+{
+    double change_w = window->end.integral.power_w - window->mark.begin.integral.power_w;
+
+    return 0.475 * window->sensing.power_period_s * fabs(change_w);
+}
+
 double figure_tail_s(const struct account_window *window)
 {
     double held_s = window->end.integral.held_s;
@@ -123,7 +135,7 @@ struct figure figure_by_integral(const struct account_window *window, double len
     if (mark->centred) {
         figure.energy_j = end->total_j + sensing->lag_s * end->power_w - begin->total_j;
         figure.half_j = hypot(M_SQRT2 * window->held_j, uncertainty_unseen_j(&sensor, length_s));
-        figure.half_j = hypot(figure.half_j, jump_half_j(window));
+        figure.half_j = hypot(figure.half_j, hypot(jump_half_j(window), age_half_j(window)));
     } else {
         /* Every reading so far describes the time before the window; the last one does so least. */
         figure.energy_j = end->power_w * length_s;

@@ -22,9 +22,10 @@ double uncertainty_ages_j(const struct uncertainty_edge *begin, const struct unc
  * changes many times in u; less if it changes rarely. Errors of neighbouring periods may be
  * correlated for a while, for example if the load runs nearly in step with the sensor: in a long
  * window that averages out, in one of few periods it does not. If the sensor sees everything,
- * only noise is left. 1.96 standard deviations make 95 %.
+ * only noise is left. Its weight makes up for what of it is not in the first part, and for how well
+ * a minute of readings tells it. 1.96 standard deviations make 95 %.
  */
-static const double alone = 0.85, together = 3.0;
+static const double alone = 0.85, together = 3.0, noisy = 1.2;
 
 double uncertainty_unseen_j(const struct uncertainty_sensor *sensor, double length_s)
 {
@@ -33,7 +34,7 @@ double uncertainty_unseen_j(const struct uncertainty_sensor *sensor, double leng
     double periods = length_s / fmax(sensor->period_s, sensor->apart_s);
     double variance_j2 =
         (alone * periods + fmin(together, periods)) * unseen_s * unseen_s * sensor->local_w2 +
-        periods * seen_s * sensor->period_s * sensor->noise_w2;
+        noisy * periods * seen_s * (sensor->period_s + unseen_s) * sensor->noise_w2;
 
     return 1.96 * sqrt(variance_j2);
 }
