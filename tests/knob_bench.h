@@ -32,13 +32,15 @@ static struct bench {
     struct training training;
 } bench;
 
-static inline void start(unsigned gpus, const struct training *training, const char *script)
+static inline void start_model(const char *model, unsigned gpus, const struct training *training,
+                               const char *script)
 {
     struct meter_parts parts = {.threadless = true, .sample_hz = 10.0};
     char settings[96];
 
     memset(&bench, 0, sizeof bench);
-    snprintf(settings, sizeof settings, "gpus=%u,model=a100,time=virtual,sensor=exact,settle-ms=0.001", gpus);
+    snprintf(settings, sizeof settings, "gpus=%u,model=%s,time=virtual,sensor=exact,settle-ms=0.001", gpus,
+             model);
     knob_machine_start(&bench.machine, settings, script);
     bench.training = *training;
     bench.clock = emulator_clock(bench.machine.emulator);
@@ -50,6 +52,11 @@ static inline void start(unsigned gpus, const struct training *training, const c
     assert_int_equal(meter_new(&parts, &bench.meter, NULL), 0);
     bench.knob = knob_machine_open(&bench.machine);
     bench.turner = (struct knob_turner){.knob = bench.knob, .devices = bench.machine.devices, .count = gpus};
+}
+
+static inline void start(unsigned gpus, const struct training *training, const char *script)
+{
+    start_model("a100", gpus, training, script);
 }
 
 static inline void stop(void)

@@ -73,15 +73,25 @@ enum { FLY_TUNER_TEXT_MAX = 256, FLY_TUNER_BACKOFFS_MAX = 3 };
  * With both, the best limit is searched first, and then the best ceiling under that limit,
  * none included; the bound is on the two together. Where one of the knobs may not be turned,
  * the other is tuned alone, and the report's `knob_note` says so.
+ *
+ * A workload power profile is a setting of the driver for a kind of work (docs/power.md), of
+ * NVIDIA's boards since Blackwell. Tuned are none, against which the bound is held, and each
+ * profile that all GPUs offer, one at a time. They have no order, so each one is measured.
  */
 enum fly_tuner_knob {
     FLY_TUNER_POWER_LIMIT, /* settings are in W */
     FLY_TUNER_CLOCK,       /* settings are in MHz */
     FLY_TUNER_BOTH,
-    FLY_TUNER_AUTO, /* in options: the limit, or the clock where the limit may not be set */
+    FLY_TUNER_AUTO,    /* in options: the limit, or the clock where the limit may not be set */
+    FLY_TUNER_PROFILE, /* settings are profiles: 255 - N is profile N, 256 none, 0 several or different ones
+                        */
 };
 
-/* "power", "clock", "both", "auto"; "W", "MHz", and "W" for the others. Static storage. */
+/* What stands for a profile's number where there is none, and where there are several. */
+enum { FLY_TUNER_NO_PROFILE = -1, FLY_TUNER_SEVERAL_PROFILES = -2 };
+
+/* "power", "clock", "both", "auto", "profile"; "W", "MHz", "" of profiles, and "W" for the others. Static
+ * storage. */
 FLY_API const char *fly_tuner_knob_name(enum fly_tuner_knob knob);
 FLY_API const char *fly_tuner_knob_unit(enum fly_tuner_knob knob);
 
@@ -92,6 +102,8 @@ struct fly_turner_range {
     double step;            /* between those that are tried, from the highest down; 0: 25 W, 60 MHz */
     double lowest_tried;    /* 0: lowest */
     double highest_power_w; /* of a GPU, for cost; 0: `highest`, of a clock not known */
+    const double *settings; /* that are tried; NULL: `highest`, and every `step` below it */
+    size_t setting_count;
 };
 
 /*
@@ -255,6 +267,8 @@ struct fly_tuner_report {
     double idle_share;  /* of the rest, without work on the busiest GPU */
     enum fly_tuner_pace pace;
     char knob_note[FLY_TUNER_TEXT_MAX]; /* which knob may not be turned, and why; "" for nothing */
+    int start_workload_profile;         /* with FLY_TUNER_PROFILE: the number of the one at the start, */
+    int workload_profile;               /* and now; else, and for none, FLY_TUNER_NO_PROFILE */
 };
 
 /*
@@ -292,5 +306,12 @@ FLY_API int fly_tuner_carbon(const struct fly_tuner *tuner, struct fly_carbon_re
  */
 FLY_API size_t fly_tuner_points(const struct fly_tuner *tuner, struct fly_tuner_point *out_points,
                                 size_t capacity);
+
+/*
+ * Returns the number of the workload profile of the point at that place; FLY_TUNER_NO_PROFILE for the
+ * point without one, and with other knobs. With FLY_TUNER_PROFILE a point has neither limit nor ceiling:
+ * both are NAN.
+ */
+FLY_API int fly_tuner_point_profile(const struct fly_tuner *tuner, size_t place);
 
 #endif

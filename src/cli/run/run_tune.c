@@ -57,7 +57,9 @@ static int open_tuner(struct run_tune *tune, struct fly_error *out_error)
     const struct fly_tuner_options options = {
         .size = sizeof options,
         .meter = tune->meter,
-        .turner = tune->wish == FLY_TUNER_CLOCK ? &clock_turner : &knob_turner,
+        .turner = tune->wish == FLY_TUNER_CLOCK     ? &clock_turner
+                  : tune->wish == FLY_TUNER_PROFILE ? &workload_turner
+                                                    : &knob_turner,
         .turner_data = &tune->turner,
         .clock_turner = &clock_turner,
         .clock_turner_data = &tune->turner,
@@ -114,6 +116,8 @@ static void close_tuner(struct run_tune *tune)
     if (fly_tuner_carbon(tune->tuner, &tune->carbon_report) < 0)
         tune->carbon_report.size = 0;
     tune->point_count = fly_tuner_points(tune->tuner, tune->points, FLY_POWER_SEARCH_LIMITS_MAX);
+    for (size_t i = 0; i < tune->point_count; i++)
+        tune->profiles[i] = fly_tuner_point_profile(tune->tuner, i);
     tune->key = *tuner_key(tune->tuner);
     fly_tuner_free(tune->tuner);
     tune->tuner = NULL;

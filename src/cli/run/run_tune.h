@@ -18,6 +18,7 @@
 #include "train/program/step_lines.h"
 #include "train/tuner/knob_turner.h"
 #include "train/tuner/saved_profile.h"
+#include "train/tuner/workload_setting.h"
 
 /*
  * The tuning half of `flyball run --tune`, and of `flyball profile`, which measures every limit
@@ -76,6 +77,7 @@ struct run_tune {
     bool reported;
     struct fly_tuner_report report;
     struct fly_tuner_point points[FLY_POWER_SEARCH_LIMITS_MAX];
+    int profiles[FLY_POWER_SEARCH_LIMITS_MAX]; /* of the points */
     size_t point_count;
     struct knob_report knob_reports[DEVICES_MAX];
     bool knob_opened;
@@ -94,7 +96,7 @@ extern const char *const run_tune_knobs[];
              "at the end what stood before."}, \
     {.name = "knob", .type = CLI_CHOICE, .placeholder = "KNOB", .choices = run_tune_knobs, \
      .default_text = "auto", .help = "With --tune: what is turned: the power limit, a ceiling on the GPU clock, " \
-             "both, or the limit and the clock where the limit may not be set."}, \
+             "both, the workload power profile, or the limit and the clock where the limit may not be set."}, \
     {.name = "objective", .type = CLI_CHOICE, .placeholder = "WHAT", .choices = run_tune_objectives, \
      .default_text = "cost", .help = "With --tune or --job: what the best limit makes small; carbon and money are those of --carbon and --price."}, \
     {.name = "eta", .type = CLI_REAL, .placeholder = "WEIGHT", .minimum = 0, .maximum = 1, .default_text = "0.5", \

@@ -23,9 +23,11 @@ static const char unmeasured[] = "it was not measured", no_choice[] = "no settin
 static const char not_begun[] = "tuning did not begin";
 static const char no_search[] = "no search has ended, or its energy is not known";
 
-/* Of the limit and the ceiling, here and below, one that is not turned is left out. */
+/* Of limit, ceiling and profile, here and below, what is not turned is left out. */
 struct told_point {
     double ceiling_mhz, limit_w;
+    char profile[WORKLOAD_SETTING_MAX];
+    bool has_profile;
     const char *mark, *bound;
     double power_w, step_time_s, step_time_standard_error_s, step_energy_j, step_energy_uncertainty_j;
     const char *no_uncertainty; /* why it is not known */
@@ -34,6 +36,7 @@ struct told_point {
 static const struct shape_field point_rows[] = {
     {SHAPE_AT(told_point, ceiling_mhz), TOLD_NUMBER, .need = SHAPE_SPARING},
     {SHAPE_AT(told_point, limit_w), TOLD_NUMBER, .need = SHAPE_SPARING},
+    {SHAPE_AT(told_point, profile), TOLD_CHARS(told_point, profile), SHAPE_IF(told_point, has_profile)},
     {SHAPE_AT(told_point, mark), TOLD_ANY_TEXT},
     {SHAPE_AT(told_point, bound), TOLD_ANY_TEXT},
     {SHAPE_AT(told_point, power_w), TOLD_NUMBER, TOLD_ELSE(unmeasured)},
@@ -96,7 +99,8 @@ struct told_tune {
     double eta, max_slowdown;
     uint64_t steps, malformed_lines;
     const char *knob, *knob_note;
-    bool of_clock, of_power;
+    bool of_clock, of_power, of_profile;
+    char start_profile[WORKLOAD_SETTING_MAX], chosen_profile[WORKLOAD_SETTING_MAX];
     double start_ceiling_mhz, chosen_ceiling_mhz, start_limit_w, chosen_limit_w;
     double promised_slowdown, measured_slowdown;
     const char *pace;
@@ -129,6 +133,10 @@ static const struct shape_field tune_rows[] = {
      SHAPE_IF(told_tune, of_clock)},
     {SHAPE_AT(told_tune, start_limit_w), TOLD_NUMBER, TOLD_ELSE(not_begun), SHAPE_IF(told_tune, of_power)},
     {SHAPE_AT(told_tune, chosen_limit_w), TOLD_NUMBER, TOLD_ELSE(no_choice), SHAPE_IF(told_tune, of_power)},
+    {SHAPE_AT(told_tune, start_profile), TOLD_CHARS(told_tune, start_profile), TOLD_ELSE(not_begun),
+     SHAPE_IF(told_tune, of_profile)},
+    {SHAPE_AT(told_tune, chosen_profile), TOLD_CHARS(told_tune, chosen_profile), TOLD_ELSE(no_choice),
+     SHAPE_IF(told_tune, of_profile)},
     {SHAPE_AT(told_tune, promised_slowdown), TOLD_NUMBER, TOLD_ELSE(no_choice)},
     {SHAPE_AT(told_tune, measured_slowdown), TOLD_NUMBER, TOLD_ELSE("the chosen limit was not checked")},
     {SHAPE_AT(told_tune, pace), TOLD_TEXT},
@@ -163,7 +171,8 @@ json_t *run_tune_json(const struct run_tune *tune)
         .knob = fly_tuner_knob_name(knob),
         .knob_note = tune->report.knob_note,
         .of_clock = knob == FLY_TUNER_CLOCK || knob == FLY_TUNER_BOTH,
-        .of_power = knob != FLY_TUNER_CLOCK,
+        .of_power = knob != FLY_TUNER_CLOCK && knob != FLY_TUNER_PROFILE,
+        .of_profile = knob == FLY_TUNER_PROFILE,
         .start_ceiling_mhz = tune->reported ? report->start_ceiling_mhz : NAN,
         .chosen_ceiling_mhz = chosen != NULL ? chosen->ceiling_mhz : NAN,
         .start_limit_w = tune->reported ? report->start_limit_w : NAN,
@@ -183,8 +192,15 @@ json_t *run_tune_json(const struct run_tune *tune)
         .gpu_count = tune->knob_opened ? tune->gpu_count : 0,
     };
 
-    for (size_t i = 0; i < told.point_count; i++)
+    if (tune->reported)
+        workload_setting_text(workload_setting(report->start_workload_profile), told.start_profile);
+    if (chosen != NULL)
+        workload_setting_text(workload_setting(report->workload_profile), told.chosen_profile);
+    for (size_t i = 0; i < told.point_count; i++) {
         told.points[i] = told_point(&tune->points[i]);
+        told.points[i].has_profile = told.of_profile;
+        workload_setting_text(workload_setting(tune->profiles[i]), told.points[i].profile);
+    }
     for (size_t i = 0; i < told.gpu_count; i++)
         told.gpus[i] = told_gpu(tune->gpus[i], &tune->knob_reports[i]);
     return shape_tell(&tune_shape, &told);

@@ -14,11 +14,9 @@ enum { OBJECTIVES = sizeof objective_kinds / sizeof objective_kinds[0] };
 _Static_assert(sizeof run_tune_objectives / sizeof run_tune_objectives[0] == OBJECTIVES + 1,
                "a kind for each");
 
-const char *const run_tune_knobs[] = {[FLY_TUNER_POWER_LIMIT] = "power",
-                                      [FLY_TUNER_CLOCK] = "clock",
-                                      [FLY_TUNER_BOTH] = "both",
-                                      [FLY_TUNER_AUTO] = "auto",
-                                      NULL};
+const char *const run_tune_knobs[] = {
+    [FLY_TUNER_POWER_LIMIT] = "power", [FLY_TUNER_CLOCK] = "clock",     [FLY_TUNER_BOTH] = "both",
+    [FLY_TUNER_AUTO] = "auto",         [FLY_TUNER_PROFILE] = "profile", NULL};
 
 enum fly_objective_kind run_tune_objective(const struct cli_call *call)
 {

@@ -21,15 +21,25 @@ static bool is_clock(const struct fly_tuner_report *report)
     return report->knob == FLY_TUNER_CLOCK || report->knob == FLY_TUNER_BOTH;
 }
 
-/* Returns a point's setting, in the unit of its knob. */
-static double setting_of(const struct fly_tuner_point *point)
+static bool is_profile(const struct fly_tuner_report *report)
 {
-    return isnan(point->ceiling_mhz) ? point->limit_w : point->ceiling_mhz;
+    return report->knob == FLY_TUNER_PROFILE;
 }
 
-static const char *unit_of(const struct fly_tuner_point *point)
+/* Writes a point's setting, in the unit of its knob, as wide as the others. */
+static char *point_text(const struct run_tune *tune, size_t place, char text[WISH_MAX])
 {
-    return fly_tuner_knob_unit(isnan(point->ceiling_mhz) ? FLY_TUNER_POWER_LIMIT : FLY_TUNER_CLOCK);
+    const struct fly_tuner_point *point = &tune->points[place];
+    char name[WORKLOAD_SETTING_MAX];
+
+    if (is_profile(&tune->report))
+        snprintf(text, WISH_MAX, "%-12s",
+                 workload_setting_text(workload_setting(tune->profiles[place]), name));
+    else if (isnan(point->ceiling_mhz))
+        snprintf(text, WISH_MAX, "%4g %s", point->limit_w, fly_tuner_knob_unit(FLY_TUNER_POWER_LIMIT));
+    else
+        snprintf(text, WISH_MAX, "%4g %s", point->ceiling_mhz, fly_tuner_knob_unit(FLY_TUNER_CLOCK));
+    return text;
 }
 
 static bool is_same(double one, double other)
@@ -45,7 +55,8 @@ const struct fly_tuner_point *run_tune_chosen(const struct run_tune *tune)
         (report->state != FLY_TUNER_CHECKING && report->state != FLY_TUNER_SETTLED))
         return NULL;
     for (size_t i = 0; i < tune->point_count; i++) {
-        if (is_same(tune->points[i].limit_w, report->limit_w) &&
+        if (tune->profiles[i] == report->workload_profile &&
+            is_same(tune->points[i].limit_w, report->limit_w) &&
             is_same(tune->points[i].ceiling_mhz, report->ceiling_mhz))
             return &tune->points[i];
     }
@@ -86,6 +97,20 @@ static size_t measured_count(const struct run_tune *tune)
     return count;
 }
 
+/* Writes what stands now: "250 W", "1110 MHz", "profile MAX_Q". */
+static void status_text(const struct fly_tuner_report *report, char text[WISH_MAX])
+{
+    char name[WORKLOAD_SETTING_MAX];
+
+    if (is_profile(report))
+        snprintf(text, WISH_MAX, "profile %s",
+                 workload_setting_text(workload_setting(report->workload_profile), name));
+    else if (is_clock(report))
+        snprintf(text, WISH_MAX, "%.4g %s", report->ceiling_mhz, fly_tuner_knob_unit(FLY_TUNER_CLOCK));
+    else
+        snprintf(text, WISH_MAX, "%.4g %s", report->limit_w, fly_tuner_knob_unit(FLY_TUNER_POWER_LIMIT));
+}
+
 /* For the time while there is a tuner. */
 static void put_status(const struct run_tune *tune, char text[STATUS_TEXT_MAX])
 {
@@ -93,23 +118,20 @@ static void put_status(const struct run_tune *tune, char text[STATUS_TEXT_MAX])
     struct fly_tuner_report report = {.size = sizeof report};
     size_t limits = fly_tuner_points(tune->tuner, points, FLY_POWER_SEARCH_LIMITS_MAX), measured = 0;
     unsigned long long steps = tune->lines.events[STEP_BEGIN];
-    char wish[WISH_MAX];
-    const char *unit;
-    double standing;
+    char wish[WISH_MAX], standing[WISH_MAX];
 
     (void)fly_tuner_report(tune->tuner, &report);
-    standing = is_clock(&report) ? report.ceiling_mhz : report.limit_w;
-    unit = fly_tuner_knob_unit(is_clock(&report) ? FLY_TUNER_CLOCK : FLY_TUNER_POWER_LIMIT);
+    status_text(&report, standing);
     for (size_t i = 0; i < limits && i < FLY_POWER_SEARCH_LIMITS_MAX; i++)
         measured += points[i].mark != FLY_TUNER_NOT_MEASURED;
     if (report.state == FLY_TUNER_STOPPED)
         snprintf(text, STATUS_TEXT_MAX, "flyball: tuning stopped: %.*s", STATUS_TEXT_MAX / 2, report.text);
     else if (report.state == FLY_TUNER_SEARCHING)
-        snprintf(text, STATUS_TEXT_MAX, "flyball: trying %.4g %s: %zu of %zu limits measured, %llu steps",
-                 standing, unit, measured, limits, steps);
+        snprintf(text, STATUS_TEXT_MAX, "flyball: trying %s: %zu of %zu %s measured, %llu steps", standing,
+                 measured, limits, is_profile(&report) ? "profiles" : "limits", steps);
     else
-        snprintf(text, STATUS_TEXT_MAX, "flyball: %.4g %s chosen %s; %zu of %zu limits measured", standing,
-                 unit, wish_text(tune, wish), measured, limits);
+        snprintf(text, STATUS_TEXT_MAX, "flyball: %s chosen %s; %zu of %zu %s measured", standing,
+                 wish_text(tune, wish), measured, limits, is_profile(&report) ? "profiles" : "limits");
 }
 
 void run_tune_status(const struct run_tune *tune, char text[STATUS_TEXT_MAX])
@@ -122,9 +144,12 @@ void run_tune_status(const struct run_tune *tune, char text[STATUS_TEXT_MAX])
         snprintf(text, STATUS_TEXT_MAX, "flyball: waiting for the program's first step");
 }
 
-static void put_point(const struct fly_tuner_point *point, struct buffer *out)
+static void put_point(const struct run_tune *tune, size_t place, struct buffer *out)
 {
-    buffer_printf(out, "    %4g %s  ", setting_of(point), unit_of(point));
+    const struct fly_tuner_point *point = &tune->points[place];
+    char text[WISH_MAX];
+
+    buffer_printf(out, "    %s  ", point_text(tune, place, text));
     if (point->mark != FLY_TUNER_VALID) {
         buffer_printf(out, "%s\n", fly_tuner_mark_name(point->mark));
         return;
@@ -149,7 +174,7 @@ static void put_points(const struct run_tune *tune, struct buffer *out)
             under_w = point->limit_w;
             buffer_printf(out, "    under %g W:\n", under_w);
         }
-        put_point(point, out);
+        put_point(tune, i, out);
     }
 }
 
@@ -161,12 +186,20 @@ static void put_slowdown(const char *word, double factor, const char *before, st
         buffer_printf(out, "%s%s unknown", before, word);
 }
 
-/* Writes "250 W"; "a ceiling of 1110 MHz on the clock", or none if it is the highest; or both. */
-static const char *setting_text(const struct run_tune *tune, double limit_w, double ceiling_mhz,
+/*
+ * Writes "250 W"; "a ceiling of 1110 MHz on the clock", or none if it is the highest; or both; or
+ * "profile MAX_Q".
+ */
+static const char *setting_text(const struct run_tune *tune, double limit_w, double ceiling_mhz, int profile,
                                 char text[WISH_MAX])
 {
+    char name[WORKLOAD_SETTING_MAX];
     int length = 0;
 
+    if (is_profile(&tune->report)) {
+        snprintf(text, WISH_MAX, "profile %s", workload_setting_text(workload_setting(profile), name));
+        return text;
+    }
     if (!isnan(limit_w))
         length = snprintf(text, WISH_MAX, "%g W%s", limit_w, isnan(ceiling_mhz) ? "" : " and ");
     if (isnan(ceiling_mhz))
@@ -216,7 +249,8 @@ static void put_choice(const struct run_tune *tune, struct buffer *out)
     const struct fly_tuner_report *report = &tune->report;
     const struct fly_tuner_point *chosen = run_tune_chosen(tune);
     char wish[WISH_MAX], now[WISH_MAX], before[WISH_MAX];
-    const char *limit = report->knob == FLY_TUNER_CLOCK ? "ceiling" : "limit";
+    bool profile = is_profile(report);
+    const char *limit = report->knob == FLY_TUNER_CLOCK ? "ceiling" : profile ? "profile" : "limit";
 
     if (chosen == NULL) {
         if (tune->off[0] == '\0' && report->state == FLY_TUNER_SEARCHING)
@@ -224,11 +258,14 @@ static void put_choice(const struct run_tune *tune, struct buffer *out)
         return;
     }
     buffer_printf(out, "  tuning: %s %s, %s before; %zu of %zu %ss%s measured\n",
-                  setting_text(tune, chosen->limit_w, chosen->ceiling_mhz, now), wish_text(tune, wish),
-                  setting_text(tune, report->start_limit_w, report->start_ceiling_mhz, before),
+                  setting_text(tune, chosen->limit_w, chosen->ceiling_mhz, report->workload_profile, now),
+                  wish_text(tune, wish),
+                  setting_text(tune, report->start_limit_w, report->start_ceiling_mhz,
+                               report->start_workload_profile, before),
                   measured_count(tune), tune->point_count, limit,
                   report->knob == FLY_TUNER_BOTH ? " and ceilings" : "");
-    buffer_printf(out, "    a step takes more time than at the highest %s by:", limit);
+    buffer_printf(out, "    a step takes more time than %s%s by:", profile ? "without a " : "at the highest ",
+                  limit);
     put_slowdown("promised", run_tune_promised(tune, chosen), " ", out);
     put_slowdown("measured", report->slowdown, ", ", out);
     if (report->backoffs > 0)
@@ -256,8 +293,13 @@ static void put_cost(const struct fly_tuner_report *report, struct buffer *out)
 static void put_back(const struct run_tune *tune, uint32_t index, const struct knob_report *report,
                      struct buffer *out)
 {
+    char profiles[WORKLOAD_TEXT_MAX];
+
     if (report->set_mw > 0 && tune->turner.fault != FLY_EPERM)
         buffer_printf(out, "    GPU %u: %g W again\n", index, (double)report->previous_mw * w_per_mw);
+    if (report->workloads_asked && tune->turner.fault != FLY_EPERM)
+        buffer_printf(out, "    GPU %u: workload profiles %s again\n", index,
+                      workload_text(&report->workloads_before, profiles));
     if (tune->turner.clock_turns > 0 && tune->turner.clock_fault != FLY_EPERM)
         buffer_printf(out, "    GPU %u: no ceiling on its clock again\n", index);
 }
@@ -267,6 +309,7 @@ void run_tune_put_back_text(const struct run_tune *tune, struct buffer *out)
     for (size_t i = 0; tune->knob_opened && i < tune->gpu_count; i++) {
         const struct knob_report *report = &tune->knob_reports[i];
         uint32_t index = tune->gpus[i]->info.index;
+        char profiles[WORKLOAD_TEXT_MAX];
 
         if (report->repaired[0] != '\0')
             buffer_printf(out, "    GPU %u: %s\n", index, report->repaired);
@@ -278,6 +321,9 @@ void run_tune_put_back_text(const struct run_tune *tune, struct buffer *out)
         else if (report->state == KNOB_FOREIGN && report->found_clock_mhz > 0)
             buffer_printf(out, "    GPU %u: its clock is %lld MHz, as another program set it; left so\n",
                           index, (long long)report->found_clock_mhz);
+        else if (report->state == KNOB_FOREIGN && report->workloads_foreign)
+            buffer_printf(out, "    GPU %u: workload profiles %s, as another program set them; left so\n",
+                          index, workload_text(&report->workloads_found, profiles));
         else if (report->state == KNOB_FOREIGN)
             buffer_printf(out, "    GPU %u: %g W, as another program set it; left so\n", index,
                           (double)report->found_mw * w_per_mw);

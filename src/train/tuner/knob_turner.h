@@ -15,7 +15,8 @@
  *
  * Use clock_turner with FLY_TUNER_CLOCK, with the same data. It offers at most 16 clocks that the GPUs have:
  * from the highest clock that all of them reach, which stands for no ceiling, down to two fifths of that.
- * Below, what a GPU draws at any clock outweighs what a lower clock saves.
+ * Below, what a GPU draws at any clock outweighs what a lower clock saves. Use workload_turner
+ * with FLY_TUNER_PROFILE: it offers none and each workload profile that all GPUs have, one at a time.
  */
 struct knob_turner {
     struct knob *knob;                   /* borrowed */
@@ -25,9 +26,12 @@ struct knob_turner {
     unsigned clock_turns;   /* and of these clocks */
     int fault, clock_fault; /* error codes of the first calls that could not set a limit, a clock; 0: none */
     int64_t highest_mhz;    /* clock_turner: highest clock that all GPUs reach, known after range() */
+    double settings[WORKLOADS_MAX + 1]; /* workload_turner: those of its range */
+    size_t setting_count;
 };
 
 extern const struct fly_turner knob_turner;
 extern const struct fly_turner clock_turner;
+extern const struct fly_turner workload_turner;
 
 #endif

@@ -30,6 +30,13 @@ static int clock_range(void *data, struct fly_turner_range *out_range, struct fl
     return clock_turner.range(&knobs->turner, out_range, out_error);
 }
 
+static int workload_range(void *data, struct fly_turner_range *out_range, struct fly_error *out_error)
+{
+    struct own_knobs *knobs = data;
+
+    return workload_turner.range(&knobs->turner, out_range, out_error);
+}
+
 /*
  * When the driver refuses, there is one remedy to name, unless the site offers ways of its own: those have
  * said why they failed. A GPU that somebody else turns is left, and what else was turned goes back.
@@ -56,6 +63,11 @@ static int set_limit(void *data, double limit_w, struct fly_error *out_error)
 static int set_ceiling(void *data, double ceiling_mhz, struct fly_error *out_error)
 {
     return set_with(&clock_turner, data, ceiling_mhz, out_error);
+}
+
+static int set_workload(void *data, double setting, struct fly_error *out_error)
+{
+    return set_with(&workload_turner, data, setting, out_error);
 }
 
 /*
@@ -85,10 +97,20 @@ static int ceiling_standing(void *data, double *out_ceiling_mhz, struct fly_erro
     return code < 0 ? code : clock_turner.standing(&knobs->turner, out_ceiling_mhz, out_error);
 }
 
+static int workload_standing(void *data, double *out_setting, struct fly_error *out_error)
+{
+    struct own_knobs *knobs = data;
+    int code = check_guard(knobs, out_error);
+
+    return code < 0 ? code : workload_turner.standing(&knobs->turner, out_setting, out_error);
+}
+
 const struct fly_turner own_limit_turner = {
     .range = limit_range, .set = set_limit, .standing = limit_standing};
 const struct fly_turner own_clock_turner = {
     .range = clock_range, .set = set_ceiling, .standing = ceiling_standing};
+const struct fly_turner own_workload_turner = {
+    .range = workload_range, .set = set_workload, .standing = workload_standing};
 
 static void find_gpus(struct own_knobs *knobs, const struct device_list *list)
 {

@@ -11,7 +11,7 @@
  *     struct own_knobs *knobs;
  *
  *     own_knobs_open(meter, &knobs, out_error);
- *     options.turner = &own_limit_turner;      or own_clock_turner
+ *     options.turner = &own_limit_turner;      or own_clock_turner, own_workload_turner
  *     options.turner_data = knobs;
  *     ...
  *     own_knobs_close(knobs);
@@ -19,7 +19,7 @@
  * The meter must outlive the knobs. After a fork the child's copy does nothing.
  */
 struct own_knobs;
-extern const struct fly_turner own_limit_turner, own_clock_turner;
+extern const struct fly_turner own_limit_turner, own_clock_turner, own_workload_turner;
 
 /*
  * Opens the knobs of all GPUs. Returns FLY_EUNSUPPORTED when there is no GPU to turn, and the codes of

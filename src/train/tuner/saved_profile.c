@@ -15,6 +15,7 @@
 #include "base/error.h"
 #include "base/file/atomic_file.h"
 #include "shapes/shape_rows.h"
+#include "train/tuner/workload_setting.h"
 
 enum { ARENA_MAX = 32 << 20, PROFILE_TEXT_BYTES_MAX = 16 << 20 };
 
@@ -36,9 +37,8 @@ static const struct document document_usual = {.batch_size = UINT64_MAX, .gpu_co
 static const struct fly_tuner_point point_usual = {.energy_error = NAN};
 static const char *const bound_names[] = {"unknown", "no", "yes"};
 
-#define POINT_ROWS(setting)                                                                              \
-    {SHAPE_AT_AS(setting, fly_tuner_point, limit_w), SHAPE_IS_NUMBER(SHAPE_ABOVE_0)},                    \
-        {SHAPE_AT(fly_tuner_point, power_w), SHAPE_IS_NUMBER(SHAPE_ABOVE_0)},                            \
+#define POINT_ROWS                                                                                       \
+    {SHAPE_AT(fly_tuner_point, power_w), SHAPE_IS_NUMBER(SHAPE_ABOVE_0)},                                \
         {SHAPE_AT(fly_tuner_point, time_s), SHAPE_IS_NUMBER(SHAPE_ABOVE_0)},                             \
         {SHAPE_AT(fly_tuner_point, time_error), SHAPE_IS_NUMBER(SHAPE_FROM_0)},                          \
         {SHAPE_AT(fly_tuner_point, bound),                                                               \
@@ -48,10 +48,20 @@ static const char *const bound_names[] = {"unknown", "no", "yes"};
         SHAPE_AT(fly_tuner_point, energy_error), SHAPE_IS_NUMBER(SHAPE_FROM_0), .need = SHAPE_SPARING    \
     }
 
-static const struct shape_field limit_rows[] = {POINT_ROWS("limit_w")};
-static const struct shape_field clock_rows[] = {POINT_ROWS("ceiling_mhz")};
+#define NUMBER_ROW(setting)                                                            \
+    {                                                                                  \
+        SHAPE_AT_AS(setting, fly_tuner_point, limit_w), SHAPE_IS_NUMBER(SHAPE_ABOVE_0) \
+    }
+
+static const struct shape_field limit_rows[] = {NUMBER_ROW("limit_w"), POINT_ROWS};
+static const struct shape_field clock_rows[] = {NUMBER_ROW("ceiling_mhz"), POINT_ROWS};
+static const struct shape_field workload_rows[] = {{SHAPE_AT_AS("profile", fly_tuner_point, limit_w),
+                                                    .kind = SHAPE_CODED, .coding = &workload_setting_coding},
+                                                   POINT_ROWS};
 static const struct shape limit_shape = {SHAPE_OF(fly_tuner_point, limit_rows), .defaults = &point_usual};
 static const struct shape clock_shape = {SHAPE_OF(fly_tuner_point, clock_rows), .defaults = &point_usual};
+static const struct shape workload_shape = {SHAPE_OF(fly_tuner_point, workload_rows),
+                                            .defaults = &point_usual};
 
 /* The key is checked first: errors in the points of another key's profile are not reported. */
 #define IS_KEY .need = SHAPE_OPTIONAL, .loose = true
@@ -75,10 +85,12 @@ static const struct shape clock_shape = {SHAPE_OF(fly_tuner_point, clock_rows), 
 static const struct shape_field key_rows[] = {KEY_ROWS};
 static const struct shape_field limit_document_rows[] = {KEY_ROWS, POINTS_ROW(&limit_shape)};
 static const struct shape_field clock_document_rows[] = {KEY_ROWS, POINTS_ROW(&clock_shape)};
+static const struct shape_field workload_document_rows[] = {KEY_ROWS, POINTS_ROW(&workload_shape)};
 static const struct shape key_shape = {SHAPE_OF(document, key_rows), .defaults = &document_usual};
 static const struct shape document_shapes[] = {
     [FLY_TUNER_POWER_LIMIT] = {SHAPE_OF(document, limit_document_rows), .defaults = &document_usual},
     [FLY_TUNER_CLOCK] = {SHAPE_OF(document, clock_document_rows), .defaults = &document_usual},
+    [FLY_TUNER_PROFILE] = {SHAPE_OF(document, workload_document_rows), .defaults = &document_usual},
 };
 
 /* ---- the file's name ---- */
@@ -109,7 +121,10 @@ int profile_path(const char *directory, const struct profile_key *key, char path
     if (key->under_limit_w > 0.0)
         snprintf(limit, sizeof limit, "\n%g W", key->under_limit_w);
     snprintf(whole, sizeof whole, "%s\n%s\n%s\n%" PRIu64 "\n%" PRIu64 "%s%s", key->gpu_model, key->driver,
-             key->job_name, key->batch_size, key->gpu_count, key->knob == FLY_TUNER_CLOCK ? "\nclock" : "",
+             key->job_name, key->batch_size, key->gpu_count,
+             key->knob == FLY_TUNER_CLOCK     ? "\nclock"
+             : key->knob == FLY_TUNER_PROFILE ? "\nprofile"
+                                              : "",
              limit);
     /* Two keys may read alike. The checksum tells them apart, and the content is checked as well. */
     append_readable(name, 50, key->job_name);

@@ -11,8 +11,9 @@
  * Saves a measured power profile as a JSON file, "flyball-<key>.json" in a directory, and reads it back. The
  * file says what the profile was measured on, and holds the valid points. It is written whole or not at all.
  * When the knob is the clock, the file says so, and its points have "ceiling_mhz" in place of "limit_w"; the
- * structs still hold the setting in limit_w (tuner_private.h). Ceilings that were tried under a limit that
- * Flyball set have the knob "both", and the file has that limit in "under_limit_w".
+ * structs still hold the setting in limit_w (tuner_private.h). Workload profiles have "profile", a name.
+ * Ceilings that were tried under a limit that Flyball set have the knob "both", and the file has that limit
+ * in "under_limit_w".
  */
 enum { PROFILE_TEXT_MAX = 128, PROFILE_PATH_MAX = 1024, PROFILE_BYTES_MAX = 1 << 18 };
 

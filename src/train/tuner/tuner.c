@@ -150,7 +150,7 @@ static void finish_search(struct fly_tuner *tuner)
 static void finish_check(struct fly_tuner *tuner)
 {
     struct fly_power_point checked;
-    char text[TUNER_SETTING_MAX];
+    char text[TUNER_SETTING_MAX], now[TUNER_SETTING_MAX];
     const struct fly_tuner_point *highest = tuner->is_second ? &tuner->other.points[0] : &tuner->points[0];
     double reference_s = highest->mark == FLY_TUNER_VALID ? highest->time_s : NAN;
 
@@ -158,9 +158,9 @@ static void finish_check(struct fly_tuner *tuner)
         return;
     if (fly_power_search_profile(tuner->search, &checked, 1) == 0) {
         if (!tuner->honoured)
-            tuner_fault(tuner, FLY_TUNER_SET_FAILED, "the %s was set, and reads back as %g",
+            tuner_fault(tuner, FLY_TUNER_SET_FAILED, "the %s was set, and reads back as %s",
                         tuner_setting_text(tuner, tuner->points[tuner->chosen].limit_w, text),
-                        tuner->standing_w);
+                        tuner_value_text(tuner, tuner->standing_w, now));
         if (tuner_all_go_on(tuner))
             settle(tuner);
         return;

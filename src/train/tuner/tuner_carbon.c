@@ -37,7 +37,7 @@ int tuner_carbon_check(const struct fly_tuner_options *options, struct fly_error
 
     if (options->carbon == NULL)
         return 0;
-    if (options->knob == FLY_TUNER_CLOCK || options->knob == FLY_TUNER_BOTH)
+    if (options->knob != FLY_TUNER_POWER_LIMIT && options->knob != FLY_TUNER_AUTO)
         return error_set(out_error, FLY_EUSAGE,
                          "tuner: following the grid turns power limits, and the knob is '%s'; take 'power'",
                          fly_tuner_knob_name(options->knob));

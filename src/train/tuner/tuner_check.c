@@ -40,7 +40,9 @@ void tuner_back_off(struct fly_tuner *tuner)
 
     tuner->broken_checks = 0;
     tuner->report.backoffs++;
-    if (tuner->noise.time > 0.0)
+    if (tuner->options.knob == FLY_TUNER_PROFILE)
+        next = 0; /* none is next to another */
+    else if (tuner->noise.time > 0.0)
         (void)tuner_choose(tuner, tuner->chosen, &next);
     /* Use no limit at all rather than a fourth that breaks the promise too. */
     tuner->chosen = tuner->report.backoffs > FLY_TUNER_BACKOFFS_MAX ? 0 : next;

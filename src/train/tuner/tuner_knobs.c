@@ -34,7 +34,7 @@ int tuner_take_knobs(struct fly_tuner *tuner, const struct fly_tuner_options *op
     int limit_code, clock_code;
 
     tuner->other.start_w = tuner->other.standing_w = NAN;
-    if (tuner->wish <= FLY_TUNER_CLOCK)
+    if (tuner->wish <= FLY_TUNER_CLOCK || tuner->wish == FLY_TUNER_PROFILE)
         return take_one(tuner, options, out_error);
     tuner->options.knob = FLY_TUNER_POWER_LIMIT;
     tuner->other.knob = FLY_TUNER_CLOCK;

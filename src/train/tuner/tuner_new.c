@@ -48,8 +48,11 @@ static int check_options(const struct fly_tuner_options *options, struct fly_err
                          options->size);
     if (options->meter == NULL)
         return error_set(out_error, FLY_EUSAGE, "tuner: options need a meter");
-    if ((unsigned)options->knob > FLY_TUNER_AUTO)
+    if ((unsigned)options->knob > FLY_TUNER_PROFILE)
         return error_set(out_error, FLY_EUSAGE, "tuner: there is no knob %d", (int)options->knob);
+    if (options->knob == FLY_TUNER_PROFILE && options->objective.kind == FLY_OBJECTIVE_LOWEST_LIMIT)
+        return error_set(out_error, FLY_EUSAGE,
+                         "tuner: profiles have no order, and none is the lowest; give another objective");
     return tuner_carbon_check(options, out_error);
 }
 
@@ -106,17 +109,18 @@ static int try_turner(const struct fly_turner *turner, void *data, struct fly_er
 static void take_knobs(struct fly_tuner *tuner)
 {
     struct fly_error error = {.text = ""}, other;
-    bool clock = tuner->wish == FLY_TUNER_CLOCK;
     int code = own_knobs_open(tuner->options.meter, &tuner->knobs, &error);
 
-    tuner->options.turner = clock ? &own_clock_turner : &own_limit_turner;
+    tuner->options.turner = tuner->wish == FLY_TUNER_CLOCK     ? &own_clock_turner
+                            : tuner->wish == FLY_TUNER_PROFILE ? &own_workload_turner
+                                                               : &own_limit_turner;
     tuner->options.clock_turner = &own_clock_turner;
     tuner->options.turner_data = tuner->options.clock_turner_data = tuner->knobs;
     if (code == 0)
         code = try_turner(tuner->options.turner, tuner->knobs, &error);
     /* Where there is no limit to set there may be a clock. */
-    if (code == FLY_EUNSUPPORTED && tuner->wish > FLY_TUNER_CLOCK && tuner->knobs != NULL &&
-        try_turner(&own_clock_turner, tuner->knobs, &other) == 0)
+    if (code == FLY_EUNSUPPORTED && (tuner->wish == FLY_TUNER_BOTH || tuner->wish == FLY_TUNER_AUTO) &&
+        tuner->knobs != NULL && try_turner(&own_clock_turner, tuner->knobs, &other) == 0)
         code = 0;
     if (code < 0)
         tuner_fault(tuner, FLY_TUNER_NO_KNOB, "%s", error.text);
@@ -161,6 +165,8 @@ static struct fly_tuner *make(const struct fly_tuner_options *options, const str
     if (options->carbon != NULL && options->knob == FLY_TUNER_AUTO)
         tuner->options.knob = FLY_TUNER_POWER_LIMIT;
     tuner->wish = tuner->options.knob;
+    /* Nothing follows from one profile about another. */
+    tuner->every_limit = tuner->wish == FLY_TUNER_PROFILE;
     tuner->clock = clock;
     tuner->forks = fork_generation();
     tuner->steps.fd = -1;

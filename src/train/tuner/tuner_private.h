@@ -342,7 +342,9 @@ enum { TUNER_SETTING_MAX = 48 };
 /* Takes the settings to try from the options or from the turner's range. */
 int tuner_take_settings(struct fly_tuner *tuner, const struct fly_tuner_options *options,
                         struct fly_error *out_error);
-/* "limit of 250 W", "ceiling of 1200 MHz". */
+/* "250 W", "1200 MHz", "MAX_Q". */
+char *tuner_value_text(const struct fly_tuner *tuner, double limit_w, char text[TUNER_SETTING_MAX]);
+/* "limit of 250 W", "ceiling of 1200 MHz", "profile MAX_Q". */
 char *tuner_setting_text(const struct fly_tuner *tuner, double limit_w, char text[TUNER_SETTING_MAX]);
 /* Whether two settings are the same to a driver. */
 bool tuner_is_same(const struct fly_tuner *tuner, double one_w, double other_w);

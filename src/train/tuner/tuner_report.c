@@ -5,6 +5,7 @@
 
 #include "train/tuner/tuner_choice.h"
 #include "train/tuner/tuner_pace.h"
+#include "train/tuner/workload_setting.h"
 
 static const char *const reason_names[] = {
     "goes on",   "disabled",  "set failed", "unreadable", "foreign change", "no figure",
@@ -48,6 +49,13 @@ bool tuner_only_looks(const struct fly_tuner *tuner)
     return tuner->state == FLY_TUNER_SEARCHING && tuner->looking;
 }
 
+/* The profile that a setting is; none with another knob. */
+static int profile_of(const struct fly_tuner *tuner, double setting)
+{
+    return tuner->options.knob == FLY_TUNER_PROFILE && !isnan(setting) ? workload_of_setting(setting)
+                                                                       : FLY_TUNER_NO_PROFILE;
+}
+
 /*
  * Stores a setting under its name, limit or ceiling; the other one is NAN, unless a ceiling is tried under
  * that limit.
@@ -57,6 +65,10 @@ static void say(const struct fly_tuner *tuner, double setting, double held_w, do
 {
     bool clock = tuner->options.knob == FLY_TUNER_CLOCK;
 
+    if (tuner->options.knob == FLY_TUNER_PROFILE) {
+        *out_limit_w = *out_ceiling_mhz = NAN;
+        return;
+    }
     *out_limit_w = !clock ? setting : tuner->is_second ? held_w : NAN;
     *out_ceiling_mhz = clock ? setting : NAN;
 }
@@ -136,6 +148,8 @@ int fly_tuner_report(const struct fly_tuner *tuner, struct fly_tuner_report *out
     report.knob = tuner->is_second ? FLY_TUNER_BOTH : tuner->options.knob;
     say(tuner, tuner->start_limit_w, tuner->other.start_w, &report.start_limit_w, &report.start_ceiling_mhz);
     say(tuner, tuner->standing_w, tuner->other.standing_w, &report.limit_w, &report.ceiling_mhz);
+    report.start_workload_profile = profile_of(tuner, tuner->start_limit_w);
+    report.workload_profile = profile_of(tuner, tuner->standing_w);
     say_pace(tuner, &report);
     report.size = size;
     memcpy(out_report, &report, size < sizeof report ? size : sizeof report);
@@ -158,4 +172,10 @@ size_t fly_tuner_points(const struct fly_tuner *tuner, struct fly_tuner_point *o
         say(tuner, point->limit_w, other->standing_w, &out_points[i].limit_w, &out_points[i].ceiling_mhz);
     }
     return count;
+}
+
+int fly_tuner_point_profile(const struct fly_tuner *tuner, size_t place)
+{
+    return place < tuner->limit_count ? profile_of(tuner, tuner->points[place].limit_w)
+                                      : FLY_TUNER_NO_PROFILE;
 }

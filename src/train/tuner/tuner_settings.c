@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "train/tuner/tuner_private.h"
+#include "train/tuner/workload_setting.h"
 
 /* What differs between the knobs. */
 static const struct knob_facts {
@@ -15,10 +16,11 @@ static const struct knob_facts {
 } facts[] = {
     [FLY_TUNER_POWER_LIMIT] = {"power", "limit", "W", 25.0, 0.5},
     [FLY_TUNER_CLOCK] = {"clock", "ceiling", "MHz", 60.0, 0.5},
+    [FLY_TUNER_BOTH] = {"both", "limit", "W", 25.0, 0.5}, /* these two are several knobs */
+    [FLY_TUNER_AUTO] = {"auto", "limit", "W", 25.0, 0.5},
+    [FLY_TUNER_PROFILE] = {"profile", "profile", "", 1.0, 0.25},
 };
-_Static_assert(sizeof facts / sizeof facts[0] == FLY_TUNER_CLOCK + 1, "a row for every knob");
-
-static const char *const more_names[] = {"both", "auto"}; /* those that are several knobs */
+_Static_assert(sizeof facts / sizeof facts[0] == FLY_TUNER_PROFILE + 1, "a row for every knob");
 
 static const struct knob_facts *facts_of(const struct fly_tuner *tuner)
 {
@@ -27,21 +29,32 @@ static const struct knob_facts *facts_of(const struct fly_tuner *tuner)
 
 const char *fly_tuner_knob_name(enum fly_tuner_knob knob)
 {
-    if ((unsigned)knob <= FLY_TUNER_CLOCK)
-        return facts[knob].name;
-    return (unsigned)knob <= FLY_TUNER_AUTO ? more_names[knob - FLY_TUNER_BOTH] : "unknown";
+    return (unsigned)knob <= FLY_TUNER_PROFILE ? facts[knob].name : "unknown";
 }
 
 const char *fly_tuner_knob_unit(enum fly_tuner_knob knob)
 {
-    if ((unsigned)knob <= FLY_TUNER_CLOCK)
-        return facts[knob].unit;
-    return (unsigned)knob <= FLY_TUNER_AUTO ? facts[FLY_TUNER_POWER_LIMIT].unit : "unknown";
+    return (unsigned)knob <= FLY_TUNER_PROFILE ? facts[knob].unit : "unknown";
+}
+
+char *tuner_value_text(const struct fly_tuner *tuner, double limit_w, char text[TUNER_SETTING_MAX])
+{
+    char name[WORKLOAD_SETTING_MAX];
+
+    if (tuner->options.knob == FLY_TUNER_PROFILE)
+        snprintf(text, TUNER_SETTING_MAX, "%s", workload_setting_text(limit_w, name));
+    else
+        snprintf(text, TUNER_SETTING_MAX, "%g %s", limit_w, facts_of(tuner)->unit);
+    return text;
 }
 
 char *tuner_setting_text(const struct fly_tuner *tuner, double limit_w, char text[TUNER_SETTING_MAX])
 {
-    snprintf(text, TUNER_SETTING_MAX, "%s of %g %s", facts_of(tuner)->noun, limit_w, facts_of(tuner)->unit);
+    char value[TUNER_SETTING_MAX];
+    const char *of = tuner->options.knob == FLY_TUNER_PROFILE ? "" : "of ";
+
+    snprintf(text, TUNER_SETTING_MAX, "%s %s%.32s", facts_of(tuner)->noun, of,
+             tuner_value_text(tuner, limit_w, value));
     return text;
 }
 
@@ -104,6 +117,9 @@ static int take_given(struct fly_tuner *tuner, const struct fly_tuner_options *o
     size_t count = clock ? options->ceiling_count : options->limit_count;
     int code = 0;
 
+    if (tuner->wish == FLY_TUNER_PROFILE && options->limit_count + options->ceiling_count > 0)
+        return error_set(out_error, FLY_EUSAGE,
+                         "tuner: limits or ceilings are given, and the knob is 'profile'; leave them out");
     if (tuner->wish <= FLY_TUNER_CLOCK && (clock ? options->limit_count : options->ceiling_count) > 0)
         return error_set(out_error, FLY_EUSAGE, "tuner: %s are given, and the knob is '%s'; name one of both",
                          clock ? "limits_w" : "ceilings_mhz", of->name);
@@ -126,6 +142,8 @@ int tuner_take_settings(struct fly_tuner *tuner, const struct fly_tuner_options 
         code = take_given(tuner, options, &range, out_error);
     if (code < 0)
         return code;
+    for (size_t i = 0; i < range.setting_count && code == 0; i++)
+        code = add(tuner, range.settings[i], out_error);
     for (unsigned i = 0, given = (unsigned)tuner->limit_count; given == 0 && code == 0; i++) {
         double limit_w = range.highest - i * range.step;
 

@@ -110,7 +110,7 @@ void tuner_turn(struct fly_tuner *tuner, double limit_w)
 static bool check_one(struct fly_tuner *tuner)
 {
     struct fly_error error = {.text = ""};
-    char text[TUNER_SETTING_MAX];
+    char text[TUNER_SETTING_MAX], now[TUNER_SETTING_MAX];
     double standing_w;
 
     if (tuner->reason != FLY_TUNER_GOES_ON)
@@ -124,10 +124,9 @@ static bool check_one(struct fly_tuner *tuner)
     tuner->foreign = true;
     tuner_fault(tuner, FLY_TUNER_FOREIGN_CHANGE,
                 tuner->options.knob == FLY_TUNER_CLOCK
-                    ? "another program has set clocks: a GPU under a %s runs at %g %s; that is left so"
-                    : "another program changed the %s to %g %s; its value stands",
-                tuner_setting_text(tuner, tuner->standing_w, text), standing_w,
-                fly_tuner_knob_unit(tuner->options.knob));
+                    ? "another program has set clocks: a GPU under a %s runs at %s; that is left so"
+                    : "another program changed the %s to %s; its value stands",
+                tuner_setting_text(tuner, tuner->standing_w, text), tuner_value_text(tuner, standing_w, now));
     tuner->standing_w = standing_w;
     return false;
 }

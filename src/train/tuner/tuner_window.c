@@ -95,6 +95,7 @@ static double standard_error(const struct fly_tuner *tuner)
 static void take_shares(struct fly_tuner *tuner, struct tuner_window *window)
 {
     bool clock = tuner->options.knob == FLY_TUNER_CLOCK;
+    bool profile = tuner->options.knob == FLY_TUNER_PROFILE; /* whose hold on a GPU is not felt as a number */
 
     window->capped_share = window->idle_share = 1.0;
     window->least_felt = INFINITY;
@@ -106,8 +107,8 @@ static void take_shares(struct fly_tuner *tuner, struct tuner_window *window)
             continue;
         window->heat_share = fmax(window->heat_share, energy->heat_share); /* fmax leaves out NAN */
         window->brake_share = fmax(window->brake_share, energy->brake_share);
-        capped_share = clock ? energy->held_share : energy->capped_share;
-        felt = clock ? energy->clock_mhz : energy->mean_power_w;
+        capped_share = profile ? NAN : clock ? energy->held_share : energy->capped_share;
+        felt = profile ? NAN : clock ? energy->clock_mhz : energy->mean_power_w;
         if (isnan(capped_share) || isnan(window->capped_share))
             window->capped_share = NAN;
         else
