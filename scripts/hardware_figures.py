@@ -183,6 +183,41 @@ def costs(rows):
     return {**figures, "ratio": figures["meter"]["median"] / figures["bare"]["median"]}
 
 
+def crossing_ms(seen, begin_s, end_s, low, high, share):
+    """How long after begin_s a reading has gone that share of the way from `low` to `high`; None: not before end_s."""
+    goal = low + share * (high - low)
+    for moment, value in seen:
+        if begin_s <= moment < end_s and (value >= goal if high > low else value <= goal):
+            return 1000 * (moment - begin_s)
+    return None
+
+
+def response(rows, units):
+    """How readings of power follow a load that comes and goes; `units`: (begin, end) of the work, in s."""
+    found = {}
+    for name in sorted({row[0] for row in rows.get("watch", [])}):
+        seen = [((int(begin) + int(end)) / 2e9, int(value)) for of, begin, end, value in rows["watch"] if of == name]
+        edges = {"rise": [], "fall": []}
+        for (begin, end), (after, _) in zip(units, units[1:]):
+            busy = [value for moment, value in seen if end - (end - begin) / 4 <= moment < end]
+            rest = [value for moment, value in seen if after - (after - end) / 4 <= moment < after]
+            if not busy or not rest or statistics.median(busy) < 1.1 * statistics.median(rest):
+                continue
+            high, low = statistics.median(busy), statistics.median(rest)
+            edges["rise"].append([crossing_ms(seen, begin, end, low, high, share) for share in (0.1, 0.5, 0.9)])
+            edges["fall"].append([crossing_ms(seen, end, after, high, low, share) for share in (0.1, 0.5, 0.9)])
+        found[name] = {edge: {"count": len(times), "ms": [
+            quantile([row[place] for row in times if row[place] is not None], 0.5) for place in range(3)]}
+            for edge, times in edges.items()}
+    return found
+
+
+def units_of(path):
+    """The lines of verify_train --steps-file, in s."""
+    with open(path, encoding="ascii") as file:
+        return [(int(begin) / 1e9, int(end) / 1e9) for begin, end in csv.reader(file)]
+
+
 def number(text):
     return float(text) if text else None
 

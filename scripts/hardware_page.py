@@ -2,17 +2,20 @@
 """The page of verify_gpu, from its figures. What is not known says so; names of machines and cards never come here."""
 import re
 
+from hardware_stages import STANDS
+
 READINGS = {"energy": "energy counter (mJ)", "power": "nvmlDeviceGetPowerUsage (mW)", "power_instant": "field 186 (mW)",
             "power_average": "field 185 (mW)"}
 CALLS = {"energy": "nvmlDeviceGetTotalEnergyConsumption", "power": "nvmlDeviceGetPowerUsage",
          "power_instant": "nvmlDeviceGetFieldValues, field 186", "power_average": "the same, field 185",
          "fields": "the same, fields 83, 185 and 186 at once"}
 FIELDS = {"energy": "83, energy", "power_instant": "186, instant power", "power_average": "185, average power"}
+ON_OFF = {0: "off", 1: "on"}
 LACKING = -1
 
 
 def is_emulated(gpu):
-    return gpu["label"] == "emulated" or "emulat" in gpu["name"].lower()
+    return gpu.get("label") == "emulated" or "emulat" in gpu["name"].lower()
 
 
 def slug(text):
@@ -57,7 +60,7 @@ def about_gpu(facts):
             ("its default (W)", gpu.get("power_limit_default_w")), ("lowest limit (W)", gpu.get("power_limit_min_w")),
             ("highest limit (W)", gpu.get("power_limit_max_w")), ("highest clock (MHz)", gpu.get("clock_gpu_max_mhz")),
             ("memory clock (MHz)", gpu.get("clock_memory_mhz")), ("energy counter", gpu.get("energy_counter")),
-            ("persistence mode", {0: "off", 1: "on"}.get(gpu.get("persistence_mode"))), ("MIG mode", {0: "off", 1: "on"}.get(gpu.get("mig_mode"))),
+            ("persistence mode", ON_OFF.get(gpu.get("persistence_mode"))), ("MIG mode", ON_OFF.get(gpu.get("mig_mode"))),
             ("limits may be set by this user", power.get("may_be_set"))]
     return section("The GPU", table(("fact", "value"), rows, words=True))
 
@@ -100,8 +103,8 @@ def tracking_text(title, found):
 def counter(facts):
     if not stages_of(facts):
         return ""
-    head = ("reading", "machine", "polls", "a poll (us)", "changes", "period (ms)", "jitter (ms): median, p95", "gaps (ms): least, most",
-            "skipped", "divides all steps")
+    head = ("reading", "machine", "polls", "a poll (us)", "changes", "period (ms)", "jitter (ms): median, p95",
+            "gaps (ms): least, most", "skipped", "divides all steps")
     why = (facts["found"].get("loaded") or {}).get("without_load")
     return section("How the readings change",
                    "Each reading was polled without a pause. The period is that of the grid that fits the changes best; the "
@@ -155,6 +158,18 @@ def calls(facts):
     if not rows:
         return ""
     return section("What calls cost", table(("call (us)", "machine", "calls", "shortest", "median", "p99", "longest"), rows), *texts)
+
+
+def response(facts):
+    found = facts["found"].get("response")
+    if found is None:
+        return ""
+    rows = [(READINGS[name], {"rise": "begins", "fall": "ends"}[edge], seen["count"], *seen["ms"])
+            for name, edges in found.items() for edge, seen in edges.items()]
+    return section("How readings follow a load",
+                   "A training works and pauses for 1.5 s in turn, and the readings are taken a millisecond apart: the median time "
+                   "from the work's begin or end until a reading has gone a share of its way.",
+                   table(("reading", "the load", "times", "10 % (ms)", "50 % (ms)", "90 % (ms)"), rows))
 
 
 def training_text(told):
@@ -220,7 +235,8 @@ def tuned(found, key, unit):
             for point in tune["points"] if point["mark"] != "not measured"]
     chosen = tune.get(f"chosen_{key}")
     return "\n\n".join([table((unit, "mark", "bound", "power (W)", "step (ms)", "energy of a step (J)"), rows),
-                        f"{len(tune['points']) - len(rows)} others were not measured. Chosen: {shown(chosen)}; {shown(tune['steps'])} steps were counted, of "
+                        f"{len(tune['points']) - len(rows)} others were not measured. Chosen: {shown(chosen)}; "
+                        f"{shown(tune['steps'])} steps were counted, of "
                         f"{shown(found['training'].get('steps'))}. State: {tune['state']}."])
 
 
@@ -248,11 +264,11 @@ def ending(facts):
     after = (facts["found"].get("unchanged") or {}).get("power")
     if before is None or after is None:
         text = "Whether all stands as before is not known."
-    elif before == after:
+    elif all(before[key] == after[key] for key in STANDS):
         text = "Power limits and persistence mode stand as before."
     else:
         text = "Not as before: " + ", ".join(f"{key} was {shown(before[key])} and is {shown(after[key])}"
-                                             for key in before if before[key] != after[key]) + "."
+                                             for key in STANDS if before[key] != after[key]) + "."
     return section("At the end", text)
 
 
@@ -272,7 +288,7 @@ def page(facts):
     uneven_text = "The same with eight steps and a pause of 97 ms in turn: the load changes within windows and at their edges."
     parts = [title, head,
              section("Not measured", "\n".join(f"- {name}: {why}" for name, why in failed.items())) if failed else "",
-             about_gpu(facts), counter(facts), timestamps(facts), calls(facts), steps(facts),
+             about_gpu(facts), counter(facts), timestamps(facts), calls(facts), response(facts), steps(facts),
              windows(facts, "steady", "Windows of a steady training", steady_text),
              windows(facts, "uneven", "Windows of a training with pauses", uneven_text), selftest(facts), knobs(facts),
              ending(facts)]

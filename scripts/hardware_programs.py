@@ -12,7 +12,7 @@ import time
 
 # What ends a group in the end, and how long it is waited for after each.
 ENDINGS = ((signal.SIGINT, 8), (signal.SIGTERM, 3), (signal.SIGKILL, 3))
-REASON_MAX = 300
+TEXT_MAX = 600
 
 
 class Failed(Exception):
@@ -40,8 +40,12 @@ def own_names():
 class Programs:
     """Flyball, and the two programs of verify/."""
 
-    def __init__(self, build, work, gpu, nvml, cuda):
-        self.build, self.work, self.gpu, self.nvml, self.cuda = build, work, gpu, nvml, cuda
+    def __init__(self, build, work, given):
+        """`given`: the options gpu, nvml, cuda and libraries of verify_gpu."""
+        self.build, self.work, self.gpu = build, work, given.gpu
+        self.nvml, self.cuda = (path and pathlib.Path(path).resolve() for path in (given.nvml, given.cuda))
+        places = [given.libraries and str(given.libraries.resolve()), os.environ.get("LD_LIBRARY_PATH")]
+        self.environment = {**os.environ, "LD_LIBRARY_PATH": ":".join(filter(None, places))}
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, _interrupt)
 
@@ -52,7 +56,15 @@ class Programs:
         text = re.sub(r"(?<![\w.])/[\w./+-]+", lambda path: "PATH/" + pathlib.PurePath(path[0]).name, text)
         for name in own_names():
             text = re.sub(rf"\b{re.escape(name)}\b", "NAME", text)
-        return text[:REASON_MAX]
+        return text[:TEXT_MAX]
+
+    def clean_all(self, found):
+        """Figures with all texts in them cleaned."""
+        if isinstance(found, dict):
+            return {key: self.clean_all(value) for key, value in found.items()}
+        if isinstance(found, list):
+            return [self.clean_all(value) for value in found]
+        return self.clean(found) if isinstance(found, str) else found
 
     def flyball(self, *words):
         return [self.build / "flyball", *words]
@@ -74,7 +86,7 @@ class Programs:
         try:
             process = subprocess.Popen([str(word) for word in command], stdin=subprocess.DEVNULL, stdout=output,
                                        stderr=subprocess.PIPE, text=True, errors="replace", start_new_session=True,
-                                       env={**os.environ, **variables}, cwd=self.work)
+                                       env={**self.environment, **variables}, cwd=self.work)
         except OSError as reason:
             raise Failed(f"{pathlib.Path(command[0]).name} does not start: {reason.strerror}") from reason
         return process
@@ -119,9 +131,9 @@ class Programs:
         except (Failed, IndexError):
             return "flyball"
 
-    def load(self, seconds):
+    def load(self, seconds, *words):
         """A training beside what the caller does."""
-        return Load(self, seconds)
+        return Load(self, seconds, words)
 
 
 class Load:
@@ -129,10 +141,10 @@ class Load:
 
     START_S = 30  # for the driver to compile the kernels
 
-    def __init__(self, programs, seconds):
+    def __init__(self, programs, seconds, words):
         self.programs, self.process = programs, None
         self.begun = programs.work / "load.units"
-        self.command = programs.own("verify_train", "--seconds", str(seconds), "--steps-file", self.begun)
+        self.command = programs.own("verify_train", "--seconds", str(seconds), "--steps-file", self.begun, *words)
 
     def start(self):
         """Returns when it works, or why it does not."""

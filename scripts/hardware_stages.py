@@ -14,6 +14,7 @@ from hardware_programs import Failed
 # Of the GPU: what has to be at the end as it was at first.
 STANDS = ("power_limit_w", "power_limit_enforced_w", "power_limit_default_w", "persistence_mode")
 NOTHING_FOUND = 69  # status of a `flyball doctor` that sees nothing
+STEP_S, RESPONSE_S = 0.02, 1.5
 TUNE_SLOWDOWN = "10%"
 
 
@@ -33,7 +34,8 @@ def find_gpu(programs):
         return None, str(reason)
     for row in rows:
         if row["kind"] == "GPU" and row["backend"] == "nvml" and row["index"] == programs.gpu:
-            return row, ""
+            own = {key: value for key, value in row.items() if key not in ("uuid", "pci")}
+            return {**own, "driver": row.get("driver") or "unknown"}, ""
     seen = sum(row["kind"] == "GPU" for row in rows)
     return None, f"GPUs there: {seen}" if seen else why_none(programs)
 
@@ -48,7 +50,7 @@ def why_none(programs):
 
 
 def stands(programs):
-    """What could be set on the GPU, as it is."""
+    """What can be set on the GPU, as it is, and whether this user may."""
     rows = programs.json(programs.with_driver("power", "get", "--format", "json", "-i", str(programs.gpu)))["rows"]
     return {key: rows[0].get(key) for key in STANDS} | {"may_be_set": rows[0]["may_be_set"]}
 
@@ -95,6 +97,23 @@ def loaded(programs, scale):
         load.end()
 
 
+def response(programs, scale):
+    """Work and pauses of about RESPONSE_S each."""
+    path = programs.work / "response.csv"
+    units = max(3, round(5 * scale))
+    load = programs.load(60 + 60 * scale, "--work-steps", str(round(RESPONSE_S / STEP_S)), "--pause-ms",
+                         str(round(1000 * RESPONSE_S)))
+    try:
+        why = load.start()
+        if why:
+            raise Failed(why)
+        path.write_text(programs.run(programs.own("verify_poll", "--watch", str(2 * units * RESPONSE_S)),
+                                     60 + 60 * scale), encoding="ascii")
+    finally:
+        load.end()
+    return figures.response(figures.rows_of(path), figures.units_of(load.begun))
+
+
 def steps(programs, scale):
     """A training that `flyball run` measures from outside, whose steps are counted by the lines that it writes."""
     lines, report = programs.work / "steps.lines", programs.work / "run.json"
@@ -137,7 +156,7 @@ def uneven(programs, scale):
 
 
 def selftest(programs, scale, *words):
-    path = programs.work / f"selftest{len(words)}.json"
+    path = programs.work / ("turning.json" if words else "selftest.json")
     cuda = ["--cuda", programs.cuda] if programs.cuda else []
     programs.run(programs.with_driver("selftest", "-i", str(programs.gpu), "--duration", str(max(0.5, 5 * scale)), *cuda,
                                       *words, "--quiet", "--output", path), 120 + 120 * scale)
@@ -200,6 +219,7 @@ STAGES = (
     Stage("facts", "facts of the machine, without names", facts),
     Stage("idle", "counter and power readings, polled, the machine as it is", idle),
     Stage("loaded", "the same under a training", loaded),
+    Stage("response", "how readings of power follow a load", response),
     Stage("steps", "a training measured from outside, its steps counted", steps),
     Stage("steady", "windows of 20 ms to 10 s of a steady training", steady),
     Stage("uneven", "windows of a training with pauses", uneven),

@@ -31,7 +31,7 @@ SHORT = "0.3"
 SETTERS = ("nvmlDeviceSetPowerManagementLimit", "nvmlDeviceSetPowerManagementLimit_v2", "nvmlDeviceSetPersistenceMode",
            "nvmlDeviceSetGpuLockedClocks", "nvmlDeviceResetGpuLockedClocks", "nvmlDeviceSetMemoryLockedClocks",
            "nvmlDeviceResetMemoryLockedClocks")
-STAGES = ["devices", "facts", "idle", "loaded", "steps", "steady", "uneven", "selftest", "unchanged"]
+STAGES = ["devices", "facts", "idle", "loaded", "response", "steps", "steady", "uneven", "selftest", "unchanged"]
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(ROOT / "scripts"))
@@ -111,6 +111,8 @@ def check_figures(found):
     tap.equal(found["loaded"]["without_load"], None)
     tap.equal(found["loaded"]["calls"]["power_average"]["code"] != 0, True, "an A100 has no such reading")
     tap.equal(found["loaded"]["costs"]["ratio"] > 0.5, True)
+    rise, fall = (found["response"]["power"][edge] for edge in ("rise", "fall"))
+    tap.equal(rise["count"] >= 1 and rise["ms"][0] <= rise["ms"][2] < 600 and fall["ms"][2] < 600, True, str((rise, fall)))
     steps = found["steps"]
     tap.equal((steps["lines"], steps["run"]["source"]), (steps["training"]["steps"], "counter"))
     tap.equal(steps["training"]["loss_last"] < steps["training"]["loss_first"], True, "the loss falls")
@@ -156,9 +158,16 @@ def test_no_driver():
 
 
 def test_without_cuda_the_rest_is_measured():
-    result, page, seen = verify("busy", "--scale", "0.05", STANDIN_CUDA="busy")
-    tap.equal((result.returncode, list(seen["failed"])), (1, ["steps", "steady", "uneven"]), result.stderr)
-    tap.contains(page, "## Not measured\n\n- steps: ")
+    """Run from a packed copy, as on a machine that builds nothing."""
+    packed = HOME / "packed"
+    result = tap.run([ROOT / "scripts" / "pack_verify_gpu", packed], env=CLEAN, cwd=HOME)
+    tap.equal((result.returncode, result.stdout, result.stderr), (0, "", ""))
+    result = tap.run([packed / "run", *command(packed / "out", "--scale", "0.05")[2:]], cwd=HOME, timeout=400,
+                     env={**environment("busy", STANDIN_CUDA="busy"), "BUILD_DIR": "/nowhere"})
+    seen = json.loads((packed / "out" / "figures.json").read_text(encoding="utf-8"))
+    page = next((packed / "out").glob("*.md")).read_text(encoding="utf-8")
+    tap.equal((result.returncode, list(seen["failed"])), (1, ["response", "steps", "steady", "uneven"]), result.stderr)
+    tap.contains(page, "## Not measured\n\n- response: ")
     tap.contains(page, "Power limits and persistence mode stand as before.")
     tap.contains(page, "energy counter (mJ)")
     tap.contains(page, "**No training ran in the rows that say training:** ")
@@ -248,6 +257,21 @@ def test_what_is_only_updated_on_reading_shows():
         rows = {"sparse": [[str(int(time_s * 1e9))] * 2 + [str(round(int(time_s / period_s) * period_s * 300_000))]
                            for time_s in times]}
         near(figures.sparse(rows, 100)["updates"] + 1, expected + 1, 0.06, f"period {period_s}")
+
+
+def test_a_response_is_timed_from_the_edges_of_the_load():
+    def course(time_s):
+        within = time_s % 3
+        share = within / 0.5 if within < 0.5 else 1 if within < 1.5 else max(0, 1 - (within - 1.5) / 0.2)
+        return 100_000 + round(200_000 * share)
+
+    rows = {"watch": [["power", str(at * 1_000_000), str(at * 1_000_000), str(course(at / 1000))] for at in range(9000)]}
+    seen = figures.response(rows, [(start, start + 1.5) for start in (0, 3, 6)])["power"]
+    tap.equal((seen["rise"]["count"], seen["fall"]["count"]), (2, 2))
+    for edge, whole_ms in (("rise", 500), ("fall", 200)):
+        for share, took_ms in zip((0.1, 0.5, 0.9), seen[edge]["ms"]):
+            near(took_ms, share * whole_ms, 0.05, edge)
+    tap.equal(figures.response(rows, [(0, 1.5)])["power"]["rise"], {"count": 0, "ms": [None, None, None]})
 
 
 def test_errors_are_those_against_equal_work():

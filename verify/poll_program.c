@@ -5,6 +5,7 @@
  *     --gpu N      as the driver counts them (0)
  *     --nvml FILE  the driver's library, if it is not where the loader looks
  *     --scale X    how long all of it takes, in relation to 25 s (1)
+ *     --watch S    reads power for so many seconds, a millisecond apart, and nothing else
  *
  * Times are in ns of the monotonic clock unless they say otherwise. The lines:
  *
@@ -15,6 +16,7 @@
  * is the wall clock between begin and end, STAMP_US what the driver says sample,CALL,DATE_US,STAMP_US,VALUE
  * of the driver's own buffer, read by the CALL-th call samples,CALL,CODE,COUNT,NS                 such a call
  *     sparse,BEGIN,END,VALUE                     the counter, read rarely, after pauses at random
+ *     watch,NAME,BEGIN,END,VALUE                 a reading of --watch
  *     cost,bare|meter,NS                         two bare readings of the counter, or a window's begin and
  * end
  *
@@ -267,6 +269,25 @@ static void time_windows(void)
     }
 }
 
+/* Readings of power as they come, for what follows when a load begins or ends. */
+static void watch(double duration_s)
+{
+    const struct polled *const readings[] = {&power, &instant, &average};
+    struct mono_time end = mono_after_s(mono_now(), duration_s);
+
+    while (mono_now().ns < end.ns && !stopped) {
+        for (int i = 0; i < 3; i++) {
+            struct mono_time begin = mono_now();
+            unsigned long long value;
+
+            if (readings[i]->read(&value) == NVML_SUCCESS)
+                printf("watch,%s,%" PRId64 ",%" PRId64 ",%llu\n", readings[i]->name, begin.ns, mono_now().ns,
+                       value);
+        }
+        pause_s(0.001);
+    }
+}
+
 static void poll_all(double scale)
 {
     const struct polled *const readings[] = {&energy, &power, &instant, &average};
@@ -289,13 +310,16 @@ static void poll_all(double scale)
 
 int main(int argc, char **argv)
 {
-    static const struct option options[] = {
-        {"gpu", 1, NULL, 'g'}, {"nvml", 1, NULL, 'n'}, {"scale", 1, NULL, 's'}, {NULL, 0, NULL, 0}};
+    static const struct option options[] = {{"gpu", 1, NULL, 'g'},
+                                            {"nvml", 1, NULL, 'n'},
+                                            {"scale", 1, NULL, 's'},
+                                            {"watch", 1, NULL, 'w'},
+                                            {NULL, 0, NULL, 0}};
     struct sigaction on_signal = {.sa_handler = stop};
     struct fly_error error = {0};
     const char *nvml_path = NULL;
     unsigned index = 0;
-    double scale = 1.0;
+    double scale = 1.0, watch_s = 0.0;
     int option, code;
 
     while ((option = getopt_long(argc, argv, "", options, NULL)) >= 0) {
@@ -305,13 +329,17 @@ int main(int argc, char **argv)
             nvml_path = optarg;
         else if (option == 's')
             scale = strtod(optarg, NULL);
+        else if (option == 'w')
+            watch_s = strtod(optarg, NULL);
         else
             return fly_error_exit_status(FLY_EUSAGE);
     }
     sigaction(SIGINT, &on_signal, NULL);
     sigaction(SIGTERM, &on_signal, NULL);
     code = gpu_open(nvml_path, index, &gpu, &error);
-    if (code == 0)
+    if (code == 0 && watch_s > 0.0)
+        watch(watch_s);
+    else if (code == 0)
         poll_all(scale);
     else
         fprintf(stderr, "verify_poll: %s\n", error.text);

@@ -114,6 +114,12 @@ EXPORT int cuLaunchKernel(void *function, unsigned blocks_x, unsigned blocks_y, 
                           unsigned threads_x, unsigned threads_y, unsigned threads_z, unsigned shared_bytes,
                           void *stream, void **arguments, void **extra);
 
+/* A program that could not have the GPU never gives it back. */
+__attribute__((destructor)) static void leave(void)
+{
+    emulator_close(driver.machine);
+}
+
 int cuInit(unsigned flags)
 {
     return flags != 0 ? INVALID_VALUE : is("no_init") ? NO_DEVICE : 0;
