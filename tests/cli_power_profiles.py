@@ -104,7 +104,7 @@ def test_refused():
 
 def test_without_permission():
     with machine("--any-user=no", model="b200"):
-        result = power("set", "--profile", "MAX_Q", **as_other_user())
+        result = power("set", "--profile", "max_q", **as_other_user())
         tap.equal((result.returncode, requested()), (77, [[], []]), result.stderr)
         tap.contains(result.stderr, "run 'sudo flyball power set --profile MAX_Q -i 0,1', which sets it to stay")
 

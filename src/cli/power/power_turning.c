@@ -34,15 +34,16 @@ static void write_remedy(const struct cli_call *call, const struct power_turning
                          const struct power_request *request, char *text, size_t bytes)
 {
     const char *limit = cli_operand(call, 0);
-    char list[POWER_NAMES_MAX];
+    char list[POWER_NAMES_MAX], profiles[WORKLOAD_TEXT_MAX] = "";
 
     power_gpus_list(&turning->gpus, NULL, list);
+    if (request != NULL && request->workloads != NULL)
+        workload_text(request->workloads, profiles);
     if (request == NULL)
         snprintf(text, bytes, "sudo flyball power reset -i %.150s", list);
     else
-        snprintf(text, bytes, "sudo flyball power set%s%s%s%s -i %.150s", limit != NULL ? " " : "",
-                 limit != NULL ? limit : "", request->workloads != NULL ? " --profile " : "",
-                 request->workloads != NULL ? cli_text(call, "profile") : "", list);
+        snprintf(text, bytes, "sudo flyball power set%s%s%s%.100s -i %.150s", limit != NULL ? " " : "",
+                 limit != NULL ? limit : "", profiles[0] != '\0' ? " --profile " : "", profiles, list);
 }
 
 /* A driver refuses one GPU; the remedy is one command for all of them. */
