@@ -93,7 +93,6 @@ static void adopt_kept(const struct knob *knob, struct knob_gpu *gpu)
     else
         gpu->entry.turn_count = 0;
     gpu->report.persistence_turned = knob_turn_of(gpu, QUANTITY_PERSISTENCE) != NULL;
-    gpu->report.workloads_turned = knob_turn_of(gpu, QUANTITY_WORKLOADS) != NULL;
 }
 
 static void open_gpus(struct knob *knob, const struct device *const *devices,

@@ -97,8 +97,7 @@ struct knob_report {
     /* Workload profiles: requested when it was opened, and by the session's last change; if another
      * program changed them, `workloads_foreign` and what was found. */
     struct workload_set workloads_before, workloads, workloads_found;
-    bool workloads_asked;  /* the session has changed what is requested */
-    bool workloads_turned; /* and that is not put back yet */
+    bool workloads_asked; /* the session has changed what is requested */
     bool workloads_foreign;
     enum way way;            /* by which it was turned last */
     bool persistence_turned; /* turned on, so that the limit holds */
@@ -152,9 +151,9 @@ int knob_set_both(struct knob *knob, const int64_t *limits_mw, const struct work
 
 /*
  * Sets every GPU that may be turned to its driver's default limit, and requests no workload profiles
- * where some are requested. In a kept session this also
- * removes the journal's entry and the persistence mode that the session turned on, since there is
- * nothing left to put back. Errors as knob_set.
+ * where some are requested. In a kept session this also removes the journal's entries and the
+ * persistence mode that the session turned on, since there is nothing left to put back. Errors as
+ * knob_set.
  */
 int knob_reset(struct knob *knob, struct fly_error *out_error);
 

@@ -64,8 +64,6 @@ static int put_back_one(struct knob *knob, struct knob_gpu *gpu, const struct tu
             gpu->report.persistence_turned = false;
         else if (turn->quantity == QUANTITY_CLOCK_CEILING)
             gpu->report.ceiling_mhz = 0;
-        else if (turn->quantity == QUANTITY_WORKLOADS)
-            gpu->report.workloads_turned = false;
         break;
     }
     return knob_drop_turn(knob, gpu, turn->quantity, out_error);

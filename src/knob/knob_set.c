@@ -128,7 +128,6 @@ static void note(struct knob_gpu *gpu, enum quantity quantity, const struct sett
         gpu->report.workloads = value->workloads, gpu->report.workloads_asked = true;
     else
         return;
-    gpu->report.workloads_turned = knob_turn_of(gpu, QUANTITY_WORKLOADS) != NULL;
     gpu->report.state = knob_has_turn_besides(gpu, QUANTITY_PERSISTENCE) ? KNOB_TURNED : KNOB_UNTURNED;
 }
 
