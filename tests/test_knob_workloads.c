@@ -136,7 +136,8 @@ static void test_all_or_none(void **state)
     static const char *const scripts[] = {
         "gpu 1 call nvmlDeviceWorkloadPowerProfileUpdateProfiles_v1 return UNKNOWN\n",
         "gpu 1 call nvmlDeviceWorkloadPowerProfileUpdateProfiles_v1 no-permission\n",
-        "gpu 1 call nvmlDeviceWorkloadPowerProfileUpdateProfiles_v1 return NOT_SUPPORTED\n",
+        "gpu 1 call nvmlDeviceWorkloadPowerProfileUpdateProfiles_v1 return NOT_SUPPORTED\n"
+        "gpu 1 call nvmlDeviceWorkloadPowerProfileSetRequestedProfiles return NOT_SUPPORTED\n",
     };
     static const int codes[] = {FLY_EREAD, FLY_EPERM, FLY_EUNSUPPORTED};
     int64_t limits[] = {700000, 700000};

@@ -131,7 +131,8 @@ static void test_random_sets(void **state)
 static void test_request(void **state)
 {
     static const char *const scripts[] = {
-        "", "call nvmlDeviceWorkloadPowerProfileUpdateProfiles_v1 return FUNCTION_NOT_FOUND\n"};
+        "", "call nvmlDeviceWorkloadPowerProfileUpdateProfiles_v1 return FUNCTION_NOT_FOUND\n",
+        "call nvmlDeviceWorkloadPowerProfileUpdateProfiles_v1 return NOT_SUPPORTED\n"};
     static const char *const sequence[] = {"MAX_Q", "MAX_Q,LLM_TRAINING", "COMPUTE,13", "none",
                                            "0,1,2,3,7,13,20"};
 
@@ -177,8 +178,10 @@ static void test_refusals(void **state)
          FLY_EPERM, "only root may"},
         {"model=b200", "call nvmlDeviceWorkloadPowerProfileUpdateProfiles_v1 return UNKNOWN\n", "MAX_Q",
          FLY_EREAD, "(NVML 999)"},
-        {"model=b200", "call nvmlDeviceWorkloadPowerProfileUpdateProfiles_v1 return NOT_SUPPORTED\n", "MAX_Q",
-         FLY_EUNSUPPORTED, "(NVML 3)"},
+        {"model=b200",
+         "call nvmlDeviceWorkloadPowerProfileUpdateProfiles_v1 return NOT_SUPPORTED\n"
+         "call nvmlDeviceWorkloadPowerProfileSetRequestedProfiles return NOT_SUPPORTED\n",
+         "MAX_Q", FLY_EUNSUPPORTED, "(NVML 3)"},
         {"model=b200", "call nvmlDeviceWorkloadPowerProfileGetCurrentProfiles return UNKNOWN\n", "MAX_Q",
          FLY_EREAD, "are not known"},
     };

@@ -125,9 +125,10 @@ static void note(struct knob_gpu *gpu, enum quantity quantity, const struct sett
     else if (quantity == QUANTITY_CLOCK_CEILING)
         gpu->report.ceiling_mhz = value->number;
     else if (quantity == QUANTITY_WORKLOADS)
-        gpu->report.workloads = value->workloads, gpu->report.workloads_asked = true;
+        gpu->report.workloads = value->workloads;
     else
         return;
+    gpu->report.workloads_asked |= quantity == QUANTITY_WORKLOADS;
     gpu->report.state = knob_has_turn_besides(gpu, QUANTITY_PERSISTENCE) ? KNOB_TURNED : KNOB_UNTURNED;
 }
 

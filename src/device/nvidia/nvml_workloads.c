@@ -76,8 +76,10 @@ int nvml_workloads_request(const struct nvml_calls *call, struct nvml_device *ha
     int code =
         call->update_workloads != NULL ? call->update_workloads(handle, &update) : NVML_FUNCTION_NOT_FOUND;
 
-    /* The library may be newer than the driver behind it. */
-    return code == NVML_FUNCTION_NOT_FOUND ? request_by_parts(call, handle, wanted) : code;
+    /* The library may be newer than the driver behind it, which then knows the older functions alone. */
+    return code == NVML_FUNCTION_NOT_FOUND || code == NVML_NOT_SUPPORTED
+               ? request_by_parts(call, handle, wanted)
+               : code;
 }
 
 int nvml_workloads_error(const struct device_info *info, const struct workload_set *wanted, int code,

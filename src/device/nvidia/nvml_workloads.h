@@ -11,8 +11,8 @@ int nvml_workloads_read(const struct nvml_calls *call, struct nvml_device *handl
                         struct workloads *out_workloads);
 
 /*
- * Requests exactly the wanted profiles: in one call where the driver has the function of version 13.1;
- * else by one that adds and one that takes away, and if the second fails the first is undone as far as
+ * Requests exactly the wanted profiles: in one call where library and driver have the function of version
+ * 13.1; else by one that adds and one that takes away, and if the second fails the first is undone as far as
  * the driver lets.
  */
 int nvml_workloads_request(const struct nvml_calls *call, struct nvml_device *handle,
