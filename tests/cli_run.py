@@ -343,11 +343,11 @@ def test_quiet_and_formats():
     tap.equal(run(["true"], *NOTHING, "--quiet").stderr, b"")
     need_emulator()
     document = json.loads(run(["sleep", "0.3"], *GPUS, "--format", "json", environment=EMULATED).stderr)
-    tap.equal(document["schema"], "flyball.run/1")
+    tap.equal(document["schema"], "flyball.run/2")
     lines = run(["sleep", "0.3"], *GPUS, "--format", "csv", environment=EMULATED).stderr.decode().splitlines()
     rows = list(csv.DictReader(lines))
     tap.equal([(row["schema"], row["window_name"], row["uuid"]) for row in rows],
-              [("flyball.window.csv/1", "sleep", device["uuid"]) for device in document["devices"]])
+              [("flyball.window.csv/2", "sleep", device["uuid"]) for device in document["devices"]])
 
 
 def test_output_that_cannot_be_written():

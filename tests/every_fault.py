@@ -138,7 +138,7 @@ def check_sound(device, context):
 
 def check_report(report, result, slots, context):
     check_unknown(report, "")
-    tap.equal((report["schema"], report["exit_status"], report["fault"]), ("flyball.run/1", 7, None), context)
+    tap.equal((report["schema"], report["exit_status"], report["fault"]), ("flyball.run/2", 7, None), context)
     devices = {emulated_index(device): device for device in report["devices"]}
     for index, device in devices.items():
         check_device(device, f"{context}, GPU {index}: {KINDS[index] if index in range(SOUND) else 'sound'}")

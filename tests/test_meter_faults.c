@@ -15,6 +15,7 @@ static void test_wraps(void **state)
     fixture.list.devices[0].info.energy_modulus_uj = 10000000 + 1;
     fixture.fakes[0].counter_start_uj = 1234567;
     fixture_open(&fixture, 0);
+    fixture_pass(&fixture, 3.0); /* until updates are tracked */
     for (int i = 1; i < 60; i++) {
         struct fly_device_energy energy = fixture_measure(&fixture, 0.05 * i);
 

@@ -84,7 +84,8 @@ static struct fly_measurement make_measurement(const char *name)
                                             60,
                                             400,
                                             25,
-                                            ""};
+                                            "",
+                                            100.25};
     devices[1] = (struct fly_device_energy){FLY_ENERGY_UNAVAILABLE,
                                             unknown,
                                             unknown,
@@ -102,7 +103,8 @@ static struct fly_measurement make_measurement(const char *name)
                                             unknown,
                                             unknown,
                                             0,
-                                            "it is \"lost\", gone"};
+                                            "it is \"lost\", gone",
+                                            unknown};
     devices[2] = devices[0];
     devices[2].source = FLY_ENERGY_ESTIMATED;
     return measured;
@@ -122,16 +124,17 @@ static const struct {
      "schema,start_unix_s,window_name,elapsed_s,kind,index,name,uuid,counted_by,source,energy_j,uncertainty_"
      "j,gain_"
      "error,"
-     "time_s,mean_power_w,integral_j,idle_share,idle_energy_share,capped_share,heat_share,brake_share,"
+     "time_s,mean_power_w,integral_j,counter_j,idle_share,idle_energy_share,capped_share,heat_share,brake_"
+     "share,"
      "temperature_max_c,limit_w,samples,note\n",
-     "flyball.window.csv/1,1700000000.25,epoch,2.5,GPU,0,\"A \"\"big\"\" GPU, "
+     "flyball.window.csv/2,1700000000.25,epoch,2.5,GPU,0,\"A \"\"big\"\" GPU, "
      "new\",GPU-a,,counter,100.5,0.25,"
-     "0.05,2.5,40.2,101,0.5,0.25,1,0,,60,400,25,\n"
-     "flyball.window.csv/1,1700000000.25,epoch,2.5,GPU,1,GPU??,GPU-b,,unavailable,,,,2.5,,,,,,,,,,0,"
+     "0.05,2.5,40.2,101,100.25,0.5,0.25,1,0,,60,400,25,\n"
+     "flyball.window.csv/2,1700000000.25,epoch,2.5,GPU,1,GPU??,GPU-b,,unavailable,,,,2.5,,,,,,,,,,,0,"
      "\"it is \"\"lost\"\", gone\"\n"
-     "flyball.window.csv/1,1700000000.25,epoch,2.5,CPU,0,package-0,cpu-0,,estimated,"},
+     "flyball.window.csv/2,1700000000.25,epoch,2.5,CPU,0,package-0,cpu-0,,estimated,"},
     {FLY_RECORD_JSON, "a\tb", "",
-     "{\"schema\":\"flyball.window/1\",\"start_unix_s\":1700000000.25,\"window_name\":\"a\\u0009b\","
+     "{\"schema\":\"flyball.window/2\",\"start_unix_s\":1700000000.25,\"window_name\":\"a\\u0009b\","
      "\"elapsed_s\":2.5,\"devices\":[{\"kind\":\"GPU\",\"index\":0,\"name\":\"A \\\"big\\\" GPU, new\","
      "\"uuid\":\"GPU-a\",\"counted\":true,\"source\":\"counter\",\"energy_j\":100.5,\"uncertainty_j\":0.25,"},
 };

@@ -73,6 +73,8 @@ struct fly_device_energy {
     uint64_t samples;              /* behind these shares */
     char note[FLY_METER_TEXT_MAX]; /* a clause: why there is no figure, or what to know of it; "" for nothing
                                     */
+    double counter_j; /* the plain difference of the counter's readings at begin and end, to check energy_j
+                         by; NAN without one */
 };
 
 struct fly_measurement {

@@ -5,6 +5,11 @@
 #include <math.h>
 #include <stdlib.h>
 
+/* The age of a window's begin is not looked for any more after that. */
+static const double settled_late_s = 5.0;
+/* The last knot says nothing of how many updates came since, after that. */
+static const double settled_knot_s = 0.25;
+
 /* Facts about the sensor that are unknown are settled by the first sample. */
 static void know_sensor(struct account *account, bool average)
 {
@@ -30,6 +35,8 @@ bool account_init(struct account *account, const struct device *device, uint32_t
     if (account->marks == NULL)
         return false;
     know_sensor(account, false);
+    phase_init(&account->phase, device->info.estimated ? 0.0 : account->sensing.counter_period_s);
+    knots_init(&account->knots);
     pthread_mutex_init(&account->lock, NULL);
     return true;
 }
@@ -97,6 +104,103 @@ static void take_power(struct account *account, struct mono_time at, double powe
     }
 }
 
+static struct phase_age age_at(const struct account *account, const struct account_edge *edge)
+{
+    return phase_age(&account->phase, edge->at, fmax(edge->counter.age_low_s - edge->read_s, 0.0),
+                     edge->counter.age_high_s + edge->read_s);
+}
+
+static double age_middle_s(const struct phase_age *age)
+{
+    return 0.5 * (age->low_s + age->high_s);
+}
+
+/* Gives the begins of windows the updates that follow them. */
+static void settle_marks(struct account *account, struct mono_time now)
+{
+    const struct knot *knot = &account->knots.last;
+
+    for (uint32_t i = account->first_open; account->unsettled > 0 && i < account->mark_count;
+         i = account->marks[i].after) {
+        struct account_mark *mark = &account->marks[i];
+        struct knot *place = mark->next[0].known ? &mark->next[1] : &mark->next[0];
+
+        if (place->known || mark->begin.counter.total_uj == knot->total_uj)
+            continue;
+        if (!mark->begin.age.known && mono_elapsed_s(mark->begin.at, now) < settled_late_s)
+            mark->begin.age = age_at(account, &mark->begin);
+        if (knot->at.ns <= mark->begin.at.ns)
+            continue;
+        *place = *knot;
+        account->unsettled -= mark->next[1].known;
+    }
+}
+
+/* Returns whether the power from the last knot to an update then would be one that is expected. */
+static bool is_likely(const struct account *account, const struct account_edge *edge, double age_s)
+{
+    double energy_j = (double)(int64_t)(edge->counter.total_uj - account->knots.last.total_uj) * 1e-6;
+    double elapsed_s = mono_elapsed_s(account->knots.last.at, edge->at) - age_s;
+
+    return elapsed_s > 0.5 * account->phase.line.period_s &&
+           fabs(energy_j / elapsed_s - edge->expected_w) <= knots_surprise_w(&account->knots);
+}
+
+/*
+ * Where one more update may or may not have come, the energy since the last knot may tell: over few
+ * periods, one more makes much of a difference.
+ */
+static void settle_age(const struct account *account, struct account_edge *edge)
+{
+    double period_s = account->phase.line.period_s,
+           since_s = mono_elapsed_s(account->knots.last.at, edge->at);
+    double spread_s = phase_spread_s(&account->phase, edge->at);
+    struct phase_age *age = &edge->age;
+    bool newer, older;
+
+    if (!age->known || age->high_s - age->low_s < 0.5 * period_s || !account->knots.last.known)
+        return;
+    if (edge->counter.total_uj == account->knots.last.total_uj && since_s >= age->low_s &&
+        since_s <= age->high_s) {
+        *age = (struct phase_age){true, fmax(age->low_s, since_s - spread_s),
+                                  fmin(age->high_s, since_s + spread_s)};
+        return;
+    }
+    if (since_s > settled_knot_s || age->high_s - age->low_s > period_s + 2.0 * spread_s + edge->read_s)
+        return;
+    newer = is_likely(account, edge, age->low_s);
+    older = is_likely(account, edge, age->high_s);
+    if (newer && !older)
+        age->high_s = fmin(age->high_s, age->low_s + 2.0 * spread_s);
+    if (older && !newer)
+        age->low_s = fmax(age->low_s, age->high_s - 2.0 * spread_s);
+}
+
+/* Tracks the counter's updates by a reading, and tells how old the last one is. */
+static void track(struct account *account, const struct device_reading *reading, struct account_edge *edge)
+{
+    double reading_w = edge->integral.known ? edge->integral.power_w : NAN;
+    uint32_t breaks = edge->counter.resets + edge->counter.holes;
+    struct phase_age *age = &edge->age;
+
+    phase_take(&account->phase, reading->before, reading->after,
+               (uint64_t)reading->values[QUANTITY_ENERGY].value);
+    *age = age_at(account, edge);
+    edge->expected_w = knots_power_w(&account->knots, reading_w);
+    edge->change_w = knots_change_w(&account->knots, reading_w);
+    settle_age(account, edge);
+    /* Where one more update may or may not have come, the moment of the last one is not known. */
+    if (!age->known || age->high_s - age->low_s > 0.5 * account->phase.line.period_s)
+        return;
+    if (!knots_take(&account->knots, mono_after_s(edge->at, -age_middle_s(age)), edge->counter.total_uj,
+                    reading_w, breaks == account->breaks))
+        return;
+    account->breaks = breaks;
+    edge->expected_w = knots_power_w(&account->knots, reading_w);
+    edge->change_w = knots_change_w(&account->knots, reading_w);
+    settle_marks(account, edge->at);
+}
+
 /* Power comes first: the integral fills the gap of a counter that was reset. */
 static struct account_edge take(struct account *account, const struct device_reading *reading)
 {
@@ -119,6 +223,9 @@ static struct account_edge take(struct account *account, const struct device_rea
                                     fills ? now.total_j - before.total_j : NAN);
     }
     edge.integral = now;
+    edge.expected_w = NAN;
+    if (energy->state == READING_OK)
+        track(account, reading, &edge);
     edge.variation = variation_edge(&account->variation);
     edge.shares = account->shares;
     edge.power_limit = account->latest.values[QUANTITY_POWER_LIMIT];
@@ -227,6 +334,34 @@ void account_sample(struct account *account, const struct device_reading *readin
     pthread_mutex_unlock(&account->lock);
 }
 
+struct mono_time account_next_extra(struct account *account, struct mono_time now)
+{
+    struct mono_time next;
+
+    pthread_mutex_lock(&account->lock);
+    next = phase_next_read(&account->phase, now);
+    pthread_mutex_unlock(&account->lock);
+    return next;
+}
+
+void account_extra(struct account *account, const struct device_reading *reading)
+{
+    pthread_mutex_lock(&account->lock);
+    (void)take(account, reading);
+    if (reading->values[QUANTITY_ENERGY].state == READING_OK)
+        phase_extra_read(&account->phase, reading->after);
+    else
+        phase_read_failed(&account->phase, reading->after);
+    pthread_mutex_unlock(&account->lock);
+}
+
+void account_add(struct account *account, const struct device_reading *reading)
+{
+    pthread_mutex_lock(&account->lock);
+    (void)take(account, reading);
+    pthread_mutex_unlock(&account->lock);
+}
+
 void account_begin(struct account *account, uint32_t mark, const struct device_reading *reading)
 {
     struct account_mark *opened = &account->marks[mark];
@@ -234,7 +369,9 @@ void account_begin(struct account *account, uint32_t mark, const struct device_r
     pthread_mutex_lock(&account->lock);
     opened->begin = take(account, reading);
     opened->centred = false;
+    opened->next[0].known = opened->next[1].known = false;
     account->uncentred++;
+    account->unsettled++;
     opened->temperature_max_c = account->latest.values[QUANTITY_TEMPERATURE].state == READING_OK
                                     ? account->latest.values[QUANTITY_TEMPERATURE].value
                                     : INT64_MIN;
@@ -257,6 +394,8 @@ static void unlink_mark(struct account *account, const struct account_mark *clos
         account->first_open = closed->after;
     if (!closed->centred)
         account->uncentred--;
+    if (!closed->next[1].known)
+        account->unsettled--;
 }
 
 /* Gives everything known of the window from the mark to the reading. */
@@ -272,6 +411,10 @@ static void tell_window(struct account *account, uint32_t mark, const struct dev
     out_window->counter_period_s = fmax(account->sensing.counter_period_s, account->counter.held_s);
     out_window->variation =
         variation_between(&account->variation, &out_window->mark.begin.variation, &out_window->end.variation);
+    out_window->phase = account->phase.state;
+    out_window->disagree = knots_disagree(&account->knots);
+    out_window->surprise_w = knots_surprise_w(&account->knots);
+    out_window->step_j = knots_step_j(&account->knots);
     out_window->edges_w = variation_edges_w(&account->variation);
     out_window->held_j = variation_held_j(&account->variation, account->sensing.lag_s, length_s);
     out_window->counter_held_j =
@@ -292,6 +435,17 @@ void account_end(struct account *account, uint32_t mark, const struct device_rea
     pthread_mutex_lock(&account->lock);
     tell_window(account, mark, reading, out_window);
     unlink_mark(account, &account->marks[mark]);
+    pthread_mutex_unlock(&account->lock);
+}
+
+void account_counter(struct account *account, struct account_counter *out_counter)
+{
+    pthread_mutex_lock(&account->lock);
+    *out_counter = (struct account_counter){.state = account->phase.state,
+                                            .period_s = account->phase.line.period_s,
+                                            .spread_s = phase_spread_s(&account->phase, account->counter.at),
+                                            .step_j = knots_step_j(&account->knots),
+                                            .disagrees = knots_disagree(&account->knots)};
     pthread_mutex_unlock(&account->lock);
 }
 

@@ -9,6 +9,8 @@
 #include "device/device.h"
 #include "meter/counter.h"
 #include "meter/integral.h"
+#include "meter/knots.h"
+#include "meter/phase.h"
 #include "meter/sensing.h"
 #include "meter/shares.h"
 #include "meter/variation.h"
@@ -25,6 +27,9 @@ struct account_edge {
     struct mono_time at;
     double read_s; /* how long the reading took: the stamp is uncertain by that much */
     struct counter_edge counter;
+    struct phase_age age; /* of the counter's last update, as far as updates are tracked */
+    double expected_w;    /* the power after it; NAN: unknown */
+    double change_w;      /* by how much the figures for that differ */
     struct integral_edge integral;
     struct variation_edge variation;
     struct shares shares;
@@ -39,6 +44,7 @@ struct account_mark {
     struct integral_edge begin_centred; /* the sum of readings up to the begin plus the lag */
     double jump_w;                      /* how far the power had moved away from the begin's power by then */
     int64_t temperature_max_c;          /* INT64_MIN: unknown */
+    struct knot next[2];                /* the counter's updates that were known next */
     uint32_t before, after;             /* neighbours in the list of open marks */
 };
 
@@ -49,10 +55,13 @@ struct account_window {
     struct sensing sensing;
     double counter_period_s; /* as stated, or longer if readings show that */
     struct variation_mean variation;
-    double edges_w;        /* error at two edges from the power of the last minute or so, per second that
-                            * they miss */
-    double held_j;         /* error from holding the last power for the lag, or for a shorter window, */
-    double counter_held_j; /* and for the counter's lag */
+    double edges_w; /* error at two edges from the power of the last minute or so, per second that
+                     * they miss */
+    enum phase_state phase;
+    bool disagree;             /* counter and power readings do, in the long run */
+    double surprise_w, step_j; /* as struct fusion_window has them */
+    double held_j;             /* error from holding the last power for the lag, or for a shorter window, */
+    double counter_held_j;     /* and for the counter's lag */
 };
 
 struct account {
@@ -60,6 +69,9 @@ struct account {
     pthread_mutex_t lock;
     struct sensing sensing;
     struct counter counter;
+    struct phase phase;
+    struct knots knots;
+    uint32_t breaks; /* resets and holes up to the last knot */
     struct integral integral;
     struct variation variation; /* of the sampler's power readings; else of powers by the counter */
     struct shares shares;
@@ -73,6 +85,7 @@ struct account {
     struct account_mark *marks;
     uint32_t mark_count, first_open; /* first_open is mark_count if none is open */
     uint32_t uncentred;              /* open marks whose lag has not passed yet */
+    uint32_t unsettled;              /* open marks that have not got both next updates yet */
 };
 
 bool account_init(struct account *account, const struct device *device, uint32_t mark_count,
@@ -85,6 +98,16 @@ quantity_set account_wanted(struct account *account);
 /* Adds a reading of the sampler. */
 void account_sample(struct account *account, const struct device_reading *reading);
 
+/*
+ * Returns when to read the counter besides, to track its updates, at `now` or later; INT64_MAX ns:
+ * not at all. account_extra adds such a reading.
+ */
+struct mono_time account_next_extra(struct account *account, struct mono_time now);
+void account_extra(struct account *account, const struct device_reading *reading);
+
+/* Adds a reading that somebody made for reasons of their own. */
+void account_add(struct account *account, const struct device_reading *reading);
+
 /* Adds the reading at a window's begin, and keeps the edge under `mark`. */
 void account_begin(struct account *account, uint32_t mark, const struct device_reading *reading);
 
@@ -95,6 +118,15 @@ void account_peek(struct account *account, uint32_t mark, const struct device_re
 /* Does the same at the window's end; the mark is free again. */
 void account_end(struct account *account, uint32_t mark, const struct device_reading *reading,
                  struct account_window *out_window);
+
+/* How the counter behaves, as far as it has shown. */
+struct account_counter {
+    enum phase_state state;
+    double period_s, spread_s; /* of its updates: from one to the next, and how far one is off */
+    double step_j;             /* in which it counts; 0: unknown */
+    bool disagrees;            /* with the power readings, in the long run */
+};
+void account_counter(struct account *account, struct account_counter *out_counter);
 
 /* Gives the newest reading of the sampler; false before the first. */
 bool account_latest(struct account *account, struct device_reading *out_reading);

@@ -3,6 +3,7 @@
 
 #include <math.h>
 
+#include "meter/fusion.h"
 #include "meter/uncertainty.h"
 
 /* The share of the energy in one averaging window that fast swings are assumed to hide at the edges, */
@@ -12,6 +13,9 @@ static const double usual_samples = 2.5;
 static const double hidden_share = 0.06;
 /* and the share of the power at an edge. */
 static const double hidden_power_share = 0.15;
+/* How far the power swings between two updates where neither counter nor readings would show it, of the
+ * power and of what is seen from update to update. */
+static const double hidden_swing_share = 0.6, hidden_surprise = 1.3;
 
 /* Readings are whole milliwatts and millijoules; rounding loses up to half of one. */
 static const double rounding_w = 0.5e-3, rounding_j = 0.5e-3;
@@ -87,6 +91,85 @@ struct figure figure_by_counter(const struct account_window *window, double leng
     filled_j = (double)(end->counter.filled_uj - begin->counter.filled_uj) * 1e-6;
     figure.half_j = hypot(figure.half_j, filled_j) + rounding_j;
     return figure;
+}
+
+/*
+ * Returns what the noise of readings adds to a counter that sums each of them for a whole period, also of
+ * those between two samples.
+ */
+static double summed_noise_j(const struct account_window *window, double length_s)
+{
+    return 1.96 * sqrt(length_s * window->sensing.power_period_s * window->variation.noise_w2);
+}
+
+/* Returns why a window's energy cannot be fused; NULL: it can. */
+static const char *why_not_fused(const struct account_window *window)
+{
+    const struct account_edge *begin = &window->mark.begin, *end = &window->end;
+
+    if (window->phase != PHASE_TRACKED)
+        return phase_state_clause(window->phase);
+    if (!begin->age.known || !end->age.known)
+        return phase_state_clause(PHASE_SEARCHED);
+    if (window->disagree)
+        return "its counter and its power disagree";
+    return isfinite(begin->expected_w) && isfinite(end->expected_w) ? NULL : "no power was read beside it";
+}
+
+/*
+ * Returns by how much the power may be off between two updates. A reading that averages over more
+ * than that hides what happens there, and so does the counter.
+ */
+static double surprise_w(const struct account_window *window)
+{
+    const struct sensing *sensing = &window->sensing;
+    double power_w = fmax(window->mark.begin.expected_w, window->end.expected_w);
+
+    if (sensing->power_window_s <= 2.0 * window->counter_period_s)
+        return window->surprise_w;
+    return fmax(hidden_surprise * window->surprise_w, hidden_swing_share * power_w);
+}
+
+static struct fusion_edge fusion_edge_of(const struct account_edge *edge, const struct account_edge *begin)
+{
+    return (struct fusion_edge){
+        .at_s = mono_elapsed_s(begin->at, edge->at),
+        .total_j = (double)(int64_t)(edge->counter.total_uj - begin->counter.total_uj) * 1e-6,
+        .age_low_s = fmax(edge->age.low_s - 0.5 * edge->read_s, 0.0),
+        .age_high_s = edge->age.high_s + 0.5 * edge->read_s,
+        .power_w = edge->expected_w,
+        .change_w = edge->change_w};
+}
+
+struct figure figure_by_fusion(const struct account_window *window, double length_s, const char **out_why)
+{
+    const struct account_edge *begin = &window->mark.begin, *end = &window->end;
+    struct fusion_window fused = {.begin = fusion_edge_of(begin, begin),
+                                  .end = fusion_edge_of(end, begin),
+                                  .surprise_w = surprise_w(window),
+                                  .step_j = window->step_j};
+    struct figure figure = {.known = false};
+    struct fusion result;
+
+    *out_why = NULL;
+    if (window->phase == PHASE_NONE || !begin->counter.known || !end->counter.known ||
+        begin->counter.holes != end->counter.holes || begin->counter.resets != end->counter.resets)
+        return figure;
+    *out_why = why_not_fused(window);
+    if (*out_why != NULL)
+        return figure;
+    for (; fused.next_count < 2 && window->mark.next[fused.next_count].known; fused.next_count++) {
+        const struct knot *next = &window->mark.next[fused.next_count];
+
+        fused.next[fused.next_count] = (struct fusion_update){
+            .at_s = mono_elapsed_s(begin->at, next->at),
+            .total_j = (double)(int64_t)(next->total_uj - begin->counter.total_uj) * 1e-6};
+    }
+    if (window->sensing.counter_from_power)
+        fused.summed_half_j = hypot(summed_half_j(window, length_s), summed_noise_j(window, length_s));
+    result = fusion_energy(&fused);
+    return (struct figure){
+        .known = true, .wide = true, .energy_j = result.energy_j, .half_j = result.half_j + rounding_j};
 }
 
 /*

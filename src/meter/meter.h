@@ -5,6 +5,7 @@
 #include <flyball/meter.h>
 
 #include "device/device.h"
+#include "meter/account.h"
 #include "meter/claim.h"
 
 /*
@@ -45,11 +46,18 @@ int meter_end_at_once(struct fly_meter *meter, fly_window window, struct fly_mea
                       struct fly_error *out_error);
 
 /*
- * meter_sample takes one sample of every device, as the thread does; meter_next_sample returns
- * the moment at which the next is due.
+ * meter_sample does what the thread does when it wakes: it takes one sample of every device, or makes
+ * the extra readings of counters that are due; meter_next_sample returns the moment at which the
+ * next is due.
  */
 void meter_sample(struct fly_meter *meter);
 struct mono_time meter_next_sample(const struct fly_meter *meter);
+
+/* Adds a reading of a device that the caller made, so that its counter's updates are tracked by it too. */
+void meter_add(struct fly_meter *meter, size_t device, const struct device_reading *reading);
+
+/* Gives how a device's counter behaves, as far as it has shown. Thread-safe. */
+void meter_counter(const struct fly_meter *meter, size_t device, struct account_counter *out_counter);
 
 /* Returns the devices, in the order of the measurement. */
 const struct device_list *meter_devices(const struct fly_meter *meter);

@@ -79,6 +79,16 @@ double meter_own_cpu_s(const struct fly_meter *meter)
     return (double)atomic_load_explicit(&meter->sampler.cpu_ns, memory_order_relaxed) * 1e-9;
 }
 
+void meter_add(struct fly_meter *meter, size_t device, const struct device_reading *reading)
+{
+    account_add(&meter->accounts[device], reading);
+}
+
+void meter_counter(const struct fly_meter *meter, size_t device, struct account_counter *out_counter)
+{
+    account_counter(&meter->accounts[device], out_counter);
+}
+
 bool meter_latest(const struct fly_meter *meter, size_t device, struct device_reading *out_reading)
 {
     return device < meter->devices->count && account_latest(&meter->accounts[device], out_reading);

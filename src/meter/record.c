@@ -13,8 +13,8 @@
 
 enum { RECORD_MAX = 1 << 22 };
 
-static const char csv_schema[] = "flyball.window.csv/1";
-static const char json_schema[] = "flyball.window/1";
+static const char csv_schema[] = "flyball.window.csv/2";
+static const char json_schema[] = "flyball.window/2";
 
 static void put_number(double value, struct buffer *out)
 {

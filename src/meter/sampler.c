@@ -31,7 +31,7 @@ static void sample_device(struct account *account, const struct clock *clock, qu
     account_sample(account, &reading);
 }
 
-void sampler_take(struct sampler *sampler)
+static void take_round(struct sampler *sampler)
 {
     quantity_set others = sampler->taken % SLOW_ROUNDS == 0 ? SLOW : FAST;
     struct mono_time now;
@@ -41,8 +41,39 @@ void sampler_take(struct sampler *sampler)
     sampler->taken++;
     now = sampler->clock->now(sampler->clock->state);
     do
-        sampler->next = mono_after_s(sampler->next, sampler->period_s);
-    while (sampler->next.ns <= now.ns);
+        sampler->round = mono_after_s(sampler->round, sampler->period_s);
+    while (sampler->round.ns <= now.ns);
+}
+
+static void take_extras(struct sampler *sampler, struct mono_time now)
+{
+    for (size_t i = 0; i < sampler->count; i++) {
+        struct account *account = &sampler->accounts[i];
+        struct device_reading reading;
+
+        if (account_next_extra(account, now).ns > now.ns)
+            continue;
+        device_read(account->device, sampler->clock, QUANTITY_BIT(QUANTITY_ENERGY), &reading);
+        account_extra(account, &reading);
+    }
+}
+
+void sampler_take(struct sampler *sampler)
+{
+    struct mono_time now = sampler->clock->now(sampler->clock->state);
+
+    if (sampler->next.ns < sampler->round.ns && now.ns < sampler->round.ns)
+        take_extras(sampler, now);
+    else
+        take_round(sampler);
+    now = sampler->clock->now(sampler->clock->state);
+    sampler->next = sampler->round;
+    for (size_t i = 0; i < sampler->count; i++) {
+        struct mono_time extra = account_next_extra(&sampler->accounts[i], now);
+
+        if (extra.ns < sampler->next.ns)
+            sampler->next = extra;
+    }
 }
 
 void sampler_init(struct sampler *sampler, struct account *accounts, size_t count, const struct clock *clock,
@@ -51,7 +82,7 @@ void sampler_init(struct sampler *sampler, struct account *accounts, size_t coun
     *sampler = (struct sampler){.accounts = accounts, .count = count, .clock = clock, .period_s = period_s};
     pthread_mutex_init(&sampler->lock, NULL);
     mono_cond_init(&sampler->wake);
-    sampler->next = clock->now(clock->state);
+    sampler->next = sampler->round = clock->now(clock->state);
     sampler_take(sampler);
 }
 

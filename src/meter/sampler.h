@@ -13,16 +13,18 @@
 /*
  * Reads all devices at a steady rate into their accounts: on a thread of its own with all signals
  * blocked, or step by step in virtual time. Deadlines are absolute, so the rate does not depend
- * on how long reading takes. Missed deadlines are skipped, not made up for. Allocates nothing but
- * the thread.
+ * on how long reading takes. Missed deadlines are skipped, not made up for. In between it makes
+ * the extra readings of counters that accounts ask for. Allocates nothing but the thread.
  */
 struct sampler {
     struct account *accounts; /* borrowed */
     size_t count;
     const struct clock *clock;
     double period_s;
-    uint64_t taken;        /* number of rounds */
-    struct mono_time next; /* deadline; other threads read it only in virtual time */
+    uint64_t taken;         /* number of rounds */
+    struct mono_time round; /* deadline of the next round */
+    struct mono_time next;  /* deadline of it or of an extra reading; other threads read it only in virtual
+                             * time */
     pthread_t thread;
     pthread_mutex_t lock;
     pthread_cond_t wake;
@@ -39,7 +41,10 @@ bool sampler_start(struct sampler *sampler);
 /* Stops the thread if it runs. */
 void sampler_stop(struct sampler *sampler);
 
-/* Takes one round now; the next is due a period after the last one was due. */
+/*
+ * Makes the extra readings that are due, if the next round is not; else takes a round. The next
+ * round is due a period after the last one was due.
+ */
 void sampler_take(struct sampler *sampler);
 
 #endif

@@ -32,6 +32,7 @@ void verdict_unknown(struct fly_device_energy *out_energy, const char *note)
         .heat_share = NAN,
         .brake_share = NAN,
         .held_share = NAN,
+        .counter_j = NAN,
         .clock_mhz = NAN,
         .temperature_max_c = NAN,
         .limit_w = NAN,
@@ -78,7 +79,7 @@ static void tell_counter(const struct device_info *info, const struct account_wi
                       : "the counter stood still");
         return;
     }
-    if (!info->estimated && figure->half_j >= figure->energy_j) {
+    if (!info->estimated && !figure->wide && figure->half_j >= figure->energy_j) {
         note(out, "the window is too short for the counter's period");
         return;
     }
@@ -116,14 +117,43 @@ static void tell_integrated(const struct account_window *window, const struct fi
     out->uncertainty_j = figure->half_j;
 }
 
+/* Returns whether a counter and an integral differ by more than both may be off. */
+static bool differ(const struct figure *counter, const struct figure *integral, uint64_t samples)
+{
+    return integral->known && samples >= compared_samples &&
+           fabs(integral->energy_j - counter->energy_j) > counter->half_j + integral->half_j;
+}
+
+/*
+ * Returns the counter's figure: fused with the power where that is possible and tells more, else the
+ * plain difference, and the note says why.
+ */
+static struct figure choose(const struct account_window *window, const struct figure *plain,
+                            const struct figure *integral, struct fly_device_energy *out)
+{
+    const char *why;
+    struct figure fused = figure_by_fusion(window, out->time_s, &why);
+    char text[FLY_METER_TEXT_MAX];
+
+    if (fused.known && differ(&fused, integral, out->samples)) {
+        fused.known = false;
+        why = "sampled power gives another energy";
+    }
+    if (!fused.known && why != NULL) {
+        snprintf(text, sizeof text, "plain difference of the counter: %s", why);
+        note(out, text);
+    }
+    return fused.known && (fused.half_j < plain->half_j || plain->half_j >= plain->energy_j) ? fused : *plain;
+}
+
 /* Notes if a counter and an integral differ by more than both may be off. */
-static void compare(const struct figure *counter, const struct figure *integral, uint64_t samples,
+static void compare(const struct figure *counter, const struct figure *integral,
                     struct fly_device_energy *out)
 {
     double apart_j = integral->energy_j - counter->energy_j;
     char text[FLY_METER_TEXT_MAX];
 
-    if (samples < compared_samples || fabs(apart_j) <= counter->half_j + integral->half_j)
+    if (!differ(counter, integral, out->samples))
         return;
     snprintf(text, sizeof text, "sampled power gives %+.1f %% against the counter, more than both may be off",
              100.0 * apart_j / counter->energy_j);
@@ -166,17 +196,20 @@ static void tell_energy(const struct device_info *info, const struct account_win
     }
     if (integral.known)
         out->integral_j = integral.energy_j;
-    if (counter.known)
+    if (counter.known) {
+        out->counter_j = counter.energy_j;
+        counter = choose(window, &counter, &integral, out);
         tell_counter(info, window, &counter, out);
-    else if (integral.known)
+    } else if (integral.known) {
         tell_integrated(window, &integral, out);
-    else
+    } else {
         tell_why_not(window, out);
+    }
     if (begin->counter.known != end->counter.known && out->source == FLY_ENERGY_INTEGRATED)
         note_state(out, "the counter could not be read",
                    begin->counter.known ? end->energy_state : begin->energy_state);
-    if (out->source == FLY_ENERGY_COUNTER && integral.known)
-        compare(&counter, &integral, out->samples, out);
+    if (out->source == FLY_ENERGY_COUNTER)
+        compare(&counter, &integral, out);
     out->mean_power_w = out->energy_j / out->time_s;
 }
 

@@ -15,7 +15,7 @@ struct run_tune;
 
 /*
  * All contents of the report on a program's run. Its forms, a text for people and the document
- * "flyball.run/1" for programs, are made elsewhere. Everything is borrowed.
+ * "flyball.run/2" for programs, are made elsewhere. Everything is borrowed.
  */
 struct run_result {
     char *const *arguments; /* of the program; ends with NULL */

@@ -238,7 +238,7 @@ static json_t *idle_boost_of(const void *from)
 static json_t *schema_of(const void *from)
 {
     (void)from;
-    return json_string("flyball.run/1");
+    return json_string("flyball.run/2");
 }
 
 static json_t *command_of(const void *from)

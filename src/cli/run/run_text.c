@@ -17,6 +17,7 @@ enum { COLUMNS = 5, NOTE_MAX = 512, COMMAND_WIDTH = 60, DEVICE_NAME_WIDTH = 24 }
 static const double kwh_j = 3.6e6;
 static const double kwh_from = 0.001;      /* from this value on the unit is useful */
 static const double integral_agrees = 0.1; /* a larger relative difference from the integral is reported */
+static const double counter_agrees = 1e-3; /* from this share on the counter alone is reported too */
 
 struct line {
     char cells[COLUMNS][NOTE_MAX];
@@ -44,6 +45,19 @@ static void put_integral(const struct fly_device_energy *energy, char note[NOTE_
     else
         snprintf(clause, sizeof clause, "sampled power sums to %s %s", share,
                  difference > 0 ? "more" : "less");
+    put_clause(note, clause);
+}
+
+/* Says what the counter alone shows, where the power beside it says more. */
+static void put_counter(const struct fly_device_energy *energy, char note[NOTE_MAX])
+{
+    char amount[AMOUNT_MAX];
+    char clause[2 * AMOUNT_MAX];
+
+    if (!(fabs(energy->counter_j - energy->energy_j) > counter_agrees * energy->energy_j))
+        return;
+    snprintf(clause, sizeof clause, "the counter rose by %s",
+             amount_energy(energy->counter_j, NAN, amount_plus_minus(), amount));
     put_clause(note, clause);
 }
 
@@ -75,6 +89,7 @@ static void put_note(const struct run_result *result, size_t device, char note[N
         put_clause(note, counted);
     }
     put_clause(note, energy->note);
+    put_counter(energy, note);
     put_gain(info, energy, note);
     put_integral(energy, note);
     if (info->kind != DEVICE_GPU && isfinite(energy->energy_j))

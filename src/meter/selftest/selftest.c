@@ -78,6 +78,8 @@ static void poll_device(const struct stage *stage, size_t device)
         device_read(polled, stage->clock, QUANTITY_BIT(quantity), &reading);
         if (reading.values[quantity].state == READING_OK)
             updates_add(&watch->updates[i], reading.after, reading.values[quantity].value);
+        if (quantity == QUANTITY_ENERGY)
+            meter_add(stage->meter, device, &reading);
     }
 }
 
@@ -145,6 +147,13 @@ static struct selftest_window window_of(const struct fly_device_energy *energy, 
     return window;
 }
 
+static void note_window(const struct stage *stage, size_t device, const struct fly_device_energy *energy,
+                        struct selftest_window *window)
+{
+    *window = window_of(energy, &stage->watches[device]);
+    meter_counter(stage->meter, device, &window->counter);
+}
+
 static int measure(const struct stage *stage, enum selftest_stage which, struct selftest_result *results,
                    struct fly_error *out_error)
 {
@@ -161,7 +170,7 @@ static int measure(const struct stage *stage, enum selftest_stage which, struct 
     if (code == 0)
         code = fly_meter_end(stage->meter, window, &measurement, out_error);
     for (size_t i = 0; code == 0 && i < stage->options->devices->count; i++)
-        results[i].windows[which] = window_of(&energies[i], &stage->watches[i]);
+        note_window(stage, i, &energies[i], &results[i].windows[which]);
     return code;
 }
 

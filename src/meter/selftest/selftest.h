@@ -5,6 +5,7 @@
 #include <stdbool.h>
 
 #include "device/device.h"
+#include "meter/account.h"
 #include "meter/selftest/selftest_finding.h"
 #include "meter/selftest/selftest_turning.h"
 #include "meter/selftest/spread.h"
@@ -45,6 +46,7 @@ struct selftest_window {
     double temperature_max_c;
     char note[160]; /* from the meter: why there is no energy, or what limits it */
     struct update_finding updates[SELFTEST_WATCHED];
+    struct account_counter counter; /* as the meter saw it */
 };
 
 struct selftest_latency {

@@ -12,6 +12,8 @@ enum { PERIODS_MIN = 5 };
 static const double excess_tolerance = 0.05;
 /* A load raises the power by at least this share; otherwise there was no load. */
 static const double load_tolerance = 0.1;
+/* A counter that counts in larger steps says little of short windows. */
+static const double step_tolerance_j = 0.1;
 /* A device that was busier than this was not idle. */
 static const double idle_tolerance = 0.05;
 
@@ -92,6 +94,59 @@ static void check_counter_period(const struct device_info *info, const struct se
                    finding);
 }
 
+/* Whether the moments of updates can be known, on which the energy of short windows rests. */
+static void check_counter_tracked(const struct device_info *info, const struct selftest_result *result,
+                                  struct selftest_finding *finding)
+{
+    const struct account_counter *counter = &best_window(result)->counter;
+
+    (void)info;
+    switch (counter->state) {
+    case PHASE_TRACKED:
+        selftest_say(finding, SELFTEST_AS_EXPECTED,
+                     "the counter's updates come every %.2f ms, and each is known to within %.2f ms",
+                     1e3 * counter->period_s, 1e3 * counter->spread_s);
+        return;
+    case PHASE_ON_READ:
+    case PHASE_UNSTEADY:
+        selftest_say(finding, SELFTEST_DIFFERS,
+                     "%s, so the energy of short windows is the plain difference of the counter",
+                     phase_state_clause(counter->state));
+        return;
+    default:
+        selftest_say(finding, SELFTEST_NOT_KNOWN, "%s", phase_state_clause(counter->state));
+    }
+}
+
+static void check_counter_step(const struct device_info *info, const struct selftest_result *result,
+                               struct selftest_finding *finding)
+{
+    double step_j = best_window(result)->counter.step_j;
+
+    (void)info;
+    if (step_j == 0.0)
+        selftest_say(finding, SELFTEST_NOT_KNOWN, "the step in which the counter counts did not show");
+    else
+        selftest_say(finding, step_j <= step_tolerance_j ? SELFTEST_AS_EXPECTED : SELFTEST_DIFFERS,
+                     "the counter counts in steps of %.3g J", step_j);
+}
+
+static void check_counter_against_power(const struct device_info *info, const struct selftest_result *result,
+                                        struct selftest_finding *finding)
+{
+    const struct account_counter *counter = &best_window(result)->counter;
+
+    (void)info;
+    if (counter->state != PHASE_TRACKED)
+        selftest_say(finding, SELFTEST_NOT_KNOWN, "%s", phase_state_clause(counter->state));
+    else if (counter->disagrees)
+        selftest_say(finding, SELFTEST_DIFFERS,
+                     "between its updates the counter rises otherwise than the power readings say");
+    else
+        selftest_say(finding, SELFTEST_AS_EXPECTED,
+                     "between its updates the counter rises as the power readings say");
+}
+
 static void check_power_period(const struct device_info *info, const struct selftest_result *result,
                                struct selftest_finding *finding)
 {
@@ -142,6 +197,9 @@ static const struct check {
     {"counter_against_integral_idle", false, check_idle},
     {"counter_against_integral_loaded", false, check_loaded},
     {"counter_period", false, check_counter_period},
+    {"counter_tracked", true, check_counter_tracked},
+    {"counter_step", true, check_counter_step},
+    {"counter_against_power", true, check_counter_against_power},
     {"power_period", true, check_power_period},
     {"idle_at_first", true, check_idleness},
     {"load_raises_power", true, check_load},
