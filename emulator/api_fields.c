@@ -87,6 +87,8 @@ static void answer_field(const struct call *call, struct nvml_field_value *field
         answer_unsigned(field, gpu->default_limit_mw);
         break;
     case NVML_FIELD_POWER_LIMIT_ENFORCED:
+        answer_unsigned(field, gpu_enforced_mw(gpu));
+        break;
     case NVML_FIELD_POWER_LIMIT_REQUESTED:
         answer_unsigned(field, gpu->limit_mw);
         break;

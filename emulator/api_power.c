@@ -15,6 +15,12 @@ static int get_limit(const struct call *call, unsigned *out_value)
     return NVML_SUCCESS;
 }
 
+static int get_enforced_limit(const struct call *call, unsigned *out_value)
+{
+    *out_value = gpu_enforced_mw(call->gpu);
+    return NVML_SUCCESS;
+}
+
 static int get_default_limit(const struct call *call, unsigned *out_value)
 {
     *out_value = call->gpu->default_limit_mw;
@@ -32,7 +38,7 @@ static int get_enabled(const struct call *call, unsigned *out_value)
 GETTER(nvmlDeviceGetPowerUsage, get_usage)
 GETTER(nvmlDeviceGetPowerManagementMode, get_enabled)
 GETTER(nvmlDeviceGetPowerManagementLimit, get_limit)
-GETTER(nvmlDeviceGetEnforcedPowerLimit, get_limit)
+GETTER(nvmlDeviceGetEnforcedPowerLimit, get_enforced_limit)
 GETTER(nvmlDeviceGetPowerManagementDefaultLimit, get_default_limit)
 /* clang-format on */
 

@@ -12,7 +12,8 @@
  * and Convenient Energy Measurements for GPUs", SC '24 (arXiv 2312.02741), who measured more than 70 boards:
  * a V100 reads its power every 20 ms over 10 ms of them, an A100 every 100 ms over 25 ms, boards of the GA10x
  * kind every 100 ms over the last second, and an H100 offers that average beside a reading like an A100's.
- * Update periods of energy counters, settling times and all thermal figures are assumed.
+ * Update periods of energy counters, settling times, the durations of calls, noise and all thermal figures
+ * are assumed.
  */
 struct emulated_board {
     const char *name;  /* in settings, and of its struct gpu_shape: "a100" */
@@ -22,13 +23,16 @@ struct emulated_board {
     bool has_mig, has_workloads;                /* MIG instances; workload power profiles */
     unsigned pcie_generation, pcie_width, pci_device_id, multiprocessors;
     uint64_t memory_bytes;
-    double settle_s; /* time constant with which the power approaches a new target */
+    double settle_s;       /* time constant with which the power approaches a new target */
+    double limit_settle_s; /* time constant of the regulator that brings it to a limit */
+    double set_s;          /* duration of a call that sets something */
     double thermal_s, ambient_c, heating_c_per_w;
     double counter_period_s;
     double power_period_s;
     double instant_window_s; /* part of each period over which the instant reading averages */
     double average_window_s; /* of the average reading; 0: there is none */
     bool usage_is_average;   /* which of the two nvmlDeviceGetPowerUsage returns */
+    double noise_w;          /* standard deviation of a power reading */
 };
 
 /* All boards, ended by a NULL name. */

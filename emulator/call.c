@@ -184,11 +184,25 @@ bool call_may_set(const struct call *call)
     return geteuid() == 0 || call->state->settings.any_user;
 }
 
+/* A refusal is quick; what is set takes the board its time. */
 int call_enter_setting(struct call *call, const char *function, const struct nvml_device *device)
 {
     int code = call_enter_device(call, function, device);
+    const struct emulator_settings *settings;
+    double set_s;
 
-    return code == NVML_SUCCESS && !call_may_set(call) ? call_end(call, NVML_NO_PERMISSION) : code;
+    if (code != NVML_SUCCESS)
+        return code;
+    settings = &call->state->settings;
+    if (!call_may_set(call))
+        return call_end(call, NVML_NO_PERMISSION);
+    set_s = emulator_setting_or(settings, settings->set_s, gpu_board(call->gpu)->set_s);
+    if (set_s > 0.0) {
+        state_unlock(call->state);
+        state_spend(call->state, set_s, settings->latency_busy);
+        hold(call, (int)call->gpu->index);
+    }
+    return NVML_SUCCESS;
 }
 
 int call_end(struct call *call, int code)

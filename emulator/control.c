@@ -147,6 +147,25 @@ double emulator_limit_w(struct emulator *emulator, unsigned gpu)
     return limit_w;
 }
 
+void emulator_set_enforced_w(struct emulator *emulator, unsigned gpu, double enforced_w)
+{
+    struct hold hold = take(emulator, gpu);
+
+    hold.gpu->enforced_mw = (unsigned)(fmax(enforced_w, 0.0) * 1000.0 + 0.5);
+    gpu_changed(hold.gpu, hold.now_ns);
+    give(&hold);
+}
+
+const struct gpu_shape *emulator_shape(const struct emulator *emulator, unsigned gpu)
+{
+    return &emulator->state->gpus[gpu].shape;
+}
+
+const struct emulator_workload *emulator_workload_of(const struct emulator *emulator)
+{
+    return &emulator->state->workload;
+}
+
 int emulator_set_ceiling_mhz(struct emulator *emulator, unsigned gpu, unsigned ceiling_mhz,
                              struct fly_error *out_error)
 {
@@ -362,8 +381,17 @@ void emulator_work_end(struct emulator *emulator, unsigned gpu, int slot)
 double emulator_speed(struct emulator *emulator, unsigned gpu)
 {
     struct hold hold = take(emulator, gpu);
-    double speed = gpu_speed(hold.gpu);
+    double speed = gpu_speed(hold.gpu, hold.now_ns);
 
     give(&hold);
     return speed;
+}
+
+double emulator_slowdown(struct emulator *emulator, unsigned gpu)
+{
+    struct hold hold = take(emulator, gpu);
+    double slowdown = gpu_slowdown(hold.gpu, hold.now_ns);
+
+    give(&hold);
+    return slowdown;
 }

@@ -55,6 +55,13 @@ int emulator_set_limit_w(struct emulator *emulator, unsigned gpu, double limit_w
                          struct fly_error *out_error);
 double emulator_limit_w(struct emulator *emulator, unsigned gpu);
 
+/* The highest limit that the board enforces from now on, whatever is asked for; 0: what is asked for. */
+void emulator_set_enforced_w(struct emulator *emulator, unsigned gpu, double enforced_w);
+
+/* What the GPU is to the model (model/gpu_model.h), and the work of its recorded profile. */
+const struct gpu_shape *emulator_shape(const struct emulator *emulator, unsigned gpu);
+const struct emulator_workload *emulator_workload_of(const struct emulator *emulator);
+
 /*
  * Locks the clocks below a ceiling, or unlocks them with 0, without checking permissions; FLY_EUSAGE above
  * the board's.
@@ -117,7 +124,11 @@ void emulator_work_change(struct emulator *emulator, unsigned gpu, int slot,
                           const struct emulator_load *load);
 void emulator_work_end(struct emulator *emulator, unsigned gpu, int slot);
 
-/* The clock of the GPU's work now, relative to the highest; above 0. */
+/*
+ * The clock of the GPU's work now, relative to the highest, above 0; and by how much the work's time is
+ * stretched, by the nature of its load: 1 or more.
+ */
 double emulator_speed(struct emulator *emulator, unsigned gpu);
+double emulator_slowdown(struct emulator *emulator, unsigned gpu);
 
 #endif

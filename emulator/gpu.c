@@ -13,9 +13,14 @@
 /* The share of the highest clock that heat leaves. */
 static const double hot_clock = 0.6;
 
+/* What a load that leaves its nature out has: all of it waits for the clock. */
+static const struct gpu_nature usual_nature = {.clock_share = 1.0};
+
 /* What follows from load, limit and clocks. */
 struct demand {
     double wanted_w, utilization;
+    double heaviest_w;
+    struct gpu_nature nature; /* of the heaviest load */
     bool working;
 };
 
@@ -26,7 +31,12 @@ const struct emulated_board *gpu_board(const struct emulated_gpu *gpu)
 
 const struct gpu_shape *gpu_shape_of(const struct emulated_gpu *gpu)
 {
-    return gpu_shape_find(gpu_board(gpu)->name);
+    return &gpu->shape;
+}
+
+unsigned gpu_enforced_mw(const struct emulated_gpu *gpu)
+{
+    return gpu->enforced_mw > 0 && gpu->enforced_mw < gpu->limit_mw ? gpu->enforced_mw : gpu->limit_mw;
 }
 
 static void add(struct demand *demand, const struct emulator_load *load, double idle_w)
@@ -36,12 +46,16 @@ static void add(struct demand *demand, const struct emulator_load *load, double 
     demand->working = true;
     demand->wanted_w += fmax(load->wanted_w - idle_w, 0.0);
     demand->utilization = fmin(demand->utilization + load->utilization, 1.0);
+    if (load->wanted_w > demand->heaviest_w) {
+        demand->heaviest_w = load->wanted_w;
+        demand->nature = load->has_nature ? load->nature : usual_nature;
+    }
 }
 
 static struct demand demand_of(const struct emulated_gpu *gpu)
 {
     const struct gpu_shape *shape = gpu_shape_of(gpu);
-    struct demand demand = {.wanted_w = shape->idle_w};
+    struct demand demand = {.wanted_w = shape->idle_w, .nature = usual_nature};
 
     add(&demand, &gpu->scripted, shape->idle_w);
     for (int i = 0; i < EMULATOR_SLOTS; i++) {
@@ -71,39 +85,102 @@ static double allowed_clock(const struct emulated_gpu *gpu)
     return gpu->hot ? fmin(clock, hot_clock) : clock;
 }
 
-static struct segment_change change_of(const struct emulated_gpu *gpu)
+/* How the load runs once everything has settled, and how it would run without a limit. */
+struct running {
+    struct demand demand;
+    struct gpu_bounds bounds;
+    struct gpu_pace pace, free;
+};
+
+static struct running running_of(const struct emulated_gpu *gpu)
 {
     const struct gpu_shape *shape = gpu_shape_of(gpu);
-    struct demand demand = demand_of(gpu);
-    struct workload_effect effect = workload_effect_of(gpu);
-    struct gpu_bounds bounds = {demand.wanted_w, gpu->limit_mw / 1000.0, allowed_clock(gpu)};
-    struct gpu_pace pace = gpu_pace_of(shape, &(struct gpu_nature){.clock_share = 1.0}, &bounds);
+    struct running running = {.demand = demand_of(gpu)};
+    struct gpu_bounds unlimited;
+
+    running.bounds =
+        (struct gpu_bounds){running.demand.wanted_w, gpu_enforced_mw(gpu) / 1000.0, allowed_clock(gpu)};
+    running.pace = gpu_pace_of(shape, &running.demand.nature, &running.bounds);
+    unlimited = running.bounds;
+    unlimited.limit_w = INFINITY;
+    running.free = gpu_pace_of(shape, &running.demand.nature, &unlimited);
+    return running;
+}
+
+static struct segment_change change_of(const struct emulated_gpu *gpu)
+{
+    struct running running = running_of(gpu);
+    double static_w = gpu_static_w(gpu_shape_of(gpu), running.demand.wanted_w);
     struct segment_change change = {
-        .target_w = pace.power_w,
-        .clock = pace.clock * effect.speed,
-        .utilization = demand.utilization,
+        .target_w = running.pace.power_w,
+        .free_w = running.free.power_w - static_w,
+        .allowed = 1.0,
+        .clock = running.pace.clock * workload_effect_of(gpu).speed,
+        .utilization = running.demand.utilization,
         .reasons = gpu->hot ? (uint64_t)NVML_REASON_SOFTWARE_THERMAL : 0,
     };
 
-    if (!demand.working)
-        return (struct segment_change){.target_w = shape->idle_w,
+    if (!running.demand.working)
+        return (struct segment_change){.target_w = gpu_shape_of(gpu)->idle_w,
+                                       .allowed = 1.0,
                                        .reasons = change.reasons | (uint64_t)NVML_REASON_IDLE};
-    if (pace.capped)
+    if (running.pace.capped) {
         change.reasons |= (uint64_t)NVML_REASON_POWER_CAP;
-    if (is_clock_set(gpu) && !pace.capped && !gpu->hot && bounds.ceiling < 1.0)
+        change.allowed = (running.pace.power_w - static_w) / change.free_w;
+    }
+    if (is_clock_set(gpu) && !running.pace.capped && !gpu->hot && running.bounds.ceiling < 1.0)
         change.reasons |= (uint64_t)NVML_REASON_APPLICATION_CLOCKS;
     return change;
 }
 
+/* Workload power profiles slow all work alike. */
+static struct gpu_pace with_workloads(const struct emulated_gpu *gpu, struct gpu_pace pace)
+{
+    double speed = workload_effect_of(gpu).speed;
+
+    pace.clock *= speed;
+    pace.slowdown /= speed;
+    return pace;
+}
+
+/* The pace at a moment, with what the regulator then allows. */
+static struct gpu_pace pace_at(const struct emulated_gpu *gpu, int64_t at_ns)
+{
+    struct running running = running_of(gpu);
+    double off =
+        history_allowance(&gpu->history, &gpu->inertia, at_ns) - history_newest(&gpu->history)->allowed;
+    double static_w = gpu_static_w(gpu_shape_of(gpu), running.demand.wanted_w);
+    double settled_w = running.pace.capped ? running.bounds.limit_w : running.demand.wanted_w;
+
+    if (!running.demand.working)
+        return (struct gpu_pace){.clock = 1.0, .slowdown = 1.0};
+    if (off == 0.0)
+        return with_workloads(gpu, running.pace);
+    running.bounds.limit_w = settled_w + off * (running.free.power_w - static_w);
+    return with_workloads(gpu, gpu_pace_of(gpu_shape_of(gpu), &running.demand.nature, &running.bounds));
+}
+
+/* The closed form of the history has no solution for two equal times. */
+static double apart(double time_s, double other_s)
+{
+    return fabs(time_s - other_s) < 0.01 * other_s ? 1.02 * other_s : time_s;
+}
+
 void gpu_init(struct emulated_gpu *gpu, unsigned index, const struct emulator_settings *settings,
-              int64_t now_ns)
+              const struct gpu_shape *shape, int64_t now_ns)
 {
     const struct emulated_board *board = &emulated_boards[settings->board];
+    double settle_s = isnan(settings->settle_s) ? board->settle_s : settings->settle_s;
 
     gpu->index = index;
     gpu->board = settings->board;
+    gpu->shape = *shape;
+    gpu->shape.name = NULL;
+    gpu->enforced_mw = (unsigned)(settings->enforced_w * 1000.0 + 0.5);
     gpu->inertia = (struct inertia){
-        .settle_s = isnan(settings->settle_s) ? board->settle_s : settings->settle_s,
+        .settle_s = settle_s,
+        .limit_settle_s =
+            apart(emulator_setting_or(settings, settings->limit_settle_s, board->limit_settle_s), settle_s),
         .thermal_s = board->thermal_s,
         .ambient_c = board->ambient_c,
         .heating_c_per_w = board->heating_c_per_w,
@@ -204,13 +281,23 @@ int gpu_work_begin(struct emulated_gpu *gpu, int64_t now_ns, const struct emulat
     return -1;
 }
 
+static bool is_same_load(const struct emulator_load *one, const struct emulator_load *other)
+{
+    const struct gpu_nature *first = &one->nature, *second = &other->nature;
+
+    return one->wanted_w == other->wanted_w && one->utilization == other->utilization &&
+           one->has_nature == other->has_nature && first->clock_share == second->clock_share &&
+           first->memory_clock == second->memory_clock && first->power_spread == second->power_spread &&
+           first->wait_share == second->wait_share && first->wait_hidden == second->wait_hidden;
+}
+
 void gpu_work_change(struct emulated_gpu *gpu, int slot, int64_t now_ns, const struct emulator_load *load)
 {
     struct emulator_load before = gpu->slots[slot].load;
 
     gpu->slots[slot].heard_ns = now_ns;
     gpu->slots[slot].load = *load;
-    if (before.wanted_w != load->wanted_w || before.utilization != load->utilization)
+    if (!is_same_load(&before, load))
         gpu_changed(gpu, now_ns);
 }
 
@@ -231,9 +318,12 @@ uint64_t gpu_memory_used(const struct emulated_gpu *gpu)
     return used < total ? used : total;
 }
 
-double gpu_speed(const struct emulated_gpu *gpu)
+double gpu_speed(const struct emulated_gpu *gpu, int64_t now_ns)
 {
-    double clock = history_newest(&gpu->history)->clock;
+    return pace_at(gpu, now_ns).clock;
+}
 
-    return clock > 0.0 ? clock : 1.0;
+double gpu_slowdown(const struct emulated_gpu *gpu, int64_t now_ns)
+{
+    return pace_at(gpu, now_ns).slowdown;
 }

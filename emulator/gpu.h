@@ -10,16 +10,20 @@
  * What an emulated GPU does: its loads, its limit and its clocks determine the power that it approaches. The
  * caller holds the state's lock.
  *
- * Loads add up above idle, up to what the board can want, D. The clock is that of the model in
- * model/gpu_model.h under the limit, or the locked clock if that is lower; at a clock f below the limit's the
- * dynamic power falls with its cube. Workload power profiles lower the dynamic part of D and slow the work
- * (workload_profiles.h).
+ * Loads add up above idle, up to what the board can want, D. Power and clock are those of the model in
+ * model/gpu_model.h under the limit that is enforced, the locked clock and heat. A regulator brings the board
+ * there: after a load began or a limit was lowered the power is above the limit for a while, and the clock is
+ * that of the power (history.h). Workload power profiles lower the dynamic part of
+ * D and slow the work (workload_profiles.h).
  */
 
 enum { GPU_CLOCK_STEP_MHZ = 15 }; /* between the graphics clocks of a board, from the highest down */
 
 void gpu_init(struct emulated_gpu *gpu, unsigned index, const struct emulator_settings *settings,
-              int64_t now_ns);
+              const struct gpu_shape *shape, int64_t now_ns);
+
+/* The limit that holds: the one that was asked for, or the highest that is enforced. */
+unsigned gpu_enforced_mw(const struct emulated_gpu *gpu);
 
 /*
  * Brings the history up to `now_ns`: planned loads begin, and the work of processes that died ends. Call it
@@ -45,7 +49,11 @@ void gpu_work_end(struct emulated_gpu *gpu, int slot, int64_t now_ns);
 /* Memory that loads use. */
 uint64_t gpu_memory_used(const struct emulated_gpu *gpu);
 
-/* The clock under the current load, limit and locks, relative to the highest: the speed of work. */
-double gpu_speed(const struct emulated_gpu *gpu);
+/*
+ * The clock at a moment, relative to the highest, and by how much it stretches the time of the current
+ * load: 1 or more.
+ */
+double gpu_speed(const struct emulated_gpu *gpu, int64_t now_ns);
+double gpu_slowdown(const struct emulated_gpu *gpu, int64_t now_ns);
 
 #endif

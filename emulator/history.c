@@ -23,35 +23,65 @@ static double since_s(const struct segment *segment, int64_t at_ns)
     return (double)(at_ns - segment->start_ns) / 1e9;
 }
 
+/* b of the header; 0 where the regulator has nothing to do. */
+static double lag_w(const struct segment *segment, const struct inertia *inertia)
+{
+    if (segment->off_w == 0.0 || inertia->limit_settle_s <= 0.0)
+        return 0.0;
+    return segment->off_w * inertia->limit_settle_s / (inertia->limit_settle_s - inertia->settle_s);
+}
+
+/* What is left of a regulator's error after that time; none where it has no inertia. */
+static double left(const struct inertia *inertia, double after_s)
+{
+    return inertia->limit_settle_s > 0.0 ? exp(-after_s / inertia->limit_settle_s) : 0.0;
+}
+
 static double power_w(const struct segment *segment, const struct inertia *inertia, double after_s)
 {
+    double b_w = lag_w(segment, inertia);
+
     if (after_s <= 0.0)
         return segment->power_w;
-    return segment->target_w + (segment->power_w - segment->target_w) * exp(-after_s / inertia->settle_s);
+    return segment->target_w + b_w * left(inertia, after_s) +
+           (segment->power_w - segment->target_w - b_w) * exp(-after_s / inertia->settle_s);
 }
 
 static double energy_j(const struct segment *segment, const struct inertia *inertia, double after_s)
 {
-    double excess_w = segment->power_w - segment->target_w;
+    double b_w = lag_w(segment, inertia);
+    double excess_w = segment->power_w - segment->target_w - b_w;
 
     if (after_s <= 0.0)
         return segment->energy_j + segment->power_w * after_s;
     return segment->energy_j + segment->target_w * after_s -
+           (b_w != 0.0 ? b_w * inertia->limit_settle_s * expm1(-after_s / inertia->limit_settle_s) : 0.0) -
            excess_w * inertia->settle_s * expm1(-after_s / inertia->settle_s);
 }
 
-/* The particular solution decays with the power, the rest with the thermal time. */
+/* The temperature that follows a part of the power which decays with `time_s`, per watt of it. */
+static double following(const struct inertia *inertia, double time_s)
+{
+    return inertia->heating_c_per_w * time_s / (time_s - inertia->thermal_s);
+}
+
+/* The particular solutions decay with the power's parts, the rest with the thermal time. */
 static double temperature_c(const struct segment *segment, const struct inertia *inertia, double after_s)
 {
-    double excess_w = segment->power_w - segment->target_w;
+    double b_w = lag_w(segment, inertia);
     double steady_c = inertia->ambient_c + inertia->heating_c_per_w * segment->target_w;
-    double following_c =
-        inertia->heating_c_per_w * excess_w * inertia->settle_s / (inertia->settle_s - inertia->thermal_s);
+    double slow_c = b_w != 0.0 ? b_w * following(inertia, inertia->limit_settle_s) : 0.0;
+    double fast_c = (segment->power_w - segment->target_w - b_w) * following(inertia, inertia->settle_s);
 
     if (after_s <= 0.0)
         return segment->temperature_c;
-    return steady_c + following_c * exp(-after_s / inertia->settle_s) +
-           (segment->temperature_c - steady_c - following_c) * exp(-after_s / inertia->thermal_s);
+    return steady_c + slow_c * left(inertia, after_s) + fast_c * exp(-after_s / inertia->settle_s) +
+           (segment->temperature_c - steady_c - slow_c - fast_c) * exp(-after_s / inertia->thermal_s);
+}
+
+static double allowance(const struct segment *segment, const struct inertia *inertia, double after_s)
+{
+    return segment->allowed + (segment->allowance - segment->allowed) * left(inertia, fmax(after_s, 0.0));
 }
 
 static double time_with(const struct segment *segment, uint64_t reasons, double until_s, int64_t at_ns)
@@ -70,6 +100,8 @@ void history_start(struct history *history, const struct inertia *inertia, int64
         .power_w = idle_w,
         .target_w = idle_w,
         .temperature_c = inertia->ambient_c + inertia->heating_c_per_w * idle_w,
+        .allowance = 1.0,
+        .allowed = 1.0,
         .reasons = reasons,
     };
 }
@@ -88,12 +120,16 @@ void history_append(struct history *history, const struct inertia *inertia, int6
         .capped_s = time_with(last, REASONS_CAPPED, last->capped_s, start_ns),
         .hot_s = time_with(last, REASONS_HOT, last->hot_s, start_ns),
         .busy_s = last->busy_s + last->utilization * after_s,
+        .allowance = allowance(last, inertia, after_s),
+        .allowed = change->allowed,
         .target_w = change->target_w,
         .clock = change->clock,
         .utilization = change->utilization,
         .reasons = change->reasons,
     };
     uint64_t index = start_ns == last->start_ns ? history->count - 1 : history->count;
+
+    next.off_w = inertia->limit_settle_s > 0.0 ? (next.allowance - next.allowed) * change->free_w : 0.0;
 
     /* Count it last: a process that dies here leaves a complete history. */
     history->ring[index % EMULATOR_SEGMENTS] = next;
@@ -145,6 +181,13 @@ double history_temperature_c(const struct history *history, const struct inertia
     const struct segment *segment = history_find(history, at_ns);
 
     return temperature_c(segment, inertia, since_s(segment, at_ns));
+}
+
+double history_allowance(const struct history *history, const struct inertia *inertia, int64_t at_ns)
+{
+    const struct segment *segment = history_find(history, at_ns);
+
+    return allowance(segment, inertia, since_s(segment, at_ns));
 }
 
 double history_capped_s(const struct history *history, int64_t at_ns)

@@ -8,10 +8,12 @@
  * The truth about one emulated GPU: what it drew, moment by moment.
  *
  * Whenever load, limit or clocks change, a segment begins, with a target that the power approaches
- * exponentially. From its start at power P0, with target T and settling time s,
+ * exponentially. The board's regulator needs its own time r to bring the target to where the limit wants it:
+ * until then the target is off by a, positive after a load began or a limit was lowered. From the start at
+ * power P0, with the final target T and settling time s, and with b = a r / (r - s),
  *
- *     P(t) = T + (P0 - T) e^(-t/s)
- *     E(t) = T t + (P0 - T) s (1 - e^(-t/s))
+ *     P(t) = T + b e^(-t/r) + (P0 - T - b) e^(-t/s)
+ *     E(t) = T t + b r (1 - e^(-t/r)) + (P0 - T - b) s (1 - e^(-t/s))
  *
  * and the temperature C follows C' = (ambient + heating P - C) / thermal time, also solved in closed form.
  * Nothing is stepped, so any moment has one exact answer, however rarely it is asked for.
@@ -30,7 +32,10 @@ struct segment {
     double hot_s;         /* and that heat did */
     double busy_s;        /* and that it was at work, by utilisation */
     double target_w;
-    double clock;       /* relative to the highest; 0 without work */
+    double off_w;       /* a: what the target is off by at the start, until the regulator has settled */
+    double allowance;   /* share of the free dynamic power that the regulator allows at the start */
+    double allowed;     /* the same once it has settled; 1 where nothing binds */
+    double clock;       /* relative to the highest, once settled; 0 without work */
     double utilization; /* 0 .. 1 */
     uint64_t reasons;   /* enum nvml_event_reason */
 };
@@ -38,6 +43,7 @@ struct segment {
 /* What a board's physics needs. */
 struct inertia {
     double settle_s;
+    double limit_settle_s; /* r; 0: the regulator is there at once */
     double thermal_s, ambient_c, heating_c_per_w;
 };
 
@@ -48,7 +54,8 @@ struct history {
 
 /* What changes at the start of a segment. */
 struct segment_change {
-    double target_w, clock, utilization;
+    double target_w, free_w, allowed; /* free_w: dynamic power with nothing that regulates it */
+    double clock, utilization;
     uint64_t reasons;
 };
 
@@ -73,6 +80,9 @@ int64_t history_known_ns(const struct history *history);
 double history_power_w(const struct history *history, const struct inertia *inertia, int64_t at_ns);
 double history_energy_j(const struct history *history, const struct inertia *inertia, int64_t at_ns);
 double history_temperature_c(const struct history *history, const struct inertia *inertia, int64_t at_ns);
+
+/* The share of the free dynamic power that the regulator allows at `at_ns`. */
+double history_allowance(const struct history *history, const struct inertia *inertia, int64_t at_ns);
 
 /* Seconds that the limit, or heat, held the clock down. */
 double history_capped_s(const struct history *history, int64_t at_ns);

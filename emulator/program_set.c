@@ -8,7 +8,7 @@
 
 /* What to do to each chosen GPU. */
 struct wishes {
-    double load_w, limit_w, ceiling_mhz, advance_s; /* below 0: nothing */
+    double load_w, limit_w, enforced_w, ceiling_mhz, advance_s; /* below 0: nothing */
     bool lost, reset_counter;
     const struct workload_set *profiles; /* NULL: nothing */
 };
@@ -33,6 +33,8 @@ static int read_wishes(const struct program_call *call, struct wishes *out, stru
     if (code == 0)
         code = program_number(call, "limit-w", 0.0, 10000.0, -1.0, &out->limit_w, out_error);
     if (code == 0)
+        code = program_number(call, "enforced-w", 0.0, 10000.0, -1.0, &out->enforced_w, out_error);
+    if (code == 0)
         code = program_number(call, "ceiling-mhz", 0.0, 10000.0, -1.0, &out->ceiling_mhz, out_error);
     if (code == 0)
         code = program_number(call, "advance-s", 0.0, 1e9, -1.0, &out->advance_s, out_error);
@@ -48,6 +50,8 @@ static int fulfil(struct emulator *emulator, unsigned gpu, const struct wishes *
 
     if (wishes->limit_w >= 0.0)
         code = emulator_set_limit_w(emulator, gpu, wishes->limit_w, out_error);
+    if (code == 0 && wishes->enforced_w >= 0.0)
+        emulator_set_enforced_w(emulator, gpu, wishes->enforced_w);
     if (code == 0 && wishes->ceiling_mhz >= 0.0)
         code = emulator_set_ceiling_mhz(emulator, gpu, (unsigned)wishes->ceiling_mhz, out_error);
     if (code == 0 && wishes->profiles != NULL)
@@ -108,6 +112,7 @@ const struct program_command program_set = {
     .text = "What is given happens in the order of this list.",
     .options = {{"gpu", "LIST", "Which GPUs, such as 0,2; all unless given."},
                 {"limit-w", "W", "The power limit, whoever asks."},
+                {"enforced-w", "W", "The highest limit that the board enforces; 0: what is asked for."},
                 {"ceiling-mhz", "MHZ", "Lock the clock up to this, whoever asks; 0 lifts that."},
                 {"workload-profiles", "LIST",
                  "Request exactly these workload power profiles, whoever asks, such as MAX_Q,13; none."},

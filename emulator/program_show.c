@@ -14,7 +14,7 @@
 /* One GPU at one moment. */
 struct shown {
     char name[IDENTITY_MAX], uuid[IDENTITY_MAX];
-    double power_w, energy_j, temperature_c, limit_w, clock, utilization;
+    double power_w, energy_j, temperature_c, limit_w, enforced_w, clock, utilization;
     double read_power_w, read_energy_j;
     unsigned ceiling_mhz; /* 0: none */
     struct workload_set requested, enforced;
@@ -33,6 +33,7 @@ static void look(struct emulated_gpu *gpu, int64_t now_ns, struct shown *out)
         .energy_j = history_energy_j(&gpu->history, &gpu->inertia, now_ns),
         .temperature_c = history_temperature_c(&gpu->history, &gpu->inertia, now_ns),
         .limit_w = gpu->limit_mw / 1000.0,
+        .enforced_w = gpu_enforced_mw(gpu) / 1000.0,
         .clock = segment->clock,
         .utilization = segment->utilization,
         .read_power_w = sensor_usage_mw(gpu, now_ns) / 1000.0,
@@ -58,6 +59,8 @@ static void print_row(unsigned index, const struct shown *shown)
            shown->power_w, shown->energy_j, shown->read_power_w, shown->read_energy_j, shown->limit_w,
            shown->clock * 100.0, shown->utilization * 100.0, shown->temperature_c,
            shown->lost ? "lost " : "");
+    if (shown->enforced_w < shown->limit_w)
+        printf("[enforced %.0f W] ", shown->enforced_w);
     if (shown->ceiling_mhz > 0)
         printf("[<= %u MHz] ", shown->ceiling_mhz);
     if (!workload_is_empty(&shown->requested))
@@ -86,11 +89,11 @@ static json_t *object_of(unsigned index, const struct shown *shown)
     for (unsigned i = 0; i < shown->process_count; i++)
         json_array_append_new(processes, json_integer(shown->processes[i]));
     return json_pack(
-        "{s:i, s:s, s:s, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:o, s:b, s:o, s:o, s:o}", "index",
+        "{s:i, s:s, s:s, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:o, s:b, s:o, s:o, s:o}", "index",
         (int)index, "name", shown->name, "uuid", shown->uuid, "true_power_w", shown->power_w, "true_energy_j",
         shown->energy_j, "read_power_w", shown->read_power_w, "counter_j", shown->read_energy_j, "limit_w",
-        shown->limit_w, "clock", shown->clock, "utilization", shown->utilization, "temperature_c",
-        shown->temperature_c, "clock_ceiling_mhz",
+        shown->limit_w, "enforced_w", shown->enforced_w, "clock", shown->clock, "utilization",
+        shown->utilization, "temperature_c", shown->temperature_c, "clock_ceiling_mhz",
         shown->ceiling_mhz > 0 ? json_integer(shown->ceiling_mhz) : json_null(), "lost", (int)shown->lost,
         "processes", processes, "workload_profiles_requested", profiles_of(&shown->requested),
         "workload_profiles_enforced", profiles_of(&shown->enforced));

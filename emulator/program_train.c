@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include "base/error.h"
-#include "emulator/boards.h"
 #include "emulator/program.h"
 #include "model/gpu_model.h"
 #include "train/program/step_writer.h"
@@ -25,7 +24,8 @@ struct job {
     unsigned gpus; /* bits */
     int slots[EMULATOR_GPUS_MAX];
     struct gpu_load load;
-    double batch_size, gap_s;
+    double batch_size, gap_s, wanted_w;
+    double full_clock_s; /* of a step */
     unsigned steps, epochs, evaluation_steps;
     uint64_t memory_bytes;
     struct step_writer report; /* to whom steps are reported */
@@ -39,7 +39,7 @@ static void stop(int signal_number)
 
 static void put_load(struct job *job, double wanted_w, double utilization)
 {
-    struct emulator_load load = {wanted_w, utilization, job->memory_bytes};
+    struct emulator_load load = {wanted_w, utilization, job->memory_bytes, true, job->load.nature};
 
     for (unsigned i = 0; i < EMULATOR_GPUS_MAX; i++) {
         if ((job->gpus & 1U << i) != 0)
@@ -69,35 +69,30 @@ static bool is_lost(const struct job *job)
     return false;
 }
 
-/* The slowest GPU's clock sets the pace of all. */
-static double pace(const struct job *job)
+/* The GPU that slows the work most sets the pace of all. */
+static double slowdown(const struct job *job)
 {
-    double slowest = 1.0;
+    double most = 1.0;
 
     for (unsigned i = 0; i < EMULATOR_GPUS_MAX; i++) {
-        double speed = (job->gpus & 1U << i) != 0 ? emulator_speed(job->emulator, i) : 1.0;
+        double own = (job->gpus & 1U << i) != 0 ? emulator_slowdown(job->emulator, i) : 1.0;
 
-        slowest = speed < slowest ? speed : slowest;
+        most = own > most ? own : most;
     }
-    return slowest;
+    return most;
 }
 
 /* Does `steps` steps, each `length` times as long as one of training; returns the seconds. */
 static double work(struct job *job, unsigned steps, double wanted_w, double length, bool told)
 {
-    double full_clock_s = length * (job->load.sample_s * job->batch_size + job->load.step_s);
-    double share = job->load.nature.clock_share;
     struct mono_time start = job->clock.now(job->clock.state);
     struct mono_time next = start;
 
     for (unsigned i = 0; i < steps && !stopped && !is_lost(job); i++) {
-        double clock;
-
         if (told)
             tell(job, "step", i + 1);
         put_load(job, wanted_w, 1.0);
-        clock = pace(job);
-        next = mono_after_s(next, full_clock_s * (share / clock + 1.0 - share));
+        next = mono_after_s(next, length * job->full_clock_s * slowdown(job));
         job->clock.sleep_until(job->clock.state, next);
         if (job->gap_s > 0.0) {
             put_load(job, job->shape->idle_w, 0.0);
@@ -110,15 +105,14 @@ static double work(struct job *job, unsigned steps, double wanted_w, double leng
 
 static void train(struct job *job)
 {
-    double wanted_w = gpu_wanted_w(job->shape, &job->load, job->batch_size);
-    double evaluation_w = job->shape->idle_w + evaluation_power * (wanted_w - job->shape->idle_w);
+    double evaluation_w = job->shape->idle_w + evaluation_power * (job->wanted_w - job->shape->idle_w);
     double total_s = 0.0;
 
     for (unsigned epoch = 1; epoch <= job->epochs && !stopped && !is_lost(job); epoch++) {
         double time_s, evaluation_s;
 
         tell(job, "epoch", epoch);
-        time_s = work(job, job->steps, wanted_w, 1.0, true);
+        time_s = work(job, job->steps, job->wanted_w, 1.0, true);
         tell(job, "epoch", 0);
         evaluation_s = work(job, job->evaluation_steps, evaluation_w, evaluation_share, false);
         total_s += time_s + evaluation_s;
@@ -167,10 +161,36 @@ static int read_job(const struct program_call *call, struct job *job, struct fly
     return code;
 }
 
+static bool is_one_given(const struct program_call *call, const char *const *names)
+{
+    for (; *names != NULL; names++) {
+        if (program_value(call, *names) != NULL)
+            return true;
+    }
+    return false;
+}
+
+/* What the work wants and takes: as the options say, else as in the board's recorded profile. */
+static void describe_work(const struct program_call *call, struct job *job)
+{
+    static const char *const of_power[] = {"batch-size", "half-busy-batch", NULL};
+    static const char *const of_time[] = {"batch-size", "sample-ms", "step-ms", NULL};
+    const struct emulator_workload *recorded = emulator_workload_of(job->emulator);
+
+    job->wanted_w = recorded->is_known && !is_one_given(call, of_power)
+                        ? recorded->wanted_w
+                        : gpu_wanted_w(job->shape, &job->load, job->batch_size);
+    job->full_clock_s = recorded->is_known && recorded->full_clock_s > 0.0 && !is_one_given(call, of_time)
+                            ? recorded->full_clock_s
+                            : job->load.sample_s * job->batch_size + job->load.step_s;
+    if (recorded->is_known && program_value(call, "clock-share") == NULL)
+        job->load.nature = recorded->nature;
+}
+
 /* Takes a place on every GPU, or on none. */
 static int begin(struct job *job, struct fly_error *out_error)
 {
-    struct emulator_load load = {job->shape->idle_w, 0.0, job->memory_bytes};
+    struct emulator_load load = {job->shape->idle_w, 0.0, job->memory_bytes, true, job->load.nature};
     int code = 0;
 
     for (unsigned i = 0; code == 0 && i < EMULATOR_GPUS_MAX; i++) {
@@ -203,7 +223,8 @@ static int train_run(const struct program_call *call, struct fly_error *out_erro
     if (code == 0) {
         (void)step_writer_open(&job.report);
         job.clock = emulator_clock(job.emulator);
-        job.shape = gpu_shape_find(emulated_boards[emulator_settings_of(job.emulator)->board].name);
+        job.shape = emulator_shape(job.emulator, 0);
+        describe_work(call, &job);
         code = begin(&job, out_error);
         if (code == 0) {
             signal(SIGINT, stop);
@@ -227,7 +248,8 @@ const struct program_command program_train = {
         "A step takes (sample-ms * batch size + step-ms) * (clock-share / clock + 1 - clock-share), with "
         "the\n"
         "clock that the power limit leaves; a batch size of half-busy-batch wants half of the power above\n"
-        "idle. The load ends with the program, however it ends. In virtual time nothing is waited for.\n"
+        "idle. On GPUs of a recorded profile the work is that of the profile, except for what is given.\n"
+        "The load ends with the program, however it ends. In virtual time nothing is waited for.\n"
         "With FLYBALL_STEPS set it writes a line there at every step, as 'flyball run --tune' wants it.",
     .options = {{"gpu", "LIST", "Which GPUs, such as 0,1; 0 unless given."},
                 {"batch-size", "N", "Samples in a step on each GPU; 64 unless given."},

@@ -180,14 +180,15 @@ void sensor_init(struct emulated_gpu *gpu, const struct emulator_settings *setti
     double period_s = board_of(gpu)->counter_period_s;
     struct philox random;
 
-    *sensor = (struct emulator_sensor){.counter_from_power = settings->counter_from_power,
-                                       .counter_missing = settings->counter_missing,
-                                       .counter_on_read = settings->counter_on_read,
-                                       .counter_step_mj = settings->counter_step_mj,
-                                       .stamps = settings->stamps,
-                                       .gain = settings->gain,
-                                       .noise_w = settings->noise_w,
-                                       .seed = settings->seed};
+    *sensor = (struct emulator_sensor){
+        .counter_from_power = settings->counter_from_power,
+        .counter_missing = settings->counter_missing,
+        .counter_on_read = settings->counter_on_read,
+        .counter_step_mj = settings->counter_step_mj,
+        .stamps = settings->stamps,
+        .gain = settings->gain,
+        .noise_w = emulator_setting_or(settings, settings->noise_w, board_of(gpu)->noise_w),
+        .seed = settings->seed};
     choose_windows(sensor, board_of(gpu), settings->sensor);
     if (!isnan(settings->counter_period_s))
         period_s = settings->counter_period_s;

@@ -57,6 +57,7 @@ static bool set_model(struct emulator_settings *settings, const char *value)
 
     if (board >= 0)
         settings->board = (unsigned)board;
+    settings->board_given = settings->board_given || board >= 0;
     return board >= 0;
 }
 
@@ -188,6 +189,26 @@ static bool set_settle(struct emulator_settings *settings, const char *value)
     return set_real(&settings->settle_s, value, 0.001, 5000.0, 1e-3);
 }
 
+static bool set_limit_settle(struct emulator_settings *settings, const char *value)
+{
+    return set_real(&settings->limit_settle_s, value, 0.0, 5000.0, 1e-3);
+}
+
+static bool set_set_time(struct emulator_settings *settings, const char *value)
+{
+    return set_real(&settings->set_s, value, 0.0, 60000.0, 1e-3);
+}
+
+static bool set_enforced(struct emulator_settings *settings, const char *value)
+{
+    return set_real(&settings->enforced_w, value, 0.0, 10000.0, 1.0);
+}
+
+static bool set_ideal(struct emulator_settings *settings, const char *value)
+{
+    return set_word(value, no_or_yes, &settings->ideal);
+}
+
 static bool set_latency(struct emulator_settings *settings, const char *value)
 {
     return set_real(&settings->latency_s, value, 0.0, 1e7, 1e-6);
@@ -220,16 +241,37 @@ static bool set_shared(struct emulator_settings *settings, const char *value)
     return set_word(value, no_or_yes, &settings->shared);
 }
 
+static bool set_text(char *out, size_t capacity, const char *value)
+{
+    return value[0] != '\0' && (size_t)snprintf(out, capacity, "%s", value) < capacity;
+}
+
 static bool set_faults(struct emulator_settings *settings, const char *value)
 {
-    return value[0] != '\0' &&
-           (size_t)snprintf(settings->faults, sizeof settings->faults, "%s", value) < sizeof settings->faults;
+    return set_text(settings->faults, sizeof settings->faults, value);
+}
+
+static bool set_profile(struct emulator_settings *settings, const char *value)
+{
+    return set_text(settings->profile, sizeof settings->profile, value);
+}
+
+static bool set_workload(struct emulator_settings *settings, const char *value)
+{
+    return set_text(settings->workload, sizeof settings->workload, value);
 }
 
 const struct emulator_setting emulator_settings_table[] = {
     {"gpus", "N", "a number from 0 to 16", "How many GPUs; 2 unless said otherwise.", set_gpus},
     {"model", "NAME", "v100, v100-sxm2, a40, a100, h100, h200 or b200",
      "Which GPU to resemble; a100 unless said otherwise.", set_model},
+    {"profile", "FILE", "a path",
+     "Recorded profile that the GPUs follow: a CSV file of limits, times and energies, one of 'flyball "
+     "profile', or a recording.",
+     set_profile},
+    {"workload", "NAME", "a name",
+     "Which workload of the profile, where it has several: dataset/network/batch_size/optimizer.",
+     set_workload},
     {"mig", "N", "a number from 0 to 7",
      "Into how many MIG instances each GPU is divided, where the model has MIG; none unless given.",
      set_instances},
@@ -272,10 +314,22 @@ const struct emulator_setting emulator_settings_table[] = {
     {"suspend-s", "S", "a number from 0 to 1000000", "How long it sleeps then; 0 unless given.", set_suspend},
     {"gain", "FACTOR", "a number from 0.1 to 10", "What readings of power and energy are multiplied with.",
      set_gain},
-    {"noise-w", "W", "a number from 0 to 1000", "Standard deviation of the noise of a power reading.",
-     set_noise},
+    {"noise-w", "W", "a number from 0 to 1000",
+     "Standard deviation of the noise of a power reading; the board's unless given.", set_noise},
     {"settle-ms", "MS", "a number from 0.001 to 5000",
      "Time constant of the power's way to a new value; the board's unless given.", set_settle},
+    {"limit-settle-ms", "MS", "a number from 0 to 5000",
+     "Time constant with which the board brings its power to a limit; the board's unless given.",
+     set_limit_settle},
+    {"set-ms", "MS", "a number from 0 to 60000",
+     "Time that a call takes which sets something; the board's unless given.", set_set_time},
+    {"enforced-w", "W", "a number from 0 to 10000",
+     "Highest limit that the boards enforce, whatever limit is asked for; 0, unless given: that limit.",
+     set_enforced},
+    {"ideal", "yes|no", "yes or no",
+     "Boards without noise whose limits hold at once and whose calls take no time, unless one of these is "
+     "given.",
+     set_ideal},
     {"latency-us", "US", "a number from 0 to 10000000", "Time that every call of the library takes.",
      set_latency},
     {"latency", "WORD", "sleep or busy", "How that time is spent; asleep unless said otherwise.",
@@ -296,7 +350,10 @@ const struct emulator_settings emulator_default_settings = {
     .counter_slew_s = 60.0,
     .counter_step_mj = 1,
     .gain = 1.0,
+    .noise_w = NAN,
     .settle_s = NAN,
+    .limit_settle_s = NAN,
+    .set_s = NAN,
     .seed = 1,
 };
 
@@ -364,4 +421,11 @@ int emulator_settings_parse(struct emulator_settings *settings, const char *text
     if (code == 0)
         *settings = parsed;
     return code;
+}
+
+double emulator_setting_or(const struct emulator_settings *settings, double given, double board)
+{
+    if (!isnan(given))
+        return given;
+    return settings->ideal ? 0.0 : board;
 }

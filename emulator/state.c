@@ -20,9 +20,10 @@
 #include "base/error.h"
 #include "emulator/boards.h"
 #include "emulator/gpu.h"
+#include "emulator/measured.h"
 #include "emulator/owner.h"
 
-const char state_magic[32] = "flyball-emulator-state/5";
+const char state_magic[32] = "flyball-emulator-state/6";
 
 enum { NS_PER_S = 1000000000 };
 
@@ -95,13 +96,22 @@ static int64_t fresh_identity(void)
     return identity & INT64_MAX;
 }
 
-static void init_state(struct emulator_state *state, const struct emulator_settings *settings, bool owned)
+/* What is to be made beside the settings. */
+struct kind {
+    struct gpu_shape shape; /* of all GPUs */
+    struct emulator_workload workload;
+    bool owned;
+};
+
+static void init_state(struct emulator_state *state, const struct emulator_settings *settings,
+                       const struct kind *kind)
 {
     state->bytes = bytes_of(settings->gpus);
-    state->owned = owned;
+    state->owned = kind->owned;
     read_boot(state->boot);
     init_mutex(&state->mutex);
     state->settings = *settings;
+    state->workload = kind->workload;
     state->identity = fresh_identity();
     state->created_ns = settings->virtual_time ? virtual_start_ns : mono_now().ns;
     state->created_date_ns = settings->virtual_time ? virtual_date_ns : clock_real.date(NULL).ns;
@@ -111,7 +121,7 @@ static void init_state(struct emulator_state *state, const struct emulator_setti
     for (unsigned i = 0; i < state->gpu_count; i++) {
         for (unsigned slot = 0; slot < EMULATOR_SLOTS; slot++)
             init_mutex(&state->gpus[i].slots[slot].alive);
-        gpu_init(&state->gpus[i], i, settings, state->created_ns);
+        gpu_init(&state->gpus[i], i, settings, &kind->shape, state->created_ns);
         state->gpus[i].machine = (uint64_t)state->identity & identity_of_gpus;
     }
     memcpy(state->magic, state_magic, sizeof state->magic);
@@ -130,7 +140,7 @@ static int map(int fd, const char *path, size_t bytes, struct emulator_state **o
 }
 
 /* Fills `fd` with a whole state that no other process has yet. */
-static int fill(int fd, const char *path, const struct emulator_settings *settings, bool owned,
+static int fill(int fd, const char *path, const struct emulator_settings *settings, const struct kind *kind,
                 struct fly_error *out_error)
 {
     struct fault_list *faults = calloc(1, sizeof *faults);
@@ -151,7 +161,7 @@ static int fill(int fd, const char *path, const struct emulator_settings *settin
         code = map(fd, path, bytes, &state, out_error);
     if (code == 0 && state != NULL && faults != NULL) {
         state->faults = *faults;
-        init_state(state, settings, owned);
+        init_state(state, settings, kind);
         munmap(state, bytes);
     }
     free(faults);
@@ -196,8 +206,8 @@ static int name_file(int fd, const char *temporary, const char *path)
  * Names the file when it is complete, so that nobody opens half of it. An owned one is locked before; its
  * descriptor is handed over.
  */
-static int create_file(const char *path, const struct emulator_settings *settings, int *out_owner_fd,
-                       struct fly_error *out_error)
+static int create_file(const char *path, const struct emulator_settings *settings, const struct kind *kind,
+                       int *out_owner_fd, struct fly_error *out_error)
 {
     char temporary[EMULATOR_PATH_MAX + 8] = "";
     int fd = open_unnamed(path, temporary);
@@ -206,7 +216,7 @@ static int create_file(const char *path, const struct emulator_settings *setting
     if (fd < 0)
         return error_set(out_error, FLY_EWRITE, "emulator state '%s': %s; choose another file", path,
                          strerror(errno));
-    code = fill(fd, path, settings, out_owner_fd != NULL, out_error);
+    code = fill(fd, path, settings, kind, out_error);
     if (code == 0 &&
         ((out_owner_fd != NULL && flock(fd, LOCK_EX | LOCK_NB) < 0) || name_file(fd, temporary, path) < 0))
         code = errno == EEXIST
@@ -326,12 +336,18 @@ static void remove_stale(const char *path)
     munmap(state, state->bytes);
 }
 
-static int create(const char *path, const struct emulator_settings *settings, int *out_owner_fd,
+static int create(const char *path, const struct emulator_settings *given, int *out_owner_fd,
                   struct emulator **out_emulator, struct fly_error *out_error)
 {
     char chosen[EMULATOR_PATH_MAX];
+    struct emulator_settings resolved = *given;
+    const struct emulator_settings *settings = &resolved;
+    struct kind kind = {.shape = *gpu_shape_find(emulated_boards[given->board].name),
+                        .owned = out_owner_fd != NULL};
     int code = choose_path(path, chosen, out_error);
 
+    if (code == 0 && settings->profile[0] != '\0')
+        code = measured_follow(&resolved, &kind.shape, &kind.workload, out_error);
     if (code == 0 && settings->instances > 0 && !emulated_boards[settings->board].has_mig)
         code = error_set(out_error, FLY_EUSAGE,
                          "the emulator's model %s has no MIG; choose a100, h100, h200 or b200",
@@ -339,7 +355,7 @@ static int create(const char *path, const struct emulator_settings *settings, in
     if (code == 0) {
         owner_sweep(chosen);
         remove_stale(chosen);
-        code = create_file(chosen, settings, out_owner_fd, out_error);
+        code = create_file(chosen, settings, &kind, out_owner_fd, out_error);
     }
     return code < 0 ? code : emulator_open(chosen, out_emulator, out_error);
 }

@@ -12,6 +12,7 @@
 #include "emulator/fault.h"
 #include "emulator/history.h"
 #include "emulator/settings.h"
+#include "model/gpu_model.h"
 
 /*
  * The emulated machine: one file, mapped by every process that uses it.
@@ -22,11 +23,21 @@
  */
 enum { EMULATOR_SLOTS = 16, EMULATOR_PLANNED_MAX = 1024 };
 
-/* A load on a GPU. 0 W wanted means no work. */
+/* A load on a GPU. 0 W wanted means no work. Of several loads, the nature of the heaviest one counts. */
 struct emulator_load {
     double wanted_w;    /* drawn without a limit at full clock */
     double utilization; /* 0 .. 1 */
     uint64_t memory_bytes;
+    bool has_nature;          /* otherwise all of it waits for the clock */
+    struct gpu_nature nature; /* how it answers to the clock */
+};
+
+/* The work of a recorded profile. */
+struct emulator_workload {
+    bool is_known;
+    double wanted_w;
+    double full_clock_s; /* time of a step at full clock; 0: the profile does not say */
+    struct gpu_nature nature;
 };
 
 struct planned_load {
@@ -62,11 +73,13 @@ struct emulator_sensor {
 
 struct emulated_gpu {
     unsigned index;
-    uint64_t machine; /* 48 bits that distinguish it from the GPUs of other states */
-    unsigned board;   /* in emulated_boards */
+    uint64_t machine;       /* 48 bits that distinguish it from the GPUs of other states */
+    unsigned board;         /* in emulated_boards */
+    struct gpu_shape shape; /* its name is NULL: processes map the state at different places */
     struct inertia inertia;
     struct emulator_sensor sensor;
     unsigned limit_mw, default_limit_mw;
+    unsigned enforced_mw; /* no limit above this holds, whatever is asked for; 0: none */
     unsigned locked_lowest_mhz, locked_highest_mhz; /* 0: not locked */
     unsigned memory_lowest_mhz, memory_highest_mhz;
     struct workload_set requested; /* workload power profiles */
@@ -97,6 +110,7 @@ struct emulator_state {
     bool owned;     /* goes with the process that holds the file's lock; see owner.h */
     pthread_mutex_t mutex;
     struct emulator_settings settings;
+    struct emulator_workload workload;
     int64_t identity; /* differs from other states' */
     int64_t created_ns;
     int64_t created_date_ns;

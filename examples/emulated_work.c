@@ -4,7 +4,6 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "emulator/boards.h"
 #include "emulator/control.h"
 #include "model/gpu_model.h"
 
@@ -41,7 +40,7 @@ struct emulated_work *emulated_work_begin(void)
         return NULL;
     }
     work->clock = emulator_clock(work->emulator);
-    work->shape = gpu_shape_find(emulated_boards[emulator_settings_of(work->emulator)->board].name);
+    work->shape = emulator_shape(work->emulator, 0);
     idle.wanted_w = work->shape->idle_w;
     work->pace = fmax(number_of("EMULATED_PACE", 1.0), 0.01);
     work->gpu =
@@ -57,15 +56,14 @@ struct emulated_work *emulated_work_begin(void)
 void emulated_work_step(struct emulated_work *work, uint32_t samples)
 {
     struct emulator_load wanted;
-    double time_s, pace;
+    double time_s;
 
     if (work == NULL)
         return;
-    wanted = (struct emulator_load){gpu_wanted_w(work->shape, &load, samples), 1.0, 0};
+    wanted = (struct emulator_load){gpu_wanted_w(work->shape, &load, samples), 1.0, 0, true, load.nature};
     emulator_work_change(work->emulator, work->gpu, work->slot, &wanted);
-    pace = emulator_speed(work->emulator, work->gpu);
-    time_s = (load.sample_s * samples + load.step_s) *
-             (load.nature.clock_share / pace + 1.0 - load.nature.clock_share) / work->pace;
+    time_s =
+        (load.sample_s * samples + load.step_s) * emulator_slowdown(work->emulator, work->gpu) / work->pace;
     work->clock.sleep_until(work->clock.state, mono_after_s(work->clock.now(work->clock.state), time_s));
 }
 

@@ -139,7 +139,7 @@ def test_a_load_that_fails_is_told():
 
 
 def test_a_constant_power_hides_its_updates():
-    device = report("--load", "none", machine="gpus=1,model=a100")["devices"][0]
+    device = report("--load", "none", machine="gpus=1,model=a100,ideal")["devices"][0]
     updates = device["windows"][1]["updates"]["power_mw"]
     tap.equal((updates["changes"], updates["period_s"]), (0, None))
     tap.contains(updates["period_s_unavailable"], "hides updates")

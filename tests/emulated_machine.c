@@ -83,6 +83,7 @@ void machine_start(struct machine *machine, const char *settings_text, bool coun
     snprintf(machine->path, sizeof machine->path, "/tmp/flyball-test-coverage-%d", (int)getpid());
     unlink(machine->path);
     setenv("FLYBALL_EMULATOR_STATE", machine->path, 1);
+    settings.ideal = true;
     snprintf(text, sizeof text, "gpus=%u,seed=%u,%s", machine->gpus, (unsigned)seed, settings_text);
     if (emulator_settings_parse(&settings, text, &error) < 0 ||
         emulator_create(machine->path, &settings, &machine->emulator, &error) < 0)

@@ -103,7 +103,7 @@ def libraries():
 
 def on_gpus(command, *settings, environment=None):
     """Runs a command on four emulated A100 of which each wants 300 W; its standard output."""
-    result = tap.run([EMULATOR, "run", "--gpus=4", "--load-w=300", "--any-user", *settings, "--", *map(str, command)],
+    result = tap.run([EMULATOR, "run", "--gpus=4", "--load-w=300", "--any-user", "--ideal", *settings, "--", *map(str, command)],
                      env={**os.environ, **(environment or {})})
     tap.equal(result.returncode, 0, result.stderr + result.stdout)
     return result.stdout

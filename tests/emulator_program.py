@@ -107,7 +107,7 @@ def test_manual_names_every_setting():
 
 
 def test_virtual_time_and_truth():
-    with Machine("--gpus=2", "--time=virtual", "--model=a100", "--settle-ms=1", "--counter-period-ms=0"):
+    with Machine("--gpus=2", "--time=virtual", "--model=a100", "--settle-ms=1", "--counter-period-ms=0", "--ideal"):
         tap.equal(emulator("set", "--gpu=1", "--load-w=300").returncode, 0)
         tap.equal(emulator("set", "--advance-s=100").returncode, 0)
         gpus = show()["gpus"]
@@ -132,16 +132,60 @@ def training_time(*arguments):
 
 
 def test_training_follows_batch_size_and_limit():
-    with Machine("--time=virtual", "--model=a100"):
+    with Machine("--time=virtual", "--model=a100", "--ideal"):
         time_s, energy_j = training_time("--batch-size=32")
         tap.equal(round(time_s, 3), 1000 * (0.0002 * 32 + 0.005))
         tap.equal(abs(energy_j / time_s - 230) < 1, True, f"half busy, of 60 .. 400 W: {energy_j / time_s}")
         emulator("set", "--limit-w=145")
         slow_s, low_j = training_time("--batch-size=32")
-        tap.equal(round(slow_s / time_s, 4), round(0.7 * 2 ** (1 / 3) + 0.3, 4))
+        # Above its floor the voltage follows the clock.
+        static_w = 60 + 15 * (230 - 60) / (400 - 60)
+        expected = 0.7 * ((230 - static_w) / (145 - static_w)) ** (1 / 3) + 0.3
+        tap.equal(abs(slow_s / time_s - expected) < 3e-4, True, f"{slow_s / time_s}, expected {expected}")
         tap.equal(low_j < energy_j, True)
         larger_s, _ = training_time("--batch-size=64", "--epochs=2", "--evaluation-steps=10", "--step-gap-ms=1")
         tap.equal(larger_s > 2 * slow_s, True)
+
+
+PROFILE = """limit_w,power_w,time_s
+300,250,0.1
+250,240,0.102
+200,198,0.11
+150,149,0.16
+100,105,0.3
+"""
+
+
+def test_a_recorded_profile_is_a_board():
+    with tempfile.TemporaryDirectory() as directory:
+        path = pathlib.Path(directory) / "NVIDIA A40.csv"
+        path.write_text(PROFILE, encoding="utf-8")
+        with Machine("--time=virtual", "--gpus=1", "--profile", str(path)):
+            tap.contains(show()["gpus"][0]["name"], "A40")
+            for line in PROFILE.split()[1:]:
+                limit_w, power_w, time_s = map(float, line.split(","))
+                emulator("set", f"--limit-w={limit_w}")
+                took_s, energy_j = training_time()
+                tap.equal(abs(took_s / (1000 * time_s) - 1) < 0.05, True, f"{limit_w} W: {took_s / 1000} s a step, recorded {time_s}")
+                tap.equal(abs(energy_j / (1000 * time_s * power_w) - 1) < 0.05, True, f"{limit_w} W: {energy_j / took_s} W, recorded {power_w}")
+            took_s, _ = training_time("--batch-size=32", "--clock-share=0")
+            tap.equal(round(took_s, 3), 1000 * (0.0002 * 32 + 0.005), "what is given comes before the profile")
+        path.write_text(PROFILE + "90,none,0.4\n", encoding="utf-8")
+        refused = emulator("start", "--profile", str(path))
+        tap.equal(refused.returncode, 65, refused.stderr)
+        tap.contains(refused.stderr, f"{path}:7: column 'power_w': expected a number above 0, found 'none'")
+        tap.equal(emulator("run", "--profile", str(path) + "x", "--", "true").returncode, 66)
+
+
+def test_a_board_may_enforce_less():
+    with Machine("--time=virtual", "--model=h100", "--ideal", "--enforced-w=500"):
+        emulator("set", "--load-w=650")
+        emulator("set", "--advance-s=10")
+        gpu = show()["gpus"][0]
+        tap.equal((gpu["limit_w"], gpu["enforced_w"], round(gpu["true_power_w"], 3)), (700.0, 500.0, 500.0))
+        tap.contains(emulator("show").stdout, "[enforced 500 W]")
+        emulator("set", "--gpu=0", "--enforced-w=0")
+        tap.equal([gpu["enforced_w"] for gpu in show()["gpus"]], [700.0, 500.0])
 
 
 def test_training_ends_with_its_process():

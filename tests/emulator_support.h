@@ -76,6 +76,7 @@ static inline struct emulator *start(const char *settings_text, const char *scri
     fputs(script != NULL ? script : "", file);
     fclose(file);
     unlink(state_path);
+    settings.ideal = true; /* "ideal=no" is for tests of what boards do besides */
     if (emulator_settings_parse(&settings, settings_text, &error) < 0 ||
         emulator_settings_set(&settings, "faults", script_path, &error) < 0 ||
         emulator_create(state_path, &settings, &emulator, &error) < 0)

@@ -105,6 +105,7 @@ static inline void knob_machine_start(struct knob_machine *machine, const char *
     assert_int_equal(mkdir(machine->directory, 0755), 0);
     assert_int_equal(mkdir(machine->locks, 0700), 0);
     assert_int_equal(chmod(machine->locks, 01777), 0);
+    settings.ideal = true;
     settings.any_user = strstr(settings_text, "shared") == NULL; /* so that the test need not run as root */
     if (emulator_settings_parse(&settings, settings_text, &error) < 0 ||
         emulator_create(machine->state, &settings, &machine->emulator, &error) < 0)

@@ -173,6 +173,7 @@ static void test_limits_and_clocks(void **state)
     struct emulator *emulator = start("gpus=1,model=a100,time=virtual,any-user,sensor=exact", NULL);
     struct nvml_power_value_v2 limit = {
         .version = NVML_POWER_VALUE_V2, .scope = NVML_SCOPE_GPU, .power_mw = 150000};
+    const double static_w = 60.0 + 15.0 * 240.0 / 340.0; /* of 300 W */
     unsigned lowest = 0, highest = 0, number = 0;
     unsigned long long reasons = 0;
 
@@ -196,11 +197,11 @@ static void test_limits_and_clocks(void **state)
     assert_int_equal(nvml.nvmlDeviceGetCurrentClocksThrottleReasons(device(0), &reasons), NVML_SUCCESS);
     assert_int_equal(reasons, NVML_REASON_POWER_CAP);
     assert_int_equal(nvml.nvmlDeviceGetClockInfo(device(0), NVML_CLOCK_SM, &number), NVML_SUCCESS);
-    assert_int_equal(number, (unsigned)(1410 * cbrt(90.0 / 240.0)));
+    assert_int_equal(number, (unsigned)(1410 * cbrt((150.0 - static_w) / (300.0 - static_w))));
     assert_int_equal(nvml.nvmlDeviceSetGpuLockedClocks(device(0), 210, 705), NVML_SUCCESS);
     emulator_advance_s(emulator, 5.0);
     assert_int_equal(nvml.nvmlDeviceGetPowerUsage(device(0), &number), NVML_SUCCESS);
-    assert_int_equal(number, 60000 + 240000 / 8);
+    assert_int_equal(number, (unsigned)(1000.0 * (static_w + (300.0 - static_w) * 0.5 * 0.65 * 0.65) + 0.5));
     assert_int_equal(nvml.nvmlDeviceResetGpuLockedClocks(device(0)), NVML_SUCCESS);
     assert_int_equal(nvml.nvmlShutdown(), NVML_SUCCESS);
     stop(emulator);

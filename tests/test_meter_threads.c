@@ -360,7 +360,7 @@ static void test_public(void **state)
     snprintf(path, sizeof path, "/tmp/flyball-test-meter-%d", (int)getpid());
     unlink(path);
     setenv("FLYBALL_EMULATOR_STATE", path, 1);
-    assert_int_equal(emulator_settings_parse(&settings, "gpus=3,model=a100", NULL), 0);
+    assert_int_equal(emulator_settings_parse(&settings, "gpus=3,model=a100,ideal", NULL), 0);
     assert_int_equal(emulator_create(path, &settings, &emulator, NULL), 0);
     for (size_t i = 0; i < COUNT(cases); i++) {
         const struct fly_meter_options options = {

@@ -28,6 +28,7 @@ static struct emulator *start(const char *settings_text)
     snprintf(state_path, sizeof state_path, "/tmp/flyball-test-nvml-%d", (int)getpid());
     unlink(state_path);
     setenv("FLYBALL_EMULATOR_STATE", state_path, 1);
+    settings.ideal = true;
     if (emulator_settings_parse(&settings, settings_text, &error) < 0 ||
         emulator_create(state_path, &settings, &emulator, &error) < 0)
         fail_msg("%s", error.text);

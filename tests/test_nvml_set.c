@@ -26,7 +26,7 @@ static void start(const char *script)
              directory != NULL ? directory : "build/emulator");
     setenv("FLYBALL_EMULATOR_STATE", state_path, 1);
     unlink(state_path);
-    if (emulator_settings_parse(&settings, "gpus=2,time=virtual,model=a100", &error) < 0)
+    if (emulator_settings_parse(&settings, "gpus=2,time=virtual,model=a100,ideal", &error) < 0)
         fail_msg("%s", error.text);
     settings.any_user = true;
     if (emulator_create(state_path, &settings, &emulator, &error) < 0)

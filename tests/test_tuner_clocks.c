@@ -16,18 +16,17 @@ static struct fly_tuner_options options_for(struct fly_objective objective)
                                       .batch_size = 64};
 }
 
-/* What a ceiling does, by the emulator's model: dynamic power goes with the cube of the clock. */
+/* What a ceiling does, by the emulator's model. */
 static struct fly_power_point truth(unsigned ceiling_mhz, double limit_w)
 {
     const struct gpu_shape *shape = gpu_shape_find("a100");
     double clock =
         fmin((double)ceiling_mhz / HIGHEST_MHZ, gpu_clock(shape, bench.training.wanted_w, limit_w));
 
-    return (struct fly_power_point){
-        .limit_w = ceiling_mhz,
-        .power_w = (double)bench.turner.count *
-                   (shape->idle_w + (bench.training.wanted_w - shape->idle_w) * clock * clock * clock),
-        .time_s = step_time_s(clock)};
+    return (struct fly_power_point){.limit_w = ceiling_mhz,
+                                    .power_w = (double)bench.turner.count *
+                                               gpu_power_w(shape, bench.training.wanted_w, clock),
+                                    .time_s = step_time_s(clock)};
 }
 
 static double best_mhz(const struct fly_objective *objective, double limit_w)

@@ -64,7 +64,9 @@ static double place_of(enum parameter parameter, double value)
 static struct gpu_fit fit_at_place(const struct profile *profile, const double *at)
 {
     struct gpu_fit fit = {
-        .shape = {.static_w = value_of(STATIC_POWER, at) * profile->least_power_w,
+        .shape = {.idle_w = value_of(STATIC_POWER, at) * profile->least_power_w,
+                  .static_w = value_of(STATIC_POWER, at) * profile->least_power_w,
+                  .busy_w = INFINITY,
                   .floor_clock = value_of(FLOOR_CLOCK, at),
                   .lowest_clock = value_of(LOWEST_CLOCK, at)},
         .nature = {.clock_share = value_of(CLOCK_SHARE, at),
@@ -181,7 +183,7 @@ static void enter(struct candidate *best, size_t *count, const struct candidate 
 
 static void search(const struct profile *profile, double *out_at)
 {
-    struct candidate best[FINALISTS], winner = {.height = INFINITY};
+    struct candidate best[FINALISTS] = {{.height = 0.0}}, winner = {.height = INFINITY};
     size_t count = 0;
 
     for (unsigned start = 0; start < STARTS; start++) {
@@ -292,7 +294,6 @@ int gpu_fit_of(const struct fly_power_point *points, size_t count, struct gpu_fi
     find_errors(&profile, out_fit, &errors);
     out_fit->full_clock_s = portable_exp(errors.log_scale);
     take_limits(&out_fit->shape, points, count);
-    out_fit->shape.idle_w = out_fit->shape.static_w;
     out_fit->shape.busy_w = fmax(out_fit->wanted_w, out_fit->shape.highest_limit_w);
     return 0;
 }

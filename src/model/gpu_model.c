@@ -11,19 +11,19 @@ enum { PHASES = 8 };
 const struct gpu_shape gpu_shapes[] = {
     {"v100-like", .idle_w = 70.0, .static_w = 70.0, .busy_w = 250.0, .lowest_limit_w = 100.0,
      .highest_limit_w = 250.0, .limit_step_w = 25.0},
-    {"v100", .idle_w = 40.0, .static_w = 40.0, .busy_w = 250.0, .lowest_limit_w = 100.0,
-     .highest_limit_w = 250.0, .limit_step_w = 25.0},
-    {"v100-sxm2", .idle_w = 45.0, .static_w = 45.0, .busy_w = 300.0, .lowest_limit_w = 150.0,
-     .highest_limit_w = 300.0, .limit_step_w = 25.0},
-    {"a40", .idle_w = 55.0, .static_w = 55.0, .busy_w = 300.0, .lowest_limit_w = 100.0,
-     .highest_limit_w = 300.0, .limit_step_w = 25.0},
-    {"a100", .idle_w = 60.0, .static_w = 60.0, .busy_w = 400.0, .lowest_limit_w = 100.0,
-     .highest_limit_w = 400.0, .limit_step_w = 25.0},
-    {"h100", .idle_w = 75.0, .static_w = 75.0, .busy_w = 700.0, .lowest_limit_w = 200.0,
-     .highest_limit_w = 700.0, .limit_step_w = 50.0},
+    {"v100", .idle_w = 40.0, .static_w = 55.0, .busy_w = 250.0, .lowest_limit_w = 100.0,
+     .highest_limit_w = 250.0, .limit_step_w = 25.0, .floor_clock = 0.7, .lowest_clock = 0.1},
+    {"v100-sxm2", .idle_w = 45.0, .static_w = 65.0, .busy_w = 300.0, .lowest_limit_w = 150.0,
+     .highest_limit_w = 300.0, .limit_step_w = 25.0, .floor_clock = 0.75, .lowest_clock = 0.1},
+    {"a40", .idle_w = 55.0, .static_w = 78.0, .busy_w = 300.0, .lowest_limit_w = 100.0,
+     .highest_limit_w = 300.0, .limit_step_w = 25.0, .floor_clock = 0.8, .lowest_clock = 0.2},
+    {"a100", .idle_w = 60.0, .static_w = 75.0, .busy_w = 400.0, .lowest_limit_w = 100.0,
+     .highest_limit_w = 400.0, .limit_step_w = 25.0, .floor_clock = 0.65, .lowest_clock = 0.15},
+    {"h100", .idle_w = 75.0, .static_w = 120.0, .busy_w = 700.0, .lowest_limit_w = 200.0,
+     .highest_limit_w = 700.0, .limit_step_w = 50.0, .floor_clock = 0.65, .lowest_clock = 0.17},
     {"h200", .idle_w = 75.0, .static_w = 130.0, .busy_w = 700.0, .lowest_limit_w = 200.0,
      .highest_limit_w = 700.0, .limit_step_w = 50.0, .floor_clock = 0.65, .lowest_clock = 0.17},
-    {"b200", .idle_w = 140.0, .static_w = 180.0, .busy_w = 1000.0, .lowest_limit_w = 200.0,
+    {"b200", .idle_w = 140.0, .static_w = 160.0, .busy_w = 1000.0, .lowest_limit_w = 200.0,
      .highest_limit_w = 1000.0, .limit_step_w = 50.0, .floor_clock = 0.65, .lowest_clock = 0.1},
     {.name = NULL},
 };
@@ -53,19 +53,21 @@ double gpu_wanted_w(const struct gpu_shape *shape, const struct gpu_load *load, 
            (shape->busy_w - shape->idle_w) * batch_size / (batch_size + load->half_busy_batch);
 }
 
-static double static_w(const struct gpu_shape *shape, double wanted_w)
+double gpu_static_w(const struct gpu_shape *shape, double wanted_w)
 {
-    return fmin(shape->static_w, wanted_w);
+    double work = (wanted_w - shape->idle_w) / (shape->busy_w - shape->idle_w);
+
+    return fmin(shape->idle_w + (shape->static_w - shape->idle_w) * fmin(work, 1.0), wanted_w);
 }
 
 double gpu_clock(const struct gpu_shape *shape, double wanted_w, double limit_w)
 {
-    double floor = shape->floor_clock;
+    double floor = shape->floor_clock, static_w = gpu_static_w(shape, wanted_w);
     double share;
 
     if (limit_w >= wanted_w)
         return 1.0;
-    share = (limit_w - static_w(shape, wanted_w)) / (wanted_w - static_w(shape, wanted_w));
+    share = (limit_w - static_w) / (wanted_w - static_w);
     if (!(share > 0.0))
         return shape->lowest_clock;
     return fmax(share >= floor * floor * floor ? portable_exp(portable_log(share) / 3.0)
@@ -75,11 +77,11 @@ double gpu_clock(const struct gpu_shape *shape, double wanted_w, double limit_w)
 
 double gpu_power_w(const struct gpu_shape *shape, double wanted_w, double clock)
 {
-    double voltage = fmax(clock, shape->floor_clock);
+    double voltage = fmax(clock, shape->floor_clock), static_w = gpu_static_w(shape, wanted_w);
 
     if (clock >= 1.0)
         return wanted_w;
-    return static_w(shape, wanted_w) + (wanted_w - static_w(shape, wanted_w)) * clock * voltage * voltage;
+    return static_w + (wanted_w - static_w) * clock * voltage * voltage;
 }
 
 /* Work of `full_clock_s` seconds at full clock, in phases of equal length there. */
@@ -118,15 +120,19 @@ static void add_part(struct gpu_pace *mean, double *total_s, const struct gpu_pa
     mean->capped = mean->capped || part->capped;
 }
 
-/* Returns the means; stores the time. */
-static struct gpu_pace pace_of(const struct phased *work, double *out_time_s)
+/* Returns the means; stores the time. All phases of the work have its static power. */
+static struct gpu_pace pace_of(const struct phased *whole, double *out_time_s)
 {
+    struct gpu_shape shape = *whole->shape;
+    struct phased own = {&shape, whole->nature, whole->bounds, whole->full_clock_s};
+    const struct phased *work = &own;
     const struct gpu_nature *nature = work->nature;
     int phases = nature->power_spread > 0.0 ? PHASES : 1;
-    double least_w = static_w(work->shape, work->bounds->wanted_w);
+    double least_w = gpu_static_w(work->shape, work->bounds->wanted_w);
     double busy_s = work->full_clock_s * (1.0 - nature->wait_share);
     struct gpu_pace mean = {.power_w = 0.0};
 
+    shape.idle_w = shape.static_w = least_w;
     *out_time_s = 0.0;
     for (int i = 0; i < phases; i++) {
         double share = 1.0 - nature->power_spread * (i + 0.5) / PHASES;

@@ -17,10 +17,12 @@
  *
  *     D = idle + (busy - idle) * b / (b + half_busy_batch)         watts
  *
- * Of this a part S, the static power, is drawn at any clock. The rest is dynamic: it grows with
- * clock and voltage as C V^2 f. The voltage follows the clock down to the voltage floor f0; below
- * it the voltage no longer falls. At the clock f, relative to the highest,
+ * Of this a part S, the static power, is drawn at any clock: the idle power, and what the board's
+ * static power is above it in proportion to the work. The rest is dynamic: it grows with clock and
+ * voltage as C V^2 f. The voltage follows the clock down to the voltage floor f0; below it the
+ * voltage no longer falls. At the clock f, relative to the highest,
  *
+ *     S = idle + (static - idle) * (D - idle) / (busy - idle)      watts
  *     P(f) = S + (D - S) * f * max(f, f0)^2                        watts
  *
  * Under a limit below D the GPU runs at the clock at which P(f) is the limit: the cube root above
@@ -45,7 +47,7 @@
 struct gpu_shape {
     const char *name;
     double idle_w;   /* drawn without work; below lowest_limit_w */
-    double static_w; /* S, with work at any clock; idle_w or more, below lowest_limit_w */
+    double static_w; /* of the busiest work; idle_w or more, below lowest_limit_w */
     double busy_w;   /* wanted by the largest batches */
     double lowest_limit_w;
     double highest_limit_w;
@@ -95,7 +97,8 @@ struct gpu_load {
  *     h200        H200 SXM5 141 GB      700 W             200 W, as of an H100
  *     b200        B200 SXM6 180 GB      1000 W            200 W, assumed
  *
- * Idle and static powers, voltage floors, lowest clocks and steps are assumed.
+ * Static power and voltage floor of v100 and a40 are near the middle of the fits to recorded
+ * trainings (docs/emulator.md); those of the others, idle powers, lowest clocks and steps are assumed.
  */
 extern const struct gpu_shape gpu_shapes[];
 
@@ -117,6 +120,9 @@ double gpu_clock(const struct gpu_shape *shape, double wanted_w, double limit_w)
 
 /* Returns P(f): the power of work that wants `wanted_w` at full clock, at the relative clock `clock`. */
 double gpu_power_w(const struct gpu_shape *shape, double wanted_w, double clock);
+
+/* Returns S: the static power of work that wants `wanted_w`. */
+double gpu_static_w(const struct gpu_shape *shape, double wanted_w);
 
 /* What bounds the clock of work that wants `wanted_w`. */
 struct gpu_bounds {
