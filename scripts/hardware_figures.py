@@ -142,6 +142,26 @@ def stamps(rows):
     return found
 
 
+def together(rows, period_ms):
+    """Whether counter and instant power change at once, and whether the counter gains what the power reading says.
+
+    By calls for several fields at a time."""
+    seen = {}
+    for name, begin, end, _, _, _, code, value in rows.get("field", []):
+        if int(code) == 0:
+            seen.setdefault((int(begin) + int(end)) / 2e9, {})[name] = int(value)
+    polled = [(moment, values) for moment, values in sorted(seen.items()) if {"energy", "power_instant"} <= set(values)]
+    changes = {name: [(after, values[name], values["power_instant"]) for (_, before), (after, values) in
+                      zip(polled, polled[1:]) if before[name] != values[name]] for name in ("energy", "power_instant")}
+    if not period_ms or len(changes["energy"]) < 3 or len(changes["power_instant"]) < 3:
+        return None
+    apart = [min(abs(moment - other) for other, _, _ in changes["power_instant"]) for moment, _, _ in changes["energy"]]
+    ratios = [(after - before) / (reading * max(1, round(1000 * (end - begin) / period_ms)) * period_ms / 1000)
+              for (begin, before, _), (end, after, reading) in zip(changes["energy"], changes["energy"][1:]) if reading > 0]
+    return {"changes": len(apart), "at_once": sum(gap == 0 for gap in apart), "apart_ms": spread(1000 * gap for gap in apart),
+            "ratio": [quantile(ratios, share) for share in (0.05, 0.5, 0.95)]}
+
+
 def samples(rows):
     """The driver's buffer of power samples."""
     asked = [[int(word) for word in row] for row in rows.get("samples", [])]

@@ -122,6 +122,13 @@ def timestamps(facts):
             rows.append((FIELDS[name], title, f"{seen['answered']} of {seen['calls']}", seen["value_changes"],
                          seen["stamp_changes"], seen["both"],
                          several(age["lowest"], age["median"], age["highest"]), seen["latency_us"]["median"]))
+        if found["together"]:
+            both = found["together"]
+            low, middle, high = (shown(share, 4) for share in both["ratio"])
+            texts.append(f"{title}: of {both['changes']} changes of the counter {both['at_once']} came in the same call as one of "
+                         f"field 186, the others up to {shown(both['apart_ms']['highest'])} ms apart. From one change to the next "
+                         f"the counter gained {middle} times its period times the new reading of field 186 ({low} to {high} in 90 "
+                         "of 100).")
         kept = found["samples"]
         if kept is None or kept["code"] != 0:
             texts.append(f"{title}: nvmlDeviceGetSamples " + ("was not asked." if kept is None else

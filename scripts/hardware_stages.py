@@ -78,7 +78,7 @@ def poll(programs, scale, name):
     return {"calls": figures.calls(rows), "tracking": tracked, "fields": figures.stamps(rows),
             "updates": {reading: figures.updates(rows, reading)
                         for reading in ("energy", "power", "power_instant", "power_average")},
-            "samples": figures.samples(rows), "costs": figures.costs(rows),
+            "together": figures.together(rows, tracked and tracked["period_ms"]), "samples": figures.samples(rows), "costs": figures.costs(rows),
             "sparse": figures.sparse(rows, tracked and tracked["period_ms"])}
 
 

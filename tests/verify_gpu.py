@@ -274,6 +274,19 @@ def test_a_response_is_timed_from_the_edges_of_the_load():
     tap.equal(figures.response(rows, [(0, 1.5)])["power"]["rise"], {"count": 0, "ms": [None, None, None]})
 
 
+def test_a_counter_that_sums_the_readings_shows():
+    rows = {"field": []}
+    for at in range(1000):
+        tick = (at + 30) // 100
+        for name, value in (("energy", 20_000 * tick), ("power_instant", 200_000 + tick % 2)):
+            rows["field"].append([name, str(at * 1_000_000), str(at * 1_000_000), "0", "0", "0", "0", str(value)])
+    seen = figures.together(rows, 100.0)
+    tap.equal((seen["changes"], seen["at_once"]), (10, 10))
+    for ratio in seen["ratio"]:
+        near(ratio, 1, 0.001, "what the counter gained")
+    tap.equal((figures.together(rows, None), figures.together({}, 100.0)), (None, None))
+
+
 def test_errors_are_those_against_equal_work():
     rows = [{"length_s": 2.0, "units": 100, "begin_ns": at * 1e9, "end_ns": (at + 2) * 1e9, "time_s": 2.0, "counter_j": 1000.0 + at,
              "energy_j": (1000.0 + at) * 1.02, "uncertainty_j": 10.0 if at % 2 else 40.0, "integral_j": None, "source": "counter"}
