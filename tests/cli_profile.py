@@ -125,6 +125,36 @@ def check_rows(rows):
     return valid
 
 
+def test_other_knobs():
+    """Ceilings alone, and behind the limits; each kind of point is saved where its knob looks for it."""
+    directory = HOME / "knobs_saved"
+    directory.mkdir(exist_ok=True)
+    with machine(*EXACT, gpus=1):
+        for knob, files, steps in (("clock", 1, 1300), ("both", 2, 2600)):
+            for path in directory.iterdir():
+                path.unlink()
+            # Between limits and ceilings nothing is turned, which would end the other program.
+            program = [str(EMULATOR), "train", "--gpu", "0", *STEPS, "--steps", str(steps)]
+            result = profile(program, "--knob", knob, "--format", "json", "--profile-directory", directory, "--svg", HOME / "knobs.svg")
+            document = json.loads(result.stdout)
+            if not document["complete"]:
+                raise tap.Skip(f"the machine is too busy: {document['not_complete_because']}")
+            tap.equal(result.returncode, 0, result.stderr)
+            rows = [row for row in document["rows"] if row["ceiling_mhz"] is not None]
+            tap.equal([row["ceiling_mhz"] for row in rows], [float(mhz) for mhz in range(1410, 569, -60)])
+            tap.equal((document["knob"], document["knob_note"], limits(), entries()), (knob, None, [DEFAULT_W], []))
+            tap.equal(json.loads(emulator("show", "--json"))["gpus"][0]["clock_ceiling_mhz"], None)
+            tap.equal(len(list(directory.glob("flyball-*.json"))), files, result.stderr)
+            others = [row["limit_w"] for row in document["rows"] if row["ceiling_mhz"] is None]
+            tap.equal(others, LIMITS if knob == "both" else [])
+            tap.equal({row.get("limit_w") for row in rows}, {float(DEFAULT_W)} if knob == "both" else {None})
+            best = document["optimum"]["energy"]
+            tap.equal(any(best.get(key) is not None for key in ("limit_w", "tied_limit_w", "ceiling_mhz", "tied_ceiling_mhz")), True, best)
+            drawn = " ".join(ElementTree.parse(HOME / "knobs.svg").getroot().itertext())
+            tap.contains(drawn, "ceilings on the clock, highest to lowest")
+            tap.equal("power limits, highest" in drawn, knob == "both")
+
+
 def check_optimum(document, valid, eta, bound):
     """Each selector against a second calculation over the rows."""
     def cost(row):

@@ -228,9 +228,10 @@ enum fly_tuner_pace {
     FLY_TUNER_PACE_WAITS,    /* the GPUs had no work for much of the time */
     FLY_TUNER_PACE_FLAT,     /* step times changed, but limits that hold the GPU down did not change them */
     FLY_TUNER_PACE_UNSTEADY, /* step times changed by more than their errors and 5 % under the same limit */
+    FLY_TUNER_PACE_SCATTER,  /* they changed by more than 5 %, which their scatter explains */
 };
 
-/* "GPU", "pauses", "waits", "flat", "unsteady"; static storage. */
+/* "GPU", "pauses", "waits", "flat", "unsteady", "scatter"; static storage. */
 FLY_API const char *fly_tuner_pace_name(enum fly_tuner_pace pace);
 
 /* An unknown figure is NAN. */

@@ -45,6 +45,13 @@ static const struct cli_option options[] = {
      .maximum = 100000,
      .default_text = "40",
      .help = "Steps to measure under each limit, at least."},
+    {.name = "knob",
+     .type = CLI_CHOICE,
+     .placeholder = "KNOB",
+     .choices = run_tune_profile_knobs,
+     .default_text = "auto",
+     .help = "What is turned: the power limit, a ceiling on the GPU clock, both, or the limit and the clock "
+             "where the limit may not be set."},
     RUN_TUNE_OPTION_TOLERANCE(""),
     {.name = "eta",
      .type = CLI_REAL,
@@ -118,9 +125,7 @@ static int save(const struct cli_call *call, const struct profile_result *result
     if (cli_set(call, "output"))
         code = profile_result_save(result, cli_text(call, "output"), out_error);
     if (code == 0 && directory != NULL)
-        code = profile_path(directory, &result->tune->key, path, out_error);
-    if (code == 0 && directory != NULL)
-        code = profile_result_save(result, path, out_error);
+        code = profile_result_save_in(result, directory, path, out_error);
     if (code == 0 && directory != NULL)
         cli_note(call, "saved in '%s'", path);
     return code;
@@ -250,13 +255,15 @@ static int profile_run(const struct cli_call *call, struct fly_error *out_error)
 
 const struct cli_command cmd_profile = {
     .words = "profile",
-    .summary = "measure what each power limit does to a program's steps",
+    .summary = "measure what each limit or clock does to a program's steps",
     .paragraphs =
         {"Runs a program that reports its steps, tries every power limit of its GPUs on them, from the "
          "highest "
          "to the lowest, and prints power, time and energy of a step under each, and which limit is best: "
          "for "
-         "energy, time and cost, and within --max-slowdown. Of two that are equally good the higher counts.",
+         "energy, time and cost, and within --max-slowdown. Of two that are equally good the higher counts. "
+         "With --knob clock it tries ceilings on the clock, and with --knob both limits and then, under the "
+         "highest limit, ceilings.",
          "The program appends a line for each step to the file that FLYBALL_STEPS names, as "
          "under 'flyball run --tune'. When the last limit is measured the profile is printed, what stood "
          "before stands again, and the program goes on; a guard process puts it back also after kill -9. "

@@ -8,7 +8,7 @@
 
 struct told_choice {
     const char *name;
-    double max_slowdown, limit_w, tied_limit_w;
+    double max_slowdown, limit_w, tied_limit_w, ceiling_mhz, tied_ceiling_mhz;
     double time_change_percent, time_change_uncertainty_percent;
     double energy_change_uncertainty_percent, energy_change_percent;
     const char *no_choice; /* why there is none */
@@ -21,6 +21,8 @@ static const struct shape_field choice_rows[] = {
     {CHOICE(max_slowdown), TOLD_ELSE("there is no bound")},
     {OF_CHOSEN(limit_w)},
     {CHOICE(tied_limit_w), TOLD_ELSE("no limit ties with the highest")},
+    {CHOICE(ceiling_mhz), .need = SHAPE_SPARING},
+    {CHOICE(tied_ceiling_mhz), .need = SHAPE_SPARING},
     {OF_CHOSEN(time_change_percent)},
     {OF_CHOSEN(time_change_uncertainty_percent)},
     {OF_CHOSEN(energy_change_uncertainty_percent)},
@@ -38,11 +40,14 @@ static struct told_choice told_choice(const struct profile_result *result,
         .max_slowdown = choice->objective.max_slowdown,
         .limit_w = point != NULL ? point->limit_w : NAN,
         .tied_limit_w = choice->tied != NULL ? choice->tied->limit_w : NAN,
+        .ceiling_mhz = point != NULL ? point->ceiling_mhz : NAN,
+        .tied_ceiling_mhz = choice->tied != NULL ? choice->tied->ceiling_mhz : NAN,
         .time_change_percent = point != NULL ? profile_time_change(result, point) : NAN,
         .time_change_uncertainty_percent = point != NULL ? profile_time_change_error(result, point) : NAN,
         .energy_change_uncertainty_percent = point != NULL ? profile_energy_change_error(result, point) : NAN,
         .energy_change_percent = point != NULL ? profile_energy_change(result, point) : NAN,
-        .no_choice = result->valid == 0 ? "no limit has a valid point"
+        .no_choice = point != NULL        ? "the clock alone was turned"
+                     : result->valid == 0 ? "no limit has a valid point"
                      : choice->tied != NULL
                          ? "no limit differs from the highest by more than both are uncertain"
                          : PROFILE_NO_HIGHEST,
@@ -101,6 +106,7 @@ struct told_profile {
     struct told_gpu gpus[DEVICES_MAX];
     size_t gpu_count;
     uint64_t batch_size;
+    const char *knob, *knob_note;
     size_t limits, limits_valid;
     double start_limit_w, eta, max_power_w;
     struct told_choices optimum;
@@ -113,9 +119,11 @@ static const struct shape_field profile_rows[] = {
     {SHAPE_AT(told_profile, gpus), SHAPE_IS_STRUCTS_HERE(&gpu_shape, told_profile, gpus, gpu_count)},
     {SHAPE_AT(told_profile, job), TOLD_ANY_TEXT, .null = SHAPE_OR_NULL},
     {SHAPE_AT(told_profile, batch_size), TOLD_U64, .null = SHAPE_ZERO},
+    {SHAPE_AT(told_profile, knob), TOLD_ANY_TEXT},
+    {SHAPE_AT(told_profile, knob_note), TOLD_TEXT},
     {SHAPE_AT(told_profile, limits), TOLD_SIZE},
     {SHAPE_AT(told_profile, limits_valid), TOLD_SIZE},
-    {SHAPE_AT(told_profile, start_limit_w), TOLD_NUMBER},
+    {SHAPE_AT(told_profile, start_limit_w), TOLD_NUMBER, TOLD_ELSE("no limit was turned")},
     {SHAPE_AT(told_profile, eta), TOLD_NUMBER},
     {SHAPE_AT(told_profile, max_power_w), TOLD_NUMBER},
     {SHAPE_AT(told_profile, optimum), SHAPE_IS_STRUCT(&choices_shape)},
@@ -133,6 +141,8 @@ void profile_members_add(struct table *table, const struct profile_result *resul
         .gpu_count = tune->gpu_count,
         .job = tune->job_name,
         .batch_size = tune->batch_size,
+        .knob = fly_tuner_knob_name(run_tune_knob(tune)),
+        .knob_note = report->knob_note,
         .limits = tune->point_count,
         .limits_valid = result->valid,
         .start_limit_w = tune->reported ? report->start_limit_w : NAN,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A profile as a picture: energy over the time of a step, one point for each limit. */
+/* A profile as a picture: energy over the time of a step, one point for each limit and ceiling. */
 #include <math.h>
 #include <stdio.h>
 
@@ -8,7 +8,7 @@
 #include "cli/kit/chart.h"
 #include "cli/run/profile_result.h"
 
-enum { MEMORY_MAX = 4 << 20, TEXT_MAX = 256, SERIES_MAX = 3 };
+enum { MEMORY_MAX = 4 << 20, TEXT_MAX = 256, SERIES_MAX = 4 };
 
 static const double ms_per_s = 1e3;
 
@@ -17,7 +17,7 @@ struct picture {
     struct arena *arena;
     double *time_ms, *energy_j; /* of the valid points */
     const char **tips;
-    size_t count;
+    size_t count, limit_count;      /* limits come first */
     double bound_ms[2], bound_j[2]; /* a line as high as the points reach */
     double start_ms, start_j;       /* the limit before the profile; NAN if it is no point */
     struct chart_note notes[PROFILE_SELECTOR_COUNT + 1];
@@ -39,17 +39,19 @@ static const char *keep(struct picture *picture, const char *text)
 
 static void add_point(struct picture *picture, const struct fly_tuner_point *point)
 {
-    char text[TEXT_MAX];
+    char text[TEXT_MAX], setting[PROFILE_SETTING_MAX];
 
-    snprintf(text, sizeof text, "%g W: %.4g ms, %.4g J, %.4g W drawn%s", point->limit_w,
+    snprintf(text, sizeof text, "%s: %.4g ms, %.4g J, %.4g W drawn%s", profile_setting(point, setting),
              point->time_s * ms_per_s, energy_j(point), point->power_w,
              point->bound == FLY_TUNER_UNBOUND ? "; it never bound" : "");
     picture->time_ms[picture->count] = point->time_s * ms_per_s;
     picture->energy_j[picture->count] = energy_j(point);
     picture->tips[picture->count++] = keep(picture, text);
+    picture->limit_count += isnan(point->ceiling_mhz);
     picture->bound_j[0] = fmin(picture->bound_j[0], energy_j(point));
     picture->bound_j[1] = fmax(picture->bound_j[1], energy_j(point));
-    if (fabs(point->limit_w - picture->result->tune->report.start_limit_w) < 0.5) {
+    if (isnan(point->ceiling_mhz) &&
+        fabs(point->limit_w - picture->result->tune->report.start_limit_w) < 0.5) {
         picture->start_ms = point->time_s * ms_per_s;
         picture->start_j = energy_j(point);
     }
@@ -59,7 +61,7 @@ static void add_point(struct picture *picture, const struct fly_tuner_point *poi
 static void add_notes(struct picture *picture)
 {
     const struct profile_choice *choices = picture->result->choices;
-    char text[TEXT_MAX * 2];
+    char text[TEXT_MAX * 2], setting[PROFILE_SETTING_MAX];
 
     for (int i = 0; i < PROFILE_SELECTOR_COUNT; i++) {
         const struct fly_tuner_point *point = choices[i].point;
@@ -70,7 +72,7 @@ static void add_notes(struct picture *picture)
             seen |= choices[j].point == point;
         if (point == NULL || seen)
             continue;
-        length = snprintf(text, sizeof text, "%g W: %s", point->limit_w, choices[i].name);
+        length = snprintf(text, sizeof text, "%s: %s", profile_setting(point, setting), choices[i].name);
         for (int j = i + 1; j < PROFILE_SELECTOR_COUNT && length < TEXT_MAX; j++) {
             if (choices[j].point == point)
                 length += snprintf(text + length, sizeof text - (size_t)length, ", %s", choices[j].name);
@@ -120,7 +122,16 @@ static size_t make_series(const struct picture *picture, struct chart_series ser
          .x = picture->time_ms,
          .y = picture->energy_j,
          .tips = picture->tips,
-         .count = picture->count},
+         .count = picture->limit_count},
+        {.name = "ceilings on the clock, highest to lowest",
+         .kind = CHART_LINE,
+         .color = SVG_GREEN,
+         .shape = SVG_CIRCLE,
+         .radius = 3.5,
+         .x = picture->time_ms + picture->limit_count,
+         .y = picture->energy_j + picture->limit_count,
+         .tips = picture->tips + picture->limit_count,
+         .count = picture->count - picture->limit_count},
         {.name = "the limit that stood",
          .kind = CHART_POINTS,
          .color = SVG_ORANGE,
@@ -155,10 +166,12 @@ static int compose(void *context, struct arena *arena, struct chart *out_chart, 
                                           .series_count = make_series(picture, picture->series),
                                           .notes = picture->notes,
                                           .note_count = picture->note_count};
-    snprintf(picture->title, sizeof picture->title,
-             "Energy and time of a step under each power limit, %zu x %.80s", tune->gpu_count, name);
-    snprintf(picture->description, sizeof picture->description, "%zu limits measured%s.",
-             picture->result->valid, picture->result->complete ? "" : "; the profile is not complete");
+    snprintf(picture->title, sizeof picture->title, "Energy and time of a step under each %s%s, %zu x %.80s",
+             picture->result->of_power || !picture->result->of_clock ? "power limit" : "ceiling on the clock",
+             picture->result->of_power && picture->result->of_clock ? " and ceiling on the clock" : "",
+             tune->gpu_count, name);
+    snprintf(picture->description, sizeof picture->description, "%zu %ss measured%s.", picture->result->valid,
+             profile_noun(picture->result), picture->result->complete ? "" : "; the profile is not complete");
     *out_chart = (struct chart){.title = picture->title,
                                 .description = picture->description,
                                 .panels = &picture->panel,

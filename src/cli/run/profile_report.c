@@ -82,11 +82,13 @@ static const char no_highest[] = PROFILE_NO_HIGHEST, no_reason[] = "it was not m
 /* The columns at both ends. */
 static const struct meaning ends[] = {
     {"limit_w", "limit (W)", MEANING_REAL, 0, "W", MEANING_GAUGE, "Power limit of each GPU."},
+    {"ceiling_mhz", "ceiling (MHz)", MEANING_REAL, 0, "MHz", MEANING_GAUGE,
+     "Ceiling on the clock of each GPU; the highest means none."},
     {"mark", "", MEANING_TEXT, 0, NULL, MEANING_FACT, "What became of the limit's measurement."},
     {"bound", "bound", MEANING_TEXT, 0, NULL, MEANING_FACT,
      "Whether the limit held the GPUs down: 'yes', 'no' or 'unknown'."},
 };
-enum { END_LIMIT, END_MARK, END_BOUND };
+enum { END_LIMIT, END_CEILING, END_MARK, END_BOUND };
 const struct quantities profile_ends_quantities = {"a power limit", QUANTITIES(ends)};
 
 /* The columns between the limit and its word. */
@@ -131,18 +133,27 @@ static const struct field fields[] = {
     {TABLE_SHOWN("capped %", MEANING_REAL, 0), PART_PEOPLE, capped_percent, "the driver does not say"},
 };
 const struct quantities profile_quantities = {"a power limit", QUANTITIES_IN(fields, column)};
-enum { FIELD_COUNT = sizeof fields / sizeof fields[0], COLUMN_MAX = FIELD_COUNT + 3 };
+enum { FIELD_COUNT = sizeof fields / sizeof fields[0], COLUMN_MAX = FIELD_COUNT + 4 };
 
 static bool is_shown(const struct field *field, bool for_people)
 {
     return field->part == PART_BOTH || (field->part == PART_PEOPLE) == for_people;
 }
 
-static size_t make_columns(bool for_people, struct meaning *columns)
+/* A profile of one knob has the column of that one. */
+static bool has_limits(const struct profile_result *result)
+{
+    return result->of_power || !result->of_clock;
+}
+
+static size_t make_columns(const struct profile_result *result, bool for_people, struct meaning *columns)
 {
     size_t count = 0;
 
-    columns[count++] = ends[END_LIMIT];
+    if (has_limits(result))
+        columns[count++] = ends[END_LIMIT];
+    if (result->of_clock)
+        columns[count++] = ends[END_CEILING];
     for (int i = 0; i < FIELD_COUNT; i++) {
         if (is_shown(&fields[i], for_people))
             columns[count++] = fields[i].column;
@@ -168,7 +179,12 @@ static void add_row(struct table *table, const struct profile_result *result,
     char reason[WORD_MAX];
 
     snprintf(reason, sizeof reason, "the limit's mark is '%s'", fly_tuner_mark_name(point->mark));
-    table_add_real(table, point->limit_w);
+    if (has_limits(result))
+        table_add_real(table, point->limit_w);
+    if (result->of_clock && isnan(point->ceiling_mhz))
+        table_add_unavailable(table, for_people ? "-" : NULL, "it stood without a ceiling");
+    else if (result->of_clock)
+        table_add_real(table, point->ceiling_mhz);
     for (int i = 0; i < FIELD_COUNT; i++) {
         double value = valid ? fields[i].value(result, point) : NAN;
 
@@ -192,13 +208,18 @@ static void put_heading(struct buffer *text, const struct profile_result *result
                   tune->gpu_count > 0 ? tune->gpus[0]->info.name : "GPU");
     for (size_t i = 0; i < tune->gpu_count; i++)
         buffer_printf(text, "%s%u", i > 0 ? ", " : "", tune->gpus[i]->info.index);
-    buffer_printf(text, "): %zu of %zu limits measured, of at least %u steps each.\n", result->valid,
-                  tune->point_count, tune->profile_steps);
+    buffer_printf(text, "): %zu of %zu %ss measured, of at least %u steps each.\n", result->valid,
+                  tune->point_count, profile_noun(result), tune->profile_steps);
+    if (tune->reported && tune->report.knob_note[0] != '\0')
+        buffer_printf(text, "One knob: %s.\n", tune->report.knob_note);
     if (result->why != NULL)
         buffer_printf(text, "Not complete: %s.\n", result->why);
     if (result->why != NULL && tune->reported && tune->report.reason == FLY_TUNER_NO_FIGURE)
         buffer_puts(text, "More --profile-steps make windows longer.\n");
-    buffer_puts(text, result->highest != NULL ? "Changes are against the highest limit.\n\n" : "\n");
+    if (result->highest != NULL)
+        buffer_printf(text, "Changes are against the highest %s.\n",
+                      result->of_power ? "limit" : profile_noun(result));
+    buffer_puts(text, "\n");
 }
 
 /* A change within its uncertainty counts as none. */
@@ -217,21 +238,21 @@ static void put_choices(struct buffer *text, const struct profile_result *result
     buffer_puts(text, "\n");
     for (int i = 0; i < PROFILE_SELECTOR_COUNT; i++) {
         const struct profile_choice *choice = &result->choices[i];
+        char best[PROFILE_SETTING_MAX], highest[PROFILE_SETTING_MAX];
 
         buffer_printf(text, "%s: ", choice->name);
         if (choice->tied != NULL) {
             buffer_printf(
                 text,
-                "no choice: the best, %g W, differs from the highest, %g W, by no more than both are "
-                "uncertain\n",
-                choice->tied->limit_w, result->highest->limit_w);
+                "no choice: the best, %s, differs from the highest, %s, by no more than both are uncertain\n",
+                profile_setting(choice->tied, best), profile_setting(result->highest, highest));
             continue;
         }
         if (choice->point == NULL) {
             buffer_printf(text, "not known, since %s\n", no_highest);
             continue;
         }
-        buffer_printf(text, "%g W", choice->point->limit_w);
+        buffer_puts(text, profile_setting(choice->point, best));
         if (result->highest != NULL) {
             buffer_puts(text, ", ");
             put_change(text, profile_time_change(result, choice->point),
@@ -286,7 +307,7 @@ int profile_report_emit(const struct cli_call *call, const struct profile_result
 {
     bool for_people = cli_format(call) == TABLE_FORMAT_TABLE;
     struct meaning columns[COLUMN_MAX];
-    struct table *table = table_new(schema, columns, make_columns(for_people, columns));
+    struct table *table = table_new(schema, columns, make_columns(result, for_people, columns));
     int code;
 
     for (size_t i = 0; i < result->tune->point_count; i++) {

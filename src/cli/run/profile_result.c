@@ -24,6 +24,30 @@ static const struct {
     [PROFILE_LOWEST_LIMIT_WITHIN] = {FLY_OBJECTIVE_LOWEST_LIMIT, "lowest limit", true},
 };
 
+const char *profile_setting(const struct fly_tuner_point *point, char text[PROFILE_SETTING_MAX])
+{
+    if (isnan(point->ceiling_mhz))
+        snprintf(text, PROFILE_SETTING_MAX, "%g W", point->limit_w);
+    else
+        snprintf(text, PROFILE_SETTING_MAX, "%g MHz", point->ceiling_mhz);
+    return text;
+}
+
+const char *profile_noun(const struct profile_result *result)
+{
+    if (result->of_power && result->of_clock)
+        return "setting";
+    return result->of_clock ? "ceiling" : "limit";
+}
+
+/* The lowest limit is one of limits where there are any. */
+static bool may_choose(const struct profile_result *result, enum profile_selector selector,
+                       const struct fly_tuner_point *point)
+{
+    return point->mark == FLY_TUNER_VALID &&
+           (selector != PROFILE_LOWEST_LIMIT_WITHIN || !result->of_power || isnan(point->ceiling_mhz));
+}
+
 /* Returns why it is not complete, if a fault ended it and not the last limit. */
 static const char *why_not_complete(const struct profile_result *result)
 {
@@ -80,7 +104,10 @@ static void choose(struct profile_result *result, enum profile_selector selector
 
     choice->objective = (struct fly_objective){selectors[selector].kind, wish->eta,
                                                selectors[selector].bound ? wish->max_slowdown : INFINITY};
-    length = snprintf(choice->name, sizeof choice->name, "%s", selectors[selector].name);
+    length =
+        snprintf(choice->name, sizeof choice->name, "%s",
+                 selector == PROFILE_LOWEST_LIMIT_WITHIN && !result->of_power ? "lowest ceiling"
+                                                                              : selectors[selector].name);
     if (choice->objective.kind == FLY_OBJECTIVE_COST)
         length +=
             snprintf(choice->name + length, sizeof choice->name - (size_t)length, " (eta %g)", wish->eta);
@@ -91,10 +118,11 @@ static void choose(struct profile_result *result, enum profile_selector selector
     for (size_t i = 0; i < result->tune->point_count; i++) {
         const struct fly_tuner_point *point = &result->tune->points[i];
 
-        if (point->mark != FLY_TUNER_VALID)
+        if (!may_choose(result, selector, point))
             continue;
         places[count] = point;
-        points[count++] = (struct fly_power_point){point->limit_w, point->power_w, point->time_s};
+        points[count++] = (struct fly_power_point){
+            isnan(point->limit_w) ? point->ceiling_mhz : point->limit_w, point->power_w, point->time_s};
     }
     if (selectors[selector].bound && result->highest == NULL)
         return;
@@ -114,19 +142,72 @@ void profile_result_of(const struct run_tune *tune, struct profile_result *out_r
     for (size_t i = 0; i < tune->point_count; i++) {
         result->valid += tune->points[i].mark == FLY_TUNER_VALID;
         result->tried += tune->points[i].mark != FLY_TUNER_NOT_MEASURED;
+        result->of_power |= isnan(tune->points[i].ceiling_mhz);
+        result->of_clock |= !isnan(tune->points[i].ceiling_mhz);
     }
     if (tune->point_count > 0 && tune->points[0].mark == FLY_TUNER_VALID)
         result->highest = &tune->points[0];
-    if (tune->point_count > 0)
-        result->max_power_w = tune->points[0].limit_w * (double)tune->gpu_count;
+    result->max_power_w = tune->turner.highest_power_w * (double)tune->gpu_count;
     result->why = why_not_complete(result);
     result->complete = result->why == NULL;
     for (int i = 0; i < PROFILE_SELECTOR_COUNT; i++)
         choose(result, (enum profile_selector)i);
 }
 
+/* Copies the points of one knob, with the setting where a file has it; returns how many. */
+static size_t points_of(const struct run_tune *tune, bool of_clock, struct fly_tuner_point *points)
+{
+    size_t count = 0;
+
+    for (size_t i = 0; i < tune->point_count; i++) {
+        if (isnan(tune->points[i].ceiling_mhz) == of_clock)
+            continue;
+        points[count] = tune->points[i];
+        points[count++].limit_w = of_clock ? tune->points[i].ceiling_mhz : tune->points[i].limit_w;
+    }
+    return count;
+}
+
+/* Of both knobs, the key is that of the clock. */
+static struct profile_key key_of(const struct run_tune *tune, bool of_clock)
+{
+    struct profile_key key = tune->key;
+
+    if (of_clock)
+        return key;
+    key.knob = FLY_TUNER_POWER_LIMIT;
+    key.under_limit_w = 0;
+    return key;
+}
+
+static int save_one(const struct profile_result *result, bool of_clock, const char *path,
+                    struct fly_error *out_error)
+{
+    struct fly_tuner_point points[FLY_POWER_SEARCH_LIMITS_MAX];
+    struct profile_key key = key_of(result->tune, of_clock);
+
+    return profile_write(path, &key, points, points_of(result->tune, of_clock, points), out_error);
+}
+
 int profile_result_save(const struct profile_result *result, const char *path, struct fly_error *out_error)
 {
-    return profile_write(path, &result->tune->key, result->tune->points, result->tune->point_count,
-                         out_error);
+    return save_one(result, !result->of_power, path, out_error);
+}
+
+int profile_result_save_in(const struct profile_result *result, const char *directory,
+                           char out_path[PROFILE_PATH_MAX], struct fly_error *out_error)
+{
+    const bool wanted[] = {result->of_power, result->of_clock};
+    int code = 0;
+
+    for (int of_clock = 0; of_clock <= 1 && code == 0; of_clock++) {
+        struct profile_key key = key_of(result->tune, of_clock);
+
+        if (!wanted[of_clock])
+            continue;
+        code = profile_path(directory, &key, out_path, out_error);
+        if (code == 0)
+            code = save_one(result, of_clock, out_path, out_error);
+    }
+    return code;
 }

@@ -89,6 +89,7 @@ extern const char *const run_tune_objectives[];
 enum fly_objective_kind run_tune_objective(const struct cli_call *call);
 const char *run_tune_objective_name(enum fly_objective_kind kind);
 extern const char *const run_tune_knobs[];
+extern const char *const run_tune_profile_knobs[]; /* of `flyball profile` */
 /* clang-format off */
 #define RUN_TUNE_OPTIONS \
     {.name = "tune", .type = CLI_FLAG, \

@@ -18,6 +18,13 @@ const char *const run_tune_knobs[] = {
     [FLY_TUNER_POWER_LIMIT] = "power", [FLY_TUNER_CLOCK] = "clock",     [FLY_TUNER_BOTH] = "both",
     [FLY_TUNER_AUTO] = "auto",         [FLY_TUNER_PROFILE] = "profile", NULL};
 
+/* Workload profiles have no order, and no picture. */
+const char *const run_tune_profile_knobs[] = {[FLY_TUNER_POWER_LIMIT] = "power",
+                                              [FLY_TUNER_CLOCK] = "clock",
+                                              [FLY_TUNER_BOTH] = "both",
+                                              [FLY_TUNER_AUTO] = "auto",
+                                              NULL};
+
 enum fly_objective_kind run_tune_objective(const struct cli_call *call)
 {
     return objective_kinds[cli_choice(call, "objective")];
@@ -49,6 +56,7 @@ static int read_common(const struct cli_call *call, const char *program, struct 
     if (out_tune->wanted && !out_tune->every_limit && gpus != NULL && strcmp(gpus, "none") == 0)
         return cli_usage(call, out_error, "-i none leaves no GPU whose limits could be tried");
     status_line_begin(&out_tune->status, cli_status_line_fd(call));
+    out_tune->wish = (enum fly_tuner_knob)cli_choice(call, "knob");
     out_tune->objective.eta = cli_real(call, "eta");
     out_tune->profile_steps = (uint32_t)cli_integer(call, "profile-steps");
     out_tune->energy_tolerance = cli_real(call, "energy-tolerance");
@@ -76,7 +84,6 @@ int run_tune_read(const struct cli_call *call, struct run_tune *out_tune, struct
         if (cli_source(call, options[i].name) == CLI_OPTION && !(recurs && options[i].of_jobs))
             return cli_usage(call, out_error, "--%s is about --tune, which is not given", options[i].name);
     }
-    out_tune->wish = (enum fly_tuner_knob)cli_choice(call, "knob");
     out_tune->objective.kind = run_tune_objective(call);
     out_tune->profile_file = cli_text(call, "profile");
     return read_common(call, "flyball run --tune", out_tune, out_error);

@@ -227,6 +227,9 @@ static const char *const pace_texts[] = {
         "the GPU does not set the pace of these steps: their time changed under the same limit; other "
         "programs on this machine, data or another phase of the training can do that; measure on a quiet "
         "machine, or with more --profile-steps",
+    [FLY_TUNER_PACE_SCATTER] =
+        "step times scatter so much that these two do not differ by more than chance; more --profile-steps "
+        "make them more certain",
 };
 
 static void put_pace(const struct fly_tuner_report *report, struct buffer *out)

@@ -71,6 +71,7 @@ static int range(void *data, struct fly_turner_range *out_range, struct fly_erro
     if (turner->count == 0 || common.lowest_mhz > common.highest_mhz)
         return error_set(out_error, FLY_EUNSUPPORTED, "there is no clock that all of the GPUs have");
     turner->highest_mhz = common.highest_mhz;
+    turner->highest_power_w = power_w;
     *out_range = (struct fly_turner_range){
         .lowest = (double)common.lowest_mhz,
         .highest = (double)common.highest_mhz,

@@ -25,7 +25,7 @@ static int read_w(const struct device *gpu, enum quantity quantity, double *out_
 /* The range of limits that all GPUs accept. */
 static int range(void *data, struct fly_turner_range *out_range, struct fly_error *out_error)
 {
-    const struct knob_turner *turner = data;
+    struct knob_turner *turner = data;
     struct fly_turner_range common = {.lowest = 0, .highest = INFINITY};
 
     for (size_t i = 0; i < turner->count; i++) {
@@ -41,6 +41,7 @@ static int range(void *data, struct fly_turner_range *out_range, struct fly_erro
     }
     if (!(common.lowest <= common.highest) || !isfinite(common.highest))
         return error_set(out_error, FLY_EUNSUPPORTED, "there is no limit that all of the GPUs take");
+    turner->highest_power_w = common.highest;
     *out_range = common;
     return 0;
 }

@@ -26,6 +26,7 @@ struct knob_turner {
     unsigned clock_turns;   /* and of these clocks */
     int fault, clock_fault; /* error codes of the first calls that could not set a limit, a clock; 0: none */
     int64_t highest_mhz;    /* clock_turner: highest clock that all GPUs reach, known after range() */
+    double highest_power_w; /* that each GPU may draw, known after range(); 0: not known */
     double settings[WORKLOADS_MAX + 1]; /* workload_turner: those of its range */
     size_t setting_count;
 };

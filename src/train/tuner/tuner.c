@@ -105,6 +105,22 @@ static void close_cost(struct fly_tuner *tuner)
     report->extra_time_s += maxima[0] - steps * chosen->time_s;
 }
 
+/* A whole profile chooses nothing: its ceilings are tried under the highest limit. Returns whether they are.
+ */
+static bool goes_on_with_ceilings(struct fly_tuner *tuner)
+{
+    if (!tuner->every_limit || !tuner_has_next_knob(tuner))
+        return false;
+    tuner->chosen = 0;
+    tuner_turn(tuner, tuner->points[0].limit_w);
+    if (gives_way(tuner, tuner->points[0].limit_w))
+        return true;
+    close_cost(tuner);
+    if (tuner->reason == FLY_TUNER_GOES_ON && tuner_next_knob(tuner))
+        begin_search_with(tuner, false);
+    return true;
+}
+
 /* Every limit is measured or left out: chooses one, and checks whether it keeps its promise. */
 static void finish_search(struct fly_tuner *tuner)
 {
@@ -117,6 +133,8 @@ static void finish_search(struct fly_tuner *tuner)
         begin_look(tuner, again);
         return;
     }
+    if (goes_on_with_ceilings(tuner))
+        return;
     if (!tuner_choose(tuner, tuner->limit_count, &tuner->chosen)) {
         enum fly_tuner_mark mark = tuner->points[0].mark;
         char text[TUNER_SETTING_MAX];

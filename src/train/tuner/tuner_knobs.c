@@ -71,9 +71,14 @@ static double slowdown_left(const struct fly_tuner *tuner)
     return fmax(whole * highest->time_s / chosen->time_s, 1.0);
 }
 
+bool tuner_has_next_knob(const struct fly_tuner *tuner)
+{
+    return tuner->wish == FLY_TUNER_BOTH && !tuner->is_second && tuner->other.turner != NULL;
+}
+
 bool tuner_next_knob(struct fly_tuner *tuner)
 {
-    if (tuner->wish != FLY_TUNER_BOTH || tuner->is_second || tuner->other.turner == NULL)
+    if (!tuner_has_next_knob(tuner))
         return false;
     tuner->whole_slowdown = tuner->options.objective.max_slowdown;
     tuner->options.objective.max_slowdown = slowdown_left(tuner);

@@ -184,6 +184,8 @@ void tuner_measured(struct fly_tuner *tuner, struct fly_power_search_action *act
 /* Takes the settings of the knobs that were asked for. FLY_EUNSUPPORTED when there are none. */
 int tuner_take_knobs(struct fly_tuner *tuner, const struct fly_tuner_options *options,
                      struct fly_error *out_error);
+/* Whether ceilings are still to be tried under the chosen limit. */
+bool tuner_has_next_knob(const struct fly_tuner *tuner);
 /* Lets the chosen limit stand and puts the clock on trial; false when that is not to be done. */
 bool tuner_next_knob(struct fly_tuner *tuner);
 /* Lifts the ceiling and puts the limit on trial again, if ceilings are. */

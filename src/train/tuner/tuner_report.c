@@ -18,8 +18,8 @@ static const char *const mark_names[] = {
 };
 _Static_assert(sizeof mark_names / sizeof mark_names[0] == FLY_TUNER_NO_ENERGY + 1, "a name for each");
 
-static const char *const pace_names[] = {"GPU", "pauses", "waits", "flat", "unsteady"};
-_Static_assert(sizeof pace_names / sizeof pace_names[0] == FLY_TUNER_PACE_UNSTEADY + 1, "a name for each");
+static const char *const pace_names[] = {"GPU", "pauses", "waits", "flat", "unsteady", "scatter"};
+_Static_assert(sizeof pace_names / sizeof pace_names[0] == FLY_TUNER_PACE_SCATTER + 1, "a name for each");
 
 /* A report as callers of the first version know it ends here. */
 static const size_t first_size = offsetof(struct fly_tuner_report, pauses);
@@ -36,7 +36,7 @@ const char *fly_tuner_mark_name(enum fly_tuner_mark mark)
 
 const char *fly_tuner_pace_name(enum fly_tuner_pace pace)
 {
-    return (unsigned)pace <= FLY_TUNER_PACE_UNSTEADY ? pace_names[pace] : "unknown";
+    return (unsigned)pace <= FLY_TUNER_PACE_SCATTER ? pace_names[pace] : "unknown";
 }
 
 enum fly_tuner_state fly_tuner_state(const struct fly_tuner *tuner)
