@@ -112,10 +112,10 @@ static void test_with_limit(void **state)
     (void)state;
     knob_machine_start(&machine, settings, NULL);
     knob = knob_machine_open(&machine);
-    assert_int_equal(knob_set_both(knob, limits, second_wrong, &error), FLY_EUSAGE);
+    assert_int_equal(knob_set_several(knob, limits, second_wrong, NULL, &error), FLY_EUSAGE);
     check_contains(error.text, "GPU 1 does not offer the workload power profile 100; choose of MAX_P,MAX_Q");
     check_double(emulator_limit_w(machine.emulator, 0), 1000.0);
-    assert_int_equal(knob_set_both(knob, limits, sets, NULL), 0);
+    assert_int_equal(knob_set_several(knob, limits, sets, NULL, NULL), 0);
     check_double(emulator_limit_w(machine.emulator, 1), 700.0);
     assert_string_equal(requested(1), "MAX_Q");
     assert_true(has_file(".turned") && has_file(".turned2"));
@@ -152,7 +152,7 @@ static void test_all_or_none(void **state)
         knob = knob_machine_open(&machine);
         assert_int_equal(knob_set_workloads(knob, sets, NULL), codes[i]);
         assert_string_equal(requested(0), "none");
-        assert_int_equal(knob_set_both(knob, limits, sets, NULL), codes[i]);
+        assert_int_equal(knob_set_several(knob, limits, sets, NULL, NULL), codes[i]);
         assert_string_equal(requested(0), "none");
         check_double(emulator_limit_w(machine.emulator, 0), 1000.0);
         check_double(emulator_limit_w(machine.emulator, 1), 1000.0);

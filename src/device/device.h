@@ -166,6 +166,8 @@ struct device_backend {
     int (*clocks)(const struct device *device, int64_t *clocks_mhz, size_t maximum, size_t *out_count);
     /* Reads workload power profiles, and requests exactly the wanted ones; NULL: not supported. */
     enum reading_state (*workloads)(const struct device *device, struct workloads *out_workloads);
+    /* Reads the performance level, which `set` sets; NULL: not supported. */
+    enum reading_state (*level)(const struct device *device, int64_t *out_level);
     int (*request_workloads)(const struct device *device, const struct workload_set *wanted,
                              struct fly_error *out_error);
 };
@@ -202,7 +204,8 @@ void device_read(const struct device *device, const struct clock *clock, quantit
 /* What can be set. */
 enum {
     QUANTITIES_SETTABLE = QUANTITY_BIT(QUANTITY_POWER_LIMIT) | QUANTITY_BIT(QUANTITY_PERSISTENCE) |
-                          QUANTITY_BIT(QUANTITY_CLOCK_CEILING) | QUANTITY_BIT(QUANTITY_WORKLOADS)
+                          QUANTITY_BIT(QUANTITY_CLOCK_CEILING) | QUANTITY_BIT(QUANTITY_WORKLOADS) |
+                          QUANTITY_BIT(QUANTITY_PERFORMANCE_LEVEL)
 };
 
 /*
@@ -245,6 +248,39 @@ int device_request_workloads(const struct device *device, const struct workload_
  */
 int device_check_workloads(const struct device *device, const struct workload_set *wanted,
                            struct fly_error *out_error);
+
+/*
+ * Performance levels: how an AMD GPU chooses its clocks. The numbers are those of its driver.
+ *
+ *     X(name, number, word, can be set)
+ *
+ * A level that comes with clocks of its own (by hand, at the same clock at every run) cannot be set, as
+ * it could not be put back either: the driver does not say which clocks.
+ */
+#define DEVICE_LEVELS(X)                           \
+    X(AUTO, 0, "auto", true)                       \
+    X(LOW, 1, "low", true)                         \
+    X(HIGH, 2, "high", true)                       \
+    X(MANUAL, 3, "manual", false)                  \
+    X(STABLE_STANDARD, 4, "stable_std", true)      \
+    X(STABLE_PEAK, 5, "stable_peak", true)         \
+    X(STABLE_MEMORY, 6, "stable_min_mclk", true)   \
+    X(STABLE_GRAPHICS, 7, "stable_min_sclk", true) \
+    X(DETERMINISM, 8, "determinism", false)
+
+#define DEVICE_LEVEL_ENUM(name, number, word, settable) DEVICE_LEVEL_##name = (number),
+enum device_level { DEVICE_LEVELS(DEVICE_LEVEL_ENUM) DEVICE_LEVEL_COUNT };
+#undef DEVICE_LEVEL_ENUM
+
+/* Returns the level's word, "an unknown one" for a number without; the level of a word, or -1. */
+const char *device_level_word(int64_t level);
+int device_level_find(const char *word);
+
+/* Returns whether a GPU may be brought to that level, and from it to another. */
+bool device_level_is_settable(int64_t level);
+
+/* Reads the performance level; READING_UNSUPPORTED for a device without. Thread-safe. */
+enum reading_state device_read_level(const struct device *device, int64_t *out_level);
 
 /* Returns whether the device's energy or power can be read now. */
 bool device_answers(const struct device *device, const struct clock *clock);

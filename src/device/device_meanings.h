@@ -137,6 +137,11 @@
         "workload_profiles_enforced", "profiles enforced", MEANING_LIST, 0, NULL, MEANING_FACT, \
             "Those of them that the driver enforces: without those that conflict with another." \
     }
+#define DEVICE_PERFORMANCE_LEVEL                                           \
+    {                                                                      \
+        "performance_level", "level", MEANING_TEXT, 0, NULL, MEANING_FACT, \
+            "Performance level of an AMD GPU: how it chooses its clocks."  \
+    }
 #define DEVICE_PERSISTENCE                                                             \
     {                                                                                  \
         "persistence_mode", "persistence", MEANING_REAL, 0, NULL, MEANING_FACT,        \

@@ -20,7 +20,7 @@ static int check_limit(const struct device *device, int64_t value_mw, struct fly
                          "known: %s; see 'flyball doctor'",
                          device->info.index, reading_state_clause(state));
     }
-    if (value_mw < lowest->value || value_mw > highest->value || value_mw > UINT32_MAX)
+    if (value_mw <= 0 || value_mw < lowest->value || value_mw > highest->value || value_mw > UINT32_MAX)
         return error_set(out_error, FLY_EUSAGE,
                          "a power limit of %g W is outside the range of GPU %u; choose one from %g to %g W",
                          (double)value_mw * 1e-3, device->info.index, (double)lowest->value * 1e-3,
@@ -67,19 +67,43 @@ static int check_ceiling(const struct device *device, int64_t value_mhz, struct 
     return 0;
 }
 
+/* Nobody may leave a level that comes with clocks of its own: they could not be put back. */
+static int check_level(const struct device *device, int64_t value, struct fly_error *out_error)
+{
+    int64_t now;
+    enum reading_state state = device_read_level(device, &now);
+
+    if (state != READING_OK)
+        return error_set(
+            out_error, state == READING_UNSUPPORTED ? FLY_EUNSUPPORTED : FLY_EREAD,
+            "setting the performance level of GPU %u failed: it is not known: %s; AMD's GPUs have "
+            "one",
+            device->info.index, reading_state_clause(state));
+    if (!device_level_is_settable(value))
+        return error_set(
+            out_error, FLY_EUSAGE,
+            "the performance level '%s' of GPU %u cannot be set, since it comes with clocks of its "
+            "own; choose auto, low or high",
+            device_level_word(value), device->info.index);
+    return 0;
+}
+
 int device_check_set(const struct device *device, enum quantity quantity, int64_t value,
                      struct fly_error *out_error)
 {
     if (device->backend->set == NULL || (QUANTITY_BIT(quantity) & QUANTITIES_SETTABLE) == 0 ||
         quantity == QUANTITY_WORKLOADS)
-        return error_set(out_error, FLY_EUNSUPPORTED,
-                         "setting the %s of %s %u failed: through '%s' nothing can be set; NVIDIA GPUs can",
-                         quantity_facts[quantity].title, device_kind_name(device->info.kind),
-                         device->info.index, device->backend->name);
+        return error_set(
+            out_error, FLY_EUNSUPPORTED,
+            "setting the %s of %s %u failed: through '%s' nothing can be set; NVML and AMD SMI can",
+            quantity_facts[quantity].title, device_kind_name(device->info.kind), device->info.index,
+            device->backend->name);
     if (quantity == QUANTITY_POWER_LIMIT)
         return check_limit(device, value, out_error);
     if (quantity == QUANTITY_CLOCK_CEILING)
         return check_ceiling(device, value, out_error);
+    if (quantity == QUANTITY_PERFORMANCE_LEVEL)
+        return check_level(device, value, out_error);
     if (value != 0 && value != 1)
         return error_set(out_error, FLY_EUSAGE, "the %s is 0 or 1, and not %lld; choose one of them",
                          quantity_facts[quantity].title, (long long)value);

@@ -49,13 +49,15 @@
 /*
  * What can be set, and is no number that can be read. No driver reports a ceiling on the clock, so
  * that an unknown one cannot be mistaken for a real one; 0 means none. Workload power profiles are a
- * set, which device_read_workloads reads.
+ * set, which device_read_workloads reads; device_read_level reads how an AMD GPU chooses its clocks.
  */
 #define SETTING_MAP(X)                                                                                    \
     X(CLOCK_CEILING, "clock_ceiling_mhz", "ceiling on the GPU clock", "MHz", MEANING_GAUGE,               \
       "Highest clock that it may run at.")                                                                \
     X(WORKLOADS, "workload_profiles", "workload power profiles", NULL, MEANING_FACT,                      \
-      "Workload power profiles that are requested.")
+      "Workload power profiles that are requested.")                                                    \
+    X(PERFORMANCE_LEVEL, "performance_level", "performance level", NULL, MEANING_FACT,                    \
+      "How an AMD GPU chooses its clocks, by the number of device_level_word.")
 /* clang-format on */
 
 /* Quantities whose readings are numbers come first, QUANTITY_COUNT of them; then the others that can be set.

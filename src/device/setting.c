@@ -13,11 +13,18 @@ enum reading_state setting_read(const struct device *device, enum quantity quant
     struct device_reading reading;
     struct workloads workloads;
     enum reading_state state;
+    int64_t level;
 
     if (quantity == QUANTITY_WORKLOADS) {
         state = device_read_workloads(device, &workloads);
         if (state == READING_OK)
             *out_setting = (struct setting){.workloads = workloads.requested};
+        return state;
+    }
+    if (quantity == QUANTITY_PERFORMANCE_LEVEL) {
+        state = device_read_level(device, &level);
+        if (state == READING_OK)
+            *out_setting = setting_number(level);
         return state;
     }
     if (quantity >= QUANTITY_COUNT)

@@ -25,9 +25,10 @@
  * an earlier one has made this process wait that long. Thread-safe.
  */
 struct behalf {
-    uid_t uid;              /* not root */
-    const char *guard_path; /* of flyball-guard; NULL: searched as by guard_start */
-    const char *nvml_path;  /* or NULL */
+    uid_t uid;               /* not root */
+    const char *guard_path;  /* of flyball-guard; NULL: searched as by guard_start */
+    const char *nvml_path;   /* or NULL */
+    const char *amdsmi_path; /* or NULL */
 };
 
 enum behalf_task {

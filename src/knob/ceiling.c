@@ -53,8 +53,16 @@ int ceiling_check_free(const struct device *device, struct fly_error *out_error)
 {
     struct device_reading reading;
     const struct reading *reasons = &reading.values[QUANTITY_THROTTLE];
+    int64_t level;
 
     device_read(device, &clock_real, QUANTITY_BIT(QUANTITY_THROTTLE), &reading);
+    if (device_read_level(device, &level) == READING_OK && level != DEVICE_LEVEL_AUTO)
+        return error_set(
+            out_error, FLY_ESTATE,
+            "the clock of GPU %u is only measured: its performance level is '%s', which somebody "
+            "set; 'amd-smi set -g %s --perf-level AUTO' as root gives the choice back to the "
+            "driver",
+            device->info.index, device_level_word(level), device->info.pci);
     if (reasons->state != READING_OK || (reasons->value & THROTTLE_APPLICATION_CLOCKS) == 0)
         return 0;
     return error_set(out_error, FLY_ESTATE,

@@ -15,7 +15,8 @@
  * Drivers hold a GPU's clock below a ceiling ("locked clocks") and lift that again, but none says
  * whether there is one. Flyball knows only what it set, and what the GPU shows:
  *
- *     before a first ceiling   If the driver names a clock setting as what slows the GPU,
+ *     before a first ceiling   If the driver names a clock setting as what slows the GPU, or
+ *                              an AMD GPU does not choose its clocks by itself,
  *                              somebody has set clocks, and they stay. If the GPU
  *                              shows nothing, Flyball assumes that it has no ceiling,
  *                              and puts it back to none. A lock that does not

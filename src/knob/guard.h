@@ -45,6 +45,7 @@ struct guard {
 struct guard_options {
     const char *path;        /* of flyball-guard; NULL: searched, see guard_private.h */
     const char *nvml_path;   /* or NULL */
+    const char *amdsmi_path; /* or NULL */
     const char *directory;   /* of the journal */
     const struct site *site; /* the ways by which it puts back */
 };

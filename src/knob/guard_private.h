@@ -11,7 +11,7 @@
  * whole. Both must be of one build: the first word on the guard's command line names the
  * protocol.
  */
-#define GUARD_PROTOCOL "4"
+#define GUARD_PROTOCOL "5"
 enum { GUARD_SOCKET = 3 }; /* the guard's end */
 enum { GUARD_PATH_MAX = 512 };
 
@@ -19,7 +19,8 @@ enum { GUARD_PATH_MAX = 512 };
 void guard_program(const char *given, char path[GUARD_PATH_MAX]);
 
 /* Opens every driver through which something can be set; "": the installed one. */
-int guard_open_devices(const char *nvml_path, struct device_list *out_list, struct fly_error *out_error);
+int guard_open_devices(const char *nvml_path, const char *amdsmi_path, struct device_list *out_list,
+                       struct fly_error *out_error);
 
 enum guard_word {
     GUARD_READY,  /* from the guard, with its pid, or with the error that keeps it from being ready */

@@ -21,7 +21,7 @@
 #include "knob/guard_private.h"
 #include "knob/journal.h"
 
-enum { ARGUMENTS = 7, GUARD_TURNS_MAX = DEVICES_MAX * TURNS_MAX };
+enum { ARGUMENTS = 8, GUARD_TURNS_MAX = DEVICES_MAX * TURNS_MAX };
 enum { LOOK_MS = 100, TRIES = 100, TRY_NS = 100000000, OPEN_LOOKS = 8 };
 static const double patience_s = 10; /* to keep trying */
 
@@ -73,9 +73,11 @@ static void resist_oom(void)
     close(fd);
 }
 
-int guard_open_devices(const char *nvml_path, struct device_list *out_list, struct fly_error *out_error)
+int guard_open_devices(const char *nvml_path, const char *amdsmi_path, struct device_list *out_list,
+                       struct fly_error *out_error)
 {
-    struct device_options options = {.nvml_path = nvml_path[0] != '\0' ? nvml_path : NULL};
+    struct device_options options = {.nvml_path = nvml_path[0] != '\0' ? nvml_path : NULL,
+                                     .amdsmi_path = amdsmi_path[0] != '\0' ? amdsmi_path : NULL};
     int code = FLY_EUNSUPPORTED;
 
     error_set(out_error, code, "no driver is there through which something can be set; see 'flyball doctor'");
@@ -268,12 +270,12 @@ int guard_main(int argc, char **argv)
         return fly_error_exit_status(FLY_EUSAGE);
     guarding.session = (pid_t)session;
     guarding.directory = argv[3];
-    site_init(&(struct site_options){.commands = argv[5], .daemon = argv[6]}, &guarding.site);
+    site_init(&(struct site_options){.commands = argv[6], .daemon = argv[7]}, &guarding.site);
     detach();
     cgroup_leave("/proc");
     resist_oom();
     guarding.session_fd = (int)syscall(SYS_pidfd_open, guarding.session, 0);
-    if (guard_open_devices(argv[4], &guarding.list, &error) == 0)
+    if (guard_open_devices(argv[4], argv[5], &guarding.list, &error) == 0)
         error.code = 0;
     (void)!chdir("/");
     answer(GUARD_READY, "", &error);

@@ -42,6 +42,7 @@
  * profile N:
  *
  *     turn workload_profiles 0 0 82
+ *     turn performance_level 0 0 1
  *
  * A change that this version could not read raises that number. A file of a higher number than it
  * knows is neither read nor moved: whoever wrote it puts back what it says. Thread-safe for different

@@ -29,7 +29,8 @@ __attribute__((format(printf, 3, 4))) static void append(char text[JOURNAL_TEXT_
 static int version_of(const struct journal_entry *entry)
 {
     for (size_t i = 0; i < entry->turn_count; i++) {
-        if (entry->turns[i].quantity == QUANTITY_WORKLOADS)
+        if (entry->turns[i].quantity == QUANTITY_WORKLOADS ||
+            entry->turns[i].quantity == QUANTITY_PERFORMANCE_LEVEL)
             return VERSION_SETS;
     }
     return VERSION_FIRST;
@@ -177,7 +178,8 @@ static bool take_turn(struct reader *reader, int version, struct turn *out_turn)
     struct turn turn = {.way = WAY_DRIVER};
 
     if (quantity < 0 || (QUANTITY_BIT(quantity) & QUANTITIES_SETTABLE) == 0 ||
-        (quantity == QUANTITY_WORKLOADS && version < VERSION_SETS))
+        ((quantity == QUANTITY_WORKLOADS || quantity == QUANTITY_PERFORMANCE_LEVEL) &&
+         version < VERSION_SETS))
         return false;
     turn.quantity = (enum quantity)quantity;
     if (!take_setting(reader, turn.quantity, &turn.previous) ||

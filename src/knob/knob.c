@@ -16,12 +16,15 @@
 
 static void read_previous(struct knob_gpu *gpu)
 {
-    struct setting limit = {.number = 0}, workloads = {.number = 0};
+    struct setting limit = {.number = 0}, workloads = {.number = 0}, level = {.number = KNOB_NO_LEVEL};
 
     setting_read(gpu->device, QUANTITY_POWER_LIMIT, &limit);
     setting_read(gpu->device, QUANTITY_WORKLOADS, &workloads);
     gpu->report.previous_mw = limit.number;
     gpu->report.workloads_before = workloads.workloads;
+    setting_read(gpu->device, QUANTITY_PERFORMANCE_LEVEL, &level);
+    gpu->report.level_before = level.number;
+    gpu->report.level = gpu->report.level_found = KNOB_NO_LEVEL;
 }
 
 /* Repairs what an earlier session left in one of the two files. */
@@ -127,6 +130,7 @@ static int start_guard(struct knob *knob, const struct knob_options *options, st
 {
     struct guard_options guard = {.path = options->guard_path,
                                   .nvml_path = options->nvml_path,
+                                  .amdsmi_path = options->amdsmi_path,
                                   .directory = knob->directory,
                                   .site = &knob->site};
     int code = guard_start(&guard, &knob->guard, out_error);

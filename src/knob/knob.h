@@ -64,14 +64,15 @@ struct knob_options {
     size_t allowed_count;
     const char *guard_path; /* of flyball-guard; NULL: FLYBALL_GUARD, beside this program, or as installed */
     const char *nvml_path;  /* as in device_options, for the guard */
-    const char *commands;   /* as in struct site_options of site.h: ways besides the driver, */
-    const char *daemon;     /* by which users of the site turn knobs */
-    const char *program;    /* this program's name for others: "flyball power"; NULL: "flyball" */
-    bool kept;              /* what is set outlives the session */
-    bool impatient;         /* knob_repair does not wait for a guard that is at work */
+    const char *amdsmi_path;
+    const char *commands; /* as in struct site_options of site.h: ways besides the driver, */
+    const char *daemon;   /* by which users of the site turn knobs */
+    const char *program;  /* this program's name for others: "flyball power"; NULL: "flyball" */
+    bool kept;            /* what is set outlives the session */
+    bool impatient;       /* knob_repair does not wait for a guard that is at work */
 };
 
-enum { KNOB_NO_CEILING = -1 };
+enum { KNOB_NO_CEILING = -1, KNOB_NO_LEVEL = -1 };
 
 #define KNOB_READONLY_PATH "/etc/flyball/readonly"
 #define KNOB_MPS_DIRECTORY "/tmp/nvidia-mps"
@@ -99,6 +100,9 @@ struct knob_report {
     struct workload_set workloads_before, workloads, workloads_found;
     bool workloads_asked; /* the session has changed what is requested */
     bool workloads_foreign;
+    /* Performance levels, enum device_level: when it was opened, of the session's last change, and FOREIGN:
+     * what another program set. KNOB_NO_LEVEL: unknown, or none. */
+    int64_t level_before, level, level_found;
     enum way way;            /* by which it was turned last */
     bool persistence_turned; /* turned on, so that the limit holds */
     char repaired[400];      /* a clause: what an earlier session had left; "" for nothing */
@@ -138,6 +142,12 @@ int knob_set(struct knob *knob, const int64_t *limits_mw, struct fly_error *out_
 int knob_set_ceilings(struct knob *knob, const int64_t *ceilings_mhz, struct fly_error *out_error);
 
 /*
+ * Sets the performance level of each GPU, enum device_level; KNOB_NO_LEVEL leaves a GPU as it is. All or
+ * none, and errors, as knob_set. FLY_ESTATE for a GPU at a level that could not be put back.
+ */
+int knob_set_levels(struct knob *knob, const int64_t *levels, struct fly_error *out_error);
+
+/*
  * Requests workload profiles for each GPU, exactly those of its set; NULL leaves a GPU as it is, and an
  * empty set requests none. All or none, and errors, as knob_set; FLY_EUNSUPPORTED for a GPU without
  * profiles, FLY_EUSAGE for a profile that it does not offer.
@@ -145,9 +155,12 @@ int knob_set_ceilings(struct knob *knob, const int64_t *ceilings_mhz, struct fly
 int knob_set_workloads(struct knob *knob, const struct workload_set *const *sets,
                        struct fly_error *out_error);
 
-/* Sets limits and requests profiles: both on all GPUs, or nothing. Errors as those of both. */
-int knob_set_both(struct knob *knob, const int64_t *limits_mw, const struct workload_set *const *sets,
-                  struct fly_error *out_error);
+/*
+ * Sets limits, requests profiles and sets levels (NULL: they stay): all of them on all GPUs, or nothing.
+ * Errors as those of each.
+ */
+int knob_set_several(struct knob *knob, const int64_t *limits_mw, const struct workload_set *const *sets,
+                     const int64_t *levels, struct fly_error *out_error);
 
 /*
  * Sets every GPU that may be turned to its driver's default limit, and requests no workload profiles

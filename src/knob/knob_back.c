@@ -40,6 +40,18 @@ static void say_foreign_workloads(struct knob_gpu *gpu, const struct workload_se
               workload_text(&gpu->report.workloads_before, before));
 }
 
+static void say_foreign_level(struct knob_gpu *gpu, int64_t found)
+{
+    gpu->report.state = KNOB_FOREIGN;
+    gpu->report.level_found = found;
+    error_set(
+        &gpu->report.error, FLY_ESTATE,
+        "the performance level of GPU %u was changed by another program to '%s', after '%s' was set here; "
+        "it is left so, and was '%s' before: find out who else turns it",
+        gpu->device->info.index, device_level_word(found), device_level_word(gpu->report.level),
+        device_level_word(gpu->report.level_before));
+}
+
 /* Puts one knob back; the error is that of a knob that could not be put back, or could not be forgotten. */
 static int put_back_one(struct knob *knob, struct knob_gpu *gpu, const struct turn *turn,
                         struct fly_error *out_error)
@@ -57,6 +69,8 @@ static int put_back_one(struct knob *knob, struct knob_gpu *gpu, const struct tu
             say_foreign_clock(gpu, turn->ours.number, found.number);
         else if (turn->quantity == QUANTITY_WORKLOADS)
             say_foreign_workloads(gpu, &found.workloads);
+        else if (turn->quantity == QUANTITY_PERFORMANCE_LEVEL)
+            say_foreign_level(gpu, found.number);
         break;
     case TURN_RESTORED:
     case TURN_UNNEEDED:
@@ -134,6 +148,8 @@ static bool find_foreign(struct knob *knob, struct knob_gpu *gpu, enum quantity 
         return false;
     if (quantity == QUANTITY_POWER_LIMIT)
         say_foreign(gpu, now.number);
+    else if (quantity == QUANTITY_PERFORMANCE_LEVEL)
+        say_foreign_level(gpu, now.number);
     else
         say_foreign_workloads(gpu, &now.workloads);
     knob_drop_turn(knob, gpu, quantity, NULL);
@@ -143,7 +159,7 @@ static bool find_foreign(struct knob *knob, struct knob_gpu *gpu, enum quantity 
 bool knob_find_foreign(struct knob *knob, struct knob_gpu *gpu)
 {
     return find_foreign(knob, gpu, QUANTITY_POWER_LIMIT) || find_foreign(knob, gpu, QUANTITY_WORKLOADS) ||
-           find_foreign_clock(knob, gpu);
+           find_foreign(knob, gpu, QUANTITY_PERFORMANCE_LEVEL) || find_foreign_clock(knob, gpu);
 }
 
 int knob_check_guard(struct knob *knob, struct fly_error *out_error)

@@ -126,6 +126,8 @@ static void note(struct knob_gpu *gpu, enum quantity quantity, const struct sett
         gpu->report.ceiling_mhz = value->number;
     else if (quantity == QUANTITY_WORKLOADS)
         gpu->report.workloads = value->workloads;
+    else if (quantity == QUANTITY_PERFORMANCE_LEVEL)
+        gpu->report.level = value->number;
     else
         return;
     gpu->report.workloads_asked |= quantity == QUANTITY_WORKLOADS;
@@ -189,6 +191,21 @@ static int persist(struct knob *knob, struct knob_gpu *gpu, struct fly_error *ou
     return 0;
 }
 
+/* A level with clocks of its own, this session's ceiling among them, could not be put back. */
+static int check_level_left(const struct knob_gpu *gpu, struct fly_error *out_error)
+{
+    struct setting now;
+
+    if (setting_read(gpu->device, QUANTITY_PERFORMANCE_LEVEL, &now) != READING_OK ||
+        device_level_is_settable(now.number))
+        return 0;
+    return error_set(
+        out_error, FLY_ESTATE,
+        "the performance level of GPU %u is '%s', with clocks that could not be put back; 'amd-smi "
+        "set -g %s --perf-level AUTO' as root gives the choice back to the driver",
+        gpu->device->info.index, device_level_word(now.number), gpu->device->info.pci);
+}
+
 /* Checks everything that can be checked before anything is turned. */
 static int check_gpu(struct knob *knob, struct knob_gpu *gpu, enum quantity quantity,
                      const struct setting *value, struct fly_error *out_error)
@@ -205,6 +222,8 @@ static int check_gpu(struct knob *knob, struct knob_gpu *gpu, enum quantity quan
         return error_set(out_error, gpu->report.error.code, "%s", gpu->report.error.text);
     if (quantity == QUANTITY_CLOCK_CEILING && knob_turn_of(gpu, quantity) == NULL)
         code = ceiling_check_free(gpu->device, out_error);
+    if (quantity == QUANTITY_PERFORMANCE_LEVEL && knob_turn_of(gpu, quantity) == NULL)
+        code = check_level_left(gpu, out_error);
     if (code == 0)
         code = setting_check(gpu->device, quantity, value, out_error);
     return code < 0 ? code : turnable_check(&knob->others, gpu->device, out_error);
@@ -318,14 +337,34 @@ int knob_set_workloads(struct knob *knob, const struct workload_set *const *sets
     return set_wishes(knob, &wishes, 1, out_error);
 }
 
-int knob_set_both(struct knob *knob, const int64_t *limits_mw, const struct workload_set *const *sets,
-                  struct fly_error *out_error)
+static void wish_levels(const struct knob *knob, const int64_t *levels, struct wishes *out_wishes)
 {
-    struct wishes wishes[2] = {{.quantity = QUANTITY_POWER_LIMIT}, {.quantity = QUANTITY_WORKLOADS}};
+    for (size_t i = 0; i < knob->count; i++) {
+        out_wishes->wanted[i] = levels != NULL && levels[i] != KNOB_NO_LEVEL;
+        if (out_wishes->wanted[i])
+            out_wishes->values[i] = setting_number(levels[i]);
+    }
+}
+
+int knob_set_levels(struct knob *knob, const int64_t *levels, struct fly_error *out_error)
+{
+    struct wishes wishes = {.quantity = QUANTITY_PERFORMANCE_LEVEL};
+
+    wish_levels(knob, levels, &wishes);
+    return set_wishes(knob, &wishes, 1, out_error);
+}
+
+int knob_set_several(struct knob *knob, const int64_t *limits_mw, const struct workload_set *const *sets,
+                     const int64_t *levels, struct fly_error *out_error)
+{
+    struct wishes wishes[] = {{.quantity = QUANTITY_POWER_LIMIT},
+                              {.quantity = QUANTITY_WORKLOADS},
+                              {.quantity = QUANTITY_PERFORMANCE_LEVEL}};
 
     wish_limits(knob, limits_mw, &wishes[0]);
     wish_workloads(knob, sets, &wishes[1]);
-    return set_wishes(knob, wishes, 2, out_error);
+    wish_levels(knob, levels, &wishes[2]);
+    return set_wishes(knob, wishes, sizeof wishes / sizeof wishes[0], out_error);
 }
 
 int knob_set_ceilings(struct knob *knob, const int64_t *ceilings_mhz, struct fly_error *out_error)
@@ -353,6 +392,8 @@ static int forget_kept(struct knob *knob, struct knob_gpu *gpu, struct fly_error
 
     if (code == 0)
         code = knob_drop_turn(knob, gpu, QUANTITY_WORKLOADS, out_error);
+    if (code == 0)
+        code = knob_drop_turn(knob, gpu, QUANTITY_PERFORMANCE_LEVEL, out_error);
     return code < 0 ? code : knob_put_back(knob, gpu, out_error);
 }
 
@@ -360,13 +401,14 @@ int knob_reset(struct knob *knob, struct fly_error *out_error)
 {
     static const struct workload_set none;
     const struct workload_set *sets[DEVICES_MAX] = {NULL};
-    int64_t limits_mw[DEVICES_MAX] = {0};
+    int64_t limits_mw[DEVICES_MAX] = {0}, levels[DEVICES_MAX];
     int code = knob_check_fork(knob, out_error);
 
     for (size_t i = 0; i < knob->count && code == 0; i++) {
         struct knob_gpu *gpu = &knob->gpus[i];
         struct setting now;
 
+        levels[i] = KNOB_NO_LEVEL;
         if (gpu->report.state != KNOB_UNTURNED && gpu->report.state != KNOB_TURNED)
             continue;
         code = read_now(gpu, QUANTITY_POWER_LIMIT_DEFAULT, &now, out_error);
@@ -374,9 +416,12 @@ int knob_reset(struct knob *knob, struct fly_error *out_error)
         if (setting_read(gpu->device, QUANTITY_WORKLOADS, &now) == READING_OK &&
             !workload_is_empty(&now.workloads))
             sets[i] = &none;
+        if (setting_read(gpu->device, QUANTITY_PERFORMANCE_LEVEL, &now) == READING_OK &&
+            device_level_is_settable(now.number))
+            levels[i] = DEVICE_LEVEL_AUTO;
     }
     if (code == 0)
-        code = knob_set_both(knob, limits_mw, sets, out_error);
+        code = knob_set_several(knob, limits_mw, sets, levels, out_error);
     for (size_t i = 0; i < knob->count && code == 0 && knob->kind == JOURNAL_KEPT; i++) {
         if (limits_mw[i] != 0)
             code = forget_kept(knob, &knob->gpus[i], out_error);

@@ -44,6 +44,8 @@ static void take_found(enum quantity quantity, const struct setting *found, stru
         all->clock_mhz = found->number;
     else if (quantity == QUANTITY_WORKLOADS)
         repair->workloads_found = found->workloads;
+    else if (quantity == QUANTITY_PERFORMANCE_LEVEL)
+        repair->level_found = found->number;
 }
 
 /* Puts the entry's turns back, the last first. */
@@ -165,6 +167,31 @@ static void say_workloads(const struct journal_entry *entry, unsigned index, con
     end_as(repair, end);
 }
 
+static void say_level(const struct journal_entry *entry, unsigned index, const struct put_back *all,
+                      struct repair *repair)
+{
+    enum turn_end end = all->ends[QUANTITY_PERFORMANCE_LEVEL];
+    const char *found = device_level_word(repair->level_found),
+               *before = device_level_word(repair->level_before);
+    char *text;
+    size_t bytes = next_clause(repair, &text);
+
+    if (end == TURN_FOREIGN)
+        snprintf(
+            text, bytes,
+            "the performance level of GPU %u, which '%s' had set to '%s', was changed by another program "
+            "to '%s' since; it is left so",
+            index, entry->program, device_level_word(repair->level_set), found);
+    else if (end == TURN_RESTORED)
+        snprintf(text, bytes,
+                 "the performance level of GPU %u, left at '%s' by '%s', process %lld, is '%s' again", index,
+                 found, entry->program, (long long)entry->pid, before);
+    else
+        snprintf(text, bytes, "the performance level of GPU %u, set by '%s', was '%s' already", index,
+                 entry->program, found);
+    end_as(repair, end);
+}
+
 /* Says what became of each knob of the entry. */
 static void say(const struct journal_entry *entry, unsigned index, const struct put_back *all,
                 struct repair *repair)
@@ -176,6 +203,8 @@ static void say(const struct journal_entry *entry, unsigned index, const struct 
         say_ceiling(entry, index, all, repair);
     if (repair->has_workloads)
         say_workloads(entry, index, all, repair);
+    if (repair->has_level)
+        say_level(entry, index, all, repair);
     if (repair->text[0] == '\0') {
         snprintf(repair->text, sizeof repair->text,
                  "persistence mode of GPU %u, which '%s' had turned on, is %s", index, entry->program,

@@ -26,6 +26,10 @@ void repair_describe(struct repair *repair, const struct journal_entry *entry)
             repair->has_workloads = true;
             repair->workloads_before = turn->previous.workloads;
             repair->workloads_set = turn->ours.workloads;
+        } else if (turn->quantity == QUANTITY_PERFORMANCE_LEVEL) {
+            repair->has_level = true;
+            repair->level_before = turn->previous.number;
+            repair->level_set = turn->ours.number;
         }
     }
 }

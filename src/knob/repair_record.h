@@ -32,13 +32,15 @@ struct repair {
     int64_t found_mw;            /* in force when repaired; 0: unknown */
     bool has_workloads;          /* the entry has a set of workload profiles: */
     struct workload_set workloads_before, workloads_set, workloads_found;
+    bool has_level; /* the entry has a performance level, enum device_level: */
+    int64_t level_before, level_set, level_found;
     char text[320]; /* a sentence about all of it, without a full stop */
 };
 
 /* Makes the record of the GPU's entry of that kind, of which nothing is known yet. */
 struct repair repair_begin(enum journal_kind kind, const char *uuid);
 
-/* Adds what the entry says: its limits, its ceiling and its workload profiles. */
+/* Adds what the entry says: its limits, its ceiling, its workload profiles and its performance level. */
 void repair_describe(struct repair *repair, const struct journal_entry *entry);
 
 /* Sets how it ended, and the text, as printf does. */

@@ -27,7 +27,10 @@ struct claim_of {
 
 static struct behalf behalf_of(const struct knob_options *options, uid_t owner)
 {
-    return (struct behalf){.uid = owner, .guard_path = options->guard_path, .nvml_path = options->nvml_path};
+    return (struct behalf){.uid = owner,
+                           .guard_path = options->guard_path,
+                           .nvml_path = options->nvml_path,
+                           .amdsmi_path = options->amdsmi_path};
 }
 
 /* Returns whether that entry belongs to a living session, by a user who may turn the GPU's knobs. */
@@ -217,6 +220,12 @@ static void say_turned(const struct claim_of *claim)
             "%.60s again",
             index, workload_text(&repair->workloads_found, found), owner,
             workload_text(&repair->workloads_before, now));
+    else if (repair->has_level)
+        repair_end_with(repair, REPAIR_RESTORED,
+                        "the performance level of GPU %u, left at '%s' by a killed program of user %lld, is "
+                        "'%s' again",
+                        index, device_level_word(repair->level_found), owner,
+                        device_level_word(repair->level_before));
     else if (claim->entry.turns[0].quantity == QUANTITY_CLOCK_CEILING || repair->set_mw == 0)
         repair_end_with(repair, REPAIR_RESTORED,
                         "the ceiling on the clock of GPU %u, left by a killed program of user %lld, "
@@ -270,6 +279,8 @@ static void put_back(const char *directory, enum journal_kind kind, struct claim
     repair->previous_mw =
         repair->set_mw != 0 ? goal_of(directory, claim->device, kind, QUANTITY_POWER_LIMIT).number : 0;
     repair->workloads_before = goal_of(directory, claim->device, kind, QUANTITY_WORKLOADS).workloads;
+    repair->level_found = read_now(claim->device, QUANTITY_PERFORMANCE_LEVEL).number;
+    repair->level_before = goal_of(directory, claim->device, kind, QUANTITY_PERFORMANCE_LEVEL).number;
     choose(directory, kind, claim);
     if (!journal_is_of_this_boot(&claim->entry))
         repair_end_with(repair, REPAIR_UNNEEDED,

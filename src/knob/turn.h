@@ -28,8 +28,8 @@ struct turn {
     enum way way; /* by which it was turned; tried first to put it back */
 };
 
-/* Of a GPU: limit, ceiling on the clock, workload profiles, and persistence mode. */
-enum { TURNS_MAX = 4 };
+/* Of a GPU: limit, ceiling on the clock, workload profiles, performance level, and persistence mode. */
+enum { TURNS_MAX = 5 };
 
 enum turn_end {
     TURN_RESTORED,

@@ -53,7 +53,7 @@ static int check_offer(const struct turnable_options *options, const struct devi
         return 0;
     if (device->backend->set == NULL)
         return error_set(out_error, FLY_EUNSUPPORTED,
-                         "%s %u is only measured: through '%s' nothing can be set; NVIDIA GPUs can",
+                         "%s %u is only measured: through '%s' nothing can be set; NVML and AMD SMI can",
                          device_kind_name(device->info.kind), device->info.index, device->backend->name);
     return error_set(out_error, limit->state == READING_UNSUPPORTED ? FLY_EUNSUPPORTED : FLY_EREAD,
                      "GPU %u is only measured: its power limit is not known: %s; see 'flyball doctor'",

@@ -61,6 +61,7 @@ static void free_parts(struct fly_meter *meter)
     free(meter->accounts);
     free(meter->owned_claims);
     free(meter->nvml_path);
+    free(meter->amdsmi_path);
     free(meter);
 }
 

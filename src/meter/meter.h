@@ -62,8 +62,9 @@ void meter_counter(const struct fly_meter *meter, size_t device, struct account_
 /* Returns the devices, in the order of the measurement. */
 const struct device_list *meter_devices(const struct fly_meter *meter);
 
-/* Returns the path as in fly_meter_options; NULL: searched for. */
+/* Return the paths as in fly_meter_options; NULL: searched for. */
 const char *meter_nvml_path(const struct fly_meter *meter);
+const char *meter_amdsmi_path(const struct fly_meter *meter);
 
 /* Returns the processor seconds that the sampling thread has used. */
 double meter_own_cpu_s(const struct fly_meter *meter);

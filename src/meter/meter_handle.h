@@ -15,6 +15,7 @@ struct fly_meter {
     struct claims *owned_claims; /* NULL, or released and freed with the meter */
     const struct claims *claims; /* which process counts; NULL: this one counts all */
     char *nvml_path;             /* NULL, or owned */
+    char *amdsmi_path;           /* NULL, or owned */
     const struct clock *clock;
     void (*synchronize)(void *data);
     void *synchronize_data;

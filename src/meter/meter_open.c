@@ -92,8 +92,9 @@ int fly_meter_open(const struct fly_meter_options *options, struct fly_meter **o
         return code;
     }
     (*out_meter)->owned = list;
-    /* Without memory for the path, the library is searched for. */
+    /* Without memory for a path, the library is searched for. */
     (*out_meter)->nvml_path = options->nvml_path != NULL ? strdup(options->nvml_path) : NULL;
+    (*out_meter)->amdsmi_path = options->amdsmi_path != NULL ? strdup(options->amdsmi_path) : NULL;
     claim(*out_meter);
     return 0;
 }

@@ -74,6 +74,11 @@ const char *meter_nvml_path(const struct fly_meter *meter)
     return meter->nvml_path;
 }
 
+const char *meter_amdsmi_path(const struct fly_meter *meter)
+{
+    return meter->amdsmi_path;
+}
+
 double meter_own_cpu_s(const struct fly_meter *meter)
 {
     return (double)atomic_load_explicit(&meter->sampler.cpu_ns, memory_order_relaxed) * 1e-9;

@@ -76,8 +76,12 @@ const char *shown_library(unsigned version)
 
 int shown_open(const char *path)
 {
-    struct device_options options = {
-        .amdsmi_path = path, .clock = &shown_clock, .sysfs_root = "/nonexistent"};
+    return shown_open_below(path, "/nonexistent");
+}
+
+int shown_open_below(const char *path, const char *root)
+{
+    struct device_options options = {.amdsmi_path = path, .clock = &shown_clock, .sysfs_root = root};
 
     memset(&shown, 0, sizeof shown);
     memset(&shown_error, 0, sizeof shown_error);

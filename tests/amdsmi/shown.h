@@ -22,6 +22,8 @@ void shown_tell_time(void);
 /* Where the stand-in of a version is; opens one into `shown`, and what the back end answers. */
 const char *shown_library(unsigned version);
 int shown_open(const char *path);
+/* The same with the kernel's files below a directory. */
+int shown_open_below(const char *path, const char *root);
 
 struct reading shown_read(size_t place, enum quantity quantity);
 void shown_check_value(size_t place, enum quantity quantity, int64_t expected);

@@ -8,16 +8,25 @@
  * second GPU, or else AMD_NAME for all, or else a default. Statuses of calls come
  * from AMD_FAIL_<call>, energy from power and time: AMD_TIME_NS in place of the
  * monotonic clock. It never fills less than a struct's whole length.
+ *
+ * What is set lies in files below AMD_STATE, such as CAP_0, which are asked first,
+ * so that all processes see it: power caps in microwatts, levels, clocks in MHz.
+ * With AMD_WANTED_W a GPU draws that or its cap, whichever is less, and its energy
+ * follows.
  */
+#include <inttypes.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #define API __attribute__((visibility("default")))
 
-enum { GPUS_MAX = 200, SUCCESS = 0, INVALID = 1, NOT_INITIALISED = 32, TEXT_MAX = 128 };
+enum { GPUS_MAX = 200, TEXT_MAX = 128, PATH_BYTES = 512 };
+enum { SUCCESS = 0, INVALID = 1, NOT_SUPPORTED = 2, NO_PERMISSION = 10, NOT_INITIALISED = 32 };
+enum { LEVEL_AUTO = 0, LEVEL_MANUAL = 3, LEVEL_COUNT = 9 };
 
 /* What a GPU's handle points to. */
 static struct gpu {
@@ -27,10 +36,58 @@ static struct gpu {
 /* How often it was initialised and not yet shut down; a test looks here. */
 API int standin_users;
 
+/* Where the value of a GPU lies that was set; false where nothing can be. */
+static int state_path(const char *what, int gpu, char path[PATH_BYTES])
+{
+    const char *directory = getenv("AMD_STATE");
+
+    return directory != NULL && snprintf(path, PATH_BYTES, "%s/%s_%d", directory, what, gpu) < PATH_BYTES;
+}
+
+/* What was set, in a place that the next call overwrites; NULL where nothing was. */
+static const char *set_value(const char *what, int gpu)
+{
+    static _Thread_local char text[TEXT_MAX];
+    char path[PATH_BYTES];
+    FILE *file = state_path(what, gpu, path) ? fopen(path, "r") : NULL;
+    const char *found = file != NULL ? fgets(text, sizeof text, file) : NULL;
+
+    if (file != NULL)
+        fclose(file);
+    return found;
+}
+
+/* Written whole or not at all. */
+static uint32_t set_text(const char *what, int gpu, const char *text)
+{
+    char path[PATH_BYTES], whole[PATH_BYTES + 32];
+    FILE *file;
+
+    if (!state_path(what, gpu, path))
+        return NOT_SUPPORTED;
+    snprintf(whole, sizeof whole, "%s.%ld", path, (long)getpid());
+    file = fopen(whole, "w");
+    if (file == NULL)
+        return NO_PERMISSION;
+    fputs(text, file);
+    return fclose(file) == 0 && rename(whole, path) == 0 ? SUCCESS : NO_PERMISSION;
+}
+
+static uint32_t set_number(const char *what, int gpu, uint64_t value)
+{
+    char text[TEXT_MAX];
+
+    snprintf(text, sizeof text, "%" PRIu64, value);
+    return set_text(what, gpu, text);
+}
+
 static const char *look_up(const char *what, int gpu, const char *otherwise)
 {
     char name[2 * TEXT_MAX];
-    const char *found;
+    const char *found = set_value(what, gpu);
+
+    if (found != NULL)
+        return found;
 
     snprintf(name, sizeof name, "AMD_%s_%d", what, gpu);
     found = getenv(name);
@@ -181,7 +238,7 @@ API uint32_t amdsmi_get_gpu_kfd_info(void *gpu, struct kfd *info)
 {
     BEGIN(gpu, info);
 
-    *info = (struct kfd){.kfd_id = 4711,
+    *info = (struct kfd){.kfd_id = number("KFD", index_of(gpu), 4711 + (uint64_t)index_of(gpu)),
                          .node_id = (uint32_t)number("NODE", index_of(gpu), (uint64_t)index_of(gpu) + 1)};
     return SUCCESS;
 }
@@ -223,13 +280,28 @@ struct power {
 };
 _Static_assert(sizeof(struct power) == (VERSION == 24 ? 68 : VERSION == 25 ? 40 : 192), "as documented");
 
+/* What the GPU draws: what it wants, below its cap. */
+static double drawn_w(int gpu, const char *what, const char *otherwise)
+{
+    const char *wanted = look_up("WANTED_W", gpu, NULL);
+    double wanted_w, cap_w;
+
+    if (wanted == NULL)
+        return strtod(look_up(what, gpu, otherwise), NULL);
+    wanted_w = strtod(wanted, NULL);
+    cap_w = (double)number("CAP", gpu, 700000000) / 1e6;
+    return wanted_w < cap_w ? wanted_w : cap_w;
+}
+
 API uint32_t amdsmi_get_power_info(void *gpu, struct power *info);
 API uint32_t amdsmi_get_power_info(void *gpu, struct power *info)
 {
     BEGIN(gpu, info);
 
     memset(info, 0xAA, sizeof *info);
-    info->current_socket_power = (uint32_t)number("POWER", index_of(gpu), 200);
+    info->current_socket_power = look_up("WANTED_W", index_of(gpu), NULL) != NULL
+                                     ? (uint32_t)drawn_w(index_of(gpu), "", "")
+                                     : (uint32_t)number("POWER", index_of(gpu), 200);
     info->average_socket_power = (uint32_t)number("AVERAGE", index_of(gpu), 0xFFFF);
     return SUCCESS;
 }
@@ -261,20 +333,88 @@ static uint64_t now_ns(void)
     return number("TIME_NS", 0, (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec);
 }
 
+/*
+ * The counter now. Behind a cap that was set stand the time at which that was, and the counter then.
+ */
+static uint64_t ticks_now(int gpu, uint64_t now)
+{
+    const char *set = set_value("CAP", gpu);
+    uint64_t since_ns = 0, before = UINT64_C(1) << 45;
+
+    if (set != NULL) {
+        char *rest;
+
+        (void)strtoull(set, &rest, 10);
+        since_ns = strtoull(rest, &rest, 10);
+        before = strtoull(rest, &rest, 10);
+    }
+    return before + (uint64_t)(int64_t)((double)(int64_t)(now - since_ns) * 1e-9 *
+                                        drawn_w(gpu, "COUNTED_W", "200") * 65536.0);
+}
+
 /* The true unit is 2^-16 J, of which the library says 15.3 uJ. */
 API uint32_t amdsmi_get_energy_count(void *gpu, uint64_t *ticks, float *resolution, uint64_t *timestamp);
 API uint32_t amdsmi_get_energy_count(void *gpu, uint64_t *ticks, float *resolution, uint64_t *timestamp)
 {
-    double watts;
     BEGIN(gpu, ticks);
 
     *timestamp = now_ns();
     *resolution = strtof(look_up("RESOLUTION", index_of(gpu), "15.3"), NULL);
-    watts = strtod(look_up("COUNTED_W", index_of(gpu), "200"), NULL);
-    *ticks = number("TICKS", index_of(gpu),
-                    (uint64_t)((INT64_C(1) << 45) + (int64_t)((double)*timestamp * 1e-9 * watts * 65536.0)));
+    *ticks = number("TICKS", index_of(gpu), ticks_now(index_of(gpu), *timestamp));
     return SUCCESS;
 }
+
+/* Takes any cap up to the highest, and rounds to whole watts, as the kernel's driver does. */
+API uint32_t amdsmi_set_power_cap(void *gpu, uint32_t sensor, uint64_t cap_uw);
+API uint32_t amdsmi_set_power_cap(void *gpu, uint32_t sensor, uint64_t cap_uw)
+{
+    uint64_t now = now_ns();
+    char text[TEXT_MAX];
+    BEGIN(gpu, gpu);
+
+    if (sensor != 0 || cap_uw > number("CAP_MAX", index_of(gpu), 750000000) ||
+        cap_uw < number("CAP_MIN", index_of(gpu), 0))
+        return INVALID;
+    snprintf(text, sizeof text, "%" PRIu64 " %" PRIu64 " %" PRIu64, cap_uw / 1000000 * 1000000, now,
+             ticks_now(index_of(gpu), now));
+    return set_text("CAP", index_of(gpu), text);
+}
+
+API uint32_t amdsmi_get_gpu_perf_level(void *gpu, uint32_t *level);
+API uint32_t amdsmi_get_gpu_perf_level(void *gpu, uint32_t *level)
+{
+    BEGIN(gpu, level);
+
+    *level = (uint32_t)number("LEVEL", index_of(gpu), LEVEL_AUTO);
+    return SUCCESS;
+}
+
+/* Any level but the manual one frees the clocks. */
+API uint32_t amdsmi_set_gpu_perf_level(void *gpu, uint32_t level);
+API uint32_t amdsmi_set_gpu_perf_level(void *gpu, uint32_t level)
+{
+    BEGIN(gpu, gpu);
+
+    if (level >= LEVEL_COUNT)
+        return INVALID;
+    if (level != LEVEL_MANUAL)
+        set_number("CLOCK_HIGHEST", index_of(gpu), 2100);
+    return set_number("LEVEL", index_of(gpu), level);
+}
+
+#if VERSION > 24
+API uint32_t amdsmi_set_gpu_clk_limit(void *gpu, uint32_t type, uint32_t bound, uint64_t mhz);
+API uint32_t amdsmi_set_gpu_clk_limit(void *gpu, uint32_t type, uint32_t bound, uint64_t mhz)
+{
+    uint32_t result;
+    BEGIN(gpu, gpu);
+
+    if (type != 0 || bound != 1 || mhz < 132 || mhz > 2100)
+        return INVALID;
+    result = set_number("LEVEL", index_of(gpu), LEVEL_MANUAL);
+    return result == SUCCESS ? set_number("CLOCK_HIGHEST", index_of(gpu), mhz) : result;
+}
+#endif
 
 struct clock_info {
     uint32_t clk, min_clk, max_clk;
@@ -285,12 +425,15 @@ struct clock_info {
 API uint32_t amdsmi_get_clock_info(void *gpu, uint32_t type, struct clock_info *info);
 API uint32_t amdsmi_get_clock_info(void *gpu, uint32_t type, struct clock_info *info)
 {
+    uint32_t clock, highest;
     BEGIN(gpu, info);
 
+    clock = (uint32_t)number("CLOCK", index_of(gpu), 2000);
+    highest = (uint32_t)number("CLOCK_HIGHEST", index_of(gpu), 2100);
     *info = type == 4 ? (struct clock_info){.clk = 1300, .min_clk = 900, .max_clk = 1300}
-                      : (struct clock_info){.clk = (uint32_t)number("CLOCK", index_of(gpu), 2000),
+                      : (struct clock_info){.clk = clock < highest || clock == UINT32_MAX ? clock : highest,
                                             .min_clk = 132,
-                                            .max_clk = 2100};
+                                            .max_clk = highest};
     return type == 0 || type == 4 ? SUCCESS : INVALID;
 }
 

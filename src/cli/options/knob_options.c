@@ -13,6 +13,7 @@ struct knob_options cli_knob_options(const struct cli_call *call, const char *pr
         .readonly_path = KNOB_READONLY_PATH,
         .program = program,
         .nvml_path = cli_text(call, "nvml"),
+        .amdsmi_path = cli_text(call, "amdsmi"),
         .mps_pipe_directory = getenv("CUDA_MPS_PIPE_DIRECTORY"),
     };
     const char *root = cli_text(call, "sysfs-root");

@@ -276,6 +276,7 @@ static void describe_entry(const struct entry *entry, char text[ENTRY_TEXT_MAX])
 {
     const struct turn *ceiling = turn_in(entry, QUANTITY_CLOCK_CEILING);
     const struct turn *workloads = turn_in(entry, QUANTITY_WORKLOADS);
+    const struct turn *level = turn_in(entry, QUANTITY_PERFORMANCE_LEVEL);
     char limit[POWER_LIMIT_TEXT_MAX], names[WORKLOAD_TEXT_MAX];
 
     if (turn_in(entry, QUANTITY_POWER_LIMIT) != NULL)
@@ -284,6 +285,19 @@ static void describe_entry(const struct entry *entry, char text[ENTRY_TEXT_MAX])
         add_clause(text, "a ceiling of %lld MHz on its clock", (long long)ceiling->ours.number);
     if (workloads != NULL)
         add_clause(text, "profiles %.100s before", workload_text(&workloads->previous.workloads, names));
+    if (level != NULL)
+        add_clause(text, "level %s before", device_level_word(level->previous.number));
+}
+
+static void put_level(struct table *table, const struct row *row)
+{
+    int64_t level;
+    enum reading_state state = device_read_level(row->gpu, &level);
+
+    if (state == READING_OK)
+        table_add_text(table, device_level_word(level));
+    else
+        table_add_unavailable(table, "-", reading_state_clause(state));
 }
 
 static void put_journal(struct table *table, const struct row *row)
@@ -323,6 +337,7 @@ static const struct field fields[] = {
     {DEVICE_WORKLOADS_SUPPORTED, PART_PROGRAMS, .put = put_supported},
     {DEVICE_WORKLOADS_REQUESTED, PART_PROGRAMS, .put = put_requested},
     {DEVICE_WORKLOADS_ENFORCED, PART_PROGRAMS, .put = put_enforced},
+    {DEVICE_PERFORMANCE_LEVEL, PART_PROGRAMS, .put = put_level},
     {TABLE_SHOWN("may be set", MEANING_TEXT, 0), PART_PEOPLE, .put = put_may_and_why},
     {{"may_be_set", "may be set", MEANING_TEXT, 0, NULL, MEANING_FACT,
       "Whether this user may set the limit here: yes, likely, unlikely or no."},

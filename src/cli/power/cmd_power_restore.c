@@ -37,9 +37,15 @@ static const struct meaning columns[] = {
      "Workload power profiles that the journal says were requested."},
     {"workload_profiles_found", "profiles found", MEANING_LIST, 0, NULL, MEANING_FACT,
      "Workload power profiles that were found requested."},
+    {"performance_level_before", "level before", MEANING_TEXT, 0, NULL, MEANING_FACT,
+     "Performance level before it was set, on AMD's GPUs."},
+    {"performance_level_set", "level set", MEANING_TEXT, 0, NULL, MEANING_FACT,
+     "Performance level that the journal says was set."},
+    {"performance_level_found", "level found", MEANING_TEXT, 0, NULL, MEANING_FACT,
+     "Performance level that was found."},
 };
 static const struct quantities quantities = {"a GPU that was turned", QUANTITIES(columns)};
-enum { PROFILE_COLUMNS = 3 }; /* the last ones */
+enum { PROFILE_COLUMNS = 3, LEVEL_COLUMNS = 3 }; /* the last ones */
 
 /*
  * What is shown for each outcome, and the exit status if something is left to do; later rows are
@@ -70,8 +76,16 @@ static void add_workloads(struct table *table, const struct repair *repair, cons
         table_add_unavailable(table, "-", "the journal holds no workload profiles of it");
 }
 
+static void add_level(struct table *table, const struct repair *repair, int64_t level)
+{
+    if (repair->has_level)
+        table_add_text(table, device_level_word(level));
+    else
+        table_add_unavailable(table, "-", "the journal holds no performance level of it");
+}
+
 static void put_row(struct table *table, const struct power_gpus *gpus, const struct repair *repair,
-                    bool profiles)
+                    size_t shown)
 {
     size_t place = device_list_find(&gpus->list, DEVICE_GPU, repair->uuid);
 
@@ -89,10 +103,15 @@ static void put_row(struct table *table, const struct power_gpus *gpus, const st
     else
         table_add_unavailable(table, "-", "the journal holds no ceiling on its clock");
     table_add_text(table, ends[repair->end].word);
-    if (profiles) {
+    if (shown >= quantities.count - LEVEL_COLUMNS) {
         add_workloads(table, repair, &repair->workloads_before);
         add_workloads(table, repair, &repair->workloads_set);
         add_workloads(table, repair, &repair->workloads_found);
+    }
+    if (shown == quantities.count) {
+        add_level(table, repair, repair->level_before);
+        add_level(table, repair, repair->level_set);
+        add_level(table, repair, repair->level_found);
     }
 }
 
@@ -110,13 +129,16 @@ static int by_place(const void *first, const void *second)
     return (int)left->kept - (int)right->kept;
 }
 
-static bool any_has_workloads(const struct repair *repairs, size_t count)
+/* How many columns to show: people whose journal has no levels or profiles need no word about them. */
+static size_t columns_shown(const struct cli_call *call, const struct repair *repairs, size_t count)
 {
+    bool levels = cli_format(call) != TABLE_FORMAT_TABLE, profiles = false;
+
     for (size_t i = 0; i < count; i++) {
-        if (repairs[i].has_workloads)
-            return true;
+        levels = levels || repairs[i].has_level;
+        profiles = profiles || repairs[i].has_workloads;
     }
-    return false;
+    return quantities.count - (levels ? 0 : LEVEL_COLUMNS) - (levels || profiles ? 0 : PROFILE_COLUMNS);
 }
 
 /*
@@ -126,10 +148,8 @@ static bool any_has_workloads(const struct repair *repairs, size_t count)
 static int emit(const struct cli_call *call, const struct power_gpus *gpus, const struct repair *repairs,
                 size_t count, struct fly_error *out_error)
 {
-    /* People whose journal has no profiles need no word about them. */
-    bool profiles = cli_format(call) != TABLE_FORMAT_TABLE || any_has_workloads(repairs, count);
-    struct table *table =
-        table_new("flyball.power.restore/2", columns, quantities.count - (profiles ? 0 : PROFILE_COLUMNS));
+    size_t shown = columns_shown(call, repairs, count);
+    struct table *table = table_new("flyball.power.restore/2", columns, shown);
     bool root = geteuid() == 0;
     enum repair_end worst = REPAIR_RESTORED;
     int result, status;
@@ -138,7 +158,7 @@ static int emit(const struct cli_call *call, const struct power_gpus *gpus, cons
 
         if (repairs[i].end == REPAIR_ABSENT && cli_set(call, "gpus"))
             continue;
-        put_row(table, gpus, &repairs[i], profiles);
+        put_row(table, gpus, &repairs[i], shown);
         if (ends[repairs[i].end].status != 0)
             cli_warn(call, "%s", repairs[i].text);
         else

@@ -28,6 +28,11 @@ static const struct cli_option options[] = {
      .placeholder = "LIST",
      .help = "Request exactly these workload power profiles, with a limit or without one: names as "
              "'flyball power get' shows them, or numbers, such as MAX_Q,LLM_TRAINING; none for none."},
+    {.name = "level",
+     .type = CLI_TEXT,
+     .placeholder = "WORD",
+     .help = "Set the performance level of AMD's GPUs, with a limit or without one: auto, low, high, "
+             "stable_std, stable_peak, stable_min_mclk or stable_min_sclk."},
     {.name = "require",
      .type = CLI_FLAG,
      .help = "Start the program only when the limit of every GPU could be set."},
@@ -95,9 +100,10 @@ struct wanted {
 
 static int read_request(const struct cli_call *call, struct wanted *out_wanted, struct fly_error *out_error)
 {
-    const char *profiles = cli_text(call, "profile");
+    const char *profiles = cli_text(call, "profile"), *level = cli_text(call, "level");
+    int found = level != NULL ? device_level_find(level) : KNOB_NO_LEVEL;
 
-    if (cli_operand_count(call) == 0 && profiles == NULL)
+    if (cli_operand_count(call) == 0 && profiles == NULL && level == NULL)
         return cli_usage(call, out_error,
                          "no limit given; name it in watts, or as a share of the highest, 60%%");
     if (cli_operand_count(call) > 0 && !power_wish_parse(cli_operand(call, 0), &out_wanted->limit))
@@ -111,9 +117,15 @@ static int read_request(const struct cli_call *call, struct wanted *out_wanted, 
                                "names or numbers of workload power profiles, such as MAX_Q,LLM_TRAINING or "
                                "13, or none",
                                out_error);
+    if (level != NULL && !device_level_is_settable(found))
+        return cli_value_error(call, "level", level,
+                               "a performance level that can be put back: auto, low, high, stable_std, "
+                               "stable_peak, stable_min_mclk or stable_min_sclk",
+                               out_error);
     out_wanted->request = (struct power_request){
         .limit = cli_operand_count(call) > 0 ? &out_wanted->limit : NULL,
         .workloads = profiles != NULL ? &out_wanted->workloads : NULL,
+        .level = found,
     };
     return 0;
 }
@@ -169,6 +181,8 @@ const struct cli_command cmd_power_set = {
          "With --profile it requests workload power profiles, which boards have since NVIDIA's Blackwell: "
          "settings that a driver makes for a kind of work. A board enforces no profile that conflicts with "
          "another of higher priority; a warning says so.",
+         "With --level it sets the performance level of AMD's GPUs, which says how a GPU chooses its clocks. "
+         "A GPU whose level comes with clocks that somebody set is left as it is.",
          "Alone the command ends, and what it set stays until it is changed or the driver is unloaded; that "
          "is "
          "said, with the command that puts back what stood before. Persistence mode is turned on where it is "

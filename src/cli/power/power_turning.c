@@ -42,8 +42,10 @@ static void write_remedy(const struct cli_call *call, const struct power_turning
     if (request == NULL)
         snprintf(text, bytes, "sudo flyball power reset -i %.150s", list);
     else
-        snprintf(text, bytes, "sudo flyball power set%s%s%s%.100s -i %.150s", limit != NULL ? " " : "",
-                 limit != NULL ? limit : "", profiles[0] != '\0' ? " --profile " : "", profiles, list);
+        snprintf(text, bytes, "sudo flyball power set%s%s%s%.100s%s%s -i %.150s", limit != NULL ? " " : "",
+                 limit != NULL ? limit : "", profiles[0] != '\0' ? " --profile " : "", profiles,
+                 request->level != KNOB_NO_LEVEL ? " --level " : "",
+                 request->level != KNOB_NO_LEVEL ? cli_text(call, "level") : "", list);
 }
 
 /* A driver refuses one GPU; the remedy is one command for all of them. */
@@ -52,12 +54,15 @@ static int without_permission(const struct cli_call *call, const struct power_tu
 {
     char names[POWER_NAMES_MAX], remedy[POWER_NAMES_MAX];
     bool limit = request == NULL || request->limit != NULL;
+    const char *what = limit                        ? "power limit"
+                       : request->workloads != NULL ? "workload profiles"
+                                                    : "performance level";
 
     power_gpus_names(&turning->gpus, NULL, names);
     write_remedy(call, turning, request, remedy, sizeof remedy);
     return error_set(out_error, FLY_EPERM,
-                     "the %s of %.150s %s not set: its driver lets root alone set it; run '%.220s'%s",
-                     limit ? "power limit" : "workload profiles", names, limit ? "is" : "are", remedy,
+                     "the %s of %.150s %s not set: its driver lets root alone set it; run '%.220s'%s", what,
+                     names, limit || request->workloads == NULL ? "is" : "are", remedy,
                      request != NULL ? ", which sets it to stay" : "");
 }
 
@@ -66,12 +71,15 @@ static int turn_as(const struct power_request *request, struct power_turning *tu
                    struct fly_error *out_error)
 {
     const struct workload_set *sets[DEVICES_MAX] = {NULL};
+    int64_t levels[DEVICES_MAX];
 
     if (request == NULL)
         return knob_reset(turning->knob, out_error);
-    for (size_t i = 0; i < turning->gpus.count; i++)
+    for (size_t i = 0; i < turning->gpus.count; i++) {
         sets[i] = request->workloads;
-    return knob_set_both(turning->knob, turning->limits_mw, sets, out_error);
+        levels[i] = request->level;
+    }
+    return knob_set_several(turning->knob, turning->limits_mw, sets, levels, out_error);
 }
 
 static int turn(const struct cli_call *call, const struct power_request *request,
@@ -183,6 +191,9 @@ static void say_foreign(const struct cli_call *call, const struct device *gpu,
     if (report->workloads_foreign)
         cli_note(call, "GPU %u: workload profiles %s, as another program set them; left so", gpu->info.index,
                  workload_text(&report->workloads_found, profiles));
+    else if (report->level_found != KNOB_NO_LEVEL)
+        cli_note(call, "GPU %u: performance level %s, as another program set it; left so", gpu->info.index,
+                 device_level_word(report->level_found));
     else
         cli_note(call, "GPU %u: %s, as another program set it; left so", gpu->info.index,
                  power_limit_text(report->found_mw, limit));
@@ -199,6 +210,9 @@ static void say_back(const struct cli_call *call, const struct device *gpu, cons
         if (report->workloads_asked)
             cli_note(call, "GPU %u: workload profiles %s again", gpu->info.index,
                      workload_text(&report->workloads_before, profiles));
+        if (report->level != KNOB_NO_LEVEL)
+            cli_note(call, "GPU %u: performance level %s again", gpu->info.index,
+                     device_level_word(report->level_before));
         break;
     case KNOB_FOREIGN:
         say_foreign(call, gpu, report);
@@ -240,9 +254,13 @@ static const struct meaning columns[] = {
      "Workload power profiles that were requested before."},
     {"workload_profiles", "profiles now", MEANING_LIST, 0, NULL, MEANING_FACT,
      "Workload power profiles that are requested now."},
+    {"performance_level_before", "level before", MEANING_TEXT, 0, NULL, MEANING_FACT,
+     "Performance level that stood before, on AMD's GPUs."},
+    {"performance_level", "level now", MEANING_TEXT, 0, NULL, MEANING_FACT,
+     "Performance level that stands now."},
 };
 const struct quantities power_turning_quantities = {"a GPU", QUANTITIES(columns)};
-enum { PROFILE_COLUMNS = 2 }; /* the last ones */
+enum { PROFILE_COLUMNS = 2, LEVEL_COLUMNS = 2 }; /* the last ones */
 
 static bool any_has_workloads(const struct power_turning *turning)
 {
@@ -270,13 +288,45 @@ static void add_workloads(struct table *table, const struct device *gpu, const s
     }
 }
 
+static bool any_has_level(const struct power_turning *turning)
+{
+    int64_t level;
+
+    for (size_t i = 0; i < turning->gpus.count; i++) {
+        if (device_read_level(turning->gpus.devices[i], &level) == READING_OK)
+            return true;
+    }
+    return false;
+}
+
+static void add_level(struct table *table, const struct device *gpu, const struct knob_report *report)
+{
+    int64_t now;
+    enum reading_state state = device_read_level(gpu, &now);
+
+    if (state == READING_OK) {
+        table_add_text(table, device_level_word(report->level_before));
+        table_add_text(table, device_level_word(now));
+    } else {
+        table_add_unavailable(table, "-", reading_state_clause(state));
+        table_add_unavailable(table, "-", reading_state_clause(state));
+    }
+}
+
+/* People on machines without levels or profiles need no word about them. */
+static size_t columns_shown(const struct cli_call *call, const struct power_turning *turning)
+{
+    if (cli_format(call) != TABLE_FORMAT_TABLE || any_has_level(turning))
+        return power_turning_quantities.count;
+    return power_turning_quantities.count - LEVEL_COLUMNS -
+           (any_has_workloads(turning) ? 0 : PROFILE_COLUMNS);
+}
+
 int power_turning_emit(const struct cli_call *call, const struct power_turning *turning, const char *schema,
                        const char *put_back, struct fly_error *out_error)
 {
-    /* People on machines without profiles need no word about them. */
-    bool profiles = cli_format(call) != TABLE_FORMAT_TABLE || any_has_workloads(turning);
-    struct table *table =
-        table_new(schema, columns, power_turning_quantities.count - (profiles ? 0 : PROFILE_COLUMNS));
+    size_t shown = columns_shown(call, turning);
+    struct table *table = table_new(schema, columns, shown);
     int result;
 
     table_member(table, "put_back", put_back != NULL ? json_string(put_back) : json_null());
@@ -291,8 +341,10 @@ int power_turning_emit(const struct cli_call *call, const struct power_turning *
         power_gpus_add_limit(table, report->set_mw != 0 ? report->set_mw : report->previous_mw,
                              "the driver does not say what it made of it");
         table_add_text(table, report->persistence_turned ? "turned on" : "unchanged");
-        if (profiles)
+        if (shown >= power_turning_quantities.count - LEVEL_COLUMNS)
             add_workloads(table, turning->gpus.devices[i], report);
+        if (shown == power_turning_quantities.count)
+            add_level(table, turning->gpus.devices[i], report);
     }
     result = cli_emit_table(call, table, out_error);
     table_free(table);

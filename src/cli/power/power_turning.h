@@ -28,6 +28,7 @@ struct power_turning {
 struct power_request {
     const struct power_wish *limit;       /* NULL: it stays as it is */
     const struct workload_set *workloads; /* profiles to request, or none of them; NULL: they stay */
+    int64_t level;                        /* performance level; KNOB_NO_LEVEL: it stays */
 };
 
 /* How often to call power_turning_check. */

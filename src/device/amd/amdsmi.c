@@ -15,7 +15,9 @@
 
 #include "base/error.h"
 #include "device/amd/amdsmi_crowd.h"
+#include "device/amd/amdsmi_processes.h"
 #include "device/amd/amdsmi_read.h"
+#include "device/amd/amdsmi_set.h"
 #include "device/amd/amdsmi_share.h"
 #include "device/backend.h"
 #include "device/sysfs.h"
@@ -147,6 +149,49 @@ static void amdsmi_read(const struct device *device, quantity_set wanted, struct
     amdsmi_gpu_read(device->state, wanted, values);
 }
 
+static int amdsmi_processes(const struct device *device, struct device_process *processes, size_t maximum,
+                            size_t *out_count)
+{
+    return amdsmi_processes_read(device->state, processes, maximum, out_count);
+}
+
+/* A GPU whose limit is another's has nothing to set, or it would set the other's. */
+static int amdsmi_set(const struct device *device, enum quantity quantity, int64_t value,
+                      struct reading *out_result, struct fly_error *out_error)
+{
+    const struct amdsmi_gpu *gpu = device->state;
+    struct reading values[QUANTITY_COUNT] = {0};
+    amdsmi_status status = gpu->elsewhere ? AMDSMI_NOT_SUPPORTED : amdsmi_set_value(gpu, quantity, value);
+
+    if (status != AMDSMI_SUCCESS)
+        return amdsmi_set_error(&device->info, quantity, value, status, out_error);
+    if (quantity == QUANTITY_PERFORMANCE_LEVEL) {
+        out_result->state = amdsmi_level_read(gpu, &out_result->value);
+        return 0;
+    }
+    if (quantity >= QUANTITY_COUNT) {
+        *out_result = (struct reading){.state = READING_UNSUPPORTED};
+        return 0;
+    }
+    amdsmi_gpu_read(gpu, QUANTITY_BIT(quantity), values);
+    *out_result = values[quantity];
+    return 0;
+}
+
+static enum reading_state amdsmi_level(const struct device *device, int64_t *out_level)
+{
+    const struct amdsmi_gpu *gpu = device->state;
+
+    return gpu->elsewhere ? READING_UNSUPPORTED : amdsmi_level_read(gpu, out_level);
+}
+
+static int amdsmi_clocks(const struct device *device, int64_t *clocks_mhz, size_t maximum, size_t *out_count)
+{
+    return amdsmi_clocks_read(device->state, clocks_mhz, maximum, out_count) == AMDSMI_SUCCESS
+               ? 0
+               : FLY_EUNSUPPORTED;
+}
+
 const struct device_backend device_backend_amdsmi = {
     .name = "amdsmi",
     .title = "AMD GPUs, through AMD SMI (not yet run on hardware)",
@@ -154,4 +199,8 @@ const struct device_backend device_backend_amdsmi = {
     .open = amdsmi_open,
     .close = amdsmi_close,
     .read = amdsmi_read,
+    .processes = amdsmi_processes,
+    .set = amdsmi_set,
+    .clocks = amdsmi_clocks,
+    .level = amdsmi_level,
 };

@@ -22,6 +22,7 @@ enum { AMDSMI_INIT_GPUS = 2 };
 enum amdsmi_clock_kind { AMDSMI_CLOCK_GRAPHICS = 0, AMDSMI_CLOCK_MEMORY = 4 };
 enum { AMDSMI_TEMPERATURE_HOTSPOT = 1, AMDSMI_TEMPERATURE_CURRENT = 0, AMDSMI_POWER_SENSOR = 0 };
 enum amdsmi_memory_kind { AMDSMI_MEMORY_VRAM = 0 };
+enum amdsmi_clock_bound { AMDSMI_CLOCK_LOWEST = 0, AMDSMI_CLOCK_HIGHEST = 1 };
 
 /* The value that means: this GPU has no such figure, in 16 and in 32 bits. */
 enum { AMDSMI_NOTHING_16 = 0xFFFF };
@@ -137,7 +138,11 @@ struct amdsmi_layout {
     X(amdsmi_get_clock_info, (amdsmi_processor gpu, unsigned kind, void *clock))                           \
     X(amdsmi_get_gpu_activity, (amdsmi_processor gpu, void *usage))                                        \
     X(amdsmi_get_gpu_memory_total, (amdsmi_processor gpu, unsigned kind, uint64_t *bytes))                 \
-    X(amdsmi_get_temp_metric, (amdsmi_processor gpu, unsigned sensor, unsigned metric, int64_t *celsius))
+    X(amdsmi_get_temp_metric, (amdsmi_processor gpu, unsigned sensor, unsigned metric, int64_t *celsius))  \
+    X(amdsmi_set_power_cap, (amdsmi_processor gpu, uint32_t sensor, uint64_t cap_uw))                      \
+    X(amdsmi_get_gpu_perf_level, (amdsmi_processor gpu, unsigned *level))                                  \
+    X(amdsmi_set_gpu_perf_level, (amdsmi_processor gpu, unsigned level))                                   \
+    X(amdsmi_set_gpu_clk_limit, (amdsmi_processor gpu, unsigned kind, unsigned bound, uint64_t mhz))
 
 #define AMDSMI_FUNCTION_TYPE(symbol, parameters) typedef amdsmi_status symbol##_function parameters;
 AMDSMI_FUNCTIONS(AMDSMI_FUNCTION_TYPE)

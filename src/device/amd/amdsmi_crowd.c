@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "device/amd/amdsmi_set.h"
 #include "device/sysfs.h"
 
 enum { SOCKETS_MAX = DEVICES_MAX };
@@ -95,6 +96,18 @@ static void take_order(struct amdsmi_candidate *candidate)
     }
 }
 
+static void take_kfd(struct amdsmi_candidate *candidate)
+{
+    const struct amdsmi_calls *call = &candidate->gpu.library->call;
+    struct amdsmi_space space = {{0}};
+    struct amdsmi_kfd kfd;
+
+    if (call->kfd == NULL || call->kfd(candidate->gpu.handle, space.bytes) != AMDSMI_SUCCESS)
+        return;
+    memcpy(&kfd, space.bytes, sizeof kfd);
+    candidate->kfd = kfd.id != UINT64_MAX ? kfd.id : 0;
+}
+
 /*
  * Takes what the kernel reports, from which HIP makes its UUID; else AMD SMI's own, which
  * differs; else the slot.
@@ -151,6 +164,8 @@ static void describe(struct amdsmi_candidate *candidate, const char *root)
     take_text(call->driver, candidate->gpu.handle, candidate->info.driver);
     take_memory(candidate);
     take_order(candidate);
+    take_kfd(candidate);
+    snprintf(candidate->gpu.root, sizeof candidate->gpu.root, "%s", root);
     take_uuid(candidate, root);
 }
 
@@ -191,6 +206,8 @@ int amdsmi_crowd_find(struct amdsmi_crowd *crowd, const char *root, struct fly_e
         return code;
     for (size_t i = 0; i < crowd->count; i++)
         describe(&crowd->candidates[i], root);
+    for (size_t i = 0; i < crowd->count; i++)
+        amdsmi_take_clocks(&crowd->candidates[i].gpu);
     make_uuids_unique(crowd);
     qsort(crowd->candidates, crowd->count, sizeof crowd->candidates[0], compare);
     return 0;

@@ -21,6 +21,7 @@ enum amdsmi_sharing {
 struct amdsmi_candidate {
     struct amdsmi_gpu gpu;
     uint64_t bdf;
+    uint64_t kfd;   /* the kernel's number of the GPU; 0: unknown */
     uint64_t order; /* HIP's number, or the node from which it is made; UINT32_MAX: unknown */
     struct device_info info;
     struct amdsmi_trial trial;

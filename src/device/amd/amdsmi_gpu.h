@@ -7,6 +7,7 @@
 
 #include "device/amd/amdsmi_library.h"
 #include "device/device.h"
+#include "device/sysfs.h"
 
 /*
  * One GPU behind AMD SMI, and what was found out about its figures when it was opened.
@@ -19,13 +20,20 @@
  * limits of the whole card with the first die, and zeros with the second. So the second offers
  * none of them and names the GPU that counts its energy; the first says that it counts both.
  * Partitions of one GPU (MI300 in its modes DPX to CPX) each report the power of the whole, so
- * the first of them counts and the others say so.
+ * the first of them counts and the others say so. The limit of the one that counts holds for all of
+ * them.
  */
+enum { AMDSMI_SHARERS_MAX = 16 };
+
 struct amdsmi_gpu {
     struct amdsmi_library *library; /* one use of it */
     amdsmi_processor handle;
-    bool elsewhere;   /* its energy is counted with another GPU */
-    bool counter_off; /* its energy counter is not reliable */
+    bool elsewhere;                    /* its energy is counted with another GPU */
+    bool counter_off;                  /* its energy counter is not reliable */
+    int64_t lowest_mhz, highest_mhz;   /* its clocks; a highest of 0: unknown */
+    uint64_t kfds[AMDSMI_SHARERS_MAX]; /* the kernel's numbers of the GPUs for which its limit holds */
+    size_t kfd_count;                  /* 0: they are not all known */
+    char root[SYSFS_PATH_MAX];         /* what precedes "/sys" */
 };
 
 /* What was observed of a GPU's counter and power over a short time. */

@@ -47,7 +47,11 @@
     X(clock, false, amdsmi_get_clock_info)                 \
     X(usage, false, amdsmi_get_gpu_activity)               \
     X(memory, false, amdsmi_get_gpu_memory_total)          \
-    X(temperature, false, amdsmi_get_temp_metric)
+    X(temperature, false, amdsmi_get_temp_metric)          \
+    X(set_power_cap, false, amdsmi_set_power_cap)          \
+    X(level, false, amdsmi_get_gpu_perf_level)             \
+    X(set_level, false, amdsmi_set_gpu_perf_level)         \
+    X(set_clock, false, amdsmi_set_gpu_clk_limit)
 
 #define AMDSMI_CALL_SLOT(slot, required, symbol) symbol##_function *slot;
 struct amdsmi_calls {

@@ -59,6 +59,33 @@ static void share_partitions(struct amdsmi_crowd *crowd)
     }
 }
 
+/* Returns whether the limit of one GPU holds for another, or for itself. */
+static bool shares_limit(const struct amdsmi_crowd *crowd, size_t one, size_t other)
+{
+    const struct amdsmi_candidate *first = &crowd->candidates[one], *second = &crowd->candidates[other];
+
+    return one == other || (first->sharing == AMDSMI_FIRST_DIE && first->partner == other) ||
+           (first->sharing == AMDSMI_FIRST_PARTITION && first->bdf >> 3 == second->bdf >> 3);
+}
+
+/* Finds for whom a GPU's limit holds; nobody may turn it where one of them is not known. */
+static void find_sharers(struct amdsmi_crowd *crowd, size_t place)
+{
+    struct amdsmi_candidate *candidate = &crowd->candidates[place];
+    struct amdsmi_gpu *gpu = &candidate->gpu;
+    bool known = candidate->sharing != AMDSMI_FIRST_DIE || candidate->partner != SIZE_MAX;
+
+    for (size_t i = 0; i < crowd->count && known; i++) {
+        if (!shares_limit(crowd, place, i))
+            continue;
+        known = crowd->candidates[i].kfd != 0 && gpu->kfd_count < AMDSMI_SHARERS_MAX;
+        if (known)
+            gpu->kfds[gpu->kfd_count++] = crowd->candidates[i].kfd;
+    }
+    if (!known)
+        gpu->kfd_count = 0;
+}
+
 void amdsmi_share(struct amdsmi_crowd *crowd)
 {
     share_cards(crowd);
@@ -68,6 +95,7 @@ void amdsmi_share(struct amdsmi_crowd *crowd)
 
         candidate->gpu.elsewhere =
             candidate->sharing == AMDSMI_SECOND_DIE || candidate->sharing == AMDSMI_PARTITION;
+        find_sharers(crowd, i);
     }
 }
 

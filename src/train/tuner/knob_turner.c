@@ -7,6 +7,9 @@
 
 static const double mw_per_w = 1e3;
 
+/* Of the highest limit: where a driver names no lowest one, no lower limit is tried. */
+static const double lowest_tried_fraction = 0.3;
+
 static int read_w(const struct device *gpu, enum quantity quantity, double *out_w,
                   struct fly_error *out_error)
 {
@@ -41,6 +44,8 @@ static int range(void *data, struct fly_turner_range *out_range, struct fly_erro
     }
     if (!(common.lowest <= common.highest) || !isfinite(common.highest))
         return error_set(out_error, FLY_EUNSUPPORTED, "there is no limit that all of the GPUs take");
+    if (common.lowest <= 0.0)
+        common.lowest = lowest_tried_fraction * common.highest;
     turner->highest_power_w = common.highest;
     *out_range = common;
     return 0;

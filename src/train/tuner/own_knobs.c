@@ -120,10 +120,11 @@ static void find_gpus(struct own_knobs *knobs, const struct device_list *list)
     }
 }
 
-static int open_knob(struct own_knobs *knobs, const char *nvml_path, struct fly_error *out_error)
+static int open_knob(struct own_knobs *knobs, const struct fly_meter *meter, struct fly_error *out_error)
 {
     const struct knob_options options = {.program = "a program that tunes its training",
-                                         .nvml_path = nvml_path,
+                                         .nvml_path = meter_nvml_path(meter),
+                                         .amdsmi_path = meter_amdsmi_path(meter),
                                          .mps_pipe_directory = getenv("CUDA_MPS_PIPE_DIRECTORY")};
     int code;
 
@@ -144,7 +145,7 @@ int own_knobs_open(struct fly_meter *meter, struct own_knobs **out_knobs, struct
     if (knobs == NULL)
         return error_no_memory(out_error);
     find_gpus(knobs, meter_devices(meter));
-    code = open_knob(knobs, meter_nvml_path(meter), out_error);
+    code = open_knob(knobs, meter, out_error);
     if (code < 0) {
         own_knobs_close(knobs);
         return code;
