@@ -32,9 +32,8 @@ def shown(value, digits=3):
         return "not known"
     if isinstance(value, str):
         return value
-    if value == 0 or abs(value) >= 10 ** digits:
-        return f"{value:.0f}"
-    return f"{value:.{digits}g}" if abs(value) >= 1e-4 else f"{value:.1e}"
+    text = f"{value:.{digits}g}"
+    return f"{value:.0f}" if "e+" in text else text
 
 
 def several(*values):

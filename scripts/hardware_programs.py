@@ -13,6 +13,7 @@ import time
 # What ends a group in the end, and how long it is waited for after each.
 ENDINGS = ((signal.SIGINT, 8), (signal.SIGTERM, 3), (signal.SIGKILL, 3))
 TEXT_MAX = 600
+LOOK_S = 20
 
 
 class Failed(Exception):
@@ -45,9 +46,17 @@ class Programs:
         self.build, self.work, self.gpu = build, work, given.gpu
         self.nvml, self.cuda = (path and pathlib.Path(path).resolve() for path in (given.nvml, given.cuda))
         places = [given.libraries and str(given.libraries.resolve()), os.environ.get("LD_LIBRARY_PATH")]
+        self.deadline = None
         self.environment = {**os.environ, "LD_LIBRARY_PATH": ":".join(filter(None, places))}
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, _interrupt)
+
+    def end_within(self, seconds):
+        """From now on no program gets more time than is left, but a last one enough to look."""
+        self.deadline = time.monotonic() + seconds
+
+    def left_s(self):
+        return float("inf") if self.deadline is None else self.deadline - time.monotonic()
 
     def clean(self, text):
         """Text of a program without what names a machine, a user or a card."""
@@ -104,6 +113,7 @@ class Programs:
     def finish(self, process, timeout_s, also=0):
         """Standard output of a program that ended within the time, and well, or with the status `also`."""
         name = pathlib.Path(process.args[0]).name
+        timeout_s = min(timeout_s, max(LOOK_S, self.left_s()))
         try:
             out, err = process.communicate(timeout=timeout_s)
         except subprocess.TimeoutExpired as late:

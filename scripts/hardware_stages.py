@@ -24,6 +24,7 @@ class Stage:
     title: str
     run: typing.Callable
     turns: bool = False
+    always: bool = False  # also when the time is up
 
 
 def find_gpu(programs):
@@ -228,5 +229,5 @@ STAGES = (
     Stage("limit", "a power limit around a training", set_limit, True),
     Stage("tune_power", "a short tuning of the power limit", tune_power, True),
     Stage("tune_clock", "a short tuning of the clock", tune_clock, True),
-    Stage("unchanged", "whether all stands as before", unchanged),
+    Stage("unchanged", "whether all stands as before", unchanged, always=True),
 )

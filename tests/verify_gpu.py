@@ -175,6 +175,13 @@ def test_without_cuda_the_rest_is_measured():
     check_names(page)
 
 
+def test_the_time_is_bounded():
+    result, page, seen = verify("short", "--scale", "0.05", "--within", "1")
+    tap.equal((result.returncode, list(seen["failed"])[-3:]), (1, ["steady", "uneven", "selftest"]), result.stderr)
+    tap.equal((list(seen["found"])[-1], sorted([*seen["found"], *seen["failed"]])), ("unchanged", sorted(STAGES)))
+    tap.contains(page, "the 1 s for all stages were over; give more with --within")
+
+
 def test_why_a_training_ends():
     """Each bad day of a driver in a sentence."""
     for habit, status, why in (("no_init", 69, "'cuInit' of the CUDA driver failed with 100"), ("no_gpu", 69, "CUDA knows no GPU"),
