@@ -291,6 +291,19 @@ static void note_power(struct account *account, const struct account_edge *edge,
         variation_take(&account->variation, edge->at, power_w, fmax(power_w, counter_w));
 }
 
+/* Compares how counter and integral went on since the last sample. */
+static void note_lag(struct account *account, const struct account_edge *edge)
+{
+    const struct counter_edge *counter = &edge->counter, *last = &account->sampled_counter;
+
+    if (!account->sensing.counter_from_power || !counter->known || !edge->integral.known)
+        return;
+    counter_lag_take(&account->lag, edge->at, (double)(int64_t)counter->total_uj * 1e-6,
+                     edge->integral.total_j,
+                     account->sampled && counter->resets == last->resets && counter->holes == last->holes &&
+                         edge->integral.holes_s == account->sampled_integral.holes_s);
+}
+
 static void keep_latest(struct account *account, const struct device_reading *reading)
 {
     account->latest.before = reading->before;
@@ -314,6 +327,7 @@ static void take_sample(struct account *account, const struct device_reading *re
         return;
     energy_j = account->sampled ? since_sample_j(account, &edge) : NAN;
     note_power(account, &edge, power, energy_j);
+    note_lag(account, &edge);
     if (account->sampled)
         shares_take(&account->shares, reading->values, mono_elapsed_s(account->sampled_at, edge.at),
                     energy_j);
@@ -398,6 +412,17 @@ static void unlink_mark(struct account *account, const struct account_mark *clos
         account->unsettled--;
 }
 
+/*
+ * For how long a reading of power stands for what came after it: its lag, and where edges read no power the
+ * time since the last sample, at the end and in the mean at the begin.
+ */
+static double held_s(const struct account *account, const struct account_edge *end)
+{
+    double since_s = end->integral.held_s;
+
+    return account->sensing.lag_s + since_s + (since_s > 0.0 ? 0.5 * account->sensing.sample_s : 0.0);
+}
+
 /* Gives everything known of the window from the mark to the reading. */
 static void tell_window(struct account *account, uint32_t mark, const struct device_reading *reading,
                         struct account_window *out_window)
@@ -408,6 +433,9 @@ static void tell_window(struct account *account, uint32_t mark, const struct dev
     out_window->mark = account->marks[mark];
     length_s = mono_elapsed_s(out_window->mark.begin.at, out_window->end.at);
     out_window->sensing = account->sensing;
+    out_window->counter_late = counter_lag_is_late(&account->lag);
+    if (out_window->counter_late)
+        out_window->sensing.counter_lag_s = 0.5 * (account->sensing.power_period_s + COUNTER_LAG_AVERAGE_S);
     out_window->counter_period_s = fmax(account->sensing.counter_period_s, account->counter.held_s);
     out_window->variation =
         variation_between(&account->variation, &out_window->mark.begin.variation, &out_window->end.variation);
@@ -416,9 +444,9 @@ static void tell_window(struct account *account, uint32_t mark, const struct dev
     out_window->surprise_w = knots_surprise_w(&account->knots);
     out_window->step_j = knots_step_j(&account->knots);
     out_window->edges_w = variation_edges_w(&account->variation);
-    out_window->held_j = variation_held_j(&account->variation, account->sensing.lag_s, length_s);
+    out_window->held_j = variation_held_j(&account->variation, held_s(account, &out_window->end), length_s);
     out_window->counter_held_j =
-        variation_held_j(&account->variation, account->sensing.counter_lag_s, length_s);
+        variation_held_j(&account->variation, out_window->sensing.counter_lag_s, length_s);
 }
 
 void account_peek(struct account *account, uint32_t mark, const struct device_reading *reading,

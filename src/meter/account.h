@@ -8,6 +8,7 @@
 
 #include "device/device.h"
 #include "meter/counter.h"
+#include "meter/counter_lag.h"
 #include "meter/integral.h"
 #include "meter/knots.h"
 #include "meter/phase.h"
@@ -54,6 +55,7 @@ struct account_window {
     struct account_edge end;
     struct sensing sensing;
     double counter_period_s; /* as stated, or longer if readings show that */
+    bool counter_late;       /* it sums averages, see counter_lag.h; `sensing` has its lag */
     struct variation_mean variation;
     double edges_w; /* error at two edges from the power of the last minute or so, per second that
                      * they miss */
@@ -69,6 +71,7 @@ struct account {
     pthread_mutex_t lock;
     struct sensing sensing;
     struct counter counter;
+    struct counter_lag lag;
     struct phase phase;
     struct knots knots;
     uint32_t breaks; /* resets and holes up to the last knot */

@@ -102,6 +102,8 @@ static double summed_noise_j(const struct account_window *window, double length_
     return 1.96 * sqrt(length_s * window->sensing.power_period_s * window->variation.noise_w2);
 }
 
+const char figure_late_clause[] = "the counter sums averages of a second and is late";
+
 /* Returns why a window's energy cannot be fused; NULL: it can. */
 static const char *why_not_fused(const struct account_window *window)
 {
@@ -111,6 +113,8 @@ static const char *why_not_fused(const struct account_window *window)
         return phase_state_clause(window->phase);
     if (!begin->age.known || !end->age.known)
         return phase_state_clause(PHASE_SEARCHED);
+    if (window->counter_late)
+        return figure_late_clause;
     if (window->disagree)
         return "its counter and its power disagree";
     return isfinite(begin->expected_w) && isfinite(end->expected_w) ? NULL : "no power was read beside it";

@@ -24,6 +24,9 @@ struct figure figure_by_integral(const struct account_window *window, double len
  */
 struct figure figure_by_fusion(const struct account_window *window, double length_s, const char **out_why);
 
+/* Why a window over a counter that is late, see counter_lag.h, cannot be fused: a clause of a note. */
+extern const char figure_late_clause[];
+
 /*
  * Returns the seconds at the window's end that no sample covers, where the last one is held; 0
  * for a sampler that goes on.

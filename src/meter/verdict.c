@@ -63,11 +63,14 @@ static void tell_shares(const struct shares *begin, const struct shares *end, st
 /* Adds a clause to the note, with a separator; a clause that does not fit is left out completely. */
 static void note(struct fly_device_energy *out, const char *text)
 {
-    size_t used = strlen(out->note);
-    const char *apart = used > 0 ? "; " : "";
+    static const char separator[] = "; ";
+    size_t used = strlen(out->note), length = strlen(text);
+    size_t apart = used > 0 ? strlen(separator) : 0;
 
-    if (used + strlen(apart) + strlen(text) < sizeof out->note)
-        snprintf(out->note + used, sizeof out->note - used, "%s%s", apart, text);
+    if (used + apart + length >= sizeof out->note)
+        return;
+    memcpy(out->note + used, separator, apart);
+    memcpy(out->note + used + apart, text, length + 1);
 }
 
 static void tell_counter(const struct device_info *info, const struct account_window *window,
@@ -183,6 +186,18 @@ static void tell_why_not(const struct account_window *window, struct fly_device_
         note_state(out, "its energy could not be read", edge->energy_state);
 }
 
+/* A counter that is half a second late tells less of a short window than readings of power do. */
+static bool prefers_integral(const struct account_window *window, const struct figure *counter,
+                             const struct figure *integral, struct fly_device_energy *out)
+{
+    bool prefers = window->counter_late && integral->known && integral->half_j < counter->half_j &&
+                   !figure_is_averaged_away(&window->sensing, out->time_s);
+
+    if (prefers)
+        note(out, figure_late_clause);
+    return prefers;
+}
+
 static void tell_energy(const struct device_info *info, const struct account_window *window,
                         struct fly_device_energy *out)
 {
@@ -196,8 +211,9 @@ static void tell_energy(const struct device_info *info, const struct account_win
     }
     if (integral.known)
         out->integral_j = integral.energy_j;
-    if (counter.known) {
+    if (counter.known)
         out->counter_j = counter.energy_j;
+    if (counter.known && !prefers_integral(window, &counter, &integral, out)) {
         counter = choose(window, &counter, &integral, out);
         tell_counter(info, window, &counter, out);
     } else if (integral.known) {
