@@ -40,7 +40,7 @@ void unit_windows_open(const struct unit_windows_parts *parts, double unit_s,
 
 static void put_number(FILE *out, double value)
 {
-    if (isnan(value))
+    if (!isfinite(value))
         fputc(',', out);
     else
         fprintf(out, ",%.9g", value);

@@ -21,7 +21,8 @@
  *
  * A window that ended is a line of CSV: length_s (the length aimed at), units, begin_ns and end_ns
  * (monotonic), time_s, the meter's energy_j, uncertainty_j, source and integral_j, and counter_j, the plain
- * difference of the driver's counter. What is not known is empty. Windows of different lengths overlap.
+ * difference of the driver's counter. What is not known, or not bounded, is empty. Windows of different
+ * lengths overlap.
  */
 enum { WINDOW_LENGTHS = 9 };
 
