@@ -84,8 +84,8 @@ class Machine:
         """The finished program, the report's word on tuning, and the limit that stood when no step had come for a while."""
         words = (f"{EMULATOR} train {' '.join(STEPS)} >/dev/null; sleep {pause_s}; {EMULATOR} show --json >seen.json; "
                  "echo hello; exit 7")
-        result = self.flyball("run", "--tune", "--objective", "energy", "--profile-steps", "60", "--energy-tolerance", "1", "--output",
-                              str(self.home / "report.json"), program=("--", "sh", "-c", words))
+        result = self.flyball("run", "--tune", "--knob", "power", "--objective", "energy", "--profile-steps", "60", "--energy-tolerance", "1",
+                              "--output", str(self.home / "report.json"), program=("--", "sh", "-c", words))
         seen = json.loads((self.home / "seen.json").read_text())["gpus"][0]["limit_w"]
         return result, json.loads((self.home / "report.json").read_text())["tune"], seen
 
